@@ -1,0 +1,225 @@
+"""The destination of notebooks 01 to 03: the whole Vision Transformer, and a way to look inside it.
+
+Role: configuration, presets, the model, ``capture``. Not here: its parts (``patches``, ``attention``,
+``encoder``) and its training (``training``, ``fitting``).
+
+Legend: B batch, C H W image, N num_patches, T num_tokens, D embed_dim, K classes. timm's attribute
+names throughout; ``in_channels`` follows torch.
+
+Reference: Dosovitskiy et al. 2020 (arXiv 2010.11929); timm ``vision_transformer.py``.
+"""
+
+import difflib
+from dataclasses import dataclass, replace
+
+import torch
+from torch import nn
+
+from vitedu.attention import FusedMultiHeadAttention, MultiHeadAttention
+from vitedu.encoder import EncoderBlock
+from vitedu.patches import PatchEmbed, add_class_token_and_positions
+
+
+@dataclass(frozen=True)
+class ViTConfig:
+    """The shape of a Vision Transformer. Images are square."""
+
+    image_size: int = 32  # H = W, pixels
+    patch_size: int = 4  # P, pixels
+    in_channels: int = 3  # C
+    num_classes: int = 10  # K
+    embed_dim: int = 192  # D, the width of every token
+    depth: int = 6  # number of encoder blocks
+    num_heads: int = 3  # heads of each attention; head_dim = embed_dim / num_heads
+    mlp_ratio: float = 4.0  # hidden width of the MLP over embed_dim
+    qkv_bias: bool = True  # whether the q, k, v projection has a bias
+    pool: str = "cls"  # what the head reads: "cls" (the paper) or "mean" of the patch tokens, no class token
+    fused: bool = False  # use torch's fused attention kernel; weights are then never formed
+
+    def __post_init__(self):
+        if self.image_size % self.patch_size:
+            raise ValueError(
+                f"image_size must be divisible by patch_size (got image_size={self.image_size}, "
+                f"patch_size={self.patch_size}, remainder {self.image_size % self.patch_size})."
+            )
+        if self.embed_dim % self.num_heads:
+            raise ValueError(
+                f"embed_dim must be divisible by num_heads (got embed_dim={self.embed_dim}, "
+                f"num_heads={self.num_heads}, remainder {self.embed_dim % self.num_heads})."
+            )
+        if self.pool not in ("cls", "mean"):
+            raise ValueError(f"pool must be 'cls' or 'mean' (got {self.pool!r}).")
+
+    @property
+    def grid_size(self) -> tuple[int, int]:
+        """Patches down and across."""
+        side = self.image_size // self.patch_size
+        return side, side
+
+    @property
+    def num_patches(self) -> int:
+        """N, the patches of one image."""
+        return self.grid_size[0] * self.grid_size[1]
+
+    @property
+    def num_prefix_tokens(self) -> int:
+        """Tokens before the patches: 1 with a class token, else 0."""
+        return 1 if self.pool == "cls" else 0
+
+    @property
+    def num_tokens(self) -> int:
+        """T = num_patches + num_prefix_tokens."""
+        return self.num_patches + self.num_prefix_tokens
+
+
+PRESETS: dict[str, ViTConfig] = {
+    # the course's own, for 32 px images and ten classes
+    "vit_micro_patch8_32": ViTConfig(patch_size=8, embed_dim=128, depth=4, num_heads=4),
+    "vit_tiny_patch4_32": ViTConfig(patch_size=4, embed_dim=192, depth=6, num_heads=3),
+    # the published sizes, for 224 px images and the 1000 classes of ImageNet
+    "vit_tiny_patch16_224": ViTConfig(224, 16, 3, 1000, embed_dim=192, depth=12, num_heads=3),
+    "vit_small_patch16_224": ViTConfig(224, 16, 3, 1000, embed_dim=384, depth=12, num_heads=6),
+    "vit_base_patch16_224": ViTConfig(224, 16, 3, 1000, embed_dim=768, depth=12, num_heads=12),
+    "vit_large_patch16_224": ViTConfig(224, 16, 3, 1000, embed_dim=1024, depth=24, num_heads=16),
+    "vit_huge_patch14_224": ViTConfig(224, 14, 3, 1000, embed_dim=1280, depth=32, num_heads=16),
+}
+
+
+def preset(name: str, **changes) -> ViTConfig:
+    """Look a preset up by name, with some fields changed.
+
+    Args:
+        name: a key of ``PRESETS``.
+        **changes: fields of ``ViTConfig`` to replace, such as ``num_classes=5``.
+
+    Raises:
+        ValueError: no such preset; the message lists the choices.
+
+    Example:
+        >>> preset("vit_tiny_patch4_32", num_classes=5).num_classes
+        5
+    """
+    if name not in PRESETS:
+        nearest = difflib.get_close_matches(name, PRESETS, n=1)
+        guess = f" Did you mean {nearest[0]!r}?" if nearest else ""
+        raise ValueError(f"no preset named {name!r}.{guess} Choices: {', '.join(PRESETS)}.")
+    return replace(PRESETS[name], **changes)
+
+
+class VisionTransformer(nn.Module):
+    """Classify images with a stack of Transformer encoder blocks over their patches.
+
+    Args:
+        config: a ``ViTConfig``.
+
+    Example:
+        >>> VisionTransformer(PRESETS["vit_micro_patch8_32"])(torch.zeros(2, 3, 32, 32)).shape
+        torch.Size([2, 10])
+
+    Reference: Dosovitskiy et al. 2020, section 3.1. Departure: one linear head, as in fine-tuning,
+    where the paper pre-trains with an MLP head.
+    """
+
+    def __init__(self, config: ViTConfig):
+        super().__init__()
+        D = config.embed_dim
+        self.config = config
+        self.patch_embed = PatchEmbed(config.patch_size, config.in_channels, D)
+        self.cls_token = nn.Parameter(torch.zeros(1, config.num_prefix_tokens, D))
+        self.pos_embed = nn.Parameter(torch.zeros(1, config.num_tokens, D))
+        self.blocks = nn.ModuleList(
+            EncoderBlock(D, config.num_heads, config.mlp_ratio) for _ in range(config.depth)
+        )
+        attention = FusedMultiHeadAttention if config.fused else MultiHeadAttention
+        for block in self.blocks:
+            block.attn = attention(D, config.num_heads, config.qkv_bias)
+        self.norm = nn.LayerNorm(D, eps=1e-6)
+        self.head = nn.Linear(D, config.num_classes)
+        initialise(self)
+
+    def forward(self, images: torch.Tensor) -> torch.Tensor:
+        """Map images (B, C, H, W) to logits (B, K)."""
+        x = self.patch_embed(images)  # (B, C, H, W) -> (B, N, D)
+        x = add_class_token_and_positions(x, self.cls_token, self.pos_embed)  # -> (B, T, D)
+        for block in self.blocks:
+            x = block(x)
+        x = self.norm(x)
+        x = x[:, 0] if self.config.pool == "cls" else x.mean(dim=1)  # (B, T, D) -> (B, D)
+        return self.head(x)  # (B, D) -> (B, K)
+
+
+def initialise(model: VisionTransformer) -> None:
+    """Give a model timm's starting values, in place.
+
+    Linear weights, class token and positions: normal, standard deviation 0.02, cut at two of them.
+    Linear biases: zero. The patch convolution and the norms keep torch's defaults.
+    """
+    for module in model.modules():
+        if isinstance(module, nn.Linear):
+            nn.init.trunc_normal_(module.weight, std=0.02, a=-0.04, b=0.04)
+            if module.bias is not None:
+                nn.init.zeros_(module.bias)
+    nn.init.trunc_normal_(model.pos_embed, std=0.02, a=-0.04, b=0.04)
+    if model.cls_token.numel():
+        nn.init.trunc_normal_(model.cls_token, std=0.02, a=-0.04, b=0.04)
+
+
+def capture(model: nn.Module, images: torch.Tensor) -> dict[str, torch.Tensor]:
+    """Run a model once and keep every intermediate result by name.
+
+    Looking needs no flags in ``forward``: hooks listen to the modules while they work.
+
+    Args:
+        model: a ``VisionTransformer``, the reference's or a student's. Its mode is restored; it
+            runs in eval mode, without gradients.
+        images: (B, C, H, W), on the model's device.
+
+    Returns:
+        The output of every module under its attribute name: ``"patch_embed"`` (B, N, D),
+        ``"blocks.0.norm1"``, ``"blocks.0.attn"`` (B, T, D), ``"blocks.0"``, ``"norm"``, ``"head"``; and
+        ``"tokens"`` (B, T, D), what enters the first block; ``"blocks.i.attn.weights"`` (B, nh, T, T);
+        ``"logits"`` (B, K).
+
+    Example:
+        >>> found = capture(VisionTransformer(PRESETS["vit_micro_patch8_32"]), torch.zeros(2, 3, 32, 32))
+        >>> found["blocks.0.attn.weights"].shape
+        torch.Size([2, 4, 17, 17])
+    """
+    found: dict[str, torch.Tensor] = {}
+
+    def keep(name):
+        def hook(module, inputs, output):
+            if isinstance(output, tuple):  # attention: (output, weights)
+                output, weights = output
+                found[f"{name}.weights"] = weights.detach()
+            found[name] = output.detach()
+
+        return hook
+
+    handles = [
+        module.register_forward_hook(keep(name))
+        for name, module in model.named_modules()
+        if name and not isinstance(module, nn.ModuleList)
+    ]
+    if len(getattr(model, "blocks", ())):
+        handles.append(
+            model.blocks[0].register_forward_pre_hook(
+                lambda module, inputs: found.__setitem__("tokens", inputs[0].detach())
+            )
+        )
+    modes = {module: module.training for module in model.modules()}
+    fused = [module for module in model.modules() if getattr(module, "fused", False)]
+    try:
+        model.eval()
+        for module in fused:
+            module.fused = False  # the fused kernel forms no weights to look at
+        with torch.no_grad():
+            found["logits"] = model(images)
+    finally:
+        for handle in handles:
+            handle.remove()
+        for module in fused:
+            module.fused = True
+        for module, training in modes.items():
+            module.training = training
+    return found
