@@ -1,0 +1,55 @@
+"""The shared look of all figures."""
+
+import matplotlib.pyplot as plt
+import numpy as np
+import torch
+
+from vitedu.plots import style
+
+
+def test_figure_leaves_no_open_pyplot_figure():
+    """A figure is shown once, as the value of its cell: pyplot must not know it."""
+    before = plt.get_fignums()
+    fig, axes = style.figure(2, 3)
+    assert axes.shape == (2, 3)
+    assert len(fig.axes) == 6
+    assert plt.get_fignums() == before
+
+
+def test_figure_leaves_the_users_settings_alone():
+    """The style lives in the figure, not in matplotlib's global settings."""
+    before = dict(plt.rcParams)
+    style.figure()
+    assert dict(plt.rcParams) == before
+
+
+def test_to_picture_takes_tensors_and_bytes():
+    """A (3, H, W) tensor becomes (H, W, 3) in [0, 1], a (1, H, W) one becomes (H, W)."""
+    image = torch.full((3, 4, 6), 255, dtype=torch.uint8)
+    assert style.to_picture(image).shape == (4, 6, 3)
+    assert style.to_picture(image).max() == 1.0
+    assert style.to_picture(torch.full((1, 4, 6), 7.0)).shape == (4, 6)
+    assert style.to_picture(np.full((1, 4, 6), -3.0)).min() == 0.0
+
+
+def test_cycle_colours_are_distinct():
+    """Eight curves get eight colours."""
+    assert len(set(style.CYCLE)) == 8
+
+
+def test_styled_function_draws_in_style_and_leaves_settings_alone():
+    """``@styled`` holds while a function draws, every time it is called, and no longer."""
+
+    @style.styled
+    def title_size():
+        return plt.rcParams["axes.titlesize"]
+
+    before = dict(plt.rcParams)
+    assert title_size() == title_size() == style.RC["axes.titlesize"]
+    assert dict(plt.rcParams) == before
+
+
+def test_figure_draws_itself_for_a_notebook():
+    """A notebook asks a cell's value for ``_repr_png_``; it gets PNG bytes."""
+    fig, _ = style.figure()
+    assert fig._repr_png_().startswith(b"\x89PNG")

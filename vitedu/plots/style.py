@@ -1,0 +1,109 @@
+"""Colours, sizes and small helpers shared by all figures.
+
+Role: one look for the whole course. Not here: any figure (they live in the module of their chapter).
+
+Colours are those of Okabe and Ito, told apart by every common kind of colour vision; where a
+colour carries meaning, a label, marker or line style carries it too. Maps: ``SEQUENTIAL`` for
+amounts that start at zero, ``DIVERGING`` for signed values (give it symmetric limits).
+
+Reference: Okabe and Ito 2008, "Color universal design", https://jfly.uni-koeln.de/color/
+"""
+
+import io
+
+import matplotlib.pyplot as plt
+import numpy as np
+from matplotlib.figure import Figure
+
+BLACK = "#000000"
+ORANGE = "#E69F00"
+SKY = "#56B4E9"
+GREEN = "#009E73"
+YELLOW = "#F0E442"
+BLUE = "#0072B2"
+RED = "#D55E00"  # vermilion: stays apart from GREEN for red-green blindness
+PINK = "#CC79A7"
+GREY = "#7F7F7F"
+LIGHT = "#E6E6E6"  # backgrounds, grids, what is switched off
+
+CYCLE = (BLUE, ORANGE, GREEN, PINK, SKY, RED, BLACK, YELLOW)  # the order for several curves
+GOOD, BAD = GREEN, RED  # always beside a mark or a word, never alone
+SEQUENTIAL = "viridis"
+DIVERGING = "RdBu_r"
+
+WIDTH = 8.0  # inches: the width of a notebook column
+DPI = 100
+
+RC = {
+    "figure.dpi": DPI,
+    "figure.facecolor": "white",
+    "font.size": 10,
+    "axes.titlesize": 10,
+    "axes.labelsize": 10,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.prop_cycle": plt.cycler(color=CYCLE),
+    "image.interpolation": "nearest",
+    "legend.frameon": False,
+}
+
+styled = plt.rc_context(RC)  # a decorator: ``@styled`` above every function that draws a figure
+
+
+class CourseFigure(Figure):
+    """A figure that shows itself as the value of a cell, whatever the backend."""
+
+    def _repr_png_(self) -> bytes:
+        buffer = io.BytesIO()
+        self.savefig(buffer, format="png")
+        return buffer.getvalue()
+
+
+def figure(
+    rows: int = 1, columns: int = 1, *, size: tuple[float, float] | None = None, **kwargs
+) -> tuple[CourseFigure, np.ndarray]:
+    """Open a figure in the course's style, detached from pyplot's list of open figures.
+
+    A detached figure is shown once, as the value of its cell, and needs no ``plt.close``.
+
+    Args:
+        rows: rows of axes.
+        columns: columns of axes.
+        size: width and height in inches; by default the column width and three inches a row.
+        **kwargs: passed to ``Figure.subplots`` (``sharex``, ``width_ratios``, ...).
+
+    Returns:
+        The figure and its axes, always a (rows, columns) array.
+
+    Example:
+        >>> fig, axes = figure(1, 2)
+        >>> axes.shape
+        (1, 2)
+    """
+    with plt.rc_context(RC):
+        fig = CourseFigure(figsize=size or (WIDTH, 3.0 * rows), layout="constrained")
+        axes = fig.subplots(rows, columns, squeeze=False, **kwargs)
+    return fig, axes
+
+
+def to_picture(image) -> np.ndarray:
+    """Turn an image tensor (C, H, W) into what ``imshow`` takes: (H, W, 3) or (H, W), in [0, 1].
+
+    Args:
+        image: (C, H, W) with C = 1 or 3, a tensor or an array; uint8, or floats that are
+            clipped to [0, 1].
+
+    Example:
+        >>> to_picture(np.zeros((3, 4, 6), dtype=np.uint8)).shape
+        (4, 6, 3)
+    """
+    if hasattr(image, "detach"):
+        image = image.detach().cpu().numpy()
+    image = np.asarray(image)
+    picture = image / 255.0 if image.dtype == np.uint8 else image.clip(0, 1)
+    return picture[0] if picture.shape[0] == 1 else picture.transpose(1, 2, 0)
+
+
+def hide_ticks(ax) -> None:
+    """Take the ticks off an axes that shows a picture, and leave its frame and labels."""
+    ax.set(xticks=[], yticks=[])
