@@ -35,12 +35,74 @@ class Exercise:
 
 EXERCISES: tuple[Exercise, ...] = (
     # --- 01_patches -------------------------------------------------------------------------
-    Exercise("patchify", "01_patches", "1.1", "cut an image into patches", "function", 6, 15),
-    Exercise("unpatchify", "01_patches", "1.2", "put it back together", "function", 4, 10),
     Exercise(
-        "linear_from_conv", "01_patches", "1.3", "a convolution that is a matrix", "function", 4, 10
+        "patchify",
+        "01_patches",
+        "1.1",
+        "cut an image into patches",
+        "function",
+        6,
+        15,
+        (
+            "reshape never moves a value: it only puts brackets into the row of numbers that is already "
+            "there. Which two axes of the image does one patch need a piece of?",
+            "Split H into (gh, P) and W into (gw, P). That gives six axes. Then bring both grid axes in "
+            "front of the channels, so that everything of one patch stands together, and flatten.",
+            "images.reshape(B, C, gh, P, gw, P), then permute to (B, gh, gw, C, P, P), then reshape to "
+            "three axes. Number the six axes 0 to 5 on paper and write the permutation down. The error "
+            "for sizes that do not divide comes before all of it.",
+        ),
     ),
-    Exercise("tokens_at_224", "01_patches", "1.4", "how long is the sequence?", "value", 1, 2),
+    Exercise(
+        "unpatchify",
+        "01_patches",
+        "1.2",
+        "put it back together",
+        "function",
+        4,
+        10,
+        (
+            "Walk through your patchify backwards: the last line first.",
+            "The same six axes appear again. patchify went (C, gh, P, gw, P) -> (gh, gw, C, P, P); you "
+            "start from the second order and want the first. gh and gw come from image_size, C from "
+            "what is left of the patch length.",
+            "patches.reshape(B, gh, gw, C, P, P); then a permutation that puts C next to B, each grid "
+            "axis in front of its own pixel axis; then reshape(B, C, H, W). Undoing permute(0, 2, 4, 1, "
+            "3, 5) is not the same as doing it once more.",
+        ),
+    ),
+    Exercise(
+        "linear_from_conv",
+        "01_patches",
+        "1.3",
+        "a convolution that is a matrix",
+        "function",
+        4,
+        10,
+        (
+            "Print conv.weight.shape and the weight shape of the nn.Linear you need. Both hold the same "
+            "number of values.",
+            "conv.weight is (D, C, P, P): D filters, each the shape of one patch. nn.Linear wants "
+            "(D, C*P*P). patchify was told to use exactly the order in which flatten(1) reads a filter.",
+            "Make nn.Linear(C*P*P, D, bias=conv.bias is not None), then inside torch.no_grad() use "
+            "linear.weight.copy_(...) with the flattened filters, and the same for the bias. Assigning "
+            "conv.weight.data itself would share memory, so training one layer would change the other.",
+        ),
+    ),
+    Exercise(
+        "tokens_at_224",
+        "01_patches",
+        "1.4",
+        "how long is the sequence?",
+        "value",
+        1,
+        2,
+        (
+            "The 16 in ViT-B/16 is the side of a patch in pixels.",
+            "Count the patches along one side, then in the whole image. Then remember who joins them.",
+            "(224 // 16) ** 2 patches, and one class token.",
+        ),
+    ),
     Exercise(
         "add_class_token_and_positions",
         "01_patches",
@@ -49,11 +111,84 @@ EXERCISES: tuple[Exercise, ...] = (
         "function",
         4,
         10,
+        (
+            "pos_embed has N+1 rows. Which of your tensors has N+1 tokens, and when?",
+            "There is one class token but B images: expand repeats it along the batch without copying. "
+            "Join along the axis of tokens, the class token first, and add the positions last.",
+            "cls_token.expand(B, -1, -1), torch.cat([..., ...], dim=1), and then one addition, which "
+            "broadcasts the 1 of pos_embed over the batch.",
+        ),
     ),
     Exercise(
-        "sincos_positions", "01_patches", "1.6", "positions as sines and cosines", "function", 4, 15
+        "sincos_positions",
+        "01_patches",
+        "1.6",
+        "positions as sines and cosines",
+        "function",
+        4,
+        15,
+        (
+            "Every entry is the sine or cosine of an angle. Make the table of angles first: one row for "
+            "each position, one column for each frequency. How many frequencies are there?",
+            "D/2 frequencies, 1 / 10000**(2i/D) for i = 0 .. D/2-1. angle[p, i] is the position times "
+            "the frequency: a column of positions against a row of frequencies. Sines go to the even "
+            "columns, cosines to the odd ones.",
+            "exponent = torch.arange(0, D, 2) / D; angle = position[:, None] / 10000**exponent. Then "
+            "fill an empty table: table[:, 0::2] takes the sines, and the cosines go to the columns "
+            "that are left. float64 inside and .float() at the end keeps large positions exact.",
+        ),
     ),
-    Exercise("sincos_positions_2d", "01_patches", "1.7", "rows and columns", "function", 4, 10),
+    Exercise(
+        "sincos_positions_2d",
+        "01_patches",
+        "1.7",
+        "rows and columns",
+        "function",
+        4,
+        10,
+        (
+            "You need no new sine: sincos_positions can write the code of a row number, and the code of "
+            "a column number.",
+            "Make the codes of gh rows and of gw columns, each D/2 wide. Reading order: the row number "
+            "stays the same for gw cells, while the column number runs. Repeat each table to gh*gw rows "
+            "accordingly and set them side by side.",
+            "One of the two tables wants repeat_interleave(gw, dim=0), each line gw times in a row; the "
+            "other repeat(gh, 1), the whole table gh times. torch.cat along dim=1, the row code first. "
+            "Try a grid of (2, 3): in a square grid a mix-up hides.",
+        ),
+    ),
+    Exercise(
+        "seam_neighbours",
+        "01_patches",
+        "1.8",
+        "who is whose neighbour?",
+        "value",
+        2,
+        5,
+        (
+            "In an 8 x 8 grid patch 7 is the last of the first row. Where are patches 8 and 0?",
+            "Take two entries of each similarity matrix: [7, 8], across the seam between two rows, and "
+            "[0, 8], one step straight down. Compare them, once for each code.",
+            "(bool(one_d[7, 8] > one_d[0, 8]), bool(two_d[7, 8] > two_d[0, 8])) with the matrices of "
+            "the cell above.",
+        ),
+    ),
+    Exercise(
+        "stem_tokens",
+        "01_patches",
+        "1.9",
+        "three small steps instead of one large",
+        "value",
+        2,
+        5,
+        (
+            "What does one convolution of stride 2 do to the side of an image?",
+            "Run the stem of the cell above on one image of 224 px and look at the shape. A token is one "
+            "place of the grid that comes out.",
+            "stem(torch.zeros(1, 3, 224, 224)).shape gives the channels and the grid; multiply the two "
+            "sides of the grid. The stem adds no class token.",
+        ),
+    ),
     # --- 02_attention -----------------------------------------------------------------------
     Exercise(
         "softmax",

@@ -13,6 +13,11 @@ from torch import nn
 
 tokens_at_224 = (224 // 16) ** 2 + 1  # 14 x 14 patches and the class token
 
+# (1-D code, 2-D code): on an 8 x 8 grid, is patch 7 more like patch 8 than patch 0 is?
+seam_neighbours = (True, False)
+
+stem_tokens = (224 // 2**3) ** 2  # three convolutions of stride 2 leave 28 x 28 places
+
 
 def patchify(images: torch.Tensor, patch_size: int) -> torch.Tensor:
     """Cut images into a sequence of flat patches.
