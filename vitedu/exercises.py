@@ -398,3 +398,21 @@ def find(exercise_id: str) -> Exercise:
 def in_notebook(notebook: str) -> list[Exercise]:
     """Give the exercises of one notebook, in its order."""
     return [exercise for exercise in EXERCISES if exercise.notebook == notebook]
+
+
+def notebook_named(name: str) -> str:
+    """Find a notebook by its stem, file name, path or chapter.
+
+    Raises:
+        ValueError: no such notebook; the message lists the choices.
+
+    Example:
+        >>> notebook_named("notebooks/01_patches.ipynb"), notebook_named("attention")
+        ('01_patches', '02_attention')
+    """
+    wanted = str(name).replace("\\", "/").rsplit("/", 1)[-1].removesuffix(".ipynb")
+    known = list(dict.fromkeys(exercise.notebook for exercise in EXERCISES))
+    for notebook in known:
+        if wanted in (notebook, notebook.split("_", 1)[1]):
+            return notebook
+    raise ValueError(f"there is no notebook {str(name)!r}; there are {', '.join(known)}.")

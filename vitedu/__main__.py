@@ -1,0 +1,197 @@
+"""The command line: ``vitedu``, or ``python -m vitedu``.
+
+Role: read the words, call the module that does the work, and turn its outcome into an exit status:
+0 success, 1 what was checked does not hold, 2 wrong use. A mistake of the caller (ValueError, a
+missing or unreadable file) is one line on stderr and status 2. Modules are imported by the command that needs them, so that
+``--help``, ``list``, ``hint`` and ``progress`` answer without loading torch.
+"""
+
+import argparse
+import os
+import sys
+from pathlib import Path
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Run one command and give its exit status.
+
+    Example:
+        >>> main(["list", "01_patches"])  # doctest: +ELLIPSIS
+        01_patches...
+        0
+    """
+    args = build_parser().parse_args(argv)
+    try:
+        status = args.run(args)
+        sys.stdout.flush()  # a closed pipe shows here, not at exit
+    except BrokenPipeError:  # vitedu list | head
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except (ValueError, OSError) as error:
+        print(f"vitedu: {error}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        print("vitedu: stopped", file=sys.stderr)
+        return 130
+    return status or 0
+
+
+def build_parser() -> argparse.ArgumentParser:
+    """Describe every command; nothing is imported for it."""
+    from vitedu import __version__
+
+    parser = argparse.ArgumentParser(
+        prog="vitedu",
+        description="Learn how a Vision Transformer works by writing every part of it.",
+        epilog="Exit status: 0 success, 1 what was checked does not hold, 2 wrong use.",
+    )
+    parser.add_argument("--version", action="version", version=f"vitedu {__version__}")
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+
+    def command(name, run, text):
+        new = commands.add_parser(name, help=text, description=f"{text[0].upper()}{text[1:]}.")
+        new.set_defaults(run=run)
+        return new
+
+    # --- for students ------------------------------------------------------------------------
+    new = command("list", list_exercises, "list the exercises with points and minutes")
+    new.add_argument("notebook", nargs="?", help="only this notebook, such as 01_patches")
+    new = command("check", check_notebook, "judge the answers in a notebook, in a fresh kernel")
+    new.add_argument("notebook", type=Path, help="the notebook with the answers; it is not changed")
+    new.add_argument(
+        "--seconds", type=float, default=600, help="time limit of one cell (default: %(default)s)"
+    )
+    new = command("hint", show_hint, "show the next of three hints for an exercise")
+    new.add_argument("exercise", help="its id, such as patchify")
+    new = command("solution", show_solution, "show the reference of an exercise")
+    new.add_argument("exercise", help="its id, such as patchify")
+    new = command("progress", show_progress, "show what is done and what is left")
+    new.add_argument("notebook", nargs="?", help="only this notebook, such as 01_patches")
+    command("doctor", run_doctor, "say what is installed, what will be used and what to mend")
+
+    # --- for maintainers ---------------------------------------------------------------------
+    new = command("solve", solve_notebooks, "write notebooks with the references filled in")
+    new.add_argument("path", type=Path, help="a notebook or a folder of them")
+    new.add_argument("--out", type=Path, default=Path("build/solved"), help="default: %(default)s")
+    new = command("lint", lint_notebooks, "say where notebooks, references and syllabus disagree")
+    new.add_argument("path", type=Path, help="a notebook or a folder of them")
+    new = command("tour", tour_notebooks, "run the solved course and write it as HTML pages")
+    new.add_argument(
+        "path", type=Path, nargs="?", default=Path("notebooks"), help="default: %(default)s"
+    )
+    new.add_argument("--out", type=Path, default=Path("build/tour"), help="default: %(default)s")
+
+    # --- training: train, eval, predict, bench stand in vitedu.runs and vitedu.benchmarks ----------
+
+    return parser
+
+
+def list_exercises(args) -> int:
+    """Print the syllabus as a table."""
+    from vitedu.exercises import EXERCISES, in_notebook
+
+    chosen = in_notebook(stem(args.notebook)) if args.notebook else list(EXERCISES)
+    width = max(len(exercise.id) for exercise in chosen)
+    notebook = None
+    for exercise in chosen:
+        if exercise.notebook != notebook:
+            notebook = exercise.notebook
+            own = in_notebook(notebook)
+            points, minutes = sum(e.points for e in own), sum(e.minutes for e in own)
+            print(f"{notebook}  {points} points, about {minutes} minutes of exercises")
+        print(
+            f"  {exercise.number:<5}{exercise.id:<{width}}  {exercise.points:>2} points"
+            f"  {exercise.minutes:>3} min  {exercise.title}"
+        )
+    return 0
+
+
+def check_notebook(args) -> int:
+    """Judge one notebook; status 1 unless every exercise passed."""
+    from vitedu.tour import check_notebook
+
+    text, everything_passed = check_notebook(args.notebook, seconds=args.seconds)
+    print(text)
+    return 0 if everything_passed else 1
+
+
+def show_hint(args) -> int:
+    """Print the next hint and count it."""
+    from vitedu import results
+    from vitedu.exercises import find
+
+    exercise = find(args.exercise)
+    if not exercise.hints:
+        raise ValueError(f"there is no hint for {exercise.id} yet.")
+    number = min(results.hint_taken(exercise.id), len(exercise.hints))
+    print(f"hint {number} of {len(exercise.hints)}: {exercise.hints[number - 1]}")
+    return 0
+
+
+def show_solution(args) -> int:
+    """Print the source of a reference."""
+    from vitedu.exercises import find
+    from vitedu.notebooks import reference_source
+
+    print(reference_source(find(args.exercise)))
+    return 0
+
+
+def show_progress(args) -> int:
+    """Print the student's table."""
+    from vitedu import results
+
+    print(results.table_text(stem(args.notebook) if args.notebook else None))
+    return 0
+
+
+def run_doctor(args) -> int:
+    """Print the findings; status 1 where something must be mended."""
+    from vitedu.doctor import diagnose, text
+
+    findings = diagnose()
+    print(text(findings))
+    return 1 if any(finding.state == "mend" for finding in findings) else 0
+
+
+def solve_notebooks(args) -> int:
+    """Write the solved variant of notebooks."""
+    from vitedu.notebooks import solve
+
+    for path in solve(args.path, args.out):
+        print(path)
+    return 0
+
+
+def lint_notebooks(args) -> int:
+    """Print every problem; status 1 if there is one."""
+    from vitedu.checks.api import has_checker
+    from vitedu.notebook_lint import lint, missing_notebooks
+    from vitedu.notebooks import find_notebooks
+
+    paths = find_notebooks(args.path)
+    problems = [problem for path in paths for problem in lint(path, has_checker=has_checker)]
+    if args.path.is_dir():
+        problems += missing_notebooks(args.path)
+    for problem in problems:
+        print(problem)
+    print(f"{len(paths)} notebooks, {len(problems)} problems")
+    return 1 if problems else 0
+
+
+def tour_notebooks(args) -> int:
+    """Run the solved course; status 1 if a notebook fails."""
+    from vitedu.tour import tour
+
+    return 0 if tour(args.path, args.out) else 1
+
+
+def stem(name: str) -> str:
+    """Read "notebooks/01_patches.ipynb" as "01_patches" and check that the syllabus knows it."""
+    from vitedu.exercises import notebook_named
+
+    return notebook_named(Path(name).name.removesuffix(".ipynb"))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
