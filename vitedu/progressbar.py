@@ -1,0 +1,112 @@
+"""One line that says how far long work has come: in a notebook, in a terminal, in a log file.
+
+Role: show a fraction, a text and the time left. Not here: what the work is. Nothing is imported
+beyond the standard library, except IPython when a notebook has already loaded it.
+"""
+
+import sys
+import time
+
+
+class ProgressBar:
+    """Show one line that replaces itself; in a log, one line every half minute.
+
+    Args:
+        total: the number of steps.
+        stream: where the line goes; standard error if None. A notebook draws it below the cell.
+
+    Example:
+        >>> import io
+        >>> log = io.StringIO()
+        >>> bar = ProgressBar(total=2, stream=log)
+        >>> bar.update(1, "epoch 1")
+        >>> bar.note("epoch 1 done")
+        >>> log.getvalue()
+        'epoch 1 done\\n'
+    """
+
+    def __init__(self, total: int, stream=None):
+        self.total = total
+        self.stream = sys.stderr if stream is None else stream
+        self.display = notebook_display() if stream is None else None
+        self.is_live = self.display is not None or self.stream.isatty()
+        self.interval = 0.2 if self.is_live else 30.0  # seconds between two lines
+        self.started = self.shown = time.monotonic()
+        self.width = 0  # of the line that stands in the terminal
+
+    def is_due(self) -> bool:
+        """Tell whether ``update`` would show something, so that a caller need not make the text."""
+        return time.monotonic() - self.shown >= self.interval
+
+    def update(self, done: int, text: str) -> None:
+        """Show that ``done`` of ``total`` steps are behind us, if the last line is old enough."""
+        if self.is_due():
+            self.shown = time.monotonic()
+            seconds_left = (self.shown - self.started) / max(done, 1) * (self.total - done)
+            filled = 20 * done // self.total
+            bar = "#" * filled + "-" * (20 - filled)
+            self._show(f"[{bar}] {text}, {duration(seconds_left)} left")
+
+    def note(self, line: str) -> None:
+        """Leave a line for good in a terminal or a log; a notebook keeps only the bar."""
+        if self.display is None:
+            blank = "\r" + " " * self.width + "\r" if self.width else ""
+            self.stream.write(f"{blank}{line}\n")
+            self.stream.flush()
+            self.width = 0
+
+    def close(self, text: str = "") -> None:
+        """Clear the line; a notebook keeps ``text`` in its place."""
+        if self.display is not None:
+            self._show(text)
+        elif self.width:
+            self.stream.write("\r" + " " * self.width + "\r")
+            self.stream.flush()
+            self.width = 0
+
+    def _show(self, line: str) -> None:
+        if self.display is not None:
+            self.display({"text/plain": line})
+        elif self.is_live:
+            self.stream.write("\r" + line.ljust(self.width))
+            self.width = len(line)
+        else:
+            self.stream.write(line + "\n")
+        self.stream.flush()
+
+
+def notebook_display():
+    """Return a function that draws in place below the running cell, or None outside a notebook."""
+    if "IPython" not in sys.modules:
+        return None
+    from IPython import get_ipython
+    from IPython.display import display
+
+    shell = get_ipython()
+    if shell is None or not hasattr(shell, "kernel"):
+        return None
+    handle = None
+
+    def show(bundle: dict) -> None:
+        nonlocal handle
+        if handle is None:
+            handle = display(bundle, raw=True, display_id=True)
+        else:
+            handle.update(bundle, raw=True)
+
+    return show
+
+
+def duration(seconds: float) -> str:
+    """Write seconds as a person reads them.
+
+    Example:
+        >>> [duration(seconds) for seconds in (7.4, 90, 7_260)]
+        ['7 s', '1 min 30 s', '2 h 01 min']
+    """
+    seconds = round(seconds)
+    if seconds < 60:
+        return f"{seconds} s"
+    if seconds < 3600:
+        return f"{seconds // 60} min {seconds % 60:02d} s"
+    return f"{seconds // 3600} h {seconds % 3600 // 60:02d} min"
