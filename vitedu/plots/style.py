@@ -105,5 +105,6 @@ def to_picture(image) -> np.ndarray:
 
 
 def hide_ticks(ax) -> None:
-    """Take the ticks off an axes that shows a picture, and leave its frame and labels."""
+    """Take ticks and frame off an axes that shows a picture, and leave its labels."""
     ax.set(xticks=[], yticks=[])
+    ax.spines[:].set_visible(False)

@@ -1,0 +1,143 @@
+"""The figures of notebook 01 show what they say."""
+
+import numpy as np
+import pytest
+import torch
+from matplotlib.colors import to_hex
+
+from vitedu.patches import patchify, sincos_positions, sincos_positions_2d
+from vitedu.plots import patches as plots
+
+
+@pytest.fixture
+def image():
+    """A 3 x 32 x 32 image in which every value is another."""
+    return torch.arange(3 * 32 * 32).reshape(3, 32, 32) / (3 * 32 * 32)
+
+
+def texts(ax):
+    return [text.get_text() for text in ax.texts]
+
+
+def test_cut_and_paste_are_inverse(image):
+    """What cut takes apart, paste puts together."""
+    assert torch.equal(plots.paste(plots.cut(image, 8)), image)
+
+
+def test_cut_agrees_with_patchify(image):
+    """The pictures use the same order as the exercise."""
+    assert torch.equal(plots.cut(image, 8).reshape(16, -1), patchify(image[None], 8)[0])
+
+
+def test_show_patches_numbers_in_reading_order(image):
+    """Two axes; the number k stands in the middle of grid cell (k // 4, k % 4)."""
+    fig = plots.show_patches(image, 8)
+    before, after = fig.axes
+    assert texts(after) == [str(k) for k in range(16)]
+    for k, text in enumerate(after.texts):
+        x, y = text.get_position()
+        assert (int(y // 8), int(x // 8)) == divmod(k, 4)
+    assert "192 values" in after.get_title()
+
+
+def test_show_patches_draws_no_numbers_too_small_to_read(image):
+    """Up to 256 patches are numbered, 1024 are not."""
+    assert len(texts(plots.show_patches(image, 2).axes[1])) == 256
+    assert texts(plots.show_patches(image, 1).axes[1]) == []
+
+
+def test_show_resized_draws_fifteen_lines_each_way(image):
+    """224 px in patches of 16 px: 14 cells, 15 lines on either axis."""
+    enlarged = plots.show_resized(image, 224, 16).axes[1]
+    assert enlarged.images[0].get_array().shape == (224, 224, 3)
+    vertical = [line for line in enlarged.lines if len(set(line.get_xdata())) == 1]
+    assert len(vertical) == 15
+    assert len(enlarged.lines) - len(vertical) == 15
+    assert "196 patches" in enlarged.get_title()
+
+
+def test_show_strip_panel_shows_its_grid_cell(image):
+    """Panel k holds the pixels of cell (k // 8, k % 8) of the image."""
+    fig = plots.show_strip(patchify(image[None], 4)[0], 4, count=16)
+    assert len(fig.axes) == 16
+    for k, ax in enumerate(fig.axes):
+        r, c = divmod(k, 8)
+        expected = image[:, 4 * r : 4 * r + 4, 4 * c : 4 * c + 4].permute(1, 2, 0).numpy()
+        np.testing.assert_array_equal(ax.images[0].get_array(), expected)
+
+
+def test_show_strip_leaves_the_rest_of_a_line_empty(image):
+    """Ten patches in lines of eight: six places stay empty."""
+    fig = plots.show_strip(patchify(image[None], 8)[0], 8, count=10)
+    assert sum(len(ax.images) for ax in fig.axes) == 10
+
+
+def test_show_wrong_orders_loses_no_value_and_shows_four_different_mistakes(image):
+    """Every wrong picture holds the image's values, each once, in an order of its own."""
+    fig = plots.show_wrong_orders(image, 8)
+    shown = [np.asarray(ax.images[0].get_array()) for ax in fig.axes]
+    assert len(shown) == 5
+    for picture in shown[1:]:
+        np.testing.assert_array_equal(np.sort(picture.ravel()), np.sort(shown[0].ravel()))
+    assert len({picture.tobytes() for picture in shown}) == 5
+
+
+def test_show_pipeline_has_a_token_for_every_patch_and_the_class(image):
+    """Sixteen patches are drawn and seventeen tokens numbered, the class token 0."""
+    fig = plots.show_pipeline(image, 8, "arrow")
+    (ax,) = fig.axes
+    assert len(ax.images) == 1 + 16
+    numbers = [int(text) for text in texts(ax) if text.isdigit()]
+    assert numbers == list(range(17))
+    assert '"arrow"' in texts(ax)
+
+
+def test_show_patch_sizes_titles_count(image):
+    """Each title states the patches of its size."""
+    titles = [ax.get_title() for ax in plots.show_patch_sizes(image, (16, 8, 4)).axes]
+    assert [title.split(": ")[1].split()[0] for title in titles] == ["4", "16", "64"]
+
+
+def test_show_images_shows_each_under_its_title(image):
+    """As many axes as images, titled in order; grey images too."""
+    fig = plots.show_images([image, image[:1]], ["colour", "grey"])
+    assert [ax.get_title() for ax in fig.axes] == ["colour", "grey"]
+
+
+def test_show_costs_has_logarithmic_axes_and_the_sum():
+    """The line of all costs is the sum of the two others."""
+    fig = plots.show_costs([2, 4], [257, 65], [10, 5], [4, 1])
+    left, right = fig.axes
+    assert {ax.get_xscale() for ax in fig.axes} == {ax.get_yscale() for ax in fig.axes} == {"log"}
+    lines = {line.get_label().split(",")[0]: line.get_ydata() for line in right.lines}
+    np.testing.assert_array_equal(lines["all"], [14, 6])
+
+
+def test_show_codes_scale_is_fixed():
+    """The heat map spans -1 to 1 whatever the codes are."""
+    fig = plots.show_codes(sincos_positions(20, 32) / 2)
+    assert fig.axes[0].images[0].get_clim() == (-1, 1)
+    assert len(fig.axes[1].lines) == 4
+
+
+def test_show_similarity_draws_a_map_for_each_position():
+    """Two tables, four positions: two lines of five pictures, one scale, ones on the diagonal."""
+    tables = {"1-D": sincos_positions(64, 32), "2-D": sincos_positions_2d((8, 8), 32)}
+    fig = plots.show_similarity(tables, (8, 8))
+    pictures = [ax.images[0] for ax in fig.axes if ax.images]
+    assert len(pictures) == 2 * 5
+    assert {picture.get_clim() for picture in pictures} == {(-1, 1)}
+    matrix = np.asarray(pictures[0].get_array())
+    np.testing.assert_allclose(np.diag(matrix), 1, atol=1e-6)
+    np.testing.assert_allclose(matrix, matrix.T, atol=1e-6)
+    assert np.asarray(pictures[3].get_array())[3, 4] == pytest.approx(1, abs=1e-6)  # 28 = (3, 4)
+
+
+def test_show_spectrum_marks_the_promised_frequency():
+    """The dashed line stands where the spectrum has its peak, within one bin."""
+    codes, frequency = sincos_positions(1024, 64), 1 / 10000 ** (8 / 64) / (2 * np.pi)
+    spectrum = plots.show_spectrum(codes[:, 8], frequency).axes[1]
+    measured, promised = spectrum.lines
+    peak = measured.get_xdata()[np.argmax(measured.get_ydata())]
+    assert abs(peak - promised.get_xdata()[0]) < 1 / 1024
+    assert to_hex(measured.get_color()) != to_hex(promised.get_color())

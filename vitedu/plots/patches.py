@@ -1,0 +1,385 @@
+"""Figures of notebook 01: the whole model in one picture, patches, their order, position codes.
+
+Images are (C, H, W), uint8 or floats in [0, 1]. Every function returns a Figure and changes nothing.
+"""
+
+import numpy as np
+import torch
+from matplotlib.patches import FancyBboxPatch
+
+from vitedu.plots.style import (
+    BLACK,
+    BLUE,
+    CYCLE,
+    DIVERGING,
+    GREY,
+    LIGHT,
+    ORANGE,
+    SKY,
+    WIDTH,
+    CourseFigure,
+    figure,
+    hide_ticks,
+    styled,
+    to_picture,
+)
+
+
+def cut(image: torch.Tensor, patch_size: int) -> torch.Tensor:
+    """Cut one image (C, H, W) into tiles (gh, gw, C, P, P)."""
+    C, H, W = image.shape
+    P = patch_size
+    return image.reshape(C, H // P, P, W // P, P).permute(1, 3, 0, 2, 4)
+
+
+def paste(tiles: torch.Tensor) -> torch.Tensor:
+    """Lay tiles (gh, gw, C, P, P) out as one image (C, H, W)."""
+    gh, gw, C, P, _ = tiles.shape
+    return tiles.permute(2, 0, 3, 1, 4).reshape(C, gh * P, gw * P)
+
+
+def draw_grid(ax, image, patch_size: int, *, numbers: bool = False, colour: str = "white") -> None:
+    """Draw an image with its patch borders, numbered in reading order if asked."""
+    C, H, W = image.shape
+    P = patch_size
+    ax.imshow(to_picture(image), cmap="gray", vmin=0, vmax=1)
+    for x in range(0, W + 1, P):
+        ax.axvline(x - 0.5, color=colour, linewidth=0.8)
+    for y in range(0, H + 1, P):
+        ax.axhline(y - 0.5, color=colour, linewidth=0.8)
+    if numbers:
+        size = min(11, 0.42 * 72 * 3 * P / H)
+        for k in range((H // P) * (W // P)):
+            row, column = divmod(k, W // P)
+            ax.text(
+                column * P + P / 2 - 0.5,
+                row * P + P / 2 - 0.5,
+                str(k),
+                ha="center",
+                va="center",
+                color="white",
+                fontsize=size,
+                bbox={"boxstyle": "round,pad=0.15", "facecolor": "black", "alpha": 0.55, "lw": 0},
+            )
+    hide_ticks(ax)
+
+
+# -- the model in one picture ---------------------------------------------------------------------
+
+
+@styled
+def show_pipeline(image: torch.Tensor, patch_size: int = 8, class_name: str = "") -> CourseFigure:
+    """Draw the Vision Transformer in one picture, from pixels at the bottom to a class at the top.
+
+    Args:
+        image: (3, H, W), with at most 16 patches of this size.
+        patch_size: P, in pixels.
+        class_name: what the image shows, written at the end of the pipeline.
+    """
+    tiles = cut(torch.as_tensor(image), patch_size).flatten(0, 1)  # (N, C, P, P)
+    N = len(tiles)
+    fig, axes = figure(size=(WIDTH, 5.4))
+    ax = axes[0, 0]
+    ax.set(xlim=(0, 20.4), ylim=(0, 13.5), aspect="equal")
+    ax.axis("off")
+    left, step = 3.6, 12.4 / N  # patches and tokens share these columns; 0 is the class token
+    centres = [left + step * (k + 1) for k in range(N)]
+    side = 0.8 * step
+
+    def box(x, y, width, height, text, colour, *, edge=GREY, size=10, weight="normal"):
+        ax.add_patch(
+            FancyBboxPatch(
+                (x, y),
+                width,
+                height,
+                boxstyle="round,pad=0.02,rounding_size=0.15",
+                facecolor=colour,
+                edgecolor=edge,
+            )
+        )
+        ax.text(
+            x + width / 2,
+            y + height / 2,
+            text,
+            ha="center",
+            va="center",
+            fontsize=size,
+            weight=weight,
+        )
+
+    def arrow(x, y, x_end, y_end, colour=GREY):
+        ax.annotate(
+            "", (x_end, y_end), (x, y), arrowprops={"arrowstyle": "-|>", "color": colour, "lw": 1}
+        )
+
+    def note(y, text):
+        ax.text(17.1, y, text, va="center", fontsize=8.5, color="#444444")
+
+    # pixels
+    ax.imshow(to_picture(image), extent=(0.1, 2.9, 0.1, 2.9), cmap="gray", vmin=0, vmax=1)
+    for line in np.linspace(0.1, 2.9, image.shape[-1] // patch_size + 1):
+        ax.plot([line, line], [0.1, 2.9], color="white", linewidth=0.7)
+        ax.plot([0.1, 2.9], [line, line], color="white", linewidth=0.7)
+    arrow(3.0, 1.5, 3.8, 1.5)
+    for tile, x in zip(tiles, centres, strict=True):
+        extent = (x - side / 2, x + side / 2, 1.5 - side / 2, 1.5 + side / 2)
+        ax.imshow(to_picture(tile), extent=extent, cmap="gray", vmin=0, vmax=1)
+        arrow(x, 1.5 + side / 2 + 0.1, x, 3.0)
+    note(1.5, "cut: notebook 01")
+    # projection
+    low, span = centres[0] - step / 2, step * N
+    box(low, 3.0, span, 0.9, "one linear layer, the same for every patch", LIGHT)
+    note(3.45, "project: 01")
+    # tokens
+    for k, x in enumerate([left, *centres]):
+        if k:
+            arrow(x, 3.95, x, 4.95)
+        box(x - side / 2, 5.0, side, 1.1, "", ORANGE if k == 0 else SKY)
+        ax.text(x, 5.8, str(k), ha="center", va="center", fontsize=7.5, weight="bold")
+        ax.text(x, 5.32, "+pos", ha="center", va="center", fontsize=5.5)
+        arrow(x, 6.2, x, 7.1)
+    ax.text(left - 0.7, 5.55, "class token", ha="right", va="center", fontsize=9)
+    note(5.55, "class token,\npositions: 01")
+    # encoder
+    depth = 3
+    for layer in reversed(range(depth)):
+        shift = 0.14 * layer
+        text = (
+            "encoder blocks: attention mixes the tokens, an MLP works on each" if layer == 0 else ""
+        )
+        box(left - step / 2 + shift, 7.2 + shift, step * (N + 1), 1.6, text, "#F4F4F4")
+    note(8.1, "attention: 02\nblock, depth: 03")
+    # head
+    arrow(left, 9.2, left, 10.0, BLACK)
+    box(left - 1.2, 10.1, 2.4, 0.9, "linear head", LIGHT)
+    note(10.55, "head: 03")
+    arrow(left, 11.1, left, 11.9, BLACK)
+    answer = f'"{class_name}"' if class_name else "class"
+    ax.text(left, 12.4, answer, ha="center", va="center", fontsize=12, weight="bold")
+    ax.text(
+        left + 1.9,
+        12.4,
+        "a score for every class; training makes the right one high",
+        va="center",
+        fontsize=9,
+    )
+    note(12.4, "training: 04")
+    return fig
+
+
+# -- cutting --------------------------------------------------------------------------------------
+
+
+@styled
+def show_patches(image: torch.Tensor, patch_size: int) -> CourseFigure:
+    """Show an image beside the same image cut into patches, numbered in reading order."""
+    C, H, W = image.shape
+    P = patch_size
+    fig, axes = figure(1, 2, size=(WIDTH * 0.85, 3.5))
+    before, after = axes[0]
+    before.imshow(to_picture(image), cmap="gray", vmin=0, vmax=1)
+    before.set(title=f"one image: {C} x {H} x {W} values", xlabel="column (px)", ylabel="row (px)")
+    draw_grid(after, image, P, numbers=(H // P) * (W // P) <= 256)
+    N = (H // P) * (W // P)
+    after.set_title(f"{N} patches of {C} x {P} x {P} = {C * P * P} values")
+    return fig
+
+
+@styled
+def show_strip(
+    patches: torch.Tensor, patch_size: int, *, count: int = 16, columns: int = 8
+) -> CourseFigure:
+    """Show the first patches of one sequence as small pictures, numbered from 0.
+
+    Args:
+        patches: (N, C*P*P), values as in an image: uint8 or floats in [0, 1].
+        patch_size: P, in pixels.
+        count: how many patches.
+        columns: how many in a line.
+    """
+    count = min(count, len(patches))
+    rows = -(-count // columns)
+    fig, axes = figure(rows, columns, size=(WIDTH, 1.15 * rows))
+    for k, ax in enumerate(axes.flat):
+        hide_ticks(ax)
+        if k >= count:
+            ax.axis("off")
+            continue
+        tile = patches[k].reshape(-1, patch_size, patch_size)  # (C*P*P,) -> (C, P, P)
+        ax.imshow(to_picture(tile), cmap="gray", vmin=0, vmax=1)
+        ax.set_title(str(k), fontsize=9)
+    return fig
+
+
+@styled
+def show_wrong_orders(image: torch.Tensor, patch_size: int) -> CourseFigure:
+    """Show what four wrong orders do to an image when it is put together in the right one.
+
+    Each wrong cut has the right shape and holds every value once. The image must be square.
+    """
+    image = torch.as_tensor(image)
+    C, H, W = image.shape
+    P = patch_size
+    gh, gw = H // P, W // P
+    tiles = cut(image, P)  # (gh, gw, C, P, P)
+    wrong = {
+        "A": image.reshape(gh, gw, C, P, P),
+        "B": tiles.transpose(0, 1),
+        "C": tiles.transpose(3, 4),
+        "D": tiles.permute(0, 1, 3, 4, 2).reshape(gh, gw, C, P, P),
+    }
+    fig, axes = figure(1, 5, size=(WIDTH, 1.95))
+    pictures = {"the image": image} | {name: paste(order) for name, order in wrong.items()}
+    for ax, (name, picture) in zip(axes[0], pictures.items(), strict=True):
+        ax.imshow(to_picture(picture), cmap="gray", vmin=0, vmax=1)
+        ax.set_title(name)
+        hide_ticks(ax)
+    return fig
+
+
+@styled
+def show_images(images, titles=None) -> CourseFigure:
+    """Show a row of images (C, H, W), each under its title."""
+    count = len(images)
+    fig, axes = figure(1, count, size=(WIDTH, min(3.2, WIDTH / count + 0.3)))
+    for ax, image, title in zip(axes[0], images, titles or [""] * count, strict=True):
+        ax.imshow(to_picture(image), cmap="gray", vmin=0, vmax=1)
+        ax.set_title(title)
+        hide_ticks(ax)
+    return fig
+
+
+# -- how fine to cut ------------------------------------------------------------------------------
+
+
+@styled
+def show_patch_sizes(image: torch.Tensor, patch_sizes=(16, 8, 4)) -> CourseFigure:
+    """Show one image cut in several patch sizes, coarse to fine."""
+    C, H, W = image.shape
+    fig, axes = figure(1, len(patch_sizes), size=(WIDTH, WIDTH / len(patch_sizes) + 0.5))
+    for ax, P in zip(axes[0], patch_sizes, strict=True):
+        draw_grid(ax, image, P)
+        N = (H // P) * (W // P)
+        ax.set_title(f"P = {P}: {N} patches\n{C * P * P} values in each")
+    return fig
+
+
+@styled
+def show_resized(image: torch.Tensor, image_size: int = 224, patch_size: int = 16) -> CourseFigure:
+    """Show a small image, and the same image enlarged (bilinear) with its patch grid."""
+    C, H, W = image.shape
+    small = torch.as_tensor(to_picture(image)).float().reshape(H, W, -1).permute(2, 0, 1)
+    large = torch.nn.functional.interpolate(
+        small[None], size=(image_size, image_size), mode="bilinear"
+    )[0]
+    fig, axes = figure(1, 2, size=(WIDTH * 0.85, 3.5))
+    axes[0, 0].imshow(to_picture(image), cmap="gray", vmin=0, vmax=1)
+    axes[0, 0].set(title=f"original: {H} x {W} px", xlabel="column (px)", ylabel="row (px)")
+    draw_grid(axes[0, 1], large, patch_size)
+    N = (image_size // patch_size) ** 2
+    axes[0, 1].set_title(f"enlarged: {image_size} x {image_size} px, {N} patches")
+    return fig
+
+
+@styled
+def show_costs(patch_sizes, tokens, projections, pairs) -> CourseFigure:
+    """Show tokens and multiply-accumulates against the patch size, both axes logarithmic.
+
+    Args:
+        patch_sizes: the sizes, in pixels.
+        tokens: T for each size.
+        projections: MACs that grow with T (linear layers), for each size.
+        pairs: MACs that grow with T squared (the two products inside attention), for each size.
+    """
+    fig, axes = figure(1, 2, size=(WIDTH, 3.2))
+    left, right = axes[0]
+    left.plot(patch_sizes, tokens, "o-")
+    left.set(title="length of the sequence", ylabel="tokens")
+    total = np.add(projections, pairs)
+    right.plot(patch_sizes, total, "o-", color=BLACK, label="all")
+    right.plot(patch_sizes, projections, "s--", label="linear layers, ~ T")
+    right.plot(patch_sizes, pairs, "^:", label="pairs of tokens, ~ T squared")
+    right.set(title="cost of one image", ylabel="multiply-accumulates")
+    right.legend()
+    for ax in (left, right):
+        ax.set(xscale="log", yscale="log", xlabel="patch size (px)")
+        ax.set_xticks(patch_sizes, [str(P) for P in patch_sizes])
+        ax.minorticks_off()
+    return fig
+
+
+# -- positions ------------------------------------------------------------------------------------
+
+
+@styled
+def show_codes(codes: torch.Tensor, *, waves=(0, 8, 16, 24)) -> CourseFigure:
+    """Show position codes as a heat map, and some of their columns as waves.
+
+    Args:
+        codes: (num_positions, D), values in [-1, 1].
+        waves: the columns to draw as curves.
+    """
+    fig, axes = figure(1, 2, size=(WIDTH, 3.4))
+    left, right = axes[0]
+    shown = left.imshow(codes.numpy(), cmap=DIVERGING, vmin=-1, vmax=1, aspect="auto")
+    left.set(title="every position is a row", xlabel="column of the code", ylabel="position")
+    fig.colorbar(shown, ax=left, label="value")
+    for column, colour, line in zip(waves, CYCLE, ("-", "--", "-.", ":"), strict=False):
+        right.plot(codes[:, column].numpy(), line, color=colour, label=f"column {column}")
+    right.set(title="every column is a wave", xlabel="position", ylabel="value", ylim=(-1.1, 1.1))
+    right.legend(loc="upper center", bbox_to_anchor=(0.5, -0.2), ncols=2)
+    return fig
+
+
+@styled
+def show_similarity(
+    tables: dict[str, torch.Tensor], grid_size: tuple[int, int], positions=(0, 4, 28, 63)
+) -> CourseFigure:
+    """Show how alike the codes of a grid's cells are: a line of pictures for each table of codes.
+
+    First the matrix of all cosines, then for some cells a map of the grid. The scale is the same
+    everywhere: -1 to 1.
+
+    Args:
+        tables: codes (gh*gw, D) under their name.
+        grid_size: (gh, gw).
+        positions: the cells to draw maps for, in reading order.
+    """
+    gh, gw = grid_size
+    columns = 1 + len(positions)
+    fig, axes = figure(len(tables), columns, size=(WIDTH, 1.95 * len(tables)))
+    for line, (name, codes) in zip(axes, tables.items(), strict=True):
+        unit = torch.nn.functional.normalize(codes.float(), dim=1)
+        cosine = (unit @ unit.T).numpy()
+        shown = line[0].imshow(cosine, cmap=DIVERGING, vmin=-1, vmax=1)
+        line[0].set_title("all pairs")
+        line[0].set_ylabel(name)
+        hide_ticks(line[0])
+        for ax, k in zip(line[1:], positions, strict=True):
+            ax.imshow(cosine[k].reshape(gh, gw), cmap=DIVERGING, vmin=-1, vmax=1)
+            row, column = divmod(k, gw)
+            ax.plot(column, row, "o", markerfacecolor="none", markeredgecolor="black", markersize=7)
+            ax.set_title(f"with {k} = ({row}, {column})", fontsize=9)
+            hide_ticks(ax)
+    fig.colorbar(shown, ax=axes.ravel().tolist(), label="cosine", shrink=0.8)
+    return fig
+
+
+@styled
+def show_spectrum(column: torch.Tensor, frequency: float) -> CourseFigure:
+    """Show a column of codes and its Fourier spectrum, with the frequency the formula promises.
+
+    Args:
+        column: (num_positions,).
+        frequency: cycles per position, from the formula.
+    """
+    n = len(column)
+    power = torch.fft.rfft(column.double()).abs() / n * 2
+    fig, axes = figure(1, 2, size=(WIDTH, 2.6))
+    axes[0, 0].plot(column[:128].numpy())
+    axes[0, 0].set(title="one column of the code", xlabel="position", ylabel="value")
+    axes[0, 1].plot(torch.fft.rfftfreq(n).numpy(), power.numpy(), color=BLUE, label="measured")
+    axes[0, 1].axvline(frequency, color=ORANGE, linestyle="--", label="from the formula")
+    axes[0, 1].set(title="its spectrum", xlabel="cycles per position", ylabel="amplitude")
+    axes[0, 1].legend()
+    return fig
