@@ -131,7 +131,7 @@ def show_hint(args) -> int:
 def show_solution(args) -> int:
     """Print the source of a reference."""
     from vitedu.exercises import find
-    from vitedu.notebooks import reference_source
+    from vitedu.references import reference_source
 
     print(reference_source(find(args.exercise)))
     return 0

@@ -106,15 +106,18 @@ def forget(exercise: str) -> None:
     _update(lambda entries: entries.pop(exercise, None))
 
 
-def load() -> dict[str, dict]:
+def load(home: Path | None = None) -> dict[str, dict]:
     """Read what is known of each exercise.
+
+    Args:
+        home: the folder of the store; ``folder()`` if not given.
 
     Returns:
         exercise id -> ``status``, ``points``, ``max_points``, ``misconception`` and ``time`` of the
         latest result, ``best`` (the same of the best one, and the hints used by then),
         ``hints_used`` and ``attempts``. An exercise of which only hints were taken has no status.
     """
-    path = folder() / "progress.json"
+    path = (home or folder()) / "progress.json"
     try:
         entries = _read(path)
     except OSError as error:
@@ -181,7 +184,9 @@ def _sound(entry: dict) -> dict:
     Raises:
         TypeError, KeyError, AttributeError: it has not.
     """
-    for result in [entry] * ("status" in entry) + [entry["best"]] * ("best" in entry):
+    results = [entry] if "status" in entry else []
+    results += [entry["best"]] if "best" in entry else []
+    for result in results:
         numbers = result["points"] + result["max_points"] + result["time"]
         if result["status"] not in STATUSES or not isinstance(numbers, int | float):
             raise TypeError("not a result")

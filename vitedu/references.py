@@ -1,0 +1,59 @@
+"""The source of each reference, read as text.
+
+Role: find the statement that solves an exercise. Modules are parsed (``ast``), never imported, so that
+this needs no torch and takes no time. Not here: the references themselves, in the module of each notebook.
+"""
+
+import ast
+import importlib.util
+from functools import cache
+from pathlib import Path
+
+from vitedu.exercises import Exercise
+
+
+@cache
+def module_source(name: str) -> str:
+    """Read the source of a module of this package without importing it.
+
+    Raises:
+        ValueError: no such module.
+    """
+    spec = importlib.util.find_spec(name)
+    if spec is None or not spec.origin:
+        raise ValueError(f"there is no module {name}.")
+    return Path(spec.origin).read_text(encoding="utf-8")
+
+
+def reference_source(exercise: Exercise) -> str:
+    """Give the statement that solves an exercise, as its module writes it.
+
+    Args:
+        exercise: a function, a class with all its methods, or a value with its assignment.
+
+    Raises:
+        ValueError: the module defines no such name.
+
+    Example:
+        >>> from vitedu.exercises import find
+        >>> print(reference_source(find("tokens_at_224")))
+        tokens_at_224 = (224 // 16) ** 2 + 1  # 14 x 14 patches and the class token
+    """
+    source = module_source(exercise.module)
+    for node in ast.parse(source).body:
+        if exercise.id in defined_names(node):
+            decorators = getattr(node, "decorator_list", [])
+            first = min([node.lineno, *(decorator.lineno for decorator in decorators)])
+            return "\n".join(source.splitlines()[first - 1 : node.end_lineno])
+    raise ValueError(f"{exercise.module} defines no {exercise.id}; write the reference there.")
+
+
+def defined_names(node: ast.stmt) -> list[str]:
+    """Name what a statement defines: a function, a class, the targets of a plain assignment."""
+    if isinstance(node, ast.FunctionDef | ast.ClassDef):
+        return [node.name]
+    if isinstance(node, ast.Assign):
+        return [target.id for target in node.targets if isinstance(target, ast.Name)]
+    if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
+        return [node.target.id]
+    return []
