@@ -350,27 +350,157 @@ EXERCISES: tuple[Exercise, ...] = (
     ),
     # --- 04_training ------------------------------------------------------------------------
     Exercise(
-        "cross_entropy", "04_training", "4.1", "the price of a wrong belief", "function", 5, 12
+        "cross_entropy",
+        "04_training",
+        "4.1",
+        "the price of a wrong belief",
+        "function",
+        5,
+        12,
+        (
+            "Without smoothing, the price of one image is minus the log of the probability that its own "
+            "class got. Log of softmax: which of the two can overflow, and must it be formed at all?",
+            "log softmax(x) is x - logsumexp(x): no probability is ever formed. Row i of that table, "
+            "column labels[i], is what you need; with smoothing, s/K of every other column as well.",
+            "log_probs = logits - logits.logsumexp(dim=-1, keepdim=True). The label's entries are "
+            "log_probs.gather(1, labels[:, None]) or log_probs[arange, labels]; s times the mean of a row "
+            "joins (1-s) times its label's entry. Turn the sign, take the mean over the batch.",
+        ),
     ),
     Exercise(
-        "warmup_cosine", "04_training", "4.2", "the learning rate of every step", "function", 5, 12
+        "smoothing_floor",
+        "04_training",
+        "4.2",
+        "the lowest loss that smoothing allows",
+        "value",
+        1,
+        4,
+        (
+            "A smoothed target asks for 0.91 on the label, not for 1. Which probabilities would a perfect "
+            "model give, and what does the loss charge for them?",
+            "The price is lowest where the model gives exactly the target: 0.91 once and 0.01 nine times. "
+            "It is then the entropy of the target.",
+            "Add 0.91 times -ln(0.91) and nine times 0.01 times -ln(0.01).",
+        ),
+    ),
+    Exercise(
+        "warmup_cosine",
+        "04_training",
+        "4.3",
+        "the learning rate of every step",
+        "function",
+        5,
+        12,
+        (
+            "Two cases: before step warmup_steps a straight line, from there on half a cosine. Steps "
+            "count from 0: which fraction of the peak shall the very first step use?",
+            "The climb is (step + 1) / warmup_steps of the peak. After it, progress runs to exactly 1 at "
+            "the last step, and cos(pi * progress) falls from nearly 1 to -1.",
+            "progress = (step + 1 - warmup_steps) / (total_steps - warmup_steps); then final_lr plus "
+            "(peak_lr - final_lr) times half of (1 + cos(pi * progress)). warmup_steps = 0 needs no case "
+            "of its own if the test is step < warmup_steps.",
+        ),
     ),
     Exercise(
         "weight_decay_groups",
         "04_training",
-        "4.3",
+        "4.4",
         "what to shrink and what not",
         "function",
         4,
         10,
+        (
+            "model.named_parameters() gives names and tensors. A bias and a norm's scale have something "
+            "in common that a weight matrix has not: look at their shapes.",
+            "One axis: no decay. Two and more: decay, except cls_token and pos_embed, which have three "
+            "and are told by name.",
+            "Go through named_parameters() once and append to one of two lists: no decay if "
+            "parameter.ndim < 2 or name.split('.')[-1] is 'cls_token' or 'pos_embed'. Return two dicts with "
+            "the keys 'params' and 'weight_decay', the decayed first, 0.0 for the second.",
+        ),
     ),
     Exercise(
-        "random_crop_flip", "04_training", "4.4", "a new view of every image", "function", 6, 20
+        "random_crop_flip",
+        "04_training",
+        "4.5",
+        "a new view of every image",
+        "function",
+        6,
+        20,
+        (
+            "Write it for one image first: draw top and left, cut the window out of the padded image, "
+            "mirror it on heads. A loop over the batch is a right answer.",
+            "torch.randint excludes its upper end, so 2 * padding needs high = 2 * padding + 1. Every draw "
+            "is for one image and takes generator=generator. F.pad knows reflect only for floats; "
+            "indexing works for every type.",
+            "rows = top + arange(H) - padding are the rows to fetch, some outside the image: "
+            "reflect(rows, H) folds them back in. The same for columns, turned round with .flip(-1) where "
+            "the coin says so. For one image: image[:, rows][:, :, columns]. torch.stack the results.",
+        ),
     ),
     Exercise(
-        "train_one_epoch", "04_training", "4.5", "learn from every batch once", "function", 6, 15
+        "views_of_one_image",
+        "04_training",
+        "4.6",
+        "how many views are there?",
+        "value",
+        1,
+        2,
+        (
+            "Count the places where the window can stand, then think of the mirror.",
+            "Both ends of 0 .. 8 are allowed: how many numbers are that? Top and left are drawn apart.",
+            "Tops times lefts times two, with 9 tops.",
+        ),
     ),
-    Exercise("evaluate", "04_training", "4.6", "measure without touching", "function", 4, 8),
+    Exercise(
+        "train_one_epoch",
+        "04_training",
+        "4.7",
+        "learn from every batch once",
+        "function",
+        6,
+        15,
+        (
+            "Say the order aloud: clear the old gradients, predict, price, differentiate, clip, step the "
+            "optimizer, step the scheduler. Which of these must know the model's mode?",
+            "cross_entropy gives the mean of a batch. For the mean over all images, weigh each batch with "
+            "its own number of images, and divide by the images seen, not by the batches.",
+            "total_loss += loss.item() * len(labels); correct += (logits.argmax(dim=-1) == "
+            "labels).sum().item(); seen += len(labels). Clip between backward() and step() with "
+            "nn.utils.clip_grad_norm_(model.parameters(), 1.0). model.train() comes first.",
+        ),
+    ),
+    Exercise(
+        "evaluate",
+        "04_training",
+        "4.8",
+        "measure without touching",
+        "function",
+        4,
+        8,
+        (
+            "It is train_one_epoch without everything that learns. What else must be as before when the "
+            "function returns?",
+            "Remember the mode of every submodule before model.eval(): a frozen part may have been in eval "
+            "mode while the rest was training, and model.train() would wake it.",
+            "modes = {module: module.training for module in model.modules()}; model.eval(); the loop under "
+            "torch.no_grad(); then module.training = mode for each. The sums are those of train_one_epoch.",
+        ),
+    ),
+    Exercise(
+        "last_batch_weight",
+        "04_training",
+        "4.9",
+        "what a mean of means does",
+        "value",
+        1,
+        3,
+        (
+            "How many full batches of 128 fit into 10,000 images, and how many images are left over?",
+            "A mean of batch means gives every batch the same say, however few images share it.",
+            "One image of a full batch has 1/128 of its batch's say, one of the last batch 1/16. Divide.",
+        ),
+    ),
 )
 
 BY_ID: dict[str, Exercise] = {exercise.id: exercise for exercise in EXERCISES}

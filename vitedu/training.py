@@ -16,6 +16,13 @@ import math
 import torch
 from torch import nn
 
+# ten classes, s = 0.1: the entropy of the target, 0.91 on the label and 0.01 on each other class
+smoothing_floor = -(0.91 * math.log(0.91) + 9 * 0.01 * math.log(0.01))
+
+views_of_one_image = 2 * (2 * 4 + 1) ** 2  # padding 4: 9 tops, 9 lefts, mirrored or not
+
+last_batch_weight = 128 / (10_000 % 128)  # an image of the last batch against one of a full batch
+
 
 def cross_entropy(
     logits: torch.Tensor, labels: torch.Tensor, label_smoothing: float = 0.0

@@ -1,0 +1,345 @@
+"""Figures of notebook 04: what training does, and what came out of it.
+
+Role: arrays in, a matplotlib figure out. Not here: any measuring; a figure draws what it is given.
+
+Legend: n images or runs, K classes, N patches, gh gw patch grid.
+"""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from vitedu.plots.style import (
+    BAD,
+    BLACK,
+    BLUE,
+    CYCLE,
+    DIVERGING,
+    GOOD,
+    GREY,
+    LIGHT,
+    ORANGE,
+    SEQUENTIAL,
+    SKY,
+    WIDTH,
+    figure,
+    hide_ticks,
+    to_picture,
+)
+
+LINES = ("-", "--", ":", "-.")  # told apart without colour
+
+
+def plot_price(believed: Sequence[float]) -> Figure:
+    """Draw the price ``-ln p`` of giving probability p to the truth.
+
+    Args:
+        believed: probabilities to mark, each above 0 and at most 1.
+    """
+    fig, axes = figure(size=(WIDTH * 0.65, 2.8))
+    ax = axes[0, 0]
+    p = np.linspace(0.01, 1, 300)
+    ax.plot(p, -np.log(p), color=BLUE)
+    for mark in believed:
+        ax.plot(mark, -np.log(mark), "o", color=BLACK)
+        ax.annotate(
+            f"p = {mark:g}: {-np.log(mark):.3f}",
+            (mark, -np.log(mark)),
+            xytext=(8, 8),
+            textcoords="offset points",
+            ha="left" if mark < 0.7 else "right",
+        )
+    ax.set(
+        xlabel="probability p given to the true class",
+        ylabel="price −ln p (nats)",
+        xlim=(0, 1.02),
+        ylim=(0, None),
+    )
+    return fig
+
+
+def plot_learning_rates(schedules: Mapping[str, Sequence[float]]) -> Figure:
+    """Draw learning rates step by step, one line a schedule.
+
+    Args:
+        schedules: name -> the learning rate used at step 0, 1, 2 ...
+    """
+    fig, axes = figure(size=(WIDTH, 2.8))
+    ax = axes[0, 0]
+    for i, (name, rates) in enumerate(schedules.items()):
+        ax.plot(range(len(rates)), rates, LINES[i % 4], color=CYCLE[i % len(CYCLE)], label=name)
+    ax.set(xlabel="step", ylabel="learning rate used", ylim=(0, None))
+    ax.legend()
+    return fig
+
+
+def plot_losses(
+    runs: Mapping[str, Sequence[Sequence[float]]],
+    *,
+    start: float | None = None,
+    window: int = 10,
+) -> Figure:
+    """Draw the training loss of every step, one colour and line style an arm, one thin line a seed.
+
+    Args:
+        runs: name of the arm -> one list of losses for each seed, all of one length.
+        start: a loss to mark with a grey line, such as ln K.
+        window: steps of the running mean.
+    """
+    fig, axes = figure(size=(WIDTH, 3.2))
+    ax = axes[0, 0]
+    for i, (name, seeds) in enumerate(runs.items()):
+        style = {"color": CYCLE[i % len(CYCLE)], "linestyle": LINES[i % 4]}
+        smooth = [running_mean(losses, window) for losses in seeds]
+        steps = np.arange(len(smooth[0])) + window - 1
+        for losses in smooth:
+            ax.plot(steps, losses, linewidth=0.7, alpha=0.6, **style)
+        seeds_text = "1 seed" if len(smooth) == 1 else f"mean of {len(smooth)} seeds"
+        ax.plot(steps, np.mean(smooth, axis=0), linewidth=2, label=f"{name}, {seeds_text}", **style)
+    if start is not None:
+        ax.axhline(start, color=GREY, linewidth=0.8)
+        ax.annotate(f"{start:.2f}", (0, start), xytext=(0, 3), textcoords="offset points")
+    ax.set(xlabel="step", ylabel=f"training loss (nats, mean of {window} steps)")
+    ax.legend()
+    return fig
+
+
+def running_mean(values: Sequence[float], window: int) -> np.ndarray:
+    """Average every ``window`` neighbours; the result is ``window - 1`` shorter."""
+    return np.convolve(values, np.ones(window) / window, mode="valid")
+
+
+def show_views(original, views) -> Figure:
+    """Draw an image and the views that augmentation made of it.
+
+    Args:
+        original: (C, H, W), uint8 or floats in [0, 1].
+        views: (n, C, H, W), of the same kind.
+    """
+    n = len(views)
+    columns = (n + 1) // 2
+    fig, axes = figure(2, columns + 1, size=(WIDTH, 2 * WIDTH / (columns + 1) + 0.3))
+    for ax in axes.flat:
+        hide_ticks(ax)
+        ax.set_frame_on(False)
+    axes[0, 0].imshow(to_picture(original))
+    axes[0, 0].set_title("the image")
+    for i, view in enumerate(views):
+        ax = axes[i // columns, 1 + i % columns]
+        ax.imshow(to_picture(view))
+        ax.set_title(f"view {i + 1}")
+    return fig
+
+
+def plot_curves(
+    train_loss: Sequence[float],
+    validation_loss: Sequence[float],
+    train_accuracy: Sequence[float],
+    validation_accuracy: Sequence[float],
+    *,
+    chance: float | None = None,
+) -> Figure:
+    """Draw loss and accuracy by epoch; epochs count from 1.
+
+    Args:
+        train_loss: mean loss of each epoch, measured before each update.
+        validation_loss: mean loss after each epoch.
+        train_accuracy: in [0, 1], one an epoch.
+        validation_accuracy: in [0, 1], one an epoch.
+        chance: the accuracy of guessing, drawn as a grey line.
+    """
+    fig, axes = figure(1, 2)
+    epochs = np.arange(1, len(train_loss) + 1)
+    left, right = axes[0]
+    for ax, train, validation, scale in (
+        (left, train_loss, validation_loss, 1),
+        (right, train_accuracy, validation_accuracy, 100),
+    ):
+        ax.plot(epochs, np.multiply(train, scale), "o-", color=BLUE, label="training", markersize=4)
+        ax.plot(
+            epochs,
+            np.multiply(validation, scale),
+            "s--",
+            color=ORANGE,
+            label="validation",
+            markersize=4,
+        )
+        ax.set(xlabel="epoch")
+        ax.locator_params(axis="x", integer=True)
+    left.set(ylabel="loss (nats)", ylim=(0, None))
+    right.set(ylabel="accuracy (%)", ylim=(0, 100))
+    if chance is not None:
+        right.axhline(100 * chance, color=GREY, linewidth=0.8)
+        right.annotate("guessing", (epochs[-1], 100 * chance), xytext=(0, 3), ha="right",
+                       textcoords="offset points", color=GREY)  # fmt: skip
+    left.legend()
+    return fig
+
+
+def show_predictions(images, labels, probabilities, class_names: Sequence[str]) -> Figure:
+    """Draw images with what a model believed, right and wrong told apart by sign, word and colour.
+
+    Args:
+        images: (n, C, H, W), uint8 or floats in [0, 1].
+        labels: (n,) true classes.
+        probabilities: (n, K), rows summing to 1; the confidence is the largest of a row.
+        class_names: K names.
+    """
+    labels, probabilities = np.asarray(labels), np.asarray(probabilities)
+    n = len(labels)
+    columns = min(n, 6)
+    rows = -(-n // columns)
+    fig, axes = figure(rows, columns, size=(WIDTH, rows * (WIDTH / columns + 0.55)))
+    for ax in axes.flat:
+        hide_ticks(ax)
+        ax.set_frame_on(False)
+    for ax, image, label, belief in zip(axes.flat, images, labels, probabilities, strict=False):
+        guess = int(belief.argmax())
+        right = guess == label
+        ax.imshow(to_picture(image))
+        said = f"{class_names[guess]} {100 * belief[guess]:.0f} %"
+        ax.set_title(
+            f"✓ {said}\n" if right else f"✗ {said}\nis {class_names[label]}",
+            color=GOOD if right else BAD,
+            fontsize=9,
+        )
+    return fig
+
+
+def show_class_attention(
+    images, attention: Mapping[str, np.ndarray], *, uniform: float, vmax: float | None = None
+) -> Figure:
+    """Draw where the class token collects, above it the image, one row a model.
+
+    All maps share one colour scale from 0 to ``vmax``, so that an even map looks even.
+
+    Args:
+        images: (n, C, H, W), uint8 or floats in [0, 1].
+        attention: name of the model -> (n, gh, gw), the class token's weights on the patches.
+        uniform: the weight that each of the T tokens would get from an even spread, 1/T.
+        vmax: the top of the scale; by default the largest weight of all maps.
+    """
+    maps = {name: np.asarray(weights) for name, weights in attention.items()}
+    vmax = vmax or max(weights.max() for weights in maps.values())
+    rows, columns = 1 + len(maps), len(images)
+    fig, axes = figure(rows, columns, size=(WIDTH, rows * WIDTH / (columns + 1.5)))
+    for ax in axes.flat:
+        hide_ticks(ax)
+    height, width = np.shape(images)[-2:]
+    for column, image in enumerate(images):
+        picture = to_picture(image)
+        axes[0, column].imshow(picture)
+        grey = picture if picture.ndim == 2 else picture.mean(axis=-1)
+        for row, weights in enumerate(maps.values(), start=1):
+            ax = axes[row, column]
+            ax.imshow(grey, cmap="gray", vmin=0, vmax=1)
+            shown = ax.imshow(
+                weights[column],
+                cmap=SEQUENTIAL,
+                vmin=0,
+                vmax=vmax,
+                alpha=0.75,
+                extent=(-0.5, width - 0.5, height - 0.5, -0.5),
+            )
+    axes[0, 0].set_ylabel("image")
+    for row, name in enumerate(maps, start=1):
+        axes[row, 0].set_ylabel(name)
+    bar = fig.colorbar(shown, ax=axes[1:].ravel().tolist(), shrink=0.9)
+    bar.set_label(f"attention weight\n(line: even spread, {uniform:.3f})", fontsize=8)
+    bar.ax.axhline(uniform, color="white", linewidth=1.5)
+    return fig
+
+
+def show_position_similarity(
+    similarity: Mapping[str, np.ndarray], cells: Sequence[int], *, limit: float | None = None
+) -> Figure:
+    """Draw how alike the position of one cell is to that of every other, one row a model.
+
+    A cell's similarity with itself is 1 by definition and would swallow the colour scale: it is left
+    blank and marked. All maps share one scale, symmetric about 0.
+
+    Args:
+        similarity: name of the model -> (N, gh, gw), cosines.
+        cells: the patches to show, counted row by row.
+        limit: the end of the scale; by default the largest cosine of two different cells shown.
+    """
+    shown_maps = {}
+    for name, cosines in similarity.items():
+        cosines = np.array(cosines, dtype=float)[list(cells)]
+        gh, gw = cosines.shape[1:]
+        for i, cell in enumerate(cells):
+            cosines[i, cell // gw, cell % gw] = np.nan
+        shown_maps[name] = cosines
+    limit = limit or max(np.nanmax(np.abs(cosines)) for cosines in shown_maps.values())
+    rows, columns = len(shown_maps), len(cells)
+    fig, axes = figure(rows, columns, size=(WIDTH, rows * WIDTH / (columns + 1.2) + 0.3))
+    for row, (name, cosines) in enumerate(shown_maps.items()):
+        for column, cell in enumerate(cells):
+            ax = axes[row, column]
+            hide_ticks(ax)
+            ax.set_facecolor(LIGHT)
+            shown = ax.imshow(cosines[column], cmap=DIVERGING, vmin=-limit, vmax=limit)
+            ax.plot(cell % gw, cell // gw, "x", color=BLACK)
+            if row == 0:
+                ax.set_title(f"patch {cell} (row {cell // gw}, column {cell % gw})", fontsize=8)
+        axes[row, 0].set_ylabel(name)
+    fig.colorbar(shown, ax=axes.ravel().tolist(), shrink=0.9, label="cosine similarity")
+    return fig
+
+
+def plot_class_accuracy(
+    accuracy: Sequence[float], counts: Sequence[int], class_names: Sequence[str]
+) -> Figure:
+    """Draw accuracy by class as bars, the hardest first, and the overall accuracy as a line.
+
+    Args:
+        accuracy: (K,) in [0, 1]; nan where a class has no image, which is then said and not drawn.
+        counts: (K,) images of each class.
+        class_names: K names.
+    """
+    accuracy, counts = np.asarray(accuracy, dtype=float), np.asarray(counts)
+    order = np.argsort(np.where(counts > 0, accuracy, np.inf), kind="stable")
+    fig, axes = figure(size=(WIDTH, 0.5 + 0.3 * len(order)))
+    ax = axes[0, 0]
+    for place, k in enumerate(order):
+        if counts[k] == 0:
+            ax.text(1, place, "no image of this class", va="center", color=GREY)
+            continue
+        ax.barh(place, 100 * accuracy[k], color=SKY)
+        ax.text(100 * accuracy[k] + 1, place, f"{100 * accuracy[k]:.0f} % of {counts[k]}",
+                va="center", fontsize=9)  # fmt: skip
+    overall = 100 * np.nansum(accuracy * counts) / max(counts.sum(), 1)
+    ax.axvline(overall, color=BLACK, linewidth=1, linestyle="--", label=f"all: {overall:.1f} %")
+    ax.set(xlabel="accuracy (%)", xlim=(0, 118), xticks=range(0, 101, 20))
+    ax.set_yticks(range(len(order)), [class_names[k] for k in order])
+    ax.set_ylim(len(order) - 0.4, -0.6)
+    ax.legend(loc="lower right", bbox_to_anchor=(1, 1), borderaxespad=0)
+    return fig
+
+
+def plot_confusion(counts, class_names: Sequence[str]) -> Figure:
+    """Draw which class is taken for which: rows the truth, columns the answer, shares of a row.
+
+    Args:
+        counts: (K, K) images of true class i that were called j.
+        class_names: K names.
+    """
+    counts = np.asarray(counts, dtype=float)
+    share = 100 * counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)
+    K = len(share)
+    fig, axes = figure(size=(WIDTH * 0.75, WIDTH * 0.65))
+    ax = axes[0, 0]
+    shown = ax.imshow(share, cmap="Blues", vmin=0, vmax=100)
+    for i in range(K):
+        for j in range(K):
+            if K <= 12 and share[i, j] >= 0.5:
+                color = "white" if share[i, j] > 55 else BLACK
+                ax.text(
+                    j, i, f"{share[i, j]:.0f}", ha="center", va="center", color=color, fontsize=8
+                )
+    ax.set(xlabel="answer", ylabel="truth")
+    ax.set_xticks(range(K), class_names, rotation=45, ha="right")
+    ax.set_yticks(range(K), class_names)
+    fig.colorbar(shown, ax=ax, label="% of the true class")
+    return fig
