@@ -16,6 +16,10 @@ from torch import nn
 
 from vitedu.attention import MultiHeadAttention
 
+# without a block: (different rows of logits among eight images, largest gradient of the patch embedding)
+class_token_alone = (1, 0.0)
+mlp_share = (8 * 768**2 + 5 * 768) / (12 * 768**2 + 13 * 768)  # fc1 and fc2, over a block of ViT-B
+
 
 def layer_norm(
     x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor, eps: float = 1e-6

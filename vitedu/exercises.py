@@ -341,12 +341,124 @@ EXERCISES: tuple[Exercise, ...] = (
         ),
     ),
     # --- 03_encoder -------------------------------------------------------------------------
-    Exercise("layer_norm", "03_encoder", "3.1", "normalise each token", "function", 4, 10),
-    Exercise("gelu", "03_encoder", "3.2", "a soft gate", "function", 3, 5),
-    Exercise("EncoderBlock", "03_encoder", "3.3", "two residual steps", "class", 6, 15),
-    Exercise("VisionTransformer", "03_encoder", "3.4", "from pixels to logits", "class", 6, 15),
     Exercise(
-        "count_parameters", "03_encoder", "3.5", "where the parameters are", "function", 4, 15
+        "layer_norm",
+        "03_encoder",
+        "3.1",
+        "normalise each token",
+        "function",
+        4,
+        10,
+        (
+            "The token [1, 3] has mean 2. Which axis did you average over, and is it still there "
+            "afterwards, so that the subtraction knows to which token each mean belongs?",
+            "Average over the last axis with keepdim=True. The variance is the mean of the squared "
+            "distances, divided by D and not by D - 1. eps joins the variance before the root is taken.",
+            "mean = x.mean(dim=-1, keepdim=True), shape (..., 1); the variance likewise, from "
+            "(x - mean) ** 2. Divide the distances by (variance + eps).sqrt(); weight and bias come "
+            "last, in that order.",
+        ),
+    ),
+    Exercise(
+        "gelu",
+        "03_encoder",
+        "3.2",
+        "a soft gate",
+        "function",
+        3,
+        5,
+        (
+            "Two factors: the value itself, and the probability that a standard normal variable lies "
+            "below it.",
+            "Phi(x) comes from the error function: torch.erf knows the distribution of variance 1/2, so "
+            "its argument must shrink by the square root of 2. Its values run from -1 to 1, a "
+            "probability from 0 to 1.",
+            "Phi(x) = (1 + torch.erf(x / math.sqrt(2))) / 2. Check: Phi(0) is 0.5 and Phi(1) is 0.8413. "
+            "The form with tanh and 0.044715 is an approximation and is not asked for.",
+        ),
+    ),
+    Exercise(
+        "EncoderBlock",
+        "03_encoder",
+        "3.3",
+        "two residual steps",
+        "class",
+        6,
+        15,
+        (
+            "Follow the drawing with a finger: at each fork one copy of x stays on the main road.",
+            "Four modules in __init__: norm1, attn, norm2, mlp. In forward, twice: normalise a copy, "
+            "change it, add it to what came in. The second step starts from the result of the first.",
+            "super().__init__() first. self.norm1 = nn.LayerNorm(embed_dim, eps=1e-6), norm2 alike; the "
+            "Mlp's hidden width is int(embed_dim * mlp_ratio). attn returns two things and only the "
+            "first is added: x = x + self.attn(self.norm1(x))[0]. One more such line is left to you.",
+        ),
+    ),
+    Exercise(
+        "VisionTransformer",
+        "03_encoder",
+        "3.4",
+        "from pixels to logits",
+        "class",
+        6,
+        15,
+        (
+            "__init__ lists the parts almost in the order in which an image meets them.",
+            "patch_embed, then class token and positions, then every block in turn, then norm, then one "
+            "token of the sequence goes to the head. Write the shape behind each line.",
+            "x = self.patch_embed(images) gives (B, N, D). add_class_token_and_positions(x, "
+            "self.cls_token, self.pos_embed) gives (B, N+1, D). Loop over self.blocks, apply self.norm, "
+            "and take the token that was put first, x[:, 0]. The head makes (B, K) of it.",
+        ),
+    ),
+    Exercise(
+        "class_token_alone",
+        "03_encoder",
+        "3.5",
+        "a class token that meets nobody",
+        "value",
+        2,
+        3,
+        (
+            "The cell above printed both numbers.",
+            "The head reads the class token, and without a block nothing ever moves from a patch to it. "
+            "So what can the logits depend on, and what does the loss tell the patch embedding?",
+            "The first number counts how many of the eight rows of logits differ from each other: rows "
+            "that are all alike are one row. The second is exact, not merely small.",
+        ),
+    ),
+    Exercise(
+        "count_parameters",
+        "03_encoder",
+        "3.6",
+        "where the parameters are",
+        "function",
+        4,
+        15,
+        (
+            "Print name and shape of every parameter of a small model and multiply by hand. Every Linear "
+            "has a bias, with one exception that the config can switch.",
+            "Sum of: patch convolution, class token, positions (N + 1 of them), depth times one block, "
+            "final norm, head. A block: two norms of 2D, attention (qkv and proj), MLP (fc1 and fc2).",
+            "A Linear(a, b) has a*b + b. qkv is (D, 3D) and its bias of 3D exists only with "
+            "config.qkv_bias; proj is (D, D); fc1 is (D, hidden) and fc2 (hidden, D) with hidden = "
+            "int(D * mlp_ratio); the convolution is in_channels * P * P * D + D. Add them up.",
+        ),
+    ),
+    Exercise(
+        "mlp_share",
+        "03_encoder",
+        "3.7",
+        "who owns the parameters of a block?",
+        "value",
+        2,
+        3,
+        (
+            "One block, not the model: patch embedding, positions and head stay out.",
+            "Divide the parameters of fc1 and fc2, biases included, by those of the whole block.",
+            "With D = 768 the MLP has two matrices of 4 * D * D each and the attention four of D * D "
+            "each; biases and norms hardly matter. Give the fraction, between 0 and 1.",
+        ),
     ),
     # --- 04_training ------------------------------------------------------------------------
     Exercise(

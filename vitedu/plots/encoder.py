@@ -1,0 +1,323 @@
+"""Figures of notebook 03: normalisation, GELU, the block, depth, and where the parameters are.
+
+Role: every figure of the notebook, as functions from tensors and numbers to a Figure. Not here: any
+measurement; the notebook measures and hands the numbers over.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from matplotlib.figure import Figure
+from matplotlib.patches import Circle, FancyArrowPatch, FancyBboxPatch, Rectangle
+
+from vitedu.plots.style import (
+    BLACK,
+    BLUE,
+    CYCLE,
+    DIVERGING,
+    GREEN,
+    GREY,
+    LIGHT,
+    ORANGE,
+    PINK,
+    RED,
+    SKY,
+    figure,
+    hide_ticks,
+    styled,
+    to_picture,
+)
+
+PART_COLOURS = {  # one colour for one part, in every figure of the chapter
+    "patch embedding": SKY,
+    "class token, positions": PINK,
+    "attention": ORANGE,
+    "T x T products": RED,
+    "MLP": BLUE,
+    "norms": GREY,
+    "head": GREEN,
+}
+
+
+@styled
+def show_layer_norm(before: torch.Tensor, after: torch.Tensor) -> Figure:
+    """Draw tokens before and after normalisation, with the mean and spread of each.
+
+    Args:
+        before: (T, D).
+        after: (T, D).
+
+    Returns:
+        Two heat maps, one row a token, on colour scales stated at the bar; beside each row its
+        mean +- standard deviation.
+    """
+    fig, axes = figure(1, 2, size=(8.0, 2.6))
+    for ax, tokens, title in zip(axes[0], (before, after), ("before", "after"), strict=True):
+        tokens = tokens.detach().float().cpu()
+        limit = float(tokens.abs().max()) or 1.0
+        image = ax.imshow(
+            tokens, cmap=DIVERGING, vmin=-limit, vmax=limit, aspect="auto", interpolation="nearest"
+        )
+        spread = tokens.std(dim=-1, unbiased=False)
+        mean = tokens.mean(dim=-1).mul(100).round().div(100) + 0.0  # + 0.0: no "-0.00"
+        labels = [f"{m:+.2f} ± {s:.2f}" for m, s in zip(mean, spread, strict=True)]
+        ax.set(title=title, xlabel="feature", xticks=[])
+        ax.set_yticks(range(len(tokens)), labels, fontsize=8, family="monospace")
+        fig.colorbar(image, ax=ax, label=f"value, −{limit:.1f} to {limit:.1f}")
+    axes[0, 0].set_ylabel("token: mean ± std")
+    return fig
+
+
+@styled
+def show_gelu(gelu: Callable[[torch.Tensor], torch.Tensor]) -> Figure:
+    """Draw a GELU beside ReLU, its slope, and how far torch's tanh form is from it.
+
+    Args:
+        gelu: maps a tensor to a tensor of the same shape.
+    """
+    x = torch.linspace(-5, 5, 2001, dtype=torch.float64, requires_grad=True)
+    y = gelu(x)
+    (slope,) = torch.autograd.grad(y.sum(), x)
+    x, y = x.detach(), y.detach()
+    difference = (F.gelu(x, approximate="tanh") - y) * 1e4
+    low = int(y.argmin())
+
+    fig, axes = figure(1, 3, size=(9.0, 2.8))
+    curve, slopes, gap = axes[0]
+    curve.plot(x, x.relu(), "--", color=GREY, label="ReLU")
+    curve.plot(x, y, color=BLUE, label="GELU")
+    curve.plot(x[low], y[low], "o", color=RED)
+    curve.annotate(
+        f"minimum −{-y[low]:.3f}\nat x = −{-x[low]:.2f}",
+        (float(x[low]), float(y[low])),
+        (-2.3, 1.0),
+        arrowprops={"arrowstyle": "-", "color": GREY},
+        ha="center",
+        fontsize=8,
+    )
+    curve.set(title="value", xlabel="x", ylabel="f(x)", xlim=(-4, 3), ylim=(-0.5, 3))
+    curve.legend(loc="upper left")
+    slopes.plot(x, (x > 0).double(), "--", color=GREY)
+    slopes.plot(x, slope, color=BLUE)
+    slopes.set(title="slope", xlabel="x", ylabel="f'(x)", xlim=(-4, 4), ylim=(-0.3, 1.3))
+    gap.plot(x, difference, color=RED)
+    gap.axhline(0, color=LIGHT, zorder=0)
+    gap.set(title="tanh form − exact", xlabel="x", ylabel="difference, × 10⁻⁴", xlim=(-5, 5))
+    return fig
+
+
+@styled
+def draw_block() -> Figure:
+    """Draw a pre-norm and a post-norm block as a main road with two side roads each.
+
+    Returns:
+        Two axes: above pre-norm, where nothing stands on the main road but two additions; below
+        post-norm, where every token passes two normalisations on its way.
+    """
+    fig, axes = figure(2, 1, size=(8.0, 3.0))
+    _draw_road(axes[0, 0], norm_first=True)
+    _draw_road(axes[1, 0], norm_first=False)
+    axes[0, 0].set_title(
+        "pre-norm (ViT): norms on the side roads, the main road is free", loc="left"
+    )
+    axes[1, 0].set_title("post-norm (2017): norms across the main road", loc="left")
+    return fig
+
+
+def _draw_road(ax, *, norm_first: bool) -> None:
+    """Draw one block: main road at y = 0, side roads at y = 1."""
+    ax.plot([0, 13], [0, 0], color=BLACK, linewidth=5, solid_capstyle="butt", zorder=1)
+    ax.text(-0.1, 0, "x\n(B, T, D)", ha="right", va="center", fontsize=9)
+    ax.text(13.2, 0, "(B, T, D)", ha="left", va="center", fontsize=9)
+    for start, norm, layer, colour in ((0.7, "norm1", "attn", ORANGE), (7.0, "norm2", "mlp", BLUE)):
+        plus = start + (5.2 if norm_first else 3.4)
+        boxes = [(norm, GREY), (layer, colour)] if norm_first else [(layer, colour)]
+        ax.plot([start, start, plus, plus], [0, 1, 1, 0.28], color=colour, linewidth=2, zorder=1)
+        ax.add_patch(
+            FancyArrowPatch(
+                (plus, 0.6), (plus, 0.2), arrowstyle="-|>", mutation_scale=14, color=colour
+            )
+        )
+        for i, (name, face) in enumerate(boxes):
+            centre = start + (plus - start) * (i + 1) / (len(boxes) + 1)
+            _draw_box(ax, centre, 1.0, name, face)
+        ax.add_patch(Circle((plus, 0), 0.24, facecolor="white", edgecolor=BLACK, zorder=3))
+        ax.text(plus, 0, "+", ha="center", va="center", fontsize=12, zorder=4)
+        if not norm_first:
+            _draw_box(ax, plus + 1.4, 0.0, norm, GREY)
+    ax.set(xlim=(-1.6, 14.8), ylim=(-0.45, 1.45), aspect="equal")
+    ax.axis("off")
+
+
+def _draw_box(ax, x: float, y: float, name: str, colour: str) -> None:
+    """Draw a named box centred at (x, y)."""
+    box = FancyBboxPatch(
+        (x - 0.75, y - 0.26),
+        1.5,
+        0.52,
+        boxstyle="round,pad=0.06",
+        facecolor="white",
+        edgecolor=colour,
+        linewidth=2,
+        zorder=2,
+    )
+    ax.add_patch(box)
+    ax.text(x, y, name, ha="center", va="center", fontsize=9, family="monospace", zorder=3)
+
+
+@styled
+def show_through_depth(
+    series: Mapping[str, Sequence[float]],
+    ylabel: str,
+    *,
+    first: int = 0,
+    ylim: tuple[float, float] | None = None,
+    log: bool = False,
+) -> Figure:
+    """Draw one curve a model, a value for each depth.
+
+    Args:
+        series: label -> values, one for each block.
+        ylabel: what was measured, with its unit.
+        first: the depth of the first value: 0 when the input is counted, 1 when only blocks are.
+        ylim: limits of the y axis.
+        log: whether the y axis is logarithmic.
+    """
+    fig, axes = figure(1, 1, size=(6.5, 3.0))
+    ax = axes[0, 0]
+    markers = "osD^vP*"
+    for (label, values), colour, marker in zip(series.items(), CYCLE, markers, strict=False):
+        depth = np.arange(first, first + len(values))
+        ax.plot(depth, values, marker=marker, markersize=4, color=colour, label=label)
+    ax.set(xlabel="block (0: the input)" if first == 0 else "block", ylabel=ylabel, ylim=ylim)
+    ax.set_xticks(depth)
+    if log:
+        ax.set_yscale("log")
+    ax.legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
+    return fig
+
+
+@styled
+def show_parameter_map(parts: Mapping[str, Mapping[str, int]], *, title: str = "") -> Figure:
+    """Draw a model as a map whose areas are its parameter counts.
+
+    Args:
+        parts: column -> {part: count}, in reading order. A column is as wide as its sum, a part as
+            high as its share. Colours follow ``PART_COLOURS`` by the last word of
+            ``"qkv: attention"``-like names.
+        title: above the map.
+    """
+    fig, axes = figure(1, 1, size=(9.0, 3.4))
+    ax = axes[0, 0]
+    total = sum(sum(column.values()) for column in parts.values())
+    left = 0.0
+    for name, column in parts.items():
+        width = sum(column.values()) / total
+        bottom = 1.0
+        for label, count in column.items():
+            text, _, part = label.rpartition(": ")
+            height = count / sum(column.values())
+            bottom -= height
+            ax.add_patch(
+                Rectangle(
+                    (left, bottom),
+                    width,
+                    height,
+                    facecolor=PART_COLOURS[part],
+                    edgecolor="white",
+                    linewidth=0.6,
+                )
+            )
+            if text and width > 0.04 and height > 0.08:
+                ink = "white" if PART_COLOURS[part] in (BLUE, GREY, GREEN) else BLACK
+                middle = (left + width / 2, bottom + height / 2)
+                ax.text(*middle, text, ha="center", va="center", fontsize=8, color=ink)
+        if width > 0.03:
+            ax.text(left + width / 2, -0.03, name, ha="center", va="top", fontsize=8)
+        left += width
+    shown = {label.rpartition(": ")[2] for column in parts.values() for label in column}
+    handles = [
+        Rectangle((0, 0), 1, 1, facecolor=colour, label=part)
+        for part, colour in PART_COLOURS.items()
+        if part in shown
+    ]
+    fig.legend(handles=handles, loc="outside lower center", ncols=len(handles), fontsize=8)
+    ax.set(xlim=(0, 1), ylim=(-0.12, 1), title=title)
+    ax.axis("off")
+    return fig
+
+
+@styled
+def show_shares(rows: Mapping[str, Mapping[str, float]], *, xlabel: str) -> Figure:
+    """Draw one bar a row, cut into the shares of its parts.
+
+    Args:
+        rows: label -> {part: amount}, parts named as in ``PART_COLOURS``. Shares of 4 % and more
+            are written into the bar.
+        xlabel: what the shares are of.
+    """
+    fig, axes = figure(1, 1, size=(8.0, 0.9 + 0.42 * len(rows)))
+    ax = axes[0, 0]
+    for row, amounts in enumerate(rows.values()):
+        total, left = sum(amounts.values()), 0.0
+        for part, amount in amounts.items():
+            share = 100 * amount / total
+            colour = PART_COLOURS[part]
+            ax.barh(row, share, left=left, color=colour, edgecolor="white", label=part)
+            if share >= 4:
+                ink = "white" if colour in (BLUE, GREY, GREEN) else BLACK
+                ax.text(left + share / 2, row, f"{share:.0f}", ha="center", va="center", color=ink)
+            left += share
+    ax.set_yticks(range(len(rows)), list(rows))
+    ax.invert_yaxis()
+    ax.set(xlabel=xlabel, xlim=(0, 100))
+    handles, labels = ax.get_legend_handles_labels()
+    unique = dict(zip(labels, handles, strict=True))
+    unique = {part: unique[part] for part in PART_COLOURS if part in unique}
+    fig.legend(unique.values(), unique, loc="outside lower center", ncols=len(unique), fontsize=8)
+    return fig
+
+
+@styled
+def show_overfit(
+    losses: Mapping[str, Sequence[float]],
+    floor: float,
+    images: torch.Tensor,
+    verdicts: Sequence[tuple[str, bool]],
+) -> Figure:
+    """Draw the losses of models that learn a handful of images by heart, and the images.
+
+    Args:
+        losses: label -> loss of every step.
+        floor: the lowest loss of any model that can not see, drawn as a line.
+        images: (B, C, H, W), floats in [0, 1] or uint8.
+        verdicts: for each image the predicted class name and whether it is right.
+    """
+    fig = figure(1, 2, size=(9.0, 3.8), width_ratios=(1.0, 1.1))[0]
+    curves, place = fig.axes
+    for (label, values), colour, style in zip(
+        losses.items(), CYCLE, ("-", "--", ":"), strict=False
+    ):
+        curves.plot(values, style, color=colour, label=label)
+    curves.axhline(floor, color=GREY, linewidth=1)
+    longest = max(len(values) for values in losses.values())
+    note = f"floor without seeing: {floor:.2f}"
+    curves.text(longest - 1, floor * 0.985, note, ha="right", va="top", fontsize=8, color=GREY)
+    curves.set(xlabel="step", ylabel="cross-entropy, nats", ylim=(0, None))
+    curves.legend(loc="center right", fontsize=8)
+
+    place.axis("off")
+    columns = max(1, round(len(images) ** 0.5))
+    rows = -(-len(images) // columns)
+    for i, (image, (name, right)) in enumerate(zip(images, verdicts, strict=True)):
+        row, column = divmod(i, columns)
+        size = (0.9 / columns, 0.75 / rows)
+        ax = place.inset_axes((column / columns, 1 - (row + 1) / rows, *size))
+        ax.imshow(to_picture(image))
+        ax.set_title(
+            f"{'✓' if right else '✗'} {name}", fontsize=7, pad=2, color=GREEN if right else RED
+        )
+        hide_ticks(ax)
+    return fig
