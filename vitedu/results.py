@@ -24,7 +24,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from vitedu.exercises import EXERCISES, Exercise, find, in_notebook, notebook_named
+from vitedu.exercises import BY_ID, EXERCISES, Exercise, find, in_notebook, notebook_named
 
 STATUSES = ("passed", "failed", "error", "not_attempted")
 NUM_HINTS = 3
@@ -54,12 +54,15 @@ def record(report: dict) -> None:
 
     Args:
         report: ``Report.to_dict()``: at least exercise, status, points, max_points; misconception
-            and time (seconds since 1970) if known.
+            and time (seconds since 1970) if known. A report on a name that the syllabus does not
+            have (a typing error) is not kept.
 
     Raises:
-        ValueError: no such exercise or status.
+        ValueError: no such status.
     """
-    exercise = find(report["exercise"]).id
+    exercise = report["exercise"]
+    if exercise not in BY_ID:
+        return
     if report["status"] not in STATUSES:
         raise ValueError(f"no status {report['status']!r}; there are {', '.join(STATUSES)}.")
     result = {key: report.get(key) for key in KEPT}

@@ -1,0 +1,17 @@
+"""What holds for every test: no window opens, and nobody's results are touched."""
+
+import os
+import tempfile
+
+import pytest
+
+os.environ["MPLBACKEND"] = "Agg"
+os.environ["VITEDU_HOME"] = tempfile.mkdtemp(prefix="vitedu-tests-")  # the doctests' too
+
+
+@pytest.fixture(autouse=True)
+def store(tmp_path, monkeypatch):
+    """Give each test a store of results of its own, and its folder."""
+    folder = tmp_path / "store"
+    monkeypatch.setenv("VITEDU_HOME", str(folder))
+    return folder

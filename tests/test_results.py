@@ -1,0 +1,257 @@
+"""The store of results keeps what it is given, whatever happens to its file."""
+
+import json
+import os
+import subprocess
+import sys
+import time
+
+import pytest
+
+from vitedu import results
+from vitedu.exercises import EXERCISES
+
+PROGRESS = "progress.json"
+
+
+def report(exercise="patchify", status="passed", points=6, **more):
+    return {"exercise": exercise, "status": status, "points": points, "max_points": 6, **more}
+
+
+@pytest.fixture(autouse=True)
+def nothing_said(monkeypatch):
+    monkeypatch.setattr(results, "_said", set())
+    monkeypatch.setattr(results, "_unsaved", {})
+
+
+def test_load_is_empty_before_anything_happened(store):
+    """No file, no results, and reading creates none."""
+    assert results.load() == {}
+    assert not store.exists()
+
+
+def test_record_keeps_what_the_report_says(store):
+    """Status, points, misconception and time come back from the file."""
+    results.record(report(status="failed", points=2, misconception="columns_first", time=5.0))
+    entry = json.loads((store / PROGRESS).read_text())["exercises"]["patchify"]
+    assert entry == results.load()["patchify"]
+    assert (entry["status"], entry["points"], entry["max_points"]) == ("failed", 2, 6)
+    assert (entry["misconception"], entry["time"], entry["attempts"]) == ("columns_first", 5.0, 1)
+
+
+@pytest.mark.parametrize("later", ["not_attempted", "failed", "error"])
+def test_best_survives_a_later_worse_result(later):
+    """A passed exercise stays passed in the table when its stub runs again."""
+    results.record(report(time=1.0))
+    results.record(report(status=later, points=0, time=2.0))
+    entry = results.load()["patchify"]
+    assert (entry["status"], entry["best"]["status"], entry["best"]["time"]) == (later, "passed", 1)
+    row = next(line for line in results.table_text().splitlines() if " patchify " in line)
+    assert "6/6" in row and "passed" in row and f"latest: {later.replace('_', ' ')}" in row
+
+
+def test_best_is_replaced_by_a_better_result():
+    """More points count, and not_attempted is no attempt."""
+    results.record(report(status="not_attempted", points=0))
+    results.record(report(status="failed", points=3))
+    results.record(report(status="failed", points=2))
+    entry = results.load()["patchify"]
+    assert entry["best"]["points"] == 3
+    assert entry["attempts"] == 2
+
+
+def test_record_refuses_an_unknown_status_and_ignores_an_unknown_exercise(store):
+    """A wrong status is a bug of the caller; a wrong name is a student's typing error."""
+    with pytest.raises(ValueError, match="passed, failed, error, not_attempted"):
+        results.record(report(status="great"))
+    results.record(report(exercise="pachify"))
+    assert not store.exists()
+
+
+def test_hint_taken_counts_to_three_and_stays():
+    """The number of the hint to show never exceeds the hints there are."""
+    assert [results.hint_taken("patchify") for _ in range(5)] == [1, 2, 3, 3, 3]
+    assert results.load()["patchify"]["hints_used"] == 3
+    assert "3 hints used" in results.table_text("01_patches")
+
+
+def test_best_remembers_the_hints_used_by_then():
+    """A hint read after passing does not count against the pass."""
+    results.hint_taken("patchify")
+    results.record(report())
+    results.hint_taken("patchify")
+    entry = results.load()["patchify"]
+    assert (entry["best"]["hints_used"], entry["hints_used"]) == (1, 2)
+
+
+def test_hint_taken_names_near_exercises():
+    """A typing error gets the nearest names."""
+    with pytest.raises(ValueError, match="did you mean patchify"):
+        results.hint_taken("pachify")
+
+
+def test_forget_drops_one_exercise_only():
+    """Results and hints of the one are gone, the other stays."""
+    results.record(report())
+    results.record(report("unpatchify", points=4))
+    results.forget("patchify")
+    assert list(results.load()) == ["unpatchify"]
+    results.forget("patchify")  # again: nothing to forget is no error
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"{",
+        b"\xff\xfe\x00",
+        b"[]",
+        b'{"exercises": []}',
+        b'{"exercises": {"patchify": 3}}',
+        b'{"exercises": {"patchify": {"status": "won", "points": 1, "max_points": 6, "time": 0}}}',
+        b'{"exercises": {"patchify": {"status": "passed", "points": "6"}}}',
+        b'{"exercises": {"patchify": {"hints_used": "two"}}}',
+        b"[" * 100_000,
+    ],
+    ids=["empty", "cut", "binary", "list", "no-names", "number", "status", "text", "hints", "deep"],
+)
+def test_damaged_file_is_set_aside_and_said(store, capsys, content):
+    """Nothing is lost, nothing raises, and the next result is kept."""
+    store.mkdir()
+    (store / PROGRESS).write_bytes(content)
+    results.record(report())
+    assert (store / f"{PROGRESS}.damaged-1").read_bytes() == content
+    assert "was damaged; it is kept as progress.json.damaged-1" in capsys.readouterr().err
+    assert results.load()["patchify"]["status"] == "passed"
+
+
+def test_damaged_files_do_not_replace_each_other(store):
+    """The second gets the next number."""
+    store.mkdir()
+    for content in ("one", "two"):
+        (store / PROGRESS).write_text(content)
+        assert results.load() == {}
+    assert (store / f"{PROGRESS}.damaged-1").read_text() == "one"
+    assert (store / f"{PROGRESS}.damaged-2").read_text() == "two"
+
+
+def test_unwritable_folder_is_said_once_and_results_stay_in_memory(store, capsys):
+    """A file stands where the folder should be: no result is lost while the kernel lives."""
+    store.write_text("in the way")
+    results.record(report())
+    assert results.hint_taken("unpatchify") == 1
+    assert results.hint_taken("unpatchify") == 2
+    assert results.load()["patchify"]["status"] == "passed"
+    assert capsys.readouterr().err.count("can not be written") == 1
+
+
+def test_results_in_memory_are_written_as_soon_as_the_folder_allows(store):
+    """What waited is kept together with the next result."""
+    store.write_text("in the way")
+    results.record(report())
+    store.unlink()
+    results.record(report("unpatchify", points=4))
+    assert set(json.loads((store / PROGRESS).read_text())["exercises"]) == {
+        "patchify",
+        "unpatchify",
+    }
+
+
+def test_full_disk_leaves_the_old_file_whole(store, monkeypatch, capsys):
+    """A write that fails half way changes nothing on disk and leaves no litter."""
+    results.record(report())
+    before = (store / PROGRESS).read_bytes()
+
+    def no_space(*args, **kwargs):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(results.json, "dump", no_space)
+    results.record(report("unpatchify", points=4))
+    assert (store / PROGRESS).read_bytes() == before
+    assert not list(store.glob("*.new"))
+    assert "No space left on device" in capsys.readouterr().err
+    assert set(results.load()) == {"patchify", "unpatchify"}
+
+
+def test_processes_that_write_at_once_lose_nothing(store):
+    """Four writers with six exercises each leave 24 results."""
+    names = [exercise.id for exercise in EXERCISES][:24]
+    code = (
+        "import sys; from vitedu import results\n"
+        "for name in sys.argv[1:]: results.record("
+        "{'exercise': name, 'status': 'passed', 'points': 1, 'max_points': 1})"
+    )
+    writers = [
+        subprocess.Popen([sys.executable, "-c", code, *names[start::4]]) for start in range(4)
+    ]
+    assert [writer.wait(timeout=60) for writer in writers] == [0, 0, 0, 0]
+    assert set(results.load()) == set(names)
+
+
+def test_lock_of_a_process_that_was_killed_holds_nobody_up(store):
+    """The lock ends with its owner; the file that it leaves means nothing."""
+    code = (
+        "import os; from vitedu import results; home = results.folder(); home.mkdir()\n"
+        "with results._locked(home / 'progress.lock'): os._exit(9)"
+    )
+    assert subprocess.run([sys.executable, "-c", code], env=os.environ).returncode == 9
+    assert (store / "progress.lock").exists()
+    start = time.monotonic()
+    results.record(report())
+    assert time.monotonic() - start < results.LOCK_SECONDS
+    assert results.load()["patchify"]["status"] == "passed"
+
+
+def test_lock_that_is_never_released_only_delays(store, monkeypatch):
+    """After its patience the writer goes on; the file is replaced whole."""
+    monkeypatch.setattr(results, "LOCK_SECONDS", 0.1)
+    store.mkdir()
+    with results._locked(store / "progress.lock"):
+        results.record(report())
+    assert results.load()["patchify"]["status"] == "passed"
+
+
+def test_folder_follows_the_platform(monkeypatch):
+    """VITEDU_HOME wins; else the place that each platform has for data."""
+    monkeypatch.setenv("VITEDU_HOME", "elsewhere")
+    assert str(results.folder()) == "elsewhere"
+    monkeypatch.delenv("VITEDU_HOME")
+    monkeypatch.setattr(sys, "platform", "linux")
+    monkeypatch.setenv("XDG_DATA_HOME", "data")
+    assert results.folder().parts == ("data", "vitedu")
+    monkeypatch.delenv("XDG_DATA_HOME")
+    assert results.folder().parts[-3:] == (".local", "share", "vitedu")
+    monkeypatch.setattr(sys, "platform", "darwin")
+    assert results.folder().parts[-3:] == ("Library", "Application Support", "vitedu")
+    monkeypatch.setattr(sys, "platform", "win32")
+    monkeypatch.setenv("LOCALAPPDATA", "local")
+    assert results.folder().parts == ("local", "vitedu")
+
+
+def test_tables_show_every_exercise_and_the_same_points():
+    """Text and HTML carry the same rows; the text needs no colour."""
+    results.record(report(points=2.5, status="failed", misconception="<columns> first"))
+    text, page = results.table_text(), results.table_html()
+    for exercise in EXERCISES:
+        assert f" {exercise.id} " in text
+        assert f">{exercise.id}<" in page
+    assert "2.5/6" in text and "2.5/6" in page
+    assert "recognised: <columns> first" in text
+    assert "&lt;columns&gt; first" in page and "<columns>" not in page
+
+
+def test_table_of_one_notebook_has_only_its_exercises():
+    """The name may be a stem, a file name or a chapter."""
+    text = results.table_text("attention")
+    assert "softmax" in text and "patchify" not in text
+    assert results.table_text("notebooks/02_attention.ipynb") == text
+    with pytest.raises(ValueError, match="there are 01_patches"):
+        results.table_text("10_nothing")
+
+
+def test_bar_is_full_only_when_everything_is_earned():
+    """One missing half point shows."""
+    points = sum(exercise.points for exercise in EXERCISES if exercise.notebook == "01_patches")
+    assert results._bar(points, points) == "#" * 20
+    assert results._bar(points - 0.5, points) == "#" * 19 + "-"
+    assert results._bar(0, points) == "-" * 20
