@@ -1,0 +1,315 @@
+"""Figures of notebook 02: scores, weights, heads, cost.
+
+Role: draw what the notebook measured. Not here: the measuring, and attention itself; every function
+takes numbers that are already there.
+
+Every colour scale is fixed or stated at its colour bar: a map scaled to its own extremes shows a
+pattern in any noise, as ``show_map_scales`` demonstrates.
+"""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import torch
+from matplotlib.figure import Figure
+from matplotlib.patches import Rectangle
+
+from vitedu.plots.style import (
+    BLACK,
+    BLUE,
+    CYCLE,
+    DIVERGING,
+    GREY,
+    ORANGE,
+    RED,
+    SEQUENTIAL,
+    WIDTH,
+    figure,
+    hide_ticks,
+    styled,
+    to_picture,
+)
+
+
+@styled
+def show_temperatures(weights: Mapping[float, torch.Tensor], scores: torch.Tensor) -> Figure:
+    """Draw the weights that one set of scores gives at several temperatures, one panel each.
+
+    Args:
+        weights: temperature -> weights (T,).
+        scores: the scores (T,), written under the bars.
+    """
+    fig, axes = figure(1, len(weights), size=(WIDTH, 2.4), sharey=True)
+    labels = [f"{score:g}" for score in scores.tolist()]
+    for ax, (temperature, row) in zip(axes[0], weights.items(), strict=True):
+        bars = ax.bar(labels, row.tolist(), color=BLUE)
+        ax.bar_label(bars, fmt="%.2f", fontsize=8)
+        ax.axhline(1 / len(labels), color=GREY, linestyle=":")
+        ax.set(title=f"temperature {temperature:g}", xlabel="score", ylim=(0, 1.1))
+    axes[0, 0].set_ylabel("weight")
+    last = axes[0, -1]
+    last.text(0.98, 0.6, "dotted: uniform", color=GREY, ha="right", transform=last.transAxes)
+    return fig
+
+
+@styled
+def show_attention_steps(
+    scores: torch.Tensor, weights: torch.Tensor, output: torch.Tensor
+) -> Figure:
+    """Draw scores, weights and output of one small example as heat maps with their numbers.
+
+    Args:
+        scores: (Tq, Tk), already scaled.
+        weights: (Tq, Tk).
+        output: (Tq, dv).
+    """
+    widths = [scores.shape[1], weights.shape[1], output.shape[1]]
+    fig, axes = figure(1, 3, size=(WIDTH, 2.9), width_ratios=widths)
+    reach = max(float(output.abs().max()), float(scores.abs().max()), 1.0)
+    panels = [
+        ("scores  q kᵀ / √d", scores, "key", DIVERGING, -reach, reach),
+        ("weights  softmax over keys", weights, "key", SEQUENTIAL, 0.0, 1.0),
+        ("output  weights · v", output, "column of v", DIVERGING, -reach, reach),
+    ]
+    for ax, (title, table, xlabel, cmap, low, high) in zip(axes[0], panels, strict=True):
+        image = ax.imshow(table.numpy(force=True), cmap=cmap, vmin=low, vmax=high)
+        _write_numbers(ax, table, image)
+        ax.set(title=title, xlabel=xlabel, ylabel="query")
+        ax.set(xticks=range(table.shape[1]), yticks=range(table.shape[0]))
+        fig.colorbar(image, ax=ax, orientation="horizontal", shrink=0.9)
+    return fig
+
+
+def _write_numbers(ax, table: torch.Tensor, image) -> None:
+    """Write every number into its cell, black or white, whichever the cell's colour sets off."""
+    for (row, column), value in np.ndenumerate(table.numpy(force=True)):
+        red, green, blue, _ = image.cmap(image.norm(value))
+        colour = "white" if 0.3 * red + 0.6 * green + 0.1 * blue < 0.5 else BLACK
+        ax.text(column, row, f"{value:.2f}", color=colour, ha="center", va="center", fontsize=9)
+
+
+@styled
+def show_patch_attention(
+    image: torch.Tensor,
+    weights: torch.Tensor,
+    queries: Sequence[int],
+    grid_size: tuple[int, int],
+    *,
+    vmax: float,
+) -> Figure:
+    """Draw an image with a few query patches framed, and where each of them looks.
+
+    Args:
+        image: (C, H, W), uint8 or floats in [0, 1].
+        weights: (N, N), row i is what patch i attends to.
+        queries: patches to show, counted row by row.
+        grid_size: (gh, gw).
+        vmax: the end of the colour scale of all maps, which starts at 0.
+    """
+    gh, gw = grid_size
+    fig, axes = figure(1, len(queries) + 1, size=(WIDTH, 2.5))
+    picture = to_picture(image)
+    P = picture.shape[0] / gh
+    axes[0, 0].imshow(picture)
+    axes[0, 0].set_title("image and queries")
+    for query, colour, letter, ax in zip(queries, CYCLE[1:], "ABCDE", axes[0, 1:], strict=False):
+        row, column = divmod(query, gw)
+        _frame(axes[0, 0], column * P - 0.5, row * P - 0.5, P, colour)
+        axes[0, 0].text(column * P, row * P, letter, color=colour, va="top", weight="bold")
+        last = ax.imshow(
+            weights[query].reshape(gh, gw).numpy(force=True), cmap=SEQUENTIAL, vmin=0, vmax=vmax
+        )
+        _frame(ax, column - 0.5, row - 0.5, 1, colour)
+        ax.set_title(f"query {letter} looks at")
+    for ax in axes[0]:
+        hide_ticks(ax)
+    fig.colorbar(last, ax=list(axes[0, 1:]), label="attention weight", shrink=0.8)
+    return fig
+
+
+def _frame(ax, x: float, y: float, side: float, colour: str) -> None:
+    ax.add_patch(Rectangle((x, y), side, side, fill=False, edgecolor=colour, linewidth=2.5))
+
+
+@styled
+def show_saturation(measured: Mapping[str, Mapping[int, tuple[float, float, float]]]) -> Figure:
+    """Draw how softmax saturates with the width of the keys, scaled and not.
+
+    Args:
+        measured: name of the variant -> width d -> (mean largest weight, share of rows whose largest
+            weight exceeds 0.99, median size of the softmax's Jacobian).
+    """
+    titles = ("mean largest weight", "rows with a weight > 0.99", "median size of gradient")
+    fig, axes = figure(1, 3, size=(WIDTH, 2.9))
+    styles = (("o-", RED), ("s--", BLUE))
+    for (name, by_width), (style, colour) in zip(measured.items(), styles, strict=True):
+        for ax, values in zip(axes[0], zip(*by_width.values(), strict=True), strict=True):
+            ax.plot(list(by_width), values, style, color=colour, label=name)
+    for ax, title in zip(axes[0], titles, strict=True):
+        ax.set_xscale("log", base=2)
+        ax.set(title=title, xlabel="width d of q and k", ylim=(0, None))
+    axes[0, 0].set_ylim(0, 1)
+    axes[0, 1].set_ylim(0, 1)
+    axes[0, 0].legend(loc="center right")
+    return fig
+
+
+@styled
+def show_head_split(num_tokens: int, embed_dim: int, num_heads: int) -> Figure:
+    """Draw which columns each head gets, and what a bare reshape would give it instead.
+
+    Every cell carries the number of its token and is coloured by the head that owns its column.
+
+    Args:
+        num_tokens: T, small.
+        embed_dim: D, small.
+        num_heads: nh, a divisor of D.
+    """
+    T, D, nh = num_tokens, embed_dim, num_heads
+    hd = D // nh
+    token = np.repeat(np.arange(T), D).reshape(T, D)
+    owner = np.tile(np.repeat(np.arange(nh), hd), T).reshape(T, D)
+    fig, axes = figure(1, 3, size=(WIDTH, 3.4))
+    panels = [
+        (f"x: ({T}, {D})", [(token, owner)]),
+        (
+            f"split_heads: ({nh}, {T}, {hd})",
+            [(token[:, j * hd : (j + 1) * hd], owner[:, j * hd : (j + 1) * hd]) for j in range(nh)],
+        ),
+        (
+            f"a bare reshape to ({nh}, {T}, {hd})",
+            list(zip(token.reshape(nh, T, hd), owner.reshape(nh, T, hd), strict=True)),
+        ),
+    ]
+    for ax, (title, tables) in zip(axes[0], panels, strict=True):
+        top = 0
+        for index, (numbers, owners) in enumerate(tables):
+            _draw_cells(ax, numbers, owners, top)
+            if len(tables) > 1:
+                ax.text(-0.3, top + T / 2, f"head {index}", ha="right", va="center")
+            top += T + 0.7
+        ax.set(title=title, xlim=(-2.5, D), ylim=(nh * (T + 0.7), -0.5), aspect="equal")
+        ax.axis("off")
+    fig.supxlabel("number: the token a value belongs to; colour: the head that owns its column")
+    return fig
+
+
+def _draw_cells(ax, numbers: np.ndarray, owners: np.ndarray, top: float) -> None:
+    """Draw a table of coloured cells with their numbers, its first row at ``top``."""
+    for (row, column), number in np.ndenumerate(numbers):
+        colour = CYCLE[owners[row, column] % len(CYCLE)]
+        ax.add_patch(
+            Rectangle((column, top + row), 1, 1, facecolor=colour, alpha=0.35, edgecolor="white")
+        )
+        ax.text(column + 0.5, top + row + 0.5, str(number), ha="center", va="center", fontsize=9)
+
+
+@styled
+def show_cost(
+    num_tokens: Sequence[int],
+    projections: Sequence[int],
+    products: Sequence[int],
+    marks: Mapping[str, int],
+) -> Figure:
+    """Draw the cost of an attention layer against the length of the sequence, both axes logarithmic.
+
+    Args:
+        num_tokens: lengths T.
+        projections: multiply-accumulates of the four projections at each length.
+        products: those of the two products in which tokens meet tokens.
+        marks: label -> length, drawn as vertical lines.
+    """
+    fig, axes = figure(1, 1, size=(WIDTH * 0.75, 3.4))
+    ax = axes[0, 0]
+    ax.plot(num_tokens, projections, "s--", color=BLUE, label="four projections: grows as T", ms=4)
+    ax.plot(num_tokens, products, "o-", color=RED, label="two T×T products: grow as T²", ms=4)
+    ax.set_xscale("log", base=2)
+    ax.set_yscale("log")
+    for label, length in marks.items():
+        ax.axvline(length, color=GREY, linestyle=":")
+        ax.text(length, 0.02, f" {label}", transform=ax.get_xaxis_transform(), fontsize=8)
+    ax.set(xlabel="number of tokens T", ylabel="multiply-accumulates of one layer")
+    ax.legend(loc="upper left")
+    return fig
+
+
+@styled
+def show_quadrant_images(
+    images: torch.Tensor, labels: torch.Tensor, attention: torch.Tensor | None = None
+) -> Figure:
+    """Draw images of the quadrant task, and under each where the class token looks, if given.
+
+    Args:
+        images: (B, 1, H, W), about 0 on the background and 1 on the square.
+        labels: (B,), the quadrants.
+        attention: (B, gh, gw), weights of the class token over the patches.
+    """
+    rows = 1 if attention is None else 2
+    fig, axes = figure(rows, len(images), size=(WIDTH, 1.45 * rows + 0.3))
+    for column, (image, label) in enumerate(zip(images, labels.tolist(), strict=True)):
+        ax = axes[0, column]
+        ax.imshow(image[0].numpy(force=True), cmap="gray", vmin=-1, vmax=2)
+        middle = image.shape[-1] / 2 - 0.5
+        ax.axhline(middle, color=ORANGE)
+        ax.axvline(middle, color=ORANGE)
+        ax.set_title(f"label {label}")
+        hide_ticks(ax)
+        if attention is not None:
+            weights = attention[column].numpy(force=True)
+            last = axes[1, column].imshow(weights, cmap=SEQUENTIAL, vmin=0, vmax=1)
+            hide_ticks(axes[1, column])
+    if attention is not None:
+        axes[1, 0].set_ylabel("class token\nlooks at")
+        fig.colorbar(last, ax=list(axes[1]), label="weight", fraction=0.02)
+    return fig
+
+
+@styled
+def show_learning(
+    steps: Sequence[int], accuracy: Mapping[str, Sequence[float]], chance: float
+) -> Figure:
+    """Draw test accuracy against training steps for a few models, with the level of guessing.
+
+    Args:
+        steps: when the accuracy was measured.
+        accuracy: name of the model -> accuracies in [0, 1].
+        chance: what guessing reaches.
+    """
+    fig, axes = figure(1, 1, size=(WIDTH * 0.7, 3.0))
+    ax = axes[0, 0]
+    for (name, values), style, colour in zip(
+        accuracy.items(), ("o-", "s--", "^:"), CYCLE, strict=False
+    ):
+        ax.plot(steps, [100 * value for value in values], style, color=colour, label=name, ms=4)
+    ax.axhline(100 * chance, color=GREY, linestyle=":", label="guessing")
+    ax.set(xlabel="training steps", ylabel="test accuracy, %", ylim=(0, 103))
+    ax.legend()
+    return fig
+
+
+@styled
+def show_map_scales(maps: torch.Tensor, *, names: Sequence[str] = ()) -> Figure:
+    """Draw the same attention maps twice: each scaled to its own extremes, and all on one scale.
+
+    Weights are shown relative to uniform: 1 is what every patch gets when nothing is preferred.
+
+    Args:
+        maps: (nh, gh, gw) weights of one query.
+        names: titles of the columns, by default the numbers of the heads.
+    """
+    nh = len(maps)
+    relative = (maps / maps.mean(dim=(-2, -1), keepdim=True)).numpy(force=True)
+    fig, axes = figure(2, nh, size=(WIDTH, 4.2))
+    for j, table in enumerate(relative):
+        low, high = float(table.min()), float(table.max())
+        own = axes[0, j].imshow(table, cmap=SEQUENTIAL, vmin=low, vmax=high)
+        fixed = axes[1, j].imshow(table, cmap=SEQUENTIAL, vmin=0, vmax=3)
+        axes[0, j].set_title(names[j] if names else f"head {j}")
+        fig.colorbar(own, ax=axes[0, j], shrink=0.8, format="%.2f", ticks=[low, high])
+        fig.colorbar(fixed, ax=axes[1, j], shrink=0.8, ticks=[0, 1, 2, 3])
+        hide_ticks(axes[0, j])
+        hide_ticks(axes[1, j])
+    axes[0, 0].set_ylabel("scaled to its\nown extremes")
+    axes[1, 0].set_ylabel("one scale,\n0 to 3")
+    fig.supxlabel("attention weight relative to uniform")
+    return fig
