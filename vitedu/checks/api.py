@@ -1,0 +1,181 @@
+"""What a notebook imports: ``check``, ``hint``, ``solution``, ``progress``, ``reset``.
+
+Role: find the checker, judge, display, remember. Nothing here raises because of a student's code or a mistyped id.
+"""
+
+import inspect
+import os
+import sys
+import textwrap
+from importlib import import_module
+from typing import Any
+
+from vitedu import exercises
+from vitedu import results as store
+from vitedu.checks.engine import find_checker, judge_answer
+from vitedu.checks.reporting import Finding, Report
+
+__all__ = ["Report", "check", "has_checker", "hint", "progress", "reset", "solution"]
+
+
+class Shown(str):
+    """A text that was printed already and needs no echo in a notebook."""
+
+    def _ipython_display_(self):
+        pass
+
+
+def check(answer: Any, exercise: str | None = None, *, seed: int | None = None) -> Report:
+    """Judge an answer, show the verdict and remember it.
+
+    Args:
+        answer: the function, class or value.
+        exercise: its id; default is the answer's ``__name__``. Values must name it.
+        seed: of the random inputs; by default new ones every time.
+
+    Returns:
+        A ``Report``; ``report.implementation`` is the answer if it passed, the reference otherwise.
+    """
+    report = judge(answer, exercise, seed=seed)
+    store.record(report.to_dict())
+    _show(report)
+    return report
+
+
+def judge(answer: Any, exercise: str | None = None, *, seed: int | None = None) -> Report:
+    """Judge an answer as ``check`` does, without showing or remembering anything."""
+    name = exercise if exercise is not None else getattr(answer, "__name__", None)
+    if not isinstance(name, str):
+        return _refused(
+            "?", answer, f'a value must name its exercise: check({_brief(answer)}, "...")'
+        )
+    try:
+        exercises.find(name)
+    except ValueError as error:
+        return _refused(name, answer, str(error))
+    if seed is None:
+        seed = int.from_bytes(os.urandom(3), "big")
+    return judge_answer(find_checker(name), answer, int(seed))
+
+
+def _refused(name: str, answer: Any, message: str) -> Report:
+    report = Report(name, reference=answer, answer=answer)
+    return report.failed([Finding("exercise", False, message)], [], status="error")
+
+
+def _brief(value: Any) -> str:
+    try:
+        text = repr(value)
+    except Exception:
+        text = type(value).__name__
+    return text if len(text) < 40 else f"{text[:36]}..."
+
+
+def _show(report: Report) -> None:
+    """Display in a notebook, print elsewhere."""
+    if _in_notebook():
+        from IPython.display import display
+
+        display(report)
+    else:
+        print(report)
+
+
+def _in_notebook() -> bool:
+    return "IPython" in sys.modules and sys.modules["IPython"].get_ipython() is not None
+
+
+def _say(text: str) -> Shown:
+    print(text)
+    return Shown(text)
+
+
+def has_checker(exercise: str) -> bool:
+    """Tell whether an exercise has a checker."""
+    try:
+        find_checker(exercise)
+    except (ValueError, KeyError, ImportError):
+        return False
+    return True
+
+
+def hint(exercise: Any) -> Shown:
+    """Show the next of the three hints of an exercise: a nudge, the idea, nearly the code."""
+    name = _name(exercise)
+    try:
+        known = exercises.find(name)
+    except ValueError as error:
+        return _say(str(error))
+    total = len(known.hints)
+    number = min(store.hint_taken(name), total)
+    if not total:
+        return _say(f"{known.number} {name} has no hints yet")
+    more = (
+        f'hint("{name}") shows the next'
+        if number < total
+        else f'that was the last; solution("{name}") shows the reference'
+    )
+    return _say(
+        f"{known.number} {name}, hint {number} of {total}: {known.hints[number - 1]}\n({more})"
+    )
+
+
+def solution(exercise: Any) -> Shown:
+    """Show the reference of an exercise."""
+    name = _name(exercise)
+    try:
+        known = exercises.find(name)
+    except ValueError as error:
+        return _say(str(error))
+    return _say(reference_source(known))
+
+
+def reference_source(exercise: exercises.Exercise) -> str:
+    """Give the source of a reference: a function, a class, or the assignment of a value."""
+    import ast
+
+    module = import_module(exercise.module)
+    if exercise.kind != "value":
+        return textwrap.dedent(inspect.getsource(getattr(module, exercise.id)))
+    source = inspect.getsource(module)
+    for node in ast.parse(source).body:
+        if isinstance(node, ast.Assign) and any(
+            getattr(target, "id", "") == exercise.id for target in node.targets
+        ):
+            return "\n".join(source.splitlines()[node.lineno - 1 : node.end_lineno]) + "\n"
+    raise LookupError(f"{exercise.module} assigns no {exercise.id}")
+
+
+def progress(notebook: str | None = None) -> None:
+    """Show every exercise with its state and points; with a notebook's name, only its own."""
+    if _in_notebook():
+        from IPython.display import HTML, display
+
+        display(_Both(store.table_text(notebook), HTML(store.table_html(notebook)).data))
+    else:
+        print(store.table_text(notebook))
+
+
+class _Both:
+    """A display with a plain and an HTML form."""
+
+    def __init__(self, text: str, html: str):
+        self.text, self.html = text, html
+
+    def _repr_mimebundle_(self, include=None, exclude=None):
+        return {"text/plain": self.text, "text/html": self.html}
+
+
+def reset(exercise: Any) -> Shown:
+    """Forget what is stored about an exercise: its result and the hints taken."""
+    name = _name(exercise)
+    try:
+        exercises.find(name)
+    except ValueError as error:
+        return _say(str(error))
+    store.forget(name)
+    return _say(f"{name} is forgotten: not attempted, no hints taken")
+
+
+def _name(exercise: Any) -> str:
+    return exercise if isinstance(exercise, str) else str(getattr(exercise, "__name__", exercise))

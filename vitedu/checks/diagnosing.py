@@ -1,0 +1,313 @@
+"""Diagnosis: which mistake, exactly, gives what we saw?
+
+Role: replay known mistakes (one, then two together) and compare; where none fits, test whether the answer is
+the right one under a simple relation: a constant factor, transposed, shifted, flipped, rounded, the same numbers
+in another order. Nothing is claimed that does not reproduce the answer on every case.
+"""
+
+import itertools
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import nn
+
+from vitedu.checks.judging import close, same
+from vitedu.checks.probing import Case, Observation, observe
+
+
+@dataclass(frozen=True)
+class Misconception:
+    """A mistake that people make, as a runnable wrong implementation and as words.
+
+    Texts name what to look at and never show the right values.
+    """
+
+    id: str
+    name: str  # completes "2.2 scaled_dot_product_attention: ...": "softmax runs over queries, not keys"
+    expected: str  # the fact that does not hold: "weights.sum(dim=-1) == 1"
+    why: str  # one sentence: why it matters
+    look: str  # one sentence: what to try or to look at
+    part: str = "values"  # the finding that it fails: "values", "gradients" or a case's part
+    evidence: Callable[[Case, Observation], str] | None = (
+        None  # what the answer shows; numbers of its own
+    )
+    build: Callable[[], Any] | None = None  # the wrong implementation; default: faulty({id})
+
+
+@dataclass(frozen=True)
+class Diagnosis:
+    """A recognised mistake: the words of a report."""
+
+    id: str
+    name: str
+    expected: str
+    got: str
+    why: str
+    look: str
+    parts: tuple[str, ...]  # the findings that it explains
+
+
+Seen = dict[str, Observation]  # case name -> what happened
+
+
+def replayed(
+    faulty: Callable[[frozenset[str]], Any],
+    bank: list[Misconception],
+    cases: list[Case],
+    got: Seen,
+    want: Seen,
+) -> list[Misconception]:
+    """Find the one or two mistakes of the bank that reproduce an answer on all cases.
+
+    Cases are tried where the answer was wrong first: most candidates fall at the first.
+    """
+    order = sorted(cases, key=lambda case: same(case, got[case.name], want[case.name]))
+
+    def reproduces(implementation: Any) -> bool:
+        return all(same(case, got[case.name], observe(implementation, case, 2.0)) for case in order)
+
+    singles = [mistake for mistake in bank if mistake.part not in _OTHER_ASPECTS]
+    for mistake in singles:
+        if reproduces(mistake.build() if mistake.build else faulty(frozenset({mistake.id}))):
+            return [mistake]
+    combinable = [mistake for mistake in singles if mistake.build is None]
+    for pair in itertools.combinations(combinable, 2):
+        if reproduces(faulty(frozenset(mistake.id for mistake in pair))):
+            return list(pair)
+    return []
+
+
+_OTHER_ASPECTS = ("errors", "gradients", "unchanged", "any device")  # recognised from facts, below
+
+
+def relation(cases: list[Case], got: Seen, want: Seen) -> tuple[str, str] | None:
+    """Recognise an answer that is the right one under a simple relation, on every case.
+
+    Returns:
+        (id, evidence), or None. The id is one of ``_RELATIONS``.
+    """
+    pairs = [
+        (case, case.args, got[case.name].arrays[name], wanted)
+        for case in cases
+        if got[case.name].error is None
+        for name, wanted in want[case.name].arrays.items()
+        if not name.startswith("grad:") and name in got[case.name].arrays
+    ]
+    if len(pairs) < len([c for c in cases if not c.raises]):
+        return None
+    wrong = [pair for pair in pairs if not close(pair[0], pair[2], pair[3])]
+    names = {
+        name for case in cases for name in want[case.name].arrays if not name.startswith("grad:")
+    }
+    if len(names) > 1:  # several outputs: explain the wrong ones; the others are right
+        pairs = wrong
+    if not wrong or any(pair[2].numel() == 0 for pair in pairs):
+        return None
+    for id_, test in _RELATIONS.items():
+        evidence = test(pairs)
+        if evidence:
+            return id_, evidence
+    return None
+
+
+def _constant(pairs):
+    values = {
+        float(ours.flatten()[0])
+        for _, _, ours, _ in pairs
+        if bool((ours == ours.flatten()[0]).all())
+    }
+    if len(values) == 1 and all(bool((ours == ours.flatten()[0]).all()) for _, _, ours, _ in pairs):
+        if all(ours.numel() > 1 or len(pairs) > 1 for _, _, ours, _ in pairs):
+            return f"every value is {values.pop():g}, whatever the input"
+    return None
+
+
+def _unchanged_input(pairs):
+    for name in pairs[0][1]:
+        if all(
+            isinstance(args.get(name), torch.Tensor)
+            and args[name].shape == ours.shape
+            and torch.equal(args[name].double(), ours.double())
+            for _, args, ours, _ in pairs
+        ):
+            return f"the output is {name}, unchanged"
+    return None
+
+
+def _factor(pairs):
+    ratios = []
+    for case, _, ours, wanted in pairs:
+        if ours.shape != wanted.shape or not wanted.is_floating_point():
+            return None
+        ours, wanted = ours.double(), wanted.double()
+        energy = (wanted * wanted).sum()
+        if energy == 0:
+            continue
+        ratio = float((ours * wanted).sum() / energy)
+        if not close(case, ours, wanted * ratio) or abs(ratio) < 1e-6:
+            return None
+        ratios.append(ratio)
+    if ratios and max(ratios) - min(ratios) < 1e-3 * abs(ratios[0]) and abs(ratios[0] - 1) > 1e-3:
+        return f"your output equals the expected one times {ratios[0]:.2f}"
+    return None
+
+
+def _offset(pairs):
+    offsets = []
+    for case, _, ours, wanted in pairs:
+        if ours.shape != wanted.shape or ours.numel() < 2:
+            return None
+        offset = float((ours.double() - wanted.double()).mean())
+        if not close(case, ours.double(), wanted.double() + offset):
+            return None
+        offsets.append(offset)
+    if offsets and max(offsets) - min(offsets) < 1e-3 * abs(offsets[0]):
+        return f"your output equals the expected one plus {offsets[0]:.3g}"
+    return None
+
+
+def _permuted(pairs):
+    ndim = pairs[0][2].ndim
+    if ndim < 2 or any(
+        ours.ndim != wanted.ndim or ours.ndim != ndim for _, _, ours, wanted in pairs
+    ):
+        return None
+    for axes in itertools.permutations(range(ndim)):
+        if list(axes) == sorted(axes):
+            continue
+        if all(close(case, ours, wanted.permute(axes)) for case, _, ours, wanted in pairs):
+            return f"your output equals the expected one with its axes in the order {axes}"
+    return None
+
+
+def _flipped(pairs):
+    ndim = min(ours.ndim for _, _, ours, _ in pairs)
+    for axis in range(-ndim, 0):
+        if all(close(case, ours, wanted.flip(axis)) for case, _, ours, wanted in pairs):
+            return f"your output equals the expected one read backwards along axis {axis}"
+    return None
+
+
+def _shifted(pairs):
+    ndim = min(ours.ndim for _, _, ours, _ in pairs)
+    for axis in range(-ndim, 0):
+        for step in (1, -1):
+            if all(
+                ours.shape == wanted.shape
+                and ours.shape[axis] > 2
+                and close(case, _inner(ours, axis, step), _inner(wanted, axis, -step))
+                for case, _, ours, wanted in pairs
+            ):
+                side = "later" if step > 0 else "earlier"
+                return f"your values stand one place {side} along axis {axis} than expected"
+    return None
+
+
+def _inner(x: torch.Tensor, axis: int, step: int) -> torch.Tensor:
+    """Drop the first (step > 0) or the last entry along an axis."""
+    size = x.shape[axis] - 1
+    return x.narrow(axis, 1 if step > 0 else 0, size)
+
+
+def _normalised_elsewhere(pairs):
+    def axes(x):
+        ones = [
+            axis
+            for axis in range(-x.ndim, 0)
+            if torch.allclose(x.double().sum(axis), torch.ones((), dtype=torch.float64), atol=1e-3)
+        ]
+        return ones[0] if len(ones) == 1 else None
+
+    found = {
+        (axes(ours), axes(wanted)) for _, _, ours, wanted in pairs if ours.ndim and ours.numel() > 1
+    }
+    if len(found) == 1:
+        mine, right = found.pop()
+        if mine is not None and right is not None and mine != right:
+            return f"your output sums to 1 along axis {mine}; it should along axis {right}"
+    return None
+
+
+def _first_only(pairs):
+    usable = [
+        pair
+        for pair in pairs
+        if pair[2].ndim > 1 and pair[2].shape == pair[3].shape and pair[2].shape[0] > 1
+    ]
+    if usable and all(
+        close(case, ours[0], wanted[0]) and not close(case, ours, wanted)
+        for case, _, ours, wanted in usable
+    ):
+        if all(
+            close(case, ours, wanted) for case, _, ours, wanted in pairs if ours.shape[:1] == (1,)
+        ):
+            return "the first item of the batch is right, the others are not"
+    return None
+
+
+_RELATIONS: dict[str, Callable] = {
+    "constant_output": _constant,
+    "unchanged_input": _unchanged_input,
+    "constant_factor": _factor,
+    "constant_offset": _offset,
+    "permuted_axes": _permuted,
+    "flipped_axis": _flipped,
+    "shifted_by_one": _shifted,
+    "normalised_along_another_axis": _normalised_elsewhere,
+    "first_item_only": _first_only,
+}
+
+
+def reordered(cases: list[Case], got: Seen, want: Seen) -> str:
+    """Say so if every output holds the right numbers in another order; "" otherwise."""
+    first = ""
+    for case in cases:
+        for name, wanted in want[case.name].arrays.items():
+            ours = got[case.name].arrays.get(name)
+            if name.startswith("grad:"):
+                continue
+            if ours is None or ours.numel() != wanted.numel() or wanted.numel() < 4:
+                return ""
+            left, right = (
+                ours.double().flatten().sort().values,
+                wanted.double().flatten().sort().values,
+            )
+            if not close(case, left, right):
+                return ""
+            if not first and ours.shape == wanted.shape and not close(case, ours, wanted):
+                place = [int(i) for i in ((ours - wanted).abs() > 1e-6).nonzero()[0]]
+                first = (
+                    f"every number is right, but not in its place; the first that is not: {place}"
+                )
+    return first
+
+
+# --- mistakes that any tensor exercise can show -------------------------------------------------
+
+
+def wrap(reference: Any, after: Callable | None = None, before: Callable | None = None) -> Any:
+    """Give the reference with its inputs or outputs tampered with; functions and modules alike."""
+
+    def tampered(call):
+        def run(*args, **kwargs):
+            if before:
+                args = tuple(before(x) if isinstance(x, torch.Tensor) else x for x in args)
+            result = call(*args, **kwargs)
+            if not after:
+                return result
+            if isinstance(result, tuple):
+                return tuple(after(x) for x in result)
+            return after(result)
+
+        return run
+
+    if isinstance(reference, type) and issubclass(reference, nn.Module):
+
+        class Tampered(reference):
+            def forward(self, *args, **kwargs):
+                return tampered(super().forward)(*args, **kwargs)
+
+        return Tampered
+    return tampered(reference)

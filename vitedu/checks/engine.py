@@ -1,0 +1,496 @@
+"""The engine: from an answer to a report.
+
+Role: ``Checker`` (what an exercise's author writes), ``judge_answer`` (probe, judge, diagnose), ``Report`` (what a
+student reads). The way of data: cases -> ``probing.observe`` -> ``judging.compare`` -> ``diagnosing`` -> ``Report``.
+Nothing here displays or stores anything; that is ``vitedu.checks.api``.
+"""
+
+import importlib
+import inspect
+import os
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import nn
+
+from vitedu import exercises
+from vitedu.checks import drivers  # noqa: F401  (registers the chapters' drivers)
+from vitedu.checks.diagnosing import Diagnosis, Misconception, relation, reordered, replayed, wrap
+from vitedu.checks.guard import neutral_settings
+from vitedu.checks.judging import STAGES, Problem, compare
+from vitedu.checks.probing import Case, Observation, observe
+from vitedu.checks.reporting import Finding, Report
+
+SECONDS = 10.0  # a whole check may take so long; VITEDU_TIME_LIMIT changes it
+
+_RETURNS = ("call", "type", "structure", "shape")
+_VALUES = ("dtype", "device", "finite", "values", "unchanged")
+
+
+@dataclass(frozen=True)
+class Checker:
+    """What decides one exercise. A chapter's module lists its checkers in ``CHECKERS``."""
+
+    exercise: str
+    reference: Any
+    cases: Callable[[torch.Generator], list[Case]]  # fresh inputs and sizes from a seeded generator
+    faulty: Callable[
+        [frozenset[str]], Any
+    ]  # the reference with the named mistakes of the bank made
+    bank: tuple[Misconception, ...] = ()
+    forbidden: frozenset[str] = frozenset()  # names of torch functions and kernels that may not run
+    proves: dict[str, str] = field(default_factory=dict)  # part -> what its passing shows
+    weights: dict[str, int] = field(
+        default_factory=dict
+    )  # part -> share of the points; default 1, "values" 3
+    judges: dict[str, Callable] = field(
+        default_factory=dict
+    )  # part -> (cases, got) -> (expected, got) or None
+    picture: Callable | None = None  # (case, got observation, diagnosis ids) -> SVG text or ""
+
+    def draw(self, seed: int) -> list[Case]:
+        """Make the cases of one check."""
+        return self.cases(torch.Generator().manual_seed(seed))
+
+    def mistakes(self) -> list[Misconception]:
+        """Give the bank: the chapter's own mistakes and those that every such exercise can show."""
+        own = {mistake.id for mistake in self.bank}
+        return list(self.bank) + [m for m in general_mistakes(self) if m.id not in own]
+
+
+def find_checker(exercise_id: str):
+    """Load the checker of an exercise."""
+    exercise = exercises.find(exercise_id)
+    chapter = importlib.import_module(f"vitedu.checks.{exercise.chapter}")
+    return chapter.CHECKERS[exercise_id]
+
+
+def judge_answer(checker, answer: Any, seed: int) -> Report:
+    """Judge an answer. Never raises because of what the answer is or does.
+
+    Args:
+        checker: a ``Checker`` or ``vitedu.checks.values.ValueChecker``.
+        answer: whatever the student has.
+        seed: of the inputs; the same seed repeats the same check.
+    """
+    if not isinstance(checker, Checker):
+        return checker.judge(answer)
+    with neutral_settings():
+        return _judge(checker, answer, seed)
+
+
+def _judge(checker: Checker, answer: Any, seed: int) -> Report:
+    report = Report(checker.exercise, reference=checker.reference, answer=answer, seed=seed)
+    if answer is None or answer is Ellipsis or _is_stub(answer):
+        return report.not_attempted()
+    cases = checker.draw(seed)
+    parts = _parts(checker, cases)
+    refusal = _unusable(checker, answer, cases)
+    if refusal:
+        problems = {"returns": refusal}
+        return report.failed(_findings(checker, parts, problems), [], problems=problems)
+
+    got = _observe_all(answer, cases)
+    first = got[cases[0].name]
+    if first.error is not None and "NotImplementedError" in first.error.kinds:
+        return report.not_attempted()
+    want = {case.name: observe(checker.reference, case) for case in cases}
+
+    used = sorted(
+        checker.forbidden & frozenset().union(*(seen.operations for seen in got.values()))
+    )
+    if used:
+        words = (
+            f"written without {', '.join(sorted(_spoken(checker.forbidden)))}",
+            f"{', '.join(used)} ran",
+        )
+        problem = Problem("allowed operations", cases[0], *words)
+        return report.failed(
+            _findings(checker, parts, {"allowed operations": problem}), [], got=got
+        )
+
+    problems = _problems(checker, parts, cases, got, want)
+    findings = _findings(checker, parts, problems)
+    if not problems:
+        return report.passed_with(findings, got)
+    diagnoses = _diagnose(checker, cases, problems, got, want)
+    report.failed(findings, diagnoses, got=got, problems=problems)
+    if first.error is not None:
+        report.status = "error"
+    if checker.picture:
+        shown = next(iter(problems.values()))
+        report.picture = (
+            checker.picture(shown.case, got[shown.case.name], [d.id for d in diagnoses]) or ""
+        )
+    return report
+
+
+def _is_stub(answer: Any) -> bool:
+    """Tell whether a function does nothing at all: only a docstring, ``pass`` or ``...``."""
+    code = getattr(answer, "__code__", None)
+    if code is None:
+        return False
+    import dis
+
+    idle = {"RESUME", "NOP", "LOAD_CONST", "RETURN_CONST", "RETURN_VALUE", "CACHE"}
+    instructions = list(dis.get_instructions(code))
+    constants = {i.argval for i in instructions if i.opname in ("LOAD_CONST", "RETURN_CONST")}
+    return all(i.opname in idle for i in instructions) and constants <= {None}
+
+
+def _unusable(checker: Checker, answer: Any, cases: list[Case]) -> Problem | None:
+    """Judge what can be judged without running anything: callable, a class where one is asked for, signature."""
+    wants_class = isinstance(checker.reference, type)
+    what = "the class" if wants_class else "a function"
+    if wants_class and isinstance(answer, nn.Module):
+        return Problem(
+            "callable", cases[0], "the class itself, without parentheses", "an instance of it"
+        )
+    if wants_class and not isinstance(answer, type):
+        return Problem("callable", cases[0], what, f"{type(answer).__name__}")
+    if not callable(answer):
+        return Problem("callable", cases[0], what, f"{type(answer).__name__}")
+    for case in cases:
+        args = case.init if wants_class else case.args
+        given = [name for name in args if name not in case.keywords]
+        keywords = {} if wants_class else {name: None for name in case.keywords}
+        try:
+            signature = inspect.signature(answer)
+        except (TypeError, ValueError):
+            return None  # a builtin; the call will tell
+        try:
+            signature.bind(*given, **keywords)
+        except TypeError as error:
+            wanted = f"{checker.exercise}{inspect.signature(checker.reference)}"
+            return Problem("signature", case, _plain(wanted), f"{_plain(str(signature))}: {error}")
+    return None
+
+
+def _plain(signature: str) -> str:
+    return signature.replace("torch.Tensor", "Tensor").replace("torch.nn.modules.", "nn.")
+
+
+def _observe_all(answer: Any, cases: list[Case]) -> dict[str, Observation]:
+    """Observe every case within the time limit; once time is up, the rest is not called."""
+    budget = float(os.environ.get("VITEDU_TIME_LIMIT", SECONDS))
+    start, got, over = time.perf_counter(), {}, None
+    for case in cases:
+        if over is not None:
+            got[case.name] = over
+            continue
+        left = max(0.5, budget - (time.perf_counter() - start))
+        got[case.name] = observe(answer, case, left)
+        if got[case.name].error is not None and got[case.name].error.kind == "TimeUp":
+            over = got[case.name]
+            over.facts["seconds"] = budget
+    return got
+
+
+def _parts(checker: Checker, cases: list[Case]) -> list[str]:
+    """List the findings of an exercise, in the order of judgement."""
+    parts = ["allowed operations"] if checker.forbidden else []
+    parts += ["returns", "values"]
+    if any(case.part == "values" and case.gradients for case in cases):
+        parts.append("gradients")
+    for part in [case.part for case in cases] + list(checker.judges):
+        if part not in parts:
+            parts.append(part)
+    return parts
+
+
+def _problems(checker: Checker, parts, cases, got, want) -> dict[str, Problem]:
+    """Find the first problem of every part."""
+    problems: dict[str, Problem] = {}
+    for case in cases:
+        problem = compare(case, got[case.name], want[case.name])
+        if problem is None:
+            continue
+        part = case.part
+        if part == "values":
+            part = (
+                "returns"
+                if problem.stage in _RETURNS
+                else "gradients"
+                if problem.stage == "gradients"
+                else "values"
+            )
+        earlier = problems.get(part)
+        if earlier is None or STAGES.index(problem.stage) < STAGES.index(earlier.stage):
+            problems[part] = problem
+    for part, judge in checker.judges.items():
+        if part not in problems and not any(got[c.name].error for c in cases if c.part == part):
+            words = judge([case for case in cases if case.part == part], got)
+            if words:
+                problems[part] = Problem("values", next(c for c in cases if c.part == part), *words)
+    return {part: problems[part] for part in parts if part in problems}
+
+
+def _findings(checker: Checker, parts: list[str], problems: dict[str, Problem]) -> list[Finding]:
+    """Write a finding for every part; what rests on a failed part is not judged."""
+    maximum = exercises.find(checker.exercise).points
+    weights = {part: checker.weights.get(part, 3 if part == "values" else 1) for part in parts}
+    weights["allowed operations"] = 0
+    total = sum(weights[part] for part in parts)
+    stop = "allowed operations" in problems or getattr(problems.get("returns"), "stage", "") in (
+        "callable",
+        "signature",
+    )
+    findings = []
+    for part in parts:
+        problem = problems.get(part)
+        rests_on = "returns" if part in ("values", "gradients") else None
+        skipped = problem is None and (
+            (stop and part not in problems)
+            or (rests_on in problems)
+            or (part == "gradients" and "values" in problems)
+        )
+        message = checker.proves.get(part, _PROVES.get(part, f"{part}: as the text asks"))
+        if problem:
+            message = f"expected {problem.expected}; got {problem.got}   ({problem.case.name})"
+        elif skipped:
+            message = "not judged: what comes before it does not hold yet"
+        share = maximum * weights[part] / total
+        findings.append(Finding(part, problem is None and not skipped, message, share, skipped))
+    return findings
+
+
+_PROVES = {
+    "allowed operations": "does the work itself",
+    "returns": "runs and returns the right types and shapes",
+    "values": "equals the definition on random inputs, which stay unchanged",
+    "gradients": "gradients equal those of the definition",
+    "errors": "impossible sizes are refused with their numbers",
+    "any device": "makes no tensor on a device of its own",
+}
+
+
+def _spoken(names: frozenset[str]) -> set[str]:
+    """Keep the names a student knows."""
+    return {name for name in names if not name.startswith("aten.") and not name.startswith("_")}
+
+
+def _diagnose(checker: Checker, cases, problems, got, want) -> list[Diagnosis]:
+    """Name the mistakes behind the problems, each only if it reproduces what was seen."""
+    if any(seen.error is not None and seen.error.kind == "TimeUp" for seen in got.values()):
+        return []
+    found: list[Diagnosis] = []
+    mistakes = checker.mistakes()
+    legit = [case for case in cases if not case.raises and not case.on_accelerator]
+    numeric = {
+        part: p
+        for part, p in problems.items()
+        if p.case in legit and p.stage not in ("unchanged", "gradients")
+    }
+    if numeric:
+        problem, parts = next(iter(numeric.values())), tuple(numeric)
+        named = replayed(checker.faulty, mistakes, legit, got, want)
+        for mistake in named:
+            evidence = (
+                mistake.evidence(problem.case, got[problem.case.name])
+                if mistake.evidence
+                else problem.got
+            )
+            found.append(_diagnosis(mistake, evidence, parts))
+        if not named:
+            found += _simple_diagnoses(
+                [case for case in legit if case.part == "values"], problem, parts, got, want
+            )
+    crashed = problems["returns"].stage == "call" if "returns" in problems else False
+    for part, problem in problems.items():
+        if crashed and problem.case not in legit:
+            continue  # the crash comes first; what it does to the other calls says nothing new
+        for mistake in mistakes:
+            if mistake.part == _aspect(problem, part) and _explains(
+                mistake.id, problem, got[problem.case.name]
+            ):
+                found.append(_diagnosis(mistake, problem.got, (part,)))
+                break
+    return found
+
+
+def _aspect(problem: Problem, part: str) -> str:
+    if problem.stage in ("unchanged", "gradients"):
+        return problem.stage
+    return "errors" if problem.case.raises else part
+
+
+def _explains(mistake_id: str, problem: Problem, seen: Observation) -> bool:
+    """Tell whether a fact mistake is the one behind a problem."""
+    return {
+        "no_error": seen.error is None,
+        "wrong_error": seen.error is not None and problem.case.raises not in seen.error.kinds,
+        "error_without_numbers": seen.error is not None and problem.case.raises in seen.error.kinds,
+        "modifies_input": problem.stage == "unchanged",
+        "detached": bool(seen.facts.get("detached")),
+        "own_device": problem.stage == "device",
+    }.get(mistake_id, False)
+
+
+def _diagnosis(mistake: Misconception, evidence: str, parts: tuple[str, ...]) -> Diagnosis:
+    return Diagnosis(
+        mistake.id, mistake.name, mistake.expected, evidence, mistake.why, mistake.look, parts
+    )
+
+
+_SIMPLE = {
+    "constant_output": (
+        "the output does not depend on the input",
+        "A constant answers no other input.",
+    ),
+    "unchanged_input": ("the input comes back as it went in", "The work is still to be done."),
+    "constant_factor": (
+        "right up to a constant factor",
+        "A factor is missing, or there is one too many.",
+    ),
+    "constant_offset": (
+        "right up to a constant",
+        "A constant is missing, or there is one too many.",
+    ),
+    "permuted_axes": (
+        "right, with axes in another order",
+        "Look at transpose and permute, and at what each axis means.",
+    ),
+    "flipped_axis": ("right, but backwards", "Look at where counting starts."),
+    "shifted_by_one": ("right, but off by one", "Look at where counting starts."),
+    "normalised_along_another_axis": (
+        "normalised along another axis",
+        "Look at the dim of the sum.",
+    ),
+    "first_item_only": (
+        "right for the first item of the batch only",
+        "Look for an index 0 where the whole batch belongs.",
+    ),
+    "": (
+        "the right numbers in another order",
+        "Reshape never moves a number past another; permute does.",
+    ),
+}
+
+
+def _simple_diagnoses(cases, problem: Problem, parts, got, want) -> list[Diagnosis]:
+    """Recognise a simple relation between an unknown mistake and the right answer."""
+    simple = relation(cases, got, want)
+    if not simple and problem.stage in ("values", "shape"):
+        simple = "", reordered(cases, got, want)
+    if not simple or not simple[1]:
+        return []
+    id_, evidence = simple
+    name, look = _SIMPLE[id_]
+    return [Diagnosis(id_, name, problem.expected, evidence, "", look, parts)]
+
+
+# --- mistakes that every exercise of a kind can show --------------------------------------------
+
+
+def general_mistakes(checker: Checker) -> list[Misconception]:
+    """List the mistakes that are the same in every exercise, as far as this one can show them."""
+    cases = checker.draw(0)
+    reference = checker.reference
+    main = [case for case in cases if case.part == "values"]
+    mistakes = []
+    if any(case.raises for case in cases):
+        numbers = any(case.mentions for case in cases)
+        mistakes += [
+            Misconception(
+                "no_error", "an impossible size is accepted", "a ValueError", part="errors",
+                why="Wrong results that look fine cost more than an error.",
+                look="Test the remainder first and raise a ValueError.",
+                build=lambda: _never_raises(reference),
+            ),
+            Misconception(
+                "wrong_error", "an impossible size ends in an error of another kind", "a ValueError", part="errors",
+                why="The error of a later line speaks of reshape, not of what the caller did.",
+                look="Test the remainder first and raise a ValueError that says so.",
+                build=lambda: _raises(reference, lambda text: RuntimeError("shape is invalid")),
+            ),
+        ]  # fmt: skip
+        if numbers:
+            mistakes.append(
+                Misconception(
+                    "error_without_numbers", "the error does not name the numbers", "both numbers in the message",
+                    part="errors", why="Whoever reads it wants to know which size met which.",
+                    look='Use an f-string: f"... (got {height}, {patch_size})".',
+                    build=lambda: _raises(reference, lambda text: ValueError("bad size")),
+                )
+            )  # fmt: skip
+    tensors = [name for case in main for name, value in case.args.items() if _is_float(value)]
+    if tensors and main[0].driver in ("call", "module"):
+        mistakes.append(
+            Misconception(
+                "modifies_input", "an input is modified in place", "inputs left as they were", part="unchanged",
+                why="Whoever called still needs the tensor; in training it may belong to the graph.",
+                look="Look for += and for methods that end in an underscore.",
+                build=lambda: wrap(reference, before=_spoil_after(reference)),
+            )
+        )  # fmt: skip
+    if any(case.gradients for case in main):
+        mistakes.append(
+            Misconception(
+                "detached", "the result carries no gradient", "results attached to the graph", part="gradients",
+                why="What is cut off here can not be trained.",
+                look="Look for .detach(), .data, .item(), no_grad or NumPy.",
+                build=lambda: wrap(reference, after=lambda x: x.detach() if isinstance(x, torch.Tensor) else x),
+            )
+        )  # fmt: skip
+    if any(_is_float(value, torch.float64) for case in cases for value in case.args.values()):
+        mistakes.append(
+            Misconception(
+                "single_precision", "float64 goes in, float32 comes out", "the dtype of the input",
+                why="A function that changes the dtype breaks the next one that mixes the two.",
+                look="Look for .float() and for tensors made without dtype=x.dtype.",
+                build=lambda: wrap(reference, after=lambda x: x.float() if isinstance(x, torch.Tensor) and x.is_floating_point() else x),
+            )
+        )  # fmt: skip
+    if any(case.on_accelerator for case in cases):
+        mistakes.append(
+            Misconception(
+                "own_device", "a tensor is made on the CPU, wherever the inputs are", "one device", part="any device",
+                why="On a GPU the two can not meet.",
+                look="Make new tensors with device=x.device, or from an input: x.new_zeros(...).",
+                build=lambda: wrap(reference, after=lambda x: x.cpu() if isinstance(x, torch.Tensor) else x),
+            )
+        )  # fmt: skip
+    return mistakes
+
+
+def _is_float(value: Any, dtype: torch.dtype | None = None) -> bool:
+    return (
+        isinstance(value, torch.Tensor)
+        and value.is_floating_point()
+        and (dtype is None or value.dtype == dtype)
+    )
+
+
+def _never_raises(reference):
+    def careless(*args, **kwargs):
+        try:
+            return reference(*args, **kwargs)
+        except ValueError:
+            return torch.zeros(1)
+
+    return careless
+
+
+def _raises(reference, error):
+    def complains(*args, **kwargs):
+        try:
+            return reference(*args, **kwargs)
+        except ValueError as original:
+            raise error(str(original)) from None
+
+    return complains
+
+
+def _spoil_after(reference):
+    """Give a ``before`` hook that hands on a copy and then edits the original in place."""
+
+    def hook(x):
+        copy = x.clone()
+        if not x.is_leaf or not x.requires_grad:
+            x.mul_(1.5).add_(0.25)
+        return copy
+
+    return hook

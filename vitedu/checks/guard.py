@@ -1,0 +1,156 @@
+"""Run code that may do anything, and come back.
+
+Role: one context that isolates a check from the student's settings and the student from the check's:
+random states, default dtype and device, gradient modes, warnings, output, time. Standard library and
+torch only. Not a security boundary: code under ``guard`` shares the process.
+"""
+
+import contextlib
+import ctypes
+import io
+import random
+import signal
+import sys
+import threading
+import warnings
+
+import numpy as np
+import torch
+
+KEPT_OUTPUT = 400  # characters of printed output that a report may show
+
+
+class TimeUp(BaseException):
+    """The time limit of a check is over. Not an ``Exception``, so that plain handlers let it pass."""
+
+
+class Sink(io.TextIOBase):
+    """A text file that keeps its first characters and counts the rest."""
+
+    def __init__(self):
+        self.head, self.written = "", 0
+
+    def writable(self):
+        return True
+
+    def write(self, text):
+        self.head += text[: max(0, KEPT_OUTPUT - len(self.head))]
+        self.written += len(text)
+        return len(text)
+
+
+@contextlib.contextmanager
+def time_limit(seconds: float):
+    """Raise ``TimeUp`` in this thread after so many seconds, again and again until it has left.
+
+    A POSIX timer where there is one and this is the main thread (it also interrupts sleeping);
+    elsewhere an exception set from a second thread, which needs Python code to be running.
+    """
+    if hasattr(signal, "setitimer") and threading.current_thread() is threading.main_thread():
+
+        def alarm(signum, frame):
+            raise TimeUp
+
+        before = signal.signal(signal.SIGALRM, alarm)
+        signal.setitimer(signal.ITIMER_REAL, seconds, 0.5)
+        try:
+            yield
+        finally:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            signal.signal(signal.SIGALRM, before)
+        return
+
+    thread = ctypes.c_ulong(threading.get_ident())
+    left = threading.Event()
+
+    def watch():
+        wait = seconds
+        while not left.wait(wait):
+            ctypes.pythonapi.PyThreadState_SetAsyncExc(thread, ctypes.py_object(TimeUp))
+            wait = 0.5
+
+    threading.Thread(target=watch, daemon=True).start()
+    try:
+        yield
+    finally:
+        left.set()
+        ctypes.pythonapi.PyThreadState_SetAsyncExc(thread, None)
+
+
+@contextlib.contextmanager
+def neutral_settings():
+    """Give the block torch's factory settings and put the caller's back afterwards.
+
+    Whatever ``torch.manual_seed``, ``set_default_dtype``, ``no_grad``, ``inference_mode``, ``autocast`` or
+    default device stands around a check, and whatever the checked code sets, changes no verdict.
+    """
+    dtype = torch.get_default_dtype()
+    deterministic = torch.are_deterministic_algorithms_enabled()
+    warn_only = torch.is_deterministic_algorithms_warn_only_enabled()
+    anomaly, threads = torch.is_anomaly_enabled(), torch.get_num_threads()
+    numpy_state, python_state = np.random.get_state(), random.getstate()
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(torch.random.fork_rng(devices=[]))
+        stack.enter_context(torch.inference_mode(False))
+        stack.enter_context(torch.enable_grad())
+        for kind in {"cpu", "cuda"} if torch.cuda.is_available() else {"cpu"}:
+            stack.enter_context(torch.autocast(kind, enabled=False))
+        stack.enter_context(torch.device("cpu"))
+        stack.enter_context(warnings.catch_warnings())
+        warnings.simplefilter("ignore")
+        torch.set_default_dtype(torch.float32)
+        if deterministic:
+            torch.use_deterministic_algorithms(False)
+        torch.autograd.set_detect_anomaly(False)
+        try:
+            yield
+        finally:
+            torch.set_default_dtype(dtype)
+            if torch.are_deterministic_algorithms_enabled() != deterministic:
+                torch.use_deterministic_algorithms(deterministic, warn_only=warn_only)
+            torch.autograd.set_detect_anomaly(anomaly)
+            if torch.get_num_threads() != threads:
+                torch.set_num_threads(threads)
+            np.random.set_state(numpy_state)
+            random.setstate(python_state)
+
+
+@contextlib.contextmanager
+def quiet():
+    """Send what the block prints into a ``Sink``, which is yielded."""
+    sink = Sink()
+    with contextlib.redirect_stdout(sink), contextlib.redirect_stderr(sink):
+        yield sink
+
+
+def seed_everything(seed: int) -> None:
+    """Put all global generators in a known state, for one call of the checked code."""
+    torch.manual_seed(seed)
+    np.random.seed(seed % 2**32)
+    random.seed(seed)
+
+
+def student_frames(error: BaseException) -> list[tuple[str, int, str, str]]:
+    """List where an error passed through code that is not ours and not a library's.
+
+    Returns:
+        Tuples (file, line number, function, source line), outermost first.
+    """
+    import linecache
+    import sysconfig
+
+    ours = __file__.rsplit("checks", 1)[0]
+    libraries = tuple({sysconfig.get_paths()[key] for key in ("stdlib", "purelib", "platlib")})
+    frames, trace = [], error.__traceback__
+    while trace is not None:
+        code = trace.tb_frame.f_code
+        if not code.co_filename.startswith((ours, *libraries, "<frozen")):
+            line = linecache.getline(code.co_filename, trace.tb_lineno).strip()
+            frames.append((code.co_filename, trace.tb_lineno, code.co_name, line))
+        trace = trace.tb_next
+    return frames
+
+
+def is_interactive() -> bool:
+    """Tell whether a notebook or IPython shell is listening."""
+    return "IPython" in sys.modules and sys.modules["IPython"].get_ipython() is not None

@@ -1,0 +1,296 @@
+"""Judges: hold what an answer did against what the reference did, and say the first difference.
+
+Role: ``compare`` two observations of one case, in the order of judgement: call, type, structure, shape, dtype,
+device, finite, values, unchanged, gradients. It looks at arrays and facts alone. Messages give the evidence and never
+a reference value.
+"""
+
+from dataclasses import dataclass
+
+import torch
+
+from vitedu.checks.probing import Case, Observation
+
+STAGES = (
+    "call",
+    "type",
+    "structure",
+    "shape",
+    "dtype",
+    "device",
+    "finite",
+    "values",
+    "unchanged",
+    "gradients",
+)
+
+# float32: sums of a few hundred terms in another order; float64: the same, and float32 constants in the formula
+TOLERANCE = {torch.float64: (1e-6, 1e-7), torch.float32: (1e-4, 2e-5)}
+
+
+@dataclass(frozen=True)
+class Problem:
+    """The first thing that is wrong with an answer on one case."""
+
+    stage: str
+    case: Case
+    expected: str
+    got: str
+
+
+def compare(case: Case, got: Observation, want: Observation) -> Problem | None:
+    """Find the first difference on one case, or None."""
+    if case.on_accelerator:
+        return _compare_devices(case, got)
+    for stage, judge in _JUDGES.items():
+        words = judge(case, got, want)
+        if words:
+            return Problem(stage, case, *words)
+    return None
+
+
+def _judge_call(case: Case, got: Observation, want: Observation):
+    if case.raises:
+        if got.error is None:
+            return f"a {case.raises}", "no error; the call returned as if nothing were wrong"
+        if case.raises not in got.error.kinds:
+            return f"a {case.raises}", f"{trouble_text(got)}"
+        missing = [str(number) for number in case.mentions if str(number) not in got.error.message]
+        if missing:
+            numbers = " and ".join(str(number) for number in case.mentions)
+            return (
+                f"a {case.raises} whose message names {numbers}",
+                f"the message {got.error.message!r}",
+            )
+        return None
+    if got.error is not None:
+        return "a result", trouble_text(got)
+    return None
+
+
+def trouble_text(seen: Observation) -> str:
+    """Describe an exception with the student's line, if it has one."""
+    error = seen.error
+    if error.kind == "TimeUp":
+        return f"no result within {seen.facts.get('seconds', 10):.0f} seconds; is there a loop that never ends?"
+    if error.kind == "FakeTensorDeviceMismatchError":
+        return "tensors on two devices; make new tensors with device=x.device of an input x"
+    message = f": {error.message}" if error.message else ""
+    where = (
+        f"   (line {error.where[0]}: {error.where[1]})" if error.where and error.where[1] else ""
+    )
+    return f"{error.kind}{message}{where}"
+
+
+def _judge_type(case: Case, got: Observation, want: Observation):
+    for name, wanted in want.facts.items():
+        if not name.startswith("type:") or got.facts.get(name) == wanted:
+            continue
+        what = name.removeprefix("type:")
+        if f"type:{what}" not in got.facts and "type:result" in got.facts:
+            wanted, found = (
+                f"{len(case.outputs)} results: {', '.join(case.outputs)}",
+                got.facts["type:result"],
+            )
+        else:
+            found = got.facts.get(name, "nothing")
+        advice = "; is a `return` missing?" if found == "None" else ""
+        return f"{what}: {wanted}" if what != "result" else wanted, f"{found}{advice}"
+    for name in ("type:instance", "type:result"):
+        if name in got.facts and name not in want.facts:
+            return "an nn.Module" if name == "type:instance" else "a result", got.facts[name]
+    return None
+
+
+def _judge_structure(case: Case, got: Observation, want: Observation):
+    for fact, words in (
+        ("parameters missing", "parameters named as in the text"),
+        ("parameters unexpected", "no parameters beside those in the text"),
+        ("parameters misshapen", "parameters of the sizes in the text"),
+    ):
+        if got.facts.get(fact):
+            return words, f"{fact}: {', '.join(got.facts[fact])}"
+    return None
+
+
+def _arrays(got: Observation, want: Observation, prefix: bool):
+    for name, wanted in want.arrays.items():
+        if name.startswith("grad:") == prefix:
+            yield name, got.arrays.get(name), wanted
+
+
+def _judge_shape(case: Case, got: Observation, want: Observation):
+    for name, ours, wanted in _arrays(got, want, False):
+        if ours is None:
+            return f"{name}", "nothing of that name"
+        if ours.shape != wanted.shape:
+            return f"{name} of shape {tuple(wanted.shape)}", f"shape {tuple(ours.shape)}"
+    return None
+
+
+def _judge_dtype(case: Case, got: Observation, want: Observation):
+    for name, ours, wanted in _arrays(got, want, False):
+        if ours.dtype != wanted.dtype:
+            return f"{name} of dtype {short(wanted.dtype)}", f"dtype {short(ours.dtype)}"
+    if "narrowed" in got.operations and "narrowed" not in want.operations:
+        return "float64 input computed in float64", "values rounded to a smaller dtype on the way"
+    return None
+
+
+def short(dtype: torch.dtype) -> str:
+    """Write a dtype without its prefix."""
+    return str(dtype).removeprefix("torch.")
+
+
+def _judge_device(case: Case, got: Observation, want: Observation):
+    for fact, wanted in want.facts.items():
+        if fact.startswith("device:") and got.facts.get(fact) != wanted:
+            return f"{fact[7:]} on {wanted}", f"on {got.facts.get(fact)}"
+    return None
+
+
+def _judge_finite(case: Case, got: Observation, want: Observation):
+    for name, ours, wanted in _arrays(got, want, False):
+        bad = ~torch.isfinite(ours) if ours.is_floating_point() else torch.zeros(())
+        if bad.any() and torch.isfinite(wanted).all():
+            kind = "NaN" if torch.isnan(ours).any() else "infinite"
+            return (
+                f"{name} with finite values",
+                f"{int(bad.sum())}/{ours.numel()} values are {kind}",
+            )
+    return None
+
+
+def _judge_values(case: Case, got: Observation, want: Observation):
+    for name, ours, wanted in _arrays(got, want, False):
+        difference = values_differ(case, ours, wanted)
+        if difference:
+            what = "" if len(want.arrays) == 1 or name == "output" else f"{name}: "
+            return f"{name} as the text defines it", what + difference
+    for fact, wanted in want.facts.items():  # facts of a chapter's own driver
+        if fact.startswith("fact:") and got.facts.get(fact) != wanted:
+            return fact[5:], str(got.facts.get(fact, "it is not so"))
+    return None
+
+
+def tolerance(case: Case, dtype: torch.dtype) -> tuple[float, float]:
+    """Give (rtol, atol) for one case."""
+    rtol, atol = TOLERANCE.get(dtype, (0.0, 0.0))
+    return (rtol if case.rtol is None else case.rtol), (atol if case.atol is None else case.atol)
+
+
+def close(case: Case, ours: torch.Tensor, wanted: torch.Tensor) -> bool:
+    """Tell whether two arrays of equal shape agree within the case's tolerance."""
+    if ours.shape != wanted.shape:
+        return False
+    if not (ours.is_floating_point() and wanted.is_floating_point()):
+        return torch.equal(ours.double(), wanted.double())
+    rtol, atol = tolerance(case, wanted.dtype)
+    return torch.allclose(ours.double(), wanted.double(), rtol=rtol, atol=atol, equal_nan=True)
+
+
+def values_differ(case: Case, ours: torch.Tensor, wanted: torch.Tensor) -> str:
+    """Describe how the values differ, or return ""."""
+    if close(case, ours, wanted):
+        return ""
+    rtol, atol = tolerance(case, wanted.dtype)
+    error = (ours.double() - wanted.double()).abs()
+    wrong = error > atol + rtol * wanted.double().abs()
+    if ours.ndim == 0:
+        return "another number"
+    worst = torch.unravel_index(error.nan_to_num(float("inf")).argmax(), error.shape)
+    place = [int(index) for index in worst]
+    return (
+        f"{int(wrong.sum())}/{ours.numel()} values differ; largest difference {error[worst]:.2g} at {place}, "
+        f"allowed {atol + rtol * wanted.double().abs().max():.1g}"
+    )
+
+
+def _judge_unchanged(case: Case, got: Observation, want: Observation):
+    extra = set(got.facts.get("modified", ())) - set(want.facts.get("modified", ()))
+    if extra:
+        return (
+            "inputs left as they were",
+            f"the call modified {' and '.join(sorted(extra))} in place",
+        )
+    return None
+
+
+def _judge_gradients(case: Case, got: Observation, want: Observation):
+    if got.facts.get("gradient error") and not want.facts.get("gradient error"):
+        return "a backward pass", got.facts["gradient error"]
+    if got.facts.get("detached") and not want.facts.get("detached"):
+        return (
+            "results that carry gradients",
+            "the graph is cut; look for detach, .data, no_grad, NumPy or item()",
+        )
+    for name, ours, wanted in _arrays(got, want, True):
+        what = f"gradient of {name.removeprefix('grad:')}"
+        if ours is None:
+            return what, "none"
+        if (
+            ours.is_floating_point()
+            and not torch.isfinite(ours).all()
+            and torch.isfinite(wanted).all()
+        ):
+            return f"a finite {what}", "NaN or infinite values"
+        scale = max(1.0, float(wanted.abs().max())) if wanted.numel() else 1.0
+        rtol, atol = tolerance(case, wanted.dtype)
+        if not torch.allclose(
+            ours.double(), wanted.double(), rtol=10 * rtol, atol=10 * atol * scale, equal_nan=True
+        ):
+            return what, "another gradient: is part of the computation detached or done in place?"
+    return None
+
+
+_JUDGES = {
+    "call": _judge_call,
+    "type": _judge_type,
+    "structure": _judge_structure,
+    "shape": _judge_shape,
+    "dtype": _judge_dtype,
+    "device": _judge_device,
+    "finite": _judge_finite,
+    "values": _judge_values,
+    "unchanged": _judge_unchanged,
+    "gradients": _judge_gradients,
+}
+
+
+def _compare_devices(case: Case, got: Observation) -> Problem | None:
+    """Judge one call with inputs on an accelerator."""
+    if got.undecided:
+        return None
+    if got.error is not None:
+        return Problem("device", case, "work on any device", trouble_text(got))
+    wrong = {
+        name[7:]: kind
+        for name, kind in got.facts.items()
+        if name.startswith("device:") and kind != "cuda"
+    }
+    if wrong:
+        name, kind = next(iter(wrong.items()))
+        return Problem("device", case, f"{name} on the device of the inputs", f"{name} on {kind}")
+    return None
+
+
+def same(case: Case, ours: Observation, theirs: Observation) -> bool:
+    """Tell whether two observations show the same behaviour: values, errors, parameters; gradients aside."""
+    if (ours.error is None) != (theirs.error is None):
+        return False
+    if ours.error is not None:
+        return ours.error.kind == theirs.error.kind
+    facts = [
+        {k: v for k, v in seen.facts.items() if k.startswith(("type:", "fact:", "parameters"))}
+        for seen in (ours, theirs)
+    ]
+    if facts[0] != facts[1]:
+        return False
+    names = [
+        {name for name in seen.arrays if not name.startswith("grad:")} for seen in (ours, theirs)
+    ]
+    return names[0] == names[1] and all(
+        ours.arrays[name].dtype == theirs.arrays[name].dtype
+        and close(case, ours.arrays[name], theirs.arrays[name])
+        for name in names[0]
+    )

@@ -1,0 +1,413 @@
+"""Probes: call an answer on known inputs and write down what came back, as arrays and plain facts.
+
+Role: ``Case`` (what to do), ``observe`` (do it), ``Observation`` (what happened). Standard library, numpy and
+torch only, and no reference: the same file can run where nothing may be given away. Nothing is judged here.
+
+A driver is the way an answer is exercised: ``call`` for functions, ``module`` for classes of layers. A chapter
+that needs another registers it in ``vitedu.checks.drivers``.
+"""
+
+import copy
+import numbers
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import torch
+from torch import nn
+from torch.overrides import TorchFunctionMode
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from vitedu.checks.guard import TimeUp, quiet, seed_everything, student_frames, time_limit
+
+
+class Recipe:
+    """An argument that is not plain data: ``build`` makes a fresh one for every call."""
+
+    def build(self) -> Any:
+        """Make the argument."""
+        raise NotImplementedError
+
+    def changed(self, built: Any) -> bool:
+        """Tell whether the call modified it."""
+        return False
+
+
+@dataclass(frozen=True)
+class Case:
+    """One thing to do with an answer. Plain data and recipes only."""
+
+    name: str  # in words, with the numbers: "2 images of 12 x 18 px, patch size 3"
+    args: dict[str, Any] = field(default_factory=dict)  # by parameter name, in order
+    part: str = "values"  # the finding it decides; "values" also decides "returns" and "gradients"
+    driver: str = "call"
+    keywords: tuple[str, ...] = ()  # arguments that are given by keyword
+    outputs: tuple[str, ...] = ("output",)  # names for what comes back; several mean a tuple
+    gradients: tuple[str, ...] = ()  # arguments whose gradients are compared
+    init: dict[str, Any] = field(default_factory=dict)  # driver "module": arguments of the class
+    state: dict[str, torch.Tensor] = field(default_factory=dict)  # driver "module": its parameters
+    number: bool = False  # the result is a number: Python, NumPy or 0-d tensor
+    raises: str = ""  # name of the expected exception, "" for none
+    mentions: tuple[Any, ...] = ()  # numbers that its message shall name
+    rtol: float | None = None  # tolerance; default by dtype
+    atol: float | None = None
+    on_accelerator: bool = False  # judged for devices alone; fake tensors where there is none
+    extra: dict[str, Any] = field(default_factory=dict)  # for the chapter's own drivers
+
+
+@dataclass(frozen=True)
+class Trouble:
+    """An exception that left the answer, as text."""
+
+    kind: str  # class name
+    kinds: tuple[str, ...]  # class names of it and its bases
+    message: str
+    where: tuple[int, str] | None  # line number and source line in the student's code
+
+
+@dataclass
+class Observation:
+    """What an answer did on one case."""
+
+    arrays: dict[str, torch.Tensor] = field(default_factory=dict)  # outputs and "grad:..." by name
+    facts: dict[str, Any] = field(default_factory=dict)  # types, devices, what was modified ...
+    error: Trouble | None = None
+    operations: frozenset[str] = frozenset()  # names of the torch operations that ran
+    printed: str = ""  # the first characters of what it printed
+    undecided: bool = False  # a fake device could not answer
+
+
+DRIVERS: dict[str, Callable] = {}
+
+
+def driver(function):
+    """Register a driver ``(answer, case, seen: Observation) -> None`` under its name."""
+    DRIVERS[function.__name__] = function
+    return function
+
+
+def observe(answer: Any, case: Case, seconds: float = 10.0) -> Observation:
+    """Exercise an answer on one case; never raises because of it.
+
+    Args:
+        answer: the student's function or class.
+        case: what to do.
+        seconds: wall-clock limit.
+    """
+    seen = Observation()
+    with quiet() as sink:
+        try:
+            with time_limit(seconds):
+                if case.on_accelerator:
+                    _observe_on_accelerator(answer, case, seen)
+                else:
+                    seed_everything(0)
+                    DRIVERS[case.driver](answer, case, seen)
+        except BaseException as error:  # the student's code may raise anything at all
+            seen.error = describe(error)
+            if isinstance(error, TimeUp):
+                seen.facts["seconds"] = seconds
+    seen.printed = (
+        sink.head
+        if sink.written == len(sink.head)
+        else f"{sink.head}…\n({sink.written:,} characters in all)"
+    )
+    return seen
+
+
+def describe(error: BaseException) -> Trouble:
+    """Write an exception down as text."""
+    frames = student_frames(error)
+    return Trouble(
+        kind=type(error).__name__,
+        kinds=tuple(base.__name__ for base in type(error).__mro__),
+        message=str(error)[:500],
+        where=(frames[-1][1], frames[-1][3]) if frames else None,
+    )
+
+
+# --- drivers ------------------------------------------------------------------------------------
+
+
+@driver
+def call(answer, case: Case, seen: Observation) -> None:
+    """Call a function on the case's arguments."""
+    args = build_args(case)
+    result = watched(seen, lambda: apply(answer, case, args))
+    if seen.facts.pop("ran twice", False):
+        args = build_args(case)
+        result = apply(answer, case, args)
+    keep_results(seen, case, result)
+    seen.facts["modified"] = changed_args(case, args)
+    if case.gradients:
+        args = build_args(case)
+        leaves = {name: args[name].requires_grad_() for name in case.gradients}
+        args |= {
+            name: leaf.clone() for name, leaf in leaves.items()
+        }  # not leaves: editing is allowed
+        keep_gradients(seen, lambda: apply(answer, case, args), leaves)
+
+
+@driver
+def module(answer, case: Case, seen: Observation) -> None:
+    """Construct a class, load the case's parameters by name, and call the instance."""
+    layer = construct(answer, case, seen)
+    if layer is None:
+        return
+    args = build_args(case)
+    result = watched(seen, lambda: apply(layer, case, args))
+    if seen.facts.pop("ran twice", False):
+        args = build_args(case)
+        result = apply(layer, case, args)
+    keep_results(seen, case, result)
+    seen.facts["modified"] = changed_args(case, args)
+    if case.gradients:
+        args = build_args(case)
+        leaves = {name: args[name].requires_grad_() for name in case.gradients}
+        leaves |= dict(layer.named_parameters())
+        args |= {name: leaves[name].clone() for name in case.gradients}
+        keep_gradients(seen, lambda: apply(layer, case, args), leaves)
+
+
+def construct(answer, case: Case, seen: Observation) -> nn.Module | None:
+    """Build ``answer(*init)`` with the case's parameters; note what is missing or too much."""
+    layer = answer(*[build(value) for value in case.init.values()])
+    if not isinstance(layer, nn.Module):
+        seen.facts["type:instance"] = type_name(layer)
+        return None
+    own = {name: tuple(value.shape) for name, value in layer.named_parameters()}
+    wanted = {name: tuple(value.shape) for name, value in case.state.items()}
+    seen.facts["parameters missing"] = tuple(sorted(set(wanted) - set(own)))
+    seen.facts["parameters unexpected"] = tuple(sorted(set(own) - set(wanted)))
+    seen.facts["parameters misshapen"] = tuple(
+        f"{name} {own[name]}"
+        for name in sorted(set(own) & set(wanted))
+        if own[name] != wanted[name]
+    )
+    if own != wanted:
+        return None
+    with torch.no_grad():
+        for name, parameter in layer.named_parameters():
+            parameter.data = case.state[name].clone()
+    return layer
+
+
+# --- arguments and results ----------------------------------------------------------------------
+
+
+def build(value: Any) -> Any:
+    """Make a fresh argument from plain data or a recipe."""
+    if isinstance(value, Recipe):
+        return value.build()
+    if isinstance(value, torch.Tensor):
+        return value.detach().clone()
+    return copy.deepcopy(value)
+
+
+def build_args(case: Case) -> dict[str, Any]:
+    """Make fresh arguments for one call."""
+    return {name: build(value) for name, value in case.args.items()}
+
+
+def apply(function, case: Case, args: dict[str, Any]) -> Any:
+    """Call with the case's positional and keyword arguments."""
+    positional = [value for name, value in args.items() if name not in case.keywords]
+    return function(*positional, **{name: args[name] for name in case.keywords})
+
+
+def changed_args(case: Case, args: dict[str, Any]) -> tuple[str, ...]:
+    """Name the arguments that a call modified."""
+    changed = []
+    for name, value in case.args.items():
+        if isinstance(value, Recipe):
+            differs = value.changed(args[name])
+        elif isinstance(value, torch.Tensor):
+            now = args[name]
+            differs = now.shape != value.shape or not torch.equal(
+                now.nan_to_num() if now.is_floating_point() else now,
+                value.nan_to_num() if value.is_floating_point() else value,
+            )
+        else:
+            differs = isinstance(value, (list, dict)) and value != args[name]
+        if differs:
+            changed.append(name)
+    return tuple(changed)
+
+
+def keep_results(seen: Observation, case: Case, result: Any) -> None:
+    """Write down what came back under the case's output names."""
+    if len(case.outputs) == 1:
+        keep(seen, case.outputs[0], result, case.number)
+        return
+    if not isinstance(result, (tuple, list)) or len(result) != len(case.outputs):
+        seen.facts["type:result"] = type_name(result)
+        return
+    for name, value in zip(case.outputs, result, strict=True):
+        keep(seen, name, value, case.number)
+
+
+def keep(seen: Observation, name: str, value: Any, number: bool = False) -> None:
+    """Write one value down: its type, and its numbers if it has any."""
+    is_tensor = type(value) in (torch.Tensor, nn.Parameter)
+    if number and not isinstance(value, (complex, np.complexfloating)):
+        size = value.numel() if is_tensor else getattr(value, "size", 1)
+        if is_tensor or isinstance(value, (numbers.Number, np.generic, np.ndarray)):
+            if size == 1:
+                flat = value.detach().reshape(()) if is_tensor else np.asarray(value).reshape(())
+                seen.facts[f"type:{name}"] = "number"
+                seen.arrays[name] = torch.tensor(float(flat), dtype=torch.float64)
+                return
+    seen.facts[f"type:{name}"] = "tensor" if is_tensor else type_name(value)
+    if is_tensor:
+        seen.facts[f"device:{name}"] = value.device.type
+        seen.facts[f"attached:{name}"] = value.requires_grad
+        if value.device.type == "cpu" and not is_fake(value):
+            dense = value.detach().to_dense() if value.layout != torch.strided else value.detach()
+            seen.arrays[name] = dense.resolve_conj().resolve_neg().clone()
+
+
+def type_name(value: Any) -> str:
+    """Name a type the way a student would say it."""
+    if value is None:
+        return "None"
+    if isinstance(value, np.ndarray):
+        return "NumPy array"
+    if isinstance(value, (tuple, list)):
+        return f"{type(value).__name__} of {len(value)}"
+    return type(value).__name__
+
+
+def keep_gradients(seen: Observation, run: Callable, leaves: dict[str, torch.Tensor]) -> None:
+    """Write down the gradients of a fixed mixture of all outputs."""
+    try:
+        result = run()
+    except Exception as error:
+        seen.facts["gradient error"] = f"{type(error).__name__}: {error}"[:300]
+        return
+    outputs = [
+        x
+        for x in (result if isinstance(result, (tuple, list)) else [result])
+        if isinstance(x, torch.Tensor)
+    ]
+    attached = [x for x in outputs if x.requires_grad]
+    seen.facts["detached"] = len(attached) < len([x for x in outputs if x.is_floating_point()])
+    if not attached:
+        return
+    total = sum((x * mixture(x)).sum() for x in attached)
+    try:
+        gradients = torch.autograd.grad(total, list(leaves.values()), allow_unused=True)
+    except RuntimeError as error:
+        seen.facts["gradient error"] = f"RuntimeError: {error}"[:300]
+        return
+    for (name, leaf), gradient in zip(leaves.items(), gradients, strict=True):
+        seen.arrays[f"grad:{name}"] = (
+            torch.zeros_like(leaf) if gradient is None else gradient.detach()
+        )
+
+
+def mixture(x: torch.Tensor) -> torch.Tensor:
+    """Give fixed weights of x's shape, no two alike, so that no gradient cancels."""
+    return torch.arange(1, x.numel() + 1, dtype=torch.float64).cos().reshape(x.shape).to(x.dtype)
+
+
+# --- what ran -----------------------------------------------------------------------------------
+
+
+class _Calls(TorchFunctionMode):
+    """Collect the names of torch functions and methods that are called."""
+
+    def __init__(self, names: set[str]):
+        super().__init__()
+        self.names = names
+
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        self.names.add(getattr(func, "__name__", str(func)))
+        return func(*args, **(kwargs or {}))
+
+
+class _Kernels(TorchDispatchMode):
+    """Collect the names of the kernels that run, and whether float64 was rounded to less."""
+
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        return False  # else torch imports its compiler first, two seconds for nothing
+
+    def __init__(self, names: set[str]):
+        super().__init__()
+        self.names = names
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        self.names.add(str(func.overloadpacket))
+        result = func(*args, **(kwargs or {}))
+        source = args[0] if args else None
+        if (
+            isinstance(source, torch.Tensor)
+            and isinstance(result, torch.Tensor)
+            and source.dtype == torch.float64
+            and source.numel() > 1
+            and result.is_floating_point()
+            and result.dtype != torch.float64
+        ):
+            self.names.add("narrowed")
+        if isinstance(result, torch.Tensor):
+            self.names.add(f"made {tuple(result.shape)}")
+        return result
+
+
+def watched(seen: Observation, run: Callable) -> Any:
+    """Run and note which operations ran; where watching gets in the way, ask for a plain run."""
+    names: set[str] = set()
+    try:
+        with _Calls(names), _Kernels(names):
+            result = run()
+    except Exception:
+        seen.operations = frozenset(names)
+        seen.facts["ran twice"] = True
+        return None
+    seen.operations = frozenset(names)
+    return result
+
+
+# --- another device -----------------------------------------------------------------------------
+
+
+def is_fake(value: torch.Tensor) -> bool:
+    """Tell whether a tensor has a shape and a device but no numbers."""
+    from torch._subclasses.fake_tensor import FakeTensor
+
+    return isinstance(value, FakeTensor) or value.device.type == "meta"
+
+
+def _observe_on_accelerator(answer, case: Case, seen: Observation) -> None:
+    """Call on CUDA tensors, fake ones where there is no GPU; what a fake can not tell stays undecided."""
+    from torch._subclasses.fake_tensor import FakeTensorMode
+
+    real = torch.cuda.is_available()
+    mode = FakeTensorMode(allow_non_fake_inputs=True)
+    try:
+        with mode if not real else torch.enable_grad():
+            args = build_args(case)
+            target = answer
+            if case.driver == "module":
+                target = construct(answer, case, seen).to("cuda:0")
+            for name, value in args.items():
+                if isinstance(value, torch.Tensor):
+                    args[name] = (
+                        torch.zeros_like(value, device="cuda:0") if not real else value.cuda()
+                    )
+                elif isinstance(value, nn.Module):
+                    args[name] = value.to("cuda:0")
+            result = apply(target, case, args)
+            outputs = result if isinstance(result, (tuple, list)) else [result]
+            for name, value in zip(case.outputs, outputs, strict=False):
+                if isinstance(value, nn.Module):
+                    value = next(value.parameters())
+                if isinstance(value, torch.Tensor):
+                    seen.facts[f"device:{name}"] = value.device.type
+    except TimeUp:
+        raise
+    except Exception as error:
+        if "same device" in str(error) or "two devices" in str(error):
+            raise
+        seen.undecided = True

@@ -1,0 +1,216 @@
+"""What a student reads: findings, points, words, and the same as HTML.
+
+Role: ``Finding`` and ``Report``. Plain text carries everything; HTML decorates it. No reference value is kept here.
+"""
+
+import html
+from dataclasses import dataclass
+from typing import Any
+
+from vitedu import exercises
+
+MARKS = {"passed": "✓", "failed": "✗", "error": "✗", "not_attempted": "○"}
+
+
+_HEADLINES = {
+    "exercise": "which exercise?",
+    "value": "not the value asked for",
+    "callable": "this can not be called",
+    "signature": "it takes other arguments",
+    "call": "the call does not end as it should",
+    "type": "the result has another type",
+    "structure": "the parameters are others",
+    "shape": "the result has another shape",
+    "dtype": "the result has another dtype",
+    "device": "the result is on another device",
+    "finite": "the result is not finite",
+    "values": "the values are others",
+    "unchanged": "an input is modified",
+    "gradients": "the gradients are others",
+    "allowed operations": "the one thing that is not allowed here",
+}
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing that was judged."""
+
+    name: str
+    passed: bool
+    message: str  # what was proved, or the evidence against it
+    max_points: float = 0.0
+    skipped: bool = False  # not judged, because something before it failed
+
+    @property
+    def points(self) -> float:
+        """What it earned."""
+        return self.max_points if self.passed else 0.0
+
+    @property
+    def mark(self) -> str:
+        """A sign that needs no colour."""
+        return "✓" if self.passed else "–" if self.skipped else "✗"
+
+
+class Report:
+    """The verdict on one answer.
+
+    Attributes:
+        exercise: its id.
+        status: "passed", "failed", "error" (the answer raised) or "not_attempted".
+        points, max_points: partial credit is the sum over the findings that passed.
+        misconception: id of the recognised mistake, or None.
+        misconceptions: ids of all recognised mistakes.
+        findings: what was judged, in order.
+        implementation: the answer if it passed, the reference otherwise, so that the next cells run.
+        seed: of the inputs; ``check(..., seed=...)`` repeats the check.
+        picture: SVG that shows the counterexample, or "".
+    """
+
+    def __init__(
+        self, exercise: str, *, reference: Any = None, answer: Any = None, seed: int | None = None
+    ):
+        self.exercise = exercise
+        self.seed = seed
+        self.status = "not_attempted"
+        self.findings: list[Finding] = []
+        self.misconception: str | None = None
+        self.misconceptions: list[str] = []
+        self.picture = ""
+        self.lines: list[tuple[str, str]] = []  # (label, text) below the headline
+        self.headline = ""
+        self.printed = ""
+        known = exercises.BY_ID.get(exercise)
+        self.title = f"{known.number} {exercise}" if known else exercise
+        self.max_points = known.points if known else 0
+        self._answer = answer
+        self.implementation = reference
+
+    @property
+    def passed(self) -> bool:
+        """Whether everything held."""
+        return self.status == "passed"
+
+    @property
+    def points(self) -> float:
+        """Points earned, to two decimals."""
+        if self.passed:
+            return self.max_points
+        return round(sum(finding.points for finding in self.findings), 2)
+
+    # --- how a report comes about ---------------------------------------------------------------
+
+    def not_attempted(self) -> "Report":
+        """Say that there is nothing to judge yet."""
+        self.status = "not_attempted"
+        self.headline = (
+            f'not attempted yet; later cells use the reference. Stuck? hint("{self.exercise}")'
+        )
+        return self
+
+    def passed_with(self, findings: list[Finding], got: dict | None = None) -> "Report":
+        """Say what was proved."""
+        self.status, self.findings, self.implementation = "passed", findings, self._answer
+        self.lines = [("proved", finding.message) for finding in findings]
+        self._keep_printed(got)
+        return self
+
+    def failed(self, findings, diagnoses, *, got=None, problems=None, status="failed") -> "Report":
+        """Explain the first thing that does not hold and list the others in a line each."""
+        self.status, self.findings = status, findings
+        self.misconceptions = [d.id for d in diagnoses if d.id]
+        self.misconception = self.misconceptions[0] if self.misconceptions else None
+        problems = problems or {}
+        first = next(finding for finding in findings if not finding.passed and not finding.skipped)
+        problem = problems.get(first.name)
+        if diagnoses:
+            self.headline = " and ".join(d.name for d in diagnoses[:2])
+            evidence = None
+            for diagnosis in diagnoses:
+                self._explain(diagnosis, evidence)
+                evidence = diagnosis.got
+        elif problem is not None:
+            self.headline = _HEADLINES.get(problem.stage, first.name)
+            self.lines += [("expected", problem.expected), ("got", problem.got)]
+        else:
+            self.headline = _HEADLINES.get(first.name, first.name)
+            self.lines.append(("got", first.message))
+        if problem is not None:
+            self.lines.append(("case", problem.case.name))
+        told = {first.name}.union(*(d.parts for d in diagnoses))
+        said = {(problem.stage, problem.got)} if problem else set()
+        for finding in findings:
+            other = problems.get(finding.name)
+            if finding.passed or finding.skipped or finding.name in told:
+                continue
+            if other is None or (other.stage, other.got) not in said:
+                self.lines.append(("also", f"{finding.name}: {finding.message}"))
+        if self.seed is not None:
+            self.lines.append(
+                ("again", f'check(..., "{self.exercise}", seed={self.seed}) repeats these inputs')
+            )
+        self._keep_printed(got)
+        return self
+
+    def _explain(self, diagnosis, said: str | None) -> None:
+        got = "" if diagnosis.got == said else diagnosis.got
+        words = {"expected": diagnosis.expected, "got": got, "why": diagnosis.why, "try": diagnosis.look}
+        self.lines += [(label, text) for label, text in words.items() if text]
+
+    def _keep_printed(self, got: dict | None) -> None:
+        """Show what the answer printed on the first input, so that debugging prints are not lost."""
+        if got:
+            self.printed = next(iter(got.values())).printed.rstrip()
+
+    # --- how it is read -------------------------------------------------------------------------
+
+    def __str__(self) -> str:
+        number = f"{self.points:g}/{self.max_points:g} points"
+        head = f"{MARKS[self.status]} {self.title}{': ' + self.headline if self.headline else ''}   [{number}]"
+        lines = [head] + [f"  {label:<9} {_indent(text)}" for label, text in self.lines]
+        if self.findings and not self.passed:
+            lines.append("  findings  " + "   ".join(f"{f.mark} {f.name}" for f in self.findings))
+        if self.printed:
+            lines.append(f"  printed   {_indent(self.printed)}")
+        return "\n".join(lines)
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        colour = {"passed": "#0072b2", "not_attempted": "#777777"}.get(self.status, "#b35900")
+        text = html.escape(str(self))
+        head, _, rest = text.partition("\n")
+        picture = f'<div style="margin:.4em 0 0 1em">{self.picture}</div>' if self.picture else ""
+        return (
+            f'<div style="border-left:4px solid {colour};padding:.2em .8em;margin:.2em 0">'
+            f'<pre style="margin:0;white-space:pre-wrap;background:none"><b>{head}</b>\n{rest}</pre>{picture}</div>'
+        )
+
+    def _repr_mimebundle_(self, include=None, exclude=None) -> dict[str, str]:
+        return {"text/plain": str(self), "text/html": self._repr_html_()}
+
+    def to_dict(self) -> dict[str, Any]:
+        """Give the report as plain data, ready for JSON."""
+        return {
+            "exercise": self.exercise,
+            "status": self.status,
+            "points": self.points,
+            "max_points": self.max_points,
+            "misconception": self.misconception,
+            "misconceptions": list(self.misconceptions),
+            "seed": self.seed,
+            "findings": [
+                {
+                    "name": f.name,
+                    "passed": f.passed,
+                    "message": f.message,
+                    "points": round(f.points, 2),
+                }
+                for f in self.findings
+            ],
+        }
+
+
+def _indent(text: str) -> str:
+    """Keep later lines of a text under its first."""
+    return str(text).replace("\n", "\n" + " " * 12)

@@ -1,0 +1,141 @@
+"""Checking answers that are a value: a number, a word, a pair of measurements.
+
+Role: ``ValueChecker``. Python numbers, NumPy scalars, 0-d tensors, lists and tuples are alike; letter case and spaces
+around a word never matter. Messages do not show the right value.
+"""
+
+import math
+import numbers
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+
+from vitedu import exercises
+from vitedu.checks.diagnosing import Diagnosis
+from vitedu.checks.guard import neutral_settings
+from vitedu.checks.reporting import Finding, Report
+
+
+@dataclass(frozen=True)
+class ValueMistake:
+    """A wrong value that people give, and why."""
+
+    id: str
+    value: Any  # the wrong value itself, or a predicate
+    name: str
+    why: str
+    look: str
+    example: Any = None  # a value that shows it, where ``value`` is a predicate
+
+    def matches(self, answer: Any, accepts: Callable[[Any, Any], bool]) -> bool:
+        """Tell whether an answer is this mistake."""
+        if callable(self.value):
+            try:
+                return bool(self.value(answer))
+            except Exception:
+                return False
+        return accepts(answer, self.value)
+
+
+@dataclass(frozen=True)
+class ValueChecker:
+    """What decides a value exercise."""
+
+    exercise: str
+    reference: Any
+    bank: tuple[ValueMistake, ...] = ()
+    rtol: float = 1e-6
+    atol: float = 1e-9
+    proves: str = "the value is right"
+
+    def accepts(self, answer: Any, value: Any) -> bool:
+        """Compare two plain values."""
+        if isinstance(value, (tuple, list)):
+            return (
+                isinstance(answer, tuple)
+                and len(answer) == len(value)
+                and all(self.accepts(a, v) for a, v in zip(answer, value, strict=True))
+            )
+        if isinstance(value, bool) or isinstance(answer, bool):
+            return isinstance(answer, bool) and isinstance(value, bool) and answer == value
+        if isinstance(value, str) or isinstance(answer, str):
+            return (
+                isinstance(answer, str)
+                and isinstance(value, str)
+                and answer == value.strip().casefold()
+            )
+        if not isinstance(answer, numbers.Real):
+            return False
+        return math.isclose(float(answer), float(value), rel_tol=self.rtol, abs_tol=self.atol)
+
+    def judge(self, answer: Any) -> Report:
+        """Judge a value."""
+        with neutral_settings():
+            report = Report(self.exercise, reference=self.reference, answer=answer)
+            if answer is None or answer is Ellipsis:
+                return report.not_attempted()
+            points = exercises.find(self.exercise).points
+            plain = to_plain(answer)
+            if plain is not _UNKNOWN and self.accepts(plain, self.reference):
+                return report.passed_with([Finding("value", True, self.proves, points)])
+            kind = _kind(self.reference)
+            if plain is _UNKNOWN or _kind(plain) != kind:
+                message = f"expected {kind}; got {_kind(plain) if plain is not _UNKNOWN else type(answer).__name__}"
+                return report.failed([Finding("value", False, message, points)], [])
+            finding = Finding(
+                "value", False, f"got {plain!r}, which is not the value asked for", points
+            )
+            for mistake in self.bank:
+                if mistake.matches(plain, self.accepts):
+                    words = Diagnosis(
+                        mistake.id,
+                        mistake.name,
+                        "",
+                        f"{plain!r}",
+                        mistake.why,
+                        mistake.look,
+                        "value",
+                    )
+                    return report.failed([finding], [words])
+            return report.failed([finding], [])
+
+
+_UNKNOWN = object()
+
+
+def to_plain(value: Any) -> Any:
+    """Turn NumPy and torch scalars and sequences into Python values; words into lower case."""
+    if isinstance(value, str):
+        return value.strip().casefold()
+    if isinstance(value, (torch.Tensor, np.ndarray, np.generic)):
+        if isinstance(value, torch.Tensor):
+            value = value.detach().cpu()
+        value = (
+            value.item()
+            if getattr(value, "ndim", 0) == 0 or value.shape in ((), (1,))
+            else value.tolist()
+        )
+    if isinstance(value, (list, tuple)):
+        items = tuple(to_plain(item) for item in value)
+        return _UNKNOWN if any(item is _UNKNOWN for item in items) else items
+    if isinstance(value, bool):
+        return value
+    if isinstance(value, numbers.Real):
+        return value if isinstance(value, int) else float(value)
+    return _UNKNOWN
+
+
+def _kind(value: Any) -> str:
+    """Say what kind of answer a value is."""
+    if isinstance(value, (tuple, list)):
+        kinds = {_kind(item).removeprefix("a ") for item in value}
+        what = kinds.pop() if len(kinds) == 1 else "value"
+        return f"{len(value)} {what}s"
+    if isinstance(value, bool):
+        return "a boolean"
+    if isinstance(value, str):
+        return "a word"
+    return "a number"
