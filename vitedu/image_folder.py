@@ -1,0 +1,236 @@
+"""A folder of one's own images: finding the files, decoding them, remembering the result.
+
+Role: from a path to uint8 arrays, with an error that says what to change where that fails. Not here:
+which image is for training and which for testing, beyond what the folder itself says (``data``).
+
+Decoding is Pillow's, in threads. Decoded images are kept in one ``.npz`` a folder, so that the
+second time takes a second; a file that changed, came or went makes it new.
+"""
+
+import hashlib
+import os
+import sys
+import zipfile
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+
+from vitedu.progressbar import ProgressBar
+
+SUFFIXES = {".jpg", ".jpeg", ".png", ".bmp", ".gif", ".webp", ".ppm", ".pgm", ".tif", ".tiff"}
+DEFAULT_SIZE = 32  # pixels, for images that differ in size
+LARGEST_COMMON_SIZE = 256  # equal squares up to this size are left as they are
+WORTH_KEEPING = 1000  # images; fewer are decoded anew each time
+
+
+def find_images(folder: Path) -> dict[str, dict[str, list[Path]]]:
+    """List the images of a folder by split and class, both in order of name.
+
+    Args:
+        folder: holds class folders, or ``train``, ``test`` and perhaps ``validation`` (or ``val``)
+            with the same class folders in each.
+
+    Returns:
+        ``{split: {class name: paths}}``; one split named ``""`` if the folder has no splits.
+
+    Raises:
+        ValueError: no such folder, no class folders, one class, a class without images or with too
+            few, splits that differ in their classes.
+    """
+    if not folder.is_dir():
+        raise ValueError(
+            f"{folder} is not a folder; if it is an archive, unpack it and pass the folder."
+        )
+    inside = {path.name: path for path in _folders(folder)}
+    if "train" not in inside and "test" not in inside:
+        classes = _find_classes(folder)
+        _require(classes, 3, "training, validation and test")
+        return {"": classes}
+    if not ("train" in inside and "test" in inside):
+        there, missing = ("train", "test") if "train" in inside else ("test", "train")
+        raise ValueError(
+            f"{folder} has {there}/ but no {missing}/. Add it, or pass {inside[there]} to have its "
+            "classes split."
+        )
+    validation = inside.get("validation", inside.get("val"))
+    found = {"train": _find_classes(inside["train"]), "test": _find_classes(inside["test"])}
+    if validation:
+        found["validation"] = _find_classes(validation)
+    else:
+        _require(found["train"], 2, "training and validation")
+    for split, classes in found.items():
+        differing = sorted(set(classes) ^ set(found["train"]))
+        if differing:
+            raise ValueError(
+                f"{folder}: train has {len(found['train'])} classes, {split} has {len(classes)}; only "
+                f"one of the two has {_few(differing)}. Give both the same class folders."
+            )
+    return found
+
+
+def read_images(
+    paths: list[Path], image_size: int | None, cache: Path
+) -> tuple[np.ndarray, np.ndarray]:
+    """Decode images into one array.
+
+    A file that can not be decoded is skipped; one line on standard error says how many and which.
+
+    Args:
+        paths: N files.
+        image_size: S. By default the common size of the images if they are equal squares (64
+            of them are looked at), else 32. Others are resized, shorter side first, and cropped
+            around the middle.
+        cache: folder of decoded images; made if need be, done without if that fails.
+
+    Returns:
+        images (N, 3, S, S) uint8, black where unreadable; readable (N,) bool.
+    """
+    image_size = image_size or _common_size(paths) or DEFAULT_SIZE
+    base = Path(os.path.commonpath([path.parent.absolute() for path in paths]))
+    name = hashlib.sha256(f"{base}|{image_size}|{len(paths)}".encode()).hexdigest()[:16]
+    kept = cache / f"{name}.npz"
+    order = sorted(range(len(paths)), key=paths.__getitem__)  # the same for every seed
+    listing = _listing([paths[index] for index in order])
+    stored = _load(kept, listing)
+    if stored is None:
+        stored = _decode_all([paths[index] for index in order], image_size)
+        if len(paths) >= WORTH_KEEPING:
+            _store(kept, listing, *stored)
+    place = np.argsort(order)
+    images, readable = (array[place] for array in stored)
+    bad = [str(paths[index]) for index in np.flatnonzero(~readable)]
+    if bad:
+        print(
+            f"skipped {len(bad)} of {len(paths):,} images, unreadable: {_few(bad)}", file=sys.stderr
+        )
+    return images, readable
+
+
+def _folders(folder: Path) -> list[Path]:
+    return sorted(p for p in folder.iterdir() if p.is_dir() and not p.name.startswith((".", "__")))
+
+
+def _find_classes(folder: Path) -> dict[str, list[Path]]:
+    classes = {}
+    for class_folder in _folders(folder):
+        files = sorted(p for p in class_folder.rglob("*") if not p.name.startswith("."))
+        classes[class_folder.name] = [p for p in files if p.suffix.lower() in SUFFIXES]
+    if not any(classes.values()):
+        loose = sum(p.suffix.lower() in SUFFIXES for p in folder.iterdir())
+        raise ValueError(
+            f"{folder} holds {len(classes)} class folders and no image in them"
+            + (f" ({loose} images lie outside any class folder)" if loose else "")
+            + f". Expected {folder.name}/<class>/<image>, with {', '.join(sorted(SUFFIXES))}."
+        )
+    if len(classes) == 1:
+        raise ValueError(
+            f"{folder} holds 1 class ({next(iter(classes))}); telling classes apart takes at least 2. "
+            f"Expected {folder.name}/<class>/<image>."
+        )
+    empty = [name for name, paths in classes.items() if not paths]
+    if empty:
+        raise ValueError(
+            f"{folder}: {len(empty)} of {len(classes)} class folders hold no image: {_few(empty)}. "
+            f"Remove them, or add images ({', '.join(sorted(SUFFIXES))})."
+        )
+    return classes
+
+
+def _require(classes: dict[str, list[Path]], least: int, splits: str) -> None:
+    short = [f"{name} ({len(paths)})" for name, paths in classes.items() if len(paths) < least]
+    if short:
+        raise ValueError(
+            f"{splits} need at least {least} images of each class; {len(short)} of {len(classes)} "
+            f"classes have fewer: {_few(short)}. Add images or remove the class folders."
+        )
+
+
+def _few(names: list[str], most: int = 3) -> str:
+    rest = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + rest
+
+
+def _common_size(paths: list[Path]) -> int | None:
+    from PIL import Image
+
+    sizes = set()
+    for path in paths[:: max(1, len(paths) // 64)]:
+        try:
+            with Image.open(path) as image:
+                sizes.add(image.size)
+        except Exception:  # counted and named later, when it is decoded
+            continue
+    if len(sizes) != 1:
+        return None
+    width, height = sizes.pop()
+    return width if width == height <= LARGEST_COMMON_SIZE else None
+
+
+def _decode_all(paths: list[Path], image_size: int) -> tuple[np.ndarray, np.ndarray]:
+    images = np.zeros((len(paths), 3, image_size, image_size), np.uint8)
+    readable = np.zeros(len(paths), bool)
+
+    def decode_slice(start: int) -> int:
+        for index in range(start, min(start + 64, len(paths))):
+            try:
+                images[index] = decode(paths[index], image_size).transpose(2, 0, 1)
+                readable[index] = True
+            except (
+                Exception
+            ):  # decoders fail in many ways on a damaged file; all mean the same here
+                continue
+        return index + 1
+
+    bar = ProgressBar(len(paths))
+    with ThreadPoolExecutor(min(8, (os.cpu_count() or 1))) as pool:
+        for done in pool.map(decode_slice, range(0, len(paths), 64)):
+            bar.update(done, f"reading images {done:,}/{len(paths):,}")
+    bar.close()
+    return images, readable
+
+
+def decode(path: Path, image_size: int) -> np.ndarray:
+    """Read one image as (S, S, 3) uint8: upright, on white where transparent, cropped to a square."""
+    from PIL import Image, ImageOps
+
+    with Image.open(path) as image:
+        image.draft("RGB", (image_size, image_size))  # lets JPEG decode large pictures small
+        if image.mode.startswith("I;16"):
+            image = Image.fromarray((np.asarray(image) >> 8).astype(np.uint8))
+        image = ImageOps.exif_transpose(image)
+        if image.mode in ("LA", "PA", "RGBA") or "transparency" in image.info:
+            image = image.convert("RGBA")
+            image = Image.alpha_composite(Image.new("RGBA", image.size, "white"), image)
+        image = image.convert("RGB")
+        if image.size != (image_size, image_size):
+            image = ImageOps.fit(image, (image_size, image_size), Image.Resampling.BICUBIC)
+        return np.asarray(image)
+
+
+def _listing(paths: list[Path]) -> str:
+    digest = hashlib.sha256()
+    for path in paths:
+        status = path.stat()
+        digest.update(f"{path.absolute()}|{status.st_mtime_ns}|{status.st_size}\n".encode())
+    return digest.hexdigest()
+
+
+def _load(kept: Path, listing: str) -> tuple[np.ndarray, np.ndarray] | None:
+    try:
+        with np.load(kept, allow_pickle=False) as stored:
+            if str(stored["listing"]) == listing:
+                return stored["images"], stored["readable"]
+    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile):
+        return None  # none yet, or damaged: decode again
+    return None
+
+
+def _store(kept: Path, listing: str, images: np.ndarray, readable: np.ndarray) -> None:
+    unfinished = kept.with_name(f"{kept.stem}-{os.getpid()}.part.npz")
+    try:
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        np.savez(unfinished, listing=listing, images=images, readable=readable)
+        os.replace(unfinished, kept)
+    except OSError:  # a full or read-only disk: the next load decodes again
+        unfinished.unlink(missing_ok=True)
