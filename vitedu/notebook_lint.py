@@ -77,7 +77,7 @@ def _format(notebook: NotebookNode) -> Iterator[str]:
     for name, count in ids.items():
         if count > 1:
             yield f"cell {name!r}: {count} cells share this id; give each its own."
-    if not missing:
+    if not missing and max(ids.values(), default=1) == 1:
         try:
             nbformat.validate(notebook)
         except nbformat.ValidationError as error:

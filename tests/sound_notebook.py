@@ -1,0 +1,49 @@
+"""A small notebook without a fault, built from the references: what lint and solve are tested on."""
+
+import ast
+
+import nbformat
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
+
+from vitedu.exercises import Exercise, in_notebook
+from vitedu.references import reference_source
+
+IMPORTS = """import torch
+from torch import nn
+
+from vitedu import check"""
+
+
+def build(name: str = "01_patches", imports: str = IMPORTS) -> nbformat.NotebookNode:
+    """Build a notebook of the course with nothing in it but its exercises."""
+    cells = [new_markdown_cell(f"# {name}", id="title"), new_code_cell(imports, id="imports")]
+    for exercise in in_notebook(name):
+        stub = new_code_cell(stub_source(exercise), id=f"{exercise.id[:50]}-stub")
+        stub.metadata["vitedu"] = {"exercise": exercise.id}
+        named = f', "{exercise.id}"' if exercise.kind == "value" else ""
+        source = f"report = check({exercise.id}{named})\n{exercise.id} = report.implementation"
+        cells += [stub, new_code_cell(source, id=f"{exercise.id[:50]}-check")]
+    output = nbformat.v4.new_output("stream", text="2\n")
+    cells.append(
+        new_code_cell("# NBVAL_CHECK_OUTPUT\nprint(1 + 1)", id="compared", outputs=[output])
+    )
+    return new_notebook(cells=cells, metadata={"kernelspec": KERNEL})
+
+
+KERNEL = {"name": "python3", "display_name": "Python 3", "language": "python"}
+
+
+def stub_source(exercise: Exercise) -> str:
+    """Cut the body out of a function; of a class, out of every method but ``__init__``."""
+    todo = f"# TODO {exercise.number}: write it"
+    if exercise.kind == "value":
+        return f"{exercise.id} = None  {todo}"
+    node = ast.parse(reference_source(exercise)).body[0]
+    stop = ast.parse(f'raise NotImplementedError("{exercise.number} {exercise.id}")').body
+    methods = [node]
+    if isinstance(node, ast.ClassDef):
+        methods = [n for n in node.body if isinstance(n, ast.FunctionDef) and n.name != "__init__"]
+    for method in methods:
+        method.decorator_list = []
+        method.body = [method.body[0], *stop]
+    return f"{ast.unparse(node)}\n{todo}"

@@ -1,0 +1,270 @@
+"""The lint finds each fault alone, says where it is, and finds none in the notebooks of the course."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import nbformat
+import pytest
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_output
+from sound_notebook import build
+
+from vitedu import notebook_lint, references
+from vitedu.checks.api import has_checker
+from vitedu.exercises import EXERCISES
+from vitedu.notebook_lint import lint, missing_notebooks
+
+ROOT = Path(__file__).parents[1]
+NOTEBOOKS = list(dict.fromkeys(exercise.notebook for exercise in EXERCISES))
+
+
+def problems_of(notebook, folder, name="01_patches", **options):
+    path = folder / f"{name}.ipynb"
+    with open(path, "w", encoding="utf-8") as file:
+        json.dump(notebook, file)
+    return lint(path, **options)
+
+
+def cell(notebook, name):
+    return next(cell for cell in notebook.cells if cell["id"] == name)
+
+
+def edit(name, old, new):
+    """Make a fault that replaces text in one cell."""
+
+    def fault(notebook):
+        found = cell(notebook, name)
+        assert old in found.source, found.source
+        found.source = found.source.replace(old, new)
+
+    return fault
+
+
+def add(new):
+    """Make a fault that appends a cell."""
+    return lambda notebook: notebook.cells.append(new)
+
+
+def drop(name):
+    """Make a fault that removes a cell."""
+    return lambda notebook: notebook.cells.remove(cell(notebook, name))
+
+
+def store(name, output):
+    """Make a fault that stores an output in one cell."""
+    return lambda notebook: cell(notebook, name).outputs.append(output)
+
+
+def swap(notebook):
+    first, second = (
+        notebook.cells.index(cell(notebook, name)) for name in ("patchify-stub", "unpatchify-stub")
+    )
+    for offset in (0, 1):
+        a, b = first + offset, second + offset
+        notebook.cells[a], notebook.cells[b] = notebook.cells[b], notebook.cells[a]
+
+
+def share_an_id(notebook):
+    cell(notebook, "compared")["id"] = "title"
+
+
+def lose_an_id(notebook):
+    del cell(notebook, "compared")["id"]
+
+
+def rename_the_exercise(notebook):
+    cell(notebook, "patchify-stub").metadata["vitedu"]["exercise"] = "pachify"
+
+
+def invalid_field(notebook):
+    cell(notebook, "title")["outputs"] = []
+
+
+PICTURE = new_output("display_data", {"image/png": "aGk="})
+ERROR = new_output("error", ename="ValueError", evalue="no", traceback=[])
+TEXT = new_output("stream", text="hello")
+
+FAULTS = {
+    "stub-missing": (drop("patchify-stub"), "patchify: has 0 stubs; mark exactly one cell"),
+    "stub-unknown": (rename_the_exercise, "'pachify', which the syllabus does not have here"),
+    "stub-order": (swap, "another order than in vitedu/exercises.py"),
+    "stub-solved": (
+        edit("patchify-stub", "raise NotImplementedError('1.1 patchify')", "return images"),
+        'must end in raise NotImplementedError("1.1 patchify")',
+    ),
+    "stub-other-number": (
+        edit("patchify-stub", "1.1 patchify", "2.1 patchify"),
+        'must end in raise NotImplementedError("1.1 patchify")',
+    ),
+    "stub-signature": (
+        edit("patchify-stub", "patch_size: int", "patch_size"),
+        "the signature is patchify(images: torch.Tensor, patch_size)",
+    ),
+    "stub-default": (
+        edit("patchify-stub", "patch_size: int", "patch_size: int=4"),
+        "make them equal",
+    ),
+    "stub-docstring": (
+        edit("patchify-stub", "Cut images", "Chop images"),
+        "the docstring of patchify differs",
+    ),
+    "stub-with-more": (
+        edit("patchify-stub", "def patchify", "import math\ndef patchify"),
+        "the stub of patchify and nothing else",
+    ),
+    "stub-broken": (edit("patchify-stub", "def ", "de "), "the stub is no valid Python"),
+    "stub-without-todo": (
+        edit("patchify-stub", "TODO 1.1", "to do"),
+        "no comment '# TODO 1.1: ...'",
+    ),
+    "value-given": (edit("tokens_at_224-stub", "None", "197"), "write tokens_at_224 = None"),
+    "check-missing": (drop("patchify-check"), "the next cell must begin with the lines"),
+    "check-of-another": (
+        edit("patchify-check", "check(patchify)", "check(unpatchify)"),
+        "the next cell must begin with the lines 'report = check(patchify)'",
+    ),
+    "check-unnamed-value": (
+        edit("tokens_at_224-check", ', "tokens_at_224"', ""),
+        'report = check(tokens_at_224, "tokens_at_224")',
+    ),
+    "check-without-implementation": (
+        edit("patchify-check", "\npatchify = report.implementation", ""),
+        "'patchify = report.implementation'",
+    ),
+    "output-error": (store("imports", ERROR), "holds a stored error"),
+    "output-picture": (store("compared", PICTURE), "holds a stored picture"),
+    "output-uncompared": (store("imports", TEXT), "holds an output that nothing compares"),
+    "output-missing": (
+        lambda notebook: cell(notebook, "compared").outputs.clear(),
+        "but holds no output",
+    ),
+    "execution-count": (
+        lambda notebook: cell(notebook, "imports").update(execution_count=3),
+        "holds an execution count",
+    ),
+    "attachment": (
+        lambda notebook: cell(notebook, "title").update(attachments={"a.png": {}}),
+        "holds an attached picture",
+    ),
+    "picture-as-text": (
+        add(new_markdown_cell("![a](data:image/png;base64,aGk=)", id="new")),
+        "holds a picture as text",
+    ),
+    "absolute-path": (
+        add(new_code_cell("open('/home/ada/images')", id="new")),
+        "holds the absolute path '/home/ada'",
+    ),
+    "windows-path": (
+        add(new_markdown_cell(r"see C:\Users\ada", id="new")),
+        r"holds the absolute path 'C:\\Users'",
+    ),
+    "dead-link": (
+        add(new_markdown_cell("[next](02_attenton.ipynb#heads)", id="new")),
+        "links to 02_attenton.ipynb#heads, which is not there",
+    ),
+    "shared-id": (share_an_id, "cell 'title': 2 cells share this id"),
+    "no-id": (lose_an_id, "1 cells have no id"),
+    "invalid": (invalid_field, "not valid nbformat"),
+    "idle-import": (
+        edit("imports", "import torch\n", "import math\nimport torch\n"),
+        "imports math, which no cell and no reference uses",
+    ),
+    "name-of-reference": (
+        edit("imports", "from torch import nn\n", ""),
+        "cell 'linear_from_conv-stub': nn is not defined by then",
+    ),
+    "name-too-late": (
+        lambda notebook: notebook.cells.insert(2, new_code_cell("print(later)", id="new")),
+        "cell 'new': later is not defined by then",
+    ),
+}
+
+
+def test_lint_finds_nothing_in_a_sound_notebook(tmp_path):
+    """The yardstick of the tests below is itself without a fault."""
+    assert problems_of(build(), tmp_path, has_checker=lambda name: True) == []
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_lint_names_the_fault(tmp_path, fault):
+    """One fault gives a sentence that names the file and the fault."""
+    make, expected = FAULTS[fault]
+    notebook = build()
+    make(notebook)
+    problems = problems_of(notebook, tmp_path)
+    assert any(expected in problem for problem in problems), problems
+    assert all(problem.startswith("01_patches.ipynb, ") for problem in problems)
+
+
+CLASS_FAULTS = {
+    "solved": (
+        "raise NotImplementedError('2.5 MultiHeadAttention')",
+        "return x",
+        'forward must end in raise NotImplementedError("2.5 MultiHeadAttention")',
+    ),
+    "base": ("nn.Module", "nn.Identity", "has other bases"),
+    "docstring": ("tokens (B, T, D)", "tokens", "the docstring of MultiHeadAttention.forward"),
+    "given-part-changed": ("3 * embed_dim", "2 * embed_dim", "__init__ must end in raise"),
+    "method-renamed": ("def forward", "def froward", "has the methods ['__init__', 'froward']"),
+}
+
+
+@pytest.mark.parametrize("fault", CLASS_FAULTS)
+def test_lint_names_the_fault_of_a_class(tmp_path, fault):
+    """Given methods are the reference's, the others are open and documented alike."""
+    old, new, expected = CLASS_FAULTS[fault]
+    imports = "import torch\nfrom torch import nn\nfrom vitedu import check"
+    notebook = build("02_attention", imports)
+    before = problems_of(notebook, tmp_path, "02_attention")
+    edit("MultiHeadAttention-stub", old, new)(notebook)
+    problems = set(problems_of(notebook, tmp_path, "02_attention")) - set(before)
+    assert any(expected in problem for problem in problems), problems
+
+
+def test_lint_asks_for_a_checker_and_three_hints(tmp_path, monkeypatch):
+    """What stands outside the notebook is held as well."""
+    problems = problems_of(build(), tmp_path, has_checker=lambda name: name != "patchify")
+    assert any(
+        "patchify: has no checker; write one in vitedu/checks/patches.py" in p for p in problems
+    )
+    bare = [replace(e, hints=(), points=0) for e in notebook_lint.in_notebook("01_patches")]
+    monkeypatch.setattr(notebook_lint, "in_notebook", lambda name: bare)
+    problems = problems_of(build(), tmp_path)
+    assert sum("has 0 hints; write three" in problem for problem in problems) == len(bare)
+    assert sum("has no points or minutes" in problem for problem in problems) == len(bare)
+
+
+def test_lint_says_which_module_lacks_a_reference(tmp_path, monkeypatch):
+    """An exercise without a reference names the module to write it in."""
+    monkeypatch.setattr(references, "module_source", lambda name: "x = 1")
+    problems = problems_of(nbformat.v4.new_notebook(), tmp_path)
+    assert any(
+        "vitedu.patches defines no patchify; write the reference there" in p for p in problems
+    )
+
+
+def test_lint_refuses_what_is_no_notebook(tmp_path):
+    """A file that can not be read is wrong use, not a problem of style."""
+    path = tmp_path / "01_patches.ipynb"
+    for content in (
+        "",
+        "{}",
+        "[]",
+        '{"nbformat": 4, "cells": [{}]}',
+        '{"nbformat": 3, "cells": []}',
+    ):
+        path.write_text(content)
+        with pytest.raises(ValueError, match="01_patches.ipynb"):
+            lint(path)
+
+
+def test_missing_notebooks_names_each(tmp_path):
+    """A folder without notebooks lacks all of the syllabus."""
+    assert len(missing_notebooks(tmp_path)) == len(NOTEBOOKS)
+    assert missing_notebooks(ROOT / "notebooks") == []
+
+
+@pytest.mark.parametrize("name", NOTEBOOKS)
+def test_notebooks_of_the_course_are_sound(name):
+    """No problem in any committed notebook."""
+    assert lint(ROOT / "notebooks" / f"{name}.ipynb", has_checker=has_checker) == []
