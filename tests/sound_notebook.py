@@ -24,9 +24,9 @@ def build(name: str = "01_patches", imports: str = IMPORTS) -> nbformat.Notebook
         source = f"report = check({exercise.id}{named})\n{exercise.id} = report.implementation"
         cells += [stub, new_code_cell(source, id=f"{exercise.id[:50]}-check")]
     output = nbformat.v4.new_output("stream", text="2\n")
-    cells.append(
-        new_code_cell("# NBVAL_CHECK_OUTPUT\nprint(1 + 1)", id="compared", outputs=[output])
-    )
+    compared = new_code_cell("# NBVAL_CHECK_OUTPUT\nprint(1 + 1)", id="compared", outputs=[output])
+    compared.execution_count = 1
+    cells.append(compared)
     return new_notebook(cells=cells, metadata={"kernelspec": KERNEL})
 
 

@@ -142,6 +142,10 @@ FAULTS = {
         lambda notebook: cell(notebook, "imports").update(execution_count=3),
         "holds an execution count",
     ),
+    "no-execution-count": (
+        lambda notebook: cell(notebook, "compared").update(execution_count=None),
+        "has no execution count",
+    ),
     "attachment": (
         lambda notebook: cell(notebook, "title").update(attachments={"a.png": {}}),
         "holds an attached picture",

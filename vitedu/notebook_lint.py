@@ -104,6 +104,8 @@ def _outputs(notebook: NotebookNode) -> Iterator[str]:
             yield f"{where}: says {COMPARED} but holds no output; store it, or drop the line."
         if cell.execution_count is not None and not compared:
             yield f"{where}: holds an execution count; clear its output."
+        if cell.execution_count is None and compared:
+            yield f"{where}: has no execution count, without which nbval refuses it; run the cell, save."
 
 
 def _text(notebook: NotebookNode, path: Path) -> Iterator[str]:

@@ -79,10 +79,9 @@ def solved(notebook: NotebookNode) -> NotebookNode:
             raise ValueError(f"cell {index} has the stub of an unknown exercise {exercise_id!r}.")
         result.cells[index].source = reference_source(BY_ID[exercise_id])
     for cell in result.cells:
-        if cell.cell_type == "code":
+        if cell.cell_type == "code" and not cell.source.startswith(COMPARED):
             cell.execution_count = None
-            if not cell.source.startswith(COMPARED):
-                cell.outputs = []
+            cell.outputs = []
     return result
 
 

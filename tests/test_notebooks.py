@@ -1,0 +1,251 @@
+"""Both variants of every notebook run under nbval: headless, offline, on the CPU, quick profile.
+
+Student variant, as committed: every check says not_attempted and everything still runs. Solved
+variant, derived: every check says passed. In both nbval compares the outputs that are stored, and a
+warning is an error. Two notebooks run at a time, each on one core.
+"""
+
+import json
+import os
+import re
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from nbformat.v4 import new_code_cell, new_output
+from sound_notebook import build, stub_source
+
+from vitedu import results
+from vitedu.exercises import EXERCISES, find, in_notebook
+from vitedu.notebooks import COMPARED, exercise_cells, find_notebooks, read, solve, solved
+from vitedu.references import reference_source
+
+NOTEBOOKS = Path(__file__).parents[1] / "notebooks"
+NAMES = list(dict.fromkeys(exercise.notebook for exercise in EXERCISES))
+VARIANTS = {"student": "not_attempted", "solved": "passed"}
+AT_ONCE = 2
+
+# Loaded by every Python that the run starts: nothing but this machine can be reached.
+OFFLINE = """
+import socket
+
+connect = socket.socket.connect
+
+
+def connect_here(self, address):
+    if self.family != getattr(socket, "AF_UNIX", None) and address[0] not in ("127.0.0.1", "::1", "localhost"):
+        raise OSError(f"the test is offline, but {address} was asked for")
+    return connect(self, address)
+
+
+socket.socket.connect = connect_here
+"""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What nbval said of one variant, and what its checks stored."""
+
+    returncode: int
+    text: str
+    entries: dict
+
+
+def nbval(path: Path, home: Path, shared: Path) -> Outcome:
+    """Run one notebook under nbval, with nothing of this user's or this machine's settings."""
+    home.mkdir(parents=True)
+    kept = {name: os.environ[name] for name in ("PATH", "SYSTEMROOT", "LANG") if name in os.environ}
+    environment = {
+        **kept,
+        "HOME": str(home),
+        "USERPROFILE": str(home),
+        "VITEDU_HOME": str(home / "store"),
+        "VITEDU_PROFILE": "quick",
+        "CUDA_VISIBLE_DEVICES": "",
+        "OMP_NUM_THREADS": "1",
+        "MPLCONFIGDIR": str(
+            shared / "matplotlib"
+        ),  # its list of fonts is built once, not eight times
+        "PYTHONPATH": str(shared / "offline"),
+        "PYTHONWARNINGS": "error::UserWarning,error::FutureWarning,error::RuntimeWarning",
+    }
+    command = [sys.executable, "-m", "pytest", "--nbval-lax", "--nbval-current-env", "-q"]
+    command += [
+        "--nbval-cell-timeout=300",
+        "-p",
+        "no:cacheprovider",
+        "-c",
+        str(shared / "pytest.ini"),
+    ]
+    done = subprocess.run(
+        [*command, "--rootdir", str(path.parent), str(path)],
+        env=environment,
+        cwd=path.parent,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=900,
+    )
+    text = re.sub(r"\x1b\[[0-9;]*m", "", done.stdout)  # nbval colours even what nobody sees
+    return Outcome(done.returncode, text, results.load(home / "store"))
+
+
+@pytest.fixture(scope="session")
+def shared(tmp_path_factory):
+    """Give the folder of what all runs share."""
+    folder = tmp_path_factory.mktemp("shared")
+    (folder / "offline").mkdir()
+    (folder / "offline" / "sitecustomize.py").write_text(OFFLINE)
+    (folder / "pytest.ini").write_text("[pytest]\n")
+    return folder
+
+
+@pytest.fixture(scope="session")
+def outcomes(request, tmp_path_factory, shared):
+    """Start every run that was asked for, two at a time, and give their futures."""
+    folder = tmp_path_factory.mktemp("nbval")
+    asked = [
+        (item.callspec.params["variant"], item.callspec.params["name"])
+        for item in request.session.items
+        if "outcomes" in getattr(item, "fixturenames", ())
+    ]
+    # a copy, so that whatever a notebook writes beside itself does not stay in the working tree
+    for name in {name for _, name in asked}:
+        target = folder / "student" / f"{name}.ipynb"
+        target.parent.mkdir(exist_ok=True)
+        target.write_bytes((NOTEBOOKS / target.name).read_bytes())
+        solve(target, folder / "solved")
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        yield {
+            (variant, name): pool.submit(
+                nbval, folder / variant / f"{name}.ipynb", folder / "home" / variant / name, shared
+            )
+            for variant, name in asked
+        }
+        pool.shutdown(cancel_futures=True)
+
+
+@pytest.mark.notebook
+@pytest.mark.slow
+@pytest.mark.parametrize("variant", VARIANTS)
+@pytest.mark.parametrize("name", NAMES)
+def test_notebook_runs_and_every_check_agrees(outcomes, variant, name):
+    """Every cell runs, stored outputs hold, and each exercise has the state of its variant."""
+    outcome = outcomes[variant, name].result()
+    assert outcome.returncode == 0, f"{name}, {variant} variant\n{outcome.text[-6000:]}"
+    states = {e.id: outcome.entries.get(e.id, {}).get("status") for e in in_notebook(name)}
+    assert states == dict.fromkeys(states, VARIANTS[variant])
+
+
+# --- the harness itself, on small notebooks -------------------------------------------------------
+
+
+def small(tmp_path, *sources, outputs=None):
+    """Write a notebook of a few code cells."""
+    notebook = build(imports="import socket")
+    cells = [cell for cell in notebook.cells if cell["id"] == "imports"]
+    cells += [new_code_cell(source) for source in sources]
+    if outputs is not None:
+        cells[-1].outputs = [new_output("stream", text=outputs)]
+        cells[-1].execution_count = 1
+    notebook.cells = cells
+    path = tmp_path / "small.ipynb"
+    path.write_text(json.dumps(notebook))
+    return path
+
+
+@pytest.mark.slow
+def test_nbval_fails_for_a_warning_the_network_and_a_changed_output(tmp_path, shared):
+    """What the runs above would not notice, they would not prove."""
+    faults = {
+        "warning": ("import warnings; warnings.warn('old')", None, "UserWarning: old"),
+        "network": ("socket.create_connection(('192.0.2.1', 80))", None, "the test is offline"),
+        "output": (f"{COMPARED}\nprint(1 + 1)", "3\n", "mismatch"),
+    }
+    for fault, (source, stored, expected) in faults.items():
+        folder = tmp_path / fault
+        folder.mkdir()
+        outcome = nbval(small(folder, source, outputs=stored), folder / "home", shared)
+        assert outcome.returncode == 1, fault
+        assert expected in outcome.text, fault
+
+
+# --- reading and solving --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("exercise", EXERCISES, ids=lambda exercise: exercise.id)
+def test_reference_source_defines_the_exercise(exercise):
+    """The text alone is valid Python and ends with the name of the exercise defined."""
+    compile(reference_source(exercise), exercise.id, "exec")
+    assert exercise.id in reference_source(exercise)
+
+
+def test_reference_source_keeps_decorators():
+    """A decorator is part of the answer."""
+    assert reference_source(find("evaluate")).startswith("@torch.no_grad()\ndef evaluate")
+
+
+def test_solved_replaces_every_stub_and_nothing_else():
+    """Other cells stay, and the notebook that was given is not changed."""
+    notebook = build()
+    before = json.dumps(notebook)
+    result = solved(notebook)
+    assert json.dumps(notebook) == before
+    stubs = dict(exercise_cells(notebook))
+    assert len(stubs) == len(in_notebook("01_patches"))
+    for index, (old, new) in enumerate(zip(notebook.cells, result.cells, strict=True)):
+        if index in stubs:
+            assert old.source == stub_source(find(stubs[index]))
+            assert new.source == reference_source(find(stubs[index]))
+        else:
+            assert new.source == old.source
+
+
+def test_solved_clears_outputs_but_those_that_are_compared():
+    """A right answer changes no compared output, so they hold for both variants."""
+    notebook = build()
+    notebook.cells[1].outputs = list(notebook.cells[-1].outputs)
+    result = solved(notebook)
+    assert result.cells[1].outputs == []
+    assert result.cells[-1].outputs == notebook.cells[-1].outputs
+
+
+def test_solve_writes_beside_and_never_over_the_notebooks(tmp_path):
+    """One file for each, under the same name, in the other folder."""
+    (tmp_path / "01_patches.ipynb").write_text(json.dumps(build()))
+    (written,) = solve(tmp_path, tmp_path / "out")
+    assert written == tmp_path / "out" / "01_patches.ipynb"
+    assert "NotImplementedError" not in written.read_text()
+    with pytest.raises(ValueError, match="holds the notebooks themselves"):
+        solve(tmp_path, tmp_path)
+
+
+def test_solve_names_the_notebook_with_an_unknown_exercise(tmp_path):
+    """The message has file, cell and name."""
+    notebook = build()
+    notebook.cells[2].metadata["vitedu"]["exercise"] = "pachify"
+    (tmp_path / "a.ipynb").write_text(json.dumps(notebook))
+    with pytest.raises(ValueError, match="a.ipynb: cell 2 .* unknown exercise 'pachify'"):
+        solve(tmp_path, tmp_path / "out")
+
+
+def test_find_notebooks_says_what_is_wrong_with_a_path(tmp_path):
+    """Missing, empty and of another kind are told apart."""
+    with pytest.raises(FileNotFoundError, match="there is no"):
+        find_notebooks(tmp_path / "nowhere")
+    with pytest.raises(ValueError, match="no notebook"):
+        find_notebooks(tmp_path)
+    (tmp_path / "a.py").write_text("")
+    with pytest.raises(ValueError, match="does not end in .ipynb"):
+        find_notebooks(tmp_path / "a.py")
+
+
+def test_read_joins_sources_that_are_lists_of_lines(tmp_path):
+    """Jupyter writes lists, other tools write text; both are one text here."""
+    notebook = build()
+    notebook.cells[1].source = ["import torch\n", "import math"]
+    (tmp_path / "a.ipynb").write_text(json.dumps(notebook))
+    assert read(tmp_path / "a.ipynb").cells[1].source == "import torch\nimport math"
