@@ -73,7 +73,7 @@ def trouble_text(seen: Observation) -> str:
     error = seen.error
     if error.kind == "TimeUp":
         return f"no result within {seen.facts.get('seconds', 10):.0f} seconds; is there a loop that never ends?"
-    if error.kind == "FakeTensorDeviceMismatchError":
+    if "same device" in error.message:
         return "tensors on two devices; make new tensors with device=x.device of an input x"
     message = f": {error.message}" if error.message else ""
     where = (
@@ -266,7 +266,7 @@ def _compare_devices(case: Case, got: Observation) -> Problem | None:
     wrong = {
         name[7:]: kind
         for name, kind in got.facts.items()
-        if name.startswith("device:") and kind != "cuda"
+        if name.startswith("device:") and kind != "accelerator"
     }
     if wrong:
         name, kind = next(iter(wrong.items()))

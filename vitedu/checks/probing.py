@@ -7,6 +7,7 @@ A driver is the way an answer is exercised: ``call`` for functions, ``module`` f
 that needs another registers it in ``vitedu.checks.drivers``.
 """
 
+import contextlib
 import copy
 import numbers
 from collections.abc import Callable
@@ -18,6 +19,7 @@ import torch
 from torch import nn
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves, tree_map
 
 from vitedu.checks.guard import TimeUp, quiet, seed_everything, student_frames, time_limit
 
@@ -52,8 +54,11 @@ class Case:
     mentions: tuple[Any, ...] = ()  # numbers that its message shall name
     rtol: float | None = None  # tolerance; default by dtype
     atol: float | None = None
-    on_accelerator: bool = False  # judged for devices alone; fake tensors where there is none
+    on_accelerator: bool = False  # judged for devices alone; meta tensors where there is none
     extra: dict[str, Any] = field(default_factory=dict)  # for the chapter's own drivers
+
+    def __repr__(self) -> str:
+        return f"Case({self.name!r}, part={self.part!r})"  # never the inputs: they fill screens
 
 
 @dataclass(frozen=True)
@@ -75,7 +80,7 @@ class Observation:
     error: Trouble | None = None
     operations: frozenset[str] = frozenset()  # names of the torch operations that ran
     printed: str = ""  # the first characters of what it printed
-    undecided: bool = False  # a fake device could not answer
+    undecided: bool = False  # meta tensors could not answer
 
 
 DRIVERS: dict[str, Callable] = {}
@@ -262,7 +267,7 @@ def keep(seen: Observation, name: str, value: Any, number: bool = False) -> None
     if is_tensor:
         seen.facts[f"device:{name}"] = value.device.type
         seen.facts[f"attached:{name}"] = value.requires_grad
-        if value.device.type == "cpu" and not is_fake(value):
+        if value.device.type == "cpu":
             dense = value.detach().to_dense() if value.layout != torch.strided else value.detach()
             seen.arrays[name] = dense.resolve_conj().resolve_neg().clone()
 
@@ -372,42 +377,71 @@ def watched(seen: Observation, run: Callable) -> Any:
 # --- another device -----------------------------------------------------------------------------
 
 
-def is_fake(value: torch.Tensor) -> bool:
-    """Tell whether a tensor has a shape and a device but no numbers."""
-    from torch._subclasses.fake_tensor import FakeTensor
+class _Devices(TorchDispatchMode):
+    """Play a GPU with meta tensors: refuse to mix devices, as CUDA does.
 
-    return isinstance(value, FakeTensor) or value.device.type == "meta"
+    The work is done on CPU zeros and comes back as meta tensors: torch's own meta kernels would load its compiler.
+    """
+
+    _should_skip_dynamo = _Kernels._should_skip_dynamo
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        kwargs = dict(kwargs or {})
+        name = str(func.overloadpacket)
+        tensors = [x for x in tree_leaves((args, kwargs)) if isinstance(x, torch.Tensor)]
+        target = torch.device(kwargs.get("device") or "cpu").type if "device" in kwargs else None
+        copies = name in ("aten._to_copy", "aten.copy", "aten.copy_")
+        judged = (
+            tensors[:1] if copies or name.startswith("aten.index") else tensors
+        )  # CUDA takes indices from the CPU
+        if len({x.device.type for x in judged if x.ndim or x.device.type != "cpu"}) > 1:
+            raise RuntimeError("expected all tensors to be on the same device, the accelerator")
+        if kwargs.get("device") is not None:
+            kwargs["device"] = torch.device("cpu")
+        result = func(*tree_map(_as_zeros, args), **tree_map(_as_zeros, kwargs))
+        if name.endswith("_"):
+            return args[0]
+        on_meta = target == "meta" if target else any(x.device.type == "meta" for x in judged)
+        return tree_map(_as_meta, result) if on_meta else result
+
+
+def _as_zeros(x: Any) -> Any:
+    return (
+        torch.zeros(x.shape, dtype=x.dtype)
+        if isinstance(x, torch.Tensor) and x.device.type == "meta"
+        else x
+    )
+
+
+def _as_meta(x: Any) -> Any:
+    return torch.empty(x.shape, dtype=x.dtype, device="meta") if isinstance(x, torch.Tensor) else x
 
 
 def _observe_on_accelerator(answer, case: Case, seen: Observation) -> None:
-    """Call on CUDA tensors, fake ones where there is no GPU; what a fake can not tell stays undecided."""
-    from torch._subclasses.fake_tensor import FakeTensorMode
-
-    real = torch.cuda.is_available()
-    mode = FakeTensorMode(allow_non_fake_inputs=True)
+    """Call on an accelerator's tensors, meta ones where there is none; what those can not tell stays undecided."""
+    device = "cuda" if torch.cuda.is_available() else "meta"
+    args = build_args(case)
+    target = construct(answer, case, seen) if case.driver == "module" else answer
+    if target is None:
+        seen.undecided = True
+        return
+    if isinstance(target, nn.Module):
+        target = target.to(device)
+    for name, value in args.items():
+        if isinstance(value, (torch.Tensor, nn.Module)):
+            args[name] = value.to(device)
     try:
-        with mode if not real else torch.enable_grad():
-            args = build_args(case)
-            target = answer
-            if case.driver == "module":
-                target = construct(answer, case, seen).to("cuda:0")
-            for name, value in args.items():
-                if isinstance(value, torch.Tensor):
-                    args[name] = (
-                        torch.zeros_like(value, device="cuda:0") if not real else value.cuda()
-                    )
-                elif isinstance(value, nn.Module):
-                    args[name] = value.to("cuda:0")
+        with torch.no_grad(), _Devices() if device == "meta" else contextlib.nullcontext():
             result = apply(target, case, args)
-            outputs = result if isinstance(result, (tuple, list)) else [result]
-            for name, value in zip(case.outputs, outputs, strict=False):
-                if isinstance(value, nn.Module):
-                    value = next(value.parameters())
-                if isinstance(value, torch.Tensor):
-                    seen.facts[f"device:{name}"] = value.device.type
-    except TimeUp:
-        raise
     except Exception as error:
-        if "same device" in str(error) or "two devices" in str(error):
+        if "same device" in str(error):
             raise
         seen.undecided = True
+        return
+    outputs = result if isinstance(result, (tuple, list)) else [result]
+    for name, value in zip(case.outputs, outputs, strict=False):
+        value = next(value.parameters(), None) if isinstance(value, nn.Module) else value
+        if isinstance(value, torch.Tensor):
+            seen.facts[f"device:{name}"] = (
+                "accelerator" if value.device.type == device else value.device.type
+            )

@@ -154,7 +154,12 @@ class Report:
 
     def _explain(self, diagnosis, said: str | None) -> None:
         got = "" if diagnosis.got == said else diagnosis.got
-        words = {"expected": diagnosis.expected, "got": got, "why": diagnosis.why, "try": diagnosis.look}
+        words = {
+            "expected": diagnosis.expected,
+            "got": got,
+            "why": diagnosis.why,
+            "try": diagnosis.look,
+        }
         self.lines += [(label, text) for label, text in words.items() if text]
 
     def _keep_printed(self, got: dict | None) -> None:
