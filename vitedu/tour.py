@@ -5,12 +5,12 @@ out. Not here: judging (the notebook's own ``check`` cells do it), nbval (``test
 """
 
 import os
-import sys
 import tempfile
 import time
 from dataclasses import dataclass
 from pathlib import Path
 
+from ipykernel.kernelspec import get_kernel_dict
 from jupyter_client import AsyncKernelManager
 from jupyter_client.kernelspec import KernelSpec, KernelSpecManager
 from nbclient import NotebookClient
@@ -42,8 +42,7 @@ class ThisPython(KernelSpecManager):
 
     def get_kernel_spec(self, kernel_name):
         """Give the one kernel."""
-        command = [sys.executable, "-m", "ipykernel_launcher", "-f", "{connection_file}"]
-        return KernelSpec(argv=command, display_name="Python 3", language="python")
+        return KernelSpec(**get_kernel_dict())
 
 
 def execute(
@@ -63,6 +62,7 @@ def execute(
         timeout=seconds,
         interrupt_on_timeout=keep_going,
         allow_errors=keep_going,
+        extra_arguments=["--log-level=ERROR"],  # not: a warning that nobody can act on
         resources={"metadata": {"path": str(folder)}},
     )
     environment = {"VITEDU_PROFILE": "quick", **os.environ}
