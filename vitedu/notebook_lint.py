@@ -285,6 +285,8 @@ def _names(notebook: NotebookNode) -> Iterator[str]:
         bound |= reads  # said once
         used |= reads
         for node in ast.walk(ast.parse(source)):
+            if isinstance(node, ast.ImportFrom) and node.module == "vitedu":
+                continue  # hint, solution, reset: for the student to call
             if isinstance(node, ast.Import | ast.ImportFrom):
                 for alias in node.names:
                     imported[(alias.asname or alias.name).split(".")[0]] = where
