@@ -9,25 +9,9 @@ from vitedu import patches as reference
 from vitedu.checks.diagnosing import Misconception
 from vitedu.checks.drawing import draw_patch_order
 from vitedu.checks.engine import Checker
+from vitedu.checks.inputs import distinct, draw, normal
 from vitedu.checks.probing import Case, Recipe
 from vitedu.checks.values import ValueChecker, ValueMistake
-
-
-def draw(generator: torch.Generator, low: int, high: int) -> int:
-    """Draw an integer from low .. high, both included."""
-    return int(torch.randint(low, high + 1, (), generator=generator))
-
-
-def distinct(generator: torch.Generator, count: int, low: int, high: int) -> list[int]:
-    """Draw different integers from low .. high, so that a swapped axis can not go unnoticed."""
-    return (torch.randperm(high - low + 1, generator=generator)[:count] + low).tolist()
-
-
-def normal(
-    generator: torch.Generator, *shape: int, dtype: torch.dtype = torch.float32
-) -> torch.Tensor:
-    """Draw standard normal values."""
-    return torch.randn(*shape, generator=generator, dtype=torch.float64).to(dtype)
 
 
 # --- patchify -----------------------------------------------------------------------------------

@@ -1,0 +1,1 @@
+"""Right answers that share no line with the reference: what every checker must accept."""
