@@ -81,9 +81,49 @@ def build_parser() -> argparse.ArgumentParser:
     )
     new.add_argument("--out", type=Path, default=Path("build/tour"), help="default: %(default)s")
 
-    # --- training: train, eval, predict, bench stand in vitedu.runs and vitedu.benchmarks ----------
+    # --- training ----------------------------------------------------------------------------
+    new = command("train", train_model, "train a preset and write the run to a folder")
+    new.add_argument(
+        "--data", default="shapes", help="shapes, cifar10 or a folder (default: shapes)"
+    )
+    new.add_argument(
+        "--preset", default="vit_micro_patch8_32", help="which model (default: %(default)s)"
+    )
+    new.add_argument("--epochs", type=int, help="default: as the preset's recipe says")
+    new.add_argument("--batch-size", type=int, help="default: as the preset's recipe says")
+    new.add_argument("--lr", type=float, help="peak learning rate (default: the recipe's)")
+    new.add_argument("--seed", type=int, default=0, help="default: %(default)s")
+    new.add_argument("--limit", type=int, help="train on so many images only")
+    new.add_argument(
+        "--out", type=Path, required=True, help="the folder of the run, made if need be"
+    )
+    add_machine(new)
+    new = command("eval", eval_model, "measure a trained model on validation and test images")
+    new.add_argument("--checkpoint", type=Path, required=True, help="the folder of a run")
+    new.add_argument("--data", help="default: what the model was trained on")
+    new.add_argument("--device", default="auto", help="auto, cpu, cuda, mps (default: auto)")
+    new = command("predict", predict_images, "name the most probable classes of images")
+    new.add_argument("--checkpoint", type=Path, required=True, help="the folder of a run")
+    new.add_argument("images", type=Path, nargs="+", help="image files")
+    new.add_argument("--top", type=int, default=3, help="classes to name (default: %(default)s)")
+    new.add_argument("--device", default="auto", help="auto, cpu, cuda, mps (default: auto)")
+    new = command("bench", run_bench, "measure what the course promises")
+    new.add_argument("what", choices=["laptop"], help="laptop: the training run of notebook 04")
+    new.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2], help="default: 0 1 2")
+    add_machine(new)
 
     return parser
+
+
+def add_machine(parser) -> None:
+    """Add the options that say where and in which type to train."""
+    parser.add_argument("--device", default="auto", help="auto, cpu, cuda, mps (default: auto)")
+    parser.add_argument(
+        "--precision",
+        default="auto",
+        choices=["auto", "float32", "bfloat16", "float16"],
+        help="of matrix products (default: what the hardware does natively)",
+    )
 
 
 def list_exercises(args) -> int:
@@ -184,6 +224,47 @@ def tour_notebooks(args) -> int:
     from vitedu.tour import tour
 
     return 0 if tour(args.path, args.out) else 1
+
+
+def train_model(args) -> int:
+    """Train; status 1 if the loss broke, 130 if interrupted."""
+    from vitedu.runs import main_train
+
+    return main_train(
+        data=args.data,
+        preset_name=args.preset,
+        out=args.out,
+        epochs=args.epochs,
+        batch_size=args.batch_size,
+        lr=args.lr,
+        seed=args.seed,
+        limit=args.limit,
+        device=args.device,
+        precision=args.precision,
+    )
+
+
+def eval_model(args) -> int:
+    """Print validation and test accuracy."""
+    from vitedu.runs import main_eval
+
+    return main_eval(checkpoint=args.checkpoint, data=args.data, device=args.device)
+
+
+def predict_images(args) -> int:
+    """Print the most probable classes of each image."""
+    from vitedu.runs import main_predict
+
+    return main_predict(
+        checkpoint=args.checkpoint, images=args.images, top=args.top, device=args.device
+    )
+
+
+def run_bench(args) -> int:
+    """Run a benchmark; status 1 if the aim is not met."""
+    from vitedu.benchmarks import bench_laptop
+
+    return 0 if bench_laptop(args.seeds, args.device, args.precision) else 1
 
 
 def stem(name: str) -> str:

@@ -53,7 +53,7 @@ class TrainConfig:
     def __post_init__(self):
         positive = {"epochs": self.epochs, "batch_size": self.batch_size, "lr": self.lr}
         for name, value in positive.items():
-            if value <= 0:
+            if not value > 0:  # NaN too
                 raise ValueError(f"{name} must be positive (got {name}={value}).")
         for name in ("label_smoothing", "ema_decay"):
             if not 0 <= getattr(self, name) < 1:
@@ -373,15 +373,15 @@ def predict(
 def measure_test_accuracy(model: nn.Module, data, dtype: torch.dtype = torch.float32) -> float:
     """Measure the accuracy on the test split, in [0, 1]. Call it once, when all choices are made."""
     predicted = logits_of(model, data.test.images, data, dtype).argmax(dim=-1).cpu()
-    return (predicted == data.test.labels.cpu()).float().mean().item()
+    return (predicted == data.test.labels.cpu()).sum().item() / len(predicted)
 
 
 def measure(model, split, data, device, dtype) -> tuple[float, float]:
     """Return (mean loss, accuracy in [0, 1]) of a model on a split, without changing it."""
     logits = logits_of(model, split.images, data, dtype)
     labels = split.labels.to(device)
-    loss = cross_entropy(logits, labels)
-    return loss.item(), (logits.argmax(dim=-1) == labels).float().mean().item()
+    correct = (logits.argmax(dim=-1) == labels).sum().item()
+    return cross_entropy(logits, labels).item(), correct / len(labels)
 
 
 @torch.no_grad()

@@ -1,0 +1,220 @@
+"""vitedu.runs and vitedu.checkpoints: train, eval and predict from the command line, on tiny data."""
+
+import json
+import pickle
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+from torch import nn
+
+from vitedu import benchmarks, runs
+from vitedu.__main__ import main
+from vitedu.checkpoints import load_checkpoint, save_checkpoint
+from vitedu.data import load_data
+from vitedu.fitting import TrainConfig, predict
+
+CLASSES = ("dim", "light")
+WORDS = ["--preset", "vit_micro_patch8_32", "--epochs", "3", "--batch-size", "8", "--lr", "2e-3"]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """A folder of 32 px images of two classes, dark and bright."""
+    root = tmp_path_factory.mktemp("images")
+    rng = np.random.default_rng(0)
+    for split, count in (("train", 20), ("test", 4)):
+        for name, brightness in zip(CLASSES, (0, 140), strict=True):
+            (root / split / name).mkdir(parents=True)
+            for i in range(count):
+                pixels = rng.integers(0, 100, (32, 32, 3)) + brightness
+                Image.fromarray(pixels.astype(np.uint8)).save(root / split / name / f"{i}.png")
+    return root
+
+
+@pytest.fixture(scope="module", autouse=True)
+def own_cache(tmp_path_factory):
+    """Decoded images go to a folder of the test, not of the user."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("VITEDU_CACHE", str(tmp_path_factory.mktemp("cache")))
+        yield
+
+
+@pytest.fixture(scope="module")
+def run(folder, tmp_path_factory):
+    """The folder of one short run."""
+    out = tmp_path_factory.mktemp("runs") / "x"
+    assert main(["train", "--data", str(folder), "--out", str(out), *WORDS]) == 0
+    return out
+
+
+def test_train_writes_config_metrics_weights_and_curves(run):
+    """One folder holds all: JSON, JSON lines, safetensors, a picture; nothing else."""
+    names = {"config.json", "metrics.jsonl", "model.safetensors", "curves.png"}
+    assert {path.name for path in run.iterdir()} == names
+    config = json.loads((run / "config.json").read_text())
+    assert config["preset"] == "vit_micro_patch8_32" and config["model"]["num_classes"] == 2
+    assert config["data"]["class_names"] == list(CLASSES)
+    assert config["train"]["lr"] == 2e-3 and config["outcome"]["epochs"] == 3
+    assert 0 <= config["outcome"]["test_accuracy"] <= 1
+    rows = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
+    assert [row["epoch"] for row in rows] == [1, 2, 3]
+    with Image.open(run / "curves.png") as curves:
+        assert curves.width > 300
+
+
+def test_eval_finds_the_accuracy_that_train_reported(run, folder, capsys):
+    """The weights on disk are those that were measured, and data default to the run's own."""
+    expected = json.loads((run / "config.json").read_text())["outcome"]["test_accuracy"]
+    assert main(["eval", "--checkpoint", str(run)]) == 0
+    shown = capsys.readouterr().out
+    assert f"test       {expected:.1%} of 8 images" in shown
+
+
+def test_predict_names_the_most_probable_classes(run, folder, capsys):
+    """The confidences are the model's own on that image."""
+    path = folder / "test" / "light" / "0.png"
+    assert main(["predict", "--checkpoint", str(run), str(path), "--top", "2"]) == 0
+    shown = capsys.readouterr().out
+    model, _ = runs.load_run(run, "cpu")
+    pixels = torch.from_numpy(np.array(Image.open(path))).permute(2, 0, 1)[None]
+    row = predict(model, pixels, load_data(str(folder)))[0]
+    best = int(row.argmax())
+    assert (
+        f"0.png: {CLASSES[best]} {row[best]:.1%}, {CLASSES[1 - best]} {row[1 - best]:.1%}" in shown
+    )
+
+
+def test_train_gives_the_same_weights_for_the_same_seed(folder):
+    """Two runs of one seed agree to the last bit on the CPU; another seed does not."""
+    data = load_data(str(folder))
+    weights = []
+    for seed in (0, 0, 1):
+        config = TrainConfig(epochs=1, batch_size=16, seed=seed, device="cpu")
+        model = runs.train(data, "vit_micro_patch8_32", config, show_progress=False).model
+        weights.append(model.head.weight)
+    assert torch.equal(weights[0], weights[1]) and not torch.equal(weights[0], weights[2])
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--preset", "vit_micro_patch8_33"], "Did you mean 'vit_micro_patch8_32'"),
+        (["--epochs", "0"], "epochs must be positive"),
+        (["--lr", "nan"], "lr must be positive"),
+        (["--limit", "-3"], "limit must be a positive integer"),
+        (["--device", "gpu"], "Choices: auto, cpu, cuda, mps"),
+        (["--data", "no_such_thing"], "no data named 'no_such_thing'"),
+    ],
+    ids=["preset", "epochs", "lr", "limit", "device", "data"],
+)
+def test_train_refuses_words_that_it_can_not_follow(folder, tmp_path, capsys, words, message):
+    """Status 2 and one line that says what is wrong."""
+    given = ["train", "--data", str(folder), "--out", str(tmp_path / "x"), *words]
+    assert main(given) == 2
+    error = capsys.readouterr().err
+    assert message in error and len(error.splitlines()) == 1
+
+
+def test_train_refuses_a_precision_by_listing_the_choices(tmp_path, capsys):
+    """The parser itself knows the choices."""
+    with pytest.raises(SystemExit) as stop:
+        main(["train", "--out", str(tmp_path), "--precision", "int3"])
+    assert stop.value.code == 2 and "bfloat16" in capsys.readouterr().err
+
+
+def test_train_explains_a_loss_that_breaks(folder, tmp_path, monkeypatch, capsys):
+    """Status 1, the explanation, no traceback."""
+
+    def break_down(self, images):
+        return self.head.weight.sum() * images.new_full((len(images), 2), float("nan"))
+
+    monkeypatch.setattr(runs.VisionTransformer, "forward", break_down)
+    assert main(["train", "--data", str(folder), "--out", str(tmp_path / "x"), *WORDS]) == 1
+    assert "the loss is not finite any more: epoch 1, step 1" in capsys.readouterr().err
+
+
+def test_train_keeps_an_interrupted_run(folder, tmp_path, monkeypatch, capsys):
+    """Ctrl-C in the second epoch: status 130, weights and one row on disk, and it says so."""
+    forward, calls = runs.VisionTransformer.forward, []
+
+    def stop_at_eight(self, images):
+        calls.append(self.training)
+        if calls.count(True) == 8:
+            calls.append(True)  # only once
+            raise KeyboardInterrupt
+        return forward(self, images)
+
+    monkeypatch.setattr(runs.VisionTransformer, "forward", stop_at_eight)
+    out = tmp_path / "x"
+    assert main(["train", "--data", str(folder), "--out", str(out), *WORDS]) == 130
+    assert "interrupted: 1 of 3 epochs finished" in capsys.readouterr().out
+    assert len((out / "metrics.jsonl").read_text().splitlines()) == 1
+    assert json.loads((out / "config.json").read_text())["outcome"]["interrupted"]
+    runs.load_run(out, "cpu")
+
+
+@pytest.mark.parametrize(
+    ("break_it", "message"),
+    [
+        (lambda out: (out / "model.safetensors").unlink(), "holds no model.safetensors"),
+        (lambda out: (out / "config.json").write_text("{"), "is no JSON"),
+        (lambda out: (out / "config.json").write_text("{}"), "do not fit"),
+        (lambda out: (out / "model.safetensors").write_bytes(b"cut off"), "can not be read"),
+        (
+            lambda out: (out / "model.safetensors").write_bytes(pickle.dumps({"a": 1})),
+            "can not be read",
+        ),
+    ],
+    ids=["missing", "no-json", "no-description", "damaged", "pickle"],
+)
+def test_load_run_names_what_is_wrong(tmp_path, capsys, break_it, message):
+    """A folder that is no run, or a damaged one, is one line on stderr; a pickle is not opened."""
+    save_checkpoint(tmp_path, nn.Linear(2, 3), {"model": {}})
+    break_it(tmp_path)
+    assert main(["predict", "--checkpoint", str(tmp_path), "x.png"]) == 2
+    error = capsys.readouterr().err
+    assert message in error and len(error.splitlines()) == 1
+
+
+def test_predict_names_a_file_that_is_no_image(run, tmp_path, capsys):
+    """Absent and unreadable files are refused by name."""
+    text = tmp_path / "note.txt"
+    text.write_text("hello")
+    for path in (text, tmp_path / "absent.png"):
+        assert main(["predict", "--checkpoint", str(run), str(path)]) == 2
+        assert path.name in capsys.readouterr().err
+
+
+def test_eval_refuses_data_of_other_classes(run, capsys):
+    """Accuracy on classes that a model does not know means nothing."""
+    assert main(["eval", "--checkpoint", str(run), "--data", "shapes"]) == 2
+    assert "the model knows 2 classes (dim, light)" in capsys.readouterr().err
+
+
+def test_checkpoint_keeps_every_tensor(tmp_path):
+    """Weights and buffers come back to the bit, shared and strided ones too."""
+    model = nn.Sequential(nn.Linear(3, 3), nn.BatchNorm1d(3))
+    model.append(nn.Linear(3, 3))
+    model[2].weight = model[0].weight  # shared memory
+    model[0].bias = nn.Parameter(torch.arange(6.0)[::2])
+    save_checkpoint(tmp_path, model, {"a": [1, 2]})
+    tensors, description = load_checkpoint(tmp_path)
+    assert description == {"a": [1, 2]}
+    assert tensors.keys() == model.state_dict().keys()
+    for name, tensor in model.state_dict().items():
+        assert torch.equal(tensors[name], tensor)
+
+
+def test_bench_laptop_prints_a_row_a_seed_and_judges_the_mean(folder, monkeypatch, capsys):
+    """A short run on easy data: two rows, their mean, and the aim with its outcome."""
+    monkeypatch.setattr(benchmarks, "load_data", lambda name: load_data(str(folder)))
+    config = TrainConfig(epochs=1, batch_size=16)
+    monkeypatch.setattr(benchmarks, "LAPTOP_ACCURACY", 0.0)
+    assert benchmarks.bench_laptop([3, 4], config=config)
+    monkeypatch.setattr(benchmarks, "LAPTOP_ACCURACY", 1.01)
+    assert not benchmarks.bench_laptop([3], config=config)
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split()[0] for line in lines[3:6]] == ["3", "4", "mean"]
+    assert lines[6].endswith(": met") and lines[-1].endswith("not met")
