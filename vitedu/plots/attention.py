@@ -245,7 +245,7 @@ def show_quadrant_images(
         attention: (B, gh, gw), weights of the class token over the patches.
     """
     rows = 1 if attention is None else 2
-    fig, axes = figure(rows, len(images), size=(WIDTH, 1.45 * rows + 0.3))
+    fig, axes = figure(rows, len(images), size=(WIDTH, 1.6 if rows == 1 else 2.6))
     for column, (image, label) in enumerate(zip(images, labels.tolist(), strict=True)):
         ax = axes[0, column]
         ax.imshow(image[0].numpy(force=True), cmap="gray", vmin=-1, vmax=2)
