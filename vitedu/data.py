@@ -123,11 +123,11 @@ def load_data(
         >>> data.train.images.shape, data.class_names[:3]
         (torch.Size([100, 3, 32, 32]), ('disk', 'ring', 'moon'))
     """
-    for name, value in (("image_size", image_size), ("limit", limit)):
-        if value is not None and (
-            isinstance(value, bool) or not isinstance(value, int) or value < 1
-        ):
+    for name, value in {"image_size": image_size, "limit": limit}.items():
+        if value is not None and not is_integer(value, at_least=1):
             raise ValueError(f"{name} must be a positive integer or None (got {value!r}).")
+    if not is_integer(seed, at_least=0):
+        raise ValueError(f"seed must be an integer from 0 up (got {seed!r}).")
     if source == "shapes":
         return load_shapes(seed, image_size or 32, limit)
     if source == "cifar10":
@@ -145,6 +145,11 @@ def load_data(
             "Choices: 'shapes', 'cifar10', or the path of a folder of class folders of images."
         )
     return load_folder(folder, seed, image_size, limit)
+
+
+def is_integer(value, at_least: int) -> bool:
+    """Tell whether a value is a whole number, True and False not counted, and large enough."""
+    return isinstance(value, int) and not isinstance(value, bool) and value >= at_least
 
 
 def load_shapes(seed: int, image_size: int, limit: int | None) -> Data:
@@ -256,11 +261,11 @@ def channel_statistics(images: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor
     images are brighter than others.
     """
     count = images[:, 0].numel()
-    total = squares = 0
-    for chunk in images.split(1000):
-        chunk = chunk.double() / 255
-        total = total + chunk.sum(dim=(0, 2, 3))
-        squares = squares + chunk.square().sum(dim=(0, 2, 3))
+    total = squares = torch.zeros(())
+    for chunk in images.split(100):  # float32 sums over few images, float64 sums of those
+        chunk = chunk.float() / 255
+        total = total + chunk.sum(dim=(0, 2, 3)).double()
+        squares = squares + chunk.square().sum(dim=(0, 2, 3)).double()
     mean = total / count
     std = (squares / count - mean.square()).clamp(min=0).sqrt()
     return mean.float(), std.clamp(min=1 / 255).float()  # a constant channel stays finite

@@ -7,6 +7,7 @@ Decoding is Pillow's, in threads. Decoded images are kept in one ``.npz`` a fold
 second time takes a second; a file that changed, came or went makes it new.
 """
 
+import contextlib
 import hashlib
 import os
 import sys
@@ -24,7 +25,7 @@ LARGEST_COMMON_SIZE = 256  # equal squares up to this size are left as they are
 WORTH_KEEPING = 1000  # images; fewer are decoded anew each time
 
 
-def find_images(folder: Path) -> dict[str, dict[str, list[Path]]]:
+def find_images(folder: Path) -> dict[str, dict[str, list[str]]]:
     """List the images of a folder by split and class, both in order of name.
 
     Args:
@@ -70,7 +71,7 @@ def find_images(folder: Path) -> dict[str, dict[str, list[Path]]]:
 
 
 def read_images(
-    paths: list[Path], image_size: int | None, cache: Path
+    paths: list[str], image_size: int | None, cache: Path
 ) -> tuple[np.ndarray, np.ndarray]:
     """Decode images into one array.
 
@@ -87,19 +88,20 @@ def read_images(
         images (N, 3, S, S) uint8, black where unreadable; readable (N,) bool.
     """
     image_size = image_size or _common_size(paths) or DEFAULT_SIZE
-    base = Path(os.path.commonpath([path.parent.absolute() for path in paths]))
+    base = os.path.abspath(os.path.commonpath(paths))
     name = hashlib.sha256(f"{base}|{image_size}|{len(paths)}".encode()).hexdigest()[:16]
     kept = cache / f"{name}.npz"
-    order = sorted(range(len(paths)), key=paths.__getitem__)  # the same for every seed
-    listing = _listing([paths[index] for index in order])
+    order = np.argsort(np.array(paths))  # the same for every seed
+    in_order = [paths[index] for index in order]
+    listing = _listing(in_order)
     stored = _load(kept, listing)
     if stored is None:
-        stored = _decode_all([paths[index] for index in order], image_size)
+        stored = _decode_all(in_order, image_size)
         if len(paths) >= WORTH_KEEPING:
             _store(kept, listing, *stored)
     place = np.argsort(order)
     images, readable = (array[place] for array in stored)
-    bad = [str(paths[index]) for index in np.flatnonzero(~readable)]
+    bad = [paths[index] for index in np.flatnonzero(~readable)]
     if bad:
         print(
             f"skipped {len(bad)} of {len(paths):,} images, unreadable: {_few(bad)}", file=sys.stderr
@@ -111,13 +113,17 @@ def _folders(folder: Path) -> list[Path]:
     return sorted(p for p in folder.iterdir() if p.is_dir() and not p.name.startswith((".", "__")))
 
 
-def _find_classes(folder: Path) -> dict[str, list[Path]]:
+def _find_classes(folder: Path) -> dict[str, list[str]]:
     classes = {}
     for class_folder in _folders(folder):
-        files = sorted(p for p in class_folder.rglob("*") if not p.name.startswith("."))
-        classes[class_folder.name] = [p for p in files if p.suffix.lower() in SUFFIXES]
+        classes[class_folder.name] = sorted(
+            os.path.join(place, name)
+            for place, _, names in os.walk(class_folder)
+            for name in names
+            if _is_image(name)
+        )
     if not any(classes.values()):
-        loose = sum(p.suffix.lower() in SUFFIXES for p in folder.iterdir())
+        loose = sum(_is_image(path.name) for path in folder.iterdir())
         raise ValueError(
             f"{folder} holds {len(classes)} class folders and no image in them"
             + (f" ({loose} images lie outside any class folder)" if loose else "")
@@ -137,7 +143,11 @@ def _find_classes(folder: Path) -> dict[str, list[Path]]:
     return classes
 
 
-def _require(classes: dict[str, list[Path]], least: int, splits: str) -> None:
+def _is_image(name: str) -> bool:
+    return os.path.splitext(name)[1].lower() in SUFFIXES and not name.startswith(".")
+
+
+def _require(classes: dict[str, list[str]], least: int, splits: str) -> None:
     short = [f"{name} ({len(paths)})" for name, paths in classes.items() if len(paths) < least]
     if short:
         raise ValueError(
@@ -151,7 +161,7 @@ def _few(names: list[str], most: int = 3) -> str:
     return ", ".join(names[:most]) + rest
 
 
-def _common_size(paths: list[Path]) -> int | None:
+def _common_size(paths: list[str]) -> int | None:
     from PIL import Image
 
     sizes = set()
@@ -167,7 +177,7 @@ def _common_size(paths: list[Path]) -> int | None:
     return width if width == height <= LARGEST_COMMON_SIZE else None
 
 
-def _decode_all(paths: list[Path], image_size: int) -> tuple[np.ndarray, np.ndarray]:
+def _decode_all(paths: list[str], image_size: int) -> tuple[np.ndarray, np.ndarray]:
     images = np.zeros((len(paths), 3, image_size, image_size), np.uint8)
     readable = np.zeros(len(paths), bool)
 
@@ -190,7 +200,7 @@ def _decode_all(paths: list[Path], image_size: int) -> tuple[np.ndarray, np.ndar
     return images, readable
 
 
-def decode(path: Path, image_size: int) -> np.ndarray:
+def decode(path: str | Path, image_size: int) -> np.ndarray:
     """Read one image as (S, S, 3) uint8: upright, on white where transparent, cropped to a square."""
     from PIL import Image, ImageOps
 
@@ -208,11 +218,11 @@ def decode(path: Path, image_size: int) -> np.ndarray:
         return np.asarray(image)
 
 
-def _listing(paths: list[Path]) -> str:
+def _listing(paths: list[str]) -> str:
     digest = hashlib.sha256()
     for path in paths:
-        status = path.stat()
-        digest.update(f"{path.absolute()}|{status.st_mtime_ns}|{status.st_size}\n".encode())
+        status = os.stat(path)
+        digest.update(f"{os.path.abspath(path)}|{status.st_mtime_ns}|{status.st_size}\n".encode())
     return digest.hexdigest()
 
 
@@ -233,4 +243,5 @@ def _store(kept: Path, listing: str, images: np.ndarray, readable: np.ndarray) -
         np.savez(unfinished, listing=listing, images=images, readable=readable)
         os.replace(unfinished, kept)
     except OSError:  # a full or read-only disk: the next load decodes again
-        unfinished.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):
+            unfinished.unlink()

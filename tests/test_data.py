@@ -1,0 +1,465 @@
+"""The three sources of images, their splits, and what is said when a source can not be used."""
+
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+
+from vitedu import data as data_module
+from vitedu.data import Data, channel_statistics, load_data, mixed_order, part
+from vitedu.image_folder import decode, find_images
+from vitedu.shapes import SHAPES, draw_shapes
+
+CIFAR_ARCHIVE = Path(__file__).parents[2] / "shared" / "data" / "cifar10-jpeg.tar.xz"
+CIFAR_FOLDER = Path(__file__).parents[1] / "build" / "cifar10-jpeg"
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path, monkeypatch):
+    """Keep decoded images of these tests out of the user's cache."""
+    monkeypatch.setenv("VITEDU_CACHE", str(tmp_path / "cache"))
+    return tmp_path / "cache"
+
+
+@pytest.fixture(scope="module")
+def shapes() -> Data:
+    """The drawn data, whole."""
+    return load_data("shapes")
+
+
+def save_image(path: Path, size=(8, 8), colour=(200, 40, 40), mode="RGB") -> Path:
+    """Write one plain image."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    Image.new("RGB", size, colour).convert(mode).save(path)
+    return path
+
+
+def make_folder(root: Path, counts: dict[str, int], size=(8, 8)) -> Path:
+    """Write class folders of images; every image has its own colour, every class its own red."""
+    for label, (name, count) in enumerate(counts.items()):
+        for index in range(count):
+            save_image(root / name / f"{index:03d}.png", size, (40 * label, index, 7))
+    return root
+
+
+def splits(data: Data):
+    """The three splits by name."""
+    return {"train": data.train, "validation": data.validation, "test": data.test}
+
+
+# -- shapes ---------------------------------------------------------------------------------------
+
+
+def test_shapes_has_types_and_sizes_as_promised(shapes):
+    """uint8 images, int64 labels, boolean masks; ten classes, equally many of each."""
+    assert (shapes.num_classes, shapes.in_channels, shapes.image_size) == (10, 3, 32)
+    for split, size in zip(splits(shapes).values(), (10_000, 1_000, 2_000), strict=True):
+        assert split.images.shape == (size, 3, 32, 32) and split.images.dtype == torch.uint8
+        assert split.labels.shape == (size,) and split.labels.dtype == torch.int64
+        assert split.masks.shape == (size, 32, 32) and split.masks.dtype == torch.bool
+        assert split.labels.bincount().tolist() == [size // 10] * 10
+        assert len(split) == size
+
+
+def test_shapes_repeat_by_seed_and_differ_between_seeds(shapes):
+    """The same seed gives the same bits; another gives none of the images again."""
+    again, other = load_data("shapes", limit=500), load_data("shapes", seed=1, limit=500)
+    assert torch.equal(again.test.images, shapes.test.images)
+    assert torch.equal(again.train.images, shapes.train.images[:500])
+    assert torch.equal(again.train.masks, shapes.train.masks[:500])
+    assert not {image.tobytes() for image in other.train.images.numpy()} & {
+        image.tobytes() for image in again.train.images.numpy()
+    }
+
+
+def test_shapes_share_no_image_between_splits(shapes):
+    """Every one of the 13,000 images is unique."""
+    seen = {image.tobytes() for split in splits(shapes).values() for image in split.images.numpy()}
+    assert len(seen) == 13_000
+
+
+def test_shapes_are_drawn_in_seconds():
+    """12,000 images take less than 6 s of computing."""
+    start = time.process_time()
+    draw_shapes(12_000)
+    assert time.process_time() - start < 6
+
+
+def test_shapes_masks_cover_the_object_which_is_brighter_than_its_ground(shapes):
+    """The contrast has one sign: on all but a few images the object is brighter, on average."""
+    images, masks = shapes.test.images.float().mean(dim=1), shapes.test.masks
+    inside = (images * masks).sum(dim=(1, 2)) / masks.sum(dim=(1, 2))
+    outside = (images * ~masks).sum(dim=(1, 2)) / (~masks).sum(dim=(1, 2))
+    assert (inside > outside + 15).float().mean() > 0.99
+    share = masks.float().mean(dim=(1, 2))
+    assert 0.02 < share.min() and share.max() < 0.6
+
+
+@pytest.mark.parametrize("name", SHAPES)
+def test_shapes_stay_within_about_one_unit(name):
+    """Every shape has its edge within 1.25 units of the origin, so that it fits the image."""
+    axis = np.linspace(-2, 2, 101)
+    u, v = np.meshgrid(axis, axis)
+    inside = SHAPES[name](u, v) < 0
+    assert 0.8 < np.hypot(u, v)[inside].max() < 1.25
+
+
+@pytest.mark.parametrize("name", SHAPES)
+def test_shapes_are_signed_distances(name):
+    """No shape's function is steeper than distance, so that edges are anti-aliased, not jagged."""
+    axis = np.linspace(-1.5, 1.5, 301)
+    u, v = np.meshgrid(axis, axis)
+    slope = np.hypot(*np.gradient(SHAPES[name](u, v), axis, axis))
+    assert slope[1:-1, 1:-1].max() < 1.05
+
+
+def test_shapes_come_in_other_sizes():
+    """image_size is the width of the drawn images."""
+    images, _, masks = draw_shapes(10, image_size=48)
+    assert images.shape == (10, 3, 48, 48) and masks.shape == (10, 48, 48)
+
+
+# -- splits and statistics ------------------------------------------------------------------------
+
+
+def test_normalize_gives_training_pixels_mean_zero_and_std_one(shapes):
+    """The statistics are those of all training pixels together."""
+    floats = shapes.normalize(shapes.train.images)
+    assert floats.mean(dim=(0, 2, 3)).abs().max() < 1e-4
+    assert (floats.std(dim=(0, 2, 3)) - 1).abs().max() < 1e-3
+
+
+def test_denormalize_undoes_normalize(shapes):
+    """Colours come back, and what lies outside 0 to 1 is cut."""
+    images = shapes.test.images[:50]
+    back = shapes.denormalize(shapes.normalize(images))
+    assert (back - images / 255).abs().max() < 1e-6
+    assert shapes.denormalize(torch.full((3, 2, 2), 100.0)).max() == 1
+
+
+def test_statistics_are_not_the_mean_of_image_statistics():
+    """One black and one white image: each has std 0, their pixels together 0.5."""
+    images = torch.zeros(2, 3, 4, 4, dtype=torch.uint8)
+    images[1] = 255
+    mean, std = channel_statistics(images)
+    assert torch.allclose(mean, torch.full((3,), 0.5), atol=1e-6)
+    assert torch.allclose(std, torch.full((3,), 0.5), atol=1e-6)
+
+
+def test_statistics_of_constant_images_can_be_divided_by():
+    """A constant channel does not lead to a division by zero."""
+    assert channel_statistics(torch.full((3, 3, 4, 4), 9, dtype=torch.uint8))[1].min() > 0
+
+
+def test_part_takes_its_share_of_every_class():
+    """A tenth of 50, of 20 and of 3 images is 5, 2 and at least 1."""
+    labels = np.repeat([0, 1, 2], [50, 20, 3])
+    first, second = part(np.arange(73), labels, 0.1, np.random.default_rng(0))
+    assert np.bincount(labels[second]).tolist() == [5, 2, 1]
+    assert sorted([*first, *second]) == list(range(73))
+
+
+def test_mixed_order_begins_with_every_class_and_keeps_their_shares():
+    """The first images hold each class once; any beginning has about the shares of the whole."""
+    labels = np.repeat([0, 1, 2], [60, 30, 10])
+    order = mixed_order(labels, np.random.default_rng(0))
+    assert sorted(order) == list(range(100))
+    assert sorted(labels[order[:3]]) == [0, 1, 2]
+    assert abs(np.bincount(labels[order[:50]]) - [30, 15, 5]).max() <= 1
+
+
+def test_data_prints_its_sizes(shapes):
+    """One line says what it is."""
+    assert str(shapes) == (
+        "Data('shapes': 10 classes, images of 3 x 32 x 32: "
+        "10,000 train, 1,000 validation, 2,000 test)"
+    )
+
+
+@pytest.mark.parametrize("wrong", [0, -3, 1.5, True, "many"], ids=str)
+@pytest.mark.parametrize("name", ["limit", "image_size"])
+def test_load_data_rejects_what_is_no_count(name, wrong):
+    """Sizes are positive integers."""
+    with pytest.raises(ValueError, match=f"{name} must be a positive integer"):
+        load_data("shapes", **{name: wrong})
+
+
+@pytest.mark.parametrize("wrong", [None, -1, 0.5, True], ids=str)
+def test_load_data_rejects_what_is_no_seed(wrong):
+    """Without a whole number as seed the draws would not repeat."""
+    with pytest.raises(ValueError, match="seed must be an integer from 0 up"):
+        load_data("shapes", seed=wrong)
+
+
+@pytest.mark.parametrize("source", [None, 3, ""], ids=repr)
+def test_load_data_rejects_what_is_no_name(source):
+    """The choices are listed."""
+    with pytest.raises(ValueError, match="'shapes', 'cifar10' or the path"):
+        load_data(source)
+
+
+def test_load_data_says_where_it_looked_for_an_unknown_name():
+    """An unknown name might be a path: the message gives the place and the choices."""
+    with pytest.raises(
+        ValueError, match=r"no data named 'shape', and no folder at /.*/shape\. Choices"
+    ):
+        load_data("shape")
+
+
+# -- CIFAR-10 -------------------------------------------------------------------------------------
+
+
+def test_cifar10_without_a_network_is_one_line_with_remedies(monkeypatch):
+    """A failed download names its cause and two ways on, without the inner traceback."""
+
+    def offline(*args, **kwargs):
+        raise OSError("<urlopen error no route to host>\nmore")
+
+    monkeypatch.setattr("torchvision.datasets.CIFAR10", offline)
+    with pytest.raises(RuntimeError) as caught:
+        load_data("cifar10")
+    message = str(caught.value)
+    assert "\n" not in message and "no route to host" in message
+    assert "load_data('shapes')" in message and "load_data('path/to/folder')" in message
+    assert caught.value.__suppress_context__
+
+
+def test_cifar10_holds_a_tenth_of_each_class_out(monkeypatch):
+    """Validation images come from the training half, a tenth of each class; test stays whole."""
+
+    class Fake:
+        classes = ["cat", "dog"]
+
+        def __init__(self, root, train, download):
+            count = 100 if train else 20
+            self.targets = [index % 2 for index in range(count)]
+            self.data = np.full((count, 32, 32, 3), 250 if not train else 0, np.uint8)
+            self.data[:, 0, 0, 0] = range(count)
+
+    monkeypatch.setattr("torchvision.datasets.CIFAR10", Fake)
+    data = load_data("cifar10")
+    assert data.class_names == ("cat", "dog")
+    assert data.train.labels.bincount().tolist() == [45, 45]
+    assert data.validation.labels.bincount().tolist() == [5, 5]
+    number = {name: split.images[:, 0, 0, 0].tolist() for name, split in splits(data).items()}
+    assert sorted(number["train"] + number["validation"]) == list(range(100))
+    assert sorted(number["test"]) == list(range(20)) and data.test.images[0, 1, 5, 5] == 250
+    for split in splits(data).values():
+        assert torch.equal(split.images[:, 0, 0, 0] % 2, split.labels.to(torch.uint8))
+    assert len(load_data("cifar10", limit=10).train) == 10
+
+
+def test_cifar10_has_one_size():
+    """Another image size is refused before any download."""
+    with pytest.raises(ValueError, match="32 px wide .got image_size=64"):
+        load_data("cifar10", image_size=64)
+
+
+# -- a folder -------------------------------------------------------------------------------------
+
+
+def test_folder_is_split_by_seed_without_a_shared_image(tmp_path):
+    """Class folders are cut in three; every image lands in one split, with the label of its folder."""
+    folder = make_folder(tmp_path / "pets", {"ant": 40, "bee": 20})
+    data = load_data(folder)
+    assert (data.name, data.class_names, data.image_size) == ("pets", ("ant", "bee"), 8)
+    assert [len(split) for split in splits(data).values()] == [46, 5, 9]
+    pixels = torch.cat([split.images[:, :, 0, 0] for split in splits(data).values()])
+    labels = torch.cat([split.labels for split in splits(data).values()])
+    assert len(pixels.unique(dim=0)) == 60
+    assert torch.equal(pixels[:, 0], (40 * labels).to(torch.uint8))
+    assert torch.equal(load_data(folder).train.images, data.train.images)
+    assert not torch.equal(load_data(folder, seed=1).train.images, data.train.images)
+
+
+@pytest.mark.parametrize("validation", ["val", "validation", None])
+def test_folder_with_splits_keeps_them(tmp_path, validation):
+    """train and test are taken as they are; validation too, or a tenth of train."""
+    make_folder(tmp_path / "train", {"a": 20, "b": 20})
+    make_folder(tmp_path / "test", {"a": 3, "b": 3})
+    if validation:
+        make_folder(tmp_path / validation, {"a": 5, "b": 5})
+    data = load_data(str(tmp_path))
+    sizes = [len(split) for split in splits(data).values()]
+    assert sizes == ([40, 10, 6] if validation else [36, 4, 6])
+
+
+def test_folder_limit_keeps_validation_and_test_whole(tmp_path):
+    """Only training images are left out, and classes keep their shares."""
+    data = load_data(make_folder(tmp_path / "x", {"a": 40, "b": 20}), limit=15)
+    assert data.train.labels.bincount().tolist() == [10, 5]
+    assert (len(data.validation), len(data.test)) == (5, 9)
+
+
+def test_folder_of_unequal_images_is_cropped_to_the_default(tmp_path):
+    """Images that differ in size become 32 px, or what is asked for."""
+    folder = make_folder(tmp_path / "x", {"a": 3, "b": 3})
+    save_image(folder / "a" / "wide.jpg", size=(90, 40))
+    assert load_data(folder).image_size == 32
+    assert load_data(folder, image_size=20).image_size == 20
+
+
+def test_decode_crops_around_the_middle(tmp_path):
+    """Of a wide image the middle square remains, resized."""
+    pixels = np.zeros((20, 60, 3), np.uint8)
+    pixels[:, 20:40] = 255
+    Image.fromarray(pixels).save(tmp_path / "wide.png")
+    decoded = decode(tmp_path / "wide.png", 10)
+    assert decoded.shape == (10, 10, 3) and decoded[:, 1:-1].min() == 255
+
+
+@pytest.mark.parametrize("mode", ["L", "P", "RGBA", "LA", "1", "CMYK"])
+def test_decode_turns_every_mode_into_colour(tmp_path, mode):
+    """Grey, palette, transparent and print images all become RGB."""
+    path = tmp_path / ("x.tif" if mode == "CMYK" else "x.png")
+    save_image(path, colour=(255, 255, 255), mode=mode)
+    assert decode(path, 8).shape == (8, 8, 3) and decode(path, 8).min() > 250
+
+
+def test_decode_keeps_the_range_of_sixteen_bit_images(tmp_path):
+    """The middle of 16 bits becomes the middle of 8."""
+    Image.fromarray(np.full((8, 8), 32768, np.uint16)).save(tmp_path / "x.png")
+    assert (decode(tmp_path / "x.png", 8) == 128).all()
+
+
+def test_decode_puts_transparent_images_on_white(tmp_path):
+    """What can not be seen does not come back as black."""
+    Image.new("RGBA", (8, 8), (0, 0, 0, 0)).save(tmp_path / "x.png")
+    assert (decode(tmp_path / "x.png", 8) == 255).all()
+
+
+def test_decode_turns_photographs_upright(tmp_path):
+    """The orientation that a camera noted is applied."""
+    exif = Image.Exif()
+    exif[0x0112] = 3  # upside down
+    pixels = np.zeros((8, 8, 3), np.uint8)
+    pixels[:4] = 255
+    Image.fromarray(pixels).save(tmp_path / "x.png", exif=exif)
+    decoded = decode(tmp_path / "x.png", 8)
+    assert decoded[:4].max() == 0 and decoded[4:].min() == 255
+
+
+def test_folder_names_skips_and_counts_unreadable_images(tmp_path, capsys):
+    """A damaged file costs one line and one image, not the run."""
+    folder = make_folder(tmp_path / "x", {"a": 10, "b": 10})
+    (folder / "a" / "broken.png").write_bytes(b"not an image")
+    data = load_data(folder)
+    assert data.skipped == 1
+    assert sum(len(split) for split in splits(data).values()) == 20
+    line = capsys.readouterr().err
+    assert line.count("\n") == 1
+    assert "skipped 1 of 21 images, unreadable: " in line and "broken.png" in line
+
+
+def test_folder_ignores_hidden_and_other_files(tmp_path):
+    """Notes, hidden files and hidden folders are no images and no classes."""
+    folder = make_folder(tmp_path / "x", {"a": 4, "b": 4})
+    (folder / "a" / "notes.txt").write_text("hello")
+    (folder / "a" / "._000.png").write_bytes(b"resource fork")
+    (folder / ".ipynb_checkpoints").mkdir()
+    assert list(find_images(folder)[""]) == ["a", "b"]
+    assert load_data(folder).skipped == 0
+
+
+def test_folder_is_read_from_the_cache_until_it_changes(tmp_path, cache, monkeypatch, capsys):
+    """The second load decodes nothing, for any seed; a new file makes the cache anew."""
+    monkeypatch.setattr("vitedu.image_folder.WORTH_KEEPING", 1)
+    folder = make_folder(tmp_path / "x", {"a": 8, "b": 8})
+    (folder / "b" / "broken.png").write_bytes(b"not an image")
+    first = load_data(folder)
+    assert len(list(cache.rglob("*.npz"))) == 1
+    with monkeypatch.context() as patch:
+        patch.setattr("vitedu.image_folder._decode_all", None)  # calling it would fail
+        second = load_data(folder)
+        load_data(folder, seed=5)
+    assert torch.equal(first.train.images, second.train.images)
+    assert torch.equal(first.train.labels, second.train.labels)
+    assert second.skipped == 1 and capsys.readouterr().err.count("broken.png") == 3
+    save_image(folder / "b" / "broken.png")
+    assert load_data(folder).skipped == 0
+
+
+def test_folder_survives_a_damaged_cache(tmp_path, cache, monkeypatch):
+    """A cache that can not be read is made again."""
+    monkeypatch.setattr("vitedu.image_folder.WORTH_KEEPING", 1)
+    folder = make_folder(tmp_path / "x", {"a": 8, "b": 8})
+    first = load_data(folder)
+    for stored in cache.rglob("*.npz"):
+        stored.write_bytes(b"PK damaged")
+    assert torch.equal(load_data(folder).train.images, first.train.images)
+
+
+def test_folder_does_without_a_cache_that_can_not_be_written(tmp_path, monkeypatch):
+    """A file where the cache folder should be only costs time."""
+    monkeypatch.setattr("vitedu.image_folder.WORTH_KEEPING", 1)
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("VITEDU_CACHE", str(tmp_path / "file"))
+    assert len(load_data(make_folder(tmp_path / "x", {"a": 8, "b": 8})).train) > 0
+
+
+BAD_FOLDERS = {
+    "empty": ({}, "holds 0 class folders and no image"),
+    "loose images": ({"": 3}, "3 images lie outside any class folder"),
+    "one class": ({"a": 5}, r"holds 1 class \(a\)"),
+    "a class without images": ({"a": 5, "b": 5, "c": 0}, "1 of 3 class folders hold no image: c"),
+    "too few images": ({"a": 5, "b": 2}, r"at least 3 images of each class; 1 of 2 .*: b \(2\)"),
+    "train without test": ({"train/a": 5, "train/b": 5}, "has train/ but no test/"),
+    "test without train": ({"test/a": 5, "test/b": 5}, "has test/ but no train/"),
+    "classes that differ": (
+        {"train/a": 5, "train/b": 5, "test/a": 5, "test/c": 5},
+        "only one of the two has b, c",
+    ),
+    "one to train from": (
+        {"train/a": 5, "train/b": 1, "test/a": 5, "test/b": 5},
+        r"at least 2 images of each class; 1 of 2 .*: b \(1\)",
+    ),
+}
+
+
+@pytest.mark.parametrize("counts, message", BAD_FOLDERS.values(), ids=BAD_FOLDERS)
+def test_folder_that_can_not_be_used_is_explained(tmp_path, counts, message):
+    """Each defect of a folder has its own message, with numbers."""
+    make_folder(tmp_path, counts)
+    for name in counts:
+        (tmp_path / name).mkdir(parents=True, exist_ok=True)
+    with pytest.raises(ValueError, match=message):
+        load_data(tmp_path)
+
+
+def test_folder_is_not_a_file(tmp_path):
+    """An archive must be unpacked first."""
+    (tmp_path / "images.zip").write_bytes(b"PK")
+    with pytest.raises(ValueError, match="is not a folder; if it is an archive, unpack it"):
+        load_data(tmp_path / "images.zip")
+
+
+def test_folder_with_nothing_readable_is_refused(tmp_path, capsys):
+    """A split of which no image could be read stops the load."""
+    folder = make_folder(tmp_path / "x", {"a": 4, "b": 4})
+    for path in folder.rglob("*.png"):
+        path.write_bytes(b"")
+    with pytest.raises(ValueError, match="none of the train images"):
+        load_data(folder)
+    assert "skipped 8 of 8 images" in capsys.readouterr().err
+
+
+def test_cache_folder_follows_its_variable(cache):
+    """VITEDU_CACHE moves downloads and decoded images."""
+    assert data_module.cache_folder() == cache
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(
+    not CIFAR_FOLDER.exists(),
+    reason=f"needs the images of {CIFAR_ARCHIVE.name} unpacked in build/cifar10-jpeg",
+)
+def test_cifar10_as_a_folder_has_its_known_statistics():
+    """60,000 JPEG images load, split 45,000 / 5,000 / 10,000, with the mean and std known for them."""
+    data = load_data(CIFAR_FOLDER)
+    assert [len(split) for split in splits(data).values()] == [45_000, 5_000, 10_000]
+    assert data.class_names[0] == "airplane" and data.image_size == 32 and data.skipped == 0
+    assert torch.allclose(data.mean, torch.tensor([0.4913, 0.4821, 0.4465]), atol=2e-3)
+    assert torch.allclose(data.std, torch.tensor([0.2452, 0.2428, 0.2606]), atol=2e-3)
