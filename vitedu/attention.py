@@ -78,7 +78,7 @@ def split_heads(x: torch.Tensor, num_heads: int) -> torch.Tensor:
         (B, nh, T, hd); head j holds columns ``j*hd : (j+1)*hd``.
 
     Raises:
-        ValueError: D is not divisible by nh; the message names the numbers.
+        ValueError: D is not divisible by nh.
 
     Example:
         >>> split_heads(torch.zeros(2, 5, 12), num_heads=3).shape

@@ -18,3 +18,13 @@ def normal(
 ) -> torch.Tensor:
     """Draw standard normal values."""
     return torch.randn(*shape, generator=generator, dtype=torch.float64).to(dtype)
+
+
+def plural(count: int, noun: str) -> str:
+    """Write a count with its noun.
+
+    Example:
+        >>> plural(1, "image"), plural(3, "image")
+        ('1 image', '3 images')
+    """
+    return f"{count} {noun}{'' if count == 1 else 's'}"

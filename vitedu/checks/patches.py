@@ -9,10 +9,9 @@ from vitedu import patches as reference
 from vitedu.checks.diagnosing import Misconception
 from vitedu.checks.drawing import draw_patch_order
 from vitedu.checks.engine import Checker
-from vitedu.checks.inputs import distinct, draw, normal
+from vitedu.checks.inputs import distinct, draw, normal, plural
 from vitedu.checks.probing import Case, Recipe
 from vitedu.checks.values import ValueChecker, ValueMistake
-
 
 # --- patchify -----------------------------------------------------------------------------------
 
@@ -23,9 +22,13 @@ def patchify_cases(g: torch.Generator) -> list[Case]:
     def case(B, C, gh, gw, P, **rest):
         dtype = rest.pop("dtype", torch.float32)
         images = normal(g, B, C, gh * P, gw * P, dtype=dtype)
-        name = f"{B} image(s) of {C} channels, {gh * P} x {gw * P} px, patch_size {P}"
+        name = f"{plural(B, 'image')} of {plural(C, 'channel')}, {gh * P} x {gw * P} px, patch_size {P}"
         return Case(
-            name + rest.pop("note", ""), {"images": images, "patch_size": P}, rtol=0, atol=0, **rest
+            name + rest.pop("note", ""),
+            {"images": images, "patch_size": P},
+            rtol=1e-6,
+            atol=1e-6,
+            **rest,
         )
 
     P, gh, gw = distinct(g, 3, 2, 5)
@@ -136,9 +139,9 @@ def unpatchify_cases(g: torch.Generator) -> list[Case]:
 
     def case(B, C, gh, gw, P, dtype=torch.float32, note="", **rest):
         patches = normal(g, B, gh * gw, C * P * P, dtype=dtype)
-        name = f"{B} x {gh * gw} patches of {C} channels, patch_size {P}, image {gh * P} x {gw * P}{note}"
+        name = f"{B} x {gh * gw} patches of {plural(C, 'channel')}, patch_size {P}, image {gh * P} x {gw * P}{note}"
         args = {"patches": patches, "patch_size": P, "image_size": (gh * P, gw * P)}
-        return Case(name, args, rtol=0, atol=0, **rest)
+        return Case(name, args, rtol=1e-6, atol=1e-6, **rest)
 
     P, gh, gw = distinct(g, 3, 2, 5)
     B, C = distinct(g, 2, 2, 4)
@@ -257,7 +260,7 @@ def linear_cases(g: torch.Generator) -> list[Case]:
         conv = Conv(normal(g, D, C, P, P, dtype=dtype), normal(g, D, dtype=dtype) if bias else None)
         name = f"Conv2d({C}, {D}, kernel_size={P}, stride={P}, bias={bias}){note}"
         rest.setdefault("driver", "layer_from_layer")
-        return Case(name, {"conv": conv}, outputs=("weight",), rtol=0, atol=0, **rest)
+        return Case(name, {"conv": conv}, outputs=("weight",), rtol=1e-6, atol=1e-6, **rest)
 
     P, C = distinct(g, 2, 2, 5)
     D = draw(g, 6, 9)
@@ -352,6 +355,329 @@ LINEAR_BANK = (
     ),
 )  # fmt: skip
 
+# --- add_class_token_and_positions --------------------------------------------------------------
+
+
+def token_cases(g: torch.Generator) -> list[Case]:
+    """Draw patch tokens, a class token and positions whose sizes all differ."""
+
+    def case(B, N, D, dtype=torch.float32, note="", **rest):
+        args = {
+            "patch_tokens": normal(g, B, N, D, dtype=dtype),
+            "cls_token": normal(g, 1, 1, D, dtype=dtype),
+            "pos_embed": normal(g, 1, N + 1, D, dtype=dtype),
+        }
+        return Case(f"{plural(B, 'image')} of {N} patch tokens, embed_dim {D}{note}", args, **rest)
+
+    B, N, D = distinct(g, 3, 2, 9)
+    return [
+        case(B, N, D, gradients=("patch_tokens", "cls_token", "pos_embed")),
+        case(1, N, D, part="other sizes"),
+        case(B, D, D, part="other sizes", note=", as many patches as columns"),
+        case(B, 1, D, part="other sizes", note=", one patch"),
+        case(B, N, D, dtype=torch.float64, part="other sizes", note=", float64"),
+        case(B, N, D, part="any device", on_accelerator=True, note=", on an accelerator"),
+    ]
+
+
+def faulty_tokens(mistakes: frozenset[str]):
+    """Assemble with the named mistakes made."""
+
+    def add_class_token_and_positions(patch_tokens, cls_token, pos_embed):
+        B, N, D = patch_tokens.shape
+        cls = cls_token.expand(B, -1, -1)
+        if "first_image_only" in mistakes:
+            cls = torch.cat([cls_token, torch.zeros_like(cls[1:])])
+        if "class_token_random" in mistakes:
+            cls = torch.zeros_like(cls)
+        if "positions_on_patches_only" in mistakes:
+            positions = torch.cat([torch.zeros_like(pos_embed[:, :1]), pos_embed[:, 1:]], dim=1)
+        elif "positions_shifted" in mistakes:
+            positions = pos_embed.roll(1, dims=1)
+        elif "no_positions" in mistakes:
+            positions = torch.zeros_like(pos_embed)
+        elif "positions_multiplied" in mistakes:
+            positions = None
+        else:
+            positions = pos_embed
+        if "class_token_last" in mistakes:
+            tokens = torch.cat([patch_tokens, cls], dim=1)
+        else:
+            tokens = torch.cat([cls, patch_tokens], dim=1)
+        if "class_token_added" in mistakes:
+            tokens = tokens + cls_token
+        return tokens * pos_embed if positions is None else tokens + positions
+
+    return add_class_token_and_positions
+
+
+TOKEN_BANK = (
+    Misconception(
+        "class_token_last", "the class token stands last", "tokens[:, 0] is the class token plus its position",
+        "The head, published weights and position 0 expect it first.", "Look at the order of the two tensors in torch.cat.",
+    ),
+    Misconception(
+        "positions_on_patches_only", "the class token gets no position", "pos_embed has N+1 rows, one for the class token",
+        "Its own row is learned like the others.", "Add pos_embed after the class token has joined, to all tokens.",
+    ),
+    Misconception(
+        "positions_shifted", "every token gets the position of its neighbour", "row i of pos_embed belongs to token i",
+        "Row 0 is the class token's.", "Look for a roll, or for positions that are joined in another order than the tokens.",
+    ),
+    Misconception(
+        "no_positions", "no positions are added", "tokens + pos_embed", "Without them a shuffled image looks the same.",
+        "Add pos_embed at the end.",
+    ),
+    Misconception(
+        "positions_multiplied", "positions are multiplied, not added", "tokens + pos_embed",
+        "A position near 0 would erase its token.", "Use + between tokens and positions.",
+    ),
+    Misconception(
+        "first_image_only", "only the first image gets the class token", "every image of the batch starts with it",
+        "The others would start with nothing.", "Expand the class token to the batch.",
+    ),
+    Misconception(
+        "class_token_random", "another vector than the given class token stands first", "the given cls_token",
+        "It is a parameter: it has to be the one that training changes.", "Use the argument, not new zeros.",
+    ),
+    Misconception(
+        "class_token_added", "the class token is added to every token", "the class token is one more token",
+        "Added to all, it would be one more bias.", "Join it along the token axis with torch.cat.",
+    ),
+)  # fmt: skip
+
+# --- sincos_positions ---------------------------------------------------------------------------
+
+
+def sincos_cases(g: torch.Generator) -> list[Case]:
+    """Draw table sizes; position 0, short and long tables, two columns."""
+
+    def case(n, D, **rest):
+        # float32 formulas differ by some units in the last place of the angle, which grows with n
+        return Case(
+            f"{n} positions, embed_dim {D}",
+            {"num_positions": n, "embed_dim": D},
+            rtol=0,
+            atol=2e-4,
+            **rest,
+        )
+
+    n, half = distinct(g, 2, 3, 9)
+    odd = 2 * draw(g, 2, 9) + 1
+    return [
+        case(n, 2 * half),
+        case(2 * half + 1, 2 * half, part="other sizes"),
+        case(40, 16 + 2 * half, part="other sizes"),
+        case(n, 2, part="other sizes"),
+        case(1, 2 * half, part="other sizes"),
+        Case(
+            f"embed_dim {odd} is odd",
+            {"num_positions": n, "embed_dim": odd},
+            part="errors",
+            raises="ValueError",
+        ),
+    ]
+
+
+def faulty_sincos(mistakes: frozenset[str]):
+    """Fill the table with the named mistakes made."""
+
+    def sincos_positions(num_positions, embed_dim):
+        n, D = num_positions, embed_dim
+        if D % 2:
+            return reference.sincos_positions(n, D)
+        position = torch.arange(n, dtype=torch.float64).unsqueeze(1)
+        if "positions_from_one" in mistakes:
+            position = position + 1
+        pair = torch.arange(D // 2, dtype=torch.float64)
+        sine_exponent, cosine_exponent = 2 * pair / D, 2 * pair / D
+        if "pair_over_dim" in mistakes:
+            sine_exponent = cosine_exponent = pair / D
+        if "each_column_its_own" in mistakes:
+            cosine_exponent = (2 * pair + 1) / D
+        if "reaches_the_base" in mistakes:
+            sine_exponent = cosine_exponent = pair / max(1, D // 2 - 1)
+        base = 1000.0 if "another_base" in mistakes else 10000.0
+        sign = 1 if "frequencies_rise" in mistakes else -1
+        sine, cosine = (position * base ** (sign * e) for e in (sine_exponent, cosine_exponent))
+        if "degrees" in mistakes:
+            sine, cosine = torch.deg2rad(sine), torch.deg2rad(cosine)
+        columns = [sine.sin(), cosine.cos()]
+        if "cosine_first" in mistakes:
+            columns.reverse()
+        if "sines_then_cosines" in mistakes:
+            return torch.cat(columns, dim=1).float()
+        return torch.stack(columns, dim=-1).flatten(1).float()
+
+    return sincos_positions
+
+
+SINCOS_BANK = (
+    Misconception(
+        "sines_then_cosines", "all sines come first, then all cosines", "even columns sine, odd columns cosine",
+        "Both layouts are in use; this course, like the paper, takes turns.",
+        "Fill table[:, 0::2] and table[:, 1::2], or stack the pairs and flatten.",
+    ),
+    Misconception(
+        "cosine_first", "even columns hold the cosine", "even columns sine, odd columns cosine",
+        "Row 0 shows it: sin 0 and cos 0 take turns.", "Look at which of the two goes to column 0.",
+    ),
+    Misconception(
+        "pair_over_dim", "the exponent runs only half as far", "10000 to the power 2i/D for column pair i",
+        "The slowest wave would be a hundred times too fast.", "Look at the exponent: i counts pairs of columns, 2i the columns.",
+    ),
+    Misconception(
+        "each_column_its_own", "sine and cosine of a pair have different frequencies", "one angle for both columns of a pair",
+        "Only with the same angle is a shift of positions a rotation.", "Use the same 2i for columns 2i and 2i+1.",
+    ),
+    Misconception(
+        "reaches_the_base", "the exponent reaches 1 at the last pair", "exponents 2i/D, the last one below 1",
+        "Some libraries do so; the formula of the paper divides by D.", "Look at the denominator of the exponent.",
+    ),
+    Misconception(
+        "another_base", "the base is not 10000", "base 10000", "The base sets the longest wave.", "Count the zeros.",
+    ),
+    Misconception(
+        "frequencies_rise", "the frequencies rise from column to column", "position divided by 10000 ** (2i/D)",
+        "Waves shorter than one step can not tell neighbours apart reliably.", "Divide, or use a negative exponent.",
+    ),
+    Misconception(
+        "positions_from_one", "positions count from 1", "positions 0 .. num_positions-1", "Every row is one late.",
+        "torch.arange(n) starts at 0.",
+    ),
+    Misconception(
+        "degrees", "the angle is taken in degrees", "radians", "All waves would be 57 times too long.", "torch.sin takes radians.",
+    ),
+    Misconception(
+        "double_table", "the table is float64", "float32, like every table made from sizes alone",
+        "Added to float32 tokens it would turn all of them into float64.", "Finish with .float().",
+        build=lambda: lambda num_positions, embed_dim: reference.sincos_positions(num_positions, embed_dim).double(),
+    ),
+)  # fmt: skip
+
+# --- sincos_positions_2d ------------------------------------------------------------------------
+
+
+def sincos_2d_cases(g: torch.Generator) -> list[Case]:
+    """Draw grids that are not square, and one that is."""
+
+    def case(gh, gw, D, **rest):
+        return Case(
+            f"grid {gh} x {gw}, embed_dim {D}",
+            {"grid_size": (gh, gw), "embed_dim": D},
+            rtol=0,
+            atol=2e-4,
+            **rest,
+        )
+
+    gh, gw = distinct(g, 2, 2, 6)
+    D = 4 * draw(g, 2, 5)
+    odd = D + draw(g, 1, 3)
+    return [
+        case(gh, gw, D),
+        case(gw, gh, D, part="other sizes"),
+        case(gh, gh, D, part="other sizes"),
+        case(1, gw, D, part="other sizes"),
+        case(gh, gw, 4, part="other sizes"),
+        Case(
+            f"embed_dim {odd} is not divisible by 4",
+            {"grid_size": (gh, gw), "embed_dim": odd},
+            part="errors",
+            raises="ValueError",
+        ),
+        Case(
+            f"embed_dim {D + 2} is not divisible by 4",
+            {"grid_size": (gh, gw), "embed_dim": D + 2},
+            part="errors",
+            raises="ValueError",
+        ),
+    ]
+
+
+def faulty_sincos_2d(mistakes: frozenset[str]):
+    """Fill the table of a grid with the named mistakes made."""
+
+    def sincos_positions_2d(grid_size, embed_dim):
+        gh, gw = grid_size
+        D = embed_dim
+        if D % 4:
+            return reference.sincos_positions_2d(grid_size, D)
+        if "grid_is_width_height" in mistakes:
+            gh, gw = gw, gh
+        if "one_long_row" in mistakes:
+            return reference.sincos_positions(gh * gw, D)
+        rows, columns = (
+            reference.sincos_positions(gh, D // 2),
+            reference.sincos_positions(gw, D // 2),
+        )
+        if "sines_then_cosines" in mistakes:
+            rows, columns = (torch.cat([x[:, 0::2], x[:, 1::2]], dim=1) for x in (rows, columns))
+        if "positions_from_one" in mistakes:
+            rows, columns = (
+                reference.sincos_positions(gh + 1, D // 2)[1:],
+                reference.sincos_positions(gw + 1, D // 2)[1:],
+            )
+        if "cells_by_column" in mistakes:
+            halves = [rows.repeat(gw, 1), columns.repeat_interleave(gh, dim=0)]
+        elif "both_repeated_alike" in mistakes:
+            halves = [rows.repeat(gw, 1), columns.repeat(gh, 1)]
+        else:
+            halves = [rows.repeat_interleave(gw, dim=0), columns.repeat(gh, 1)]
+        if "column_first" in mistakes:
+            halves.reverse()
+        if "halves_interleaved" in mistakes:
+            return torch.stack(halves, dim=-1).flatten(1)
+        if "added" in mistakes:
+            return torch.cat([halves[0] + halves[1]] * 2, dim=1)
+        return torch.cat(halves, dim=1)
+
+    return sincos_positions_2d
+
+
+SINCOS_2D_BANK = (
+    Misconception(
+        "column_first", "the column's code comes first", "the first D/2 columns encode the row",
+        "Rows before columns, as everywhere in this course.", "Look at the order of the two halves in torch.cat.",
+    ),
+    Misconception(
+        "cells_by_column", "the cells run down the columns of the grid", "cells row by row, as patchify numbers them",
+        "Cell 1 stands to the right of cell 0.", "The row code repeats gw times in a row; the column code cycles.",
+    ),
+    Misconception(
+        "both_repeated_alike", "row and column codes are repeated in the same way", "every pair of row and column once",
+        "Some cells would share a code.", "One of the two has to stay while the other runs.",
+    ),
+    Misconception(
+        "one_long_row", "the grid is coded as one long row", "row and column coded apart",
+        "The cell below would look far away.", "Use sincos_positions twice, with D/2 columns each.",
+    ),
+    Misconception(
+        "grid_is_width_height", "grid_size is read as (across, down)", "grid_size = (gh, gw), down first",
+        "In torch the height comes first.", "Unpack it as gh, gw = grid_size.",
+    ),
+    Misconception(
+        "added", "row and column codes are added", "row code beside column code",
+        "A sum can not tell (2, 5) from (5, 2).", "Concatenate along the last axis.",
+    ),
+    Misconception(
+        "halves_interleaved", "row and column codes take turns column by column", "the row's D/2 columns, then the column's",
+        "The first half belongs to the row alone.", "Concatenate; do not stack.",
+    ),
+    Misconception(
+        "sines_then_cosines", "in each half all sines come first", "each half as sincos_positions gives it",
+        "The two notebooks' tables would not match.", "Call sincos_positions for each half.",
+    ),
+    Misconception(
+        "positions_from_one", "rows and columns count from 1", "row 0 and column 0 come first", "Every cell is one late.",
+        "Call sincos_positions(gh, ...) and use it from its first row.",
+    ),
+    Misconception(
+        "double_table", "the table is float64", "float32, like every table made from sizes alone",
+        "Added to float32 tokens it would turn all of them into float64.", "Finish with .float().",
+        build=lambda: lambda grid_size, embed_dim: reference.sincos_positions_2d(grid_size, embed_dim).double(),
+    ),
+)  # fmt: skip
+
 CHECKERS = {
     "patchify": Checker(
         "patchify", reference.patchify, patchify_cases, faulty_patchify, PATCHIFY_BANK,
@@ -380,6 +706,41 @@ CHECKERS = {
             "other sizes": "also for grey images, patches of one pixel and float64",
         },
     ),
+    "add_class_token_and_positions": Checker(
+        "add_class_token_and_positions",
+        reference.add_class_token_and_positions,
+        token_cases,
+        faulty_tokens,
+        TOKEN_BANK,
+        proves={
+            "values": "the class token first, and every token at its position",
+            "other sizes": "also for one image, one patch, as many patches as columns, and float64",
+        },
+    ),
+    "sincos_positions": Checker(
+        "sincos_positions",
+        reference.sincos_positions,
+        sincos_cases,
+        faulty_sincos,
+        SINCOS_BANK,
+        proves={
+            "values": "sines and cosines take turns, at the right frequencies",
+            "other sizes": "also for long tables, one position and two columns",
+            "errors": "an odd embed_dim is refused",
+        },
+    ),
+    "sincos_positions_2d": Checker(
+        "sincos_positions_2d",
+        reference.sincos_positions_2d,
+        sincos_2d_cases,
+        faulty_sincos_2d,
+        SINCOS_2D_BANK,
+        proves={
+            "values": "every cell's row code, then its column code",
+            "other sizes": "also for square grids, one row and four columns",
+            "errors": "an embed_dim that 4 does not divide is refused",
+        },
+    ),
     "tokens_at_224": ValueChecker(
         "tokens_at_224", reference.tokens_at_224,
         (
@@ -391,5 +752,27 @@ CHECKERS = {
             ValueMistake("values", 768, "the width of a token is given", "That is how long one token is.", "How many tokens are there?"),
         ),
         proves="patches down times patches across, and the class token",
+    ),
+    "seam_neighbours": ValueChecker(
+        "seam_neighbours", reference.seam_neighbours,
+        (
+            ValueMistake("codes_swapped", (False, True), "the two codes are swapped", "The 1-D code knows one order: along the rows.",
+                         "The pair is (1-D code, 2-D code)."),
+            ValueMistake("both_see_the_seam", (True, True), "both codes are said to join 7 and 8", "The 2-D code knows that 8 starts a new row.",
+                         "Read the second entry from the similarity of the 2-D table."),
+            ValueMistake("neither", (False, False), "neither code is said to join 7 and 8", "In one long row, 8 follows 7.",
+                         "Read the first entry from the similarity of the 1-D table."),
+        ),
+        proves="the 1-D code joins the seam, the 2-D code does not",
+    ),
+    "stem_tokens": ValueChecker(
+        "stem_tokens", reference.stem_tokens,
+        (
+            ValueMistake("patch_tokens", 196, "the tokens of patch size 16 are given", "Three halvings are a factor of 8, not 16.", "Run the stem and look at the grid."),
+            ValueMistake("with_class_token", 785, "a class token is counted", "The stem alone adds none.", "Count the places of the grid."),
+            ValueMistake("one_side", 28, "one side of the grid is given", "The grid has two sides.", "Multiply down by across."),
+            ValueMistake("divided_by_six", 37 * 37, "the strides are added, not multiplied", "Each convolution halves what it gets.", "Three halvings in a row divide by 8."),
+        ),
+        proves="three convolutions of stride 2 leave a grid eight times smaller on each side",
     ),
 }  # fmt: skip
