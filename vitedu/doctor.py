@@ -1,0 +1,289 @@
+"""What is installed, what will be used, and what to do about each problem.
+
+Role: look at this Python, its libraries, the device, the notebook's kernel and the folders. Every
+library is imported in a process of its own, so that a broken one is a finding and not a crash. Nothing
+is changed: the commands that mend are printed, not run.
+"""
+
+import importlib.metadata
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+from vitedu import results
+
+MARKS = {"good": "ok", "note": "note", "mend": "MEND"}
+
+# The lower bounds of requirements.txt (a test holds them equal): imported here, or only looked up.
+IMPORTED = {
+    "numpy": "1.24",
+    "torch": "2.4",
+    "torchvision": "0.19",
+    "matplotlib": "3.8",
+    "safetensors": "0.4",
+}
+LOOKED_UP = {
+    "jupyterlab": "4.0",
+    "ipykernel": "6.25",
+    "ipywidgets": "8.1",
+    "nbformat": "5.9",
+    "nbclient": "0.9",
+    "nbconvert": "7.12",
+    "nbval": "0.11",
+}
+HARDWARE = """
+import json, torch
+from vitedu.data import cache_folder
+from vitedu.hardware import current_profile, pick_device, pick_precision
+device = pick_device()
+name = torch.cuda.get_device_name(device) if device.type == "cuda" else ""
+print(json.dumps({
+    "device": device.type, "name": name, "precision": str(pick_precision(device)).split(".")[1],
+    "threads": torch.get_num_threads(), "cuda_build": torch.version.cuda,
+    "profile": str(current_profile()).splitlines()[0], "cache": str(cache_folder()),
+}))
+"""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing that was looked at."""
+
+    subject: str
+    state: str  # "good", "note" (works, worth knowing) or "mend" (something will not work)
+    text: str
+    remedy: str = ""
+
+
+@dataclass(frozen=True)
+class Ran:
+    """How a Python process ended."""
+
+    ok: bool
+    out: str
+    err: str
+
+
+def run_python(code: str, python: str = sys.executable) -> Ran:
+    """Run code in a fresh process, at most two minutes."""
+    try:
+        done = subprocess.run(
+            [python, "-c", code], capture_output=True, text=True, errors="replace", timeout=120
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return Ran(False, "", str(error))
+    return Ran(done.returncode == 0, done.stdout, done.stderr)
+
+
+def diagnose(run: Callable[..., Ran] = run_python) -> list[Finding]:
+    """Look at everything, several processes at a time.
+
+    Args:
+        run: how to run code, ``run_python``; the tests pass one that simulates what may go wrong.
+    """
+    with ThreadPoolExecutor(max_workers=4) as pool:
+        libraries = [pool.submit(library, name, run) for name in IMPORTED]
+        hardware = pool.submit(run, HARDWARE)
+        in_kernel = pool.submit(kernel, run)
+        findings = [python(sys.version_info)]
+        findings += [future.result() for future in libraries]
+        findings += [tool(name, installed(name)) for name in LOOKED_UP]
+        findings.append(in_kernel.result())
+        torch_works = all(f.state != "mend" for f in findings if f.subject in ("numpy", "torch"))
+        findings += machine(hardware.result(), torch_works)
+    findings += [memory(total_memory()), store(results.folder())]
+    return findings
+
+
+def text(findings: list[Finding]) -> str:
+    """Write the findings as lines, each remedy under its problem, and the sum at the end."""
+    lines = []
+    for finding in findings:
+        lines.append(f"{MARKS[finding.state]:<5}{finding.subject:<12} {finding.text}")
+        lines += [f"{'':<18}{line}" for line in finding.remedy.splitlines()]
+    mend = sum(finding.state == "mend" for finding in findings)
+    lines.append("everything is in place" if not mend else f"to mend: {mend}")
+    return "\n".join(lines)
+
+
+# --- the looks, one function each ---------------------------------------------------------------
+
+
+def python(version: tuple) -> Finding:
+    """Look at the version of this Python."""
+    found = f"{version[0]}.{version[1]}.{version[2]}, {sys.executable}"
+    if version[:2] < (3, 10):
+        remedy = "install Python 3.10 or newer, then: make lab PYTHON=python3.12"
+        return Finding("python", "mend", f"{found} is too old", remedy)
+    return Finding("python", "good", found)
+
+
+def installed(name: str) -> str | None:
+    """Give the version of an installed distribution, None if there is none."""
+    try:
+        return importlib.metadata.version(name)
+    except importlib.metadata.PackageNotFoundError:
+        return None
+
+
+def older(version: str, minimum: str) -> bool:
+    """Compare the numbers of two versions.
+
+    Example:
+        >>> older("2.15.0+cu132", "2.4"), older("0.9", "0.11")
+        (False, True)
+    """
+    numbers = [
+        [int(n) for n in re.findall(r"\d+", v.split("+")[0])[:2]] for v in (version, minimum)
+    ]
+    return numbers[0] < numbers[1]
+
+
+def pip(*words: str) -> str:
+    """Write a pip command for this Python."""
+    return " ".join([sys.executable, "-m", "pip", "install", *words])
+
+
+def tool(name: str, version: str | None) -> Finding:
+    """Look at a library by its version alone."""
+    minimum = {**IMPORTED, **LOOKED_UP}[name]
+    if version is None:
+        return Finding(name, "mend", "is not installed", pip(f'"{name}>={minimum}"'))
+    if older(version, minimum):
+        command = pip("--upgrade", f'"{name}>={minimum}"')
+        return Finding(name, "mend", f"{version} is older than {minimum}", command)
+    return Finding(name, "good", version)
+
+
+def library(name: str, run: Callable[..., Ran]) -> Finding:
+    """Look at a library by importing it in a process of its own."""
+    finding = tool(name, installed(name))
+    if finding.state == "mend":
+        return finding
+    ran = run(f"import {name}")
+    pair = f"torch {installed('torch')}, torchvision {installed('torchvision')}"
+    if "torchvision::nms does not exist" in ran.err:
+        return Finding(
+            name,
+            "mend",
+            f"can not be imported: operator torchvision::nms does not exist ({pair})",
+            "torch and torchvision come from different builds: torchvision's compiled part was made\n"
+            "for another torch. Reinstall both with one command, so that they match:\n"
+            + pip("--upgrade", "--force-reinstall", "torch", "torchvision"),
+        )
+    if "compiled using NumPy 1.x" in ran.err:
+        return Finding(
+            name,
+            "mend",
+            f"{finding.text} was built for NumPy 1, but NumPy {installed('numpy')} is installed",
+            f"Take a newer {name}:  {pip('--upgrade', name)}\n"
+            f"or an older NumPy: {pip(chr(34) + 'numpy<2' + chr(34))}",
+        )
+    if not ran.ok:
+        last = (ran.err.strip().splitlines() or ["it ended without a message"])[-1]
+        command = pip("--upgrade", "--force-reinstall", name)
+        if name == "torchvision":
+            command = pip("--upgrade", "--force-reinstall", "torch", "torchvision")
+        return Finding(name, "mend", f"{finding.text} can not be imported: {last}", command)
+    return finding
+
+
+def kernel(run: Callable[..., Ran]) -> Finding:
+    """Look at the Python behind the notebooks' kernel: is it there, and does it find this package?"""
+    register = f"{sys.executable} -m ipykernel install --user --name vitedu --display-name vitedu"
+    choose = f"{register}\nand choose the kernel vitedu in the notebook"
+    try:
+        from jupyter_client.kernelspec import KernelSpecManager, NoSuchKernel
+    except ImportError:
+        return Finding("kernel", "mend", "Jupyter is not installed", pip("jupyterlab ipykernel"))
+    try:
+        command = KernelSpecManager().get_kernel_spec("python3").argv[0]
+    except NoSuchKernel:
+        return Finding("kernel", "mend", "no kernel python3 is registered", choose)
+    known = command in ("python", "python3")  # a name: Jupyter takes the Python that it runs in
+    command = sys.executable if known else command
+    ran = run("import vitedu, sys; print(sys.prefix)", command)
+    if not ran.ok:
+        problem = f"the kernel python3 is {command}, which can not import vitedu"
+        return Finding("kernel", "mend", problem, choose)
+    if Path(ran.out.strip()) != Path(sys.prefix):
+        problem = f"the kernel python3 is another Python, {command}; it has vitedu, too"
+        return Finding("kernel", "note", problem, f"To use this one: {choose}")
+    return Finding("kernel", "good", f"python3 is {command} and imports vitedu")
+
+
+def machine(ran: Ran, torch_works: bool) -> list[Finding]:
+    """Look at the device, its precision, the profile, and whether CIFAR-10 is at hand."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    findings = [Finding("cores", "good", str(cores))]
+    if not ran.ok:
+        if torch_works:
+            last = (ran.err.strip().splitlines() or ["no message"])[-1]
+            remedy = "set VITEDU_PROFILE to quick, laptop or gpu, or unset it"
+            remedy = remedy if "VITEDU_PROFILE" in last else pip("--editable .")
+            findings.append(Finding("device", "mend", last, remedy))
+        return findings
+    found = json.loads(ran.out.strip().splitlines()[-1])
+    used = " ".join(word for word in (found["device"], found["name"]) if word)
+    used = f"{used}, {found['precision']}, {found['threads']} CPU threads"
+    if found["device"] == "cpu" and shutil.which("nvidia-smi"):
+        if not found["cuda_build"]:
+            remedy = (
+                "this torch was built without CUDA; install a build with it, with its torchvision"
+            )
+        else:
+            remedy = f"torch needs a driver for CUDA {found['cuda_build']}; nvidia-smi shows the driver's"
+        problem = f"{used}; an NVIDIA driver is here, but torch does not use it"
+        findings.append(Finding("device", "note", problem, remedy))
+    else:
+        findings.append(Finding("device", "good", used))
+    findings.append(Finding("profile", "good", found["profile"].removeprefix("profile ")))
+    if (Path(found["cache"]) / "cifar-10-batches-py").is_dir():
+        findings.append(Finding("CIFAR-10", "good", found["cache"]))
+    else:
+        findings.append(
+            Finding(
+                "CIFAR-10",
+                "note",
+                f"not in {found['cache']}",
+                "the notebooks draw their own images and need none; load_data('cifar10') fetches it",
+            )
+        )
+    return findings
+
+
+def total_memory() -> float | None:
+    """Give the machine's memory in GB, None where Python can not tell."""
+    try:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 1e9
+    except (AttributeError, ValueError, OSError):
+        return None
+
+
+def memory(gigabytes: float | None) -> Finding:
+    """Look at the memory; less than 4 GB is tight for torch and a browser."""
+    if gigabytes is None:
+        return Finding("memory", "note", "unknown on this platform")
+    if gigabytes < 4:
+        remedy = "close other programs; VITEDU_PROFILE=quick keeps the experiments small"
+        return Finding("memory", "note", f"{gigabytes:.1f} GB is little", remedy)
+    return Finding("memory", "good", f"{gigabytes:.1f} GB")
+
+
+def store(folder: Path) -> Finding:
+    """Look whether results can be kept."""
+    nearest = next(parent for parent in (folder, *folder.parents) if parent.exists())
+    try:
+        tempfile.TemporaryFile(dir=nearest).close()
+    except OSError as error:
+        problem = f"{folder} can not be written ({error.strerror}); progress would be lost"
+        return Finding("results", "mend", problem, "set VITEDU_HOME to a folder of yours")
+    return Finding("results", "good", str(folder))
