@@ -118,7 +118,7 @@ def test_fit_steps_on_the_schedule_and_reports_the_rates_used(data, monkeypatch)
         return step(self, *args, **kwargs)
 
     monkeypatch.setattr(torch.optim.AdamW, "step", spy)
-    history = fit(make_model(), data, cpu(epochs=3, warmup_epochs=1, lr=0.3), **QUIET)
+    history = fit(make_model(), data, cpu(epochs=3, warmup_share=1 / 3, lr=0.3), **QUIET)
     expected = [warmup_cosine(i, 9, 3, 0.3) for i in range(9)]  # three steps an epoch
     assert used == [[lr, lr] for lr in expected]
     assert history.column("lr") == pytest.approx([sum(expected[i : i + 3]) / 3 for i in (0, 3, 6)])
@@ -193,7 +193,7 @@ def test_fit_keeps_what_was_learned_when_interrupted(data):
 @pytest.mark.parametrize(
     ("fields", "remedy"),
     [
-        ({"warmup_epochs": 0.0}, "warm-up"),
+        ({"warmup_share": 0.0}, "warmup_share=0.1"),
         ({"clip_norm": 0.0}, "clip_norm=1.0"),
         ({"precision": "float16"}, "precision='float32'"),
     ],
@@ -220,6 +220,7 @@ def test_fit_explains_a_loss_that_is_no_number(data, fields, remedy):
         {"batch_size": -1},
         {"lr": 0.0},
         {"label_smoothing": 1.0},
+        {"warmup_share": -0.1},
         {"precision": "bf8"},
         {"ema_decay": 1.5},
     ],

@@ -35,7 +35,7 @@ class TrainConfig:
     batch_size: int = 128  # images a step; the last batch of an epoch may be smaller
     lr: float = 1e-3  # the peak learning rate
     final_lr: float = 0.0  # the learning rate of the last step
-    warmup_epochs: float = 1.0  # epochs of linear climb to the peak; fractions count
+    warmup_share: float = 0.1  # of all steps: the linear climb to the peak
     weight_decay: float = 0.05  # of matrices and convolution kernels only
     betas: tuple[float, float] = (0.9, 0.95)  # AdamW's memory of the gradient and of its square
     label_smoothing: float = 0.0  # share of the target spread over all classes
@@ -55,7 +55,7 @@ class TrainConfig:
         for name, value in positive.items():
             if not value > 0:  # NaN too
                 raise ValueError(f"{name} must be positive (got {name}={value}).")
-        for name in ("label_smoothing", "ema_decay"):
+        for name in ("warmup_share", "label_smoothing", "ema_decay"):
             if not 0 <= getattr(self, name) < 1:
                 raise ValueError(f"{name} must be in [0, 1) (got {name}={getattr(self, name)}).")
         if self.precision not in PRECISIONS:
@@ -202,7 +202,7 @@ class Run:
         self.images = data.train.images.to(device)
         self.labels = data.train.labels.to(device)
         self.total_steps = config.epochs * steps
-        self.warmup_steps = min(round(config.warmup_epochs * steps), self.total_steps)
+        self.warmup_steps = round(config.warmup_share * self.total_steps)
         self.generator = torch.Generator(device).manual_seed(config.seed)
         self.shift, self.scale = scaling(data, device)
         self.optimizer = torch.optim.AdamW(
@@ -328,8 +328,8 @@ def update_average(averaged: nn.Module, model: nn.Module, decay: float, step: in
 def diverged(epoch: int, step: int, lr: float, dtype: torch.dtype, history: History):
     """Make the error that says where the loss broke and what to try."""
     remedies = [f"a lower lr than {history.config.lr:g} (a third is a good next try)"]
-    if history.config.warmup_epochs < 1:
-        remedies.append("warm-up of an epoch or more")
+    if history.config.warmup_share < 0.1:
+        remedies.append("warmup_share=0.1")
     if not history.config.clip_norm:
         remedies.append("clip_norm=1.0")
     if dtype is torch.float16:
