@@ -5,12 +5,14 @@ measurement; the notebook measures and hands the numbers over.
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from itertools import cycle
 
 import numpy as np
 import torch
 import torch.nn.functional as F
 from matplotlib.figure import Figure
 from matplotlib.patches import Circle, FancyArrowPatch, FancyBboxPatch, Rectangle
+from matplotlib.ticker import MaxNLocator
 
 from vitedu.plots.style import (
     BLACK,
@@ -30,6 +32,7 @@ from vitedu.plots.style import (
     to_picture,
 )
 
+LINES = ("-", "--", ":", "-.")  # with colours and markers, so that no curve needs its colour
 PART_COLOURS = {  # one colour for one part, in every figure of the chapter
     "patch embedding": SKY,
     "class token, positions": PINK,
@@ -55,13 +58,13 @@ def show_layer_norm(before: torch.Tensor, after: torch.Tensor) -> Figure:
     """
     fig, axes = figure(1, 2, size=(8.0, 2.6))
     for ax, tokens, title in zip(axes[0], (before, after), ("before", "after"), strict=True):
-        tokens = tokens.detach().float().cpu()
-        limit = float(tokens.abs().max()) or 1.0
+        tokens = tokens.detach().float().cpu().numpy()
+        limit = float(np.abs(tokens).max()) or 1.0
         image = ax.imshow(
             tokens, cmap=DIVERGING, vmin=-limit, vmax=limit, aspect="auto", interpolation="nearest"
         )
-        spread = tokens.std(dim=-1, unbiased=False)
-        mean = tokens.mean(dim=-1).mul(100).round().div(100) + 0.0  # + 0.0: no "-0.00"
+        spread = tokens.std(axis=-1)
+        mean = tokens.mean(axis=-1).round(2) + 0.0  # + 0.0: no "-0.00"
         labels = [f"{m:+.2f} ± {s:.2f}" for m, s in zip(mean, spread, strict=True)]
         ax.set(title=title, xlabel="feature", xticks=[])
         ax.set_yticks(range(len(tokens)), labels, fontsize=8, family="monospace")
@@ -80,17 +83,18 @@ def show_gelu(gelu: Callable[[torch.Tensor], torch.Tensor]) -> Figure:
     x = torch.linspace(-5, 5, 2001, dtype=torch.float64, requires_grad=True)
     y = gelu(x)
     (slope,) = torch.autograd.grad(y.sum(), x)
-    x, y = x.detach(), y.detach()
-    difference = (F.gelu(x, approximate="tanh") - y) * 1e4
+    x = x.detach()
+    difference = ((F.gelu(x, approximate="tanh") - y.detach()) * 1e4).numpy()
+    x, y, slope = x.numpy(), y.detach().numpy(), slope.numpy()
     low = int(y.argmin())
 
     fig, axes = figure(1, 3, size=(9.0, 2.8))
     curve, slopes, gap = axes[0]
-    curve.plot(x, x.relu(), "--", color=GREY, label="ReLU")
+    curve.plot(x, x.clip(0), "--", color=GREY, label="ReLU")
     curve.plot(x, y, color=BLUE, label="GELU")
     curve.plot(x[low], y[low], "o", color=RED)
     curve.annotate(
-        f"minimum −{-y[low]:.3f}\nat x = −{-x[low]:.2f}",
+        f"minimum {y[low]:.3f}\nat x = {x[low]:.2f}".replace("-", "−"),
         (float(x[low]), float(y[low])),
         (-2.3, 1.0),
         arrowprops={"arrowstyle": "-", "color": GREY},
@@ -99,7 +103,7 @@ def show_gelu(gelu: Callable[[torch.Tensor], torch.Tensor]) -> Figure:
     )
     curve.set(title="value", xlabel="x", ylabel="f(x)", xlim=(-4, 3), ylim=(-0.5, 3))
     curve.legend(loc="upper left")
-    slopes.plot(x, (x > 0).double(), "--", color=GREY)
+    slopes.plot(x, x > 0, "--", color=GREY)
     slopes.plot(x, slope, color=BLUE)
     slopes.set(title="slope", xlabel="x", ylabel="f'(x)", xlim=(-4, 4), ylim=(-0.3, 1.3))
     gap.plot(x, difference, color=RED)
@@ -187,12 +191,12 @@ def show_through_depth(
     """
     fig, axes = figure(1, 1, size=(6.5, 3.0))
     ax = axes[0, 0]
-    markers = "osD^vP*"
-    for (label, values), colour, marker in zip(series.items(), CYCLE, markers, strict=False):
+    looks = zip(cycle(CYCLE), cycle("osD^vP*"), cycle(LINES))  # noqa: B905 - endless, all three
+    for (label, values), (colour, marker, line) in zip(series.items(), looks, strict=False):
         depth = np.arange(first, first + len(values))
-        ax.plot(depth, values, marker=marker, markersize=4, color=colour, label=label)
+        ax.plot(depth, values, line, marker=marker, markersize=4, color=colour, label=label)
     ax.set(xlabel="block (0: the input)" if first == 0 else "block", ylabel=ylabel, ylim=ylim)
-    ax.set_xticks(depth)
+    ax.xaxis.set_major_locator(MaxNLocator(integer=True))
     if log:
         ax.set_yscale("log")
     ax.legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
@@ -297,16 +301,15 @@ def show_overfit(
     """
     fig = figure(1, 2, size=(9.0, 3.8), width_ratios=(1.0, 1.1))[0]
     curves, place = fig.axes
-    for (label, values), colour, style in zip(
-        losses.items(), CYCLE, ("-", "--", ":"), strict=False
-    ):
-        curves.plot(values, style, color=colour, label=label)
+    looks = zip(cycle(CYCLE), cycle(LINES))  # noqa: B905 - endless, both
+    for (label, values), (colour, line) in zip(losses.items(), looks, strict=False):
+        curves.plot(values, line, color=colour, label=label)
     curves.axhline(floor, color=GREY, linewidth=1)
     longest = max(len(values) for values in losses.values())
     note = f"floor without seeing: {floor:.2f}"
     curves.text(longest - 1, floor * 0.985, note, ha="right", va="top", fontsize=8, color=GREY)
     curves.set(xlabel="step", ylabel="cross-entropy, nats", ylim=(0, None))
-    curves.legend(loc="center right", fontsize=8)
+    fig.legend(loc="outside lower left", ncols=3, fontsize=8)
 
     place.axis("off")
     columns = max(1, round(len(images) ** 0.5))
