@@ -81,6 +81,13 @@ def build_parser() -> argparse.ArgumentParser:
     )
     new.add_argument("--out", type=Path, default=Path("build/tour"), help="default: %(default)s")
 
+    new = command("bank", run_bank, "run every known mistake and right answer through the checkers")
+    new.add_argument("exercises", nargs="*", help="ids; default: all")
+    new.add_argument("--seeds", type=int, default=20, help="how many (default: %(default)s)")
+    new = command("audit", run_audit, "show what the checkers decide about each answer in a file")
+    new.add_argument("path", type=Path, help="a .py file or a notebook; it is executed")
+    new.add_argument("--seeds", type=int, default=5, help="how many (default: %(default)s)")
+
     # --- training ----------------------------------------------------------------------------
     new = command("train", train_model, "train a preset and write the run to a folder")
     new.add_argument(
@@ -224,6 +231,20 @@ def tour_notebooks(args) -> int:
     from vitedu.tour import tour
 
     return 0 if tour(args.path, args.out) else 1
+
+
+def run_bank(args) -> int:
+    """Print the catch matrix; status 1 unless every mistake is caught and every right answer passes."""
+    from vitedu.checks.bank import main_bank
+
+    return main_bank(args.exercises, args.seeds)
+
+
+def run_audit(args) -> int:
+    """Print every property's verdict; status 1 if an answer fails."""
+    from vitedu.checks.audit import main_audit
+
+    return main_audit(args.path, args.seeds)
 
 
 def train_model(args) -> int:

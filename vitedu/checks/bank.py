@@ -1,0 +1,136 @@
+"""The catch matrix: are wrong answers rejected, named as themselves, and right answers accepted?
+
+Role: run every checker on its bank of mistakes and on its acceptance set, over many seeds, and count. ``vitedu bank``
+prints it and tests gate it. Several processes share the work.
+"""
+
+import os
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass, field
+from functools import partial
+from importlib import import_module
+from multiprocessing import get_context
+
+from vitedu import exercises
+from vitedu.checks.engine import find_checker, judge_answer
+from vitedu.checks.values import ValueChecker
+
+
+@dataclass
+class Row:
+    """The counts of one exercise."""
+
+    exercise: str
+    mistakes: int = 0  # bank entries times seeds
+    rejected: int = 0
+    named: int = 0
+    answers: int = 0  # right answers times seeds
+    accepted: int = 0
+    troubles: list[str] = field(default_factory=list)  # what went wrong, in words
+
+    @property
+    def holds(self) -> bool:
+        """Whether everything was as it should be."""
+        return self.rejected == self.named == self.mistakes and self.accepted == self.answers
+
+
+def right_answers(exercise_id: str) -> list:
+    """List the reference and the acceptance set of an exercise; values as a student may write them."""
+    checker = find_checker(exercise_id)
+    if isinstance(checker, ValueChecker):
+        value = checker.reference
+        return [value, list(value) if isinstance(value, tuple) else value]
+    chapter = exercises.find(exercise_id).chapter
+    alternatives = import_module(f"vitedu.checks.alternatives.{chapter}").ALTERNATIVES
+    return [checker.reference, *alternatives.get(exercise_id, [])]
+
+
+def wrong_answers(exercise_id: str) -> list[tuple[str, object]]:
+    """List the mistakes of an exercise: (id, wrong answer)."""
+    checker = find_checker(exercise_id)
+    if isinstance(checker, ValueChecker):
+        return [(m.id, m.example if callable(m.value) else m.value) for m in checker.bank]
+    return [
+        (m.id, m.build() if m.build else checker.faulty(frozenset({m.id})))
+        for m in checker.mistakes()
+    ]
+
+
+def measure(exercise_id: str, seeds: range) -> Row:
+    """Count for one exercise."""
+    row = Row(exercise_id)
+    checker = find_checker(exercise_id)
+    for seed in seeds:
+        for id_, wrong in wrong_answers(exercise_id):
+            report = judge_answer(checker, wrong, seed)
+            row.mistakes += 1
+            row.rejected += report.status in ("failed", "error")
+            row.named += report.misconception == id_
+            if report.misconception != id_:
+                row.troubles.append(
+                    f"seed {seed}: {id_} was {report.status}, named {report.misconception}"
+                )
+        for right in right_answers(exercise_id):
+            report = judge_answer(checker, right, seed)
+            row.answers += 1
+            row.accepted += report.passed
+            if not report.passed:
+                row.troubles.append(
+                    f"seed {seed}: the right answer {getattr(right, '__name__', right)} was {report.status}"
+                )
+    return row
+
+
+def catch_matrix(exercise_ids: list[str], num_seeds: int, processes: int | None = None):
+    """Yield a ``Row`` for every exercise, in order.
+
+    Args:
+        exercise_ids: which exercises.
+        num_seeds: seeds 0 .. num_seeds-1.
+        processes: worker processes; default one for each core.
+    """
+    seeds = range(num_seeds)
+    processes = processes or os.cpu_count() or 1
+    if processes == 1:
+        yield from (measure(exercise_id, seeds) for exercise_id in exercise_ids)
+        return
+    with ProcessPoolExecutor(processes, get_context("spawn"), initializer=_one_thread) as pool:
+        yield from pool.map(partial(measure, seeds=seeds), exercise_ids)
+
+
+def _one_thread() -> None:
+    import torch
+
+    torch.set_num_threads(1)
+
+
+def main_bank(exercise_ids: list[str], num_seeds: int) -> int:
+    """Print the catch matrix; return 0 if everything holds, else 1."""
+    ids = exercise_ids or [exercise.id for exercise in exercises.EXERCISES]
+    for exercise_id in ids:
+        exercises.find(exercise_id)
+    print(f"{'exercise':<32}{'rejected':>12}{'named':>12}{'accepted':>12}   over {num_seeds} seeds")
+    total = Row("all")
+    for row in catch_matrix(ids, num_seeds):
+        for name in ("mistakes", "rejected", "named", "answers", "accepted"):
+            setattr(total, name, getattr(total, name) + getattr(row, name))
+        print(_line(row), flush=True)
+        for trouble in row.troubles[:5]:
+            print(f"    {trouble}")
+        if len(row.troubles) > 5:
+            print(f"    ... and {len(row.troubles) - 5} more")
+    print(_line(total))
+    return 0 if total.holds else 1
+
+
+def _line(row: Row) -> str:
+    counts = (
+        f"{row.rejected}/{row.mistakes}",
+        f"{row.named}/{row.mistakes}",
+        f"{row.accepted}/{row.answers}",
+    )
+    return (
+        f"{row.exercise:<32}"
+        + "".join(f"{count:>12}" for count in counts)
+        + ("" if row.holds else "   ✗")
+    )
