@@ -1,0 +1,212 @@
+"""The doctor names each problem it can meet and says what mends it; each problem is simulated."""
+
+import json
+import re
+import sys
+from pathlib import Path
+
+import pytest
+
+from vitedu import doctor
+from vitedu.__main__ import main
+from vitedu.doctor import Ran
+
+FINE = Ran(True, "", "")
+FOUND = {
+    "device": "cpu",
+    "name": "",
+    "precision": "float32",
+    "threads": 2,
+    "cuda_build": None,
+    "profile": "profile laptop: the device is cpu.",
+    "cache": "nowhere",
+}
+NMS = """Traceback (most recent call last):
+  File "torchvision/_meta_registrations.py", line 163, in <module>
+RuntimeError: operator torchvision::nms does not exist
+"""
+NUMPY = "A module that was compiled using NumPy 1.x cannot be run in\nNumPy 2.1.0 as it may crash."
+
+
+def machine_with(**changes):
+    return Ran(True, json.dumps({**FOUND, **changes}), "")
+
+
+def healthy(code, python=sys.executable):
+    """Stand in for ``run_python`` on a machine without a problem."""
+    if "cache_folder" in code:
+        return machine_with()
+    return Ran(True, sys.prefix if "sys.prefix" in code else "", "")
+
+
+def test_diagnose_finds_nothing_to_mend_on_a_healthy_machine(monkeypatch):
+    """Every subject is looked at, and the sum says that all is well."""
+    findings = doctor.diagnose(healthy)
+    assert [f for f in findings if f.state == "mend"] == []
+    subjects = {finding.subject for finding in findings}
+    wanted = {"python", "kernel", "cores", "device", "profile", "CIFAR-10", "memory", "results"}
+    assert subjects == wanted | set(doctor.IMPORTED) | set(doctor.LOOKED_UP)
+    assert doctor.text(findings).endswith("everything is in place")
+
+
+@pytest.mark.slow
+def test_doctor_passes_on_this_machine(capsys):
+    """What passes the tests needs no mending; the real probes run."""
+    assert main(["doctor"]) == 0
+    out = capsys.readouterr().out
+    assert re.search(r"^ok +torch +2\.", out, re.M)
+    assert "everything is in place" in out
+
+
+def test_torchvision_of_another_build_is_explained():
+    """The operator that does not exist is a build mismatch; one command reinstalls the pair."""
+
+    def run(code, python=sys.executable):
+        return Ran(False, "", NMS) if code == "import torchvision" else healthy(code)
+
+    findings = doctor.diagnose(run)
+    (found,) = [finding for finding in findings if finding.state == "mend"]
+    assert found.subject == "torchvision"
+    assert "operator torchvision::nms does not exist" in found.text
+    assert "come from different builds" in found.remedy
+    assert found.remedy.endswith("-m pip install --upgrade --force-reinstall torch torchvision")
+    assert doctor.text(findings).endswith("to mend: 1")
+
+
+def test_exit_status_is_1_where_something_must_be_mended(monkeypatch, capsys):
+    """A script can rely on it."""
+    broken = [doctor.Finding("torch", "mend", "is not installed", "pip install torch")]
+    monkeypatch.setattr(doctor, "diagnose", lambda: broken)
+    assert main(["doctor"]) == 1
+    assert "MEND torch        is not installed\n" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("name", "version", "ran", "text", "remedy"),
+    [
+        ("torch", None, FINE, "is not installed", 'pip install "torch>='),
+        ("torch", "1.13.1", FINE, "1.13.1 is older than", 'pip install --upgrade "torch>='),
+        (
+            "torch",
+            "2.4.0+cpu",
+            Ran(False, "", "E\nOSError: libc10.so"),
+            "OSError: libc10.so",
+            "torch",
+        ),
+        (
+            "torch",
+            "2.4.0",
+            Ran(False, "", ""),
+            "it ended without a message",
+            "--force-reinstall torch",
+        ),
+        ("torch", "2.4.0", Ran(True, "", NUMPY), "was built for NumPy 1", '"numpy<2"'),
+        (
+            "torchvision",
+            "0.19",
+            Ran(False, "", "ImportError: x"),
+            "ImportError: x",
+            "torch torchvision",
+        ),
+    ],
+    ids=["missing", "old", "broken", "crashed", "numpy", "torchvision"],
+)
+def test_library_says_what_is_wrong_with_it(monkeypatch, name, version, ran, text, remedy):
+    """Missing, old, broken and built for another NumPy are told apart."""
+    monkeypatch.setattr(doctor, "installed", lambda name: version)
+    found = doctor.library(name, lambda code: ran)
+    assert found.state == "mend"
+    assert text in found.text
+    assert remedy in found.remedy
+
+
+def test_python_that_is_too_old_is_named():
+    """3.9 is below the floor, 3.10 is not."""
+    assert doctor.python((3, 9, 18)).state == "mend"
+    assert doctor.python((3, 10, 0)).state == "good"
+
+
+@pytest.mark.parametrize(
+    ("registered", "ran", "state", "text"),
+    [
+        ("python", Ran(True, sys.prefix, ""), "good", "imports vitedu"),
+        (sys.executable, Ran(True, sys.prefix, ""), "good", "imports vitedu"),
+        ("elsewhere/python", Ran(True, "elsewhere", ""), "note", "another Python"),
+        ("elsewhere/python", Ran(False, "", "No module"), "mend", "can not import vitedu"),
+        (None, FINE, "mend", "no kernel python3 is registered"),
+    ],
+    ids=["name", "path", "other", "other-without", "none"],
+)
+def test_kernel_is_the_python_of_the_notebooks(monkeypatch, registered, ran, state, text):
+    """A kernel that can not import the package is named, with the command that registers this one."""
+    from jupyter_client.kernelspec import KernelSpec, KernelSpecManager, NoSuchKernel
+
+    def get_kernel_spec(self, name):
+        if registered is None:
+            raise NoSuchKernel(name)
+        return KernelSpec(argv=[registered, "-m", "ipykernel_launcher"])
+
+    monkeypatch.setattr(KernelSpecManager, "get_kernel_spec", get_kernel_spec)
+    found = doctor.kernel(lambda code, python: ran)
+    assert (found.state, text in found.text) == (state, True)
+    assert ("ipykernel install --user --name vitedu" in found.remedy) == (state != "good")
+
+
+@pytest.mark.parametrize(
+    ("changes", "driver", "state", "remedy"),
+    [
+        ({}, None, "good", ""),
+        ({}, "nvidia-smi", "note", "built without CUDA"),
+        ({"cuda_build": "13.2"}, "nvidia-smi", "note", "needs a driver for CUDA 13.2"),
+        ({"device": "cuda", "name": "T4", "precision": "float16"}, "nvidia-smi", "good", ""),
+    ],
+    ids=["cpu", "gpu-without-cuda-build", "gpu-with-old-driver", "gpu"],
+)
+def test_machine_says_which_device_and_precision(monkeypatch, changes, driver, state, remedy):
+    """A GPU that torch does not use is worth a note, and what to do."""
+    monkeypatch.setattr(doctor.shutil, "which", lambda name: driver)
+    findings = {f.subject: f for f in doctor.machine(machine_with(**changes), torch_works=True)}
+    found = findings["device"]
+    assert (found.state, remedy in found.remedy) == (state, True)
+    assert found.text.startswith(changes.get("device", "cpu"))
+    assert changes.get("precision", "float32") in found.text
+
+
+def test_machine_is_silent_about_the_device_where_torch_is_broken():
+    """One problem is said once."""
+    broken = Ran(False, "", "ImportError: torch")
+    assert {f.subject for f in doctor.machine(broken, torch_works=False)} == {"cores"}
+    findings = doctor.machine(
+        Ran(False, "", "ValueError: VITEDU_PROFILE='x' names no profile."), True
+    )
+    assert findings[-1].state == "mend"
+    assert "set VITEDU_PROFILE to quick" in findings[-1].remedy
+
+
+def test_cifar10_is_a_note_where_it_is_missing(tmp_path):
+    """The course runs without it; where it is, its folder is named."""
+    ran = machine_with(cache=str(tmp_path))
+    assert doctor.machine(ran, True)[-1].state == "note"
+    (tmp_path / "cifar-10-batches-py").mkdir()
+    assert doctor.machine(ran, True)[-1] == doctor.Finding("CIFAR-10", "good", str(tmp_path))
+
+
+def test_memory_below_4_gb_is_a_note():
+    """Little or unknown memory is worth knowing, never an error."""
+    assert [doctor.memory(size).state for size in (2.0, None, 16.0)] == ["note", "note", "good"]
+    assert "2.0 GB is little" in doctor.memory(2.0).text
+
+
+def test_store_that_can_not_be_written_is_named(tmp_path):
+    """A folder that does not exist yet is fine; a file in its place is not."""
+    assert doctor.store(tmp_path / "a" / "b").state == "good"
+    (tmp_path / "file").write_text("")
+    found = doctor.store(tmp_path / "file" / "store")
+    assert (found.state, "set VITEDU_HOME" in found.remedy) == ("mend", True)
+
+
+def test_run_python_reports_failure_instead_of_raising():
+    """A crash, and a Python that is not there, are findings."""
+    assert doctor.run_python("print(1)").out.strip() == "1"
+    assert not doctor.run_python("import os; os._exit(3)").ok
+    assert not doctor.run_python("", str(Path("no") / "python")).ok
