@@ -41,9 +41,9 @@ def test_show_patches_numbers_in_reading_order(image):
 
 
 def test_show_patches_draws_no_numbers_too_small_to_read(image):
-    """Up to 256 patches are numbered, 1024 are not."""
-    assert len(texts(plots.show_patches(image, 2).axes[1])) == 256
-    assert texts(plots.show_patches(image, 1).axes[1]) == []
+    """Up to 64 patches are numbered, 256 are not."""
+    assert len(texts(plots.show_patches(image, 4).axes[1])) == 64
+    assert texts(plots.show_patches(image, 2).axes[1]) == []
 
 
 def test_show_resized_draws_fifteen_lines_each_way(image):

@@ -179,7 +179,7 @@ def show_patches(image: torch.Tensor, patch_size: int) -> CourseFigure:
     before, after = axes[0]
     before.imshow(to_picture(image), cmap="gray", vmin=0, vmax=1)
     before.set(title=f"one image: {C} x {H} x {W} values", xlabel="column (px)", ylabel="row (px)")
-    draw_grid(after, image, P, numbers=(H // P) * (W // P) <= 256)
+    draw_grid(after, image, P, numbers=(H // P) * (W // P) <= 64)
     N = (H // P) * (W // P)
     after.set_title(f"{N} patches of {C} x {P} x {P} = {C * P * P} values")
     return fig
