@@ -52,10 +52,7 @@ def _run_definitions(source: str, name: str, module: types.ModuleType, is_answer
         print(f"{name}: left out, {error.msg} in line {error.lineno}")
         return
     for node in body:
-        is_value = (
-            isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "") in exercises.BY_ID
-        )
-        if not isinstance(node, kept) and not is_value:
+        if not isinstance(node, kept) and not (is_answer and isinstance(node, ast.Assign)):
             continue
         try:
             exec(compile(ast.Module([node], []), name, "exec"), module.__dict__)
