@@ -1,0 +1,109 @@
+"""The figures of notebook 04 show the numbers they are given."""
+
+import matplotlib
+import numpy as np
+import pytest
+
+matplotlib.use("Agg")
+
+from vitedu.plots import training as plots  # noqa: E402
+from vitedu.plots.style import BAD, GOOD  # noqa: E402
+
+
+@pytest.fixture
+def rng():
+    return np.random.default_rng(0)
+
+
+def test_price_marks_what_was_believed():
+    """Every marked probability stands at height -ln p and carries its price as text."""
+    ax = plots.plot_price([0.9, 0.1]).axes[0]
+    marks = [line.get_xydata()[0] for line in ax.lines if line.get_marker() == "o"]
+    assert np.allclose(marks, [(0.9, -np.log(0.9)), (0.1, -np.log(0.1))], atol=1e-12)
+    assert [text.get_text() for text in ax.texts] == ["p = 0.9: 0.105", "p = 0.1: 2.303"]
+
+
+def test_learning_rates_are_drawn_step_by_step():
+    """A line has one point a step, from step 0, and each line a style of its own."""
+    ax = plots.plot_learning_rates({"a": [0.5, 1.0, 0.0], "b": [1.0, 0.5, 0.0]}).axes[0]
+    assert ax.lines[0].get_xydata().tolist() == [[0, 0.5], [1, 1.0], [2, 0.0]]
+    assert len({line.get_linestyle() for line in ax.lines}) == 2
+    assert [text.get_text() for text in ax.get_legend().texts] == ["a", "b"]
+
+
+def test_losses_are_running_means_at_the_end_of_their_window():
+    """The thick line is the mean over seeds; a mean of steps 0 and 1 stands at step 1."""
+    ax = plots.plot_losses({"arm": [[1.0, 3.0, 5.0], [3.0, 5.0, 7.0]]}, start=2.3, window=2).axes[0]
+    thick = next(line for line in ax.lines if line.get_linewidth() == 2)
+    assert np.allclose(thick.get_xydata(), [(1, 3.0), (2, 5.0)], atol=1e-12)
+    assert ax.get_legend().texts[0].get_text() == "arm, mean of 2 seeds"
+    assert any(np.allclose(line.get_ydata(), 2.3) for line in ax.lines)
+
+
+@pytest.mark.parametrize("n", [1, 7, 8])
+def test_views_show_the_image_and_every_view(rng, n):
+    """One picture more than there are views, the image first."""
+    images = rng.integers(0, 256, (n + 1, 3, 8, 8), dtype=np.uint8)
+    shown = [ax for ax in plots.show_views(images[0], images[1:]).axes if ax.images]
+    assert len(shown) == n + 1
+    first = next(ax for ax in shown if ax.get_title() == "the image")
+    assert np.allclose(first.images[0].get_array(), images[0].transpose(1, 2, 0) / 255, atol=1e-6)
+
+
+def test_curves_count_epochs_from_one_and_accuracy_in_percent():
+    """Epoch 1 is the first point; accuracies are drawn from 0 to 100 %."""
+    left, right = plots.plot_curves([2.0, 1.0], [1.9, 1.2], [0.2, 0.6], [0.3, 0.5], chance=0.1).axes
+    assert left.lines[0].get_xydata().tolist() == [[1, 2.0], [2, 1.0]]
+    assert np.allclose(right.lines[1].get_ydata(), [30, 50], atol=1e-9)
+    assert right.get_ylim() == (0, 100)
+
+
+def test_predictions_mark_right_and_wrong_by_sign_word_and_colour(rng):
+    """A right answer has a tick and GOOD, a wrong one a cross, BAD and the true class."""
+    images = rng.integers(0, 256, (2, 3, 8, 8), dtype=np.uint8)
+    belief = np.array([[0.75, 0.25], [0.9, 0.1]])
+    first, second = plots.show_predictions(images, [0, 1], belief, ["disk", "ring"]).axes
+    assert first.get_title() == "✓ disk 75 %\n"
+    assert second.get_title() == "✗ disk 90 %\nis ring"
+    assert (first.title.get_color(), second.title.get_color()) == (GOOD, BAD)
+
+
+def test_class_attention_shares_one_scale(rng):
+    """All maps, of every model, run from 0 to the same top, which is the largest weight of all."""
+    images = rng.random((3, 3, 8, 8))
+    maps = {"untrained": np.full((3, 2, 2), 0.2), "trained": rng.random((3, 2, 2)) * 0.5}
+    fig = plots.show_class_attention(images, maps, uniform=0.2)
+    drawn = [image for ax in fig.axes for image in ax.images if image.get_array().shape == (2, 2)]
+    assert len(drawn) == 6
+    assert {image.get_clim() for image in drawn} == {(0, maps["trained"].max())}
+    assert "attention weight" in fig.axes[-1].get_ylabel()
+
+
+def test_position_similarity_leaves_the_cell_itself_blank():
+    """The cosine of a cell with itself is not drawn; the scale is symmetric and set by the others."""
+    cosines = np.full((4, 2, 2), 0.25)
+    cosines[3, 0, 0] = -0.5
+    for cell in range(4):
+        cosines[cell, cell // 2, cell % 2] = 1.0
+    fig = plots.show_position_similarity({"trained": cosines}, [0, 3])
+    first, second = (ax.images[0] for ax in fig.axes[:2])
+    assert np.isnan(first.get_array().filled(np.nan)[0, 0])
+    assert first.get_clim() == second.get_clim() == (-0.5, 0.5)
+    assert cosines[0, 0, 0] == 1.0  # the caller's array is left alone
+
+
+def test_class_accuracy_says_when_a_class_is_absent():
+    """Bars stand from the hardest class to the easiest; a class without images has a sentence, no bar."""
+    ax = plots.plot_class_accuracy([0.8, np.nan, 0.2], [10, 0, 30], ["a", "b", "c"]).axes[0]
+    assert [tick.get_text() for tick in ax.get_yticklabels()] == ["c", "a", "b"]
+    assert [bar.get_width() for bar in ax.patches] == pytest.approx([20, 80], abs=1e-9)
+    assert any("no image" in text.get_text() for text in ax.texts)
+    overall = 100 * (0.8 * 10 + 0.2 * 30) / 40
+    assert any(np.allclose(line.get_xdata(), overall) for line in ax.lines)
+
+
+def test_confusion_shows_shares_of_the_true_class():
+    """Rows are shares in percent; a class without images gives a row of zeros, no nan."""
+    ax = plots.plot_confusion([[3, 1], [0, 0]], ["a", "b"]).axes[0]
+    assert ax.images[0].get_array().tolist() == [[75, 25], [0, 0]]
+    assert ax.get_xlabel() == "answer" and ax.get_ylabel() == "truth"
