@@ -49,7 +49,9 @@ class Checker:
     judges: dict[str, Callable] = field(
         default_factory=dict
     )  # part -> (cases, got) -> (expected, got) or None
-    picture: Callable | None = None  # (case, got observation, diagnosis ids) -> SVG text or ""
+    picture: Callable | None = (
+        None  # (case, observation, ids of mistakes) -> drawing.Drawing or None
+    )
 
     def draw(self, seed: int) -> list[Case]:
         """Make the cases of one check."""
@@ -121,10 +123,10 @@ def _judge(checker: Checker, answer: Any, seed: int) -> Report:
     if first.error is not None:
         report.status = "error"
     if checker.picture:
-        shown = next(iter(problems.values()))
-        report.picture = (
-            checker.picture(shown.case, got[shown.case.name], [d.id for d in diagnoses]) or ""
-        )
+        shown = next(iter(problems.values())).case
+        drawing = checker.picture(shown, got[shown.name], [d.id for d in diagnoses])
+        if drawing:
+            report.draw(drawing.svg, drawing.label, drawing.text)
     return report
 
 

@@ -152,6 +152,15 @@ class Report:
         self._keep_printed(got)
         return self
 
+    def draw(self, svg: str, label: str, text: str) -> None:
+        """Add a counterexample: a picture, and the same in words before the line that repeats the check."""
+        self.picture = svg
+        place = next(
+            (i for i, (name, _) in enumerate(self.lines) if name in ("case", "also", "again")),
+            len(self.lines),
+        )
+        self.lines.insert(place, (label, text))
+
     def _explain(self, diagnosis, said: str | None) -> None:
         got = "" if diagnosis.got == said else diagnosis.got
         words = {
