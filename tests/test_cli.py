@@ -1,0 +1,228 @@
+"""The command line answers at once, says what is wrong in one line, and its status can be relied on."""
+
+import argparse
+import json
+import re
+import subprocess
+import sys
+
+import pytest
+from nbformat.v4 import new_code_cell, new_notebook
+from sound_notebook import build
+
+from vitedu import results
+from vitedu.__main__ import build_parser, main
+from vitedu.exercises import EXERCISES, find
+
+COMMANDS = next(
+    action.choices
+    for action in build_parser()._actions
+    if isinstance(action, argparse._SubParsersAction)
+)
+
+
+def run(*words, **options):
+    return subprocess.run(
+        [sys.executable, "-m", "vitedu", *words],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        **options,
+    )
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_answers_help(command, capsys):
+    """Status 0, and the first sentence says what it does."""
+    with pytest.raises(SystemExit) as stop:
+        main([command, "--help"])
+    assert stop.value.code == 0
+    text = capsys.readouterr().out
+    assert text.startswith(f"usage: vitedu {command} ")
+    assert re.search(r"^[A-Z][^.]+\.$", text, re.M)
+
+
+def test_commands_are_those_of_the_contract():
+    """Scripts of others call these names."""
+    wanted = {"list", "check", "solve", "train", "eval", "predict", "bench", "doctor", "progress"}
+    assert wanted | {"lint", "tour", "hint", "solution"} <= set(COMMANDS)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [[], ["frobnicate"], ["hint"], ["list", "--frob"]],
+    ids=["no-command", "unknown", "missing-word", "unknown-option"],
+)
+def test_wrong_words_are_wrong_use(words, capsys):
+    """argparse's own errors have status 2."""
+    with pytest.raises(SystemExit) as stop:
+        main(words)
+    assert stop.value.code == 2
+    assert "usage: vitedu" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["hint", "pachify"], "did you mean patchify"),
+        (["solution", "pachify"], "did you mean patchify"),
+        (["list", "10_nothing"], "there are 01_patches"),
+        (["progress", "10_nothing"], "there are 01_patches"),
+        (["check", "nowhere.ipynb"], "there is no nowhere.ipynb"),
+        (["solve", "nowhere"], "there is no nowhere"),
+        (["lint", "nowhere"], "there is no nowhere"),
+        (["tour", "nowhere"], "there is no nowhere"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "-".join(value),
+)
+def test_mistakes_of_the_caller_are_one_line(words, said, capsys):
+    """Status 2, the reason and the choices on stderr, no traceback."""
+    assert main(words) == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert captured.err.startswith("vitedu: ") and captured.err.count("\n") == 1
+    assert said in captured.err
+
+
+def test_list_shows_the_syllabus(capsys):
+    """Each exercise in a line: number, id, points, minutes, title; with a name, one notebook's."""
+    assert main(["list"]) == 0
+    lines = [" ".join(line.split()) for line in capsys.readouterr().out.splitlines()]
+    for e in EXERCISES:
+        assert f"{e.number} {e.id} {e.points} points {e.minutes} min {e.title}" in lines
+    assert main(["list", "attention"]) == 0
+    out = capsys.readouterr().out
+    assert "02_attention" in out and "patchify" not in out
+
+
+def test_hint_goes_on_where_the_last_one_stopped(capsys):
+    """Three hints, then the third again; each is counted in the store."""
+    for number in (1, 2, 3, 3):
+        assert main(["hint", "patchify"]) == 0
+        assert capsys.readouterr().out == (
+            f"hint {number} of 3: {find('patchify').hints[number - 1]}\n"
+        )
+    assert results.load()["patchify"]["hints_used"] == 3
+
+
+def test_solution_prints_the_reference(capsys):
+    """It is code that could be pasted."""
+    assert main(["solution", "softmax"]) == 0
+    assert capsys.readouterr().out.startswith("def softmax(x: torch.Tensor, dim: int = -1)")
+
+
+def test_progress_prints_the_table(capsys):
+    """What is recorded is shown."""
+    results.record({"exercise": "softmax", "status": "passed", "points": 4, "max_points": 4})
+    assert main(["progress", "02_attention"]) == 0
+    assert capsys.readouterr().out == results.table_text("02_attention") + "\n"
+
+
+def test_solve_writes_and_names_the_files(tmp_path, capsys):
+    """One path a line."""
+    (tmp_path / "01_patches.ipynb").write_text(json.dumps(build()))
+    assert main(["solve", str(tmp_path), "--out", str(tmp_path / "out")]) == 0
+    assert capsys.readouterr().out == f"{tmp_path / 'out' / '01_patches.ipynb'}\n"
+
+
+def test_lint_has_status_1_where_there_is_a_problem(tmp_path, capsys):
+    """One sentence a problem, then the sum."""
+    path = tmp_path / "01_patches.ipynb"
+    path.write_text(json.dumps(build()))
+    assert main(["lint", str(path)]) == 0
+    assert capsys.readouterr().out == "1 notebooks, 0 problems\n"
+    notebook = build()
+    notebook.cells[0]["id"] = notebook.cells[1]["id"]
+    path.write_text(json.dumps(notebook))
+    assert main(["lint", str(path)]) == 1
+    assert capsys.readouterr().out.endswith("1 notebooks, 1 problems\n")
+
+
+def test_python_m_vitedu_and_a_closed_pipe():
+    """The module runs, and a reader that leaves early is no error."""
+    assert run("--version").stdout.startswith("vitedu 0.")
+    for _ in range(3):
+        command = [sys.executable, "-m", "vitedu", "list"]
+        pipe = subprocess.PIPE
+        with subprocess.Popen(command, stdout=pipe, stderr=pipe) as writer:
+            writer.stdout.close()
+            assert writer.stderr.read() == b""
+        assert writer.returncode == 0
+
+
+# --- what runs notebooks --------------------------------------------------------------------------
+
+
+def answered(*answers):
+    """Build a notebook of two exercises of notebook 01 with the given sources in their stubs."""
+    notebook = build()
+    cells = {cell["id"]: cell for cell in notebook.cells}
+    kept = [cells["imports"]]
+    for name, source in answers:
+        cells[f"{name}-stub"].source = source
+        kept += [cells[f"{name}-stub"], cells[f"{name}-check"]]
+    notebook.cells = kept
+    return notebook
+
+
+@pytest.mark.slow
+def test_check_judges_a_notebook_and_touches_nothing(tmp_path, store, capsys):
+    """A right answer, a wrong one and one that is no Python; the others were not checked."""
+    path = tmp_path / "returned.ipynb"
+    given = json.dumps(
+        answered(
+            ("patchify", "def patchify(images, patch_size):\n    return images"),
+            ("tokens_at_224", "tokens_at_224 = 197"),
+            ("unpatchify", "def unpatchify(:"),
+        )
+    )
+    path.write_text(given)
+    assert main(["check", str(path)]) == 1
+    lines = capsys.readouterr().out.splitlines()
+    rows = {line.split()[1]: line for line in lines if re.match(r"\d\.\d", line)}
+    assert list(rows) == [e.id for e in EXERCISES if e.notebook == "01_patches"]
+    assert rows["tokens_at_224"].endswith("1/1  passed")
+    assert rows["patchify"].endswith("failed")
+    assert rows["unpatchify"].endswith("not checked")
+    assert any("SyntaxError" in line for line in lines)
+    assert path.read_text() == given
+    assert not store.exists()
+
+
+@pytest.mark.slow
+def test_check_stops_an_answer_that_never_ends(tmp_path, capsys):
+    """The cell is interrupted, the rest is judged."""
+    path = tmp_path / "returned.ipynb"
+    endless = answered(("tokens_at_224", "tokens_at_224 = 197"))
+    endless.cells.insert(1, new_code_cell("while True:\n    pass"))
+    path.write_text(json.dumps(endless))
+    assert main(["check", str(path), "--seconds", "20"]) == 1
+    assert "passed" in capsys.readouterr().out
+
+
+def test_check_refuses_a_notebook_of_something_else(tmp_path, capsys):
+    """No exercise in it is wrong use."""
+    path = tmp_path / "other.ipynb"
+    path.write_text(json.dumps(new_notebook(cells=[new_code_cell("1")])))
+    assert main(["check", str(path)]) == 2
+    assert "not one notebook of this course" in capsys.readouterr().err
+
+
+@pytest.mark.slow
+def test_tour_writes_pages_and_says_which_notebook_failed(tmp_path, capsys):
+    """A sound notebook passes; one with a cell that raises has status 1 and still a page."""
+    good, bad = tmp_path / "good", tmp_path / "bad"
+    for folder in (good, bad):
+        folder.mkdir()
+        notebook = answered(("tokens_at_224", "tokens_at_224 = None"))
+        if folder is bad:
+            notebook.cells.append(new_code_cell("1 / 0"))
+        (folder / "01_patches.ipynb").write_text(json.dumps(notebook))
+    assert main(["tour", str(good), "--out", str(good / "out")]) == 0
+    out = capsys.readouterr().out
+    assert re.search(r"^01_patches +3 +\d+\.\d  1 of 1 exercises passed$", out, re.M)
+    assert main(["tour", str(bad), "--out", str(bad / "out")]) == 1
+    assert "FAILED: ZeroDivisionError: division by zero" in capsys.readouterr().out
+    for folder in (good, bad):
+        page = (folder / "out" / "01_patches.html").read_text(encoding="utf-8")
+        assert "14 x 14 patches" in page  # solved
