@@ -1,0 +1,223 @@
+"""A fresh machine: what is installed, in what order, and that a second run repeats none of it."""
+
+import ast
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from vitedu import doctor
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    tomllib = None
+
+ROOT = Path(__file__).parents[1]
+# where the name that is imported is not the name that is installed
+DISTRIBUTION = {"PIL": "pillow", "IPython": "ipython"}
+# installed by something that is named: its distribution -> by which
+COMES_WITH = {"jupyter_client": "nbclient", "ipython": "ipykernel", "pillow": "torchvision"}
+# our own files, which tests import beside each other
+OWN = {"vitedu", *(path.stem for path in (ROOT / "tests").glob("*.py"))}
+
+# A Python that writes down what it is asked, and says that it is new enough.
+FAKE_PYTHON = """#!/bin/sh
+echo "$@" >> "{log}"
+case "$1 $2" in
+  "-c "*) exit {status} ;;
+  "--version "*) echo "Python 3.9.18" ;;
+  "-m venv") mkdir -p "$3/bin" && cp "$0" "$3/bin/python" ;;
+esac
+"""
+
+needs_make = pytest.mark.skipif(
+    not shutil.which("make") or sys.platform == "win32", reason="needs make and a POSIX shell"
+)
+
+
+def requirements():
+    """Give name -> lower bound of requirements.txt."""
+    lines = (ROOT / "requirements.txt").read_text().splitlines()
+    words = [line.split("#")[0].strip() for line in lines]
+    return dict(word.split(">=") for word in words if word)
+
+
+def project():
+    """Read pyproject.toml."""
+    if tomllib is None:
+        pytest.skip("tomllib came with Python 3.11")
+    return tomllib.loads((ROOT / "pyproject.toml").read_text())
+
+
+def test_requirements_are_lower_bounds():
+    """Nothing is pinned: each line is a name and the oldest release that will do."""
+    for name, bound in requirements().items():
+        assert re.fullmatch(r"[a-z]+", name), name
+        assert re.fullmatch(r"\d+(\.\d+)+", bound), name
+
+
+def test_requirements_contain_the_dependencies_of_the_package():
+    """With the same bounds, so that `pip install .` alone gives a package that works."""
+    dependencies = dict(word.split(">=") for word in project()["project"]["dependencies"])
+    assert dependencies.items() <= requirements().items()
+
+
+def test_doctor_knows_the_requirements():
+    """It asks for the same bounds; what only tests and style need, it does not look at."""
+    looked_at = {**doctor.IMPORTED, **doctor.LOOKED_UP}
+    assert looked_at.items() <= requirements().items()
+    assert set(requirements()) - set(looked_at) == {"einops", "pytest", "ruff"}
+
+
+def imported(source):
+    """Name the distributions that a piece of code imports, without the standard library."""
+    for node in ast.walk(ast.parse(source)):
+        names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+        names += [node.module] if isinstance(node, ast.ImportFrom) and node.module else []
+        for name in (name.split(".")[0] for name in names):
+            if name not in sys.stdlib_module_names and name not in OWN:
+                yield DISTRIBUTION.get(name, name)
+
+
+def test_everything_imported_is_installed_by_name():
+    """Package and notebooks need requirements.txt alone; tests may use the extra as well."""
+    named = set(requirements())
+    extra = {word.split(">=")[0] for word in project()["project"]["optional-dependencies"]["test"]}
+    sources = {path: path.read_text(encoding="utf-8") for path in (ROOT / "vitedu").rglob("*.py")}
+    for path in (ROOT / "notebooks").glob("*.ipynb"):
+        cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
+        code = ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "code"]
+        sources[path] = re.sub(r"(?m)^\s*[%!].*$", "", "\n".join(code))
+    for path, source in sources.items():
+        for name in imported(source):
+            assert COMES_WITH.get(name, name) in named, f"{path.name} imports {name}"
+    for path in (ROOT / "tests").rglob("*.py"):
+        for name in imported(path.read_text(encoding="utf-8")):
+            assert COMES_WITH.get(name, name) in named | extra, f"{path.name} imports {name}"
+
+
+def test_every_folder_of_code_is_a_package():
+    """A folder without __init__.py would be missing where the package is installed, as on Colab."""
+    folders = {path.parent for path in (ROOT / "vitedu").rglob("*.py")}
+    assert [folder for folder in folders if not (folder / "__init__.py").exists()] == []
+
+
+@pytest.fixture
+def fresh(tmp_path):
+    """Give a folder with the set-up files, and a function that runs make in it."""
+    for name in ("Makefile", "requirements.txt", "pyproject.toml"):
+        shutil.copy(ROOT / name, tmp_path)
+    log = tmp_path / "log"
+
+    def make(*words, status=0, python=None):
+        fake = tmp_path / "python-for-the-test"
+        fake.write_text(FAKE_PYTHON.format(log=log, status=status))
+        fake.chmod(0o755)
+        log.write_text("")
+        done = subprocess.run(
+            ["make", *words, f"PYTHON={python or fake}"],
+            cwd=tmp_path,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            timeout=60,
+        )
+        return done.returncode, done.stdout, log.read_text().splitlines()
+
+    return tmp_path, make
+
+
+@needs_make
+def test_help_is_the_default_and_lists_every_target(fresh):
+    """What can be called is said."""
+    _, make = fresh
+    status, out, calls = make()
+    assert (status, calls) == (0, [])
+    targets = re.findall(r"^\.PHONY: (.+)$", (ROOT / "Makefile").read_text(), re.M)[0].split()
+    assert {"lab", "test", "tour", "solve", "lint", "clean", "help"} <= set(targets)
+    assert re.findall(r"^  (\w+) ", out, re.M) == targets
+
+
+@needs_make
+@pytest.mark.parametrize("target", ["lab", "test", "tour", "solve", "lint"])
+def test_a_second_run_repeats_no_set_up(fresh, target):
+    """The first creates .venv and installs; the second only does its work."""
+    _, make = fresh
+    status, out, calls = make(target)
+    assert status == 0, out
+    assert "-m venv .venv" in calls
+    assert "-m pip install --requirement requirements.txt --editable ." in calls
+    status, out, again = make(target)
+    assert status == 0, out
+    assert again and not [call for call in again if "venv" in call or "pip" in call]
+    assert set(again) < set(calls)
+
+
+@needs_make
+def test_changed_requirements_are_installed(fresh):
+    """The stamp is older than the file, so pip runs again, in the .venv that stands."""
+    folder, make = fresh
+    make("setup")
+    stamp = (folder / ".venv" / ".lab").stat().st_mtime
+    os.utime(folder / "requirements.txt", (stamp + 10, stamp + 10))
+    _, _, calls = make("setup")
+    assert "-m pip install --requirement requirements.txt --editable ." in calls
+    assert "-m venv .venv" not in calls
+
+
+@needs_make
+def test_test_installs_its_extra_once(fresh):
+    """Students who never test never download it."""
+    _, make = fresh
+    assert not [call for call in make("lab")[2] if "[test]" in call]
+    assert "-m pip install --quiet --editable .[test]" in make("test")[2]
+    assert make("test")[2] == ["-m pytest"]
+
+
+@needs_make
+def test_python_that_is_too_old_gets_a_clear_message(fresh):
+    """The version found, the version needed, the command to type; nothing is created."""
+    folder, make = fresh
+    status, out, _ = make("lab", status=1)
+    assert status == 2
+    assert "vitedu needs Python 3.10 or newer" in out and "is Python 3.9.18" in out
+    assert "make lab PYTHON=python3.12" in out
+    assert not (folder / ".venv").exists()
+
+
+@needs_make
+def test_python_that_is_not_there_gets_a_clear_message(fresh):
+    """No shell error stands alone."""
+    _, make = fresh
+    status, out, _ = make("test", python="python-of-nowhere")
+    assert status == 2
+    assert "There is no python-of-nowhere here" in out and "make test PYTHON=" in out
+
+
+@needs_make
+def test_clean_leaves_what_is_committed(fresh):
+    """Set-up, results and caches go, the rest stays."""
+    folder, make = fresh
+    before = {path.name for path in folder.iterdir()}
+    make("setup")
+    (folder / "build" / "tour").mkdir(parents=True)
+    (folder / "vitedu" / "__pycache__").mkdir(parents=True)
+    make("clean")
+    after = {path.name for path in folder.iterdir()} - {"log", "python-for-the-test", "vitedu"}
+    assert after == before
+    assert not (folder / "vitedu" / "__pycache__").exists()
+
+
+def test_readme_lists_every_file_of_the_package():
+    """The file tree of the README has one line with a comment for each."""
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    names = [path.name for path in (ROOT / "vitedu").glob("*.py") if path.name != "__init__.py"]
+    names += [f"{path.parent.name}/" for path in (ROOT / "vitedu").glob("*/__init__.py")]
+    for name in names:
+        assert re.search(rf"(?m)^\W*{re.escape(name)}\s+\w", readme), f"{name} is not in the tree"
