@@ -304,10 +304,7 @@ def show_overfit(
     looks = zip(cycle(CYCLE), cycle(LINES))  # noqa: B905 - endless, both
     for (label, values), (colour, line) in zip(losses.items(), looks, strict=False):
         curves.plot(values, line, color=colour, label=label)
-    curves.axhline(floor, color=GREY, linewidth=1)
-    longest = max(len(values) for values in losses.values())
-    note = f"floor without seeing: {floor:.2f}"
-    curves.text(longest - 1, floor * 0.985, note, ha="right", va="top", fontsize=8, color=GREY)
+    curves.axhline(floor, color=GREY, linewidth=1, label=f"floor without seeing: {floor:.2f}")
     curves.set(xlabel="step", ylabel="cross-entropy, nats", ylim=(0, None))
     fig.legend(loc="outside lower left", ncols=3, fontsize=8)
 
