@@ -168,7 +168,7 @@ def fit(
     num_images = len(data.train.labels)
     steps = -(-num_images // config.batch_size)  # of an epoch, the short last one included
     bar = ProgressBar(config.epochs * steps) if show_progress else None
-    if bar and not bar.is_live:
+    if bar and bar.display is None:
         bar.note(TABLE_HEADER)
     devices = [device] if device.type == "cuda" else []
     try:
