@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from vitedu.checks.judging import close, same
+from vitedu.checks.judging import close, is_compared, same
 from vitedu.checks.probing import Case, Observation, observe
 
 
@@ -93,14 +93,12 @@ def relation(cases: list[Case], got: Seen, want: Seen) -> tuple[str, str] | None
         for case in cases
         if got[case.name].error is None
         for name, wanted in want[case.name].arrays.items()
-        if not name.startswith("grad:") and name in got[case.name].arrays
+        if is_compared(name) and name in got[case.name].arrays
     ]
     if len(pairs) < len([c for c in cases if not c.raises]):
         return None
     wrong = [pair for pair in pairs if not close(pair[0], pair[2], pair[3])]
-    names = {
-        name for case in cases for name in want[case.name].arrays if not name.startswith("grad:")
-    }
+    names = {name for case in cases for name in want[case.name].arrays if is_compared(name)}
     if len(names) > 1:  # several outputs: explain the wrong ones; the others are right
         pairs = wrong
     if not wrong or any(pair[2].numel() == 0 for pair in pairs):
@@ -266,7 +264,7 @@ def reordered(cases: list[Case], got: Seen, want: Seen) -> str:
     for case in cases:
         for name, wanted in want[case.name].arrays.items():
             ours = got[case.name].arrays.get(name)
-            if name.startswith("grad:"):
+            if not is_compared(name):
                 continue
             if ours is None or ours.numel() != wanted.numel() or wanted.numel() < 4:
                 return ""

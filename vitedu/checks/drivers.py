@@ -3,16 +3,22 @@
 Standard library, numpy and torch only: see ``vitedu.checks.probing``.
 """
 
+import math
+from collections.abc import Iterable, Mapping
+
 import torch
 from torch import nn
 
+from vitedu.checks.guard import seed_everything
 from vitedu.checks.probing import (
     Case,
     Observation,
+    apply,
     build_args,
     changed_args,
     driver,
     keep,
+    keep_results,
     type_name,
 )
 
@@ -39,3 +45,265 @@ def layer_from_layer(answer, case: Case, seen: Observation) -> None:
     seen.facts["fact:a copy of its own"] = (
         "its own" if torch.equal(result.weight, before) else "memory shared with conv"
     )
+
+
+# --- notebook 04: training ----------------------------------------------------------------------
+
+
+@driver
+def schedule(answer, case: Case, seen: Observation) -> None:
+    """Call a function once for every step in ``args["step"]`` and keep its numbers as one array."""
+    rates = []
+    for step in case.args["step"]:
+        one = Observation()
+        keep(one, "rate", apply(answer, case, {**case.args, "step": step}), number=True)
+        seen.facts["type:output"] = one.facts["type:rate"]
+        if one.facts["type:rate"] != "number":
+            return
+        rates.append(one.arrays["rate"])
+    seen.arrays["output"] = torch.stack(rates)
+
+
+@driver
+def groups(answer, case: Case, seen: Observation) -> None:
+    """Call a function that sorts the parameters of a model into groups; write down who stands where."""
+    args = build_args(case)
+    names = {id(parameter): name for name, parameter in args["model"].named_parameters()}
+    result = apply(answer, case, args)
+    seen.facts["modified"] = changed_args(case, args)
+    found, trouble = _read_groups(result)
+    seen.facts["type:result"] = trouble or "groups: dicts with params and weight_decay"
+    if trouble:
+        return
+    seen.facts["fact:two groups"] = f"{len(found)} group(s)"
+
+    members = [id(parameter) for _, parameters in found for parameter in parameters]
+    wrong = {
+        "left out": [name for key, name in names.items() if key not in members],
+        "more than once": [name for key, name in names.items() if members.count(key) > 1],
+        "not the model's own": ["tensors"] * any(key not in names for key in members),
+    }
+    wrong = "; ".join(f"{words}: {', '.join(who)}" for words, who in wrong.items() if who)
+    seen.facts["fact:every parameter of the model in exactly one group"] = wrong or "each once"
+
+    by_decay: dict[str, list[str]] = {}
+    for decay, parameters in found:
+        own = [names[id(parameter)] for parameter in parameters if id(parameter) in names]
+        by_decay.setdefault(decay, []).extend(own)
+    table = "; ".join(
+        f"{decay}: {', '.join(sorted(who))}" for decay, who in sorted(by_decay.items())
+    )
+    given = f"{case.args['weight_decay']:.6g}"
+    seen.facts[f"fact:weight_decay {given} for matrices and kernels, 0 for all others"] = table
+
+
+def _read_groups(result) -> tuple[list[tuple[str, list[torch.Tensor]]], str]:
+    """Give (weight decay, parameters) of every group, or say what keeps an optimizer from taking them."""
+    if isinstance(result, (torch.Tensor, str, dict)) or not isinstance(result, Iterable):
+        return [], type_name(result)
+    found = []
+    for group in result:
+        if not isinstance(group, Mapping) or "params" not in group:
+            return [], f"a group that is a {type_name(group)} without 'params'"
+        parameters = group["params"]
+        if isinstance(parameters, torch.Tensor):
+            parameters = [parameters]
+        if isinstance(parameters, (set, frozenset, str)) or not isinstance(parameters, Iterable):
+            return [], f"params of type {type_name(parameters)}, which no optimizer takes"
+        parameters = [pair[1] if isinstance(pair, tuple) else pair for pair in parameters]
+        for parameter in parameters:
+            if not isinstance(parameter, torch.Tensor):
+                return [], f"params that hold a {type_name(parameter)}"
+        decay = group.get("weight_decay")
+        decay = "the optimizer's default" if decay is None else f"{float(decay):.6g}"
+        found.append((decay, parameters))
+    return found, ""
+
+
+@driver
+def random_images(answer, case: Case, seen: Observation) -> None:
+    """Call a random function batch after batch with one generator; keep all it gave.
+
+    ``extra["sizes"]`` splits the case's images into batches.
+    """
+    args = build_args(case)
+    kept = []
+    for images in args["images"].split(list(case.extra["sizes"])):
+        result = apply(answer, case, {**args, "images": images})
+        name = f"random:output of {len(images)} image(s)"
+        keep(seen, name, result)
+        fits = name in seen.arrays and seen.arrays[name].shape == images.shape
+        if not fits or result.dtype != images.dtype:
+            break
+        kept.append(result.detach())
+    else:
+        keep(seen, "random:all outputs", torch.cat(kept))
+    seen.facts["modified"] = changed_args(case, args)
+
+
+@driver
+def repeated_draws(answer, case: Case, seen: Observation) -> None:
+    """Call a random function with the same generator state under other global ones, and with another generator state."""
+    for name, seed, everything in (("first", 1, 10), ("again", 1, 20), ("other", 2, 10)):
+        seed_everything(everything)
+        args = build_args(case)
+        args["generator"].manual_seed(seed + case.extra["seed"])
+        keep(seen, f"random:{name}", apply(answer, case, args))
+
+
+class Gate(nn.Module):
+    """Halve in eval mode: like dropout it depends on the mode, unlike dropout it is no lottery."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Pass x on."""
+        return x if self.training else 0.5 * x
+
+
+class WatchedClassifier(nn.Module):
+    """Two linear layers with a gate between them; writes down how it is used.
+
+    ``journal`` gets an entry (modes of all modules, whether the logits carry gradients) for every call.
+    """
+
+    def __init__(self, state: dict[str, torch.Tensor], journal: list):
+        super().__init__()
+        (hidden, inputs), (classes, _) = state["body.0.weight"].shape, state["head.weight"].shape
+        dtype = state["head.weight"].dtype
+        body = [nn.Linear(inputs, hidden, bias=False, dtype=dtype), Gate()]
+        if "body.2.running_mean" in state:
+            body += [nn.BatchNorm1d(hidden, dtype=dtype)]
+        self.body = nn.Sequential(*body)
+        self.head = nn.Linear(hidden, classes, bias=False, dtype=dtype)
+        self.load_state_dict({name: value.clone() for name, value in state.items()})
+        self.journal = journal
+
+    def forward(self, images: torch.Tensor) -> torch.Tensor:
+        """Give the logits (B, K)."""
+        logits = self.head(self.body(images.flatten(1)))
+        modes = {"train" if module.training else "eval" for module in self.modules()}
+        self.journal.append((" and ".join(sorted(modes)), logits.requires_grad))
+        return logits
+
+
+class PlainDescent(torch.optim.Optimizer):
+    """Gradient descent that notes every step and the norm of the gradient it saw.
+
+    It leaves out the base class's ``__init__``, whose hooks load torch's compiler for seconds.
+    """
+
+    def __init__(self, parameters, lr: float, steps: list):
+        self.param_groups = [{"params": list(parameters), "lr": lr, "weight_decay": 0.0}]
+        self.defaults, self.state = {"lr": lr}, {}
+        self.steps, self.norms = steps, []
+
+    def zero_grad(self, set_to_none: bool = True) -> None:
+        """Forget the gradients."""
+        for parameter in self.param_groups[0]["params"]:
+            parameter.grad = None
+
+    def step(self, closure=None) -> None:
+        """Walk downhill."""
+        loss = closure() if closure else None
+        self.steps.append("optimizer")
+        moved = [p for p in self.param_groups[0]["params"] if p.grad is not None]
+        squares = [float(p.grad.double().square().sum()) for p in moved]
+        self.norms.append(math.sqrt(sum(squares)))
+        with torch.no_grad():
+            for parameter in moved:
+                parameter -= self.param_groups[0]["lr"] * parameter.grad
+        return loss
+
+
+class Decay:
+    """A scheduler that multiplies the learning rate at every step and notes it."""
+
+    def __init__(self, optimizer: PlainDescent, factor: float):
+        self.optimizer, self.factor = optimizer, factor
+
+    def step(self, epoch=None) -> None:
+        """Go on by one step."""
+        self.optimizer.steps.append("scheduler")
+        self.optimizer.param_groups[0]["lr"] *= self.factor
+
+    def get_last_lr(self) -> list[float]:
+        """Give the learning rate in use."""
+        return [self.optimizer.param_groups[0]["lr"]]
+
+
+def _batches(case: Case):
+    """Give the batches as a list or, with ``extra["once"]``, as a generator that can be read once."""
+    batches = [(images.clone(), labels.clone()) for images, labels in case.args["batches"]]
+    return (pair for pair in batches) if case.extra.get("once") else batches
+
+
+@driver
+def epoch(answer, case: Case, seen: Observation) -> None:
+    """Train the case's classifier; ``extra["keep"]`` says what to write down: "results", "learning", "mode", "order"."""
+    journal, steps = [], []
+    model = WatchedClassifier(case.state, journal).train(case.extra["training"])
+    optimizer = PlainDescent(model.parameters(), case.args["optimizer"], steps)
+    scheduler = Decay(optimizer, case.args["scheduler"])
+    result = apply(
+        answer,
+        case,
+        {"model": model, "batches": _batches(case), "optimizer": optimizer, "scheduler": scheduler},
+    )
+    aspects, count = case.extra["keep"], len(case.args["batches"])
+    keep_results(seen, case, result)
+    if "learning" in aspects:
+        norms = (optimizer.norms + [-1.0] * count)[:count]
+        seen.arrays["gradient norm at each step"] = torch.tensor(norms, dtype=torch.float64)
+        state = torch.cat([value.detach().flatten() for value in model.state_dict().values()])
+        seen.arrays["parameters after the epoch"] = state
+    if "mode" in aspects:
+        modes = sorted({mode for mode, learns in journal if learns})
+        seen.facts["fact:every part of the model in train mode"] = (
+            ", ".join(modes) or "never called"
+        )
+    if "order" in aspects:
+        walk = " ".join(steps) or "neither is stepped"
+        seen.facts["fact:for every batch one step of the optimizer, then one of the scheduler"] = (
+            walk
+        )
+
+
+@driver
+def evaluation(answer, case: Case, seen: Observation) -> None:
+    """Evaluate the case's classifier; ``extra["keep"]`` says what to write down: "results", "eval", "modes", "gradients"."""
+    journal = []
+    model = WatchedClassifier(case.state, journal).train(case.extra["training"])
+    for name in case.extra.get("other_mode", ()):
+        part = model.get_submodule(name)
+        part.training = not part.training
+    modes = {name: part.training for name, part in model.named_modules()}
+    result = apply(answer, case, {"model": model, "batches": _batches(case)})
+    enabled = torch.is_grad_enabled()
+    torch.set_grad_enabled(True)
+    aspects = case.extra["keep"]
+    keep_results(seen, case, result)
+    if "eval" in aspects:
+        used = ", ".join(sorted({mode for mode, _ in journal})) or "never called"
+        seen.facts["fact:every part of the model in eval mode"] = used
+        changed = [
+            name
+            for name, value in model.state_dict().items()
+            if not torch.equal(value, case.state.get(name, value))
+        ]
+        text = f"changed: {', '.join(changed)}" if changed else "unchanged"
+        seen.facts["fact:parameters and running statistics as before"] = text
+    if "modes" in aspects:
+        words = {True: "train", False: "eval"}
+        changed = [
+            f"{name or 'the model itself'} went from {words[modes[name]]} to {words[part.training]}"
+            for name, part in model.named_modules()
+            if part.training != modes[name]
+        ]
+        seen.facts["fact:every part in the mode it was in before"] = (
+            "; ".join(changed) or "as before"
+        )
+    if "gradients" in aspects:
+        built = any(attached for _, attached in journal)
+        seen.facts["fact:no graph for gradients"] = "a graph was built" if built else "none"
+        seen.facts["fact:gradients possible again afterwards"] = (
+            "yes" if enabled else "switched off"
+        )

@@ -42,6 +42,7 @@ class Checker:
     ]  # the reference with the named mistakes of the bank made
     bank: tuple[Misconception, ...] = ()
     forbidden: frozenset[str] = frozenset()  # names of torch functions and kernels that may not run
+    forbidden_words: str = ""  # how a report speaks of them; default: their names
     proves: dict[str, str] = field(default_factory=dict)  # part -> what its passing shows
     weights: dict[str, int] = field(
         default_factory=dict
@@ -327,7 +328,8 @@ def _explains(mistake_id: str, problem: Problem, seen: Observation) -> bool:
         "error_without_numbers": seen.error is not None and problem.case.raises in seen.error.kinds,
         "modifies_input": problem.stage == "unchanged",
         "detached": bool(seen.facts.get("detached")),
-        "own_device": problem.stage == "device",
+        "own_device": problem.stage == "device" and "generator" not in problem.got,
+        "generator_device": problem.stage == "device" and "generator" in problem.got,
     }.get(mistake_id, False)
 
 

@@ -5,6 +5,7 @@ device, finite, values, unchanged, gradients. It looks at arrays and facts alone
 a reference value.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
@@ -42,11 +43,47 @@ def compare(case: Case, got: Observation, want: Observation) -> Problem | None:
     """Find the first difference on one case, or None."""
     if case.on_accelerator:
         return _compare_devices(case, got)
+    read(case, got, want)
     for stage, judge in _JUDGES.items():
         words = judge(case, got, want)
         if words:
             return Problem(stage, case, *words)
     return None
+
+
+# --- random answers -----------------------------------------------------------------------------
+
+READERS: dict[str, Callable[[Case, Observation], None]] = {}
+
+
+def reader(driver: str):
+    """Register what reads the facts out of the random results of a driver: ``(case, seen) -> None``.
+
+    Arrays whose name starts with "random:" are judged for shape and dtype; their values are free. The reader turns
+    them into facts that hold for every right answer ("fact:...") and into nothing that depends on the draw.
+    """
+
+    def register(function):
+        READERS[driver] = function
+        return function
+
+    return register
+
+
+def read(case: Case, *observations: Observation) -> None:
+    """Let the case's reader add its facts, once."""
+    for seen in observations:
+        if case.driver in READERS and "read" not in seen.facts:
+            seen.facts["read"] = True
+            READERS[case.driver](case, seen)
+
+
+def is_compared(name: str) -> bool:
+    """Tell whether the values of an array are held against the reference's."""
+    return not name.startswith(("grad:", "random:"))
+
+
+# --- stages -------------------------------------------------------------------------------------
 
 
 def _judge_call(case: Case, got: Observation, want: Observation):
@@ -73,6 +110,8 @@ def trouble_text(seen: Observation) -> str:
     error = seen.error
     if error.kind == "TimeUp":
         return f"no result within {seen.facts.get('seconds', 10):.0f} seconds; is there a loop that never ends?"
+    if "device type for generator" in error.message:
+        return "draws on another device than the generator's; draw with device=generator.device, then .to(...)"
     if "same device" in error.message:
         return "tensors on two devices; make new tensors with device=x.device of an input x"
     message = f": {error.message}" if error.message else ""
@@ -121,6 +160,7 @@ def _arrays(got: Observation, want: Observation, prefix: bool):
 
 def _judge_shape(case: Case, got: Observation, want: Observation):
     for name, ours, wanted in _arrays(got, want, False):
+        name = name.removeprefix("random:")
         if ours is None:
             return f"{name}", "nothing of that name"
         if ours.shape != wanted.shape:
@@ -131,6 +171,7 @@ def _judge_shape(case: Case, got: Observation, want: Observation):
 def _judge_dtype(case: Case, got: Observation, want: Observation):
     for name, ours, wanted in _arrays(got, want, False):
         if ours.dtype != wanted.dtype:
+            name = name.removeprefix("random:")
             return f"{name} of dtype {short(wanted.dtype)}", f"dtype {short(ours.dtype)}"
     if "narrowed" in got.operations and "narrowed" not in want.operations:
         return "float64 input computed in float64", "values rounded to a smaller dtype on the way"
@@ -163,6 +204,8 @@ def _judge_finite(case: Case, got: Observation, want: Observation):
 
 def _judge_values(case: Case, got: Observation, want: Observation):
     for name, ours, wanted in _arrays(got, want, False):
+        if not is_compared(name):
+            continue
         difference = values_differ(case, ours, wanted)
         if difference:
             what = "" if len(want.arrays) == 1 or name == "output" else f"{name}: "
@@ -276,6 +319,7 @@ def _compare_devices(case: Case, got: Observation) -> Problem | None:
 
 def same(case: Case, ours: Observation, theirs: Observation) -> bool:
     """Tell whether two observations show the same behaviour: values, errors, parameters; gradients aside."""
+    read(case, ours, theirs)
     if (ours.error is None) != (theirs.error is None):
         return False
     if ours.error is not None:
@@ -291,6 +335,10 @@ def same(case: Case, ours: Observation, theirs: Observation) -> bool:
     ]
     return names[0] == names[1] and all(
         ours.arrays[name].dtype == theirs.arrays[name].dtype
-        and close(case, ours.arrays[name], theirs.arrays[name])
+        and (
+            close(case, ours.arrays[name], theirs.arrays[name])
+            if is_compared(name)
+            else ours.arrays[name].shape == theirs.arrays[name].shape
+        )
         for name in names[0]
     )

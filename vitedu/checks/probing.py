@@ -296,7 +296,8 @@ def keep_gradients(seen: Observation, run: Callable, leaves: dict[str, torch.Ten
         if isinstance(x, torch.Tensor)
     ]
     attached = [x for x in outputs if x.requires_grad]
-    seen.facts["detached"] = len(attached) < len([x for x in outputs if x.is_floating_point()])
+    floats = [x for x in outputs if x.is_floating_point()]
+    seen.facts["detached"] = len(attached) < max(1, len(floats))  # a Python number is cut off too
     if not attached:
         return
     total = sum((x * mixture(x)).sum() for x in attached)
@@ -396,6 +397,9 @@ class _Devices(TorchDispatchMode):
         )  # CUDA takes indices from the CPU
         if len({x.device.type for x in judged if x.ndim or x.device.type != "cpu"}) > 1:
             raise RuntimeError("expected all tensors to be on the same device, the accelerator")
+        source = kwargs.get("generator")
+        if source is not None and (target or "cpu") != source.device.type:
+            raise RuntimeError("Expected another device type for generator, the accelerator's")
         if kwargs.get("device") is not None:
             kwargs["device"] = torch.device("cpu")
         result = func(*tree_map(_as_zeros, args), **tree_map(_as_zeros, kwargs))
@@ -434,7 +438,7 @@ def _observe_on_accelerator(answer, case: Case, seen: Observation) -> None:
         with torch.no_grad(), _Devices() if device == "meta" else contextlib.nullcontext():
             result = apply(target, case, args)
     except Exception as error:
-        if "same device" in str(error):
+        if "same device" in str(error) or "device type for generator" in str(error):
             raise
         seen.undecided = True
         return
