@@ -72,7 +72,8 @@ def nbval(path: Path, home: Path, shared: Path) -> Outcome:
         "PYTHONPATH": str(shared / "offline"),
         "PYTHONWARNINGS": "error::UserWarning,error::FutureWarning,error::RuntimeWarning",
     }
-    command = [sys.executable, "-m", "pytest", "--nbval-lax", "--nbval-current-env", "-q"]
+    # -x: the cells after the first that fails would fail for its sake
+    command = [sys.executable, "-m", "pytest", "--nbval-lax", "--nbval-current-env", "-q", "-x"]
     command += [
         "--nbval-cell-timeout=300",
         "-p",

@@ -2,8 +2,8 @@
 
 Role: read the words, call the module that does the work, and turn its outcome into an exit status:
 0 success, 1 what was checked does not hold, 2 wrong use. A mistake of the caller (ValueError, a
-missing or unreadable file) is one line on stderr and status 2. Modules are imported by the command that needs them, so that
-``--help``, ``list``, ``hint`` and ``progress`` answer without loading torch.
+missing or unreadable file) is one line on stderr and status 2. Each command imports what it needs,
+so that ``--help``, ``list``, ``hint`` and ``progress`` answer without loading torch.
 """
 
 import argparse
