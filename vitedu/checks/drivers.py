@@ -159,13 +159,20 @@ class Gate(nn.Module):
         return x if self.training else 0.5 * x
 
 
+class Journal(list):
+    """A list that stays one and the same when a model that writes in it is copied."""
+
+    def __deepcopy__(self, memo) -> "Journal":
+        return self
+
+
 class WatchedClassifier(nn.Module):
     """Two linear layers with a gate between them; writes down how it is used.
 
     ``journal`` gets an entry (modes of all modules, whether the logits carry gradients) for every call.
     """
 
-    def __init__(self, state: dict[str, torch.Tensor], journal: list):
+    def __init__(self, state: dict[str, torch.Tensor], journal: Journal):
         super().__init__()
         (hidden, inputs), (classes, _) = state["body.0.weight"].shape, state["head.weight"].shape
         dtype = state["head.weight"].dtype
@@ -239,7 +246,7 @@ def _batches(case: Case):
 @driver
 def epoch(answer, case: Case, seen: Observation) -> None:
     """Train the case's classifier; ``extra["keep"]`` says what to write down: "results", "learning", "mode", "order"."""
-    journal, steps = [], []
+    journal, steps = Journal(), []
     model = WatchedClassifier(case.state, journal).train(case.extra["training"])
     optimizer = PlainDescent(model.parameters(), case.args["optimizer"], steps)
     scheduler = Decay(optimizer, case.args["scheduler"])
@@ -249,7 +256,8 @@ def epoch(answer, case: Case, seen: Observation) -> None:
         {"model": model, "batches": _batches(case), "optimizer": optimizer, "scheduler": scheduler},
     )
     aspects, count = case.extra["keep"], len(case.args["batches"])
-    keep_results(seen, case, result)
+    if "results" in aspects:
+        keep_results(seen, case, result)
     if "learning" in aspects:
         norms = (optimizer.norms + [-1.0] * count)[:count]
         seen.arrays["gradient norm at each step"] = torch.tensor(norms, dtype=torch.float64)
@@ -270,7 +278,7 @@ def epoch(answer, case: Case, seen: Observation) -> None:
 @driver
 def evaluation(answer, case: Case, seen: Observation) -> None:
     """Evaluate the case's classifier; ``extra["keep"]`` says what to write down: "results", "eval", "modes", "gradients"."""
-    journal = []
+    journal = Journal()
     model = WatchedClassifier(case.state, journal).train(case.extra["training"])
     for name in case.extra.get("other_mode", ()):
         part = model.get_submodule(name)
@@ -280,7 +288,8 @@ def evaluation(answer, case: Case, seen: Observation) -> None:
     enabled = torch.is_grad_enabled()
     torch.set_grad_enabled(True)
     aspects = case.extra["keep"]
-    keep_results(seen, case, result)
+    if "results" in aspects:
+        keep_results(seen, case, result)
     if "eval" in aspects:
         used = ", ".join(sorted({mode for mode, _ in journal})) or "never called"
         seen.facts["fact:every part of the model in eval mode"] = used

@@ -106,10 +106,8 @@ def _judge(checker: Checker, answer: Any, seed: int) -> Report:
         checker.forbidden & frozenset().union(*(seen.operations for seen in got.values()))
     )
     if used:
-        words = (
-            f"written without {', '.join(sorted(_spoken(checker.forbidden)))}",
-            f"{', '.join(used)} ran",
-        )
+        named = checker.forbidden_words or ", ".join(sorted(_spoken(checker.forbidden)))
+        words = f"done without {named}", f"{', '.join(used)} ran"
         problem = Problem("allowed operations", cases[0], *words)
         return report.failed(
             _findings(checker, parts, {"allowed operations": problem}), [], got=got
@@ -493,7 +491,7 @@ def _spoil_after(reference):
 
     def hook(x):
         copy = x.clone()
-        if not x.is_leaf or not x.requires_grad:
+        if x.is_floating_point() and not (x.is_leaf and x.requires_grad):
             x.mul_(1.5).add_(0.25)
         return copy
 

@@ -1,0 +1,407 @@
+"""Right answers to the exercises of notebook 04, each by another road."""
+
+import math
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+# --- cross_entropy ------------------------------------------------------------------------------
+
+
+def cross_entropy_by_nll(logits, labels, label_smoothing=0.0):
+    """Let nll_loss pick."""
+    log_probs = F.log_softmax(logits, dim=1)
+    uniform = -log_probs.sum(1).mean() / logits.size(1)
+    return (1 - label_smoothing) * F.nll_loss(log_probs, labels) + label_smoothing * uniform
+
+
+def cross_entropy_by_target_table(logits, labels, label_smoothing=0.0):
+    """Write the smoothed target out and multiply."""
+    K = logits.shape[-1]
+    target = torch.full_like(logits, label_smoothing / K)
+    target[torch.arange(len(labels)), labels] += 1 - label_smoothing
+    shifted = logits - logits.max(dim=-1, keepdim=True).values
+    return (target * (shifted.exp().sum(-1, keepdim=True).log() - shifted)).sum(-1).mean()
+
+
+def cross_entropy_by_loop(logits, labels, label_smoothing=0.0):
+    """Go through the images."""
+    losses = []
+    for row, label in zip(logits, labels, strict=True):
+        prices = torch.logsumexp(row, 0) - row
+        losses.append(prices[label] * (1 - label_smoothing) + label_smoothing * prices.mean())
+    return torch.stack(losses).mean()
+
+
+def cross_entropy_in_float64(logits, labels, label_smoothing=0.0):
+    """Compute in double precision and cast back."""
+    exact = logits.double()
+    one_hot = F.one_hot(labels, exact.shape[1]).double()
+    target = (1 - label_smoothing) * one_hot + label_smoothing / exact.shape[1]
+    loss = exact.logsumexp(1).sum() - torch.einsum("bk,bk->", target, exact)
+    return (loss / len(exact)).to(logits.dtype)
+
+
+def cross_entropy_by_divergence(logits, labels, label_smoothing=0.0):
+    """Cross-entropy is divergence plus entropy."""
+    eye = torch.eye(logits.shape[1], dtype=logits.dtype, device=logits.device)
+    target = torch.lerp(eye, torch.full_like(eye, 1 / len(eye)), label_smoothing)[labels]
+    divergence = F.kl_div(logits.log_softmax(-1), target, reduction="batchmean")
+    return divergence - torch.xlogy(target, target).sum() / len(target)
+
+
+# --- warmup_cosine ------------------------------------------------------------------------------
+
+
+def warmup_cosine_with_numpy(step, total_steps, warmup_steps, peak_lr, final_lr=0.0):
+    """Build the whole table and look the step up."""
+    climb = peak_lr * np.arange(1, warmup_steps + 1) / max(warmup_steps, 1)
+    turn = np.linspace(0, np.pi, total_steps - warmup_steps + 1)[1:]
+    fall = final_lr + (peak_lr - final_lr) * (1 + np.cos(turn)) / 2
+    return np.concatenate([climb, fall])[step]
+
+
+def warmup_cosine_with_torch(step, total_steps, warmup_steps, peak_lr, final_lr=0.0):
+    """Use 0-d tensors and the half-angle form."""
+    done = torch.tensor(step + 1.0, dtype=torch.float64)
+    if done <= warmup_steps:
+        return done / warmup_steps * peak_lr
+    progress = (done - warmup_steps) / (total_steps - warmup_steps)
+    return final_lr + (peak_lr - final_lr) * torch.cos(progress * math.pi / 2) ** 2
+
+
+def warmup_cosine_by_mixing(step, total_steps, warmup_steps, peak_lr, final_lr=0.0):
+    """Mix both rates, weights by sine."""
+    if warmup_steps > step:
+        return (step + 1) * (peak_lr / warmup_steps)
+    left = (total_steps - 1 - step) / (total_steps - warmup_steps)
+    weight = math.sin(math.pi / 2 * left) ** 2
+    return weight * peak_lr + (1 - weight) * final_lr
+
+
+def warmup_cosine_by_conditional(
+    step: int, total_steps: int, warmup_steps: int, peak_lr: float, final_lr: float = 0.0
+) -> np.float32:
+    """One expression in single precision."""
+    return np.float32(
+        peak_lr * (step + 1) / warmup_steps
+        if step + 1 <= warmup_steps
+        else (peak_lr + final_lr) / 2
+        + (peak_lr - final_lr)
+        / 2
+        * math.cos(math.pi * (step - warmup_steps + 1) / (total_steps - warmup_steps))
+    )
+
+
+# --- weight_decay_groups ------------------------------------------------------------------------
+
+TOKENS = ("cls_token", "pos_embed")
+
+
+def groups_by_comprehension(model, weight_decay):
+    """The spared ones first."""
+    named = dict(model.named_parameters())
+    spared = {n for n, p in named.items() if p.dim() <= 1 or n.rpartition(".")[2] in TOKENS}
+    return [
+        {"params": [named[n] for n in named if n in spared], "weight_decay": 0.0},
+        {"params": [named[n] for n in named if n not in spared], "weight_decay": weight_decay},
+    ]
+
+
+def groups_by_module_kind(model, weight_decay):
+    """Ask every module what it is."""
+    decay, rest = [], []
+    norms = (nn.LayerNorm, nn.GroupNorm, nn.BatchNorm1d, nn.BatchNorm2d)
+    for module in model.modules():
+        for name, parameter in module.named_parameters(recurse=False):
+            spared = isinstance(module, norms) or name in TOKENS or name.endswith("bias")
+            (rest if spared else decay).append(parameter)
+    return (
+        dict(weight_decay=weight_decay, params=decay, name="decay"),
+        dict(weight_decay=0, params=rest, name="rest"),
+    )
+
+
+def groups_by_generator(model, weight_decay):
+    """Yield the groups, each with its own pass."""
+    for decays in (True, False):
+        yield {
+            "weight_decay": weight_decay if decays else 0.0,
+            "params": (
+                p
+                for n, p in model.named_parameters()
+                if (len(p.shape) > 1 and not n.endswith(TOKENS)) is decays
+            ),
+        }
+
+
+def groups_by_named_pairs(model, weight_decay):
+    """Give (name, parameter) pairs, as newer optimizers take them."""
+    groups = {weight_decay: [], 0.0: []}
+    for name, parameter in model.named_parameters():
+        matrix = parameter.squeeze().ndim > 1 and name.split(".")[-1] not in TOKENS
+        groups[weight_decay if matrix or parameter.ndim == 4 else 0.0].append((name, parameter))
+    return [{"params": pairs, "weight_decay": decay} for decay, pairs in groups.items()]
+
+
+# --- random_crop_flip ---------------------------------------------------------------------------
+
+
+def crop_flip_by_loop(images, padding, generator):
+    """Pad, slice and mirror one image after the other."""
+    H, W = images.shape[2:]
+    on_cpu = {"generator": generator, "device": generator.device}
+    padded = F.pad(images.double(), [padding] * 4, mode="reflect").to(images.dtype)
+    results = []
+    for image in padded:
+        top, left = torch.randint(2 * padding + 1, (2,), **on_cpu).tolist()
+        image = image[:, top : top + H, left : left + W]
+        if torch.rand((), **on_cpu).item() < 0.5:
+            image = torch.flip(image, dims=[-1])
+        results.append(image)
+    return torch.stack(results)
+
+
+def crop_flip_by_unfold(images, padding, generator):
+    """Look the windows up among all of them."""
+    B, C, H, W = images.shape
+    side = 2 * padding + 1
+    pick = torch.randint(0, 2 * side * side, (B,), generator=generator).to(images.device)
+    padded = F.pad(images.float(), (padding, padding, padding, padding), "reflect")
+    if images.dtype == torch.float64:
+        padded = F.pad(images, (padding, padding, padding, padding), "reflect")
+    windows = padded.unfold(2, H, 1).unfold(3, W, 1)  # (B, C, side, side, H, W)
+    chosen = windows[torch.arange(B), :, pick // 2 // side, pick // 2 % side]
+    mirrored = (pick % 2).bool()[:, None, None, None]
+    return torch.where(mirrored, chosen.flip(3), chosen).to(images.dtype)
+
+
+def crop_flip_by_gather(images, padding, generator):
+    """Mirror first, then gather rows and columns."""
+    B, C, H, W = images.shape
+    out = images.clone()
+    coins = torch.randint(2, (B,), generator=generator).bool().to(images.device)
+    out[coins] = out[coins].flip(-1)
+
+    def shifted(size):
+        start = torch.randint(-padding, padding + 1, (B, 1), generator=generator)
+        index = (start + torch.arange(size)).abs()
+        return torch.minimum(index, 2 * (size - 1) - index).to(images.device)
+
+    rows = shifted(H)[:, None, :, None].expand(B, C, H, W)
+    columns = shifted(W)[:, None, None, :].expand(B, C, H, W)
+    return out.gather(2, rows).gather(3, columns)
+
+
+def crop_flip_by_concatenation(images, padding, generator):
+    """Build the border out of flipped strips, and roll."""
+    p, H, W = padding, images.shape[2], images.shape[3]
+    x = images
+    if p:
+        x = torch.cat([x[:, :, 1 : p + 1].flip(2), x, x[:, :, -p - 1 : -1].flip(2)], dim=2)
+        x = torch.cat([x[..., 1 : p + 1].flip(3), x, x[..., -p - 1 : -1].flip(3)], dim=3)
+    out = torch.empty_like(images)
+    for i in range(len(images)):
+        dy = int(torch.randint(0, 2 * p + 1, (1,), generator=generator))
+        dx = int(torch.randint(0, 2 * p + 1, (1,), generator=generator))
+        window = x[i].roll((-dy, -dx), (1, 2))[:, :H, :W]
+        heads = bool(torch.randint(0, 2, (1,), generator=generator))
+        out[i] = window.flip(2) if heads else window
+    return out
+
+
+# --- train_one_epoch ----------------------------------------------------------------------------
+
+
+def epoch_with_tensors(model, batches, optimizer, scheduler):
+    """Keep the sums as tensors; clear the gradients after the step."""
+    model.train()
+    model.zero_grad(set_to_none=True)
+    losses, hits = [], []
+    for images, labels in batches:
+        logits = model(images)
+        each = F.cross_entropy(logits, labels, reduction="none")
+        each.mean().backward()
+        nn.utils.clip_grad_norm_(model.parameters(), 1.0, foreach=False)
+        optimizer.step()
+        optimizer.zero_grad(set_to_none=True)
+        scheduler.step()
+        losses.append(each.detach())
+        hits.append(logits.argmax(1) == labels)
+    return torch.cat(losses).mean(), torch.cat(hits).float().mean()
+
+
+def epoch_clipping_by_hand(model, batches, optimizer, scheduler):
+    """Clip without help."""
+    for module in model.modules():
+        module.training = True
+    sums = np.zeros(3)
+    for images, labels in iter(batches):
+        logits = model(images)
+        loss = nn.CrossEntropyLoss()(logits, labels)
+        optimizer.zero_grad()
+        loss.backward()
+        gradients = [p.grad for group in optimizer.param_groups for p in group["params"]]
+        norm = sum(float((g**2).sum()) for g in gradients) ** 0.5
+        if norm > 1.0:
+            for gradient in gradients:
+                gradient.mul_(1.0 / (norm + 1e-6))
+        optimizer.step()
+        scheduler.step()
+        right = int(torch.eq(logits.max(dim=1).indices, labels).sum())
+        sums += [float(loss) * labels.shape[0], right, labels.shape[0]]
+    return sums[0] / sums[2], sums[1] / sums[2]
+
+
+def epoch_by_running_mean(model, batches, optimizer, scheduler):
+    """Update the means as batches come; gradients from autograd.grad."""
+    was = model.training
+    model.train(True)
+    mean_loss = accuracy = torch.zeros(())
+    seen = 0
+    parameters = list(model.parameters())
+    for images, labels in batches:
+        logits = model(images)
+        loss = (logits.logsumexp(1) - logits[torch.arange(len(labels)), labels]).mean()
+        gradients = torch.autograd.grad(loss, parameters)
+        factor = (1 / torch.cat([g.flatten() for g in gradients]).norm()).clamp(max=1.0)
+        for parameter, gradient in zip(parameters, gradients, strict=True):
+            parameter.grad = gradient * factor
+        optimizer.step()
+        scheduler.step()
+        seen += len(labels)
+        share = len(labels) / seen
+        mean_loss = mean_loss + share * (loss.detach() - mean_loss)
+        accuracy = accuracy + share * ((logits.argmax(-1) == labels).double().mean() - accuracy)
+    model.train(was)
+    return [mean_loss.item(), accuracy.numpy()]
+
+
+def epoch_with_closure(model, batches, optimizer, scheduler):
+    """Hand the optimizer a closure."""
+    model.train()
+    table = []
+    for images, labels in batches:
+
+        def closure(images=images, labels=labels):
+            for parameter in model.parameters():
+                parameter.grad = None
+            logits = model(images)
+            loss = F.nll_loss(logits.log_softmax(1), labels, reduction="sum") / len(labels)
+            loss.backward()
+            nn.utils.clip_grad_norm_(list(model.parameters()), max_norm=1)
+            hits = (logits.argmax(1) == labels).sum()
+            table.append((loss.item() * len(labels), int(hits), len(labels)))
+            return loss
+
+        optimizer.step(closure)
+        scheduler.step()
+    losses, hits, sizes = map(sum, zip(*table, strict=True))
+    return losses / sizes, hits / sizes
+
+
+# --- evaluate -----------------------------------------------------------------------------------
+
+
+def evaluate_with_inference_mode(model, batches):
+    """Remember the modes by name."""
+    before = {name: part.training for name, part in model.named_modules()}
+    model.eval()
+    losses, hits = [], []
+    with torch.inference_mode():
+        for images, labels in batches:
+            logits = model(images)
+            losses += F.cross_entropy(logits, labels, reduction="none").tolist()
+            hits += (logits.argmax(1) == labels).tolist()
+    for name, training in before.items():
+        model.get_submodule(name).training = training
+    return np.mean(losses), np.mean(hits)
+
+
+def evaluate_with_copied_modes(model, batches):
+    """Keep a list of those in train mode; sums as tensors."""
+    awake = [part for part in model.modules() if part.training]
+    try:
+        model.train(False)
+        total = torch.zeros(3, dtype=torch.float64)
+        with torch.no_grad():
+            for images, labels in batches:
+                logits = model(images)
+                loss = nn.CrossEntropyLoss(reduction="sum")(logits, labels)
+                total += torch.tensor([loss, (logits.argmax(1) == labels).sum(), len(labels)])
+    finally:
+        for part in awake:
+            part.training = True
+    return total[0] / total[2], total[1] / total[2]
+
+
+def evaluate_a_copy(model, batches):
+    """Measure a frozen copy and leave the model alone."""
+    from copy import deepcopy
+
+    twin = deepcopy(model).eval().requires_grad_(False)
+    loss = right = count = 0
+    for images, labels in batches:
+        logits = twin(images)
+        log_probs = logits - torch.logsumexp(logits, dim=1, keepdim=True)
+        loss -= log_probs.gather(1, labels.unsqueeze(1)).sum()
+        right += torch.sum(torch.argmax(logits, dim=1) == labels)
+        count += images.size(0)
+    return (loss / count).numpy(), right / count
+
+
+def evaluate_all_at_once(model, batches):
+    """Join the logits of all batches."""
+    modes = [part.training for part in model.modules()]
+    model.apply(lambda part: setattr(part, "training", False))
+    with torch.set_grad_enabled(False):
+        pairs = [(model(images), labels) for images, labels in batches]
+    logits, labels = map(torch.cat, zip(*pairs, strict=True))
+    for part, training in zip(model.modules(), modes, strict=True):
+        part.training = training
+    return float(F.cross_entropy(logits, labels)), float(
+        (logits.argmax(1) == labels).float().mean()
+    )
+
+
+ALTERNATIVES = {
+    "cross_entropy": [
+        cross_entropy_by_nll,
+        cross_entropy_by_target_table,
+        cross_entropy_by_loop,
+        cross_entropy_in_float64,
+        cross_entropy_by_divergence,
+    ],
+    "warmup_cosine": [
+        warmup_cosine_with_numpy,
+        warmup_cosine_with_torch,
+        warmup_cosine_by_mixing,
+        warmup_cosine_by_conditional,
+    ],
+    "weight_decay_groups": [
+        groups_by_comprehension,
+        groups_by_module_kind,
+        groups_by_generator,
+        groups_by_named_pairs,
+    ],
+    "random_crop_flip": [
+        crop_flip_by_loop,
+        crop_flip_by_unfold,
+        crop_flip_by_gather,
+        crop_flip_by_concatenation,
+    ],
+    "train_one_epoch": [
+        epoch_with_tensors,
+        epoch_clipping_by_hand,
+        epoch_by_running_mean,
+        epoch_with_closure,
+    ],
+    "evaluate": [
+        evaluate_with_inference_mode,
+        evaluate_with_copied_modes,
+        evaluate_a_copy,
+        evaluate_all_at_once,
+    ],
+}

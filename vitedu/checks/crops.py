@@ -1,0 +1,196 @@
+"""Reading random crops: from pixels back to the draws that made them.
+
+Role: given images and what ``random_crop_flip`` made of them, find each window's top, left and mirroring, and say what
+holds for every right answer, whatever it drew. A right answer is failed by chance less than once in a billion checks.
+"""
+
+import math
+
+import torch
+import torch.nn.functional as F
+
+from vitedu.checks.judging import reader
+from vitedu.checks.probing import Case, Observation
+
+CHANCE = 1e-12  # of each statistical test to fail a right answer
+
+BORDERS = ("reflected", "zeros", "the edge repeated", "the opposite side")
+MIRRORS = {"left to right": (-1,), "top to bottom": (-2,), "in both directions": (-2, -1)}
+
+WINDOW = (
+    "fact:every output is a window of its reflect-padded image, mirrored left to right or as it is"
+)
+OWN_DRAW = "fact:top, left and coin drawn anew for every image"
+PLACES = "fact:every place from 0 to {} met equally often, down and across"
+COIN = "fact:a fair coin"
+APART = "fact:top, left and coin drawn apart from each other"
+
+
+def padded(images: torch.Tensor, padding: int, border: str = "reflected") -> torch.Tensor:
+    """Put a border of ``padding`` pixels around images (B, C, H, W) of any dtype."""
+
+    def source(size: int) -> torch.Tensor:
+        index = torch.arange(-padding, size + padding)
+        if border == "reflected":
+            index = index.abs()
+            return torch.where(index < size, index, 2 * (size - 1) - index)
+        return index % size if border == "the opposite side" else index.clamp(0, size - 1)
+
+    H, W = images.shape[-2:]
+    framed = images[:, :, source(H)][:, :, :, source(W)]
+    if border == "zeros":
+        inside = torch.zeros(H + 2 * padding, W + 2 * padding, dtype=torch.bool)
+        inside[padding : padding + H, padding : padding + W] = True
+        framed = framed * inside
+    return framed
+
+
+def fingerprints(images: torch.Tensor, size: tuple[int, int]) -> torch.Tensor:
+    """Give one number for every window (H, W) of images (B, C, H', W'): (B, H'-H+1, W'-W+1).
+
+    A fixed random mixture of the window's pixels. Pixels that are multiples of 1/256 below 256 make it exact, in
+    whatever order it is summed, so that equal windows have equal numbers and others, but for one in 2**35, have not.
+    """
+    shape = (1, images.shape[1], *size)
+    weights = torch.randint(2**35, shape, generator=torch.Generator().manual_seed(0))
+    return F.conv2d(images.double(), weights.double()).squeeze(1)
+
+
+def draws(
+    images: torch.Tensor, outputs: torch.Tensor, padding: int, border: str, mirror: str
+) -> torch.Tensor:
+    """Find (top, left, mirrored) of every output, (B, 3); -1 where no window fits."""
+    size = tuple(images.shape[-2:])
+    windows = fingerprints(padded(images, padding, border), size)  # (B, tops, lefts)
+    found = torch.full((len(images), 3), -1)
+    for mirrored in (1, 0):  # a window that is its own mirror image counts as not mirrored
+        seen = outputs.flip(MIRRORS[mirror]) if mirrored else outputs
+        image, top, left = (windows == fingerprints(seen, size)).nonzero().unbind(1)
+        found[image] = torch.stack([top, left, torch.full_like(top, mirrored)], dim=1)
+    return found
+
+
+def explain(case: Case, seen: Observation) -> tuple[torch.Tensor, str]:
+    """Read the draws of all outputs of a case; in words, what their windows are if not what they should be."""
+    images, padding = case.args["images"], case.args["padding"]
+    outputs = seen.arrays["random:all outputs"].to(images.dtype)
+    first = found = draws(images, outputs, padding, "reflected", "left to right")
+    if (found >= 0).all():
+        return found, "so it is"
+    for border in BORDERS:
+        for mirror in MIRRORS:
+            found = draws(images, outputs, padding, border, mirror)
+            if (found >= 0).all():
+                words = []
+                if border != "reflected":
+                    words.append(f"the border holds {border}")
+                if mirror != "left to right":
+                    words.append(f"images are mirrored {mirror}")
+                return found, " and ".join(words)
+    unread = int((first[:, 0] < 0).sum())
+    return first, f"{unread} of {len(images)} outputs are no such window"
+
+
+@reader("random_images")
+def read_random_images(case: Case, seen: Observation) -> None:
+    """Say what the windows are and, for a case with ``extra["draws"]``, how they were drawn."""
+    if "random:all outputs" not in seen.arrays:
+        return
+    found, words = explain(case, seen)
+    seen.facts[WINDOW] = words
+    if not case.extra.get("draws") or (found < 0).any():
+        return
+    padding = case.args["padding"]
+    calls = found.split(list(case.extra["sizes"]))
+    kinds = [
+        _variety([call[:, column] for call in calls], name)
+        for column, name in enumerate(("top", "left", "coin"))
+    ]
+    seen.facts[OWN_DRAW] = "; ".join(kind for kind in kinds if kind) or "anew"
+    seen.facts[PLACES.format(2 * padding)] = _places(found, 2 * padding + 1, kinds)
+    heads = int(found[:, 2].sum())
+    few = _binomial_edge(len(found))
+    fair = "fair" if few <= heads <= len(found) - few else "heads too seldom"
+    seen.facts[COIN] = (
+        "no coin of its own"
+        if kinds[2]
+        else fair.replace("seldom", "often" if heads > len(found) / 2 else "seldom")
+    )
+    seen.facts[APART] = _dependence(found)
+
+
+def _variety(calls: list[torch.Tensor], name: str) -> str:
+    """Say so where a draw does not change from image to image."""
+    if any(len(call.unique()) > 1 for call in calls):
+        return ""
+    values = torch.cat(calls).unique()
+    if len(values) > 1:
+        return f"one {name} for a whole batch"
+    if name == "coin":
+        return "every image is mirrored" if int(values) else "no image is mirrored"
+    return f"the {name} is always {int(values)}"
+
+
+def _places(found: torch.Tensor, count: int, kinds: list[str]) -> str:
+    """Describe which tops and lefts occur, and whether all are equally frequent."""
+    words, statistic, freedom = [], 0.0, 0
+    for column, name in enumerate(("tops", "lefts")):
+        if kinds[column]:
+            continue
+        values = found[:, column]
+        words.append(f"{name} from {int(values.min())} to {int(values.max())}")
+        expected = len(values) / count
+        statistic += float(((values.bincount(minlength=count) - expected) ** 2).sum() / expected)
+        freedom += count - 1
+    if not words:
+        return "no places of their own"
+    uneven = freedom and chi_square_tail(statistic, freedom) < CHANCE
+    return ", ".join(words) + (", some of them more often than others" if uneven else "")
+
+
+def _dependence(found: torch.Tensor) -> str:
+    """Name the pairs of draws that go together."""
+    names, together = ("top", "left", "coin"), []
+    for a, b in ((0, 1), (0, 2), (1, 2)):
+        first, second = (
+            found[:, a].unique(return_inverse=True),
+            found[:, b].unique(return_inverse=True),
+        )
+        rows, columns = len(first[0]), len(second[0])
+        freedom = (rows - 1) * (columns - 1)
+        if not freedom:
+            continue
+        table = (first[1] * columns + second[1]).bincount(minlength=rows * columns)
+        table = table.reshape(rows, columns).double()
+        expected = table.sum(1, keepdim=True) * table.sum(0) / table.sum()
+        statistic = float(((table - expected) ** 2 / expected).sum())
+        if chi_square_tail(statistic, freedom) < CHANCE:
+            together.append(f"{names[a]} and {names[b]} go together")
+    return "; ".join(together) or "apart"
+
+
+def chi_square_tail(statistic: float, freedom: int) -> float:
+    """Bound the probability of so large a chi-square from above (Chernoff)."""
+    ratio = statistic / freedom
+    return 1.0 if ratio <= 1 else math.exp(freedom / 2 * (1 - ratio + math.log(ratio)))
+
+
+def _binomial_edge(count: int) -> int:
+    """Give the number of heads in ``count`` fair tosses that is undercut with probability below ``CHANCE`` (Hoeffding)."""
+    return math.floor(count / 2 - math.sqrt(count * math.log(1 / CHANCE) / 2))
+
+
+@reader("repeated_draws")
+def read_repeated_draws(case: Case, seen: Observation) -> None:
+    """Say whether the generator, and nothing else, decides."""
+    first, again, other = (
+        seen.arrays.get(f"random:{name}") for name in ("first", "again", "other")
+    )
+    if first is None or again is None or other is None or first.shape != again.shape:
+        return
+    same = torch.equal(first, again)
+    fact = "fact:the same state of generator gives the same output"
+    seen.facts[fact] = "the same" if same else "another output"
+    differs = first.shape != other.shape or not torch.equal(first, other)
+    fact = "fact:another state of generator gives another output"
+    seen.facts[fact] = "another" if differs else "the same output"
