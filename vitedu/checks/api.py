@@ -36,7 +36,14 @@ def check(answer: Any, exercise: str | None = None, *, seed: int | None = None) 
     Returns:
         A ``Report``; ``report.implementation`` is the answer if it passed, the reference otherwise.
     """
-    report = judge(answer, exercise, seed=seed)
+    try:
+        report = judge(answer, exercise, seed=seed)
+    except Exception as error:  # a fault of ours must not stop a notebook either
+        name = exercise if isinstance(exercise, str) else getattr(answer, "__name__", "?")
+        fault = f"{type(error).__name__}: {error}"
+        report = _refused(
+            str(name), answer, f"the checker itself failed, which is not your fault ({fault[:200]})"
+        )
     store.record(report.to_dict())
     _show(report)
     return report

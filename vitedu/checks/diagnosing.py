@@ -6,6 +6,7 @@ in another order. Nothing is claimed that does not reproduce the answer on every
 """
 
 import itertools
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -15,6 +16,8 @@ from torch import nn
 
 from vitedu.checks.judging import close, is_compared, same
 from vitedu.checks.probing import Case, Observation, observe
+
+PAIR_SECONDS = 1.5  # what looking for two mistakes together may take; a student is waiting
 
 
 @dataclass(frozen=True)
@@ -61,9 +64,11 @@ def replayed(
 ) -> list[Misconception]:
     """Find the one or two mistakes of the bank that reproduce an answer on all cases.
 
-    Cases are tried where the answer was wrong first: most candidates fall at the first.
+    Cases where the answer was wrong are tried first, small ones before large: most candidates fall at the first.
     """
-    order = sorted(cases, key=lambda case: same(case, got[case.name], want[case.name]))
+    order = sorted(
+        cases, key=lambda case: (same(case, got[case.name], want[case.name]), _size(case))
+    )
 
     def reproduces(implementation: Any) -> bool:
         return all(same(case, got[case.name], observe(implementation, case, 2.0)) for case in order)
@@ -73,10 +78,22 @@ def replayed(
         if reproduces(mistake.build() if mistake.build else faulty(frozenset({mistake.id}))):
             return [mistake]
     combinable = [mistake for mistake in singles if mistake.build is None]
+    start = time.perf_counter()
     for pair in itertools.combinations(combinable, 2):
+        if time.perf_counter() - start > PAIR_SECONDS:
+            break
         if reproduces(faulty(frozenset(mistake.id for mistake in pair))):
             return list(pair)
     return []
+
+
+def _size(case: Case) -> int:
+    """Estimate the work of a case: small ones are replayed first."""
+    return sum(
+        value.numel()
+        for value in [*case.state.values(), *case.args.values()]
+        if isinstance(value, torch.Tensor)
+    )
 
 
 _OTHER_ASPECTS = ("errors", "gradients", "unchanged", "any device")  # recognised from facts, below
@@ -181,6 +198,8 @@ def _permuted(pairs):
 
 
 def _flipped(pairs):
+    if any(ours.shape != wanted.shape for _, _, ours, wanted in pairs):
+        return None
     ndim = min(ours.ndim for _, _, ours, _ in pairs)
     for axis in range(-ndim, 0):
         if all(close(case, ours, wanted.flip(axis)) for case, _, ours, wanted in pairs):
@@ -189,6 +208,8 @@ def _flipped(pairs):
 
 
 def _shifted(pairs):
+    if any(ours.shape != wanted.shape for _, _, ours, wanted in pairs):
+        return None
     ndim = min(ours.ndim for _, _, ours, _ in pairs)
     for axis in range(-ndim, 0):
         for step in (1, -1):

@@ -10,7 +10,7 @@ import inspect
 import os
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
@@ -289,12 +289,8 @@ def _diagnose(checker: Checker, cases, problems, got, want) -> list[Diagnosis]:
         problem, parts = next(iter(numeric.values())), tuple(numeric)
         named = replayed(checker.faulty, mistakes, legit, got, want)
         for mistake in named:
-            evidence = (
-                mistake.evidence(problem.case, got[problem.case.name])
-                if mistake.evidence
-                else problem.got
-            )
-            found.append(_diagnosis(mistake, evidence, parts))
+            evidence = mistake.evidence and mistake.evidence(problem.case, got[problem.case.name])
+            found.append(_diagnosis(mistake, evidence or problem.got, parts))
         if not named:
             found += _simple_diagnoses(
                 [case for case in legit if case.part == "values"], problem, parts, got, want
@@ -307,9 +303,16 @@ def _diagnose(checker: Checker, cases, problems, got, want) -> list[Diagnosis]:
             if mistake.part == _aspect(problem, part) and _explains(
                 mistake.id, problem, got[problem.case.name]
             ):
-                found.append(_diagnosis(mistake, problem.got, (part,)))
+                found = _joined(found, _diagnosis(mistake, problem.got, (part,)))
                 break
     return found
+
+
+def _joined(found: list[Diagnosis], new: Diagnosis) -> list[Diagnosis]:
+    """Add a diagnosis; one that was made already explains one part more."""
+    if new.id not in [diagnosis.id for diagnosis in found]:
+        return [*found, new]
+    return [replace(d, parts=d.parts + new.parts) if d.id == new.id else d for d in found]
 
 
 def _aspect(problem: Problem, part: str) -> str:
@@ -431,7 +434,7 @@ def general_mistakes(checker: Checker) -> list[Misconception]:
     if any(case.gradients for case in main):
         mistakes.append(
             Misconception(
-                "detached", "the result carries no gradient", "results attached to the graph", part="gradients",
+                "detached", "a result carries no gradient", "results attached to the graph", part="gradients",
                 why="What is cut off here can not be trained.",
                 look="Look for .detach(), .data, .item(), no_grad or NumPy.",
                 build=lambda: wrap(reference, after=lambda x: x.detach() if isinstance(x, torch.Tensor) else x),

@@ -17,7 +17,7 @@ def normal(
     generator: torch.Generator, *shape: int, dtype: torch.dtype = torch.float32
 ) -> torch.Tensor:
     """Draw standard normal values."""
-    return torch.randn(*shape, generator=generator, dtype=torch.float64).to(dtype)
+    return torch.randn(shape, generator=generator, dtype=torch.float64).to(dtype)
 
 
 def plural(count: int, noun: str) -> str:

@@ -1,6 +1,6 @@
 """Judges: hold what an answer did against what the reference did, and say the first difference.
 
-Role: ``compare`` two observations of one case, in the order of judgement: call, type, structure, shape, dtype,
+Role: ``compare`` two observations of one case, in the order of judgement: call, structure, type, shape, dtype,
 device, finite, values, unchanged, gradients. It looks at arrays and facts alone. Messages give the evidence and never
 a reference value.
 """
@@ -14,8 +14,8 @@ from vitedu.checks.probing import Case, Observation
 
 STAGES = (
     "call",
-    "type",
     "structure",
+    "type",
     "shape",
     "dtype",
     "device",
@@ -289,8 +289,8 @@ def _judge_gradients(case: Case, got: Observation, want: Observation):
 
 _JUDGES = {
     "call": _judge_call,
-    "type": _judge_type,
     "structure": _judge_structure,
+    "type": _judge_type,
     "shape": _judge_shape,
     "dtype": _judge_dtype,
     "device": _judge_device,
