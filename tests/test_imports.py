@@ -42,7 +42,7 @@ TABLE = {
     "runs": "numpy torch checkpoints data fitting hardware image_folder plots.training vit",
     "benchmarks": "torch data fitting hardware runs vit",
     # judging
-    "checks.api": "exercises results checks.engine checks.reporting IPython",
+    "checks.api": "exercises references results checks.engine checks.reporting IPython",
     "checks.audit": "exercises checks.engine nbformat",
     "checks.bank": "exercises checks.* torch",
     "checks.patches": "numpy torch patches checks.*",

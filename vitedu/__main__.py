@@ -101,9 +101,7 @@ def build_parser() -> argparse.ArgumentParser:
     new.add_argument("--lr", type=float, help="peak learning rate (default: the recipe's)")
     new.add_argument("--seed", type=int, default=0, help="default: %(default)s")
     new.add_argument("--limit", type=int, help="train on so many images only")
-    new.add_argument(
-        "--out", type=Path, required=True, help="the folder of the run, made if need be"
-    )
+    new.add_argument("--out", type=Path, help="folder of the run (default: runs/PRESET-DATA-seedN)")
     add_machine(new)
     new = command("eval", eval_model, "measure a trained model on validation and test images")
     new.add_argument("--checkpoint", type=Path, required=True, help="the folder of a run")
@@ -254,7 +252,7 @@ def train_model(args) -> int:
     return main_train(
         data=args.data,
         preset_name=args.preset,
-        out=args.out,
+        out=args.out or Path("runs") / f"{args.preset}-{Path(args.data).name}-seed{args.seed}",
         epochs=args.epochs,
         batch_size=args.batch_size,
         lr=args.lr,

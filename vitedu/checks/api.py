@@ -3,17 +3,15 @@
 Role: find the checker, judge, display, remember. Nothing here raises because of a student's code or a mistyped id.
 """
 
-import inspect
 import os
 import sys
-import textwrap
-from importlib import import_module
 from typing import Any
 
 from vitedu import exercises
 from vitedu import results as store
 from vitedu.checks.engine import find_checker, judge_answer
 from vitedu.checks.reporting import Finding, Report
+from vitedu.references import reference_source
 
 __all__ = ["Report", "check", "has_checker", "hint", "progress", "reset", "solution"]
 
@@ -135,22 +133,6 @@ def solution(exercise: Any) -> Shown:
     except ValueError as error:
         return _say(str(error))
     return _say(reference_source(known))
-
-
-def reference_source(exercise: exercises.Exercise) -> str:
-    """Give the source of a reference: a function, a class, or the assignment of a value."""
-    import ast
-
-    module = import_module(exercise.module)
-    if exercise.kind != "value":
-        return textwrap.dedent(inspect.getsource(getattr(module, exercise.id)))
-    source = inspect.getsource(module)
-    for node in ast.parse(source).body:
-        if isinstance(node, ast.Assign) and any(
-            getattr(target, "id", "") == exercise.id for target in node.targets
-        ):
-            return "\n".join(source.splitlines()[node.lineno - 1 : node.end_lineno]) + "\n"
-    raise LookupError(f"{exercise.module} assigns no {exercise.id}")
 
 
 def progress(notebook: str | None = None) -> None:
