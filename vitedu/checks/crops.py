@@ -30,7 +30,7 @@ def padded(images: torch.Tensor, padding: int, border: str = "reflected") -> tor
     """Put a border of ``padding`` pixels around images (B, C, H, W) of any dtype."""
 
     def source(size: int) -> torch.Tensor:
-        index = torch.arange(-padding, size + padding)
+        index = torch.arange(-padding, size + padding, device=images.device)
         if border == "reflected":
             index = index.abs()
             return torch.where(index < size, index, 2 * (size - 1) - index)
@@ -39,7 +39,8 @@ def padded(images: torch.Tensor, padding: int, border: str = "reflected") -> tor
     H, W = images.shape[-2:]
     framed = images[:, :, source(H)][:, :, :, source(W)]
     if border == "zeros":
-        inside = torch.zeros(H + 2 * padding, W + 2 * padding, dtype=torch.bool)
+        size = (H + 2 * padding, W + 2 * padding)
+        inside = torch.zeros(size, dtype=torch.bool, device=images.device)
         inside[padding : padding + H, padding : padding + W] = True
         framed = framed * inside
     return framed
@@ -116,7 +117,7 @@ def read_random_images(case: Case, seen: Observation) -> None:
         if kinds[2]
         else fair.replace("seldom", "often" if heads > len(found) / 2 else "seldom")
     )
-    seen.facts[APART] = _dependence(found)
+    seen.facts[APART] = _dependence(found, kinds)
 
 
 def _variety(calls: list[torch.Tensor], name: str) -> str:
@@ -148,18 +149,18 @@ def _places(found: torch.Tensor, count: int, kinds: list[str]) -> str:
     return ", ".join(words) + (", some of them more often than others" if uneven else "")
 
 
-def _dependence(found: torch.Tensor) -> str:
-    """Name the pairs of draws that go together."""
+def _dependence(found: torch.Tensor, kinds: list[str]) -> str:
+    """Name the pairs of draws that go together, among those drawn for every image."""
     names, together = ("top", "left", "coin"), []
     for a, b in ((0, 1), (0, 2), (1, 2)):
+        if kinds[a] or kinds[b]:
+            continue
         first, second = (
             found[:, a].unique(return_inverse=True),
             found[:, b].unique(return_inverse=True),
         )
         rows, columns = len(first[0]), len(second[0])
         freedom = (rows - 1) * (columns - 1)
-        if not freedom:
-            continue
         table = (first[1] * columns + second[1]).bincount(minlength=rows * columns)
         table = table.reshape(rows, columns).double()
         expected = table.sum(1, keepdim=True) * table.sum(0) / table.sum()

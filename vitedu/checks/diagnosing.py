@@ -14,10 +14,13 @@ from typing import Any
 import torch
 from torch import nn
 
-from vitedu.checks.judging import close, is_compared, same
+from vitedu.checks.judging import close, is_compared, read, same
 from vitedu.checks.probing import Case, Observation, observe
 
 PAIR_SECONDS = 1.5  # what looking for two mistakes together may take; a student is waiting
+TELLING_CASES = (
+    4  # on so many wrong cases each mistake is tried alone, to see which pairs are likely
+)
 
 
 @dataclass(frozen=True)
@@ -79,12 +82,43 @@ def replayed(
             return [mistake]
     combinable = [mistake for mistake in singles if mistake.build is None]
     start = time.perf_counter()
-    for pair in itertools.combinations(combinable, 2):
+    wrong = [case for case in order if not same(case, got[case.name], want[case.name])]
+    alone = {  # what each mistake explains by itself: the right pair explains much
+        mistake.id: _explained(faulty(frozenset({mistake.id})), wrong[:TELLING_CASES], got, want)
+        for mistake in combinable
+    }
+    pairs = itertools.combinations(combinable, 2)
+    for pair in sorted(pairs, key=lambda pair: -len(alone[pair[0].id] | alone[pair[1].id])):
         if time.perf_counter() - start > PAIR_SECONDS:
             break
         if reproduces(faulty(frozenset(mistake.id for mistake in pair))):
             return list(pair)
     return []
+
+
+def _explained(implementation: Any, cases: list[Case], got: Seen, want: Seen) -> set:
+    """List what a mistake explains by itself: (case, fact or array) where the answer is wrong in just this way."""
+    explained = set()
+    for case in cases:
+        ours, theirs, right = got[case.name], observe(implementation, case, 2.0), want[case.name]
+        read(case, ours, theirs, right)
+        if ours.error is not None and theirs.error is not None:
+            if ours.error.kind == theirs.error.kind:
+                explained.add((case.name, "error"))
+            continue
+        explained |= {
+            (case.name, name)
+            for name, fact in ours.facts.items()
+            if fact != right.facts.get(name, fact) and fact == theirs.facts.get(name)
+        }
+        explained |= {
+            (case.name, name)
+            for name, array in ours.arrays.items()
+            if is_compared(name) and name in theirs.arrays and name in right.arrays
+            if close(case, array, theirs.arrays[name])
+            and not close(case, array, right.arrays[name])
+        }
+    return explained
 
 
 def _size(case: Case) -> int:
