@@ -28,6 +28,7 @@ TABLE = {
     # what knows no model
     "training": "torch",
     "hardware": "torch",
+    "predictions": "",
     "progressbar": "IPython",
     "fitting": "torch hardware progressbar training",
     "shapes": "numpy",

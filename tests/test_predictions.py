@@ -1,0 +1,55 @@
+"""vitedu.predictions: a guess beside its measurement, whatever was guessed."""
+
+import numpy as np
+import pytest
+import torch
+
+from vitedu.predictions import compare
+
+
+@pytest.mark.parametrize(
+    ("guess", "measured", "options", "expected"),
+    [
+        (8, 9, {}, "predicted 8, measured 9, off by -1"),
+        (9, 9, {}, "predicted 9, measured 9, right"),
+        (None, 9, {}, "measured 9 (no prediction)"),
+        (0, 1_234_567, {}, "predicted 0, measured 1234567, off by -1234567"),
+        (0.5, 0.123456, {}, "predicted 0.5, measured 0.1235, off by +0.3765"),
+        (0.35, 0.3482, {"form": ".2f"}, "predicted 0.35, measured 0.35, right"),
+        (0.3, 0.25, {"form": ".0%"}, "predicted 30%, measured 25%, off by +5%"),
+        (8, torch.tensor(7.5), {}, "predicted 8, measured 7.5, off by +0.5"),
+        (np.float32(8), np.int64(7), {}, "predicted 8, measured 7, off by +1"),
+        (True, False, {}, "predicted True, measured False"),
+        (True, True, {}, "predicted True, measured True, right"),
+        ("MLP", "attention", {}, "predicted MLP, measured attention"),
+        ("about nine", 9, {}, "predicted about nine, measured 9"),
+        (1, float("nan"), {}, "predicted 1, measured nan"),
+        (float("nan"), float("nan"), {}, "predicted nan, measured nan, right"),
+        (float("inf"), 1.0, {}, "predicted inf, measured 1"),
+        (3, ["b"], {}, "predicted 3, measured ['b']"),
+        ((1, 2), (1, 2, 3), {}, "predicted (1, 2), measured (1, 2, 3)"),
+        (2, 1, {"what": "epochs"}, "epochs: predicted 2, measured 1, off by +1"),
+    ],
+)
+def test_compare_prints_one_line(capsys, guess, measured, options, expected):
+    """Numbers get a signed error, everything else is shown as it is, None is no prediction."""
+    compare(guess, measured, **options)
+    assert capsys.readouterr().out == expected + "\n"
+
+
+def test_compare_takes_sequences_item_by_item(capsys):
+    """Each item has its own line, its own name, and may be left open."""
+    compare((0.5, None), [0.25, 0.75], ("with", "without"), form=".0%")
+    assert capsys.readouterr().out.splitlines() == [
+        "with: predicted 50%, measured 25%, off by +25%",
+        "without: measured 75% (no prediction)",
+    ]
+
+
+def test_compare_repeats_a_single_name(capsys):
+    """One name serves all items of a sequence."""
+    compare((None, None), (1, 2), "loss")
+    assert (
+        capsys.readouterr().out
+        == "loss: measured 1 (no prediction)\nloss: measured 2 (no prediction)\n"
+    )

@@ -1,0 +1,72 @@
+"""What a student expected, beside what came out.
+
+Role: the one line that notebooks print after a measurement. Nothing is judged or stored.
+"""
+
+import math
+from collections.abc import Sequence
+from numbers import Real
+from typing import Any
+
+
+def compare(guess: Any, measured: Any, what: str | Sequence[str] = "", *, form: str = "") -> None:
+    """Print a prediction beside the measurement, with its signed error where both are numbers.
+
+    A wrong guess costs nothing, so nothing that is written into it stops a notebook.
+
+    Args:
+        guess: what was expected; None is no prediction.
+        measured: what came out. Pairs and longer sequences, of guesses and of measurements, are
+            compared item by item.
+        what: what was measured, or a sequence of names, one for each item.
+        form: how numbers are written, such as ".1%"; by default with four digits.
+
+    Example:
+        >>> compare(8, 9)
+        predicted 8, measured 9, off by -1
+        >>> compare((None, 0.5), (0.25, 0.5), ("without", "with"), form=".0%")
+        without: measured 25% (no prediction)
+        with: predicted 50%, measured 50%, right
+    """
+    if _is_sequence(guess) and _is_sequence(measured) and len(guess) == len(measured):
+        names = what if _is_sequence(what) else [what] * len(guess)
+        for part, result, name in zip(guess, measured, names, strict=True):
+            compare(part, result, name, form=form)
+        return
+    guess, measured = _plain(guess), _plain(measured)
+    name = f"{what}: " if what else ""
+    if guess is None:
+        print(f"{name}measured {_write(measured, form)} (no prediction)")
+        return
+    line = f"{name}predicted {_write(guess, form)}, measured {_write(measured, form)}"
+    print(line + _verdict(guess, measured, form))
+
+
+def _verdict(guess: Any, measured: Any, form: str) -> str:
+    """Say how far a guess was off, if that can be said."""
+    if _write(guess, form) == _write(measured, form):
+        return ", right"
+    if _is_number(guess) and _is_number(measured) and math.isfinite(guess - measured):
+        return f", off by {_write(guess - measured, form, sign='+')}"
+    return ""
+
+
+def _is_sequence(value: Any) -> bool:
+    return isinstance(value, (tuple, list))
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, Real) and not isinstance(value, bool)
+
+
+def _plain(value: Any) -> Any:
+    """Turn a 0-d tensor or NumPy scalar into a Python number."""
+    return value.item() if getattr(value, "shape", None) == () else value
+
+
+def _write(value: Any, form: str, sign: str = "") -> str:
+    if not _is_number(value):
+        return str(value)
+    if isinstance(value, int) and not form:
+        return format(value, f"{sign}d")
+    return format(float(value), sign + (form or ".4g"))
