@@ -89,13 +89,17 @@ def neutral_settings():
     Whatever ``torch.manual_seed``, ``set_default_dtype``, ``no_grad``, ``inference_mode``, ``autocast`` or
     default device stands around a check, and whatever the checked code sets, changes no verdict.
     """
-    dtype = torch.get_default_dtype()
+    dtype, precision = torch.get_default_dtype(), torch.get_float32_matmul_precision()
+    default_device = getattr(torch._GLOBAL_DEVICE_CONTEXT, "device_context", None)
     deterministic = torch.are_deterministic_algorithms_enabled()
     warn_only = torch.is_deterministic_algorithms_warn_only_enabled()
     anomaly, threads = torch.is_anomaly_enabled(), torch.get_num_threads()
     numpy_state, python_state = np.random.get_state(), random.getstate()
+    gpus = range(torch.cuda.device_count()) if torch.cuda.is_initialized() else []
     with contextlib.ExitStack() as stack:
-        stack.enter_context(torch.random.fork_rng(devices=[]))
+        # what set_default_device leaves behind in the block, once torch.device below has gone
+        stack.callback(setattr, torch._GLOBAL_DEVICE_CONTEXT, "device_context", default_device)
+        stack.enter_context(torch.random.fork_rng(devices=gpus))
         stack.enter_context(torch.inference_mode(False))
         stack.enter_context(torch.enable_grad())
         for kind in {"cpu", "cuda"} if torch.cuda.is_available() else {"cpu"}:
@@ -111,6 +115,7 @@ def neutral_settings():
             yield
         finally:
             torch.set_default_dtype(dtype)
+            torch.set_float32_matmul_precision(precision)
             if torch.are_deterministic_algorithms_enabled() != deterministic:
                 torch.use_deterministic_algorithms(deterministic, warn_only=warn_only)
             torch.autograd.set_detect_anomaly(anomaly)
@@ -130,7 +135,9 @@ def quiet():
 
 def seed_everything(seed: int) -> None:
     """Put all global generators in a known state, for one call of the checked code."""
-    torch.manual_seed(seed)
+    torch.default_generator.manual_seed(seed)  # torch.manual_seed formats a stack where CUDA sleeps
+    if torch.cuda.is_initialized():
+        torch.cuda.manual_seed_all(seed)
     np.random.seed(seed % 2**32)
     random.seed(seed)
 
