@@ -1069,7 +1069,7 @@ MEGABYTES_BANK = (
 
 BLINDNESS_BANK = (
     ValueMistake("invariant", (True, False), "the outputs are said to stay where they were",
-                 "Every token keeps its own output, and takes it along to its new place: that is equivariant, not invariant.",
+                 "Invariant and equivariant are easily mixed up; the measurement tells them apart.",
                  "Compare output_of_shuffled with output, and with output[:, permutation]."),
     ValueMistake("both", (True, True), "the outputs are said to stay and to move",
                  "Both can hold only if all outputs are alike.", "Print the largest difference to output itself."),
