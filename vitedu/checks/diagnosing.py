@@ -1,6 +1,6 @@
 """Diagnosis: which mistake, exactly, gives what we saw?
 
-Role: replay known mistakes (one, then two together) and compare; where none fits, test whether the answer is
+Role: replay known mistakes (one, then several together) and compare; where none fits, test whether the answer is
 the right one under a simple relation: a constant factor, transposed, shifted, flipped, rounded, the same numbers
 in another order. Nothing is claimed that does not reproduce the answer on every case.
 """
@@ -17,10 +17,10 @@ from torch import nn
 from vitedu.checks.judging import close, is_compared, read, same
 from vitedu.checks.probing import Case, Observation, observe
 
-PAIR_SECONDS = 1.5  # what looking for two mistakes together may take; a student is waiting
-TELLING_CASES = (
-    4  # on so many wrong cases each mistake is tried alone, to see which pairs are likely
+PAIR_SECONDS = (
+    1.5  # of computing that looking for two mistakes together may take; a student is waiting
 )
+MOST = 5  # so many mistakes made together are still told apart
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ def replayed(
     got: Seen,
     want: Seen,
 ) -> list[Misconception]:
-    """Find the one or two mistakes of the bank that reproduce an answer on all cases.
+    """Find the mistakes of the bank, as few as possible, that together reproduce an answer on all cases.
 
     Cases where the answer was wrong are tried first, small ones before large: most candidates fall at the first.
     """
@@ -81,18 +81,28 @@ def replayed(
         if reproduces(mistake.build() if mistake.build else faulty(frozenset({mistake.id}))):
             return [mistake]
     combinable = [mistake for mistake in singles if mistake.build is None]
-    start = time.perf_counter()
+    start = time.process_time()  # so that a busy machine names no less
     wrong = [case for case in order if not same(case, got[case.name], want[case.name])]
+    telling = list({case.part: case for case in reversed(wrong)}.values())  # one of each part
     alone = {  # what each mistake explains by itself: the right pair explains much
-        mistake.id: _explained(faulty(frozenset({mistake.id})), wrong[:TELLING_CASES], got, want)
+        mistake.id: _explained(faulty(frozenset({mistake.id})), telling, got, want)
         for mistake in combinable
     }
     pairs = itertools.combinations(combinable, 2)
     for pair in sorted(pairs, key=lambda pair: -len(alone[pair[0].id] | alone[pair[1].id])):
-        if time.perf_counter() - start > PAIR_SECONDS:
+        if time.process_time() - start > PAIR_SECONDS:
             break
         if reproduces(faulty(frozenset(mistake.id for mistake in pair))):
             return list(pair)
+    several: list[Misconception] = []
+    while len(several) < MOST:  # always add the mistake that explains most of what is left
+        told = set().union(*(alone[mistake.id] for mistake in several))
+        best = max(combinable, key=lambda m: len(alone[m.id] - told), default=None)
+        if best is None or not alone[best.id] - told:
+            break
+        several.append(best)
+        if len(several) > 2 and reproduces(faulty(frozenset(m.id for m in several))):
+            return several
     return []
 
 

@@ -639,8 +639,8 @@ def faulty_crop(mistakes: frozenset[str]):
     """Crop and mirror with the named mistakes made."""
 
     def places(B, p, draw):
-        if "no_crop" in mistakes:
-            return torch.full((B,), p)
+        if "no_crop" in mistakes or "corner_only" in mistakes:
+            return torch.full((B,), p if "no_crop" in mistakes else 0)
         count = 1 if "one_place" in mistakes else B
         if "rounded_draws" in mistakes:
             place = (torch.rand(count, **draw) * 2 * p).round().long()
@@ -738,6 +738,10 @@ CROP_BANK = (
     ),
     Misconception(
         "no_crop", "the window never moves", "a top and a left from 0 to 2 * padding", "Only the mirror is left.", "Draw the place of the window.",
+    ),
+    Misconception(
+        "corner_only", "the window stays in the corner of the padded image", "a top and a left from 0 to 2 * padding",
+        "Every image would be shifted alike.", "Draw the place of the window.",
     ),
     Misconception(
         "one_place", "the whole batch shares one window", "a top and a left for every image", "Images of one batch are then shifted all alike.",
