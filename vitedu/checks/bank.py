@@ -6,7 +6,7 @@ prints it and tests gate it. Several processes share the work.
 
 import os
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from importlib import import_module
 from multiprocessing import get_context
@@ -96,6 +96,66 @@ def catch_matrix(exercise_ids: list[str], num_seeds: int, processes: int | None 
         return
     with ProcessPoolExecutor(processes, get_context("spawn"), initializer=_one_thread) as pool:
         yield from pool.map(partial(measure, seeds=seeds), exercise_ids)
+
+
+# --- mistakes that the bank does not hold -------------------------------------------------------
+
+
+@dataclass
+class Unseen:
+    """What is said of the mistakes of one exercise when each is taken out of the bank first."""
+
+    exercise: str
+    mistakes: int = 0
+    rejected: int = 0
+    related: int = 0  # recognised from the numbers alone: a factor, another order of axes ...
+    false: list[str] = field(default_factory=list)  # another mistake was named, and why that is odd
+
+
+def measure_unseen(exercise_id: str, seed: int = 0) -> Unseen:
+    """Judge each mistake of a bank with a checker that does not know it."""
+    checker = find_checker(exercise_id)
+    result = Unseen(exercise_id)
+    if isinstance(checker, ValueChecker):
+        return result
+    known = {mistake.id for mistake in checker.mistakes()}
+    for mistake in checker.bank:
+        blind = replace(
+            checker, bank=tuple(other for other in checker.bank if other.id != mistake.id)
+        )
+        wrong = mistake.build() if mistake.build else checker.faulty(frozenset({mistake.id}))
+        report = judge_answer(blind, wrong, seed)
+        result.mistakes += 1
+        result.rejected += not report.passed
+        named = [id_ for id_ in report.misconceptions if id_ in known]
+        if named:
+            result.false.append(f"{mistake.id} was named {' and '.join(named)}")
+        result.related += bool(report.misconceptions) and not named
+    return result
+
+
+def main_unseen(exercise_ids: list[str]) -> int:
+    """Print what is said of unknown mistakes; return 0 if all were rejected."""
+    ids = exercise_ids or [
+        exercise.id for exercise in exercises.EXERCISES if exercise.kind != "value"
+    ]
+    print(
+        f"{'exercise':<32}{'rejected':>12}{'recognised':>12}{'other name':>12}   each mistake taken out of the bank"
+    )
+    rows = [measure_unseen(exercise_id) for exercise_id in ids]
+    for row in rows:
+        counts = (f"{row.rejected}/{row.mistakes}", row.related, len(row.false))
+        print(f"{row.exercise:<32}" + "".join(f"{count:>12}" for count in counts))
+        for line in row.false:
+            print(f"    {line}")
+    total = sum(row.mistakes for row in rows)
+    counts = (
+        f"{sum(row.rejected for row in rows)}/{total}",
+        sum(row.related for row in rows),
+        sum(len(row.false) for row in rows),
+    )
+    print(f"{'all':<32}" + "".join(f"{count:>12}" for count in counts))
+    return 0 if all(row.rejected == row.mistakes for row in rows) else 1
 
 
 def _one_thread() -> None:
