@@ -9,6 +9,7 @@ import importlib
 import inspect
 import os
 import time
+import types
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -56,7 +57,7 @@ class Checker:
 
     def draw(self, seed: int) -> list[Case]:
         """Make the cases of one check."""
-        return self.cases(torch.Generator().manual_seed(seed))
+        return self.cases(torch.Generator().manual_seed(seed % 2**63))
 
     def mistakes(self) -> list[Misconception]:
         """Give the bank: the chapter's own mistakes and those that every such exercise can show."""
@@ -94,11 +95,15 @@ def _judge(checker: Checker, answer: Any, seed: int) -> Report:
     refusal = _unusable(checker, answer, cases)
     if refusal:
         problems = {"returns": refusal}
-        return report.failed(_findings(checker, parts, problems), [], problems=problems)
+        return report.failed(_findings(checker, cases, parts, problems), [], problems=problems)
 
     got = _observe_all(answer, cases)
     first = got[cases[0].name]
-    if first.error is not None and "NotImplementedError" in first.error.kinds:
+    if (
+        first.error is not None
+        and first.error.kind == "NotImplementedError"
+        and first.error.by_hand
+    ):
         return report.not_attempted()
     want = {case.name: observe(checker.reference, case) for case in cases}
 
@@ -110,11 +115,11 @@ def _judge(checker: Checker, answer: Any, seed: int) -> Report:
         words = f"done without {named}", f"{', '.join(used)} ran"
         problem = Problem("allowed operations", cases[0], *words)
         return report.failed(
-            _findings(checker, parts, {"allowed operations": problem}), [], got=got
+            _findings(checker, cases, parts, {"allowed operations": problem}), [], got=got
         )
 
     problems = _problems(checker, parts, cases, got, want)
-    findings = _findings(checker, parts, problems)
+    findings = _findings(checker, cases, parts, problems)
     if not problems:
         return report.passed_with(findings, got)
     diagnoses = _diagnose(checker, cases, problems, got, want)
@@ -131,10 +136,11 @@ def _judge(checker: Checker, answer: Any, seed: int) -> Report:
 
 def _is_stub(answer: Any) -> bool:
     """Tell whether a function does nothing at all: only a docstring, ``pass`` or ``...``."""
-    code = getattr(answer, "__code__", None)
-    if code is None:
-        return False
     import dis
+
+    if type(answer) is not types.FunctionType:
+        return False
+    code = answer.__code__
 
     idle = {"RESUME", "NOP", "LOAD_CONST", "RETURN_CONST", "RETURN_VALUE", "CACHE"}
     instructions = list(dis.get_instructions(code))
@@ -144,24 +150,26 @@ def _is_stub(answer: Any) -> bool:
 
 def _unusable(checker: Checker, answer: Any, cases: list[Case]) -> Problem | None:
     """Judge what can be judged without running anything: callable, a class where one is asked for, signature."""
-    wants_class = isinstance(checker.reference, type)
-    what = "the class" if wants_class else "a function"
-    if wants_class and isinstance(answer, nn.Module):
-        return Problem(
-            "callable", cases[0], "the class itself, without parentheses", "an instance of it"
+    wants_class, kind = isinstance(checker.reference, type), type(answer)
+    is_class = issubclass(kind, type)  # not isinstance, which asks the answer itself
+    if wants_class and issubclass(kind, nn.Module):
+        words = (
+            f"the class {checker.exercise} itself, without parentheses",
+            "an instance of a class",
         )
-    if wants_class and not isinstance(answer, type):
-        return Problem("callable", cases[0], what, f"{type(answer).__name__}")
-    if not callable(answer):
-        return Problem("callable", cases[0], what, f"{type(answer).__name__}")
+        return Problem("callable", cases[0], *words)
+    if is_class != wants_class or not callable(answer):
+        wanted = "a class" if wants_class else "a function"
+        found = f"the class {answer.__name__}" if is_class else f"a value of type {kind.__name__}"
+        return Problem("callable", cases[0], wanted, found)
     for case in cases:
         args = case.init if wants_class else case.args
         given = [name for name in args if name not in case.keywords]
         keywords = {} if wants_class else {name: None for name in case.keywords}
         try:
             signature = inspect.signature(answer)
-        except (TypeError, ValueError):
-            return None  # a builtin; the call will tell
+        except Exception:
+            return None  # a builtin, or an object that answers everything; the call will tell
         try:
             signature.bind(*given, **keywords)
         except TypeError as error:
@@ -176,7 +184,7 @@ def _plain(signature: str) -> str:
 
 def _observe_all(answer: Any, cases: list[Case]) -> dict[str, Observation]:
     """Observe every case within the time limit; once time is up, the rest is not called."""
-    budget = float(os.environ.get("VITEDU_TIME_LIMIT", SECONDS))
+    budget = time_budget()
     start, got, over = time.perf_counter(), {}, None
     for case in cases:
         if over is not None:
@@ -184,10 +192,20 @@ def _observe_all(answer: Any, cases: list[Case]) -> dict[str, Observation]:
             continue
         left = max(0.5, budget - (time.perf_counter() - start))
         got[case.name] = observe(answer, case, left)
-        if got[case.name].error is not None and got[case.name].error.kind == "TimeUp":
+        trouble = got[case.name].error
+        if trouble is not None and trouble.kind in ("TimeUp", "KeyboardInterrupt"):
             over = got[case.name]
             over.facts["seconds"] = budget
     return got
+
+
+def time_budget() -> float:
+    """Read how many seconds a check may take; what is no positive number leaves the default."""
+    try:
+        seconds = float(os.environ.get("VITEDU_TIME_LIMIT", SECONDS))
+    except ValueError:
+        return SECONDS
+    return seconds if 0 < seconds < float("inf") else SECONDS
 
 
 def _parts(checker: Checker, cases: list[Case]) -> list[str]:
@@ -229,7 +247,9 @@ def _problems(checker: Checker, parts, cases, got, want) -> dict[str, Problem]:
     return {part: problems[part] for part in parts if part in problems}
 
 
-def _findings(checker: Checker, parts: list[str], problems: dict[str, Problem]) -> list[Finding]:
+def _findings(
+    checker: Checker, cases: list[Case], parts: list[str], problems: dict[str, Problem]
+) -> list[Finding]:
     """Write a finding for every part; what rests on a failed part is not judged."""
     maximum = exercises.find(checker.exercise).points
     weights = {part: checker.weights.get(part, 3 if part == "values" else 1) for part in parts}
@@ -239,6 +259,12 @@ def _findings(checker: Checker, parts: list[str], problems: dict[str, Problem]) 
         "callable",
         "signature",
     )
+    trouble = getattr(problems.get("returns"), "stage", "")
+    # calls that show nothing while that trouble stands
+    blind = {"call": ("raises", "on_accelerator"), "type": ("on_accelerator",)}.get(trouble, ())
+    idle = {case.part for case in cases} - {
+        case.part for case in cases if not any(getattr(case, name) for name in blind)
+    }
     findings = []
     for part in parts:
         problem = problems.get(part)
@@ -247,6 +273,7 @@ def _findings(checker: Checker, parts: list[str], problems: dict[str, Problem]) 
             (stop and part not in problems)
             or (rests_on in problems)
             or (part == "gradients" and "values" in problems)
+            or part in idle
         )
         message = checker.proves.get(part, _PROVES.get(part, f"{part}: as the text asks"))
         if problem:
@@ -295,7 +322,7 @@ def _diagnose(checker: Checker, cases, problems, got, want) -> list[Diagnosis]:
             found += _simple_diagnoses(
                 [case for case in legit if case.part == "values"], problem, parts, got, want
             )
-    crashed = problems["returns"].stage == "call" if "returns" in problems else False
+    crashed = "returns" in problems and problems["returns"].stage in ("call", "type")
     for part, problem in problems.items():
         if crashed and problem.case not in legit:
             continue  # the crash comes first; what it does to the other calls says nothing new

@@ -17,6 +17,8 @@ import warnings
 
 import numpy as np
 import torch
+from torch import overrides
+from torch.utils import _device
 
 KEPT_OUTPUT = 400  # characters of printed output that a report may show
 
@@ -90,21 +92,18 @@ def neutral_settings():
     default device stands around a check, and whatever the checked code sets, changes no verdict.
     """
     dtype, precision = torch.get_default_dtype(), torch.get_float32_matmul_precision()
-    default_device = getattr(torch._GLOBAL_DEVICE_CONTEXT, "device_context", None)
     deterministic = torch.are_deterministic_algorithms_enabled()
     warn_only = torch.is_deterministic_algorithms_warn_only_enabled()
     anomaly, threads = torch.is_anomaly_enabled(), torch.get_num_threads()
     numpy_state, python_state = np.random.get_state(), random.getstate()
     gpus = range(torch.cuda.device_count()) if torch.cuda.is_initialized() else []
     with contextlib.ExitStack() as stack:
-        # what set_default_device leaves behind in the block, once torch.device below has gone
-        stack.callback(setattr, torch._GLOBAL_DEVICE_CONTEXT, "device_context", default_device)
+        stack.enter_context(_no_function_modes())
         stack.enter_context(torch.random.fork_rng(devices=gpus))
         stack.enter_context(torch.inference_mode(False))
         stack.enter_context(torch.enable_grad())
         for kind in {"cpu", "cuda"} if torch.cuda.is_available() else {"cpu"}:
             stack.enter_context(torch.autocast(kind, enabled=False))
-        stack.enter_context(torch.device("cpu"))
         stack.enter_context(warnings.catch_warnings())
         warnings.simplefilter("ignore")
         torch.set_default_dtype(torch.float32)
@@ -126,6 +125,33 @@ def neutral_settings():
 
 
 @contextlib.contextmanager
+def _no_function_modes():
+    """Take off what stands between a caller and torch's functions, default devices above all, and put it back.
+
+    ``with torch.device("cpu")`` would not do: torch keeps one default device, and a ``set_default_device`` in the
+    block throws out those that ``with`` has put there.
+    """
+    kept = getattr(torch._GLOBAL_DEVICE_CONTEXT, "device_context", None), _device.CURRENT_DEVICE
+    modes = _take_modes()
+    torch._GLOBAL_DEVICE_CONTEXT.device_context = _device.CURRENT_DEVICE = None
+    try:
+        yield
+    finally:
+        _take_modes()
+        for mode in modes:
+            overrides._push_mode(mode)
+        torch._GLOBAL_DEVICE_CONTEXT.device_context, _device.CURRENT_DEVICE = kept
+
+
+def _take_modes() -> list:
+    """Empty the stack of function modes; the bottom one first."""
+    modes = overrides._get_current_function_mode_stack()
+    for _ in modes:
+        overrides._pop_mode()
+    return modes
+
+
+@contextlib.contextmanager
 def quiet():
     """Send what the block prints into a ``Sink``, which is yielded."""
     sink = Sink()
@@ -142,6 +168,36 @@ def seed_everything(seed: int) -> None:
     random.seed(seed)
 
 
+def text_of(error: BaseException) -> str:
+    """Give an error's message, whatever its ``__str__`` does."""
+    try:
+        return str(error)
+    except Exception:
+        return "(its message can not be shown)"
+
+
+def is_raised_by_hand(error: BaseException) -> bool:
+    """Tell whether a ``raise`` statement of the student's made an error, not a library on the way."""
+    import dis
+
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    if trace is None or not _is_students(trace.tb_frame.f_code.co_filename):
+        return False
+    instructions = dis.get_instructions(trace.tb_frame.f_code)
+    return any(i.offset == trace.tb_lasti and i.opname == "RAISE_VARARGS" for i in instructions)
+
+
+def _is_students(filename: str) -> bool:
+    """Tell whether code is neither ours nor a library's."""
+    import sysconfig
+
+    ours = __file__.rsplit("checks", 1)[0]
+    libraries = {sysconfig.get_paths()[key] for key in ("stdlib", "purelib", "platlib")}
+    return not filename.startswith((ours, *libraries, "<frozen"))
+
+
 def student_frames(error: BaseException) -> list[tuple[str, int, str, str]]:
     """List where an error passed through code that is not ours and not a library's.
 
@@ -149,14 +205,11 @@ def student_frames(error: BaseException) -> list[tuple[str, int, str, str]]:
         Tuples (file, line number, function, source line), outermost first.
     """
     import linecache
-    import sysconfig
 
-    ours = __file__.rsplit("checks", 1)[0]
-    libraries = tuple({sysconfig.get_paths()[key] for key in ("stdlib", "purelib", "platlib")})
     frames, trace = [], error.__traceback__
     while trace is not None:
         code = trace.tb_frame.f_code
-        if not code.co_filename.startswith((ours, *libraries, "<frozen")):
+        if _is_students(code.co_filename):
             line = linecache.getline(code.co_filename, trace.tb_lineno).strip()
             frames.append((code.co_filename, trace.tb_lineno, code.co_name, line))
         trace = trace.tb_next

@@ -108,17 +108,26 @@ def _judge_call(case: Case, got: Observation, want: Observation):
 def trouble_text(seen: Observation) -> str:
     """Describe an exception with the student's line, if it has one."""
     error = seen.error
+    where = ""
+    if error.where and error.where[1]:
+        line = error.where[1] if len(error.where[1]) <= 80 else error.where[1][:79] + "…"
+        where = f"   (line {error.where[0]}: {line})"
     if error.kind == "TimeUp":
-        return f"no result within {seen.facts.get('seconds', 10):.0f} seconds; is there a loop that never ends?"
+        limit = seen.facts.get("seconds", 10)
+        return f"no result within {limit:g} s; is there a loop that never ends?{where}"
     if "device type for generator" in error.message:
         return "draws on another device than the generator's; draw with device=generator.device, then .to(...)"
     if "same device" in error.message:
         return "tensors on two devices; make new tensors with device=x.device of an input x"
     message = f": {error.message}" if error.message else ""
-    where = (
-        f"   (line {error.where[0]}: {error.where[1]})" if error.where and error.where[1] else ""
-    )
     return f"{error.kind}{message}{where}"
+
+
+_ADVICE = {
+    "None": "; is a `return` missing?",
+    "generator": "; does `yield` stand where `return` belongs?",
+    "coroutine": "; write `def`, not `async def`",
+}
 
 
 def _judge_type(case: Case, got: Observation, want: Observation):
@@ -133,8 +142,7 @@ def _judge_type(case: Case, got: Observation, want: Observation):
             )
         else:
             found = got.facts.get(name, "nothing")
-        advice = "; is a `return` missing?" if found == "None" else ""
-        return f"{what}: {wanted}" if what != "result" else wanted, f"{found}{advice}"
+        return f"{what}: {wanted}" if what != "result" else wanted, found + _ADVICE.get(found, "")
     for name in ("type:instance", "type:result"):
         if name in got.facts and name not in want.facts:
             return "an nn.Module" if name == "type:instance" else "a result", got.facts[name]
@@ -160,6 +168,8 @@ def _arrays(got: Observation, want: Observation, prefix: bool):
 
 def _judge_shape(case: Case, got: Observation, want: Observation):
     for name, ours, wanted in _arrays(got, want, False):
+        if ours is None and got.facts.get(f"device:{name}") not in (None, "cpu"):
+            continue  # a tensor that can not be read from there; the device is judged later
         name = name.removeprefix("random:")
         if ours is None:
             return f"{name}", "nothing of that name"
@@ -170,7 +180,7 @@ def _judge_shape(case: Case, got: Observation, want: Observation):
 
 def _judge_dtype(case: Case, got: Observation, want: Observation):
     for name, ours, wanted in _arrays(got, want, False):
-        if ours.dtype != wanted.dtype:
+        if ours is not None and ours.dtype != wanted.dtype:
             name = name.removeprefix("random:")
             return f"{name} of dtype {short(wanted.dtype)}", f"dtype {short(ours.dtype)}"
     in_double = any(wanted.dtype == torch.float64 for wanted in want.arrays.values())

@@ -21,7 +21,18 @@ from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves, tree_map
 
-from vitedu.checks.guard import TimeUp, quiet, seed_everything, student_frames, time_limit
+from vitedu.checks.guard import (
+    TimeUp,
+    is_raised_by_hand,
+    neutral_settings,
+    quiet,
+    seed_everything,
+    student_frames,
+    text_of,
+    time_limit,
+)
+
+TOO_MANY = 10**8  # no right answer to a case has so many values
 
 
 class Recipe:
@@ -69,6 +80,7 @@ class Trouble:
     kinds: tuple[str, ...]  # class names of it and its bases
     message: str
     where: tuple[int, str] | None  # line number and source line in the student's code
+    by_hand: bool = False  # from a raise statement in the student's code
 
 
 @dataclass
@@ -93,7 +105,7 @@ def driver(function):
 
 
 def observe(answer: Any, case: Case, seconds: float = 10.0) -> Observation:
-    """Exercise an answer on one case; never raises because of it.
+    """Exercise an answer on one case; never raises because of it, and leaves no setting changed.
 
     Args:
         answer: the student's function or class.
@@ -101,7 +113,7 @@ def observe(answer: Any, case: Case, seconds: float = 10.0) -> Observation:
         seconds: wall-clock limit.
     """
     seen = Observation()
-    with quiet() as sink:
+    with quiet() as sink, neutral_settings():
         try:
             with time_limit(seconds):
                 if case.on_accelerator:
@@ -127,8 +139,9 @@ def describe(error: BaseException) -> Trouble:
     return Trouble(
         kind=type(error).__name__,
         kinds=tuple(base.__name__ for base in type(error).__mro__),
-        message=str(error)[:500],
+        message=text_of(error)[:500],
         where=(frames[-1][1], frames[-1][3]) if frames else None,
+        by_hand=is_raised_by_hand(error),
     )
 
 
@@ -229,7 +242,8 @@ def changed_args(case: Case, args: dict[str, Any]) -> tuple[str, ...]:
             differs = value.changed(args[name])
         elif isinstance(value, torch.Tensor):
             now = args[name]
-            differs = now.shape != value.shape or not torch.equal(
+            kind = (now.shape, now.dtype, now.device)
+            differs = kind != (value.shape, value.dtype, value.device) or not torch.equal(
                 now.nan_to_num() if now.is_floating_point() else now,
                 value.nan_to_num() if value.is_floating_point() else value,
             )
@@ -263,13 +277,12 @@ def keep(seen: Observation, name: str, value: Any, number: bool = False) -> None
                 seen.facts[f"type:{name}"] = "number"
                 seen.arrays[name] = torch.tensor(float(flat), dtype=torch.float64)
                 return
-    seen.facts[f"type:{name}"] = "tensor" if is_tensor else type_name(value)
-    if is_tensor:
+    kind = seen.facts[f"type:{name}"] = type_name(value)
+    if kind == "tensor":
         seen.facts[f"device:{name}"] = value.device.type
         seen.facts[f"attached:{name}"] = value.requires_grad
         if value.device.type == "cpu":
-            dense = value.detach().to_dense() if value.layout != torch.strided else value.detach()
-            seen.arrays[name] = dense.resolve_conj().resolve_neg().clone()
+            seen.arrays[name] = value.detach().resolve_conj().resolve_neg().clone()
 
 
 def type_name(value: Any) -> str:
@@ -280,6 +293,14 @@ def type_name(value: Any) -> str:
         return "NumPy array"
     if isinstance(value, (tuple, list)):
         return f"{type(value).__name__} of {len(value)}"
+    if type(value) in (torch.Tensor, nn.Parameter):
+        if value.layout != torch.strided:
+            return "sparse tensor"
+        if value.is_quantized:
+            return "quantized tensor"
+        if value.numel() > TOO_MANY:  # an expanded tensor may claim more than any memory holds
+            return f"tensor of shape {tuple(value.shape)}"
+        return "tensor"
     return type(value).__name__
 
 
@@ -438,7 +459,7 @@ def _observe_on_accelerator(answer, case: Case, seen: Observation) -> None:
         with torch.no_grad(), _Devices() if device == "meta" else contextlib.nullcontext():
             result = apply(target, case, args)
     except Exception as error:
-        if "same device" in str(error) or "device type for generator" in str(error):
+        if "same device" in text_of(error) or "device type for generator" in text_of(error):
             raise
         seen.undecided = True
         return

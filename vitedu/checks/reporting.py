@@ -15,20 +15,30 @@ MARKS = {"passed": "✓", "failed": "✗", "error": "✗", "not_attempted": "○
 _HEADLINES = {
     "exercise": "which exercise?",
     "value": "not the value asked for",
-    "callable": "this can not be called",
-    "signature": "it takes other arguments",
-    "call": "the call does not end as it should",
-    "type": "the result has another type",
-    "structure": "the parameters are others",
-    "shape": "the result has another shape",
-    "dtype": "the result has another dtype",
-    "device": "the result is on another device",
+    "signature": "it takes other arguments than asked for",
+    "call": "the call ends in an error",
+    "type": "the result has the wrong type",
+    "structure": "these are not the parameters asked for",
+    "shape": "the result has the wrong shape",
+    "dtype": "the result has the wrong dtype",
+    "device": "the result is on the wrong device",
     "finite": "the result is not finite",
-    "values": "the values are others",
+    "values": "the values differ from the definition",
     "unchanged": "an input is modified",
-    "gradients": "the gradients are others",
-    "allowed operations": "the one thing that is not allowed here",
+    "gradients": "the values are right, the gradients are not",
+    "allowed operations": "the one operation that this exercise forbids",
 }
+
+
+def headline(problem) -> str:
+    """Say in a few words what a problem is that no known mistake explains."""
+    if problem.stage == "callable":
+        return f"this is not {problem.expected}"
+    if problem.stage == "call" and problem.got.startswith("no result within"):
+        return "the call does not come to an end"
+    if problem.stage == "call" and problem.got.startswith("no error"):
+        return "an error is missing"
+    return _HEADLINES.get(problem.stage, problem.stage)
 
 
 @dataclass(frozen=True)
@@ -123,29 +133,37 @@ class Report:
         problems = problems or {}
         first = next(finding for finding in findings if not finding.passed and not finding.skipped)
         problem = problems.get(first.name)
-        if diagnoses:
+        is_run = problem is None or problem.stage not in ("callable", "signature")
+        is_explained = any(first.name in d.parts for d in diagnoses)
+        if is_explained:
             self.headline = " and ".join(d.name for d in diagnoses[:2])
             evidence = None
             for diagnosis in diagnoses:
                 self._explain(diagnosis, evidence)
                 evidence = diagnosis.got
         elif problem is not None:
-            self.headline = _HEADLINES.get(problem.stage, first.name)
+            self.headline = headline(problem)
             self.lines += [("expected", problem.expected), ("got", problem.got)]
         else:
             self.headline = _HEADLINES.get(first.name, first.name)
             self.lines.append(("got", first.message))
-        if problem is not None:
+        if problem is not None and is_run:
             self.lines.append(("case", problem.case.name))
         told = {first.name}.union(*(d.parts for d in diagnoses))
-        said = {(problem.stage, problem.got)} if problem else set()
+        if not is_explained:
+            self.lines += [("also", f"{d.name}. {d.look}") for d in diagnoses]
         for finding in findings:
             other = problems.get(finding.name)
             if finding.passed or finding.skipped or finding.name in told:
                 continue
-            if other is None or (other.stage, other.got) not in said:
+            same_trouble = (
+                problem
+                and other
+                and (other.got == problem.got or {other.stage, problem.stage} == {"call"})
+            )
+            if not same_trouble:
                 self.lines.append(("also", f"{finding.name}: {finding.message}"))
-        if self.seed is not None:
+        if self.seed is not None and is_run:
             self.lines.append(
                 ("again", f'check(..., "{self.exercise}", seed={self.seed}) repeats these inputs')
             )
