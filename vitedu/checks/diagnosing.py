@@ -121,13 +121,15 @@ def _explained(implementation: Any, cases: list[Case], got: Seen, want: Seen) ->
             for name, fact in ours.facts.items()
             if fact != right.facts.get(name, fact) and fact == theirs.facts.get(name)
         }
-        explained |= {
-            (case.name, name)
-            for name, array in ours.arrays.items()
-            if is_compared(name) and name in theirs.arrays and name in right.arrays
-            if close(case, array, theirs.arrays[name])
-            and not close(case, array, right.arrays[name])
-        }
+        for name, array in ours.arrays.items():
+            other, wanted = theirs.arrays.get(name), right.arrays.get(name)
+            if other is None or wanted is None or name.startswith("grad:"):
+                continue
+            kinds = [(x.shape, x.dtype) for x in (array, other, wanted)]
+            if kinds[0] == kinds[1] != kinds[2]:
+                explained.add((case.name, f"kind of {name}"))
+            elif is_compared(name) and close(case, array, other) and not close(case, array, wanted):
+                explained.add((case.name, name))
     return explained
 
 

@@ -132,8 +132,7 @@ def random_images(answer, case: Case, seen: Observation) -> None:
         result = apply(answer, case, {**args, "images": images})
         name = f"random:output of {len(images)} image(s)"
         keep(seen, name, result)
-        fits = name in seen.arrays and seen.arrays[name].shape == images.shape
-        if not fits or result.dtype != images.dtype:
+        if name not in seen.arrays or seen.arrays[name].shape != images.shape:
             break
         kept.append(result.detach())
     else:
