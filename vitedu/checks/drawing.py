@@ -28,7 +28,8 @@ def svg(width: float, height: float, parts: list[str], title: str) -> str:
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{width:.0f}" height="{height:.0f}" role="img" '
         f'viewBox="0 0 {width:.0f} {height:.0f}" font-family="sans-serif" font-size="12">'
-        f"<title>{escape(title)}</title>{''.join(parts)}</svg>"
+        f'<title>{escape(title)}</title><rect width="100%" height="100%" fill="#ffffff"/>'  # dark themes too
+        f"{''.join(parts)}</svg>"
     )
 
 

@@ -307,7 +307,8 @@ def type_name(value: Any) -> str:
 def keep_gradients(seen: Observation, run: Callable, leaves: dict[str, torch.Tensor]) -> None:
     """Write down the gradients of a fixed mixture of all outputs."""
     try:
-        result = run()
+        with quiet():  # what it prints was seen the first time
+            result = run()
     except Exception as error:
         seen.facts["gradient error"] = f"{type(error).__name__}: {error}"[:300]
         return

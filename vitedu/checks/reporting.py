@@ -13,7 +13,7 @@ MARKS = {"passed": "✓", "failed": "✗", "error": "✗", "not_attempted": "○
 
 
 _HEADLINES = {
-    "exercise": "which exercise?",
+    "exercise": "the exercise is not known",
     "value": "not the value asked for",
     "signature": "it takes other arguments than asked for",
     "call": "the call ends in an error",
@@ -32,6 +32,8 @@ _HEADLINES = {
 
 def headline(problem) -> str:
     """Say in a few words what a problem is that no known mistake explains."""
+    if problem.stage == "callable" and "itself" in problem.expected:
+        return "this is an instance, not the class"
     if problem.stage == "callable":
         return f"this is not {problem.expected}"
     if problem.stage == "call" and problem.got.startswith("no result within"):
@@ -39,6 +41,15 @@ def headline(problem) -> str:
     if problem.stage == "call" and problem.got.startswith("no error"):
         return "an error is missing"
     return _HEADLINES.get(problem.stage, problem.stage)
+
+
+def _tell_the_same(one, other) -> bool:
+    """Tell whether who reads of one problem need not read of the other."""
+    return (
+        one.got == other.got
+        or {one.stage, other.stage} == {"call"}
+        or (one.stage, one.expected) == (other.stage, other.expected)
+    )
 
 
 @dataclass(frozen=True)
@@ -114,7 +125,7 @@ class Report:
         """Say that there is nothing to judge yet."""
         self.status = "not_attempted"
         self.headline = (
-            f'not attempted yet; later cells use the reference. Stuck? hint("{self.exercise}")'
+            f'not attempted yet; later cells use the reference; hint("{self.exercise}") helps'
         )
         return self
 
@@ -146,7 +157,10 @@ class Report:
             self.lines += [("expected", problem.expected), ("got", problem.got)]
         else:
             self.headline = _HEADLINES.get(first.name, first.name)
-            self.lines.append(("got", first.message))
+            expected, _, got = first.message.rpartition("; got ")
+            if expected:
+                self.lines.append(("expected", expected.removeprefix("expected ")))
+            self.lines.append(("got" if expected else "note", got))
         if problem is not None and is_run:
             self.lines.append(("case", problem.case.name))
         told = {first.name}.union(*(d.parts for d in diagnoses))
@@ -156,12 +170,7 @@ class Report:
             other = problems.get(finding.name)
             if finding.passed or finding.skipped or finding.name in told:
                 continue
-            same_trouble = (
-                problem
-                and other
-                and (other.got == problem.got or {other.stage, problem.stage} == {"call"})
-            )
-            if not same_trouble:
+            if not (other and problem and _tell_the_same(other, problem)):
                 self.lines.append(("also", f"{finding.name}: {finding.message}"))
         if self.seed is not None and is_run:
             self.lines.append(
@@ -196,26 +205,42 @@ class Report:
 
     # --- how it is read -------------------------------------------------------------------------
 
-    def __str__(self) -> str:
+    @property
+    def head(self) -> str:
+        """The first line: verdict, exercise, what was found, points."""
         number = f"{self.points:g}/{self.max_points:g} points"
-        head = f"{MARKS[self.status]} {self.title}{': ' + self.headline if self.headline else ''}   [{number}]"
-        lines = [head] + [f"  {label:<9} {_indent(text)}" for label, text in self.lines]
+        said = f": {self.headline}" if self.headline else ""
+        return f"{MARKS[self.status]} {self.title}{said}   [{number}]"
+
+    def rows(self) -> list[tuple[str, str]]:
+        """The lines below it, as (label, text)."""
+        rows = list(self.lines)
         if self.findings and not self.passed:
-            lines.append("  findings  " + "   ".join(f"{f.mark} {f.name}" for f in self.findings))
+            rows.append(("findings", "   ".join(f"{f.mark} {f.name}" for f in self.findings)))
         if self.printed:
-            lines.append(f"  printed   {_indent(self.printed)}")
-        return "\n".join(lines)
+            rows.append(("printed", self.printed))
+        return rows
+
+    def __str__(self) -> str:
+        return "\n".join(
+            [self.head] + [f"  {label:<9} {_indent(text)}" for label, text in self.rows()]
+        )
 
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
         colour = {"passed": "#0072b2", "not_attempted": "#777777"}.get(self.status, "#b35900")
-        text = html.escape(str(self))
-        head, _, rest = text.partition("\n")
-        picture = f'<div style="margin:.4em 0 0 1em">{self.picture}</div>' if self.picture else ""
+        cells = "".join(
+            f'<div style="opacity:.7">{html.escape(label)}</div>'
+            f'<div style="white-space:pre-wrap;overflow-wrap:anywhere">{html.escape(text)}</div>'
+            for label, text in self.rows()
+        )
+        picture = f'<div style="margin:.5em 0 .2em">{self.picture}</div>' if self.picture else ""
         return (
             f'<div style="border-left:4px solid {colour};padding:.2em .8em;margin:.2em 0">'
-            f'<pre style="margin:0;white-space:pre-wrap;background:none"><b>{head}</b>\n{rest}</pre>{picture}</div>'
+            f"<b>{html.escape(self.head)}</b>"
+            f'<div style="display:grid;grid-template-columns:max-content minmax(0,1fr);gap:.1em 1em;'
+            f'font-family:monospace;margin-top:.3em">{cells}</div>{picture}</div>'
         )
 
     def _repr_mimebundle_(self, include=None, exclude=None) -> dict[str, str]:
