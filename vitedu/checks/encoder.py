@@ -243,11 +243,15 @@ def block_shapes(D: int, hidden: int) -> dict[str, tuple[int, ...]]:
 def block_cases(g: torch.Generator) -> list[Case]:
     """Draw blocks of different widths, heads and MLP ratios."""
 
-    def case(B, T, D, heads, ratio=None, dtype=torch.float32, spread=1.0, note="", **rest):
+    def case(
+        B, T, D, heads, ratio=None, dtype=torch.float32, spread=1.0, said=1.0, note="", **rest
+    ):
         init = {"embed_dim": D, "num_heads": heads} | (
             {} if ratio is None else {"mlp_ratio": ratio}
         )
         state = random_state(block_shapes(D, int(D * (4.0 if ratio is None else ratio))), g, dtype)
+        for name in ("attn.proj.weight", "attn.proj.bias"):
+            state[name] = said * state[name]  # how much attention adds to the tokens
         shown = "" if ratio is None else f", mlp_ratio {ratio}"
         name = f"{plural(B, 'sequence')} of {plural(T, 'token')}, embed_dim {D}, {plural(heads, 'head')}{shown}{note}"
         x = spread * normal(g, B, T, D, dtype=dtype)
@@ -266,6 +270,7 @@ def block_cases(g: torch.Generator) -> list[Case]:
         case(B, D, D, heads, 2.0, part="other sizes", note=", as many tokens as columns"),
         case(B, T, D, heads, 2.0, dtype=torch.float64, part="other sizes", note=", float64"),
         case(B, T, D, heads, 2.0, spread=1e-3, part="eps", note=", tokens with variance near 1e-6"),
+        case(B, T, D, heads, 2.0, spread=1e-3, said=1e-3, part="eps", note=", also before the MLP"),
         case(
             B, T, D, heads, 2.0, part="any device", on_accelerator=True, note=", on an accelerator"
         ),

@@ -147,7 +147,8 @@ def unpatchify_cases(g: torch.Generator) -> list[Case]:
     B, C = distinct(g, 2, 2, 4)
     return [
         case(B, C, gh, gw, P, gradients=("patches",)),
-        case(B, C, gh, gh, P, part="other sizes", note=", square"),
+        # other channels and patches: C is 3 or P*P in one of the two at most
+        case(B, C + 2, gh, gh, P + 1, part="other sizes", note=", square"),
         case(1, C, gw, gh, P, part="other sizes", note=", a batch of one"),
         case(B, 1, gh, gw, 1, part="other sizes", note=", patches of one pixel"),
         case(B, C, gh, gw, P, part="other sizes", dtype=torch.float64, note=", float64"),
@@ -269,6 +270,7 @@ def linear_cases(g: torch.Generator) -> list[Case]:
         case(C, P, D, bias=False, part="without bias"),
         case(1, P, D, dtype=torch.float64, part="other sizes", note=", float64"),
         case(C, 1, D, part="other sizes", note=", patches of one pixel"),
+        case(C, P, D, part="any device", on_accelerator=True, note=", on an accelerator"),
     ]
 
 
@@ -352,6 +354,11 @@ LINEAR_BANK = (
     Misconception(
         "values_shared", "the layer shares its memory with the convolution", "a copy of its own",
         "Training one would change the other.", "Copy the values, or clone them.", part="a copy of its own",
+    ),
+    Misconception(
+        "own_device", "the layer is made on the CPU, wherever the convolution is", "the device of conv",
+        "On a GPU the next input and the layer could not meet.", "Give nn.Linear device=conv.weight.device.",
+        part="any device", build=lambda: lambda conv: reference.linear_from_conv(conv).cpu(),
     ),
 )  # fmt: skip
 
@@ -467,7 +474,7 @@ def sincos_cases(g: torch.Generator) -> list[Case]:
     return [
         case(n, 2 * half),
         case(2 * half + 1, 2 * half, part="other sizes"),
-        case(40, 16 + 2 * half, part="other sizes"),
+        case(200, 16 + 2 * half, part="other sizes"),  # long enough to tell 10000 from 9999
         case(n, 2, part="other sizes"),
         case(1, 2 * half, part="other sizes"),
         Case(
@@ -572,7 +579,7 @@ def sincos_2d_cases(g: torch.Generator) -> list[Case]:
 
     gh, gw = distinct(g, 2, 2, 6)
     D = 4 * draw(g, 2, 5)
-    odd = D + draw(g, 1, 3)
+    odd = D + 1  # half of it, cut off, is even: the table of one direction has nothing to refuse
     return [
         case(gh, gw, D),
         case(gw, gh, D, part="other sizes"),
