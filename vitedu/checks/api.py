@@ -52,14 +52,18 @@ def judge(answer: Any, exercise: str | None = None, *, seed: int | None = None) 
     name = exercise if exercise is not None else getattr(answer, "__name__", None)
     if not isinstance(name, str):
         return _refused(
-            "?", answer, f'a value must name its exercise: check({_brief(answer)}, "...")'
+            "check", answer, f'a value must name its exercise: check({_brief(answer)}, "...")'
         )
+    if name == "<lambda>":
+        return _refused("check", answer, 'a lambda must name its exercise: check(..., "patchify")')
     try:
         exercises.find(name)
     except ValueError as error:
         return _refused(name, answer, str(error))
     if seed is None:
         seed = int.from_bytes(os.urandom(3), "big")
+    if not isinstance(seed, int):
+        return _refused(name, answer, f"seed must be an integer (got {_brief(seed)})")
     return judge_answer(find_checker(name), answer, int(seed))
 
 

@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from vitedu.checks.judging import close, is_compared, read, same
+from vitedu.checks.judging import close, is_compared, number_text, read, same
 from vitedu.checks.probing import Case, Observation, observe
 
 PAIR_SECONDS = (
@@ -181,7 +181,7 @@ def _constant(pairs):
     }
     if len(values) == 1 and all(bool((ours == ours.flatten()[0]).all()) for _, _, ours, _ in pairs):
         if all(ours.numel() > 1 or len(pairs) > 1 for _, _, ours, _ in pairs):
-            return f"every value is {values.pop():g}, whatever the input"
+            return f"every value is {number_text(values.pop())}, whatever the input"
     return None
 
 
@@ -216,31 +216,40 @@ def _factor(pairs):
 
 
 def _offset(pairs):
-    offsets = []
-    for case, _, ours, wanted in pairs:
-        if ours.shape != wanted.shape or ours.numel() < 2:
-            return None
-        offset = float((ours.double() - wanted.double()).mean())
-        if not close(case, ours.double(), wanted.double() + offset):
-            return None
-        offsets.append(offset)
-    if offsets and max(offsets) - min(offsets) < 1e-3 * abs(offsets[0]):
+    if any(ours.shape != wanted.shape for _, _, ours, wanted in pairs):
+        return None
+    offsets = [
+        float((ours.double() - wanted.double()).mean())
+        for _, _, ours, wanted in pairs
+        if ours.numel() > 1
+    ]
+    if not offsets or max(offsets) - min(offsets) > 1e-3 * abs(offsets[0]):
+        return None
+    if all(
+        close(case, ours.double(), wanted.double() + offsets[0]) for case, _, ours, wanted in pairs
+    ):
         return f"your output equals the expected one plus {offsets[0]:.3g}"
     return None
 
 
 def _permuted(pairs):
-    ndim = pairs[0][2].ndim
-    if ndim < 2 or any(
-        ours.ndim != wanted.ndim or ours.ndim != ndim for _, _, ours, wanted in pairs
-    ):
+    if any(ours.ndim != wanted.ndim for _, _, ours, wanted in pairs):
         return None
-    for axes in itertools.permutations(range(ndim)):
+    sizes = {ours.ndim for _, _, ours, _ in pairs if ours.ndim > 1}
+    count = min(sizes, default=0)  # only the last axes are common to all
+    which = "axes" if len(sizes) == 1 else f"last {count} axes"
+    for axes in itertools.permutations(range(count)):
         if list(axes) == sorted(axes):
             continue
-        if all(close(case, ours, wanted.permute(axes)) for case, _, ours, wanted in pairs):
-            return f"your output equals the expected one with its axes in the order {axes}"
+        if all(close(case, ours, _reordered_axes(wanted, axes)) for case, _, ours, wanted in pairs):
+            return f"your output equals the expected one with its {which} in the order {axes}"
     return None
+
+
+def _reordered_axes(x: torch.Tensor, axes: tuple[int, ...]) -> torch.Tensor:
+    """Permute the last axes of a tensor; one with fewer axes stays as it is."""
+    first = x.ndim - len(axes)
+    return x.permute(*range(first), *(first + axis for axis in axes)) if first >= 0 else x
 
 
 def _flipped(pairs):
@@ -258,12 +267,13 @@ def _shifted(pairs):
         return None
     ndim = min(ours.ndim for _, _, ours, _ in pairs)
     for axis in range(-ndim, 0):
+        long = [pair for pair in pairs if pair[2].shape[axis] > 1]
+        if not any(ours.shape[axis] > 2 for _, _, ours, _ in long):
+            continue
         for step in (1, -1):
             if all(
-                ours.shape == wanted.shape
-                and ours.shape[axis] > 2
-                and close(case, _inner(ours, axis, step), _inner(wanted, axis, -step))
-                for case, _, ours, wanted in pairs
+                close(case, _inner(ours, axis, step), _inner(wanted, axis, -step))
+                for case, _, ours, wanted in long
             ):
                 side = "later" if step > 0 else "earlier"
                 return f"your values stand one place {side} along axis {axis} than expected"
@@ -277,22 +287,29 @@ def _inner(x: torch.Tensor, axis: int, step: int) -> torch.Tensor:
 
 
 def _normalised_elsewhere(pairs):
-    def axes(x):
-        ones = [
-            axis
-            for axis in range(-x.ndim, 0)
-            if torch.allclose(x.double().sum(axis), torch.ones((), dtype=torch.float64), atol=1e-3)
-        ]
-        return ones[0] if len(ones) == 1 else None
+    found = set()
+    for case, _, ours, wanted in pairs:
+        if close(case, ours, wanted):
+            continue
+        mine, right = _unit_sums(ours), _unit_sums(wanted)
+        if not mine - right or not right - mine:
+            return None
+        found.add((max(mine - right), max(right - mine)))
+    if not found:
+        return None
+    mine, right = max(found)
+    where = f"along axis {mine}; it should along axis {right}"
+    return f"your output sums to 1 {where}" + (
+        "" if len(found) == 1 else ", or others, as dim says"
+    )
 
-    found = {
-        (axes(ours), axes(wanted)) for _, _, ours, wanted in pairs if ours.ndim and ours.numel() > 1
+
+def _unit_sums(x: torch.Tensor) -> set[int]:
+    """List the axes along which a tensor sums to 1, counted from the end."""
+    ones = torch.ones((), dtype=torch.float64)
+    return {
+        axis for axis in range(-x.ndim, 0) if torch.allclose(x.double().sum(axis), ones, atol=1e-3)
     }
-    if len(found) == 1:
-        mine, right = found.pop()
-        if mine is not None and right is not None and mine != right:
-            return f"your output sums to 1 along axis {mine}; it should along axis {right}"
-    return None
 
 
 def _first_only(pairs):

@@ -8,6 +8,7 @@ Nothing here displays or stores anything; that is ``vitedu.checks.api``.
 import importlib
 import inspect
 import os
+import re
 import time
 import types
 from collections.abc import Callable
@@ -111,12 +112,14 @@ def _judge(checker: Checker, answer: Any, seed: int) -> Report:
         checker.forbidden & frozenset().union(*(seen.operations for seen in got.values()))
     )
     if used:
-        named = checker.forbidden_words or ", ".join(sorted(_spoken(checker.forbidden)))
-        words = f"done without {named}", f"{', '.join(used)} ran"
-        problem = Problem("allowed operations", cases[0], *words)
-        return report.failed(
-            _findings(checker, cases, parts, {"allowed operations": problem}), [], got=got
+        named = checker.forbidden_words or ", ".join(
+            sorted(n for n in checker.forbidden if n[0] != "_" and "." not in n)
         )
+        words = f"an answer without {named}", f"a call that ran {', '.join(_spoken(used))}"
+        problem = Problem("allowed operations", cases[0], *words)
+        problems = {"allowed operations": problem}
+        findings = _findings(checker, cases, parts, problems)
+        return report.failed(findings, [], got=got, problems=problems)
 
     problems = _problems(checker, parts, cases, got, want)
     findings = _findings(checker, cases, parts, problems)
@@ -155,7 +158,7 @@ def _unusable(checker: Checker, answer: Any, cases: list[Case]) -> Problem | Non
     if wants_class and issubclass(kind, nn.Module):
         words = (
             f"the class {checker.exercise} itself, without parentheses",
-            "an instance of a class",
+            f"an instance of {kind.__name__}",
         )
         return Problem("callable", cases[0], *words)
     if is_class != wants_class or not callable(answer):
@@ -174,12 +177,12 @@ def _unusable(checker: Checker, answer: Any, cases: list[Case]) -> Problem | Non
             signature.bind(*given, **keywords)
         except TypeError as error:
             wanted = f"{checker.exercise}{inspect.signature(checker.reference)}"
-            return Problem("signature", case, _plain(wanted), f"{_plain(str(signature))}: {error}")
+            return Problem("signature", case, _plain(wanted), f"{_plain(str(signature))}; {error}")
     return None
 
 
 def _plain(signature: str) -> str:
-    return signature.replace("torch.Tensor", "Tensor").replace("torch.nn.modules.", "nn.")
+    return re.sub(r"torch\.nn\.modules\.\w+\.", "nn.", signature.replace("torch.Tensor", "Tensor"))
 
 
 def _observe_all(answer: Any, cases: list[Case]) -> dict[str, Observation]:
@@ -261,7 +264,11 @@ def _findings(
     )
     trouble = getattr(problems.get("returns"), "stage", "")
     # calls that show nothing while that trouble stands
-    blind = {"call": ("raises", "on_accelerator"), "type": ("on_accelerator",)}.get(trouble, ())
+    blind = {
+        "call": ("raises", "on_accelerator"),
+        "type": ("on_accelerator",),
+        "structure": ("on_accelerator",),
+    }.get(trouble, ())
     idle = {case.part for case in cases} - {
         case.part for case in cases if not any(getattr(case, name) for name in blind)
     }
@@ -286,7 +293,7 @@ def _findings(
 
 
 _PROVES = {
-    "allowed operations": "does the work itself",
+    "allowed operations": "done without what is forbidden here",
     "returns": "runs and returns the right types and shapes",
     "values": "equals the definition on random inputs, which stay unchanged",
     "gradients": "gradients equal those of the definition",
@@ -295,9 +302,9 @@ _PROVES = {
 }
 
 
-def _spoken(names: frozenset[str]) -> set[str]:
-    """Keep the names a student knows."""
-    return {name for name in names if not name.startswith("aten.") and not name.startswith("_")}
+def _spoken(names) -> list[str]:
+    """Write the names of functions and kernels as a student knows them."""
+    return sorted({name.removeprefix("aten.").strip("_") for name in names})
 
 
 def _diagnose(checker: Checker, cases, problems, got, want) -> list[Diagnosis]:
@@ -319,9 +326,7 @@ def _diagnose(checker: Checker, cases, problems, got, want) -> list[Diagnosis]:
             evidence = mistake.evidence and mistake.evidence(problem.case, got[problem.case.name])
             found.append(_diagnosis(mistake, evidence or problem.got, parts))
         if not named:
-            found += _simple_diagnoses(
-                [case for case in legit if case.part == "values"], problem, parts, got, want
-            )
+            found += _simple_diagnoses(legit, problem, parts, got, want)
     crashed = "returns" in problems and problems["returns"].stage in ("call", "type")
     for part, problem in problems.items():
         if crashed and problem.case not in legit:
@@ -370,7 +375,7 @@ def _diagnosis(mistake: Misconception, evidence: str, parts: tuple[str, ...]) ->
 _SIMPLE = {
     "constant_output": (
         "the output does not depend on the input",
-        "A constant answers no other input.",
+        "Look at which arguments the result is computed from.",
     ),
     "unchanged_input": ("the input comes back as it went in", "The work is still to be done."),
     "constant_factor": (
@@ -429,13 +434,13 @@ def general_mistakes(checker: Checker) -> list[Misconception]:
             Misconception(
                 "no_error", "an impossible size is accepted", "a ValueError", part="errors",
                 why="Wrong results that look fine cost more than an error.",
-                look="Test the remainder first and raise a ValueError.",
+                look="Test the sizes first and raise a ValueError.",
                 build=lambda: _never_raises(reference),
             ),
             Misconception(
                 "wrong_error", "an impossible size ends in an error of another kind", "a ValueError", part="errors",
-                why="The error of a later line speaks of reshape, not of what the caller did.",
-                look="Test the remainder first and raise a ValueError that says so.",
+                why="Neither an assert nor the error of a later line says what the caller did.",
+                look="Test the sizes first and raise a ValueError that says so.",
                 build=lambda: _raises(reference, lambda text: RuntimeError("shape is invalid")),
             ),
         ]  # fmt: skip

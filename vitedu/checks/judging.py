@@ -114,7 +114,7 @@ def trouble_text(seen: Observation) -> str:
         where = f"   (line {error.where[0]}: {line})"
     if error.kind == "TimeUp":
         limit = seen.facts.get("seconds", 10)
-        return f"no result within {limit:g} s; is there a loop that never ends?{where}"
+        return f"no result within {limit:g} s; look for a loop that never ends{where}"
     if "device type for generator" in error.message:
         return "draws on another device than the generator's; draw with device=generator.device, then .to(...)"
     if "same device" in error.message:
@@ -124,9 +124,9 @@ def trouble_text(seen: Observation) -> str:
 
 
 _ADVICE = {
-    "None": "; is a `return` missing?",
-    "generator": "; does `yield` stand where `return` belongs?",
-    "coroutine": "; write `def`, not `async def`",
+    "None": "; look for a missing `return`",
+    "generator": "; look for `yield`",
+    "coroutine": "; look for `async def`",
 }
 
 
@@ -136,10 +136,8 @@ def _judge_type(case: Case, got: Observation, want: Observation):
             continue
         what = name.removeprefix("type:")
         if f"type:{what}" not in got.facts and "type:result" in got.facts:
-            wanted, found = (
-                f"{len(case.outputs)} results: {', '.join(case.outputs)}",
-                got.facts["type:result"],
-            )
+            what, found = "result", got.facts["type:result"]
+            wanted = f"{len(case.outputs)} results: {', '.join(case.outputs)}"
         else:
             found = got.facts.get(name, "nothing")
         return f"{what}: {wanted}" if what != "result" else wanted, found + _ADVICE.get(found, "")
@@ -150,13 +148,11 @@ def _judge_type(case: Case, got: Observation, want: Observation):
 
 
 def _judge_structure(case: Case, got: Observation, want: Observation):
-    for fact, words in (
-        ("parameters missing", "parameters named as in the text"),
-        ("parameters unexpected", "no parameters beside those in the text"),
-        ("parameters misshapen", "parameters of the sizes in the text"),
-    ):
-        if got.facts.get(fact):
-            return words, f"{fact}: {', '.join(got.facts[fact])}"
+    kinds = ("missing", "unexpected", "misshapen")
+    found = {kind: got.facts.get(f"parameters {kind}", ()) for kind in kinds}
+    wrong = [f"{kind}: {', '.join(names)}" for kind, names in found.items() if names]
+    if wrong:
+        return "parameters with the names and sizes in the text", "; ".join(wrong)
     return None
 
 
@@ -251,13 +247,18 @@ def values_differ(case: Case, ours: torch.Tensor, wanted: torch.Tensor) -> str:
     error = (ours.double() - wanted.double()).abs()
     wrong = error > atol + rtol * wanted.double().abs()
     if ours.ndim == 0:
-        return f"another number: {float(ours):.6g}"
+        return f"another number: {number_text(float(ours))}"
     worst = torch.unravel_index(error.nan_to_num(float("inf")).argmax(), error.shape)
     place = [int(index) for index in worst]
     return (
         f"{int(wrong.sum())}/{ours.numel()} values differ; largest difference {error[worst]:.2g} at {place}, "
         f"allowed {atol + rtol * wanted.double().abs().max():.1g}"
     )
+
+
+def number_text(number: float) -> str:
+    """Write a number with six digits, a whole one with all of them."""
+    return f"{number:.0f}" if number.is_integer() and abs(number) < 1e15 else f"{number:.6g}"
 
 
 def _judge_unchanged(case: Case, got: Observation, want: Observation):
@@ -276,7 +277,7 @@ def _judge_gradients(case: Case, got: Observation, want: Observation):
     if got.facts.get("detached") and not want.facts.get("detached"):
         return (
             "results that carry gradients",
-            "the graph is cut; look for detach, .data, no_grad, NumPy or item()",
+            "a result that is cut off from its inputs",
         )
     for name, ours, wanted in _arrays(got, want, True):
         what = f"gradient of {name.removeprefix('grad:')}"
@@ -293,7 +294,7 @@ def _judge_gradients(case: Case, got: Observation, want: Observation):
         if not torch.allclose(
             ours.double(), wanted.double(), rtol=10 * rtol, atol=10 * atol * scale, equal_nan=True
         ):
-            return what, "another gradient: is part of the computation detached or done in place?"
+            return what, "another gradient; look for a part that is detached or done in place"
     return None
 
 

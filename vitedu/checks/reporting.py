@@ -157,10 +157,10 @@ class Report:
             self.lines += [("expected", problem.expected), ("got", problem.got)]
         else:
             self.headline = _HEADLINES.get(first.name, first.name)
-            expected, _, got = first.message.rpartition("; got ")
+            expected, _, found = first.message.rpartition("; got ")
             if expected:
                 self.lines.append(("expected", expected.removeprefix("expected ")))
-            self.lines.append(("got" if expected else "note", got))
+            self.lines.append(("got" if expected else "note", found))
         if problem is not None and is_run:
             self.lines.append(("case", problem.case.name))
         told = {first.name}.union(*(d.parts for d in diagnoses))
@@ -208,14 +208,14 @@ class Report:
     @property
     def head(self) -> str:
         """The first line: verdict, exercise, what was found, points."""
-        number = f"{self.points:g}/{self.max_points:g} points"
         said = f": {self.headline}" if self.headline else ""
-        return f"{MARKS[self.status]} {self.title}{said}   [{number}]"
+        number = f"   [{self.points:g}/{self.max_points:g} points]" if self.max_points else ""
+        return f"{MARKS[self.status]} {self.title}{said}{number}"
 
     def rows(self) -> list[tuple[str, str]]:
         """The lines below it, as (label, text)."""
         rows = list(self.lines)
-        if self.findings and not self.passed:
+        if len(self.findings) > 1 and not self.passed:
             rows.append(("findings", "   ".join(f"{f.mark} {f.name}" for f in self.findings)))
         if self.printed:
             rows.append(("printed", self.printed))

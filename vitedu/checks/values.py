@@ -85,9 +85,7 @@ class ValueChecker:
             if plain is _UNKNOWN or _kind(plain) != kind:
                 message = f"expected {kind}; got {_kind(plain) if plain is not _UNKNOWN else type(answer).__name__}"
                 return report.failed([Finding("value", False, message, points)], [])
-            finding = Finding(
-                "value", False, f"got {plain!r}, which is not the value asked for", points
-            )
+            finding = Finding("value", False, f"expected another value; got {plain!r}", points)
             for mistake in self.bank:
                 if mistake.matches(plain, self.accepts):
                     words = Diagnosis(
@@ -133,7 +131,7 @@ def _kind(value: Any) -> str:
     if isinstance(value, (tuple, list)):
         kinds = {_kind(item).removeprefix("a ") for item in value}
         what = kinds.pop() if len(kinds) == 1 else "value"
-        return f"{len(value)} {what}s"
+        return f"{len(value)} {what}{'' if len(value) == 1 else 's'}"
     if isinstance(value, bool):
         return "a boolean"
     if isinstance(value, str):
