@@ -1,0 +1,300 @@
+"""The guard of a check: whatever stands around it or happens inside, both sides find their settings again."""
+
+import os
+import random
+import signal
+import threading
+import time
+import warnings
+
+import numpy as np
+import pytest
+import torch
+
+from vitedu import attention, encoder, patches, training
+from vitedu.checks.api import judge
+from vitedu.checks.guard import (
+    KEPT_OUTPUT,
+    TimeUp,
+    is_raised_by_hand,
+    neutral_settings,
+    quiet,
+    time_limit,
+)
+
+ANSWERS = {
+    "patchify": patches.patchify,
+    "sincos_positions": patches.sincos_positions,
+    "linear_from_conv": patches.linear_from_conv,
+    "scaled_dot_product_attention": attention.scaled_dot_product_attention,
+    "EncoderBlock": encoder.EncoderBlock,
+    "evaluate": training.evaluate,
+}
+
+
+def settings() -> dict:
+    """Write down every global setting that a check may not change."""
+    return {
+        "torch": torch.get_rng_state(),
+        "numpy": np.random.get_state()[1].tolist(),
+        "numpy position": np.random.get_state()[2],
+        "random": random.getstate(),
+        "dtype": torch.get_default_dtype(),
+        "device": torch.get_default_device(),
+        "device of new tensors": torch.empty(1).device,
+        "grad": torch.is_grad_enabled(),
+        "inference": torch.is_inference_mode_enabled(),
+        "autocast": torch.is_autocast_enabled("cpu"),
+        "autocast dtype": torch.get_autocast_dtype("cpu"),
+        "deterministic": torch.are_deterministic_algorithms_enabled(),
+        "anomaly": torch.is_anomaly_enabled(),
+        "threads": torch.get_num_threads(),
+        "precision": torch.get_float32_matmul_precision(),
+        "filters": list(warnings.filters),
+        "alarm": signal.getsignal(signal.SIGALRM),
+    }
+
+
+def assert_same(before: dict, after: dict) -> None:
+    """Compare two listings of settings, tensors to the bit."""
+    assert torch.equal(before.pop("torch"), after.pop("torch"))
+    assert before == after
+
+
+def with_default_dtype(test):
+    """Run in float64 as the default."""
+    torch.set_default_dtype(torch.float64)
+    try:
+        test()
+    finally:
+        torch.set_default_dtype(torch.float32)
+
+
+def with_default_device(test):
+    """Run with new tensors on no device at all."""
+    torch.set_default_device("meta")
+    try:
+        test()
+    finally:
+        torch.set_default_device(None)
+
+
+def with_errors_for_warnings(test):
+    """Run where every warning is an error."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        test()
+
+
+def with_numpy_errors(test):
+    """Run where NumPy raises on overflow."""
+    with np.errstate(all="raise"):
+        test()
+
+
+def inside(*contexts):
+    """Run inside context managers, outermost first."""
+
+    def run(test):
+        if not contexts:
+            return test()
+        with contexts[0]:
+            inside(*contexts[1:])(test)
+
+    return run
+
+
+SURROUNDINGS = {
+    "nothing": inside(),
+    "default dtype float64": with_default_dtype,
+    "no_grad": inside(torch.no_grad()),
+    "inference_mode": inside(torch.inference_mode()),
+    "autocast": inside(torch.autocast("cpu", dtype=torch.bfloat16)),
+    "device meta": inside(torch.device("meta")),
+    "device meta twice": inside(torch.device("meta"), torch.device("cpu"), torch.device("meta")),
+    "default device meta": with_default_device,
+    "detect_anomaly": inside(torch.autograd.set_detect_anomaly(True)),
+    "warnings as errors": with_errors_for_warnings,
+    "numpy errors": with_numpy_errors,
+}
+
+
+@pytest.mark.parametrize("around", SURROUNDINGS.values(), ids=SURROUNDINGS)
+def test_verdict_and_settings_do_not_depend_on_the_surroundings(around):
+    """The same seed gives the same report under any setting, and every setting stands as before."""
+    plain = {name: judge(answer, name, seed=5) for name, answer in ANSWERS.items()}
+    wrong = lambda images, patch_size: patches.patchify(images, patch_size).mT.reshape(  # noqa: E731
+        len(images), -1, images.shape[1] * patch_size**2
+    )
+    plain_wrong = str(judge(wrong, "patchify", seed=5))
+
+    def test():
+        before = settings()
+        for name, answer in ANSWERS.items():
+            report = judge(answer, name, seed=5)
+            assert report.passed, str(report)
+            assert report.to_dict() == plain[name].to_dict()
+        assert str(judge(wrong, "patchify", seed=5)) == plain_wrong
+        assert_same(before, settings())
+
+    around(test)
+
+
+def test_seeds_around_a_check_change_nothing():
+    """Global seeds before a check change no report, and a check draws nothing from the global generators."""
+    reports = []
+    for seed in (1, 2):
+        torch.manual_seed(seed)
+        np.random.seed(seed)
+        random.seed(seed)
+        before = settings()
+        reports.append(str(judge(lambda x: x * torch.rand(()), "gelu", seed=3)))
+        assert_same(before, settings())
+    assert reports[0] == reports[1]
+
+
+def spoil() -> None:
+    """Change every global setting that torch, NumPy and Python have."""
+    torch.set_default_dtype(torch.float64)
+    torch.manual_seed(7)
+    np.random.seed(7)
+    random.seed(7)
+    torch.use_deterministic_algorithms(True)
+    torch.set_num_threads(torch.get_num_threads() + 1)
+    torch.set_float32_matmul_precision("medium")
+    torch.autograd.set_detect_anomaly(True, check_nan=False)
+    torch.set_autocast_enabled("cpu", True)
+    warnings.simplefilter("error")
+
+
+def test_an_answer_that_spoils_every_setting_is_judged_by_its_results():
+    """What the answer sets is undone after each call: neither the caller nor the other calls see it."""
+
+    def layer_norm(x, weight, bias, eps=1e-6):
+        result = encoder.layer_norm(x, weight, bias, eps)
+        spoil()
+        return result
+
+    before = settings()
+    report = judge(layer_norm, seed=0)
+    assert report.passed, str(report)
+    assert_same(before, settings())
+
+
+@pytest.mark.parametrize(
+    "spoil_one",
+    [
+        lambda: torch.set_grad_enabled(False),
+        lambda: torch.set_default_device("meta"),
+        lambda: torch.device("meta").__enter__(),
+    ],
+    ids=["set_grad_enabled", "set_default_device", "device entered for good"],
+)
+@pytest.mark.parametrize(
+    "around", [SURROUNDINGS["nothing"], with_default_device], ids=["plain", "default meta"]
+)
+def test_settings_that_change_results_are_undone_too(spoil_one, around):
+    """Gradients switched off or a default device left behind cost points, if any, in this answer alone."""
+
+    def gelu(x):
+        result = encoder.gelu(x)
+        spoil_one()
+        return result
+
+    def test():
+        before = settings()
+        judge(gelu, seed=0)
+        assert_same(before, settings())
+        assert judge(encoder.gelu, seed=0).passed
+
+    around(test)
+
+
+# --- time ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("busy", [lambda: None, lambda: time.sleep(5)], ids=["looping", "sleeping"])
+def test_time_limit_ends_a_block(busy):
+    """A loop and a sleep are both interrupted."""
+    start = time.perf_counter()
+    with pytest.raises(TimeUp), time_limit(0.1):
+        while True:
+            busy()
+    assert time.perf_counter() - start < 2.0
+
+
+def test_time_limit_passes_a_plain_handler():
+    """``except Exception`` inside a loop does not swallow the end of time."""
+    with pytest.raises(TimeUp), time_limit(0.1):
+        while True:
+            try:
+                sum(range(1000))
+            except Exception:  # noqa: S110
+                pass
+
+
+def test_time_limit_works_in_a_thread():
+    """Where no signal can be used, a second thread ends the loop."""
+    ended = []
+
+    def work():
+        try:
+            with time_limit(0.1):
+                while True:
+                    sum(range(100))
+        except TimeUp:
+            ended.append(True)
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join(5)
+    assert ended == [True]
+
+
+def test_time_limit_leaves_a_fast_block_alone():
+    """What is done in time sees nothing of the limit, then or later."""
+    with time_limit(0.05):
+        value = 1
+    time.sleep(0.1)
+    assert value == 1
+
+
+# --- output and errors --------------------------------------------------------------------------
+
+
+def test_quiet_keeps_the_beginning_of_a_megabyte():
+    """Of a flood the first characters are kept and the rest is counted."""
+    with quiet() as sink:
+        print("x" * 10**6)
+    assert len(sink.head) == KEPT_OUTPUT and sink.written == 10**6 + 1
+
+
+def caught(run) -> BaseException:
+    """Give the error that a call raises."""
+    try:
+        run()
+    except BaseException as error:
+        return error
+    raise AssertionError("no error")
+
+
+def raised_here():
+    """A stub."""
+    raise NotImplementedError("1.1 patchify")
+
+
+def test_a_raise_of_the_students_is_told_from_a_librarys():
+    """Only a raise statement in the student's own code marks a stub; a missing kernel of torch does not."""
+    assert is_raised_by_hand(caught(raised_here))
+    assert not is_raised_by_hand(caught(lambda: torch.zeros(2, device="meta").tolist()))
+    assert not is_raised_by_hand(caught(lambda: torch.nn.Module()(1)))
+    assert not is_raised_by_hand(caught(lambda: os.stat("")))
+
+
+def test_neutral_settings_survive_an_error():
+    """Settings come back however the block is left."""
+    before = settings()
+    with pytest.raises(ZeroDivisionError), neutral_settings():
+        spoil()
+        1 / 0  # noqa: B018
+    assert_same(before, settings())
