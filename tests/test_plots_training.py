@@ -17,7 +17,7 @@ def rng():
 
 def test_price_marks_what_was_believed():
     """Every marked probability stands at height -ln p and carries its price as text."""
-    ax = plots.plot_price([0.9, 0.1]).axes[0]
+    ax = plots.show_price([0.9, 0.1]).axes[0]
     marks = [line.get_xydata()[0] for line in ax.lines if line.get_marker() == "o"]
     assert np.allclose(marks, [(0.9, -np.log(0.9)), (0.1, -np.log(0.1))], atol=1e-12)
     assert [text.get_text() for text in ax.texts] == ["p = 0.9: 0.105", "p = 0.1: 2.303"]
@@ -25,7 +25,7 @@ def test_price_marks_what_was_believed():
 
 def test_learning_rates_are_drawn_step_by_step():
     """A line has one point a step, from step 0, and each line a style of its own."""
-    ax = plots.plot_learning_rates({"a": [0.5, 1.0, 0.0], "b": [1.0, 0.5, 0.0]}).axes[0]
+    ax = plots.show_learning_rates({"a": [0.5, 1.0, 0.0], "b": [1.0, 0.5, 0.0]}).axes[0]
     assert ax.lines[0].get_xydata().tolist() == [[0, 0.5], [1, 1.0], [2, 0.0]]
     assert len({line.get_linestyle() for line in ax.lines}) == 2
     assert [text.get_text() for text in ax.get_legend().texts] == ["a", "b"]
@@ -33,10 +33,14 @@ def test_learning_rates_are_drawn_step_by_step():
 
 def test_losses_are_running_means_at_the_end_of_their_window():
     """The thick line is the mean over seeds; a mean of steps 0 and 1 stands at step 1."""
-    ax = plots.plot_losses({"arm": [[1.0, 3.0, 5.0], [3.0, 5.0, 7.0]]}, start=2.3, window=2).axes[0]
+    ax = plots.show_losses({"arm": [[1.0, 3.0, 5.0], [3.0, 5.0, 7.0]]}, start=2.3, window=2).axes[0]
     thick = next(line for line in ax.lines if line.get_linewidth() == 2)
     assert np.allclose(thick.get_xydata(), [(1, 3.0), (2, 5.0)], atol=1e-12)
-    assert ax.get_legend().texts[0].get_text() == "arm, mean of 2 seeds"
+    (legend,) = ax.figure.legends
+    assert [text.get_text() for text in legend.texts] == [
+        "arm, mean of 2 seeds",
+        "before training: 2.30",
+    ]
     assert any(np.allclose(line.get_ydata(), 2.3) for line in ax.lines)
 
 
@@ -52,10 +56,12 @@ def test_views_show_the_image_and_every_view(rng, n):
 
 def test_curves_count_epochs_from_one_and_accuracy_in_percent():
     """Epoch 1 is the first point; accuracies are drawn from 0 to 100 %."""
-    left, right = plots.plot_curves([2.0, 1.0], [1.9, 1.2], [0.2, 0.6], [0.3, 0.5], chance=0.1).axes
+    left, right = plots.show_curves([2.0, 1.0], [1.9, 1.2], [0.2, 0.6], [0.3, 0.5], chance=0.1).axes
     assert left.lines[0].get_xydata().tolist() == [[1, 2.0], [2, 1.0]]
     assert np.allclose(right.lines[1].get_ydata(), [30, 50], atol=1e-9)
     assert right.get_ylim() == (0, 100)
+    (legend,) = left.figure.legends
+    assert [text.get_text() for text in legend.texts] == ["training", "validation", "guessing: 10%"]
 
 
 def test_predictions_mark_right_and_wrong_by_sign_word_and_colour(rng):
@@ -94,7 +100,7 @@ def test_position_similarity_leaves_the_cell_itself_blank():
 
 def test_class_accuracy_says_when_a_class_is_absent():
     """Bars stand from the hardest class to the easiest; a class without images has a sentence, no bar."""
-    ax = plots.plot_class_accuracy([0.8, np.nan, 0.2], [10, 0, 30], ["a", "b", "c"]).axes[0]
+    ax = plots.show_class_accuracy([0.8, np.nan, 0.2], [10, 0, 30], ["a", "b", "c"]).axes[0]
     assert [tick.get_text() for tick in ax.get_yticklabels()] == ["c", "a", "b"]
     assert [bar.get_width() for bar in ax.patches] == pytest.approx([20, 80], abs=1e-9)
     assert any("no image" in text.get_text() for text in ax.texts)
@@ -104,6 +110,6 @@ def test_class_accuracy_says_when_a_class_is_absent():
 
 def test_confusion_shows_shares_of_the_true_class():
     """Rows are shares in percent; a class without images gives a row of zeros, no nan."""
-    ax = plots.plot_confusion([[3, 1], [0, 0]], ["a", "b"]).axes[0]
+    ax = plots.show_confusion([[3, 1], [0, 0]], ["a", "b"]).axes[0]
     assert ax.images[0].get_array().tolist() == [[75, 25], [0, 0]]
     assert ax.get_xlabel() == "answer" and ax.get_ylabel() == "truth"

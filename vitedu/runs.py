@@ -122,10 +122,10 @@ def train(
 
 def draw_curves(history: History, num_classes: int):
     """Return the figure of loss and accuracy by epoch."""
-    from vitedu.plots.training import plot_curves
+    from vitedu.plots.training import show_curves
 
     columns = ("train_loss", "validation_loss", "train_accuracy", "validation_accuracy")
-    return plot_curves(*map(history.column, columns), chance=1 / num_classes)
+    return show_curves(*map(history.column, columns), chance=1 / num_classes)
 
 
 def main_train(

@@ -25,13 +25,15 @@ from vitedu.plots.style import (
     WIDTH,
     figure,
     hide_ticks,
+    styled,
     to_picture,
 )
 
 LINES = ("-", "--", ":", "-.")  # told apart without colour
 
 
-def plot_price(believed: Sequence[float]) -> Figure:
+@styled
+def show_price(believed: Sequence[float]) -> Figure:
     """Draw the price ``-ln p`` of giving probability p to the truth.
 
     Args:
@@ -46,7 +48,7 @@ def plot_price(believed: Sequence[float]) -> Figure:
         ax.annotate(
             f"p = {mark:g}: {-np.log(mark):.3f}",
             (mark, -np.log(mark)),
-            xytext=(8, 8),
+            xytext=(8, 8) if mark < 0.7 else (8, 16),  # on the right the curve is low: above it
             textcoords="offset points",
             ha="left" if mark < 0.7 else "right",
         )
@@ -59,7 +61,8 @@ def plot_price(believed: Sequence[float]) -> Figure:
     return fig
 
 
-def plot_learning_rates(schedules: Mapping[str, Sequence[float]]) -> Figure:
+@styled
+def show_learning_rates(schedules: Mapping[str, Sequence[float]]) -> Figure:
     """Draw learning rates step by step, one line a schedule.
 
     Args:
@@ -74,7 +77,8 @@ def plot_learning_rates(schedules: Mapping[str, Sequence[float]]) -> Figure:
     return fig
 
 
-def plot_losses(
+@styled
+def show_losses(
     runs: Mapping[str, Sequence[Sequence[float]]],
     *,
     start: float | None = None,
@@ -84,7 +88,7 @@ def plot_losses(
 
     Args:
         runs: name of the arm -> one list of losses for each seed, all of one length.
-        start: a loss to mark with a grey line, such as ln K.
+        start: the loss before training, such as ln K, to mark with a grey line.
         window: steps of the running mean.
     """
     fig, axes = figure(size=(WIDTH, 3.2))
@@ -98,10 +102,9 @@ def plot_losses(
         seeds_text = "1 seed" if len(smooth) == 1 else f"mean of {len(smooth)} seeds"
         ax.plot(steps, np.mean(smooth, axis=0), linewidth=2, label=f"{name}, {seeds_text}", **style)
     if start is not None:
-        ax.axhline(start, color=GREY, linewidth=0.8)
-        ax.annotate(f"{start:.2f}", (0, start), xytext=(0, 3), textcoords="offset points")
-    ax.set(xlabel="step", ylabel=f"training loss (nats, mean of {window} steps)")
-    ax.legend()
+        ax.axhline(start, color=GREY, linewidth=0.8, label=f"before training: {start:.2f}")
+    ax.set(xlabel=f"step (running mean of {window})", ylabel="training loss (nats)", ylim=(0, None))
+    fig.legend(loc="outside lower center", ncols=3)
     return fig
 
 
@@ -110,6 +113,7 @@ def running_mean(values: Sequence[float], window: int) -> np.ndarray:
     return np.convolve(values, np.ones(window) / window, mode="valid")
 
 
+@styled
 def show_views(original, views) -> Figure:
     """Draw an image and the views that augmentation made of it.
 
@@ -132,7 +136,8 @@ def show_views(original, views) -> Figure:
     return fig
 
 
-def plot_curves(
+@styled
+def show_curves(
     train_loss: Sequence[float],
     validation_loss: Sequence[float],
     train_accuracy: Sequence[float],
@@ -167,16 +172,16 @@ def plot_curves(
         )
         ax.set(xlabel="epoch")
         ax.locator_params(axis="x", integer=True)
-    left.set(ylabel="loss (nats)", ylim=(0, None))
+    left.set(ylabel="loss (nats)", ylim=(0, 1.05 * np.nanmax([train_loss, validation_loss])))
     right.set(ylabel="accuracy (%)", ylim=(0, 100))
     if chance is not None:
-        right.axhline(100 * chance, color=GREY, linewidth=0.8)
-        right.annotate("guessing", (epochs[-1], 100 * chance), xytext=(0, 3), ha="right",
-                       textcoords="offset points", color=GREY)  # fmt: skip
-    left.legend()
+        right.axhline(100 * chance, color=GREY, linewidth=0.8, label=f"guessing: {chance:.0%}")
+    handles, labels = right.get_legend_handles_labels()
+    fig.legend(handles, labels, loc="outside lower center", ncols=3)  # no curve can run into it
     return fig
 
 
+@styled
 def show_predictions(images, labels, probabilities, class_names: Sequence[str]) -> Figure:
     """Draw images with what a model believed, right and wrong told apart by sign, word and colour.
 
@@ -207,6 +212,7 @@ def show_predictions(images, labels, probabilities, class_names: Sequence[str]) 
     return fig
 
 
+@styled
 def show_class_attention(
     images, attention: Mapping[str, np.ndarray], *, uniform: float, vmax: float | None = None
 ) -> Figure:
@@ -251,6 +257,7 @@ def show_class_attention(
     return fig
 
 
+@styled
 def show_position_similarity(
     similarity: Mapping[str, np.ndarray], cells: Sequence[int], *, limit: float | None = None
 ) -> Figure:
@@ -288,7 +295,8 @@ def show_position_similarity(
     return fig
 
 
-def plot_class_accuracy(
+@styled
+def show_class_accuracy(
     accuracy: Sequence[float], counts: Sequence[int], class_names: Sequence[str]
 ) -> Figure:
     """Draw accuracy by class as bars, the hardest first, and the overall accuracy as a line.
@@ -300,25 +308,27 @@ def plot_class_accuracy(
     """
     accuracy, counts = np.asarray(accuracy, dtype=float), np.asarray(counts)
     order = np.argsort(np.where(counts > 0, accuracy, np.inf), kind="stable")
-    fig, axes = figure(size=(WIDTH, 0.5 + 0.3 * len(order)))
+    fig, axes = figure(size=(WIDTH, 0.8 + 0.3 * len(order)))
     ax = axes[0, 0]
+    over_line = {"facecolor": "white", "edgecolor": "none", "pad": 0.5, "alpha": 0.8}
     for place, k in enumerate(order):
         if counts[k] == 0:
             ax.text(1, place, "no image of this class", va="center", color=GREY)
             continue
         ax.barh(place, 100 * accuracy[k], color=SKY)
         ax.text(100 * accuracy[k] + 1, place, f"{100 * accuracy[k]:.0f} % of {counts[k]}",
-                va="center", fontsize=9)  # fmt: skip
+                va="center", fontsize=9, bbox=over_line)  # fmt: skip
     overall = 100 * np.nansum(accuracy * counts) / max(counts.sum(), 1)
     ax.axvline(overall, color=BLACK, linewidth=1, linestyle="--", label=f"all: {overall:.1f} %")
     ax.set(xlabel="accuracy (%)", xlim=(0, 118), xticks=range(0, 101, 20))
     ax.set_yticks(range(len(order)), [class_names[k] for k in order])
     ax.set_ylim(len(order) - 0.4, -0.6)
-    ax.legend(loc="lower right", bbox_to_anchor=(1, 1), borderaxespad=0)
+    fig.legend(loc="outside lower right")
     return fig
 
 
-def plot_confusion(counts, class_names: Sequence[str]) -> Figure:
+@styled
+def show_confusion(counts, class_names: Sequence[str]) -> Figure:
     """Draw which class is taken for which: rows the truth, columns the answer, shares of a row.
 
     Args:
