@@ -42,9 +42,10 @@ def show_temperatures(weights: Mapping[float, torch.Tensor], scores: torch.Tenso
     fig, axes = figure(1, len(weights), size=(WIDTH, 2.4), sharey=True)
     labels = [f"{score:g}" for score in scores.tolist()]
     for ax, (temperature, row) in zip(axes[0], weights.items(), strict=True):
+        ax.axhline(1 / len(labels), color=GREY, linestyle=":", zorder=0)
         bars = ax.bar(labels, row.tolist(), color=BLUE)
-        ax.bar_label(bars, fmt="%.2f", fontsize=8)
-        ax.axhline(1 / len(labels), color=GREY, linestyle=":")
+        box = {"facecolor": "white", "edgecolor": "none", "pad": 0.5}  # over the dotted line
+        ax.bar_label(bars, fmt="%.2f", fontsize=8, padding=1, bbox=box)
         ax.set(title=f"temperature {temperature:g}", xlabel="score", ylim=(0, 1.1))
     axes[0, 0].set_ylabel("weight")
     last = axes[0, -1]
@@ -115,7 +116,9 @@ def show_patch_attention(
     for query, colour, letter, ax in zip(queries, CYCLE[1:], "ABCDE", axes[0, 1:], strict=False):
         row, column = divmod(query, gw)
         _frame(axes[0, 0], column * P - 0.5, row * P - 0.5, P, colour)
-        axes[0, 0].text(column * P, row * P, letter, color=colour, va="top", weight="bold")
+        box = {"facecolor": "white", "edgecolor": "none", "pad": 1, "alpha": 0.8}
+        middle = column * P + P / 2 - 0.5, row * P + P / 2 - 0.5
+        axes[0, 0].text(*middle, letter, ha="center", va="center", fontsize=8, bbox=box)
         last = ax.imshow(
             weights[query].reshape(gh, gw).numpy(force=True), cmap=SEQUENTIAL, vmin=0, vmax=vmax
         )
@@ -123,7 +126,8 @@ def show_patch_attention(
         ax.set_title(f"query {letter} looks at")
     for ax in axes[0]:
         hide_ticks(ax)
-    fig.colorbar(last, ax=list(axes[0, 1:]), label="attention weight", shrink=0.8)
+    above = "max" if float(weights[list(queries)].max()) > vmax else "neither"
+    fig.colorbar(last, ax=list(axes[0, 1:]), label="attention weight", shrink=0.8, extend=above)
     return fig
 
 
@@ -221,7 +225,7 @@ def show_cost(
     """
     fig, axes = figure(1, 1, size=(WIDTH * 0.75, 3.4))
     ax = axes[0, 0]
-    ax.plot(num_tokens, projections, "s--", color=BLUE, label="four projections: grows as T", ms=4)
+    ax.plot(num_tokens, projections, "s--", color=BLUE, label="four projections: grow as T", ms=4)
     ax.plot(num_tokens, products, "o-", color=RED, label="two T×T products: grow as T²", ms=4)
     ax.set_xscale("log", base=2)
     ax.set_yscale("log")
@@ -229,7 +233,7 @@ def show_cost(
         ax.axvline(length, color=GREY, linestyle=":")
         ax.text(length, 0.02, f" {label}", transform=ax.get_xaxis_transform(), fontsize=8)
     ax.set(xlabel="number of tokens T", ylabel="multiply-accumulates of one layer")
-    ax.legend(loc="upper left")
+    ax.legend(loc="upper left", frameon=True, framealpha=1, edgecolor="none")  # over the lines
     return fig
 
 
