@@ -166,6 +166,11 @@ def relation(cases: list[Case], got: Seen, want: Seen) -> tuple[str, str] | None
         pairs = wrong
     if not wrong or any(pair[2].numel() == 0 for pair in pairs):
         return None
+    if any(
+        not torch.isfinite(ours).all() and torch.isfinite(wanted).all()
+        for _, _, ours, wanted in wrong
+    ):
+        return None  # nothing relates NaN to a number
     for id_, test in _RELATIONS.items():
         evidence = test(pairs)
         if evidence:
@@ -317,6 +322,11 @@ def _first_only(pairs):
         pair
         for pair in pairs
         if pair[2].ndim > 1 and pair[2].shape == pair[3].shape and pair[2].shape[0] > 1
+        if any(
+            len(x) == len(pair[2])
+            for x in pair[1].values()
+            if isinstance(x, torch.Tensor) and x.ndim
+        )
     ]
     if usable and all(
         close(case, ours[0], wanted[0]) and not close(case, ours, wanted)

@@ -58,7 +58,12 @@ class Checker:
 
     def draw(self, seed: int) -> list[Case]:
         """Make the cases of one check."""
-        return self.cases(torch.Generator().manual_seed(seed % 2**63))
+        cases, names = self.cases(torch.Generator().manual_seed(seed % 2**63)), set()
+        for i in range(len(cases)):  # observations are kept by name
+            while cases[i].name in names:
+                cases[i] = replace(cases[i], name=f"{cases[i].name}, again")
+            names.add(cases[i].name)
+        return cases
 
     def mistakes(self) -> list[Misconception]:
         """Give the bank: the chapter's own mistakes and those that every such exercise can show."""

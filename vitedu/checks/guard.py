@@ -7,6 +7,7 @@ torch only. Not a security boundary: code under ``guard`` shares the process.
 
 import contextlib
 import ctypes
+import functools
 import io
 import random
 import signal
@@ -189,6 +190,7 @@ def is_raised_by_hand(error: BaseException) -> bool:
     return any(i.offset == trace.tb_lasti and i.opname == "RAISE_VARARGS" for i in instructions)
 
 
+@functools.cache
 def _is_students(filename: str) -> bool:
     """Tell whether code is neither ours nor a library's."""
     import sysconfig

@@ -131,6 +131,8 @@ _ADVICE = {
 
 
 def _judge_type(case: Case, got: Observation, want: Observation):
+    if "type:instance" in got.facts:
+        return "an nn.Module", f"an instance of {got.facts['type:instance']}"
     for name, wanted in want.facts.items():
         if not name.startswith("type:") or got.facts.get(name) == wanted:
             continue
@@ -141,9 +143,8 @@ def _judge_type(case: Case, got: Observation, want: Observation):
         else:
             found = got.facts.get(name, "nothing")
         return f"{what}: {wanted}" if what != "result" else wanted, found + _ADVICE.get(found, "")
-    for name in ("type:instance", "type:result"):
-        if name in got.facts and name not in want.facts:
-            return "an nn.Module" if name == "type:instance" else "a result", got.facts[name]
+    if "type:result" in got.facts and "type:result" not in want.facts:
+        return "a result", got.facts["type:result"]
     return None
 
 

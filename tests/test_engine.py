@@ -1,0 +1,682 @@
+"""The engine of the checks: stranger answers, honest diagnoses, seeds, points, and nothing given away."""
+
+import functools
+import re
+import sys
+import time
+import xml.etree.ElementTree as ET
+from unittest import mock
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from vitedu import attention, encoder, exercises, patches, training
+from vitedu.checks import drawing
+from vitedu.checks.api import judge
+from vitedu.checks.bank import wrong_answers
+from vitedu.checks.engine import SECONDS, find_checker, time_budget
+from vitedu.checks.judging import close, compare
+from vitedu.checks.probing import Case, observe
+from vitedu.checks.values import ValueChecker
+
+RIGHT = patches.patchify
+FUNCTIONS = [
+    exercise.id
+    for exercise in exercises.EXERCISES
+    if not isinstance(find_checker(exercise.id), ValueChecker)
+]
+
+
+def is_free_of_our_insides(text: str) -> bool:
+    """Tell whether a text shows no traceback and no file of the package."""
+    return "Traceback" not in text and "vitedu/" not in text and "site-packages" not in text
+
+
+# --- answers that are no answers ----------------------------------------------------------------
+
+
+class Shouting(Exception):
+    """An error that can not be printed."""
+
+    def __str__(self):
+        raise RuntimeError("no words")
+
+
+class Untouchable:
+    """An object that lets no one look at it."""
+
+    def __getattribute__(self, name):
+        raise ValueError("hands off")
+
+
+class Callable:
+    """An object that does the work when called."""
+
+    def __call__(self, images, patch_size):
+        return RIGHT(images, patch_size)
+
+
+class Patchify(nn.Module):
+    """A module that does the work."""
+
+    def forward(self, images, patch_size):
+        """Cut."""
+        return RIGHT(images, patch_size)
+
+
+def raising(error):
+    """Give an answer that raises."""
+
+    def patchify(images, patch_size):
+        raise error
+
+    return patchify
+
+
+def printing(images, patch_size):
+    print("x" * 10**6)
+    return RIGHT(images, patch_size)
+
+
+def silent(images, patch_size):
+    images.unfold(2, patch_size, patch_size)
+
+
+def generating(images, patch_size):
+    yield RIGHT(images, patch_size)
+
+
+async def waiting(images, patch_size):
+    return RIGHT(images, patch_size)
+
+
+def recursing(images, patch_size):
+    return recursing(images, patch_size)
+
+
+def rebinding(images, patch_size):
+    result = RIGHT(images, patch_size)
+    del images
+    patch_size = None
+    return result
+
+
+def closing(images, patch_size):
+    sys.stdout.close()
+    return RIGHT(images, patch_size)
+
+
+def after(change):
+    """Give the right answer with its result changed."""
+    return lambda images, patch_size: change(RIGHT(images, patch_size))
+
+
+PASSING = {
+    "a lambda": lambda images, patch_size: RIGHT(images, patch_size),
+    "a partial": functools.partial(RIGHT),
+    "an object with __call__": Callable(),
+    "a module": Patchify(),
+    "other parameter names": lambda a, b: RIGHT(a, b),
+    "more parameters with defaults": lambda a, b, c=0, *, d=1: RIGHT(a, b),
+    "prints a megabyte": printing,
+    "deletes and rebinds its arguments": rebinding,
+    "closes stdout": closing,
+}
+
+# what is given, and words that the report must hold
+FAILING = {
+    "forgotten return": (silent, "missing `return`"),
+    "ValueError": (raising(ValueError("bad")), "ValueError: bad"),
+    "SystemExit": (raising(SystemExit(1)), "SystemExit"),
+    "KeyboardInterrupt": (raising(KeyboardInterrupt()), "KeyboardInterrupt"),
+    "GeneratorExit": (raising(GeneratorExit()), "GeneratorExit"),
+    "StopIteration": (raising(StopIteration()), "StopIteration"),
+    "BaseException": (raising(BaseException("end")), "BaseException: end"),
+    "unprintable error": (raising(Shouting()), "can not be shown"),
+    "endless recursion": (recursing, "RecursionError"),
+    "generator function": (generating, "`yield`"),
+    "async function": (waiting, "`async def`"),
+    "builtin": (len, "other arguments"),
+    "builtin without signature": (torch.zeros_like, "TypeError"),
+    "partial of too much": (functools.partial(RIGHT, patch_size=2), "other arguments"),
+    "too few parameters": (lambda images: images, "other arguments"),
+    "a class": (Patchify, "the class Patchify"),
+    "the type of types": (type, "not a function"),
+    "a number": (5, "type int"),
+    "NaN": (float("nan"), "type float"),
+    "a string": ("patchify", "type str"),
+    "a boolean": (True, "type bool"),
+    "a dict": ({}, "type dict"),
+    "a tensor": (torch.ones(3), "type Tensor"),
+    "an array": (np.ones(3), "type ndarray"),
+    "an untouchable object": (Untouchable(), "type Untouchable"),
+    "a mock": (mock.MagicMock(), "MagicMock"),
+    "NumPy result": (after(lambda x: x.detach().numpy()), "NumPy array"),
+    "list result": (after(lambda x: x.tolist()), "list of"),
+    "tuple result": (after(lambda x: (x,)), "tuple of 1"),
+    "dict result": (after(lambda x: {"x": x}), "got       dict"),
+    "integer result": (after(lambda x: x.long()), "dtype int64"),
+    "boolean result": (after(lambda x: x > 0), "dtype bool"),
+    "half result": (after(lambda x: x.half()), "dtype float16"),
+    "complex result": (after(lambda x: x.to(torch.complex64)), "dtype complex64"),
+    "sparse result": (after(lambda x: x.to_sparse()), "sparse tensor"),
+    "quantized result": (
+        after(lambda x: torch.quantize_per_tensor(x.float(), 0.1, 0, torch.qint8)),
+        "quantized tensor",
+    ),
+    "NaN result": (after(lambda x: x * float("nan")), "values are NaN"),
+    "infinite result": (after(lambda x: x / 0), "values are infinite"),
+    "empty result": (after(lambda x: x[:0]), "shape (0,"),
+    "claims more than memory holds": (after(lambda x: x.sum().expand(10**11)), "100000000000"),
+    "asks for more than memory holds": (after(lambda x: x.new_zeros(10**14)), "RuntimeError"),
+    "result without values": (after(lambda x: torch.empty_like(x, device="meta")), "on meta"),
+    "input emptied": (lambda i, p: (RIGHT(i, p), i.resize_(0))[0], "in place"),
+    "input of another dtype": (
+        lambda i, p: (RIGHT(i, p), setattr(i, "data", i.data.half()))[0],
+        "in place",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("answer", PASSING.values(), ids=PASSING)
+def test_unusual_right_answers_pass(answer):
+    """What does the work passes, whatever kind of callable it is."""
+    report = judge(answer, "patchify", seed=3)
+    assert report.passed and report.implementation is answer, str(report)
+
+
+@pytest.mark.parametrize(("answer", "words"), FAILING.values(), ids=FAILING)
+def test_strange_answers_fail_in_words(answer, words):
+    """Whatever an answer is or does, there is a report that says what it was, and no traceback of ours."""
+    report = judge(answer, "patchify", seed=3)
+    assert report.status in ("failed", "error") and report.points < report.max_points
+    assert words in str(report), str(report)
+    assert is_free_of_our_insides(str(report)), str(report)
+    assert report.implementation is RIGHT
+    ET.fromstring(report._repr_html_())
+    report.to_dict()
+
+
+@pytest.mark.parametrize(
+    "answer", [None, ..., raising(NotImplementedError("1.1")), lambda i, p: None]
+)
+def test_nothing_written_is_not_attempted(answer):
+    """None, an ellipsis, a stub and an empty body are no attempt, and cost nothing."""
+    report = judge(answer, "patchify", seed=3)
+    assert report.status == "not_attempted" and report.misconception is None
+
+
+def test_error_of_torch_is_no_stub():
+    """A NotImplementedError from inside torch is an error of the answer, not a stub."""
+    report = judge(after(lambda x: x.to("meta").cpu()), "patchify", seed=3)
+    assert report.status == "error" and "NotImplementedError" in str(report)
+
+
+def test_instance_instead_of_class():
+    """An instance where the class is asked for is told apart from any other value."""
+    report = judge(encoder.EncoderBlock(6, 2), "EncoderBlock", seed=3)
+    assert report.headline == "this is an instance, not the class"
+
+
+def test_function_instead_of_class():
+    """A function where a class is asked for is refused before it runs."""
+    report = judge(encoder.gelu, "EncoderBlock", seed=3)
+    assert report.headline == "this is not a class" and report.points == 0
+
+
+def test_class_that_is_no_module():
+    """A class that makes something else than a layer is told so."""
+
+    class EncoderBlock:
+        def __init__(self, embed_dim, num_heads, mlp_ratio=4.0):
+            pass
+
+    assert "an nn.Module" in str(judge(EncoderBlock, seed=3))
+
+
+def test_raising_always_earns_no_points():
+    """An answer that refuses everything is not paid for refusing what is wrong."""
+    for exercise in ("patchify", "sincos_positions", "split_heads"):
+        arguments = len(find_checker(exercise).draw(0)[0].args)
+        answer = [lambda a: int("x"), lambda a, b: int("x")][arguments - 1]
+        assert judge(answer, exercise, seed=0).points == 0
+
+
+# --- time ---------------------------------------------------------------------------------------
+
+
+def endless(images, patch_size):
+    while True:
+        pass
+
+
+def stubborn(images, patch_size):
+    while True:
+        try:
+            RIGHT(images, patch_size)
+        except Exception:  # noqa: S110
+            pass
+
+
+def sleeping(images, patch_size):
+    time.sleep(60)
+
+
+def slow_in_one_case(images, patch_size):
+    while images.dtype == torch.float64:
+        pass
+    return RIGHT(images, patch_size)
+
+
+@pytest.mark.parametrize("answer", [endless, stubborn, sleeping, slow_in_one_case])
+def test_an_answer_that_never_ends_is_ended(answer, monkeypatch):
+    """After the time limit of the whole check there is a report, and the later calls are not waited for."""
+    monkeypatch.setenv("VITEDU_TIME_LIMIT", "0.4")
+    start = time.perf_counter()
+    report = judge(answer, "patchify", seed=3)
+    assert time.perf_counter() - start < 3.0
+    assert "no result within 0.4 s" in str(report)
+    assert report.misconception is None and is_free_of_our_insides(str(report))
+    assert answer is slow_in_one_case or report.headline == "the call does not come to an end"
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"), [("3", 3.0), ("soon", SECONDS), ("-1", SECONDS), ("inf", SECONDS)]
+)
+def test_time_limit_is_read_with_care(text, seconds, monkeypatch):
+    """A limit that is no positive number is ignored."""
+    monkeypatch.setenv("VITEDU_TIME_LIMIT", text)
+    assert time_budget() == seconds
+
+
+# --- seeds --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("exercise", FUNCTIONS)
+def test_a_seed_repeats_its_report_and_another_draws_anew(exercise):
+    """The same seed gives the same report to the letter, another one other inputs."""
+    wrong = wrong_answers(exercise)[0][1]
+    first, again, other = (judge(wrong, exercise, seed=seed) for seed in (1, 1, 2))
+    assert str(first) == str(again) and first._repr_html_() == again._repr_html_()
+    assert first.seed == 1 and str(first) != str(other)
+    a, b = (find_checker(exercise).draw(seed) for seed in (1, 2))
+    assert [case.name for case in a] == [case.name for case in find_checker(exercise).draw(1)]
+    assert any(x.name != y.name or str(x.args) != str(y.args) for x, y in zip(a, b, strict=True))
+
+
+def test_default_seeds_differ():
+    """Without a seed every check draws new inputs."""
+    assert len({judge(encoder.gelu).seed for _ in range(4)}) == 4
+
+
+def test_case_names_are_unique():
+    """Observations are kept by the name of their case: no two cases of a checker share one."""
+    for exercise in FUNCTIONS:
+        for seed in range(5):
+            names = [case.name for case in find_checker(exercise).draw(seed)]
+            assert len(set(names)) == len(names), (exercise, seed, names)
+
+
+# --- nothing is given away ----------------------------------------------------------------------
+
+NUMBER = re.compile(r"(?<![\w.])\d+\.?\d*(?:e[+-]?\d+)?")
+
+
+def exact_numbers(text: str) -> set[float]:
+    """Find the numbers that are written with four significant digits or more."""
+    found = (
+        match for match in NUMBER.findall(text) if len(re.sub(r"e.*|\.", "", match).lstrip("0")) > 3
+    )
+    return {float(match) for match in found}
+
+
+def numbers_of(seen) -> torch.Tensor:
+    """Give the size of every finite number in an observation."""
+    values = [array.double().abs().flatten() for array in seen.arrays.values()]
+    values = torch.cat(values) if values else torch.zeros(0, dtype=torch.float64)
+    return values[values.isfinite()]
+
+
+def reachable(thing, depth=0):
+    """Walk all that hangs on an object: attributes, items, members."""
+    yield thing
+    if depth > 6 or isinstance(thing, (str, bytes, int, float, type(None), torch.Tensor, type)):
+        return
+    if isinstance(thing, dict):
+        inner = list(thing.values())
+    elif isinstance(thing, (list, tuple, set, frozenset)):
+        inner = list(thing)
+    else:
+        inner = list(getattr(thing, "__dict__", {}).values())
+    for item in inner:
+        yield from reachable(item, depth + 1)
+
+
+@pytest.mark.parametrize("exercise", FUNCTIONS)
+def test_no_report_holds_a_value_of_the_reference(exercise):
+    """To four digits, no number that the reference computes stands in a report, unless the answer computed it too."""
+    checker = find_checker(exercise)
+    cases = checker.draw(3)
+    right = {case.name: observe(checker.reference, case) for case in cases}
+    secret = torch.cat([numbers_of(seen) for seen in right.values()])
+    given = set().union(*(exact_numbers(f"{case.name} {case.args}") for case in cases))
+    for id_, wrong in wrong_answers(exercise):
+        report = judge(wrong, exercise, seed=3)
+        text = f"{report}\n{report.to_dict()}\n{report._repr_html_()}"
+        shown = (
+            exact_numbers(
+                re.sub(r'(?:points|[xy]\d?|width|height|viewBox|c[xy]|r)="[^"]*"', "", text)
+            )
+            - given
+        )
+        own = (
+            torch.cat([numbers_of(observe(wrong, case)) for case in cases]) if shown else secret[:0]
+        )
+        for number in shown:
+            if not ((own - number).abs() <= 1e-3 * number).any() and number != 1:
+                assert not ((secret - number).abs() <= 1e-4 * number).any(), (id_, number, text)
+        kept = {
+            name: value
+            for name, value in vars(report).items()
+            if name not in ("implementation", "_answer")
+        }
+        for thing in reachable(kept):
+            assert not isinstance(thing, (torch.Tensor, np.ndarray, nn.Module)), (id_, type(thing))
+            assert not callable(thing) or isinstance(thing, type), (id_, thing)
+
+
+@pytest.mark.parametrize("exercise", sorted({e.id for e in exercises.EXERCISES} - set(FUNCTIONS)))
+def test_no_report_holds_the_right_value(exercise):
+    """A report on a wrong value does not show the right one."""
+    checker = find_checker(exercise)
+    secret = checker.reference
+    for _, wrong in wrong_answers(exercise) + [("another", 12345), ("text", "blue")]:
+        report = judge(wrong, exercise)
+        text = f"{report}\n{report.to_dict()}".replace(report.title, "").replace(repr(wrong), "")
+        if isinstance(secret, (tuple, str)):
+            assert str(secret) not in text, text
+        else:
+            values = {float(match) for match in NUMBER.findall(text)} - {0.0, 1.0, 2.0}
+            assert not any(abs(value - secret) < 5e-4 * abs(secret) for value in values), text
+
+
+# --- simple relations ---------------------------------------------------------------------------
+
+
+def relative(function, change):
+    """Give an exercise's reference with its output changed."""
+    return functools.wraps(function)(lambda *args, **kwargs: change(function(*args, **kwargs)))
+
+
+def normalise_elsewhere(x, dim=-1):
+    """Divide by sums along the first axis, or the last where the first is meant."""
+    other = -1 if dim % x.ndim == 0 else 0
+    e = (x - x.amax(other, keepdim=True)).exp()
+    return e / e.sum(other, keepdim=True)
+
+
+def scramble(x):
+    """Put a row's numbers in an order that no flip or shift makes."""
+    size = x.shape[-1]
+    return x[..., torch.arange(size - 1, -1, -1, device=x.device).roll(3)]
+
+
+def first_only(images, patch_size):
+    """Repeat the first image's patches."""
+    return RIGHT(images[:1], patch_size).repeat(len(images), 1, 1)
+
+
+RELATIONS = {
+    "factor": (relative(encoder.layer_norm, lambda y: 1.7 * y), "constant_factor", "times 1.70"),
+    "factor on a number": (relative(attention.attention_macs, lambda y: 3 * y), "constant_factor", "times 3.00"),
+    "factor on rates": (relative(training.warmup_cosine, lambda y: -y), "constant_factor", "times -1.00"),
+    "offset": (relative(encoder.gelu, lambda y: y + 0.5), "constant_offset", "plus 0.5"),
+    "permuted": (relative(RIGHT, lambda y: y.mT), "permuted_axes", "(0, 2, 1)"),
+    "transposed": (relative(patches.sincos_positions, lambda y: y.T), "permuted_axes", "(1, 0)"),
+    "flipped": (relative(patches.sincos_positions_2d, lambda y: y.flip(0)), "flipped_axis", "along axis -2"),
+    "shifted": (relative(patches.add_class_token_and_positions, lambda y: y.roll(1, 1)), "shifted_by_one", "later along axis -2"),
+    "shifted back": (relative(patches.sincos_positions_2d, lambda y: y.roll(-1, 0)), "shifted_by_one", "earlier along axis -2"),
+    "normalised elsewhere": (functools.wraps(attention.softmax)(normalise_elsewhere), "normalised_along_another_axis", "sums to 1"),
+    "first item": (functools.wraps(RIGHT)(first_only), "first_item_only", "first item"),
+    "input unchanged": (functools.wraps(encoder.layer_norm)(lambda x, weight, bias, eps=1e-6: x.clone()), "unchanged_input", "x, unchanged"),
+    "constant": (functools.wraps(encoder.count_parameters)(lambda config: 5_000_000), "constant_output", "5000000"),
+    "reordered": (relative(RIGHT, scramble), None, "every number is right, but not in its place"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("answer", "id_", "words"), RELATIONS.values(), ids=RELATIONS)
+@pytest.mark.parametrize("seed", range(3))
+def test_simple_relations_are_recognised(answer, id_, words, seed):
+    """An unknown mistake with a simple relation to the right answer is told by its evidence."""
+    report = judge(answer, seed=seed)
+    assert report.status == "failed" and report.misconception == id_, str(report)
+    assert words in str(report), str(report)
+
+
+def test_a_factor_that_changes_is_no_constant_factor():
+    """What holds on one input and fails on the next is not said."""
+    answer = relative(RIGHT, lambda y: y * y.shape[-1])
+    for seed in range(3):
+        report = judge(answer, seed=seed)
+        assert report.status == "failed" and report.misconceptions == []
+
+
+# --- mistakes that have no name -----------------------------------------------------------------
+
+UNNAMED = {
+    "gelu with a steeper sigmoid": ("gelu", lambda x: x * torch.sigmoid(1.5 * x)),
+    "gelu cut off at 3": ("gelu", lambda x: encoder.gelu(x).clamp(max=3)),
+    "gelu squared": ("gelu", lambda x: encoder.gelu(x) ** 2),
+    "layer_norm by mean deviation": ("layer_norm", lambda x, w, b, eps=1e-6: (y := x - x.mean(-1, True)) / (y.abs().mean(-1, True) + eps) * w + b),
+    "layer_norm around the median": ("layer_norm", lambda x, w, b, eps=1e-6: encoder.layer_norm(x, w, b, eps) - x.median(-1, True).values),
+    "softmax of squares": ("softmax", lambda x, dim=-1: (x * x) / (x * x).sum(dim, keepdim=True)),
+    "softmax, sharper": ("softmax", lambda x, dim=-1: attention.softmax(1.3 * x, dim)),
+    "attention with a cube root": ("scaled_dot_product_attention", lambda q, k, v: ((w := attention.softmax(q @ k.mT / q.shape[-1] ** (1 / 3))) @ v, w)),
+    "attention that sees itself twice": ("scaled_dot_product_attention", lambda q, k, v: ((w := attention.softmax(q @ k.mT / q.shape[-1] ** 0.5)) @ v + v.mean(-2, True), w)),
+    "heads in reverse": ("split_heads", lambda x, h: attention.split_heads(x, h).flip(1) * 2),
+    "patches of a rolled image": ("patchify", lambda i, p: RIGHT(i.roll(1, -1), p)),
+    "patches, every second negative": ("patchify", lambda i, p: RIGHT(i, p) * torch.tensor([1.0, -1.0], dtype=i.dtype).repeat(RIGHT(i, p).shape[1])[: RIGHT(i, p).shape[1], None]),
+    "patches minus their mean": ("patchify", lambda i, p: (y := RIGHT(i, p)) - y.mean(-1, True)),
+    "unpatchify, averaged": ("unpatchify", lambda x, p, s: patches.unpatchify(x.mean(-1, True).expand_as(x), p, s)),
+    "positions times two": ("add_class_token_and_positions", lambda t, c, p: patches.add_class_token_and_positions(t, c, 2 * p)),
+    "tokens averaged in pairs": ("add_class_token_and_positions", lambda t, c, p: (y := patches.add_class_token_and_positions(t, c, p)) + y.roll(1, 1)),
+    "sines cubed": ("sincos_positions", lambda n, d: patches.sincos_positions(n, d) ** 3),
+    "macs with a stray term": ("attention_macs", lambda num_tokens, embed_dim: attention.attention_macs(num_tokens, embed_dim) + 17),
+    "parameters rounded to thousands": ("count_parameters", lambda c: round(encoder.count_parameters(c), -3)),
+    "loss to another power": ("cross_entropy", lambda x, y, s=0.0: training.cross_entropy(x, y, s) ** 1.1),
+    "rates with a step": ("warmup_cosine", lambda *a, **k: round(training.warmup_cosine(*a, **k), 4)),
+}  # fmt: skip
+
+
+def replays(report, exercise: str, answer, seed: int) -> bool:
+    """Tell whether the named mistakes, made anew, do what the answer does on every ordinary case."""
+    checker = find_checker(exercise)
+    facts = ("errors", "gradients", "unchanged", "any device")  # these are read from what was seen
+    known = {mistake.id: mistake for mistake in checker.mistakes()}
+    named = [known[id_] for id_ in report.misconceptions if known[id_].part not in facts]
+    if not named:
+        return True
+    if len(named) == 1 and named[0].build:
+        implementation = named[0].build()
+    else:
+        implementation = checker.faulty(frozenset(mistake.id for mistake in named))
+    for case in checker.draw(seed):
+        if case.raises or case.on_accelerator:
+            continue
+        ours, theirs = observe(answer, case), observe(implementation, case)
+        if not all(
+            close(case, ours.arrays[name], theirs.arrays[name])
+            for name in theirs.arrays
+            if "grad" not in name
+        ):
+            return False
+    return True
+
+
+@pytest.mark.parametrize(("exercise", "answer"), UNNAMED.values(), ids=UNNAMED)
+def test_an_unknown_mistake_gets_no_false_name(exercise, answer):
+    """A wrong answer outside the bank fails, and is given a name only if the named mistake does the very same."""
+    for seed in (0, 1):
+        report = judge(answer, exercise, seed=seed)
+        assert report.status == "failed", str(report)
+        assert not report.misconceptions or replays(report, exercise, answer, seed), str(report)
+
+
+# --- findings and points ------------------------------------------------------------------------
+
+
+def test_points_are_split_over_the_findings():
+    """The points of an exercise are the sum over its findings, and a right answer has them all."""
+    for exercise in FUNCTIONS:
+        report = judge(find_checker(exercise).reference, exercise, seed=0)
+        assert report.points == report.max_points
+        assert sum(finding.max_points for finding in report.findings) == pytest.approx(
+            report.max_points
+        )
+
+
+def test_missing_error_keeps_most_points():
+    """A right answer without its error handling keeps more than half of its points."""
+    careless = lambda n, d: patches.sincos_positions(n, d + d % 2)  # noqa: E731
+    report = judge(careless, "sincos_positions", seed=0)
+    assert report.misconception == "no_error" and report.points > report.max_points / 2
+
+
+def test_the_first_problem_leads():
+    """A mistake in a later finding does not push itself before a wrong shape."""
+    report = judge(lambda images, patch_size: torch.zeros(0), "patchify", seed=3)
+    assert report.headline == "the result has the wrong shape"
+    assert "no_error" in report.misconceptions and "an impossible size is accepted" in str(report)
+
+
+def test_forbidden_operation_is_told_and_earns_nothing():
+    """What may not be used is found by what ran, and the report says which."""
+    report = judge(lambda x: nn.GELU()(x), "gelu", seed=0)
+    assert report.points == 0 and not report.findings[0].passed
+    assert "a call that ran gelu" in str(report)
+
+
+def test_printed_text_is_shown_and_cut():
+    """What an answer prints on its first call is shown; of a flood, the beginning."""
+
+    def gelu(x):
+        print(f"x has shape {tuple(x.shape)}")
+        print("y" * 10**5)
+        return encoder.gelu(x)
+
+    report = judge(gelu, seed=0)
+    assert report.passed and "x has shape" in str(report)
+    assert len(str(report)) < 3000 and "characters in all" in str(report)
+
+
+def test_student_text_is_escaped_in_html():
+    """Markup in errors, prints and names reaches the page as text."""
+
+    def gelu(x):
+        print("<script>alert(1)</script>")
+        raise ValueError("<img src=x onerror=alert(2)> & <b>")
+
+    page = judge(gelu, seed=0)._repr_html_()
+    assert "<script" not in page and "<img" not in page and "&lt;script&gt;" in page
+    ET.fromstring(page)
+    unknown = judge(lambda x: x, "<i>gelu</i>")._repr_html_()
+    assert "<i>" not in unknown
+
+
+def test_plain_text_carries_what_the_page_says():
+    """Every word of the page stands in the plain text; colour and picture are decoration."""
+    for exercise, mistake in (
+        ("patchify", "patches_by_column"),
+        ("EncoderBlock", "no_first_residual"),
+    ):
+        report = judge(find_checker(exercise).faulty(frozenset({mistake})), exercise, seed=3)
+        page = ET.fromstring(report._repr_html_().replace(report.picture, ""))
+        words = set(" ".join(page.itertext()).split())
+        assert report.picture and words <= set(str(report).split())
+
+
+# --- judging ------------------------------------------------------------------------------------
+
+
+def test_comparison_of_special_values():
+    """NaN equals NaN only in its place, infinities by sign, integers exactly."""
+    case = Case("case", rtol=0.0, atol=0.1)
+    a = torch.tensor([1.0, float("nan"), float("inf")])
+    assert close(case, a, a.clone()) and not close(case, a, a.nan_to_num())
+    assert not close(case, a, -a)
+    assert close(case, torch.tensor([1, 2]), torch.tensor([1, 2]))
+    assert not close(case, torch.tensor([1, 2]), torch.tensor([1, 3]))
+    assert not close(case, a, a[:2])
+
+
+def test_observation_of_the_reference_equals_itself():
+    """For every exercise, the reference observed twice shows no problem on any case."""
+    for exercise in FUNCTIONS:
+        checker = find_checker(exercise)
+        for case in checker.draw(11):
+            assert (
+                compare(case, observe(checker.reference, case), observe(checker.reference, case))
+                is None
+            )
+
+
+# --- pictures -----------------------------------------------------------------------------------
+
+
+def drawn(exercise: str, answer, ids=()):
+    """Give the picture of an answer on the first case."""
+    checker = find_checker(exercise)
+    case = checker.draw(3)[0]
+    return checker.picture(case, observe(answer, case), list(ids))
+
+
+PICTURES = [
+    (exercise, id_, wrong)
+    for exercise in FUNCTIONS
+    if find_checker(exercise).picture
+    for id_, wrong in wrong_answers(exercise)
+]
+
+
+@pytest.mark.parametrize(
+    ("exercise", "id_", "wrong"),
+    PICTURES,
+    ids=[f"{exercise}-{id_}" for exercise, id_, _ in PICTURES],
+)
+def test_pictures_are_svg_with_words(exercise, id_, wrong):
+    """A picture of any mistake is well-formed SVG with a title, and comes with its text; some mistakes have none."""
+    picture = drawn(exercise, wrong, [id_])
+    if picture is None:
+        return
+    root = ET.fromstring(picture.svg)
+    assert root.tag.endswith("svg") and root[0].tag.endswith("title") and root[0].text
+    width, height = float(root.get("width")), float(root.get("height"))
+    assert 50 < width < 1000 and 50 < height < 1000
+    assert picture.label and picture.text
+    for shape in root.iter():
+        for name in ("x", "x1", "x2", "cx"):
+            assert -1 <= float(shape.get(name, 0)) <= width + 1, (name, shape.attrib)
+        for name in ("y", "y1", "y2", "cy"):
+            assert -1 <= float(shape.get(name, 0)) <= height + 1, (name, shape.attrib)
+    shown = exact_numbers(" ".join(root.itertext()) + picture.text)
+    right = numbers_of(observe(find_checker(exercise).reference, find_checker(exercise).draw(3)[0]))
+    assert not any(((right - number).abs() <= 1e-4 * number).any() for number in shown)
+
+
+@pytest.mark.parametrize("exercise", sorted({exercise for exercise, _, _ in PICTURES}))
+def test_right_answers_have_no_picture(exercise):
+    """There is nothing to draw where nothing is wrong; some mistake of the bank is drawn."""
+    assert drawn(exercise, find_checker(exercise).reference) is None
+    assert any(drawn(e, wrong, [id_]) for e, id_, wrong in PICTURES if e == exercise)
+
+
+def test_curves_leave_out_what_can_not_be_drawn():
+    """Curves of other lengths, endless values or no difference give no picture."""
+    assert drawing.curves([1.0, 2.0], [1.0, 2.0], "title") is None
+    assert drawing.curves([1.0], [2.0], "title") is None
+    assert drawing.curves([1.0, 2.0], [1.0], "title") is None
+    assert drawing.curves([1.0, float("inf")], [1.0, 2.0], "title") is None
+    assert drawing.curves([1.0, float("nan")], [1.0, 2.0], "title") is None
+    assert "at step 1" in drawing.curves([1.0, 3.0], [1.0, 2.0], "title").text
