@@ -28,6 +28,8 @@ from vitedu.predictions import compare
         (float("inf"), 1.0, {}, "predicted inf, measured 1"),
         (3, ["b"], {}, "predicted 3, measured ['b']"),
         ((1, 2), (1, 2, 3), {}, "predicted (1, 2), measured (1, 2, 3)"),
+        ([3], [3], {}, "predicted [3], measured [3], right"),
+        ([0, 1], [3, 4], {}, "predicted [0, 1], measured [3, 4]"),
         (2, 1, {"what": "epochs"}, "epochs: predicted 2, measured 1, off by +1"),
     ],
 )
@@ -37,9 +39,9 @@ def test_compare_prints_one_line(capsys, guess, measured, options, expected):
     assert capsys.readouterr().out == expected + "\n"
 
 
-def test_compare_takes_sequences_item_by_item(capsys):
+def test_compare_takes_tuples_item_by_item(capsys):
     """Each item has its own line, its own name, and may be left open."""
-    compare((0.5, None), [0.25, 0.75], ("with", "without"), form=".0%")
+    compare([0.5, None], (0.25, 0.75), ("with", "without"), form=".0%")
     assert capsys.readouterr().out.splitlines() == [
         "with: predicted 50%, measured 25%, off by +25%",
         "without: measured 75% (no prediction)",
@@ -47,8 +49,8 @@ def test_compare_takes_sequences_item_by_item(capsys):
 
 
 def test_compare_repeats_a_single_name(capsys):
-    """One name serves all items of a sequence."""
-    compare((None, None), (1, 2), "loss")
+    """One name serves all items of a tuple."""
+    compare(None, (1, 2), "loss")
     assert (
         capsys.readouterr().out
         == "loss: measured 1 (no prediction)\nloss: measured 2 (no prediction)\n"

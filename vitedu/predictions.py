@@ -16,8 +16,8 @@ def compare(guess: Any, measured: Any, what: str | Sequence[str] = "", *, form: 
 
     Args:
         guess: what was expected; None is no prediction.
-        measured: what came out. Pairs and longer sequences, of guesses and of measurements, are
-            compared item by item.
+        measured: what came out. A tuple of measurements is compared item by item with as many
+            guesses; a list is one measurement.
         what: what was measured, or a sequence of names, one for each item.
         form: how numbers are written, such as ".1%"; by default with four digits.
 
@@ -28,7 +28,9 @@ def compare(guess: Any, measured: Any, what: str | Sequence[str] = "", *, form: 
         without: measured 25% (no prediction)
         with: predicted 50%, measured 50%, right
     """
-    if _is_sequence(guess) and _is_sequence(measured) and len(guess) == len(measured):
+    if guess is None and isinstance(measured, tuple):
+        guess = [None] * len(measured)
+    if _is_sequence(guess) and isinstance(measured, tuple) and len(guess) == len(measured):
         names = what if _is_sequence(what) else [what] * len(guess)
         for part, result, name in zip(guess, measured, names, strict=True):
             compare(part, result, name, form=form)
