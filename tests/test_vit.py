@@ -1,0 +1,115 @@
+"""The whole model: against timm, and what ``capture`` sees of it."""
+
+import pytest
+import torch
+
+from vitedu.vit import PRESETS, VisionTransformer, ViTConfig, capture, preset
+
+SMALL = ViTConfig(image_size=12, patch_size=4, num_classes=7, embed_dim=12, depth=2, num_heads=3)
+
+
+@pytest.fixture
+def model():
+    """A small model with random weights everywhere."""
+    torch.manual_seed(0)
+    model = VisionTransformer(SMALL)
+    for parameter in model.parameters():
+        torch.nn.init.normal_(parameter, std=0.3)
+    return model
+
+
+@pytest.mark.parametrize(
+    ("patch", "width", "depth", "heads", "bias"), [(4, 12, 2, 3, True), (8, 24, 3, 2, False)]
+)
+def test_logits_equal_those_of_timm(patch, width, depth, heads, bias):
+    """timm's weights load by name, without a change, and give the same logits to 1e-5."""
+    timm = pytest.importorskip("timm", reason="timm is the oracle here")
+    torch.manual_seed(0)
+    oracle = timm.models.vision_transformer.VisionTransformer(
+        img_size=24, patch_size=patch, embed_dim=width, depth=depth, num_heads=heads, num_classes=7,
+        qkv_bias=bias,
+    ).eval()  # fmt: skip
+    for parameter in oracle.parameters():
+        torch.nn.init.normal_(parameter, std=0.2)
+    model = VisionTransformer(ViTConfig(24, patch, 3, 7, width, depth, heads, qkv_bias=bias))
+    model.load_state_dict(oracle.state_dict())
+    images = torch.randn(2, 3, 24, 24)
+    with torch.no_grad():
+        torch.testing.assert_close(model(images), oracle(images), rtol=1e-5, atol=1e-5)
+
+
+def test_every_parameter_gets_a_gradient(model):
+    """Nothing stands idle."""
+    model(torch.randn(2, 3, 12, 12)).square().sum().backward()
+    assert all(parameter.grad.abs().sum() > 0 for parameter in model.parameters())
+
+
+def test_capture_names_every_intermediate(model):
+    """Names are attribute names; the weights' rows sum to 1; the logits are those of the model."""
+    images = torch.randn(2, 3, 12, 12)
+    found = capture(model, images)
+    shapes = {name: tuple(value.shape) for name, value in found.items()}
+    assert shapes["patch_embed"] == (2, 9, 12)
+    assert shapes["tokens"] == shapes["blocks.0"] == shapes["norm"] == (2, 10, 12)
+    assert shapes["blocks.1.mlp.fc1"] == (2, 10, 48)
+    assert shapes["blocks.1.attn.weights"] == (2, 3, 10, 10)
+    torch.testing.assert_close(found["blocks.1.attn.weights"].sum(-1), torch.ones(2, 3, 10))
+    assert torch.equal(found["logits"], model(images))
+
+
+def test_capture_leaves_no_trace(model):
+    """Modes of all parts as before, no hooks, no graph."""
+    model.train()
+    model.blocks[1].eval()
+    found = capture(model, torch.randn(1, 3, 12, 12))
+    assert model.training and model.blocks[0].training and not model.blocks[1].training
+    assert not any(module._forward_hooks for module in model.modules())
+    assert not any(value.requires_grad for value in found.values())
+
+
+def test_capture_looks_into_the_fused_form():
+    """The fused form has no weights to show; while capture looks, it is longhand."""
+    torch.manual_seed(0)
+    model = VisionTransformer(preset("vit_micro_patch8_32", fused=True))
+    images = torch.randn(1, 3, 32, 32)
+    assert capture(model, images)["blocks.0.attn.weights"].shape == (1, 4, 17, 17)
+    assert model.blocks[0].attn(torch.zeros(1, 3, 128))[1] is None
+
+
+def test_fused_and_longhand_models_agree():
+    """One option, the same logits to 1e-5."""
+    torch.manual_seed(0)
+    fused = VisionTransformer(preset("vit_micro_patch8_32", fused=True))
+    longhand = VisionTransformer(PRESETS["vit_micro_patch8_32"])
+    longhand.load_state_dict(fused.state_dict())
+    images = torch.randn(2, 3, 32, 32)
+    torch.testing.assert_close(fused(images), longhand(images), rtol=0, atol=1e-5)
+
+
+def test_mean_pooling_has_no_class_token():
+    """One token fewer, two vectors fewer, and it runs."""
+    model = VisionTransformer(preset("vit_micro_patch8_32", pool="mean"))
+    assert model.cls_token.numel() == 0 and model.pos_embed.shape[1] == 16
+    assert model(torch.zeros(1, 3, 32, 32)).shape == (1, 10)
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (
+            lambda: ViTConfig(image_size=30, patch_size=4),
+            "image_size=30, patch_size=4, remainder 2",
+        ),
+        (lambda: ViTConfig(embed_dim=100), "embed_dim=100, num_heads=3, remainder 1"),
+        (lambda: ViTConfig(pool="max"), "'cls' or 'mean'"),
+        (
+            lambda: preset("vit_tiny_patch4"),
+            "Did you mean 'vit_tiny_patch4_32'.*Choices: vit_micro",
+        ),
+    ],
+    ids=["patch", "heads", "pool", "preset"],
+)
+def test_bad_configurations_name_their_numbers(make, words):
+    """The message holds the numbers or the choices."""
+    with pytest.raises(ValueError, match=words):
+        make()
