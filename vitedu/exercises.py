@@ -169,8 +169,7 @@ EXERCISES: tuple[Exercise, ...] = (
             "In an 8 x 8 grid patch 7 is the last of the first row. Where are patches 8 and 0?",
             "Take two entries of each similarity matrix: [7, 8], across the seam between two rows, and "
             "[0, 8], one step straight down. Compare them, once for each code.",
-            "(bool(one_d[7, 8] > one_d[0, 8]), bool(two_d[7, 8] > two_d[0, 8])) with the matrices of "
-            "the cell above.",
+            "bool(one_d[7, 8] > one_d[0, 8]) is the first of the pair; the second asks the same of two_d.",
         ),
     ),
     Exercise(
