@@ -146,6 +146,8 @@ def faulty_softmax(mistakes: frozenset[str]):
             weights = weights / weights.sum()
         elif "sum_without_keepdim" in mistakes:
             weights = weights / weights.sum(dim=dim)
+        elif "sum_axis_put_last" in mistakes:
+            weights = weights / weights.sum(dim=dim).unsqueeze(-1)
         elif "divided_by_length" in mistakes:
             weights = weights / weights.pow(2).sum(dim=dim, keepdim=True).sqrt()
         elif "not_normalised" not in mistakes:
@@ -161,7 +163,7 @@ SOFTMAX_BANK = (
     Misconception(
         "not_shifted", "large scores overflow", "finite weights for scores as large as 1e4",
         "exp(89) is infinite in float32, exp(-104) is 0, and infinity over infinity or 0 over 0 is NaN.",
-        "Subtract a constant along dim before exp; which one keeps every exp at 1 or below?",
+        "Subtract a constant along dim before exp, one that keeps every exp at 1 or below.",
     ),
     Misconception(
         "one_maximum_for_all", "one maximum is taken for the whole tensor", "a maximum for each row",
@@ -216,6 +218,11 @@ SOFTMAX_BANK = (
         "sum_without_keepdim", "the sum loses its axis", "each row divided by its own sum",
         "Without the axis the division pairs the sums with the columns: an error, or for square scores wrong weights.",
         "Give sum keepdim=True.",
+    ),
+    Misconception(
+        "sum_axis_put_last", "the sum's axis is put back at the end, wherever it was", "sums of 1 along dim",
+        "It is right for the last axis only; elsewhere the division pairs the sums with other numbers.",
+        "Leave the axis where it is: keepdim=True.", evidence=sums_along_dim,
     ),
     Misconception(
         "not_normalised", "the weights are not divided by their sum", "sums of 1 along dim",
@@ -375,12 +382,12 @@ ATTENTION_BANK = (
     Misconception(
         "scaled_by_keys", "the scale comes from the number of keys", "the square root of the key depth",
         "The spread of the scores depends on how many products each one adds up, not on how many keys there are.",
-        "k is (..., Tk, d): which axis is summed over in q k^T?",
+        "k is (..., Tk, d): see which axis q k^T sums over.",
     ),
     Misconception(
         "scaled_by_queries", "the scale comes from the number of queries", "the square root of the key depth",
         "The spread of the scores depends on how many products each one adds up, not on who asks.",
-        "q is (..., Tq, d): which axis is summed over in q k^T?",
+        "q is (..., Tq, d): see which axis q k^T sums over.",
     ),
     Misconception(
         "scaled_by_value_depth", "the scale comes from the depth of the values", "the square root of the key depth",
@@ -624,6 +631,8 @@ def faulty_merge(mistakes: frozenset[str]):
             return x.transpose(2, 3).reshape(B, T, nh * hd)
         if "batch_and_tokens_exchanged" in mistakes:
             return x.permute(2, 0, 1, 3).reshape(T, B, nh * hd)
+        if "sizes_confused" in mistakes:
+            return x.transpose(1, 2).reshape(B, nh, T * hd)
         if "interleaved" in mistakes:
             return x.permute(0, 2, 3, 1).reshape(B, T, nh * hd)
         if "heads_as_tokens" in mistakes:
@@ -659,6 +668,11 @@ MERGE_BANK = (
     Misconception(
         "batch_and_tokens_exchanged", "tokens come before the batch", "(B, T, D)",
         "The first axis is the image's, everywhere in this course.", "Look at the order in permute.", evidence=shapes,
+    ),
+    Misconception(
+        "sizes_confused", "the result has a row for each head, not for each token", "(B, T, nh*hd)",
+        "After the transpose axis 1 counts tokens, but the sizes still come from x, where it counts heads.",
+        "Look up which axis of x counts the tokens.", evidence=shapes,
     ),
     Misconception(
         "heads_as_tokens", "the heads are joined with the tokens, not with the columns", "(B, T, nh*hd)",
@@ -998,7 +1012,7 @@ MACS_BANK = (
     ),
     Misconception(
         "qkv_counted_once", "q, k and v are counted as one projection", "q, k, v and output: four projections",
-        "One Linear(D, 3D) is three products of (T, D) with (D, D), side by side.", "How many columns has qkv(x)?",
+        "One Linear(D, 3D) is three products of (T, D) with (D, D), side by side.", "Count the columns of qkv(x).",
     ),
     Misconception(
         "no_projections", "the projections are not counted", "four projections and two products between tokens",
@@ -1006,7 +1020,7 @@ MACS_BANK = (
     ),
     Misconception(
         "one_product", "one of the products between tokens is not counted", "scores, and the weighted sum",
-        "q k^T costs T*T*D, and so does weights times v.", "How often do T x T weights take part in a product?",
+        "q k^T costs T*T*D, and so does weights times v.", "Count the products in which something of shape T x T takes part.",
     ),
     Misconception(
         "no_products", "the products between tokens are not counted", "four projections and two products between tokens",
