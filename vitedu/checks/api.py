@@ -54,6 +54,8 @@ def judge(answer: Any, exercise: str | None = None, *, seed: int | None = None) 
         return _refused(
             "check", answer, f'a value must name its exercise: check({_brief(answer)}, "...")'
         )
+    if len(name) > 60:
+        name = f"{name[:56]} ..."
     if name == "<lambda>":
         return _refused("check", answer, 'a lambda must name its exercise: check(..., "patchify")')
     try:

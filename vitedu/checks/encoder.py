@@ -66,12 +66,15 @@ def faulty_layer_norm(mistakes: frozenset[str]):
                 ("over_tokens_and_features", [-2, -1]),
             ):
                 dims = over if id_ in mistakes else dims
-        mean = x.mean(dim=dims, keepdim=True)
+        if "over_axis_one" in mistakes:
+            dims = [1]
+        kept = "axis_lost" not in mistakes
+        mean = x.mean(dim=dims, keepdim=kept)
         unbiased = "unbiased_variance" in mistakes
-        variance = x.var(dim=dims, keepdim=True, unbiased=unbiased)
+        variance = x.var(dim=dims, keepdim=kept, unbiased=unbiased)
         if "not_centred" in mistakes:
             mean = torch.zeros_like(mean)
-            variance = (x * x).mean(dim=dims, keepdim=True)
+            variance = (x * x).mean(dim=dims, keepdim=kept)
         root = (variance + eps).sqrt()
         if "eps_outside" in mistakes:
             root = variance.sqrt() + eps
@@ -101,6 +104,14 @@ LAYER_NORM_BANK = (
     Misconception(
         "over_tokens_and_features", "one mean is taken over all tokens of an image", "every token normalised by itself",
         "Tokens of an image would share a mean, as in group norm with one group.", "Average over the last axis alone.",
+    ),
+    Misconception(
+        "over_axis_one", "the mean runs over axis 1, whatever stands there", "every token normalised over its own features, the last axis",
+        "(B, T, D), (T, D) and (D,) have their features in different places, counted from the front.", "Count the axis from the back.",
+    ),
+    Misconception(
+        "axis_lost", "mean and variance lose their axis", "one mean for each token, of shape (..., 1)",
+        "Without that axis the subtraction lines tokens up with features, and fails or mixes them.", "Give mean and variance keepdim=True.",
     ),
     Misconception(
         "unbiased_variance", "the variance is divided by D-1", "the biased variance, divided by D",
@@ -180,6 +191,8 @@ def faulty_gelu(mistakes: frozenset[str]):
             phi = torch.exp(-x * x / 2) / math.sqrt(2 * math.pi)
         if "one_missing" in mistakes:
             phi = torch.erf(inside) / 2
+        if "erf_alone" in mistakes:
+            phi = torch.erf(inside)
         return phi if "x_missing" in mistakes else x * phi
 
     return gelu
@@ -199,8 +212,9 @@ GELU_BANK = (
         "erf belongs to a normal distribution of variance 1/2.", "Scale x before erf.",
     ),
     Misconception("half_missing", "the gate runs from 0 to 2", "a probability between 0 and 1", "Large values would be doubled.", "1 + erf runs from 0 to 2."),
-    Misconception("density", "the gate is the density of the normal distribution", "its distribution function", "The density falls again for large x.", "Ask: what is the gate for x = 5?"),
+    Misconception("density", "the gate is the density of the normal distribution", "its distribution function", "The density falls again for large x.", "Look at the gate for x = 5."),
     Misconception("one_missing", "the gate runs from -1/2 to 1/2", "a probability between 0 and 1", "erf is odd: it lies between -1 and 1.", "Shift it before you halve it."),
+    Misconception("erf_alone", "the gate is erf itself, which runs from -1 to 1", "a probability between 0 and 1", "For x = 0 it would be shut, for negative x it would turn the sign.", "Look at how Phi is made of erf."),
     Misconception("x_missing", "the gate is returned, without the value it lets pass", "x * Phi(x)", "A gate alone is a sigmoid.", "Multiply by x."),
 )  # fmt: skip
 
@@ -297,6 +311,9 @@ def faulty_block(mistakes: frozenset[str]):
                 self.norm2 = nn.LayerNorm(embed_dim, eps=eps)
             self.mlp = reference.Mlp(embed_dim, hidden)
 
+        def attend(self, x):
+            return self.attn(x) if "pair_added" in mistakes else self.attn(x)[0]
+
         def bend(self, x):
             hidden = self.mlp.fc1(x)
             if "relu" in mistakes:
@@ -316,7 +333,7 @@ def faulty_block(mistakes: frozenset[str]):
             if "no_second_norm" in mistakes:
                 norm2 = nn.Identity()
             steps = [
-                (norm1, lambda t: self.attn(t)[0], "no_first_residual"),
+                (norm1, self.attend, "no_first_residual"),
                 (norm2, self.bend, "no_second_residual"),
             ]
             if "mlp_first" in mistakes:
@@ -348,6 +365,10 @@ BLOCK_BANK = (
     Misconception(
         "no_residuals", "both paths around are missing", "two additions", _ADD, "Add x back after attention, and again after the MLP.",
         build=lambda: faulty_block(frozenset({"no_first_residual", "no_second_residual"})),
+    ),
+    Misconception(
+        "pair_added", "attention's pair is added, not its output", "x plus the first of (output, weights)",
+        "A tuple is no tensor, so + fails.", "attn returns two things; take the first.",
     ),
     Misconception(
         "post_norm", "the norms stand after the additions", "each norm before its sub-layer, off the path around",
@@ -491,7 +512,7 @@ def faulty_vit(mistakes: frozenset[str]):
                 blocks = blocks[::-1]
             if "last_block_left_out" in mistakes and len(blocks) > 1:
                 blocks = blocks[:-1]
-            for block in blocks:
+            for block in blocks if "blocks_unused" not in mistakes else ():
                 x = x + block(x) if "added_around_blocks" in mistakes else block(x)
             if "no_final_norm" not in mistakes and "norm_first" not in mistakes:
                 x = self.norm(x)
@@ -530,6 +551,7 @@ VIT_BANK = (
     Misconception("first_block_only", "the first block is used again and again", "every block once, in order", "The others would never learn.", "Look at what the loop calls."),
     Misconception("blocks_reversed", "the blocks run in reverse", "blocks 0, 1, 2 ...", "Trained weights belong to their place.", "Look at the loop."),
     Misconception("last_block_left_out", "the last block is left out", "every block once", "Off by one.", "Look at where the loop ends."),
+    Misconception("blocks_unused", "what the blocks return is not used", "every block works on what the one before returned", "A block changes nothing in place: it returns new tokens.", "Look at the left side of the line that calls a block."),
     Misconception("added_around_blocks", "a path leads around every block as well", "x = block(x)", "The blocks have their own two paths inside.", "Do not add x again."),
     Misconception(
         "patches_reshaped", "the patch features are reshaped, not transposed", "token i holds all channels of patch i",
@@ -697,6 +719,7 @@ CHECKERS = {
                          "Add fc1 and fc2, biases too, and divide by the block."),
             ValueMistake("whole_model", 85_017_600 * reference.mlp_share / 86_567_656, "the MLPs are held against the whole model", "Patch embedding, positions and head are no part of a block.", "Divide by one block."),
             ValueMistake("projection_forgotten", 2 / 3.5, "one of the matrices is forgotten", "A block has the q, k, v projection, the output projection, fc1 and fc2.", "List the six parts of a block first."),
+            ValueMistake("one_layer", 0.5, "one of the two layers of the MLP is counted", "fc1 and fc2 are of the same size, and each is as large as all of attention.", "Add fc1 and fc2."),
             ValueMistake("percent", 100 * reference.mlp_share, "the share is given in percent", "A number between 0 and 1 was asked for.", "Divide by 100."),
             ValueMistake("ratio_to_attention", 2.0, "the ratio to attention is given", "The share is of the whole block.", "Divide by the block, not by attention."),
         ),

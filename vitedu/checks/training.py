@@ -1295,7 +1295,7 @@ CHECKERS = {
         "smoothing_floor", reference.smoothing_floor,
         (
             ValueMistake("zero", 0.0, "a smoothed target can not be met for free", "The loss compares with the target, and a target that is spread has an entropy of its own.",
-                         "What does the loss charge where the model gives exactly the target?"),
+                         "Ask what the loss charges where the model gives exactly the target."),
             ValueMistake("label_only", -math.log(0.91), "only the label is priced", "The other classes have a share of the target too.", "Weigh each class's price with its target, and add all ten."),
             ValueMistake("label_weighted_only", -0.91 * math.log(0.91), "only the label is priced", "The other classes have a share of the target too.", "Add the nine others."),
             ValueMistake("one_minus_s", -math.log(0.9), "only 1 - s is priced", "The label also gets its share s/K, and the other classes have theirs.", "The target has 0.91 once and 0.01 nine times."),
@@ -1327,7 +1327,7 @@ CHECKERS = {
         "last_batch_weight", reference.last_batch_weight,
         (
             ValueMistake("inverse", 0.125, "the ratio is turned round", "The fewer share a batch's say, the more each has.", "An image of the last batch against one of a full batch."),
-            ValueMistake("equal", 1, "that would be a mean weighted by batch size", "A mean of means gives every batch, not every image, the same say.", "How many images share the last batch's say?"),
+            ValueMistake("equal", 1, "that would be a mean weighted by batch size", "A mean of means gives every batch, not every image, the same say.", "Count the images that share the last batch's say."),
             ValueMistake("images_left", 16, "the images left over are counted", "That is how many share the last batch's say.", "Compare 1/16 with 1/128."),
             ValueMistake("batches", 79, "batches are counted", "Every batch has the same say; the question is how many images share it.", "Compare the last batch with a full one."),
             ValueMistake("full_batches", 78, "batches are counted", "Every batch has the same say; the question is how many images share it.", "Compare the last batch with a full one."),

@@ -1,0 +1,81 @@
+"""The catch matrix: what it counts and what it prints, and that it holds."""
+
+import dataclasses
+
+import pytest
+
+from vitedu import exercises, patches
+from vitedu.checks import bank
+from vitedu.checks.engine import find_checker, general_mistakes
+from vitedu.checks.values import ValueChecker
+
+IDS = [exercise.id for exercise in exercises.EXERCISES]
+FUNCTIONS = [id_ for id_ in IDS if not isinstance(find_checker(id_), ValueChecker)]
+
+
+@pytest.mark.parametrize(
+    "exercise", ["patchify", "softmax", "gelu", "warmup_cosine", "stem_tokens"]
+)
+def test_catch_matrix_holds(exercise):
+    """Every mistake is rejected and named, every right answer accepted; the chapters' tests do so for all exercises."""
+    row = bank.measure(exercise, range(40, 41))
+    assert row.holds, row.troubles
+    assert row.mistakes >= 3 and row.answers >= 2
+
+
+@pytest.mark.parametrize("exercise", FUNCTIONS)
+def test_banks_are_complete(exercise):
+    """Each function and class has six mistakes of its own and four other right answers."""
+    checker = find_checker(exercise)
+    assert len(checker.bank) >= 6
+    assert len(bank.right_answers(exercise)) >= 5
+    ids = [mistake.id for mistake in checker.mistakes()]
+    assert len(set(ids)) == len(ids)
+
+
+@pytest.mark.parametrize("exercise", IDS)
+def test_words_of_the_bank_follow_the_house(exercise):
+    """Names go on after a colon; sentences end; nobody is asked or blamed."""
+    checker = find_checker(exercise)
+    mistakes = list(checker.bank)
+    if not isinstance(checker, ValueChecker):
+        mistakes += general_mistakes(checker)
+    for mistake in mistakes:
+        assert mistake.name and not mistake.name.endswith("."), mistake.name
+        for text in (mistake.why, mistake.look):
+            assert text.endswith((".", ")", '"')), text
+            assert "?" not in text.rstrip("?") and "!" not in text.replace("!=", ""), text
+
+
+def test_a_hole_in_a_checker_shows(monkeypatch, capsys):
+    """A mistake that is not rejected, or not named, is counted, told and makes the command fail."""
+    checker = find_checker("patchify")
+    blind = dataclasses.replace(checker, cases=lambda g: checker.cases(g)[1:2])
+    monkeypatch.setattr(bank, "find_checker", lambda id_: blind)
+    row = bank.measure("patchify", range(1))
+    assert not row.holds and row.rejected < row.mistakes and row.accepted == row.answers
+    assert any("square_only" in trouble for trouble in row.troubles)
+    monkeypatch.setattr(bank, "catch_matrix", lambda ids, seeds: [row])
+    assert bank.main_bank(["patchify"], 1) == 1
+    assert "✗" in capsys.readouterr().out
+
+
+def test_a_checker_that_fails_right_answers_shows(monkeypatch):
+    """A right answer that is not accepted is told by its name."""
+    monkeypatch.setattr(bank, "right_answers", lambda id_: [patches.unpatchify])
+    row = bank.measure("patchify", range(1))
+    assert row.accepted == 0 and "unpatchify" in row.troubles[-1]
+
+
+def test_matrix_in_processes_is_the_same_in_order():
+    """Several processes count what one counts, in the order of the exercises."""
+    ids = ["tokens_at_224", "seam_neighbours", "stem_tokens"]
+    alone = list(bank.catch_matrix(ids, 1, processes=1))
+    together = list(bank.catch_matrix(ids, 1, processes=2))
+    assert [row.exercise for row in alone] == ids and alone == together
+
+
+def test_unknown_exercise_is_refused():
+    """A name that does not exist is the caller's mistake."""
+    with pytest.raises(ValueError, match="no exercise 'pachify'"):
+        bank.main_bank(["pachify"], 1)
