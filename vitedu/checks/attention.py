@@ -954,7 +954,7 @@ def macs_cases(g: torch.Generator) -> list[Case]:
     T, D = distinct(g, 2, 5, 40)
     return [
         case(T, D),
-        case(D, T + 41, keywords=("num_tokens", "embed_dim")),
+        case(D, T + 41),
         case(draw(g, 90, 130), draw(g, 3, 9), part="other sizes"),
         case(1, draw(g, 50, 90), part="other sizes"),
         case(draw(g, 50, 90), 1, part="other sizes"),
