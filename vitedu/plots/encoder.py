@@ -145,7 +145,7 @@ def _draw_road(ax, *, norm_first: bool) -> None:
             )
         )
         for i, (name, face) in enumerate(boxes):
-            centre = start + (plus - start) * (i + 1) / (len(boxes) + 1)
+            centre = start + (plus - start) * (0.28 + 0.44 * i if norm_first else 0.5)
             _draw_box(ax, centre, 1.0, name, face)
         ax.add_patch(Circle((plus, 0), 0.24, facecolor="white", edgecolor=BLACK, zorder=3))
         ax.text(plus, 0, "+", ha="center", va="center", fontsize=12, zorder=4)
