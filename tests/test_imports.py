@@ -46,6 +46,7 @@ TABLE = {
     "checks.api": "exercises references results checks.engine checks.reporting IPython",
     "checks.audit": "exercises checks.engine nbformat",
     "checks.bank": "exercises checks.* torch",
+    "checks.mutation": "exercises references checks.* torch",
     "checks.patches": "numpy torch patches checks.*",
     "checks.attention": "numpy torch attention checks.*",
     "checks.encoder": "numpy torch attention encoder vit checks.*",

@@ -83,7 +83,10 @@ def build_parser() -> argparse.ArgumentParser:
 
     new = command("bank", run_bank, "run every known mistake and right answer through the checkers")
     new.add_argument("exercises", nargs="*", help="ids; default: all")
-    new.add_argument("--seeds", type=int, default=20, help="how many (default: %(default)s)")
+    new.add_argument("--seeds", type=int, help="how many (default: 20, with --mutate 3)")
+    new.add_argument(
+        "--mutate", action="store_true", help="judge every single-step change of the references"
+    )
     new = command("audit", run_audit, "show what the checkers decide about each answer in a file")
     new.add_argument("path", type=Path, help="a .py file or a notebook; it is executed")
     new.add_argument("--seeds", type=int, default=5, help="how many (default: %(default)s)")
@@ -236,10 +239,14 @@ def tour_notebooks(args) -> int:
 
 
 def run_bank(args) -> int:
-    """Print the catch matrix; status 1 unless every mistake is caught and every right answer passes."""
+    """Print the catch matrix, or what becomes of mutants; status 1 unless the checkers decide all rightly."""
+    if args.mutate:
+        from vitedu.checks.mutation import main_mutate
+
+        return main_mutate(args.exercises, args.seeds or 3)
     from vitedu.checks.bank import main_bank
 
-    return main_bank(args.exercises, args.seeds)
+    return main_bank(args.exercises, args.seeds or 20)
 
 
 def run_audit(args) -> int:
