@@ -84,7 +84,8 @@ EXERCISES: tuple[Exercise, ...] = (
             "number of values.",
             "conv.weight is (D, C, P, P): D filters, each the shape of one patch. nn.Linear wants "
             "(D, C*P*P). patchify was told to use exactly the order in which flatten(1) reads a filter.",
-            "Make nn.Linear(C*P*P, D, bias=conv.bias is not None), then inside torch.no_grad() use "
+            "Make nn.Linear(C*P*P, D, bias=conv.bias is not None), with dtype and device those of "
+            "conv.weight, then inside torch.no_grad() use "
             "linear.weight.copy_(...) with the flattened filters, and the same for the bias. Assigning "
             "conv.weight.data itself would share memory, so training one layer would change the other.",
         ),

@@ -103,7 +103,7 @@ def _judge(checker: Checker, answer: Any, seed: int) -> Report:
         problems = {"returns": refusal}
         return report.failed(_findings(checker, cases, parts, problems), [], problems=problems)
 
-    got = _observe_all(answer, cases)
+    got = _observe_all(checker, answer, cases)
     first = got[cases[0].name]
     if (
         first.error is not None
@@ -118,7 +118,7 @@ def _judge(checker: Checker, answer: Any, seed: int) -> Report:
     )
     if used:
         named = checker.forbidden_words or ", ".join(
-            sorted(n for n in checker.forbidden if n[0] != "_" and "." not in n)
+            sorted({n.rstrip("_") for n in checker.forbidden if n[0] != "_" and "." not in n})
         )
         words = f"an answer without {named}", f"a call that ran {', '.join(_spoken(used))}"
         problem = Problem("allowed operations", cases[0], *words)
@@ -190,20 +190,21 @@ def _plain(signature: str) -> str:
     return re.sub(r"torch\.nn\.modules\.\w+\.", "nn.", signature.replace("torch.Tensor", "Tensor"))
 
 
-def _observe_all(answer: Any, cases: list[Case]) -> dict[str, Observation]:
-    """Observe every case within the time limit; once time is up, the rest is not called."""
+def _observe_all(checker: Checker, answer: Any, cases: list[Case]) -> dict[str, Observation]:
+    """Observe every case within the time limit; once time is up or the verdict stands, the rest is not called."""
     budget = time_budget()
-    start, got, over = time.perf_counter(), {}, None
+    start, got, last = time.perf_counter(), {}, None
     for case in cases:
-        if over is not None:
-            got[case.name] = over
+        if last is not None:
+            got[case.name] = last
             continue
-        left = max(0.5, budget - (time.perf_counter() - start))
-        got[case.name] = observe(answer, case, left)
-        trouble = got[case.name].error
-        if trouble is not None and trouble.kind in ("TimeUp", "KeyboardInterrupt"):
-            over = got[case.name]
-            over.facts["seconds"] = budget
+        seen = observe(answer, case, max(0.5, budget - (time.perf_counter() - start)))
+        got[case.name] = seen
+        if seen.error is not None and seen.error.kind in ("TimeUp", "KeyboardInterrupt"):
+            seen.facts["seconds"] = budget
+            last = seen
+        elif checker.forbidden & seen.operations:
+            last = seen
     return got
 
 

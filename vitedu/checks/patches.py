@@ -297,7 +297,7 @@ def faulty_linear(mistakes: frozenset[str]):
             if "never_bias" in mistakes
             else conv.bias is not None
         )
-        linear = nn.Linear(C * P * P, D, bias=bias, dtype=dtype)
+        linear = nn.Linear(C * P * P, D, bias=bias, dtype=dtype, device=weight.device)
         with torch.no_grad():
             if "values_not_copied" in mistakes:
                 linear.weight.fill_(0.0)
@@ -689,7 +689,7 @@ CHECKERS = {
     "patchify": Checker(
         "patchify", reference.patchify, patchify_cases, faulty_patchify, PATCHIFY_BANK,
         proves={
-            "values": "every pixel stands where it should, compared to the bit",
+            "values": "every pixel stands where it should",
             "other sizes": "also for squares, a batch of one, patches of one pixel and float64",
         },
         picture=draw_patch_order,
@@ -697,7 +697,7 @@ CHECKERS = {
     "unpatchify": Checker(
         "unpatchify", reference.unpatchify, unpatchify_cases, faulty_unpatchify, UNPATCHIFY_BANK,
         proves={
-            "values": "every pixel is back in its place, compared to the bit",
+            "values": "every pixel is back in its place",
             "other sizes": "also for squares, a batch of one, patches of one pixel and float64",
         },
     ),
@@ -756,7 +756,7 @@ CHECKERS = {
             ValueMistake("one_side", 14, "one side of the grid is counted", "The grid has two sides.", "Multiply down by across."),
             ValueMistake("one_side_and_token", 15, "one side of the grid is counted", "The grid has two sides.", "Multiply down by across."),
             ValueMistake("pixels", 224 * 224, "pixels are counted", "A token is a patch, not a pixel.", "Divide each side by the patch size."),
-            ValueMistake("values", 768, "the width of a token is given", "That is how long one token is.", "How many tokens are there?"),
+            ValueMistake("values", 768, "the width of a token is given", "That is how long one token is.", "Count the tokens."),
         ),
         proves="patches down times patches across, and the class token",
     ),

@@ -1,0 +1,309 @@
+"""The words of the checks: twelve reports in full, so that no word changes unseen.
+
+A change of wording shows here first; read the new text as a student would before you accept it.
+"""
+
+import re
+import textwrap
+
+import pytest
+import torch
+
+from vitedu import encoder, patches
+from vitedu.checks.api import judge
+from vitedu.checks.engine import find_checker
+
+
+def mistaken(exercise, *mistakes):
+    """Give the reference with mistakes of the bank made."""
+    return find_checker(exercise).faulty(frozenset(mistakes))
+
+
+def gelu_too_steep(x):
+    return x * torch.sigmoid(1.5 * x)
+
+
+def layer_norm_with_typing_error(x, weight, bias, eps=1e-6):
+    return (x - x.meen(dim=-1, keepdim=True)) / x.std(dim=-1, keepdim=True)
+
+
+def patchify_without_return(images, patch_size):
+    images.unfold(2, patch_size, patch_size).unfold(3, patch_size, patch_size)
+
+
+def sincos_with_type_error(num_positions, embed_dim):
+    if embed_dim % 2:
+        raise TypeError("odd")
+    return patches.sincos_positions(num_positions, embed_dim)
+
+
+def sincos_without_error(num_positions, embed_dim):
+    return patches.sincos_positions(num_positions, embed_dim + embed_dim % 2)
+
+
+def gelu_without_end(x):
+    while True:
+        x = x + 0
+
+
+def gelu_stub(x):
+    raise NotImplementedError("3.2 gelu")
+
+
+REPORTS = {
+    "a mistake of the bank, with its picture in words": (
+        mistaken("patchify", "patches_by_column"),
+        "patchify",
+        """
+        ✗ 1.1 patchify: patches run down the columns instead of along the rows   [2.25/6 points]
+          expected  patch 1 stands to the right of patch 0
+          got       1152/1440 values differ; largest difference 4.8 at [1, 11, 17], allowed 4e-06
+          why       Position i would belong to another place than the rest of the course, and every library, believes.
+          try       Look at the order of the two grid axes after permute: gh before gw.
+          order     where your tokens 0 .. 14 come from, as patches:
+                     0  5 10
+                     1  6 11
+                     2  7 12
+                     3  8 13
+                     4  9 14
+                    first difference: 5 where 1 belongs
+          case      2 images of 3 channels, 20 x 12 px, patch_size 4
+          again     check(..., "patchify", seed=3) repeats these inputs
+          findings  ✓ returns   ✗ values   – gradients   ✗ other sizes   ✓ errors   ✓ any device
+        """,
+    ),
+    "two mistakes together": (
+        mistaken("patchify", "patches_by_column", "bottom_up"),
+        "patchify",
+        """
+        ✗ 1.1 patchify: patches run down the columns instead of along the rows and patches start at the bottom left   [2.25/6 points]
+          expected  patch 1 stands to the right of patch 0
+          got       1344/1440 values differ; largest difference 5.2 at [1, 3, 17], allowed 4e-06
+          why       Position i would belong to another place than the rest of the course, and every library, believes.
+          try       Look at the order of the two grid axes after permute: gh before gw.
+          expected  patch 0 is the top left corner
+          why       Row 0 of an image tensor is its top row.
+          try       Look for a flip, or for a loop that counts down.
+          order     where your tokens 0 .. 14 come from, as patches:
+                    10  5  0
+                    11  6  1
+                    12  7  2
+                    13  8  3
+                    14  9  4
+                    first difference: 10 where 0 belongs
+          case      2 images of 3 channels, 20 x 12 px, patch_size 4
+          again     check(..., "patchify", seed=3) repeats these inputs
+          findings  ✓ returns   ✗ values   – gradients   ✗ other sizes   ✓ errors   ✓ any device
+        """,
+    ),
+    "a difference without a name": (
+        gelu_too_steep,
+        "gelu",
+        """
+        ✗ 3.2 gelu: the values differ from the definition   [1.12/3 points]
+          expected  output as the text defines it
+          got       2659/2688 values differ; largest difference 0.049 at [0, 5, 29], allowed 6e-05
+          case      x of 8 x 6 x 56
+          again     check(..., "gelu", seed=3) repeats these inputs
+          findings  ✓ allowed operations   ✓ returns   ✗ values   – gradients   ✗ other sizes   ✓ large values   ✓ any device
+        """,
+    ),
+    "a path that is missing": (
+        mistaken("EncoderBlock", "no_first_residual"),
+        "EncoderBlock",
+        """
+        ✗ 3.3 EncoderBlock: the path around attention is missing   [1.33/6 points]
+          expected  x plus what attention says
+          got       36/36 values differ; largest difference 2.3 at [0, 1, 3], allowed 0.0008
+          why       A block corrects its tokens; without the path around it replaces them.
+          try       Add x back after attention.
+          paths     no path leads around norm1 and attn
+          case      3 sequences of 2 tokens, embed_dim 6, 2 heads
+          again     check(..., "EncoderBlock", seed=3) repeats these inputs
+          findings  ✓ returns   ✗ values   – gradients   ✗ hidden width   ✗ other sizes   ✗ eps   ✓ any device
+        """,
+    ),
+    "an error in the student's line": (
+        layer_norm_with_typing_error,
+        "layer_norm",
+        """
+        ✗ 3.1 layer_norm: the call ends in an error   [0/4 points]
+          expected  a result
+          got       AttributeError: 'Tensor' object has no attribute 'meen'   (line ..: return (x - x.meen(dim=-1, keepdim=True)) / x.std(dim=-1, keepdim=True))
+          case      x of 8 x 6 x 7
+          again     check(..., "layer_norm", seed=3) repeats these inputs
+          findings  ✓ allowed operations   ✗ returns   – values   – gradients   ✗ other sizes   ✗ eps   – any device
+        """,
+    ),
+    "a forgotten return": (
+        patchify_without_return,
+        "patchify",
+        """
+        ✗ 1.1 patchify: the result has the wrong type   [0/6 points]
+          expected  output: tensor
+          got       None; look for a missing `return`
+          case      2 images of 3 channels, 20 x 12 px, patch_size 4
+          also      errors: expected a ValueError; got no error; the call returned as if nothing were wrong   (H=21 is not divisible by patch_size 4)
+          again     check(..., "patchify", seed=3) repeats these inputs
+          findings  ✗ returns   – values   – gradients   ✗ other sizes   ✗ errors   – any device
+        """,
+    ),
+    "another error than asked for": (
+        sincos_with_type_error,
+        "sincos_positions",
+        """
+        ✗ 1.6 sincos_positions: an impossible size ends in an error of another kind   [3.33/4 points]
+          expected  a ValueError
+          got       TypeError: odd   (line ..: raise TypeError("odd"))
+          why       Neither an assert nor the error of a later line says what the caller did.
+          try       Test the sizes first and raise a ValueError that says so.
+          case      embed_dim 5 is odd
+          again     check(..., "sincos_positions", seed=3) repeats these inputs
+          findings  ✓ returns   ✓ values   ✓ other sizes   ✗ errors
+        """,
+    ),
+    "no error": (
+        sincos_without_error,
+        "sincos_positions",
+        """
+        ✗ 1.6 sincos_positions: an impossible size is accepted   [3.33/4 points]
+          expected  a ValueError
+          got       no error; the call returned as if nothing were wrong
+          why       Wrong results that look fine cost more than an error.
+          try       Test the sizes first and raise a ValueError.
+          case      embed_dim 5 is odd
+          again     check(..., "sincos_positions", seed=3) repeats these inputs
+          findings  ✓ returns   ✓ values   ✓ other sizes   ✗ errors
+        """,
+    ),
+    "time is up": (
+        gelu_without_end,
+        "gelu",
+        """
+        ✗ 3.2 gelu: the call does not come to an end   [0/3 points]
+          expected  a result
+          got       no result within 0.3 s; look for a loop that never ends   (line ..)
+          case      x of 8 x 6 x 56
+          again     check(..., "gelu", seed=3) repeats these inputs
+          findings  ✓ allowed operations   ✗ returns   – values   – gradients   ✗ other sizes   ✗ large values   ✗ any device
+        """,
+    ),
+    "not attempted": (
+        gelu_stub,
+        "gelu",
+        """
+        ○ 3.2 gelu: not attempted yet; later cells use the reference; hint("gelu") helps   [0/3 points]
+        """,
+    ),
+    "passed": (
+        encoder.gelu,
+        "gelu",
+        """
+        ✓ 3.2 gelu   [3/3 points]
+          proved    done without what is forbidden here
+          proved    runs and returns the right types and shapes
+          proved    equals the definition on random inputs, which stay unchanged
+          proved    gradients equal those of the definition
+          proved    also for one number and float64
+          proved    finite and right for large values
+          proved    makes no tensor on a device of its own
+        """,
+    ),
+    "what is forbidden": (
+        torch.nn.functional.gelu,
+        "gelu",
+        """
+        ✗ 3.2 gelu: the one operation that this exercise forbids   [0/3 points]
+          expected  an answer without gelu
+          got       a call that ran gelu
+          case      x of 8 x 6 x 56
+          again     check(..., "gelu", seed=3) repeats these inputs
+          findings  ✗ allowed operations   – returns   – values   – gradients   – other sizes   – large values   – any device
+        """,
+    ),
+    "an instance": (
+        encoder.EncoderBlock(6, 2),
+        "EncoderBlock",
+        """
+        ✗ 3.3 EncoderBlock: this is an instance, not the class   [0/6 points]
+          expected  the class EncoderBlock itself, without parentheses
+          got       an instance of EncoderBlock
+          findings  ✗ returns   – values   – gradients   – hidden width   – other sizes   – eps   – any device
+        """,
+    ),
+    "other arguments": (
+        encoder.layer_norm,
+        "gelu",
+        """
+        ✗ 3.2 gelu: it takes other arguments than asked for   [0/3 points]
+          expected  gelu(x: Tensor) -> Tensor
+          got       (x: Tensor, weight: Tensor, bias: Tensor, eps: float = 1e-06) -> Tensor; missing a required argument: 'weight'
+          findings  – allowed operations   ✗ returns   – values   – gradients   – other sizes   – large values   – any device
+        """,
+    ),
+    "a wrong value with a name": (
+        196,
+        "tokens_at_224",
+        """
+        ✗ 1.4 tokens_at_224: the class token is not counted   [0/1 points]
+          got       196
+          why       The patches are only part of the sequence.
+          try       The model puts one more token in front.
+        """,
+    ),
+    "a wrong value": (
+        200,
+        "tokens_at_224",
+        """
+        ✗ 1.4 tokens_at_224: not the value asked for   [0/1 points]
+          expected  another value
+          got       200
+        """,
+    ),
+    "a wrong kind of value": (
+        "many",
+        "tokens_at_224",
+        """
+        ✗ 1.4 tokens_at_224: not the value asked for   [0/1 points]
+          expected  a number
+          got       a word
+        """,
+    ),
+    "an unknown exercise": (
+        200,
+        "pachify",
+        """
+        ✗ pachify: the exercise is not known
+          note      there is no exercise 'pachify'; did you mean patchify, unpatchify?
+        """,
+    ),
+}
+
+
+def without_lines(report):
+    """Leave out the numbers of lines, and where in its loop an answer was stopped."""
+    report = re.sub(r"(never ends   )\(line .*\)", r"\1(line ..)", report)
+    return "\n".join(
+        re.sub(r"\(line \d+: ", "(line ..: ", line).rstrip() for line in report.splitlines()
+    )
+
+
+def full(text):
+    """Undo the indentation of a golden text."""
+    return textwrap.dedent(text).strip()
+
+
+@pytest.mark.parametrize(("answer", "exercise", "text"), REPORTS.values(), ids=REPORTS)
+def test_report_reads(answer, exercise, text, monkeypatch):
+    """With seed 3 the report is this, to the letter; only numbers of lines are left out."""
+    monkeypatch.setenv("VITEDU_TIME_LIMIT", "0.3")
+    report = str(judge(answer, exercise, seed=3))
+    assert without_lines(report) == full(text)
+
+
+@pytest.mark.parametrize(("answer", "exercise", "text"), REPORTS.values(), ids=REPORTS)
+def test_report_keeps_to_the_house(answer, exercise, text):
+    """No question beside the nearest names, no exclamation, no line without end."""
+    assert "?" not in text.replace('hint("', "") or "did you mean" in text
+    assert "!" not in text.replace("!=", "")
+    assert all(len(line) < 260 for line in text.splitlines())
