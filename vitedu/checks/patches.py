@@ -379,7 +379,7 @@ def token_cases(g: torch.Generator) -> list[Case]:
     B, N, D = distinct(g, 3, 2, 9)
     return [
         case(B, N, D, gradients=("patch_tokens", "cls_token", "pos_embed")),
-        case(1, N, D, part="other sizes"),
+        case(1, N, D + 1, part="other sizes"),
         case(B, D, D, part="other sizes", note=", as many patches as columns"),
         case(B, 1, D, part="other sizes", note=", one patch"),
         case(B, N, D, dtype=torch.float64, part="other sizes", note=", float64"),
