@@ -147,8 +147,8 @@ def unpatchify_cases(g: torch.Generator) -> list[Case]:
     B, C = distinct(g, 2, 2, 4)
     return [
         case(B, C, gh, gw, P, gradients=("patches",)),
-        # other channels and patches: C is 3 or P*P in one of the two at most
-        case(B, C + 2, gh, gh, P + 1, part="other sizes", note=", square"),
+        # other channels and patches: C is 3 or P*P, and N a multiple of P*P, in one of the two at most
+        case(B, C + 2, P + 2, P + 2, P + 1, part="other sizes", note=", square"),
         case(1, C, gw, gh, P, part="other sizes", note=", a batch of one"),
         case(B, 1, gh, gw, 1, part="other sizes", note=", patches of one pixel"),
         case(B, C, gh, gw, P, part="other sizes", dtype=torch.float64, note=", float64"),
