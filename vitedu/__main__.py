@@ -87,6 +87,9 @@ def build_parser() -> argparse.ArgumentParser:
     new.add_argument(
         "--mutate", action="store_true", help="judge every single-step change of the references"
     )
+    new.add_argument(
+        "--unseen", action="store_true", help="judge each mistake as if the bank did not hold it"
+    )
     new = command("audit", run_audit, "show what the checkers decide about each answer in a file")
     new.add_argument("path", type=Path, help="a .py file or a notebook; it is executed")
     new.add_argument("--seeds", type=int, default=5, help="how many (default: %(default)s)")
@@ -244,8 +247,10 @@ def run_bank(args) -> int:
         from vitedu.checks.mutation import main_mutate
 
         return main_mutate(args.exercises, args.seeds or 3)
-    from vitedu.checks.bank import main_bank
+    from vitedu.checks.bank import main_bank, main_unseen
 
+    if args.unseen:
+        return main_unseen(args.exercises)
     return main_bank(args.exercises, args.seeds or 20)
 
 
