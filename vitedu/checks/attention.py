@@ -959,6 +959,7 @@ def macs_cases(g: torch.Generator) -> list[Case]:
         case(1, draw(g, 50, 90), part="other sizes"),
         case(draw(g, 50, 90), 1, part="other sizes"),
         case(draw(g, 8, 32) ** 2 + 1, 64 * draw(g, 3, 12), part="other sizes"),
+        case(draw(g, 56, 64) ** 2 + 1, 64 * draw(g, 12, 20), part="other sizes"),  # above 2**31
     ]
 
 

@@ -162,6 +162,8 @@ def relation(cases: list[Case], got: Seen, want: Seen) -> tuple[str, str] | None
         return None
     wrong = [pair for pair in pairs if not close(pair[0], pair[2], pair[3])]
     names = {name for case in cases for name in want[case.name].arrays if is_compared(name)}
+    if any(case.driver == "epoch" for case in cases):
+        return None  # these arrays tell what training did, and are no output of the answer
     if len(names) > 1:  # several outputs: explain the wrong ones; the others are right
         pairs = wrong
     if not wrong or any(pair[2].numel() == 0 for pair in pairs):

@@ -38,13 +38,20 @@ def layer_from_layer(answer, case: Case, seen: Observation) -> None:
     )
     if result.bias is not None:
         keep(seen, "bias", result.bias)
-    (source,) = args.values()
-    before = result.weight.detach().clone()
-    with torch.no_grad():
-        source.weight.add_(1.0)
-    seen.facts["fact:a copy of its own"] = (
-        "its own" if torch.equal(result.weight, before) else "memory shared with conv"
+    learns = [name for name, value in result.named_parameters() if value.requires_grad]
+    wanted = ["weight", "bias"] if result.bias is not None else ["weight"]
+    missing = [name for name in wanted if name not in learns]
+    seen.facts["fact:weight and bias are parameters that learn"] = (
+        f"{' and '.join(missing)} can not learn" if missing else "they are"
     )
+    (source,) = args.values()
+    before = [value.detach().clone() for value in (result.weight, result.bias) if value is not None]
+    with torch.no_grad():
+        for value in source.parameters():
+            value.add_(1.0)
+    after = [value for value in (result.weight, result.bias) if value is not None]
+    own = all(torch.equal(old, new) for old, new in zip(before, after, strict=True))
+    seen.facts["fact:a copy of its own"] = "its own" if own else "memory shared with conv"
 
 
 # --- notebook 04: training ----------------------------------------------------------------------
@@ -147,7 +154,10 @@ def repeated_draws(answer, case: Case, seen: Observation) -> None:
         seed_everything(everything)
         args = build_args(case)
         args["generator"].manual_seed(seed + case.extra["seed"])
+        before = args["generator"].get_state()
         keep(seen, f"random:{name}", apply(answer, case, args))
+        moved = not torch.equal(args["generator"].get_state(), before)
+        seen.facts["fact:every call moves the generator on"] = "it moves" if moved else "it stays"
 
 
 class Gate(nn.Module):

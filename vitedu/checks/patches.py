@@ -46,8 +46,8 @@ def patchify_cases(g: torch.Generator) -> list[Case]:
             part="errors", raises="ValueError", mentions=(H, P),
         ),
         Case(
-            f"W={H} is not divisible by patch_size {P}",
-            {"images": normal(g, B, C, gw * P, H), "patch_size": P},
+            f"W={H} is not divisible by patch_size {P}, but H * W is by its square",
+            {"images": normal(g, B, C, P * P, H), "patch_size": P},
             part="errors", raises="ValueError", mentions=(H, P),
         ),
         Case(
@@ -251,6 +251,8 @@ class Conv(Recipe):
         """Tell whether its values or their shapes changed."""
         if built.weight.shape != self.weight.shape or not torch.equal(built.weight, self.weight):
             return True
+        if not all(value.requires_grad for value in built.parameters()):
+            return True
         return self.bias is not None and not torch.equal(built.bias, self.bias)
 
 
@@ -309,6 +311,8 @@ def faulty_linear(mistakes: frozenset[str]):
                     linear.bias.copy_(conv.bias)
             if "values_shared" in mistakes:
                 linear.weight = nn.Parameter(conv.weight.data.view(D, -1))
+            if "bias_shared" in mistakes and conv.bias is not None:
+                linear.bias = conv.bias
         return linear
 
     return linear_from_conv
@@ -354,6 +358,10 @@ LINEAR_BANK = (
     Misconception(
         "values_shared", "the layer shares its memory with the convolution", "a copy of its own",
         "Training one would change the other.", "Copy the values, or clone them.", part="a copy of its own",
+    ),
+    Misconception(
+        "bias_shared", "the bias is the convolution's own", "a copy of its own",
+        "Training one would change the other.", "Copy both parameters.", part="a copy of its own",
     ),
     Misconception(
         "own_device", "the layer is made on the CPU, wherever the convolution is", "the device of conv",

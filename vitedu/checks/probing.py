@@ -10,6 +10,7 @@ that needs another registers it in ``vitedu.checks.drivers``.
 import contextlib
 import copy
 import numbers
+import zlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -119,7 +120,7 @@ def observe(answer: Any, case: Case, seconds: float = 10.0) -> Observation:
                 if case.on_accelerator:
                     _observe_on_accelerator(answer, case, seen)
                 else:
-                    seed_everything(0)
+                    seed_everything(zlib.crc32(case.name.encode()))  # another one for every case
                     DRIVERS[case.driver](answer, case, seen)
         except BaseException as error:  # the student's code may raise anything at all
             seen.error = describe(error)
@@ -173,6 +174,7 @@ def module(answer, case: Case, seen: Observation) -> None:
     layer = construct(answer, case, seen)
     if layer is None:
         return
+    layer.train(bool(case.gradients))  # both modes give the same
     args = build_args(case)
     result = watched(seen, lambda: apply(layer, case, args))
     if seen.facts.pop("ran twice", False):

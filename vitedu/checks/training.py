@@ -386,6 +386,10 @@ class Network(Recipe):
         """Make the model."""
         return getattr(self, f"_{self.kind}")(self.width)
 
+    def changed(self, built: nn.Module) -> bool:
+        """Tell whether a parameter no longer learns."""
+        return not all(parameter.requires_grad for parameter in built.parameters())
+
     @staticmethod
     def _encoder(width: int) -> nn.Module:
         """Parts named as in the course's ViT."""
@@ -412,6 +416,7 @@ class Network(Recipe):
         model.groups = nn.GroupNorm(1, width)
         model.normalized_head = nn.Linear(width, 3)
         model.debias = nn.Linear(width, 2, bias=False)
+        model.compose = nn.Linear(width, 2, bias=False)
         return model
 
     @staticmethod
@@ -658,6 +663,9 @@ def faulty_crop(mistakes: frozenset[str]):
             generator = None
         if "own_generator" in mistakes:
             generator = torch.Generator().manual_seed(0)
+        if "generator_copied" in mistakes:
+            state, generator = generator.get_state(), torch.Generator()
+            generator.set_state(state)
         draw = {"generator": generator}
         border = next((BORDERS[id_] for id_ in BORDERS if id_ in mistakes), "reflected")
         framed = crops.padded(images, p, border)
@@ -670,6 +678,8 @@ def faulty_crop(mistakes: frozenset[str]):
             flip = torch.zeros_like(flip)
         if "always_mirrored" in mistakes:
             flip = torch.ones_like(flip)
+        if "every_second_mirrored" in mistakes:
+            flip = torch.arange(B) % 2 == 1
         width = H if "square_window" in mistakes else W
         if "border_left_on" in mistakes:
             H, width, top, left = H + 2 * p, W + 2 * p, top * 0, left * 0
@@ -771,6 +781,14 @@ CROP_BANK = (
     Misconception(
         "own_generator", "a generator of its own decides", "every draw from the generator given", "Every call would draw the same.",
         "Use the argument, and leave its seed alone.",
+    ),
+    Misconception(
+        "generator_copied", "a copy of the generator decides", "every draw from the generator given",
+        "The generator never moves on, so that every batch gets the same draws.", "Give the generator itself to the functions that draw.",
+    ),
+    Misconception(
+        "every_second_mirrored", "every second image of a batch is mirrored", "a coin for every image",
+        "Half of the images are mirrored, but always those in the same places.", "Draw the coins from the generator.",
     ),
     Misconception(
         "border_left_on", "the padded image comes back", "images of the old size", "The model expects H x W.", "Cut a window of H x W out of the padded image.",
