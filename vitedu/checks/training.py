@@ -440,10 +440,6 @@ def groups_cases(g: torch.Generator) -> list[Case]:
         case("encoder", "a model with the names of a ViT"),
         case("nested", "a ViT inside another model", part="nested parts"),
         case("other_names", "a model with other names", part="other names"),
-        case(
-            "other_names", "a model with other names, by keyword", part="other names",
-            keywords=("weight_decay",),
-        ),
     ]  # fmt: skip
 
 
