@@ -17,9 +17,7 @@ from torch import nn
 from vitedu.checks.judging import close, is_compared, number_text, read, same
 from vitedu.checks.probing import Case, Observation, observe
 
-PAIR_SECONDS = (
-    1.5  # of computing that looking for two mistakes together may take; a student is waiting
-)
+PAIR_SECONDS = 1.0  # of computing; looking for two mistakes together while a student waits
 MOST = 5  # so many mistakes made together are still told apart
 
 
