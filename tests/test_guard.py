@@ -86,6 +86,12 @@ def with_errors_for_warnings(test):
         test()
 
 
+def with_anomaly_detection(test):
+    """Run with torch's search for NaN in backward passes; it is on as soon as it is made."""
+    with torch.autograd.set_detect_anomaly(True):
+        test()
+
+
 def with_numpy_errors(test):
     """Run where NumPy raises on overflow."""
     with np.errstate(all="raise"):
@@ -113,7 +119,7 @@ SURROUNDINGS = {
     "device meta": inside(torch.device("meta")),
     "device meta twice": inside(torch.device("meta"), torch.device("cpu"), torch.device("meta")),
     "default device meta": with_default_device,
-    "detect_anomaly": inside(torch.autograd.set_detect_anomaly(True)),
+    "detect_anomaly": with_anomaly_detection,
     "warnings as errors": with_errors_for_warnings,
     "numpy errors": with_numpy_errors,
 }
