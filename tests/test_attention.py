@@ -9,7 +9,6 @@ from torch import nn
 from torch.utils.flop_counter import FlopCounterMode
 
 from vitedu.attention import (
-    FusedMultiHeadAttention,
     MultiHeadAttention,
     attention_macs,
     attention_megabytes,
@@ -74,17 +73,6 @@ def test_multi_head_attention_equals_torch(x, qkv_bias):
     expected, expected_weights = theirs(x, x, x, average_attn_weights=False)
     torch.testing.assert_close(output, expected, rtol=0, atol=1e-5)
     torch.testing.assert_close(weights, expected_weights, rtol=0, atol=1e-5)
-
-
-def test_fused_form_equals_longhand(x):
-    """The same outputs and gradients to rounding; no weights, until it is switched back."""
-    fused = FusedMultiHeadAttention(12, 3)
-    output, weights = fused(x)
-    assert weights is None
-    fused.fused = False
-    expected, weights = fused(x)
-    assert weights.shape == (2, 3, 5, 5)
-    torch.testing.assert_close(output, expected, rtol=0, atol=1e-5)
 
 
 @pytest.mark.parametrize(("T", "D"), [(5, 12), (65, 192), (197, 768)])

@@ -1,7 +1,7 @@
 """Notebook 02: every patch looks at every other.
 
 Role: softmax, attention, heads. Written out longhand: ``F.scaled_dot_product_attention`` is the
-oracle of its tests, and the fused form of ``MultiHeadAttention`` only where speed is asked for.
+oracle of its tests. Faster and richer forms of the layer stand in ``vitedu.attention_options``.
 
 Legend: B batch, T tokens, D embed_dim, nh heads, hd = D/nh head_dim, Tq Tk queries and keys.
 
@@ -9,7 +9,6 @@ Reference: Vaswani et al. 2017, "Attention Is All You Need", section 3.2 (arXiv 
 """
 
 import torch
-import torch.nn.functional as F
 from torch import nn
 
 attention_megabytes = 32 * 12 * 197**2 * 4 / 1e6  # one layer of ViT-B/16: B, nh, T and T, 4 bytes
@@ -144,23 +143,6 @@ class MultiHeadAttention(nn.Module):
         q, k, v = (split_heads(part, self.num_heads) for part in (q, k, v))  # (B, nh, T, hd)
         output, weights = scaled_dot_product_attention(q, k, v)
         return self.proj(merge_heads(output)), weights  # (B, nh, T, hd) -> (B, T, D)
-
-
-class FusedMultiHeadAttention(MultiHeadAttention):
-    """The same layer through torch's fused kernel, which never forms the weights.
-
-    Whether it is faster depends on device and dtype; ``fused = False`` switches an instance back to
-    the longhand form, as ``capture`` does while it looks.
-    """
-
-    fused = True
-
-    def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor | None]:
-        """Map tokens (B, T, D) to output (B, T, D); the weights are None."""
-        if not self.fused:
-            return super().forward(x)
-        q, k, v = (split_heads(part, self.num_heads) for part in self.qkv(x).chunk(3, dim=-1))
-        return self.proj(merge_heads(F.scaled_dot_product_attention(q, k, v))), None
 
 
 def attention_macs(num_tokens: int, embed_dim: int) -> int:

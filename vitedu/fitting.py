@@ -17,13 +17,16 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import torch
+import torch.nn.functional as F
 from torch import nn
 
+from vitedu.augmentation import random_erasing, random_mix, random_policy
 from vitedu.hardware import pick_device, pick_precision
 from vitedu.progressbar import ProgressBar
 from vitedu.training import cross_entropy, random_crop_flip, warmup_cosine, weight_decay_groups
 
 PRECISIONS = ("auto", "float32", "bfloat16", "float16")
+OPTIMIZERS = ("adamw", "muon")
 EVALUATION_BATCH = 500  # images; without gradients a larger batch fits
 
 
@@ -36,6 +39,9 @@ class TrainConfig:
     lr: float = 1e-3  # the peak learning rate
     final_lr: float = 0.0  # the learning rate of the last step
     warmup_share: float = 0.1  # of all steps: the linear climb to the peak
+    optimizer: str = (
+        "adamw"  # "adamw", or "muon" for the matrices inside the model and AdamW for the rest
+    )
     weight_decay: float = 0.05  # of matrices and convolution kernels only
     betas: tuple[float, float] = (0.9, 0.95)  # AdamW's memory of the gradient and of its square
     label_smoothing: float = 0.0  # share of the target spread over all classes
@@ -43,6 +49,12 @@ class TrainConfig:
     crop_padding: int | None = (
         4  # pixels of random shift, with mirroring; None takes images as they are
     )
+    policy_share: float = 0.0  # of images that get one random operation: a turn, a colour shift ...
+    policy_strength: float = 0.5  # the largest such operation, 1 being TrivialAugment's
+    mixup_share: float = 0.0  # of images that are blended with another, labels alike
+    cutmix_share: float = 0.0  # of images that get a rectangle of another, labels alike
+    erasing_share: float = 0.0  # of images that get a rectangle of noise
+    clean_epochs: int = 0  # the last ones do without policy, mixing and erasing
     ema_decay: float = 0.0  # keep a running average of the weights and end with it; 0 keeps none
     precision: str = (
         "auto"  # of matrix products; "auto" asks the hardware, else a torch type's name
@@ -58,6 +70,26 @@ class TrainConfig:
         for name in ("warmup_share", "label_smoothing", "ema_decay"):
             if not 0 <= getattr(self, name) < 1:
                 raise ValueError(f"{name} must be in [0, 1) (got {name}={getattr(self, name)}).")
+        for name in (
+            "policy_share",
+            "policy_strength",
+            "mixup_share",
+            "cutmix_share",
+            "erasing_share",
+        ):
+            if not 0 <= getattr(self, name) <= 1:
+                raise ValueError(f"{name} must be in [0, 1] (got {name}={getattr(self, name)}).")
+        if self.mixup_share + self.cutmix_share > 1:
+            raise ValueError(
+                "mixup_share and cutmix_share are shares of the same images and add up to at most 1 "
+                f"(got {self.mixup_share} + {self.cutmix_share})."
+            )
+        if self.clean_epochs < 0:
+            raise ValueError(f"clean_epochs must not be negative (got {self.clean_epochs}).")
+        if self.optimizer not in OPTIMIZERS:
+            raise ValueError(
+                f"optimizer must be one of {', '.join(OPTIMIZERS)} (got {self.optimizer!r})."
+            )
         if self.precision not in PRECISIONS:
             raise ValueError(
                 f"precision must be one of {', '.join(PRECISIONS)} (got {self.precision!r})."
@@ -202,14 +234,16 @@ class Run:
         self.images = data.train.images.to(device)
         self.labels = data.train.labels.to(device)
         self.total_steps = config.epochs * steps
+        self.clean_from = (
+            self.total_steps - config.clean_epochs * steps
+        )  # first step without mixing
+        self.num_classes = (
+            int(self.labels.max()) + 1
+        )  # the one wait for the device, before any step
         self.warmup_steps = round(config.warmup_share * self.total_steps)
         self.generator = torch.Generator(device).manual_seed(config.seed)
         self.shift, self.scale = scaling(data, device)
-        self.optimizer = torch.optim.AdamW(
-            weight_decay_groups(model, config.weight_decay),
-            betas=config.betas,
-            fused=device.type in ("cpu", "cuda"),
-        )
+        self.optimizers = make_optimizers(model, config, device)
         self.scaler = torch.amp.GradScaler(device.type, enabled=dtype is torch.float16)
 
     def epoch(self, epoch: int, history: History) -> EpochResult:
@@ -263,26 +297,83 @@ class Run:
     def step(self, batch: torch.Tensor, lr: float, step_of_run: int):
         """Learn from the images at ``batch`` (B,); return loss and hits, 0-d, on the device."""
         config = self.config
-        images, labels = self.images[batch], self.labels[batch]
-        if config.crop_padding is not None:
-            images = random_crop_flip(images, config.crop_padding, self.generator)
+        images, targets = self.augmented(batch, is_clean=step_of_run >= self.clean_from)
         with autocast(self.device, self.dtype):
-            logits = self.model(images.float() * self.scale + self.shift)
+            logits = self.model(images)
         logits = logits.float()  # (B, K); the loss needs the digits that bfloat16 lacks
-        loss = cross_entropy(logits, labels, config.label_smoothing)
+        labels = self.labels[batch]
+        if targets is None:
+            loss = cross_entropy(logits, labels, config.label_smoothing)
+        else:  # soft labels (B, K)
+            loss = F.cross_entropy(logits, targets, label_smoothing=config.label_smoothing)
 
-        for group in self.optimizer.param_groups:
-            group["lr"] = lr
-        self.optimizer.zero_grad()
+        for optimizer in self.optimizers:
+            for group in optimizer.param_groups:
+                group["lr"] = lr
+            optimizer.zero_grad()
         self.scaler.scale(loss).backward()
         if config.clip_norm:
-            self.scaler.unscale_(self.optimizer)
+            for optimizer in self.optimizers:
+                self.scaler.unscale_(optimizer)
             nn.utils.clip_grad_norm_(self.model.parameters(), config.clip_norm)
-        self.scaler.step(self.optimizer)
+        for optimizer in self.optimizers:
+            self.scaler.step(optimizer)
         self.scaler.update()
         if self.averaged is not self.model:
             update_average(self.averaged, self.model, config.ema_decay, step_of_run)
         return loss.detach(), (logits.argmax(dim=-1) == labels).sum()
+
+    def augmented(self, batch: torch.Tensor, is_clean: bool):
+        """Return images (B, C, H, W), normalised, and soft labels (B, K), or None where none are mixed."""
+        config, generator = self.config, self.generator
+        images, targets = self.images[batch], None
+        if config.crop_padding is not None:
+            images = random_crop_flip(images, config.crop_padding, generator)
+        images = images.float()
+        if config.policy_share and not is_clean:
+            images = random_policy(images, config.policy_share, config.policy_strength, generator)
+        images = images * self.scale + self.shift
+        if (config.mixup_share or config.cutmix_share) and not is_clean:
+            images, targets = random_mix(
+                images,
+                self.labels[batch],
+                self.num_classes,
+                mixup=config.mixup_share,
+                cutmix=config.cutmix_share,
+                generator=generator,
+            )
+        if config.erasing_share and not is_clean:
+            images = random_erasing(images, config.erasing_share, generator)
+        return images, targets
+
+
+def make_optimizers(model: nn.Module, config: TrainConfig, device: torch.device) -> list:
+    """Make what steps a model: AdamW for all of it, or Muon for its inner matrices and AdamW for the rest.
+
+    Muon gives every direction of a matrix's update the same length. It is for matrices that map
+    features to features; the last one, which maps them to classes, stays with AdamW. Its updates are
+    scaled to the size of AdamW's, so that one learning rate serves both.
+
+    Reference: Jordan et al. 2024, Muon; Liu et al. 2025, the scaling (arXiv 2502.16982).
+    """
+    fused = device.type in ("cpu", "cuda")
+    groups = weight_decay_groups(model, config.weight_decay)
+    if config.optimizer == "adamw":
+        return [torch.optim.AdamW(groups, betas=config.betas, fused=fused)]
+    matrices = [parameter for parameter in groups[0]["params"] if parameter.ndim == 2]
+    matrices = matrices[:-1]
+    inner = {id(parameter) for parameter in matrices}
+    groups[0]["params"] = [p for p in groups[0]["params"] if id(p) not in inner]
+    if not matrices:
+        raise ValueError(
+            "optimizer='muon' needs matrices besides the last (got none); use optimizer='adamw'."
+        )
+    return [
+        torch.optim.Muon(
+            matrices, weight_decay=config.weight_decay, adjust_lr_fn="match_rms_adamw"
+        ),
+        torch.optim.AdamW(groups, betas=config.betas, fused=fused),
+    ]
 
 
 def check_split(split, name: str) -> None:

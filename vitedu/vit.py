@@ -15,7 +15,8 @@ from dataclasses import dataclass, replace
 import torch
 from torch import nn
 
-from vitedu.attention import FusedMultiHeadAttention, MultiHeadAttention
+from vitedu.attention import MultiHeadAttention
+from vitedu.attention_options import AttentionWithOptions
 from vitedu.encoder import EncoderBlock
 from vitedu.patches import PatchEmbed, add_class_token_and_positions
 
@@ -34,7 +35,9 @@ class ViTConfig:
     mlp_ratio: float = 4.0  # hidden width of the MLP over embed_dim
     qkv_bias: bool = True  # whether the q, k, v projection has a bias
     pool: str = "cls"  # what the head reads: "cls" (the paper) or "mean" of the patch tokens, no class token
-    fused: bool = False  # use torch's fused attention kernel; weights are then never formed
+    fused: bool = False  # compute attention in the fastest form, which keeps no weights
+    rope: bool = False  # turn queries and keys by their patch's row and column (rotary positions)
+    qk_norm: bool = False  # give queries and keys mean 0 and variance 1 before they meet
 
     def __post_init__(self):
         if self.image_size % self.patch_size:
@@ -46,6 +49,11 @@ class ViTConfig:
             raise ValueError(
                 f"embed_dim must be divisible by num_heads (got embed_dim={self.embed_dim}, "
                 f"num_heads={self.num_heads}, remainder {self.embed_dim % self.num_heads})."
+            )
+        if self.rope and (self.embed_dim // self.num_heads) % 4:
+            raise ValueError(
+                f"rope needs a head_dim divisible by 4 (got embed_dim={self.embed_dim}, "
+                f"num_heads={self.num_heads}, head_dim={self.embed_dim // self.num_heads})."
             )
         if self.pool not in ("cls", "mean"):
             raise ValueError(f"pool must be 'cls' or 'mean' (got {self.pool!r}).")
@@ -65,6 +73,11 @@ class ViTConfig:
     def num_prefix_tokens(self) -> int:
         """Tokens before the patches: 1 with a class token, else 0."""
         return 1 if self.pool == "cls" else 0
+
+    @property
+    def has_attention_options(self) -> bool:
+        """Whether attention departs from the textbook form."""
+        return self.fused or self.rope or self.qk_norm
 
     @property
     def num_tokens(self) -> int:
@@ -130,9 +143,10 @@ class VisionTransformer(nn.Module):
         self.blocks = nn.ModuleList(
             EncoderBlock(D, config.num_heads, config.mlp_ratio) for _ in range(config.depth)
         )
-        attention = FusedMultiHeadAttention if config.fused else MultiHeadAttention
         for block in self.blocks:
-            block.attn = attention(D, config.num_heads, config.qkv_bias)
+            block.attn = build_attention(
+                config
+            )  # MultiHeadAttention, unless an option asks for more
         self.norm = nn.LayerNorm(D, eps=1e-6)
         self.head = nn.Linear(D, config.num_classes)
         initialise(self)
@@ -146,6 +160,15 @@ class VisionTransformer(nn.Module):
         x = self.norm(x)
         x = x[:, 0] if self.config.pool == "cls" else x.mean(dim=1)  # (B, T, D) -> (B, D)
         return self.head(x)  # (B, D) -> (B, K)
+
+
+def build_attention(config: ViTConfig) -> MultiHeadAttention:
+    """Make the attention layer that a configuration asks for, in the textbook form if nothing else is."""
+    sizes = config.embed_dim, config.num_heads, config.qkv_bias
+    if not config.has_attention_options:
+        return MultiHeadAttention(*sizes)
+    rotary = (config.grid_size, config.num_prefix_tokens) if config.rope else None
+    return AttentionWithOptions(*sizes, fused=config.fused, qk_norm=config.qk_norm, rotary=rotary)
 
 
 def initialise(model: VisionTransformer) -> None:

@@ -1,0 +1,252 @@
+"""Augmentation of whole batches on the device, every image by its own draw.
+
+Role: random operations on float images, mixing of images and labels, erasing. Crops and mirroring are
+``vitedu.training.random_crop_flip``. Nothing here waits for the device: shapes never depend on a draw.
+
+A policy gives each image one operation: the batch is shuffled and dealt out in equal parts, one an
+operation, so that every operation runs once a batch on its share and none on all of it.
+
+Legend: B batch, C H W image, K classes.
+
+References: Mueller and Hutter 2021, TrivialAugment (arXiv 2103.10158); Zhang et al. 2018, mixup
+(arXiv 1710.09412); Yun et al. 2019, CutMix (arXiv 1905.04899); Zhong et al. 2017, random erasing
+(arXiv 1708.04896).
+"""
+
+import math
+
+import torch
+import torch.nn.functional as F
+
+
+class Draws:
+    """Random numbers of one generator, on the device of the images."""
+
+    def __init__(self, generator: torch.Generator, device: torch.device):
+        self.generator, self.device = generator, device
+
+    def uniform(self, count: int, low: float = 0.0, high: float = 1.0) -> torch.Tensor:
+        """Draw ``count`` numbers from [low, high)."""
+        numbers = torch.rand(count, generator=self.generator, device=self.generator.device)
+        return (low + (high - low) * numbers).to(self.device)
+
+    def permutation(self, count: int) -> torch.Tensor:
+        """Draw an order of ``count`` things."""
+        order = torch.randperm(count, generator=self.generator, device=self.generator.device)
+        return order.to(self.device)
+
+    def signs(self, count: int) -> torch.Tensor:
+        """Draw +1 or -1, ``count`` times."""
+        return (self.uniform(count) < 0.5) * 2.0 - 1.0
+
+
+# --- one operation an image ---------------------------------------------------------------------
+
+
+def random_policy(
+    images: torch.Tensor, share: float, strength: float, generator: torch.Generator
+) -> torch.Tensor:
+    """Change a share of the images by one random operation each.
+
+    Args:
+        images: (B, C, H, W) float, values 0 to 255.
+        share: of the images that are changed, in [0, 1]; the number is rounded to whole images.
+        strength: in (0, 1]; 1 allows a turn by 30 degrees, a shift by a third of the side, a contrast
+            of 0.1 to 1.9. Each image draws its own from nothing up to this.
+        generator: the source of all draws.
+
+    Returns:
+        (B, C, H, W), values 0 to 255, in the order given.
+
+    Example:
+        >>> images = torch.full((8, 3, 16, 16), 128.0)
+        >>> random_policy(images, 0.5, 1.0, torch.Generator().manual_seed(0)).shape
+        torch.Size([8, 3, 16, 16])
+    """
+    draws = Draws(generator, images.device)
+    order = draws.permutation(len(images))[: round(share * len(images))]
+    result = images.clone()
+    for operation, part in zip(OPERATIONS, order.tensor_split(len(OPERATIONS)), strict=True):
+        if len(part):
+            amount = draws.uniform(len(part), 0.0, strength) * draws.signs(len(part))
+            result[part] = operation(images[part], amount.view(-1, 1, 1, 1)).clamp(0, 255)
+    return result
+
+
+def warp(images: torch.Tensor, a, b, c, d, dx, dy) -> torch.Tensor:
+    """Sample images at ``(a x + b y + dx, c x + d y + dy)``, in units of half a side; edges repeat."""
+    rows = [[a, b, dx], [c, d, dy]]
+    zero = images.new_zeros(len(images))
+    matrix = torch.stack(
+        [torch.stack([zero + value for value in row], dim=-1) for row in rows], dim=1
+    )
+    grid = F.affine_grid(matrix, list(images.shape), align_corners=False)  # (B, H, W, 2)
+    return F.grid_sample(images, grid, padding_mode="border", align_corners=False)
+
+
+def turn(images, amount):
+    """Turn by up to 30 degrees."""
+    angle = amount.flatten() * math.pi / 6
+    cos, sin = angle.cos(), angle.sin()
+    return warp(images, cos, -sin, sin, cos, 0, 0)
+
+
+def shear_x(images, amount):
+    """Slide rows against each other, by up to 0.3 of the height."""
+    return warp(images, 1, amount.flatten() * 0.3, 0, 1, 0, 0)
+
+
+def shear_y(images, amount):
+    """Slide columns against each other, by up to 0.3 of the width."""
+    return warp(images, 1, 0, amount.flatten() * 0.3, 1, 0, 0)
+
+
+def shift_x(images, amount):
+    """Move sideways by up to a third of the width."""
+    return warp(images, 1, 0, 0, 1, amount.flatten() * 2 / 3, 0)
+
+
+def shift_y(images, amount):
+    """Move up or down by up to a third of the height."""
+    return warp(images, 1, 0, 0, 1, 0, amount.flatten() * 2 / 3)
+
+
+def zoom(images, amount):
+    """Enlarge or shrink by up to a quarter."""
+    factor = 1 + amount.flatten() * 0.25
+    return warp(images, factor, 0, 0, factor, 0, 0)
+
+
+def brightness(images, amount):
+    """Multiply by 0.1 to 1.9."""
+    return images * (1 + 0.9 * amount)
+
+
+def contrast(images, amount):
+    """Spread values about the image's mean by 0.1 to 1.9."""
+    mean = images.mean(dim=(1, 2, 3), keepdim=True)
+    return mean + (images - mean) * (1 + 0.9 * amount)
+
+
+def saturation(images, amount):
+    """Spread channels about their mean, the grey image, by 0.1 to 1.9."""
+    grey = images.mean(dim=1, keepdim=True)
+    return grey + (images - grey) * (1 + 0.9 * amount)
+
+
+def sharpness(images, amount):
+    """Sharpen, or blur, against the mean of the 3 x 3 neighbours."""
+    blurred = F.avg_pool2d(F.pad(images, (1, 1, 1, 1), mode="replicate"), 3, stride=1)
+    return blurred + (images - blurred) * (1 + 0.9 * amount)
+
+
+def posterise(images, amount):
+    """Keep fewer levels of each channel: 256 down to 4."""
+    step = 2.0 ** (6 * amount.abs()).round()
+    return (images / step).floor() * step
+
+
+def solarise(images, amount):
+    """Invert the values above a threshold, which falls from 255 to 0."""
+    return torch.where(images > 255 * (1 - amount.abs()), 255 - images, images)
+
+
+def autocontrast(images, amount):
+    """Stretch each channel to the whole range, as far as the amount says."""
+    low, high = images.amin(dim=(2, 3), keepdim=True), images.amax(dim=(2, 3), keepdim=True)
+    stretched = (images - low) * (255 / (high - low).clamp_min(1))
+    return images + amount.abs() * (stretched - images)
+
+
+OPERATIONS = (
+    turn, shear_x, shear_y, shift_x, shift_y, zoom,
+    brightness, contrast, saturation, sharpness, posterise, solarise, autocontrast,
+)  # fmt: skip
+
+
+# --- mixing -------------------------------------------------------------------------------------
+
+
+def random_mix(
+    images: torch.Tensor,
+    labels: torch.Tensor,
+    num_classes: int,
+    *,
+    mixup: float,
+    cutmix: float,
+    generator: torch.Generator,
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Mix some images with a partner from the batch, and their labels in the same proportion.
+
+    Args:
+        images: (B, C, H, W) float.
+        labels: (B,) integers.
+        num_classes: K.
+        mixup: share of the images that are blended with their partner.
+        cutmix: share of the images that get a rectangle of their partner.
+        generator: the source of all draws.
+
+    Returns:
+        images (B, C, H, W) and soft labels (B, K); each row sums to 1.
+
+    Example:
+        >>> images, labels = torch.rand(4, 3, 8, 8), torch.tensor([0, 1, 2, 1])
+        >>> generator = torch.Generator().manual_seed(0)
+        >>> options = dict(mixup=0.5, cutmix=0.5, generator=generator)
+        >>> random_mix(images, labels, 3, **options)[1].sum(dim=1)
+        tensor([1., 1., 1., 1.])
+    """
+    draws, (B, _, H, W) = Draws(generator, images.device), images.shape
+    partner = draws.permutation(B)
+    kept = draws.uniform(B)  # proportion of the image in its own place: Beta(1, 1)
+    choice = draws.uniform(B)
+    blended, pasted = choice < mixup, (choice >= mixup) & (choice < mixup + cutmix)
+
+    inside = random_boxes(1 - kept, H, W, draws)  # (B, H, W)
+    weight = torch.where(blended, kept, 1.0)[:, None, None] * torch.ones_like(
+        inside, dtype=kept.dtype
+    )
+    weight = torch.where(pasted[:, None, None] & inside, 0.0, weight)  # of each own pixel
+    mixed = images[partner].lerp(images, weight[:, None])
+    share = weight.mean(dim=(1, 2))  # the exact area, also where a box was cut by the edge
+    own = F.one_hot(labels, num_classes).to(images.dtype)  # (B, K)
+    return mixed, own[partner].lerp(own, share[:, None])
+
+
+def random_boxes(area: torch.Tensor, height: int, width: int, draws: Draws) -> torch.Tensor:
+    """Draw a rectangle for each image and give it as a mask.
+
+    Args:
+        area: (B,) share of the image that each covers before the edges cut it.
+        height, width: of the images, pixels.
+        draws: the source of all draws.
+
+    Returns:
+        (B, H, W) booleans, True inside. The centre is uniform over the image.
+    """
+    B, side = len(area), area.sqrt()
+    top = draws.uniform(B) * height - side * height / 2
+    left = draws.uniform(B) * width - side * width / 2
+    rows = torch.arange(height, device=area.device) + 0.5
+    columns = torch.arange(width, device=area.device) + 0.5
+    in_rows = (rows >= top[:, None]) & (rows < (top + side * height)[:, None])  # (B, H)
+    in_columns = (columns >= left[:, None]) & (columns < (left + side * width)[:, None])
+    return in_rows[:, :, None] & in_columns[:, None, :]
+
+
+def random_erasing(images: torch.Tensor, share: float, generator: torch.Generator) -> torch.Tensor:
+    """Fill a rectangle with noise in some of the images.
+
+    Args:
+        images: (B, C, H, W) float, normalised.
+        share: of the images.
+        generator: the source of all draws.
+
+    Returns:
+        (B, C, H, W); a rectangle covers 2 % to 33 % of its image, edges aside.
+    """
+    draws, (B, _, H, W) = Draws(generator, images.device), images.shape
+    inside = random_boxes(draws.uniform(B, 0.02, 0.33), H, W, draws)
+    hit = (draws.uniform(B) < share)[:, None, None] & inside
+    noise = torch.randn(images.shape, generator=generator, device=generator.device)
+    return torch.where(hit[:, None], noise.to(images.device), images)
