@@ -44,6 +44,10 @@ TABLE = {
     "checkpoints": "torch safetensors",
     "runs": "numpy torch checkpoints data fitting hardware image_folder plots.training vit",
     "benchmarks": "torch data fitting hardware runs vit",
+    # other people's weights
+    "conversions": "torch torchvision timm vit",
+    "published": "torch torchvision timm image_folder",
+    "pretrained": "torch torchvision timm huggingface_hub PIL safetensors conversions hardware published vit",
     # judging
     "checks.api": "exercises references results checks.engine checks.reporting IPython",
     "checks.audit": "exercises checks.engine nbformat",
@@ -71,7 +75,8 @@ TABLE = {
     "checks.__init__": "",
     "checks.alternatives.__init__": "",
 }
-IN_FUNCTIONS_ONLY = {"torchvision", "ipywidgets", "IPython", "nbconvert"}  # slow, or not everywhere
+# slow, or not everywhere
+IN_FUNCTIONS_ONLY = {"torchvision", "timm", "ipywidgets", "IPython", "nbconvert"}
 MODULES = {
     ".".join(path.relative_to(PACKAGE).with_suffix("").parts): path
     for path in sorted(PACKAGE.rglob("*.py"))

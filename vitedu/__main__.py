@@ -114,7 +114,14 @@ def build_parser() -> argparse.ArgumentParser:
     new.add_argument("--data", help="default: what the model was trained on")
     new.add_argument("--device", default="auto", help="auto, cpu, cuda, mps (default: auto)")
     new = command("predict", predict_images, "name the most probable classes of images")
-    new.add_argument("--checkpoint", type=Path, required=True, help="the folder of a run")
+    model = new.add_mutually_exclusive_group(required=True)
+    model.add_argument("--checkpoint", type=Path, help="the folder of a run")
+    model.add_argument(
+        "--pretrained", metavar="NAME", help="published weights: vit_b_16, or a name of timm"
+    )
+    new.add_argument(
+        "--weights", type=Path, help="with --pretrained: a file with them, no download"
+    )
     new.add_argument("images", type=Path, nargs="+", help="image files")
     new.add_argument("--top", type=int, default=3, help="classes to name (default: %(default)s)")
     new.add_argument("--device", default="auto", help="auto, cpu, cuda, mps (default: auto)")
@@ -288,8 +295,17 @@ def eval_model(args) -> int:
 
 def predict_images(args) -> int:
     """Print the most probable classes of each image."""
-    from vitedu.runs import main_predict
+    from vitedu.runs import check_device, main_predict
 
+    if args.pretrained:
+        from vitedu.pretrained import name_images
+
+        check_device(args.device)
+        return name_images(
+            args.pretrained, args.images, weights=args.weights, top=args.top, device=args.device
+        )
+    if args.weights:
+        raise ValueError("--weights goes with --pretrained; a run's folder holds its own.")
     return main_predict(
         checkpoint=args.checkpoint, images=args.images, top=args.top, device=args.device
     )

@@ -206,16 +206,23 @@ def decode(path: str | Path, image_size: int) -> np.ndarray:
 
     with Image.open(path) as image:
         image.draft("RGB", (image_size, image_size))  # lets JPEG decode large pictures small
-        if image.mode.startswith("I;16"):
-            image = Image.fromarray((np.asarray(image) >> 8).astype(np.uint8))
-        image = ImageOps.exif_transpose(image)
-        if image.mode in ("LA", "PA", "RGBA") or "transparency" in image.info:
-            image = image.convert("RGBA")
-            image = Image.alpha_composite(Image.new("RGBA", image.size, "white"), image)
-        image = image.convert("RGB")
+        image = upright_rgb(image)
         if image.size != (image_size, image_size):
             image = ImageOps.fit(image, (image_size, image_size), Image.Resampling.BICUBIC)
         return np.asarray(image)
+
+
+def upright_rgb(image):
+    """Turn a PIL image as its camera was held, lay it on white where transparent, and give it in RGB."""
+    from PIL import Image, ImageOps
+
+    if image.mode.startswith("I;16"):
+        image = Image.fromarray((np.asarray(image) >> 8).astype(np.uint8))
+    image = ImageOps.exif_transpose(image)
+    if image.mode in ("LA", "PA", "RGBA") or "transparency" in image.info:
+        image = image.convert("RGBA")
+        image = Image.alpha_composite(Image.new("RGBA", image.size, "white"), image)
+    return image.convert("RGB")
 
 
 def _listing(paths: list[str]) -> str:

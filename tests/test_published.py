@@ -1,0 +1,129 @@
+"""What the libraries state about published weights: whose a name is, preprocessing, class names."""
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+from torchvision.models import ViT_B_16_Weights, ViT_L_16_Weights
+
+from vitedu.published import library_of, preprocessing
+
+timm = pytest.importorskip("timm", reason="timm is an oracle here")
+
+
+@pytest.fixture
+def picture():
+    """A picture that is no square."""
+    pixels = np.random.default_rng(0).integers(0, 256, (300, 420, 3), dtype=np.uint8)
+    return Image.fromarray(pixels)
+
+
+@pytest.mark.parametrize(
+    ("name", "source", "expected"),
+    [
+        ("vit_b_16", "auto", "torchvision"),
+        ("vit_h_14.IMAGENET1K_SWAG_LINEAR_V1", "torchvision", "torchvision"),
+        ("vit_tiny_patch16_224", "auto", "timm"),
+        ("vit_base_patch16_224.mae", "timm", "timm"),
+    ],
+)
+def test_names_belong_to_a_library(name, source, expected):
+    """With or without the name of the weights."""
+    assert library_of(name, source) == expected
+
+
+@pytest.mark.parametrize(
+    ("name", "source", "words"),
+    [
+        ("vit_b_16", "hub", "one of auto, torchvision, timm .got 'hub'"),
+        ("vit_tiny_patch16_224", "torchvision", "Choices: vit_b_16, vit_b_32"),
+        ("vit_b_16", "timm", "neither torchvision nor timm"),
+        ("vit_tiny_patch16", "auto", "Did you mean .*vit_tiny_patch16_224"),
+    ],
+)
+def test_unknown_names_are_answered_with_choices(name, source, words):
+    """Near ones first."""
+    with pytest.raises(ValueError, match=words):
+        library_of(name, source)
+
+
+@pytest.mark.parametrize("name", ["vit_b_16.X", "vit_tiny_patch16_224.X"])
+def test_unknown_weights_are_answered_with_choices(name):
+    """In the form in which they can be asked for."""
+    with pytest.raises(ValueError, match=r"no weights .*Choices: vit_\w+\.\w+, vit_"):
+        preprocessing(name)
+
+
+@pytest.mark.parametrize(
+    ("name", "entry"),
+    [
+        ("vit_b_16", ViT_B_16_Weights.IMAGENET1K_V1),
+        ("vit_l_16", ViT_L_16_Weights.IMAGENET1K_V1),
+        ("vit_b_16.IMAGENET1K_SWAG_E2E_V1", ViT_B_16_Weights.IMAGENET1K_SWAG_E2E_V1),
+    ],
+)
+def test_torchvision_pictures_are_prepared_as_it_states(name, entry, picture):
+    """The same tensor to the bit, and the same class names in the same order."""
+    prepare = preprocessing(name)
+    assert torch.equal(prepare(picture), entry.transforms()(picture))
+    assert list(prepare.class_names) == entry.meta["categories"]
+    assert prepare(picture).shape == (3, prepare.image_size, prepare.image_size)
+
+
+@pytest.mark.parametrize("name", ["vit_tiny_patch16_224", "vit_tiny_patch16_384"])
+def test_timm_pictures_are_prepared_as_it_states(name, picture):
+    """The same tensor to the bit as by timm's own advice for a model."""
+    config = timm.data.resolve_model_data_config(timm.create_model(name))
+    prepare = preprocessing(name)
+    assert torch.equal(prepare(picture), timm.data.create_transform(**config)(picture))
+    assert (prepare.mean, prepare.std) == (config["mean"], config["std"]) == ((0.5,) * 3,) * 2
+    assert prepare.class_names[207].startswith("golden retriever")
+
+
+def test_both_libraries_name_the_same_classes():
+    """1000 of ImageNet in one order; the first name of most agrees, and a few are known by heart."""
+    torchvision, timm_ = (preprocessing(n).class_names for n in ("vit_b_16", "vit_tiny_patch16_224"))  # fmt: skip
+    assert len(torchvision) == len(timm_) == 1000
+    same = sum(
+        a.lower() == b.split(",")[0].lower() for a, b in zip(torchvision, timm_, strict=True)
+    )
+    assert same > 900
+    assert [torchvision[k] for k in (0, 207, 999)] == ["tench", "golden retriever", "toilet tissue"]
+
+
+@pytest.mark.parametrize("name", ["vit_b_16", "vit_tiny_patch16_224"])
+def test_stated_fields_are_what_the_transform_does(name, picture):
+    """Written out: shorter side to resize_size, the middle cut out, mean and std."""
+    from torchvision.transforms import functional as F
+    from torchvision.transforms.functional import InterpolationMode
+
+    prepare = preprocessing(name)
+    by_hand = F.resize(picture, prepare.resize_size, InterpolationMode(prepare.interpolation))
+    by_hand = F.to_tensor(F.center_crop(by_hand, prepare.image_size))
+    expected = F.normalize(by_hand, prepare.mean, prepare.std)
+    torch.testing.assert_close(prepare(picture), expected, rtol=0, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("name", "resize"), [("vit_b_16", 439), ("vit_tiny_patch16_224", 426)]
+)  # 384 * 256/224, rounded; 384 / 0.9, rounded down
+def test_another_image_size_keeps_the_proportion(name, resize, picture):
+    """As much of the picture is seen as at the size of the weights."""
+    prepare = preprocessing(name, image_size=384)
+    assert (prepare.image_size, prepare.resize_size) == (384, resize)
+    assert prepare(picture).shape == (3, 384, 384)
+    assert preprocessing(name).image_size == 224  # the library's own is unchanged
+
+
+def test_grey_and_transparent_pictures_are_made_rgb(picture):
+    """On white, in three channels."""
+    prepare = preprocessing("vit_b_16")
+    grey = prepare(picture.convert("L"))
+    assert grey.shape == (3, 224, 224)
+    clear = Image.new("RGBA", (300, 300), (0, 0, 0, 0))
+    torch.testing.assert_close(prepare(clear), prepare(Image.new("RGB", (300, 300), "white")))
+
+
+def test_weights_without_classes_have_no_names():
+    """Features of self-supervised training."""
+    assert preprocessing("vit_base_patch16_224.mae").class_names is None
