@@ -63,6 +63,28 @@ TABLE = {
     "checks.*": "numpy torch exercises checks.*",
     # grading: the parent judges, the worker knows nothing
     "grading.grades": "",
+    "grading.wire": "torch",
+    "grading.cells": "",
+    "grading.visible": "vitedu",
+    "grading.messages": "torch checks.answers checks.probing checks.recipes grading.wire",
+    "grading.worker": "numpy torch checks.drivers checks.answers checks.guard checks.probing grading.cells grading.messages grading.visible grading.wire",
+    "grading.package_view": "__version__ exercises references",
+    "grading.judge": "exercises checks.* grading.grades grading.limits grading.messages grading.package_view grading.wire",
+    "grading.linux": "",
+    "grading.limits": "",
+    "grading.cgroups": "grading.limits",
+    "grading.seccomp": "grading.linux",
+    "grading.canary": "grading.limits",
+    "grading.preloaded": "numpy torch grading.limits grading.linux grading.seccomp",
+    "grading.ways": "grading.limits",
+    "grading.conversation": "grading.cgroups grading.limits",
+    "grading.isolation": "grading.cgroups grading.conversation grading.limits grading.package_view grading.ways",
+    "grading.submissions": "exercises grading.grades grading.notebook_file",
+    "grading.notebook_file": "",
+    "grading.statements": "",
+    "grading.stubs": "",
+    "grading.extraction": "exercises grading.*",
+    "grading.scan": "exercises references checks.engine grading.grades",
     "grading.__init__": "",
     # notebooks and machines
     "notebooks": "exercises references nbformat",
@@ -100,8 +122,11 @@ def imports(path):
             names = [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom) and node.module == "vitedu":
             names = [f"vitedu.{alias.name}" for alias in node.names]
-        elif isinstance(node, ast.ImportFrom) and node.module == "vitedu.checks":
-            names = [f"vitedu.checks.{alias.name}" for alias in node.names]
+        elif isinstance(node, ast.ImportFrom) and node.module in (
+            "vitedu.checks",
+            "vitedu.grading",
+        ):
+            names = [f"{node.module}.{alias.name}" for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
             assert not node.level, f"{path.name}, line {node.lineno}: a relative import"
             names = [node.module]

@@ -1,0 +1,433 @@
+"""The box: one preloaded process in the strongest isolation of this machine, and a fresh worker for each request.
+
+Role: ``open_box`` tries the ways of ``ways`` from the strongest down; in each a canary tries what a hostile answer would,
+in a real worker. The level follows from what the canary could do, never from what was asked for:
+
+* ``full``: it could do none of it;
+* ``partial: ...``: what it could do is named, but it could not change anything outside;
+* ``none``: it could write files of the grader or signal its processes. Then only ``allow_unsafe`` opens a box.
+
+What no level covers: a fault of the kernel, what two workers tell each other by the time they take, and answers that
+fingerprint the process that all workers are copies of (its hash seed and addresses are the same in each).
+"""
+
+import itertools
+import json
+import os
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+from vitedu.grading import cgroups
+from vitedu.grading.conversation import Worker, WorkerTrouble
+from vitedu.grading.limits import Limits
+from vitedu.grading.ways import USERS, possible, prepare
+
+PACKAGE = Path(__file__).parents[1]
+OWN = ("linux", "seccomp", "limits", "canary", "preloaded")  # modules that the box needs from here
+LOAD_SECONDS = 120.0  # for importing torch on a cold disk
+START_SECONDS = 20.0  # for a fork, on a busy machine
+BREACHES = {  # what the canary could do: words of the level
+    "write": "files outside can be written",
+    "signal": "other processes can be signalled",
+    "references": "the references can be read",
+    "files": "other files can be read",
+    "network": "no network isolation",
+    "processes": "processes that it starts are not ended",
+    "memory": "no limit on memory",
+    "disk": "no limit on temporary files",
+}
+GRAVE = ("write", "signal")
+
+
+class IsolationError(RuntimeError):
+    """No box can be opened, or none that may be used."""
+
+
+@dataclass(frozen=True)
+class Trial:
+    """What the canary found out about one way."""
+
+    breaches: dict[str, str]  # what it could do: evidence
+    parts: tuple[str, ...]  # what each worker gave up
+    missing: dict[str, str]  # parts that did not work here: why
+
+    @property
+    def level(self) -> str:
+        """``full``, ``partial: ...`` or ``none``."""
+        if not self.breaches:
+            return "full"
+        if any(name in self.breaches for name in GRAVE):
+            return "none"
+        return "partial: " + "; ".join(BREACHES[name] for name in self.breaches)
+
+
+class Box:
+    """A preloaded process, restarted if it dies, and the workers that it forks. Use as a context manager.
+
+    May be used from several threads. Closing it, or the end of this process by any cause, ends everything in it.
+
+    Attributes:
+        way: a name of ``ways.WAYS``.
+        level: ``full``, ``partial: ...`` or ``none``.
+        trial: what the canary found.
+        events: what happened to the preloaded process, in words.
+
+    Raises:
+        IsolationError: this way does not work on this machine, and why.
+    """
+
+    def __init__(self, way: str, limits: Limits, files: dict[str, str]):
+        self.way, self.limits, self.events = way, limits, []
+        self._lock = threading.RLock()
+        # a process that dies with its parent dies with the thread that started it: this one stays
+        self._launcher = ThreadPoolExecutor(1, "box")
+        self._folder = tempfile.TemporaryDirectory(prefix="vitedu-box-", ignore_cleanup_errors=True)
+        self._process: subprocess.Popen | None = None
+        self._control: socket.socket | None = None
+        self._numbers = itertools.count()
+        self._workers: set[Worker] = set()
+        self._groups = cgroups.find()
+        cgroups.sweep(self._groups)
+        try:
+            folder = Path(self._folder.name)
+            folder.chmod(0o755)
+            (folder / "tmp").mkdir(mode=0o711)
+            write_view(folder / "view", files)
+            self._start = prepare(way, limits, folder / "view", folder / "tmp")
+            self._launch()
+            self.trial = self._examine()
+        except BaseException as error:
+            self.close()
+            if isinstance(error, (OSError, WorkerTrouble)):
+                raise IsolationError(str(error)) from error
+            raise
+        self.level = self.trial.level
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+    def worker(self) -> Worker:
+        """Give a fresh worker.
+
+        Raises:
+            WorkerTrouble: ``grader``: none could be started, even by a new preloaded process.
+        """
+        try:
+            worker = self._worker("worker")
+        except (WorkerTrouble, OSError):
+            with self._lock:
+                if self._process is None:
+                    raise
+                self._launch("no worker could be started")
+            worker = self._worker("worker")
+        lost = set(self.trial.parts) - set(worker.parts)
+        if lost:
+            worker.close()
+            raise WorkerTrouble("grader", f"a worker came without {', '.join(sorted(lost))}.")
+        return worker
+
+    def close(self) -> None:
+        """End the preloaded process with all its workers, and remove its folder."""
+        with self._lock:
+            for worker in list(self._workers):
+                worker.close()
+            self._stop()
+            self._launcher.shutdown()
+            self._folder.cleanup()
+
+    # --- the preloaded process ------------------------------------------------------------------
+
+    def _launch(self, why: str = "") -> None:
+        """Start the preloaded process, or start it again."""
+        if why:
+            self.events.append(f"the preloaded process was started again: {why}")
+        self._stop()
+        control, theirs = socket.socketpair()
+        messages = Path(self._folder.name) / "messages.txt"
+
+        def popen():
+            with messages.open("wb") as file:
+                return subprocess.Popen(
+                    [*self._start.command, "serve", str(theirs.fileno())],
+                    env=self._start.environment,
+                    pass_fds=[theirs.fileno()],
+                    stdin=subprocess.DEVNULL,
+                    stdout=subprocess.DEVNULL,
+                    stderr=file,
+                    start_new_session=True,
+                )
+
+        with theirs:
+            self._process, self._control = self._launcher.submit(popen).result(), control
+        try:
+            hello = self._say_hello(control)
+        except OSError as error:
+            self._stop()
+            said = messages.read_text("utf-8", "replace").strip().splitlines()
+            raise IsolationError(said[-1] if said else f"it did not start: {error}") from None
+        self._verify(hello)
+
+    def _say_hello(self, control: socket.socket) -> dict:
+        """Send the set-up and wait until everything is loaded."""
+        control.settimeout(LOAD_SECONDS)
+        control.sendall(json.dumps(self._start.setup).encode() + b"\n")
+        line = b""
+        while not line.endswith(b"\n"):
+            piece = control.recv(1 << 16)
+            if not piece:
+                raise OSError("the preloaded process ended")
+            line += piece
+        control.settimeout(START_SECONDS)
+        return json.loads(line)["hello"]
+
+    def _verify(self, hello: dict) -> None:
+        """Hold the Python and the torch inside against those outside.
+
+        Raises:
+            IsolationError: they are others; or there are threads, which a fork would lose.
+        """
+        if not hello:
+            return  # nothing is loaded before the fork
+        inside = (hello["prefix"], hello["python"], os.path.realpath(hello["torch_file"]))
+        outside = (
+            sys.base_prefix,
+            list(sys.version_info[:3]),
+            os.path.realpath(self._start.needed[-1]),
+        )
+        if inside != outside:
+            raise IsolationError(f"another Python or torch runs inside: {inside}, not {outside}.")
+        if (hello["threads"] or 1) != 1:
+            raise IsolationError(f"the preloaded process has {hello['threads']} threads, not 1.")
+
+    def _stop(self) -> None:
+        """End the preloaded process; bubblewrap, or its own last act, ends its workers."""
+        if self._control is not None:
+            self._control.close()  # it reads the end, and kills its workers
+            self._control = None
+        if self._process is not None:
+            try:
+                self._process.wait(2.0)
+            except subprocess.TimeoutExpired:
+                self._process.kill()
+                self._process.wait()
+            self._process = None
+
+    # --- workers ------------------------------------------------------------------------------------
+
+    def _worker(self, task: str) -> Worker:
+        """Have a worker forked, wired to pipes of its own."""
+        theirs: list[int] = []
+        fds: dict[str, int] = {}
+        with self._lock:
+            if self._control is None:
+                raise WorkerTrouble("grader", "this box is closed.")
+            group = None
+            try:
+                group = cgroups.Group(self._groups, self.limits) if self._groups else None
+            except OSError as error:
+                self._groups = {}
+                self.events.append(f"no control group: {error}")
+            for name, end in (("request", 1), ("reply", 0), ("output", 0)):
+                pair = os.pipe()
+                fds[name] = pair[end]
+                theirs.append(pair[1 - end])
+                os.set_blocking(pair[end], False)
+            status, their_status = socket.socketpair()
+            status.setblocking(False)
+            fds["status"] = status.fileno()
+            worker = Worker(fds, status, self.limits, group, self._workers)
+            try:
+                message = {"task": task, "number": next(self._numbers) % USERS[1]}
+                groups = group.fds if group else []
+                given = [*theirs, their_status.fileno(), *groups]
+                socket.send_fds(self._control, [json.dumps(message).encode() + b"\n"], given)
+                for fd in theirs:
+                    os.close(fd)
+                theirs.clear()
+                their_status.close()
+                said = worker.hear(START_SECONDS)
+            except BaseException:
+                worker.close()
+                raise
+            finally:
+                their_status.close()
+                for fd in theirs:
+                    os.close(fd)
+        if "parts" not in said:
+            worker.close()
+            raise WorkerTrouble("grader", f"no worker could be started: {said}")
+        worker.parts, worker.missing = said["parts"], said["missing"]
+        return worker
+
+    def _examine(self) -> Trial:
+        """Run the canary.
+
+        Raises:
+            OSError: a worker can not read what it needs.
+            WorkerTrouble: the canary could not be run at all.
+        """
+        with Bait() as bait, self._worker("canary") as canary:
+            plan = {**bait.plan(), "needed": self._start.needed}
+            plan |= {"tmp_mb": self.limits.tmp_mb, "memory_mb": self.limits.memory_mb}
+            try:
+                found = read_frame(canary.ask(frame(plan), 60.0))
+            except WorkerTrouble as trouble:
+                last = (canary.output.strip().splitlines() or ["it printed nothing"])[-1]
+                raise IsolationError(f"the canary did not reply: {trouble}; {last}") from None
+            try:
+                found |= read_frame(canary.ask(b"!" + frame({}), 60.0))
+            except WorkerTrouble as trouble:
+                if trouble.reason == "grader":
+                    raise
+            canary.close()
+            made = int(found.pop("processes", "") or 0)
+            if canary.survived or made >= max(self.limits.processes, 64):
+                found["processes"] = f"{made} processes"
+            if made and "control group" not in canary.parts:
+                found["memory"] = (
+                    found.get("memory") or f"{made} processes, each with its own limit"
+                )
+            parts, missing = tuple(canary.parts), dict(canary.missing)
+        if needed := found.pop("needs", ""):
+            raise OSError(
+                f"{needed} can not be read by the user that answers run as; open it with: "
+                f"chmod -R o+rX {sys.base_prefix} {sys.prefix}"
+            )
+        return Trial({name: found[name] for name in BREACHES if found.get(name)}, parts, missing)
+
+
+class Bait:
+    """Files and a port that only the grader should reach."""
+
+    def __enter__(self):
+        self.folders = []
+        for place in (None, Path.home()):
+            try:
+                self.folders.append(tempfile.TemporaryDirectory(prefix=".vitedu-bait-", dir=place))
+            except OSError:
+                continue
+        for folder in self.folders:
+            Path(folder.name).chmod(0o755)
+            (Path(folder.name) / "grades.json").write_text("{}")
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        return self
+
+    def __exit__(self, *_):
+        self.listener.close()
+        for folder in self.folders:
+            folder.cleanup()
+
+    def plan(self) -> dict:
+        """Give what the canary is to try."""
+        folders = [folder.name for folder in self.folders]
+        return {
+            "files": [os.path.join(folder, "grades.json") for folder in folders],
+            "references": [str(PACKAGE / f"{name}.py") for name in ("patches", "attention")],
+            "port": self.listener.getsockname()[1],
+            "folders": [*folders, str(PACKAGE), str(Path.home()), os.getcwd()],
+            "parent": os.getpid(),
+        }
+
+
+def open_box(
+    limits: Limits | None = None,
+    *,
+    allow_unsafe: bool = False,
+    files: dict[str, str] | None = None,
+    ways: tuple[str, ...] | None = None,
+) -> Box:
+    """Open the strongest box of this machine.
+
+    Args:
+        limits: of each worker; default: ``Limits()``.
+        allow_unsafe: whether a box of the level ``none`` may be opened.
+        files: the package as the box sees it, path: text; default: ``package_view.base_files()``.
+        ways: to try, in order; default: those of this platform.
+
+    Raises:
+        IsolationError: there is none, with the remedy.
+    """
+    if files is None:
+        from vitedu.grading import package_view
+
+        files = package_view.base_files()
+    best: Box | None = None
+    refused = []
+    for way in ways or possible():
+        try:
+            box = Box(way, limits or Limits(), files)
+        except IsolationError as error:
+            refused.append(f"{way}: {error}")
+            continue
+        if best is None or badness(box.trial) < badness(best.trial):
+            best, box = box, best
+        if box is not None:
+            refused.append(f"{box.way}: {box.level}")
+            box.close()
+        if best.level == "full":
+            break
+    if best is not None:
+        best.events += refused
+        if best.level != "none" or allow_unsafe:
+            return best
+        refused += [
+            f"{best.way}: {BREACHES[name]} ({why})" for name, why in best.trial.breaches.items()
+        ]
+        best.close()
+    seen = "\n  ".join(refused)
+    raise IsolationError(
+        f"this machine isolates no answer well enough:\n  {seen}\n{remedy()}\n"
+        "To grade all the same notebooks that you trust: --allow-unsafe."
+    )
+
+
+def badness(trial: Trial) -> tuple[bool, int]:
+    """Order trials: grave breaches first, then their number."""
+    return trial.level == "none", len(trial.breaches)
+
+
+def remedy() -> str:
+    """Say what would raise the level on this machine."""
+    if sys.platform == "linux":
+        from shutil import which
+
+        if which("bwrap") is None:
+            return "Install bubblewrap: apt install bubblewrap, dnf install bubblewrap."
+        return (
+            "bubblewrap is there but may not make namespaces. On Ubuntu 24.04 and newer allow it in\n"
+            "AppArmor; in a container, start that with --security-opt seccomp=unconfined, or grade\n"
+            "outside it."
+        )
+    return "Grade on Linux, or in a Linux container or virtual machine, with bubblewrap."
+
+
+def write_view(folder: Path, files: dict[str, str]) -> None:
+    """Write the package as the box may see it, readable by everyone."""
+    own = {f"vitedu/grading/{name}.py": (PACKAGE / "grading" / f"{name}.py") for name in OWN}
+    texts = {**files, **{name: path.read_text("utf-8") for name, path in own.items()}}
+    for name, text in texts.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, "utf-8")
+    for path in [folder, *folder.rglob("*")]:
+        path.chmod(0o755 if path.is_dir() else 0o644)
+
+
+def frame(data: dict) -> bytes:
+    """Make a frame of plain data."""
+    text = json.dumps(data).encode()
+    return len(text).to_bytes(8, "little") + text
+
+
+def read_frame(data: bytes) -> dict:
+    """Read a frame of plain data."""
+    return json.loads(data[8:])

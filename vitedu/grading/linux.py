@@ -1,0 +1,131 @@
+"""The Linux calls that Python has no name for: namespaces, mounts, capabilities, Landlock.
+
+Role: thin wrappers over libc by ctypes, each raising ``OSError`` with the call's name. Standard library alone; they
+run inside the box, before any answer does. Not here: which of them is used when (``preloaded``) and the
+system-call filter (``seccomp``).
+
+Reference: the manual pages of unshare, setns, mount, prctl, capabilities and landlock.
+"""
+
+import ctypes
+import os
+import struct
+
+NEW_MOUNTS, NEW_UTS, NEW_IPC = 0x00020000, 0x04000000, 0x08000000
+NEW_PIDS, NEW_NETWORK = 0x20000000, 0x40000000
+
+READ_ONLY, NO_SUID, NO_DEVICES, REMOUNT, RECURSIVE, PRIVATE = 1, 2, 4, 32, 16384, 1 << 18
+
+DEATH_SIGNAL, DUMPABLE, DROP_FROM_BOUND, NO_NEW_PRIVILEGES = 1, 4, 24, 38  # options of prctl
+
+# Landlock: which accesses a ruleset of each version handles
+READ_FILE, READ_FOLDER, WRITE_FILE, TRUNCATE = 1 << 2, 1 << 3, 1 << 1, 1 << 14
+OLDEST = (1 << 13) - 1  # everything of version 1: execute, write, read, remove, make
+ON_FILES = 1 | WRITE_FILE | READ_FILE | TRUNCATE  # what a rule on a single file may name
+SCOPES = 0b11  # no abstract sockets and no signals out of the domain, since version 6
+
+
+def call(name: str, *arguments) -> int:
+    """Call a function of libc.
+
+    Raises:
+        OSError: it returned -1, or this libc does not have it.
+    """
+    libc = ctypes.CDLL(None, use_errno=True)
+    if not hasattr(libc, name):
+        raise OSError(38, f"{name} is not in this libc")
+    result = getattr(libc, name)(*arguments)
+    if result == -1:
+        number = ctypes.get_errno()
+        raise OSError(number, f"{name}: {os.strerror(number)}")
+    return result
+
+
+def unshare(namespaces: int) -> None:
+    """Leave the shared namespaces named by the flags."""
+    call("unshare", ctypes.c_int(namespaces))
+
+
+def fork_into_new_pids() -> int:
+    """Fork a child that is the first process of a pid namespace of its own; as ``os.fork`` else.
+
+    It can name no process outside, and when it ends, everything in there ends with it.
+    """
+    here = os.open("/proc/self/ns/pid", os.O_RDONLY)
+    try:
+        unshare(NEW_PIDS)
+        child = os.fork()
+        if child:  # later children are to be born here again
+            call("setns", ctypes.c_int(here), ctypes.c_int(NEW_PIDS))
+        return child
+    finally:
+        os.close(here)
+
+
+def mount(source: str, target: str, kind: str, flags: int, options: str = "") -> None:
+    """Mount a file system."""
+    words = [word.encode() for word in (source, target, kind)]
+    call("mount", *words, ctypes.c_ulong(flags), options.encode())
+
+
+def prctl(option: int, value: int) -> None:
+    """Set an attribute of this process."""
+    zero = ctypes.c_ulong(0)
+    call("prctl", ctypes.c_int(option), ctypes.c_ulong(value), zero, zero, zero)
+
+
+def drop_capabilities() -> None:
+    """Give up every capability, and the way back to them."""
+    for capability in range(64):
+        try:
+            prctl(DROP_FROM_BOUND, capability)
+        except OSError:  # past the last one, or not allowed to: then there is none to drop
+            break
+    header = struct.pack("=Ii", 0x20080522, 0)  # version 3, this process
+    call("capset", header, bytes(24))
+
+
+class Landlock:
+    """A list of what may be read and written; everything else on disk is refused.
+
+    Raises:
+        OSError: this kernel has no Landlock.
+    """
+
+    def __init__(self):
+        none = ctypes.c_void_p(None)
+        create = ctypes.c_long(444)
+        self.version = call("syscall", create, none, ctypes.c_size_t(0), ctypes.c_uint(1))
+        self.accesses = OLDEST
+        self.accesses |= 1 << 13 if self.version >= 2 else 0  # move between folders
+        self.accesses |= TRUNCATE if self.version >= 3 else 0
+        words = [self.accesses]
+        words += [0b11] if self.version >= 4 else []  # TCP: bind and connect
+        words += [SCOPES] if self.version >= 6 else []
+        ruleset = struct.pack(f"={len(words)}Q", *words)
+        size = ctypes.c_size_t(len(ruleset))
+        self.fd = call("syscall", create, ruleset, size, ctypes.c_uint(0))
+
+    def allow(self, path: str, accesses: int) -> None:
+        """Allow accesses below a path; a path that does not exist needs no rule."""
+        try:
+            place = os.open(path, getattr(os, "O_PATH", 0) | os.O_CLOEXEC)
+        except OSError:
+            return
+        try:
+            if not os.path.isdir(path):
+                accesses &= ON_FILES
+            rule = struct.pack("=Qi", accesses & self.accesses, place)
+            add = ctypes.c_long(445)
+            call("syscall", add, ctypes.c_int(self.fd), ctypes.c_int(1), rule, ctypes.c_uint(0))
+        finally:
+            os.close(place)
+
+    def read(self, path: str) -> None:
+        """Allow reading files and folders below a path."""
+        self.allow(path, READ_FILE | READ_FOLDER)
+
+    def enforce(self) -> None:
+        """Hold this process to the list, for good. No new privileges must be set before."""
+        call("syscall", ctypes.c_long(446), ctypes.c_int(self.fd), ctypes.c_uint(0))
+        os.close(self.fd)
