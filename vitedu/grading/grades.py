@@ -58,6 +58,7 @@ class Submission:
     identity: dict[str, str] = field(
         default_factory=dict
     )  # what a learning platform's name told: ids
+    flags: tuple[Flag, ...] = ()  # what was odd about the files; ``extract`` hands it on
 
 
 @dataclass

@@ -1,0 +1,460 @@
+"""From notebooks to answers: found by mark or name, cut down to what they need, whatever the file is like."""
+
+import io
+import json
+import random
+import tracemalloc
+from pathlib import Path
+
+import pytest
+
+from vitedu.exercises import EXERCISES, find, in_notebook
+from vitedu.grading import notebook_file
+from vitedu.grading.extraction import extract
+from vitedu.grading.grades import REASONS, Submission
+from vitedu.grading.notebook_file import read_notebook, shrink
+from vitedu.grading.statements import MAX_SOURCE, parse_cell
+from vitedu.grading.stubs import is_stub
+from vitedu.notebooks import read, solved
+
+NOTEBOOKS = Path(__file__).parents[1] / "notebooks"
+GELU = "def gelu(x):\n    return x * 0.5 * (1 + torch.erf(x / math.sqrt(2)))"
+
+
+def handed_in(folder, content, name="work.ipynb"):
+    """Write a file and extract it."""
+    path = folder / name
+    if isinstance(content, bytes):
+        path.write_bytes(content)
+    else:
+        path.write_text(content if isinstance(content, str) else json.dumps(content), "utf-8")
+    return extract(Submission("ann", (path,)))
+
+
+def cell(source, exercise=None, **rest):
+    """Write one code cell."""
+    metadata = {"vitedu": {"exercise": exercise}} if exercise else {}
+    return {"cell_type": "code", "metadata": metadata, "source": source, "outputs": [], **rest}
+
+
+def notebook(*cells, **rest):
+    """Write a notebook of cells; text is an unmarked cell."""
+    cells = [cell(c) if isinstance(c, str) else c for c in cells]
+    return {"nbformat": 4, "nbformat_minor": 5, "metadata": {}, "cells": cells, **rest}
+
+
+def course(folder, name, answers):
+    """Extract the course's own notebook with some answers put in."""
+    content = json.loads((NOTEBOOKS / f"{name}.ipynb").read_text("utf-8"))
+    for own in content["cells"]:
+        exercise = own["metadata"].get("vitedu", {}).get("exercise")
+        own["source"] = answers.get(exercise, own["source"])
+    return handed_in(folder, content, f"{name}.ipynb")
+
+
+def value(answer):
+    """Run an answer of ours and give what it defines."""
+    names = {}
+    exec(answer.support, names)
+    exec(answer.source, names)
+    return names[answer.exercise]
+
+
+def kinds(answer):
+    """Give the kinds of an answer's flags that extraction itself raises."""
+    own = {"duplicate", "conflict", "found_by_name", "not_code", "magics", "left_out"}
+    return [flag.kind for flag in answer.flags if flag.kind in own]
+
+
+@pytest.fixture(scope="module")
+def whole_course(tmp_path_factory):
+    """The solved course as one student's four files."""
+    folder, files = tmp_path_factory.mktemp("solved"), []
+    for path in sorted(NOTEBOOKS.glob("*.ipynb")):
+        files.append(folder / path.name)
+        files[-1].write_text(json.dumps(solved(read(path))), "utf-8")
+    return tuple(files)
+
+
+# --- which cell answers what ---------------------------------------------------------------------
+
+
+def test_every_exercise_of_the_solved_course_is_found_and_stands_alone(whole_course):
+    """Support and answer run together, and define what was asked, without plots, data or checks."""
+    found = extract(Submission("ann", whole_course))
+    assert list(found.answers) == [exercise.id for exercise in EXERCISES]
+    assert (found.problems, found.flags) == ({}, [])
+    for answer in found.answers.values():
+        assert kinds(answer) == [] and answer.found_by == "metadata"
+        text = answer.support + answer.source
+        assert not any(word in text for word in ("load_data", "plots", "check(", "hint", "profile"))
+        value(answer)
+
+
+def test_dropped_metadata_changes_nothing_but_how_answers_were_found(whole_course, tmp_path):
+    """An editor that drops all cell metadata costs nobody an answer."""
+    marked = extract(Submission("ann", whole_course))
+    for number, path in enumerate(whole_course):
+        content = json.loads(path.read_text("utf-8"))
+        for own in content["cells"]:
+            own["metadata"] = {"id": f"colab{number}"}
+        found = handed_in(tmp_path, content, f"renamed{number}.ipynb")
+        wanted = [e.id for e in EXERCISES if e.notebook == path.stem]
+        assert list(found.answers) == wanted and found.notebooks == {path.stem}
+        for id, answer in found.answers.items():
+            assert (answer.source, answer.support) == (
+                marked.answers[id].source,
+                marked.answers[id].support,
+            )
+            assert answer.found_by == "name" and kinds(answer) == ["found_by_name"]
+
+
+def test_untouched_notebook_gives_its_stubs(tmp_path):
+    """A stub is an answer that the judge calls not attempted, and no missing cell."""
+    found = course(tmp_path, "03_encoder", {})
+    assert set(found.answers) == {exercise.id for exercise in in_notebook("03_encoder")}
+    assert found.problems["patchify"] == ("no_cell", "no file holds notebook 01_patches")
+
+
+def test_last_attempt_wins_and_a_stub_is_no_attempt(tmp_path):
+    """Two answers: the last, flagged. An answer and a stub: the answer, in either order."""
+    first, second = "def gelu(x):\n    return x", "def gelu(x):\n    return 2 * x"
+    stub = "def gelu(x):\n    raise NotImplementedError('3.2')"
+    both = handed_in(tmp_path, notebook(cell(first, "gelu"), cell(second))).answers["gelu"]
+    assert both.source == second and kinds(both) == ["duplicate", "found_by_name"]
+    for cells in ([stub, first], [first, stub]):
+        found = handed_in(tmp_path, notebook(*(cell(c, "gelu") for c in cells))).answers["gelu"]
+        assert found.source == first and kinds(found) == []
+
+
+def test_newest_file_wins(tmp_path):
+    """Files come oldest first."""
+    paths = []
+    for number in (1, 2):
+        paths.append(tmp_path / f"{number}.ipynb")
+        paths[-1].write_text(
+            json.dumps(notebook(cell(f"def gelu(x):\n    return {number}", "gelu")))
+        )
+    answer = extract(Submission("ann", tuple(paths))).answers["gelu"]
+    assert "return 2" in answer.source and kinds(answer) == ["duplicate"]
+
+
+def test_wrappers_of_the_notebook_are_no_answers(tmp_path):
+    """report.implementation, an import of the reference, and a check are not what the student wrote."""
+    cells = [
+        cell(GELU, "gelu"),
+        "report = check(gelu)\ngelu = report.implementation",
+        "from vitedu.encoder import gelu",
+        "gelu = check(gelu).implementation",
+    ]
+    answer = handed_in(tmp_path, notebook("import torch, math", *cells)).answers["gelu"]
+    assert answer.source == GELU and kinds(answer) == []
+    only = handed_in(tmp_path, notebook(cell("from vitedu.encoder import gelu", "gelu")))
+    assert only.problems["gelu"][0] == "no_cell"
+
+
+def test_name_decides_where_it_conflicts_with_the_mark(tmp_path):
+    """A cell marked for one exercise that defines another answers the other."""
+    swapped = notebook(
+        cell("def gelu(x): return x", "layer_norm"), cell("layer_norm = abs", "gelu")
+    )
+    found = handed_in(tmp_path, swapped)
+    assert "def gelu" in found.answers["gelu"].source
+    assert kinds(found.answers["gelu"]) == kinds(found.answers["layer_norm"]) == ["conflict"]
+
+
+def test_helpers_named_as_exercises_of_another_chapter_are_not_answers(tmp_path):
+    """Notebook 03 may have a helper called evaluate."""
+    found = handed_in(tmp_path, notebook(cell(GELU, "gelu"), "def evaluate(x): return x"))
+    assert "evaluate" not in found.answers
+    assert found.problems["evaluate"] == ("no_cell", "no file holds notebook 04_training")
+
+
+def test_answer_in_a_cell_of_another_type_is_taken(tmp_path):
+    """One wrong key in Jupyter turns a cell into markdown."""
+    answer = handed_in(tmp_path, notebook(cell(GELU, "gelu", cell_type="markdown"))).answers["gelu"]
+    assert answer.source == GELU and kinds(answer) == ["not_code"]
+
+
+# --- what comes along ----------------------------------------------------------------------------
+
+
+def test_answers_measured_on_the_notebook_are_gradable(tmp_path):
+    """The cells that a measurement rests on come along: models, seeds, loops, a backward pass."""
+    measured = {
+        "02_attention": {
+            "order_blindness": "order_blindness = (torch.allclose(output, output_of_shuffled), "
+            "torch.allclose(output[:, permutation], output_of_shuffled, atol=1e-5))",
+            "untrained_entropy": "w = weights\nuntrained_entropy = "
+            "(-w * w.log()).sum(-1).mean().item() / math.log(65)",
+        },
+        "01_patches": {
+            "seam_neighbours": "seam_neighbours = tuple(bool(t[7, 8] > t[0, 8]) for t in (one_d, two_d))",
+            "stem_tokens": "stem_tokens = stem(torch.zeros(1, 3, 224, 224))[0, 0].numel()",
+        },
+        "03_encoder": {
+            "class_token_alone": "class_token_alone = (different_rows, patch_gradient)",
+            "mlp_share": "block = EncoderBlock(768, 12)\n"
+            "count = lambda m: sum(p.numel() for p in m.parameters())\n"
+            "mlp_share = count(block.mlp) / count(block)",
+        },
+    }
+    from vitedu.checks.engine import find_checker, judge_answer
+
+    for name, answers in measured.items():
+        found = course(tmp_path, name, answers)
+        for id in answers:
+            assert judge_answer(find_checker(id), value(found.answers[id]), 0).passed, id
+
+
+def test_helpers_constants_and_later_changes_come_along(tmp_path):
+    """Defined before or after, in other cells, changed in place, decorated; nothing else does."""
+    cells = [
+        "import os, math\nimport torch\nfrom functools import cache\nfrom vitedu.plots import patches",
+        "half = 0.5\nroot = {}\nroot['two'] = math.sqrt(2)\nroot.update(one=1)\nprint(root)",
+        "images = [os.getcwd() for _ in range(10**9)]",
+        cell(
+            "@twice\ndef gelu(x):\n    images = 1\n    return half * x * erf(x)\ngelu(torch.zeros(2))",
+            "gelu",
+        ),
+        "def erf(x):\n    return root['one'] + torch.erf(x / root['two'])",
+        "def twice(f):\n    return f",
+        "gelu.name = 'g'\ncheck(gelu)",
+    ]
+    answer = handed_in(tmp_path, notebook(*cells)).answers["gelu"]
+    assert float(value(answer)(__import__("torch").tensor(1.0))) == pytest.approx(0.8413, abs=1e-4)
+    text = answer.support + answer.source
+    assert "gelu.name = 'g'" in text and "root.update" in text
+    assert not any(
+        word in text for word in ("images = [", "print", "plots", "os", "check", "zeros")
+    )
+    assert answer.source.splitlines()[0] == "@twice"  # as in the cell, line for line
+
+
+def test_other_exercises_come_from_the_package_and_only_earlier_ones(tmp_path):
+    """A wrong softmax of the student's does not reach attention; a later exercise is not given away."""
+    cells = [
+        "import torch",
+        cell("def softmax(x, dim=-1):\n    return x", "softmax"),
+        cell(
+            "def scaled_dot_product_attention(q, k, v):\n    return softmax(q), split_heads(k, 1)",
+            "scaled_dot_product_attention",
+        ),
+        cell("def split_heads(x, n):\n    return x", "split_heads"),
+    ]
+    answer = handed_in(tmp_path, notebook(*cells)).answers["scaled_dot_product_attention"]
+    assert answer.support == "from vitedu.attention import softmax"
+    assert kinds(answer) == ["left_out"] and "split_heads" in answer.flags[0].message
+
+
+def test_training_does_not_come_along(tmp_path):
+    """What only a training loop of another cell computes is left out, and told."""
+    loop = "for step in range(10**6):\n    loss = step\n    optimizer.step()"
+    found = handed_in(tmp_path, notebook(loop, cell("mlp_share = loss / 2", "mlp_share")))
+    answer = found.answers["mlp_share"]
+    assert answer.support == "" and kinds(answer) == ["left_out"]
+
+
+def test_cell_with_a_syntax_error_is_lost_alone(tmp_path):
+    """Its neighbours stay, its own exercise says where it broke."""
+    cells = [
+        "import math, torch",
+        "def broken(:",
+        cell(GELU, "gelu"),
+        cell("def layer_norm(:", "layer_norm"),
+    ]
+    found = handed_in(tmp_path, notebook(*cells))
+    value(found.answers["gelu"])
+    reason, detail = found.problems["layer_norm"]
+    assert reason == "syntax" and detail.startswith("line 1: ")
+
+
+def test_lost_imports_of_the_first_cell_are_replaced(tmp_path):
+    """A student who returned only the answer's cell still has torch."""
+    value(handed_in(tmp_path, notebook(cell(GELU, "gelu"))).answers["gelu"])
+
+
+# --- cells ---------------------------------------------------------------------------------------
+
+
+def test_ipython_lines_are_taken_out_and_flagged(tmp_path):
+    """Magics, shell lines, help; a string that looks like one stays; another language is no Python."""
+    source = '%%time\n!ls\nn = !ls\n%pip install x\nabs?\nif True:\n    %matplotlib inline\nmlp_share = """\n!a\n"""'
+    answer = handed_in(tmp_path, notebook(cell(source, "mlp_share"))).answers["mlp_share"]
+    assert value(answer) == "\n!a\n" and kinds(answer) == ["magics"]
+    assert answer.flags[0].message.startswith("6 lines")
+    found = handed_in(tmp_path, notebook(cell("%%bash\necho 1", "gelu")))
+    assert found.problems["gelu"][0] == "syntax" and "%%bash" in found.problems["gelu"][1]
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "x = " + "1 + " * 20_000 + "1",
+        "x = " + "(" * 5_000,
+        "x = a" + ".b" * 20_000,
+        "x = " + "-" * 50_000 + "1",
+        "x = '\0'",
+        "x = 1" * MAX_SOURCE,
+        "return 1\nawait x\nx: int\ndel x\nglobal y",
+        "match x:\n    case {'a': [b, *c], **d}: pass",
+        "lambda: (yield)",
+        "\ud800",
+        "",
+    ],
+    ids=range(11),
+)
+def test_hostile_source_is_read_or_refused_but_never_raises(source, tmp_path):
+    """Nothing that is written in a cell stops the reading of the others."""
+    parse_cell(source)
+    answer = handed_in(tmp_path, notebook(source, cell(GELU, "gelu"), cell(source, "softmax")))
+    assert "gelu" in answer.answers
+
+
+def test_honest_oddities_of_text_cost_nothing(tmp_path):
+    """CRLF, a byte order mark, letters of any alphabet, sources as lists, UTF-16, nbformat 3."""
+    source = "# naïve Lösung 解\nδ = 2\ndef gelu(x):\n    return x * δ"
+    lists = source.splitlines(keepends=True)
+    old = {
+        "nbformat": 3,
+        "worksheets": [{"cells": [{"cell_type": "code", "input": lists, "metadata": {}}]}],
+    }
+    text = json.dumps(notebook(cell(lists, "gelu")), ensure_ascii=False)
+    variants = [
+        json.dumps(notebook(cell(source.replace("\n", "\r\n"), "gelu"))),
+        b"\xef\xbb\xbf" + text.encode(),
+        text.encode("utf-16"),
+        notebook(cell("\ufeff" + source, "gelu")),
+        old,
+        notebook(cell(source, "gelu", id="same"), cell("x = 1", id="same")),
+        notebook(cell(source, "gelu"), metadata={"kernelspec": {"name": "ir", "language": "R"}}),
+    ]
+    for content in variants:
+        assert value(handed_in(tmp_path, content).answers["gelu"])(3) == 6
+
+
+def test_malformed_parts_are_left_out_and_the_rest_is_read(tmp_path):
+    """Cells that are no objects, marks that are no words, sources that are no text."""
+    strange = [7, None, {}, {"cell_type": "code", "source": {"a": 1}}, {"source": [1]}]
+    marks = [
+        cell("x = 1") | {"metadata": m} for m in (3, {"vitedu": 4}, {"vitedu": {"exercise": []}})
+    ]
+    content = notebook(*marks, cell("y = 1", "no_such_exercise"), cell(GELU, "gelu"))
+    content |= {"cells": strange + content["cells"], "nbformat": "x", "metadata": []}
+    found = handed_in(tmp_path, content)
+    assert "gelu" in found.answers
+    assert sorted({flag.kind for flag in found.flags}) == ["oddity", "unknown_exercise"]
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"", b"{", b"[]", b"{}", b'{"cells": 3}', b'{"cells": []}'[:-1], b"\xff\xfe\x00", b"\0" * 99,
+        b"not json", b"[" * 100_000, b'{"a":' * 100_000, b'"' + b"a" * 50, b'{"cells": [1' + b"1" * 5000,
+    ],
+    ids=range(13),
+)  # fmt: skip
+def test_unreadable_files_are_a_finding_for_every_exercise(content, tmp_path):
+    """With a reason that grades know and a detail that names the file."""
+    found = handed_in(tmp_path, content)
+    assert set(found.problems) == {exercise.id for exercise in EXERCISES}
+    for reason, detail in found.problems.values():
+        assert reason == "unreadable" and reason in REASONS and detail.startswith("work.ipynb: ")
+
+
+def test_unreadable_file_blocks_its_own_notebook_only(tmp_path):
+    """Its name says which."""
+    paths = tmp_path / "01_patches.ipynb", tmp_path / "03_encoder.ipynb", tmp_path / "gone.ipynb"
+    paths[0].write_text("{")
+    paths[1].write_text(json.dumps(notebook(cell(GELU, "gelu"))))
+    found = extract(Submission("ann", paths[:2]))
+    assert found.problems["patchify"][0] == "unreadable" and "gelu" in found.answers
+    assert (
+        found.problems["softmax"][0] == "no_cell" and found.problems["layer_norm"][0] == "no_cell"
+    )
+    assert extract(Submission("ann", paths[2:])).problems["gelu"][0] == "unreadable"
+
+
+# --- large files ---------------------------------------------------------------------------------
+
+
+def test_outputs_are_skipped_and_never_held(tmp_path):
+    """12 MB of output in one string: the answer is read, with a few MB of memory."""
+    path = tmp_path / "big.ipynb"
+    head, tail = json.dumps(notebook(cell(GELU, "gelu", outputs="@"))).split('"@"')
+    with path.open("w") as file:
+        file.write(head + '[{"text": ["' + "a\\n" * 6_000_000 + '"]}]' + tail)
+    tracemalloc.start()
+    found = read_notebook(path)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert [c.source for c in found.cells] == [GELU]
+    assert peak < 8 * 2**20
+
+
+def test_too_large_a_file_is_refused_with_its_size(tmp_path, monkeypatch):
+    """Before it is read, where the file is too large; while it is read, where what counts is."""
+    monkeypatch.setattr(notebook_file, "MAX_FILE", 3 * 2**20)
+    (tmp_path / "a.ipynb").write_bytes(b" " * (4 * 2**20))
+    assert read_notebook(tmp_path / "a.ipynb").problem.startswith("4 MB, more than the 3 MB")
+    with pytest.raises(ValueError, match="more than 1 MB without its outputs"):
+        shrink(io.BytesIO(b'["a"' + b',"a"' * 2**20), 2**20)
+    with pytest.raises(ValueError, match="one string of several MB"):
+        shrink(io.BytesIO(b'"' + b"a" * 3 * 2**20), 2**20)
+    monkeypatch.setattr(notebook_file, "MAX_STEPS", 1000)
+    with pytest.raises(ValueError, match="outputs of more than 1,000 parts"):
+        shrink(io.BytesIO(b'{"outputs":' + b"[" * 2000))
+
+
+def test_link_or_pipe_in_the_place_of_a_file_is_not_opened(tmp_path):
+    """Even if it came there after the folder was looked through."""
+    import os
+
+    (tmp_path / "link.ipynb").symlink_to("/dev/zero")
+    os.mkfifo(tmp_path / "pipe.ipynb")
+    assert read_notebook(tmp_path / "link.ipynb").problem.startswith("it can not be opened")
+    assert read_notebook(tmp_path / "pipe.ipynb").problem == "it is no regular file"
+
+
+def test_shrinking_changes_nothing_else(monkeypatch):
+    """Random JSON through blocks of every size, against a parser that holds all of it."""
+    words = random.Random(0)
+
+    def draw(depth=0):
+        kind = words.random()
+        if depth > 4 or kind < 0.4:
+            return words.choice(["", 'a"b', "\\", '\\"', "]}", 1, None, "outputs", "é\n"])
+        if kind < 0.7:
+            return [draw(depth + 1) for _ in range(words.randrange(4))]
+        keys = ("outputs", "a", 'b"', "attachments", "c\\")
+        return {words.choice(keys): draw(depth + 1) for _ in range(words.randrange(4))}
+
+    def without(data):
+        if isinstance(data, dict):
+            gone = {
+                k
+                for k, v in data.items()
+                if k in ("outputs", "attachments") and isinstance(v, str | list | dict)
+            }
+            return {k: None if k in gone else without(v) for k, v in data.items()}
+        return [without(v) for v in data] if isinstance(data, list) else data
+
+    for i in range(300):
+        data = {"a": draw()}
+        text = json.dumps(data, ensure_ascii=bool(i % 2)).encode()
+        for block in (1, 2, 7, 100):
+            monkeypatch.setattr(notebook_file, "BLOCK", block)
+            assert json.loads(shrink(io.BytesIO(text))) == without(data)
+
+
+def test_every_stub_is_known_as_one_and_no_reference_is(whole_course):
+    """The stubs of the notebooks, and their solutions."""
+    import ast
+
+    for path in sorted(NOTEBOOKS.glob("*.ipynb")):
+        for own, full in zip(read(path).cells, solved(read(path)).cells, strict=True):
+            id = own.metadata.get("vitedu", {}).get("exercise")
+            if id:
+                assert is_stub(ast.parse(own.source).body[-1], id), id
+                assert not is_stub(ast.parse(full.source).body[-1], id), id
+                assert find(id)

@@ -1,0 +1,228 @@
+"""Reading names: who handed in what, in every layout that platforms give, and nothing lost."""
+
+import json
+import os
+
+import pytest
+
+from vitedu.grading.submissions import find_submissions, look_through, notebook_of, plain
+
+
+def put(root, *names, content="{}"):
+    """Write files below a folder."""
+    for age, name in enumerate(names):
+        path = root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(content, encoding="utf-8")
+        os.utime(path, ns=(10**18 + age * 10**9, 10**18 + age * 10**9))
+    return root
+
+
+def found(root, student_from="auto"):
+    """Give student -> names of files."""
+    return {
+        submission.student: [path.name for path in submission.files]
+        for submission in find_submissions(root, student_from)
+    }
+
+
+def kinds(root, student_from="auto"):
+    """Give student -> kinds of flags."""
+    return {
+        submission.student: [flag.kind for flag in submission.flags]
+        for submission in find_submissions(root, student_from)
+    }
+
+
+def test_plain_files_are_named_by_their_stem(tmp_path):
+    """The course's own notebook names are no part of a student's."""
+    put(tmp_path, "anna.ipynb", "bob_01_patches.ipynb", "02_attention-bob.ipynb", "Zoë K.ipynb")
+    assert found(tmp_path) == {
+        "Zoë K": ["Zoë K.ipynb"],
+        "anna": ["anna.ipynb"],
+        "bob": ["bob_01_patches.ipynb", "02_attention-bob.ipynb"],
+    }
+
+
+def test_notebooks_with_the_courses_names_alone_belong_to_one_student(tmp_path):
+    """A folder of one's own work is graded under the folder's name."""
+    put(tmp_path / "anna", "01_patches.ipynb", "02_attention.ipynb")
+    assert found(tmp_path / "anna") == {"anna": ["01_patches.ipynb", "02_attention.ipynb"]}
+
+
+def test_folder_a_student_holds_all_notebooks_of_one(tmp_path):
+    """Sub-folders belong to the student as well."""
+    put(tmp_path, "anna/01_patches.ipynb", "anna/more/02_attention.ipynb", "bob/x.ipynb")
+    assert found(tmp_path) == {
+        "anna": ["01_patches.ipynb", "02_attention.ipynb"],
+        "bob": ["x.ipynb"],
+    }
+    assert set(found(tmp_path, "file")) == {"anna", "x"}
+
+
+def test_folder_an_assignment_is_no_student(tmp_path):
+    """Folders that are named as the notebooks are looked into."""
+    put(tmp_path, "01_patches/anna.ipynb", "02_attention/anna.ipynb", "02_attention/bob.ipynb")
+    assert {name: len(files) for name, files in found(tmp_path).items()} == {"anna": 2, "bob": 1}
+
+
+def test_moodle_folders_and_flat_files(tmp_path):
+    """The participant's number stays, for the grading worksheet."""
+    put(
+        tmp_path,
+        "Ann Lee_1234567_assignsubmission_file_/01_patches.ipynb",
+        "Zoë O'Hara_7654321_assignsubmission_file_02_attention.ipynb",
+        "Bo Xu_42_assignsubmission_onlinetext_/onlinetext.html",
+    )
+    assert found(tmp_path) == {
+        "Ann Lee": ["01_patches.ipynb"],
+        "Bo Xu": [],
+        "Zoë O'Hara": ["Zoë O'Hara_7654321_assignsubmission_file_02_attention.ipynb"],
+    }
+    first = find_submissions(tmp_path)[0]
+    assert first.identity == {"name": "Ann Lee", "moodle_id": "1234567"}
+
+
+def test_moodle_namesakes_are_two_students_and_one_student_of_two_assignments_is_one(tmp_path):
+    """Moodle numbers anew for each assignment, and never twice in one."""
+    put(
+        tmp_path / "one",
+        "Ann Lee_1_assignsubmission_file_/a.ipynb",
+        "Ann Lee_2_assignsubmission_file_/a.ipynb",
+    )
+    assert sorted(found(tmp_path / "one")) == ["Ann Lee (1)", "Ann Lee (2)"]
+    put(
+        tmp_path / "two",
+        "A1/Ann Lee_1_assignsubmission_file_/01_patches.ipynb",
+        "A2/Ann Lee_8_assignsubmission_file_/02_attention.ipynb",
+    )
+    (submission,) = find_submissions(tmp_path / "two")
+    assert (submission.student, len(submission.files)) == ("Ann Lee", 2)
+    assert submission.identity["moodle_id"] == "1 8"
+
+
+def test_canvas_names(tmp_path):
+    """User number, late marker, anonymous grading, online text."""
+    put(
+        tmp_path,
+        "leeann_12345_678901_01_patches-1.ipynb",
+        "leeann_12345_678902_02_attention.ipynb",
+        "xubo_LATE_777_678903_work.ipynb",
+        "anon_k3Yz_678904_work.ipynb",
+        "müllereva_888_text.html",
+    )
+    assert {name: len(files) for name, files in found(tmp_path).items()} == {
+        "anon_k3Yz": 1,
+        "leeann": 2,
+        "müllereva": 0,
+        "xubo": 1,
+    }
+    assert "late" in kinds(tmp_path)["xubo"] and "late" not in kinds(tmp_path)["leeann"]
+    assert find_submissions(tmp_path)[1].identity == {"canvas_id": "12345", "name": "leeann"}
+
+
+def test_names_that_only_look_like_canvas_are_files(tmp_path):
+    """Numbers in one name of several are no layout."""
+    put(tmp_path, "anna_2024_10_notes.ipynb", "bob.ipynb", "cy.ipynb")
+    assert sorted(found(tmp_path)) == ["anna_2024_10_notes", "bob", "cy"]
+
+
+def test_nbgrader_course_is_entered_and_submitted_is_folders(tmp_path):
+    """Source and release are no students."""
+    put(
+        tmp_path,
+        "submitted/anna/ps1/01_patches.ipynb",
+        "submitted/anna/ps1/timestamp.txt",
+        "source/ps1/01_patches.ipynb",
+    )
+    assert found(tmp_path) == {"anna": ["01_patches.ipynb"]}
+    assert found(tmp_path / "submitted") == {"anna": ["01_patches.ipynb"]}
+    assert [flag.kind for flag in look_through(tmp_path).problems] == ["layout"]
+
+
+def test_metadata_names_the_student_where_asked(tmp_path):
+    """vitedu.student, else the first author, else the file."""
+    for name, metadata in {
+        "1": {"vitedu": {"student": "Ann"}},
+        "2": {"authors": [{"name": "Bo"}]},
+        "3": {"authors": 7},
+    }.items():
+        notebook = {"nbformat": 4, "metadata": metadata, "cells": []}
+        put(tmp_path, f"{name}.ipynb", content=json.dumps(notebook))
+    assert found(tmp_path, "metadata") == {"3": ["3.ipynb"], "Ann": ["1.ipynb"], "Bo": ["2.ipynb"]}
+
+
+def test_two_files_for_one_notebook_are_flagged_and_the_newest_is_last(tmp_path):
+    """The later download does not hide the earlier one."""
+    put(tmp_path, "anna/01_patches (1).ipynb", "anna/01_patches.ipynb", "bob/01_patches.ipynb")
+    submissions = find_submissions(tmp_path)
+    assert [path.name for path in submissions[0].files] == [
+        "01_patches (1).ipynb",
+        "01_patches.ipynb",
+    ]
+    assert kinds(tmp_path) == {"anna": ["two_files"], "bob": []}
+    assert "the newest wins" in submissions[0].flags[0].message
+
+
+def test_links_are_not_followed(tmp_path):
+    """Neither to a file elsewhere nor to a folder; both are told."""
+    secret = put(tmp_path / "elsewhere", "key.ipynb")
+    root = put(tmp_path / "class", "anna/01_patches.ipynb")
+    (root / "anna" / "02_attention.ipynb").symlink_to(secret / "key.ipynb")
+    (root / "bob").symlink_to(secret)
+    (root / "cy.ipynb").symlink_to("/dev/zero")
+    assert found(root) == {"anna": ["01_patches.ipynb"], "bob": [], "cy": []}
+    assert kinds(root) == {
+        "anna": ["link"],
+        "bob": ["link", "no_notebook"],
+        "cy": ["link", "no_notebook"],
+    }
+
+
+def test_what_can_not_be_used_is_told_and_not_opened(tmp_path):
+    """Archives, empty folders, other files, pipes: a named finding for each."""
+    root = put(
+        tmp_path, "anna.zip", "bob/notes.py", "cy/work.tar.gz", "roster.csv", "dee.ipynb.txt"
+    )
+    (root / "eve").mkdir()
+    (root / "fay" / ".ipynb_checkpoints").mkdir(parents=True)
+    put(root, "fay/.ipynb_checkpoints/x-checkpoint.ipynb", ".DS_Store", "__MACOSX/._anna.ipynb")
+    os.mkfifo(root / "gus.ipynb")
+    assert kinds(root) == {
+        "anna": ["archive", "no_notebook"],
+        "bob": ["other_file", "no_notebook"],
+        "cy": ["archive", "no_notebook"],
+        "dee": ["renamed"],
+        "eve": ["empty_folder", "no_notebook"],
+        "fay": ["empty_folder", "no_notebook"],
+        "gus": ["special", "no_notebook"],
+    }
+    (problem,) = look_through(root).problems
+    assert "roster.csv" in problem.message
+
+
+def test_names_become_text(tmp_path):
+    """Broken bytes and control characters do not reach a report."""
+    assert plain("a\nb\x1b[31m\u202e") == "a\ufffdb\ufffd[31m\ufffd"
+    assert plain(os.fsdecode(b"caf\xe9")).encode("utf-8")
+    assert plain("\n") == "?"
+    put(tmp_path, "Zoe\u0308_01_patches.ipynb", "Zo\u00eb_02_attention.ipynb")
+    assert len(found(tmp_path)["Zo\u00eb"]) == 2
+
+
+def test_notebook_of_reads_the_courses_names():
+    """By number and chapter, or chapter alone, never inside a word."""
+    assert notebook_of("03_encoder.ipynb") == "03_encoder"
+    assert notebook_of("anna-Training.ipynb") == "04_training"
+    assert notebook_of("constraining.ipynb") == ""
+
+
+def test_wrong_use_is_refused(tmp_path):
+    """A rule or a folder that does not exist."""
+    with pytest.raises(ValueError, match="student_from must be one of"):
+        find_submissions(tmp_path, "guess")
+    with pytest.raises(FileNotFoundError):
+        find_submissions(tmp_path / "nothing")
+    put(tmp_path, "x.ipynb")
+    with pytest.raises(NotADirectoryError):
+        find_submissions(tmp_path / "x.ipynb")

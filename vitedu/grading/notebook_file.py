@@ -1,0 +1,275 @@
+"""A notebook file as cells, however large or broken it is.
+
+Role: bytes -> ``NotebookFile``: cells as text, nothing run, nothing trusted, never an exception because of content. Not
+here: which cell answers what (``extraction``).
+
+Memory: a file is never read whole. It streams through ``shrink`` in blocks, which drops what no grade needs (outputs,
+attachments, widget state) before anything is parsed, and gives up where more than ``MAX_KEPT`` bytes remain; so does a file
+of more than ``MAX_FILE`` bytes, before its first byte is read. Parsing costs some twenty bytes for each byte kept at worst.
+"""
+
+import codecs
+import json
+import os
+import re
+import stat
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, BinaryIO
+
+MAX_FILE = 256 * 2**20  # bytes; a larger file is not opened
+MAX_KEPT = 4 * 2**20  # bytes without outputs; the course's own notebooks have 60 kB
+MAX_CELLS = 5_000
+MAX_STEPS = 5_000_000  # brackets and strings that are skipped: some four seconds
+BLOCK = 2**20
+
+SKIPPED = (b'"outputs"', b'"attachments"', b'"widgets"')
+_STRING = re.compile(
+    rb'[^"\\]*(?:\\.[^"\\]*){0,1000}', re.S
+)  # bounded: the matcher keeps each turn
+_STRUCTURE = re.compile(rb'["\[\]{}]')
+_COLON = re.compile(rb"\s*:\s*")
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One cell, as far as grading needs it."""
+
+    kind: str  # "code", "markdown", "raw"
+    source: str  # newlines are \n
+    exercise: str = ""  # what the metadata marks it as, unchecked
+
+
+@dataclass(frozen=True)
+class NotebookFile:
+    """What was read of a file."""
+
+    cells: list[Cell] = field(default_factory=list)
+    metadata: dict[str, Any] = field(default_factory=dict)
+    problem: str = ""  # why nothing was read, with numbers
+    oddities: list[str] = field(default_factory=list)  # what was read nevertheless
+
+
+class _Unreadable(ValueError):
+    """Why a file gives no cells."""
+
+
+def read_notebook(path: Path) -> NotebookFile:
+    """Read a notebook. Never raises because of what the file is or holds."""
+    try:
+        return _cells(_parsed(_kept_bytes(path)))
+    except _Unreadable as error:
+        return NotebookFile(problem=str(error))
+    except RecursionError:
+        return NotebookFile(problem="brackets are nested too deep to be a notebook")
+    except MemoryError:
+        return NotebookFile(problem="it needs more memory than there is")
+    except OSError as error:
+        return NotebookFile(problem=f"it can not be opened: {error.strerror or error}")
+    except ValueError as error:
+        return NotebookFile(problem=f"it is no JSON: {str(error)[:200]}")
+
+
+# --- bytes ---------------------------------------------------------------------------------------
+
+
+def _kept_bytes(path: Path) -> bytes:
+    """Open a regular file, no link, and drop what is not needed."""
+    flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
+    with open(os.open(path, flags | getattr(os, "O_BINARY", 0)), "rb", buffering=0) as file:
+        status = os.fstat(file.fileno())
+        if not stat.S_ISREG(status.st_mode):
+            raise _Unreadable("it is no regular file")
+        if status.st_size > MAX_FILE:
+            mb, limit = status.st_size / 2**20, MAX_FILE / 2**20
+            raise _Unreadable(
+                f"{mb:.0f} MB, more than the {limit:.0f} MB that are read; clear its outputs"
+            )
+        if not status.st_size:
+            raise _Unreadable("the file is empty")
+        head = file.read(4)
+        file.seek(0)
+        if head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+            if status.st_size > MAX_KEPT:
+                raise _Unreadable("UTF-16, and too large to be converted; save it as UTF-8")
+            return file.read(MAX_KEPT).decode("utf-16").encode("utf-8", "replace")
+        return shrink(file)
+
+
+def shrink(file: BinaryIO, max_kept: int = MAX_KEPT) -> bytes:
+    """Copy JSON text without the values of ``SKIPPED`` keys, which become null.
+
+    Args:
+        file: read in blocks, once.
+        max_kept: more than so many bytes left, and it is given up.
+
+    Raises:
+        ValueError: too much is left, or the text ends inside a value.
+
+    Example:
+        >>> import io
+        >>> shrink(io.BytesIO(b'{"outputs": [1, {"a": "]"}], "source": "x"}'))
+        b'{"outputs": null, "source": "x"}'
+    """
+    return _Shrinker(file, max_kept).run()
+
+
+class _Shrinker:
+    """A buffer of a few blocks, a place in it, and what is kept so far."""
+
+    def __init__(self, file: BinaryIO, max_kept: int):
+        self.file, self.max_kept = file, max_kept
+        self.buffer, self.at, self.kept, self.steps = b"", 0, bytearray(), 0
+
+    def run(self) -> bytes:
+        while True:
+            quote = self.buffer.find(b'"', self.at)
+            if quote < 0:
+                self.keep(len(self.buffer))
+                if not self.more():
+                    return bytes(self.kept)
+                continue
+            self.keep(quote)
+            end = self.string_end(keep=True)
+            word = self.buffer[self.at : end]
+            self.keep(end)
+            if word in SKIPPED and (colon := self.colon()):
+                self.keep(colon)
+                self.skip_value()
+
+    def keep(self, end: int) -> None:
+        """Keep the buffer up to ``end`` and go there."""
+        self.kept += memoryview(self.buffer)[self.at : end]
+        self.at = end
+        if len(self.kept) > self.max_kept:
+            limit = self.max_kept / 2**20
+            raise _Unreadable(
+                f"more than {limit:.0f} MB without its outputs: that is no notebook of this course"
+            )
+
+    def more(self) -> bool:
+        """Add a block and drop what lies behind; False at the end of the file."""
+        block = self.file.read(BLOCK)
+        self.buffer, self.at = self.buffer[self.at :] + (block or b""), 0
+        return bool(block)
+
+    def string_end(self, keep: bool) -> int:
+        """Find the place behind the string that begins here."""
+        place = self.at + 1
+        while True:
+            place = _STRING.match(self.buffer, place).end()
+            if place < len(self.buffer) - 1 or self.buffer[place : place + 1] == b'"':
+                if self.buffer[place : place + 1] == b'"':
+                    return place + 1
+                self.step()  # a backslash: the pattern took its thousand turns
+                continue
+            if keep:
+                if len(self.buffer) - self.at > self.max_kept:
+                    raise _Unreadable(
+                        "one string of several MB: that is no notebook of this course"
+                    )
+                place -= self.at
+            else:
+                self.at, place = place, 0  # a backslash at the end waits for its character
+            if not self.more():
+                raise _Unreadable("the file ends inside a string; it was not stored whole")
+
+    def colon(self) -> int:
+        """Find the place behind a colon that follows here; 0 if none does."""
+        while len(self.buffer) - self.at < 64 and self.more():
+            pass
+        match = _COLON.match(self.buffer, self.at)
+        return match.end() if match else 0
+
+    def skip_value(self) -> None:
+        """Go behind the value that begins here and keep null instead."""
+        if self.at >= len(self.buffer):
+            self.more()
+        first = self.buffer[self.at : self.at + 1]
+        if first == b'"':
+            self.at = self.string_end(keep=False)
+        elif first in (b"[", b"{"):
+            depth, self.at = 1, self.at + 1
+            while depth:
+                found = _STRUCTURE.search(self.buffer, self.at)
+                if not found:
+                    self.at = len(self.buffer)
+                    if not self.more():
+                        raise _Unreadable("the file ends inside an output; it was not stored whole")
+                    continue
+                self.at = found.start()
+                self.step()
+                if found[0] == b'"':
+                    self.at = self.string_end(keep=False)
+                else:
+                    depth += 1 if found[0] in b"[{" else -1
+                    self.at += 1
+        else:
+            return  # a number or a word stays
+        self.kept += b"null"
+
+    def step(self) -> None:
+        self.steps += 1
+        if self.steps > MAX_STEPS:
+            raise _Unreadable(f"outputs of more than {MAX_STEPS:,} parts; clear them")
+
+
+# --- cells ---------------------------------------------------------------------------------------
+
+
+def _parsed(text: bytes) -> Any:
+    return json.loads(
+        text.decode("utf-8-sig", "replace"),
+        parse_int=lambda digits: int(digits) if len(digits) < 20 else 0,  # huge ones take minutes
+    )
+
+
+def _cells(content: Any) -> NotebookFile:
+    """Find the cells of nbformat 3 and 4; what is malformed is left out and told."""
+    if not isinstance(content, dict):
+        raise _Unreadable(f"it is JSON, but a {type(content).__name__} and no notebook")
+    sheets = content.get("worksheets")
+    sheets = [s for s in sheets if isinstance(s, dict)] if isinstance(sheets, list) else []
+    found = content.get("cells", sheets[0].get("cells") if sheets else None)
+    if "cells" not in content and len(sheets) > 1:
+        rest = [sheet.get("cells") for sheet in sheets]
+        found = [cell for cells in rest if isinstance(cells, list) for cell in cells]
+    if not isinstance(found, list):
+        raise _Unreadable("it is JSON, but has no list of cells")
+    oddities, cells = [], []
+    if content.get("nbformat") not in (3, 4):
+        oddities.append(f"format {str(content.get('nbformat'))[:20]}, read as 4")
+    if len(found) > MAX_CELLS:
+        oddities.append(f"{len(found)} cells, only the last {MAX_CELLS} are read")
+        found = found[-MAX_CELLS:]
+    broken = 0
+    for raw in found:
+        source = _text(raw.get("source", raw.get("input", ""))) if isinstance(raw, dict) else None
+        if source is None:
+            broken += 1
+            continue
+        metadata = raw.get("metadata")
+        marked = metadata.get("vitedu") if isinstance(metadata, dict) else None
+        exercise = marked.get("exercise") if isinstance(marked, dict) else None
+        kind = raw.get("cell_type")
+        cells.append(
+            Cell(
+                kind if isinstance(kind, str) else "",
+                source,
+                exercise if isinstance(exercise, str) else "",
+            )
+        )
+    if broken:
+        oddities.append(f"{broken} cells are malformed and left out")
+    metadata = content.get("metadata")
+    return NotebookFile(cells, metadata if isinstance(metadata, dict) else {}, "", oddities)
+
+
+def _text(source: Any) -> str | None:
+    """Join a source; None if it is no text."""
+    if isinstance(source, list) and all(isinstance(line, str) for line in source):
+        source = "".join(source)
+    if not isinstance(source, str):
+        return None
+    source = source.replace("\r\n", "\n").replace("\r", "\n").lstrip("\ufeff")
+    return source.encode("utf-8", "replace").decode("utf-8")  # halves of a surrogate pair

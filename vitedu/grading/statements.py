@@ -1,0 +1,435 @@
+"""The statements of a notebook, and which of them an answer needs. Decided by reading; nothing is run.
+
+Role: ``parse_cell`` (text of a cell -> statements, IPython's own syntax taken out) and ``Slicer`` (an answer -> the
+statements that it needs, and no others: no plots, no checks, no training, nobody's other answers). Not here: which
+statement is the answer (``extraction``).
+
+A needed name means the last statement before the answer that binds it, and all that changes it in between; where none
+does, and the answer is a function or a class, the first one after it.
+"""
+
+import ast
+import re
+import symtable
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+
+MAX_SOURCE = 100_000  # characters of a cell
+MAX_MAGICS = 60  # lines of a cell that are IPython's and not Python's
+PYTHON_MAGICS = {"time", "timeit", "capture", "prun", "python", "python3"}  # the rest is Python
+SHOWN_ONLY = {
+    "print",
+    "display",
+    "help",
+    "check",
+    "hint",
+    "solution",
+    "progress",
+    "reset",
+    "compare",
+}
+HEAVY = {"backward", "step", "sleep", "fit", "train_one_epoch", "zero_grad"}
+USUAL = {  # what the course's first cell imports, for notebooks that lost it
+    "torch": "import torch",
+    "nn": "from torch import nn",
+    "F": "import torch.nn.functional as F",
+    "math": "import math",
+    "np": "import numpy as np",
+}
+
+_MAGIC_LINE = re.compile(r"\s*(?:[%!?]|[\w.,\s]+=\s*(?:!|%[a-zA-Z]))|.*\?\s*$")
+
+
+@dataclass
+class Statement:
+    """One top-level statement of one cell."""
+
+    cell: int
+    place: int  # among all statements of the notebook
+    node: ast.stmt
+    text: str  # as the student wrote it
+    shared: bool = False  # stands on a line with others
+
+    @cached_property
+    def bound(self) -> set[str]:
+        """Names that it binds at the top level."""
+        return {name for name, _ in _bindings(self.node)}
+
+    @cached_property
+    def changed(self) -> set[str]:
+        """Names whose value it changes in place: ``table[0] = 1``, ``Block.forward = f``, ``n += 1``."""
+        return set(_changes(self.node))
+
+    @cached_property
+    def read(self) -> set[str]:
+        """Names of the notebook that it reads, those that its functions read when they are called too."""
+        try:
+            return _reads([self.node], set())
+        except (SyntaxError, ValueError, RecursionError, MemoryError):
+            return {node.id for node in ast.walk(self.node) if isinstance(node, ast.Name)}
+
+    @property
+    def is_import(self) -> bool:
+        return isinstance(self.node, ast.Import | ast.ImportFrom)
+
+    @property
+    def is_definition(self) -> bool:
+        return isinstance(self.node, ast.FunctionDef | ast.ClassDef)
+
+    @property
+    def is_call(self) -> bool:
+        return isinstance(self.node, ast.Expr) and isinstance(self.node.value, ast.Call)
+
+    def defines(self, name: str) -> bool:
+        """Tell whether it gives a name a value of the student's: no import, no ``report.implementation``."""
+        return any(
+            found == name and not isinstance(node, ast.alias) and not _is_wrapper(node)
+            for found, node in _bindings(self.node)
+        )
+
+
+@dataclass
+class ParsedCell:
+    """The statements of a cell, or why there are none."""
+
+    statements: list[Statement] = field(default_factory=list)
+    lines: list[str] = field(default_factory=list)  # magics replaced
+    error: str = ""
+    magics: int = 0  # lines taken out
+
+
+def parse_cell(source: str, cell: int = 0, first_place: int = 0) -> ParsedCell:
+    """Read one cell. Never raises because of content.
+
+    IPython's lines (``%magic``, ``!command``, ``help?``) are taken out where Python's parser stops at them, so that a
+    string that begins with ``!`` stays. A cell of another language (``%%bash``) has no statements.
+
+    Example:
+        >>> parsed = parse_cell("%matplotlib inline\\nx = 1")
+        >>> [statement.text for statement in parsed.statements], parsed.magics
+        (['x = 1'], 1)
+    """
+    if len(source) > MAX_SOURCE:
+        return ParsedCell(
+            error=f"a cell of {len(source):,} characters; at most {MAX_SOURCE:,} are read"
+        )
+    lines, magics = source.split("\n"), 0
+    first = next((i for i, line in enumerate(lines) if line.strip()), 0)
+    if lines[first].startswith("%%"):
+        if (re.match(r"%%(\w*)", lines[first])[1]) not in PYTHON_MAGICS:
+            return ParsedCell(error=f"a cell that begins with {lines[first][:40]!r} is not Python")
+        lines[first], magics = "", 1
+    while True:
+        try:
+            tree = ast.parse("\n".join(lines))
+            break
+        except SyntaxError as error:
+            at = (error.lineno or 0) - 1
+            if magics >= MAX_MAGICS or not 0 <= at < len(lines) or not _MAGIC_LINE.match(lines[at]):
+                message = f"line {at + 1}: {error.msg}" if at >= 0 else str(error.msg)
+                return ParsedCell(error=message[:300], magics=magics)
+            indent = lines[at][: len(lines[at]) - len(lines[at].lstrip())]
+            lines[at], magics = indent + ("pass" if indent else ""), magics + 1
+        except (RecursionError, MemoryError):
+            return ParsedCell(error="expressions are nested too deep", magics=magics)
+        except ValueError as error:  # NUL characters
+            return ParsedCell(error=str(error)[:300], magics=magics)
+    found = ParsedCell(lines=lines, magics=magics)
+    spans = [(_first_line(node), node.end_lineno) for node in tree.body]
+    for i, (node, (start, end)) in enumerate(zip(tree.body, spans, strict=True)):
+        shared = (i > 0 and spans[i - 1][1] >= start) or (
+            i + 1 < len(spans) and spans[i + 1][0] <= end
+        )
+        try:
+            text = ast.unparse(node) if shared else "\n".join(lines[start - 1 : end])
+        except RecursionError:
+            return ParsedCell(error="expressions are nested too deep", magics=magics)
+        found.statements.append(Statement(cell, first_place + i, node, text, shared))
+    return found
+
+
+def kept_lines(parsed: ParsedCell, kept: Iterable[Statement]) -> str:
+    """Write a cell with the kept statements where they stood; blank lines stand for the others.
+
+    So a line number in an error is a line of the student's cell.
+    """
+    kept = {id(statement) for statement in kept}
+    lines = list(parsed.lines)
+    shared: dict[int, list[str]] = {}
+    for statement in parsed.statements:
+        start, end = _first_line(statement.node), statement.node.end_lineno
+        if statement.shared:
+            shared.setdefault(start, [])
+            if id(statement) in kept:
+                shared[start] += [statement.text]
+            lines[start - 1 : end] = [""] * (end - start + 1)
+        elif id(statement) not in kept:
+            lines[start - 1 : end] = [""] * (end - start + 1)
+    for start, texts in shared.items():
+        lines[start - 1] = "; ".join(texts)
+    return "\n".join(lines).rstrip()
+
+
+class Slicer:
+    """Finds what a statement needs among all statements of one notebook."""
+
+    def __init__(self, statements: list[Statement]):
+        self.statements = statements
+        self.binders: dict[str, list[Statement]] = {}
+        self.changers: dict[str, list[Statement]] = {}
+        for statement in statements:
+            for name in statement.bound:
+                self.binders.setdefault(name, []).append(statement)
+            for name in statement.changed:
+                self.changers.setdefault(name, []).append(statement)
+
+    def needed(
+        self, target: Statement, own: str, taken: Callable[[str], bool], until: int
+    ) -> tuple[list[Statement], set[str], list[str]]:
+        """Collect what an answer needs.
+
+        Args:
+            target: the statement that answers.
+            own: the name that it answers.
+            taken: tells the names that come from elsewhere: other exercises.
+            until: place of the first statement that is no longer the answer's: its next definition.
+
+        Returns:
+            The statements in order, ``target`` among them; the names that come from elsewhere or from nowhere; and
+            what was left out although it is needed, in words.
+        """
+        self.target, self.own, self.taken, self.until = target, own, taken, until
+        self.chosen, self.open, self.left_out = {target.place: target}, set(), []
+        self.seen: set[tuple[str, int]] = set()
+        work = [(name, target.place) for name in target.read | target.changed]
+        if target.is_definition:  # a function that calls itself does not mean an earlier one
+            work = [(name, place) for name, place in work if name != own]
+        for statement in self.changers.get(own, []):
+            if target.place < statement.place < until and not _is_shown_only(statement):
+                work += self._take(statement)
+        while work:
+            name, before = work.pop()
+            if (name, before) in self.seen:
+                continue
+            self.seen.add((name, before))
+            if self.taken(name):
+                self.open.add(name)
+                continue
+            for statement in self._binding(name, before):
+                work += self._take(statement)
+        self._take_calls()
+        return [self.chosen[place] for place in sorted(self.chosen)], self.open, self.left_out
+
+    def _take(self, statement: Statement) -> list[tuple[str, int]]:
+        """Choose a statement; give what it needs itself."""
+        if statement.place in self.chosen:
+            return []
+        if _is_heavy(statement) and statement.cell != self.target.cell:
+            self.left_out.append(
+                f"a loop that trains, which binds {', '.join(sorted(statement.bound)[:5])}"
+            )
+            return []
+        self.chosen[statement.place] = statement
+        later = statement.is_definition or statement.place > self.target.place
+        before = max(self.target.place, statement.place) if later else statement.place
+        return [(name, before) for name in statement.read | (statement.changed - {self.own})]
+
+    def _binding(self, name: str, before: int) -> list[Statement]:
+        """Give the last statement that binds a name, and what changes it afterwards."""
+        binders = [s for s in self.binders.get(name, []) if not _only_wraps(s, name)]
+        earlier = [s for s in binders if s.place < before]
+        if not earlier:
+            after = [s for s in binders if s.place > before and s.is_definition | s.is_import]
+            if after and self.target.is_definition and name != self.own:
+                return after[:1]
+            self.open.add(name)
+            return []
+        found = [earlier[-1]]
+        while name in found[0].read and not found[0].is_definition:  # x = x + 1
+            previous = [s for s in earlier if s.place < found[0].place]
+            if not previous:
+                break
+            found.insert(0, previous[-1])
+        changes = self.changers.get(name, [])
+        found += [s for s in changes if found[0].place < s.place < before and not _is_shown_only(s)]
+        return found
+
+    def _take_calls(self) -> None:
+        """Add calls between the chosen statements that work on chosen values, and seeds."""
+        values = set()
+        for statement in self.chosen.values():
+            if not statement.is_import and not statement.is_definition:
+                values |= statement.bound
+        cells = {s.cell for s in self.chosen.values() if not s.is_import and not s.is_definition}
+        last = max(self.chosen)
+        for statement in self.statements:
+            if not statement.is_call or statement.place > last or _is_shown_only(statement):
+                continue
+            names = [statement.read]
+            own_cell = statement.cell in cells
+            if own_cell and (_is_seed(statement) or names[0] & (values - {self.own})):
+                self.chosen[statement.place] = statement
+                for name in statement.read:
+                    for needed in [] if self.taken(name) else self._binding(name, statement.place):
+                        if needed.is_import:
+                            self.chosen[needed.place] = needed
+                    if self.taken(name):
+                        self.open.add(name)
+
+
+# --- reading the tree ----------------------------------------------------------------------------
+
+
+def _first_line(node: ast.stmt) -> int:
+    return min([node.lineno, *(d.lineno for d in getattr(node, "decorator_list", []))])
+
+
+def _bindings(node: ast.AST) -> Iterator[tuple[str, ast.AST]]:
+    """Give each name that a statement binds at its own level, and the node that binds it."""
+    work: list[tuple[ast.AST, ast.AST]] = [(node, node)]
+    while work:
+        node, holder = work.pop()
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            yield node.name, node
+            continue
+        if isinstance(node, ast.Lambda):
+            continue
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            for alias in node.names:
+                yield alias.asname or alias.name.split(".")[0], alias
+            continue
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            yield node.id, holder
+        if isinstance(node, ast.ExceptHandler | ast.MatchAs | ast.MatchStar) and node.name:
+            yield node.name, holder
+        if isinstance(node, ast.AnnAssign) and node.value is None:
+            continue
+        if isinstance(node, ast.AugAssign):
+            work.append((node.value, node))
+            continue
+        if isinstance(node, ast.stmt):
+            holder = node
+        inner: Iterable[ast.AST] = ast.iter_child_nodes(node)
+        if isinstance(node, ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp):
+            inner = [n for n in ast.walk(node) if isinstance(n, ast.NamedExpr)]
+        work += [(child, holder) for child in inner]
+
+
+def _changes(node: ast.AST) -> Iterator[str]:
+    """Give the names whose values a statement changes in place."""
+    work = [node]
+    while work:
+        node = work.pop()
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Lambda):
+            continue
+        if isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name):
+            yield node.target.id
+        if isinstance(node, ast.Subscript | ast.Attribute) and isinstance(node.ctx, ast.Store):
+            root = node
+            while isinstance(root, ast.Subscript | ast.Attribute):
+                root = root.value
+            if isinstance(root, ast.Name):
+                yield root.id
+        work += ast.iter_child_nodes(node)
+
+
+def _reads(statements: Iterable[ast.stmt], bound: set[str]) -> set[str]:
+    """Name what statements read from outside: not what they have bound themselves before.
+
+    Args:
+        statements: in order.
+        bound: names known before; grows.
+    """
+    found: set[str] = set()
+    for node in statements:
+        inner = [
+            b
+            for b in ("body", "handlers", "cases", "orelse", "finalbody")
+            if getattr(node, b, None)
+        ]
+        if not inner or isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            found |= _read_by(ast.unparse(node)) - bound
+            bound |= {name for name, _ in _bindings(node)}
+            continue
+        for name, value in ast.iter_fields(node):  # the head: a test, an iterable, a context
+            for part in value if isinstance(value, list) else [value]:
+                if name not in inner and isinstance(part, ast.expr | ast.withitem | ast.pattern):
+                    if isinstance(part, ast.withitem):
+                        part = part.context_expr
+                    if isinstance(part, ast.expr) and name != "target":
+                        found |= _read_by(ast.unparse(part)) - bound
+        after = set(bound)
+        if isinstance(node, ast.For | ast.AsyncFor | ast.With | ast.AsyncWith):
+            head = (
+                [node.target] if hasattr(node, "target") else [i.optional_vars for i in node.items]
+            )
+            after |= {
+                n.id for part in head if part for n in ast.walk(part) if isinstance(n, ast.Name)
+            }
+        for name in inner:
+            known = set(after)
+            found |= _reads(getattr(node, name), known)
+            if isinstance(node, ast.With | ast.For) and name == "body":
+                bound |= known
+    return found
+
+
+def _read_by(text: str) -> set[str]:
+    """Name the globals that a statement or expression reads, in its functions too."""
+    return set(_globals_read(symtable.symtable(text, "cell", "exec"), top=True))
+
+
+def _globals_read(table: symtable.SymbolTable, top: bool = False) -> Iterator[str]:
+    for symbol in table.get_symbols():
+        if symbol.is_referenced() and (top or symbol.is_global()):
+            yield symbol.get_name()
+    for child in table.get_children():
+        yield from _globals_read(child)
+
+
+def _called_names(node: ast.AST) -> Iterator[str]:
+    for inner in ast.walk(node):
+        if isinstance(inner, ast.Call):
+            yield _last_name(inner.func)
+
+
+def _last_name(node: ast.AST) -> str:
+    if isinstance(node, ast.Attribute):
+        return node.attr
+    return node.id if isinstance(node, ast.Name) else ""
+
+
+def _is_wrapper(node: ast.AST) -> bool:
+    """Tell ``patchify = report.implementation`` and its kin: the notebook's, not the student's."""
+    value = getattr(node, "value", None)
+    if not isinstance(node, ast.Assign | ast.AnnAssign | ast.NamedExpr) or value is None:
+        return False
+    return any(isinstance(n, ast.Attribute) and n.attr == "implementation" for n in ast.walk(value))
+
+
+def _only_wraps(statement: Statement, name: str) -> bool:
+    return all(_is_wrapper(node) for found, node in _bindings(statement.node) if found == name)
+
+
+def _is_shown_only(statement: Statement) -> bool:
+    """Tell a call that shows or checks something and changes nothing."""
+    if not statement.is_call:
+        return False
+    call = statement.node.value.func
+    root = call
+    while isinstance(root, ast.Attribute | ast.Call | ast.Subscript):
+        root = root.func if isinstance(root, ast.Call) else root.value
+    names = {_last_name(call), _last_name(root)}
+    shows = {"plots", "plt", "get_ipython", "sys", "os"} | SHOWN_ONLY
+    return bool(names & shows) or _last_name(call).startswith(("show", "draw", "plot"))
+
+
+def _is_seed(statement: Statement) -> bool:
+    names = set(_called_names(statement.node))
+    return bool(names & {"manual_seed", "seed"})
+
+
+def _is_heavy(statement: Statement) -> bool:
+    loops = isinstance(statement.node, ast.For | ast.While | ast.With)
+    return loops and bool(set(_called_names(statement.node)) & HEAVY)

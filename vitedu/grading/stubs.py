@@ -1,0 +1,56 @@
+"""Telling a stub that was left as it was from an answer, by reading.
+
+Role: ``is_stub``. Not here: the checkers' own test of a stub, which decides the points; this one only chooses between
+several cells of one exercise.
+"""
+
+import ast
+
+
+def is_stub(node: ast.AST, name: str) -> bool:
+    """Tell whether a statement gives a name nothing yet.
+
+    Args:
+        node: the statement.
+        name: the exercise.
+
+    Example:
+        >>> is_stub(ast.parse("gelu = None").body[0], "gelu")
+        True
+        >>> is_stub(ast.parse("def gelu(x):\\n    return x").body[0], "gelu")
+        False
+    """
+    if isinstance(node, ast.FunctionDef):
+        return _does_nothing(node)
+    if isinstance(node, ast.ClassDef):
+        methods = [inner for inner in node.body if isinstance(inner, ast.FunctionDef)]
+        return any(_raises_not_implemented(method) for method in methods) or not any(
+            not _does_nothing(method) for method in methods
+        )
+    if isinstance(node, ast.Assign | ast.AnnAssign):
+        value = node.value
+        return isinstance(value, ast.Constant) and (value.value is None or value.value is ...)
+    return False
+
+
+def _body(function: ast.FunctionDef) -> list[ast.stmt]:
+    """The statements of a function, without docstrings and ``pass``."""
+    return [
+        statement
+        for statement in function.body
+        if not isinstance(statement, ast.Pass)
+        and not (isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant))
+    ]
+
+
+def _raises_not_implemented(function: ast.FunctionDef) -> bool:
+    body = _body(function)
+    if len(body) != 1 or not isinstance(body[0], ast.Raise):
+        return False
+    raised = body[0].exc
+    raised = raised.func if isinstance(raised, ast.Call) else raised
+    return isinstance(raised, ast.Name) and raised.id == "NotImplementedError"
+
+
+def _does_nothing(function: ast.FunctionDef) -> bool:
+    return not _body(function) or _raises_not_implemented(function)
