@@ -144,6 +144,14 @@ def test_local_file_takes_the_place_of_the_download(server, tmp_path, images, ki
     assert_same_logits(ours, other, torch.randn(2, 3, 48, 48))
 
 
+def test_half_precision_files_become_float32(server, theirs, tmp_path):
+    """Whatever a file saves space with, the model computes as documented."""
+    save_file(theirs.half().state_dict(), tmp_path / "half.safetensors")
+    ours = load_pretrained("vit_test", weights=tmp_path / "half.safetensors")
+    assert {parameter.dtype for parameter in ours.parameters()} == {torch.float32}
+    assert torch.equal(ours.pos_embed, theirs.encoder.pos_embedding.float())
+
+
 def test_names_of_older_torchvision_files_are_understood(server, theirs, tmp_path, images):
     """The published files of ViT call the layers of the MLP linear_1 and linear_2."""
     state = {

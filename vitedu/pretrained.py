@@ -70,7 +70,7 @@ def load_pretrained(
     if num_classes not in (None, model.config.num_classes):
         model.config = replace(model.config, num_classes=num_classes)
         model.head = _new_head(model.config.embed_dim, num_classes)
-    return model.eval()
+    return model.float().eval()  # files may hold half precision
 
 
 def read_weights(path: str | Path) -> dict[str, torch.Tensor]:
