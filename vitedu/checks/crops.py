@@ -184,7 +184,7 @@ def _binomial_edge(count: int) -> int:
     return math.floor(count / 2 - math.sqrt(count * math.log(1 / CHANCE) / 2))
 
 
-@reader("repeated_draws")
+@reader("repeated_draws", given=("fact:every call moves the generator on",))
 def read_repeated_draws(case: Case, seen: Observation) -> None:
     """Say whether the generator, and nothing else, decides."""
     first, again, other = (

@@ -12,9 +12,10 @@ from vitedu.checks.diagnosing import Misconception
 from vitedu.checks.drawing import draw_block
 from vitedu.checks.engine import Checker
 from vitedu.checks.inputs import distinct, draw, normal, plural
-from vitedu.checks.probing import Case, Recipe
+from vitedu.checks.probing import Case
+from vitedu.checks.recipes import Config
 from vitedu.checks.values import ValueChecker, ValueMistake
-from vitedu.vit import PRESETS, VisionTransformer, ViTConfig
+from vitedu.vit import PRESETS, VisionTransformer
 
 # --- layer_norm ---------------------------------------------------------------------------------
 
@@ -410,24 +411,6 @@ BLOCK_PICTURE = draw_block(
 )
 
 # --- VisionTransformer --------------------------------------------------------------------------
-
-
-class Config(Recipe):
-    """A ``ViTConfig`` with these fields."""
-
-    def __init__(self, **fields):
-        self.fields = fields
-
-    def build(self) -> ViTConfig:
-        """Make it."""
-        return ViTConfig(**self.fields)
-
-    def __str__(self) -> str:
-        short = {"image_size": "image", "patch_size": "patch", "in_channels": "channels", "num_classes": "classes",
-                 "embed_dim": "embed_dim", "depth": "depth", "num_heads": "heads", "mlp_ratio": "mlp_ratio", "qkv_bias": "qkv_bias"}  # fmt: skip
-        return ", ".join(
-            f"{name} {self.fields[field]}" for field, name in short.items() if field in self.fields
-        )
 
 
 def vit_cases(g: torch.Generator) -> list[Case]:

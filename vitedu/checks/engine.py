@@ -1,7 +1,8 @@
 """The engine: from an answer to a report.
 
 Role: ``Checker`` (what an exercise's author writes), ``judge_answer`` (probe, judge, diagnose), ``Report`` (what a
-student reads). The way of data: cases -> ``probing.observe`` -> ``judging.compare`` -> ``diagnosing`` -> ``Report``.
+student reads). The way of data: cases -> ``gather`` (what the answer does) -> ``conclude`` (``judging.compare``,
+``diagnosing``) -> ``Report``. Only ``gather`` meets the answer, through ``answers.Source``: it may live elsewhere.
 Nothing here displays or stores anything; that is ``vitedu.checks.api``.
 """
 
@@ -10,16 +11,15 @@ import inspect
 import os
 import re
 import time
-import types
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
-from torch import nn
 
 from vitedu import exercises
 from vitedu.checks import drivers  # noqa: F401  (registers the chapters' drivers)
+from vitedu.checks.answers import Call, LocalAnswer, Look, Source
 from vitedu.checks.diagnosing import Diagnosis, Misconception, relation, reordered, replayed, wrap
 from vitedu.checks.guard import neutral_settings
 from vitedu.checks.judging import STAGES, Problem, compare
@@ -79,31 +79,61 @@ def find_checker(exercise_id: str):
 
 
 def judge_answer(checker, answer: Any, seed: int) -> Report:
-    """Judge an answer. Never raises because of what the answer is or does.
+    """Judge an answer in this process. Never raises because of what the answer is or does.
 
     Args:
         checker: a ``Checker`` or ``vitedu.checks.values.ValueChecker``.
         answer: whatever the student has.
         seed: of the inputs; the same seed repeats the same check.
     """
+    source = LocalAnswer(answer)
     if not isinstance(checker, Checker):
-        return checker.judge(answer)
+        return checker.judge(source)
     with neutral_settings():
-        return _judge(checker, answer, seed)
+        cases = checker.draw(seed)
+        return conclude(checker, cases, gather(checker, cases, source), seed, answer)
 
 
-def _judge(checker: Checker, answer: Any, seed: int) -> Report:
+@dataclass(frozen=True)
+class Gathered:
+    """All that a judge knows of an answer: what it is, and what it did on each case."""
+
+    look: Look
+    got: dict[str, Observation] = field(default_factory=dict)  # by name of the case
+
+
+def gather(
+    checker: Checker, cases: list[Case], source: Source, seconds: float | None = None
+) -> Gathered:
+    """Ask an answer, wherever it lives, all that the judges need. No reference is used here.
+
+    Args:
+        checker: says what may be given up early.
+        cases: as ``checker.draw`` made them.
+        source: the answer.
+        seconds: for all calls together; default ``time_budget()``.
+    """
+    look = source.look([_call(checker, case) for case in cases])
+    if look.idle or _unusable(checker, look, cases):
+        return Gathered(look)
+    budget = time_budget() if seconds is None else seconds
+    return Gathered(look, _observe_all(checker, source, cases, budget))
+
+
+def conclude(
+    checker: Checker, cases: list[Case], gathered: Gathered, seed: int, answer: Any = None
+) -> Report:
+    """Judge what was gathered: compare with the reference, name the mistakes, write the report."""
     report = Report(checker.exercise, reference=checker.reference, answer=answer, seed=seed)
-    if answer is None or answer is Ellipsis or _is_stub(answer):
+    if gathered.look.idle:
         return report.not_attempted()
-    cases = checker.draw(seed)
     parts = _parts(checker, cases)
-    refusal = _unusable(checker, answer, cases)
+    refusal = _unusable(checker, gathered.look, cases)
     if refusal:
         problems = {"returns": refusal}
         return report.failed(_findings(checker, cases, parts, problems), [], problems=problems)
 
-    got = _observe_all(checker, answer, cases)
+    got = gathered.got
     first = got[cases[0].name]
     if (
         first.error is not None
@@ -142,47 +172,32 @@ def _judge(checker: Checker, answer: Any, seed: int) -> Report:
     return report
 
 
-def _is_stub(answer: Any) -> bool:
-    """Tell whether a function does nothing at all: only a docstring, ``pass`` or ``...``."""
-    import dis
-
-    if type(answer) is not types.FunctionType:
-        return False
-    code = answer.__code__
-
-    idle = {"RESUME", "NOP", "LOAD_CONST", "RETURN_CONST", "RETURN_VALUE", "CACHE"}
-    instructions = list(dis.get_instructions(code))
-    constants = {i.argval for i in instructions if i.opname in ("LOAD_CONST", "RETURN_CONST")}
-    return all(i.opname in idle for i in instructions) and constants <= {None}
+def _call(checker: Checker, case: Case) -> Call:
+    """Give the form of a case's call, or of the construction of a class."""
+    if isinstance(checker.reference, type):
+        return len([name for name in case.init if name not in case.keywords]), ()
+    return len([name for name in case.args if name not in case.keywords]), case.keywords
 
 
-def _unusable(checker: Checker, answer: Any, cases: list[Case]) -> Problem | None:
+def _unusable(checker: Checker, look: Look, cases: list[Case]) -> Problem | None:
     """Judge what can be judged without running anything: callable, a class where one is asked for, signature."""
-    wants_class, kind = isinstance(checker.reference, type), type(answer)
-    is_class = issubclass(kind, type)  # not isinstance, which asks the answer itself
-    if wants_class and issubclass(kind, nn.Module):
+    wants_class = isinstance(checker.reference, type)
+    if wants_class and look.is_layer:
         words = (
             f"the class {checker.exercise} itself, without parentheses",
-            f"an instance of {kind.__name__}",
+            f"an instance of {look.kind}",
         )
         return Problem("callable", cases[0], *words)
-    if is_class != wants_class or not callable(answer):
+    if look.is_class != wants_class or not look.is_callable:
         wanted = "a class" if wants_class else "a function"
-        found = f"the class {answer.__name__}" if is_class else f"a value of type {kind.__name__}"
+        found = f"the class {look.kind}" if look.is_class else f"a value of type {look.kind}"
         return Problem("callable", cases[0], wanted, found)
-    for case in cases:
-        args = case.init if wants_class else case.args
-        given = [name for name in args if name not in case.keywords]
-        keywords = {} if wants_class else {name: None for name in case.keywords}
-        try:
-            signature = inspect.signature(answer)
-        except Exception:
-            return None  # a builtin, or an object that answers everything; the call will tell
-        try:
-            signature.bind(*given, **keywords)
-        except TypeError as error:
+    for case, refusal in zip(cases, look.refusals, strict=False):
+        if refusal:
             wanted = f"{checker.exercise}{inspect.signature(checker.reference)}"
-            return Problem("signature", case, _plain(wanted), f"{_plain(str(signature))}; {error}")
+            return Problem(
+                "signature", case, _plain(wanted), f"{_plain(look.signature)}; {refusal}"
+            )
     return None
 
 
@@ -190,15 +205,16 @@ def _plain(signature: str) -> str:
     return re.sub(r"torch\.nn\.modules\.\w+\.", "nn.", signature.replace("torch.Tensor", "Tensor"))
 
 
-def _observe_all(checker: Checker, answer: Any, cases: list[Case]) -> dict[str, Observation]:
+def _observe_all(
+    checker: Checker, source: Source, cases: list[Case], budget: float
+) -> dict[str, Observation]:
     """Observe every case within the time limit; once time is up or the verdict stands, the rest is not called."""
-    budget = time_budget()
     start, got, last = time.perf_counter(), {}, None
     for case in cases:
         if last is not None:
             got[case.name] = last
             continue
-        seen = observe(answer, case, max(0.5, budget - (time.perf_counter() - start)))
+        seen = source.observe(case, max(0.5, budget - (time.perf_counter() - start)))
         got[case.name] = seen
         if seen.error is not None and seen.error.kind in ("TimeUp", "KeyboardInterrupt"):
             seen.facts["seconds"] = budget

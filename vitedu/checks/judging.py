@@ -53,18 +53,20 @@ def compare(case: Case, got: Observation, want: Observation) -> Problem | None:
 
 # --- random answers -----------------------------------------------------------------------------
 
-READERS: dict[str, Callable[[Case, Observation], None]] = {}
+READERS: dict[str, tuple[Callable[[Case, Observation], None], frozenset[str]]] = {}
 
 
-def reader(driver: str):
+def reader(driver: str, given: tuple[str, ...] = ()):
     """Register what reads the facts out of the random results of a driver: ``(case, seen) -> None``.
+
+    ``given`` names the facts that the driver writes itself; any other is the reader's to write.
 
     Arrays whose name starts with "random:" are judged for shape and dtype; their values are free. The reader turns
     them into facts that hold for every right answer ("fact:...") and into nothing that depends on the draw.
     """
 
     def register(function):
-        READERS[driver] = function
+        READERS[driver] = function, frozenset(given)
         return function
 
     return register
@@ -74,8 +76,14 @@ def read(case: Case, *observations: Observation) -> None:
     """Let the case's reader add its facts, once."""
     for seen in observations:
         if case.driver in READERS and "read" not in seen.facts:
+            function, given = READERS[case.driver]
+            seen.facts = {  # what an answer's process says about a draw counts for nothing
+                name: fact
+                for name, fact in seen.facts.items()
+                if not name.startswith("fact:") or name in given
+            }
             seen.facts["read"] = True
-            READERS[case.driver](case, seen)
+            function(case, seen)
 
 
 def is_compared(name: str) -> bool:

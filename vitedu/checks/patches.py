@@ -10,7 +10,8 @@ from vitedu.checks.diagnosing import Misconception
 from vitedu.checks.drawing import draw_patch_order
 from vitedu.checks.engine import Checker
 from vitedu.checks.inputs import distinct, draw, normal, plural
-from vitedu.checks.probing import Case, Recipe
+from vitedu.checks.probing import Case
+from vitedu.checks.recipes import Conv
 from vitedu.checks.values import ValueChecker, ValueMistake
 
 # --- patchify -----------------------------------------------------------------------------------
@@ -229,31 +230,6 @@ UNPATCHIFY_BANK = (
 )  # fmt: skip
 
 # --- linear_from_conv ---------------------------------------------------------------------------
-
-
-class Conv(Recipe):
-    """A patch-embedding convolution with given values."""
-
-    def __init__(self, weight: torch.Tensor, bias: torch.Tensor | None):
-        self.weight, self.bias = weight, bias
-
-    def build(self) -> nn.Conv2d:
-        """Make the layer."""
-        D, C, P, _ = self.weight.shape
-        conv = nn.Conv2d(C, D, P, stride=P, bias=self.bias is not None, dtype=self.weight.dtype)
-        with torch.no_grad():
-            conv.weight.copy_(self.weight)
-            if self.bias is not None:
-                conv.bias.copy_(self.bias)
-        return conv
-
-    def changed(self, built: nn.Conv2d) -> bool:
-        """Tell whether its values or their shapes changed."""
-        if built.weight.shape != self.weight.shape or not torch.equal(built.weight, self.weight):
-            return True
-        if not all(value.requires_grad for value in built.parameters()):
-            return True
-        return self.bias is not None and not torch.equal(built.bias, self.bias)
 
 
 def linear_cases(g: torch.Generator) -> list[Case]:

@@ -39,6 +39,10 @@ TOO_MANY = 10**8  # no right answer to a case has so many values
 class Recipe:
     """An argument that is not plain data: ``build`` makes a fresh one for every call."""
 
+    def plain(self) -> dict[str, Any]:
+        """Give the arguments that make this recipe again: plain data and tensors."""
+        return dict(vars(self))
+
     def build(self) -> Any:
         """Make the argument."""
         raise NotImplementedError

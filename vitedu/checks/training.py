@@ -12,7 +12,8 @@ from vitedu.checks.diagnosing import Misconception
 from vitedu.checks.drawing import curves
 from vitedu.checks.engine import Checker
 from vitedu.checks.inputs import distinct, draw, normal
-from vitedu.checks.probing import Case, Observation, Recipe
+from vitedu.checks.probing import Case, Observation
+from vitedu.checks.recipes import CpuGenerator, Network
 from vitedu.checks.values import ValueChecker, ValueMistake
 
 # --- cross_entropy ------------------------------------------------------------------------------
@@ -376,58 +377,6 @@ WARMUP_COSINE_BANK = (
 # --- weight_decay_groups ------------------------------------------------------------------------
 
 
-class Network(Recipe):
-    """A small model whose parts have the names and kinds that the case wants."""
-
-    def __init__(self, kind: str, width: int):
-        self.kind, self.width = kind, width
-
-    def build(self) -> nn.Module:
-        """Make the model."""
-        return getattr(self, f"_{self.kind}")(self.width)
-
-    def changed(self, built: nn.Module) -> bool:
-        """Tell whether a parameter no longer learns."""
-        return not all(parameter.requires_grad for parameter in built.parameters())
-
-    @staticmethod
-    def _encoder(width: int) -> nn.Module:
-        """Parts named as in the course's ViT."""
-        model = nn.Module()
-        model.cls_token = nn.Parameter(torch.zeros(1, 1, width))
-        model.pos_embed = nn.Parameter(torch.zeros(1, 5, width))
-        model.patch_embed = nn.Module()
-        model.patch_embed.proj = nn.Conv2d(1, width, 2, stride=2)
-        block = nn.Module()
-        block.norm1 = nn.LayerNorm(width)
-        block.qkv = nn.Linear(width, 3 * width)
-        model.blocks = nn.ModuleList([block])
-        model.norm = nn.LayerNorm(width)
-        model.head = nn.Linear(width, 3)
-        return model
-
-    @staticmethod
-    def _other_names(width: int) -> nn.Module:
-        """Parts whose names say nothing, or the wrong thing."""
-        model = nn.Module()
-        model.stem = nn.Sequential(nn.Conv1d(2, width, 3, bias=False), nn.BatchNorm1d(width))
-        model.ln = nn.LayerNorm(width)
-        model.attn = nn.MultiheadAttention(width, 1)
-        model.groups = nn.GroupNorm(1, width)
-        model.normalized_head = nn.Linear(width, 3)
-        model.debias = nn.Linear(width, 2, bias=False)
-        model.compose = nn.Linear(width, 2, bias=False)
-        return model
-
-    @staticmethod
-    def _nested(width: int) -> nn.Module:
-        """Class token and positions inside a part of the model."""
-        model = nn.Module()
-        model.encoder = Network._encoder(width)
-        model.classifier = nn.Linear(3, 2)
-        return model
-
-
 def groups_cases(g: torch.Generator) -> list[Case]:
     """Draw models and a weight decay."""
 
@@ -571,17 +520,6 @@ GROUPS_BANK = (
 )  # fmt: skip
 
 # --- random_crop_flip ---------------------------------------------------------------------------
-
-
-class CpuGenerator(Recipe):
-    """A generator on the CPU in a known state."""
-
-    def __init__(self, seed: int):
-        self.seed = seed
-
-    def build(self) -> torch.Generator:
-        """Make the generator."""
-        return torch.Generator().manual_seed(self.seed)
 
 
 def crop_cases(g: torch.Generator) -> list[Case]:

@@ -10,10 +10,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-import torch
-
 from vitedu import exercises
+from vitedu.checks.answers import Source
 from vitedu.checks.diagnosing import Diagnosis
 from vitedu.checks.guard import neutral_settings
 from vitedu.checks.reporting import Finding, Report
@@ -71,19 +69,20 @@ class ValueChecker:
             return False
         return math.isclose(float(answer), float(value), rel_tol=self.rtol, abs_tol=self.atol)
 
-    def judge(self, answer: Any) -> Report:
-        """Judge a value."""
+    def judge(self, source: Source) -> Report:
+        """Judge a value, wherever it is."""
         with neutral_settings():
-            report = Report(self.exercise, reference=self.reference, answer=answer)
-            if answer is None or answer is Ellipsis:
+            given = source.plain()
+            report = Report(self.exercise, reference=self.reference, answer=source.answer)
+            if given.idle:
                 return report.not_attempted()
-            points = exercises.find(self.exercise).points
-            plain = to_plain(answer)
-            if plain is not _UNKNOWN and self.accepts(plain, self.reference):
+            points, plain = exercises.find(self.exercise).points, given.value
+            if given.is_known and self.accepts(plain, self.reference):
                 return report.passed_with([Finding("value", True, self.proves, points)])
             kind = _kind(self.reference)
-            if plain is _UNKNOWN or _kind(plain) != kind:
-                message = f"expected {kind}; got {_kind(plain) if plain is not _UNKNOWN else type(answer).__name__}"
+            found = _kind(plain) if given.is_known else given.kind
+            if found != kind:
+                message = f"expected {kind}; got {found}"
                 return report.failed([Finding("value", False, message, points)], [])
             finding = Finding("value", False, f"expected another value; got {plain!r}", points)
             for mistake in self.bank:
@@ -99,31 +98,6 @@ class ValueChecker:
                     )
                     return report.failed([finding], [words])
             return report.failed([finding], [])
-
-
-_UNKNOWN = object()
-
-
-def to_plain(value: Any) -> Any:
-    """Turn NumPy and torch scalars and sequences into Python values; words into lower case."""
-    if isinstance(value, str):
-        return value.strip().casefold()
-    if isinstance(value, (torch.Tensor, np.ndarray, np.generic)):
-        if isinstance(value, torch.Tensor):
-            value = value.detach().cpu()
-        value = (
-            value.item()
-            if getattr(value, "ndim", 0) == 0 or value.shape in ((), (1,))
-            else value.tolist()
-        )
-    if isinstance(value, (list, tuple)):
-        items = tuple(to_plain(item) for item in value)
-        return _UNKNOWN if any(item is _UNKNOWN for item in items) else items
-    if isinstance(value, bool):
-        return value
-    if isinstance(value, numbers.Real):
-        return value if isinstance(value, int) else float(value)
-    return _UNKNOWN
 
 
 def _kind(value: Any) -> str:

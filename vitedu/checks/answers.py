@@ -1,0 +1,147 @@
+"""Where an answer lives: what a judge may ask of it, and the answer in this very process.
+
+Role: ``Look`` (what can be told without running an answer), ``Plain`` (an answer that is a value), ``LocalAnswer``. A
+judge asks nothing else of an answer, so that the same judges decide where it lives in another process: see
+``vitedu.grading``. Standard library, numpy and torch only, and no reference.
+"""
+
+import dis
+import inspect
+import numbers
+import types
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+import torch
+from torch import nn
+
+from vitedu.checks.probing import Case, Observation, observe
+
+Call = tuple[int, tuple[str, ...]]  # number of positional arguments, names of the keywords
+
+
+@dataclass(frozen=True)
+class Look:
+    """What an answer is, as far as it shows without being run."""
+
+    idle: bool = False  # nothing is there: None, ..., or a function that does nothing at all
+    is_class: bool = False
+    is_layer: bool = False  # an instance of nn.Module
+    is_callable: bool = False
+    kind: str = ""  # the name of its type; of a class, its own name
+    signature: str = ""  # "" where none can be read
+    refusals: tuple[str, ...] = ()  # for each call, why the signature does not take it, or ""
+
+
+@dataclass(frozen=True)
+class Plain:
+    """An answer that is a value, as Python's own numbers, words, booleans and tuples of them."""
+
+    value: Any = None
+    idle: bool = False  # None or ...
+    is_known: bool = True  # False: it is none of these
+    kind: str = ""  # the name of its type
+
+
+class Source(Protocol):
+    """Whom a judge asks. ``answer`` is what a passed report hands on, or None."""
+
+    answer: Any
+
+    def look(self, calls: list[Call]) -> Look:
+        """Tell what the answer is, and whether it takes these calls."""
+
+    def observe(self, case: Case, seconds: float) -> Observation:
+        """Exercise it on one case."""
+
+    def plain(self) -> Plain:
+        """Give it as a plain value."""
+
+
+class LocalAnswer:
+    """An answer in this process."""
+
+    def __init__(self, answer: Any):
+        self.answer = answer
+
+    def look(self, calls: list[Call]) -> Look:
+        """Tell what the answer is; only its signature is read, nothing of it is run."""
+        answer, kind = self.answer, type(self.answer)
+        if answer is None or answer is Ellipsis or _is_stub(answer):
+            return Look(idle=True)
+        is_class = issubclass(kind, type)  # not isinstance, which asks the answer itself
+        look = {
+            "is_class": is_class,
+            "is_layer": issubclass(kind, nn.Module),
+            "is_callable": callable(answer),
+            "kind": _NAME(answer if is_class else kind),
+        }
+        if not look["is_callable"]:
+            return Look(**look)
+        try:
+            signature = inspect.signature(answer)
+            refusals = tuple(_refusal(signature, *call) for call in calls)
+            return Look(**look, signature=str(signature), refusals=refusals)
+        except Exception:  # a builtin, or an object that answers everything; the call will tell
+            return Look(**look)
+
+    def observe(self, case: Case, seconds: float) -> Observation:
+        """Exercise it on one case."""
+        return observe(self.answer, case, seconds)
+
+    def plain(self) -> Plain:
+        """Give it as a plain value."""
+        kind = _NAME(type(self.answer))
+        if self.answer is None or self.answer is Ellipsis:
+            return Plain(idle=True, kind=kind)
+        value = to_plain(self.answer)
+        return Plain(kind=kind, is_known=False) if value is _UNKNOWN else Plain(value, kind=kind)
+
+
+_NAME = type.__dict__["__name__"].__get__  # a metaclass may have a __name__ of its own
+
+
+def _is_stub(answer: Any) -> bool:
+    """Tell whether a function does nothing at all: only a docstring, ``pass`` or ``...``."""
+    if type(answer) is not types.FunctionType:
+        return False
+    code = answer.__code__
+    idle = {"RESUME", "NOP", "LOAD_CONST", "RETURN_CONST", "RETURN_VALUE", "CACHE"}
+    instructions = list(dis.get_instructions(code))
+    constants = {i.argval for i in instructions if i.opname in ("LOAD_CONST", "RETURN_CONST")}
+    return all(i.opname in idle for i in instructions) and constants <= {None}
+
+
+def _refusal(signature: inspect.Signature, positional: int, keywords: tuple[str, ...]) -> str:
+    """Say why a signature does not take a call, or ""."""
+    try:
+        signature.bind(*[None] * positional, **dict.fromkeys(keywords))
+    except TypeError as error:
+        return str(error)
+    return ""
+
+
+_UNKNOWN = object()
+
+
+def to_plain(value: Any) -> Any:
+    """Turn NumPy and torch scalars and sequences into Python values; words into lower case."""
+    if isinstance(value, str):
+        return value.strip().casefold()
+    if isinstance(value, (torch.Tensor, np.ndarray, np.generic)):
+        if isinstance(value, torch.Tensor):
+            value = value.detach().cpu()
+        value = (
+            value.item()
+            if getattr(value, "ndim", 0) == 0 or value.shape in ((), (1,))
+            else value.tolist()
+        )
+    if isinstance(value, (list, tuple)):
+        items = tuple(to_plain(item) for item in value)
+        return _UNKNOWN if any(item is _UNKNOWN for item in items) else items
+    if isinstance(value, bool):
+        return value
+    if isinstance(value, numbers.Real):
+        return value if isinstance(value, int) else float(value)
+    return _UNKNOWN

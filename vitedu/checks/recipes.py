@@ -1,0 +1,136 @@
+"""Recipes: arguments that are not plain data, made afresh for every call from plain fields.
+
+Role: the recipes of all chapters, by name, so that a case can be sent to where the answer lives. Standard library and
+torch only, no reference; ``Config`` takes the course's own ``ViTConfig``.
+"""
+
+from typing import Any
+
+import torch
+from torch import nn
+
+from vitedu.checks.probing import Recipe
+
+RECIPES: dict[str, type[Recipe]] = {}
+
+
+def recipe(kind: type[Recipe]) -> type[Recipe]:
+    """Register a recipe under its name; ``kind(**recipe.plain())`` makes it again."""
+    RECIPES[kind.__name__] = kind
+    return kind
+
+
+@recipe
+class Conv(Recipe):
+    """A patch-embedding convolution with given values."""
+
+    def __init__(self, weight: torch.Tensor, bias: torch.Tensor | None):
+        self.weight, self.bias = weight, bias
+
+    def build(self) -> nn.Conv2d:
+        """Make the layer."""
+        D, C, P, _ = self.weight.shape
+        conv = nn.Conv2d(C, D, P, stride=P, bias=self.bias is not None, dtype=self.weight.dtype)
+        with torch.no_grad():
+            conv.weight.copy_(self.weight)
+            if self.bias is not None:
+                conv.bias.copy_(self.bias)
+        return conv
+
+    def changed(self, built: nn.Conv2d) -> bool:
+        """Tell whether its values or their shapes changed."""
+        if built.weight.shape != self.weight.shape or not torch.equal(built.weight, self.weight):
+            return True
+        if not all(value.requires_grad for value in built.parameters()):
+            return True
+        return self.bias is not None and not torch.equal(built.bias, self.bias)
+
+
+@recipe
+class Config(Recipe):
+    """A ``ViTConfig`` with these fields."""
+
+    def __init__(self, **fields):
+        self.fields = fields
+
+    def plain(self) -> dict[str, Any]:
+        """Give the fields."""
+        return dict(self.fields)
+
+    def build(self):
+        """Make it."""
+        from vitedu.vit import ViTConfig
+
+        return ViTConfig(**self.fields)
+
+    def __str__(self) -> str:
+        short = {"image_size": "image", "patch_size": "patch", "in_channels": "channels", "num_classes": "classes",
+                 "embed_dim": "embed_dim", "depth": "depth", "num_heads": "heads", "mlp_ratio": "mlp_ratio", "qkv_bias": "qkv_bias"}  # fmt: skip
+        return ", ".join(
+            f"{name} {self.fields[field]}" for field, name in short.items() if field in self.fields
+        )
+
+
+@recipe
+class Network(Recipe):
+    """A small model whose parts have the names and kinds that the case wants."""
+
+    def __init__(self, kind: str, width: int):
+        self.kind, self.width = kind, width
+
+    def build(self) -> nn.Module:
+        """Make the model."""
+        return getattr(self, f"_{self.kind}")(self.width)
+
+    def changed(self, built: nn.Module) -> bool:
+        """Tell whether a parameter no longer learns."""
+        return not all(parameter.requires_grad for parameter in built.parameters())
+
+    @staticmethod
+    def _encoder(width: int) -> nn.Module:
+        """Parts named as in the course's ViT."""
+        model = nn.Module()
+        model.cls_token = nn.Parameter(torch.zeros(1, 1, width))
+        model.pos_embed = nn.Parameter(torch.zeros(1, 5, width))
+        model.patch_embed = nn.Module()
+        model.patch_embed.proj = nn.Conv2d(1, width, 2, stride=2)
+        block = nn.Module()
+        block.norm1 = nn.LayerNorm(width)
+        block.qkv = nn.Linear(width, 3 * width)
+        model.blocks = nn.ModuleList([block])
+        model.norm = nn.LayerNorm(width)
+        model.head = nn.Linear(width, 3)
+        return model
+
+    @staticmethod
+    def _other_names(width: int) -> nn.Module:
+        """Parts whose names say nothing, or the wrong thing."""
+        model = nn.Module()
+        model.stem = nn.Sequential(nn.Conv1d(2, width, 3, bias=False), nn.BatchNorm1d(width))
+        model.ln = nn.LayerNorm(width)
+        model.attn = nn.MultiheadAttention(width, 1)
+        model.groups = nn.GroupNorm(1, width)
+        model.normalized_head = nn.Linear(width, 3)
+        model.debias = nn.Linear(width, 2, bias=False)
+        model.compose = nn.Linear(width, 2, bias=False)
+        return model
+
+    @staticmethod
+    def _nested(width: int) -> nn.Module:
+        """Class token and positions inside a part of the model."""
+        model = nn.Module()
+        model.encoder = Network._encoder(width)
+        model.classifier = nn.Linear(3, 2)
+        return model
+
+
+@recipe
+class CpuGenerator(Recipe):
+    """A generator on the CPU in a known state."""
+
+    def __init__(self, seed: int):
+        self.seed = seed
+
+    def build(self) -> torch.Generator:
+        """Make the generator."""
+        return torch.Generator().manual_seed(self.seed)

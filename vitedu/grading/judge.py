@@ -1,0 +1,318 @@
+"""Grade one answer: ask fresh workers what it does, compare here, and believe no reply.
+
+Role: ``grade_answer``. The same checkers as in the notebook decide (``vitedu.checks.engine``): a ``RemoteAnswer`` stands
+where the student's object would be, and only ``gather`` meets it. Several processes must agree, so that luck earns
+nothing. Never raises because of what an answer is or does; what can not be judged has a reason and no points.
+"""
+
+import hashlib
+import re
+import secrets
+import threading
+import time
+from dataclasses import dataclass, field
+
+from vitedu import exercises
+from vitedu.checks.answers import Call, Look, Plain
+from vitedu.checks.engine import Checker, conclude, find_checker, gather
+from vitedu.checks.guard import neutral_settings
+from vitedu.checks.probing import Case, Observation
+from vitedu.checks.reporting import Report
+from vitedu.grading.grades import (
+    FAILED,
+    NOT_GRADABLE,
+    PASSED,
+    REASONS,
+    Answer,
+    ExerciseGrade,
+    Flag,
+)
+from vitedu.grading.limits import Limits
+from vitedu.grading.messages import (
+    Loaded,
+    read_loaded,
+    read_look,
+    read_observation,
+    read_plain,
+    write_case,
+    write_observation,
+)
+from vitedu.grading.package_view import earlier, visible_sources
+from vitedu.grading.wire import WireError, clean, pack, unpack
+
+RUNS = 3  # fresh processes; an answer that is right one time in three passes all of them in 4 %
+LONGEST = 2**20  # characters of code
+GRACE = 3.0  # seconds that a worker may take over what it was given before it counts as stuck
+# conclusions change settings of the whole process for a moment (random state, default dtype)
+_JUDGING = threading.Lock()
+
+
+class RemoteAnswer:
+    """An answer in a worker, asked as one in this process would be; see ``answers.Source``."""
+
+    answer = None
+
+    def __init__(self, worker, limits: Limits):
+        self.worker, self.limits = worker, limits
+        self.salt = secrets.token_hex(4)  # in the names of cases, which seed an answer's chance
+        self.count = 0
+
+    def load(self, answer: Answer, forbidden: frozenset[str]) -> Loaded:
+        """Send the code and have it run."""
+        head, _ = self._ask(
+            {
+                "do": "load",
+                "name": answer.exercise,
+                "modules": visible_sources(answer.exercise),
+                "given": [[exercise.id, exercise.module] for exercise in earlier(answer.exercise)],
+                "support": answer.support,
+                "answer": answer.source,
+                "forbidden": sorted(forbidden),
+                "seed": secrets.randbits(32),
+                "seconds": 0.8 * self.limits.load_seconds,
+            },
+            seconds=self.limits.load_seconds,
+        )
+        return read_loaded(head)
+
+    def look(self, calls: list[Call]) -> Look:
+        """Have it told what the answer is."""
+        head, _ = self._ask({"do": "look", "calls": [[n, list(names)] for n, names in calls]})
+        return read_look(head)
+
+    def observe(self, case: Case, seconds: float) -> Observation:
+        """Have it exercised on one case."""
+        self.count += 1
+        seconds = min(seconds, self.limits.call_seconds - GRACE)
+        data, tensors = write_case(case, f"{self.salt} {self.count}")
+        request = {"do": "observe", "case": data, "seconds": seconds}
+        return read_observation(*self._ask(request, tensors, seconds + GRACE))
+
+    def plain(self) -> Plain:
+        """Have it given as a value."""
+        return read_plain(self._ask({"do": "plain"})[0])
+
+    def _ask(self, request: dict, tensors=(), seconds: float = GRACE):
+        nonce = secrets.token_hex(8)
+        header, arrays = unpack(
+            self.worker.ask(pack({**request, "nonce": nonce}, tensors), seconds)
+        )
+        if not isinstance(header, dict) or header.get("nonce") != nonce:
+            raise WireError("the reply does not belong to this request.")
+        if set(header) == {"nonce", "failed"}:
+            raise WireError(f"the worker failed: {clean(header['failed'], 200)}")
+        if set(header) != {"nonce", "done"}:
+            raise WireError("a reply has the keys nonce and done.")
+        return header["done"], arrays
+
+
+@dataclass
+class _Outcome:
+    """What one worker's run came to."""
+
+    report: Report | None = None  # None: not gradable, or failed before anything could be called
+    reason: str = ""
+    detail: str = ""
+    headline: str = ""
+    printed: str = ""
+    flags: list[Flag] = field(default_factory=list)
+    is_last: bool = False  # another run would only say the same, or wait as long again
+    digest: str = ""  # of all observations
+
+    @property
+    def state(self) -> str:
+        if self.reason:
+            return NOT_GRADABLE
+        return PASSED if self.report is not None and self.report.passed else FAILED
+
+    @property
+    def points(self) -> float | None:
+        if self.reason:
+            return None
+        return float(self.report.points) if self.report is not None else 0.0
+
+    @property
+    def verdict(self) -> tuple:
+        """What all runs must agree on."""
+        mistakes = self.report.misconceptions if self.report is not None else ()
+        return self.state, self.points, tuple(mistakes), self.reason
+
+    def in_words(self) -> str:
+        """Say it for the list of runs that disagreed."""
+        mistakes = ", ".join(self.verdict[2])
+        return self.reason or f"{self.state} with {self.points:g}" + (mistakes and f" ({mistakes})")
+
+
+def grade_answer(answer: Answer, seed: int, box, *, runs: int = RUNS) -> ExerciseGrade:
+    """Grade one answer.
+
+    Args:
+        answer: its code as text.
+        seed: of the secret inputs; the same seed repeats them.
+        box: gives fresh workers: ``vitedu.grading.isolation.Box``.
+        runs: fresh processes, which must agree.
+
+    Raises:
+        ValueError: no such exercise, or no runs.
+    """
+    if runs < 1:
+        raise ValueError(f"runs must be at least 1 (got {runs}).")
+    exercise, start = exercises.find(answer.exercise), time.perf_counter()
+    outcomes: list[_Outcome] = []
+    try:
+        checker = find_checker(answer.exercise)
+        with _JUDGING, neutral_settings():
+            cases = checker.draw(seed) if isinstance(checker, Checker) else []
+        while len(outcomes) < runs and not (outcomes and outcomes[-1].is_last):
+            outcomes.append(_run(checker, cases, answer, seed, box, outcomes))
+    except (
+        Exception
+    ) as error:  # a fault of ours must not cost a student points, or the class its grades
+        words = f"{type(error).__name__}: {error}"[:300]
+        outcomes = [_Outcome(reason="grader", detail=words)]
+    flags = list(answer.flags) + outcomes[0].flags
+    chosen = outcomes[0]
+    if len({outcome.verdict for outcome in outcomes}) > 1:
+        words = "; ".join(outcome.in_words() for outcome in outcomes)
+        chosen = _Outcome(reason="unstable", detail=f"{len(outcomes)} fresh processes: {words}")
+        flags.append(Flag("unstable", f"Fresh processes disagreed: {words}."))
+    grade = ExerciseGrade(
+        answer.exercise,
+        chosen.state,
+        float(exercise.points),
+        chosen.points,
+        reason=chosen.reason,
+        detail=chosen.detail,
+        printed=chosen.printed,
+        flags=flags,
+        runs=len(outcomes),
+        headline=chosen.headline or REASONS.get(chosen.reason, ""),
+        seconds=round(time.perf_counter() - start, 3),
+    )
+    if chosen.report is not None:
+        _tell(grade, chosen.report)
+    return grade
+
+
+def _tell(grade: ExerciseGrade, report: Report) -> None:
+    """Write what a report says into a grade."""
+    grade.attempted = report.status != "not_attempted"
+    grade.headline = report.headline if grade.attempted else "not attempted"
+    grade.lines = [[label, str(text)] for label, text in report.lines]
+    grade.misconceptions, grade.picture = list(report.misconceptions), report.picture
+    grade.printed = report.printed or grade.printed
+    grade.findings = [
+        {
+            "name": finding.name,
+            "passed": finding.passed,
+            "skipped": finding.skipped,
+            "points": round(finding.points, 2),
+            "max_points": round(finding.max_points, 2),
+            "message": finding.message,
+        }
+        for finding in report.findings
+    ]
+
+
+def _run(checker, cases, answer: Answer, seed: int, box, earlier_runs: list[_Outcome]) -> _Outcome:
+    """Run an answer in one fresh worker and judge what it did."""
+    if len(answer.source) + len(answer.support) > LONGEST:
+        return _Outcome(reason="unreadable", detail=f"more than {LONGEST:,} characters of code", is_last=True)  # fmt: skip
+    if not re.search(r"^\s*[^\s#]", answer.source, re.MULTILINE):
+        return _Outcome(Report(answer.exercise).not_attempted(), is_last=True)
+    try:
+        with box.worker() as worker:
+            remote = RemoteAnswer(worker, getattr(box, "limits", None) or Limits())
+            loaded = remote.load(answer, getattr(checker, "forbidden", frozenset()))
+            if not loaded.defined:
+                return _undefined(answer, loaded)
+            if not isinstance(checker, Checker):
+                plain = remote.plain()
+            else:
+                gathered = gather(checker, cases, remote)
+            output = worker.output
+    except WireError as error:
+        reason = "memory" if "MemoryError" in str(error) else "protocol"
+        return _Outcome(reason=reason, detail=str(error)[:300])
+    except Exception as error:
+        reason = getattr(error, "reason", "")
+        if reason not in REASONS:
+            raise
+        detail = clean(str(getattr(error, "detail", error)), 300)
+        return _Outcome(reason=reason, detail=detail, is_last=reason == "timeout")
+    printed = loaded.printed or clean(output, 400)
+    if not isinstance(checker, Checker):
+        return _Outcome(checker.judge(_Given(plain)), printed=printed)
+    return _judged(checker, cases, gathered, seed, loaded, printed, earlier_runs)
+
+
+@dataclass(frozen=True)
+class _Given:
+    """A value that has arrived."""
+
+    value: Plain
+    answer = None
+
+    def plain(self) -> Plain:
+        """Give it."""
+        return self.value
+
+
+def _judged(checker, cases, gathered, seed, loaded, printed, earlier_runs) -> _Outcome:
+    """Hold what was gathered against the reference; the same observations get the same report."""
+    seen = list(gathered.got.values())
+    errors = [s.error for s in seen if s.error is not None]
+    for error in errors:
+        if error.kind == "MemoryError" or "allocate memory" in error.message:
+            return _Outcome(reason="memory", detail=f"{error.kind}: {error.message}"[:300])
+        missing = _missing(loaded, error)
+        if missing:
+            return _Outcome(reason="import", detail=missing, is_last=True)
+    marks = hashlib.sha256(repr(gathered.look).encode())
+    for one in seen:
+        marks.update(pack(*write_observation(one)))
+    digest = marks.hexdigest()
+    for outcome in earlier_runs:
+        if outcome.digest == digest:
+            return outcome
+    with _JUDGING, neutral_settings():
+        report = conclude(checker, cases, gathered, seed)
+    timed_out = any(error.kind == "TimeUp" for error in errors)
+    idle = report.status == "not_attempted"
+    return _Outcome(report, printed=printed, is_last=timed_out or idle, digest=digest)
+
+
+def _undefined(answer: Answer, loaded: Loaded) -> _Outcome:
+    """Say why a cell has not given what it is asked for."""
+    trouble = loaded.trouble
+    if trouble is None:
+        words = f"the cell of this exercise defines no {answer.exercise}"
+        return _Outcome(reason="no_cell", detail=words, is_last=True)
+    words = f"{trouble.kind}: {trouble.message}"[:300]
+    if loaded.timed_out:
+        return _Outcome(reason="timeout", detail="the cell itself does not end", is_last=True)
+    if "SyntaxError" in trouble.kinds:
+        return _Outcome(reason="syntax", detail=words, is_last=True)
+    if trouble.kind == "MemoryError":
+        return _Outcome(reason="memory", detail=words)
+    missing = _missing(loaded, trouble)
+    if missing:
+        return _Outcome(reason="import", detail=missing, is_last=True)
+    report = Report(answer.exercise)
+    report.status, report.headline = "error", "the cell ends in an error before it defines anything"
+    report.lines = [("got", words)]
+    return _Outcome(report, printed=loaded.printed)
+
+
+def _missing(loaded: Loaded, error) -> str:
+    """Say which part of the code around an answer an error misses, or "".
+
+    The package's own names do not count: those that are not here are not for answers to use.
+    """
+    found = re.fullmatch(r"name '(\w+)' is not defined.*", error.message)
+    if error.kind != "NameError" or not found:
+        return ""
+    for names, why, origin in loaded.lost:
+        if found[1] in names and origin.split(".")[0] != "vitedu":
+            return f"it needs {found[1]}, which is not here: {why}"[:300]
+    return ""

@@ -1,0 +1,267 @@
+"""Frames: how plain data and tensors cross the line to a process that nobody trusts.
+
+Role: ``pack`` and ``unpack`` whole frames; ``Writer`` and ``Reader`` for values inside them. A frame is 8 bytes, little
+endian, that count what follows; 4 bytes that count a JSON header; the header; the bytes of the tensors, one after the
+other. No pickle, no ``torch.load``, nothing that is executed. Whatever the bytes are, ``unpack`` gives plain data or
+``WireError``; what the data says is a claim all the same. Standard library, numpy and torch only.
+"""
+
+import json
+import math
+import sys
+from typing import Any
+
+import torch
+
+PREFIX = 8  # bytes that count the rest of a frame
+MAX_FRAME = 64 * 2**20  # bytes; a case and its observation have below 2 MB
+MAX_HEADER = 2**20  # bytes of JSON that a worker may send
+MAX_ARRAY = 8 * 2**20  # bytes of one tensor; the largest that a right answer returns has 54 kB
+MAX_TENSORS = 512
+MAX_DEPTH = 24  # of nested values
+MAX_ITEMS = 100_000  # values in one frame
+MAX_DIGITS = 300  # of an integer: a float can still hold it
+MAX_AXES = 16
+
+_NAMES = (
+    "bool uint8 int8 int16 int32 int64 uint16 uint32 uint64 float16 bfloat16 float32 float64 "
+    "complex32 complex64 complex128 float8_e4m3fn float8_e5m2"
+)
+DTYPES = {name: getattr(torch, name) for name in _NAMES.split() if hasattr(torch, name)}
+NAME_OF = {dtype: name for name, dtype in DTYPES.items()}
+
+
+class WireError(ValueError):
+    """These bytes, or this data, are not what was agreed on."""
+
+
+# --- frames -------------------------------------------------------------------------------------
+
+
+def pack(header: Any, tensors: list[torch.Tensor] | tuple = ()) -> bytes:
+    """Make a frame, prefix included.
+
+    Args:
+        header: None, booleans, finite numbers, texts, lists and dicts of them.
+        tensors: on the CPU, dense.
+
+    Raises:
+        WireError: it does not fit into a frame.
+    """
+    listed, chunks = [], []
+    for tensor in tensors:
+        name = NAME_OF.get(tensor.dtype)
+        if name is None:
+            raise WireError(f"no frame carries a tensor of dtype {tensor.dtype}.")
+        listed.append([name, list(tensor.shape)])
+        chunks.append(_to_bytes(tensor))
+    try:
+        text = json.dumps({"head": header, "tensors": listed}, allow_nan=False).encode()
+    except (TypeError, ValueError, RecursionError) as error:
+        raise WireError(f"no frame carries this header: {error}") from None
+    body = b"".join([len(text).to_bytes(4, "little"), text, *chunks])
+    if len(body) > MAX_FRAME:
+        raise WireError(f"a frame holds at most {MAX_FRAME} bytes (got {len(body)}).")
+    return len(body).to_bytes(PREFIX, "little") + body
+
+
+def length_of(prefix: bytes) -> int:
+    """Read from its first 8 bytes how many more a frame has.
+
+    Raises:
+        WireError: other than 8 bytes, or more than a frame may have.
+    """
+    length = int.from_bytes(prefix, "little")
+    if len(prefix) != PREFIX or not 4 <= length <= MAX_FRAME:
+        raise WireError(f"a frame has 4 to {MAX_FRAME} bytes (got {length}).")
+    return length
+
+
+def unpack(frame: bytes, max_header: int = MAX_HEADER) -> tuple[Any, list[torch.Tensor]]:
+    """Read a frame, prefix included.
+
+    Returns:
+        (header, tensors): plain JSON data with finite numbers, and tensors with memory of their own.
+
+    Raises:
+        WireError: anything at all is wrong with it.
+    """
+    if length_of(frame[:PREFIX]) != len(frame) - PREFIX:
+        raise WireError(f"a frame of {len(frame)} bytes announces another length.")
+    size, start = int.from_bytes(frame[PREFIX : PREFIX + 4], "little"), PREFIX + 4
+    if size > max_header or start + size > len(frame):
+        raise WireError(f"a header of {size} bytes does not fit (at most {max_header}).")
+    data = _parse(frame[start : start + size])
+    if not isinstance(data, dict) or set(data) != {"head", "tensors"}:
+        raise WireError("a header has the keys head and tensors.")
+    listed = data["tensors"]
+    if not isinstance(listed, list) or len(listed) > MAX_TENSORS:
+        raise WireError(f"a frame lists at most {MAX_TENSORS} tensors.")
+    tensors, start = [], start + size
+    for item in listed:
+        tensor, start = _read_tensor(item, frame, start)
+        tensors.append(tensor)
+    if start != len(frame):
+        raise WireError(f"{len(frame) - start} bytes belong to no tensor.")
+    return data["head"], tensors
+
+
+def _to_bytes(tensor: torch.Tensor) -> bytes:
+    flat = tensor.detach().contiguous().reshape(-1)
+    return flat.view(torch.uint8).numpy().tobytes() if flat.numel() else b""
+
+
+def _read_tensor(item: Any, frame: bytes, start: int) -> tuple[torch.Tensor, int]:
+    """Rebuild one tensor from its bytes; give it and where the next one begins."""
+    if not isinstance(item, list) or len(item) != 2 or not isinstance(item[1], list):
+        raise WireError("a tensor is listed with dtype and shape.")
+    dtype, shape = DTYPES.get(item[0]) if isinstance(item[0], str) else None, item[1]
+    if dtype is None:
+        raise WireError(f"no such dtype: {str(item[0])[:40]!r}.")
+    if len(shape) > MAX_AXES or not all(type(n) is int and 0 <= n < 2**31 for n in shape):
+        raise WireError(f"a shape has at most {MAX_AXES} sizes below 2**31.")
+    if math.prod(n for n in shape if n) >= 2**48:  # an empty tensor may still have large sizes
+        raise WireError(f"no tensor has the shape {shape}.")
+    length = math.prod(shape) * dtype.itemsize
+    if length > len(frame) - start:
+        raise WireError(f"a tensor of {length} bytes has {len(frame) - start} left.")
+    if not length:
+        return torch.zeros(shape, dtype=dtype), start
+    chunk = bytearray(frame[start : start + length])
+    if dtype is torch.bool and max(chunk) > 1:
+        raise WireError("a boolean is 0 or 1.")
+    return torch.frombuffer(chunk, dtype=dtype).reshape(shape), start + length
+
+
+def _parse(text: bytes) -> Any:
+    """Parse JSON that may be hostile: finite numbers, no endless digits, not too deep, not too much."""
+    try:
+        data = json.loads(
+            text.decode("utf-8"), parse_constant=_refuse, parse_int=_integer, parse_float=_finite
+        )
+    except (ValueError, RecursionError) as error:  # JSONDecodeError and UnicodeDecodeError too
+        raise WireError(f"the header can not be read: {error}"[:200]) from None
+    layer, count = [data], 0
+    for _ in range(MAX_DEPTH):
+        count += len(layer)
+        if count > MAX_ITEMS:
+            raise WireError(f"a frame holds at most {MAX_ITEMS} values.")
+        inner = [value for value in layer if isinstance(value, list | dict)]
+        layer = [x for v in inner for x in (v.values() if isinstance(v, dict) else v)]
+        if not layer:
+            return data
+    raise WireError(f"values may be nested {MAX_DEPTH} deep.")
+
+
+def _refuse(word: str):
+    raise ValueError(f"{word} is no number")
+
+
+def _integer(digits: str) -> int:
+    if len(digits) > MAX_DIGITS:
+        raise ValueError(f"an integer of {len(digits)} digits")
+    return int(digits)
+
+
+def _finite(digits: str) -> float:
+    number = float(digits)
+    if not math.isfinite(number):
+        raise ValueError("a number without end")
+    return number
+
+
+# --- texts --------------------------------------------------------------------------------------
+
+
+def clean(text: Any, most: int) -> str:
+    """Give a text without what breaks files, pages and terminals, cut to so many characters.
+
+    Raises:
+        WireError: it is no text.
+    """
+    if not isinstance(text, str):
+        raise WireError(f"a text was expected (got {type(text).__name__}).")
+    text = str.__str__(text)[:most]  # a subclass might answer otherwise
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() or c in "\n\t" else "\ufffd" for c in text)
+
+
+# --- values -------------------------------------------------------------------------------------
+
+
+class Writer:
+    """Turn values into JSON data; tensors are collected beside it.
+
+    Lists, tuples, dicts, tensors, numbers that JSON lacks and recipes become ``{tag: content}``.
+    """
+
+    def __init__(self, recipes: dict[str, type] | None = None):
+        self.recipes, self.tensors = recipes or {}, []
+
+    def write(self, value: Any) -> Any:
+        """Give the JSON data of a value.
+
+        Raises:
+            WireError: no such value crosses.
+        """
+        if value is None or type(value) in (bool, str):
+            return value
+        if type(value) is int:
+            if abs(value) >= 10 ** (MAX_DIGITS - 1):
+                raise WireError(f"an integer has at most {MAX_DIGITS} digits.")
+            return value
+        if type(value) is float:
+            return value if math.isfinite(value) else {"float": str(value)}
+        if type(value) in (list, tuple):
+            return {type(value).__name__: [self.write(item) for item in value]}
+        if type(value) is dict and all(type(key) is str for key in value):
+            return {"dict": [[key, self.write(item)] for key, item in value.items()]}
+        if isinstance(value, torch.Tensor):
+            self.tensors.append(value.detach())
+            return {"tensor": len(self.tensors) - 1}
+        if self.recipes.get(type(value).__name__) is type(value):
+            return {"recipe": [type(value).__name__, self.write(value.plain())]}
+        raise WireError(f"a {type(value).__name__} crosses no wire.")
+
+
+class Reader:
+    """Turn JSON data and tensors back into values: what ``Writer`` wrote.
+
+    Args:
+        tensors: as ``unpack`` gave them.
+        recipes: those that may be made again, by name; none where the sender is not trusted.
+    """
+
+    def __init__(self, tensors: list[torch.Tensor] = (), recipes: dict[str, type] | None = None):
+        self.tensors, self.recipes = tensors, recipes or {}
+
+    def read(self, data: Any) -> Any:
+        """Give the value.
+
+        Raises:
+            WireError: it is not such data.
+        """
+        if data is None or isinstance(data, bool | int | float):
+            return data
+        if isinstance(data, str):
+            return clean(data, sys.maxsize)
+        if not isinstance(data, dict) or len(data) != 1:
+            raise WireError("a value has one tag.")
+        ((tag, content),) = data.items()
+        if tag == "float" and content in ("nan", "inf", "-inf"):
+            return float(content)
+        if tag in ("list", "tuple") and isinstance(content, list):
+            items = [self.read(item) for item in content]
+            return tuple(items) if tag == "tuple" else items
+        if tag == "dict" and isinstance(content, list):
+            if all(isinstance(p, list) and len(p) == 2 and isinstance(p[0], str) for p in content):
+                return {key: self.read(item) for key, item in content}
+        if tag == "tensor" and type(content) is int and 0 <= content < len(self.tensors):
+            return self.tensors[content]
+        if tag == "recipe" and isinstance(content, list) and len(content) == 2:
+            kind = self.recipes.get(content[0]) if isinstance(content[0], str) else None
+            fields = self.read(content[1])
+            if kind is not None and isinstance(fields, dict):
+                return kind(**fields)
+        raise WireError(f"no value has the tag {str(tag)[:40]!r} with this content.")

@@ -1,0 +1,218 @@
+"""The other side of the line: runs one answer in a process of its own and tells what it did.
+
+Role: ``main`` serves the requests of a judge until its pipe closes: "load" code, "look" at the answer, "observe" it on a
+case, give it as a "plain" value. Standard library, numpy, torch, and the few modules named in ``package_view``.
+
+What it holds is worth nothing to a cheat: inputs, and references of earlier exercises. No expected value, tolerance,
+expected error or misconception ever comes here, and a nonce, used once, tells a reply from an older one. Everything sent
+back is a claim, since student code shares this process and can reach every object in it. Values are compared elsewhere,
+so a claim helps only where it is no value: that an input was left unchanged, that no forbidden operation ran, how often a
+step was called. Forbidden kernels are therefore taken out of torch itself before student code is loaded, which holds in
+other threads and outside of torch's modes too. Not covered: code that finds ``_LIBRARY`` and puts a kernel back, forbidden
+operations of other libraries, and functions that only build on allowed kernels; the scan of the source looks for those.
+"""
+
+import fcntl
+import os
+import random
+import re
+import signal
+import sys
+import types
+import warnings
+from typing import Any
+
+import numpy as np
+import torch
+
+from vitedu.checks import drivers  # noqa: F401  (registers the chapters' drivers)
+from vitedu.checks.answers import LocalAnswer
+from vitedu.checks.guard import TimeUp, neutral_settings, quiet, time_limit
+from vitedu.checks.probing import describe
+from vitedu.grading.cells import run_cell, run_imports
+from vitedu.grading.messages import (
+    Loaded,
+    read_case,
+    write_loaded,
+    write_look,
+    write_observation,
+    write_plain,
+)
+from vitedu.grading.visible import install
+from vitedu.grading.wire import PREFIX, WireError, length_of, pack, unpack
+
+MAX_HEADER = 16 * 2**20  # bytes; what comes from the judge is trusted
+HIGHEST = 512  # file descriptors are moved up to here, out of the way of closing loops
+_NEEDED = {"empty", "normal_", "uniform_"}  # torch itself can not do without; they are watched only
+_LIBRARY: list[torch.library.Library] = []
+
+
+def main(read_fd: int, write_fd: int) -> None:
+    """Serve one judge: frames come from ``read_fd`` and go to ``write_fd``; returns when the pipe closes."""
+    source, sink = _aside(read_fd), _aside(write_fd)
+    session = Session()
+    while True:
+        frame = _receive(source)
+        if frame is None:
+            return
+        reply = session.answer_to(frame)
+        signal.setitimer(signal.ITIMER_REAL, 0)  # a timer of the student's
+        if not _send(sink, reply):
+            return
+
+
+class Session:
+    """What is loaded in this worker."""
+
+    def __init__(self):
+        self.answer: LocalAnswer | None = None
+        self.used: set[str] = set()  # forbidden kernels that were called
+
+    def answer_to(self, frame: bytes) -> bytes:
+        """Do what a frame asks, and never raise."""
+        nonce = None
+        try:
+            request, tensors = unpack(frame, MAX_HEADER)
+            nonce = request["nonce"]
+            head, arrays = getattr(self, f"_{request['do']}")(request, tensors)
+            return pack({"nonce": nonce, "done": head}, arrays)
+        except BaseException as error:  # student code may leave anything behind, for any object
+            kind = error.args[0] if isinstance(error, WireError) else type(error).__name__
+            return pack({"nonce": nonce, "failed": str(kind)[:200]})
+
+    def _load(self, request: dict, tensors: list) -> tuple[dict, list]:
+        """Install the visible package, run the support code and the answer's cell, keep the answer."""
+        install(request["modules"])
+        self._forbid(request["forbidden"])
+        _seed(request["seed"])
+        name, module = request["name"], types.ModuleType("__main__")
+        sys.modules["__main__"] = module  # dataclasses look their module up
+        names = vars(module)
+        lost, error = [], None
+        with quiet() as sink, neutral_settings():
+            try:
+                with time_limit(request["seconds"]):
+                    given = _given(request["given"], f"{request['support']}\n{request['answer']}")
+                    names.update(given)
+                    lost = run_imports(request["support"], "<support>", names)
+                    names.update(
+                        given
+                    )  # what was built earlier is the reference, whatever came along
+                    names.pop(name, None)
+                    error = run_cell(request["answer"], "<answer>", names)
+            except BaseException as trouble:
+                error = trouble
+        if name in names:
+            self.answer = LocalAnswer(names[name])
+        loaded = Loaded(
+            defined=name in names,
+            trouble=None if error is None else describe(error),
+            timed_out=isinstance(error, TimeUp),
+            lost=tuple(lost),
+            printed=sink.head,
+        )
+        return write_loaded(loaded), []
+
+    def _look(self, request: dict, tensors: list) -> tuple[dict, list]:
+        calls = [(count, tuple(keywords)) for count, keywords in request["calls"]]
+        return write_look(self.answer.look(calls)), []
+
+    def _observe(self, request: dict, tensors: list) -> tuple[dict, list]:
+        self.used.clear()
+        seen = self.answer.observe(read_case(request["case"], tensors), request["seconds"])
+        seen.operations |= self.used
+        return write_observation(seen)
+
+    def _plain(self, request: dict, tensors: list) -> tuple[dict, list]:
+        return write_plain(self.answer.plain()), []
+
+    def _forbid(self, names: list[str]) -> None:
+        """Put a refusal in the place of forbidden kernels, for all threads and ways of calling.
+
+        Args:
+            names: of functions and kernels; those that name no kernel are watched for by the probes alone.
+        """
+        library = torch.library.Library("aten", "IMPL")
+        _LIBRARY.append(library)  # it undoes its work when it is deleted
+
+        def refusal(name):
+            def refuse(*args, **kwargs):
+                self.used.add(f"aten.{name}")
+                raise RuntimeError(f"{name.strip('_')} is not allowed in this exercise")
+
+            return refuse
+
+        kernels = {name.removeprefix("aten.").split(".")[0] for name in names} - _NEEDED
+        for kernel in kernels:
+            packet = getattr(torch.ops.aten, kernel, None)
+            for overload in packet.overloads() if packet is not None else ():
+                full = kernel if overload == "default" else f"{kernel}.{overload}"
+                for key in ("CPU", "AutogradCPU", "MkldnnCPU"):
+                    with warnings.catch_warnings():
+                        warnings.simplefilter("ignore")  # that a kernel is replaced
+                        library.impl(full, refusal(kernel), key)
+
+
+def _given(places: list[list[str]], text: str) -> dict[str, Any]:
+    """Give the references of earlier exercises that the code mentions, as earlier cells would have."""
+    given = {}
+    for name, module in places:
+        if re.search(rf"\b{name}\b", text):
+            __import__(module)
+            given[name] = getattr(sys.modules[module], name)
+    return given
+
+
+def _seed(seed: int) -> None:
+    """Make chance differ from process to process, where an answer asks for it in the usual places."""
+    random.seed(seed)
+    np.random.seed(seed % 2**32)  # noqa: NPY002 - the generator that an answer would use
+    torch.manual_seed(seed)
+
+
+# --- the pipes ----------------------------------------------------------------------------------
+
+
+def _aside(fd: int) -> int:
+    """Move a file descriptor up, closed to programs that are started, and close the old one."""
+    for lowest in (HIGHEST, 128, 32):
+        try:
+            moved = fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, lowest)
+        except OSError:  # fewer descriptors are allowed
+            continue
+        os.close(fd)
+        return moved
+    return fd
+
+
+def _receive(fd: int) -> bytes | None:
+    """Read one frame; None at the end."""
+    prefix = _read(fd, PREFIX)
+    rest = _read(fd, length_of(prefix)) if prefix else None
+    return prefix + rest if rest else None
+
+
+def _read(fd: int, count: int) -> bytes | None:
+    parts = []
+    while count:
+        try:
+            part = os.read(fd, min(count, 2**20))
+        except OSError:
+            return None
+        except BaseException:  # a signal that the answer's code has set up
+            continue
+        if not part:
+            return None
+        parts.append(part)
+        count -= len(part)
+    return b"".join(parts)
+
+
+def _send(fd: int, frame: bytes) -> bool:
+    view = memoryview(frame)
+    while view:
+        try:
+            view = view[os.write(fd, view) :]
+        except OSError:
+            return False
+    return True
