@@ -1,0 +1,394 @@
+"""A class is graded: each trouble stays with its own submission, and a killed grader loses nothing."""
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+from made_class import FakeBox, exercise_grade, hand_in, judge, made_parts
+
+from vitedu.exercises import in_notebook
+from vitedu.grading import batch, fingerprint
+from vitedu.grading.batch import grade_class
+from vitedu.grading.grades import ExerciseGrade
+from vitedu.grading.store import LEFTOVER, Store, safe_name
+from vitedu.grading.student import not_gradable
+
+CLASS = {
+    "anna": {"patchify": "passed", "unpatchify": "failed"},
+    "bob": {"patchify": "failed", "unpatchify": "raises error"},
+    "cleo": "raise",
+    "dan": {"patchify": 'not_gradable {"reason": "timeout"}'},
+    "eve": {"patchify": "raises exit", "unpatchify": "passed"},
+    "finn": {"patchify": "passed", "unpatchify": "raises memory"},
+}
+TWO = ("patchify", "unpatchify")
+
+
+def states(out, student):
+    data = json.loads((out / "submissions" / f"{safe_name(student)}.json").read_text())
+    return [(each["state"], each["reason"]) for each in data["exercises"]]
+
+
+def contents(folder):
+    return {
+        path.name: (path.read_bytes(), path.stat().st_mtime_ns) for path in folder.glob("*.json")
+    }
+
+
+@pytest.fixture
+def folder(tmp_path):
+    return hand_in(tmp_path / "in", **CLASS)
+
+
+@pytest.fixture
+def out(tmp_path):
+    return tmp_path / "out"
+
+
+def test_trouble_of_one_is_its_own_finding(folder, out):
+    """Faults of reading and of judging, also those that are no Exception, are "grader"; neighbours keep their points."""
+    outcome = grade_class(folder, out, exercises=TWO, parts=made_parts())
+    assert outcome.students == sorted(CLASS) and outcome.graded == 6 and outcome.level == "full"
+    fault = ("not_gradable", "grader")
+    assert states(out, "anna") == [("passed", ""), ("failed", "")]
+    assert states(out, "bob") == [("failed", ""), fault]
+    assert states(out, "cleo") == [fault, fault]
+    assert states(out, "dan") == [("not_gradable", "timeout"), ("not_gradable", "no_cell")]
+    assert states(out, "eve") == [fault, ("passed", "")]
+    assert states(out, "finn") == [("passed", ""), fault]
+    log = (out / "grader.log").read_text()
+    assert "'cleo', reading" in log and "the extraction broke" in log
+    assert "'bob', unpatchify" in log and "RuntimeError: on purpose" in log
+
+
+def test_same_command_again_changes_nothing(folder, out):
+    """Files are the same to the byte and in their time; what the grader failed at is tried once more."""
+    grade_class(folder, out, exercises=TWO, parts=made_parts())
+    before = contents(out / "submissions")
+    outcome = grade_class(folder, out, exercises=TWO, parts=made_parts())
+    after = contents(out / "submissions")
+    assert (outcome.graded, outcome.kept) == (4, 2)
+    for student in ("anna", "dan"):
+        name = f"{safe_name(student)}.json"
+        assert after[name] == before[name]
+
+
+def test_nothing_to_do_opens_no_box(tmp_path, out):
+    """A finished class needs no sandbox."""
+    folder = hand_in(tmp_path / "in", anna={"patchify": "passed"})
+    grade_class(folder, out, parts=made_parts())
+
+    def refuse(*, allow_unsafe):
+        raise AssertionError("opened")
+
+    outcome = grade_class(folder, out, parts=made_parts(open_box=refuse))
+    assert (outcome.graded, outcome.kept, outcome.level) == (0, 1, "")
+
+
+@pytest.mark.parametrize("what", ["file", "versions", "exercises", "runs", "seed", "again"])
+def test_a_change_is_graded_anew(what, folder, out, monkeypatch):
+    """A file, a version, the list of exercises, the number of runs, another seed, or ``again``."""
+    choices = {"exercises": TWO, "runs": 3}
+    grade_class(folder, out, parts=made_parts(), **choices)
+    expected = 5  # anna, and the four of which the grader failed at something or that were changed
+    if what == "file":
+        hand_in(folder, anna={"patchify": "failed"})
+    elif what == "versions":
+        monkeypatch.setattr(fingerprint, "versions", lambda: {"vitedu": "9"})
+        expected = 6
+    elif what == "exercises":
+        choices["exercises"], expected = ("patchify",), 6
+    elif what == "runs":
+        choices["runs"], expected = 5, 6
+    elif what == "seed":
+        choices["seed"], expected = 7, 6
+    else:
+        choices["again"], expected = True, 6
+    assert grade_class(folder, out, parts=made_parts(), **choices).graded == expected
+
+
+def test_seed_is_secret_fresh_and_recorded_and_can_be_replayed(folder, out):
+    """Two students differ; a replay gives every exercise the recorded seed."""
+    seeds = []
+
+    def keep(answer, seed, box, *, runs):
+        seeds.append(seed)
+        return judge(answer, seed, box, runs=runs)
+
+    grade_class(folder, out, exercises=TWO, parts=made_parts())
+    with Store(out) as store:
+        found = {grade.student: grade.seed for grade in store.load_all(sorted(CLASS))}
+    assert len(set(found.values())) == len(CLASS)
+    assert all(0 <= seed < 2**48 for seed in found.values())
+    choices = {"exercises": TWO, "only": ["anna"], "seed": found["anna"], "again": True}
+    grade_class(folder, out, parts=made_parts(grade=keep), **choices)
+    assert seeds == [found["anna"]] * 2
+
+
+def test_grades_rest_neither_on_order_nor_on_jobs(folder, tmp_path):
+    """One job and four, forwards and backwards, give the same but for time."""
+
+    def backwards(folder, student_from="auto"):
+        intake = made_parts().find(folder)
+        intake.submissions.reverse()
+        return intake
+
+    results = []
+    for jobs, find in ((1, None), (4, None), (3, backwards)):
+        out = tmp_path / f"out{jobs}"
+        parts = made_parts(**({"find": find} if find else {}))
+        outcome = grade_class(folder, out, exercises=TWO, jobs=jobs, seed=5, parts=parts)
+        grades = [
+            json.loads(path.read_text()) | {"seconds": 0}
+            for path in sorted((out / "submissions").iterdir())
+        ]
+        results.append((outcome.students, outcome.class_flags, grades))
+    assert results[0] == results[1] == results[2]
+
+
+def test_jobs_are_at_work_together_and_no_more_of_them(tmp_path, out):
+    """Four jobs: four answers inside the box at a time, never five."""
+    folder = hand_in(tmp_path / "in", **{f"s{i}": {"patchify": "passed"} for i in range(12)})
+    barrier = threading.Barrier(4, timeout=10)
+
+    def together(answer, seed, box, *, runs):
+        with box.lock:
+            box.inside += 1
+            box.most = max(box.most, box.inside)
+        barrier.wait()
+        with box.lock:
+            box.inside -= 1
+        return exercise_grade()
+
+    box = FakeBox()
+    parts = made_parts(box, grade=together)
+    grade_class(folder, out, exercises=("patchify",), jobs=4, parts=parts)
+    assert box.most == 4
+
+
+def test_exercises_default_to_the_notebooks_of_the_class(tmp_path, out):
+    """Who did not hand in a notebook that others did has open points there, not fewer."""
+    folder = hand_in(tmp_path / "in", anna={"patchify": "passed"}, bob={"softmax": "passed"})
+    grade_class(folder, out, parts=made_parts())
+    expected = [e.id for e in (*in_notebook("01_patches"), *in_notebook("02_attention"))]
+    with Store(out) as store:
+        for student in ("anna", "bob"):
+            grade = store.load(student)
+            assert [each.exercise for each in grade.exercises] == expected
+            assert sum(each.reason == "no_cell" for each in grade.exercises) == 17
+
+
+def test_a_stray_notebook_costs_the_others_nothing(tmp_path, out):
+    """One of five holds another notebook too: it is left out and told; asked for, it is graded."""
+    students = {f"s{i}": {"patchify": "passed"} for i in range(5)}
+    students["s0"]["softmax"] = "passed"
+    folder = hand_in(tmp_path / "in", **students)
+    outcome = grade_class(folder, out, parts=made_parts())
+    with Store(out) as store:
+        assert {each.exercise for each in store.load("s0").exercises} == {
+            exercise.id for exercise in in_notebook("01_patches")
+        }
+    assert outcome.left_out == {"02_attention": 1}
+    outcome = grade_class(folder, out, notebook="02_attention", parts=made_parts())
+    assert outcome.left_out == {"01_patches": 5} and outcome.graded == 5
+
+
+def test_only_grades_those_named(folder, out):
+    """The others wait, and are counted."""
+    outcome = grade_class(folder, out, exercises=TWO, only=["bob"], parts=made_parts())
+    assert outcome.students == ["bob"] and outcome.waiting == 5
+
+
+@pytest.mark.parametrize(
+    ("choices", "message"),
+    [
+        ({"runs": 2}, "runs must be 3 or more"),
+        ({"jobs": 0}, "jobs must be 1 or more"),
+        ({"only": ["zoe"]}, "no submission of 'zoe'"),
+        ({"exercises": ["patchfy"]}, "patchify"),
+        ({"notebook": "99_x"}, "99_x"),
+    ],
+    ids=["runs", "jobs", "only", "exercises", "notebook"],
+)
+def test_choices_that_make_no_sense_are_refused(choices, message, folder, out):
+    """Before anything is graded, with the remedy."""
+    with pytest.raises(ValueError, match=message):
+        grade_class(folder, out, parts=made_parts(), **choices)
+
+
+def test_folders_that_make_no_sense_are_refused(folder, out, tmp_path):
+    """No folder, an empty one, the submissions themselves, notebooks without answers."""
+    with pytest.raises(ValueError, match="is no folder"):
+        grade_class(tmp_path / "nowhere", out, parts=made_parts())
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(ValueError, match="holds no"):
+        grade_class(tmp_path / "empty", out, parts=made_parts())
+    with pytest.raises(ValueError, match="another folder"):
+        grade_class(folder, folder, parts=made_parts())
+    with pytest.raises(ValueError, match="nothing to grade"):
+        grade_class(hand_in(tmp_path / "blank", anna=""), out, parts=made_parts())
+
+
+def test_students_of_one_name_are_told_apart(tmp_path, out):
+    """Nobody's grade is overwritten."""
+    folder = hand_in(tmp_path / "in", a={"patchify": "passed"}, b={"patchify": "failed"})
+
+    def namesakes(folder, student_from="auto"):
+        intake = made_parts().find(folder)
+        intake.submissions = [type(each)("Kim", each.files) for each in intake.submissions]
+        return intake
+
+    parts = made_parts(find=namesakes)
+    outcome = grade_class(folder, out, exercises=("patchify",), parts=parts)
+    assert outcome.students == ["Kim", "Kim (2)"]
+    assert states(out, "Kim") == [("passed", "")] and states(out, "Kim (2)") == [("failed", "")]
+
+
+def test_class_is_compared_and_a_fault_of_that_costs_nothing(tmp_path, out):
+    """Flags of the class are given; where comparing breaks, there are none and the log says why."""
+    same = {"patchify": "passed", "unpatchify": "passed"}
+    folder = hand_in(tmp_path / "in", anna=same, bob=same)
+    outcome = grade_class(folder, out, parts=made_parts())
+    assert [flag.kind for flag in outcome.class_flags["bob"]] == ["similar"]
+
+    def broken(answers):
+        raise RecursionError("too deep")
+
+    outcome = grade_class(folder, out, parts=made_parts(compare=broken))
+    assert outcome.class_flags == {} and "too deep" in (out / "grader.log").read_text()
+
+
+def test_grade_that_is_no_json_is_the_graders_fault(tmp_path, out):
+    """Not-a-number points are written as "grader", not as a file that nobody can read."""
+    folder = hand_in(tmp_path / "in", anna={"patchify": 'failed {"points": NaN}'})
+    grade_class(folder, out, exercises=("patchify",), parts=made_parts())
+    assert states(out, "anna") == [("not_gradable", "grader")]
+
+
+def test_part_that_gives_no_grade_is_the_graders_fault(tmp_path, out):
+    """Nothing is not a grade."""
+    folder = hand_in(tmp_path / "in", anna={"patchify": "passed"})
+    parts = made_parts(grade=lambda *_, **__: None)
+    grade_class(folder, out, exercises=("patchify",), parts=parts)
+    assert states(out, "anna") == [("not_gradable", "grader")]
+
+
+def test_full_disk_stops_the_batch_and_loses_nothing(tmp_path, out, monkeypatch):
+    """What was written stays whole; with room again the same command finishes the rest."""
+    folder = hand_in(tmp_path / "in", **{f"s{i}": {"patchify": "passed"} for i in range(8)})
+    save, saved = Store.save, []
+
+    def sometimes(self, grade):
+        if len(saved) == 3:
+            raise OSError("out/x.json can not be written (No space left on device)")
+        save(self, grade)
+        saved.append(grade.student)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Store, "save", sometimes)
+        with pytest.raises(OSError, match="No space left"):
+            grade_class(folder, out, exercises=("patchify",), jobs=1, parts=made_parts())
+    before = contents(out / "submissions")
+    assert len(before) == 3
+    outcome = grade_class(folder, out, exercises=("patchify",), parts=made_parts())
+    assert (outcome.graded, outcome.kept) == (5, 3)
+    assert before.items() <= contents(out / "submissions").items()
+
+
+def test_submissions_are_only_read(folder, out):
+    """The folder that was handed in is as it was."""
+    before = {path: path.read_bytes() for path in folder.rglob("*")}
+    grade_class(folder, out, exercises=TWO, parts=made_parts())
+    assert {path: path.read_bytes() for path in folder.rglob("*")} == before
+
+
+RUN = """
+import sys, time
+from pathlib import Path
+sys.path.insert(0, {tests!r})
+from made_class import judge, made_parts
+from vitedu.grading import batch, fingerprint, student
+fingerprint.versions = student.versions = lambda: {{"vitedu": "test"}}  # so that torch need not be loaded
+def slow(answer, seed, box, *, runs):
+    time.sleep(0.002)
+    return judge(answer, seed, box, runs=runs)
+print("start", flush=True)
+outcome = batch.grade_class(Path(sys.argv[1]), Path(sys.argv[2]), exercises=("patchify", "unpatchify"),
+                            jobs=3, parts=made_parts(grade=slow))
+print(outcome.graded, outcome.kept, len(outcome.students))
+"""
+
+
+def test_killed_at_any_moment_the_same_command_finishes(tmp_path, out):
+    """Ten kills at random moments: whole files only, none that stood is touched, the last run completes the class."""
+    names = [f"s{i:03d}" for i in range(60)]
+    folder = hand_in(
+        tmp_path / "in", **{n: {"patchify": "passed", "unpatchify": "failed"} for n in names}
+    )
+    words = [sys.executable, "-c", RUN.format(tests=str(Path(__file__).parent)), folder, out]
+    moments, stood = random.Random(0), {}
+    for _ in range(10):
+        with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as process:
+            process.stdout.readline()
+            time.sleep(moments.uniform(0, 0.06))
+            process.send_signal(signal.SIGKILL)
+        now = contents(out / "submissions") if (out / "submissions").exists() else {}
+        assert stood.items() <= now.items()
+        assert all(len(json.loads(text)["exercises"]) == 2 for text, _ in now.values())
+        stood = now
+    done = subprocess.run(words, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    graded, kept, students = map(int, done.stdout.split()[1:])
+    assert kept == len(stood) and graded + kept == students == 60
+    assert stood.items() <= contents(out / "submissions").items()
+    assert not list(out.rglob(f"*{LEFTOVER}"))
+
+
+def test_a_class_of_200_does_not_fill_the_memory(tmp_path, out):
+    """Grades with large pictures are written and let go: 160 MB of them grow the process by less than 60 MB."""
+    resource = pytest.importorskip("resource")
+    answers = {"patchify": "passed", "unpatchify": "failed"}
+    folder = hand_in(tmp_path / "in", **{f"s{i}": answers for i in range(200)})
+    picture = "x" * 400_000
+
+    def large(answer, seed, box, *, runs):
+        return exercise_grade(answer.exercise, picture=picture + str(seed))
+
+    def most():
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        return peak / (1 << 20 if sys.platform == "darwin" else 1 << 10)
+
+    choices = {"exercises": TWO, "jobs": 2, "parts": made_parts(grade=large)}
+    grade_class(folder, tmp_path / "first", only=["s0"], **choices)
+    before = most()
+    grade_class(folder, out, **choices)
+    growth = most() - before
+    files = list((out / "submissions").glob("*.json"))
+    assert len(files) == 200 and sum(file.stat().st_size for file in files) > 160e6
+    assert growth < 60
+
+
+def test_default_jobs_are_the_cores_of_this_process():
+    """At least one, and no more than the machine has."""
+    assert 1 <= batch.cores() <= (os.cpu_count() or 1)
+
+
+def test_versions_name_the_checkers_and_not_the_pages():
+    """A changed checker grades anew; a changed page does not."""
+    found = fingerprint.versions()
+    assert set(found) == {"vitedu", "checkers", "torch", "python"}
+    names = {path.stem for path in Path(batch.__file__).parent.glob("*.py")}
+    assert {"feedback", "class_report", "exports"} <= names & fingerprint.SHOWN_ONLY
+
+
+def test_not_gradable_has_no_points():
+    """The states of the grader's own making keep the rule."""
+    grade = not_gradable(in_notebook("01_patches")[0], "no_cell")
+    assert isinstance(grade, ExerciseGrade) and grade.points is None and grade.max_points == 6

@@ -1,0 +1,199 @@
+"""The instructor's page: counts that are right, names that are safe, nobody accused in passing."""
+
+import re
+
+import pytest
+from made_class import exercise_grade, submission_grade
+from test_feedback import HOSTILE, Tags, assert_harmless, everything
+
+from vitedu.checks.engine import find_checker
+from vitedu.exercises import EXERCISES, find, in_notebook
+from vitedu.grading.class_report import HARMLESS, bank_words, report_page, summarise
+from vitedu.grading.feedback import OPEN_FLAGS
+from vitedu.grading.grades import Flag
+from vitedu.grading.store import safe_name
+
+BAR = re.compile(r'class="earned" x="(.+?)" y="(.+?)" width="(.+?)" height="(.+?)"')
+OVER = re.compile(r'/><text x="[\d.]+" y="[\d.]+" text-anchor="middle">(\d+)</text>')
+TWO = [find("patchify"), find("unpatchify")]
+
+
+def words(exercise, mistake):
+    return f"name of {mistake}", "because.", "look."
+
+
+def a_class():
+    return [
+        submission_grade("Anna", [exercise_grade(), exercise_grade("unpatchify", "failed")], seconds=2.0),
+        submission_grade("Bob", [exercise_grade(), exercise_grade("unpatchify", "not_gradable")], seconds=3.0),
+        submission_grade("Cleo", [exercise_grade(), exercise_grade("unpatchify", "failed")], isolation="partial: no x"),
+        submission_grade("Dan", [exercise_grade(), exercise_grade("unpatchify", "failed", points=0.0, attempted=False, misconceptions=[])]),
+    ]  # fmt: skip
+
+
+def report(grades, flags=None, exercises=TWO, problems=()):
+    source = report_page(summarise(iter(grades), flags or {}, problems), exercises, words)
+    return source, assert_harmless(source).said
+
+
+def test_numbers_of_the_head_are_those_of_the_class():
+    """7.5, 6, 7.5 and 6 of 10 points: mean and median 6.75; one open, one needs a person."""
+    _, said = report(a_class())
+    assert (
+        "4 submissions 6.75 mean of 10 points 6.75 median 1 with open points 1 need a person"
+        in said
+    )
+
+
+def test_distribution_counts_everybody():
+    """The figures over the bars add up to the class."""
+    source, _ = report(a_class())
+    assert 'aria-label="histogram of points; median 6.75"' in source
+    figure = source[
+        source.index('class="figure"') : source.index("</svg>", source.index('class="figure"'))
+    ]
+    assert figure.count('class="earned"') == 2 and figure.count('class="hatched"') == 1
+
+
+@pytest.mark.parametrize("maximum", [1, 2, 16, 17, 31, 122, 3000])
+def test_distribution_has_room_for_any_number_of_points(maximum):
+    """Nothing, all and everything between are inside; never more bars than fit."""
+    grades = [
+        submission_grade(f"s{i}", [exercise_grade(max_points=maximum, points=maximum * i / 4)])
+        for i in range(5)
+    ]
+    source, _ = report(grades)
+    figure = source[
+        source.index('class="figure"') : source.index("</svg>", source.index('class="figure"'))
+    ]
+    bars = [tuple(map(float, bar)) for bar in BAR.findall(figure)]
+    assert 1 <= len(bars) <= 5
+    assert all(
+        0 <= x and x + width <= 760 and 0 <= y and y + height <= 246.1
+        for x, y, width, height in bars
+    )
+    counts = [int(number) for number in OVER.findall(figure)]
+    assert sum(counts) == 5 and len(counts) == len(bars)
+
+
+def test_hardest_exercise_comes_first():
+    """With the share that passed, and the outcomes in words for those who do not see the bar."""
+    source, said = report(a_class())
+    part = said[said.index("the hardest first") :]
+    assert part.index("unpatchify") < part.index("patchify cut")
+    assert "0 %" in part and "100 %" in part
+    assert "2 partly right, 1 left as it was, 1 could not be graded" in source
+
+
+def test_mistakes_are_counted_without_names():
+    """Two students made it; the explanation stands beside the count, no student does."""
+    _, said = report(a_class())
+    part = said[said.index("What was misunderstood") : said.index("Everybody")]
+    assert "2 1.2 unpatchify : name of row_major because. look." in part
+    assert not any(name in part for name in ("Anna", "Bob", "Cleo", "Dan"))
+
+
+def test_rare_mistakes_are_not_all_listed():
+    """Fifteen, and how many more there are."""
+    grades = [
+        submission_grade(f"s{i}", [exercise_grade(state="failed", misconceptions=[f"m{i}"])])
+        for i in range(20)
+    ]
+    _, said = report(grades)
+    assert "and 5 more, each rarer" in said
+
+
+def test_who_needs_a_person_is_listed_with_the_reason():
+    """Not gradable, similar, forbidden, late; first what has points open."""
+    grades = a_class()
+    grades[0].exercises[0].flags.append(Flag("forbidden_name", "patchify names F.unfold"))
+    grades[2].flags.append(Flag("late", "Canvas calls it late"))
+    _, said = report(grades, {"Dan": [Flag("similar", "patchify: as Cleo's")]})
+    part = said[said.index("Who needs a person") : said.index("Exercises, the hardest")]
+    for sentence in (
+        "Bob unpatchify: the answer did not come to an end and would not be interrupted (no reply within 10 s)",
+        "Anna patchify: patchify names F.unfold",
+        "Cleo Canvas calls it late",
+        "Dan patchify: as Cleo's",
+        "No remark here took a point from anybody",
+    ):
+        assert sentence in part
+    assert part.index("could not be graded") < part.index("handed in late")
+
+
+def test_nobody_needs_a_person_for_how_an_answer_was_found():
+    """Remarks that only say how are not listed, and a student may read them."""
+    grades = [
+        submission_grade(exercises=[exercise_grade(flags=[Flag(kind, kind) for kind in HARMLESS])])
+    ]
+    _, said = report(grades)
+    assert "Who needs a person Nobody." in said
+    assert not {"similar", "like_reference", "forbidden_name"} & (HARMLESS | OPEN_FLAGS)
+
+
+def test_what_was_left_out_matters_where_the_answer_failed():
+    """A passed answer did without."""
+    flag = Flag("left_out", "needed, and left out: a file")
+    passed = exercise_grade(flags=[flag])
+    failed = exercise_grade("unpatchify", "failed", flags=[flag])
+    assert "Who needs a person Nobody." in report([submission_grade(exercises=[passed])])[1]
+    assert "unpatchify: needed, and left out" in report([submission_grade(exercises=[failed])])[1]
+
+
+def test_what_belongs_to_nobody_is_told():
+    """Files in the folder that bear no name."""
+    _, said = report(a_class(), problems=[Flag("other_file", "x.bin is no notebook")])
+    assert "in the folder, of nobody known x.bin is no notebook" in said
+
+
+def test_everybody_has_a_row_with_a_link_to_the_page():
+    """And a cell an exercise, by sign or by points."""
+    source, said = report(a_class())
+    for student in ("Anna", "Bob", "Cleo", "Dan"):
+        assert f'href="feedback/{safe_name(student)}.html"' in source
+    part = said[said.index("Everybody") :]
+    assert "Anna 7.5 ✓ 1.5" in part and "Bob 6 +4? ✓ ?" in part and "Dan 6 ✓ ○" in part
+
+
+def test_isolation_versions_and_time_are_told():
+    """Each level with its submissions."""
+    _, said = report(a_class())
+    assert "Isolation: full (3 submissions); partial: no x (1 submission)." in said
+    assert "Fresh processes an exercise: 1 to 3." in said
+    assert "vitedu 0.1.0, torch 2.15" in said and "5 s." in said
+
+
+def test_hostile_names_are_harmless():
+    """The same text that a feedback page withstands."""
+    exercises = [find(each.exercise) for each in everything().exercises]
+    flags = {HOSTILE: [Flag(HOSTILE, HOSTILE)]}
+    source, said = report([everything()], flags, exercises, [Flag("x", HOSTILE)])
+    assert "alert(1)" in said and "\u202e" not in source
+
+
+def test_a_class_of_nobody_is_a_page():
+    """An empty folder of grades is told, not a crash."""
+    _, said = report([])
+    assert "0 submissions" in said
+
+
+def test_every_mistake_of_every_bank_has_words():
+    """What a checker can name, the report can explain."""
+    for exercise in EXERCISES:
+        checker = find_checker(exercise.id)
+        for mistake in checker.mistakes() if hasattr(checker, "mistakes") else checker.bank:
+            name, why, _ = bank_words(exercise.id, mistake.id)
+            assert name == mistake.name and why == mistake.why
+    assert bank_words("patchify", "constant_factor")[0]
+
+
+def test_time_to_write_a_page_of_200_is_short():
+    """Whole notebooks of 200 students: one file under two megabytes."""
+    exercises = in_notebook("01_patches")
+    grades = (
+        submission_grade(f"student {i}", [exercise_grade(exercise.id) for exercise in exercises])
+        for i in range(200)
+    )
+    source, _ = report(grades, exercises=exercises)
+    assert len(source) < 2e6
+    assert Tags(source).tags.count("tr") >= 200

@@ -1,0 +1,236 @@
+"""Grades as tables: nothing is computed by a spreadsheet, nothing that is open looks like a 0."""
+
+import csv
+import io
+import json
+import re
+
+import pytest
+from made_class import exercise_grade, submission_grade
+
+from vitedu.exercises import find, in_notebook
+from vitedu.grading.exports import (
+    MARK,
+    canvas_csv,
+    cell,
+    grades_csv,
+    gradescope_results,
+    gradescope_text,
+    moodle_csv,
+    open_csv,
+    totals_csv,
+)
+from vitedu.grading.grades import Flag
+
+TWO = [find("patchify"), find("unpatchify")]
+
+
+def three():
+    """Passed and failed; one of two open; everything open."""
+    gone = {"state": "not_gradable", "reason": "crashed", "detail": "rc -9"}
+    return [
+        submission_grade("Anna", [exercise_grade(), exercise_grade("unpatchify", "failed")]),
+        submission_grade("Bob", [exercise_grade(), exercise_grade("unpatchify", "not_gradable")]),
+        submission_grade(
+            "Cleo", [exercise_grade("patchify", **gone), exercise_grade("unpatchify", **gone)]
+        ),
+    ]
+
+
+def rows(text):
+    return list(csv.reader(io.StringIO(text.removeprefix(MARK), newline="")))
+
+
+FORMULAS = [
+    "=1+1",
+    "+1",
+    "-1",
+    "@SUM(A1)",
+    "\t=1",
+    "\r=1",
+    "\n=1",
+    " =1",
+    "|cmd",
+    "＝1",
+    "\u202e=1",
+]
+FORMULAS += ["=cmd|' /C calc'!A0", '=HYPERLINK("http://x")', "\x00=1", "\ufeff=1"]
+
+
+@pytest.mark.parametrize("words", FORMULAS, ids=ascii)
+def test_text_that_begins_like_a_formula_is_made_text(words):
+    """Whatever stands before the sign, no cell begins with it, nor with blanks before it."""
+    assert not cell(words).lstrip(" \t\r\n\x00\ufeff\u202e").startswith(tuple("=+-@|\t\r＝"))
+
+
+@pytest.mark.parametrize("words", ["Anna-Lena", "a=b", "01_patches.ipynb", "", "Zoë", "李雷", "'"])
+def test_other_text_stays(words):
+    """Nothing is added where nothing is needed."""
+    assert cell(words) == words
+
+
+def test_cells_have_one_line_and_an_end():
+    """Line ends and control characters are gone; a megabyte is cut."""
+    assert cell("a\r\nb\tc\x1b[1m") == "a b c�[1m"
+    assert len(cell("x" * 10**6)) <= 1001
+
+
+def test_students_and_details_are_safe_in_every_table():
+    """A name, a file, a detail and a flag that are formulas are text in each file."""
+    bad = "=HYPERLINK(1)"
+    grade = submission_grade(
+        bad,
+        [exercise_grade("patchify", "not_gradable", detail=bad, flags=[Flag(bad, bad)])],
+        files=[bad],
+        identity={"canvas_id": bad, "moodle_id": bad, "email": bad},
+        flags=[Flag(bad, bad)],
+    )
+    for text in (
+        grades_csv([grade], {}),
+        totals_csv([grade], {}),
+        open_csv([grade]),
+        canvas_csv([grade], TWO[:1], bad),
+        moodle_csv([grade], TWO[:1]),
+    ):
+        found = [each for row in rows(text) for each in row]
+        assert any("HYPERLINK" in each for each in found)
+        assert not any(each.startswith(tuple("=+-@")) for each in found)
+
+
+def test_grades_have_a_row_a_student_and_exercise():
+    """Points of what is not gradable are empty; its state and reason are not."""
+    grades = three()
+    grades[0].exercises[1].flags.append(Flag("unstable", "x"))
+    found = rows(grades_csv(grades, {"Anna": [Flag("similar", "y")]}))
+    assert found[0][:6] == ["student", "exercise", "points", "max_points", "state", "reason"]
+    assert [row[:6] for row in found[1:4]] == [
+        ["Anna", "patchify", "6.0", "6.0", "passed", ""],
+        ["Anna", "unpatchify", "1.5", "4.0", "failed", ""],
+        ["Bob", "patchify", "6.0", "6.0", "passed", ""],
+    ]
+    assert found[4][:6] == ["Bob", "unpatchify", "", "4.0", "not_gradable", "timeout"]
+    table = [dict(zip(found[0], row, strict=True)) for row in found[1:]]
+    assert table[1]["misconceptions"] == "row_major" and table[1]["flags"] == "unstable similar"
+
+
+def test_totals_say_whether_they_are_final():
+    """Open points stand in a column of their own."""
+    found = rows(totals_csv(three(), {}))
+    table = [dict(zip(found[0], row, strict=True)) for row in found[1:]]
+    assert [(float(t["points"]), float(t["open_points"])) for t in table] == [
+        (7.5, 0),
+        (6, 4),
+        (0, 10),
+    ]
+    assert [t["final"] for t in table] == ["yes", "no", "no"]
+    assert [t["not_gradable"] for t in table] == ["0", "1", "2"]
+
+
+def test_what_is_open_is_listed_with_its_reason():
+    """And nothing else is."""
+    found = rows(open_csv(three()))
+    assert [(row[0], row[1], row[3]) for row in found[1:]] == [
+        ("Bob", "unpatchify", "timeout"),
+        ("Cleo", "patchify", "crashed"),
+        ("Cleo", "unpatchify", "crashed"),
+    ]
+
+
+def test_tables_for_people_tell_excel_their_encoding():
+    """A byte order mark there; none where a program looks for the first word."""
+    for text in (grades_csv([], {}), totals_csv([], {}), open_csv([])):
+        assert text.encode().startswith(b"\xef\xbb\xbf")
+    assert canvas_csv([], TWO).startswith("Student,ID,SIS User ID,SIS Login ID,Section,")
+    assert moodle_csv([], TWO).startswith("Identifier,")
+
+
+def test_canvas_finds_students_and_points():
+    """The header, the row of points possible, the ID from the name of the download, no number where something is open."""
+    grades = three()
+    grades[0].identity = {"canvas_id": "4711"}
+    found = rows(canvas_csv(grades, TWO, "Patches (99)"))
+    assert found[0] == ["Student", "ID", "SIS User ID", "SIS Login ID", "Section", "Patches (99)"]
+    assert found[1] == ["Points Possible", "", "", "", "", "10.0"]
+    assert [row[0] for row in found[2:]] == ["Anna", "Bob", "Cleo"]
+    assert [row[1] for row in found[2:]] == ["4711", "", ""]
+    assert [row[5] for row in found[2:]] == ["7.5", "", ""]
+
+
+def test_canvas_has_a_column_a_notebook():
+    """What is open in one notebook leaves the other alone; no name contains a word that Canvas keeps for itself."""
+    grade = submission_grade("Anna", [exercise_grade(), exercise_grade("softmax", "not_gradable")])
+    found = rows(canvas_csv([grade], [find("patchify"), find("softmax")]))
+    assert found[0][5:] == ["vitedu 01_patches", "vitedu 02_attention"]
+    assert found[2][5:] == ["6.0", ""]
+    assert not re.search("(Current|Final|Override) (Score|Points|Grade|Status)", ",".join(found[0]))
+
+
+def test_an_exercise_that_the_grade_does_not_hold_is_open():
+    """A sum over less than was asked for is no sum."""
+    found = rows(canvas_csv([submission_grade("Anna", [exercise_grade()])], TWO))
+    assert found[2][5] == ""
+
+
+def test_moodle_finds_students_and_points():
+    """The three columns that its importer wants by name, "Participant N", an empty grade where something is open."""
+    grades = three()
+    grades[0].identity = {"moodle_id": "12 34"}
+    grades[1].identity = {"moodle_id": "56"}
+    found = rows(moodle_csv(grades, TWO))
+    table = [dict(zip(found[0], row, strict=True)) for row in found[1:]]
+    assert {"Identifier", "Grade", "Last modified (grade)"} <= set(found[0])
+    assert [(t["Identifier"], t["Grade"]) for t in table] == [
+        ("Participant 12", "7.5"),
+        ("Participant 34", "7.5"),
+        ("Participant 56", ""),
+        ("", ""),
+    ]
+    assert {t["Maximum Grade"] for t in table} == {"10.0"}
+
+
+def test_gradescope_scores_what_was_graded():
+    """Scores and states of the tests; the seed of the class is nowhere."""
+    anna = three()[0]
+    results = gradescope_results(anna)
+    assert results["score"] == 7.5 == sum(test["score"] for test in results["tests"])
+    assert [test["status"] for test in results["tests"]] == ["passed", "failed"]
+    assert [test["max_score"] for test in results["tests"]] == [6.0, 4.0]
+    assert results["stdout_visibility"] == "hidden"
+    text = gradescope_text(anna)
+    assert json.loads(text) == results and "987654" not in text
+
+
+def test_gradescope_shows_no_zero_for_what_could_not_be_graded():
+    """Such a test has neither score nor status, and the text says so before anything else."""
+    results = gradescope_results(three()[1])
+    test = results["tests"][1]
+    assert "score" not in test and "status" not in test
+    assert test["output"].startswith(
+        "Not graded yet, and not a 0: the answer did not come to an end"
+    )
+    assert results["output"].startswith("The score shown is not final.\n1 exercise with 4 points")
+    nothing = gradescope_results(three()[2])
+    assert nothing["output"].startswith(
+        "Nothing could be graded by machine. The score shown is not a grade"
+    )
+    assert nothing["extra_data"]["open_points"] == 10
+
+
+def test_gradescope_uses_only_keys_that_it_knows():
+    """As its specification lists them."""
+    known = {"score", "execution_time", "output", "output_format", "test_output_format"}
+    known |= {"test_name_format", "visibility", "stdout_visibility", "extra_data", "tests"}
+    of_tests = {"score", "max_score", "status", "name", "name_format", "number", "output"}
+    of_tests |= {"output_format", "tags", "visibility", "extra_data"}
+    for grade in three():
+        results = gradescope_results(grade)
+        assert set(results) <= known
+        assert all(set(test) <= of_tests for test in results["tests"])
+
+
+def test_whole_notebooks_sum_up():
+    """A class graded on notebook 01 has 31 points there."""
+    exercises = in_notebook("01_patches")
+    grade = submission_grade("Anna", [exercise_grade(exercise.id) for exercise in exercises])
+    found = rows(canvas_csv([grade], exercises))
+    assert found[1][5] == found[2][5] == "31.0"

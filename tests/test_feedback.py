@@ -1,0 +1,271 @@
+"""The page a student gets: thankful to read, harmless to open, nothing secret in it."""
+
+import re
+from html.parser import HTMLParser
+
+import pytest
+from made_class import SVG, exercise_grade, submission_grade
+
+from vitedu.exercises import EXERCISES, find
+from vitedu.grading.feedback import NEXT, feedback_page
+from vitedu.grading.grades import REASONS, Flag
+from vitedu.grading.pages import bar, look, page, picture, plain, text
+
+HOSTILE = (
+    "</title></style><script>alert(1)</script><img src=http://x onerror=alert(1)>\u202e\x1b[2J&amp;"
+)
+
+
+class Tags(HTMLParser):
+    """Collects tags, attributes and text; complains about tags that are not closed."""
+
+    VOID = {"meta", "br", "img", "link", "rect", "line"}
+
+    def __init__(self, source):
+        super().__init__()
+        self.tags, self.attributes, self.words, self.open = [], [], [], []
+        self.feed(source)
+        self.close()
+        assert self.open == []
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append(tag)
+        self.attributes += attrs
+        if tag not in self.VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag, attrs):
+        self.tags.append(tag)
+        self.attributes += attrs
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        self.words.append(data)
+
+    @property
+    def said(self):
+        return re.sub(r"\s+", " ", " ".join(self.words))
+
+
+def assert_harmless(source):
+    """No script, no address but its own, no handler; loads nothing and says so itself."""
+    parsed = Tags(source)
+    allowed = {"html", "head", "meta", "title", "style", "body", "main", "header", "nav", "section"}
+    allowed |= {
+        "footer",
+        "h1",
+        "h2",
+        "h3",
+        "p",
+        "b",
+        "a",
+        "div",
+        "span",
+        "small",
+        "code",
+        "pre",
+        "br",
+    }
+    allowed |= {"ul", "li", "dl", "dt", "dd", "bdi", "table", "thead", "tbody", "tr", "th", "td"}
+    allowed |= {"svg", "rect", "line", "text", "defs", "pattern", "desc"}
+    assert set(parsed.tags) <= allowed
+    for name, value in parsed.attributes:
+        assert not name.startswith("on") and name not in ("src", "srcset", "action")
+        if name == "href":
+            assert re.fullmatch(r"#[\w]+|feedback/[a-z0-9-]+\.html", value)
+    assert "default-src 'none'" in source
+    assert "http:" not in source.replace("http://www.w3.org/2000/svg", "").replace(
+        "src=http://x", ""
+    )
+    return parsed
+
+
+def everything():
+    """One of each state, with hostile text wherever a student can put some."""
+    flag = Flag("duplicate", HOSTILE)
+    lines = [[label, HOSTILE] for label in ("expected", "got", "why", "case", "also", "order")]
+    lines.append(["again", "check(..., seed=987654) repeats these inputs"])
+    return submission_grade(
+        HOSTILE,
+        [
+            exercise_grade(),
+            exercise_grade("unpatchify", "failed", lines=lines, headline=HOSTILE, printed=HOSTILE, flags=[flag]),
+            exercise_grade("linear_from_conv", "failed", points=0.0, attempted=False),
+            exercise_grade("tokens_at_224", "failed", points=0.0, picture=f"{SVG[:-6]}<script>1</script></svg>"),
+            exercise_grade("softmax", "not_gradable", detail=HOSTILE),
+        ],
+        files=[HOSTILE],
+        flags=[flag],
+        isolation=HOSTILE,
+        versions={HOSTILE: HOSTILE},
+    )  # fmt: skip
+
+
+def test_what_a_student_typed_is_harmless():
+    """Names, files, messages, prints and pictures: all text, no tag, no turned line, no terminal code."""
+    source = feedback_page(everything())
+    parsed = assert_harmless(source)
+    assert "alert(1)" in parsed.said
+    assert "\u202e" not in source and "\x1b" not in source
+    assert source.encode("utf-8")
+
+
+def test_half_characters_do_not_stop_a_page():
+    """A file name that is no UTF-8."""
+    assert feedback_page(submission_grade("a\udcff")).encode("utf-8")
+
+
+def test_seed_of_the_class_is_secret():
+    """Neither the number nor the line that would repeat the inputs."""
+    for grade in (everything(), submission_grade(exercises=[exercise_grade(state="failed")])):
+        source = feedback_page(grade)
+        assert "987654" not in source and "repeats these inputs" not in source
+
+
+def test_points_come_first_and_add_up():
+    """The sum, the maximum, and what is open, before any exercise."""
+    said = Tags(feedback_page(everything())).said
+    head = said[: said.index("Where the next points are")]
+    assert "7.5 of 19 points" in head and "? 4 points are open" in head
+    assert "1 exercise could not be graded by machine. That is not a 0" in head
+    assert "1 of 5 exercises passed" in head
+
+
+def test_passed_exercise_says_what_that_proves():
+    """The proofs of the report."""
+    grade = submission_grade(exercises=[exercise_grade()])
+    said = Tags(feedback_page(grade)).said
+    assert "equals the definition on random inputs" in said
+    assert "Where the next points are" not in said and "Try it yourself" not in said
+
+
+def test_failed_exercise_says_what_why_and_what_next():
+    """Mistake, evidence, explanation, next step, what holds already, and a drawing."""
+    source = feedback_page(submission_grade(exercises=[exercise_grade(state="failed")]))
+    said = Tags(source).said
+    for words in (
+        "rows and columns are swapped",
+        "what should hold row first",
+        "what your answer does 7/9 values differ",
+        "why it matters Order matters.",
+        "next step Print the shape.",
+        "on this input 2 images of 6 x 6",
+        "What holds already: runs and returns the right types",
+        "check(patchify)",
+        "4.5 more: rows and columns are swapped",
+    ):
+        assert words in said
+    assert SVG in source
+
+
+def test_unrecognised_mistake_gets_the_first_hint():
+    """Where the report has no next step."""
+    grade = exercise_grade(state="failed", lines=[["got", "7/9 values differ"]])
+    said = Tags(feedback_page(submission_grade(exercises=[grade]))).said
+    assert re.sub(r"\s+", " ", find("patchify").hints[0]) in said
+    recognised = feedback_page(submission_grade(exercises=[exercise_grade(state="failed")]))
+    assert find("patchify").hints[0][:40] not in recognised
+
+
+def test_untouched_stub_is_no_failure():
+    """It says so, with a first step and the minutes it takes."""
+    grade = exercise_grade(state="failed", points=0.0, attempted=False, lines=[], findings=[])
+    said = Tags(feedback_page(submission_grade(exercises=[grade]))).said
+    assert "The cell is as you got it. It takes about 15 minutes." in said
+    assert "left as it was" in said and "not right yet" not in said
+
+
+@pytest.mark.parametrize("reason", REASONS)
+def test_what_could_not_be_graded_says_why_and_what_happens(reason):
+    """The reason in words, that nothing is lost, and for what a student can mend, how."""
+    grade = exercise_grade("patchify", "not_gradable", reason=reason)
+    said = Tags(feedback_page(submission_grade(exercises=[grade]))).said
+    assert REASONS[reason] in said and "6 points are open" in said
+    assert "your instructor" in said.lower()
+    assert (reason in NEXT) == ("what you can do" in said)
+
+
+def test_only_what_the_student_can_not_mend_has_no_advice():
+    """Every other reason comes with a step."""
+    assert set(REASONS) - set(NEXT) == {"grader", "protocol"}
+
+
+def test_suspicions_are_not_for_the_student():
+    """Only remarks on how the answer was found are shown."""
+    flags = [
+        Flag("similar", "as Bob's"),
+        Flag("like_reference", "copied"),
+        Flag("duplicate", "the last of two cells counts"),
+    ]
+    grade = submission_grade(exercises=[exercise_grade(flags=flags)], flags=flags)
+    said = Tags(feedback_page(grade)).said
+    assert "the last of two cells counts" in said
+    assert "as Bob's" not in said and "copied" not in said
+
+
+def test_colour_never_speaks_alone():
+    """Each state has a sign and a word of its own on the page."""
+    said = Tags(feedback_page(everything())).said
+    for sign, word in (("✓", "passed"), ("◐", "partly right"), ("✗", "not right yet")):
+        assert f"{sign} {word}" in said
+    assert "○ left as it was" in said and "? could not be graded" in said
+    states = {look(grade) for grade in everything().exercises}
+    assert states == {"passed", "partly", "failed", "untouched", "not_gradable"}
+
+
+def test_every_exercise_of_the_syllabus_can_be_shown():
+    """Also those without hints."""
+    for exercise in EXERCISES:
+        for state in ("passed", "failed", "not_gradable"):
+            grade = submission_grade(exercises=[exercise_grade(exercise.id, state)])
+            assert exercise.id in feedback_page(grade)
+
+
+def test_very_long_text_is_cut():
+    """A print of a megabyte does not make a page of a megabyte."""
+    grade = exercise_grade(state="failed", printed="x" * 10**6, headline="y" * 10**6)
+    source = feedback_page(submission_grade("z" * 10**6, exercises=[grade]))
+    assert len(source) < 40_000 and "more characters" in source
+
+
+@pytest.mark.parametrize(
+    "svg",
+    [
+        "",
+        "not xml",
+        "<svg><rect></svg>",
+        '<svg xmlns="http://www.w3.org/2000/svg" onload="x()"/>',
+        '<svg xmlns="http://www.w3.org/2000/svg"><a href="http://x"/></svg>',
+        '<svg xmlns="http://www.w3.org/2000/svg"><image href="http://x"/></svg>',
+        '<svg xmlns="http://www.w3.org/2000/svg"><foreignObject/></svg>',
+        '<svg xmlns="http://www.w3.org/2000/svg"><rect fill="url(http://x)"/></svg>',
+        '<svg xmlns="http://www.w3.org/2000/svg"><rect style="fill: red"/></svg>',
+        '<svg xmlns="http://www.w3.org/2000/svg" xmlns:x="http://x"><rect x:href="http://x"/></svg>',
+        '<!DOCTYPE svg [<!ENTITY a "b">]><svg xmlns="http://www.w3.org/2000/svg"/>',
+        '<?xml-stylesheet href="http://x"?><svg xmlns="http://www.w3.org/2000/svg"/>',
+        "<html><rect/></html>",
+    ],
+    ids=lambda svg: svg[-30:] or "empty",
+)
+def test_pictures_that_are_more_than_shapes_are_left_out(svg):
+    """Scripts, addresses, handlers, styles, entities, broken files."""
+    assert picture(svg) == ""
+
+
+def test_the_checkers_drawings_are_shown():
+    """What drawing.py makes passes the second lock unchanged."""
+    from vitedu.checks import drawing
+
+    parts = [drawing.words(1, 2, "<a&b>"), drawing.line(0, 0, 5, 0, dash=True, arrow=True)]
+    svg = drawing.svg(10, 10, [*parts, drawing.box(0, 0, 2, 2)], "a 'title'")
+    assert svg in picture(svg)
+
+
+def test_small_helpers():
+    """Text keeps tabs and lines; bars stay inside; a title is escaped."""
+    assert plain("a\tb\nc\r\nd") == "a\tb\nc\nd"
+    assert text("'\"<>&") == "&#x27;&quot;&lt;&gt;&amp;"
+    assert 'width="50.00"' in bar(1, 2) and 'width="0.00"' in bar(0, 0)
+    assert "<title>&lt;b&gt;</title>" in page("<b>", "")

@@ -1,0 +1,59 @@
+"""What a grade rests on, summed up: the same sum, the same grade.
+
+Role: ``digest_files`` (what was handed in), ``versions`` (what judged) and ``digest`` (both, with what was asked for).
+Not here: what is done with it (``batch``).
+"""
+
+import functools
+import hashlib
+import platform
+from collections.abc import Sequence
+from pathlib import Path
+
+from vitedu import __version__
+from vitedu.exercises import Exercise
+from vitedu.grading.grades import Submission
+
+# what says how a grade is kept and shown changes no grade
+SHOWN_ONLY = {"store", "batch", "publish", "exports", "pages", "feedback", "class_report"}
+SHOWN_ONLY |= {"fingerprint", "__main__", "progressbar", "doctor", "tour", "widgets"}
+
+
+def digest_files(submission: Submission) -> str:
+    """Sum up what was handed in: names and contents."""
+    total = hashlib.sha256()
+    for path in submission.files:
+        total.update(path.name.encode("utf-8", "surrogatepass") + b"\0")
+        try:
+            with open(path, "rb") as file:
+                while block := file.read(1 << 20):
+                    total.update(block)
+        except OSError as error:
+            total.update(f"unreadable: {error.errno}".encode())
+        total.update(b"\0")
+    return total.hexdigest()
+
+
+def digest(files: str, exercises: Sequence[Exercise], runs: int) -> str:
+    """Sum up what decides whether a grade is up to date: files, versions, exercises, runs."""
+    words = [f"{name} {version}" for name, version in sorted(versions().items())]
+    words += [exercise.id for exercise in exercises] + [str(runs), files]
+    return hashlib.sha256("\0".join(words).encode()).hexdigest()
+
+
+@functools.cache
+def versions() -> dict[str, str]:
+    """Say what judged: versions, and a digest over the code of references, checkers and grader."""
+    import torch
+
+    package = Path(__file__).parents[1]
+    total = hashlib.sha256()
+    for path in sorted(package.rglob("*.py")):
+        if path.stem not in SHOWN_ONLY and path.parent.name != "plots":
+            total.update(path.read_bytes())
+    return {
+        "vitedu": __version__,
+        "checkers": total.hexdigest()[:12],
+        "torch": str(torch.__version__),
+        "python": platform.python_version(),
+    }

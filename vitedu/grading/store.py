@@ -1,0 +1,190 @@
+"""The output folder of a graded class: files that are whole or not there.
+
+Role: safe names, atomic writing, reading grades back, one lock a folder. Standard library alone.
+Not here: what is in a grade (``grades``), what a page says (``feedback``, ``class_report``).
+
+A file is written beside its place, flushed to the disk and renamed, so that a killed grader leaves
+the old file or the new one and at worst a temporary one, which the next run removes.
+"""
+
+import hashlib
+import json
+import os
+import re
+import sys
+import unicodedata
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from vitedu.grading.grades import SubmissionGrade
+
+FOLDERS = ("submissions", "feedback", "gradescope")
+LEFTOVER = ".vitedu-new"  # ending of temporary files
+
+
+def safe_name(student: str) -> str:
+    """Give a file name for a student: plain letters to recognise it, a digest to tell it apart.
+
+    Windows' reserved names, paths, any length and any script are harmless; two students never
+    share a name, whatever their files were called and whether or not the disk minds letter case.
+
+    Example:
+        >>> safe_name("../../Zoë Müller")
+        'zoe-muller-716e91db1b3d'
+    """
+    digest = hashlib.sha256(student.encode("utf-8", "surrogatepass")).hexdigest()[:12]
+    ascii_only = unicodedata.normalize("NFKD", student).encode("ascii", "ignore").decode()
+    words = re.sub(r"[^a-z0-9]+", "-", ascii_only.lower()).strip("-")[:40].strip("-")
+    return f"{words or 'student'}-{digest}"
+
+
+class Store:
+    """The output folder, held by one grader at a time.
+
+    Args:
+        out: the folder; it is made.
+
+    Raises:
+        OSError: it can not be written, or another grader is at work in it.
+
+    Example:
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as out, Store(Path(out)) as store:
+        ...     store.write("grades.csv", "student")
+        ...     sorted(path.name for path in Path(out).iterdir() if path.is_file())
+        ['.lock', 'grades.csv']
+    """
+
+    def __init__(self, out: Path):
+        self.out = Path(out)
+        self._lock_file = None
+
+    def __enter__(self) -> "Store":
+        try:
+            for folder in FOLDERS[:2]:
+                (self.out / folder).mkdir(parents=True, exist_ok=True)
+            self._lock_file = open(self.out / ".lock", "a+b")
+        except OSError as error:
+            raise self._trouble(self.out, error) from None
+        try:
+            _lock(self._lock_file)
+        except (BlockingIOError, PermissionError):
+            self._lock_file.close()
+            raise OSError(
+                f"another grader is at work in {self.out}; wait for it, or choose another --out."
+            ) from None
+        except OSError:
+            pass  # a file system without locks
+        for place in (self.out, *(self.out / folder for folder in FOLDERS)):
+            for path in place.glob(f".*{LEFTOVER}"):
+                path.unlink(missing_ok=True)  # of a run that was killed
+        return self
+
+    def __exit__(self, *_) -> None:
+        self._lock_file.close()  # lets the lock go
+
+    # --- grades ----------------------------------------------------------------------------------
+
+    def path(self, student: str) -> Path:
+        """Give the place of a student's JSON file."""
+        return self.out / "submissions" / f"{safe_name(student)}.json"
+
+    def load(self, student: str) -> SubmissionGrade | None:
+        """Read a grade back; None where there is none, or none that makes sense."""
+        try:
+            grade = SubmissionGrade.from_dict(json.loads(self.path(student).read_bytes()))
+        except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
+            return None
+        return grade if grade.student == student else None
+
+    def load_all(self, students: Iterable[str]) -> Iterator[SubmissionGrade]:
+        """Read grades one after the other, so that a class never lies in memory as a whole."""
+        for student in students:
+            grade = self.load(student)
+            if grade is not None:
+                yield grade
+
+    def save(self, grade: SubmissionGrade) -> None:
+        """Write a grade, as one step.
+
+        Raises:
+            OSError: it can not be written; an earlier file stays as it was.
+        """
+        text = json.dumps(grade.to_dict(), indent=1, allow_nan=False)
+        self._replace(self.path(grade.student), text.encode())
+
+    # --- what is made from grades ----------------------------------------------------------------
+
+    def write(self, name: str, text: str) -> None:
+        """Write a file that can be made again; one that would not change is left alone.
+
+        Args:
+            name: its path inside the output folder, made of safe names.
+            text: written as UTF-8.
+
+        Raises:
+            OSError: it can not be written; an earlier file stays as it was.
+        """
+        path, content = self.out / name, text.encode("utf-8", "replace")
+        try:
+            if path.read_bytes() == content:
+                return
+        except OSError:
+            pass
+        self._replace(path, content)
+
+    def log(self, text: str) -> None:
+        """Add lines to ``grader.log``. A log that can not be written stops nothing."""
+        try:
+            with open(self.out / "grader.log", "a", encoding="utf-8", errors="replace") as file:
+                file.write(text.rstrip() + "\n")
+        except OSError:
+            pass
+
+    def _replace(self, path: Path, content: bytes) -> None:
+        new = path.with_name(f".{path.name}{LEFTOVER}")
+        try:
+            path.parent.mkdir(exist_ok=True)
+            with open(new, "wb") as file:
+                file.write(content)
+                file.flush()
+                os.fsync(file.fileno())
+            os.replace(new, path)
+            _sync_folder(path.parent)
+        except OSError as error:
+            new.unlink(missing_ok=True)
+            raise self._trouble(path, error) from None
+
+    def _trouble(self, path: Path, error: OSError) -> OSError:
+        return OSError(
+            f"{path} can not be written ({error.strerror or error}). Every grade in "
+            f"{self.out / 'submissions'} is whole; make room or choose another --out and give the "
+            "same command again: it goes on where it stopped."
+        )
+
+
+def _sync_folder(folder: Path) -> None:
+    """Make a rename last through a power cut, where the system can."""
+    if sys.platform == "win32":
+        return
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    except OSError:
+        pass  # a file system that syncs no folders
+    finally:
+        os.close(handle)
+
+
+if sys.platform == "win32":
+    import msvcrt
+
+    def _lock(file) -> None:
+        file.seek(0)
+        msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)
+
+else:
+    import fcntl
+
+    def _lock(file) -> None:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
