@@ -69,6 +69,38 @@ def build_parser() -> argparse.ArgumentParser:
     new.add_argument("notebook", nargs="?", help="only this notebook, such as 01_patches")
     command("doctor", run_doctor, "say what is installed, what will be used and what to mend")
 
+    # --- for instructors ---------------------------------------------------------------------
+    new = command("grade", grade_class, "grade a folder of returned, untrusted notebooks")
+    new.add_argument("folder", type=Path, help="what the students handed in; it is only read")
+    new.add_argument("--out", type=Path, required=True, help="folder for grades, pages and tables")
+    new.add_argument("--notebook", help="grade this one only (default: those the class handed in)")
+    new.add_argument("--exercises", nargs="+", default=[], metavar="ID", help="grade these only")
+    new.add_argument("--only", nargs="+", default=[], metavar="STUDENT", help="grade these only")
+    new.add_argument("--again", action="store_true", help="grade anew what has a grade")
+    new.add_argument("--jobs", type=int, help="submissions at a time (default: cores)")
+    new.add_argument(
+        "--runs", type=int, default=3, help="fresh processes an answer, 3 or more (default: 3)"
+    )
+    new.add_argument("--seed", type=int, help="repeat a grading (default: secret, one a student)")
+    new.add_argument(
+        "--student-from",
+        default="auto",
+        choices=["auto", "file", "folder", "moodle", "canvas", "metadata"],
+        help="what names a student (default: %(default)s)",
+    )
+    new.add_argument(
+        "--for",
+        dest="formats",
+        nargs="+",
+        default=[],
+        choices=["canvas", "moodle", "gradescope"],
+        help="write files for these, too",
+    )
+    new.add_argument("--assignment", default="", help="name of the column in canvas.csv")
+    new.add_argument(
+        "--allow-unsafe", action="store_true", help="grade even where nothing can be isolated"
+    )
+
     # --- for maintainers ---------------------------------------------------------------------
     new = command("solve", solve_notebooks, "write notebooks with the references filled in")
     new.add_argument("path", type=Path, help="a notebook or a folder of them")
@@ -214,6 +246,27 @@ def run_doctor(args) -> int:
     findings = diagnose()
     print(text(findings))
     return 1 if any(finding.state == "mend" for finding in findings) else 0
+
+
+def grade_class(args) -> int:
+    """Grade a class; status 2 where the folders, the options or the machine will not do."""
+    from vitedu.grading.publish import main_grade
+
+    return main_grade(
+        args.folder,
+        args.out,
+        formats=args.formats,
+        assignment=args.assignment,
+        jobs=args.jobs,
+        student_from=args.student_from,
+        exercises=args.exercises,
+        notebook=stem(args.notebook) if args.notebook else None,
+        only=args.only,
+        runs=args.runs,
+        seed=args.seed,
+        again=args.again,
+        allow_unsafe=args.allow_unsafe,
+    )
 
 
 def solve_notebooks(args) -> int:
