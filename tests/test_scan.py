@@ -1,0 +1,232 @@
+"""Flags for a person: forbidden names, calls that no answer needs, the reference, near-identical answers."""
+
+import ast
+import importlib
+import random
+import time
+
+import pytest
+
+from vitedu.exercises import EXERCISES, find
+from vitedu.grading.grades import Answer
+from vitedu.grading.normalising import normalised, tokens
+from vitedu.grading.scan import LONG_ENOUGH, forbidden_names, scan_answer
+from vitedu.grading.similarity import compare_class
+from vitedu.references import module_source, reference_source
+
+
+def scanned(exercise, source, support="import torch, math\nfrom torch import nn"):
+    """Give kind -> message."""
+    return {flag.kind: flag.message for flag in scan_answer(Answer(exercise, source, support))}
+
+
+def alternatives():
+    """Give (exercise, source) of the right answers that the checkers know."""
+    for chapter in ("patches", "attention", "encoder", "training"):
+        source = module_source(f"vitedu.checks.alternatives.{chapter}")
+        known = importlib.import_module(f"vitedu.checks.alternatives.{chapter}").ALTERNATIVES
+        nodes = {getattr(node, "name", ""): node for node in ast.parse(source).body}
+        for exercise, answers in known.items():
+            for answer in answers.values() if isinstance(answers, dict) else answers:
+                node = nodes.get(getattr(answer, "__name__", ""))
+                if node is not None:
+                    yield exercise, ast.unparse(renamed(node, {node.name: exercise}))
+
+
+def renamed(node, names):
+    """Copy a statement with other names."""
+    node = ast.parse(ast.unparse(node)).body[0]
+    for inner in ast.walk(node):
+        for field in ("id", "arg", "name"):
+            if getattr(inner, field, None) in names:
+                setattr(inner, field, names[getattr(inner, field)])
+    return node
+
+
+SUPPORT = "import math, torch\nfrom torch import nn\nfrom vitedu import attention as reference"
+HONEST = list(alternatives())
+
+
+# --- one answer ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("exercise", "source"),
+    [
+        ("softmax", "def softmax(x, dim=-1): return torch.softmax(x, dim)"),
+        ("softmax", "def softmax(x, dim=-1): return x.log_softmax(dim).exp()"),
+        ("softmax", "from torch.nn.functional import softmax as s\ndef softmax(x, dim=-1): return s(x, dim)"),
+        ("softmax", "def softmax(x, dim=-1): return nn.Softmax(dim)(x)"),
+        ("softmax", "def softmax(x, dim=-1): return getattr(torch, 'softmax')(x, dim)"),
+        ("softmax", "def softmax(x, dim=-1): return torch.ops.aten._softmax(x, dim, False)"),
+        ("gelu", "gelu = nn.GELU()"),
+        ("layer_norm", "def layer_norm(x, w, b, eps=1e-6): return nn.LayerNorm(x.shape[-1])(x)"),
+        ("cross_entropy", "def cross_entropy(x, y, s=0.): return nn.CrossEntropyLoss()(x, y)"),
+        ("scaled_dot_product_attention", "f = torch.nn.functional.scaled_dot_product_attention"),
+        ("MultiHeadAttention", "class MultiHeadAttention(nn.MultiheadAttention): pass"),
+        ("count_parameters", "def count_parameters(c): return sum(p.numel() for p in VisionTransformer(c).parameters())"),
+    ],
+)  # fmt: skip
+def test_forbidden_names_are_found_in_every_spelling(exercise, source):
+    """Functions, methods, layers, kernels, imports, getattr."""
+    assert "forbidden_name" in scanned(exercise, source)
+
+
+def test_ones_own_function_of_a_forbidden_name_is_none():
+    """Attention built on the softmax and the attention of earlier exercises."""
+    support = "from vitedu.attention import softmax, scaled_dot_product_attention"
+    source = "class MultiHeadAttention(nn.Module):\n    def forward(self, x):\n        return scaled_dot_product_attention(x, x, x)"
+    assert scanned("MultiHeadAttention", source, support) == {}
+    assert (
+        scanned("softmax", "def softmax(x):\n    '''torch.softmax'''\n    return x  # softmax")
+        == {}
+    )
+
+
+def test_forbidden_names_come_from_the_checkers():
+    """The one list; an exercise that forbids nothing has none."""
+    assert {"layernorm"} == forbidden_names("layer_norm")
+    assert "crossentropy" in forbidden_names("cross_entropy")
+    assert forbidden_names("patchify") == forbidden_names("tokens_at_224") == set()
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "os.system('ls')", "import subprocess", "from ctypes import cdll", "sys._getframe(1).f_locals",
+        "import inspect", "gc.get_objects()", "open('x').read()", "exec('1')", "eval('1')", "__import__('os')",
+        "torch.exp = abs", "torch.Tensor.sum = abs", "setattr(torch, 'exp', abs)", "math.__dict__['pi'] = 3",
+        "__builtins__['abs'] = 1", "del torch.exp", "from vitedu.checks import engine", "import vitedu.references",
+        "from vitedu.encoder import gelu", "torch.os.popen('id')", "torch.load('x')", "(lambda: 0).__globals__",
+        "().__class__.__subclasses__()", "sys.modules['torch'] = 1", "get_ipython()", "f = torch.ops.aten._softmax.load",
+        "class T(torch.Tensor): pass", "import pathlib", "os._exit(0)", "sys.settrace(abs)",
+    ],
+)  # fmt: skip
+def test_what_no_answer_needs_is_found(line):
+    """In the answer, inside its function, and in what comes along."""
+    body = line.replace("\n", "\n    ")
+    support = "import torch, math, sys, os, gc"
+    for source, own in [
+        (f"{line}\ndef gelu(x): return x", support),
+        (f"def gelu(x):\n    {body}\n    return x", support),
+    ]:
+        assert "dangerous" in {f.kind for f in scan_answer(Answer("gelu", source, own))}
+    harmless = {f.message for f in scan_answer(Answer("gelu", "gelu = 1", "import torch"))}
+    assert harmless == set()
+    assert "dangerous" in scanned(
+        "gelu", "def gelu(x): return x", f"import torch, sys, math, gc\n{line}"
+    )
+
+
+@pytest.mark.parametrize(("exercise", "source"), HONEST, ids=lambda value: str(value)[:40])
+def test_honest_answers_have_no_flags(exercise, source):
+    """Every right answer that the checkers know, in its many styles."""
+    assert scan_answer(Answer(exercise, source, SUPPORT)) == []
+
+
+def test_reference_is_known_under_other_names_and_layout():
+    """Renamed, stripped of comments, docstrings and hints; a changed step is another answer."""
+    for exercise in EXERCISES:
+        source = reference_source(exercise)
+        long = exercise.kind != "value" and len(tokens(source, exercise.id)) >= LONG_ENOUGH
+        assert ("like_reference" in scanned(exercise.id, source)) == long
+    bare = ast.unparse(ast.parse(reference_source(find("patchify"))))
+    names = {"images": "bilder", "gh": "rows", "x": "out"}
+    other = "# mine\n" + ast.unparse(renamed(ast.parse(bare).body[0], names))
+    assert "bilder" in other and normalised(other, "patchify") == normalised(bare, "patchify")
+    assert "like_reference" in scanned("patchify", other)
+    assert "like_reference" not in scanned("patchify", bare.replace("0, 2, 4, 1", "0, 4, 2, 1"))
+
+
+def test_scan_never_raises():
+    """On code that does not parse, or parses to something deep."""
+    for source in ("def (", "x = " + "1+" * 20_000 + "1", "\0", "gelu = 3", ""):
+        assert scanned("gelu", source) == {}
+
+
+# --- a class -------------------------------------------------------------------------------------
+
+ODD = """
+def patchify(images, patch_size):
+    batch, colours, height, width = images.shape
+    if height % patch_size != 0 or width % patch_size != 0:
+        raise ValueError(f"can not cut {height}x{width} into {patch_size}")
+    collected = []
+    for top in range(0, height, patch_size):
+        for left in range(0, width, patch_size):
+            window = images[:, :, top : top + patch_size, left : left + patch_size]
+            collected.append(window.contiguous().view(batch, colours * patch_size ** 2))
+    return torch.stack(collected, 1)
+"""
+RENAMED = {
+    "images": "x",
+    "batch": "b",
+    "collected": "out",
+    "window": "tile",
+    "top": "i",
+    "left": "j",
+}
+
+
+def made_class(size):
+    """A class in which answers repeat, as they do: everybody has one of four for each exercise."""
+    draw, by_exercise = random.Random(0), {}
+    for exercise, source in HONEST:
+        by_exercise.setdefault(exercise, []).append(source)
+    answers = {}
+    for number in range(size):
+        answers[f"s{number:03}"] = {
+            exercise: Answer(
+                exercise, draw.choice([*sources[:3], reference_source(find(exercise))])
+            )
+            for exercise, sources in by_exercise.items()
+        }
+    return answers
+
+
+def test_copies_are_found_and_nobody_else():
+    """Renamed and commented, in a class of 200 where honest answers repeat; in a few seconds."""
+    answers = made_class(200)
+    copy = ast.unparse(renamed(ast.parse(ODD).body[0], RENAMED))
+    answers["s007"]["patchify"] = Answer("patchify", ODD)
+    answers["s123"]["patchify"] = Answer("patchify", "# all my own work\n" + copy)
+    start = time.perf_counter()
+    flags = compare_class(answers)
+    seconds = time.perf_counter() - start
+    assert set(flags) == {"s007", "s123"}
+    (flag,) = flags["s007"]
+    assert flag.kind == "similar" and flag.message == "nearly the same as s123: patchify 100%"
+    assert seconds < 20  # some 5 s on an idle core
+
+
+def test_two_students_are_enough_for_a_pair_and_the_same_reference_is_none():
+    """What both took from the reference does not count, and neither do short answers and values."""
+    pair = {name: {"patchify": Answer("patchify", ODD)} for name in ("ann", "bob")}
+    assert compare_class(pair)["ann"][0].message.endswith("bob: patchify 100% to the letter")
+    ids = [exercise.id for exercise in EXERCISES]
+    same = {
+        name: {id: Answer(id, reference_source(find(id))) for id in ids} for name in ("ann", "bob")
+    }
+    assert compare_class(same) == {}
+    short = {name: {"gelu": Answer("gelu", "def gelu(x):\n    return x + 1 - 1")} for name in "ab"}
+    assert compare_class(short) == {}
+
+
+def test_untouched_stubs_are_no_copies():
+    """Everybody has them."""
+    from pathlib import Path
+
+    from vitedu.notebooks import exercise_cells, read
+
+    stubs = {}
+    for path in sorted((Path(__file__).parents[1] / "notebooks").glob("*.ipynb")):
+        notebook = read(path)
+        for index, id in exercise_cells(notebook):
+            stubs[id] = Answer(id, notebook.cells[index].source)
+    assert compare_class({name: stubs for name in ("ann", "bob")}) == {}
+
+
+def test_comparing_never_raises():
+    """Broken answers have no runs."""
+    broken = {name: {"gelu": Answer("gelu", "def (")} for name in ("ann", "bob")}
+    assert compare_class(broken) == compare_class({}) == {}

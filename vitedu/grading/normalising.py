@@ -1,0 +1,88 @@
+"""Code without what its author chose freely: names, comments, docstrings, type hints, layout.
+
+Role: ``normalised`` and ``tokens`` of a definition, for comparing answers. Parsed only, nothing is run.
+"""
+
+import ast
+import builtins
+import re
+
+KEPT = {*dir(builtins), "torch", "nn", "F", "math", "np", "einops", "rearrange", "einsum", "self"}
+_TOKEN = re.compile(r"\w+|[^\w\s]")
+
+
+def definition(source: str, name: str) -> ast.stmt | None:
+    """Give the last statement of a source that defines a name at the top level; None if none does.
+
+    Raises:
+        SyntaxError, ValueError, RecursionError, MemoryError: as ``ast.parse``.
+    """
+    found = None
+    for node in ast.parse(source).body:
+        targets = {t.id for t in getattr(node, "targets", []) if isinstance(t, ast.Name)}
+        if name in targets | {getattr(node, "name", None)}:
+            found = node
+    return found
+
+
+def normalised(source: str, name: str) -> str:
+    """Write a definition with its names numbered as they appear; "" if there is none.
+
+    Example:
+        >>> one, other = "def f(x): return x + 1", "def f(y: int): return (y + 1)  # one more"
+        >>> normalised(one, "f") == normalised(other, "f") != ""
+        True
+    """
+    node = definition(source, name)
+    return ast.unparse(_Plain(numbered=True).visit(node)) if node else ""
+
+
+def tokens(source: str, name: str) -> list[str]:
+    """Write a definition as tokens, every name of the author's the same.
+
+    Example:
+        >>> tokens("total = first.sum(dim=1)", "total")
+        ['v', '=', 'v', '.', 'sum', '(', 'dim', '=', '1', ')']
+    """
+    node = definition(source, name)
+    return _TOKEN.findall(ast.unparse(_Plain(numbered=False).visit(node))) if node else []
+
+
+class _Plain(ast.NodeTransformer):
+    """Renames and drops. Attributes and keywords stay: they are torch's."""
+
+    def __init__(self, numbered: bool):
+        self.numbered, self.names = numbered, {}
+
+    def name(self, name: str) -> str:
+        if name in KEPT:
+            return name
+        return f"v{self.names.setdefault(name, len(self.names))}" if self.numbered else "v"
+
+    def visit_Name(self, node):
+        node.id = self.name(node.id)
+        return node
+
+    def visit_arg(self, node):
+        node.arg, node.annotation = self.name(node.arg), None
+        return node
+
+    def visit_AnnAssign(self, node):
+        self.generic_visit(node)
+        if node.value is None:
+            return None
+        return ast.copy_location(ast.Assign([node.target], node.value), node)
+
+    def visit_FunctionDef(self, node):
+        node.returns = None
+        return self._without_docstring(node)
+
+    def visit_ClassDef(self, node):
+        return self._without_docstring(node)
+
+    def _without_docstring(self, node):
+        first = node.body[0]
+        if isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant):
+            node.body = node.body[1:] or [ast.Pass()]
+        self.generic_visit(node)
+        return node
