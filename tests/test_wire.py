@@ -1,0 +1,281 @@
+"""Frames and messages of the grader: what was written is read back, and whatever else comes is an error of one kind."""
+
+import json
+
+import hypothesis.strategies as st
+import pytest
+import torch
+from hypothesis import example, given, settings
+
+from vitedu import exercises
+from vitedu.checks.answers import LocalAnswer, Look, Plain
+from vitedu.checks.engine import Checker, find_checker
+from vitedu.checks.probing import Observation, Trouble, observe
+from vitedu.grading import messages, wire
+from vitedu.grading.wire import Reader, WireError, Writer, clean, pack, unpack
+
+QUICK = settings(max_examples=150, deadline=None)
+FUNCTIONS = [e.id for e in exercises.EXERCISES if isinstance(find_checker(e.id), Checker)]
+
+
+def frame(header: bytes, rest: bytes = b"") -> bytes:
+    """Make a frame of a header that ``pack`` would refuse."""
+    body = len(header).to_bytes(4, "little") + header + rest
+    return len(body).to_bytes(8, "little") + body
+
+
+def header(*tensors, head=None) -> bytes:
+    """Make the JSON of a header."""
+    return json.dumps({"head": head, "tensors": list(tensors)}).encode()
+
+
+def same_bits(a: torch.Tensor, b: torch.Tensor) -> bool:
+    """Tell whether two tensors are equal to the last bit, NaN included."""
+    return (a.dtype, a.shape) == (b.dtype, b.shape) and wire._to_bytes(a) == wire._to_bytes(b)
+
+
+# --- what was written is read back --------------------------------------------------------------
+
+NUMBERS = st.integers(-(10**200), 10**200) | st.floats(allow_nan=False)
+VALUES = st.recursive(
+    st.none() | st.booleans() | NUMBERS | st.text(st.characters(categories=["L", "N"])),
+    lambda inner: (
+        st.lists(inner, max_size=4)
+        | st.lists(inner, max_size=4).map(tuple)
+        | st.dictionaries(st.text(max_size=5), inner, max_size=4)
+    ),
+    max_leaves=20,
+)
+
+
+@QUICK
+@given(VALUES)
+@example([float("inf"), -float("inf"), (), {}, -0.0])
+def test_values_cross_unchanged(value):
+    """Plain data comes back with its types: tuples, lists, integers and floats apart."""
+    data, tensors = unpack(pack(Writer().write(value)))
+    back = Reader(tensors).read(data)
+    assert back == value and repr(back) == repr(value)
+
+
+@pytest.mark.parametrize("name", wire.DTYPES)
+@pytest.mark.parametrize("shape", [(), (0,), (3,), (2, 0, 4), (2, 3, 4)], ids=str)
+def test_tensors_cross_to_the_last_bit(name, shape):
+    """Every dtype on the list, of any number of axes, empty ones and transposed ones too."""
+    tensor = torch.randint(0, 2, shape).to(wire.DTYPES[name])
+    for given_ in (tensor, tensor.mT if tensor.ndim > 1 else tensor):
+        _, (back,) = unpack(pack(None, [given_]))
+        assert same_bits(back, given_)
+
+
+def test_special_floats_and_expanded_tensors_cross():
+    """NaN and infinities keep their bits; an expanded tensor is written out."""
+    odd = torch.tensor([float("nan"), float("inf"), -0.0, 1e-42])
+    _, (back, wide) = unpack(pack(None, [odd, torch.ones(1, 1).expand(5, 7)]))
+    assert same_bits(back, odd) and wide.shape == (5, 7) and bool((wide == 1).all())
+
+
+@pytest.mark.parametrize("exercise", FUNCTIONS)
+def test_cases_of_every_exercise_cross(exercise):
+    """The reference does the very same on a case that crossed, which tells nothing of what is expected."""
+    checker = find_checker(exercise)
+    for case in checker.draw(4):
+        if case.on_accelerator:
+            continue
+        data, tensors = messages.write_case(case, case.name)
+        data, tensors = unpack(pack(data, tensors), 2**24)
+        told = messages.read_case(data, tensors)
+        assert (told.raises, told.mentions, told.part, told.rtol) == ("", (), "values", None)
+        ours, theirs = observe(checker.reference, case), observe(checker.reference, told)
+        assert ours.arrays.keys() == theirs.arrays.keys() and ours.facts == theirs.facts
+        assert all(same_bits(ours.arrays[name], theirs.arrays[name]) for name in ours.arrays)
+
+        data, tensors = unpack(pack(*messages.write_observation(ours)))
+        back = messages.read_observation(data, tensors)
+        assert (back.facts, back.error, back.undecided) == (ours.facts, ours.error, False)
+        assert all(same_bits(back.arrays[name], ours.arrays[name]) for name in ours.arrays)
+
+
+def test_looks_values_and_errors_cross():
+    """What an answer is, a value and an exception come back as they were."""
+    look = LocalAnswer(lambda x, *, dim: x).look([(1, ("dim",)), (2, ())])
+    assert look.refusals[0] == "" and look.refusals[1]
+    assert messages.read_look(json.loads(json.dumps(messages.write_look(look)))) == look
+    plain = LocalAnswer([torch.tensor(3), "  Word ", (True, 2.5)]).plain()
+    assert messages.read_plain(messages.write_plain(plain)) == plain
+    assert plain.value == (3, "word", (True, 2.5))
+    trouble = Trouble("ValueError", ("ValueError", "Exception"), "no", (3, "raise"), True)
+    assert messages.read_trouble(messages.write_trouble(trouble)) == trouble
+
+
+@pytest.mark.parametrize("value", [10**4000, object(), ["x" * 10] * 10**6], ids=type)
+def test_values_that_are_no_answers_arrive_as_unknown(value):
+    """Endless numbers, long lists and objects are of an unknown kind, or an error of the line."""
+    try:
+        frame_ = pack(messages.write_plain(LocalAnswer(value).plain()))
+        assert not messages.read_plain(unpack(frame_)[0]).is_known
+    except WireError:
+        assert isinstance(value, list)
+
+
+# --- whatever comes, one kind of error ----------------------------------------------------------
+
+
+def is_read_or_refused(data: bytes) -> None:
+    """Read bytes in every way that the grader reads a reply; only ``WireError`` may come."""
+    try:
+        head, tensors = unpack(data)
+    except WireError:
+        return
+    for read in (
+        messages.read_look,
+        messages.read_plain,
+        messages.read_loaded,
+        Reader(tensors).read,
+    ):
+        try:
+            read(head)
+        except WireError:
+            pass
+    try:
+        messages.read_observation(head, tensors)
+    except WireError:
+        pass
+
+
+GOOD = pack(
+    *messages.write_observation(
+        Observation(
+            {"output": torch.ones(2, 3), "grad:x": torch.zeros(())},
+            {"type:output": "tensor", "modified": ("x",), "detached": False, "seconds": 1.5},
+            Trouble("ValueError", ("ValueError",), "no", (1, "x"), True),
+            frozenset({"add"}),
+            "printed",
+        )
+    )
+)
+
+
+@QUICK
+@given(st.binary(max_size=300))
+@example(b"")
+@example(b"\xff" * 8)
+def test_any_bytes_are_a_frame_or_an_error(data):
+    """Raw bytes, and raw bytes as a body and as a header of right length."""
+    is_read_or_refused(data)
+    is_read_or_refused(len(data).to_bytes(8, "little") + data)
+    is_read_or_refused(frame(data))
+
+
+@QUICK
+@given(st.integers(0, len(GOOD) - 1), st.integers(0, 255), st.integers(-20, 20))
+def test_a_damaged_frame_is_read_or_refused(place, byte, cut):
+    """One byte changed, and the end cut off or lengthened."""
+    data = bytearray(GOOD)
+    data[place] = byte
+    is_read_or_refused(bytes(data))
+    is_read_or_refused(bytes(data[:cut]) if cut < 0 else bytes(data) + b"0" * cut)
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20),
+    lambda inner: st.lists(inner, max_size=5)
+    | st.dictionaries(st.sampled_from(["list", "tuple", "dict", "tensor", "recipe", "float", "x"]), inner, max_size=3),
+    max_leaves=25,
+)  # fmt: skip
+
+
+@QUICK
+@given(JSON, st.sampled_from(["arrays", "facts", "error", "operations", "printed", "undecided"]))
+def test_any_json_in_a_message_is_read_or_refused(value, key):
+    """A field of an observation may hold anything, and so may a whole message."""
+    good, tensors = unpack(GOOD)
+    for head in (value, {**good, key: value}, {"error": value, **good}):
+        try:
+            messages.read_observation(head, tensors)
+        except WireError:
+            pass
+    for read in (messages.read_look, messages.read_plain, messages.read_loaded, Reader().read):
+        try:
+            read(value)
+        except WireError:
+            pass
+
+
+REFUSED = {
+    "NaN in the header": frame(b'{"head": NaN, "tensors": []}'),
+    "a number without end": frame(b'{"head": 1e999, "tensors": []}'),
+    "an integer of many digits": frame(header(head=10**400)),
+    "deeply nested": frame(b'{"head": ' + b"[" * 100 + b"]" * 100 + b', "tensors": []}'),
+    "nested past the parser": frame(b"[" * 200_000),
+    "many values": frame(header(head=[0] * 200_000)),
+    "a header too long": frame(header(head="x" * 2**20)),
+    "no UTF-8": frame(b'{"head": "\xff", "tensors": []}'),
+    "another key": frame(b'{"head": 1, "tensors": [], "more": 1}'),
+    "an unknown dtype": frame(header(["object", [1]]), b"12345678"),
+    "a dtype that is no word": frame(header([["float32"], [1]]), b"1234"),
+    "too few bytes": frame(header(["float32", [2]]), b"1234"),
+    "bytes of nobody": frame(header(["float32", [1]]), b"12345"),
+    "a negative size": frame(header(["uint8", [-1]])),
+    "a size that is a truth": frame(header(["uint8", [True]]), b"1"),
+    "a shape past all memory": frame(header(["uint8", [2**30] * 16])),
+    "empty but vast": frame(header(["uint8", [0, *[2**30] * 15]])),
+    "many axes": frame(header(["uint8", [1] * 17]), b"1"),
+    "a boolean of 7": frame(header(["bool", [1]]), b"\x07"),
+    "many tensors": frame(header(*[["uint8", [0]]] * 600)),
+}
+
+
+@pytest.mark.parametrize("data", REFUSED.values(), ids=REFUSED)
+def test_hostile_frames_are_refused(data):
+    """Numbers, sizes and counts that would cost memory, time or sense."""
+    with pytest.raises(WireError):
+        unpack(data)
+
+
+FORGED = {
+    "the mark that a draw was read": ["read", True],
+    "an unknown fact": ["passed", "yes"],
+    "a list where words belong": ["type:output", ["tensor"]],
+    "a word where names belong": ["modified", "x"],
+    "a truth that is a number": ["detached", 1],
+    "a time that is a truth": ["seconds", True],
+    "no name": [7, "x"],
+}
+
+
+@pytest.mark.parametrize("fact", FORGED.values(), ids=FORGED)
+def test_facts_of_another_kind_are_refused(fact):
+    """Only facts that a driver writes, each with its own type."""
+    data, tensors = unpack(GOOD)
+    with pytest.raises(WireError):
+        messages.read_observation({**data, "facts": [fact]}, tensors)
+
+
+def test_a_worker_makes_no_recipes():
+    """What the parent reads builds nothing: no recipe is known to it."""
+    with pytest.raises(WireError):
+        Reader().read({"recipe": ["CpuGenerator", {"dict": [["seed", 1]]}]})
+    with pytest.raises(WireError):
+        messages.read_plain({**messages.write_plain(Plain(1)), "value": {"dict": []}})
+
+
+def test_texts_are_cleaned_and_cut():
+    """Lone surrogates, escape sequences and control characters do not come through; letters of all languages do."""
+    assert clean("größe 形 🙂\n\tx", 100) == "größe 形 🙂\n\tx"
+    assert clean("\x1b[31m\x00\ud800\u202e", 100) == "\ufffd[31m\ufffd\ufffd\ufffd"
+    assert clean("x" * 100, 7) == "x" * 7
+    clean("\ud800", 5).encode("utf-8")
+    look = messages.read_look(messages.write_look(Look(kind="\ud800" * 500)))
+    assert look.kind == "\ufffd" * messages.WORD
+
+
+def test_arrays_beyond_the_cap_arrive_as_their_shape():
+    """An answer that returns far too much has a type that says so, and nothing heavy crosses."""
+    seen = Observation(
+        {"output": torch.zeros(2**21 + 1, dtype=torch.float64)}, {"type:output": "tensor"}
+    )
+    data = pack(*messages.write_observation(seen))
+    back = messages.read_observation(*unpack(data))
+    assert len(data) < 1000 and not back.arrays
+    assert back.facts["type:output"] == "tensor of shape (2097153,)"
