@@ -1,0 +1,161 @@
+"""The command writes everything that comes out of a class, and nothing twice."""
+
+import csv
+import io
+import os
+
+import pytest
+from made_class import hand_in, made_parts
+
+from vitedu.__main__ import main
+from vitedu.grading import publish
+from vitedu.grading.publish import main_grade
+from vitedu.grading.store import safe_name
+
+CLASS = {
+    "anna": {"patchify": "passed", "unpatchify": "failed"},
+    "bob": {"patchify": "passed", "unpatchify": 'not_gradable {"reason": "memory"}'},
+}
+CHOICES = {"exercises": ("patchify", "unpatchify")}
+
+
+@pytest.fixture
+def folder(tmp_path):
+    return hand_in(tmp_path / "in", **CLASS)
+
+
+@pytest.fixture
+def out(tmp_path):
+    return tmp_path / "out"
+
+
+def files(out):
+    return {
+        str(path.relative_to(out)): (path.read_bytes(), path.stat().st_mtime_ns)
+        for path in out.rglob("*")
+        if path.is_file()
+    }
+
+
+def test_everything_is_written_and_told(folder, out, capsys):
+    """Tables, a page a student, the report; the terminal says what is open and where to look."""
+    assert main_grade(folder, out, parts=made_parts(), **CHOICES) == 0
+    names = [safe_name(student) for student in CLASS]
+    assert set(files(out)) == {".lock", "grades.csv", "totals.csv", "open.csv", "report.html"} | {
+        f"{folder}/{name}.{ending}"
+        for name in names
+        for folder, ending in (("submissions", "json"), ("feedback", "html"))
+    }
+    said = capsys.readouterr().out
+    assert said.startswith("2 submissions: 2 graded now, 0 before. Isolation: full.")
+    assert "Mean 6.75 of 10 points." in said
+    assert "4 points of 1 submission are open" in said and f"{out / 'open.csv'}" in said
+
+
+def test_files_for_platforms_are_written_when_asked_for(folder, out):
+    """One for Canvas under the assignment's name, one for Moodle, one a student for Gradescope."""
+    formats = ("canvas", "moodle", "gradescope")
+    main_grade(folder, out, formats=formats, assignment="Hw (7)", parts=made_parts(), **CHOICES)
+    written = set(files(out))
+    assert {"canvas.csv", "moodle.csv", f"gradescope/{safe_name('anna')}.json"} <= written
+    rows = list(csv.reader(io.StringIO((out / "canvas.csv").read_text())))
+    assert rows[0][-1] == "Hw (7)" and [row[-1] for row in rows[2:]] == ["7.5", ""]
+
+
+def test_the_same_command_again_touches_no_file(folder, out, capsys):
+    """Neither grades nor tables nor pages."""
+    main_grade(folder, out, formats=("canvas", "gradescope"), parts=made_parts(), **CHOICES)
+    before = files(out)
+    main_grade(folder, out, formats=("canvas", "gradescope"), parts=made_parts(), **CHOICES)
+    assert files(out) == before
+    assert "2 submissions: 0 graded now, 2 before." in capsys.readouterr().out
+
+
+def test_a_new_submission_joins_the_tables(folder, out):
+    """The tables are of the whole class, whoever was graded now."""
+    main_grade(folder, out, parts=made_parts(), **CHOICES)
+    hand_in(folder, cleo={"patchify": "passed"})
+    main_grade(folder, out, only=["cleo"], parts=made_parts(), **CHOICES)
+    rows = list(csv.reader(io.StringIO((out / "totals.csv").read_text("utf-8-sig"))))
+    assert [row[0] for row in rows[1:]] == ["anna", "bob", "cleo"]
+
+
+def test_fault_of_a_page_costs_one_page(folder, out, monkeypatch):
+    """The points are there all the same, and the log says what happened."""
+    real = publish.feedback_page
+
+    def broken(grade):
+        if grade.student == "anna":
+            raise KeyError("a label")
+        return real(grade)
+
+    monkeypatch.setattr(publish, "feedback_page", broken)
+    main_grade(folder, out, parts=made_parts(), **CHOICES)
+    pages = [(out / "feedback" / f"{safe_name(name)}.html").read_text() for name in CLASS]
+    assert "7.5 of 10 points" in pages[0] and "1.2" in pages[1]
+    assert "'anna', feedback: KeyError" in (out / "grader.log").read_text()
+
+
+def test_left_out_notebooks_are_told(tmp_path, out, capsys):
+    """With the option that grades them."""
+    students = {f"s{i}": {"patchify": "passed"} for i in range(5)}
+    students["s0"]["softmax"] = "passed"
+    main_grade(hand_in(tmp_path / "in", **students), out, parts=made_parts())
+    said = capsys.readouterr().out
+    assert "02_attention: held by 1 submission and not graded; --notebook 02_attention" in said
+
+
+@pytest.mark.skipif(os.name == "nt", reason="file modes")
+def test_trouble_with_folders_is_one_line_and_status_2(tmp_path, capsys):
+    """As with every command."""
+    assert main(["grade", str(tmp_path / "nowhere"), "--out", str(tmp_path / "out")]) == 2
+    error = capsys.readouterr().err
+    assert error.startswith("vitedu: ") and "nowhere" in error and error.count("\n") == 1
+    (tmp_path / "in").mkdir()
+    assert main(["grade", str(tmp_path / "in"), "--out", str(tmp_path / "out")]) == 2
+    assert "holds no notebooks" in capsys.readouterr().err
+
+
+def test_options_reach_the_grader(folder, out, monkeypatch):
+    """Every word of the command line has its place."""
+    seen = {}
+    monkeypatch.setattr(publish, "main_grade", lambda *words, **rest: seen.update(rest) or 0)
+    words = ["grade", str(folder), "--out", str(out), "--notebook", "notebooks/01_patches.ipynb"]
+    words += [
+        "--exercises",
+        "patchify",
+        "--only",
+        "a",
+        "b",
+        "--again",
+        "--jobs",
+        "2",
+        "--runs",
+        "5",
+    ]
+    words += ["--seed", "9", "--student-from", "moodle", "--for", "canvas", "moodle"]
+    assert main([*words, "--assignment", "Hw", "--allow-unsafe"]) == 0
+    assert seen == {
+        "formats": ["canvas", "moodle"],
+        "assignment": "Hw",
+        "jobs": 2,
+        "student_from": "moodle",
+        "exercises": ["patchify"],
+        "notebook": "01_patches",
+        "only": ["a", "b"],
+        "runs": 5,
+        "seed": 9,
+        "again": True,
+        "allow_unsafe": True,
+    }
+
+
+def test_choices_of_the_command_line_are_those_of_the_modules():
+    """Names that the parser repeats, so as not to load them."""
+    from vitedu.__main__ import build_parser
+    from vitedu.grading.submissions import STUDENT_FROM
+
+    grade = next(iter(build_parser()._subparsers._group_actions)).choices["grade"]
+    choices = {action.dest: action.choices for action in grade._actions}
+    assert set(choices["student_from"]) == set(STUDENT_FROM)
+    assert set(choices["formats"]) == set(publish.FORMATS)
