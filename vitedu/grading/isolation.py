@@ -1,11 +1,8 @@
 """The box: one preloaded process in the strongest isolation of this machine, and a fresh worker for each request.
 
 Role: ``open_box`` tries the ways of ``ways`` from the strongest down; in each a canary tries what a hostile answer would,
-in a real worker. The level follows from what the canary could do, never from what was asked for:
-
-* ``full``: it could do none of it;
-* ``partial: ...``: what it could do is named, but it could not change anything outside;
-* ``none``: it could write files of the grader or signal its processes. Then only ``allow_unsafe`` opens a box.
+in a real worker, and the level follows from what it could do (``levels``). A box of the level ``none`` opens only with
+``allow_unsafe``.
 
 What no level covers: a fault of the kernel, what two workers tell each other by the time they take, and answers that
 fingerprint the process that all workers are copies of (its hash seed and addresses are the same in each).
@@ -14,57 +11,41 @@ fingerprint the process that all workers are copies of (its hash seed and addres
 import itertools
 import json
 import os
+import random
+import shutil
 import socket
 import subprocess
 import sys
 import tempfile
 import threading
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from vitedu.grading import cgroups
 from vitedu.grading.conversation import Worker, WorkerTrouble
+from vitedu.grading.levels import (
+    BREACHES,
+    PACKAGE,
+    IsolationError,
+    Trial,
+    badness,
+    examine,
+    remedy,
+)
 from vitedu.grading.limits import Limits
 from vitedu.grading.ways import USERS, possible, prepare
 
-PACKAGE = Path(__file__).parents[1]
-OWN = ("linux", "seccomp", "limits", "canary", "preloaded")  # modules that the box needs from here
+OWN = (
+    "canary",
+    "confinement",
+    "limits",
+    "linux",
+    "preloaded",
+    "seccomp",
+)  # modules that the box needs from here
 LOAD_SECONDS = 120.0  # for importing torch on a cold disk
 START_SECONDS = 20.0  # for a fork, on a busy machine
-BREACHES = {  # what the canary could do: words of the level
-    "write": "files outside can be written",
-    "signal": "other processes can be signalled",
-    "references": "the references can be read",
-    "files": "other files can be read",
-    "network": "no network isolation",
-    "processes": "processes that it starts are not ended",
-    "memory": "no limit on memory",
-    "disk": "no limit on temporary files",
-}
-GRAVE = ("write", "signal")
-
-
-class IsolationError(RuntimeError):
-    """No box can be opened, or none that may be used."""
-
-
-@dataclass(frozen=True)
-class Trial:
-    """What the canary found out about one way."""
-
-    breaches: dict[str, str]  # what it could do: evidence
-    parts: tuple[str, ...]  # what each worker gave up
-    missing: dict[str, str]  # parts that did not work here: why
-
-    @property
-    def level(self) -> str:
-        """``full``, ``partial: ...`` or ``none``."""
-        if not self.breaches:
-            return "full"
-        if any(name in self.breaches for name in GRAVE):
-            return "none"
-        return "partial: " + "; ".join(BREACHES[name] for name in self.breaches)
 
 
 class Box:
@@ -87,13 +68,17 @@ class Box:
         self._lock = threading.RLock()
         # a process that dies with its parent dies with the thread that started it: this one stays
         self._launcher = ThreadPoolExecutor(1, "box")
-        self._folder = tempfile.TemporaryDirectory(prefix="vitedu-box-", ignore_cleanup_errors=True)
+        self._folder = tempfile.TemporaryDirectory(
+            prefix=f"vitedu-box-{os.getpid()}-", ignore_cleanup_errors=True
+        )
         self._process: subprocess.Popen | None = None
         self._control: socket.socket | None = None
-        self._numbers = itertools.count()
+        self._numbers = itertools.count(random.SystemRandom().randrange(USERS[1]))
+        self._launches = 0
         self._workers: set[Worker] = set()
         self._groups = cgroups.find()
         cgroups.sweep(self._groups)
+        sweep(Path(self._folder.name).parent)
         try:
             folder = Path(self._folder.name)
             folder.chmod(0o755)
@@ -101,7 +86,8 @@ class Box:
             write_view(folder / "view", files)
             self._start = prepare(way, limits, folder / "view", folder / "tmp")
             self._launch()
-            self.trial = self._examine()
+            release = partial(self._worker, "canary")
+            self.trial: Trial = examine(release, limits, self._start.needed)
         except BaseException as error:
             self.close()
             if isinstance(error, (OSError, WorkerTrouble)):
@@ -121,14 +107,18 @@ class Box:
         Raises:
             WorkerTrouble: ``grader``: none could be started, even by a new preloaded process.
         """
-        try:
-            worker = self._worker("worker")
-        except (WorkerTrouble, OSError):
-            with self._lock:
-                if self._process is None:
-                    raise
-                self._launch("no worker could be started")
-            worker = self._worker("worker")
+        for attempts_left in (2, 1, 0):
+            launches = self._launches
+            try:
+                worker = self._worker("worker")
+                break
+            except (WorkerTrouble, OSError) as error:
+                if not attempts_left or self._process is None:
+                    raise WorkerTrouble("grader", str(error)) from error
+                with self._lock:  # another thread may have started it again already
+                    dead = self._process is None or self._process.poll() is not None
+                    if launches == self._launches and (dead or attempts_left == 1):
+                        self._launch(str(error))
         lost = set(self.trial.parts) - set(worker.parts)
         if lost:
             worker.close()
@@ -151,6 +141,7 @@ class Box:
         if why:
             self.events.append(f"the preloaded process was started again: {why}")
         self._stop()
+        self._launches += 1
         control, theirs = socket.socketpair()
         messages = Path(self._folder.name) / "messages.txt"
 
@@ -268,75 +259,6 @@ class Box:
         worker.parts, worker.missing = said["parts"], said["missing"]
         return worker
 
-    def _examine(self) -> Trial:
-        """Run the canary.
-
-        Raises:
-            OSError: a worker can not read what it needs.
-            WorkerTrouble: the canary could not be run at all.
-        """
-        with Bait() as bait, self._worker("canary") as canary:
-            plan = {**bait.plan(), "needed": self._start.needed}
-            plan |= {"tmp_mb": self.limits.tmp_mb, "memory_mb": self.limits.memory_mb}
-            try:
-                found = read_frame(canary.ask(frame(plan), 60.0))
-            except WorkerTrouble as trouble:
-                last = (canary.output.strip().splitlines() or ["it printed nothing"])[-1]
-                raise IsolationError(f"the canary did not reply: {trouble}; {last}") from None
-            try:
-                found |= read_frame(canary.ask(b"!" + frame({}), 60.0))
-            except WorkerTrouble as trouble:
-                if trouble.reason == "grader":
-                    raise
-            canary.close()
-            made = int(found.pop("processes", "") or 0)
-            if canary.survived or made >= max(self.limits.processes, 64):
-                found["processes"] = f"{made} processes"
-            if made and "control group" not in canary.parts:
-                found["memory"] = (
-                    found.get("memory") or f"{made} processes, each with its own limit"
-                )
-            parts, missing = tuple(canary.parts), dict(canary.missing)
-        if needed := found.pop("needs", ""):
-            raise OSError(
-                f"{needed} can not be read by the user that answers run as; open it with: "
-                f"chmod -R o+rX {sys.base_prefix} {sys.prefix}"
-            )
-        return Trial({name: found[name] for name in BREACHES if found.get(name)}, parts, missing)
-
-
-class Bait:
-    """Files and a port that only the grader should reach."""
-
-    def __enter__(self):
-        self.folders = []
-        for place in (None, Path.home()):
-            try:
-                self.folders.append(tempfile.TemporaryDirectory(prefix=".vitedu-bait-", dir=place))
-            except OSError:
-                continue
-        for folder in self.folders:
-            Path(folder.name).chmod(0o755)
-            (Path(folder.name) / "grades.json").write_text("{}")
-        self.listener = socket.create_server(("127.0.0.1", 0))
-        return self
-
-    def __exit__(self, *_):
-        self.listener.close()
-        for folder in self.folders:
-            folder.cleanup()
-
-    def plan(self) -> dict:
-        """Give what the canary is to try."""
-        folders = [folder.name for folder in self.folders]
-        return {
-            "files": [os.path.join(folder, "grades.json") for folder in folders],
-            "references": [str(PACKAGE / f"{name}.py") for name in ("patches", "attention")],
-            "port": self.listener.getsockname()[1],
-            "folders": [*folders, str(PACKAGE), str(Path.home()), os.getcwd()],
-            "parent": os.getpid(),
-        }
-
 
 def open_box(
     limits: Limits | None = None,
@@ -390,26 +312,6 @@ def open_box(
     )
 
 
-def badness(trial: Trial) -> tuple[bool, int]:
-    """Order trials: grave breaches first, then their number."""
-    return trial.level == "none", len(trial.breaches)
-
-
-def remedy() -> str:
-    """Say what would raise the level on this machine."""
-    if sys.platform == "linux":
-        from shutil import which
-
-        if which("bwrap") is None:
-            return "Install bubblewrap: apt install bubblewrap, dnf install bubblewrap."
-        return (
-            "bubblewrap is there but may not make namespaces. On Ubuntu 24.04 and newer allow it in\n"
-            "AppArmor; in a container, start that with --security-opt seccomp=unconfined, or grade\n"
-            "outside it."
-        )
-    return "Grade on Linux, or in a Linux container or virtual machine, with bubblewrap."
-
-
 def write_view(folder: Path, files: dict[str, str]) -> None:
     """Write the package as the box may see it, readable by everyone."""
     own = {f"vitedu/grading/{name}.py": (PACKAGE / "grading" / f"{name}.py") for name in OWN}
@@ -422,12 +324,19 @@ def write_view(folder: Path, files: dict[str, str]) -> None:
         path.chmod(0o755 if path.is_dir() else 0o644)
 
 
-def frame(data: dict) -> bytes:
-    """Make a frame of plain data."""
-    text = json.dumps(data).encode()
-    return len(text).to_bytes(8, "little") + text
+def sweep(folder: Path) -> None:
+    """Remove the folders that a grader left when it was killed."""
+    for left in folder.glob("vitedu-box-*-*"):
+        if not pid_lives(int(left.name.split("-")[2])):
+            shutil.rmtree(left, ignore_errors=True)
 
 
-def read_frame(data: bytes) -> dict:
-    """Read a frame of plain data."""
-    return json.loads(data[8:])
+def pid_lives(pid: int) -> bool:
+    """Tell whether a process of this number is there."""
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        pass
+    return True

@@ -37,9 +37,10 @@ class Limits:
     def apply(self, *, own_user: bool) -> list[str]:
         """Set the limits of this process; give the names of those that this platform takes.
 
-        The address space counts from what is mapped now: torch alone maps gigabytes of library.
-        ``RLIMIT_DATA`` would let shared mappings pass. Threads are counted a user, so they are
-        limited only where the worker has a user of its own.
+        Memory counts from what is mapped now: torch alone maps gigabytes of library. The address
+        space (AS) holds shared mappings too, but could be won back by unmapping libraries; that is
+        what DATA is for. Threads are counted a user, so they are limited only where the worker has
+        a user of its own.
         """
         wanted = {
             "CORE": (0, 0),
@@ -47,9 +48,8 @@ class Limits:
             "FSIZE": (self.tmp_mb * MB,) * 2,
             "NOFILE": (self.files,) * 2,
         }
-        mapped = mapped_bytes()
-        if mapped:
-            wanted["AS"] = (mapped + self.memory_mb * MB,) * 2
+        for name, mapped in mapped_bytes().items():
+            wanted[name] = (mapped + self.memory_mb * MB,) * 2
         if own_user:
             wanted["NPROC"] = (self.processes,) * 2
         held = []
@@ -62,10 +62,12 @@ class Limits:
         return held
 
 
-def mapped_bytes() -> int:
-    """Give the size of this process's address space, 0 where the platform does not tell."""
+def mapped_bytes() -> dict[str, int]:
+    """Give the size of this process's address space and of its data; nothing where it is not told."""
     try:
         with open("/proc/self/statm", encoding="ascii") as file:
-            return int(file.read().split()[0]) * resource.getpagesize()
+            pages = file.read().split()
     except OSError:
-        return 0
+        return {}
+    size = resource.getpagesize()
+    return {"AS": int(pages[0]) * size, "DATA": int(pages[5]) * size}

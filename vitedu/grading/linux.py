@@ -22,6 +22,9 @@ DEATH_SIGNAL, DUMPABLE, DROP_FROM_BOUND, NO_NEW_PRIVILEGES = 1, 4, 24, 38  # opt
 READ_FILE, READ_FOLDER, WRITE_FILE, TRUNCATE = 1 << 2, 1 << 3, 1 << 1, 1 << 14
 OLDEST = (1 << 13) - 1  # everything of version 1: execute, write, read, remove, make
 ON_FILES = 1 | WRITE_FILE | READ_FILE | TRUNCATE  # what a rule on a single file may name
+IN_OWN_FOLDER = (
+    READ_FILE | READ_FOLDER | WRITE_FILE | TRUNCATE | 0b1_0001_1011_0000
+)  # and make, remove
 SCOPES = 0b11  # no abstract sockets and no signals out of the domain, since version 6
 
 

@@ -66,13 +66,16 @@ REFUSED = {
 
 CLONE, CLONE3 = (56, 220), (435, 435)
 KILL, TGKILL, PRLIMIT, FCNTL, PRCTL = (62, 129), (234, 131), (302, 261), (72, 25), (157, 167)
+MMAP = (9, 222)
 THREAD = 0x00010000  # the flag of clone that makes a thread and no process
 OWNER_COMMANDS = (8, 15)  # of fcntl: who gets signals about a file, which could be somebody else
 DEATH_SIGNAL = 1  # of prctl: to outlive the parent
+ANONYMOUS_SHARED = 0x21  # of mmap: memory that is not counted as this process's data
 
-LOAD, EQUAL, AT_LEAST, ABOVE, ANY_BIT, RETURN = 0x20, 0x15, 0x35, 0x25, 0x45, 0x06
+LOAD, AND, EQUAL, ABOVE, ANY_BIT, RETURN = 0x20, 0x54, 0x15, 0x25, 0x45, 0x06
 KILL_PROCESS, ERROR, ALLOW = 0x80000000, 0x00050000, 0x7FFF0000
-NUMBER, ARCHITECTURE, FIRST_ARGUMENT, SECOND_ARGUMENT = 0, 4, 16, 24  # offsets in seccomp_data
+NUMBER, ARCHITECTURE, FIRST, SECOND, FOURTH = 0, 4, 16, 24, 40  # offsets of call and arguments
+ALL_BITS = 0xFFFFFFFF
 
 
 def program(machine: str, pid: int) -> bytes:
@@ -94,38 +97,36 @@ def program(machine: str, pid: int) -> bytes:
     def add(code, operand, if_true=0, if_false=0):
         lines.append((code, if_true, if_false, operand))
 
-    def error(number):
-        add(RETURN, ERROR | number)
-
-    def only(numbers, offset, code, values, inverse=False):
-        """Refuse a call unless an argument is one of the values (inverse: if it is one)."""
-        steps = len(values)
-        add(EQUAL, numbers[column], 0, steps + 3)
+    def block(numbers, offset, code, values, match, other, mask=ALL_BITS):
+        """Answer a call by an argument: one of the values, or another."""
+        add(EQUAL, numbers[column], 0, len(values) + 4)
         add(LOAD, offset)
+        add(AND, mask)
         for i, value in enumerate(values):
-            add(code, value, steps - i, 0)  # true: past the rest, to the second return
-        add(RETURN, ALLOW if inverse else ERROR | EPERM)
-        add(RETURN, ERROR | EPERM if inverse else ALLOW)
+            add(code, value, len(values) - i)  # true: past the other values and the next line
+        add(RETURN, other)
+        add(RETURN, match)
 
+    refused = ERROR | EPERM
     add(LOAD, ARCHITECTURE)
     add(EQUAL, mark, 1, 0)
     add(RETURN, KILL_PROCESS)
     add(LOAD, NUMBER)
     add(ABOVE, NEWEST, 0, 1)  # the x32 calls of x86-64 among them
-    error(ENOSYS)
+    add(RETURN, ERROR | ENOSYS)
     add(EQUAL, CLONE3[column], 0, 1)
-    error(ENOSYS)  # libc then takes clone, whose flags a filter can read
+    add(RETURN, ERROR | ENOSYS)  # libc then takes clone, whose flags a filter can read
     for numbers in REFUSED.values():
         if numbers[column] is not None:
             add(EQUAL, numbers[column], 0, 1)
-            error(EPERM)
-    # each of these loads an argument, and returns before anything is compared with the number again
-    only(CLONE, FIRST_ARGUMENT, ANY_BIT, [THREAD])
-    only(KILL, FIRST_ARGUMENT, EQUAL, [pid])
-    only(TGKILL, FIRST_ARGUMENT, EQUAL, [pid])
-    only(PRLIMIT, FIRST_ARGUMENT, EQUAL, [0, pid])
-    only(FCNTL, SECOND_ARGUMENT, EQUAL, OWNER_COMMANDS, inverse=True)
-    only(PRCTL, FIRST_ARGUMENT, EQUAL, [DEATH_SIGNAL], inverse=True)
+            add(RETURN, refused)
+    block(CLONE, FIRST, ANY_BIT, [THREAD], ALLOW, refused)
+    block(KILL, FIRST, EQUAL, [pid], ALLOW, refused)
+    block(TGKILL, FIRST, EQUAL, [pid], ALLOW, refused)
+    block(PRLIMIT, FIRST, EQUAL, [0, pid], ALLOW, refused)
+    block(FCNTL, SECOND, EQUAL, OWNER_COMMANDS, refused, ALLOW)
+    block(PRCTL, FIRST, EQUAL, [DEATH_SIGNAL], refused, ALLOW)
+    block(MMAP, FOURTH, EQUAL, [ANONYMOUS_SHARED], refused, ALLOW, mask=ANONYMOUS_SHARED)
     add(RETURN, ALLOW)
     return b"".join(struct.pack("=HBBI", *line) for line in lines)
 

@@ -14,7 +14,6 @@ Colab is Linux with root in a container that refuses most namespaces.
 
 import json
 import os
-import random
 import shutil
 import site
 import stat
@@ -115,7 +114,7 @@ def prepare(way: str, limits: Limits, view: Path, tmp: Path) -> Start:
         "shared": way == "namespaces",
         "own_pids": own_mounts,
         "mounts": own_mounts,
-        "uid": USERS[0] + random.SystemRandom().randrange(USERS[1]) if drops else 0,
+        "uid": USERS[0] if drops else 0,
         "tmp": inside_tmp,
         "readable": [inside_view, *unmasked(readable)],
         "python": boot,
