@@ -155,6 +155,91 @@ def test_train_keeps_an_interrupted_run(folder, tmp_path, monkeypatch, capsys):
     runs.load_run(out, "cpu")
 
 
+def weights_of(out):
+    return load_checkpoint(out)[0]
+
+
+@pytest.fixture
+def stopped(folder, tmp_path, monkeypatch, capsys):
+    """The folder of a run that Ctrl-C stopped in its second epoch."""
+    forward, calls = runs.VisionTransformer.forward, []
+
+    def stop_at_eight(self, images):
+        calls.append(self.training)
+        if calls.count(True) == 8:
+            raise KeyboardInterrupt
+        return forward(self, images)
+
+    out = tmp_path / "stopped"
+    with monkeypatch.context() as patch:
+        patch.setattr(runs.VisionTransformer, "forward", stop_at_eight)
+        calls.clear()
+        patch.setattr(runs, "measure_test_accuracy", lambda *args: 0.5)
+        assert main(["train", "--data", str(folder), "--out", str(out), *WORDS]) == 130
+    assert "--resume goes on after epoch 1" in capsys.readouterr().out
+    return out
+
+
+@pytest.mark.parametrize("words", [[], [*WORDS, "--seed", "0"]], ids=["folder-alone", "all-words"])
+def test_resume_ends_where_an_unbroken_run_does(run, stopped, words, monkeypatch, capsys):
+    """The folder says what to do, repeating it is allowed; weights, rows and accuracy agree exactly."""
+    assert main(["train", "--out", str(stopped), "--resume", *words]) == 0
+    assert {path.name for path in stopped.iterdir()} == {path.name for path in run.iterdir()}
+    expected, found = weights_of(run), weights_of(stopped)
+    assert all(torch.equal(expected[name], found[name]) for name in expected)
+    descriptions = [json.loads((out / "config.json").read_text()) for out in (run, stopped)]
+    accuracies = [description["outcome"]["test_accuracy"] for description in descriptions]
+    assert accuracies[0] == accuracies[1] and not descriptions[1]["outcome"]["interrupted"]
+    rows = []
+    for out in (run, stopped):
+        lines = (out / "metrics.jsonl").read_text().splitlines()
+        timed = ("seconds", "images_per_second")
+        rows.append([{k: v for k, v in json.loads(x).items() if k not in timed} for x in lines])
+    assert rows[0] == rows[1] and len(rows[0]) == 3
+    assert main(["train", "--out", str(stopped), "--resume"]) == 0
+    assert "holds a run that has ended: 3 epochs" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--epochs", "5"], "each step depends on epochs), and these differ: epochs was 3, is 5."),
+        (["--lr", "1", "--seed", "4"], "these differ: lr was 0.002, is 1.0, seed was 0, is 4."),
+        (["--preset", "vit_tiny_patch4_32"], "preset was vit_micro_patch8_32, is vit_tiny"),
+        (["--data", "shapes"], "is shapes."),
+        (["--limit", "7"], "limit was None, is 7."),
+        (["--overwrite"], "give one of them"),
+    ],
+    ids=["epochs", "two-fields", "preset", "data", "limit", "overwrite"],
+)
+def test_resume_refuses_other_settings(stopped, capsys, words, message):
+    """Each that differs is named with both values; the run stays as it was."""
+    before = (stopped / "state.safetensors").read_bytes()
+    assert main(["train", "--out", str(stopped), "--resume", *words]) == 2
+    error = capsys.readouterr().err
+    assert message in error and len(error.splitlines()) == 1
+    assert (stopped / "state.safetensors").read_bytes() == before
+
+
+def test_resume_begins_where_there_is_nothing_to_go_on_with(folder, tmp_path):
+    """A job script can always say --resume."""
+    words = ["--data", str(folder), "--out", str(tmp_path / "new"), "--resume", *WORDS]
+    assert main(["train", *words]) == 0
+
+
+def test_train_never_replaces_a_run_unasked(run, stopped, folder, capsys):
+    """Finished or not, a run is refused by name of its folder; --overwrite begins anew."""
+    before = (run / "model.safetensors").read_bytes()
+    assert main(["train", "--data", str(folder), "--out", str(run), *WORDS]) == 2
+    assert "holds a run already (3 epochs, test accuracy" in capsys.readouterr().err
+    assert (run / "model.safetensors").read_bytes() == before
+    words = ["train", "--data", str(folder), "--out", str(stopped), *WORDS]
+    assert main(words) == 2
+    assert "holds a run that is not finished: --resume" in capsys.readouterr().err
+    assert main([*words, "--epochs", "1", "--overwrite"]) == 0
+    assert len((stopped / "metrics.jsonl").read_text().splitlines()) == 1
+
+
 @pytest.mark.parametrize(
     ("break_it", "message"),
     [

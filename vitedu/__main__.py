@@ -128,18 +128,18 @@ def build_parser() -> argparse.ArgumentParser:
 
     # --- training ----------------------------------------------------------------------------
     new = command("train", train_model, "train a preset and write the run to a folder")
-    new.add_argument(
-        "--data", default="shapes", help="shapes, cifar10 or a folder (default: shapes)"
-    )
-    new.add_argument(
-        "--preset", default="vit_micro_patch8_32", help="which model (default: %(default)s)"
-    )
+    new.add_argument("--data", help="shapes, cifar10 or a folder (default: shapes)")
+    new.add_argument("--preset", help="which model (default: vit_micro_patch8_32)")
     new.add_argument("--epochs", type=int, help="default: as the preset's recipe says")
     new.add_argument("--batch-size", type=int, help="default: as the preset's recipe says")
     new.add_argument("--lr", type=float, help="peak learning rate (default: the recipe's)")
-    new.add_argument("--seed", type=int, default=0, help="default: %(default)s")
+    new.add_argument("--seed", type=int, help="default: 0")
     new.add_argument("--limit", type=int, help="train on so many images only")
     new.add_argument("--out", type=Path, help="folder of the run (default: runs/PRESET-DATA-seedN)")
+    new.add_argument(
+        "--resume", action="store_true", help="go on with the unfinished run in that folder"
+    )
+    new.add_argument("--overwrite", action="store_true", help="remove the run in that folder first")
     add_machine(new)
     new = command("eval", eval_model, "measure a trained model on validation and test images")
     new.add_argument("--checkpoint", type=Path, required=True, help="the folder of a run")
@@ -323,19 +323,20 @@ def run_audit(args) -> int:
 
 def train_model(args) -> int:
     """Train; status 1 if the loss broke, 130 if interrupted."""
-    from vitedu.runs import main_train
+    from vitedu.runs import DEFAULT_DATA, DEFAULT_PRESET, main_train
 
+    names = ("epochs", "batch_size", "lr", "seed", "device", "precision")
+    given = {name: getattr(args, name) for name in names}
+    settings = {name: value for name, value in given.items() if value not in (None, "auto")}
+    words = args.preset or DEFAULT_PRESET, Path(args.data or DEFAULT_DATA).name, args.seed or 0
     return main_train(
         data=args.data,
         preset_name=args.preset,
-        out=args.out or Path("runs") / f"{args.preset}-{Path(args.data).name}-seed{args.seed}",
-        epochs=args.epochs,
-        batch_size=args.batch_size,
-        lr=args.lr,
-        seed=args.seed,
         limit=args.limit,
-        device=args.device,
-        precision=args.precision,
+        settings=settings,
+        out=args.out or Path("runs") / "{}-{}-seed{}".format(*words),
+        resume=args.resume,
+        overwrite=args.overwrite,
     )
 
 

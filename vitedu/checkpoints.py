@@ -1,17 +1,19 @@
 """Keep a trained model on disk: weights as safetensors, all else as JSON. Loading executes nothing.
 
-Role: write and read one folder. Not here: what the description means, building the model (``runs``).
+Role: write and read one folder, and files of tensors; a file that is written appears whole or not at
+all. Not here: what the description means, building the model (``runs``), half a run (``resuming``).
 
 Reference: https://github.com/huggingface/safetensors, the format; a pickle, torch's default, runs code
 of its author's choice when it is opened.
 """
 
 import json
+import os
 from pathlib import Path
 
 import torch
-from safetensors import SafetensorError
-from safetensors.torch import load_file, save_file
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save
 from torch import nn
 
 WEIGHTS, DESCRIPTION = "model.safetensors", "config.json"
@@ -27,11 +29,8 @@ def save_checkpoint(folder: Path, model: nn.Module, description: dict) -> None:
     """
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
-    tensors = {name: tensor.detach().cpu() for name, tensor in model.state_dict().items()}
-    # a copy of each, since the format refuses tensors that share memory
-    save_file({name: tensor.contiguous().clone() for name, tensor in tensors.items()},
-              folder / WEIGHTS)  # fmt: skip
-    (folder / DESCRIPTION).write_text(json.dumps(description, indent=1) + "\n", encoding="utf-8")
+    save_tensors(folder / WEIGHTS, model.state_dict())
+    write_whole(folder / DESCRIPTION, (json.dumps(description, indent=1) + "\n").encode())
 
 
 def load_checkpoint(folder: Path) -> tuple[dict[str, torch.Tensor], dict]:
@@ -47,11 +46,49 @@ def load_checkpoint(folder: Path) -> tuple[dict[str, torch.Tensor], dict]:
     for name in (WEIGHTS, DESCRIPTION):
         if not (folder / name).is_file():
             raise ValueError(f"{folder} is no checkpoint: it holds no {name}.")
+    return load_tensors(folder / WEIGHTS)[0], load_description(folder)
+
+
+def load_description(folder: Path) -> dict:
+    """Read the JSON of a checkpoint alone.
+
+    Raises:
+        ValueError: the file is damaged.
+    """
+    path = Path(folder) / DESCRIPTION
     try:
-        description = json.loads((folder / DESCRIPTION).read_text(encoding="utf-8"))
+        return json.loads(path.read_text(encoding="utf-8"))
     except ValueError as error:
-        raise ValueError(f"{folder / DESCRIPTION} is no JSON: {error}.") from None
+        raise ValueError(f"{path} is no JSON: {error}.") from None
+
+
+def save_tensors(path: Path, tensors: dict[str, torch.Tensor], note: str = "") -> None:
+    """Write tensors of any device and stride, and a text beside them, as one safetensors file."""
+    # a copy of each, since the format refuses tensors that share memory
+    copies = {name: t.detach().cpu().contiguous().clone() for name, t in tensors.items()}
+    write_whole(Path(path), save(copies, metadata={"note": note}))
+
+
+def load_tensors(path: Path) -> tuple[dict[str, torch.Tensor], str]:
+    """Read back (tensors, on the CPU; text).
+
+    Raises:
+        ValueError: the file is no whole safetensors file.
+    """
     try:
-        return load_file(folder / WEIGHTS), description
+        with safe_open(path, framework="pt") as file:
+            # a copy, so that nothing hangs on a file that will be replaced
+            tensors = {name: file.get_tensor(name).clone() for name in file.keys()}
+            return tensors, (file.metadata() or {}).get("note", "")
     except SafetensorError as error:
-        raise ValueError(f"{folder / WEIGHTS} can not be read: {error}.") from None
+        raise ValueError(f"{path} can not be read: {error}.") from None
+
+
+def write_whole(path: Path, content: bytes) -> None:
+    """Replace a file so that whoever is killed in between leaves the old one or the new one."""
+    new = path.with_name(f"{path.name}.new")
+    with new.open("wb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+    new.replace(path)

@@ -14,6 +14,7 @@ class ProgressBar:
     Args:
         total: the number of steps.
         stream: where the line goes; standard error if None. A notebook draws it below the cell.
+        start: the steps that were done before.
 
     Example:
         >>> import io
@@ -25,8 +26,8 @@ class ProgressBar:
         'epoch 1 done\\n'
     """
 
-    def __init__(self, total: int, stream=None):
-        self.total = total
+    def __init__(self, total: int, stream=None, *, start: int = 0):
+        self.total, self.start = total, start
         self.stream = sys.stderr if stream is None else stream
         self.display = notebook_display() if stream is None else None
         self.is_live = self.display is not None or self.stream.isatty()
@@ -42,7 +43,8 @@ class ProgressBar:
         """Show that ``done`` of ``total`` steps are behind us, if the last line is old enough."""
         if self.is_due():
             self.shown = time.monotonic()
-            seconds_left = (self.shown - self.started) / max(done, 1) * (self.total - done)
+            seconds_left = (self.shown - self.started) / max(done - self.start, 1)
+            seconds_left *= self.total - done
             filled = 20 * done // self.total
             bar = "#" * filled + "-" * (20 - filled)
             self._show(f"[{bar}] {text}, {duration(seconds_left)} left")

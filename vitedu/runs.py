@@ -4,7 +4,7 @@ Role: put data, preset, loop and files together, and print what came out. Not he
 (``fitting``), timing side by side (``benchmarks``), reading of the words (``__main__``).
 
 A run is a folder: ``config.json`` (model, data, training, outcome), ``metrics.jsonl`` (a line an
-epoch), ``model.safetensors``, ``curves.png``.
+epoch), ``model.safetensors``, ``curves.png``; while it is not finished, ``state.safetensors`` too.
 """
 
 import json
@@ -15,7 +15,14 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from vitedu.checkpoints import load_checkpoint, save_checkpoint
+from vitedu.checkpoints import (
+    DESCRIPTION,
+    WEIGHTS,
+    load_checkpoint,
+    load_description,
+    save_checkpoint,
+    write_whole,
+)
 from vitedu.data import Data, load_data
 from vitedu.fitting import (
     DivergedError,
@@ -27,7 +34,12 @@ from vitedu.fitting import (
 )
 from vitedu.hardware import pick_device, pick_precision
 from vitedu.image_folder import decode
+from vitedu.resuming import refuse_changes
 from vitedu.vit import VisionTransformer, ViTConfig, preset
+
+METRICS, CURVES, STATE = "metrics.jsonl", "curves.png", "state.safetensors"
+
+DEFAULT_DATA, DEFAULT_PRESET = "shapes", "vit_micro_patch8_32"
 
 RECIPES: dict[str, TrainConfig] = {
     # the course's run on the drawn shapes; what it costs and reaches: vitedu bench laptop
@@ -59,6 +71,7 @@ def train(
     *,
     out: Path | None = None,
     source: str | None = None,
+    limit: int | None = None,
     show_progress: bool = True,
 ) -> RunResult:
     """Build a preset for a data set, train it, measure it once on the test images, write the run.
@@ -67,8 +80,9 @@ def train(
         data: the images.
         preset_name: a key of ``vitedu.vit.PRESETS``; image size, channels and classes follow the data.
         config: how to train. Its seed also draws the starting weights.
-        out: the folder of the run, or None to write nothing.
+        out: the folder of the run, or None to write nothing. A run in it that was not finished goes on.
         source: where the data came from, kept in ``config.json``.
+        limit: to how many training images they were cut, kept likewise.
         show_progress: whether to show the bar.
     """
     model_config = preset(
@@ -85,6 +99,7 @@ def train(
         "data": {
             "name": data.name,
             "source": source or data.name,
+            "limit": limit,
             "class_names": list(data.class_names),
             "mean": data.mean.tolist(),
             "std": data.std.tolist(),
@@ -92,18 +107,24 @@ def train(
         },
         "train": asdict(config),
     }
-    if out is not None:
-        out.mkdir(parents=True, exist_ok=True)
-        (out / "metrics.jsonl").write_text("")
+    if out is not None and not (out / STATE).exists():
         save_checkpoint(out, model, description)  # a folder that can not be written shows now
 
     def keep(history: History) -> None:
         if out is not None:
-            with (out / "metrics.jsonl").open("a") as file:
-                file.write(json.dumps(asdict(history.rows[-1])) + "\n")
             save_checkpoint(out, model, description)
+            lines = [json.dumps(asdict(row)) + "\n" for row in history.rows]
+            write_whole(out / METRICS, "".join(lines).encode())
 
-    history = fit(model, data, config, show_progress=show_progress, on_epoch=keep)
+    history = fit(
+        model,
+        data,
+        config,
+        show_progress=show_progress,
+        on_epoch=keep,
+        resume=out / STATE if out is not None else None,
+    )
+    keep(history)  # an interruption left more than the last epoch did
     accuracy = measure_test_accuracy(model, data, getattr(torch, history.precision))
     description["outcome"] = {
         "device": history.device,
@@ -116,7 +137,9 @@ def train(
     if out is not None:
         save_checkpoint(out, model, description)
         if history.rows:
-            draw_curves(history, data.num_classes).savefig(out / "curves.png", dpi=120)
+            draw_curves(history, data.num_classes).savefig(out / CURVES, dpi=120)
+        if not history.interrupted:
+            (out / STATE).unlink()  # from here on the run is finished
     return RunResult(model, data, history, accuracy)
 
 
@@ -130,18 +153,23 @@ def draw_curves(history: History, num_classes: int):
 
 def main_train(
     *,
-    data: str,
-    preset_name: str,
     out: Path,
-    epochs: int | None = None,
-    batch_size: int | None = None,
-    lr: float | None = None,
-    seed: int = 0,
+    data: str | None = None,
+    preset_name: str | None = None,
     limit: int | None = None,
-    device: str = "auto",
-    precision: str = "auto",
+    settings: dict | None = None,
+    resume: bool = False,
+    overwrite: bool = False,
 ) -> int:
     """Run ``vitedu train``: the preset's recipe, with what the caller changed.
+
+    Args:
+        out: the folder of the run.
+        data, preset_name, limit: None for the drawn shapes, the smallest preset, all images; in a run
+            that goes on, for what it began with.
+        settings: fields of ``TrainConfig`` that differ from the recipe.
+        resume: go on with the unfinished run in the folder, or begin one where there is none.
+        overwrite: remove the files of the run in the folder first.
 
     Returns:
         0; 1 if the loss broke, 130 if the run was interrupted.
@@ -149,23 +177,79 @@ def main_train(
     Raises:
         ValueError, OSError: a word that can not be followed; the message says which.
     """
-    check_device(device)
-    changes = {"epochs": epochs, "batch_size": batch_size, "lr": lr}
-    changes = {name: value for name, value in changes.items() if value is not None}
-    config = replace(recipe(preset_name), seed=seed, device=device, precision=precision, **changes)
+    out, settings = Path(out), settings or {}
+    check_device(settings.get("device", "auto"))
+    known = open_folder(out, resume=resume, overwrite=overwrite)
+    if known is not None and "outcome" in known and not (out / STATE).exists():
+        print(f"{out} holds a run that has ended: {outcome_line(known)}")
+        return 0
+    if known is None:
+        data, preset_name = data or DEFAULT_DATA, preset_name or DEFAULT_PRESET
+        config = replace(recipe(preset_name), **settings)
+    else:
+        begun = {"data": known["data"]["source"], "preset": known["preset"]}
+        begun["limit"] = known["data"]["limit"]
+        given = {"data": data, "preset": preset_name, "limit": limit}
+        now = {name: begun[name] if given[name] is None else given[name] for name in begun}
+        config = TrainConfig(**{**known["train"], "betas": tuple(known["train"]["betas"])})
+        changed = replace(config, **settings)
+        refuse_changes({**begun, **asdict(config)}, {**now, **asdict(changed)}, out)
+        data, preset_name, limit = now["data"], now["preset"], now["limit"]
     preset(preset_name)  # what can be refused is refused before the data, which may take long
-    out = Path(out)
-    out.mkdir(parents=True, exist_ok=True)
     images = load(data, limit=limit)
     print(images)
     try:
-        result = train(images, preset_name, config, out=out, source=data)
+        result = train(images, preset_name, config, out=out, source=data, limit=limit)
     except DivergedError as error:
+        (out / STATE).unlink()  # going on from there would break at the same step
         print(f"vitedu: {error}", file=sys.stderr)
         return 1
     print(report(result))
-    print(f"written to {out}: config.json, metrics.jsonl, model.safetensors, curves.png")
-    return 130 if result.history.interrupted else 0
+    if result.history.interrupted:
+        print(
+            f"the model in {out} has learned up to here; --resume goes on after epoch "
+            f"{len(result.history.rows)}, as if there had been no break"
+        )
+        return 130
+    print(f"written to {out}: {DESCRIPTION}, {METRICS}, {WEIGHTS}, {CURVES}")
+    return 0
+
+
+def open_folder(out: Path, *, resume: bool, overwrite: bool) -> dict | None:
+    """Make the folder of a run and return the description of the one to go on with, or None.
+
+    Raises:
+        ValueError: a run is there, and nobody said what shall become of it.
+    """
+    out.mkdir(parents=True, exist_ok=True)
+    if overwrite:
+        if resume:
+            raise ValueError("--resume keeps a run and --overwrite removes it: give one of them.")
+        for name in (DESCRIPTION, METRICS, WEIGHTS, CURVES, STATE):
+            (out / name).unlink(missing_ok=True)
+    if not (out / DESCRIPTION).exists():
+        return None
+    known = load_description(out)
+    if not resume and (out / STATE).exists():
+        raise ValueError(
+            f"{out} holds a run that is not finished: --resume goes on with it, --overwrite begins "
+            "anew, another --out leaves it alone."
+        )
+    if not resume:
+        raise ValueError(
+            f"{out} holds a run already ({outcome_line(known)}): name another --out, or --overwrite it."
+        )
+    if not {"preset", "model", "data", "train"} <= set(known):
+        raise ValueError(f"{out / DESCRIPTION} does not describe a run of vitedu train.")
+    return known
+
+
+def outcome_line(known: dict) -> str:
+    """Say what a run that ended has reached."""
+    outcome = known.get("outcome")
+    if outcome is None:
+        return "it ended before its first measurement"
+    return f"{outcome['epochs']} epochs, test accuracy {outcome['test_accuracy']:.1%}"
 
 
 def report(result: RunResult) -> str:
