@@ -49,6 +49,7 @@ TABLE = {
     # whole runs
     "checkpoints": "torch safetensors",
     "runs": "numpy torch checkpoints data fitting hardware image_folder plots.training vit",
+    "ablations": "torch data fitting vit",
     "benchmarks": "torch data fitting hardware runs vit",
     # other people's weights
     "conversions": "torch torchvision timm vit",

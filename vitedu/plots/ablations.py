@@ -1,0 +1,62 @@
+"""The figure of what made the difference (notebook 04).
+
+Role: measured rows in, a matplotlib figure out. Not here: the runs (``vitedu.ablations``).
+"""
+
+from collections.abc import Mapping, Sequence
+
+from matplotlib.figure import Figure
+
+from vitedu.plots.style import BAD, BLACK, BLUE, GOOD, GREY, WIDTH, figure, styled
+
+
+@styled
+def show_ablations(lines: Sequence[Mapping]) -> Figure:
+    """Draw the accuracy of every change, the way to the best first, then what was tried from there.
+
+    Args:
+        lines: as ``vitedu.ablations.summary`` gives them for one number of epochs: ``change``,
+            ``after``, ``accuracy``, ``low``, ``high``, ``gain`` and ``seeds``.
+
+    Raises:
+        ValueError: no line, or lines of several numbers of epochs, which can not be compared.
+    """
+    epochs = {line["epochs"] for line in lines}
+    if len(epochs) != 1:
+        raise ValueError(
+            f"show_ablations compares runs of one length (got {len(lines)} lines of epochs "
+            f"{sorted(epochs)}); choose the lines of one."
+        )
+    fig, axes = figure(size=(WIDTH, 0.9 + 0.34 * len(lines)))
+    ax = axes[0, 0]
+    starts = [line["after"] for line in lines]
+    for y, line in enumerate(lines):
+        gain, on_the_way = line["gain"], line["change"] in starts
+        colour = BLUE if gain is None else GOOD if gain > 0 else BAD
+        ax.plot([line["low"], line["high"]], [y, y], color=GREY, linewidth=1.5)
+        ax.plot(line["accuracy"], y, "o" if on_the_way else "D", color=colour, markersize=6)
+        words = f"{line['accuracy']:.1%}"
+        if gain is not None:
+            words += f"   {'▲' if gain > 0 else '▼'} {100 * gain:+.1f} points"
+        ax.annotate(
+            words, (line["high"], y), xytext=(9, 0), textcoords="offset points", va="center"
+        )
+    names = [
+        line["change"]
+        if line["change"] in starts or line["gain"] is None
+        else f"tried: {line['change']}"
+        for line in lines
+    ]
+    ax.set_yticks(range(len(lines)), names)
+    for label, line in zip(ax.get_yticklabels(), lines, strict=True):
+        label.set_color(BLACK if line["change"] in starts else GREY)
+    ax.invert_yaxis()
+    values = [line["accuracy"] for line in lines]
+    margin = max(0.01, 0.45 * (max(values) - min(values)))
+    ax.set_xlim(min(line["low"] for line in lines) - margin / 5, max(values) + margin)
+    ax.xaxis.set_major_formatter(lambda value, _: f"{value:.0%}")
+    ax.grid(axis="x", linewidth=0.4)
+    seeds = sorted({line["seeds"] for line in lines})
+    runs = "one seed each" if seeds == [1] else f"{' or '.join(map(str, seeds))} seeds each"
+    ax.set_xlabel(f"validation accuracy after {epochs.pop()} epochs, {runs}")
+    return fig
