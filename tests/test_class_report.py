@@ -8,7 +8,8 @@ from test_feedback import HOSTILE, Tags, assert_harmless, everything
 
 from vitedu.checks.engine import find_checker
 from vitedu.exercises import EXERCISES, find, in_notebook
-from vitedu.grading.class_report import HARMLESS, bank_words, report_page, summarise
+from vitedu.grading.class_report import bank_words, report_page
+from vitedu.grading.class_summary import HARMLESS, summarise
 from vitedu.grading.feedback import OPEN_FLAGS
 from vitedu.grading.grades import Flag
 from vitedu.grading.store import safe_name
@@ -40,7 +41,7 @@ def test_numbers_of_the_head_are_those_of_the_class():
     """7.5, 6, 7.5 and 6 of 10 points: mean and median 6.75; one open, one needs a person."""
     _, said = report(a_class())
     assert (
-        "4 submissions 6.75 mean of 10 points 6.75 median 1 with open points 1 need a person"
+        "4 submissions 6.75 mean of 10 points so far 6.75 median so far 1 with open points 1 need a person"
         in said
     )
 
@@ -119,6 +120,19 @@ def test_who_needs_a_person_is_listed_with_the_reason():
     ):
         assert sentence in part
     assert part.index("could not be graded") < part.index("handed in late")
+
+
+def test_one_concern_about_many_exercises_is_one_line():
+    """Named together, or counted where it is all of them."""
+    flag = Flag("like_reference", "the published reference")
+    names = [exercise.id for exercise in in_notebook("01_patches")]
+    all_of_them = submission_grade("Anna", [exercise_grade(name, flags=[flag]) for name in names])
+    two = submission_grade(
+        "Bob", [exercise_grade(name, flags=[flag] * (i < 2)) for i, name in enumerate(names)]
+    )
+    _, said = report([all_of_them, two], exercises=in_notebook("01_patches"))
+    assert "Anna all 9 exercises: the published reference" in said
+    assert "Bob patchify, unpatchify: the published reference" in said
 
 
 def test_nobody_needs_a_person_for_how_an_answer_was_found():

@@ -187,6 +187,24 @@ def test_what_could_not_be_graded_says_why_and_what_happens(reason):
     assert (reason in NEXT) == ("what you can do" in said)
 
 
+def test_what_is_open_for_one_reason_is_told_once():
+    """A file that can not be read: every exercise is named, the reason stands there once, links still lead there."""
+    grades = [
+        exercise_grade(exercise.id, "not_gradable", reason="unreadable", detail="no JSON")
+        for exercise in EXERCISES[:9]
+    ]
+    source = feedback_page(submission_grade(exercises=grades))
+    said = Tags(source).said
+    assert said.count(REASONS["unreadable"]) == 1 and "31 points are open until then" in said
+    for exercise in EXERCISES[:9]:
+        assert source.count(f'id="{exercise.id}"') == 1
+    grades[0].detail = "another"
+    assert (
+        Tags(feedback_page(submission_grade(exercises=grades))).said.count("no notebook that can")
+        == 2
+    )
+
+
 def test_only_what_the_student_can_not_mend_has_no_advice():
     """Every other reason comes with a step."""
     assert set(REASONS) - set(NEXT) == {"grader", "protocol"}

@@ -103,7 +103,8 @@ TABLE = {
     "grading.pages": "grading.grades",
     "grading.exports": "exercises grading.grades grading.pages",
     "grading.feedback": "exercises grading.grades grading.pages",
-    "grading.class_report": "exercises checks.engine grading.grades grading.pages grading.store",
+    "grading.class_summary": "grading.grades grading.pages",
+    "grading.class_report": "exercises checks.engine grading.class_summary grading.grades grading.pages grading.store",
     "grading.publish": "exercises grading.*",
     "grading.__init__": "",
     # notebooks and machines

@@ -1,42 +1,18 @@
 """The page that an instructor reads: how a class did, what it misunderstood, and who needs a person.
 
-Role: ``summarise`` (grades, one after the other -> counts), ``report_page`` (counts -> one HTML file with drawn figures).
-Not here: judging; looks (``pages``). What a mistake means comes from the checkers' own bank, through ``explain``.
+Role: ``report_page`` (a summary of the class -> one HTML file with drawn figures). Not here: counting (``class_summary``),
+looks (``pages``). What a mistake means comes from the checkers' own bank, through ``explain``.
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
 from statistics import mean, median
 
 from vitedu.exercises import Exercise
-from vitedu.grading.grades import NOT_GRADABLE, PASSED, REASONS, Flag
-from vitedu.grading.grades import SubmissionGrade as Grade
-from vitedu.grading.pages import SIGNS, count, look, number, page, text
+from vitedu.grading.class_summary import OPEN, Summary
+from vitedu.grading.grades import NOT_GRADABLE, PASSED
+from vitedu.grading.pages import SIGNS, count, number, page, text
 from vitedu.grading.store import safe_name
-
-# flags that only say how an answer was found; all others are for a person
-HARMLESS = set(
-    "found_by_name duplicate conflict not_code magics renamed two_files other_file layout oddity unknown_exercise".split()
-)
-IF_NOT_PASSED = {"left_out"}  # matters where the answer failed, perhaps for want of it
-
-KINDS = {
-    "similar": "nearly the same answers as somebody else's",
-    "like_reference": "the published reference",
-    "forbidden_name": "names what the exercise forbids",
-    "dangerous": "reaches for what no answer needs",
-    "unstable": "differs between runs",
-    "late": "handed in late",
-    "left_out": "failed without something that could not come along",
-    "unreadable": "a file that can not be read",
-    "no_notebook": "no notebook handed in",
-    "archive": "an archive, not unpacked",
-    "link": "a link, not followed",
-    "empty_folder": "an empty folder",
-}
-
-OPEN = "could not be graded"
 
 MOST_BARS = 16  # of the histogram
 MOST_MISTAKES = 15
@@ -45,78 +21,6 @@ STEPS = (1, 2, 5, 10, 20, 50, 100, 200)  # widths of a bar in points
 Explain = Callable[
     [str, str], tuple[str, str, str]
 ]  # exercise, id of a mistake -> name, why, what to try
-
-
-@dataclass
-class Row:
-    """One student, in what the page needs."""
-
-    student: str
-    points: float
-    open_points: float
-    cells: dict[str, tuple[str, float | None]]  # exercise -> look, points
-    concerns: list[tuple[str, str]]  # why a person should look: label, evidence
-
-
-@dataclass
-class Summary:
-    """A class in numbers."""
-
-    rows: list[Row] = field(default_factory=list)
-    looks: dict[str, Counter] = field(default_factory=lambda: defaultdict(Counter))
-    mistakes: Counter = field(default_factory=Counter)  # (exercise, id) -> students
-    levels: Counter = field(default_factory=Counter)
-    versions: set[str] = field(default_factory=set)
-    problems: Sequence[Flag] = ()  # what was handed in under no name
-    runs: set[int] = field(default_factory=set)
-    seconds: float = 0.0
-    max_points: float = 0.0
-
-
-def summarise(
-    grades: Iterable[Grade],
-    class_flags: Mapping[str, Sequence[Flag]],
-    problems: Sequence[Flag] = (),
-) -> Summary:
-    """Read grades one after the other and keep what the page needs."""
-    summary = Summary(problems=problems)
-    for grade in grades:
-        cells = {each.exercise: (look(each), each.points) for each in grade.exercises}
-        for each in grade.exercises:
-            summary.looks[each.exercise][look(each)] += 1
-            summary.mistakes.update({(each.exercise, id) for id in each.misconceptions})
-            if each.runs:
-                summary.runs.add(each.runs)
-        concerns = _concerns(grade, class_flags.get(grade.student, ()))
-        summary.rows.append(Row(grade.student, grade.points, grade.open_points, cells, concerns))
-        summary.levels[grade.isolation] += 1
-        summary.versions.add(", ".join(f"{name} {v}" for name, v in grade.versions.items()))
-        summary.seconds += grade.seconds
-        summary.max_points = max(summary.max_points, grade.max_points)
-    return summary
-
-
-def _concerns(grade: Grade, class_flags: Sequence[Flag]) -> list[tuple[str, str]]:
-    concerns = []
-    waiting = defaultdict(list)
-    for each in grade.exercises:
-        if each.state == NOT_GRADABLE:
-            waiting[each.reason, each.detail].append(each.exercise)
-        for flag in each.flags:
-            idle = flag.kind in HARMLESS or (flag.kind in IF_NOT_PASSED and each.state == PASSED)
-            if not idle:
-                concerns.append(
-                    (KINDS.get(flag.kind, flag.kind), f"{each.exercise}: {flag.message}")
-                )
-    for (reason, detail), names in waiting.items():
-        said = f"{', '.join(names)}: {REASONS[reason]}" + (f" ({detail})" if detail else "")
-        concerns.append((OPEN, said))
-    concerns += [
-        (KINDS.get(flag.kind, flag.kind), flag.message)
-        for flag in [*grade.flags, *class_flags]
-        if flag.kind not in HARMLESS
-    ]
-    return list(dict.fromkeys(concerns))
 
 
 def report_page(summary: Summary, exercises: Sequence[Exercise], explain: Explain) -> str:
@@ -131,10 +35,14 @@ def _head(summary: Summary) -> str:
     points = [row.points for row in summary.rows]
     concerned = sum(bool(row.concerns) for row in summary.rows)
     waiting = sum(bool(row.open_points) for row in summary.rows)
+    yet = " so far" if waiting else ""
     tiles = [
         (str(len(points)), "submissions" if len(points) != 1 else "submission"),
-        (number(mean(points)) if points else "–", f"mean of {number(summary.max_points)} points"),
-        (number(median(points)) if points else "–", "median"),
+        (
+            number(mean(points)) if points else "–",
+            f"mean of {number(summary.max_points)} points{yet}",
+        ),
+        (number(median(points)) if points else "–", f"median{yet}"),
         (str(waiting), "with open points"),
         (f'<a href="#people">{concerned}</a>', "need a person"),
     ]

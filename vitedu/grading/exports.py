@@ -75,7 +75,7 @@ def grades_csv(grades: Iterable[Grade], class_flags: Flags) -> str:
                 yield [grade.student, each.exercise, _points(each.points), each.max_points] + [
                     each.state,
                     each.reason,
-                    "yes" if each.attempted else "no",
+                    "" if each.state == NOT_GRADABLE else "yes" if each.attempted else "no",
                     " ".join(each.misconceptions),
                     " ".join(kinds),
                     each.detail,

@@ -5,6 +5,7 @@ does not: the first thing that failed, the mistake if it was recognised, the evi
 reference value and no seed of the class is in it. Not here: judging; looks (``pages``).
 """
 
+from collections import defaultdict
 from itertools import groupby
 
 from vitedu.exercises import Exercise, find
@@ -52,7 +53,7 @@ def feedback_page(grade: Grade) -> str:
     parts = [_head(grade), _strip(exercises), _next_points(exercises)]
     for notebook, group in groupby(exercises, key=lambda pair: pair[0].notebook):
         parts.append(f"<h2>{text(notebook)}</h2>")
-        parts += [_card(exercise, each) for exercise, each in group]
+        parts += _cards(list(group))
     parts += [_practice(exercises), _foot(grade)]
     return page(f"Feedback: {grade.student}", "\n".join(parts), STYLE)
 
@@ -66,7 +67,7 @@ def _head(grade: Grade) -> str:
         waiting = (
             f'<p class="not_gradable"><b>? {_points_open(grade.open_points)}.</b> '
             f"{count(sum(e.state == NOT_GRADABLE for e in grade.exercises), 'exercise')} could not be graded by "
-            "machine. That is not a 0: your instructor looks at it, and the points are added afterwards.</p>"
+            "machine. That is not a 0: your instructor looks at it and decides about these points.</p>"
         )
     return (
         f"<header><p class='soft small'>Feedback</p><h1><bdi>{text(grade.student, 200)}</bdi></h1>"
@@ -119,6 +120,27 @@ def _next_points(exercises: list[tuple[Exercise, ExerciseGrade]]) -> str:
 # --- one exercise --------------------------------------------------------------------------------
 
 
+def _cards(group: list[tuple[Exercise, ExerciseGrade]]) -> list[str]:
+    """Give a card an exercise; those that are open for one and the same reason share one."""
+    alike = defaultdict(list)
+    for exercise, grade in group:
+        own = grade.exercise if grade.state != NOT_GRADABLE or grade.flags or grade.printed else ""
+        alike[own, grade.reason, grade.detail].append((exercise, grade))
+    return [_card(*same[0]) if len(same) == 1 else _shared_card(same) for same in alike.values()]
+
+
+def _shared_card(same: list[tuple[Exercise, ExerciseGrade]]) -> str:
+    sign = SIGNS[NOT_GRADABLE][0]
+    tops = "".join(
+        f'<div class="top" id="{exercise.id}"><h3><span class="not_gradable" aria-hidden="true">{sign}</span> '
+        f"{exercise.number} <code>{exercise.id}</code> <span class='soft'>{text(exercise.title)}</span></h3>"
+        f'<div class="points not_gradable"><b>open</b>/{number(grade.max_points)}</div></div>'
+        for exercise, grade in same
+    )
+    points = sum(grade.max_points for _, grade in same)
+    return f'<section class="card">{tops}{_open(same[0][1], points)}</section>'
+
+
 def _card(exercise: Exercise, grade: ExerciseGrade) -> str:
     kind = look(grade)
     sign, word = SIGNS[kind]
@@ -126,7 +148,7 @@ def _card(exercise: Exercise, grade: ExerciseGrade) -> str:
     body = {
         PASSED: _passed,
         "untouched": _untouched,
-        NOT_GRADABLE: _open,
+        NOT_GRADABLE: lambda exercise, grade: _open(grade, grade.max_points),
     }.get(kind, _failed)(exercise, grade)
     notes = "".join(
         f'<p class="small soft">{text(flag.message)}</p>'
@@ -198,11 +220,11 @@ def _untouched(exercise: Exercise, grade: ExerciseGrade) -> str:
     return f"<p>The cell is as you got it. It takes about {exercise.minutes} minutes.</p>{hint}"
 
 
-def _open(exercise: Exercise, grade: ExerciseGrade) -> str:
+def _open(grade: ExerciseGrade, points: float) -> str:
     if grade.reason == "grader":
         after = "Nothing for you to do: your instructor runs the grading once more or looks at it."
     else:
-        after = f"Your instructor looks at it; {_points_open(grade.max_points)} until then."
+        after = f"Your instructor looks at it; {_points_open(points)} until then."
     detail = (
         f'<dt>detail</dt><dd class="mono">{text(grade.detail, 600)}</dd>' if grade.detail else ""
     )

@@ -15,7 +15,16 @@ from vitedu.exercises import Exercise
 from vitedu.grading.grades import Submission
 
 # what says how a grade is kept and shown changes no grade
-SHOWN_ONLY = {"store", "batch", "publish", "exports", "pages", "feedback", "class_report"}
+SHOWN_ONLY = {
+    "store",
+    "batch",
+    "publish",
+    "exports",
+    "pages",
+    "feedback",
+    "class_report",
+    "class_summary",
+}
 SHOWN_ONLY |= {"fingerprint", "__main__", "progressbar", "doctor", "tour", "widgets"}
 
 

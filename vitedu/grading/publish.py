@@ -9,7 +9,8 @@ from pathlib import Path
 
 from vitedu.exercises import Exercise
 from vitedu.grading.batch import Outcome, grade_class
-from vitedu.grading.class_report import Summary, bank_words, report_page, summarise
+from vitedu.grading.class_report import bank_words, report_page
+from vitedu.grading.class_summary import Summary, summarise
 from vitedu.grading.exports import (
     canvas_csv,
     grades_csv,
