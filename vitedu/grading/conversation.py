@@ -18,7 +18,7 @@ from vitedu.grading.limits import MB, OUT_OF_MEMORY, Limits
 
 PREFIX = 8  # bytes in front of a frame that count the rest, little endian
 CHUNK = 1 << 18  # bytes of one read
-GRACE = 2.0  # seconds between the end of a pipe and the news of how the process ended
+GRACE = 1.0  # seconds between the end of a pipe and the news of how the process ended
 
 
 class WorkerTrouble(Exception):
@@ -135,7 +135,7 @@ class Worker:
                 raise self._how_it_ended()
             if "reply" not in self._open or (rest and "request" not in self._open):
                 self._wait_for_end()
-                if self._ended is not None:
+                if self._ended is not None or "status" not in self._open:
                     continue
                 raise WorkerTrouble("protocol", "the worker closed its pipe and went on.")
             if time.monotonic() >= deadline:

@@ -245,7 +245,7 @@ class Box:
                     os.close(fd)
                 theirs.clear()
                 their_status.close()
-                said = worker.hear(START_SECONDS)
+                said = worker.hear(START_SECONDS if self._start.setup["forks"] else LOAD_SECONDS)
             except BaseException:
                 worker.close()
                 raise

@@ -1,0 +1,95 @@
+"""The filter refuses what it names on both architectures: read here as the kernel reads it."""
+
+import struct
+
+import pytest
+
+from vitedu.grading import seccomp
+from vitedu.grading.seccomp import ALLOW, EPERM, ERROR, KILL_PROCESS, MACHINES, REFUSED, program
+
+PID = 77
+
+
+def verdict(machine, number, arguments=(), mark=None):
+    """Run the filter on one call, by the rules of the kernel's filter language."""
+    code = program(machine, PID)
+    lines = [struct.unpack_from("=HBBI", code, 8 * i) for i in range(len(code) // 8)]
+    mark = MACHINES[machine][1] if mark is None else mark
+    data = struct.pack("=iIQ6Q", number, mark, 0, *arguments, *[0] * (6 - len(arguments)))
+    held = i = 0
+    while True:
+        operation, if_true, if_false, operand = lines[i]
+        i += 1
+        if operation == seccomp.RETURN:
+            return operand
+        if operation == seccomp.LOAD:
+            (held,) = struct.unpack_from("=I", data, operand)
+        elif operation == seccomp.AND:
+            held &= operand
+        else:
+            tests = {
+                seccomp.EQUAL: held == operand,
+                seccomp.ABOVE: held > operand,
+                seccomp.ANY_BIT: bool(held & operand),
+            }
+            i += if_true if tests[operation] else if_false
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+def test_every_call_of_the_table_is_refused(machine):
+    """Each with EPERM, which Python turns into PermissionError; its neighbours are not harmed."""
+    column = MACHINES[machine][0]
+    numbers = {pair[column] for pair in REFUSED.values()} - {None}
+    assert {verdict(machine, number) for number in numbers} == {ERROR | EPERM}
+    others = set(range(seccomp.NEWEST)) - numbers
+    special = (seccomp.CLONE, seccomp.CLONE3, seccomp.KILL, seccomp.TGKILL, seccomp.PRLIMIT)
+    special += (seccomp.FCNTL, seccomp.PRCTL, seccomp.MMAP)
+    others -= {pair[column] for pair in special}
+    assert {verdict(machine, number) for number in others} == {ALLOW}
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+@pytest.mark.parametrize(
+    ("call", "arguments", "allowed"),
+    [
+        (seccomp.CLONE, [0x3D0F00], True),  # what libc's threads ask for
+        (seccomp.CLONE, [17], False),
+        (seccomp.CLONE, [0x4000 | 17], False),
+        (seccomp.KILL, [PID, 9], True),
+        (seccomp.KILL, [PID + 1, 0], False),
+        (seccomp.KILL, [2**64 - 1, 0], False),
+        (seccomp.TGKILL, [PID, 5, 6], True),
+        (seccomp.TGKILL, [1, 5, 6], False),
+        (seccomp.PRLIMIT, [0, 7], True),
+        (seccomp.PRLIMIT, [PID - 1, 7], False),
+        (seccomp.FCNTL, [3, 3], True),
+        (seccomp.FCNTL, [3, 8], False),
+        (seccomp.PRCTL, [15], True),
+        (seccomp.PRCTL, [1, 0], False),
+        (seccomp.MMAP, [0, 4096, 3, 0x22], True),
+        (seccomp.MMAP, [0, 4096, 3, 0x01], True),
+        (seccomp.MMAP, [0, 4096, 3, 0x21], False),
+        (seccomp.MMAP, [0, 4096, 3, 0x8021], False),
+    ],
+)
+def test_calls_with_two_sides_are_decided_by_their_argument(machine, call, arguments, allowed):
+    """Threads, but no processes; signals, but to oneself; memory, but private."""
+    got = verdict(machine, call[MACHINES[machine][0]], arguments)
+    assert got == (ALLOW if allowed else ERROR | EPERM)
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+def test_other_doors_into_the_kernel_are_shut(machine):
+    """Calls of another architecture end the process; x32 and newer calls do not exist."""
+    other = next(mark for name, (_, mark) in MACHINES.items() if name != machine)
+    assert verdict(machine, 0, mark=other) == KILL_PROCESS
+    assert verdict(machine, 0, mark=0x40000003) == KILL_PROCESS  # i386
+    assert verdict(machine, 0x40000000 + 1) == ERROR | seccomp.ENOSYS
+    assert verdict(machine, seccomp.NEWEST + 1) == ERROR | seccomp.ENOSYS
+    assert verdict(machine, 435) == ERROR | seccomp.ENOSYS  # clone3
+
+
+def test_machine_without_a_column_is_an_error():
+    """No filter is better than one for the wrong table."""
+    with pytest.raises(OSError, match="x86_64 and aarch64 .got riscv64."):
+        program("riscv64", 1)
