@@ -133,6 +133,14 @@ def test_points_come_first_and_add_up():
     assert "1 of 5 exercises passed" in head
 
 
+def test_where_everything_is_open_no_zero_is_shown():
+    """The largest figure of the page would be read as a grade."""
+    grades = [exercise_grade(reason="unreadable", state="not_gradable", runs=0)]
+    source = feedback_page(submission_grade(exercises=grades))
+    assert "<b>open</b> of 6 points" in source and "<b>0</b>" not in source
+    assert "only your answers ran" not in source
+
+
 def test_passed_exercise_says_what_that_proves():
     """The proofs of the report."""
     grade = submission_grade(exercises=[exercise_grade()])

@@ -62,6 +62,9 @@ def _head(grade: Grade) -> str:
     counts = {state: sum(e.state == state for e in grade.exercises) for state in (PASSED, FAILED)}
     words = f"{number(grade.points)} of {number(grade.max_points)} points"
     notes = [flag.message for flag in grade.flags if flag.kind in OPEN_FLAGS]
+    shown = number(grade.points)
+    if grade.open_points == grade.max_points:
+        shown = words = "open"  # a large 0 would be read before everything else
     waiting = ""
     if grade.open_points:
         waiting = (
@@ -71,7 +74,7 @@ def _head(grade: Grade) -> str:
         )
     return (
         f"<header><p class='soft small'>Feedback</p><h1><bdi>{text(grade.student, 200)}</bdi></h1>"
-        f'<p class="total"><b>{number(grade.points)}</b> of {number(grade.max_points)} points</p>'
+        f'<p class="total"><b>{shown}</b> of {number(grade.max_points)} points</p>'
         f"{bar(grade.points, grade.max_points, grade.open_points, words)}"
         f'<p class="soft small">{counts[PASSED]} of {len(grade.exercises)} exercises passed. '
         f"Handed in: {', '.join(f'<bdi>{text(name, 120)}</bdi>' for name in grade.files) or 'nothing'}.</p>"
@@ -256,10 +259,14 @@ def _practice(exercises: list[tuple[Exercise, ExerciseGrade]]) -> str:
 def _foot(grade: Grade) -> str:
     versions = ", ".join(f"{name} {version}" for name, version in grade.versions.items())
     runs = max((each.runs for each in grade.exercises), default=0)
-    often = f" Each answer ran in {runs} fresh processes that had to agree." if runs else ""
+    ran = (
+        f"; only your answers ran, in {count(runs, 'fresh process', 'fresh processes')} that had to agree, each against the "
+        "references of what comes before it, so that one mistake costs its own points only"
+        if runs
+        else ""
+    )
     return (
-        f"<footer>Your notebook was read, never executed; only your answers ran, each against the references of what comes before "
-        f"it, so that one mistake costs its own points only.{often} Isolation: {text(grade.isolation)}. {text(versions)}."
+        f"<footer>Your notebook was read, never executed{ran}. Isolation: {text(grade.isolation)}. {text(versions)}."
         "</footer>"
     )
 

@@ -139,7 +139,7 @@ STYLE = """
 :root { color-scheme: light dark; --page: #fff; --ink: #1d2126; --soft: #5b636d; --line: #d9dde2; --card: #f7f8fa;
   --passed: #0072b2; --partly: #8a6100; --failed: #b34a00; --untouched: #6b7280; --not_gradable: #7a4b86;
   --earned: #0072b2; --empty: #e3e6ea; --open: #cc79a7; }
-@media (prefers-color-scheme: dark) { :root { --page: #16191d; --ink: #e7eaee; --soft: #a2abb6; --line: #353b43;
+@media screen and (prefers-color-scheme: dark) { :root { --page: #16191d; --ink: #e7eaee; --soft: #a2abb6; --line: #353b43;
   --card: #1e2227; --passed: #6cbdf0; --partly: #e6b450; --failed: #ff9a5c; --untouched: #9aa3ae;
   --not_gradable: #e0a5cf; --earned: #3f9bd6; --empty: #2f353c; --open: #b86a95; } }
 * { box-sizing: border-box; }
