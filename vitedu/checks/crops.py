@@ -95,7 +95,8 @@ def explain(case: Case, seen: Observation) -> tuple[torch.Tensor, str]:
 @reader("random_images")
 def read_random_images(case: Case, seen: Observation) -> None:
     """Say what the windows are and, for a case with ``extra["draws"]``, how they were drawn."""
-    if "random:all outputs" not in seen.arrays:
+    outputs = seen.arrays.get("random:all outputs")
+    if outputs is None or outputs.shape != case.args["images"].shape:
         return
     found, words = explain(case, seen)
     seen.facts[WINDOW] = words

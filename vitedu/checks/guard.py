@@ -172,7 +172,7 @@ def seed_everything(seed: int) -> None:
 def text_of(error: BaseException) -> str:
     """Give an error's message, whatever its ``__str__`` does."""
     try:
-        return str(error)
+        return str.__str__(str(error))  # a subclass of str may be returned, and slice as it likes
     except Exception:
         return "(its message can not be shown)"
 

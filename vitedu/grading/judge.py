@@ -10,7 +10,7 @@ import re
 import secrets
 import threading
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from vitedu import exercises
 from vitedu.checks.answers import Call, Look, Plain
@@ -115,7 +115,6 @@ class _Outcome:
     detail: str = ""
     headline: str = ""
     printed: str = ""
-    flags: list[Flag] = field(default_factory=list)
     is_last: bool = False  # another run would only say the same, or wait as long again
     digest: str = ""  # of all observations
 
@@ -164,15 +163,18 @@ def grade_answer(answer: Answer, seed: int, box, *, runs: int = RUNS) -> Exercis
         with _JUDGING, neutral_settings():
             cases = checker.draw(seed) if isinstance(checker, Checker) else []
         while len(outcomes) < runs and not (outcomes and outcomes[-1].is_last):
-            outcomes.append(_run(checker, cases, answer, seed, box, outcomes))
+            outcome = _run(checker, cases, answer, seed, box, outcomes)
+            if outcome.reason == "grader":  # ours to mend, if it can be mended
+                outcome = _run(checker, cases, answer, seed, box, outcomes)
+            outcomes.append(outcome)
     except (
         Exception
     ) as error:  # a fault of ours must not cost a student points, or the class its grades
         words = f"{type(error).__name__}: {error}"[:300]
         outcomes = [_Outcome(reason="grader", detail=words)]
-    flags = list(answer.flags) + outcomes[0].flags
-    chosen = outcomes[0]
-    if len({outcome.verdict for outcome in outcomes}) > 1:
+    flags = list(answer.flags)
+    chosen = next((outcome for outcome in outcomes if outcome.reason == "grader"), outcomes[0])
+    if chosen.reason != "grader" and len({outcome.verdict for outcome in outcomes}) > 1:
         words = "; ".join(outcome.in_words() for outcome in outcomes)
         chosen = _Outcome(reason="unstable", detail=f"{len(outcomes)} fresh processes: {words}")
         flags.append(Flag("unstable", f"Fresh processes disagreed: {words}."))
@@ -242,7 +244,7 @@ def _run(checker, cases, answer: Answer, seed: int, box, earlier_runs: list[_Out
         return _Outcome(reason=reason, detail=detail, is_last=reason == "timeout")
     printed = loaded.printed or clean(output, 400)
     if not isinstance(checker, Checker):
-        return _Outcome(checker.judge(_Given(plain)), printed=printed)
+        return _Outcome(checker.judge(_Given(plain)), printed=printed, is_last=plain.idle)
     return _judged(checker, cases, gathered, seed, loaded, printed, earlier_runs)
 
 

@@ -23,6 +23,7 @@ TOLD = (
 WORD, NAME, TEXT, FACT = 60, 200, 600, 8000  # characters; a fact may list all parameters of a model
 MOST = 512  # facts, names in a fact, arrays
 MOST_OPERATIONS = 5000
+ROOM = 12 * 2**20  # bytes of all arrays of an observation
 
 _TEXTS = ("type:", "device:", "fact:", "gradient error")
 _FLAGS = ("attached:", "detached")
@@ -154,12 +155,14 @@ def read_loaded(data: Any) -> Loaded:
 
 
 def write_observation(seen: Observation) -> tuple[dict, list[torch.Tensor]]:
-    """Write what an answer did; a tensor that is too large or of a strange dtype leaves its type alone."""
-    facts, names, tensors = dict(seen.facts), [], []
+    """Write what an answer did; a tensor that is too large or of a rare dtype leaves its type alone."""
+    facts, names, tensors, room = dict(seen.facts), [], [], ROOM
     for name, array in seen.arrays.items():
-        if array.dtype in NAME_OF and array.numel() * array.element_size() <= MAX_ARRAY:
+        size = array.numel() * array.element_size()
+        if array.dtype in NAME_OF and size <= min(MAX_ARRAY, room):
             names.append(name)
             tensors.append(array)
+            room -= size
         else:
             words = (
                 str(array.dtype) if array.dtype not in NAME_OF else f"shape {tuple(array.shape)}"

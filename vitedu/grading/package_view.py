@@ -12,7 +12,7 @@ from pathlib import Path
 from vitedu import __version__, exercises
 from vitedu.references import defined_names, module_source
 
-# what a worker runs: no reference, no expected value, no known mistake
+# what a worker runs: no reference, no expected value, no known mistake; isolation adds its own
 BASE = (
     "checks/__init__.py",
     "checks/answers.py",
@@ -21,17 +21,15 @@ BASE = (
     "checks/probing.py",
     "checks/recipes.py",
     "grading/__init__.py",
-    "grading/canary.py",
     "grading/cells.py",
-    "grading/limits.py",
-    "grading/linux.py",
     "grading/messages.py",
-    "grading/preloaded.py",
-    "grading/seccomp.py",
     "grading/visible.py",
     "grading/wire.py",
     "grading/worker.py",
 )
+
+# earlier references that would answer a later exercise by themselves
+ANSWERS = {"count_parameters": {"VisionTransformer"}}
 
 FRONT = '''"""vitedu where an answer is graded: checks hand the answer on and say nothing."""
 
@@ -66,18 +64,15 @@ hint = solution = progress = reset = _nothing
 def base_files() -> dict[str, str]:
     """Give the files that may lie in the box: path from the folder that is on ``sys.path`` -> text."""
     package = Path(__file__).parents[1]
-    files = {
-        f"vitedu/{name}": (package / name).read_text(encoding="utf-8")
-        for name in BASE
-        if (package / name).exists()
-    }
+    files = {f"vitedu/{name}": (package / name).read_text(encoding="utf-8") for name in BASE}
     return {"vitedu/__init__.py": FRONT.format(version=__version__), **files}
 
 
 def earlier(exercise_id: str) -> list[exercises.Exercise]:
-    """List the exercises before one, in the order of the course."""
+    """List the exercises whose references an answer may use: those before it, in the order of the course."""
     order = [exercise.id for exercise in exercises.EXERCISES]
-    return list(exercises.EXERCISES[: order.index(exercises.find(exercise_id).id)])
+    before = exercises.EXERCISES[: order.index(exercises.find(exercise_id).id)]
+    return [e for e in before if e.id not in ANSWERS.get(exercise_id, ())]
 
 
 @cache

@@ -8,10 +8,12 @@ expected error or misconception ever comes here, and a nonce, used once, tells a
 back is a claim, since student code shares this process and can reach every object in it. Values are compared elsewhere,
 so a claim helps only where it is no value: that an input was left unchanged, that no forbidden operation ran, how often a
 step was called. Forbidden kernels are therefore taken out of torch itself before student code is loaded, which holds in
-other threads and outside of torch's modes too. Not covered: code that finds ``_LIBRARY`` and puts a kernel back, forbidden
-operations of other libraries, and functions that only build on allowed kernels; the scan of the source looks for those.
+other threads and outside of torch's modes too. Not covered: kernels that torch itself needs (``_NEEDED``), watched by the
+probes alone; the same operation in another library; functions of torch that build it of allowed kernels. The scan of the
+source looks for those.
 """
 
+import ctypes
 import fcntl
 import os
 import random
@@ -20,6 +22,7 @@ import signal
 import sys
 import types
 import warnings
+import weakref
 from typing import Any
 
 import numpy as np
@@ -44,7 +47,6 @@ from vitedu.grading.wire import PREFIX, WireError, length_of, pack, unpack
 MAX_HEADER = 16 * 2**20  # bytes; what comes from the judge is trusted
 HIGHEST = 512  # file descriptors are moved up to here, out of the way of closing loops
 _NEEDED = {"empty", "normal_", "uniform_"}  # torch itself can not do without; they are watched only
-_LIBRARY: list[torch.library.Library] = []
 
 
 def main(read_fd: int, write_fd: int) -> None:
@@ -133,7 +135,6 @@ class Session:
             names: of functions and kernels; those that name no kernel are watched for by the probes alone.
         """
         library = torch.library.Library("aten", "IMPL")
-        _LIBRARY.append(library)  # it undoes its work when it is deleted
 
         def refusal(name):
             def refuse(*args, **kwargs):
@@ -151,6 +152,16 @@ class Session:
                     with warnings.catch_warnings():
                         warnings.simplefilter("ignore")  # that a kernel is replaced
                         library.impl(full, refusal(kernel), key)
+        _make_final(library)
+
+
+def _make_final(library: torch.library.Library) -> None:
+    """Let what a library registered outlive it, with no object left that could undo it."""
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(library.m))  # never freed; nothing leads to it
+    for finalizer in list(weakref.finalize._registry):
+        if (alive := finalizer.peek()) and alive[0] is library:
+            finalizer.detach()
+    library.m = None
 
 
 def _given(places: list[list[str]], text: str) -> dict[str, Any]:

@@ -1,0 +1,271 @@
+"""The judge of the grader: the verdict of the notebook, in full isolation, and nothing to see or to gain inside."""
+
+import ast
+import io
+import json
+import tokenize
+from pathlib import Path
+
+import pytest
+
+from vitedu import exercises
+from vitedu.checks.engine import find_checker, judge_answer
+from vitedu.checks.values import ValueChecker
+from vitedu.grading.grades import Answer
+from vitedu.grading.isolation import open_box
+from vitedu.grading.judge import grade_answer
+from vitedu.grading.package_view import base_files, earlier, visible_sources
+from vitedu.references import defined_names, module_source, reference_source
+
+NOTEBOOKS = Path(__file__).parents[1] / "notebooks"
+SUPPORT = """
+import math
+import torch
+import torch.nn.functional as F
+from torch import nn
+from vitedu import check, hint, solution
+from vitedu.attention import MultiHeadAttention
+from vitedu.encoder import Mlp
+from vitedu.patches import PatchEmbed, add_class_token_and_positions
+from vitedu.plots import patches as plots
+from vitedu.training import reflect
+from vitedu.vit import PRESETS, VisionTransformer, ViTConfig, build_attention, initialise
+"""
+ALL = [exercise.id for exercise in exercises.EXERCISES]
+SEED = 11
+
+
+@pytest.fixture(scope="module")
+def box():
+    """The strongest box of this machine."""
+    with open_box(allow_unsafe=True) as box:
+        yield box
+
+
+def grade(box, exercise, source, support=SUPPORT, runs=1, seed=SEED):
+    """Grade the source of an answer."""
+    return grade_answer(Answer(exercise, source, support), seed, box, runs=runs)
+
+
+def in_the_notebook(exercise, source):
+    """Judge the same source in this process."""
+    names = {}
+    exec(module_source(exercises.find(exercise).module), names)
+    exec(source, names)
+    return judge_answer(find_checker(exercise), names[exercise], SEED)
+
+
+def stubs():
+    """Read the answer cells as the notebooks have them."""
+    for path in sorted(NOTEBOOKS.glob("*.ipynb")):
+        for cell in json.loads(path.read_text(encoding="utf-8"))["cells"]:
+            exercise = cell["metadata"].get("vitedu", {}).get("exercise")
+            if exercise:
+                yield exercise, "".join(cell["source"])
+
+
+# --- the verdict of the notebook ----------------------------------------------------------------
+
+# exercise: (a piece of its reference, what a student writes instead)
+MISTAKES = {
+    "patchify": ("permute(0, 2, 4, 1, 3, 5)", "permute(0, 2, 4, 3, 5, 1)"),
+    "unpatchify": ("permute(0, 3, 1, 4, 2, 5)", "permute(0, 3, 1, 5, 2, 4)"),
+    "linear_from_conv": (".detach().flatten(1)", ".detach().permute(0, 2, 3, 1).flatten(1)"),
+    "add_class_token_and_positions": ("[cls, patch_tokens]", "[patch_tokens, cls]"),
+    "sincos_positions": ("[angle.sin(), angle.cos()]", "[angle.cos(), angle.sin()]"),
+    "sincos_positions_2d": ("[rows.repeat_interleave(gw, dim=0), columns.repeat(gh, 1)]", "[columns.repeat(gh, 1), rows.repeat_interleave(gw, dim=0)]"),
+    "softmax": ("exp.sum(dim=dim,", "exp.sum(dim=-1,"),
+    "scaled_dot_product_attention": ("/ k.shape[-1] ** 0.5", ""),
+    "split_heads": (".reshape(B, T, num_heads, D // num_heads).transpose(1, 2)", ".reshape(B, num_heads, T, D // num_heads)"),
+    "merge_heads": ("x.transpose(1, 2).flatten(2)", "x.reshape(x.shape[0], x.shape[2], -1)"),
+    "MultiHeadAttention": ("self.proj(merge_heads(output))", "merge_heads(output)"),
+    "attention_macs": ("2 * T * T * D", "T * T * D"),
+    "layer_norm": (".mean(dim=-1, keepdim=True)  # biased", ".sum(dim=-1, keepdim=True) / (x.shape[-1] - 1)  # biased"),
+    "gelu": ("return x * phi", "return phi"),
+    "EncoderBlock": ("x = x + attended", "x = attended"),
+    "VisionTransformer": ("x = self.norm(x)", ""),
+    "count_parameters": ("(num_patches + num_prefix_tokens) * D", "num_patches * D"),
+    "cross_entropy": ("(1 - label_smoothing) * on_label", "on_label"),
+    "warmup_cosine": ("(step + 1) / warmup_steps", "step / warmup_steps"),
+    "weight_decay_groups": ("parameter.ndim < 2 or is_token", "parameter.ndim < 2"),
+    "random_crop_flip": ("2 * padding + 1, (B, 1)", "2 * padding, (B, 1)"),
+    "train_one_epoch": ("        nn.utils.clip_grad_norm_(model.parameters(), max_norm=1.0)\n", ""),
+    "evaluate": ("    for module, training in modes.items():\n        module.training = training\n", "    model.train()\n"),
+}  # fmt: skip
+
+
+def wrong(exercise):
+    """Give the source of a wrong answer: a mutated reference, or a wrong value of the bank."""
+    checker = find_checker(exercise)
+    if isinstance(checker, ValueChecker):
+        mistake = checker.bank[0]
+        value = mistake.example if callable(mistake.value) else mistake.value
+        return f"{exercise} = {value!r}"
+    old, new = MISTAKES[exercise]
+    source = reference_source(exercises.find(exercise))
+    assert old in source
+    return source.replace(old, new)
+
+
+@pytest.mark.parametrize("exercise", ALL)
+def test_grades_are_those_of_the_notebook(box, exercise):
+    """The reference's source has all points; a known mistake has the name, the points and the words of the notebook."""
+    right = grade(box, exercise, reference_source(exercises.find(exercise)))
+    assert (right.state, right.points) == ("passed", right.max_points), (right.detail, right.lines)
+    assert right.misconceptions == [] and all(finding["passed"] for finding in right.findings)
+
+    source = wrong(exercise)
+    grade_, report = grade(box, exercise, source), in_the_notebook(exercise, source)
+    assert report.misconceptions and report.status == "failed", str(report)
+    assert grade_.misconceptions == report.misconceptions, (grade_.detail, grade_.lines)
+    assert (grade_.state, grade_.points) == ("failed", report.points)
+    assert grade_.headline == report.headline and grade_.picture == report.picture
+    assert grade_.lines == [list(line) for line in report.lines]
+
+
+def test_stubs_of_the_notebooks_are_not_attempted(box):
+    """A cell that was left as it was has no points and says why, and so has one without code; no second run."""
+    found = dict(stubs())
+    assert set(found) == set(ALL)
+    cells = {**found, "gelu": "# nothing yet\n\n", "softmax": "def softmax(x, dim=-1):\n    ..."}
+    for exercise, source in cells.items():
+        stub = grade(box, exercise, source, runs=3)
+        assert (stub.state, stub.points, stub.attempted) == ("failed", 0, False), exercise
+        assert stub.runs == 1 and stub.headline == "not attempted"
+
+
+def test_the_same_seed_repeats_a_grading(box):
+    """Two gradings with one seed have the same words; another seed has other inputs."""
+    source = wrong("layer_norm")
+    first, again, other = (grade(box, "layer_norm", source, seed=seed) for seed in (1, 1, 2))
+    assert first.lines == again.lines != other.lines
+
+
+# --- what is there for an answer, and what is not -----------------------------------------------
+
+
+@pytest.mark.parametrize("exercise", ALL)
+def test_only_earlier_references_are_visible(exercise):
+    """Sources hold every earlier reference, neither this nor a later one, and no comment."""
+    sources = visible_sources(exercise)
+    names = {}
+    for module, source in sources.items():
+        names[module] = {id for node in ast.parse(source).body for id in defined_names(node)}
+        tokens = tokenize.generate_tokens(io.StringIO(source).readline)
+        assert not any(token.type == tokenize.COMMENT for token in tokens), module
+    known = {e.id for e in earlier(exercise)}
+    assert set().union(*names.values()) & set(ALL) == known
+    for e in earlier(exercise):
+        assert e.id in names[e.module]
+
+
+def test_the_box_holds_no_reference_and_no_checker():
+    """What lies on its disk names no exercise's solution, no bank and no expected value."""
+    files = base_files()
+    for name, text in files.items():
+        assert not any(f"def {id}(" in text or f"class {id}(" in text for id in ALL), name
+        assert "Misconception(" not in text and "CHECKERS" not in text, name
+    chapters = {
+        f"vitedu/{stem}.py" for stem in ("patches", "attention", "encoder", "training", "vit")
+    }
+    assert not chapters & set(files) and "vitedu/checks/engine.py" not in files
+    assert not any("alternatives" in name or "bank" in name for name in files)
+
+
+LOOK_AROUND = """
+def softmax(x, dim=-1):
+    import importlib, os, sys
+    import vitedu
+    from vitedu.patches import patchify, sincos_positions_2d, tokens_at_224
+    from vitedu.encoder import Mlp
+    assert patchify(torch.zeros(1, 1, 4, 4), 2).shape == (1, 4, 4) and tokens_at_224 == 197
+    found = []
+    for module, names in {LATER!r}.items():
+        for name in names:
+            if hasattr(importlib.import_module(module), name):
+                found.append(name)
+    for module in ("vitedu.checks.attention", "vitedu.checks.engine", "vitedu.checks.bank", "vitedu.data"):
+        try:
+            importlib.import_module(module)
+            found.append(module)
+        except ImportError:
+            pass
+    folder = os.path.dirname(vitedu.__file__)
+    for path, _, files in os.walk(folder):
+        found += [name for name in files if name in ("patches.py", "attention.py", "engine.py")]
+    for place in ({HERE!r}, {HERE!r} + "/attention.py", os.path.expanduser("~")):
+        try:
+            os.listdir(place) if os.path.isdir(place) else open(place).close()
+            found += [place] if {HERE!r} in place else []
+        except OSError:
+            pass
+    raise LookupError(f"found: {{found}}")
+"""
+
+
+def test_nothing_to_find_inside(box):
+    """An answer that looks for references finds earlier ones alone, on disk and among modules."""
+    later = {}
+    for exercise in exercises.EXERCISES[ALL.index("softmax") :]:
+        later.setdefault(exercise.module, []).append(exercise.id)
+    here = str(Path(exercises.__file__).parent)
+    source = LOOK_AROUND.replace("{LATER!r}", repr(later)).replace("{HERE!r}", repr(here))
+    found = grade(box, "softmax", source.replace("{{found}}", "{found}"))
+    if box.level != "full":
+        pytest.skip(f"this machine isolates only partly: {box.level}")
+    assert "LookupError: found: []" in str(found.lines), found.lines
+
+
+def test_earlier_answers_are_references_whatever_the_notebook_made_of_them(box):
+    """A wrong patchify in the support code costs unpatchify nothing, and no verdict of a notebook's check is believed."""
+    support = SUPPORT + "def patchify(images, patch_size):\n    return images * 0\n"
+    source = reference_source(exercises.find("unpatchify"))
+    source += "\nassert torch.equal(unpatchify(patchify(torch.ones(1, 1, 4, 4), 2), 2, (4, 4)), torch.ones(1, 1, 4, 4))"
+    assert grade(box, "unpatchify", source, support).state == "passed"
+    checked = "\nreport = check(softmax)\nassert report.passed\nsoftmax = report.implementation\nhint('softmax')\n"
+    right = reference_source(exercises.find("softmax"))
+    assert grade(box, "softmax", right + checked).state == "passed"
+    assert grade(box, "softmax", wrong("softmax") + checked).points < 4
+
+
+# --- honest oddities ----------------------------------------------------------------------------
+
+GELU = "def gelu(x):\n    return 0.5 * x * (1 + torch.erf(x / math.sqrt(2)))\n"
+ODD = {
+    "prints and warnings": ("import warnings\nwarnings.warn('careful')\nprint('x' * 10**6)\n" + GELU, SUPPORT),
+    "warnings as errors": ("import warnings\nwarnings.simplefilter('error')\n" + GELU, SUPPORT),
+    "CRLF and other letters": (GELU.replace("\n", "\r\n") + "größe = '形 🙂'\r\n", SUPPORT),
+    "other settings": ("torch.set_default_dtype(torch.float64)\ntorch.set_grad_enabled(False)\n" + GELU, SUPPORT),
+    "a use of what is not here": ("show(data)\n" + GELU + "plots.show_gelu(gelu)\nassert gelu(images).shape\n", SUPPORT),
+    "support that fails": (GELU, "import nothing_such\nfrom nowhere import a, b\n" + SUPPORT + "data = load_data()\nimport math, no_such\n"),
+    "annotations of the future": ("from __future__ import annotations\n" + GELU.replace("(x)", "(x: Tensor) -> Tensor"), SUPPORT),
+    "a lambda": ("gelu = lambda x: x * 0.5 * (1 + torch.erf(x / 2 ** 0.5))", SUPPORT),
+    "a dataclass beside it": ("from dataclasses import dataclass\n@dataclass\nclass Half:\n    y: float = 0.5\n" + GELU.replace("0.5", "Half().y"), SUPPORT),
+    "memory refused at import": ("try:\n    big = bytearray(4 * 10**9)\nexcept MemoryError:\n    pass\n" + GELU, SUPPORT),
+    "leaves the process at its end": (GELU + "raise SystemExit\n", SUPPORT),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("source", "support"), ODD.values(), ids=ODD)
+def test_honest_oddities_have_full_points(box, source, support):
+    """What stands around a right answer costs nothing."""
+    odd = grade(box, "gelu", source, support)
+    assert (odd.state, odd.points) == ("passed", 3), (odd.detail, odd.headline, odd.lines)
+
+
+def test_values_of_all_kinds_have_full_points(box):
+    """Tensors, NumPy numbers, lists and capital letters are alike, as in the notebook."""
+    numbers = "import numpy as np\n" + SUPPORT
+    for source in ("torch.tensor(197)", "np.int64(197)", "196 + 1.0"):
+        assert grade(box, "tokens_at_224", f"tokens_at_224 = {source}", numbers).state == "passed"
+    for source in ("[True, False]", "(np.bool_(True), False)", "torch.tensor([True, False])"):
+        value = grade(box, "seam_neighbours", f"seam_neighbours = {source}", numbers)
+        assert value.state == "passed", (source, value.lines)
+
+
+def test_a_real_earlier_class_serves_a_later_answer(box):
+    """A block is built of what the notebook imports, by alias and inside functions too."""
+    source = reference_source(exercises.find("EncoderBlock"))
+    source = source.replace("MultiHeadAttention(", "attention_module.MultiHeadAttention(")
+    support = "import torch\nfrom torch import nn\nimport vitedu.attention as attention_module\nfrom vitedu.encoder import *\n"
+    assert grade(box, "EncoderBlock", source, support).state == "passed"
