@@ -37,8 +37,9 @@ TABLE = {
     "evaluating": "torch training",
     "optimizers": "torch train_config training",
     "resuming": "checkpoints history",
-    "fitting": "torch augmentation evaluating hardware history optimizers progressbar resuming "
-    "train_config training",
+    "distributed": "torch hardware",
+    "fitting": "torch augmentation distributed evaluating hardware history optimizers progressbar "
+    "resuming train_config training",
     "shapes": "numpy",
     "image_folder": "numpy PIL progressbar",
     "data": "numpy torch torchvision image_folder shapes",
@@ -48,7 +49,8 @@ TABLE = {
     "widgets": "numpy torch matplotlib ipywidgets IPython plots.*",
     # whole runs
     "checkpoints": "torch safetensors",
-    "runs": "numpy torch checkpoints data fitting hardware image_folder plots.training vit",
+    "runs": "numpy torch checkpoints data distributed fitting hardware image_folder plots.training "
+    "resuming vit",
     "ablations": "torch data fitting vit",
     "benchmarks": "torch data fitting hardware runs vit",
     # other people's weights
@@ -92,6 +94,8 @@ TABLE = {
     "grading.notebook_file": "",
     "grading.statements": "",
     "grading.stubs": "",
+    "grading.assign": "exercises notebooks references nbformat",
+    "grading.gradescope": "vitedu exercises notebooks grading.*",
     "grading.extraction": "exercises grading.*",
     "grading.scan": "exercises references checks.engine grading.grades grading.normalising",
     "grading.normalising": "",

@@ -126,6 +126,20 @@ def build_parser() -> argparse.ArgumentParser:
     new.add_argument("path", type=Path, help="a .py file or a notebook; it is executed")
     new.add_argument("--seeds", type=int, default=5, help="how many (default: %(default)s)")
 
+    # --- for instructors: hand out ---------------------------------------------------------
+    new = command("assign", assign_notebooks, "write the notebooks as assignments")
+    new.add_argument("out", type=Path, help="folder to write to; with --gradescope a .zip file")
+    new.add_argument(
+        "notebooks", type=Path, nargs="?", default=Path("notebooks"), help="default: %(default)s"
+    )
+    kinds = new.add_mutually_exclusive_group()
+    kinds.add_argument(
+        "--nbgrader", action="store_true", help="as source assignments of an nbgrader course"
+    )
+    kinds.add_argument(
+        "--gradescope", action="store_true", help="as the zip file of a Gradescope autograder"
+    )
+
     # --- training ----------------------------------------------------------------------------
     new = command("train", train_model, "train a preset and write the run to a folder")
     new.add_argument("--data", help="shapes, cifar10 or a folder (default: shapes)")
@@ -299,6 +313,20 @@ def tour_notebooks(args) -> int:
     from vitedu.tour import tour
 
     return 0 if tour(args.path, args.out) else 1
+
+
+def assign_notebooks(args) -> int:
+    """Write what students, nbgrader or Gradescope get."""
+    if args.gradescope:
+        from vitedu.grading.gradescope import write_autograder
+
+        print(write_autograder(args.out, args.notebooks))
+        return 0
+    from vitedu.grading.assign import assign, assign_nbgrader
+
+    for path in (assign_nbgrader if args.nbgrader else assign)(args.out, args.notebooks):
+        print(path)
+    return 0
 
 
 def run_bank(args) -> int:

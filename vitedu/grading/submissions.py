@@ -127,8 +127,14 @@ def look_through(folder: Path, student_from: str = "auto") -> Intake:
             problems.append(_unusable(entry))
         else:
             owned[owner.key].append((entry, owner))
-    groups = [_submission(found) for found in _apart(owned)]
+    groups = [_submission(found, found[0][1]) for found in _apart(owned)]
     return Intake(_named_apart(groups), problems)
+
+
+def whole_folder(folder: Path, student: str, identity: dict[str, str] | None = None) -> Submission:
+    """Take everything in a folder for one student's, whatever the names say."""
+    owner = _Owner(("folder", student), plain(student), "folder", identity or {})
+    return _submission([(entry, owner) for entry in _walk(Path(folder))], owner)[0]
 
 
 # --- looking -------------------------------------------------------------------------------------
@@ -299,9 +305,9 @@ def _named_apart(submissions: list[Submission]) -> list[Submission]:
 # --- one student ---------------------------------------------------------------------------------
 
 
-def _submission(found: list[tuple[_Entry, _Owner]]) -> tuple[Submission, str]:
+def _submission(found: list[tuple[_Entry, _Owner]], owner: _Owner) -> tuple[Submission, str]:
     """Put together what one student handed in; gives the layout that named the student, too."""
-    entries, owner, flags = [entry for entry, _ in found], found[0][1], []
+    entries, flags = [entry for entry, _ in found], []
     usable = [entry for entry in entries if entry.kind == "file" and is_notebook(entry.name)]
     usable.sort(key=lambda entry: entry.order)
     if len(usable) > MAX_NOTEBOOKS:
@@ -332,7 +338,7 @@ def _submission(found: list[tuple[_Entry, _Owner]]) -> tuple[Submission, str]:
         flags.append(Flag("no_notebook", "nothing that was handed in is a notebook (.ipynb)"))
     if any(own.late for _, own in found):
         flags.append(Flag("late", "Canvas calls it late"))
-    identity: dict[str, str] = {}
+    identity = dict(owner.identity)
     for _, own in found:
         for key, value in own.identity.items():
             known = identity.setdefault(key, value)

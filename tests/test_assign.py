@@ -1,0 +1,172 @@
+"""Notebooks as assignments: plain copies, and source assignments that the real nbgrader takes, runs and grades."""
+
+import ast
+import csv
+import importlib.util
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import nbformat
+import pytest
+from sound_notebook import build
+
+from vitedu.__main__ import main
+from vitedu.exercises import BY_ID, EXERCISES, in_notebook
+from vitedu.grading.assign import (
+    BEGIN,
+    END,
+    assign,
+    assign_nbgrader,
+    source_notebook,
+    with_solution,
+)
+from vitedu.grading.extraction import extract
+from vitedu.grading.submissions import look_through
+from vitedu.notebooks import read
+from vitedu.references import reference_source
+
+NOTEBOOKS = Path(__file__).parents[1] / "notebooks"
+has_nbgrader = importlib.util.find_spec("nbgrader") is not None
+
+
+def test_plain_assignment_is_the_students_notebooks_without_outputs(tmp_path):
+    """And a README with a line for each."""
+    written = assign(tmp_path / "out", NOTEBOOKS)
+    names = sorted(path.name for path in NOTEBOOKS.glob("*.ipynb"))
+    assert [path.name for path in written] == [*names, "README.md"]
+    for path in written[:-1]:
+        own, original = read(path), read(NOTEBOOKS / path.name)
+        assert [c.source for c in own.cells] == [c.source for c in original.cells]
+        assert not any(c.outputs or c.execution_count for c in own.cells if c.cell_type == "code")
+        points = sum(exercise.points for exercise in in_notebook(path.stem))
+        assert (
+            f"| {path.name} | {len(in_notebook(path.stem))} | {points} |" in written[-1].read_text()
+        )
+
+
+def test_source_notebooks_are_schema_3_and_their_points_are_the_courses(tmp_path):
+    """Every exercise has a solution cell and a locked test cell with its points; ids are unique."""
+    found = {}
+    for path in assign_nbgrader(tmp_path, NOTEBOOKS)[:-1]:
+        assert path == tmp_path / "source" / path.stem / path.name
+        notebook = read(path)
+        nbformat.validate(notebook)
+        marked = [cell for cell in notebook.cells if "nbgrader" in cell.metadata]
+        ids = [cell.metadata.nbgrader.grade_id for cell in marked]
+        assert len(ids) == len(set(ids))
+        for cell in marked:
+            schema = cell.metadata.nbgrader
+            assert schema.schema_version == 3 and schema.task is False
+            if schema.solution:
+                assert (schema.grade, schema.locked) == (False, False) and "points" not in schema
+                assert cell.metadata.vitedu.exercise == schema.grade_id
+                assert cell.source.count(BEGIN) == cell.source.count(END) > 0
+                assert "raise NotImplementedError" not in cell.source
+                ast.parse(cell.source)
+            else:
+                assert (schema.grade, schema.locked) == (True, True)
+                assert cell.source.endswith("report.points  # nbgrader's partial credit")
+                found[schema.grade_id.removesuffix("-points")] = schema.points
+    assert found == {exercise.id: exercise.points for exercise in EXERCISES}
+
+
+def test_solutions_stand_where_the_stubs_were_open():
+    """Given methods, docstrings and TODO comments stay; each open method is filled."""
+    stub = read(NOTEBOOKS / "03_encoder.ipynb").cells
+    stub = next(
+        c.source for c in stub if c.metadata.get("vitedu", {}).get("exercise") == "EncoderBlock"
+    )
+    solved = with_solution(stub, reference_source(BY_ID["EncoderBlock"]), "EncoderBlock")
+    assert solved.count(f"        {BEGIN}\n") == 2 and "# TODO 3.3" in solved
+    assert solved.startswith(stub[:300])
+    with pytest.raises(ValueError, match=r"the reference has no f\."):
+        with_solution("def f():\n    raise NotImplementedError", "g = 1", "f")
+    with pytest.raises(ValueError, match="leaves nothing open"):
+        with_solution("def f():\n    return 1", "def f(): return 1", "f")
+
+
+def test_notebook_without_a_check_is_refused():
+    """A stub that nothing checks would be worth nothing."""
+    notebook = build("01_patches")
+    notebook.cells = [cell for cell in notebook.cells if not cell.source.startswith("report")]
+    with pytest.raises(ValueError, match="no cell below the stub of patchify"):
+        source_notebook(notebook)
+
+
+def test_notebooks_are_not_overwritten(tmp_path, capsys):
+    """Neither by a folder that is theirs nor onto a file; and a configuration stays as it was edited."""
+    (tmp_path / "file").write_text("x")
+    for out in (NOTEBOOKS, tmp_path / "file"):
+        assert main(["assign", str(out), str(NOTEBOOKS)]) == 2
+    assert "holds the notebooks themselves" in capsys.readouterr().err
+    (tmp_path / "course").mkdir()
+    (tmp_path / "course" / "nbgrader_config.py").write_text("# mine")
+    assert main(["assign", "--nbgrader", str(tmp_path / "course"), str(NOTEBOOKS)]) == 0
+    assert (tmp_path / "course" / "nbgrader_config.py").read_text() == "# mine"
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not has_nbgrader, reason="nbgrader is not installed; the extra `test` has it")
+def test_the_real_nbgrader_validates_releases_and_grades_it(tmp_path):
+    """From `vitedu assign --nbgrader` to nbgrader's own table of grades, partial credit in it."""
+    (tmp_path / "notebooks").mkdir()
+    small = build("01_patches")  # of which two exercises, since each kernel takes seconds
+    small.cells = [
+        c for c in small.cells if c.id.split("-")[0] in ("imports", "patchify", "tokens_at_224")
+    ]
+    nbformat.write(small, tmp_path / "notebooks" / "01_patches.ipynb")
+    course = tmp_path / "course"
+    assert main(["assign", "--nbgrader", str(course), str(tmp_path / "notebooks")]) == 0
+    environment = {
+        **os.environ,
+        "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",  # it calls alembic
+        **{
+            f"JUPYTER_{kind}_DIR": str(tmp_path / "jupyter")
+            for kind in ("CONFIG", "DATA", "RUNTIME")
+        },
+    }
+
+    def nbgrader(*words):
+        done = subprocess.run(
+            [sys.executable, "-m", "nbgrader", *words],
+            cwd=course,
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=300,
+        )
+        assert done.returncode == 0, done.stderr[-2000:]
+        return done.stdout + done.stderr
+
+    said = nbgrader("validate", "source/01_patches/01_patches.ipynb")
+    assert "Success! Your notebook passes all the tests." in said
+    nbgrader("generate_assignment", "01_patches")
+    released = course / "release" / "01_patches" / "01_patches.ipynb"
+    text = released.read_text()
+    assert "BEGIN SOLUTION" not in text and "permute(0, 2, 4, 1, 3, 5)" not in text
+
+    order = reference_source(BY_ID["patchify"]).replace("0, 2, 4, 1, 3, 5", "0, 2, 4, 3, 5, 1")
+    partly = {"patchify": order, "tokens_at_224": "tokens_at_224 = 197"}
+    for student, answers in {"partly": partly, "untouched": {}}.items():
+        notebook = json.loads(text)
+        for cell in notebook["cells"]:
+            id = cell["metadata"].get("vitedu", {}).get("exercise")
+            cell["source"] = answers.get(id, cell["source"])
+        folder = course / "submitted" / student / "01_patches"
+        folder.mkdir(parents=True)
+        (folder / "01_patches.ipynb").write_text(json.dumps(notebook))
+    nbgrader("autograde", "01_patches")
+    nbgrader("export")
+    with (course / "grades.csv").open() as file:
+        scores = {row["student_id"]: float(row["score"]) for row in csv.DictReader(file)}
+    assert set(scores) == {"partly", "untouched"} and scores["untouched"] == 0
+    assert 1 < scores["partly"] < 1 + BY_ID["patchify"].points  # 1: tokens_at_224
+
+    # the same submissions, as vitedu's own grader reads them
+    students = {each.student: extract(each) for each in look_through(course).submissions}
+    assert set(students) == {"partly", "untouched"}
+    assert all(set(found.answers) == set(partly) for found in students.values())
+    assert students["partly"].answers["patchify"].source == order
