@@ -5,9 +5,9 @@ import os
 
 def main(requests, replies):
     while prefix := os.read(requests, 8):
-        code = b""
-        while len(code) < int.from_bytes(prefix, "little"):
-            code += os.read(requests, 1 << 20)
+        code, length = b"", int.from_bytes(prefix, "little")
+        while len(code) < length:
+            code += os.read(requests, length - len(code))
         names = {"requests": requests, "replies": replies}
         try:
             exec(code.decode(), names)

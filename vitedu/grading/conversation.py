@@ -87,7 +87,9 @@ class Worker:
         deadline = time.monotonic() + seconds
         while b"\n" not in self._heard:
             left = deadline - time.monotonic()
-            if left <= 0 or "status" not in self._open:
+            if "status" not in self._open:
+                raise WorkerTrouble("grader", "the preloaded process has ended.")
+            if left <= 0:
                 raise WorkerTrouble("grader", f"no worker started within {seconds:g} s.")
             self._turn(left, b"")
         line, _, self._heard = self._heard.partition(b"\n")
@@ -121,7 +123,6 @@ class Worker:
         if self._reply:
             raise WorkerTrouble("protocol", "the worker spoke before it was asked.")
         while True:
-            rest = self._turn(max(deadline - time.monotonic(), 0), rest)
             reply = self._whole_reply()
             if reply is not None:
                 if rest:
@@ -138,9 +139,11 @@ class Worker:
                 if self._ended is not None or "status" not in self._open:
                     continue
                 raise WorkerTrouble("protocol", "the worker closed its pipe and went on.")
-            if time.monotonic() >= deadline:
+            left = deadline - time.monotonic()
+            if left <= 0:
                 sent = "" if not rest else f"; {len(rest)} of {len(frame)} bytes were never read"
                 raise WorkerTrouble("timeout", f"no reply within {seconds:g} s{sent}.")
+            rest = self._turn(left, rest)
 
     def _turn(self, seconds: float, rest):
         """Move bytes in all directions once, waiting at most so long; give what is left to send."""

@@ -46,6 +46,7 @@ OWN = (
 )  # modules that the box needs from here
 LOAD_SECONDS = 120.0  # for importing torch on a cold disk
 START_SECONDS = 20.0  # for a fork, on a busy machine
+NETS = {"control group", "dies first"}  # parts that only catch what gets past the filter of calls
 
 
 class Box:
@@ -75,6 +76,7 @@ class Box:
         self._control: socket.socket | None = None
         self._numbers = itertools.count(random.SystemRandom().randrange(USERS[1]))
         self._launches = 0
+        self._closed = False
         self._workers: set[Worker] = set()
         self._groups = cgroups.find()
         cgroups.sweep(self._groups)
@@ -112,14 +114,16 @@ class Box:
             try:
                 worker = self._worker("worker")
                 break
-            except (WorkerTrouble, OSError) as error:
-                if not attempts_left or self._process is None:
-                    raise WorkerTrouble("grader", str(error)) from error
+            except WorkerTrouble as trouble:
+                if not attempts_left or self._closed:
+                    raise
                 with self._lock:  # another thread may have started it again already
                     dead = self._process is None or self._process.poll() is not None
                     if launches == self._launches and (dead or attempts_left == 1):
-                        self._launch(str(error))
+                        self._launch_again(trouble.detail)
         lost = set(self.trial.parts) - set(worker.parts)
+        if "seccomp" in worker.parts:
+            lost -= NETS
         if lost:
             worker.close()
             raise WorkerTrouble("grader", f"a worker came without {', '.join(sorted(lost))}.")
@@ -128,6 +132,7 @@ class Box:
     def close(self) -> None:
         """End the preloaded process with all its workers, and remove its folder."""
         with self._lock:
+            self._closed = True
             for worker in list(self._workers):
                 worker.close()
             self._stop()
@@ -136,10 +141,16 @@ class Box:
 
     # --- the preloaded process ------------------------------------------------------------------
 
-    def _launch(self, why: str = "") -> None:
-        """Start the preloaded process, or start it again."""
-        if why:
-            self.events.append(f"the preloaded process was started again: {why}")
+    def _launch_again(self, why: str) -> None:
+        """Start the preloaded process after it died, or did not answer."""
+        self.events.append(f"the preloaded process was started again: {why}")
+        try:
+            self._launch()
+        except (IsolationError, OSError) as error:
+            raise WorkerTrouble("grader", f"it can not be started again: {error}") from error
+
+    def _launch(self) -> None:
+        """Start the preloaded process."""
         self._stop()
         self._launches += 1
         control, theirs = socket.socketpair()
@@ -215,49 +226,56 @@ class Box:
     # --- workers ------------------------------------------------------------------------------------
 
     def _worker(self, task: str) -> Worker:
-        """Have a worker forked, wired to pipes of its own."""
-        theirs: list[int] = []
-        fds: dict[str, int] = {}
+        """Have a worker forked, wired to pipes of its own.
+
+        Raises:
+            WorkerTrouble: ``grader``: it did not come.
+        """
+        setup = self._start.setup
         with self._lock:
-            if self._control is None:
-                raise WorkerTrouble("grader", "this box is closed.")
-            group = None
+            if self._closed or self._control is None:
+                what = "box is closed" if self._closed else "preloaded process has ended"
+                raise WorkerTrouble("grader", f"this {what}.")
+            worker, theirs = self._wired()
+            groups = worker.group.fds if worker.group else []
+            message = {"task": task, "number": next(self._numbers) % USERS[1]}
             try:
-                group = cgroups.Group(self._groups, self.limits) if self._groups else None
-            except OSError as error:
-                self._groups = {}
-                self.events.append(f"no control group: {error}")
-            for name, end in (("request", 1), ("reply", 0), ("output", 0)):
-                pair = os.pipe()
-                fds[name] = pair[end]
-                theirs.append(pair[1 - end])
-                os.set_blocking(pair[end], False)
-            status, their_status = socket.socketpair()
-            status.setblocking(False)
-            fds["status"] = status.fileno()
-            worker = Worker(fds, status, self.limits, group, self._workers)
-            try:
-                message = {"task": task, "number": next(self._numbers) % USERS[1]}
-                groups = group.fds if group else []
-                given = [*theirs, their_status.fileno(), *groups]
-                socket.send_fds(self._control, [json.dumps(message).encode() + b"\n"], given)
-                for fd in theirs:
-                    os.close(fd)
-                theirs.clear()
-                their_status.close()
-                said = worker.hear(START_SECONDS if self._start.setup["forks"] else LOAD_SECONDS)
-            except BaseException:
+                try:
+                    line = json.dumps(message).encode() + b"\n"
+                    socket.send_fds(self._control, [line], [*theirs, *groups])
+                finally:
+                    for fd in theirs:
+                        os.close(fd)
+                # a fresh Python, where nothing is preloaded, has to load first
+                said = worker.hear(START_SECONDS if setup["forks"] else LOAD_SECONDS)
+                if "parts" not in said:
+                    raise WorkerTrouble("grader", f"no worker could be started: {said}")
+            except (OSError, WorkerTrouble) as error:
                 worker.close()
-                raise
-            finally:
-                their_status.close()
-                for fd in theirs:
-                    os.close(fd)
-        if "parts" not in said:
-            worker.close()
-            raise WorkerTrouble("grader", f"no worker could be started: {said}")
+                detail = getattr(error, "detail", f"the preloaded process has ended: {error}")
+                raise WorkerTrouble("grader", detail) from error
         worker.parts, worker.missing = said["parts"], said["missing"]
         return worker
+
+    def _wired(self) -> tuple[Worker, list[int]]:
+        """Make a worker's pipes; give our side of it, and the descriptors of its side."""
+        group = None
+        try:
+            group = cgroups.Group(self._groups, self.limits) if self._groups else None
+        except OSError as error:
+            self._groups = {}
+            self.events.append(f"no control group: {error}")
+        fds, theirs = {}, []
+        for name, ours in (("request", 1), ("reply", 0), ("output", 0)):
+            pair = os.pipe()
+            fds[name] = pair[ours]
+            theirs.append(pair[1 - ours])
+            os.set_blocking(pair[ours], False)
+        status, their_status = socket.socketpair()
+        status.setblocking(False)
+        fds["status"] = status.fileno()
+        worker = Worker(fds, status, self.limits, group, self._workers)
+        return worker, [*theirs, their_status.detach()]
 
 
 def open_box(
