@@ -16,6 +16,8 @@ NEW_PIDS, NEW_NETWORK = 0x20000000, 0x40000000
 
 READ_ONLY, NO_SUID, NO_DEVICES, REMOUNT, RECURSIVE, PRIVATE = 1, 2, 4, 32, 16384, 1 << 18
 
+COLLAPSE = 25  # advice about memory: huge pages, now
+
 DEATH_SIGNAL, DUMPABLE, DROP_FROM_BOUND, NO_NEW_PRIVILEGES = 1, 4, 24, 38  # options of prctl
 
 # Landlock: which accesses a ruleset of each version handles
@@ -63,6 +65,31 @@ def fork_into_new_pids() -> int:
         return child
     finally:
         os.close(here)
+
+
+def huge_pages() -> int:
+    """Gather the memory that this process has written so far into huge pages, as far as they go.
+
+    A fork copies an entry for each page: with some 300 MB of small ones, that is most of what a
+    fork costs. Kernels before 6.1 refuse, and nothing is lost.
+
+    Returns:
+        How many bytes were asked for.
+    """
+    asked = 0
+    with open("/proc/self/maps", encoding="ascii", errors="replace") as file:
+        maps = [line.split(None, 5) for line in file]
+    for place, access, _, _, _, *name in maps:
+        is_file = name and not name[0].startswith("[heap]")
+        if is_file or "w" not in access or "s" in access:
+            continue
+        start, end = (int(number, 16) for number in place.split("-"))
+        try:
+            call("madvise", ctypes.c_void_p(start), ctypes.c_size_t(end - start), COLLAPSE)
+        except OSError:  # too small for one, or no such advice
+            continue
+        asked += end - start
+    return asked
 
 
 def mount(source: str, target: str, kind: str, flags: int, options: str = "") -> None:

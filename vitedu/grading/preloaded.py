@@ -58,8 +58,12 @@ def load() -> dict:
     importlib.import_module("numpy.random")
     torch.set_num_threads(1)
     torch.ones(2, 2) @ torch.ones(2, 2)  # the first product of a process sets up its library
+    for name in TASKS.values():
+        getattr(sys.modules[name], "rehearse", lambda: None)()
     gc.collect()
     gc.freeze()  # a collection in a worker then touches none of these pages
+    if sys.platform == "linux":
+        linux.huge_pages()
     tasks = Path("/proc/self/task")
     return {
         "prefix": sys.base_prefix,
