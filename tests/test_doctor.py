@@ -32,10 +32,18 @@ def machine_with(**changes):
     return Ran(True, json.dumps({**FOUND, **changes}), "")
 
 
+def boxed(**changes):
+    """Stand in for a canary that could do nothing."""
+    found = {"level": "full", "way": "bwrap", "seen": [], "remedy": "apt install bubblewrap"}
+    return Ran(True, json.dumps({**found, **changes}), "")
+
+
 def healthy(code, python=sys.executable):
     """Stand in for ``run_python`` on a machine without a problem."""
     if "cache_folder" in code:
         return machine_with()
+    if "open_box" in code:
+        return boxed()
     return Ran(True, sys.prefix if "sys.prefix" in code else "", "")
 
 
@@ -45,6 +53,7 @@ def test_diagnose_finds_nothing_to_mend_on_a_healthy_machine(monkeypatch):
     assert [f for f in findings if f.state == "mend"] == []
     subjects = {finding.subject for finding in findings}
     wanted = {"python", "kernel", "cores", "device", "profile", "CIFAR-10", "memory", "results"}
+    wanted |= {"grading"}
     assert subjects == wanted | set(doctor.IMPORTED) | set(doctor.LOOKED_UP)
     assert doctor.text(findings).endswith("everything is in place")
 
@@ -189,6 +198,34 @@ def test_cifar10_is_a_note_where_it_is_missing(tmp_path):
     assert doctor.machine(ran, True)[-1].state == "note"
     (tmp_path / "cifar-10-batches-py").mkdir()
     assert doctor.machine(ran, True)[-1] == doctor.Finding("CIFAR-10", "good", str(tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("ran", "state", "text", "remedy"),
+    [
+        (boxed(), "good", "isolation full, by bwrap", ""),
+        (
+            boxed(level="partial: no network isolation", way="plain", seen=["bwrap: missing"]),
+            "note",
+            "isolation partial: no network isolation, by plain",
+            "bwrap: missing\napt install bubblewrap",
+        ),
+        (
+            Ran(
+                False, "", "Traceback\nvitedu.grading.levels.IsolationError: no box:\n  plain: why"
+            ),
+            "note",
+            "isolation none: no box:",
+            "  plain: why",
+        ),
+        (Ran(False, "", ""), "note", "isolation none: it ended without a message", ""),
+    ],
+    ids=["full", "partial", "none", "crashed"],
+)
+def test_grading_says_how_well_answers_are_isolated(ran, state, text, remedy):
+    """The level, the way, and what would raise it; students need none of it, so never to mend."""
+    found = doctor.grading(ran)
+    assert (found.state, found.text, found.remedy) == (state, text, remedy)
 
 
 def test_memory_below_4_gb_is_a_note():

@@ -52,6 +52,14 @@ print(json.dumps({
 }))
 """
 
+GRADING = """
+import json
+from vitedu.grading.isolation import open_box
+from vitedu.grading.levels import remedy
+with open_box(allow_unsafe=True) as box:
+    print(json.dumps({"level": box.level, "way": box.way, "seen": box.events, "remedy": remedy()}))
+"""
+
 
 @dataclass(frozen=True)
 class Finding:
@@ -92,6 +100,7 @@ def diagnose(run: Callable[..., Ran] = run_python) -> list[Finding]:
     with ThreadPoolExecutor(max_workers=4) as pool:
         libraries = [pool.submit(library, name, run) for name in IMPORTED]
         hardware = pool.submit(run, HARDWARE)
+        boxed = pool.submit(run, GRADING)
         in_kernel = pool.submit(kernel, run)
         findings = [python(sys.version_info)]
         findings += [future.result() for future in libraries]
@@ -99,6 +108,8 @@ def diagnose(run: Callable[..., Ran] = run_python) -> list[Finding]:
         findings.append(in_kernel.result())
         torch_works = all(f.state != "mend" for f in findings if f.subject in ("numpy", "torch"))
         findings += machine(hardware.result(), torch_works)
+        if torch_works:
+            findings.append(grading(boxed.result()))
     findings += [memory(total_memory()), store(results.folder())]
     return findings
 
@@ -258,6 +269,19 @@ def machine(ran: Ran, torch_works: bool) -> list[Finding]:
             )
         )
     return findings
+
+
+def grading(ran: Ran) -> Finding:
+    """Look how well this machine isolates untrusted answers; a canary tries it out."""
+    if not ran.ok:
+        said = ran.err.split("IsolationError: ")[-1].strip() or "it ended without a message"
+        problem, _, rest = said.partition("\n")
+        return Finding("grading", "note", f"isolation none: {problem}", rest)
+    found = json.loads(ran.out.strip().splitlines()[-1])
+    level = f"isolation {found['level']}, by {found['way']}"
+    if found["level"] == "full":
+        return Finding("grading", "good", level)
+    return Finding("grading", "note", level, "\n".join([*found["seen"], found["remedy"]]))
 
 
 def total_memory() -> float | None:
