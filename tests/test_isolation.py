@@ -281,6 +281,40 @@ for pid in range(1, 400):
         assert ask(third, "import os; out = os.listdir('.')") == "[]"
 
 
+def test_worker_holds_only_its_own_descriptors(worker):
+    """Nothing, both outputs, its requests and its replies: no socket, no file of the grader."""
+    code = """
+import os, stat
+held = {}
+for fd in range(1024):
+    try:
+        held[fd] = stat.S_IFMT(os.fstat(fd).st_mode)
+    except OSError:
+        pass
+pipes = {fd for fd, kind in held.items() if kind == stat.S_IFIFO}
+out = pipes == {1, 2, requests, replies}, set(held) - pipes
+"""
+    assert ask(worker, code) == "(True, {0})"
+
+
+def test_threads_are_limited(box, worker):
+    """Some are fine, ten thousand are an error that the answer sees; the worker goes on."""
+    code = """
+import threading
+wait = threading.Event()
+threads = []
+try:
+    for _ in range(10_000):
+        threads.append(threading.Thread(target=wait.wait, daemon=True))
+        threads[-1].start()
+    out = "no limit"
+except RuntimeError as error:
+    out = str(error), 5 < len(threads) < 1000
+wait.set()
+"""
+    assert ask(worker, code) == '("can\'t start new thread", True)'
+
+
 @pytest.mark.parametrize(
     "code",
     [
@@ -534,6 +568,19 @@ input()
     finally:
         group.close()
     assert not any(folder.exists() for folder in group.folders)
+
+
+def test_control_groups_of_version_2_are_found_above_this_process(tmp_path):
+    """A group is made where the memory controller is handed down, and nowhere above the mount."""
+    own = tmp_path / "user.slice" / "session.scope"
+    own.mkdir(parents=True)
+    mounts = f"30 20 0:26 / {tmp_path} rw - cgroup2 cgroup2 rw"
+    assert cgroups.find("0::/user.slice/session.scope", mounts) == {}
+    (own.parent / "cgroup.subtree_control").write_text("cpu memory pids")
+    wanted = {name: (2, own.parent) for name in ("memory", "pids")}
+    assert cgroups.find("0::/user.slice/session.scope", mounts) == wanted
+    mounts = mounts.replace("0:26 /", "0:26 /user.slice/session.scope")  # a container's view
+    assert cgroups.find("0::/user.slice/session.scope", mounts) == {}
 
 
 def test_path_that_others_can_not_pass_is_named(tmp_path):

@@ -19,32 +19,35 @@ FILES = {  # version: (file, value) of the memory controller, then the file that
     1: (["memory.limit_in_bytes", "memory.memsw.limit_in_bytes"], "memory.oom_control"),
     2: (["memory.max", "memory.swap.max"], "memory.events"),
 }
+CONTROLLERS = ("memory", "pids")
 _numbers = itertools.count(1)
 
 
-def find() -> dict[str, tuple[int, Path]]:
-    """Give for ``memory`` and ``pids`` the version and a folder where a group can be made."""
-    try:
-        own = Path("/proc/self/cgroup").read_text().splitlines()
-        mounts = [line.split() for line in Path("/proc/self/mountinfo").read_text().splitlines()]
-    except OSError:
-        return {}
-    found = {}
-    for line in own:
+def find(own: str | None = None, mounts: str | None = None) -> dict[str, tuple[int, Path]]:
+    """Give for ``memory`` and ``pids`` the version and a folder where a group can be made.
+
+    Args:
+        own: text of /proc/self/cgroup, read where it is None.
+        mounts: text of /proc/self/mountinfo, likewise.
+    """
+    own = read(Path("/proc/self/cgroup")) if own is None else own
+    mounts = read(Path("/proc/self/mountinfo")) if mounts is None else mounts
+    found: dict[str, tuple[int, Path]] = {}
+    for line in own.splitlines():
         _, controllers, path = line.split(":", 2)
         version = 1 if controllers else 2
-        for words in mounts:
-            tail = words[words.index("-") + 1 :]
-            if tail[0] != ("cgroup" if version == 1 else "cgroup2"):
+        wanted = set(CONTROLLERS) & set(controllers.split(",") if controllers else CONTROLLERS)
+        for words in map(str.split, mounts.splitlines()):
+            kind, _, options = words[words.index("-") + 1 :][:3]
+            if kind != ("cgroup" if version == 1 else "cgroup2"):
                 continue
-            names = {"memory", "pids"} & set(
-                tail[2].split(",") if version == 1 else ["memory", "pids"]
-            )
-            folder = Path(words[4]) / os.path.relpath(path, words[3])
-            for name in names & (set(controllers.split(",")) or names):
-                place = usable(folder, name, version, Path(words[4]))
-                if place and name not in found:
-                    found[name] = (version, place)
+            top = Path(words[4])
+            folder = Path(os.path.normpath(top / os.path.relpath(path, words[3])))
+            for name in wanted - set(found):
+                if version == 2 or name in options.split(","):
+                    place = usable(folder, name, version, top)
+                    if place:
+                        found[name] = (version, place)
     return found if "memory" in found else {}
 
 
