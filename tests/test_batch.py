@@ -92,6 +92,34 @@ def test_nothing_to_do_opens_no_box(tmp_path, out):
     assert (outcome.graded, outcome.kept, outcome.level) == (0, 1, "")
 
 
+@pytest.mark.parametrize("choices", [{}, {"notebook": "01_patches"}], ids=["all", "notebook"])
+def test_a_finished_class_is_not_read_again(choices, tmp_path, out):
+    """Notebooks are opened for their digest alone; what the class tells is kept."""
+    same = {"patchify": "passed", "softmax": "failed"}
+    folder = hand_in(tmp_path / "in", anna=same, bob=same)
+    first = grade_class(folder, out, parts=made_parts(), **choices)
+
+    def refuse(submission):
+        raise AssertionError("read")
+
+    again = grade_class(folder, out, parts=made_parts(extract=refuse), **choices)
+    assert (again.graded, again.kept) == (0, 2)
+    assert again.class_flags == first.class_flags and "bob" in again.class_flags
+    assert again.left_out == first.left_out
+    hand_in(folder, bob={"patchify": "failed", "softmax": "failed"})
+    assert grade_class(folder, out, parts=made_parts(), **choices).class_flags == {}
+
+
+@pytest.mark.parametrize("content", ["", "{", "[]", '{"key": 1}'])
+def test_damaged_memory_of_the_class_is_made_again(content, tmp_path, out):
+    """It only saves time."""
+    folder = hand_in(tmp_path / "in", anna={"patchify": "passed"})
+    grade_class(folder, out, parts=made_parts())
+    (out / "class.json").write_text(content)
+    assert grade_class(folder, out, parts=made_parts()).kept == 1
+    assert len((out / "class.json").read_text()) > 50
+
+
 @pytest.mark.parametrize("what", ["file", "versions", "exercises", "runs", "seed", "again"])
 def test_a_change_is_graded_anew(what, folder, out, monkeypatch):
     """A file, a version, the list of exercises, the number of runs, another seed, or ``again``."""
@@ -261,8 +289,10 @@ def test_class_is_compared_and_a_fault_of_that_costs_nothing(tmp_path, out):
     def broken(answers):
         raise RecursionError("too deep")
 
-    outcome = grade_class(folder, out, parts=made_parts(compare=broken))
-    assert outcome.class_flags == {} and "too deep" in (out / "grader.log").read_text()
+    other = out / "other"
+    outcome = grade_class(folder, other, parts=made_parts(compare=broken))
+    assert outcome.class_flags == {} and outcome.graded == 2
+    assert "too deep" in (other / "grader.log").read_text()
 
 
 def test_grade_that_is_no_json_is_the_graders_fault(tmp_path, out):
@@ -314,8 +344,8 @@ import sys, time
 from pathlib import Path
 sys.path.insert(0, {tests!r})
 from made_class import judge, made_parts
-from vitedu.grading import batch, fingerprint, student
-fingerprint.versions = student.versions = lambda: {{"vitedu": "test"}}  # so that torch need not be loaded
+from vitedu.grading import batch, fingerprint, reading, student
+fingerprint.versions = student.versions = reading.versions = lambda: {{"vitedu": "test"}}  # so that torch need not be loaded
 def slow(answer, seed, box, *, runs):
     time.sleep(0.002)
     return judge(answer, seed, box, runs=runs)
@@ -327,14 +357,14 @@ print(outcome.graded, outcome.kept, len(outcome.students))
 
 
 def test_killed_at_any_moment_the_same_command_finishes(tmp_path, out):
-    """Ten kills at random moments: whole files only, none that stood is touched, the last run completes the class."""
+    """Six kills at random moments: whole files only, none that stood is touched, the last run completes the class."""
     names = [f"s{i:03d}" for i in range(60)]
     folder = hand_in(
         tmp_path / "in", **{n: {"patchify": "passed", "unpatchify": "failed"} for n in names}
     )
     words = [sys.executable, "-c", RUN.format(tests=str(Path(__file__).parent)), folder, out]
     moments, stood = random.Random(0), {}
-    for _ in range(10):
+    for _ in range(6):
         with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as process:
             process.stdout.readline()
             time.sleep(moments.uniform(0, 0.06))

@@ -103,6 +103,7 @@ TABLE = {
     "grading.store": "grading.grades",
     "grading.fingerprint": "__version__ torch exercises grading.grades",
     "grading.student": "exercises grading.*",
+    "grading.reading": "progressbar grading.*",
     "grading.batch": "exercises progressbar grading.*",
     "grading.pages": "grading.grades",
     "grading.exports": "exercises grading.grades grading.pages",

@@ -41,7 +41,14 @@ def test_everything_is_written_and_told(folder, out, capsys):
     """Tables, a page a student, the report; the terminal says what is open and where to look."""
     assert main_grade(folder, out, parts=made_parts(), **CHOICES) == 0
     names = [safe_name(student) for student in CLASS]
-    assert set(files(out)) == {".lock", "grades.csv", "totals.csv", "open.csv", "report.html"} | {
+    assert set(files(out)) == {
+        ".lock",
+        "class.json",
+        "grades.csv",
+        "totals.csv",
+        "open.csv",
+        "report.html",
+    } | {
         f"{folder}/{name}.{ending}"
         for name in names
         for folder, ending in (("submissions", "json"), ("feedback", "html"))

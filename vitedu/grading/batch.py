@@ -7,26 +7,24 @@ Whatever goes wrong with one submission, the grader's own faults included, is th
 with the output folder stops the batch: a grade that can not be kept must not be announced.
 """
 
-import contextlib
 import os
 import secrets
 import sys
 import threading
 import time
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from vitedu.exercises import EXERCISES, Exercise, find, in_notebook, notebook_named
-from vitedu.grading.fingerprint import digest, digest_files
+from vitedu.grading.fingerprint import digest
 from vitedu.grading.grades import Flag, Submission
+from vitedu.grading.reading import Reading
 from vitedu.grading.store import Store
 from vitedu.grading.student import (
     MIN_RUNS,
     Parts,
-    faults,
     grade_submission,
     not_gradable,
     real_parts,
@@ -114,10 +112,10 @@ def grade_class(
         raise ValueError(f"no submission of {', '.join(map(repr, unknown))} in {folder}.")
 
     with Store(out) as store:
-        contents = {s.student: digest_files(s) for s in submissions}  # before they are read
-        found = _Found(submissions, parts)
-        chosen = choose_exercises(exercises, notebook, found.notebooks)
-        digests = {name: digest(content, chosen, runs) for name, content in contents.items()}
+        reading = Reading(submissions, parts, store)
+        held = {} if exercises or notebook else reading.notebooks()
+        chosen = choose_exercises(exercises, notebook, held)
+        digests = {name: digest(files, chosen, runs) for name, files in reading.files.items()}
 
         def stands(student: str) -> bool:
             grade = store.load(student)
@@ -133,7 +131,7 @@ def grade_class(
         if todo:
             with parts.open_box(allow_unsafe=allow_unsafe) as box:
                 level = box.level
-                _grade_all(todo, chosen, parts, box, store, digests, found, seed, runs, jobs)
+                _grade_all(todo, chosen, parts, box, store, digests, reading, seed, runs, jobs)
         graded = {submission.student for submission in todo}
         students = [
             grade.student
@@ -147,20 +145,21 @@ def grade_class(
             len(submissions) - len(students),
             level,
             time.monotonic() - start,
-            found.compared(store),
+            reading.flags(),
             list(intake.problems),
             {
                 name: often
-                for name, often in sorted(found.notebooks.items())
+                for name, often in sorted(reading.notebooks().items())
                 if name not in {exercise.notebook for exercise in chosen}
             },
         )
+        reading.keep()
         if after:
             after(store, outcome, chosen)
     return outcome
 
 
-def _grade_all(todo, chosen, parts, box, store, digests, found, seed, runs, jobs) -> None:
+def _grade_all(todo, chosen, parts, box, store, digests, reading, seed, runs, jobs) -> None:
     """Grade in threads, each of which waits for workers of the box; write each grade as it comes."""
     jobs = min(jobs or cores(), len(todo))
     bar, stopped = ProgressBar(total=len(todo)), threading.Event()
@@ -176,7 +175,7 @@ def _grade_all(todo, chosen, parts, box, store, digests, found, seed, runs, jobs
             box,
             seed=own_seed,
             runs=runs,
-            extraction=found.extractions.get(submission.student),
+            extraction=reading.extraction(submission),
             log=store.log,
         )
         grade = replace(grade, digest=digests[submission.student])
@@ -200,27 +199,6 @@ def _grade_all(todo, chosen, parts, box, store, digests, found, seed, runs, jobs
             raise
         finally:
             bar.close()
-
-
-class _Found:
-    """What the files hold: read once, answers only, without the notebooks' outputs."""
-
-    def __init__(self, submissions: list[Submission], parts: Parts):
-        self.parts, self.extractions = parts, {}
-        for submission in submissions:
-            with contextlib.suppress(Exception):  # told by grade_submission, which tries again
-                self.extractions[submission.student] = parts.extract(submission)
-
-    @property
-    def notebooks(self) -> Counter:
-        """Count the submissions that hold each of the course's notebooks."""
-        return Counter(name for found in self.extractions.values() for name in found.notebooks)
-
-    def compared(self, store: Store) -> dict[str, list[Flag]]:
-        """Look at the class as a whole; a fault of that is logged and costs nobody anything."""
-        with faults(store.log, "the class", "comparing answers"):
-            return self.parts.compare({s: found.answers for s, found in self.extractions.items()})
-        return {}
 
 
 def choose_exercises(

@@ -25,7 +25,7 @@ SHOWN_ONLY = {
     "class_report",
     "class_summary",
 }
-SHOWN_ONLY |= {"fingerprint", "__main__", "progressbar", "doctor", "tour", "widgets"}
+SHOWN_ONLY |= {"fingerprint", "reading", "__main__", "progressbar", "doctor", "tour", "widgets"}
 
 
 def digest_files(submission: Submission) -> str:

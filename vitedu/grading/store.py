@@ -133,6 +133,18 @@ class Store:
             pass
         self._replace(path, content)
 
+    def load_plain(self, name: str) -> dict:
+        """Read a JSON object back; an empty one where there is none that makes sense."""
+        try:
+            data = json.loads((self.out / name).read_bytes())
+        except (OSError, ValueError, RecursionError):
+            return {}
+        return data if isinstance(data, dict) else {}
+
+    def write_plain(self, name: str, data: dict) -> None:
+        """Write a JSON object; see ``write``."""
+        self.write(name, json.dumps(data, indent=1, sort_keys=True))
+
     def log(self, text: str) -> None:
         """Add lines to ``grader.log``. A log that can not be written stops nothing."""
         try:

@@ -1,0 +1,137 @@
+"""A real class through the real grader: right, partly right, wrong, untouched, broken and hostile notebooks."""
+
+import copy
+import csv
+import hashlib
+import io
+import json
+from pathlib import Path
+
+import pytest
+from test_feedback import assert_harmless
+
+from vitedu.__main__ import main
+from vitedu.exercises import find
+from vitedu.grading.store import safe_name
+from vitedu.notebooks import solve
+
+STUDENT_VERSION = Path(__file__).parents[1] / "notebooks" / "01_patches.ipynb"
+EXERCISES = ("patchify", "tokens_at_224", "seam_neighbours")
+HOSTILE = {
+    "patchify": "import os\n\ndef patchify(images, patch_size):\n    os._exit(0)\n",
+    "tokens_at_224": "tokens_at_224 = '=<script>alert(1)</script>'\n",
+}
+
+
+def with_answers(notebook, answers):
+    """Put other sources into the cells of exercises."""
+    notebook = copy.deepcopy(notebook)
+    for cell in notebook["cells"]:
+        exercise = cell["metadata"].get("vitedu", {}).get("exercise")
+        if exercise in answers:
+            cell["source"] = answers[exercise]
+    return notebook
+
+
+def tree(folder):
+    return {
+        path: hashlib.sha256(path.read_bytes()).hexdigest()
+        for path in sorted(folder.rglob("*"))
+        if path.is_file()
+    }
+
+
+@pytest.fixture(scope="module")
+def graded(tmp_path_factory):
+    """Grade a class of six; gives the folders and the rows of grades.csv."""
+    root = tmp_path_factory.mktemp("class")
+    folder, out = root / "in", root / "out"
+    folder.mkdir()
+    solved = json.loads(solve(STUDENT_VERSION, root / "solved")[0].read_text("utf-8"))
+    stub = json.loads(STUDENT_VERSION.read_text("utf-8"))
+    swapped = "import torch\n\ndef patchify(images, patch_size):\n    return images\n"
+    for name, notebook in {
+        "anna_right": solved,
+        "bob_partly": with_answers(
+            solved, {"patchify": swapped, "tokens_at_224": "tokens_at_224 = 196"}
+        ),
+        "cleo_untouched": stub,
+        "=eve": with_answers(solved, HOSTILE),
+    }.items():
+        (folder / f"{name}.ipynb").write_text(json.dumps(notebook), encoding="utf-8")
+    (folder / "dan_broken.ipynb").write_text('{"cells": [', encoding="utf-8")
+    (folder / "finn.ipynb").write_bytes(b"\x00\xff" * 1000)
+    before = tree(folder)
+    words = ["grade", str(folder), "--out", str(out), "--exercises", *EXERCISES, "--jobs", "2"]
+    status = main([*words, "--for", "canvas", "gradescope", "--seed", "5", "--allow-unsafe"])
+    assert status == 0 and tree(folder) == before
+    text = (out / "grades.csv").read_text("utf-8-sig")
+    rows = list(csv.DictReader(io.StringIO(text, newline="")))
+    return out, {(row["student"], row["exercise"]): row for row in rows}, words
+
+
+def outcome(rows, student, exercise="patchify"):
+    row = rows[student, exercise]
+    return row["state"], row["reason"], row["points"]
+
+
+def test_right_answers_earn_everything(graded):
+    """Whatever neighbours do."""
+    _, rows, _ = graded
+    for exercise in EXERCISES:
+        points = str(float(find(exercise).points))
+        assert outcome(rows, "anna_right", exercise) == ("passed", "", points)
+
+
+def test_mistakes_are_named_and_cost_their_own_points(graded):
+    """The rest of the notebook is judged as if they had not happened."""
+    _, rows, _ = graded
+    assert outcome(rows, "bob_partly")[0] == "failed"
+    assert 0 < float(rows["bob_partly", "patchify"]["points"]) < 6
+    assert "unchanged_input" in rows["bob_partly", "patchify"]["misconceptions"].split()
+    assert rows["bob_partly", "tokens_at_224"]["misconceptions"] == "no_class_token"
+    assert outcome(rows, "bob_partly", "seam_neighbours")[0] == "passed"
+
+
+def test_untouched_stubs_earn_nothing_and_say_so(graded):
+    """A 0 that is a 0."""
+    _, rows, _ = graded
+    for exercise in EXERCISES:
+        assert outcome(rows, "cleo_untouched", exercise) == ("failed", "", "0.0")
+        assert rows["cleo_untouched", exercise]["attempted"] == "no"
+
+
+def test_files_that_can_not_be_read_are_open(graded):
+    """Neither points nor a 0."""
+    _, rows, _ = graded
+    for student in ("dan_broken", "finn"):
+        for exercise in EXERCISES:
+            assert outcome(rows, student, exercise) == ("not_gradable", "unreadable", "")
+
+
+def test_hostile_answers_earn_nothing_and_cost_nobody_anything(graded):
+    """An answer that ends its process is open, a script for an answer is text, the rest of the notebook counts."""
+    _, rows, _ = graded
+    assert outcome(rows, "'=eve") == ("not_gradable", "crashed", "")
+    assert outcome(rows, "'=eve", "tokens_at_224")[0] == "failed"
+    assert outcome(rows, "'=eve", "seam_neighbours")[0] == "passed"
+
+
+def test_pages_are_harmless_and_hold_the_points(graded):
+    """Every page of the class, with what its students typed."""
+    out, rows, _ = graded
+    assert_harmless((out / "report.html").read_text("utf-8"))
+    for student in ("anna_right", "bob_partly", "cleo_untouched", "dan_broken", "finn", "=eve"):
+        source = (out / "feedback" / f"{safe_name(student)}.html").read_text("utf-8")
+        said = assert_harmless(source).said
+        if student == "anna_right":
+            assert "9 of 9 points" in said and "3 of 3 exercises passed" in said
+
+
+def test_the_same_command_again_touches_nothing(graded, capsys):
+    """Neither a file of the output nor a process."""
+    out, _, words = graded
+    before = {path: path.stat().st_mtime_ns for path in out.rglob("*") if path.is_file()}
+    assert main([*words, "--for", "canvas", "gradescope", "--seed", "5", "--allow-unsafe"]) == 0
+    assert {path: path.stat().st_mtime_ns for path in out.rglob("*") if path.is_file()} == before
+    assert "6 submissions: 0 graded now, 6 before." in capsys.readouterr().out
