@@ -258,8 +258,13 @@ def test_folders_that_make_no_sense_are_refused(folder, out, tmp_path):
     (tmp_path / "empty").mkdir()
     with pytest.raises(ValueError, match="holds no"):
         grade_class(tmp_path / "empty", out, parts=made_parts())
-    with pytest.raises(ValueError, match="another folder"):
-        grade_class(folder, folder, parts=made_parts())
+    for bad in (folder, folder / "grades", folder / "a" / "b"):
+        with pytest.raises(ValueError, match="must lie outside"):
+            grade_class(folder, bad, parts=made_parts())
+    inside = hand_in(tmp_path / "submissions", anna={"patchify": "passed"})
+    with pytest.raises(ValueError, match="must lie outside"):
+        grade_class(inside, tmp_path, parts=made_parts())
+    assert [path.name for path in inside.iterdir()] == ["anna.txt"]
     with pytest.raises(ValueError, match="nothing to grade"):
         grade_class(hand_in(tmp_path / "blank", anna=""), out, parts=made_parts())
 

@@ -59,13 +59,14 @@ def test_everything_is_written_and_told(folder, out, capsys):
     assert "4 points of 1 submission are open" in said and f"{out / 'open.csv'}" in said
 
 
-def test_files_for_platforms_are_written_when_asked_for(folder, out):
+def test_files_for_platforms_are_written_when_asked_for(folder, out, capsys):
     """One for Canvas under the assignment's name, one for Moodle, one a student for Gradescope."""
     formats = ("canvas", "moodle", "gradescope")
     main_grade(folder, out, formats=formats, assignment="Hw (7)", parts=made_parts(), **CHOICES)
     written = set(files(out))
     assert {"canvas.csv", "moodle.csv", f"gradescope/{safe_name('anna')}.json"} <= written
     rows = list(csv.reader(io.StringIO((out / "canvas.csv").read_text())))
+    assert "moodle.csv: 2 students without the number that Moodle gives" in capsys.readouterr().out
     assert rows[0][-1] == "Hw (7)" and [row[-1] for row in rows[2:]] == ["7.5", ""]
 
 

@@ -21,7 +21,7 @@ from vitedu.exercises import EXERCISES, Exercise, find, in_notebook, notebook_na
 from vitedu.grading.fingerprint import digest
 from vitedu.grading.grades import Flag, Submission
 from vitedu.grading.reading import Reading
-from vitedu.grading.store import Store
+from vitedu.grading.store import FOLDERS, Store
 from vitedu.grading.student import (
     MIN_RUNS,
     Parts,
@@ -99,8 +99,7 @@ def grade_class(
     folder, out = Path(folder), Path(out)
     if not folder.is_dir():
         raise ValueError(f"{folder} is no folder; name the folder with the returned notebooks.")
-    if folder.resolve() == out.resolve():
-        raise ValueError(f"--out must be another folder than the submissions (got {out} for both).")
+    _refuse_overlap(folder.resolve(), out.resolve())
     start = time.monotonic()
     parts = parts or real_parts()
     intake = parts.find(folder, student_from=student_from)
@@ -157,6 +156,16 @@ def grade_class(
         if after:
             after(store, outcome, chosen)
     return outcome
+
+
+def _refuse_overlap(folder: Path, out: Path) -> None:
+    """Keep grades from being taken for submissions, and submissions from lying where grades are written."""
+    written = [out / name for name in FOLDERS]
+    if out.is_relative_to(folder) or any(folder.is_relative_to(each) for each in written):
+        raise ValueError(
+            f"--out must lie outside the submissions, and they outside it (got {out} for {folder}); "
+            f"use for example {folder.parent / 'grades'}."
+        )
 
 
 def _grade_all(todo, chosen, parts, box, store, digests, reading, seed, runs, jobs) -> None:

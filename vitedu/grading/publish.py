@@ -4,6 +4,7 @@ Role: ``main_grade`` (the command) and ``publish`` (grades on disk -> tables, pa
 file is a function of the grades alone and is written anew only where it changes. Not here: grading (``batch``).
 """
 
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -26,6 +27,7 @@ from vitedu.grading.store import Store, safe_name
 from vitedu.grading.student import Parts
 
 FORMATS = ("gradescope", "canvas", "moodle")
+IDS = {"canvas": "canvas_id", "moodle": "moodle_id"}  # what finds a student there
 
 
 def main_grade(
@@ -82,7 +84,7 @@ def publish(
     def grades():
         return store.load_all(outcome.students)
 
-    flags = outcome.class_flags
+    flags, unknown = outcome.class_flags, Counter()
     store.write("grades.csv", grades_csv(grades(), flags))
     store.write("totals.csv", totals_csv(grades(), flags))
     store.write("open.csv", open_csv(grades()))
@@ -92,12 +94,19 @@ def publish(
         store.write("moodle.csv", moodle_csv(grades(), exercises))
     for grade in grades():
         name = safe_name(grade.student)
+        unknown.update(key for key in IDS.values() if key not in grade.identity)
         store.write(f"feedback/{name}.html", _feedback(store, grade))
         if "gradescope" in formats:
             store.write(f"gradescope/{name}.json", gradescope_text(grade))
     summary = summarise(grades(), flags, outcome.problems)
     store.write("report.html", report_page(summary, exercises, bank_words))
-    return _lines(store.out, summary, formats)
+    lines = [
+        f"{format}.csv: {count(unknown[key], 'student')} without the number that {format.title()} gives; name them by hand "
+        "or grade its own download."
+        for format, key in IDS.items()
+        if format in formats and unknown[key]
+    ]
+    return lines + _lines(store.out, summary, formats)
 
 
 def _feedback(store: Store, grade: SubmissionGrade) -> str:
