@@ -194,12 +194,17 @@ def test_a_stuck_worker_is_given_up_once(hurried, source):
     assert found.runs == 1 and found.seconds < 15
 
 
-def test_an_endless_loop_fails_as_in_the_notebook(hurried, monkeypatch):
+def test_an_endless_loop_fails_as_in_the_notebook(hurried):
     """A loop that the probe can interrupt is a failed answer, named as in the notebook, and runs once."""
-    monkeypatch.setenv("VITEDU_TIME_LIMIT", "0.6")
     found = grade(hurried, inside("while True:\n    pass"), runs=3)
     assert (found.state, found.points, found.runs) == ("failed", 0, 1)
     assert found.headline == "the call does not come to an end"
+
+
+def test_work_after_the_definition_is_stopped(hurried):
+    """A cell that defines the answer and then goes on without end is judged by what it defined; a pass needs all runs."""
+    found = grade(hurried, RIGHT + "while True:\n    pass\n", runs=2)
+    assert (found.state, found.points, found.runs) == ("passed", 3, 2)
 
 
 def test_what_is_printed_is_kept_in_part(box):
@@ -353,6 +358,14 @@ worker.write_observation = forged
     found = grade(box, forging + reference_source(exercises.find(exercise)), exercise, SUPPORT + "from vitedu.training import reflect\n")  # fmt: skip
     assert found.state == "failed", (found.reason, found.detail)
     assert found.points < found.max_points / 2
+
+
+def test_many_large_results_are_refused(box):
+    """Results of many megabytes in every call are not kept: the grader's memory is bounded."""
+    flood = "w.write_observation = lambda seen: ({**real(seen)[0], 'arrays': list('abcdef')}, [torch.zeros(2**18)] * 6)"
+    source = f"import vitedu.grading.worker as w\nreal = w.write_observation\n{flood}\n" + RIGHT
+    found = grade(box, source)
+    assert found.reason == "protocol" and "all results together" in found.detail
 
 
 def test_two_threads_grade_as_one(box):

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from vitedu import exercises
 from vitedu.checks.answers import Call, Look, Plain
 from vitedu.checks.engine import Checker, conclude, find_checker, gather
-from vitedu.checks.guard import neutral_settings
+from vitedu.checks.guard import KEPT_OUTPUT, neutral_settings
 from vitedu.checks.probing import Case, Observation
 from vitedu.checks.reporting import Report
 from vitedu.grading.grades import (
@@ -43,6 +43,7 @@ from vitedu.grading.wire import WireError, clean, pack, unpack
 RUNS = 3  # fresh processes; an answer that is right one time in three passes all of them in 4 %
 LONGEST = 2**20  # characters of code
 GRACE = 3.0  # seconds that a worker may take over what it was given before it counts as stuck
+MOST_BYTES = 24 * 2**20  # of all observations of one worker together
 # conclusions change settings of the whole process for a moment (random state, default dtype)
 _JUDGING = threading.Lock()
 
@@ -55,7 +56,12 @@ class RemoteAnswer:
     def __init__(self, worker, limits: Limits):
         self.worker, self.limits = worker, limits
         self.salt = secrets.token_hex(4)  # in the names of cases, which seed an answer's chance
-        self.count = 0
+        self.count, self.room = 0, MOST_BYTES
+
+    @property
+    def seconds(self) -> float:
+        """What all calls of a check may take together; a worker stops itself, and has ``GRACE`` to say so."""
+        return max(1.0, self.limits.call_seconds - GRACE)
 
     def load(self, answer: Answer, forbidden: frozenset[str]) -> Loaded:
         """Send the code and have it run."""
@@ -83,10 +89,13 @@ class RemoteAnswer:
     def observe(self, case: Case, seconds: float) -> Observation:
         """Have it exercised on one case."""
         self.count += 1
-        seconds = min(seconds, self.limits.call_seconds - GRACE)
         data, tensors = write_case(case, f"{self.salt} {self.count}")
         request = {"do": "observe", "case": data, "seconds": seconds}
-        return read_observation(*self._ask(request, tensors, seconds + GRACE))
+        seen = read_observation(*self._ask(request, tensors, seconds + GRACE))
+        self.room -= sum(array.numel() * array.element_size() for array in seen.arrays.values())
+        if self.room < 0:
+            raise WireError(f"all results together have more than {MOST_BYTES} bytes.")
+        return seen
 
     def plain(self) -> Plain:
         """Have it given as a value."""
@@ -222,6 +231,7 @@ def _run(checker, cases, answer: Answer, seed: int, box, earlier_runs: list[_Out
         return _Outcome(reason="unreadable", detail=f"more than {LONGEST:,} characters of code", is_last=True)  # fmt: skip
     if not re.search(r"^\s*[^\s#]", answer.source, re.MULTILINE):
         return _Outcome(Report(answer.exercise).not_attempted(), is_last=True)
+    worker = None
     try:
         with box.worker() as worker:
             remote = RemoteAnswer(worker, getattr(box, "limits", None) or Limits())
@@ -231,21 +241,26 @@ def _run(checker, cases, answer: Answer, seed: int, box, earlier_runs: list[_Out
             if not isinstance(checker, Checker):
                 plain = remote.plain()
             else:
-                gathered = gather(checker, cases, remote)
-            output = worker.output
+                gathered = gather(checker, cases, remote, remote.seconds)
     except WireError as error:
         reason = "memory" if "MemoryError" in str(error) else "protocol"
-        return _Outcome(reason=reason, detail=str(error)[:300])
-    except Exception as error:
+        return _Outcome(reason=reason, detail=str(error)[:300], printed=_said(worker))
+    except Exception as error:  # a WorkerTrouble, or a fault of ours
         reason = getattr(error, "reason", "")
         if reason not in REASONS:
             raise
         detail = clean(str(getattr(error, "detail", error)), 300)
-        return _Outcome(reason=reason, detail=detail, is_last=reason == "timeout")
-    printed = loaded.printed or clean(output, 400)
+        is_last = reason == "timeout"
+        return _Outcome(reason=reason, detail=detail, printed=_said(worker), is_last=is_last)
+    printed = loaded.printed or _said(worker)
     if not isinstance(checker, Checker):
         return _Outcome(checker.judge(_Given(plain)), printed=printed, is_last=plain.idle)
     return _judged(checker, cases, gathered, seed, loaded, printed, earlier_runs)
+
+
+def _said(worker) -> str:
+    """Give the first characters of what a worker printed past its own sink."""
+    return clean(worker.output, KEPT_OUTPUT) if worker is not None else ""
 
 
 @dataclass(frozen=True)
@@ -279,9 +294,10 @@ def _judged(checker, cases, gathered, seed, loaded, printed, earlier_runs) -> _O
             return outcome
     with _JUDGING, neutral_settings():
         report = conclude(checker, cases, gathered, seed)
-    timed_out = any(error.kind == "TimeUp" for error in errors)
-    idle = report.status == "not_attempted"
-    return _Outcome(report, printed=printed, is_last=timed_out or idle, digest=digest)
+    timed_out = loaded.timed_out or any(error.kind == "TimeUp" for error in errors)
+    idle = report.status == "not_attempted"  # one run is enough for a 0, never for a pass
+    is_last = idle or (timed_out and not report.passed)
+    return _Outcome(report, printed=printed, is_last=is_last, digest=digest)
 
 
 def _undefined(answer: Answer, loaded: Loaded) -> _Outcome:

@@ -23,7 +23,7 @@ TOLD = (
 WORD, NAME, TEXT, FACT = 60, 200, 600, 8000  # characters; a fact may list all parameters of a model
 MOST = 512  # facts, names in a fact, arrays
 MOST_OPERATIONS = 5000
-ROOM = 12 * 2**20  # bytes of all arrays of an observation
+ROOM = 6 * 2**20  # bytes of all arrays of an observation
 
 _TEXTS = ("type:", "device:", "fact:", "gradient error")
 _FLAGS = ("attached:", "detached")

@@ -14,9 +14,9 @@ from typing import Any
 import torch
 
 PREFIX = 8  # bytes that count the rest of a frame
-MAX_FRAME = 16 * 2**20  # bytes; a case and its observation have below 1 MB
+MAX_FRAME = 8 * 2**20  # bytes; a case and its observation have below 1 MB
 MAX_HEADER = 2**20  # bytes of JSON that a worker may send
-MAX_ARRAY = 2 * 2**20  # bytes of one tensor; the largest that a right answer returns has 54 kB
+MAX_ARRAY = 2**20  # bytes of one tensor; the largest that a right answer returns has 54 kB
 MAX_TENSORS = 512
 MAX_DEPTH = 24  # of nested values
 MAX_ITEMS = 100_000  # values in one frame
