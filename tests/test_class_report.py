@@ -169,11 +169,19 @@ def test_everybody_has_a_row_with_a_link_to_the_page():
     assert "Anna 7.5 ✓ 1.5" in part and "Bob 6 +4? ✓ ?" in part and "Dan 6 ✓ ○" in part
 
 
+def test_every_notebook_has_a_table_of_its_own():
+    """With its own sums, so that no table is wider than a page."""
+    grades = [submission_grade("Anna", [exercise_grade(), exercise_grade("softmax", "failed")])]
+    _, said = report(grades, exercises=[find("patchify"), find("softmax")])
+    part = said[said.index("Everybody") :]
+    assert "01_patches of 6 1.1 Anna 6 ✓ 02_attention of 4 2.1 Anna 1.5 1.5" in part
+
+
 def test_isolation_versions_and_time_are_told():
     """Each level with its submissions."""
     _, said = report(a_class())
     assert "Isolation: full (3 submissions); partial: no x (1 submission)." in said
-    assert "Fresh processes an exercise: 1 to 3." in said
+    assert "Fresh processes an exercise: up to 3." in said
     assert "vitedu 0.1.0, torch 2.15" in said and "5 s." in said
 
 

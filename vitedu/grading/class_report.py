@@ -6,6 +6,7 @@ looks (``pages``). What a mistake means comes from the checkers' own bank, throu
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
+from itertools import groupby
 from statistics import mean, median
 
 from vitedu.exercises import Exercise
@@ -215,30 +216,41 @@ def _mistakes(summary: Summary, exercises: Sequence[Exercise], explain: Explain)
 
 
 def _everybody(summary: Summary, exercises: Sequence[Exercise]) -> str:
-    """A table of signs: a row a student, a column an exercise."""
-    head = "".join(f'<th title="{exercise.id}">{exercise.number}</th>' for exercise in exercises)
-    rows = []
-    for row in summary.rows:
-        cells = []
-        for exercise in exercises:
-            kind, points = row.cells.get(exercise.id, (NOT_GRADABLE, None))
-            sign, word = SIGNS[kind]
-            shown = number(points) if kind == "partly" else sign
-            cells.append(f'<td class="sign {kind}" title="{exercise.id}: {word}">{shown}</td>')
-        waiting = f' <span class="not_gradable">+{number(row.open_points)}?</span>' * bool(
-            row.open_points
-        )
-        rows.append(
-            f"<tr><td class='who'>{_link(row.student)}</td><td class='num'>{number(row.points)}{waiting}</td>"
-            f"{''.join(cells)}</tr>"
-        )
+    """Tables of signs, one a notebook: a row a student, a column an exercise."""
     legend = " ".join(
         f'<span class="{key}">{sign} {word}</span>' for key, (sign, word) in SIGNS.items()
     )
+    grids = "".join(
+        _grid(summary, notebook, list(group))
+        for notebook, group in groupby(exercises, key=lambda exercise: exercise.notebook)
+    )
     return (
-        f'<h2>Everybody</h2><p class="small legend">{legend}; a number: points of an answer that is partly right</p>'
-        f'<div class="scroll"><table class="grid"><thead><tr><th></th><th class="num">points</th>{head}</tr></thead><tbody>'
-        f"{''.join(rows)}</tbody></table></div>"
+        f'<h2>Everybody</h2><p class="small legend">{legend}; a number: points of an answer that is partly right; '
+        f"+4?: points that are open</p>{grids}"
+    )
+
+
+def _grid(summary: Summary, notebook: str, exercises: list[Exercise]) -> str:
+    head = "".join(f'<th title="{exercise.id}">{exercise.number}</th>' for exercise in exercises)
+    rows = []
+    for row in summary.rows:
+        signs, earned, waiting = [], 0.0, 0.0
+        for exercise in exercises:
+            kind, points = row.cells.get(exercise.id, (NOT_GRADABLE, None))
+            sign, word = SIGNS[kind]
+            earned += points or 0.0
+            waiting += exercise.points if points is None else 0.0
+            shown = number(points) if kind == "partly" else sign
+            signs.append(f'<td class="sign {kind}" title="{exercise.id}: {word}">{shown}</td>')
+        still = f' <span class="not_gradable">+{number(waiting)}?</span>' if waiting else ""
+        rows.append(
+            f"<tr><td class='who'>{_link(row.student)}</td><td class='num'>{number(earned)}{still}</td>"
+            f"{''.join(signs)}</tr>"
+        )
+    most = sum(exercise.points for exercise in exercises)
+    return (
+        f'<h3>{text(notebook)}</h3><div class="scroll"><table class="grid"><thead><tr><th></th>'
+        f'<th class="num">of {most}</th>{head}</tr></thead><tbody>{"".join(rows)}</tbody></table></div>'
     )
 
 
@@ -251,11 +263,7 @@ def _foot(summary: Summary) -> str:
         f"{text(level)}" + (f" ({count(often, 'submission')})" if len(summary.levels) > 1 else "")
         for level, often in summary.levels.items()
     )
-    runs = (
-        " to ".join(map(str, sorted({min(summary.runs), max(summary.runs)})))
-        if summary.runs
-        else "0"
-    )
+    runs = f"up to {max(summary.runs)}" if summary.runs else "0"
     return (
         f"<footer>Isolation: {levels or 'nothing ran'}. Fresh processes an exercise: {runs}. "
         f"{text('; '.join(sorted(summary.versions)))}. "
