@@ -53,6 +53,10 @@ TABLE = {
     "resuming vit",
     "ablations": "torch data fitting vit",
     "benchmarks": "torch data fitting hardware runs vit",
+    "stopwatch": "torch",
+    "bench_train": "torch timm torchvision vit_pytorch stopwatch vit",
+    "bench_data": "torch torchvision augmentation stopwatch training",
+    "bench_cost": "torch bench_train plots.cost stopwatch vit",
     # other people's weights
     "conversions": "torch torchvision timm vit",
     "published": "torch torchvision timm image_folder",

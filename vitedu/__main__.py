@@ -174,11 +174,27 @@ def build_parser() -> argparse.ArgumentParser:
     new = command("bench", run_bench, "measure what the course promises")
     new.add_argument(
         "what",
-        choices=["laptop", "checks"],
-        help="laptop: the training run of notebook 04; checks: how long a student waits for a verdict",
+        choices=["laptop", "checks", "train", "data", "cost"],
+        help="laptop: the training run of notebook 04; checks: how long a student waits for a verdict; "
+        "train: our step beside other libraries'; data: our batches beside a DataLoader's; "
+        "cost: time and FLOP against patch, width, depth and tokens",
     )
     new.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2], help="default: 0 1 2")
-    add_machine(new)
+    new.add_argument("--device", default="auto", help="auto, cpu, cuda, mps (default: auto)")
+    new.add_argument(
+        "--precision",
+        nargs="+",
+        default=["auto"],
+        choices=["auto", "float32", "bfloat16", "float16"],
+        help="of matrix products; train takes several (default: what the hardware does natively)",
+    )
+    new.add_argument("--presets", nargs="+", help="train: which models (default: the course's)")
+    new.add_argument("--batch", type=int, help="images a step (default: 128, for cost 32)")
+    new.add_argument("--rounds", type=int, default=7, help="of all in turn (default: %(default)s)")
+    new.add_argument("--compile", action="store_true", help="train: torch.compile as well")
+    new.add_argument("--no-memory", action="store_true", help="train: leave out peak memory")
+    new.add_argument("--out", type=Path, default=Path("build/cost.png"), help="cost: the figure")
+    new.add_argument("--json", type=Path, help="train, data, cost: a file for all figures")
 
     return parser
 
@@ -399,9 +415,62 @@ def run_bench(args) -> int:
         from vitedu.checks.timing import bench_checks
 
         return 0 if bench_checks(args.seeds) else 1
+    if args.what in ("train", "data", "cost"):
+        return bench_speed(args)
     from vitedu.benchmarks import bench_laptop
 
-    return 0 if bench_laptop(args.seeds, args.device, args.precision) else 1
+    if len(args.precision) > 1:
+        raise ValueError("bench laptop takes one --precision.")
+    return 0 if bench_laptop(args.seeds, args.device, args.precision[0]) else 1
+
+
+def bench_speed(args) -> int:
+    """Time steps, batches or sizes; status 1 if the aim of ``bench train`` is not met."""
+    import torch
+
+    from vitedu.hardware import pick_device, pick_precision
+    from vitedu.runs import check_device
+
+    check_device(args.device)
+    device = pick_device() if args.device == "auto" else torch.device(args.device)
+    native = str(pick_precision(device)).removeprefix("torch.")
+    precisions = [native if name == "auto" else name for name in args.precision]
+    if "float16" in precisions:
+        raise ValueError(
+            "float16 needs a gradient scaler, which these steps leave out; use float32."
+        )
+    if args.what == "train":
+        from vitedu.bench_train import bench_train
+
+        is_met = bench_train(
+            device,
+            precisions,
+            args.presets,
+            batch=args.batch or 128,
+            rounds=args.rounds,
+            compiled=args.compile,
+            memory=not args.no_memory,
+            json=args.json,
+        )
+        return 0 if is_met else 1
+    if args.what == "data":
+        from vitedu.bench_data import bench_data
+
+        bench_data(device, batch=args.batch or 128, rounds=args.rounds, json=args.json)
+        return 0
+    from vitedu.bench_cost import bench_cost
+
+    if len(precisions) > 1:
+        raise ValueError("bench cost takes one --precision.")
+    bench_cost(
+        device,
+        precisions[0],
+        args.out,
+        batch=args.batch or 32,
+        rounds=args.rounds,
+        json=args.json,
+    )
+    return 0
 
 
 def stem(name: str) -> str:

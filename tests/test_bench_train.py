@@ -1,0 +1,167 @@
+"""vitedu.bench_train: equal models, equal steps, and a table that adds up. Nothing here asserts a speed."""
+
+import importlib.util
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+
+from vitedu import bench_train
+from vitedu.bench_train import (
+    CANDIDATES,
+    LIMIT,
+    choose_candidates,
+    compare,
+    comparison_text,
+    judge,
+    make_product,
+    make_step,
+    peak_memory,
+    step_flop,
+)
+from vitedu.encoder import count_parameters
+from vitedu.vit import PRESETS, ViTConfig
+
+TINY = ViTConfig(16, 8, 3, 5, embed_dim=24, depth=2, num_heads=3)
+CPU = torch.device("cpu")
+OPTIONS = {"precision": "float32", "batch": 2, "device": CPU, "warmup": 1, "memory": False}
+
+
+def is_missing(name):
+    library = CANDIDATES[name].library
+    return library is not None and importlib.util.find_spec(library) is None
+
+
+def build(name, config=TINY):
+    if is_missing(name):
+        pytest.skip(f"{CANDIDATES[name].library} is not installed")
+    torch.manual_seed(0)
+    return CANDIDATES[name].build(config)
+
+
+@pytest.mark.parametrize("name", [name for name in CANDIDATES if name != "vit-pytorch"])
+@pytest.mark.parametrize("config", [TINY, *(PRESETS[p] for p in bench_train.CPU_PRESETS)])
+def test_every_model_has_the_parameters_of_ours(name, config):
+    """The sorted sizes of all tensors agree in number and in sum, so configurations are equal."""
+    sizes = [parameter.numel() for parameter in build(name, config).parameters()]
+    assert sum(sizes) == count_parameters(config)
+    assert max(sizes) == max(p.numel() for p in build("longhand", config).parameters())
+
+
+def test_vit_pytorch_departs_by_two_norms_and_a_bias():
+    """Two more norms about the patch embedding, no bias for q, k, v: the table prints the sum."""
+    patch = 3 * TINY.patch_size**2
+    departure = 2 * patch + 2 * TINY.embed_dim - TINY.depth * 3 * TINY.embed_dim
+    ours = count_parameters(TINY)
+    assert sum(p.numel() for p in build("vit-pytorch").parameters()) == ours + departure
+
+
+@pytest.mark.parametrize("name", CANDIDATES)
+def test_every_model_gives_logits_of_its_classes(name):
+    """(B, K) from the same images."""
+    assert build(name)(torch.zeros(2, 3, 16, 16)).shape == (2, 5)
+
+
+@pytest.mark.parametrize("name", ["fused, rope", "timm", "torchvision"])
+def test_a_step_learns(name, monkeypatch):
+    """Every parameter that a gradient reaches moves; the patch embedding and the head are among them."""
+    model = build(name)
+    before = [parameter.detach().clone() for parameter in model.parameters()]
+    candidate = replace(CANDIDATES[name], build=lambda config: model)
+    monkeypatch.setitem(CANDIDATES, name, candidate)
+    step, count = make_step(name, TINY, 4, torch.float32, CPU)
+    for _ in range(2):
+        step()
+    assert count == sum(parameter.numel() for parameter in before)
+    moved = [not torch.equal(a, b) for a, b in zip(model.parameters(), before, strict=True)]
+    assert all(moved)
+
+
+def test_a_model_without_class_token_is_refused():
+    """The other libraries have none to compare with."""
+    with pytest.raises(ValueError, match="pool='mean'"):
+        make_step("fused", replace(TINY, pool="mean"), 2, torch.float32, CPU)
+
+
+def test_flop_follow_from_the_sizes():
+    """Three times two times the multiply-accumulates of every product, whatever form is asked for."""
+    D, T, N = 24, 5, 4
+    block = 4 * T * D * D + 2 * T * T * D + 8 * T * D * D
+    macs = N * 192 * D + TINY.depth * block + D * 5
+    assert step_flop(TINY) == 6 * macs
+    assert step_flop(replace(TINY, fused=True, rope=False)) == 6 * macs
+
+
+def test_product_counts_its_own_flop():
+    """Two FLOP for each of side cubed multiplications."""
+    run, flop = make_product(torch.bfloat16, CPU)
+    result = run()
+    assert result.dtype is torch.bfloat16 and flop == 2 * len(result) ** 3
+
+
+def test_missing_libraries_are_named(monkeypatch):
+    """A line says what to install; ours still run."""
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    names, notes = choose_candidates(compiled=False)
+    assert names == ["longhand", "fused", "fused, rope"]
+    assert len(notes) == 3 and all("vitedu[bench]" in note for note in notes)
+    assert "fused, compiled" in choose_candidates(compiled=True)[0]
+
+
+def test_comparison_holds_together(monkeypatch):
+    """Shares and rates follow from the seconds; a candidate beside itself is as fast but for noise."""
+    names = ["longhand", "fused", "again"]
+    monkeypatch.setitem(CANDIDATES, "again", CANDIDATES["longhand"])
+    monkeypatch.setattr(bench_train, "BASE", "again")
+    result = compare("tiny", TINY, names, rounds=15, **OPTIONS)
+    assert [row.name for row in result.rows] == names
+    assert set(result.seconds) == {*names, LIMIT}
+    for row in result.rows:
+        assert row.parameters == count_parameters(TINY) and row.memory is None
+        assert row.share == pytest.approx(row.images_per_second * result.flop / result.limit)
+    assert 0.2 < result.row("longhand").ratio < 5  # noise of a busy machine, no more
+    assert result.row("again").ratio == 1.0
+    text = comparison_text(result)
+    assert all(name in text for name in names) and "GFLOP/s" in text
+    assert judge(result, CPU) == (True, "")  # no aim for this preset
+
+
+def test_aim_is_judged_on_the_course_preset_alone():
+    """Twice timm's rate in bfloat16; compiled timm's on a GPU."""
+    rows = [
+        bench_train.Row("fused", 1, 190.0, 0.0, 1.9, 0.5, None),
+        bench_train.Row("timm", 1, 100.0, 0.0, 1.0, 0.3, None),
+        bench_train.Row("timm, compiled", 1, 180.0, 0.0, 1.8, 0.3, None),
+    ]
+    result = bench_train.Comparison(bench_train.AIM_PRESET, "bfloat16", 2, 1, 1.0, rows, {})
+    assert judge(result, CPU) == (False, "aim: at least 2 x timm: not met (fused, 1.90 x)")
+    assert judge(replace(result, precision="float32"), CPU)[0]
+    is_met, line = judge(result, torch.device("cuda"))
+    assert is_met and "compiled timm: met (fused, 1.06 x)" in line
+
+
+def test_bench_prints_a_table_a_precision_and_writes_all_seconds(tmp_path, monkeypatch, capsys):
+    """Two precisions, one preset; departures of vit-pytorch in brackets."""
+    monkeypatch.setitem(PRESETS, "tiny", TINY)
+    path = tmp_path / "train.json"
+    precisions = ["float32", "bfloat16"]
+    options = {"batch": 2, "rounds": 2, "memory": False, "json": path}
+    assert bench_train.bench_train(CPU, precisions, ["tiny"], **options)
+    text = capsys.readouterr().out
+    assert text.count("tiny, ") == 2 and text.count("longhand") == 2
+    assert ("(+288)" in text) != ("vit-pytorch is not installed" in text)
+    results = json.loads(path.read_text())["results"]
+    assert [result["precision"] for result in results] == precisions
+    assert len(results[0]["seconds"]["fused"]) == 2
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not Path("/proc/self/clear_refs").exists(), reason="Linux tells of peaks")
+def test_peak_grows_with_the_batch():
+    """A process for each; 256 more images hold at least their scores for the backward pass."""
+    config = replace(TINY, patch_size=2)  # 65 tokens
+    small, large = (peak_memory("longhand", config, B, torch.float32, CPU) for B in (8, 264))
+    scores = 256 * config.depth * config.num_heads * config.num_tokens**2 * 4
+    assert large - small > scores

@@ -1,0 +1,45 @@
+"""vitedu.stopwatch: work is timed in turn, and ratios are taken within a round."""
+
+import json
+
+import pytest
+
+from vitedu.stopwatch import machine, median_speedup, seconds_in_turn, spread, write_json
+
+
+def test_work_runs_in_turn_and_warmup_is_not_counted():
+    """A B, A B, A B: one round before, two counted."""
+    order = []
+    work = {name: lambda name=name: order.append(name) for name in "AB"}
+    times = seconds_in_turn(work, rounds=2, warmup=1)
+    assert order == list("ABABAB")
+    assert [len(times[name]) for name in "AB"] == [2, 2]
+    assert all(second > 0 for seconds in times.values() for second in seconds)
+
+
+def test_no_round_is_refused():
+    """The message names the number."""
+    with pytest.raises(ValueError, match="rounds=0"):
+        seconds_in_turn({"a": int}, rounds=0)
+
+
+def test_a_slow_round_changes_no_ratio():
+    """All rounds of b take twice as long as a's, also while the machine is ten times slower."""
+    times = {"a": [1.0, 10.0, 1.1], "b": [2.0, 20.0, 2.2]}
+    assert median_speedup(times, "a", "b") == pytest.approx(2.0)
+    assert median_speedup(times, "b", "b") == 1.0
+
+
+def test_spread_is_half_the_distance_of_the_quartiles():
+    """Relative to the median; 0 where there is one value."""
+    assert spread([4.0]) == 0.0
+    assert spread([2.0, 4.0, 6.0]) == pytest.approx(0.5)
+
+
+def test_figures_are_written_where_asked(tmp_path, capsys):
+    """Folders are made; no path, no file."""
+    write_json(None, {"a": 1})
+    write_json(tmp_path / "deep" / "a.json", {"a": [1.5]})
+    assert json.loads((tmp_path / "deep" / "a.json").read_text()) == {"a": [1.5]}
+    assert capsys.readouterr().out.count("wrote") == 1
+    assert "torch" in machine("cpu")
