@@ -67,7 +67,11 @@ class ValueChecker:
             )
         if not isinstance(answer, numbers.Real):
             return False
-        return math.isclose(float(answer), float(value), rel_tol=self.rtol, abs_tol=self.atol)
+        try:
+            answer = float(answer)
+        except OverflowError:  # an integer of hundreds of digits
+            return False
+        return math.isclose(answer, float(value), rel_tol=self.rtol, abs_tol=self.atol)
 
     def judge(self, source: Source) -> Report:
         """Judge a value, wherever it is."""

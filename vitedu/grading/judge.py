@@ -254,7 +254,9 @@ def _run(checker, cases, answer: Answer, seed: int, box, earlier_runs: list[_Out
         return _Outcome(reason=reason, detail=detail, printed=_said(worker), is_last=is_last)
     printed = loaded.printed or _said(worker)
     if not isinstance(checker, Checker):
-        return _Outcome(checker.judge(_Given(plain)), printed=printed, is_last=plain.idle)
+        with _JUDGING:
+            report = checker.judge(_Given(plain))
+        return _Outcome(report, printed=printed, is_last=plain.idle)
     return _judged(checker, cases, gathered, seed, loaded, printed, earlier_runs)
 
 

@@ -53,7 +53,8 @@ def read_case(data: dict, tensors: list[torch.Tensor]) -> Case:
 def write_look(look: Look) -> dict:
     """Write what an answer is."""
     data = {field.name: getattr(look, field.name) for field in fields(Look)}
-    return {**data, "refusals": list(look.refusals)}
+    refusals = [refusal[:NAME] for refusal in look.refusals]
+    return {**data, "signature": look.signature[:TEXT], "refusals": refusals}
 
 
 def read_look(data: Any) -> Look:
