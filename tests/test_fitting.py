@@ -309,8 +309,7 @@ def test_on_epoch_is_told_after_each_epoch(data):
 def test_fit_never_waits_for_the_device_within_an_epoch(data):
     """CUDA's own alarm stays silent while a step runs."""
     config = TrainConfig(device="cuda", batch_size=32, epochs=1)
-    history = fitting.History(config, "cuda", "bfloat16")
-    run = fitting.Run(make_model(), data, history, torch.device("cuda"), torch.bfloat16)
+    run = fitting.Run(make_model(), data, config, torch.device("cuda"))
     batch = torch.arange(32, device="cuda")
     run.step(batch, 1e-3, 0)  # the first step may initialise libraries
     torch.cuda.set_sync_debug_mode("error")

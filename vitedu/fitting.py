@@ -4,7 +4,7 @@ Role: ``fit``. What it is told stands in ``train_config``, what it reports in ``
 is measured in ``evaluating``; their names can be had from here too. Not here: models, data, files.
 The pieces are those of notebook 04 (``vitedu.training``); what this adds is speed: the images stay
 uint8 on the device, a batch is a gather, a crop and a scaling, and nothing waits for the device
-within an epoch.
+within an epoch. Started by ``torchrun``, each process takes its share of every batch (``distributed``).
 
 Legend: B batch, C H W image, K classes.
 
@@ -21,8 +21,9 @@ import torch.nn.functional as F
 from torch import nn
 
 from vitedu.augmentation import random_erasing, random_mix, random_policy
+from vitedu.distributed import Processes, meet, own_device
 from vitedu.evaluating import autocast, logits_of, measure, measure_test_accuracy, predict, scaling
-from vitedu.hardware import pick_device, pick_precision
+from vitedu.hardware import pick_precision
 from vitedu.history import (
     TABLE_HEADER,
     DivergedError,
@@ -66,10 +67,12 @@ def fit(
             the number of classes from ``class_names`` if there are any, else from the labels.
         config: what to do.
         show_progress: whether to show a line with loss, accuracy and time left.
-        on_epoch: called with the history after each epoch; ``model`` is then what would come out.
+        on_epoch: called with the history after each epoch, on rank 0 alone if there are several
+            processes; ``model`` is then what would come out.
         resume: a file. If it is there, the run that wrote it goes on after its last finished epoch;
             the model needs the same shape, its weights are replaced. After each epoch the state is
-            written to it. It stays when the run is over, and then gives its outcome at once.
+            written to it. It stays when the run is over, and then gives its outcome at once. Several
+            processes need it on one disk.
 
     Returns:
         One row an epoch. An interruption (Ctrl-C, a notebook's stop button) ends the run early, keeps
@@ -78,45 +81,25 @@ def fit(
     Raises:
         DivergedError: the loss became NaN or infinite.
         ValueError: images that are no uint8 tensor (N, C, H, W), or none at all; a file to resume from
-            that another model, other images or other settings wrote.
+            that another model, other images or other settings wrote; fewer images a batch than processes.
     """
     check_split(data.train, "train")
     check_split(data.validation, "validation")
-    device = pick_device() if config.device == "auto" else torch.device(config.device)
-    dtype = (
-        pick_precision(device) if config.precision == "auto" else getattr(torch, config.precision)
-    )
-    history = History(config, str(device), str(dtype).removeprefix("torch."))
     was_training = model.training
-    run = Run(model, data, history, device, dtype)
-    if resume is not None and Path(resume).exists():
-        load_state(resume, run)
-    elif resume is not None:
-        save_state(resume, run)  # a place that can not be written shows now
-
-    done = len(history.rows)
-    if show_progress and done < config.epochs:
-        run.bar = ProgressBar(config.epochs * run.steps, start=done * run.steps)
-        if run.bar.display is None:
-            run.bar.note(TABLE_HEADER)
+    device = own_device(config.device)
+    run = Run(model, data, config, device, meet(device))
     try:
-        with torch.random.fork_rng([device] if device.type == "cuda" else []):
-            for epoch in range(done, config.epochs):
-                row = run.epoch(epoch)
-                history.rows.append(row)
-                if resume is not None:
-                    save_state(resume, run)
-                if run.bar:
-                    run.bar.note(table_line(row))
-                if on_epoch:
-                    on_epoch(history)
+        run.all_epochs(show_progress and not run.processes.rank, on_epoch, resume)
     except KeyboardInterrupt:
-        history.interrupted = True
+        run.history.interrupted = True
     finally:
         model.train(was_training)
         if run.bar:
-            run.bar.close(closing_line(history))
-    return history
+            run.bar.close(closing_line(run.history))
+    return run.history
+
+
+ALONE = Processes()
 
 
 class Run:
@@ -126,34 +109,66 @@ class Run:
     ``model`` follows as its running average.
     """
 
-    def __init__(self, model, data, history: History, device, dtype):
-        self.history, self.config, self.bar = history, history.config, None
-        config = self.config
-        self.data, self.device, self.dtype = data, device, dtype
+    def __init__(self, model, data, config: TrainConfig, device, processes=ALONE):
+        if config.batch_size < processes.count:
+            raise ValueError(
+                "batch_size counts the images of all processes together and can not be less than "
+                f"one each (got batch_size={config.batch_size}, {processes.count} processes)."
+            )
+        self.data, self.config, self.device, self.processes = data, config, device, processes
+        is_auto = config.precision == "auto"
+        self.dtype = pick_precision(device) if is_auto else getattr(torch, config.precision)
+        precision = str(self.dtype).removeprefix("torch.")
+        self.history = History(config, str(device), precision, processes.count)
+        self.bar = None
         self.has_average = config.ema_decay > 0
         self.model = model.to(device)
+        processes.align(model)
         self.learner = copy.deepcopy(model) if self.has_average else model
+        self.forward = processes.wrap(self.learner)
         self.images = data.train.images.to(device)
         self.labels = data.train.labels.to(device)
         names = getattr(data, "class_names", None)
         self.num_classes = len(names) if names else int(data.train.labels.max()) + 1
-        self.steps = -(
-            -len(self.labels) // config.batch_size
-        )  # of an epoch, the short one included
+        self.steps = -(-len(self.labels) // config.batch_size)  # of an epoch, a short one included
         self.total_steps = config.epochs * self.steps
         self.warmup_steps = round(config.warmup_share * self.total_steps)
         self.clean_from = self.total_steps - config.clean_epochs * self.steps  # the first such step
         self.generator = torch.Generator(device).manual_seed(config.seed)
         self.shift, self.scale = scaling(data, device)
         self.optimizer = make_optimizer(self.learner, config, device)
-        self.scaler = torch.amp.GradScaler(device.type, enabled=dtype is torch.float16)
+        self.scaler = torch.amp.GradScaler(device.type, enabled=self.dtype is torch.float16)
+
+    def all_epochs(self, show_progress: bool, on_epoch, resume: Path | None) -> None:
+        """Learn until the configured number of epochs stands in the history; see ``fit``."""
+        history, config, is_first = self.history, self.config, not self.processes.rank
+        if resume is not None and Path(resume).exists():
+            load_state(resume, self)
+        elif resume is not None and is_first:
+            save_state(resume, self)  # a place that can not be written shows now
+        done = len(history.rows)
+        self.processes.must_agree(done, f"finished epochs in {resume}")
+        if show_progress and done < config.epochs:
+            self.bar = ProgressBar(config.epochs * self.steps, start=done * self.steps)
+            if self.bar.display is None:
+                self.bar.note(TABLE_HEADER)
+        with torch.random.fork_rng([self.device] if self.device.type == "cuda" else []):
+            for epoch in range(done, config.epochs):
+                history.rows.append(self.epoch(epoch))
+                if resume is not None and is_first:
+                    save_state(resume, self)
+                if self.bar:
+                    self.bar.note(table_line(history.rows[-1]))
+                if on_epoch and is_first:
+                    on_epoch(history)
 
     def epoch(self, epoch: int) -> EpochResult:
         """Learn once from every training image, then validate."""
-        config, device, history = self.config, self.device, self.history
-        reads_at_once = device.type == "cpu"  # elsewhere reading a number waits for the device
+        config, device, history, processes = self.config, self.device, self.history, self.processes
+        # elsewhere reading a number waits for the device, or for other processes
+        reads_at_once = device.type == "cpu" and processes.count == 1
         # dropout draws from torch's own generator: a seed an epoch, so that a break leaves no trace
-        torch.manual_seed(config.seed + 1_000_003 * epoch)
+        torch.manual_seed(config.seed + 1_000_003 * (epoch + 10_000 * processes.rank))
         self.learner.train()
         order = torch.randperm(len(self.labels), generator=self.generator, device=device)
         losses = torch.zeros(self.steps, device=device)  # of each step, times its images
@@ -168,7 +183,7 @@ class Run:
                 )
             )
             loss, hits = self.step(batch, lrs[-1], step_of_run)
-            losses[step] = loss * len(batch)
+            losses[step] = loss * processes.share_size(len(batch))
             correct += hits
             if reads_at_once and not losses[step].isfinite():
                 raise diverged(epoch, step, lrs[-1], self.dtype, history)
@@ -180,6 +195,7 @@ class Run:
                 elif history.rows:
                     text += f", validation accuracy {history.rows[-1].validation_accuracy:.1%}"
                 self.bar.update(step_of_run + 1, text)
+        processes.add_up(losses, correct)
         broken = (~losses.isfinite()).nonzero().flatten().tolist()  # waits for the device
         if broken:
             raise diverged(epoch, broken[0], lrs[broken[0]], self.dtype, history)
@@ -199,13 +215,16 @@ class Run:
         )
 
     def step(self, batch: torch.Tensor, lr: float, step_of_run: int):
-        """Learn from the images at ``batch`` (B,); return loss and hits, 0-d, on the device."""
-        config = self.config
-        images, targets = self.augmented(batch, is_clean=step_of_run >= self.clean_from)
+        """Learn from the images at ``batch`` (B,); return loss and hits, 0-d, on the device.
+
+        Of several processes each learns from its share, and returns what that gave.
+        """
+        config, processes = self.config, self.processes
+        images, labels, targets = self.augmented(batch, step_of_run >= self.clean_from)
+        num_own = processes.share_size(len(batch))
         with autocast(self.device, self.dtype):
-            logits = self.learner(images)
+            logits = self.forward(images)
         logits = logits.float()  # (B, K); the loss needs the digits that bfloat16 lacks
-        labels = self.labels[batch]
         if targets is None:
             loss = cross_entropy(logits, labels, config.label_smoothing)
         else:
@@ -215,7 +234,8 @@ class Run:
         for group in self.optimizer.param_groups:
             group["lr"] = lr
         self.optimizer.zero_grad()
-        self.scaler.scale(loss).backward()
+        weight = num_own * processes.count / len(batch)  # 1, unless the shares differ in size
+        self.scaler.scale(loss * weight).backward()
         if config.clip_norm:
             self.scaler.unscale_(self.optimizer)
             nn.utils.clip_grad_norm_(self.learner.parameters(), config.clip_norm)
@@ -223,12 +243,16 @@ class Run:
         self.scaler.update()
         if self.has_average:
             update_average(self.model, self.learner, config.ema_decay, step_of_run)
-        return loss.detach(), (logits.argmax(dim=-1) == labels).sum()
+        return loss.detach(), (logits.argmax(dim=-1) == labels)[:num_own].sum()
 
     def augmented(self, batch: torch.Tensor, is_clean: bool):
-        """Return images (B, C, H, W), normalised, and soft labels (B, K), or None where none are mixed."""
-        config, generator = self.config, self.generator
-        images, targets = self.images[batch], None
+        """Return what to learn from a batch, or this process's share of it.
+
+        Returns:
+            images (B, C, H, W), normalised; labels (B,); soft labels (B, K), or None if none are mixed.
+        """
+        config, generator, share = self.config, self.generator, self.processes.share
+        images, labels, targets = self.images[batch], self.labels[batch], None
         if config.crop_padding is not None:
             images = random_crop_flip(images, config.crop_padding, generator)
         images = images.float()
@@ -238,7 +262,7 @@ class Run:
         if (config.mixup_share or config.cutmix_share) and not is_clean:
             images, targets = random_mix(
                 images,
-                self.labels[batch],
+                labels,
                 self.num_classes,
                 mixup=config.mixup_share,
                 cutmix=config.cutmix_share,
@@ -246,7 +270,7 @@ class Run:
             )
         if config.erasing_share and not is_clean:
             images = random_erasing(images, config.erasing_share, generator)
-        return images, targets
+        return share(images), share(labels), None if targets is None else share(targets)
 
 
 def check_split(split, name: str) -> None:

@@ -24,6 +24,7 @@ from vitedu.checkpoints import (
     write_whole,
 )
 from vitedu.data import Data, load_data
+from vitedu.distributed import meet, own_device, rank_and_count
 from vitedu.fitting import (
     DivergedError,
     History,
@@ -107,7 +108,8 @@ def train(
         },
         "train": asdict(config),
     }
-    if out is not None and not (out / STATE).exists():
+    is_first = rank_and_count()[0] == 0  # of the processes under torchrun, it alone writes
+    if is_first and out is not None and not (out / STATE).exists():
         save_checkpoint(out, model, description)  # a folder that can not be written shows now
 
     def keep(history: History) -> None:
@@ -124,7 +126,8 @@ def train(
         on_epoch=keep,
         resume=out / STATE if out is not None else None,
     )
-    keep(history)  # an interruption left more than the last epoch did
+    if is_first:
+        keep(history)  # an interruption left more than the last epoch did
     accuracy = measure_test_accuracy(model, data, getattr(torch, history.precision))
     description["outcome"] = {
         "device": history.device,
@@ -134,7 +137,7 @@ def train(
         "seconds": history.seconds,
         "test_accuracy": accuracy,
     }
-    if out is not None:
+    if is_first and out is not None:
         save_checkpoint(out, model, description)
         if history.rows:
             draw_curves(history, data.num_classes).savefig(out / CURVES, dpi=120)
@@ -177,42 +180,57 @@ def main_train(
     Raises:
         ValueError, OSError: a word that can not be followed; the message says which.
     """
-    out, settings = Path(out), settings or {}
-    check_device(settings.get("device", "auto"))
-    known = open_folder(out, resume=resume, overwrite=overwrite)
-    if known is not None and "outcome" in known and not (out / STATE).exists():
-        print(f"{out} holds a run that has ended: {outcome_line(known)}")
+    out = Path(out)
+    plan = make_plan(out, data, preset_name, limit, settings or {}, resume, overwrite)
+    if plan is None:
         return 0
-    if known is None:
-        data, preset_name = data or DEFAULT_DATA, preset_name or DEFAULT_PRESET
-        config = replace(recipe(preset_name), **settings)
-    else:
-        begun = {"data": known["data"]["source"], "preset": known["preset"]}
-        begun["limit"] = known["data"]["limit"]
-        given = {"data": data, "preset": preset_name, "limit": limit}
-        now = {name: begun[name] if given[name] is None else given[name] for name in begun}
-        config = TrainConfig(**{**known["train"], "betas": tuple(known["train"]["betas"])})
-        changed = replace(config, **settings)
-        refuse_changes({**begun, **asdict(config)}, {**now, **asdict(changed)}, out)
-        data, preset_name, limit = now["data"], now["preset"], now["limit"]
-    preset(preset_name)  # what can be refused is refused before the data, which may take long
-    images = load(data, limit=limit)
-    print(images)
+    data, preset_name, limit, config = plan
+    processes = meet(own_device(config.device))
+    with processes.first_before_the_rest():  # a download, decoded images: once is enough
+        images = load(data, limit=limit)
+    if processes.rank == 0:
+        print(images)
     try:
         result = train(images, preset_name, config, out=out, source=data, limit=limit)
     except DivergedError as error:
-        (out / STATE).unlink()  # going on from there would break at the same step
+        (out / STATE).unlink(missing_ok=True)  # going on would break at the same step
         print(f"vitedu: {error}", file=sys.stderr)
         return 1
-    print(report(result))
-    if result.history.interrupted:
-        print(
-            f"the model in {out} has learned up to here; --resume goes on after epoch "
-            f"{len(result.history.rows)}, as if there had been no break"
-        )
-        return 130
-    print(f"written to {out}: {DESCRIPTION}, {METRICS}, {WEIGHTS}, {CURVES}")
-    return 0
+    if processes.rank == 0:
+        print(report(result))
+        print(closing_words(out, result.history))
+    return 130 if result.history.interrupted else 0
+
+
+def make_plan(out, data, preset_name, limit, settings, resume, overwrite):
+    """Return (data, preset_name, limit, config) for what ``main_train`` was told, None if all is done."""
+    check_device(settings.get("device", "auto"))
+    known = open_folder(out, resume=resume, overwrite=overwrite)
+    if known is None:
+        data, preset_name = data or DEFAULT_DATA, preset_name or DEFAULT_PRESET
+        preset(preset_name)  # what can be refused is refused before the data, which may take long
+        return data, preset_name, limit, replace(recipe(preset_name), **settings)
+    if "outcome" in known and not (out / STATE).exists():
+        print(f"{out} holds a run that has ended: {outcome_line(known)}")
+        return None
+    begun = {"data": known["data"]["source"], "preset": known["preset"]}
+    begun["limit"] = known["data"]["limit"]
+    given = {"data": data, "preset": preset_name, "limit": limit}
+    now = {name: begun[name] if given[name] is None else given[name] for name in begun}
+    config = TrainConfig(**{**known["train"], "betas": tuple(known["train"]["betas"])})
+    changed = replace(config, **settings)
+    refuse_changes({**begun, **asdict(config)}, {**now, **asdict(changed)}, out)
+    return now["data"], now["preset"], now["limit"], config
+
+
+def closing_words(out: Path, history: History) -> str:
+    """Say what is in the folder of a run, and how an interrupted one goes on."""
+    if not history.interrupted:
+        return f"written to {out}: {DESCRIPTION}, {METRICS}, {WEIGHTS}, {CURVES}"
+    return (
+        f"the model in {out} has learned up to here; --resume goes on after epoch "
+        f"{len(history.rows)}, as if there had been no break"
+    )
 
 
 def open_folder(out: Path, *, resume: bool, overwrite: bool) -> dict | None:
@@ -260,6 +278,7 @@ def report(result: RunResult) -> str:
         f"data      {data.name}: {len(data.train):,} training, {len(data.validation):,} validation, "
         f"{len(data.test):,} test images",
         f"model     {parameters:,} parameters, seed {history.config.seed}",
+        f"batch     {batch_line(history)}",
         f"machine   {history.device}, {history.precision}, {torch.get_num_threads()} CPU threads",
     ]
     if history.rows:
@@ -275,6 +294,16 @@ def report(result: RunResult) -> str:
     if history.interrupted:
         lines.append(f"interrupted: {len(history.rows)} of {history.config.epochs} epochs finished")
     return "\n".join(lines)
+
+
+def batch_line(history: History) -> str:
+    """Say how many images a step takes, in all and on each device."""
+    batch_size, count = history.config.batch_size, history.processes
+    if count == 1:
+        return f"{batch_size} images a step"
+    return (
+        f"{batch_size} images a step, at most {-(-batch_size // count)} on each of {count} devices"
+    )
 
 
 def main_eval(*, checkpoint: Path, data: str | None = None, device: str = "auto") -> int:
