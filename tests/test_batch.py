@@ -315,6 +315,18 @@ def test_part_that_gives_no_grade_is_the_graders_fault(tmp_path, out):
     assert states(out, "anna") == [("not_gradable", "grader")]
 
 
+def test_faults_that_a_part_tells_of_are_logged(tmp_path, out):
+    """What the judge says of itself, and what happened to the box."""
+    answer = 'not_gradable {"reason": "grader", "detail": "KeyError: a name"}'
+    box = FakeBox()
+    box.events = ["started again: it had died"]
+    folder = hand_in(tmp_path / "in", anna={"patchify": answer})
+    grade_class(folder, out, exercises=("patchify",), parts=made_parts(box))
+    log = (out / "grader.log").read_text()
+    assert "'anna', patchify: KeyError: a name" in log
+    assert "isolation: started again: it had died" in log
+
+
 def test_full_disk_stops_the_batch_and_loses_nothing(tmp_path, out, monkeypatch):
     """What was written stays whole; with room again the same command finishes the rest."""
     folder = hand_in(tmp_path / "in", **{f"s{i}": {"patchify": "passed"} for i in range(8)})

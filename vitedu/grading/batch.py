@@ -130,7 +130,11 @@ def grade_class(
         if todo:
             with parts.open_box(allow_unsafe=allow_unsafe) as box:
                 level = box.level
-                _grade_all(todo, chosen, parts, box, store, digests, reading, seed, runs, jobs)
+                try:
+                    _grade_all(todo, chosen, parts, box, store, digests, reading, seed, runs, jobs)
+                finally:
+                    for event in getattr(box, "events", ()):
+                        store.log(f"isolation: {event}")
         graded = {submission.student for submission in todo}
         students = [
             grade.student

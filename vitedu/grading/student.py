@@ -102,6 +102,8 @@ def grade_submission(
             grade = parts.grade(answer, seed, box, runs=runs)
         if own_fault or grade is None:
             grade = not_gradable(exercise, "grader", "".join(own_fault))
+        elif grade.reason == "grader":  # a part told of its own fault
+            log(f"{ascii(submission.student)}, {exercise.id}: {grade.detail}")
         grades.append(grade)
     return SubmissionGrade(
         submission.student,
