@@ -14,6 +14,7 @@ import random
 import resource
 import signal
 import sys
+import time
 import traceback
 from pathlib import Path
 
@@ -61,7 +62,7 @@ def become_worker(setup: dict, task: str, number: int, fds: list[int], folder: P
     if sys.platform == "linux":
         attempt("seccomp", seccomp.install)
     module = importlib.import_module(TASKS[task])
-    tell(status, {"parts": parts, "missing": missing})
+    tell(status, {"parts": parts, "missing": missing, "cpu": time.process_time()})
     os.close(status)
     code = 1
     try:

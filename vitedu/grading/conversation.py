@@ -39,6 +39,8 @@ class Worker:
 
     Attributes:
         parts: what the process gave up before it ran anything.
+        missing: what this machine did not let it give up, and why.
+        cpu: seconds that it had computed by then.
         survived: after ``close``, whether something still held the worker's pipes.
     """
 
@@ -55,6 +57,7 @@ class Worker:
         living.add(self)
         self.parts: list[str] = []
         self.missing: dict[str, str] = {}
+        self.cpu = 0.0
         self.survived = False
         self._heard = b""  # of the status socket
         self._ended: dict | None = None  # how it ended, once that is known
@@ -220,7 +223,7 @@ class Worker:
         """Say why a worker died, on evidence."""
         if self._ended is None:
             return WorkerTrouble("grader", "the preloaded process ended, and its workers with it.")
-        code, cpu, limits = self._ended["ended"], self._ended["cpu"], self.limits
+        code, cpu, limits = self._ended["ended"], self._ended["cpu"] - self.cpu, self.limits
         killed_for_memory = bool(self.group and self.group.kills())
         if code == -signal.SIGKILL and not killed_for_memory and cpu < limits.cpu_seconds - 0.5:
             killed_for_memory = machine_kills() > self._kills

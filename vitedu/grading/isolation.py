@@ -254,7 +254,7 @@ class Box:
                 worker.close()
                 detail = getattr(error, "detail", f"the preloaded process has ended: {error}")
                 raise WorkerTrouble("grader", detail) from error
-        worker.parts, worker.missing = said["parts"], said["missing"]
+        worker.parts, worker.missing, worker.cpu = said["parts"], said["missing"], said["cpu"]
         return worker
 
     def _wired(self) -> tuple[Worker, list[int]]:

@@ -4,7 +4,9 @@ Role: ``Limits``, and ``apply`` for the forked worker. Standard library alone, i
 measures itself (deadlines, reply and output lengths) is only named here.
 """
 
+import math
 import resource
+import time
 from dataclasses import dataclass
 
 MB = 1 << 20
@@ -42,9 +44,13 @@ class Limits:
         what DATA is for. Threads are counted a user, so they are limited only where the worker has
         a user of its own.
         """
+        spent = math.ceil(time.process_time())  # by a worker that had to load for itself
         wanted = {
             "CORE": (0, 0),
-            "CPU": (self.cpu_seconds, self.cpu_seconds + 1),  # a warning that kills, then SIGKILL
+            "CPU": (
+                spent + self.cpu_seconds,
+                spent + self.cpu_seconds + 1,
+            ),  # SIGXCPU, then SIGKILL
             "FSIZE": (self.tmp_mb * MB,) * 2,
             "NOFILE": (self.files,) * 2,
         }
