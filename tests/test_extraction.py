@@ -3,6 +3,7 @@
 import io
 import json
 import random
+import time
 import tracemalloc
 from pathlib import Path
 
@@ -247,6 +248,16 @@ def test_other_exercises_come_from_the_package_and_only_earlier_ones(tmp_path):
     assert kinds(answer) == ["left_out"] and "split_heads" in answer.flags[0].message
 
 
+def test_own_helper_with_the_name_of_an_earlier_chapters_exercise_is_the_students(tmp_path):
+    """In notebook 03 a student's softmax is a helper; one that is only imported is the package's."""
+    source = "def gelu(x):\n    return softmax(x)"
+    own = handed_in(tmp_path, notebook("def softmax(x): return 7", cell(source, "gelu")))
+    assert value(own.answers["gelu"])(0) == 7
+    imported = notebook("from vitedu.attention import softmax, split_heads", cell(source, "gelu"))
+    answer = handed_in(tmp_path, imported).answers["gelu"]
+    assert answer.support == "from vitedu.attention import softmax"
+
+
 def test_training_does_not_come_along(tmp_path):
     """What only a training loop of another cell computes is left out, and told."""
     loop = "for step in range(10**6):\n    loss = step\n    optimizer.step()"
@@ -309,6 +320,24 @@ def test_hostile_source_is_read_or_refused_but_never_raises(source, tmp_path):
     parse_cell(source)
     answer = handed_in(tmp_path, notebook(source, cell(GELU, "gelu"), cell(source, "softmax")))
     assert "gelu" in answer.answers
+
+
+def test_code_that_only_costs_time_is_bounded(tmp_path):
+    """Chains, tangles, thousands of statements or magics, wide and repeated: each within seconds, none a lost answer."""
+    answer = "def gelu(y):\n    return x"
+    for cells in (
+        ["x = 1\n" + "x = x + 1\n" * 4_000],
+        ["".join(f"x{i % 50} = x{(i * 7 + 3) % 50}\n" for i in range(2_000)) + "x = x1"],
+        ["x = []\n" + "x.append(1)\n" * 2_000],
+        ["a\n" * 15_000] * 12,
+        ["!x\n" * 200 + "a = 1\n" * 8_000] * 8,
+        [" " * 99_000 + "$"] * 10,
+        ["x = [" + "0," * 15_000 + "0]"] * 20,
+    ):
+        start = time.process_time()
+        found = handed_in(tmp_path, notebook(cell(answer, "gelu"), *cells, cell(answer, "gelu")))
+        assert "gelu" in found.answers
+        assert time.process_time() - start < 12  # 3 s at most on an idle core
 
 
 def test_honest_oddities_of_text_cost_nothing(tmp_path):

@@ -190,13 +190,13 @@ def test_copies_are_found_and_nobody_else():
     copy = ast.unparse(renamed(ast.parse(ODD).body[0], RENAMED))
     answers["s007"]["patchify"] = Answer("patchify", ODD)
     answers["s123"]["patchify"] = Answer("patchify", "# all my own work\n" + copy)
-    start = time.perf_counter()
+    start = time.process_time()
     flags = compare_class(answers)
-    seconds = time.perf_counter() - start
+    seconds = time.process_time() - start
     assert set(flags) == {"s007", "s123"}
     (flag,) = flags["s007"]
     assert flag.kind == "similar" and flag.message == "nearly the same as s123: patchify 100%"
-    assert seconds < 20  # some 5 s on an idle core
+    assert seconds < 10  # 1 s on an idle core
 
 
 def test_two_students_are_enough_for_a_pair_and_the_same_reference_is_none():

@@ -23,6 +23,8 @@ from vitedu.exercises import BY_ID, EXERCISES
 from vitedu.grading.grades import Answer, Flag, Submission
 from vitedu.grading.notebook_file import Cell, read_notebook
 from vitedu.grading.statements import (
+    MAX_CODE,
+    MAX_SOURCE,
     USUAL,
     ParsedCell,
     Slicer,
@@ -65,16 +67,18 @@ class _File:
     parsed: list[ParsedCell]
     slicer: Slicer
     chapters: set[str]  # notebooks of the course that it holds
+    budget_left: int  # characters that other files may have
 
 
 def extract(submission: Submission) -> Extraction:
     """Find the answers of one student. Never raises because of what was handed in."""
     result = Extraction(flags=list(submission.flags))
-    files, unreadable = [], {}
-    for path in submission.files:
-        file, problem = _read(Path(path), result.flags)
+    files, unreadable, budget = [], {}, MAX_CODE
+    for path in reversed(submission.files):  # the newest first, should the budget be spent
+        file, problem = _read(Path(path), budget, result.flags)
         if file:
-            files.append(file)
+            files.insert(0, file)
+            budget = file.budget_left
         else:
             unreadable[plain(Path(path).name)] = problem
             result.flags.append(Flag("unreadable", f"{plain(Path(path).name)}: {problem}"))
@@ -101,7 +105,7 @@ def extract(submission: Submission) -> Extraction:
 # --- files ---------------------------------------------------------------------------------------
 
 
-def _read(path: Path, flags: list[Flag]) -> tuple[_File | None, str]:
+def _read(path: Path, budget: int, flags: list[Flag]) -> tuple[_File | None, str]:
     """Read a file and cut it into statements; or say why not."""
     notebook, name = read_notebook(path), plain(path.name)
     if notebook.problem:
@@ -110,14 +114,18 @@ def _read(path: Path, flags: list[Flag]) -> tuple[_File | None, str]:
     parsed, statements = [], []
     for number, cell in enumerate(notebook.cells):
         usable = cell.kind == "code" or cell.exercise in BY_ID
-        parsed.append(parse_cell(cell.source, number, len(statements)) if usable else ParsedCell())
+        parsed.append(ParsedCell())
+        if usable:
+            parsed[-1] = parse_cell(cell.source, number, len(statements), budget)
+            if len(cell.source) <= min(budget, MAX_SOURCE):  # it was parsed, in vain or not
+                budget -= len(cell.source)
         statements += parsed[-1].statements
     unknown = {c.exercise for c in notebook.cells if c.exercise and c.exercise not in BY_ID}
     if unknown:
         shown = ", ".join(repr(plain(id))[:40] for id in sorted(unknown)[:5])
         flags.append(Flag("unknown_exercise", f"{name} marks cells as {shown}; by name, then"))
     chapters = _chapters(name, notebook.cells, statements)
-    return _File(name, notebook.cells, parsed, Slicer(statements), chapters), ""
+    return _File(name, notebook.cells, parsed, Slicer(statements), chapters, budget), ""
 
 
 def _chapters(name: str, cells: list[Cell], statements: list[Statement]) -> set[str]:
@@ -194,9 +202,13 @@ def _answer(exercise: str, file: _File, target: Statement, flags: list[Flag]) ->
     chapter = BY_ID[exercise].notebook
 
     def taken(name: str) -> bool:
-        """Other exercises' names, but not those of later chapters: they are helpers here."""
+        """Other exercises' names, unless they are of a later chapter, or a helper of another one's: then it is theirs."""
         other = BY_ID.get(name)
-        return other is not None and name != exercise and other.notebook <= chapter
+        if other is None or name == exercise or other.notebook > chapter:
+            return False
+        return other.notebook in file.chapters or not any(
+            statement.defines(name) for statement in file.slicer.binders.get(name, [])
+        )
 
     following = [s.place for s in file.slicer.binders.get(exercise, []) if s.place > target.place]
     until = min(following, default=len(file.slicer.statements))
@@ -226,7 +238,7 @@ def _answer(exercise: str, file: _File, target: Statement, flags: list[Flag]) ->
             tails.append(statement.text)
         else:
             heads.append(_written(statement, read))
-    heads = [text for text in heads if text]
+    heads = [*_futures(slicer.statements[: target.place]), *(text for text in heads if text)]
     support = "\n\n".join(dict.fromkeys(heads))
     if len(support) > MAX_SUPPORT:
         left_out.append(
@@ -252,6 +264,12 @@ def _with_given(slicer, target, exercise, taken, until, given):
 def _source(parsed: ParsedCell, kept: list[Statement], read: set[str]) -> str:
     """Write the answer's own cell, without imports that nothing needs."""
     return kept_lines(parsed, [s for s in kept if _written(s, read)])
+
+
+def _futures(earlier: list[Statement]) -> list[str]:
+    """Give the imports from ``__future__``, which hold for all cells that follow."""
+    imports = [s.node for s in earlier if isinstance(s.node, ast.ImportFrom)]
+    return [ast.unparse(node) for node in imports if node.module == "__future__"]
 
 
 def _written(statement: Statement, read: set[str]) -> str:

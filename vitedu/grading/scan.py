@@ -8,6 +8,7 @@ A scan reads names. It misses what is hidden well, and the isolation does not de
 
 import ast
 import re
+from functools import cache
 
 from vitedu.exercises import BY_ID, find
 from vitedu.grading.grades import Answer, Flag
@@ -64,6 +65,7 @@ def _listed(words) -> str:
 # --- forbidden names -----------------------------------------------------------------------------
 
 
+@cache
 def forbidden_names(exercise: str) -> set[str]:
     """Give the bare names that an exercise forbids: of functions, without spelling of torch's layers."""
     from vitedu.checks.engine import find_checker
@@ -139,6 +141,8 @@ def _dangerous(tree: ast.AST, exercise: str) -> set[str]:
         elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
             if node.func.id in CALLS:
                 found.add(f"{node.func.id}()")
+            if node.func.id == "getattr" and not _is_spelled_out(node.args[1:2]):
+                found.add("getattr() of a name that is put together")
             if node.func.id in ("setattr", "delattr") and node.args:
                 changed.append((node.args[0], f"{node.func.id}()"))
         elif isinstance(node, ast.Attribute):
@@ -170,6 +174,10 @@ def _is_ours(module: str) -> bool:
     return re.match(r"vitedu\.(checks|grading|references|results|notebooks)\b", module) is not None
 
 
+def _is_spelled_out(nodes: list[ast.AST]) -> bool:
+    return bool(nodes) and isinstance(nodes[0], ast.Constant | ast.Name)
+
+
 def _is_self(nodes: list[ast.AST]) -> bool:
     return bool(nodes) and isinstance(nodes[0], ast.Name) and nodes[0].id == "self"
 
@@ -179,11 +187,14 @@ def _is_self(nodes: list[ast.AST]) -> bool:
 
 def _is_reference(answer: Answer) -> bool:
     """Tell whether an answer is the reference, but for names, comments, docstrings, hints of types and layout."""
-    id = answer.exercise
-    if BY_ID[id].kind == "value" or len(tokens(_reference(id), id)) < LONG_ENOUGH:
-        return False
-    return normalised(answer.source, id) == normalised(_reference(id), id)
+    reference = _long_reference(answer.exercise)
+    return bool(reference) and normalised(answer.source, answer.exercise) == reference
 
 
-def _reference(exercise: str) -> str:
-    return reference_source(find(exercise))
+@cache
+def _long_reference(exercise: str) -> str:
+    """Give a reference, normalised; "" if it is a value, or so short that many write it."""
+    source = reference_source(find(exercise))
+    if BY_ID[exercise].kind == "value" or len(tokens(source, exercise)) < LONG_ENOUGH:
+        return ""
+    return normalised(source, exercise)

@@ -9,7 +9,7 @@ Reference: Schleimer, Wilkerson and Aiken 2003, "Winnowing"; here all runs are k
 """
 
 from collections import Counter, defaultdict
-from functools import cache
+from functools import cache, lru_cache
 
 from vitedu.exercises import find
 from vitedu.grading.grades import Answer, Flag
@@ -64,14 +64,18 @@ def compare_class(answers: dict[str, dict[str, Answer]]) -> dict[str, list[Flag]
 
 def runs(answer: Answer) -> frozenset[tuple[str, ...]]:
     """Cut an answer's definition into runs of tokens, without those of the reference; a stub has none."""
+    return _own_runs(answer.source, answer.exercise)
+
+
+@lru_cache(maxsize=1000)  # stubs, and what many wrote alike
+def _own_runs(source: str, exercise: str) -> frozenset[tuple[str, ...]]:
     try:
-        node = definition(answer.source, answer.exercise)
-        if node is None or is_stub(node, answer.exercise):
+        node = definition(source, exercise)
+        if node is None or is_stub(node, exercise):
             return frozenset()
-        own = _runs(tokens(answer.source, answer.exercise))
+        return _runs(tokens(source, exercise)) - _reference_runs(exercise)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return frozenset()
-    return own - _reference_runs(answer.exercise)
 
 
 def _runs(words: list[str]) -> frozenset[tuple[str, ...]]:

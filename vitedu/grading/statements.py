@@ -16,7 +16,14 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 MAX_SOURCE = 100_000  # characters of a cell
+MAX_CODE = (
+    500_000  # characters of a submission: parsed, each may take 200 bytes; the course has 80,000
+)
+MAX_STATEMENTS = 20_000  # of a notebook: what an attack may cost in memory; the course's have 400
 MAX_MAGICS = 60  # lines of a cell that are IPython's and not Python's
+MAX_MAGIC_LINE = 2_000  # characters
+MAX_STEPS = 300_000  # looks at a statement for one answer
+STEPS_OF_A_READ = 200  # finding out what a statement reads takes as long as so many looks
 PYTHON_MAGICS = {"time", "timeit", "capture", "prun", "python", "python3"}  # the rest is Python
 SHOWN_ONLY = {
     "print",
@@ -99,7 +106,9 @@ class ParsedCell:
     magics: int = 0  # lines taken out
 
 
-def parse_cell(source: str, cell: int = 0, first_place: int = 0) -> ParsedCell:
+def parse_cell(
+    source: str, cell: int = 0, first_place: int = 0, budget: int = MAX_SOURCE
+) -> ParsedCell:
     """Read one cell. Never raises because of content.
 
     IPython's lines (``%magic``, ``!command``, ``help?``) are taken out where Python's parser stops at them, so that a
@@ -110,10 +119,9 @@ def parse_cell(source: str, cell: int = 0, first_place: int = 0) -> ParsedCell:
         >>> [statement.text for statement in parsed.statements], parsed.magics
         (['x = 1'], 1)
     """
-    if len(source) > MAX_SOURCE:
-        return ParsedCell(
-            error=f"a cell of {len(source):,} characters; at most {MAX_SOURCE:,} are read"
-        )
+    if len(source) > min(budget, MAX_SOURCE):
+        limit = f"at most {MAX_SOURCE:,} in a cell and {MAX_CODE:,} in a submission are read"
+        return ParsedCell(error=f"a cell of {len(source):,} characters; {limit}")
     lines, magics = source.split("\n"), 0
     first = next((i for i, line in enumerate(lines) if line.strip()), 0)
     if lines[first].startswith("%%"):
@@ -126,7 +134,8 @@ def parse_cell(source: str, cell: int = 0, first_place: int = 0) -> ParsedCell:
             break
         except SyntaxError as error:
             at = (error.lineno or 0) - 1
-            if magics >= MAX_MAGICS or not 0 <= at < len(lines) or not _MAGIC_LINE.match(lines[at]):
+            tries = min(MAX_MAGICS, 500_000 // len(source))  # each parses the whole cell
+            if magics >= tries or not 0 <= at < len(lines) or not _is_magic(lines[at]):
                 message = f"line {at + 1}: {error.msg}" if at >= 0 else str(error.msg)
                 return ParsedCell(error=message[:300], magics=magics)
             indent = lines[at][: len(lines[at]) - len(lines[at].lstrip())]
@@ -135,6 +144,9 @@ def parse_cell(source: str, cell: int = 0, first_place: int = 0) -> ParsedCell:
             return ParsedCell(error="expressions are nested too deep", magics=magics)
         except ValueError as error:  # NUL characters
             return ParsedCell(error=str(error)[:300], magics=magics)
+    if first_place + len(tree.body) > MAX_STATEMENTS:
+        words = f"more than {MAX_STATEMENTS:,} statements in a notebook"
+        return ParsedCell(error=words, magics=magics)
     found = ParsedCell(lines=lines, magics=magics)
     spans = [(_first_line(node), node.end_lineno) for node in tree.body]
     for i, (node, (start, end)) in enumerate(zip(tree.body, spans, strict=True)):
@@ -147,6 +159,10 @@ def parse_cell(source: str, cell: int = 0, first_place: int = 0) -> ParsedCell:
             return ParsedCell(error="expressions are nested too deep", magics=magics)
         found.statements.append(Statement(cell, first_place + i, node, text, shared))
     return found
+
+
+def _is_magic(line: str) -> bool:
+    return len(line) <= MAX_MAGIC_LINE and _MAGIC_LINE.match(line) is not None
 
 
 def kept_lines(parsed: ParsedCell, kept: Iterable[Statement]) -> str:
@@ -202,6 +218,7 @@ class Slicer:
         self.target, self.own, self.taken, self.until = target, own, taken, until
         self.chosen, self.open, self.left_out = {target.place: target}, set(), []
         self.seen: set[tuple[str, int]] = set()
+        self.steps = 0
         work = [(name, target.place) for name in target.read | target.changed]
         if target.is_definition:  # a function that calls itself does not mean an earlier one
             work = [(name, place) for name, place in work if name != own]
@@ -209,6 +226,9 @@ class Slicer:
             if target.place < statement.place < until and not _is_shown_only(statement):
                 work += self._take(statement)
         while work:
+            if self.steps > MAX_STEPS:
+                self.left_out.append("the rest, since too many statements hang together")
+                break
             name, before = work.pop()
             if (name, before) in self.seen:
                 continue
@@ -231,12 +251,16 @@ class Slicer:
             )
             return []
         self.chosen[statement.place] = statement
+        self.steps += STEPS_OF_A_READ
         later = statement.is_definition or statement.place > self.target.place
         before = max(self.target.place, statement.place) if later else statement.place
         return [(name, before) for name in statement.read | (statement.changed - {self.own})]
 
     def _binding(self, name: str, before: int) -> list[Statement]:
         """Give the last statement that binds a name, and what changes it afterwards."""
+        self.steps += len(self.binders.get(name, [])) + len(self.changers.get(name, [])) + 1
+        if self.steps > MAX_STEPS:
+            return []
         binders = [s for s in self.binders.get(name, []) if not _only_wraps(s, name)]
         earlier = [s for s in binders if s.place < before]
         if not earlier:
@@ -245,12 +269,13 @@ class Slicer:
                 return after[:1]
             self.open.add(name)
             return []
-        found = [earlier[-1]]
-        while name in found[0].read and not found[0].is_definition:  # x = x + 1
-            previous = [s for s in earlier if s.place < found[0].place]
-            if not previous:
-                break
-            found.insert(0, previous[-1])
+        found = [earlier.pop()]
+        while earlier and name in found[-1].read and not found[-1].is_definition:  # x = x + 1
+            found.append(earlier.pop())
+            self.steps += STEPS_OF_A_READ
+            if self.steps > MAX_STEPS:
+                return []
+        found.reverse()
         changes = self.changers.get(name, [])
         found += [s for s in changes if found[0].place < s.place < before and not _is_shown_only(s)]
         return found
