@@ -38,7 +38,8 @@ TABLE = {
     "optimizers": "torch train_config training",
     "resuming": "checkpoints history",
     "distributed": "torch hardware",
-    "fitting": "torch augmentation distributed evaluating hardware history optimizers progressbar "
+    "compiling": "torch",
+    "fitting": "torch augmentation compiling distributed evaluating hardware history optimizers progressbar "
     "resuming train_config training",
     "shapes": "numpy",
     "image_folder": "numpy PIL progressbar",

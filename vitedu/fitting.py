@@ -21,6 +21,7 @@ import torch.nn.functional as F
 from torch import nn
 
 from vitedu.augmentation import random_erasing, random_mix, random_policy
+from vitedu.compiling import Compiled
 from vitedu.distributed import Processes, meet, own_device
 from vitedu.evaluating import autocast, logits_of, measure, measure_test_accuracy, predict, scaling
 from vitedu.hardware import pick_precision
@@ -126,6 +127,9 @@ class Run:
         processes.align(model)
         self.learner = copy.deepcopy(model) if self.has_average else model
         self.forward = processes.wrap(self.learner)
+        if config.compile:
+            own_size = processes.share_size(config.batch_size)
+            self.forward = Compiled(self.forward, own_size, self.note)
         self.images = data.train.images.to(device)
         self.labels = data.train.labels.to(device)
         names = getattr(data, "class_names", None)
@@ -157,10 +161,14 @@ class Run:
                 history.rows.append(self.epoch(epoch))
                 if resume is not None and is_first:
                     save_state(resume, self)
-                if self.bar:
-                    self.bar.note(table_line(history.rows[-1]))
+                self.note(table_line(history.rows[-1]))
                 if on_epoch and is_first:
                     on_epoch(history)
+
+    def note(self, line: str) -> None:
+        """Leave a line where the progress is shown, if it is."""
+        if self.bar:
+            self.bar.note(line)
 
     def epoch(self, epoch: int) -> EpochResult:
         """Learn once from every training image, then validate."""

@@ -33,6 +33,7 @@ class TrainConfig:
     clean_epochs: int = 0  # the last ones do without policy, mixing and erasing
     ema_decay: float = 0.0  # keep a running average of the weights and end with it; 0 keeps none
     precision: str = "auto"  # of matrix products; "auto" asks the hardware, else a torch type
+    compile: bool = False  # translate the model first (torch.compile): minutes once, then faster
     device: str = "auto"  # "auto" takes the fastest, else "cpu", "cuda", "cuda:1", "mps"
     seed: int = 0  # order of images, augmentation and dropout; starting weights are the model's own
 

@@ -1,0 +1,48 @@
+"""A model translated by ``torch.compile``, where that can be done.
+
+Role: ``Compiled``. Not here: the loop (``fitting``). A CPU needs a C++ compiler, CUDA needs Triton.
+
+Reference: Ansel et al. 2024, "PyTorch 2" (https://docs.pytorch.org/docs/stable/torch.compiler.html).
+"""
+
+from collections.abc import Callable
+
+import torch
+from torch import nn
+
+
+class Compiled:
+    """Call a model, translated for batches of one size; it keeps its weights and their names.
+
+    The translation holds for one shape. A batch of another size, such as the short last one of an
+    epoch, takes the model as it is: a second translation would cost more than it could save.
+    Where the first translation fails, training goes on without it.
+
+    Args:
+        model: maps a batch to a tensor.
+        batch_size: of the batches to translate for.
+        note: told in one line if the translation fails.
+    """
+
+    def __init__(self, model: nn.Module, batch_size: int, note: Callable[[str], None]):
+        self.model, self.batch_size, self.note = model, batch_size, note
+        self.translated = torch.compile(model, dynamic=False)
+        self.has_worked = False
+
+    def __call__(self, images: torch.Tensor) -> torch.Tensor:
+        """Map a batch (B, ...) as the model does."""
+        if self.translated is None or len(images) != self.batch_size:
+            return self.model(images)
+        if self.has_worked:
+            return self.translated(images)
+        random_state = torch.get_rng_state()
+        try:
+            result = self.translated(images)
+            self.has_worked = True
+            return result
+        except Exception as error:  # any of many; a mistake of the model shows again below
+            lines = str(error).splitlines() or [""]
+            self.note(f"without torch.compile: {type(error).__name__}: {lines[0]}")
+            self.translated = None
+            torch.set_rng_state(random_state)  # dropout draws as if nobody had tried
+            return self.model(images)
