@@ -458,6 +458,10 @@ def test_preloaded_process_that_dies_is_started_again(box):
         with pytest.raises(WorkerTrouble) as caught:
             ask(lost, "out = 1")
         assert caught.value.reason == "grader"
+    # what dies with its parent dies with the thread that started it: a thread that ends is no harm
+    thread = threading.Thread(target=lambda: box.worker().close())
+    thread.start()
+    thread.join()
     with box.worker() as worker:
         assert ask(worker, "out = 3") == "3"
     assert len(box.events) == events + 1

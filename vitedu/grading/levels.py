@@ -22,6 +22,7 @@ from vitedu.grading.conversation import Worker, WorkerTrouble
 from vitedu.grading.limits import Limits
 
 PACKAGE = Path(__file__).parents[1]
+HOME = os.path.expanduser("~")
 CANARY_SECONDS = 60.0
 BREACHES = {  # what the canary could do: words of the level
     "write": "files outside can be written",
@@ -103,7 +104,7 @@ class Bait:
 
     def __enter__(self):
         self.folders = []
-        for place in (None, Path.home()):
+        for place in (None, HOME):
             try:
                 self.folders.append(tempfile.TemporaryDirectory(prefix=".vitedu-bait-", dir=place))
             except OSError:
@@ -126,7 +127,7 @@ class Bait:
             "files": [os.path.join(folder, "grades.json") for folder in folders],
             "references": [str(PACKAGE / f"{name}.py") for name in ("patches", "attention")],
             "port": self.listener.getsockname()[1],
-            "folders": [*folders, str(PACKAGE), str(Path.home()), os.getcwd()],
+            "folders": [*folders, str(PACKAGE), HOME, os.getcwd()],
             "parent": os.getpid(),
         }
 
