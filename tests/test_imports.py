@@ -24,7 +24,8 @@ TABLE = {
     "patches": "torch",
     "attention": "torch",
     "encoder": "torch attention",
-    "attention_options": "torch attention",
+    "fast_linear": "torch hardware",
+    "attention_options": "torch attention fast_linear",
     "vit": "torch patches attention attention_options encoder",
     # what knows no model
     "training": "torch",

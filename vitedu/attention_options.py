@@ -15,6 +15,7 @@ import torch
 import torch.nn.functional as F
 
 from vitedu.attention import MultiHeadAttention, merge_heads
+from vitedu.fast_linear import fast_linear
 
 ROTARY_BASE = 100.0  # the slowest pair of features turns about 1/100 as fast as the first
 
@@ -121,8 +122,8 @@ class AttentionWithOptions(MultiHeadAttention):
 
     def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor | None]:
         """Map tokens (B, T, D) to output (B, T, D) and weights (B, nh, T, T), None if fused."""
-        B, T, D = x.shape
-        qkv = self.qkv(x).unflatten(-1, (3 * self.num_heads, -1))  # (B, T, 3 nh, hd)
+        qkv = fast_linear(self.qkv, x) if self.fused else self.qkv(x)  # (B, T, 3D)
+        qkv = qkv.unflatten(-1, (3 * self.num_heads, -1))  # (B, T, 3 nh, hd)
         qk, v = qkv.split([2 * self.num_heads, self.num_heads], dim=2)
         if self.qk_norm:
             qk = F.layer_norm(qk, qk.shape[-1:])
@@ -131,7 +132,8 @@ class AttentionWithOptions(MultiHeadAttention):
         q, k = qk.to(v.dtype).transpose(1, 2).chunk(2, dim=1)  # each (B, nh, T, hd)
         v = v.transpose(1, 2)
         if self.fused and not (q.device.type == "cpu" and q.dtype is torch.bfloat16):
-            return self.proj(merge_heads(F.scaled_dot_product_attention(q, k, v))), None
+            merged = merge_heads(F.scaled_dot_product_attention(q, k, v))  # (B, T, D)
+            return fast_linear(self.proj, merged), None
         # a CPU multiplies small bfloat16 matrices faster one by one: vitedu bench train
         scores = q @ k.transpose(-2, -1) / k.shape[-1] ** 0.5  # (B, nh, T, hd) @ (B, nh, hd, T)
         weights = scores.softmax(dim=-1)  # (B, nh, T, T)

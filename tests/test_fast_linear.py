@@ -1,0 +1,59 @@
+"""vitedu.fast_linear: whichever way it goes, it is the linear layer."""
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from vitedu import fast_linear as module
+from vitedu.fast_linear import fast_linear
+
+
+@pytest.fixture(params=[True, False], ids=["convolution", "product"])
+def called(request, monkeypatch):
+    """Choose a way on any machine, and count the convolutions."""
+    calls = []
+    convolve = F.conv2d
+    monkeypatch.setattr(module, "prefers_convolution", lambda: request.param)
+    monkeypatch.setattr(module.F, "conv2d", lambda *a: calls.append(a) or convolve(*a))
+    return lambda: bool(calls) == request.param
+
+
+@pytest.mark.parametrize("bias", [True, False])
+def test_values_and_gradients_are_those_of_the_layer(called, bias):
+    """To rounding, for input, weight and bias."""
+    generator = torch.Generator().manual_seed(0)
+    layer, x = nn.Linear(24, 40, bias=bias), torch.randn(3, 7, 24, generator=generator)
+    x.requires_grad_()
+    at = [x, *layer.parameters()]
+    outputs = [fast_linear(layer, x), layer(x)]
+    assert called() and outputs[0].is_contiguous()
+    grads = [torch.autograd.grad(output.square().sum(), at) for output in outputs]
+    torch.testing.assert_close(*outputs, rtol=0, atol=1e-5)
+    for ours, expected in zip(*grads, strict=True):
+        torch.testing.assert_close(ours, expected, rtol=1e-5, atol=1e-4)
+
+
+def test_other_types_stay_products(monkeypatch):
+    """float64, and bfloat16 through autocast, gain nothing from the other library."""
+    monkeypatch.setattr(module, "prefers_convolution", lambda: True)
+    monkeypatch.setattr(module.F, "conv2d", None)  # calling it would be an error
+    layer, x = nn.Linear(4, 6), torch.zeros(2, 3, 4)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        assert fast_linear(layer, x).dtype is torch.bfloat16
+    assert fast_linear(layer.double(), x.double()).dtype is torch.float64
+
+
+@pytest.mark.parametrize(
+    ("flags", "maker", "expected"),
+    [
+        ({"avx512f"}, "AuthenticAMD", True),
+        ({"avx512f"}, "GenuineIntel", False),
+        ({"avx2"}, "AuthenticAMD", False),
+    ],
+)
+def test_the_processor_decides(flags, maker, expected, monkeypatch):
+    """AVX-512 of another maker than Intel."""
+    monkeypatch.setattr(module, "cpu_flags", lambda: frozenset(flags))
+    monkeypatch.setattr(module.Path, "read_text", lambda self: f"vendor_id\t: {maker}\n")
+    assert module.prefers_convolution.__wrapped__() is expected
