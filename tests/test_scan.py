@@ -173,12 +173,12 @@ def made_class(size):
     draw, by_exercise = random.Random(0), {}
     for exercise, source in HONEST:
         by_exercise.setdefault(exercise, []).append(source)
+    for exercise, sources in by_exercise.items():
+        sources[3:] = [reference_source(find(exercise))]
     answers = {}
     for number in range(size):
         answers[f"s{number:03}"] = {
-            exercise: Answer(
-                exercise, draw.choice([*sources[:3], reference_source(find(exercise))])
-            )
+            exercise: Answer(exercise, draw.choice(sources))
             for exercise, sources in by_exercise.items()
         }
     return answers
