@@ -5,6 +5,7 @@ by right (it runs, and has the right shapes); no trick may earn more than it.
 """
 
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -22,6 +23,7 @@ SUPPORT = "import math, os, sys, time, gc, threading, random\nimport torch\nimpo
 ZEROS = "def gelu(x):\n    return x * 0\n"
 RIGHT = "def gelu(x):\n    return 0.5 * x * (1 + torch.erf(x / math.sqrt(2)))\n"
 SEED = 7
+HERE = str(Path(exercises.__file__).parents[1])
 
 
 @pytest.fixture(scope="module")
@@ -99,7 +101,7 @@ TRICKS = {
     ),
     "the reference by import": "from vitedu.encoder import gelu as given\ndef gelu(x):\n    return given(x)\n",
     "the reference inside": inside("from vitedu.encoder import gelu as given", "given(x)"),
-    "the reference from a path": inside("sys.path[:0] = ['/work/main', '.', '..']\nimport importlib\ntheirs = importlib.import_module('vitedu.checks.encoder')", "theirs.CHECKERS['gelu'].reference(x)"),
+    "the reference from a path": inside("sys.path[:0] = [HERE, '.', '..']\nimport importlib\ntheirs = importlib.import_module('vitedu.checks.encoder')", "theirs.CHECKERS['gelu'].reference(x)").replace("HERE", repr(HERE)),
     "the parent killed": inside("import signal\ntry:\n    os.kill(os.getppid(), signal.SIGKILL)\nexcept OSError:\n    pass"),
     "a process left behind": inside("try:\n    os.fork()\nexcept OSError:\n    pass"),
     "NaN": inside("", "x * float('nan')"),
