@@ -82,6 +82,8 @@ def extract(submission: Submission) -> Extraction:
         else:
             unreadable[plain(Path(path).name)] = problem
             result.flags.append(Flag("unreadable", f"{plain(Path(path).name)}: {problem}"))
+    if not submission.files:
+        unreadable[""] = "; ".join(flag.message for flag in submission.flags) or "no file at all"
     for file in files:
         result.notebooks |= file.chapters
     for exercise in EXERCISES:
@@ -322,7 +324,7 @@ def _why_not(
     for name, problem in unreadable.items():
         about = notebook_of(name)
         if about == notebook or (not about and notebook not in handed_in):
-            return "unreadable", f"{name}: {problem}"
+            return "unreadable", f"{name}: {problem}" if name else problem
     if notebook not in handed_in:
         return "no_cell", f"no file holds notebook {notebook}"
     return "no_cell", ""

@@ -225,10 +225,7 @@ class Slicer:
         for statement in self.changers.get(own, []):
             if target.place < statement.place < until and not _is_shown_only(statement):
                 work += self._take(statement)
-        while work:
-            if self.steps > MAX_STEPS:
-                self.left_out.append("the rest, since too many statements hang together")
-                break
+        while work and self.steps <= MAX_STEPS:
             name, before = work.pop()
             if (name, before) in self.seen:
                 continue
@@ -238,6 +235,8 @@ class Slicer:
                 continue
             for statement in self._binding(name, before):
                 work += self._take(statement)
+        if self.steps > MAX_STEPS:
+            self.left_out.append("the rest, since too many statements hang together")
         self._take_calls()
         return [self.chosen[place] for place in sorted(self.chosen)], self.open, self.left_out
 
