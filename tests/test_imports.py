@@ -40,7 +40,10 @@ TABLE = {
     "resuming": "checkpoints history",
     "distributed": "torch hardware",
     "compiling": "torch",
-    "fitting": "torch augmentation compiling distributed evaluating hardware history optimizers progressbar "
+    "curves": "history plots.training progressbar",
+    "event_files": "torch history",
+    "settings": "",
+    "fitting": "torch augmentation compiling curves distributed evaluating hardware history optimizers progressbar "
     "resuming train_config training",
     "shapes": "numpy",
     "image_folder": "numpy PIL progressbar",
@@ -51,14 +54,15 @@ TABLE = {
     "widgets": "numpy torch matplotlib ipywidgets IPython plots.*",
     # whole runs
     "checkpoints": "torch safetensors",
-    "runs": "numpy torch checkpoints data distributed fitting hardware image_folder plots.training "
-    "resuming vit",
+    "runs": "numpy torch checkpoints curves data distributed event_files fitting hardware image_folder "
+    "resuming settings vit",
     "ablations": "torch data fitting vit",
     "benchmarks": "torch data fitting hardware runs vit",
     "stopwatch": "torch",
-    "bench_train": "torch timm torchvision vit_pytorch stopwatch vit",
+    "bench_steps": "torch timm torchvision vit_pytorch vit",
+    "bench_train": "torch bench_steps stopwatch vit",
     "bench_data": "torch torchvision augmentation stopwatch training",
-    "bench_cost": "torch bench_train plots.cost stopwatch vit",
+    "bench_cost": "torch bench_steps plots.cost stopwatch vit",
     # other people's weights
     "conversions": "torch torchvision timm vit",
     "published": "torch torchvision timm image_folder",

@@ -13,6 +13,7 @@ from vitedu import benchmarks, runs
 from vitedu.__main__ import main
 from vitedu.checkpoints import load_checkpoint, save_checkpoint
 from vitedu.data import load_data
+from vitedu.event_files import PATTERN
 from vitedu.fitting import TrainConfig, predict
 
 CLASSES = ("dim", "light")
@@ -49,10 +50,15 @@ def run(folder, tmp_path_factory):
     return out
 
 
+def names_in(out):
+    """What is in the folder of a run, TensorBoard's files aside (tests/test_event_files.py)."""
+    return {path.name for path in out.iterdir()} - {path.name for path in out.glob(PATTERN)}
+
+
 def test_train_writes_config_metrics_weights_and_curves(run):
     """One folder holds all: JSON, JSON lines, safetensors, a picture; nothing else."""
     names = {"config.json", "metrics.jsonl", "model.safetensors", "curves.png"}
-    assert {path.name for path in run.iterdir()} == names
+    assert names_in(run) == names
     config = json.loads((run / "config.json").read_text())
     assert config["preset"] == "vit_micro_patch8_32" and config["model"]["num_classes"] == 2
     assert config["data"]["class_names"] == list(CLASSES)
@@ -103,11 +109,18 @@ def test_train_gives_the_same_weights_for_the_same_seed(folder):
         (["--preset", "vit_micro_patch8_33"], "Did you mean 'vit_micro_patch8_32'"),
         (["--epochs", "0"], "epochs must be positive"),
         (["--lr", "nan"], "lr must be positive"),
+        (
+            ["--set", "cutmix_shar=1"],
+            "no setting is named 'cutmix_shar'. Did you mean cutmix_share?",
+        ),
+        (["--set", "image_size=64"], "no setting is named 'image_size'"),
+        (["--lr", "0.2", "--set", "lr=0.1"], "lr is set twice"),
+        (["--set", "rope=true", "--set", "num_heads=64"], "rope needs a head_dim divisible by 4"),
         (["--limit", "-3"], "limit must be a positive integer"),
         (["--device", "gpu"], "Choices: auto, cpu, cuda, mps"),
         (["--data", "no_such_thing"], "no data named 'no_such_thing'"),
     ],
-    ids=["preset", "epochs", "lr", "limit", "device", "data"],
+    ids=["preset", "epochs", "lr", "name", "from-data", "twice", "rope", "limit", "device", "data"],
 )
 def test_train_refuses_words_that_it_can_not_follow(folder, tmp_path, capsys, words, message):
     """Status 2 and one line that says what is wrong."""
@@ -180,11 +193,25 @@ def stopped(folder, tmp_path, monkeypatch, capsys):
     return out
 
 
+def test_set_reaches_training_and_model(folder, tmp_path, capsys):
+    """Fields of both configs, kept with the run: evaluation builds the same model, resume knows them."""
+    words = ["--epochs", "1", "--batch-size", "8", "--set", "optimizer=muon"]
+    words += ["--set", "ema_decay=0.5", "--set", "pool=mean", "--set", "rope=true"]
+    out = tmp_path / "x"
+    assert main(["train", "--data", str(folder), "--out", str(out), *words]) == 0
+    config = json.loads((out / "config.json").read_text())
+    assert (config["train"]["optimizer"], config["train"]["ema_decay"]) == ("muon", 0.5)
+    assert config["model"]["pool"] == "mean" and config["model"]["rope"]
+    assert main(["eval", "--checkpoint", str(out)]) == 0
+    shown = capsys.readouterr().out
+    assert f"test       {config['outcome']['test_accuracy']:.1%} of 8 images" in shown
+
+
 @pytest.mark.parametrize("words", [[], [*WORDS, "--seed", "0"]], ids=["folder-alone", "all-words"])
 def test_resume_ends_where_an_unbroken_run_does(run, stopped, words, monkeypatch, capsys):
     """The folder says what to do, repeating it is allowed; weights, rows and accuracy agree exactly."""
     assert main(["train", "--out", str(stopped), "--resume", *words]) == 0
-    assert {path.name for path in stopped.iterdir()} == {path.name for path in run.iterdir()}
+    assert names_in(stopped) == names_in(run)
     expected, found = weights_of(run), weights_of(stopped)
     assert all(torch.equal(expected[name], found[name]) for name in expected)
     descriptions = [json.loads((out / "config.json").read_text()) for out in (run, stopped)]
@@ -208,9 +235,10 @@ def test_resume_ends_where_an_unbroken_run_does(run, stopped, words, monkeypatch
         (["--preset", "vit_tiny_patch4_32"], "preset was vit_micro_patch8_32, is vit_tiny"),
         (["--data", "shapes"], "is shapes."),
         (["--limit", "7"], "limit was None, is 7."),
+        (["--set", "rope=true"], "these differ: rope was False, is True."),
         (["--overwrite"], "give one of them"),
     ],
-    ids=["epochs", "two-fields", "preset", "data", "limit", "overwrite"],
+    ids=["epochs", "two-fields", "preset", "data", "limit", "model", "overwrite"],
 )
 def test_resume_refuses_other_settings(stopped, capsys, words, message):
     """Each that differs is named with both values; the run stays as it was."""

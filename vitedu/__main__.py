@@ -149,6 +149,15 @@ def build_parser() -> argparse.ArgumentParser:
     new.add_argument("--lr", type=float, help="peak learning rate (default: the recipe's)")
     new.add_argument("--seed", type=int, help="default: 0")
     new.add_argument("--limit", type=int, help="train on so many images only")
+    new.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="any field of TrainConfig or ViTConfig, such as cutmix_share=0.5 or rope=true; may be "
+        "given often; a name that does not exist lists all",
+    )
+    new.add_argument("--compile", action="store_true", help="short for --set compile=true")
     new.add_argument("--out", type=Path, help="folder of the run (default: runs/PRESET-DATA-seedN)")
     new.add_argument(
         "--resume", action="store_true", help="go on with the unfinished run in that folder"
@@ -369,15 +378,16 @@ def train_model(args) -> int:
     """Train; status 1 if the loss broke, 130 if interrupted."""
     from vitedu.runs import DEFAULT_DATA, DEFAULT_PRESET, main_train
 
-    names = ("epochs", "batch_size", "lr", "seed", "device", "precision")
-    given = {name: getattr(args, name) for name in names}
-    settings = {name: value for name, value in given.items() if value not in (None, "auto")}
+    names = ("epochs", "batch_size", "lr", "seed", "device", "precision", "compile")
+    given = {name: str(getattr(args, name)) for name in names}
+    unsaid = ("None", "False", "auto")
+    settings = [f"{name}={text}" for name, text in given.items() if text not in unsaid]
     words = args.preset or DEFAULT_PRESET, Path(args.data or DEFAULT_DATA).name, args.seed or 0
     return main_train(
         data=args.data,
         preset_name=args.preset,
         limit=args.limit,
-        settings=settings,
+        settings=[*settings, *args.set],
         out=args.out or Path("runs") / "{}-{}-seed{}".format(*words),
         resume=args.resume,
         overwrite=args.overwrite,

@@ -22,6 +22,7 @@ from torch import nn
 
 from vitedu.augmentation import random_erasing, random_mix, random_policy
 from vitedu.compiling import Compiled
+from vitedu.curves import LiveCurves
 from vitedu.distributed import Processes, meet, own_device
 from vitedu.evaluating import autocast, logits_of, measure, measure_test_accuracy, predict, scaling
 from vitedu.hardware import pick_precision
@@ -67,7 +68,8 @@ def fit(
             (N,) int64, and ``mean`` and ``std`` of the C channels for pixels in [0, 1]. Mixing takes
             the number of classes from ``class_names`` if there are any, else from the labels.
         config: what to do.
-        show_progress: whether to show a line with loss, accuracy and time left.
+        show_progress: whether to show a line with loss, accuracy and time left, and in a notebook
+            the curves below it.
         on_epoch: called with the history after each epoch, on rank 0 alone if there are several
             processes; ``model`` is then what would come out.
         resume: a file. If it is there, the run that wrote it goes on after its last finished epoch;
@@ -156,12 +158,15 @@ class Run:
             self.bar = ProgressBar(config.epochs * self.steps, start=done * self.steps)
             if self.bar.display is None:
                 self.bar.note(TABLE_HEADER)
+        curves = LiveCurves(self.num_classes) if show_progress else None
         with torch.random.fork_rng([self.device] if self.device.type == "cuda" else []):
             for epoch in range(done, config.epochs):
                 history.rows.append(self.epoch(epoch))
                 if resume is not None and is_first:
                     save_state(resume, self)
                 self.note(table_line(history.rows[-1]))
+                if curves:
+                    curves(history)
                 if on_epoch and is_first:
                     on_epoch(history)
 

@@ -4,11 +4,13 @@ Role: put data, preset, loop and files together, and print what came out. Not he
 (``fitting``), timing side by side (``benchmarks``), reading of the words (``__main__``).
 
 A run is a folder: ``config.json`` (model, data, training, outcome), ``metrics.jsonl`` (a line an
-epoch), ``model.safetensors``, ``curves.png``; while it is not finished, ``state.safetensors`` too.
+epoch), ``model.safetensors``, ``curves.png``; TensorBoard's files where that is installed; while it is
+not finished, ``state.safetensors`` too.
 """
 
 import json
 import sys
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
@@ -23,8 +25,10 @@ from vitedu.checkpoints import (
     save_checkpoint,
     write_whole,
 )
+from vitedu.curves import draw_curves
 from vitedu.data import Data, load_data
 from vitedu.distributed import meet, own_device, rank_and_count
+from vitedu.event_files import PATTERN, EventFiles
 from vitedu.fitting import (
     DivergedError,
     History,
@@ -36,9 +40,12 @@ from vitedu.fitting import (
 from vitedu.hardware import pick_device, pick_precision
 from vitedu.image_folder import decode
 from vitedu.resuming import refuse_changes
+from vitedu.settings import read_settings
 from vitedu.vit import VisionTransformer, ViTConfig, preset
 
 METRICS, CURVES, STATE = "metrics.jsonl", "curves.png", "state.safetensors"
+
+FROM_DATA = ("image_size", "in_channels", "num_classes")  # fields of ViTConfig that follow the data
 
 DEFAULT_DATA, DEFAULT_PRESET = "shapes", "vit_micro_patch8_32"
 
@@ -70,6 +77,7 @@ def train(
     preset_name: str,
     config: TrainConfig,
     *,
+    model_options: dict | None = None,
     out: Path | None = None,
     source: str | None = None,
     limit: int | None = None,
@@ -81,6 +89,7 @@ def train(
         data: the images.
         preset_name: a key of ``vitedu.vit.PRESETS``; image size, channels and classes follow the data.
         config: how to train. Its seed also draws the starting weights.
+        model_options: fields of ``ViTConfig`` that differ from the preset, such as ``rope=True``.
         out: the folder of the run, or None to write nothing. A run in it that was not finished goes on.
         source: where the data came from, kept in ``config.json``.
         limit: to how many training images they were cut, kept likewise.
@@ -91,11 +100,13 @@ def train(
         image_size=data.image_size,
         in_channels=data.in_channels,
         num_classes=data.num_classes,
+        **(model_options or {}),
     )
     torch.manual_seed(config.seed)
     model = VisionTransformer(model_config)
     description = {
         "preset": preset_name,
+        "model_options": model_options or {},
         "model": asdict(model_config),
         "data": {
             "name": data.name,
@@ -118,14 +129,23 @@ def train(
             lines = [json.dumps(asdict(row)) + "\n" for row in history.rows]
             write_whole(out / METRICS, "".join(lines).encode())
 
+    events = EventFiles(out) if out is not None else None
+
+    def after_epoch(history: History) -> None:
+        keep(history)
+        if events:
+            events.add(history.rows[-1])
+
     history = fit(
         model,
         data,
         config,
         show_progress=show_progress,
-        on_epoch=keep,
+        on_epoch=after_epoch,
         resume=out / STATE if out is not None else None,
     )
+    if events:
+        events.close()
     if is_first:
         keep(history)  # an interruption left more than the last epoch did
     accuracy = measure_test_accuracy(model, data, getattr(torch, history.precision))
@@ -146,21 +166,13 @@ def train(
     return RunResult(model, data, history, accuracy)
 
 
-def draw_curves(history: History, num_classes: int):
-    """Return the figure of loss and accuracy by epoch."""
-    from vitedu.plots.training import show_curves
-
-    columns = ("train_loss", "validation_loss", "train_accuracy", "validation_accuracy")
-    return show_curves(*map(history.column, columns), chance=1 / num_classes)
-
-
 def main_train(
     *,
     out: Path,
     data: str | None = None,
     preset_name: str | None = None,
     limit: int | None = None,
-    settings: dict | None = None,
+    settings: Sequence[str] = (),
     resume: bool = False,
     overwrite: bool = False,
 ) -> int:
@@ -170,7 +182,8 @@ def main_train(
         out: the folder of the run.
         data, preset_name, limit: None for the drawn shapes, the smallest preset, all images; in a run
             that goes on, for what it began with.
-        settings: fields of ``TrainConfig`` that differ from the recipe.
+        settings: ``name=value`` for each field of ``TrainConfig`` that differs from the recipe, and of
+            ``ViTConfig`` that differs from the preset.
         resume: go on with the unfinished run in the folder, or begin one where there is none.
         overwrite: remove the files of the run in the folder first.
 
@@ -181,17 +194,19 @@ def main_train(
         ValueError, OSError: a word that can not be followed; the message says which.
     """
     out = Path(out)
-    plan = make_plan(out, data, preset_name, limit, settings or {}, resume, overwrite)
+    changes, model_options = read_settings(settings, TrainConfig, ViTConfig, taken=FROM_DATA)
+    plan = make_plan(out, data, preset_name, limit, changes, model_options, resume, overwrite)
     if plan is None:
         return 0
-    data, preset_name, limit, config = plan
+    data, preset_name, limit, config, model_options = plan
     processes = meet(own_device(config.device))
     with processes.first_before_the_rest():  # a download, decoded images: once is enough
         images = load(data, limit=limit)
     if processes.rank == 0:
         print(images)
     try:
-        result = train(images, preset_name, config, out=out, source=data, limit=limit)
+        options = {"model_options": model_options, "source": data, "limit": limit}
+        result = train(images, preset_name, config, out=out, **options)
     except DivergedError as error:
         (out / STATE).unlink(missing_ok=True)  # going on would break at the same step
         print(f"vitedu: {error}", file=sys.stderr)
@@ -202,14 +217,15 @@ def main_train(
     return 130 if result.history.interrupted else 0
 
 
-def make_plan(out, data, preset_name, limit, settings, resume, overwrite):
-    """Return (data, preset_name, limit, config) for what ``main_train`` was told, None if all is done."""
-    check_device(settings.get("device", "auto"))
+def make_plan(out, data, preset_name, limit, changes, model_options, resume, overwrite):
+    """Say what to do: (data, preset_name, limit, config, model_options), or None if all is done."""
+    check_device(changes.get("device", "auto"))
     known = open_folder(out, resume=resume, overwrite=overwrite)
     if known is None:
         data, preset_name = data or DEFAULT_DATA, preset_name or DEFAULT_PRESET
-        preset(preset_name)  # what can be refused is refused before the data, which may take long
-        return data, preset_name, limit, replace(recipe(preset_name), **settings)
+        # what can be refused is refused before the data, which may take long
+        preset(preset_name, **model_options)
+        return data, preset_name, limit, replace(recipe(preset_name), **changes), model_options
     if "outcome" in known and not (out / STATE).exists():
         print(f"{out} holds a run that has ended: {outcome_line(known)}")
         return None
@@ -218,15 +234,18 @@ def make_plan(out, data, preset_name, limit, settings, resume, overwrite):
     given = {"data": data, "preset": preset_name, "limit": limit}
     now = {name: begun[name] if given[name] is None else given[name] for name in begun}
     config = TrainConfig(**{**known["train"], "betas": tuple(known["train"]["betas"])})
-    changed = replace(config, **settings)
-    refuse_changes({**begun, **asdict(config)}, {**now, **asdict(changed)}, out)
-    return now["data"], now["preset"], now["limit"], config
+    before = {**begun, **asdict(config), **known["model"]}
+    refuse_changes(before, {**before, **now, **changes, **model_options}, out)
+    return now["data"], now["preset"], now["limit"], config, known["model_options"]
 
 
 def closing_words(out: Path, history: History) -> str:
     """Say what is in the folder of a run, and how an interrupted one goes on."""
     if not history.interrupted:
-        return f"written to {out}: {DESCRIPTION}, {METRICS}, {WEIGHTS}, {CURVES}"
+        written = f"written to {out}: {DESCRIPTION}, {METRICS}, {WEIGHTS}, {CURVES}"
+        if EventFiles(out).is_possible:
+            return f"{written}; tensorboard --logdir {out}"
+        return f"{written}; with `pip install tensorboard` its files too"
     return (
         f"the model in {out} has learned up to here; --resume goes on after epoch "
         f"{len(history.rows)}, as if there had been no break"
@@ -245,6 +264,8 @@ def open_folder(out: Path, *, resume: bool, overwrite: bool) -> dict | None:
             raise ValueError("--resume keeps a run and --overwrite removes it: give one of them.")
         for name in (DESCRIPTION, METRICS, WEIGHTS, CURVES, STATE):
             (out / name).unlink(missing_ok=True)
+        for path in out.glob(PATTERN):
+            path.unlink()
     if not (out / DESCRIPTION).exists():
         return None
     known = load_description(out)
@@ -257,7 +278,7 @@ def open_folder(out: Path, *, resume: bool, overwrite: bool) -> dict | None:
         raise ValueError(
             f"{out} holds a run already ({outcome_line(known)}): name another --out, or --overwrite it."
         )
-    if not {"preset", "model", "data", "train"} <= set(known):
+    if not {"preset", "model", "model_options", "data", "train"} <= set(known):
         raise ValueError(f"{out / DESCRIPTION} does not describe a run of vitedu train.")
     return known
 

@@ -1,0 +1,62 @@
+"""vitedu.curves: one figure below the cell, replaced after each epoch; nothing elsewhere."""
+
+import base64
+from types import SimpleNamespace
+
+from vitedu import curves, fitting
+from vitedu.curves import LiveCurves, draw_curves
+from vitedu.history import EpochResult, History
+from vitedu.train_config import TrainConfig
+
+
+def history_of(epochs):
+    rows = [EpochResult(i + 1, 1 / (i + 1), 0.5, 0.8, 0.4, 1e-3, 2.0, 100.0) for i in range(epochs)]
+    return History(TrainConfig(), "cpu", "float32", rows=rows)
+
+
+def test_curves_have_a_point_an_epoch():
+    """Loss left, accuracy in per cent right, and the line of guessing where classes are known."""
+    figure = draw_curves(history_of(3), num_classes=4)
+    left, right = figure.axes
+    assert list(left.lines[0].get_ydata()) == [1.0, 0.5, 1 / 3]
+    assert list(right.lines[1].get_ydata()) == [40.0] * 3
+    assert len(right.lines) == 3 and len(draw_curves(history_of(3)).axes[1].lines) == 2
+
+
+def test_live_curves_replace_their_figure(monkeypatch):
+    """Each call hands the display a PNG and a line of text."""
+    shown = []
+    monkeypatch.setattr(curves, "notebook_display", lambda: shown.append)
+    live = LiveCurves(num_classes=4)
+    for epochs in (1, 2):
+        live(history_of(epochs))
+    assert [bundle["text/plain"] for bundle in shown] == [
+        "curves of 1 epochs",
+        "curves of 2 epochs",
+    ]
+    assert base64.b64decode(shown[1]["image/png"]).startswith(b"\x89PNG")
+    assert shown[0]["image/png"] != shown[1]["image/png"]
+
+
+def test_live_curves_draw_nothing_outside_a_notebook(monkeypatch):
+    """A run in a terminal or a log loads no matplotlib for them."""
+    monkeypatch.setattr(curves, "draw_curves", None)  # would raise if called
+    LiveCurves()(history_of(1))
+
+
+def test_fit_shows_curves_below_the_bar_in_a_notebook(monkeypatch):
+    """One figure an epoch, none where progress is not wanted."""
+    import torch
+    from torch import nn
+
+    shown = []
+    monkeypatch.setattr(curves, "notebook_display", lambda: shown.append)
+    images = torch.arange(4 * 3 * 4 * 4, dtype=torch.uint8).view(4, 3, 4, 4)
+    part = SimpleNamespace(images=images, labels=torch.tensor([0, 1, 0, 1]))
+    data = SimpleNamespace(train=part, validation=part, mean=[0.5] * 3, std=[0.2] * 3)
+    model = nn.Sequential(nn.Flatten(), nn.Linear(48, 2))
+    config = TrainConfig(epochs=2, device="cpu", crop_padding=None)
+    fitting.fit(model, data, config)
+    assert len(shown) == 2
+    fitting.fit(model, data, config, show_progress=False)
+    assert len(shown) == 2
