@@ -1,4 +1,4 @@
-"""vitedu.bench_train: equal models, equal steps, and a table that adds up. Nothing here asserts a speed."""
+"""vitedu.bench_steps and bench_train: equal models, equal steps, and a table that adds up. Nothing here asserts a speed."""
 
 import importlib.util
 import json
@@ -9,18 +9,15 @@ import pytest
 import torch
 
 from vitedu import bench_train
-from vitedu.bench_train import (
+from vitedu.bench_steps import (
     CANDIDATES,
-    LIMIT,
     choose_candidates,
-    compare,
-    comparison_text,
-    judge,
     make_product,
     make_step,
     peak_memory,
     step_flop,
 )
+from vitedu.bench_train import LIMIT, compare, comparison_text, judge
 from vitedu.encoder import count_parameters
 from vitedu.vit import PRESETS, ViTConfig
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import torch
 import torch.nn.functional as F
 
-from vitedu.bench_train import step_flop
+from vitedu.bench_steps import step_flop
 from vitedu.plots.cost import Point, show_cost
 from vitedu.stopwatch import machine, seconds_in_turn, write_json
 from vitedu.vit import VisionTransformer, ViTConfig, preset

@@ -1,30 +1,26 @@
 """Our training step beside those of timm, torchvision and vit-pytorch: ``vitedu bench train``.
 
-Role: build each library's ViT from one ``ViTConfig``, let all take the same step (forward, loss,
-backward, AdamW) in turn, and print rates, ratios, the share of what matrix products allow, and memory.
-Not here: data (``bench_data``), cost against size (``bench_cost``).
-
-What is equal: image, patch, width, depth, heads, MLP, class token, batch, precision, optimizer. The
-count of parameters is printed, since it shows where a library departs: vit-pytorch normalises patches
-twice and gives q, k, v no bias.
+Role: let all candidates step in turn, and print rates, ratios, the share of what matrix products allow,
+and memory. Not here: the steps (``bench_steps``), data (``bench_data``), cost against size
+(``bench_cost``).
 """
 
-import importlib.util
-import re
 import statistics
-from collections.abc import Callable
-from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass, replace
-from multiprocessing import get_context
+from dataclasses import dataclass
 from pathlib import Path
 
 import torch
-import torch.nn.functional as F
-from torch import nn
-from torch.utils.flop_counter import FlopCounterMode
 
+from vitedu.bench_steps import (
+    OURS,
+    choose_candidates,
+    make_product,
+    make_step,
+    peak_memory,
+    step_flop,
+)
 from vitedu.stopwatch import Times, machine, median_speedup, seconds_in_turn, spread, write_json
-from vitedu.vit import VisionTransformer, ViTConfig, preset
+from vitedu.vit import ViTConfig, preset
 
 CPU_PRESETS = ("vit_micro_patch8_32", "vit_tiny_patch4_32")
 GPU_PRESETS = ("vit_tiny_patch16_224", "vit_small_patch16_224", "vit_base_patch16_224")
@@ -32,214 +28,6 @@ BASE = "timm"  # what rates are divided by
 LIMIT = "matrix product"
 AIMS = {"bfloat16": 2.0, "float32": 1.2}  # times timm, on a CPU, for AIM_PRESET
 AIM_PRESET = "vit_tiny_patch4_32"
-
-
-# --- who is compared --------------------------------------------------------------------------
-
-
-def build_timm(config: ViTConfig) -> nn.Module:
-    """Build timm's model of this configuration."""
-    from timm.models.vision_transformer import VisionTransformer as Model
-
-    return Model(
-        img_size=config.image_size,
-        patch_size=config.patch_size,
-        in_chans=config.in_channels,
-        num_classes=config.num_classes,
-        embed_dim=config.embed_dim,
-        depth=config.depth,
-        num_heads=config.num_heads,
-        mlp_ratio=config.mlp_ratio,
-        qkv_bias=config.qkv_bias,
-    )
-
-
-def build_torchvision(config: ViTConfig) -> nn.Module:
-    """Build torchvision's model of this configuration; it takes images of three channels only."""
-    from torchvision.models.vision_transformer import VisionTransformer as Model
-
-    return Model(
-        image_size=config.image_size,
-        patch_size=config.patch_size,
-        num_layers=config.depth,
-        num_heads=config.num_heads,
-        hidden_dim=config.embed_dim,
-        mlp_dim=int(config.embed_dim * config.mlp_ratio),
-        num_classes=config.num_classes,
-    )
-
-
-def build_vit_pytorch(config: ViTConfig) -> nn.Module:
-    """Build vit-pytorch's model of this configuration."""
-    from vit_pytorch import ViT as Model
-
-    return Model(
-        image_size=config.image_size,
-        patch_size=config.patch_size,
-        channels=config.in_channels,
-        num_classes=config.num_classes,
-        dim=config.embed_dim,
-        depth=config.depth,
-        heads=config.num_heads,
-        dim_head=config.embed_dim // config.num_heads,
-        mlp_dim=int(config.embed_dim * config.mlp_ratio),
-    )
-
-
-@dataclass(frozen=True)
-class Candidate:
-    """One form of the model."""
-
-    build: Callable[[ViTConfig], nn.Module]
-    library: str | None = None  # the module that must be installed; None for our own
-    is_compiled: bool = False
-
-
-CANDIDATES: dict[str, Candidate] = {
-    "longhand": Candidate(VisionTransformer),
-    "fused": Candidate(lambda config: VisionTransformer(replace(config, fused=True))),
-    "fused, rope": Candidate(
-        lambda config: VisionTransformer(replace(config, fused=True, rope=True))
-    ),
-    "timm": Candidate(build_timm, "timm"),
-    "torchvision": Candidate(build_torchvision, "torchvision"),
-    "vit-pytorch": Candidate(build_vit_pytorch, "vit_pytorch"),
-    "fused, compiled": Candidate(
-        lambda config: VisionTransformer(replace(config, fused=True)), is_compiled=True
-    ),
-    "timm, compiled": Candidate(build_timm, "timm", is_compiled=True),
-}
-OURS = ("longhand", "fused", "fused, rope", "fused, compiled")
-
-
-def choose_candidates(compiled: bool) -> tuple[list[str], list[str]]:
-    """Return the names that can run here, and a line about each library that is missing."""
-    wanted = [name for name, each in CANDIDATES.items() if compiled or not each.is_compiled]
-    libraries = {CANDIDATES[name].library for name in wanted} - {None}
-    missing = {library for library in libraries if importlib.util.find_spec(library) is None}
-    names = [name for name in wanted if CANDIDATES[name].library not in missing]
-    return names, [
-        f"{library.replace('_', '-')} is not installed and not compared: pip install vitedu[bench]"
-        for library in sorted(missing)
-    ]
-
-
-# --- one step ---------------------------------------------------------------------------------
-
-
-def make_step(
-    name: str, config: ViTConfig, batch: int, dtype: torch.dtype, device: torch.device
-) -> tuple[Callable[[], None], int]:
-    """Build a candidate and return its training step, and how many parameters it trains.
-
-    Args:
-        name: a key of ``CANDIDATES``.
-        config: what to build; it must have a class token, which all libraries share.
-        batch: B, images a step; they are made here, once, on the device.
-        dtype: of matrix products; other than float32 through autocast.
-        device: where all of it is.
-
-    Returns:
-        A function that takes one step and returns nothing, and the number of parameters.
-    """
-    if config.pool != "cls":
-        raise ValueError(
-            f"the comparison needs a model with a class token (got pool={config.pool!r}); "
-            f"choose another preset, such as {CPU_PRESETS[1]}."
-        )
-    candidate = CANDIDATES[name]
-    torch.manual_seed(0)
-    model = candidate.build(config).to(device).train()
-    count = sum(parameter.numel() for parameter in model.parameters())
-    optimizer = torch.optim.AdamW(
-        model.parameters(), lr=1e-4, weight_decay=0.05, fused=device.type in ("cpu", "cuda")
-    )
-    run = torch.compile(model) if candidate.is_compiled else model
-    images = torch.randn(batch, config.in_channels, *[config.image_size] * 2, device=device)
-    labels = torch.randint(0, config.num_classes, (batch,), device=device)
-
-    def step() -> None:
-        optimizer.zero_grad()
-        with torch.autocast(device.type, dtype=dtype, enabled=dtype is not torch.float32):
-            logits = run(images)
-        F.cross_entropy(logits.float(), labels).backward()
-        optimizer.step()
-
-    return step, count
-
-
-def step_flop(config: ViTConfig) -> int:
-    """Count the FLOP of forward and backward for one image, as three times forward.
-
-    Every matrix product of the forward pass has two of the same size in the backward pass; but for
-    the first layer, whose input needs no gradient, this is what runs. Nothing but products is counted.
-
-    Example:
-        >>> round(step_flop(preset("vit_tiny_patch4_32")) / 1e9, 3)
-        1.097
-    """
-    config = replace(config, fused=False, rope=False)
-    with torch.device("meta"), torch.no_grad(), FlopCounterMode(display=False) as counter:
-        model = VisionTransformer(config)
-        model(torch.zeros(1, config.in_channels, *[config.image_size] * 2))
-    return 3 * counter.get_total_flops()
-
-
-def make_product(dtype: torch.dtype, device: torch.device) -> tuple[Callable[[], object], int]:
-    """Return a product of two square matrices, large for the device, and its FLOP."""
-    side = 8192 if device.type == "cuda" else 1024
-    a, b = (torch.randn(side, side, device=device).to(dtype) for _ in range(2))
-    return lambda: a @ b, 2 * side**3
-
-
-# --- memory -----------------------------------------------------------------------------------
-
-
-def peak_memory(
-    name: str, config: ViTConfig, batch: int, dtype: torch.dtype, device: torch.device
-) -> int | None:
-    """Measure the most memory that a candidate takes while it steps, in bytes.
-
-    CUDA: what torch allocated. CPU, on Linux: a process of its own, and by how much it grew over what
-    it held before the model was built. None elsewhere, and for compiled models on a CPU, where the
-    compiler would be measured.
-    """
-    if device.type == "cuda":
-        return peak_in_this_process(name, config, batch, dtype, device)
-    if not Path("/proc/self/clear_refs").exists() or CANDIDATES[name].is_compiled:
-        return None
-    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
-        arguments = (name, config, batch, dtype, device, torch.get_num_threads())
-        return pool.submit(peak_in_this_process, *arguments).result()
-
-
-def peak_in_this_process(name, config, batch, dtype, device, threads: int | None = None) -> int:
-    """Step three times and return by how many bytes memory grew at most."""
-    if threads:
-        torch.set_num_threads(threads)
-    if device.type == "cuda":
-        torch.cuda.empty_cache()
-        torch.cuda.reset_peak_memory_stats(device)
-        before = torch.cuda.memory_allocated(device)
-    else:
-        make_step(name, replace(config, depth=1), 1, dtype, device)[0]()  # loads what all need
-        Path("/proc/self/clear_refs").write_text("5")  # the peak starts anew
-        before = memory_of_process("VmRSS")
-    step, _ = make_step(name, config, batch, dtype, device)
-    for _ in range(3):
-        step()
-    if device.type == "cuda":
-        return torch.cuda.max_memory_allocated(device) - before
-    return memory_of_process("VmHWM") - before
-
-
-def memory_of_process(field: str) -> int:
-    """Read a field of this process's status, such as ``"VmHWM"``, in bytes."""
-    text = Path("/proc/self/status").read_text(encoding="utf-8")
-    return int(re.search(rf"^{field}:\s+(\d+) kB$", text, re.M)[1]) * 1024
-
-
-# --- the comparison ---------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
