@@ -6,6 +6,7 @@ from types import SimpleNamespace
 import pytest
 import torch
 from torch import nn
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from vitedu import fitting
 from vitedu.fitting import DivergedError, TrainConfig, fit, predict
@@ -223,6 +224,15 @@ def test_fit_explains_a_loss_that_is_no_number(data, fields, remedy):
         {"warmup_share": -0.1},
         {"precision": "bf8"},
         {"ema_decay": 1.5},
+        {"optimizer": "sgd"},
+        {"policy_share": 1.1},
+        {"policy_strength": -0.1},
+        {"mixup_share": float("nan")},
+        {"mixup_share": 0.7, "cutmix_share": 0.4},
+        {"erasing_share": 2.0},
+        {"clean_epochs": -1},
+        {"clip_norm": -1.0},
+        {"weight_decay": float("nan")},
     ],
     ids=lambda fields: next(iter(fields)),
 )
@@ -230,6 +240,106 @@ def test_config_names_the_field_that_is_wrong(fields):
     """A value that can not work is refused at once, by name."""
     with pytest.raises(ValueError, match=next(iter(fields))):
         TrainConfig(**fields)
+
+
+ALL_OPTIONS = {
+    "policy_share": 0.5,
+    "mixup_share": 0.4,
+    "cutmix_share": 0.4,
+    "erasing_share": 0.5,
+    "label_smoothing": 0.1,
+    "ema_decay": 0.9,
+}
+
+
+def test_unmixed_soft_labels_cost_what_hard_ones_do(data):
+    """A batch in which nothing was mixed has the same loss and gradient by either form, smoothed too."""
+    runs = []
+    for labels in ("hard", "soft"):
+        config = cpu(epochs=1, label_smoothing=0.2, crop_padding=None)
+        run = fitting.Run(make_model(), data, config, torch.device("cpu"))
+        if labels == "soft":
+            plain = run.augmented
+
+            def with_targets(batch, is_clean, plain=plain):
+                images, labels, _ = plain(batch, is_clean)
+                return images, labels, nn.functional.one_hot(labels, NUM_CLASSES).float()
+
+            run.augmented = with_targets
+        loss, hits = run.step(torch.arange(32), 1e-2, 0)
+        runs.append((loss, hits, run.learner[0].weight))
+    torch.testing.assert_close(runs[0][0], runs[1][0], atol=1e-6, rtol=0)
+    assert runs[0][1] == runs[1][1]
+    torch.testing.assert_close(runs[0][2], runs[1][2], atol=1e-6, rtol=0)
+
+
+@pytest.mark.parametrize("names", [("a", "b", "c"), ("a", "b", "c", "d"), None])
+def test_soft_labels_have_a_place_for_every_class(data, names):
+    """A class without a training image counts where it has a name; a head may be wider than that."""
+    keep = data.train.labels < NUM_CLASSES - 1  # the last class has no image
+    data.train = SimpleNamespace(images=data.train.images[keep], labels=data.train.labels[keep])
+    if names:
+        data.class_names = names
+    run = fitting.Run(make_model(), data, cpu(mixup_share=1.0), torch.device("cpu"))
+    _, _, targets = run.augmented(torch.arange(8), is_clean=False)
+    assert targets.shape == (8, len(names) if names else NUM_CLASSES - 1)
+    if targets.shape[1] <= NUM_CLASSES:
+        assert run.step(torch.arange(8), 1e-2, 0)[0].isfinite()
+
+
+@pytest.mark.parametrize("clean_epochs", [0, 1, 2, 5])
+def test_clean_epochs_are_clean_and_the_last_ones(data, clean_epochs, monkeypatch):
+    """Neither policy nor mixing nor erasing runs in them; crops do. More than all means all."""
+    epochs, seen = [0], []
+    for name in ("random_policy", "random_mix", "random_erasing", "random_crop_flip"):
+        original = getattr(fitting, name)
+
+        def spy(*args, name=name, original=original, **options):
+            seen.append((epochs[0], name))
+            return original(*args, **options)
+
+        monkeypatch.setattr(fitting, name, spy)
+
+    def count(history):
+        epochs[0] += 1
+
+    config = cpu(epochs=3, clean_epochs=clean_epochs, **ALL_OPTIONS)
+    fit(make_model(), data, config, on_epoch=count, **QUIET)
+    first_clean = max(3 - clean_epochs, 0)
+    for name in ("random_policy", "random_mix", "random_erasing"):
+        assert [epoch for epoch, which in seen if which == name] == sorted(
+            [*range(first_clean)] * 3
+        )
+    assert [epoch for epoch, which in seen if which == "random_crop_flip"] == sorted([0, 1, 2] * 3)
+
+
+class NeverRead(TorchDispatchMode):
+    """Fail on every operation whose result Python must wait for."""
+
+    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+        name = function.overloadpacket.__name__
+        assert name not in (
+            "_local_scalar_dense",
+            "nonzero",
+            "is_nonzero",
+            "equal",
+            "masked_select",
+        )
+        return function(*args, **(kwargs or {}))
+
+
+@pytest.mark.parametrize("optimizer", ["adamw", "muon"])
+def test_step_reads_no_number(data, optimizer, monkeypatch):
+    """A step with every option on asks for no value, which on a GPU would wait for the device."""
+    model = nn.Sequential(nn.Flatten(), nn.Linear(192, 8), nn.GELU(), nn.Linear(8, NUM_CLASSES))
+    # torch's own reads the largest label to check it, on a CPU alone
+    monkeypatch.setattr(nn.functional, "one_hot", lambda labels, K: torch.eye(K)[labels].long())
+    config = cpu(optimizer=optimizer, **ALL_OPTIONS)
+    run = fitting.Run(model, data, config, torch.device("cpu"))
+    with NeverRead():
+        loss, _ = run.step(torch.arange(32), 1e-3, 0)
+        with pytest.raises(AssertionError):
+            loss.item()  # the alarm works
 
 
 def test_fit_refuses_images_that_are_no_bytes(data):
@@ -308,7 +418,9 @@ def test_on_epoch_is_told_after_each_epoch(data):
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs CUDA")
 def test_fit_never_waits_for_the_device_within_an_epoch(data):
     """CUDA's own alarm stays silent while a step runs."""
-    config = TrainConfig(device="cuda", batch_size=32, epochs=1)
+    config = TrainConfig(
+        device="cuda", batch_size=32, epochs=1, precision="bfloat16", **ALL_OPTIONS
+    )
     run = fitting.Run(make_model(), data, config, torch.device("cuda"))
     batch = torch.arange(32, device="cuda")
     run.step(batch, 1e-3, 0)  # the first step may initialise libraries

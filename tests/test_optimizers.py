@@ -1,0 +1,88 @@
+"""vitedu.optimizers: who steps which parameter, and what happens on an overflow."""
+
+import pytest
+import torch
+from torch import nn
+
+from vitedu.optimizers import make_optimizer
+from vitedu.train_config import TrainConfig
+from vitedu.vit import VisionTransformer, ViTConfig
+
+CPU = torch.device("cpu")
+
+
+def make_model():
+    torch.manual_seed(0)
+    return VisionTransformer(ViTConfig(8, 4, num_classes=3, embed_dim=8, depth=2, num_heads=2))
+
+
+def muon_and_adamw(model):
+    return make_optimizer(model, TrainConfig(optimizer="muon"), CPU).optimizers
+
+
+def names_of(model, optimizer):
+    names = {id(parameter): name for name, parameter in model.named_parameters()}
+    return {names[id(p)] for group in optimizer.param_groups for p in group["params"]}
+
+
+def test_muon_has_the_matrices_of_the_blocks_and_adamw_the_rest():
+    """Head, patch embedding, class token, positions, norms and biases stay with AdamW; none is lost."""
+    model = make_model()
+    muon, adamw = muon_and_adamw(model)
+    layers = ("attn.qkv", "attn.proj", "mlp.fc1", "mlp.fc2")
+    inner = {f"blocks.{i}.{layer}.weight" for i in (0, 1) for layer in layers}
+    assert names_of(model, muon) == inner
+    assert names_of(model, adamw) == {name for name, _ in model.named_parameters()} - inner
+    decayed, spared = (group["weight_decay"] for group in adamw.param_groups)
+    assert (decayed, spared, muon.param_groups[0]["weight_decay"]) == (0.05, 0.0, 0.05)
+
+
+def test_muon_steps_the_matrices_and_nothing_else():
+    """Its own step moves each inner matrix evenly in all directions, and leaves the rest to the bit."""
+    model = make_model()
+    before = {name: tensor.clone() for name, tensor in model.state_dict().items()}
+    muon, _ = muon_and_adamw(model)
+    muon.param_groups[0].update(lr=1e-2, weight_decay=0.0)
+    for parameter in model.parameters():
+        parameter.grad = torch.randn_like(parameter)
+    muon.step()
+    inner = names_of(model, muon)
+    for name, tensor in model.state_dict().items():
+        moved = tensor - before[name]
+        if name not in inner:
+            assert not moved.any(), name
+            continue
+        # 0.2 sqrt(longer side) is the scaling to AdamW's size; five Newton-Schulz steps, in
+        # bfloat16, leave singular values around 1
+        values = torch.linalg.svdvals(moved) / (1e-2 * 0.2 * max(moved.shape) ** 0.5)
+        assert values.median() > 0.6, name
+        assert values.max() < 1.5, name
+
+
+def test_overflow_stops_both_optimizers():
+    """Where one gradient is not finite, a gradient scaler lets no parameter step; else all do."""
+    for broken in (True, False):
+        model = make_model()
+        optimizer = make_optimizer(model, TrainConfig(optimizer="muon"), CPU)
+        scaler = torch.amp.GradScaler("cpu", init_scale=4.0)
+        scaler.scale(model(torch.randn(4, 3, 8, 8)).square().sum()).backward()
+        if broken:
+            model.head.bias.grad[0] = float("nan")  # belongs to AdamW alone
+        before = {name: p.detach().clone() for name, p in model.named_parameters()}
+        scaler.unscale_(optimizer)
+        nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        scaler.step(optimizer)
+        for name, parameter in model.named_parameters():
+            assert parameter.isfinite().all(), name
+            assert torch.equal(parameter, before[name]) == broken, name
+
+
+def test_muon_is_refused_where_it_can_not_work(monkeypatch):
+    """A model without inner matrices, and a torch without Muon; the remedy is named."""
+    with pytest.raises(
+        ValueError, match="needs matrices besides the last .* use optimizer='adamw'"
+    ):
+        make_optimizer(nn.Linear(3, 2), TrainConfig(optimizer="muon"), CPU)
+    monkeypatch.delattr(torch.optim, "Muon")
+    with pytest.raises(ValueError, match="needs torch 2.9 or newer .* use optimizer='adamw'"):
+        make_optimizer(make_model(), TrainConfig(optimizer="muon"), CPU)
