@@ -6,6 +6,7 @@ import torch.nn.functional as F
 from torch import nn
 
 from vitedu import fast_linear as module
+from vitedu.encoder import Mlp
 from vitedu.fast_linear import fast_linear
 
 
@@ -57,3 +58,20 @@ def test_the_processor_decides(flags, maker, expected, monkeypatch):
     monkeypatch.setattr(module, "cpu_flags", lambda: frozenset(flags))
     monkeypatch.setattr(module.Path, "read_text", lambda self: f"vendor_id\t: {maker}\n")
     assert module.prefers_convolution.__wrapped__() is expected
+
+
+def test_fused_mlp_is_the_mlp_with_other_kernels(called):
+    """The same layers, values and gradients; switched back, its layers are called as modules again."""
+    mlp, x = Mlp(12, 30), torch.randn(2, 5, 12, generator=torch.Generator().manual_seed(0))
+    fused = module.FusedMlp(mlp)
+    assert dict(fused.named_parameters()).keys() == dict(mlp.named_parameters()).keys()
+    outputs = [fused(x), mlp(x)]
+    assert called()
+    grads = [torch.autograd.grad(out.square().sum(), list(mlp.parameters())) for out in outputs]
+    torch.testing.assert_close(*outputs, rtol=0, atol=1e-5)
+    for ours, expected in zip(*grads, strict=True):
+        torch.testing.assert_close(ours, expected, rtol=1e-5, atol=1e-4)
+    fused.fused, seen = False, []
+    fused.fc1.register_forward_hook(lambda *_: seen.append("fc1"))
+    fused(x)
+    assert seen == ["fc1"]

@@ -4,7 +4,8 @@ Role: random operations on float images, mixing of images and labels, erasing. C
 ``vitedu.training.random_crop_flip``. Nothing here waits for the device: shapes never depend on a draw.
 
 A policy gives each image one operation: the batch is shuffled and dealt out in equal parts, one an
-operation, so that every operation runs once a batch on its share and none on all of it.
+operation (the first ones get the odd images), so that every operation runs once a batch on its share
+and none on all of it.
 
 Legend: B batch, C H W image, K classes.
 

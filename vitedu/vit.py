@@ -18,6 +18,7 @@ from torch import nn
 from vitedu.attention import MultiHeadAttention
 from vitedu.attention_options import AttentionWithOptions
 from vitedu.encoder import EncoderBlock
+from vitedu.fast_linear import FusedMlp
 from vitedu.patches import PatchEmbed, add_class_token_and_positions
 
 
@@ -167,9 +168,7 @@ class VisionTransformer(nn.Module):
             EncoderBlock(D, config.num_heads, config.mlp_ratio) for _ in range(config.depth)
         )
         for block in self.blocks:
-            block.attn = build_attention(
-                config
-            )  # MultiHeadAttention, unless an option asks for more
+            use_options(block, config)  # the textbook block stays as it is
         self.norm = nn.LayerNorm(D, eps=1e-6)
         self.head = nn.Linear(D, config.num_classes)
         initialise(self)
@@ -185,13 +184,19 @@ class VisionTransformer(nn.Module):
         return self.head(x)  # (B, D) -> (B, K)
 
 
-def build_attention(config: ViTConfig) -> MultiHeadAttention:
-    """Make the attention layer that a configuration asks for, in the textbook form if nothing else is."""
+def use_options(block: EncoderBlock, config: ViTConfig) -> None:
+    """Give a block the layers that a configuration asks for, in place: attention with or without bias,
+    with rotary positions or QK-norm, and everything in its fastest form if it shall be fused.
+    """
     sizes = config.embed_dim, config.num_heads, config.qkv_bias
     if not config.has_attention_options:
-        return MultiHeadAttention(*sizes)
+        block.attn = MultiHeadAttention(*sizes)
+        return
     rotary = (config.grid_size, config.num_prefix_tokens) if config.rope else None
-    return AttentionWithOptions(*sizes, fused=config.fused, qk_norm=config.qk_norm, rotary=rotary)
+    options = dict(fused=config.fused, qk_norm=config.qk_norm, rotary=rotary)
+    block.attn = AttentionWithOptions(*sizes, **options)
+    if config.fused:
+        block.mlp = FusedMlp(block.mlp)
 
 
 def initialise(model: VisionTransformer) -> None:
