@@ -1112,7 +1112,8 @@ ENTROPY_BANK = (
 CHECKERS = {
     "softmax": Checker(
         "softmax", reference.softmax, softmax_cases, faulty_softmax, SOFTMAX_BANK,
-        forbidden=SOFTMAX_NAMES,
+        forbidden=SOFTMAX_NAMES | FUSED_NAMES,  # attention to the unit matrix is softmax
+        forbidden_words="log_softmax, softmax, softmin",
         picture=draw_sums,
         proves={
             "allowed operations": "made from exp and sums",

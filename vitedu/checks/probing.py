@@ -301,7 +301,9 @@ def type_name(value: Any) -> str:
         return f"{type(value).__name__} of {len(value)}"
     if type(value) in (torch.Tensor, nn.Parameter):
         if value.layout != torch.strided:
-            return "sparse tensor"
+            return "nested tensor" if value.is_nested else "sparse tensor"
+        if value.is_nested:
+            return "nested tensor"
         if value.is_quantized:
             return "quantized tensor"
         if value.numel() > TOO_MANY:  # an expanded tensor may claim more than any memory holds
@@ -467,6 +469,8 @@ def _observe_on_accelerator(answer, case: Case, seen: Observation) -> None:
             result = apply(target, case, args)
     except Exception as error:
         if "same device" in text_of(error) or "device type for generator" in text_of(error):
+            raise
+        if is_raised_by_hand(error):  # a device is turned down, with sizes that are right
             raise
         seen.undecided = True
         return

@@ -24,7 +24,7 @@ def run_cell(source: str, filename: str, names: dict[str, Any]) -> Exception | N
     """
     first = None
     try:
-        statements = list(_statements(source, filename))
+        statements = list(_statements(source, filename, names))
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         return error
     for code, _, _ in statements:
@@ -45,7 +45,7 @@ def run_imports(source: str, filename: str, names: dict[str, Any]) -> list[list]
     """
     lost = []
     try:
-        statements = list(_statements(source, filename))
+        statements = list(_statements(source, filename, names))
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         return [[[], f"{type(error).__name__}: {error}"[:200], ""]]
     for code, given, origin in statements:
@@ -56,10 +56,18 @@ def run_imports(source: str, filename: str, names: dict[str, Any]) -> list[list]
     return lost
 
 
-def _statements(source: str, filename: str) -> Iterator[tuple[Any, list[str], str]]:
-    """Compile statement by statement, imports name by name; give code, the names that it sets, whence they come."""
+def _statements(
+    source: str, filename: str, names: dict[str, Any]
+) -> Iterator[tuple[Any, list[str], str]]:
+    """Compile statement by statement, imports name by name; give code, the names that it sets, whence they come.
+
+    What an earlier cell has imported from ``__future__`` holds on, as in a notebook.
+    """
     linecache.cache[filename] = len(source), None, source.splitlines(keepends=True), filename
     flags = 0
+    for value in names.values():
+        if type(value) is __future__._Feature:
+            flags |= value.compiler_flag
     for node in ast.parse(source, filename).body:
         if isinstance(node, ast.ImportFrom) and node.module == "__future__":
             features = (getattr(__future__, alias.name, None) for alias in node.names)

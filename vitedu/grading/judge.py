@@ -329,6 +329,9 @@ def _missing(loaded: Loaded, error) -> str:
 
     The package's own names do not count: those that are not here are not for answers to use.
     """
+    for trouble in (error, loaded.trouble):  # at the call, or when its own cell was run
+        if trouble and "ImportError" in trouble.kinds and "vitedu" not in trouble.message:
+            return f"it needs a library that is not here: {trouble.message}"[:300]
     found = re.fullmatch(r"name '(\w+)' is not defined.*", error.message)
     if error.kind != "NameError" or not found:
         return ""

@@ -41,6 +41,11 @@ SYSTEM = ("/usr/lib", "/usr/lib64", "/lib", "/lib64", "/etc/ld.so.cache", "/etc/
 STORES = ("/nix/store", "/gnu/store")  # where some systems keep every library
 DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom")
 MASKED = ("vitedu", "__editable__.vitedu", "__editable___vitedu")  # names in site-packages
+# libraries that hold answers of the course, ready to be called; no answer needs them
+SOLVED = (
+    "timm torchvision transformers vit_pytorch x_transformers xformers open_clip flash_attn scipy sklearn "
+    "jax flax keras tensorflow"
+).split()
 NEEDED = ("SYS_ADMIN", "SETUID", "SETGID", "SETPCAP", "KILL", "CHOWN")  # of the preloaded process
 PROFILE = """(version 1)
 (allow default)
@@ -175,13 +180,13 @@ def library_folders() -> list[str]:
 
 
 def masked(readable: list[str]) -> list[str]:
-    """Name the copies of this package, with its references, inside folders of packages."""
+    """Name what holds answers inside folders of packages: copies of this package, and other libraries."""
     version = f"python{sys.version_info[0]}.{sys.version_info[1]}"
     found = []
     for path in readable:
         for folder in (path, f"{path}/{version}/site-packages", f"{path}/python3/dist-packages"):
-            for mask in MASKED:
-                found += [str(entry) for entry in Path(folder).glob(f"{mask}*")]
+            for mask in (*[f"{name}*" for name in MASKED], *SOLVED):
+                found += [str(entry) for entry in Path(folder).glob(mask)]
     return sorted(set(found))
 
 

@@ -9,12 +9,16 @@ back is a claim, since student code shares this process and can reach every obje
 so a claim helps only where it is no value: that an input was left unchanged, that no forbidden operation ran, how often a
 step was called. Forbidden kernels are therefore taken out of torch itself before student code is loaded, which holds in
 other threads and outside of torch's modes too. Not covered: kernels that torch itself needs (``_NEEDED``), watched by the
-probes alone; the same operation in another library; functions of torch that build it of allowed kernels. The scan of the
-source looks for those.
+probes alone; the same operation in another library, of which the known ones are not there (``ways.SOLVED``); a copy of
+torch's Python text. The scan of the source looks for those.
 """
 
+import contextlib
 import ctypes
 import fcntl
+import functools
+import importlib
+import inspect
 import os
 import random
 import re
@@ -23,6 +27,7 @@ import sys
 import types
 import warnings
 import weakref
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -47,6 +52,7 @@ from vitedu.grading.wire import PREFIX, WireError, length_of, pack, unpack
 
 MAX_HEADER = 16 * 2**20  # bytes; what comes from the judge is trusted
 HIGHEST = 512  # file descriptors are moved up to here, out of the way of closing loops
+_IN_PYTHON = ("torch._refs", "torch._decomp", "torch.nn.functional")  # made of other kernels
 _NEEDED = {"empty", "normal_", "uniform_"}  # torch itself can not do without; they are watched only
 
 
@@ -81,6 +87,9 @@ def rehearse() -> None:
     pack(*session._observe(request, arrays))
     run_cell("import math\n\nrehearsed = 1", "<answer>", {})
     _seed(0)
+    _in_python()
+    with contextlib.suppress(ImportError):  # gradients look there
+        importlib.import_module("torch.nested._internal.nested_tensor")
 
 
 class Session:
@@ -120,7 +129,6 @@ class Session:
                     names.update(
                         given
                     )  # what was built earlier is the reference, whatever came along
-                    names.pop(name, None)
                     error = run_cell(request["answer"], "<answer>", names)
             except BaseException as trouble:
                 error = trouble
@@ -154,6 +162,9 @@ class Session:
         Args:
             names: of functions and kernels; those that name no kernel are watched for by the probes alone.
         """
+        kernels = {name.removeprefix("aten.").split(".")[0] for name in names} - _NEEDED
+        if not kernels:
+            return
         library = torch.library.Library("aten", "IMPL")
 
         def refusal(name):
@@ -163,7 +174,7 @@ class Session:
 
             return refuse
 
-        kernels = {name.removeprefix("aten.").split(".")[0] for name in names} - _NEEDED
+        _take_from_python(kernels, self.used.add)
         for kernel in kernels:
             packet = getattr(torch.ops.aten, kernel, None)
             for overload in packet.overloads() if packet is not None else ():
@@ -173,6 +184,42 @@ class Session:
                         warnings.simplefilter("ignore")  # that a kernel is replaced
                         library.impl(full, refusal(kernel), key)
         _make_final(library)
+
+
+def _take_from_python(kernels: set[str], note: Callable[[str], None]) -> None:
+    """Take out torch's own definitions of kernels in Python, which need none of them.
+
+    The code of a function is replaced and not its name: whoever holds the function meets the refusal.
+    """
+    bare = {name.strip("_") for name in kernels}
+
+    def refused(*args, note, name, **kwargs):
+        note(name)
+        raise RuntimeError(f"{name} is not allowed in this exercise")
+
+    for name, inner in _in_python() if bare else ():
+        if name.strip("_") in bare:
+            inner.__code__, inner.__defaults__ = refused.__code__, None
+            inner.__kwdefaults__ = {"note": note, "name": name}
+
+
+@functools.cache
+def _in_python() -> list[tuple[str, types.FunctionType]]:
+    """List torch's definitions of kernels in Python; done once before the fork, since it reads thousands of objects."""
+    found = {}
+    for title, module in list(sys.modules.items()):
+        if module is not None and title.startswith(_IN_PYTHON):
+            found |= {id(f): (name, f) for name, f in vars(module).items() if callable(f)}
+    for table in torch._decomp.global_decomposition_table.values():
+        for operation, function in table.items():
+            name = str(operation).split("::")[-1].split(".")
+            found[id(function)] = (name[1] if name[0] == "aten" else name[0], function)
+    unwrapped = [(name, inspect.unwrap(function)) for name, function in found.values()]
+    return [
+        (name, inner)
+        for name, inner in unwrapped
+        if isinstance(inner, types.FunctionType) and not inner.__code__.co_freevars
+    ]
 
 
 def _make_final(library: torch.library.Library) -> None:
@@ -198,7 +245,7 @@ def _seed(seed: int) -> None:
     """Make chance differ from process to process, where an answer asks for it in the usual places."""
     random.seed(seed)
     np.random.seed(seed % 2**32)  # noqa: NPY002 - the generator that an answer would use
-    torch.manual_seed(seed)
+    torch.default_generator.manual_seed(seed)  # torch.manual_seed formats a stack where CUDA sleeps
 
 
 # --- the pipes ----------------------------------------------------------------------------------

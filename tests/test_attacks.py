@@ -1,0 +1,340 @@
+"""A class of cheats and of honest students, graded as an instructor would: what each gets, and what is left of it.
+
+One run of the real command in the real box, killed half-way and begun again. Between the attacks stand honest controls,
+whose points must not move.
+"""
+
+import csv
+import hashlib
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import pytest
+from attacks import EMPTY, RIGHT, ZEROS, Attack, answers, claims, files, honest, line
+
+from vitedu.exercises import find
+from vitedu.grading.store import safe_name
+
+GRADED = "softmax split_heads MultiHeadAttention gelu layer_norm cross_entropy evaluate VisionTransformer".split()
+LIMITS = {name: attack for name, (_, attack) in claims.LIMITS.items()}
+TABLES = {
+    "answer": answers.TABLE,
+    "line": line.LINE,
+    "forbidden": claims.FORBIDDEN,
+    "forged": claims.FORGED,
+    "limit": LIMITS,
+    "honest": honest.ANSWERS,
+}
+CONTROLS = {"right": Attack(RIGHT, "full"), "zeros": Attack(ZEROS, "zeros"), "empty": Attack(EMPTY, "nothing")}  # fmt: skip
+LUCKY = 6  # students who try their luck: all pass in (1/27)**6 of all runs
+MEGABYTES = 400  # that the grader may need beyond the libraries that it maps
+MINUTES = 10  # that a run may take on a crowded machine
+
+needs_linux = pytest.mark.skipif(sys.platform != "linux", reason="the full box is Linux's")
+pytestmark = needs_linux
+
+
+def hand_in(folder: Path, out: Path) -> None:
+    """Write the class: a folder a student, controls first and last in the order of names."""
+    for table, attacks in TABLES.items():
+        for name, attack in attacks.items():
+            write(folder / f"{table}_{name.replace(' ', '_')}", attack, out)
+    for name, attack in CONTROLS.items():
+        write(folder / f"aa_{name}", attack, out)
+        write(folder / f"zz_{name}", attack, out)
+    for number in range(LUCKY):
+        write(folder / f"lucky_{number}", answers.LUCKY, out)
+    for name, (file, content) in honest.FILES.items():
+        (folder / f"saved_{name}").mkdir()
+        (folder / f"saved_{name}" / file).write_bytes(content)
+    (folder / "file").mkdir()
+    files.make(folder / "file")
+    for student in (folder / "file").iterdir():
+        student.rename(folder / f"file_{student.name}")
+    (folder / "file").rmdir()
+    files.make_links(folder, folder / "aa_right" / "02_attention.ipynb")
+    for name in files.STUDENTS:
+        if name not in (".", "..") and "/" not in name:
+            write(folder / name, CONTROLS["empty"], out)
+
+
+def write(place: Path, attack: Attack, out: Path) -> None:
+    place.mkdir()
+    text = attack.notebook()
+    places = {"{HERE!r}": Path(__file__).parents[1], "{OUT!r}": out, "{HOME!r}": Path.home()}
+    for word, path in places.items():
+        text = text.replace(word, repr(str(path)))
+    (place / attack.file).write_text(text, encoding="utf-8")
+
+
+def tree(folder: Path) -> dict[str, str]:
+    """Give the digest of every file, the target of every link."""
+    found = {}
+    for root, folders, names in os.walk(folder):
+        for name in folders + names:
+            path = os.path.join(root, name)
+            if os.path.islink(path):
+                found[path] = os.readlink(path)
+            elif os.path.isfile(path):
+                with open(path, "rb") as file:
+                    found[path] = hashlib.file_digest(file, "sha256").hexdigest() if sys.version_info >= (3, 11) else hashlib.sha256(file.read()).hexdigest()  # fmt: skip
+            else:
+                found[path] = ""
+    return found
+
+
+def family(pid: int) -> set[int]:
+    """List a process and all its descendants."""
+    children: dict[int, list[int]] = {}
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            words = stat.read_text().rsplit(")", 1)[1].split()
+        except OSError:
+            continue
+        children.setdefault(int(words[1]), []).append(int(stat.parent.name))
+    found, todo = set(), [pid]
+    while todo:
+        found.add(todo[-1])
+        todo += children.get(todo.pop(), [])
+    return found
+
+
+def namespace(pid: int | str) -> str:
+    """Name the world of process numbers that a process lives in; nothing can leave it."""
+    try:
+        return os.readlink(f"/proc/{pid}/ns/pid")
+    except OSError:
+        return ""
+
+
+class Run:
+    """One start of the command, watched."""
+
+    def __init__(self, folder: Path, out: Path, jobs: int):
+        words = [sys.executable, "-m", "vitedu", "grade", folder, "--out", out, "--jobs", str(jobs)]
+        words += ["--student-from", "folder", "--for", "canvas", "moodle", "gradescope"]
+        self.said = out.parent / f"said-{time.monotonic_ns()}.txt"
+        with self.said.open("wb") as file:
+            self.process = subprocess.Popen(
+                [*words, "--exercises", *GRADED], stdout=file, stderr=file, cwd=out.parent
+            )
+        self.start, self.most = time.monotonic(), 0  # MB of memory of its own
+        self.worlds: set[str] = set()
+
+    def goes_on(self) -> bool:
+        """Look after a moment how it is doing; tell whether it runs."""
+        time.sleep(0.2)
+        pid = self.process.pid
+        try:
+            status = Path(f"/proc/{pid}/status").read_text()
+        except OSError:
+            status = ""
+        if found := re.search(r"RssAnon:\s+(\d+) kB", status):
+            self.most = max(self.most, int(found[1]) // 1024)
+        self.worlds |= {namespace(one) for one in family(pid)} - {"", namespace("self")}
+        if time.monotonic() - self.start > 60 * MINUTES:
+            self.process.kill()
+        return self.process.poll() is None
+
+    def survivors(self) -> list[str]:
+        """List what still runs in its boxes, some seconds after its end."""
+        for _ in range(50):
+            left = [p for p in Path("/proc").glob("[0-9]*") if namespace(p.name) in self.worlds]
+            if not left:
+                break
+            time.sleep(0.1)
+        return [path.name for path in left]
+
+
+def contents(out: Path) -> dict[str, tuple[bytes, int]]:
+    """Give every finished grade, byte for byte, and when it was written."""
+    paths = list((out / "submissions").glob("*.json"))
+    return {path.name: (path.read_bytes(), path.stat().st_mtime_ns) for path in paths}
+
+
+@pytest.fixture(scope="module")
+def graded(tmp_path_factory):
+    """Grade the class once for all tests; the grader is killed after a dozen students."""
+    place = tmp_path_factory.mktemp("class")
+    folder, out, beside = place / "in", place / "out", place / "beside"
+    folder.mkdir()
+    hand_in(folder, out)
+    for name in ("home/.ipython/profile_default/startup/00.py", "gradebook.db", "notes/a.txt"):
+        (beside / name).parent.mkdir(parents=True, exist_ok=True)
+        (beside / name).write_text("as before")
+    before = {**tree(folder), **tree(beside)}
+
+    first = Run(folder, out, jobs=4)
+    while first.goes_on():
+        if len(contents(out)) >= 12:
+            first.process.send_signal(signal.SIGKILL)
+    first.process.wait()
+    left, kept = first.survivors(), contents(out)
+
+    second = Run(folder, out, jobs=4)
+    while second.goes_on():
+        pass
+    grades = {}
+    for path in (out / "submissions").glob("*.json"):
+        data = json.loads(path.read_text("utf-8"))
+        grades[data["student"]] = data
+    return {
+        "out": out, "place": place, "first": first, "second": second, "grades": grades, "left": left,
+        "kept": kept, "before": before, "after": {**tree(folder), **tree(beside)},
+    }  # fmt: skip
+
+
+def exercise(graded: dict, student: str, name: str = "softmax") -> dict:
+    """Give one grade of one student."""
+    assert student in graded["grades"], graded["second"].said.read_text()[-2000:]
+    return next(e for e in graded["grades"][student]["exercises"] if e["exercise"] == name)
+
+
+def earned(graded: dict, grade: dict) -> str:
+    """Say in a word what a grade is worth."""
+    zeros = exercise(graded, "aa_zeros")
+    if grade["state"] == "passed":
+        return "full"
+    if grade["state"] == "not_gradable":
+        return grade["reason"]
+    if not grade["points"]:
+        return "nothing"
+    is_zeros = grade["exercise"] == "softmax" and grade["points"] == zeros["points"]
+    return "zeros" if is_zeros else "less"
+
+
+def expect(graded: dict, student: str, worth, name: str = "softmax") -> dict:
+    """Hold a grade against what it may be."""
+    grade = exercise(graded, student, name)
+    allowed = (worth,) if isinstance(worth, str) else worth
+    assert earned(graded, grade) in allowed, {**grade, "picture": ""}
+    assert (grade["points"] is None) == (grade["state"] == "not_gradable")
+    return grade
+
+
+ALL = [(table, name) for table, attacks in TABLES.items() for name in attacks]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("table", "name"), ALL, ids=lambda part: part.replace(" ", "_"))
+def test_each_gets_what_it_deserves(graded, table, name):
+    """Full points for honest work, nothing but the honest part for tricks, and a flag for a person where one is due."""
+    attack = TABLES[table][name]
+    grade = expect(graded, f"{table}_{name.replace(' ', '_')}", attack.worth, attack.exercise)
+    flags = {flag["kind"] for flag in grade["flags"]}
+    assert set(attack.flags) <= flags
+    if grade["state"] != "not_gradable" and grade["attempted"]:
+        assert grade["runs"] == 3 or earned(graded, grade) == "nothing"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", files.CONTENT)
+def test_broken_files_are_findings_of_their_own(graded, name):
+    """What can not be read is not gradable, with the reason; what can be read is graded."""
+    expect(graded, f"file_{name}", files.CONTENT[name][0])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", honest.FILES)
+def test_notebooks_of_all_editors_score_in_full(graded, name):
+    """Colab, VS Code and JupyterLab, other encodings, other names, another order."""
+    expect(graded, f"saved_{name}", "full")
+
+
+@pytest.mark.slow
+def test_controls_do_not_move(graded):
+    """Honest work at both ends of the class: right 4, zeros 0.89, untouched 0."""
+    for end in ("aa", "zz"):
+        for name, points in {"right": 4.0, "zeros": 0.89, "empty": 0.0}.items():
+            grade = expect(graded, f"{end}_{name}", CONTROLS[name].worth)
+            assert grade["points"] == points and grade["runs"] == (1 if name == "empty" else 3)
+    assert exercise(graded, "zz_empty")["attempted"] is False
+
+
+@pytest.mark.slow
+def test_luck_earns_nothing(graded):
+    """Right one time in three: three processes agree on right in 4 %; all others fail or go to a person."""
+    found = [earned(graded, exercise(graded, f"lucky_{n}")) for n in range(LUCKY)]
+    assert set(found) <= {"full", "zeros", "unstable"} and found.count("full") < LUCKY, found
+    for number, word in enumerate(found):
+        flags = {flag["kind"] for flag in exercise(graded, f"lucky_{number}")["flags"]}
+        assert ("unstable" in flags) == (word == "unstable") and "dangerous" in flags
+
+
+@pytest.mark.slow
+def test_links_are_not_followed(graded):
+    """A link to a neighbour's work, to a file of the system or to itself earns nothing and shows nothing."""
+    for name in ("link_to_neighbour", "link_to_etc", "link_to_itself", "pipe"):
+        if name in graded["grades"]:
+            expect(graded, name, ("unreadable", "no_cell"))
+    assert "root:" not in json.dumps(graded["grades"])
+
+
+@pytest.mark.slow
+def test_a_killed_grader_begun_again_loses_and_changes_nothing(graded):
+    """The second run ends well, keeps the first one's grades to the byte, and every student has one."""
+    assert graded["first"].process.returncode == -signal.SIGKILL
+    assert graded["second"].process.returncode == 0, graded["second"].said.read_text()[-2000:]
+    assert len(graded["kept"]) >= 12
+    now = contents(graded["out"])
+    for name, was in graded["kept"].items():
+        again = any(e["reason"] == "grader" for e in json.loads(was[0])["exercises"])
+        assert again or now[name] == was, name
+    handed_in = {path.name for path in (graded["place"] / "in").iterdir()}
+    missing = {safe_name(name) for name in handed_in} - {Path(name).stem for name in now}
+    assert missing <= {safe_name("loop"), *map(safe_name, files.STUDENTS), *map(safe_name, ("link_to_neighbour", "link_to_etc", "link_to_itself", "pipe"))}  # fmt: skip
+    reasons = {e["reason"] for grade in graded["grades"].values() for e in grade["exercises"]}
+    assert "grader" not in reasons
+
+
+@pytest.mark.slow
+def test_nothing_is_left_behind(graded):
+    """No process of either run, no folder of a box, no changed file of the students or beside them."""
+    assert graded["first"].worlds and graded["second"].worlds, "no box of its own was seen"
+    assert graded["left"] == [] and graded["second"].survivors() == []
+    for run in (graded["first"], graded["second"]):
+        folders = Path(tempfile.gettempdir()).glob(f"vitedu-box-{run.process.pid}-*")
+        assert not list(folders)
+    assert graded["after"] == graded["before"]
+    known = {"in", "out", "beside", *(graded[run].said.name for run in ("first", "second"))}
+    assert {path.name for path in graded["place"].iterdir()} == known
+    assert not list(graded["out"].rglob("pickled*"))
+
+
+@pytest.mark.slow
+def test_the_grader_stays_small(graded):
+    """200 MB of outputs, of prints and of arrays do not end up in its memory."""
+    most = max(graded["first"].most, graded["second"].most)
+    assert 0 < most < MEGABYTES, most
+
+
+@pytest.mark.slow
+def test_pages_and_tables_run_nothing(graded):
+    """No script of a student's in a page, no formula in a table, no name that leaves the folder."""
+    pages = [path for path in graded["out"].rglob("*.html")]
+    assert len(pages) > len(graded["grades"]) / 2
+    for path in pages:
+        text = path.read_text("utf-8")
+        assert not re.search(r"<script>alert|<img src=x|\x1b|\0|\u202e", text), path.name
+    for path in graded["out"].rglob("*.csv"):
+        with path.open(newline="", encoding="utf-8-sig") as file:
+            for row in csv.reader(file):
+                for cell in row:
+                    assert not re.match(r"[=@\t\r]|[+-](?![\d.]+$)", cell), (path.name, cell)
+    inside = graded["out"].resolve()
+    assert all(path.resolve().is_relative_to(inside) for path in inside.rglob("*"))
+
+
+def test_every_attack_names_a_known_exercise():
+    """The tables hold together: exercises that are graded, names that are told apart."""
+    for table, attacks in TABLES.items():
+        for name, attack in attacks.items():
+            assert find(attack.exercise).id in GRADED, (table, name)
+    assert len(ALL) == len(set(ALL)) and len(ALL) > 100
