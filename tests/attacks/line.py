@@ -94,7 +94,7 @@ LINE = {
     "error_like_html": Attack(called("raise type('=cmd()', (ValueError,), {})('<script>alert(3)</script>' + 'x' * 10**7)"), "nothing"),
     # --- files and processes -----------------------------------------------------------------
     "fills_its_disk": Attack(
-        loaded("import os\ntry:\n    for i in range(100):\n        with open(f'{os.environ["TMPDIR"]}/{i}', 'wb') as file:\n            file.write(b'x' * 10**7)\nexcept OSError:\n    pass", VALUE), "full"
+        loaded("import os\ntry:\n    for i in range(100):\n        with open(os.path.join(os.environ['TMPDIR'], str(i)), 'wb') as file:\n            file.write(b'x' * 10**7)\nexcept OSError:\n    pass", VALUE), "full"
     ),
     "too_many_files": Attack(loaded("kept = []\ntry:\n    while True:\n        kept.append(open('/dev/null'))\nexcept OSError:\n    kept.clear()", VALUE), "full"),
     "too_many_threads": Attack(
