@@ -139,7 +139,7 @@ def settle(folder: Path) -> None:
     seed = int.from_bytes(os.urandom(4), "little")
     random.seed(seed)
     numpy.random.seed(seed)  # noqa: NPY002 - the generator that an answer may use
-    torch.manual_seed(seed)
+    torch.default_generator.manual_seed(seed)
 
 
 def tell(status: int, message: dict) -> None:
