@@ -25,6 +25,7 @@ SHOWN_ONLY = {
     "class_report",
     "class_summary",
 }
+SHOWN_ONLY |= {"cluster", "bench", "bench_class", "bench_nbgrader"}
 SHOWN_ONLY |= {"fingerprint", "reading", "__main__", "progressbar", "doctor", "tour", "widgets"}
 
 

@@ -1,0 +1,169 @@
+"""A class graded by a real dask cluster of two worker processes: the same grades, whatever becomes of a worker."""
+
+import json
+import os
+import signal
+import threading
+import time
+import warnings
+from dataclasses import replace
+from functools import partial
+
+import pytest
+from made_class import submission_grade
+from sound_notebook import build
+
+from vitedu.exercises import find
+from vitedu.grading import cluster
+from vitedu.grading.batch import grade_class
+from vitedu.grading.bench_class import filled
+from vitedu.grading.cluster import Cluster, pack_submission, read_result, unpack_submission
+from vitedu.grading.extraction import Extraction
+from vitedu.grading.fingerprint import versions
+from vitedu.grading.grades import Answer, Flag, Submission
+from vitedu.grading.store import Store
+from vitedu.grading.student import real_parts
+from vitedu.references import reference_source
+
+distributed = pytest.importorskip(
+    "distributed", reason="distributed is not installed: pip install vitedu[test]"
+)
+
+# dask leaves what it can not close in time to the end of the process
+pytestmark = pytest.mark.filterwarnings("default::ResourceWarning:distributed")
+IDS = ["tokens_at_224", "seam_neighbours", "stem_tokens"]
+SOURCES = {id: reference_source(find(id)) for id in IDS}
+CLASS = {
+    "anna": SOURCES,
+    "ben": {**SOURCES, "stem_tokens": "stem_tokens = 3"},
+    "cem": {**SOURCES, "seam_neighbours": "import os\nseam_neighbours = os._exit(0)"},
+    "dora": {},
+    "eva": {**SOURCES, "tokens_at_224": "tokens_at_224 = 'höchstens 1'"},
+}
+
+
+@pytest.fixture
+def running():
+    """A scheduler and two workers in processes of their own, without a dashboard."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        made = distributed.LocalCluster(
+            n_workers=2,
+            threads_per_worker=1,
+            processes=True,
+            dashboard_address=None,
+            memory_limit=0,
+        )
+    yield made
+    made.close(timeout=20)
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """Five students, one of whose answers ends its process."""
+    notebook = build("01_patches")
+    for student, answers in CLASS.items():
+        path = tmp_path / "class" / student / "01_patches.ipynb"
+        path.parent.mkdir(parents=True)
+        path.write_text(filled(notebook, answers), encoding="utf-8")
+    return tmp_path / "class"
+
+
+def graded(folder, out, **choices):
+    """Grade, and give what became of every exercise."""
+    grade_class(folder, out, exercises=IDS, seed=5, **choices)
+    with Store(out) as store:
+        grades = list(store.load_all(CLASS))
+    assert len(grades) == len(list((out / "submissions").glob("*.json"))) == len(CLASS)
+    return {
+        grade.student: [(e.exercise, e.state, e.points, e.reason) for e in grade.exercises]
+        for grade in grades
+    }
+
+
+@pytest.mark.slow
+def test_a_class_has_the_same_grades_also_when_a_worker_is_killed(running, folder, tmp_path):
+    """One of two workers dies half-way; everybody is graded, and the same command again changes nothing."""
+    alone = graded(folder, tmp_path / "alone")
+    assert [row[1] for row in alone["anna"]] == ["passed"] * 3
+    assert alone["cem"][1][3] == "crashed" and alone["ben"][2][1] == "failed"
+    out = tmp_path / "out"
+    parts = replace(real_parts(), open_box=partial(Cluster, running.scheduler_address))
+    killed = []
+
+    def kill():
+        while not list(out.glob("submissions/*.json")):
+            time.sleep(0.02)
+        killed.append(next(iter(running.workers.values())).pid)
+        os.kill(killed[0], signal.SIGKILL)
+
+    killer = threading.Thread(target=kill, daemon=True)
+    killer.start()
+    together = graded(folder, out, parts=parts)
+    killer.join()
+    assert killed and together == alone
+    before = {path: path.read_bytes() for path in out.glob("submissions/*.json")}
+    levels = {json.loads(text)["isolation"] for text in before.values()}
+    assert all(level.startswith(("full", "partial")) for level in levels)
+    assert graded(folder, out, parts=parts) == alone
+    assert before == {path: path.read_bytes() for path in out.glob("submissions/*.json")}
+
+
+def test_another_version_on_a_worker_is_an_error(running, monkeypatch):
+    """It is told before anything is graded, with both versions."""
+    monkeypatch.setattr(cluster, "versions", lambda: {**versions(), "torch": "9.9"})
+    with pytest.raises(ValueError, match=r"can not grade: torch is .* there and 9\.9 here"):
+        Cluster(running.scheduler_address)
+
+
+def test_an_address_without_a_scheduler_is_an_error(monkeypatch):
+    """It does not wait for long."""
+    monkeypatch.setattr(cluster, "CONNECT_SECONDS", 0.5)
+    with pytest.raises(ValueError, match="no dask scheduler answers at tcp://127.0.0.1:9"):
+        Cluster("tcp://127.0.0.1:9")
+
+
+# --- what travels -------------------------------------------------------------------------------
+
+EXERCISES = [find(id) for id in ("patchify", "stem_tokens")]
+SUBMISSION = Submission("Zoë", (), {"moodle": "7"})
+
+
+def test_a_submission_arrives_as_it_was_sent():
+    """Answers, reasons, flags and names, in any script."""
+    answer = Answer(
+        "patchify", "def patchify(): 'ß'", "import math", flags=(Flag("duplicate", "2"),)
+    )
+    sent = Extraction({"patchify": answer}, {"stem_tokens": ("no_cell", "")}, [Flag("oddity", "x")])
+    task = pack_submission(SUBMISSION, sent, EXERCISES, 5, 3)
+    submission, found, head = unpack_submission(task)
+    assert (submission, found) == (SUBMISSION, sent)
+    assert (head["exercises"], head["seed"], head["runs"]) == (["patchify", "stem_tokens"], 5, 3)
+
+
+def made_result(**changes):
+    """What a worker would send."""
+    from made_class import exercise_grade
+
+    exercises = [exercise_grade("patchify"), exercise_grade("stem_tokens", "not_gradable")]
+    grade = submission_grade("Zoë", exercises, seed=5).to_dict()
+    return json.dumps({"grade": {**grade, **changes}, "log": ["a line"]}).encode()
+
+
+def test_a_grade_is_read_and_anything_else_refused():
+    """Another student, seed, list of exercises or too many points are not taken for a grade."""
+    grade, lines = read_result(made_result(), SUBMISSION, EXERCISES, 5)
+    assert grade.points == find("patchify").points and lines == ["a line"]
+    exercises = json.loads(made_result())["grade"]["exercises"]
+    more = [{**exercises[0], "points": 7.0}, exercises[1]]
+    for wrong in (
+        made_result(student="Tom"),
+        made_result(seed=6),
+        made_result(exercises=exercises[:1]),
+        made_result(exercises=more),
+        made_result(surplus=1),
+        b"[]",
+        b"\x80\x04.",  # a pickle
+    ):
+        with pytest.raises(ValueError, match="a worker's grade"):
+            read_result(wrong, SUBMISSION, EXERCISES, 5)
