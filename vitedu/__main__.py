@@ -78,6 +78,7 @@ def build_parser() -> argparse.ArgumentParser:
     new.add_argument("--only", nargs="+", default=[], metavar="STUDENT", help="grade these only")
     new.add_argument("--again", action="store_true", help="grade anew what has a grade")
     new.add_argument("--jobs", type=int, help="submissions at a time (default: cores)")
+    new.add_argument("--dask", metavar="ADDRESS", help="grade on the workers of tcp://HOST:PORT")
     new.add_argument(
         "--runs", type=int, default=3, help="fresh processes an answer, 3 or more (default: 3)"
     )
@@ -183,8 +184,9 @@ def build_parser() -> argparse.ArgumentParser:
     new = command("bench", run_bench, "measure what the course promises")
     new.add_argument(
         "what",
-        choices=["laptop", "checks", "train", "data", "cost"],
+        choices=["laptop", "checks", "grade", "train", "data", "cost"],
         help="laptop: the training run of notebook 04; checks: how long a student waits for a verdict; "
+        "grade: a made class of untrusted notebooks, beside nbgrader; "
         "train: our step beside other libraries'; data: our batches beside a DataLoader's; "
         "cost: time and FLOP against patch, width, depth and tokens",
     )
@@ -196,6 +198,12 @@ def build_parser() -> argparse.ArgumentParser:
         default=["auto"],
         choices=["auto", "float32", "bfloat16", "float16"],
         help="of matrix products; train takes several (default: what the hardware does natively)",
+    )
+    new.add_argument("--students", type=int, default=200, help="grade: default %(default)s")
+    new.add_argument("--jobs", type=int, help="grade: submissions at a time (default: cores)")
+    new.add_argument("--notebook", default="01_patches", help="grade: default %(default)s")
+    new.add_argument(
+        "--compared", type=int, default=24, help="grade: students for nbgrader, too (default: 24)"
     )
     new.add_argument("--presets", nargs="+", help="train: which models (default: the course's)")
     new.add_argument("--batch", type=int, help="images a step (default: 128, for cost 32)")
@@ -291,9 +299,19 @@ def grade_class(args) -> int:
     """Grade a class; status 2 where the folders, the options or the machine will not do."""
     from vitedu.grading.publish import main_grade
 
+    parts = None
+    if args.dask:
+        from dataclasses import replace
+        from functools import partial
+
+        from vitedu.grading.cluster import Cluster
+        from vitedu.grading.student import real_parts
+
+        parts = replace(real_parts(), open_box=partial(Cluster, args.dask))
     return main_grade(
         args.folder,
         args.out,
+        parts=parts,
         formats=args.formats,
         assignment=args.assignment,
         jobs=args.jobs,
@@ -425,6 +443,11 @@ def run_bench(args) -> int:
         from vitedu.checks.timing import bench_checks
 
         return 0 if bench_checks(args.seeds) else 1
+    if args.what == "grade":
+        from vitedu.grading.bench import bench_grade
+
+        choices = {"out": args.json, "compared": args.compared}
+        return 0 if bench_grade(args.students, args.jobs, stem(args.notebook), **choices) else 1
     if args.what in ("train", "data", "cost"):
         return bench_speed(args)
     from vitedu.benchmarks import bench_laptop
