@@ -113,6 +113,17 @@ PRESETS: dict[str, ViTConfig] = {
         rope=True,
         qk_norm=True,
     ),
+    "vit_mini_patch4_rope_32": ViTConfig(
+        patch_size=4,
+        embed_dim=256,
+        depth=9,
+        num_heads=4,
+        mlp_ratio=3,
+        pool="mean",
+        fused=True,
+        rope=True,
+        qk_norm=True,
+    ),
     # the published sizes, for 224 px images and the 1000 classes of ImageNet
     "vit_tiny_patch16_224": ViTConfig(224, 16, 3, 1000, embed_dim=192, depth=12, num_heads=3),
     "vit_small_patch16_224": ViTConfig(224, 16, 3, 1000, embed_dim=384, depth=12, num_heads=6),
