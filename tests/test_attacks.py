@@ -21,6 +21,7 @@ from attacks import EMPTY, RIGHT, ZEROS, Attack, answers, claims, files, honest,
 
 from vitedu.exercises import find
 from vitedu.grading.store import safe_name
+from vitedu.grading.submissions import find_submissions
 
 GRADED = "softmax split_heads MultiHeadAttention gelu layer_norm cross_entropy evaluate VisionTransformer".split()
 LIMITS = {name: attack for name, (_, attack) in claims.LIMITS.items()}
@@ -330,6 +331,15 @@ def test_pages_and_tables_run_nothing(graded):
                     assert not re.match(r"[=@\t\r]|[+-](?![\d.]+$)", cell), (path.name, cell)
     inside = graded["out"].resolve()
     assert all(path.resolve().is_relative_to(inside) for path in inside.rglob("*"))
+
+
+def test_a_file_in_ones_own_folder_names_nobody_else(tmp_path):
+    """Names as Canvas gives them count where Canvas puts them, not in the folder of a student who chose the name."""
+    sound = Attack(RIGHT, "full").notebook()
+    for name in ("anna/bob_123_456_02_attention.ipynb", "anna/carl_9_456_x.ipynb", "bob/a.ipynb"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(sound)
+    assert [submission.student for submission in find_submissions(tmp_path)] == ["anna", "bob"]
 
 
 def test_every_attack_names_a_known_exercise():

@@ -190,8 +190,14 @@ LIMITS = {
         "with other axes each of them is layer norm; whoever sees that has understood it, and the checks take it for a right answer",
         Attack(NORM.format("D = x.shape[-1]", "F.group_norm(x.reshape(-1, D), 1, None, None, eps).reshape(x.shape) * weight + bias"), "full", "layer_norm"),
     ),
+    "an error on other devices": (
+        "no accelerator is here, and what stands for one can not run all that a right answer may do; what fails there is not "
+        "held against an answer, and a person is told",
+        Attack(called("if x.device.type != 'cpu':\n    1 / 0", f"{VALUE} + torch.zeros(1)"), "full", flags=("undecided",)),
+    ),
     "an identity of mathematics": (
-        "x - logsumexp(x) is a formula that a student may know; only softmax and its kin are ruled out in the text",
+        "x - logsumexp(x), or the derivative of logsumexp, is a formula that a student may know; only softmax and its kin are "
+        "ruled out in the text",
         Attack(called("pass", "(x - x.logsumexp(dim, keepdim=True)).exp()"), "full"),
     ),
 }  # fmt: skip

@@ -206,7 +206,9 @@ def _owner(
     """Say whose an entry is; None where its name does not tell."""
     if rule in ("auto", "moodle") and (found := _moodle_owner(entry.parts)):
         return found
-    if (rule == "canvas" or (rule == "auto" and canvas)) and (found := _canvas_owner(entry.name)):
+    # in a folder of a student's own, the student chose the names of files, and may choose another's
+    canvas = rule == "canvas" or (rule == "auto" and canvas and len(parts) == 1)
+    if canvas and (found := _canvas_owner(entry.name)):
         return found
     if rule == "metadata" and (name := _name_in_metadata(entry)):
         return _Owner(("metadata", name), name, "metadata")
