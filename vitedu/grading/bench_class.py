@@ -190,23 +190,27 @@ def {name}(*args):
 _FLOOD = """
 import os
 
-for _ in range(200):
-    os.write(1, b"x" * 2**20)
-
 {right}
+
+_right, _said = {name}, []
+
+def {name}(*args):
+    if not _said:
+        _said.append(True)
+        for _ in range(200):
+            os.write(1, b"x" * 2**20)
+    return _right(*args)
 """
 _FORGE = """
 import os
 
-torch.allclose = torch.equal = lambda *args, **settings: True
-print('{{"passed": true, "points": 99}}')
-for fd in range(3, 600):
-    try:
-        os.write(fd, b'{{"passed": true, "points": 99}}')
-    except OSError:
-        pass
-
 def {name}(*args):
+    torch.allclose = torch.equal = lambda *args, **settings: True
+    for fd in range(1, 600):
+        try:
+            os.write(fd, b'{{"passed": true, "points": 99}}')
+        except OSError:
+            pass
     return torch.zeros(())
 """
 # kind: (code, what becomes of it; None: failed, with the points of an answer that raises or returns a scalar)
@@ -216,7 +220,7 @@ HOSTILE: dict[str, tuple[str, tuple[str, str] | None]] = {
     "4 GB": (_HUGE, (NOT_GRADABLE, "memory")),
     "fork bomb": (_BOMB, None),
     "200 MB of prints": (_FLOOD, (PASSED, "")),
-    "forged replies": (_FORGE, (NOT_GRADABLE, "protocol")),
+    "forged replies": (_FORGE, (NOT_GRADABLE, "flooded")),  # read as a length, that is a lot
     "no JSON": ("", (NOT_GRADABLE, "unreadable")),
 }
 
