@@ -13,7 +13,7 @@ from vitedu.checks.engine import find_checker, judge_answer
 from vitedu.checks.values import ValueChecker
 from vitedu.grading.grades import Answer
 from vitedu.grading.isolation import open_box
-from vitedu.grading.judge import grade_answer
+from vitedu.grading.judge import grade_answer, literal
 from vitedu.grading.package_view import base_files, earlier, visible_sources
 from vitedu.references import defined_names, module_source, reference_source
 
@@ -269,3 +269,28 @@ def test_a_real_earlier_class_serves_a_later_answer(box):
     source = source.replace("MultiHeadAttention(", "attention_module.MultiHeadAttention(")
     support = "import torch\nfrom torch import nn\nimport vitedu.attention as attention_module\nfrom vitedu.encoder import *\n"
     assert grade(box, "EncoderBlock", source, support).state == "passed"
+
+
+@pytest.mark.parametrize(
+    ("source", "state", "points"),
+    [
+        ("stem_tokens = 784", "passed", 2),
+        ("stem_tokens = (224 // 8) ** 2  # three halvings", "passed", 2),
+        ("stem_tokens = 783", "failed", 0),
+        ("stem_tokens = 'many'", "failed", 0),
+    ],
+)
+def test_a_value_that_python_folds_needs_no_process(source, state, points):
+    """Nothing of it is run, so no processes can disagree; the verdict is that of the checker."""
+    found = grade_answer(Answer("stem_tokens", source), 1, None)
+    assert (found.state, found.points, found.runs) == (state, points, 0)
+
+
+@pytest.mark.parametrize(
+    "source",
+    ["stem_tokens = None", "stem_tokens = len('x')", "stem_tokens = 1 / 0", "stem_tokens = 9**9**9",
+     "stem_tokens = 'x' * 10**9", "import os\nstem_tokens = 784", "other = 784", "stem_tokens = (", "stem_tokens = [1]"],
+)  # fmt: skip
+def test_whatever_else_a_value_is_goes_to_a_worker(source):
+    """Calls, errors, endless numbers and more than one statement."""
+    assert literal(Answer("stem_tokens", source)) is None

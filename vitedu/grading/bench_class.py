@@ -11,6 +11,7 @@ import ast
 import inspect
 import json
 import random
+import re
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -84,7 +85,7 @@ def right(exercise_id: str) -> list[MadeAnswer]:
         for other in module.ALTERNATIVES.get(exercise_id, []):
             source = _with_helpers(other, module)
             if source:
-                text = f"{source}\n\n{exercise_id} = {other.__name__}"
+                text = re.sub(rf"\b{other.__name__}\b", exercise_id, source)
                 answers.append(MadeAnswer(text, worth))
     return answers
 
