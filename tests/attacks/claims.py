@@ -127,6 +127,7 @@ FORBIDDEN = {
     "softmax_of_another_library": Attack(
         "from scipy.special import softmax as theirs\n\n\n" + called("pass", "torch.from_numpy(theirs(x.detach().numpy(), dim))"), ("import",)
     ),
+    "nothing_drawn": Attack("def random_crop_flip(images, padding, generator):\n    return images\n", 0.75, "random_crop_flip"),
     "only_on_the_cpu": Attack(
         called("if x.device.type != 'cpu':\n    raise RuntimeError('no')", f"{VALUE} + torch.zeros(1)"), "less"
     ),
@@ -194,6 +195,17 @@ LIMITS = {
         "no accelerator is here, and what stands for one can not run all that a right answer may do; what fails there is not "
         "held against an answer, and a person is told",
         Attack(called("if x.device.type != 'cpu':\n    1 / 0", f"{VALUE} + torch.zeros(1)"), "full", flags=("undecided",)),
+    ),
+    "torch's own text, read again": (
+        "a copy of somebody's right code is right code; the scan sees where it comes from",
+        Attack(
+            called(
+                "import types, torch._decomp.decompositions as theirs\ncode = theirs.__spec__.loader.get_code(theirs.__spec__.name)\n"
+                "code = next(c for c in code.co_consts if isinstance(c, types.CodeType) and c.co_name == '_softmax')",
+                "types.FunctionType(code, vars(theirs))(x, dim, False)",
+            ),
+            "full", flags=("dangerous",),
+        ),
     ),
     "an identity of mathematics": (
         "x - logsumexp(x), or the derivative of logsumexp, is a formula that a student may know; only softmax and its kin are "
