@@ -184,11 +184,12 @@ def build_parser() -> argparse.ArgumentParser:
     new = command("bench", run_bench, "measure what the course promises")
     new.add_argument(
         "what",
-        choices=["laptop", "checks", "grade", "train", "data", "cost"],
+        choices=["laptop", "checks", "grade", "train", "data", "cost", "ablations"],
         help="laptop: the training run of notebook 04; checks: how long a student waits for a verdict; "
         "grade: a made class of untrusted notebooks, beside nbgrader; "
         "train: our step beside other libraries'; data: our batches beside a DataLoader's; "
-        "cost: time and FLOP against patch, width, depth and tokens",
+        "cost: time and FLOP against patch, width, depth and tokens; "
+        "ablations: what each change to model and recipe is worth",
     )
     new.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2], help="default: 0 1 2")
     new.add_argument("--device", default="auto", help="auto, cpu, cuda, mps (default: auto)")
@@ -211,7 +212,12 @@ def build_parser() -> argparse.ArgumentParser:
     new.add_argument("--compile", action="store_true", help="train: torch.compile as well")
     new.add_argument("--no-memory", action="store_true", help="train: leave out peak memory")
     new.add_argument("--out", type=Path, default=Path("build/cost.png"), help="cost: the figure")
-    new.add_argument("--json", type=Path, help="train, data, cost: a file for all figures")
+    new.add_argument(
+        "--json", type=Path, help="a file for all figures; ablations adds what it lacks, row by row"
+    )
+    new.add_argument("--data", default="cifar10", help="ablations: as in train (default: cifar10)")
+    new.add_argument("--epochs", type=int, default=3, help="ablations: of each (default: 3)")
+    new.add_argument("--only", nargs="+", default=[], help="ablations: parts of names of changes")
 
     return parser
 
@@ -450,11 +456,26 @@ def run_bench(args) -> int:
         return 0 if bench_grade(args.students, args.jobs, stem(args.notebook), **choices) else 1
     if args.what in ("train", "data", "cost"):
         return bench_speed(args)
+    if args.what == "ablations":
+        return bench_changes(args)
     from vitedu.benchmarks import bench_laptop
 
     if len(args.precision) > 1:
         raise ValueError("bench laptop takes one --precision.")
     return 0 if bench_laptop(args.seeds, args.device, args.precision[0]) else 1
+
+
+def bench_changes(args) -> int:
+    """Train what is missing of the list of changes and print the table."""
+    from vitedu.ablations import bench_ablations
+    from vitedu.runs import check_device, load
+
+    check_device(args.device)
+    out = args.json or Path("build/ablations.jsonl")
+    options = {"epochs": args.epochs, "seeds": args.seeds, "only": args.only}
+    bench_ablations(load(args.data), out, device=args.device, **options)
+    print(f"rows in {out}")
+    return 0
 
 
 def bench_speed(args) -> int:
