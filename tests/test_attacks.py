@@ -255,9 +255,9 @@ def test_notebooks_of_all_editors_score_in_full(graded, name):
 
 @pytest.mark.slow
 def test_controls_do_not_move(graded):
-    """Honest work at both ends of the class: right 4, zeros 0.89, untouched 0."""
+    """Honest work at both ends of the class: right 4, zeros 0.44, untouched 0."""
     for end in ("aa", "zz"):
-        for name, points in {"right": 4.0, "zeros": 0.89, "empty": 0.0}.items():
+        for name, points in {"right": 4.0, "zeros": 0.44, "empty": 0.0}.items():
             grade = expect(graded, f"{end}_{name}", CONTROLS[name].worth)
             assert grade["points"] == points and grade["runs"] == (1 if name == "empty" else 3)
     assert exercise(graded, "zz_empty")["attempted"] is False

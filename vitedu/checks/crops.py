@@ -99,7 +99,7 @@ def read_random_images(case: Case, seen: Observation) -> None:
     if outputs is None or outputs.shape != case.args["images"].shape:
         return
     found, words = explain(case, seen)
-    seen.facts[WINDOW] = words
+    seen.facts[WINDOW] = _undrawn(found, case.args["padding"]) or words
     if not case.extra.get("draws") or (found < 0).any():
         return
     padding = case.args["padding"]
@@ -119,6 +119,15 @@ def read_random_images(case: Case, seen: Observation) -> None:
         else fair.replace("seldom", "often" if heads > len(found) / 2 else "seldom")
     )
     seen.facts[APART] = _dependence(found, kinds)
+
+
+def _undrawn(found: torch.Tensor, padding: int) -> str:
+    """Say so where all outputs are one window, which no draw gives: images that come back as they went in are such."""
+    windows = 2 * (2 * padding + 1) ** 2
+    luck = -(len(found) - 1) * math.log(windows)
+    if luck < math.log(CHANCE) and (found >= 0).all() and (found == found[0]).all():
+        return "the same window of every image, so that nothing is drawn"
+    return ""
 
 
 def _variety(calls: list[torch.Tensor], name: str) -> str:

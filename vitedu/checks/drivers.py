@@ -316,12 +316,14 @@ def evaluation(answer, case: Case, seen: Observation) -> None:
             for name, part in model.named_modules()
             if part.training != modes[name]
         ]
-        seen.facts["fact:every part in the mode it was in before"] = (
-            "; ".join(changed) or "as before"
+        seen.facts["fact:every part in the mode it was in before"] = "; ".join(changed) or (
+            "as before" if journal else "never called"
         )
     if "gradients" in aspects:
         built = any(attached for _, attached in journal)
-        seen.facts["fact:no graph for gradients"] = "a graph was built" if built else "none"
+        seen.facts["fact:no graph for gradients"] = (
+            ("a graph was built" if built else "none") if journal else "never called"
+        )
         seen.facts["fact:gradients possible again afterwards"] = (
             "yes" if enabled else "switched off"
         )

@@ -285,12 +285,11 @@ def _findings(
         "signature",
     )
     trouble = getattr(problems.get("returns"), "stage", "")
-    # calls that show nothing while that trouble stands
-    blind = {
-        "call": ("raises", "on_accelerator"),
-        "type": ("on_accelerator",),
-        "structure": ("on_accelerator",),
-    }.get(trouble, ())
+    # calls that show nothing while that trouble stands; zeros are at home on every device
+    is_wrong = trouble or getattr(problems.get("values"), "stage", "unchanged") != "unchanged"
+    blind = ("on_accelerator",) if is_wrong else ()
+    if trouble == "call":
+        blind = ("raises", "on_accelerator")
     idle = {case.part for case in cases} - {
         case.part for case in cases if not any(getattr(case, name) for name in blind)
     }

@@ -1184,7 +1184,7 @@ CHECKERS = {
     "cross_entropy": Checker(
         "cross_entropy", reference.cross_entropy, cross_entropy_cases, faulty_cross_entropy, CROSS_ENTROPY_BANK,
         forbidden=frozenset(
-            {"cross_entropy", "cross_entropy_loss", "cross_entropy_loss.default", "linear_cross_entropy"}
+            "cross_entropy cross_entropy_loss cross_entropy_loss.default aten.cross_entropy_loss linear_cross_entropy".split()
         ),
         forbidden_words="F.cross_entropy and nn.CrossEntropyLoss",
         proves={

@@ -9,7 +9,7 @@ back is a claim, since student code shares this process and can reach every obje
 so a claim helps only where it is no value: that an input was left unchanged, that no forbidden operation ran, how often a
 step was called. Forbidden kernels are therefore taken out of torch itself before student code is loaded, which holds in
 other threads and outside of torch's modes too. Not covered: kernels that torch itself needs (``_NEEDED``), watched by the
-probes alone; the same operation in another library, of which the known ones are not there (``ways.SOLVED``); a copy of
+probes, with the making of parameters refused; the same operation in another library, of which the known ones are not there (``ways.SOLVED``); a copy of
 torch's Python text. The scan of the source looks for those.
 """
 
@@ -53,7 +53,15 @@ from vitedu.grading.wire import PREFIX, WireError, length_of, pack, unpack
 MAX_HEADER = 16 * 2**20  # bytes; what comes from the judge is trusted
 HIGHEST = 512  # file descriptors are moved up to here, out of the way of closing loops
 _IN_PYTHON = ("torch._refs", "torch._decomp", "torch.nn.functional")  # made of other kernels
+_ELSEWHERE = {  # methods and modules of torch that do the same: name of the kernel -> place
+    "softmax": "torch.distributions.transforms.SoftmaxTransform._call",
+    "scaled_dot_product_attention": "torch._higher_order_ops.flex_attention.math_attention",
+    "multi_head_attention_forward": "torch.ao.nn.quantizable.modules.activation.MultiheadAttention._forward_impl",
+}
+_ABSENT = ("torch.onnx.ops",)  # not loaded yet, and not to be: it spells attention out in Python
 _NEEDED = {"empty", "normal_", "uniform_"}  # torch itself can not do without; they are watched only
+_KEYS = ("CPU", "AutogradCPU", "MkldnnCPU")  # replaced for every kernel, its own or composed
+_LAYOUTS = ("QuantizedCPU", "SparseCPU", "SparseCsrCPU", "NestedTensorCPU")  # where it has its own
 
 
 def main(read_fd: int, write_fd: int) -> None:
@@ -162,24 +170,36 @@ class Session:
         Args:
             names: of functions and kernels; those that name no kernel are watched for by the probes alone.
         """
-        kernels = {name.removeprefix("aten.").split(".")[0] for name in names} - _NEEDED
+        kernels = {name.removeprefix("aten.").split(".")[0] for name in names}
+        if kernels & _NEEDED:  # whoever builds a layer makes parameters, in any thread
+            _refuse(torch.nn.Parameter.__new__, "aten.empty", self.used.add)
+        kernels -= _NEEDED
         if not kernels:
             return
-        library = torch.library.Library("aten", "IMPL")
+        sys.modules.update(dict.fromkeys(_ABSENT))
+        _take_from_python(kernels, self.used.add)
+        fused = {name.split(".")[1] for name in names if name.startswith("mkldnn.")}
+        self._replace("aten", kernels)
+        self._replace("mkldnn", fused)
+
+    def _replace(self, namespace: str, kernels: set[str]) -> None:
+        """Put a refusal in the place of kernels, wherever they can be called on a CPU."""
+        library = torch.library.Library(namespace, "IMPL")
 
         def refusal(name):
             def refuse(*args, **kwargs):
-                self.used.add(f"aten.{name}")
+                self.used.add(f"{namespace}.{name}")
                 raise RuntimeError(f"{name.strip('_')} is not allowed in this exercise")
 
             return refuse
 
-        _take_from_python(kernels, self.used.add)
+        has_own = torch._C._dispatch_has_kernel_for_dispatch_key
         for kernel in kernels:
-            packet = getattr(torch.ops.aten, kernel, None)
+            packet = getattr(getattr(torch.ops, namespace), kernel, None)
             for overload in packet.overloads() if packet is not None else ():
                 full = kernel if overload == "default" else f"{kernel}.{overload}"
-                for key in ("CPU", "AutogradCPU", "MkldnnCPU"):
+                own = [key for key in _LAYOUTS if has_own(f"{namespace}::{full}", key)]
+                for key in (*_KEYS, *own):
                     with warnings.catch_warnings():
                         warnings.simplefilter("ignore")  # that a kernel is replaced
                         library.impl(full, refusal(kernel), key)
@@ -187,20 +207,22 @@ class Session:
 
 
 def _take_from_python(kernels: set[str], note: Callable[[str], None]) -> None:
-    """Take out torch's own definitions of kernels in Python, which need none of them.
-
-    The code of a function is replaced and not its name: whoever holds the function meets the refusal.
-    """
+    """Take out torch's own definitions of kernels in Python, which need none of them."""
     bare = {name.strip("_") for name in kernels}
+    for name, inner in _in_python() if bare else ():
+        if name.strip("_") in bare:
+            _refuse(inner, name, note)
+
+
+def _refuse(function: types.FunctionType, name: str, note: Callable[[str], None]) -> None:
+    """Replace the code of a function and not its name: whoever holds the function meets the refusal."""
 
     def refused(*args, note, name, **kwargs):
         note(name)
         raise RuntimeError(f"{name} is not allowed in this exercise")
 
-    for name, inner in _in_python() if bare else ():
-        if name.strip("_") in bare:
-            inner.__code__, inner.__defaults__ = refused.__code__, None
-            inner.__kwdefaults__ = {"note": note, "name": name}
+    function.__code__, function.__defaults__ = refused.__code__, None
+    function.__kwdefaults__ = {"note": note, "name": name}
 
 
 @functools.cache
@@ -214,12 +236,25 @@ def _in_python() -> list[tuple[str, types.FunctionType]]:
         for operation, function in table.items():
             name = str(operation).split("::")[-1].split(".")
             found[id(function)] = (name[1] if name[0] == "aten" else name[0], function)
-    unwrapped = [(name, inspect.unwrap(function)) for name, function in found.values()]
+    found |= {place: (name, _at(place)) for name, place in _ELSEWHERE.items()}
+    unwrapped = [(name, inspect.unwrap(function)) for name, function in found.values() if function]
     return [
         (name, inner)
         for name, inner in unwrapped
         if isinstance(inner, types.FunctionType) and not inner.__code__.co_freevars
     ]
+
+
+def _at(place: str) -> Any:
+    """Find a function of a module or class that is loaded; else None."""
+    owner, *path = next(
+        (sys.modules[place[:end]], *place[end + 1 :].split("."))
+        for end in reversed([i for i, c in enumerate(place) if c == "."])
+        if place[:end] in sys.modules
+    )
+    for name in path:
+        owner = getattr(owner, name, None)
+    return owner
 
 
 def _make_final(library: torch.library.Library) -> None:
