@@ -29,7 +29,7 @@ BASE = (
 )
 
 # earlier references that would answer a later exercise by themselves
-ANSWERS = {"count_parameters": {"VisionTransformer"}}
+ANSWERS = {"count_parameters": {"VisionTransformer", "EncoderBlock", "MultiHeadAttention"}}
 
 FRONT = '''"""vitedu where an answer is graded: checks hand the answer on and say nothing."""
 

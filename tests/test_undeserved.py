@@ -1,0 +1,151 @@
+"""Points without the work: a clever answer gets what it shows and no more, and doing nothing gets next to nothing.
+
+The table of attacks on one worker (``test_judge_attacks``) is about what breaks; this one is about what an answer means.
+"""
+
+import pytest
+
+from vitedu import exercises
+from vitedu.checks.engine import Checker, find_checker, judge_answer
+from vitedu.grading.grades import Answer
+from vitedu.grading.isolation import open_box
+from vitedu.grading.judge import grade_answer
+
+SUPPORT = "import math, os, threading\nimport torch\nimport torch.nn.functional as F\nfrom torch import nn\n"
+SOFTMAX, GELU, NORM = "softmax(x, dim=-1)", "gelu(x)", "layer_norm(x, weight, bias, eps=1e-6)"
+ATTENTION = "scaled_dot_product_attention(q, k, v)"
+UNSEEN = "from torch.utils._python_dispatch import _disable_current_modes\nwith torch._C.DisableTorchFunction(), _disable_current_modes():\n    "
+FLAT = "l = q.shape[:-2]\nq, k, v = (t.reshape(1, -1, *t.shape[-2:]) for t in (q, k, v))\n"
+NESTED = "torch.nested.as_nested_tensor([x.reshape(-1, x.shape[-1])])"
+THREAD = """
+def unseen(run):
+    out = []
+    thread = threading.Thread(target=lambda: out.append(run()))
+    thread.start()
+    thread.join()
+    return out[0]
+"""
+QUANTIZABLE = """
+class MultiHeadAttention(nn.Module):
+    def __init__(self, embed_dim, num_heads, qkv_bias=True):
+        super().__init__()
+        self.num_heads = num_heads
+        self.qkv = nn.Linear(embed_dim, 3 * embed_dim, bias=qkv_bias)
+        self.proj = nn.Linear(embed_dim, embed_dim)
+
+    def forward(self, x):
+        layer = torch.ao.nn.quantizable.MultiheadAttention(x.shape[-1], self.num_heads, batch_first=True)
+        return layer(x, x, x, average_attn_weights=False)
+"""
+COUNTED = """
+def count_parameters(config):
+    D = config.embed_dim
+
+    def build():
+        with torch.device("meta"):
+            return [nn.Linear(D, 3 * D), nn.Linear(D, D), nn.LayerNorm(D)]
+
+    return sum(p.numel() for part in unseen(build) for p in part.parameters())
+"""
+WHOLE = """
+def count_parameters(config):
+    from vitedu.encoder import EncoderBlock
+    block = EncoderBlock(config.embed_dim, config.num_heads, config.mlp_ratio)
+    return sum(p.numel() for p in block.parameters())
+"""
+
+
+def body(signature: str, *lines: str) -> str:
+    """Write a function."""
+    text = "\n".join(lines)
+    return f"def {signature}:\n" + "".join(f"    {line}\n" for line in text.splitlines())
+
+
+# name: (exercise, answer, state, points)
+TRIES = {
+    "torch's transform of distributions": ("softmax", body(SOFTMAX, "return torch.distributions.transforms.SoftmaxTransform()(x.movedim(dim, -1)).movedim(-1, dim)"), "failed", 0),
+    "through Categorical": ("softmax", body(SOFTMAX, "return torch.distributions.Categorical(logits=x.movedim(dim, -1)).probs.movedim(-1, dim)"), "failed", 0),
+    "sparse, unseen": ("softmax", body(SOFTMAX, UNSEEN + "return torch.ops.aten._sparse_softmax.default(x.to_sparse(), dim % x.ndim, False).to_dense()"), "failed", 0),
+    "for the accelerator alone": ("softmax", body(SOFTMAX, "if x.is_meta or x.is_cuda:\n    return torch.softmax(x, dim)\ne = (x - x.amax(dim, True)).exp()\nreturn e / e.sum(dim, True)"), "failed", 0),
+    "the slope of logsumexp, which is mathematics": ("softmax", body(SOFTMAX, "y = x if x.requires_grad else x.detach().requires_grad_()\nreturn torch.autograd.grad(y.logsumexp(dim).sum(), y, create_graph=True)[0]"), "passed", 4),
+    "flex attention": ("scaled_dot_product_attention", body(ATTENTION, FLAT, "import torch.nn.attention.flex_attention as flex\nflex._FLEX_ATTENTION_DISABLE_COMPILE_DEBUG = True\neye = torch.eye(k.shape[-2], dtype=q.dtype).expand(1, q.shape[1], -1, -1)\no, w = flex.flex_attention(q, k, v), flex.flex_attention(q, k, eye)\nreturn o.reshape(*l, *o.shape[-2:]), w.reshape(*l, *w.shape[-2:])"), "failed", 0),
+    "attention as ONNX spells it": ("scaled_dot_product_attention", body(ATTENTION, FLAT, "from torch.onnx import ops\no, _, _, w = ops.attention(q, k, v, qk_matmul_output_mode=3)\nreturn o.reshape(*l, *o.shape[-2:]), w.reshape(*l, *w.shape[-2:])"), "not_gradable", None),
+    "the layer that can be quantised": ("MultiHeadAttention", QUANTIZABLE, "failed", 0),
+    "nested norm, unseen": ("layer_norm", body(NORM, UNSEEN + f"return torch.native_layer_norm({NESTED}, [x.shape[-1]], weight, bias, eps)[0].to_padded_tensor(0.0)[0].reshape(x.shape)"), "failed", 0),
+    "nested norm in a thread": ("layer_norm", THREAD + body(NORM, f"return unseen(lambda: torch.ops.aten.native_layer_norm({NESTED}, [x.shape[-1]], weight, bias, eps)[0].to_padded_tensor(0.0)[0].reshape(x.shape))"), "failed", 0),
+    "norm in a function transform": ("layer_norm", body(NORM, "return torch.func.vmap(lambda y: torch.native_layer_norm(y, [y.shape[-1]], weight, bias, eps)[0])(x)"), "failed", 0),
+    "GELU behind a layer": ("gelu", body(GELU, "y = x.reshape(-1, 1).float()\nreturn torch.ops.mkldnn._linear_pointwise(y, torch.ones(1, 1), None, 'gelu', [], 'none').reshape(x.shape).to(x.dtype)"), "failed", 0),
+    "GELU behind a sum": ("gelu", body(GELU, "return torch._addmm_activation(x.new_zeros(1), x.reshape(-1, 1), x.new_ones(1, 1), use_gelu=True).reshape(x.shape)"), "failed", 0),
+    "GELU of complex numbers": ("gelu", body(GELU, "return torch.view_as_real(F.gelu(torch.complex(x, x * 0)))[..., 0]"), "failed", 0),
+    "the normal CDF, which is allowed": ("gelu", body(GELU, "return x * torch.special.ndtr(x)"), "passed", 3),
+    "the loss by its kernel in a thread": ("cross_entropy", THREAD + body("cross_entropy(logits, labels, label_smoothing=0.0)", "return unseen(lambda: torch._C._nn.cross_entropy_loss(logits, labels, label_smoothing=label_smoothing))"), "failed", 0),
+    "layers built in a thread": ("count_parameters", THREAD + COUNTED, "failed", 0),
+    "a block built and counted": ("count_parameters", WHOLE, "failed", 0),
+    "images as they are": ("random_crop_flip", body("random_crop_flip(images, padding, generator)", "return images"), "failed", 0.75),
+    "images mirrored": ("random_crop_flip", body("random_crop_flip(images, padding, generator)", "return images.flip(-1)"), "failed", 0.75),
+    "a model that is not asked": ("evaluate", body("evaluate(model, batches)", "return 0.0, 0.0"), "failed", 0.44),
+    "an error that names all numbers": ("split_heads", body("split_heads(x, num_heads)", "raise ValueError(f'{x.shape} {num_heads}')"), "failed", 0),
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def box():
+    """The strongest box of this machine."""
+    with open_box(allow_unsafe=True) as box:
+        yield box
+
+
+@pytest.mark.parametrize(("exercise", "source", "state", "points"), TRIES.values(), ids=TRIES)
+def test_an_answer_gets_what_it_shows(box, exercise, source, state, points):
+    """A forbidden operation in another dress earns nothing, mathematics and what is allowed earn all."""
+    found = grade_answer(Answer(exercise, source, SUPPORT), 11, box, runs=1)
+    assert (found.state, found.points) == (state, points), (found.detail, found.lines)
+
+
+def test_an_answer_leaves_nothing_to_the_next(box):
+    """What one process writes, no other finds."""
+    source = body(
+        GELU,
+        "found = os.listdir(os.environ['TMPDIR']) if not globals().get('mine') else []\nglobals()['mine'] = 1",
+    )
+    source += "    for name in found:\n        if name.startswith('left'):\n            raise LookupError(name)\n    open(os.environ['TMPDIR'] + '/left', 'w').close()\n    return x * 0\n"  # fmt: skip
+    if box.level != "full":
+        pytest.skip(f"this machine isolates only partly: {box.level}")
+    for _ in range(2):
+        found = grade_answer(Answer("gelu", source, SUPPORT), 11, box, runs=1)
+        assert "LookupError" not in str(found.lines) and found.state == "failed"
+
+
+# --- what doing nothing earns --------------------------------------------------------------------
+
+
+def nothing_done(name: str):
+    """Give answers without an idea: the first argument, a number, a pair of numbers, an error with all sizes."""
+
+    def complain(*args, **rest):
+        sizes = [getattr(x, "shape", x) for x in (*args, *rest.values())]
+        raise ValueError(f"{sizes}")
+
+    return {
+        "the input": lambda *args, **rest: next(iter((*args, *rest.values()))),
+        "zero": lambda *args, **rest: 0,
+        "a pair": lambda *args, **rest: (0.0, 0.0),
+        "no groups": lambda *args, **rest: [],
+        "an error": complain,
+    }[name]
+
+
+FUNCTIONS = [
+    exercise
+    for exercise in exercises.EXERCISES
+    if isinstance(checker := find_checker(exercise.id), Checker)
+    and not isinstance(checker.reference, type)
+]
+
+
+@pytest.mark.parametrize("exercise", FUNCTIONS, ids=lambda exercise: exercise.id)
+def test_doing_nothing_earns_at_most_a_fifth(exercise):
+    """No answer without an idea has more than 20 % of an exercise's points."""
+    for name in ("the input", "zero", "a pair", "no groups", "an error"):
+        report = judge_answer(find_checker(exercise.id), nothing_done(name), 5)
+        assert report.points <= 0.2 * exercise.points + 0.01, (name, report.points, report.findings)
