@@ -210,13 +210,13 @@ def summary(rows: list[Row]) -> list[dict]:
 def table(rows: list[Row]) -> str:
     """Write the averages as text."""
     lines = [
-        "validation  gain     seeds  epochs  change                                   after",
-        "----------  -------  -----  ------  ---------------------------------------  -----",
+        "validation  gain      seeds  epochs  change                                   after",
+        "----------  --------  -----  ------  ---------------------------------------  -----",
     ]
     for line in summary(rows):
         gain = "" if line["gain"] is None else f"{100 * line['gain']:+.1f} pt"
         lines.append(
-            f"{line['accuracy']:10.1%}  {gain:>7}  {line['seeds']:5d}  {line['epochs']:6d}  "
+            f"{line['accuracy']:10.1%}  {gain:>8}  {line['seeds']:5d}  {line['epochs']:6d}  "
             f"{line['change']:<39}  {line['after'] or ''}"
         )
     return "\n".join(lines)

@@ -25,8 +25,8 @@ MARKS = {"good": "ok", "note": "note", "mend": "MEND"}
 # The lower bounds of requirements.txt (a test holds them equal): imported here, or only looked up.
 IMPORTED = {
     "numpy": "1.24",
-    "torch": "2.4",
-    "torchvision": "0.19",
+    "torch": "2.9",
+    "torchvision": "0.24",
     "matplotlib": "3.8",
     "safetensors": "0.4",
 }
@@ -149,7 +149,7 @@ def older(version: str, minimum: str) -> bool:
     """Compare the numbers of two versions.
 
     Example:
-        >>> older("2.15.0+cu132", "2.4"), older("0.9", "0.11")
+        >>> older("2.15.0+cu132", "2.9"), older("0.9", "0.11")
         (False, True)
     """
     numbers = [

@@ -1,0 +1,105 @@
+"""vitedu.ablations: the list of changes, its runs, and the rows that come with the package."""
+
+import json
+from dataclasses import asdict, replace
+
+import pytest
+
+from vitedu import ablations
+from vitedu.ablations import CHANGES, Row, bench_ablations, measured_rows, settings, summary
+from vitedu.data import load_data
+from vitedu.fitting import TrainConfig
+from vitedu.plots.ablations import show_ablations
+from vitedu.vit import preset
+
+
+@pytest.fixture(scope="module")
+def data():
+    """A hundred drawn shapes."""
+    return load_data("shapes", limit=100)
+
+
+@pytest.fixture
+def rows():
+    """Two seeds of the start, one of the first change."""
+    row = Row(CHANGES[0].name, None, 0, 2, "x", 9, 1.0, 1.0, 0.50, 3.0, "cpu", "float32", 1)
+    second = replace(row, seed=1, validation_accuracy=0.54)
+    change = replace(row, change=CHANGES[1].name, after=CHANGES[0].name, validation_accuracy=0.49)
+    return [row, second, change]
+
+
+@pytest.mark.parametrize("change", CHANGES, ids=lambda change: change.name)
+def test_every_change_changes_one_thing_that_exists(change):
+    """Names are known to the configurations, and the row it starts from stands before it."""
+    model, train = settings(change.name)
+    config, recipe = preset(ablations.PRESET, **model), TrainConfig(**train)
+    if change.after is None:
+        return
+    names = [other.name for other in CHANGES]
+    assert names.index(change.after) < names.index(change.name)
+    before_model, before_train = settings(change.after)
+    assert (config, recipe) != (
+        preset(ablations.PRESET, **before_model),
+        TrainConfig(**before_train),
+    )
+
+
+def test_names_are_told_apart():
+    """A row is known by its name."""
+    assert len({change.name for change in CHANGES}) == len(CHANGES)
+
+
+def test_bench_runs_what_is_missing_and_keeps_every_row(data, tmp_path, capsys):
+    """The second call runs the second seed alone, and the table shows both."""
+    out = tmp_path / "runs" / "rows.jsonl"
+    options = dict(epochs=1, only=["textbook", "mean of"], device="cpu")
+    first = bench_ablations(data, out, seeds=[0], **options)
+    assert [row.change for row in first] == [CHANGES[0].name, CHANGES[1].name]
+    again = bench_ablations(data, out, seeds=[0, 1], **options)
+    assert again[:2] == first and [row.seed for row in again] == [0, 0, 1, 1]
+    assert [json.loads(line) for line in out.read_text().splitlines()] == [asdict(r) for r in again]
+    printed = capsys.readouterr().out
+    assert printed.count(f"{CHANGES[0].name}, seed 0") == 1
+    assert "validation" in printed and " 2       1  mean of the patches" in printed
+
+
+def test_bench_refuses_words_that_match_nothing(data, tmp_path):
+    """The message lists the choices."""
+    with pytest.raises(ValueError, match="rotary positions"):
+        bench_ablations(data, tmp_path / "x", epochs=1, seeds=[0], only=["convolution"])
+    with pytest.raises(ValueError, match="rotary positions"):
+        settings("convolution")
+
+
+def test_summary_averages_seeds_and_compares_with_the_start(rows):
+    """Means, the spread over seeds, the gain over the row it starts from."""
+    start, change = summary(rows)
+    assert start["accuracy"] == pytest.approx(0.52) and start["gain"] is None
+    assert (start["low"], start["high"], start["seeds"]) == (0.50, 0.54, 2)
+    assert change["gain"] == pytest.approx(-0.03)
+
+
+def test_summary_never_compares_runs_of_different_lengths(rows):
+    """Fewer epochs are another experiment."""
+    longer = replace(rows[2], epochs=5)
+    assert summary([*rows[:2], longer])[-1]["gain"] is None
+
+
+def test_measured_rows_belong_to_the_list_of_changes():
+    """What the notebook shows was made by the present list, on named data, and starts somewhere."""
+    rows = measured_rows()
+    known = {change.name: change for change in CHANGES}
+    assert rows and {row.change for row in rows} <= set(known)
+    assert all(row.after == known[row.change].after and row.data for row in rows)
+    assert all(line["gain"] is not None for line in summary(rows) if line["after"])
+
+
+def test_figure_names_every_change_and_refuses_mixed_lengths(rows):
+    """One label a line; runs of one length only."""
+    fig = show_ablations(summary(rows))
+    labels = [label.get_text() for label in fig.axes[0].get_yticklabels()]
+    assert labels == [CHANGES[0].name, f"tried: {CHANGES[1].name}"]
+    with pytest.raises(ValueError, match="2 lines of epochs"):
+        show_ablations([*summary(rows[:1]), *summary([replace(rows[0], epochs=3)])])
+    with pytest.raises(ValueError, match="got 0 lines"):
+        show_ablations([])
