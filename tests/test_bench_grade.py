@@ -5,6 +5,7 @@ import json
 from collections import Counter
 from pathlib import Path
 
+import psutil
 import pytest
 from made_class import exercise_grade, submission_grade
 from sound_notebook import build
@@ -130,9 +131,10 @@ def test_a_made_class_gets_the_grades_that_were_known_before(monkeypatch, tmp_pa
         for exercise in in_notebook("01_patches")[1:]:
             state = ("not_gradable", None, reason) if reason else ("failed", 0.0, "")
             student.expected[exercise.id] = Expected(*state)
+    before = psutil.Process().memory_info().rss / 2**20  # of all tests that ran before this one
     figures = measure(made, "01_patches", tmp_path, 2)
     bench.tell(figures)
     assert figures["wrong_grades"] == []
     assert figures["slowest"] == "endless loop" and figures["per_minute"] > 0
-    assert figures["parent_mb"] - figures["torch_mb"] < bench.PARENT_MB
+    assert figures["parent_mb"] - max(before, figures["torch_mb"]) < bench.PARENT_MB
     assert "submissions a minute" in capsys.readouterr().out

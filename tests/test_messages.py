@@ -55,7 +55,7 @@ REPORTS = {
         mistaken("patchify", "patches_by_column"),
         "patchify",
         """
-        ✗ 1.1 patchify: patches run down the columns instead of along the rows   [2.25/6 points]
+        ✗ 1.1 patchify: patches run down the columns instead of along the rows   [1.5/6 points]
           expected  patch 1 stands to the right of patch 0
           got       1152/1440 values differ; largest difference 4.8 at [1, 11, 17], allowed 4e-06
           why       Position i would belong to another place than the rest of the course, and every library, believes.
@@ -69,14 +69,14 @@ REPORTS = {
                     first difference: 5 where 1 belongs
           case      2 images of 3 channels, 20 x 12 px, patch_size 4
           again     check(..., "patchify", seed=3) repeats these inputs
-          findings  ✓ returns   ✗ values   – gradients   ✗ other sizes   ✓ errors   ✓ any device
+          findings  ✓ returns   ✗ values   – gradients   ✗ other sizes   ✓ errors   – any device
         """,
     ),
     "two mistakes together": (
         mistaken("patchify", "patches_by_column", "bottom_up"),
         "patchify",
         """
-        ✗ 1.1 patchify: patches run down the columns instead of along the rows and patches start at the bottom left   [2.25/6 points]
+        ✗ 1.1 patchify: patches run down the columns instead of along the rows and patches start at the bottom left   [1.5/6 points]
           expected  patch 1 stands to the right of patch 0
           got       1344/1440 values differ; largest difference 5.2 at [1, 3, 17], allowed 4e-06
           why       Position i would belong to another place than the rest of the course, and every library, believes.
@@ -93,26 +93,26 @@ REPORTS = {
                     first difference: 10 where 0 belongs
           case      2 images of 3 channels, 20 x 12 px, patch_size 4
           again     check(..., "patchify", seed=3) repeats these inputs
-          findings  ✓ returns   ✗ values   – gradients   ✗ other sizes   ✓ errors   ✓ any device
+          findings  ✓ returns   ✗ values   – gradients   ✗ other sizes   ✓ errors   – any device
         """,
     ),
     "a difference without a name": (
         gelu_too_steep,
         "gelu",
         """
-        ✗ 3.2 gelu: the values differ from the definition   [1.12/3 points]
+        ✗ 3.2 gelu: the values differ from the definition   [0.75/3 points]
           expected  output as the text defines it
           got       2659/2688 values differ; largest difference 0.049 at [0, 5, 29], allowed 6e-05
           case      x of 8 x 6 x 56
           again     check(..., "gelu", seed=3) repeats these inputs
-          findings  ✓ allowed operations   ✓ returns   ✗ values   – gradients   ✗ other sizes   ✓ large values   ✓ any device
+          findings  ✓ allowed operations   ✓ returns   ✗ values   – gradients   ✗ other sizes   ✓ large values   – any device
         """,
     ),
     "a path that is missing": (
         mistaken("EncoderBlock", "no_first_residual"),
         "EncoderBlock",
         """
-        ✗ 3.3 EncoderBlock: the path around attention is missing   [1.33/6 points]
+        ✗ 3.3 EncoderBlock: the path around attention is missing   [0.67/6 points]
           expected  x plus what attention says
           got       36/36 values differ; largest difference 2.3 at [0, 1, 3], allowed 0.0008
           why       A block corrects its tokens; without the path around it replaces them.
@@ -120,7 +120,7 @@ REPORTS = {
           paths     no path leads around norm1 and attn
           case      3 sequences of 2 tokens, embed_dim 6, 2 heads
           again     check(..., "EncoderBlock", seed=3) repeats these inputs
-          findings  ✓ returns   ✗ values   – gradients   ✗ hidden width   ✗ other sizes   ✗ eps   ✓ any device
+          findings  ✓ returns   ✗ values   – gradients   ✗ hidden width   ✗ other sizes   ✗ eps   – any device
         """,
     ),
     "an error in the student's line": (

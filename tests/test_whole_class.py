@@ -87,7 +87,7 @@ def test_mistakes_are_named_and_cost_their_own_points(graded):
     """The rest of the notebook is judged as if they had not happened."""
     _, rows, _ = graded
     assert outcome(rows, "bob_partly")[0] == "failed"
-    assert 0 < float(rows["bob_partly", "patchify"]["points"]) < 6
+    assert float(rows["bob_partly", "patchify"]["points"]) == 0  # handing the input back is no work
     assert "unchanged_input" in rows["bob_partly", "patchify"]["misconceptions"].split()
     assert rows["bob_partly", "tokens_at_224"]["misconceptions"] == "no_class_token"
     assert outcome(rows, "bob_partly", "seam_neighbours")[0] == "passed"

@@ -55,7 +55,7 @@ RECIPES: dict[str, TrainConfig] = {
     # CIFAR-10 with the textbook model
     "vit_pico_patch4_32": TrainConfig(epochs=20, lr=1e-3, label_smoothing=0.1),
     "vit_tiny_patch4_32": TrainConfig(epochs=25, lr=1e-3, label_smoothing=0.1),
-    # CIFAR-10 in minutes; measured in README, "Training"
+    # CIFAR-10 in minutes (README, "Measured")
     "vit_pico_patch4_rope_32": TrainConfig(
         epochs=20,
         optimizer="muon",
@@ -64,7 +64,7 @@ RECIPES: dict[str, TrainConfig] = {
         label_smoothing=0.1,
         clean_epochs=2,  # matters once mixing is switched on with --set
     ),
-    # CIFAR-10, 25 epochs and at most 2.7 M parameters; measured in README, "Training"
+    # CIFAR-10 (JPEG): 88.0 % test, one seed, 112 minutes on one core (README, "Measured")
     "vit_tiny_patch4_rope_32": TrainConfig(
         epochs=25,
         optimizer="muon",
