@@ -33,6 +33,7 @@ TABLE = {
     "predictions": "",
     "progressbar": "IPython",
     "augmentation": "torch",
+    "augmenting": "torch augmentation train_config training",
     "train_config": "",
     "history": "torch train_config",
     "evaluating": "torch training",
@@ -43,7 +44,7 @@ TABLE = {
     "curves": "history plots.training progressbar",
     "event_files": "torch history",
     "settings": "",
-    "fitting": "torch augmentation compiling curves distributed evaluating hardware history optimizers progressbar "
+    "fitting": "torch augmenting compiling curves distributed evaluating hardware history optimizers progressbar "
     "resuming train_config training",
     "shapes": "numpy",
     "image_folder": "numpy PIL progressbar",
@@ -54,14 +55,16 @@ TABLE = {
     "widgets": "numpy torch matplotlib ipywidgets IPython plots.*",
     # whole runs
     "checkpoints": "torch safetensors",
-    "runs": "numpy torch checkpoints curves data distributed event_files fitting hardware image_folder "
-    "resuming settings vit",
+    "recipes": "train_config",
+    "runs": "torch checkpoints curves data distributed event_files fitting hardware recipes resuming "
+    "settings vit",
+    "trained": "numpy torch checkpoints evaluating hardware image_folder runs vit",
     "ablations": "torch data fitting vit",
-    "benchmarks": "torch data fitting hardware runs vit",
+    "benchmarks": "torch data fitting hardware recipes runs vit",
     "stopwatch": "torch",
     "bench_steps": "torch timm torchvision vit_pytorch vit",
     "bench_train": "torch bench_steps stopwatch vit",
-    "bench_data": "torch torchvision augmentation stopwatch training",
+    "bench_data": "torch torchvision augmenting evaluating stopwatch train_config",
     "bench_cost": "torch bench_steps plots.cost stopwatch vit",
     # other people's weights
     "conversions": "torch torchvision timm vit",
@@ -72,10 +75,10 @@ TABLE = {
     "checks.audit": "exercises checks.engine nbformat",
     "checks.bank": "exercises checks.* torch",
     "checks.mutation": "exercises references checks.* torch",
-    "checks.patches": "numpy torch patches checks.*",
-    "checks.attention": "numpy torch attention checks.*",
-    "checks.encoder": "numpy torch attention encoder vit checks.*",
-    "checks.training": "numpy torch training checks.*",
+    "checks.patches.*": "torch patches checks.*",
+    "checks.attention.*": "torch attention checks.*",
+    "checks.encoder.*": "torch attention encoder vit checks.*",
+    "checks.training.*": "torch training checks.*",
     "checks.recipes": "torch vit checks.probing",
     "checks.answers": "numpy torch checks.probing",
     "checks.alternatives.*": "numpy torch einops patches attention encoder vit training checks.*",
@@ -131,7 +134,9 @@ TABLE = {
     "notebook_lint": "exercises references notebooks nbformat",
     "tour": "exercises notebooks results nbformat nbclient nbconvert jupyter_client ipykernel",
     "doctor": "results jupyter_client",
-    "__main__": "*",
+    "commands.__init__": "exercises",
+    "commands.*": "*",
+    "__main__": "__version__ commands.*",
     "__init__": "",
     "plots.__init__": "",
     "checks.__init__": "",
@@ -142,6 +147,11 @@ IN_FUNCTIONS_ONLY = {"torchvision", "timm", "ipywidgets", "IPython", "nbconvert"
 MODULES = {
     ".".join(path.relative_to(PACKAGE).with_suffix("").parts): path
     for path in sorted(PACKAGE.rglob("*.py"))
+}
+PACKAGES = {
+    f"vitedu.{name.removesuffix('.__init__')}"
+    for name in MODULES
+    if "." in name and name.endswith("__init__")
 }
 
 
@@ -162,10 +172,7 @@ def imports(path):
             names = [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom) and node.module == "vitedu":
             names = [f"vitedu.{alias.name}" for alias in node.names]
-        elif isinstance(node, ast.ImportFrom) and node.module in (
-            "vitedu.checks",
-            "vitedu.grading",
-        ):
+        elif isinstance(node, ast.ImportFrom) and node.module in PACKAGES:
             names = [f"{node.module}.{alias.name}" for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
             assert not node.level, f"{path.name}, line {node.lineno}: a relative import"

@@ -229,7 +229,8 @@ def test_lint_asks_for_a_checker_and_three_hints(tmp_path, monkeypatch):
     """What stands outside the notebook is held as well."""
     problems = problems_of(build(), tmp_path, has_checker=lambda name: name != "patchify")
     assert any(
-        "patchify: has no checker; write one in vitedu/checks/patches.py" in p for p in problems
+        "patchify: has no checker; write one in the folder vitedu/checks/patches." in p
+        for p in problems
     )
     bare = [replace(e, hints=(), points=0) for e in notebook_lint.in_notebook("01_patches")]
     monkeypatch.setattr(notebook_lint, "in_notebook", lambda name: bare)

@@ -159,7 +159,7 @@ def _exercises(
         if exercise.points < 1 or exercise.minutes < 1:
             yield f"{about}: has no points or minutes; set them in vitedu/exercises.py."
         if has_checker and not has_checker(exercise.id):
-            yield f"{about}: has no checker; write one in vitedu/checks/{exercise.chapter}.py."
+            yield f"{about}: has no checker; write one in the folder vitedu/checks/{exercise.chapter}."
         try:
             reference_source(exercise)
         except ValueError as error:

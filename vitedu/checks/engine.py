@@ -34,7 +34,7 @@ _VALUES = ("dtype", "device", "finite", "values", "unchanged")
 
 @dataclass(frozen=True)
 class Checker:
-    """What decides one exercise. A chapter's module lists its checkers in ``CHECKERS``."""
+    """What decides one exercise. A chapter's package lists its checkers in ``CHECKERS``."""
 
     exercise: str
     reference: Any

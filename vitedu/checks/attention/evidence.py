@@ -1,0 +1,53 @@
+"""What an answer's own weights and shapes say, in words and as a picture."""
+
+import torch
+
+from vitedu.checks.drawing import Drawing, draw_row_sums
+from vitedu.checks.probing import Case, Observation
+
+
+def sums_of(weights: torch.Tensor, dim: int) -> str:
+    """Say what weights sum to along an axis: "0.61 to 1.48" or "all 1.000"."""
+    sums = weights.double().sum(dim)
+    low, high = float(sums.min()), float(sums.max())
+    return f"all {low:.3f}" if high - low < 1e-3 else f"{low:.2f} to {high:.2f}"
+
+
+def row_sums(case: Case, seen: Observation) -> str:
+    """Say what the answer's weights sum to along rows and columns."""
+    weights = seen.arrays.get("weights")
+    if weights is None or weights.ndim < 2 or not weights.isfinite().all():
+        return ""
+    return f"row sums {sums_of(weights, -1)}; column sums {sums_of(weights, -2)}"
+
+
+def sums_along_dim(case: Case, seen: Observation) -> str:
+    """Say what the answer's weights sum to along the axis that was asked for."""
+    output, dim = seen.arrays.get("output"), case.args.get("dim", -1)
+    if output is None or output.shape != case.args["x"].shape or not output.isfinite().all():
+        return ""
+    return f"sums along dim={dim}: {sums_of(output, dim)}"
+
+
+def draw_sums(case: Case, seen: Observation, ids: list[str]) -> Drawing | None:
+    """Draw what each row sums to, where the weights have the shape of weights."""
+    if "x" in case.args and not case.init:  # softmax
+        weights, wanted = seen.arrays.get("output"), case.args["x"].shape
+    elif "q" in case.args:
+        weights, (q, k) = seen.arrays.get("weights"), (case.args["q"], case.args["k"])
+        wanted = (*q.shape[:-1], k.shape[-2])
+    else:
+        weights, (B, T, _) = seen.arrays.get("weights"), case.args["x"].shape
+        wanted = (B, case.init["num_heads"], T, T)
+    if weights is None or weights.shape != wanted:
+        return None
+    return draw_row_sums(case, seen, ids)
+
+
+def shapes(case: Case, seen: Observation) -> str:
+    """Say which shapes came back."""
+    return ", ".join(
+        f"{name} {tuple(value.shape)}"
+        for name, value in seen.arrays.items()
+        if not name.startswith("grad:")
+    )

@@ -1,0 +1,168 @@
+"""What train_one_epoch and evaluate share: a small classifier, batches, and the mistakes of a mean."""
+
+import torch
+import torch.nn.functional as F
+
+from vitedu.checks.diagnosing import Misconception
+from vitedu.checks.inputs import normal
+from vitedu.checks.probing import Case, Observation
+
+
+def classifier_state(
+    g: torch.Generator, pixels: int, hidden: int, K: int, norm=False, dtype=torch.float32
+):
+    """Draw the state of a ``drivers.WatchedClassifier``."""
+    state = {
+        "body.0.weight": normal(g, hidden, pixels) / pixels**0.5,
+        "head.weight": 1.5 * normal(g, K, hidden) / hidden**0.5,
+    }
+    if norm:
+        state |= {
+            "body.2.weight": 1 + 0.3 * normal(g, hidden),
+            "body.2.bias": 0.3 * normal(g, hidden),
+            "body.2.running_mean": 0.3 * normal(g, hidden),
+            "body.2.running_var": 0.5 + torch.rand(hidden, generator=g),
+        }
+    state = {name: value.to(dtype) for name, value in state.items()}
+    if norm:
+        state["body.2.num_batches_tracked"] = torch.tensor(7)
+    return state
+
+
+def draw_batches(g: torch.Generator, state: dict, sizes, shape, scales=(2.0,)):
+    """Draw batches: the first is all right, the last all wrong, so that means differ however they are weighted."""
+    K, dtype = len(state["head.weight"]), state["head.weight"].dtype
+    batches = []
+    for i, size in enumerate(sizes):
+        images = scales[i % len(scales)] * normal(g, size, *shape, dtype=dtype)
+        hidden = images.flatten(1) @ state["body.0.weight"].T
+        if "body.2.weight" in state:
+            scale = (state["body.2.running_var"] + 1e-5).rsqrt() * state["body.2.weight"]
+            hidden = (0.5 * hidden - state["body.2.running_mean"]) * scale + state["body.2.bias"]
+        best = (hidden @ state["head.weight"].T).argmax(dim=-1)
+        shift = torch.randint(1, K, (size,), generator=g)
+        if i == 0:
+            shift = torch.zeros_like(shift)
+        elif i < len(sizes) - 1:
+            shift = shift * torch.randint(0, 2, (size,), generator=g)
+        batches.append((images, (best + shift) % K))
+    return batches
+
+
+def faulty_price(mistakes: frozenset[str]):
+    def price(logits, labels):
+        if "softmax_first" in mistakes:
+            logits = logits.softmax(dim=-1)
+        return F.cross_entropy(
+            logits, labels, label_smoothing=0.1 if "smoothed_loss" in mistakes else 0.0
+        )
+
+    return price
+
+
+class Tally:
+    """Sums of loss and hits, with the named mistakes made."""
+
+    def __init__(self, mistakes: frozenset[str]):
+        self.mistakes = mistakes
+        self.loss, self.hits, self.seen, self.batches, self.size = 0.0, 0.0, 0, 0, 0
+
+    def drops(self, labels) -> bool:
+        """Tell whether a batch smaller than the first is left out."""
+        self.size = self.size or len(labels)
+        return "last_batch_dropped" in self.mistakes and len(labels) < self.size
+
+    def add(self, logits, labels, loss) -> None:
+        """Count a batch."""
+        if "last_batch_only" in self.mistakes:
+            self.loss, self.hits, self.seen, self.batches = 0.0, 0.0, 0, 0
+        n = len(labels)
+        hits = (logits.argmax(dim=-1) == labels).sum().item()
+        self.loss += loss.item() * (1 if "loss_unweighted" in self.mistakes else n)
+        self.hits += hits / n if "accuracy_unweighted" in self.mistakes else hits
+        self.seen += n
+        self.batches += 1
+
+    def results(self):
+        """Give (mean loss, accuracy)."""
+        loss = self.loss / (self.batches if "loss_unweighted" in self.mistakes else self.seen)
+        accuracy = self.hits / (
+            self.batches if "accuracy_unweighted" in self.mistakes else self.seen
+        )
+        if "loss_summed" in self.mistakes:
+            loss = self.loss
+        if "hits_counted" in self.mistakes:
+            accuracy = self.hits
+        if "percent" in self.mistakes:
+            accuracy = 100 * accuracy
+        if "loss_alone" in self.mistakes:
+            return loss
+        return (accuracy, loss) if "swapped_results" in self.mistakes else (loss, accuracy)
+
+
+def own_results(case: Case, seen: Observation) -> str:
+    values = [seen.arrays.get(name) for name in case.outputs]
+    if any(value is None for value in values):
+        return "other results"
+    return "mean loss {:.4g}, accuracy {:.4g}".format(*map(float, values))
+
+
+RESULTS_BANK = (  # of train_one_epoch and evaluate alike
+    Misconception(
+        "loss_unweighted", "the mean loss is a mean of batch means", "every image counts the same",
+        "An image of a short last batch would weigh more than any other.", "Multiply each batch's loss by its number of images, and divide by all images.",
+        evidence=own_results,
+    ),
+    Misconception(
+        "accuracy_unweighted", "the accuracy is a mean of batch accuracies", "every image counts the same",
+        "An image of a short last batch would weigh more than any other.", "Count hits and images; divide once, at the end.", evidence=own_results,
+    ),
+    Misconception(
+        "loss_summed", "the losses are added, not averaged", "the mean over all images", "It would grow with the data set.",
+        "Divide by the images seen.", evidence=own_results,
+    ),
+    Misconception(
+        "hits_counted", "the accuracy is a count", "an accuracy in [0, 1]", "Counts of data sets of two sizes can not be compared.",
+        "Divide by the images seen.", evidence=own_results,
+    ),
+    Misconception(
+        "percent", "the accuracy is in percent", "an accuracy in [0, 1]", "The course keeps fractions and shows percent.", "Leave out the 100.",
+        evidence=own_results,
+    ),
+    Misconception(
+        "swapped_results", "accuracy and loss have changed places", "(mean_loss, accuracy)", "Callers unpack them in this order.",
+        "Turn the pair round.", evidence=own_results,
+    ),
+    Misconception(
+        "loss_alone", "only the loss is returned", "(mean_loss, accuracy)", "Callers unpack two numbers.", "Count the hits too.",
+    ),
+    Misconception(
+        "last_batch_only", "only the last batch is reported", "a mean over all batches", "One batch is a noisy sample.",
+        "Start the sums before the loop, and add inside.", evidence=own_results,
+    ),
+    Misconception(
+        "one_batch_only", "the loop ends after the first batch", "every batch once", "The other batches are never seen.",
+        "Look for a return or break inside the loop.", evidence=own_results,
+    ),
+    Misconception(
+        "last_batch_dropped", "a short last batch is left out", "every batch, of whatever size", "Its images would never count.",
+        "Take every batch that comes.", evidence=own_results,
+    ),
+    Misconception(
+        "softmax_first", "softmax is applied before cross-entropy", "cross-entropy of the logits", "Cross-entropy applies the softmax itself; twice flattens it.",
+        "Hand the logits over as they are.", evidence=own_results,
+    ),
+    Misconception(
+        "smoothed_loss", "the loss is smoothed", "mean cross-entropy without smoothing", "Smoothed and plain losses can not be compared.",
+        "Leave label_smoothing at its default.", evidence=own_results,
+    ),
+    Misconception(
+        "needs_len", "the batches must have a length", "any iterable, a generator too", "A generator does not know how many batches it will give.",
+        "Count while you go.",
+    ),
+    Misconception(
+        "read_twice", "the batches are read twice", "any iterable, read once", "A generator is empty after its first reading.", "Do all the work in one loop.",
+    ),
+)  # fmt: skip
+
+ANY_ITERABLE = {"any iterable": "batches may come from a generator, and be of any size"}

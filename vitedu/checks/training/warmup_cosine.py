@@ -1,0 +1,184 @@
+"""Checker of warmup_cosine: its cases, its known mistakes, and what is said of them."""
+
+import math
+
+import torch
+
+from vitedu import training as reference
+from vitedu.checks.diagnosing import Misconception
+from vitedu.checks.drawing import curves
+from vitedu.checks.engine import Checker
+from vitedu.checks.inputs import draw
+from vitedu.checks.probing import Case, Observation
+
+
+def warmup_cosine_cases(g: torch.Generator) -> list[Case]:
+    """Draw schedules; every step of a short run, some of a long one."""
+
+    def case(total, warmup, peak, final=None, steps=None, note="", **rest):
+        steps = tuple(range(total)) if steps is None else tuple(steps)
+        args = {"step": steps, "total_steps": total, "warmup_steps": warmup, "peak_lr": peak}
+        name = f"total_steps={total}, warmup_steps={warmup}, peak_lr={peak:g}"
+        if final is not None:
+            args["final_lr"] = final
+            name += f", final_lr={final:g}"
+        return Case(
+            name + note, args, driver="schedule", rtol=1e-5, atol=2e-6 * max(peak, 1e-4), **rest
+        )
+
+    warmup, total = draw(g, 3, 6), draw(g, 11, 18)
+    peak = draw(g, 2, 9) * 1e-3
+    final = peak * draw(g, 15, 45) / 100
+    long = draw(g, 2000, 4000)
+    return [
+        case(total, warmup, peak),
+        case(total, 0, peak, part="no warm-up"),
+        case(1, 0, peak, part="no warm-up"),
+        case(total, warmup, peak, final, part="final rate"),
+        case(total, 0, peak, final, part="final rate", keywords=("final_lr",), note=", by keyword"),
+        case(total, 1, peak, part="other runs"),
+        case(total, total - 1, peak, final, part="other runs"),
+        case(total, warmup, 1, 0, part="other runs", note=", whole numbers"),
+        case(
+            long, long // 20, peak, final, part="other runs",
+            steps=(0, 7, long // 20 - 1, long // 20, long // 3, long // 2, long - 2, long - 1),
+        ),
+    ]  # fmt: skip
+
+
+def faulty_warmup_cosine(mistakes: frozenset[str]):
+    """Schedule with the named mistakes made."""
+
+    def shape(progress):
+        if "linear_decay" in mistakes:
+            return 1 - progress
+        if "quarter_period" in mistakes:
+            return math.cos(math.pi * progress / 2)
+        turn = 2 * math.pi if "full_period" in mistakes else math.pi
+        half = 1.0 if "not_halved" in mistakes else 0.5
+        return half * (1 + math.cos(turn * progress))
+
+    def warmup_cosine(step, total_steps, warmup_steps, peak_lr, final_lr=0.0):
+        if "divides_by_zero" in mistakes:
+            _ = step / warmup_steps
+        if "warmup_ignored" in mistakes:
+            warmup_steps = 0
+        climbs = step <= warmup_steps if "climb_too_long" in mistakes else step < warmup_steps
+        if climbs:
+            done = step if "climb_from_zero" in mistakes else step + 1
+            if "integer_division" in mistakes:
+                return peak_lr * (done // warmup_steps)
+            return peak_lr * done / warmup_steps
+        if "no_decay" in mistakes:
+            return peak_lr
+        done = step if "peak_twice" in mistakes or "stretched" in mistakes else step + 1
+        if "warmup_in_progress" in mistakes:
+            progress = done / total_steps
+        else:
+            whole = total_steps if "never_ends" in mistakes else total_steps - warmup_steps
+            progress = (done - warmup_steps) / (whole - 1 if "stretched" in mistakes else whole)
+        if "final_ignored" in mistakes:
+            return peak_lr * shape(progress)
+        if "final_added" in mistakes:
+            return final_lr + peak_lr * shape(progress)
+        if "final_as_floor" in mistakes:
+            return max(final_lr, peak_lr * shape(progress))
+        return final_lr + (peak_lr - final_lr) * shape(progress)
+
+    return warmup_cosine
+
+
+def draw_schedule(case: Case, got: Observation, ids: list[str]):
+    """Draw both curves."""
+    if "output" not in got.arrays or len(case.args["step"]) != case.args["total_steps"]:
+        return None
+    given = {name: value for name, value in case.args.items() if name != "step"}
+    expected = [reference.warmup_cosine(step, **given) for step in case.args["step"]]
+    return curves(got.arrays["output"].tolist(), expected, "learning rate")
+
+
+WARMUP_COSINE_BANK = (
+    Misconception(
+        "climb_from_zero", "the first step has learning rate 0", "peak_lr / warmup_steps at step 0",
+        "Steps count from 0: step / warmup_steps wastes the first batch and never reaches the peak.",
+        "The climb counts finished steps, this one included.",
+    ),
+    Misconception(
+        "climb_too_long", "the climb takes one step too many", "the peak at step warmup_steps - 1, and never above",
+        "At step warmup_steps the climb would go beyond the peak.", "Compare with <, not with <=.",
+    ),
+    Misconception(
+        "peak_twice", "the peak is met twice, and final_lr never", "the peak once, final_lr exactly at the last step",
+        "progress starts at 0 one step late and ends before 1.", "Put the last step, total_steps - 1, into your progress: it should be 1.",
+    ),
+    Misconception(
+        "stretched", "the peak is met twice", "the peak once, at warmup_steps - 1",
+        "The last step of the climb has the peak; the first of the cosine is already below it.",
+        "Put step = warmup_steps into your progress: it should be above 0.",
+    ),
+    Misconception(
+        "warmup_in_progress", "the cosine is already under way when the climb ends", "progress that starts at the end of the climb",
+        "The curve jumps down from the peak.", "Take warmup_steps off both the steps done and the steps there are.",
+    ),
+    Misconception(
+        "never_ends", "the cosine stops before its end", "progress of 1 at the last step",
+        "The steps of the climb are taken off those done, but not off those there are.", "Divide by the number of steps after the climb.",
+    ),
+    Misconception(
+        "warmup_ignored", "there is no climb", "a linear climb for step < warmup_steps",
+        "Large steps at the start throw the weights far off before the norms have settled.", "Treat step < warmup_steps first.",
+    ),
+    Misconception(
+        "divides_by_zero", "warmup_steps = 0 ends in a division by zero", "a cosine from the first step on",
+        "No warm-up is a usual choice.", "Divide by warmup_steps only inside the branch step < warmup_steps.",
+    ),
+    Misconception(
+        "integer_division", "the climb is a step, not a slope", "equal increments at every step", "// drops what is behind the point.",
+        "Use / for the share of the climb.",
+    ),
+    Misconception(
+        "no_decay", "after the climb the learning rate stays at the peak", "half a cosine down to final_lr",
+        "Small steps at the end let the loss settle.", "Add the cosine for the steps after the climb.",
+    ),
+    Misconception(
+        "linear_decay", "the way down is a straight line", "half a cosine", "It is a schedule too, but not this one.",
+        "Use cos(pi * progress), which runs from 1 to -1.",
+    ),
+    Misconception(
+        "quarter_period", "the cosine runs through a quarter of its period", "half a period: steep in the middle, flat at both ends",
+        "A quarter is steepest at the end, where the steps should hardly change.", "cos(pi * progress), moved and scaled into 0 .. 1.",
+    ),
+    Misconception(
+        "full_period", "the cosine comes back up", "half a period", "The run would end at the peak.", "Use pi, not 2 pi.",
+    ),
+    Misconception(
+        "not_halved", "the cosine starts at twice the peak", "never above peak_lr", "1 + cos runs from 2 to 0.", "Take half of it.",
+    ),
+    Misconception(
+        "final_ignored", "the run ends at 0, whatever final_lr is", "final_lr at the last step", "The argument is there to be used.",
+        "The cosine spans peak_lr - final_lr and stands on final_lr.",
+    ),
+    Misconception(
+        "final_added", "final_lr is added on top", "the cosine between peak_lr and final_lr",
+        "The curve would jump above the peak after the climb.", "The cosine spans peak_lr - final_lr only.",
+    ),
+    Misconception(
+        "final_as_floor", "final_lr cuts the curve off", "a cosine that ends at final_lr",
+        "The curve falls towards 0 and is cut; the last steps are all alike.", "Scale the cosine to the span between both rates.",
+    ),
+)  # fmt: skip
+
+CHECKER = Checker(
+    "warmup_cosine",
+    reference.warmup_cosine,
+    warmup_cosine_cases,
+    faulty_warmup_cosine,
+    WARMUP_COSINE_BANK,
+    proves={
+        "values": "every step of a run, the peak once and final_lr at the end",
+        "no warm-up": "a cosine from the first step where warmup_steps is 0",
+        "final rate": "ends exactly at final_lr",
+        "other runs": "also for long runs, a climb of one step, a cosine of one step, and whole numbers",
+    },
+    picture=draw_schedule,
+)
