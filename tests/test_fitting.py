@@ -8,7 +8,7 @@ import torch
 from torch import nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from vitedu import fitting
+from vitedu import augmenting, fitting
 from vitedu.fitting import DivergedError, TrainConfig, fit, predict
 from vitedu.training import evaluate, warmup_cosine
 
@@ -292,13 +292,13 @@ def test_clean_epochs_are_clean_and_the_last_ones(data, clean_epochs, monkeypatc
     """Neither policy nor mixing nor erasing runs in them; crops do. More than all means all."""
     epochs, seen = [0], []
     for name in ("random_policy", "random_mix", "random_erasing", "random_crop_flip"):
-        original = getattr(fitting, name)
+        original = getattr(augmenting, name)
 
         def spy(*args, name=name, original=original, **options):
             seen.append((epochs[0], name))
             return original(*args, **options)
 
-        monkeypatch.setattr(fitting, name, spy)
+        monkeypatch.setattr(augmenting, name, spy)
 
     def count(history):
         epochs[0] += 1

@@ -15,6 +15,7 @@ from vitedu.checkpoints import load_checkpoint, save_checkpoint
 from vitedu.data import load_data
 from vitedu.event_files import PATTERN
 from vitedu.fitting import TrainConfig, predict
+from vitedu.trained import load_run
 
 CLASSES = ("dim", "light")
 WORDS = ["--preset", "vit_micro_patch8_32", "--epochs", "3", "--batch-size", "8", "--lr", "2e-3"]
@@ -83,7 +84,7 @@ def test_predict_names_the_most_probable_classes(run, folder, capsys):
     path = folder / "test" / "light" / "0.png"
     assert main(["predict", "--checkpoint", str(run), str(path), "--top", "2"]) == 0
     shown = capsys.readouterr().out
-    model, _ = runs.load_run(run, "cpu")
+    model, _ = load_run(run, "cpu")
     pixels = torch.from_numpy(np.array(Image.open(path))).permute(2, 0, 1)[None]
     row = predict(model, pixels, load_data(str(folder)))[0]
     best = int(row.argmax())
@@ -165,7 +166,7 @@ def test_train_keeps_an_interrupted_run(folder, tmp_path, monkeypatch, capsys):
     assert "interrupted: 1 of 3 epochs finished" in capsys.readouterr().out
     assert len((out / "metrics.jsonl").read_text().splitlines()) == 1
     assert json.loads((out / "config.json").read_text())["outcome"]["interrupted"]
-    runs.load_run(out, "cpu")
+    load_run(out, "cpu")
 
 
 def weights_of(out):

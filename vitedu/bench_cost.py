@@ -11,12 +11,11 @@ from dataclasses import replace
 from pathlib import Path
 
 import torch
-import torch.nn.functional as F
 
-from vitedu.bench_steps import step_flop
+from vitedu.bench_steps import build_own, make_pass, step_flop
 from vitedu.plots.cost import Point, show_cost
 from vitedu.stopwatch import machine, seconds_in_turn, write_json
-from vitedu.vit import VisionTransformer, ViTConfig, preset
+from vitedu.vit import ViTConfig, preset
 
 PRESET = "vit_tiny_patch4_32"
 Sweeps = Mapping[str, Sequence[tuple[int, ViTConfig]]]  # what is varied -> (size, configuration)
@@ -51,20 +50,17 @@ def sweeps(base: ViTConfig) -> Sweeps:
     }
 
 
-def make_pass(
+def make_run(
     config: ViTConfig, batch: int, dtype: torch.dtype, device: torch.device
 ) -> Callable[[], None]:
-    """Return a function that runs forward and backward once on ``batch`` images."""
+    """Return a function that runs our model forward and backward once on ``batch`` images."""
     torch.manual_seed(0)
-    model = VisionTransformer(replace(config, fused=True)).to(device).train()
-    images = torch.randn(batch, config.in_channels, *[config.image_size] * 2, device=device)
-    labels = torch.randint(0, config.num_classes, (batch,), device=device)
+    model = build_own(config, fused=True).to(device).train()
+    forward_and_backward = make_pass(model, config, batch, dtype, device)
 
     def run() -> None:
         model.zero_grad()
-        with torch.autocast(device.type, dtype=dtype, enabled=dtype is not torch.float32):
-            logits = model(images)
-        F.cross_entropy(logits.float(), labels).backward()
+        forward_and_backward()
 
     return run
 
@@ -85,7 +81,7 @@ def measure_cost(
         configuration the seconds and the FLOP of forward and backward for one image.
     """
     configs = {config: None for points in models.values() for _, config in points} | {base: None}
-    work = {config: make_pass(config, batch, dtype, device) for config in configs}
+    work = {config: make_run(config, batch, dtype, device) for config in configs}
     times = seconds_in_turn(work, rounds, device)
     cost = {
         config: (statistics.median(seconds) / batch, step_flop(config))

@@ -14,19 +14,22 @@ from pathlib import Path
 
 import torch
 
-from vitedu.augmentation import random_mix, random_policy
+from vitedu.augmenting import augment
+from vitedu.evaluating import Statistics, scaling
 from vitedu.stopwatch import machine, median_speedup, seconds_in_turn, spread, write_json
-from vitedu.training import random_crop_flip
+from vitedu.train_config import TrainConfig
 
 NUM_CLASSES = 10
 MEAN, STD = (0.49, 0.48, 0.45), (0.25, 0.24, 0.26)  # of CIFAR-10, about; any values cost the same
+PLAIN = TrainConfig()  # crops and mirroring
+WITH_POLICY = TrainConfig(policy_share=1.0, policy_strength=1.0, cutmix_share=1.0)
 Batches = Iterator[tuple[torch.Tensor, torch.Tensor]]
 
 
 def our_batches(
     images: torch.Tensor, labels: torch.Tensor, batch: int, generator: torch.Generator, policy: bool
 ) -> Batches:
-    """Yield augmented batches, step for step as ``vitedu.fitting`` makes them.
+    """Yield augmented batches as ``vitedu.fitting`` makes them.
 
     Args:
         images: (N, 3, H, W) uint8, on the device.
@@ -38,19 +41,14 @@ def our_batches(
     Yields:
         Images (B, 3, H, W) float32 and labels (B,), or (B, K) with ``policy``.
     """
-    std = torch.tensor(STD, device=images.device).view(-1, 1, 1)
-    scale = 1 / (255 * std)
-    shift = -torch.tensor(MEAN, device=images.device).view(-1, 1, 1) / std
+    config = WITH_POLICY if policy else PLAIN
+    scales = scaling(Statistics(torch.tensor(MEAN), torch.tensor(STD)), images.device)
     order = torch.randperm(len(images), generator=generator, device=generator.device)
     for start in range(0, len(images) - batch + 1, batch):
         chosen = order[start : start + batch].to(images.device)
-        x, y = random_crop_flip(images[chosen], 4, generator).float(), labels[chosen]
-        if policy:
-            x = random_policy(x, 1.0, 1.0, generator)
-        x = x * scale + shift
-        if policy:
-            x, y = random_mix(x, y, NUM_CLASSES, mixup=0.0, cutmix=1.0, generator=generator)
-        yield x, y
+        x, y = images[chosen], labels[chosen]
+        x, targets = augment(x, y, config, NUM_CLASSES, scales, generator)
+        yield x, y if targets is None else targets
 
 
 class AugmentedImages(torch.utils.data.Dataset):

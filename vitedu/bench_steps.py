@@ -13,6 +13,8 @@ import re
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, replace
+from functools import partial
+from importlib import import_module
 from multiprocessing import get_context
 from pathlib import Path
 
@@ -26,53 +28,75 @@ from vitedu.vit import VisionTransformer, ViTConfig
 # --- who is compared --------------------------------------------------------------------------
 
 
-def build_timm(config: ViTConfig) -> nn.Module:
-    """Build timm's model of this configuration."""
-    from timm.models.vision_transformer import VisionTransformer as Model
+# library: where its model is, and for each of its arguments the size that it takes (``sizes_of``)
+LIBRARIES: dict[str, tuple[str, str, dict[str, str]]] = {
+    "timm": (
+        "timm.models.vision_transformer",
+        "VisionTransformer",
+        {
+            "img_size": "image_size",
+            "patch_size": "patch_size",
+            "in_chans": "in_channels",
+            "num_classes": "num_classes",
+            "embed_dim": "embed_dim",
+            "depth": "depth",
+            "num_heads": "num_heads",
+            "mlp_ratio": "mlp_ratio",
+            "qkv_bias": "qkv_bias",
+        },
+    ),
+    "torchvision": (  # takes images of three channels only
+        "torchvision.models.vision_transformer",
+        "VisionTransformer",
+        {
+            "image_size": "image_size",
+            "patch_size": "patch_size",
+            "num_classes": "num_classes",
+            "hidden_dim": "embed_dim",
+            "num_layers": "depth",
+            "num_heads": "num_heads",
+            "mlp_dim": "mlp_dim",
+        },
+    ),
+    "vit_pytorch": (
+        "vit_pytorch",
+        "ViT",
+        {
+            "image_size": "image_size",
+            "patch_size": "patch_size",
+            "channels": "in_channels",
+            "num_classes": "num_classes",
+            "dim": "embed_dim",
+            "depth": "depth",
+            "heads": "num_heads",
+            "dim_head": "head_dim",
+            "mlp_dim": "mlp_dim",
+        },
+    ),
+}
 
-    return Model(
-        img_size=config.image_size,
-        patch_size=config.patch_size,
-        in_chans=config.in_channels,
-        num_classes=config.num_classes,
-        embed_dim=config.embed_dim,
-        depth=config.depth,
-        num_heads=config.num_heads,
-        mlp_ratio=config.mlp_ratio,
-        qkv_bias=config.qkv_bias,
+
+def sizes_of(config: ViTConfig) -> dict:
+    """Give the fields of a configuration, and the two widths that follow from them."""
+    return {
+        **vars(config),
+        "mlp_dim": int(config.embed_dim * config.mlp_ratio),
+        "head_dim": config.embed_dim // config.num_heads,
+    }
+
+
+def build_of(library: str, config: ViTConfig) -> nn.Module:
+    """Build a library's model of this configuration."""
+    module, name, arguments = LIBRARIES[library]
+    sizes = sizes_of(config)
+    return getattr(import_module(module), name)(
+        **{theirs: sizes[ours] for theirs, ours in arguments.items()}
     )
 
 
-def build_torchvision(config: ViTConfig) -> nn.Module:
-    """Build torchvision's model of this configuration; it takes images of three channels only."""
-    from torchvision.models.vision_transformer import VisionTransformer as Model
-
-    return Model(
-        image_size=config.image_size,
-        patch_size=config.patch_size,
-        num_layers=config.depth,
-        num_heads=config.num_heads,
-        hidden_dim=config.embed_dim,
-        mlp_dim=int(config.embed_dim * config.mlp_ratio),
-        num_classes=config.num_classes,
-    )
-
-
-def build_vit_pytorch(config: ViTConfig) -> nn.Module:
-    """Build vit-pytorch's model of this configuration."""
-    from vit_pytorch import ViT as Model
-
-    return Model(
-        image_size=config.image_size,
-        patch_size=config.patch_size,
-        channels=config.in_channels,
-        num_classes=config.num_classes,
-        dim=config.embed_dim,
-        depth=config.depth,
-        heads=config.num_heads,
-        dim_head=config.embed_dim // config.num_heads,
-        mlp_dim=int(config.embed_dim * config.mlp_ratio),
-    )
+def build_own(config: ViTConfig, **options) -> nn.Module:
+    """Build our model of this configuration, with some fields changed."""
+    return VisionTransformer(replace(config, **options))
 
 
 @dataclass(frozen=True)
@@ -84,19 +108,20 @@ class Candidate:
     is_compiled: bool = False
 
 
+def candidate_of(library: str, *, is_compiled: bool = False) -> Candidate:
+    """Describe a library's model."""
+    return Candidate(partial(build_of, library), library, is_compiled)
+
+
 CANDIDATES: dict[str, Candidate] = {
-    "longhand": Candidate(VisionTransformer),
-    "fused": Candidate(lambda config: VisionTransformer(replace(config, fused=True))),
-    "fused, rope": Candidate(
-        lambda config: VisionTransformer(replace(config, fused=True, rope=True))
-    ),
-    "timm": Candidate(build_timm, "timm"),
-    "torchvision": Candidate(build_torchvision, "torchvision"),
-    "vit-pytorch": Candidate(build_vit_pytorch, "vit_pytorch"),
-    "fused, compiled": Candidate(
-        lambda config: VisionTransformer(replace(config, fused=True)), is_compiled=True
-    ),
-    "timm, compiled": Candidate(build_timm, "timm", is_compiled=True),
+    "longhand": Candidate(build_own),
+    "fused": Candidate(partial(build_own, fused=True)),
+    "fused, rope": Candidate(partial(build_own, fused=True, rope=True)),
+    "timm": candidate_of("timm"),
+    "torchvision": candidate_of("torchvision"),
+    "vit-pytorch": candidate_of("vit_pytorch"),
+    "fused, compiled": Candidate(partial(build_own, fused=True), is_compiled=True),
+    "timm, compiled": candidate_of("timm", is_compiled=True),
 }
 OURS = ("longhand", "fused", "fused, rope", "fused, compiled")
 
@@ -144,17 +169,33 @@ def make_step(
         model.parameters(), lr=1e-4, weight_decay=0.05, fused=device.type in ("cpu", "cuda")
     )
     run = torch.compile(model) if candidate.is_compiled else model
-    images = torch.randn(batch, config.in_channels, *[config.image_size] * 2, device=device)
-    labels = torch.randint(0, config.num_classes, (batch,), device=device)
+    forward_and_backward = make_pass(run, config, batch, dtype, device)
 
     def step() -> None:
         optimizer.zero_grad()
-        with torch.autocast(device.type, dtype=dtype, enabled=dtype is not torch.float32):
-            logits = run(images)
-        F.cross_entropy(logits.float(), labels).backward()
+        forward_and_backward()
         optimizer.step()
 
     return step, count
+
+
+def make_pass(
+    run: Callable[[torch.Tensor], torch.Tensor],
+    config: ViTConfig,
+    batch: int,
+    dtype: torch.dtype,
+    device: torch.device,
+) -> Callable[[], None]:
+    """Return a function that runs a model forward and backward once on ``batch`` random images."""
+    images = torch.randn(batch, config.in_channels, *[config.image_size] * 2, device=device)
+    labels = torch.randint(0, config.num_classes, (batch,), device=device)
+
+    def forward_and_backward() -> None:
+        with torch.autocast(device.type, dtype=dtype, enabled=dtype is not torch.float32):
+            logits = run(images)
+        F.cross_entropy(logits.float(), labels).backward()
+
+    return forward_and_backward
 
 
 def step_flop(config: ViTConfig) -> int:

@@ -10,7 +10,8 @@ import torch
 
 from vitedu.data import load_data
 from vitedu.fitting import TrainConfig
-from vitedu.runs import RECIPES, train
+from vitedu.recipes import RECIPES
+from vitedu.runs import train
 
 LAPTOP_PRESET = "vit_micro_patch8_32"
 LAPTOP_ACCURACY = 0.85  # of the test images, mean over seeds

@@ -20,7 +20,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from vitedu.augmentation import random_erasing, random_mix, random_policy
+from vitedu.augmenting import augment
 from vitedu.compiling import Compiled
 from vitedu.curves import LiveCurves
 from vitedu.distributed import Processes, meet, own_device
@@ -39,7 +39,7 @@ from vitedu.optimizers import make_optimizer, update_average
 from vitedu.progressbar import ProgressBar
 from vitedu.resuming import load_state, save_state
 from vitedu.train_config import TrainConfig
-from vitedu.training import cross_entropy, random_crop_flip, warmup_cosine
+from vitedu.training import cross_entropy, warmup_cosine
 
 __all__ = [
     "DivergedError", "EpochResult", "History", "Run", "TrainConfig", "fit", "logits_of", "measure",
@@ -141,7 +141,7 @@ class Run:
         self.warmup_steps = round(config.warmup_share * self.total_steps)
         self.clean_from = self.total_steps - config.clean_epochs * self.steps  # the first such step
         self.generator = torch.Generator(device).manual_seed(config.seed)
-        self.shift, self.scale = scaling(data, device)
+        self.scaling = scaling(data, device)
         self.optimizer = make_optimizer(self.learner, config, device)
         self.scaler = torch.amp.GradScaler(device.type, enabled=self.dtype is torch.float16)
 
@@ -264,25 +264,16 @@ class Run:
         Returns:
             images (B, C, H, W), normalised; labels (B,); soft labels (B, K), or None if none are mixed.
         """
-        config, generator, share = self.config, self.generator, self.processes.share
-        images, labels, targets = self.images[batch], self.labels[batch], None
-        if config.crop_padding is not None:
-            images = random_crop_flip(images, config.crop_padding, generator)
-        images = images.float()
-        if config.policy_share and not is_clean:
-            images = random_policy(images, config.policy_share, config.policy_strength, generator)
-        images = images * self.scale + self.shift
-        if (config.mixup_share or config.cutmix_share) and not is_clean:
-            images, targets = random_mix(
-                images,
-                labels,
-                self.num_classes,
-                mixup=config.mixup_share,
-                cutmix=config.cutmix_share,
-                generator=generator,
-            )
-        if config.erasing_share and not is_clean:
-            images = random_erasing(images, config.erasing_share, generator)
+        labels, share = self.labels[batch], self.processes.share
+        images, targets = augment(
+            self.images[batch],
+            labels,
+            self.config,
+            self.num_classes,
+            self.scaling,
+            self.generator,
+            is_clean=is_clean,
+        )
         return share(images), share(labels), None if targets is None else share(targets)
 
 

@@ -1,6 +1,6 @@
 """What this machine can do: the device, the precision that is native to it, the size of experiments.
 
-Role: three answers that the training loop and the notebooks ask for. Not here: any training, any model.
+Role: what the training loop, the commands and the notebooks ask for. Not here: any training, any model.
 
 Reference: Micikevicius et al. 2017, "Mixed Precision Training" (arXiv 1710.03740), for why float16
 needs a gradient scaler and bfloat16, with the exponent range of float32, does not.
@@ -111,3 +111,16 @@ def current_profile() -> Profile:
     return Profile(
         "laptop", COSTS["laptop"], f"the device is {device.type}; VITEDU_PROFILE overrides."
     )
+
+
+def check_device(name: str) -> None:
+    """Refuse a device that torch does not know or this machine does not have."""
+    if name == "auto":
+        return
+    try:
+        torch.empty(1, device=name)
+    except (RuntimeError, AssertionError) as error:  # torch built without CUDA asserts
+        reason = str(error).split(". ")[0].splitlines()[0]
+        raise ValueError(
+            f"device {name!r} can not be used here. Choices: auto, cpu, cuda, mps. ({reason})"
+        ) from None

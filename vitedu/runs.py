@@ -1,7 +1,7 @@
-"""Whole runs from the command line: ``vitedu train``, ``vitedu eval``, ``vitedu predict``.
+"""Whole runs from the command line: ``vitedu train``.
 
-Role: put data, preset, loop and files together, and print what came out. Not here: the loop
-(``fitting``), timing side by side (``benchmarks``), reading of the words (``__main__``).
+Role: put data, preset, recipe, loop and files together, and print what came out. Not here: the loop
+(``fitting``), recipes (``recipes``), trained models read again (``trained``).
 
 A run is a folder: ``config.json`` (model, data, training, outcome), ``metrics.jsonl`` (a line an
 epoch), ``model.safetensors``, ``curves.png``; TensorBoard's files where that is installed; while it is
@@ -14,13 +14,11 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
-import numpy as np
 import torch
 
 from vitedu.checkpoints import (
     DESCRIPTION,
     WEIGHTS,
-    load_checkpoint,
     load_description,
     save_checkpoint,
     write_whole,
@@ -35,10 +33,9 @@ from vitedu.fitting import (
     TrainConfig,
     fit,
     measure_test_accuracy,
-    predict,
 )
-from vitedu.hardware import pick_device, pick_precision
-from vitedu.image_folder import decode
+from vitedu.hardware import check_device
+from vitedu.recipes import recipe
 from vitedu.resuming import refuse_changes
 from vitedu.settings import read_settings
 from vitedu.vit import VisionTransformer, ViTConfig, preset
@@ -48,55 +45,6 @@ METRICS, CURVES, STATE = "metrics.jsonl", "curves.png", "state.safetensors"
 FROM_DATA = ("image_size", "in_channels", "num_classes")  # fields of ViTConfig that follow the data
 
 DEFAULT_DATA, DEFAULT_PRESET = "shapes", "vit_micro_patch8_32"
-
-RECIPES: dict[str, TrainConfig] = {
-    # the course's run on the drawn shapes; what it costs and reaches: vitedu bench laptop
-    "vit_micro_patch8_32": TrainConfig(epochs=10, batch_size=64, lr=2e-3, crop_padding=2),
-    # CIFAR-10 with the textbook model
-    "vit_pico_patch4_32": TrainConfig(epochs=20, lr=1e-3, label_smoothing=0.1),
-    "vit_tiny_patch4_32": TrainConfig(epochs=25, lr=1e-3, label_smoothing=0.1),
-    # CIFAR-10 in minutes (README, "Measured")
-    "vit_pico_patch4_rope_32": TrainConfig(
-        epochs=20,
-        optimizer="muon",
-        lr=4e-3,  # a small model takes larger steps
-        weight_decay=0.1,
-        label_smoothing=0.1,
-        clean_epochs=2,  # matters once mixing is switched on with --set
-    ),
-    # CIFAR-10 (JPEG): 88.0 % test, one seed, 112 minutes on one core (README, "Measured")
-    "vit_tiny_patch4_rope_32": TrainConfig(
-        epochs=25,
-        optimizer="muon",
-        lr=3e-3,
-        weight_decay=0.1,
-        label_smoothing=0.1,
-        policy_share=0.5,  # 25 epochs are enough to learn plain images by heart
-        cutmix_share=0.5,
-        clean_epochs=4,  # end on images as they are
-    ),
-    # CIFAR-10, at most 7 M parameters and as long as it takes; sized for a GPU, not measured yet
-    "vit_mini_patch4_rope_32": TrainConfig(
-        epochs=300,
-        batch_size=256,
-        optimizer="muon",
-        lr=2e-3,
-        weight_decay=0.1,
-        label_smoothing=0.1,
-        policy_share=0.8,
-        policy_strength=1.0,
-        mixup_share=0.3,
-        cutmix_share=0.5,
-        erasing_share=0.25,
-        clean_epochs=30,
-        ema_decay=0.9995,
-    ),
-}
-
-
-def recipe(name: str) -> TrainConfig:
-    """Return how to train a preset; those that are too large for this course get the defaults."""
-    return RECIPES.get(name, TrainConfig())
 
 
 @dataclass(frozen=True)
@@ -364,99 +312,9 @@ def batch_line(history: History) -> str:
     )
 
 
-def main_eval(*, checkpoint: Path, data: str | None = None, device: str = "auto") -> int:
-    """Run ``vitedu eval``: measure a checkpoint on the validation and test images of a data set."""
-    model, description = load_run(checkpoint, device)
-    known = description["data"]
-    images = load(data or known["source"], image_size=model.config.image_size)
-    if list(images.class_names) != known["class_names"]:
-        raise ValueError(
-            f"the model knows {len(known['class_names'])} classes ({', '.join(known['class_names'])}), "
-            f"{images.name} has {len(images.class_names)} ({', '.join(images.class_names)})."
-        )
-    images = replace(images, mean=torch.tensor(known["mean"]), std=torch.tensor(known["std"]))
-    dtype = pick_precision(next(model.parameters()).device)
-    print(images)
-    for name in ("validation", "test"):
-        split = getattr(images, name)
-        accuracy = measure_test_accuracy(model, replace(images, test=split), dtype)
-        print(f"{name:<11}{accuracy:.1%} of {len(split):,} images")
-    return 0
-
-
-def main_predict(
-    *, checkpoint: Path, images: list[Path], top: int = 3, device: str = "auto"
-) -> int:
-    """Run ``vitedu predict``: name the most probable classes of each image file."""
-    if top < 1:
-        raise ValueError(f"top must be at least 1 (got {top}).")
-    model, description = load_run(checkpoint, device)
-    if model.config.in_channels != 3:
-        raise ValueError(f"the model takes {model.config.in_channels} channels, files give 3.")
-    known = description["data"]
-    decoded = []
-    for path in map(Path, images):
-        if not path.is_file():
-            raise ValueError(f"there is no image at {path}.")
-        try:
-            decoded.append(decode(path, model.config.image_size))
-        except Exception as error:  # decoders fail in many ways on a damaged file
-            raise ValueError(f"{path} can not be read as an image: {error}.") from None
-    pixels = torch.from_numpy(np.stack(decoded)).permute(0, 3, 1, 2)  # (N, S, S, 3) -> (N, 3, S, S)
-    statistics = Statistics(torch.tensor(known["mean"]), torch.tensor(known["std"]))
-    probabilities = predict(model, pixels, statistics)  # (N, K)
-    for path, row in zip(images, probabilities, strict=True):
-        values, classes = row.topk(min(top, len(row)))
-        guesses = ", ".join(
-            f"{known['class_names'][k]} {p:.1%}"
-            for p, k in zip(values.tolist(), classes.tolist(), strict=True)
-        )
-        print(f"{path}: {guesses}")
-    return 0
-
-
-@dataclass(frozen=True)
-class Statistics:
-    """What ``predict`` needs of a data set."""
-
-    mean: torch.Tensor  # (C,) of the training pixels, on a scale of 0 to 1
-    std: torch.Tensor  # (C,)
-
-
 def load(source: str, **options) -> Data:
     """Load data; a failed download is a mistake of the surroundings, not of the code."""
     try:
         return load_data(source, **options)
     except RuntimeError as error:
         raise OSError(str(error)) from None
-
-
-def load_run(folder: Path, device: str = "auto") -> tuple[VisionTransformer, dict]:
-    """Build the model of a run folder, with its weights, in eval mode.
-
-    Raises:
-        ValueError: no checkpoint there, or weights that do not fit its description.
-    """
-    check_device(device)
-    tensors, description = load_checkpoint(folder)
-    try:
-        model = VisionTransformer(ViTConfig(**description["model"]))
-        model.load_state_dict(tensors)
-    except (KeyError, TypeError, RuntimeError) as error:
-        raise ValueError(
-            f"{folder}: weights and description do not fit. {str(error).splitlines()[0]}"
-        ) from None
-    return model.to(pick_device() if device == "auto" else device).eval(), description
-
-
-def check_device(name: str) -> None:
-    """Refuse a device that torch does not know or this machine does not have."""
-    if name == "auto":
-        return
-    try:
-        torch.empty(1, device=name)
-    except (RuntimeError, AssertionError) as error:  # torch built without CUDA asserts
-        reason = str(error).split(". ")[0].splitlines()[0]
-        raise ValueError(
-            f"device {name!r} can not be used here. Choices: auto, cpu, cuda, mps. ({reason})"
-        ) from None

@@ -86,44 +86,23 @@ class ViTConfig:
         return self.num_patches + self.num_prefix_tokens
 
 
+def with_options(config: ViTConfig) -> ViTConfig:
+    """Add to a textbook shape what notebook 04 measures: no class token, rotary positions, QK-norm."""
+    return replace(config, pool="mean", fused=True, rope=True, qk_norm=True)
+
+
+TINY = ViTConfig(patch_size=4, embed_dim=192, depth=6, num_heads=3)
+PICO = ViTConfig(patch_size=4, embed_dim=96, depth=4, num_heads=3, mlp_ratio=2)
+MINI = ViTConfig(patch_size=4, embed_dim=256, depth=9, num_heads=4, mlp_ratio=3)
+
 PRESETS: dict[str, ViTConfig] = {
     # the course's own, for 32 px images and ten classes
     "vit_micro_patch8_32": ViTConfig(patch_size=8, embed_dim=128, depth=4, num_heads=4),
-    "vit_tiny_patch4_32": ViTConfig(patch_size=4, embed_dim=192, depth=6, num_heads=3),
-    "vit_pico_patch4_32": ViTConfig(patch_size=4, embed_dim=96, depth=4, num_heads=3, mlp_ratio=2),
-    # the same sizes with what notebook 04 measures: no class token, rotary positions, QK-norm
-    "vit_pico_patch4_rope_32": ViTConfig(
-        patch_size=4,
-        embed_dim=96,
-        depth=4,
-        num_heads=3,
-        mlp_ratio=2,
-        pool="mean",
-        fused=True,
-        rope=True,
-        qk_norm=True,
-    ),
-    "vit_tiny_patch4_rope_32": ViTConfig(
-        patch_size=4,
-        embed_dim=192,
-        depth=6,
-        num_heads=3,
-        pool="mean",
-        fused=True,
-        rope=True,
-        qk_norm=True,
-    ),
-    "vit_mini_patch4_rope_32": ViTConfig(
-        patch_size=4,
-        embed_dim=256,
-        depth=9,
-        num_heads=4,
-        mlp_ratio=3,
-        pool="mean",
-        fused=True,
-        rope=True,
-        qk_norm=True,
-    ),
+    "vit_tiny_patch4_32": TINY,
+    "vit_pico_patch4_32": PICO,
+    "vit_pico_patch4_rope_32": with_options(PICO),
+    "vit_tiny_patch4_rope_32": with_options(TINY),
+    "vit_mini_patch4_rope_32": with_options(MINI),
     # the published sizes, for 224 px images and the 1000 classes of ImageNet
     "vit_tiny_patch16_224": ViTConfig(224, 16, 3, 1000, embed_dim=192, depth=12, num_heads=3),
     "vit_small_patch16_224": ViTConfig(224, 16, 3, 1000, embed_dim=384, depth=12, num_heads=6),

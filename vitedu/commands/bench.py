@@ -1,0 +1,179 @@
+"""``vitedu bench``: measure what the course promises, one sub-command a promise.
+
+Role: their options, and the exit status: 1 if an aim is not met. Not here: the measuring.
+"""
+
+from pathlib import Path
+
+from vitedu.commands import Commands, add_device, add_precision, stem
+
+
+def add_commands(commands: Commands) -> None:
+    """Describe the commands; nothing is imported for it."""
+    parser = commands.add("bench", None, "measure what the course promises")
+    bench = Commands(parser.add_subparsers(title="what", metavar="WHAT", required=True))
+
+    new = bench.add("laptop", laptop, "the training run of notebook 04")
+    add_seeds(new)
+    add_device(new)
+    add_precision(new)
+
+    new = bench.add("checks", checks, "how long a student waits for a verdict")
+    add_seeds(new)
+
+    new = bench.add("grade", grade, "a made class of untrusted notebooks, beside nbgrader")
+    new.add_argument("--students", type=int, default=200, help="default: %(default)s")
+    new.add_argument("--jobs", type=int, help="submissions at a time (default: cores)")
+    new.add_argument("--notebook", default="01_patches", help="default: %(default)s")
+    new.add_argument(
+        "--compared", type=int, default=24, help="students for nbgrader, too (default: %(default)s)"
+    )
+    add_json(new)
+
+    new = bench.add("train", train, "our training step beside other libraries'")
+    new.add_argument("--presets", nargs="+", help="which models (default: the course's)")
+    new.add_argument("--compile", action="store_true", help="torch.compile as well")
+    new.add_argument("--no-memory", action="store_true", help="leave out peak memory")
+    add_timing(new, batch=128)
+    add_precision(new, several=True)
+
+    new = bench.add("data", data, "our augmented batches beside a DataLoader's")
+    add_timing(new, batch=128)
+
+    new = bench.add("cost", cost, "time and FLOP against patch, width, depth and tokens")
+    new.add_argument(
+        "--out", type=Path, default=Path("build/cost.png"), help="default: %(default)s"
+    )
+    add_timing(new, batch=32)
+    add_precision(new)
+
+    new = bench.add("ablations", ablations, "what each change to model and recipe is worth")
+    new.add_argument("--data", default="cifar10", help="as in train (default: %(default)s)")
+    new.add_argument("--epochs", type=int, default=3, help="of each run (default: %(default)s)")
+    new.add_argument("--only", nargs="+", default=[], help="parts of names of changes")
+    new.add_argument(
+        "--json",
+        type=Path,
+        default=Path("build/ablations.jsonl"),
+        help="a file that gets the rows it lacks, one by one (default: %(default)s)",
+    )
+    add_seeds(new)
+    add_device(new)
+
+
+def add_seeds(parser) -> None:
+    """Add the option of several runs."""
+    parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2], help="default: 0 1 2")
+
+
+def add_json(parser) -> None:
+    """Add the option of a file for what was measured."""
+    parser.add_argument("--json", type=Path, help="a file for all figures")
+
+
+def add_timing(parser, *, batch: int) -> None:
+    """Add what all timings in turn need."""
+    parser.add_argument("--batch", type=int, default=batch, help="images (default: %(default)s)")
+    parser.add_argument(
+        "--rounds", type=int, default=7, help="of all in turn (default: %(default)s)"
+    )
+    add_device(parser)
+    add_json(parser)
+
+
+def laptop(args) -> int:
+    """Train the laptop's model; status 1 if it learns too little."""
+    from vitedu.benchmarks import bench_laptop
+
+    return 0 if bench_laptop(args.seeds, args.device, args.precision) else 1
+
+
+def checks(args) -> int:
+    """Time every checker; status 1 if one keeps a student waiting."""
+    from vitedu.checks.timing import bench_checks
+
+    return 0 if bench_checks(args.seeds) else 1
+
+
+def grade(args) -> int:
+    """Grade a made class; status 1 if a grade is wrong or an aim not met."""
+    from vitedu.grading.bench import bench_grade
+
+    choices = {"out": args.json, "compared": args.compared}
+    return 0 if bench_grade(args.students, args.jobs, stem(args.notebook), **choices) else 1
+
+
+def train(args) -> int:
+    """Time training steps; status 1 if an aim is not met."""
+    from vitedu.bench_train import bench_train
+
+    device = chosen_device(args)
+    is_met = bench_train(
+        device,
+        [chosen_precision(name, device) for name in args.precision],
+        args.presets,
+        batch=args.batch,
+        rounds=args.rounds,
+        compiled=args.compile,
+        memory=not args.no_memory,
+        json=args.json,
+    )
+    return 0 if is_met else 1
+
+
+def data(args) -> int:
+    """Time batches."""
+    from vitedu.bench_data import bench_data
+
+    bench_data(chosen_device(args), batch=args.batch, rounds=args.rounds, json=args.json)
+    return 0
+
+
+def cost(args) -> int:
+    """Time sizes and draw them."""
+    from vitedu.bench_cost import bench_cost
+
+    device = chosen_device(args)
+    bench_cost(
+        device,
+        chosen_precision(args.precision, device),
+        args.out,
+        batch=args.batch,
+        rounds=args.rounds,
+        json=args.json,
+    )
+    return 0
+
+
+def ablations(args) -> int:
+    """Train what is missing of the list of changes and print the table."""
+    from vitedu.ablations import bench_ablations
+    from vitedu.hardware import check_device
+    from vitedu.runs import load
+
+    check_device(args.device)
+    options = {"epochs": args.epochs, "seeds": args.seeds, "only": args.only}
+    bench_ablations(load(args.data), args.json, device=args.device, **options)
+    print(f"rows in {args.json}")
+    return 0
+
+
+def chosen_device(args):
+    """Return the torch device that was asked for."""
+    import torch
+
+    from vitedu.hardware import check_device, pick_device
+
+    check_device(args.device)
+    return pick_device() if args.device == "auto" else torch.device(args.device)
+
+
+def chosen_precision(name: str, device) -> str:
+    """Return the name of a torch type; float16 is refused."""
+    from vitedu.hardware import pick_precision
+
+    if name == "float16":
+        raise ValueError(
+            "float16 needs a gradient scaler, which these steps leave out; use float32."
+        )
+    return str(pick_precision(device)).removeprefix("torch.") if name == "auto" else name

@@ -1,0 +1,100 @@
+"""Commands for instructors: hand out, and grade what comes back.
+
+Role: their options. Not here: what they call (``vitedu.grading``).
+"""
+
+from pathlib import Path
+
+from vitedu.commands import Commands, stem
+
+
+def add_commands(commands: Commands) -> None:
+    """Describe the commands; nothing is imported for it."""
+    new = commands.add("assign", assign_notebooks, "write the notebooks as assignments")
+    new.add_argument("out", type=Path, help="folder to write to; with --gradescope a .zip file")
+    new.add_argument(
+        "notebooks", type=Path, nargs="?", default=Path("notebooks"), help="default: %(default)s"
+    )
+    kinds = new.add_mutually_exclusive_group()
+    kinds.add_argument(
+        "--nbgrader", action="store_true", help="as source assignments of an nbgrader course"
+    )
+    kinds.add_argument(
+        "--gradescope", action="store_true", help="as the zip file of a Gradescope autograder"
+    )
+    new = commands.add("grade", grade_class, "grade a folder of returned, untrusted notebooks")
+    new.add_argument("folder", type=Path, help="what the students handed in; it is only read")
+    new.add_argument("--out", type=Path, required=True, help="folder for grades, pages and tables")
+    new.add_argument("--notebook", help="grade this one only (default: those the class handed in)")
+    new.add_argument("--exercises", nargs="+", default=[], metavar="ID", help="grade these only")
+    new.add_argument("--only", nargs="+", default=[], metavar="STUDENT", help="grade these only")
+    new.add_argument("--again", action="store_true", help="grade anew what has a grade")
+    new.add_argument("--jobs", type=int, help="submissions at a time (default: cores)")
+    new.add_argument("--dask", metavar="ADDRESS", help="grade on the workers of tcp://HOST:PORT")
+    new.add_argument(
+        "--runs", type=int, default=3, help="fresh processes an answer, 3 or more (default: 3)"
+    )
+    new.add_argument("--seed", type=int, help="repeat a grading (default: secret, one a student)")
+    new.add_argument(
+        "--student-from",
+        default="auto",
+        choices=["auto", "file", "folder", "moodle", "canvas", "metadata"],
+        help="what names a student (default: %(default)s)",
+    )
+    new.add_argument(
+        "--for",
+        dest="formats",
+        nargs="+",
+        default=[],
+        choices=["canvas", "moodle", "gradescope"],
+        help="write files for these, too",
+    )
+    new.add_argument("--assignment", default="", help="name of the column in canvas.csv")
+    new.add_argument(
+        "--allow-unsafe", action="store_true", help="grade even where nothing can be isolated"
+    )
+
+
+def assign_notebooks(args) -> int:
+    """Write what students, nbgrader or Gradescope get."""
+    if args.gradescope:
+        from vitedu.grading.gradescope import write_autograder
+
+        print(write_autograder(args.out, args.notebooks))
+        return 0
+    from vitedu.grading.assign import assign, assign_nbgrader
+
+    for path in (assign_nbgrader if args.nbgrader else assign)(args.out, args.notebooks):
+        print(path)
+    return 0
+
+
+def grade_class(args) -> int:
+    """Grade a class; status 2 where the folders, the options or the machine will not do."""
+    from vitedu.grading.publish import main_grade
+
+    parts = None
+    if args.dask:
+        from dataclasses import replace
+        from functools import partial
+
+        from vitedu.grading.cluster import Cluster
+        from vitedu.grading.student import real_parts
+
+        parts = replace(real_parts(), open_box=partial(Cluster, args.dask))
+    return main_grade(
+        args.folder,
+        args.out,
+        parts=parts,
+        formats=args.formats,
+        assignment=args.assignment,
+        jobs=args.jobs,
+        student_from=args.student_from,
+        exercises=args.exercises,
+        notebook=stem(args.notebook) if args.notebook else None,
+        only=args.only,
+        runs=args.runs,
+        seed=args.seed,
+        again=args.again,
+        allow_unsafe=args.allow_unsafe,
+    )

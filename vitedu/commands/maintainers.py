@@ -1,0 +1,93 @@
+"""Commands for maintainers of notebooks and checkers.
+
+Role: their options. Not here: what they call.
+"""
+
+from pathlib import Path
+
+from vitedu.commands import Commands
+
+
+def add_commands(commands: Commands) -> None:
+    """Describe the commands; nothing is imported for it."""
+    new = commands.add("solve", solve_notebooks, "write notebooks with the references filled in")
+    new.add_argument("path", type=Path, help="a notebook or a folder of them")
+    new.add_argument("--out", type=Path, default=Path("build/solved"), help="default: %(default)s")
+    new = commands.add(
+        "lint", lint_notebooks, "say where notebooks, references and syllabus disagree"
+    )
+    new.add_argument("path", type=Path, help="a notebook or a folder of them")
+    new = commands.add("tour", tour_notebooks, "run the solved course and write it as HTML pages")
+    new.add_argument(
+        "path", type=Path, nargs="?", default=Path("notebooks"), help="default: %(default)s"
+    )
+    new.add_argument("--out", type=Path, default=Path("build/tour"), help="default: %(default)s")
+
+    new = commands.add(
+        "bank", run_bank, "run every known mistake and right answer through the checkers"
+    )
+    new.add_argument("exercises", nargs="*", help="ids; default: all")
+    new.add_argument("--seeds", type=int, help="how many (default: 20, with --mutate 3)")
+    new.add_argument(
+        "--mutate", action="store_true", help="judge every single-step change of the references"
+    )
+    new.add_argument(
+        "--unseen", action="store_true", help="judge each mistake as if the bank did not hold it"
+    )
+    new = commands.add(
+        "audit", run_audit, "show what the checkers decide about each answer in a file"
+    )
+    new.add_argument("path", type=Path, help="a .py file or a notebook; it is executed")
+    new.add_argument("--seeds", type=int, default=5, help="how many (default: %(default)s)")
+
+
+def solve_notebooks(args) -> int:
+    """Write the solved variant of notebooks."""
+    from vitedu.notebooks import solve
+
+    for path in solve(args.path, args.out):
+        print(path)
+    return 0
+
+
+def lint_notebooks(args) -> int:
+    """Print every problem; status 1 if there is one."""
+    from vitedu.checks.api import has_checker
+    from vitedu.notebook_lint import lint, missing_notebooks
+    from vitedu.notebooks import find_notebooks
+
+    paths = find_notebooks(args.path)
+    problems = [problem for path in paths for problem in lint(path, has_checker=has_checker)]
+    if args.path.is_dir():
+        problems += missing_notebooks(args.path)
+    for problem in problems:
+        print(problem)
+    print(f"{len(paths)} notebooks, {len(problems)} problems")
+    return 1 if problems else 0
+
+
+def tour_notebooks(args) -> int:
+    """Run the solved course; status 1 if a notebook fails."""
+    from vitedu.tour import tour
+
+    return 0 if tour(args.path, args.out) else 1
+
+
+def run_bank(args) -> int:
+    """Print the catch matrix, or what becomes of mutants; status 1 unless the checkers decide all rightly."""
+    if args.mutate:
+        from vitedu.checks.mutation import main_mutate
+
+        return main_mutate(args.exercises, args.seeds or 3)
+    from vitedu.checks.bank import main_bank, main_unseen
+
+    if args.unseen:
+        return main_unseen(args.exercises)
+    return main_bank(args.exercises, args.seeds or 20)
+
+
+def run_audit(args) -> int:
+    """Print every property's verdict; status 1 if an answer fails."""
+    from vitedu.checks.audit import main_audit
+
+    return main_audit(args.path, args.seeds)

@@ -1,0 +1,99 @@
+"""Commands that train a model and use it.
+
+Role: their options. Not here: the runs (``vitedu.runs``), models read again (``vitedu.trained``).
+"""
+
+from pathlib import Path
+
+from vitedu.commands import Commands, add_device, add_precision
+
+
+def add_commands(commands: Commands) -> None:
+    """Describe the commands; nothing is imported for it."""
+    new = commands.add("train", train_model, "train a preset and write the run to a folder")
+    new.add_argument("--data", help="shapes, cifar10 or a folder (default: shapes)")
+    new.add_argument("--preset", help="which model (default: vit_micro_patch8_32)")
+    new.add_argument("--epochs", type=int, help="default: as the preset's recipe says")
+    new.add_argument("--batch-size", type=int, help="default: as the preset's recipe says")
+    new.add_argument("--lr", type=float, help="peak learning rate (default: the recipe's)")
+    new.add_argument("--seed", type=int, help="default: 0")
+    new.add_argument("--limit", type=int, help="train on so many images only")
+    new.add_argument(
+        "--set",
+        action="extend",
+        nargs="+",
+        default=[],
+        metavar="NAME=VALUE",
+        help="any field of TrainConfig or ViTConfig, such as cutmix_share=0.5 or rope=true; one or "
+        "several; a name that does not exist lists all",
+    )
+    new.add_argument("--compile", action="store_true", help="short for --set compile=true")
+    new.add_argument("--out", type=Path, help="folder of the run (default: runs/PRESET-DATA-seedN)")
+    new.add_argument(
+        "--resume", action="store_true", help="go on with the unfinished run in that folder"
+    )
+    new.add_argument("--overwrite", action="store_true", help="remove the run in that folder first")
+    add_device(new)
+    add_precision(new)
+    new = commands.add("eval", eval_model, "measure a trained model on validation and test images")
+    new.add_argument("--checkpoint", type=Path, required=True, help="the folder of a run")
+    new.add_argument("--data", help="default: what the model was trained on")
+    add_device(new)
+    new = commands.add("predict", predict_images, "name the most probable classes of images")
+    model = new.add_mutually_exclusive_group(required=True)
+    model.add_argument("--checkpoint", type=Path, help="the folder of a run")
+    model.add_argument(
+        "--pretrained", metavar="NAME", help="published weights: vit_b_16, or a name of timm"
+    )
+    new.add_argument(
+        "--weights", type=Path, help="with --pretrained: a file with them, no download"
+    )
+    new.add_argument("images", type=Path, nargs="+", help="image files")
+    new.add_argument("--top", type=int, default=3, help="classes to name (default: %(default)s)")
+    add_device(new)
+
+
+def train_model(args) -> int:
+    """Train; status 1 if the loss broke, 130 if interrupted."""
+    from vitedu.runs import DEFAULT_DATA, DEFAULT_PRESET, main_train
+
+    names = ("epochs", "batch_size", "lr", "seed", "device", "precision", "compile")
+    given = {name: str(getattr(args, name)) for name in names}
+    unsaid = ("None", "False", "auto")
+    settings = [f"{name}={text}" for name, text in given.items() if text not in unsaid]
+    words = args.preset or DEFAULT_PRESET, Path(args.data or DEFAULT_DATA).name, args.seed or 0
+    return main_train(
+        data=args.data,
+        preset_name=args.preset,
+        limit=args.limit,
+        settings=[*settings, *args.set],
+        out=args.out or Path("runs") / "{}-{}-seed{}".format(*words),
+        resume=args.resume,
+        overwrite=args.overwrite,
+    )
+
+
+def eval_model(args) -> int:
+    """Print validation and test accuracy."""
+    from vitedu.trained import main_eval
+
+    return main_eval(checkpoint=args.checkpoint, data=args.data, device=args.device)
+
+
+def predict_images(args) -> int:
+    """Print the most probable classes of each image."""
+    from vitedu.hardware import check_device
+    from vitedu.trained import main_predict
+
+    if args.pretrained:
+        from vitedu.pretrained import name_images
+
+        check_device(args.device)
+        return name_images(
+            args.pretrained, args.images, weights=args.weights, top=args.top, device=args.device
+        )
+    if args.weights:
+        raise ValueError("--weights goes with --pretrained; a run's folder holds its own.")
+    return main_predict(
+        checkpoint=args.checkpoint, images=args.images, top=args.top, device=args.device
+    )
