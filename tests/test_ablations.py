@@ -74,11 +74,20 @@ def test_bench_refuses_words_that_match_nothing(data, tmp_path):
 
 
 def test_summary_averages_seeds_and_compares_with_the_start(rows):
-    """Means, the spread over seeds, the gain over the row it starts from."""
+    """Means, the spread over seeds, the gain over the row it starts from in the seed of both."""
     start, change = summary(rows)
     assert start["accuracy"] == pytest.approx(0.52) and start["gain"] is None
     assert (start["low"], start["high"], start["seeds"]) == (0.50, 0.54, 2)
-    assert change["gain"] == pytest.approx(-0.03)
+    assert change["gain"] == pytest.approx(-0.01) and len(change["gains"]) == 1  # of seed 0 alone
+
+
+def test_a_gain_is_a_mean_over_the_seeds_of_both(rows):
+    """Differences are between runs of one seed, however different the seeds are; the table says how they scatter."""
+    second = replace(rows[2], seed=1, validation_accuracy=0.56)
+    gains = summary([*rows, second])[1]["gains"]
+    assert gains == [pytest.approx(-0.01), pytest.approx(0.02)]
+    assert "+0.5 pt  -1.0 to +2.0" in ablations.table([*rows, second])
+    assert summary([rows[0], second])[1]["gain"] is None  # no seed in common
 
 
 def test_summary_never_compares_runs_of_different_lengths(rows):

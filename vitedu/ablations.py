@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from importlib import resources
 from pathlib import Path
+from statistics import fmean
 
 import torch
 
@@ -173,50 +174,58 @@ def measured_rows() -> list[Row]:
 def summary(rows: list[Row]) -> list[dict]:
     """Average rows over seeds, in the order of ``CHANGES``.
 
+    A gain is a mean of differences, each between two runs of one seed.
+
     Returns:
-        A dict a change: name, after, seeds, epochs, accuracy (mean, in [0, 1]), low and high over the
-        seeds, gain over the row it starts from in the same epochs (None where that is missing), seconds.
+        A dict a change: name, after, seeds (how many), epochs, accuracy (mean, in [0, 1]), low and high
+        over the seeds, gain over the row it starts from in the same epochs and gains, the difference
+        for each seed that both have (None and empty where that is missing), seconds.
     """
-    found: dict[tuple[str, int], list[Row]] = {}
+    found: dict[tuple[str, int], dict[int, Row]] = {}
     for row in rows:
-        found.setdefault((row.change, row.epochs), []).append(row)
-    mean = {
-        key: sum(r.validation_accuracy for r in group) / len(group) for key, group in found.items()
-    }
+        found.setdefault((row.change, row.epochs), {})[row.seed] = row
     lines = []
     for epochs in sorted({epochs for _, epochs in found}):
         for change in CHANGES:
             group = found.get((change.name, epochs))
             if not group:
                 continue
-            start = mean.get((change.after, epochs))
-            accuracies = [row.validation_accuracy for row in group]
+            start = found.get((change.after, epochs), {})
+            accuracy = {seed: row.validation_accuracy for seed, row in group.items()}
+            gains = [
+                accuracy[seed] - start[seed].validation_accuracy
+                for seed in accuracy
+                if seed in start
+            ]
             lines.append(
                 {
                     "change": change.name,
                     "after": change.after,
                     "seeds": len(group),
                     "epochs": epochs,
-                    "accuracy": mean[change.name, epochs],
-                    "low": min(accuracies),
-                    "high": max(accuracies),
-                    "gain": None if start is None else mean[change.name, epochs] - start,
-                    "seconds": sum(row.seconds for row in group) / len(group),
+                    "accuracy": fmean(accuracy.values()),
+                    "low": min(accuracy.values()),
+                    "high": max(accuracy.values()),
+                    "gain": fmean(gains) if gains else None,
+                    "gains": gains,
+                    "seconds": fmean(row.seconds for row in group.values()),
                 }
             )
     return lines
 
 
 def table(rows: list[Row]) -> str:
-    """Write the averages as text."""
+    """Write the averages as text, with the least and the largest gain where there are several seeds."""
     lines = [
-        "validation  gain      seeds  epochs  change                                   after",
-        "----------  --------  -----  ------  ---------------------------------------  -----",
+        "validation  gain      of seeds      seeds  epochs  change                                  after",
+        "----------  --------  ------------  -----  ------  --------------------------------------  -----",
     ]
     for line in summary(rows):
         gain = "" if line["gain"] is None else f"{100 * line['gain']:+.1f} pt"
+        gains = [100 * each for each in line["gains"]]
+        between = f"{min(gains):+.1f} to {max(gains):+.1f}" if len(gains) > 1 else ""
         lines.append(
-            f"{line['accuracy']:10.1%}  {gain:>8}  {line['seeds']:5d}  {line['epochs']:6d}  "
-            f"{line['change']:<39}  {line['after'] or ''}"
+            f"{line['accuracy']:10.1%}  {gain:>8}  {between:>12}  {line['seeds']:5d}  "
+            f"{line['epochs']:6d}  {line['change']:<38}  {line['after'] or ''}".rstrip()
         )
     return "\n".join(lines)

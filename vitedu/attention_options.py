@@ -134,7 +134,7 @@ class AttentionWithOptions(MultiHeadAttention):
         if self.fused and not (q.device.type == "cpu" and q.dtype is torch.bfloat16):
             merged = merge_heads(F.scaled_dot_product_attention(q, k, v))  # (B, T, D)
             return fast_linear(self.proj, merged), None
-        # a CPU multiplies small bfloat16 matrices faster one by one: vitedu bench train
+        # on a CPU torch's kernel is slow for small bfloat16 matrices: timm's step in vitedu bench train has it
         scores = q @ k.transpose(-2, -1) / k.shape[-1] ** 0.5  # (B, nh, T, hd) @ (B, nh, hd, T)
         weights = scores.softmax(dim=-1)  # (B, nh, T, T)
         return self.proj(merge_heads(weights @ v)), None if self.fused else weights
