@@ -262,6 +262,15 @@ def test_another_python_inside_is_refused(box):
         box._verify({**good, "threads": 4})
 
 
+@pytest.mark.parametrize("name", ["timm", "torchvision", "scipy"])
+def test_libraries_that_hold_answers_are_absent_whether_or_not_they_are_installed(worker, name):
+    """As Python says it of what is not there; other libraries that look for them are not disturbed."""
+    wanted = repr(ModuleNotFoundError(f"No module named '{name}'"))
+    assert ask(worker, f"import {name}") == ask(worker, f"from {name}.models import vit") == wanted
+    code = f"import sys, importlib.util as u; out = u.find_spec('{name}'), '{name}' in sys.modules"
+    assert ask(worker, code) == "(None, False)"
+
+
 def test_workers_do_not_see_each_other(box):
     """Not by signals, not by process numbers, not by files, and not by equal random numbers."""
     draw = "import random, numpy, torch; out = random.random(), numpy.random.rand(), torch.rand(1)"
@@ -557,6 +566,7 @@ def test_weaker_ways_work_and_end(monkeypatch, way, forks):
         assert not set(box.trial.breaches) & {"processes", "memory"}, box.trial
         with box.worker() as worker:
             assert ask(worker, "import torch; out = torch.ones(2).sum()") == "tensor(2.)"
+            assert "ModuleNotFoundError" in ask(worker, "import timm.models")
             with pytest.raises(WorkerTrouble, match="timeout"):
                 ask(worker, "while True: pass", 0.3)
         family = descendants(os.getpid()) - before

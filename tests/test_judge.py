@@ -11,6 +11,7 @@ import pytest
 from vitedu import exercises
 from vitedu.checks.engine import find_checker, judge_answer
 from vitedu.checks.values import ValueChecker
+from vitedu.grading import judge
 from vitedu.grading.grades import Answer
 from vitedu.grading.isolation import open_box
 from vitedu.grading.judge import grade_answer, literal
@@ -251,6 +252,19 @@ def test_honest_oddities_have_full_points(box, source, support):
     """What stands around a right answer costs nothing."""
     odd = grade(box, "gelu", source, support)
     assert (odd.state, odd.points) == ("passed", 3), (odd.detail, odd.headline, odd.lines)
+
+
+@pytest.mark.parametrize("library", ["timm", "torchvision", "no_such_library"])
+def test_answer_that_needs_another_library_is_not_gradable_and_says_why(box, library):
+    """In one state, with one reason, whether or not this machine has the library."""
+    sources = (
+        f"from {library} import gelu\n",
+        f"import {library}\ndef gelu(x):\n    return {library}.gelu(x)\n",
+    )
+    for source in sources:
+        found = grade(box, "gelu", source)
+        assert (found.state, found.reason, found.points) == ("not_gradable", "import", None)
+        assert found.detail == f"it imports {library}, which is not here. {judge.NEEDED}"
 
 
 def test_values_of_all_kinds_have_full_points(box):

@@ -122,7 +122,7 @@ FORBIDDEN = {
         "class VisionTransformer(Theirs):\n    def __init__(self, config):\n"
         "        super().__init__(config.image_size, config.patch_size, config.in_channels, config.num_classes, embed_dim=config.embed_dim,\n"
         "                         depth=config.depth, num_heads=config.num_heads, mlp_ratio=config.mlp_ratio, qkv_bias=config.qkv_bias)\n",
-        ("import", "nothing"), "VisionTransformer",
+        ("import",), "VisionTransformer",
     ),
     "softmax_of_another_library": Attack(
         "from scipy.special import softmax as theirs\n\n\n" + called("pass", "torch.from_numpy(theirs(x.detach().numpy(), dim))"), ("import",)

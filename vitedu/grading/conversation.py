@@ -27,11 +27,12 @@ class WorkerTrouble(Exception):
     Attributes:
         reason: a key of ``grades.REASONS``.
         detail: what was seen, in one sentence.
+        ended_all: whether the preloaded process ended, and so all its workers: perhaps the doing of another answer.
     """
 
-    def __init__(self, reason: str, detail: str):
+    def __init__(self, reason: str, detail: str, *, ended_all: bool = False):
         super().__init__(f"{reason}: {detail}")
-        self.reason, self.detail = reason, detail
+        self.reason, self.detail, self.ended_all = reason, detail, ended_all
 
 
 class Worker:
@@ -42,6 +43,7 @@ class Worker:
         missing: what this machine did not let it give up, and why.
         cpu: seconds that it had computed by then.
         survived: after ``close``, whether something still held the worker's pipes.
+        given_up: whether the preloaded process is being ended, which ends this one for no fault of its own.
     """
 
     def __init__(
@@ -58,7 +60,7 @@ class Worker:
         self.parts: list[str] = []
         self.missing: dict[str, str] = {}
         self.cpu = 0.0
-        self.survived = False
+        self.survived = self.given_up = False
         self._heard = b""  # of the status socket
         self._ended: dict | None = None  # how it ended, once that is known
         self._reply = bytearray()
@@ -221,8 +223,9 @@ class Worker:
 
     def _how_it_ended(self) -> WorkerTrouble:
         """Say why a worker died, on evidence."""
-        if self._ended is None:
-            return WorkerTrouble("grader", "the preloaded process ended, and its workers with it.")
+        if self._ended is None or self.given_up:
+            words = "the preloaded process ended, and its workers with it."
+            return WorkerTrouble("grader", words, ended_all=True)
         code, cpu, limits = self._ended["ended"], self._ended["cpu"] - self.cpu, self.limits
         killed_for_memory = bool(self.group and self.group.kills())
         if code == -signal.SIGKILL and not killed_for_memory and cpu < limits.cpu_seconds - 0.5:

@@ -64,8 +64,10 @@ class Box:
         IsolationError: this way does not work on this machine, and why.
     """
 
-    def __init__(self, way: str, limits: Limits, files: dict[str, str]):
-        self.way, self.limits, self.events = way, limits, []
+    def __init__(
+        self, way: str, limits: Limits, files: dict[str, str], *, like: "Box | None" = None
+    ):
+        self.way, self.limits, self.events, self._files = way, limits, [], files
         self._lock = threading.RLock()
         # a process that dies with its parent dies with the thread that started it: this one stays
         self._launcher = ThreadPoolExecutor(1, "box")
@@ -74,7 +76,8 @@ class Box:
         )
         self._process: subprocess.Popen | None = None
         self._control: socket.socket | None = None
-        self._numbers = itertools.count(random.SystemRandom().randrange(USERS[1]))
+        first = random.SystemRandom().randrange(USERS[1])
+        self._numbers = like._numbers if like else itertools.count(first)  # no two users are one
         self._launches = 0
         self._closed = False
         self._workers: set[Worker] = set()
@@ -89,7 +92,8 @@ class Box:
             self._start = prepare(way, limits, folder / "view", folder / "tmp")
             self._launch()
             release = partial(self._worker, "canary")
-            self.trial: Trial = examine(release, limits, self._start.needed)
+            needed = self._start.needed
+            self.trial: Trial = like.trial if like else examine(release, limits, needed)
         except BaseException as error:
             self.close()
             if isinstance(error, (OSError, WorkerTrouble)):
@@ -128,6 +132,15 @@ class Box:
             worker.close()
             raise WorkerTrouble("grader", f"a worker came without {', '.join(sorted(lost))}.")
         return worker
+
+    def apart(self) -> "Box":
+        """Open a box of the same kind for one answer: whatever ends its preloaded process, no other answer did.
+
+        Raises:
+            IsolationError: it can not be opened.
+        """
+        self.events.append("an answer is run again by a preloaded process of its own")
+        return type(self)(self.way, self.limits, self._files, like=self)
 
     def close(self) -> None:
         """End the preloaded process with all its workers, and remove its folder."""
@@ -212,6 +225,8 @@ class Box:
 
     def _stop(self) -> None:
         """End the preloaded process; bubblewrap, or its own last act, ends its workers."""
+        for worker in list(self._workers):
+            worker.given_up = True  # before anybody can take its end for its own doing
         if self._control is not None:
             self._control.close()  # it reads the end, and kills its workers
             self._control = None

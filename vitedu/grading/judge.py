@@ -6,13 +6,15 @@ nothing. Never raises because of what an answer is or does; what can not be judg
 """
 
 import ast
+import contextlib
 import dis
 import hashlib
 import re
 import secrets
 import threading
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 
 from vitedu import exercises
 from vitedu.checks.answers import Call, LocalAnswer, Look, Plain
@@ -47,6 +49,9 @@ RUNS = 3  # fresh processes; an answer that is right one time in three passes al
 LONGEST = 2**20  # characters of code
 GRACE = 3.0  # seconds that a worker may take over what it was given before it counts as stuck
 MOST_BYTES = 24 * 2**20  # of all observations of one worker together
+ENDED_ALL = (
+    "the process that starts all workers ended while this answer ran, and again when it ran alone"
+)
 # conclusions change settings of the whole process for a moment (random state, default dtype)
 _JUDGING = threading.Lock()
 
@@ -131,6 +136,7 @@ class _Outcome:
     digest: str = ""  # of all observations
     is_read: bool = False  # without a process, since there is nothing to run
     undecided: bool = False  # what it does on another device could not be seen
+    ended_all: bool = False  # the preloaded process ended while this ran, and all its workers
 
     @property
     def state(self) -> str:
@@ -179,7 +185,7 @@ def grade_answer(answer: Answer, seed: int, box, *, runs: int = RUNS) -> Exercis
         while len(outcomes) < runs and not (outcomes and outcomes[-1].is_last):
             outcome = _run(checker, cases, answer, seed, box, outcomes)
             if outcome.reason == "grader":  # ours to mend, if it can be mended
-                outcome = _run(checker, cases, answer, seed, box, outcomes)
+                outcome = _run_apart(outcome, checker, cases, answer, seed, box, outcomes)
             outcomes.append(outcome)
     except (
         Exception
@@ -262,13 +268,30 @@ def _run(checker, cases, answer: Answer, seed: int, box, earlier_runs: list[_Out
             raise
         detail = clean(str(getattr(error, "detail", error)), 300)
         is_last = reason == "timeout"
-        return _Outcome(reason=reason, detail=detail, printed=_said(worker), is_last=is_last)
+        outcome = _Outcome(reason=reason, detail=detail, printed=_said(worker), is_last=is_last)
+        return replace(outcome, ended_all=getattr(error, "ended_all", False))
     printed = loaded.printed or _said(worker)
     if not isinstance(checker, Checker):
         with _JUDGING:
             report = checker.judge(_Given(plain))
         return _Outcome(report, printed=printed, is_last=plain.idle)
     return _judged(checker, cases, gathered, seed, loaded, printed, earlier_runs)
+
+
+def _run_apart(first: _Outcome, checker, cases, answer, seed, box, earlier_runs) -> _Outcome:
+    """Run an answer again after a fault of the grader, where no other answer can be the cause.
+
+    Other answers share the preloaded process: when it ends, all that ran are suspects, so each gets one of its own. The
+    answer that ends that one too has done it.
+
+    Args:
+        first: what came of the run that is repeated.
+    """
+    with getattr(box, "apart", partial(contextlib.nullcontext, box))() as own:
+        outcome = _run(checker, cases, answer, seed, own, earlier_runs)
+    if first.ended_all and outcome.ended_all:
+        return replace(outcome, reason="crashed", detail=ENDED_ALL, is_last=True)
+    return replace(outcome, is_last=outcome.is_last or outcome.reason == "grader")
 
 
 def literal(answer: Answer) -> Plain | None:
@@ -370,18 +393,25 @@ def _undefined(answer: Answer, loaded: Loaded) -> _Outcome:
     return _Outcome(report, printed=loaded.printed)
 
 
+NEEDED = "Answers of this course need no more than torch, numpy and what Python itself brings."
+_MODULE = re.compile(r"No module named '([\w.]+)")
+_OWN_NAME = re.compile(r"(?:'|import of )vitedu\b")  # in a path it means nothing
+
+
 def _missing(loaded: Loaded, error) -> str:
     """Say which part of the code around an answer an error misses, or "".
 
     The package's own names do not count: those that are not here are not for answers to use.
     """
     for trouble in (error, loaded.trouble):  # at the call, or when its own cell was run
-        if trouble and "ImportError" in trouble.kinds and "vitedu" not in trouble.message:
-            return f"it needs a library that is not here: {trouble.message}"[:300]
+        if trouble and "ImportError" in trouble.kinds and not _OWN_NAME.search(trouble.message):
+            if found := _MODULE.search(trouble.message):
+                return f"it imports {found[1]}, which is not here. {NEEDED}"[:300]
+            return f"it needs a library that is not here: {trouble.message}. {NEEDED}"[:300]
     found = re.fullmatch(r"name '(\w+)' is not defined.*", error.message)
     if error.kind != "NameError" or not found:
         return ""
     for names, why, origin in loaded.lost:
         if found[1] in names and origin.split(".")[0] != "vitedu":
-            return f"it needs {found[1]}, which is not here: {why}"[:300]
+            return f"it needs {found[1]}, which is not here: {why}. {NEEDED}"[:300]
     return ""

@@ -20,6 +20,7 @@ import shutil
 import signal
 import socket
 import sys
+from importlib.machinery import PathFinder
 from pathlib import Path
 
 from vitedu.grading import linux
@@ -43,13 +44,34 @@ def serve(control_fd: str) -> None:
     if setup["shared"]:
         linux.unshare(linux.NEW_MOUNTS | linux.NEW_NETWORK | linux.NEW_IPC | linux.NEW_UTS)
         linux.mount("none", "/", "", linux.RECURSIVE | linux.PRIVATE)
-    hello = load() if setup["forks"] else {}
+    hello = load(setup["absent"]) if setup["forks"] else {}
     send(control, {"hello": hello})
     Nursery(setup, control).run()
 
 
-def load() -> dict:
-    """Import what every worker needs, and say which Python and which torch it was."""
+def hide(absent: list[str]) -> None:
+    """Let the search for modules pass libraries by, as if they were not installed."""
+
+    class OtherFiles(PathFinder):
+        """The usual search."""
+
+        @classmethod
+        def find_spec(cls, fullname, path=None, target=None):
+            """Find nothing of what is hidden."""
+            if fullname.split(".")[0] in absent:
+                return None
+            return super().find_spec(fullname, path, target)
+
+    sys.meta_path[:] = [OtherFiles if finder is PathFinder else finder for finder in sys.meta_path]
+
+
+def load(absent: list[str]) -> dict:
+    """Import what every worker needs, and say which Python and which torch it was.
+
+    Args:
+        absent: libraries that can not be imported, not even by torch.
+    """
+    hide(absent)
     import numpy
     import torch
 
@@ -187,7 +209,7 @@ class Nursery:
 def begin(words: str) -> None:
     """Be the fresh Python that ``Nursery.start`` made."""
     setup, task, number, fds, folder = json.loads(words)
-    load()
+    load(setup["absent"])
     become_worker(setup, task, number, fds, Path(folder))
 
 

@@ -41,7 +41,8 @@ SYSTEM = ("/usr/lib", "/usr/lib64", "/lib", "/lib64", "/etc/ld.so.cache", "/etc/
 STORES = ("/nix/store", "/gnu/store")  # where some systems keep every library
 DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom")
 MASKED = ("vitedu", "__editable__.vitedu", "__editable___vitedu")  # names in site-packages
-# libraries that hold answers of the course, ready to be called; no answer needs them
+# libraries that hold answers of the course, ready to be called; no answer needs them. They are hidden on disk, and not to be
+# imported whether or not this machine has them, so that an answer that asks for one ends in the same way everywhere
 SOLVED = (
     "timm torchvision transformers vit_pytorch x_transformers xformers open_clip flash_attn scipy sklearn "
     "jax flax keras tensorflow"
@@ -121,6 +122,7 @@ def prepare(way: str, limits: Limits, view: Path, tmp: Path) -> Start:
         "mounts": own_mounts,
         "uid": USERS[0] if drops else 0,
         "tmp": inside_tmp,
+        "absent": SOLVED,
         # bubblewrap covers the masked ones, so that a few rules do: each costs every worker a call
         "readable": [inside_view, *(readable if way == "bwrap" else unmasked(readable))],
         "python": boot,

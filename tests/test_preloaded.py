@@ -1,0 +1,123 @@
+"""A preloaded process that dies costs nobody a point, and the answer that ends it every time takes nobody along."""
+
+import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from vitedu.grading import isolation
+from vitedu.grading.conversation import WorkerTrouble
+from vitedu.grading.grades import Answer
+from vitedu.grading.isolation import Box
+from vitedu.grading.judge import ENDED_ALL, grade_answer
+from vitedu.grading.levels import IsolationError
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="elsewhere nothing is preloaded")
+RIGHT = "import math, torch\ndef gelu(x):\n    return 0.5 * x * (1 + torch.erf(x / math.sqrt(2)))\n"
+ENDS_IT = "ends_them_all = True\nimport time\ntime.sleep(0.5)\n" + RIGHT
+
+
+class Fragile(Box):
+    """A box whose preloaded process ends while an answer with the words ``ends_them_all`` runs.
+
+    Attributes:
+        deaths: how often that may still happen, in this box and in those that it opens.
+    """
+
+    deaths = 0
+
+    def worker(self):
+        """Give a worker that is watched."""
+        worker, process = super().worker(), self._process
+        ask = worker.ask
+
+        def watched(frame, seconds):
+            if b"ends_them_all" in frame and Fragile.deaths:
+                Fragile.deaths -= 1
+                threading.Timer(0.1, process.kill).start()
+            return ask(frame, seconds)
+
+        worker.ask = watched
+        return worker
+
+
+@pytest.fixture(scope="module")
+def shared():
+    """A box, opened once."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(isolation, "Box", Fragile)
+        box = isolation.open_box(allow_unsafe=True)
+    with box:
+        yield box
+
+
+@pytest.fixture
+def box(shared):
+    """The box, with nothing in its log and no death ahead."""
+    Fragile.deaths = 0
+    shared.events.clear()
+    yield shared
+    Fragile.deaths = 0
+
+
+def grade(box, source):
+    """Grade an answer in three processes."""
+    return grade_answer(Answer("gelu", source), 5, box, runs=3)
+
+
+def test_death_between_two_answers_is_not_noticed(box):
+    """The next answer starts the process again, and has its points."""
+    box._process.kill()
+    found = grade(box, RIGHT)
+    assert (found.state, found.points, found.runs) == ("passed", 3, 3), found.detail
+    assert len(box.events) == 1 and "started again" in box.events[0]
+
+
+def test_death_in_the_middle_of_an_answer_costs_it_nothing(box):
+    """The run is repeated by another process, and three processes have agreed in the end."""
+    Fragile.deaths = 1
+    found = grade(box, ENDS_IT)
+    assert Fragile.deaths == 0
+    assert (found.state, found.points, found.runs) == ("passed", 3, 3), found.detail
+    assert sum("of its own" in event for event in box.events) == 1
+
+
+def test_answer_that_ends_it_every_time_is_told_and_takes_nobody_along(box):
+    """It has no points and no 0, and a reason; those that ran beside it have their points."""
+    Fragile.deaths = 100
+    with ThreadPoolExecutor(3) as pool:
+        beside = [pool.submit(grade, box, RIGHT) for _ in range(3)]
+        killers = [pool.submit(grade, box, ENDS_IT) for _ in range(2)]
+        beside += [pool.submit(grade, box, RIGHT) for _ in range(3)]
+    for future in killers:
+        found = future.result()
+        assert (found.state, found.reason, found.points) == ("not_gradable", "crashed", None)
+        assert found.detail == ENDED_ALL and found.runs == 1
+    assert Fragile.deaths == 96  # each met the shared process once, and one of its own once
+    for future in beside:
+        found = future.result()
+        assert (found.state, found.points, found.runs) == ("passed", 3, 3), found.detail
+
+
+def test_process_that_can_not_be_started_again_is_the_graders_fault(box, monkeypatch):
+    """What is given up then says so, is no 0, and is graded by the next run of the command."""
+    Fragile.deaths = 100
+
+    def nothing(self):
+        raise IsolationError("no more processes")
+
+    monkeypatch.setattr(Box, "_launch", nothing)
+    found = grade(box, ENDS_IT)
+    assert (found.state, found.reason, found.points) == ("not_gradable", "grader", None)
+    assert "no more processes" in found.detail
+
+
+def test_worker_whose_box_starts_again_did_not_crash(box):
+    """It is ended with the old process, which is no doing of its own."""
+    with box.worker() as worker:
+        box._launch_again("a test")
+        with pytest.raises(WorkerTrouble) as caught:
+            worker.ask(bytes(8), 5.0)
+        assert (caught.value.reason, caught.value.ended_all) == ("grader", True)
+    assert grade(box, RIGHT).state == "passed"
