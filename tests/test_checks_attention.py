@@ -1,72 +1,23 @@
-"""The checkers of notebook 02: they reject and name every mistake, and accept every right answer."""
+"""The checkers of notebook 02: forbidden operations, likely pairs of mistakes, odd answers, and what a student reads."""
 
-import itertools
 import math
-import random
 
 import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
 from torch import nn
+from verdicts import failed
 
 from vitedu import attention as reference
 from vitedu.checks import diagnosing
-from vitedu.checks.alternatives.attention import ALTERNATIVES, Given
+from vitedu.checks.alternatives.attention import Given
 from vitedu.checks.api import judge
-from vitedu.checks.attention import CHECKERS
-from vitedu.checks.bank import right_answers, wrong_answers
+from vitedu.checks.bank import wrong_answers
 from vitedu.checks.engine import find_checker
 from vitedu.checks.probing import observe
-from vitedu.checks.values import ValueChecker
 
 SEEDS = range(5)
-FUNCTIONS = [id_ for id_, checker in CHECKERS.items() if not isinstance(checker, ValueChecker)]
-WRONG = [
-    pytest.param(exercise, wrong, id_, id=f"{exercise}-{id_}")
-    for exercise in CHECKERS
-    for id_, wrong in wrong_answers(exercise)
-]
-RIGHT = [
-    pytest.param(exercise, answer, id=f"{exercise}-{answer.__name__}")
-    for exercise in FUNCTIONS
-    for answer in right_answers(exercise)
-]
-
-
-def finding(report, name):
-    """Get one finding of a report."""
-    return next(finding for finding in report.findings if finding.name == name)
-
-
-# --- the bank and the acceptance set ------------------------------------------------------------
-
-
-@pytest.mark.parametrize(("exercise", "wrong", "id_"), WRONG)
-def test_mistake_is_rejected_and_named(exercise, wrong, id_):
-    """Every mistake of the bank fails and is named as itself and nothing else, whatever the seed."""
-    for seed in SEEDS:
-        report = judge(wrong, exercise, seed=seed)
-        assert report.status in ("failed", "error")
-        assert report.misconceptions == [id_], str(report)
-        assert report.points < report.max_points
-
-
-@pytest.mark.parametrize(("exercise", "answer"), RIGHT)
-def test_right_answer_passes(exercise, answer):
-    """Every right implementation earns full points, whatever the seed."""
-    for seed in SEEDS:
-        report = judge(answer, exercise, seed=seed)
-        assert report.passed and report.points == report.max_points, str(report)
-
-
-@pytest.mark.parametrize("exercise", FUNCTIONS)
-def test_bank_and_acceptance_set_are_large_enough(exercise):
-    """At least six mistakes of its own and four right implementations beside the reference."""
-    assert len(find_checker(exercise).bank) >= 6
-    assert len(ALTERNATIVES[exercise]) >= 4
-
-
 PAIRS = {
     "softmax": ("always_last_axis", "not_shifted"),
     "scaled_dot_product_attention": ("softmax_over_queries", "not_scaled"),
@@ -77,23 +28,13 @@ PAIRS = {
 }
 
 
-@pytest.mark.parametrize("exercise", FUNCTIONS)
+@pytest.mark.parametrize("exercise", PAIRS)
 def test_two_likely_mistakes_are_named_as_the_two(exercise, monkeypatch):
     """Two mistakes that do not hide each other are both named, in every seed, if there is time to look."""
     monkeypatch.setattr(diagnosing, "PAIR_SECONDS", 60.0)  # on a crowded machine too
     wrong = find_checker(exercise).faulty(frozenset(PAIRS[exercise]))
     for seed in SEEDS:
         assert set(judge(wrong, exercise, seed=seed).misconceptions) == set(PAIRS[exercise])
-
-
-@pytest.mark.parametrize("exercise", FUNCTIONS)
-def test_pairs_of_mistakes_are_rejected(exercise):
-    """A sample of pairs is rejected, and named as mistakes that give the same answer."""
-    checker = find_checker(exercise)
-    own = [m.id for m in checker.bank if m.build is None]
-    for pair in random.Random(0).sample(list(itertools.combinations(own, 2)), 4):
-        report = judge(checker.faulty(frozenset(pair)), exercise, seed=1)
-        assert not report.passed and report.misconceptions, f"{pair}: {report}"
 
 
 # --- forbidden operations -----------------------------------------------------------------------
@@ -125,7 +66,7 @@ SOFTMAX_SPELLINGS = {
 def test_softmax_is_forbidden_in_every_spelling(spelling):
     """Whoever lets torch do the whole work gets no point, however it is called."""
     report = judge(SOFTMAX_SPELLINGS[spelling], "softmax", seed=0)
-    assert not finding(report, "allowed operations").passed and report.points == 0
+    assert "allowed operations" in failed(report) and report.points == 0
 
 
 SOFTMAX_NEIGHBOURS = {
@@ -176,7 +117,7 @@ def test_fused_attention_is_forbidden_in_every_spelling(spelling):
         (Layer, "MultiHeadAttention"),
     ):
         report = judge(answer, exercise, seed=0)
-        assert not finding(report, "allowed operations").passed and report.points == 0
+        assert "allowed operations" in failed(report) and report.points == 0
 
 
 class LayerOfTorch(Given):
@@ -209,7 +150,7 @@ class LayerOfFunction(Given):
 def test_layer_of_torch_is_forbidden(answer):
     """nn.MultiheadAttention and the function behind it do the whole work."""
     report = judge(answer, "MultiHeadAttention", seed=0)
-    assert not finding(report, "allowed operations").passed and report.points == 0
+    assert "allowed operations" in failed(report) and report.points == 0
 
 
 def test_layer_with_other_parameters_says_which_are_missing():
@@ -270,27 +211,6 @@ def test_unknown_mistake_gets_no_name_of_the_bank(name):
 
 
 # --- what else an answer may be -----------------------------------------------------------------
-
-
-def _stub_layer():
-    class MultiHeadAttention(Given):
-        def forward(self, x):
-            raise NotImplementedError("2.5 MultiHeadAttention")
-
-    return MultiHeadAttention
-
-
-def _stub(*args, **kwargs):
-    raise NotImplementedError
-
-
-@pytest.mark.parametrize("exercise", CHECKERS)
-def test_stub_is_not_attempted(exercise):
-    """What the notebook hands out is no attempt, and later cells get the reference."""
-    stub = None if exercise not in FUNCTIONS else _stub
-    report = judge(_stub_layer() if exercise == "MultiHeadAttention" else stub, exercise, seed=0)
-    assert report.status == "not_attempted"
-    assert report.implementation is getattr(reference, exercise)
 
 
 def _forgets_to_return(x, *args):

@@ -1,7 +1,5 @@
-"""The checkers of notebook 04: they reject and name every mistake, and accept every right answer."""
+"""The checkers of notebook 04: what their contract leaves free, random crops, and what messages keep to themselves."""
 
-import itertools
-import random
 import re
 
 import numpy as np
@@ -9,77 +7,18 @@ import pytest
 import torch
 import torch.nn.functional as F
 from torch import nn
+from verdicts import failed
 
 from vitedu import training as reference
 from vitedu.checks import crops
-from vitedu.checks.alternatives.training import ALTERNATIVES
 from vitedu.checks.api import judge
-from vitedu.checks.bank import right_answers, wrong_answers
-from vitedu.checks.engine import find_checker
+from vitedu.checks.bank import wrong_answers
 from vitedu.checks.judging import read
 from vitedu.checks.probing import observe
 from vitedu.checks.training import CHECKERS
 from vitedu.checks.values import ValueChecker
 
-SEEDS_OF = {
-    "random_crop_flip": 1,
-    "train_one_epoch": 2,
-    "evaluate": 2,
-}  # the slow ones; `vitedu bank` takes more
 FUNCTIONS = [id_ for id_, checker in CHECKERS.items() if not isinstance(checker, ValueChecker)]
-VALUES = [id_ for id_ in CHECKERS if id_ not in FUNCTIONS]
-
-WRONG = [
-    pytest.param(exercise, wrong, id_, id=f"{exercise}-{id_}")
-    for exercise in CHECKERS
-    for id_, wrong in wrong_answers(exercise)
-]
-RIGHT = [
-    pytest.param(exercise, answer, id=f"{exercise}-{answer.__name__}")
-    for exercise in FUNCTIONS
-    for answer in right_answers(exercise)
-]
-
-
-@pytest.mark.parametrize(("exercise", "wrong", "id_"), WRONG)
-def test_mistake_is_rejected_and_named(exercise, wrong, id_):
-    """Every mistake of the bank fails and is named as itself, whatever the seed."""
-    for seed in range(SEEDS_OF.get(exercise, 5)):
-        report = judge(wrong, exercise, seed=seed)
-        assert report.status in ("failed", "error")
-        assert report.misconceptions == [id_], str(report)
-        assert report.points < report.max_points
-
-
-@pytest.mark.parametrize(("exercise", "answer"), RIGHT)
-def test_right_answer_passes(exercise, answer):
-    """Every right implementation earns full points, whatever the seed."""
-    for seed in range(SEEDS_OF.get(exercise, 5)):
-        report = judge(answer, exercise, seed=seed)
-        assert report.passed and report.points == report.max_points, str(report)
-
-
-@pytest.mark.parametrize("exercise", FUNCTIONS)
-def test_acceptance_set_has_four_roads(exercise):
-    """At least four right implementations stand beside the reference."""
-    assert len(ALTERNATIVES[exercise]) >= 4
-
-
-@pytest.mark.parametrize("exercise", FUNCTIONS)
-def test_two_mistakes_together_are_named_as_the_two(exercise):
-    """A sample of pairs is rejected, and named as both or as the one that hides the other."""
-    checker = find_checker(exercise)
-    own = [m.id for m in checker.bank if m.build is None]
-    pairs = list(itertools.combinations(own, 2))
-    both = 0
-    for pair in random.Random(0).sample(pairs, 3):
-        report = judge(checker.faulty(frozenset(pair)), exercise, seed=1)
-        assert report.misconceptions and set(report.misconceptions) <= set(pair), (
-            f"{pair}: {report}"
-        )
-        both += set(report.misconceptions) == set(pair)
-    assert both >= 1
-
 
 # --- contract: what is right in other clothes ---------------------------------------------------
 
@@ -180,30 +119,6 @@ def test_unscaled_sum_is_recognised_by_its_factor():
 
 
 @pytest.mark.parametrize("exercise", FUNCTIONS)
-@pytest.mark.parametrize(
-    "result",
-    [None, float("nan"), np.zeros(3)],
-    ids=["None", "nan", "array"],
-)
-def test_other_results_fail_without_a_name(exercise, result):
-    """What is no result at all fails, never passes and never breaks the checker."""
-    report = judge(lambda *args, **kwargs: result, exercise, seed=0)
-    assert report.status == "failed" and not report.passed
-    if result is None:
-        assert "return" in str(report) or exercise in ("train_one_epoch", "evaluate"), str(report)
-
-
-@pytest.mark.parametrize("exercise", FUNCTIONS)
-def test_stub_is_not_attempted(exercise):
-    """A stub that raises NotImplementedError is no answer yet."""
-
-    def stub(*args, **kwargs):
-        raise NotImplementedError(exercise)
-
-    assert judge(stub, exercise, seed=0).status == "not_attempted"
-
-
-@pytest.mark.parametrize("exercise", FUNCTIONS)
 def test_other_signature_is_told(exercise):
     """A function that takes other arguments is told so before anything runs."""
     report = judge(lambda only: only, exercise, seed=0)
@@ -270,7 +185,7 @@ def test_crops_drawn_by_wall_clock_are_rejected():
 
     report = judge(random_crop_flip, seed=0)
     assert not report.passed
-    assert [f.name for f in report.findings if not f.passed] == ["generator"]
+    assert failed(report) == ["generator"]
 
 
 @pytest.mark.parametrize(
@@ -293,13 +208,3 @@ def test_messages_hold_no_expected_numbers(exercise):
         assert not hidden & set(text)
         tried |= hidden
     assert len(tried) > 3
-
-
-@pytest.mark.parametrize("exercise", VALUES)
-def test_value_is_accepted_in_every_clothing(exercise):
-    """Python, NumPy and torch numbers are alike."""
-    value = getattr(reference, exercise)
-    for clothed in (float(value), np.float64(value), torch.tensor(float(value))):
-        assert judge(clothed, exercise).passed
-    assert not judge(value + 1, exercise).passed
-    assert not judge("eight", exercise).passed

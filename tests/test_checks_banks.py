@@ -1,0 +1,206 @@
+"""What holds for every exercise: its checker rejects and names every mistake, and accepts every right answer.
+
+What is particular to a chapter stands in ``test_checks_<chapter>.py``.
+"""
+
+import functools
+import itertools
+import random
+from importlib import import_module
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+import torch
+
+from vitedu import exercises
+from vitedu.checks.api import judge
+from vitedu.checks.bank import right_answers, wrong_answers
+from vitedu.checks.engine import find_checker
+from vitedu.checks.values import ValueChecker
+
+CHECKERS = {exercise.id: find_checker(exercise.id) for exercise in exercises.EXERCISES}
+VALUES = [id_ for id_, checker in CHECKERS.items() if isinstance(checker, ValueChecker)]
+ASKED = [id_ for id_ in CHECKERS if id_ not in VALUES]  # functions and classes
+CLASSES = [id_ for id_ in ASKED if isinstance(CHECKERS[id_].reference, type)]
+FUNCTIONS = [id_ for id_ in ASKED if id_ not in CLASSES]
+WRONG = [
+    pytest.param(exercise, wrong, id_, id=f"{exercise}-{id_}")
+    for exercise in CHECKERS
+    for id_, wrong in wrong_answers(exercise)
+]
+RIGHT = [
+    pytest.param(exercise, answer, id=f"{exercise}-{answer.__name__}")
+    for exercise in ASKED
+    for answer in right_answers(exercise)
+]
+# the slow ones; `vitedu bank` takes more
+SEEDS_OF = {"random_crop_flip": 1, "train_one_epoch": 2, "evaluate": 2}
+
+
+def seeds(exercise):
+    """Give the seeds that an exercise is tried with."""
+    return range(SEEDS_OF.get(exercise, 5))
+
+
+# --- the bank and the acceptance set ------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("exercise", "wrong", "id_"), WRONG)
+def test_mistake_is_rejected_and_named(exercise, wrong, id_):
+    """Every mistake of the bank fails and is named as itself and nothing else, whatever the seed."""
+    for seed in seeds(exercise):
+        report = judge(wrong, exercise, seed=seed)
+        assert report.status in ("failed", "error")
+        assert report.misconceptions == [id_], str(report)
+        assert report.points < report.max_points
+
+
+@pytest.mark.parametrize(("exercise", "answer"), RIGHT)
+def test_right_answer_passes(exercise, answer):
+    """Every right implementation earns full points, whatever the seed."""
+    for seed in seeds(exercise):
+        report = judge(answer, exercise, seed=seed)
+        assert report.passed and report.points == report.max_points, str(report)
+
+
+@pytest.mark.parametrize("exercise", ASKED)
+def test_bank_and_acceptance_set_are_large_enough(exercise):
+    """At least six mistakes of its own and four right implementations beside the reference."""
+    chapter = exercises.find(exercise).chapter
+    alternatives = import_module(f"vitedu.checks.alternatives.{chapter}").ALTERNATIVES
+    assert len(CHECKERS[exercise].bank) >= 6
+    assert len(alternatives[exercise]) >= 4
+
+
+class Sample(NamedTuple):
+    """Pairs of mistakes of each exercise of a chapter, and how many at least must be named how."""
+
+    seed: int
+    pairs: int
+    named: int  # at all
+    within: int  # as both, or as the one that hides the other
+    both: int
+
+
+SAMPLES = {
+    "patches": Sample(seed=1, pairs=5, named=3, within=3, both=0),
+    "attention": Sample(seed=0, pairs=4, named=4, within=0, both=0),
+    "encoder": Sample(seed=1, pairs=5, named=3, within=3, both=0),
+    "training": Sample(seed=0, pairs=3, named=3, within=3, both=1),
+}
+
+
+@pytest.mark.parametrize("exercise", ASKED)
+def test_two_mistakes_together_are_rejected_and_mostly_named(exercise):
+    """A sample of pairs is rejected; most are named as both, or as the one that hides the other."""
+    checker, sample = CHECKERS[exercise], SAMPLES[exercises.find(exercise).chapter]
+    own = [mistake.id for mistake in checker.bank if mistake.build is None]
+    pairs = random.Random(sample.seed).sample(list(itertools.combinations(own, 2)), sample.pairs)
+    found = {}
+    for pair in pairs:
+        report = judge(checker.faulty(frozenset(pair)), exercise, seed=1)
+        assert not report.passed, pair
+        found[pair] = set(report.misconceptions)
+    assert sum(bool(ids) for ids in found.values()) >= sample.named, found
+    assert sum(bool(ids) and ids <= set(pair) for pair, ids in found.items()) >= sample.within, (
+        found
+    )
+    assert sum(ids == set(pair) for pair, ids in found.items()) >= sample.both, found
+
+
+# --- no answer, and answers of another kind -----------------------------------------------------
+
+
+def raise_stub(*args, **kwargs):
+    """Stand in for what the notebook hands out."""
+    raise NotImplementedError("a stub")
+
+
+STUBS = (
+    [pytest.param(id_, None, id=id_) for id_ in VALUES]
+    + [pytest.param(id_, raise_stub, id=id_) for id_ in FUNCTIONS]
+    + [
+        pytest.param(
+            id_, type("Stub", (CHECKERS[id_].reference,), {name: raise_stub}), id=f"{id_}-{name}"
+        )
+        for id_ in CLASSES
+        for name in ("__init__", "forward")
+    ]
+)
+
+
+@pytest.mark.parametrize(("exercise", "stub"), STUBS)
+def test_stub_is_not_attempted(exercise, stub):
+    """What the notebook hands out is no attempt, and later cells get the reference."""
+    report = judge(stub, exercise, seed=0)
+    assert report.status == "not_attempted"
+    assert report.implementation is CHECKERS[exercise].reference
+
+
+# what such a result says of itself; of two results that are asked for, one is missing
+FACTS = {"no_error", "own_device", "constant_output", "detached", "weights_not_returned"}
+
+
+@pytest.mark.parametrize(
+    "result",
+    [
+        None,
+        [],
+        "text",
+        float("nan"),
+        torch.full((2,), float("nan")),
+        np.zeros(3),
+        torch.zeros(2, 3).long(),
+    ],
+    ids=["None", "list", "text", "nan", "nans", "array", "integers"],
+)
+@pytest.mark.parametrize("exercise", ASKED)
+def test_other_results_fail_without_a_false_name(exercise, result):
+    """What is no result at all fails; a constant may be called one, and nothing else is claimed of its values."""
+    reference = CHECKERS[exercise].reference
+    if exercise in CLASSES:
+        answer = type("Answer", (reference,), {"forward": lambda self, x: result})
+    else:
+        answer = functools.wraps(reference)(lambda *args, **kwargs: result)
+    report = judge(answer, exercise, seed=0)
+    assert report.status == "failed", str(report)
+    assert set(report.misconceptions) <= FACTS, str(report)
+    if result is None:
+        assert "return" in str(report)
+
+
+@pytest.mark.parametrize("exercise", FUNCTIONS)
+def test_arguments_may_have_any_names(exercise):
+    """Only order and keywords that the text uses count; the names of positional parameters are free."""
+    reference = CHECKERS[exercise].reference
+    assert judge(lambda *args, **kwargs: reference(*args, **kwargs), exercise, seed=0).passed
+
+
+# --- values -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("exercise", VALUES)
+def test_value_is_accepted_in_every_clothing(exercise):
+    """Python, NumPy and torch values are alike; another value is not."""
+    value = CHECKERS[exercise].reference
+    if isinstance(value, tuple):
+        right = [
+            value,
+            list(value),
+            [np.asarray(v) for v in value],
+            [torch.tensor(v) for v in value],
+        ]
+        wrong = [value[::-1] + (1,), value[:1]]
+    else:
+        number = float(value)
+        right = [value, number, np.float64(value), torch.tensor(number)]
+        right += [torch.tensor(number, dtype=torch.float64)]
+        wrong = [value + 1, 2 * value + 1]
+    for clothed in right:
+        assert judge(clothed, exercise).passed, clothed
+    wrong += ["eight", float("nan"), {}, [value, value, value], object(), np.zeros((2, 2))]
+    for other in wrong:
+        assert judge(other, exercise).status == "failed", other
+    for nothing in (None, ...):
+        assert judge(nothing, exercise).status == "not_attempted"
