@@ -422,9 +422,42 @@ def test_a_class_of_200_does_not_fill_the_memory(tmp_path, out):
     assert growth < 60
 
 
-def test_default_jobs_are_the_cores_of_this_process():
-    """At least one, and no more than the machine has."""
+PARENT = """
+import sys
+import torch
+
+def private():
+    with open("/proc/self/status") as file:
+        return next(int(line.split()[1]) / 1024 for line in file if line.startswith("RssAnon"))
+
+before = private()
+from vitedu.checks.engine import find_checker, judge_answer
+from vitedu.exercises import EXERCISES
+from vitedu.grading import publish, student
+student.real_parts()
+for exercise in EXERCISES:
+    find_checker(exercise.id)
+report = judge_answer(find_checker("softmax"), lambda x, dim=-1: x * 0.5, 1)
+assert "values differ" in str(report), report
+heavy = "sympy torch._dynamo torch.fx.experimental.symbolic_shapes matplotlib torchvision timm IPython"
+print(private() - before, *[name for name in heavy.split() if name in sys.modules])
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+def test_the_grader_itself_is_small():
+    """Beyond torch, all its modules, checkers and one judged answer take less than 30 MB, and it loads no large library."""
+    done = subprocess.run(
+        [sys.executable, "-c", PARENT], capture_output=True, text=True, check=True
+    )
+    megabytes, *heavy = done.stdout.split()
+    assert float(megabytes) < 30 and heavy == []
+
+
+def test_default_jobs_are_the_cores_of_this_process_and_one_more():
+    """At least one core, and no more than the machine has."""
     assert 1 <= batch.cores() <= (os.cpu_count() or 1)
+    assert batch.default_jobs() == batch.cores() + 1
 
 
 def test_versions_name_the_checkers_and_not_the_pages():

@@ -74,7 +74,7 @@ def grade_class(
     Args:
         folder: what the students handed in; it is only read.
         out: for ``submissions/*.json``, one a student, and ``grader.log``.
-        jobs: submissions graded at a time; default: the cores this process may use.
+        jobs: submissions graded at a time; default: one more than there are cores for this process.
         student_from: where names come from; see ``submissions.find_submissions``.
         exercises: ids to grade; default: all of ``notebook``.
         notebook: stem of the notebook to grade; default: those that the class handed in.
@@ -174,7 +174,7 @@ def _refuse_overlap(folder: Path, out: Path) -> None:
 
 def _grade_all(todo, chosen, parts, box, store, digests, reading, seed, runs, jobs) -> None:
     """Grade in threads, each of which waits for workers of the box; write each grade as it comes."""
-    jobs = min(jobs or getattr(box, "jobs", None) or cores(), len(todo))
+    jobs = min(jobs or getattr(box, "jobs", None) or default_jobs(), len(todo))
     bar, stopped = ProgressBar(total=len(todo)), threading.Event()
 
     def work(submission: Submission) -> None:
@@ -256,6 +256,14 @@ def _told_apart(submissions: list[Submission]) -> list[Submission]:
         seen.add(name)
         told.append(replace(submission, student=name))
     return told
+
+
+def default_jobs() -> int:
+    """Give how many submissions to grade at a time.
+
+    One more than cores: to join its control group, a worker waits some milliseconds for the kernel and for no core.
+    """
+    return cores() + 1
 
 
 def cores() -> int:

@@ -4,8 +4,8 @@ Role: grade a made class (``bench_class``) with the real grader, measure, and ho
 beside it, where nbgrader is installed, its ``autograde`` on the same files (``bench_nbgrader``). Not here: the grader.
 
 What is compared: nbgrader runs a notebook and its checks once, in one process without any limits; the grader runs each
-exercise in three fresh processes in a box. nbgrader takes one submission after the other, the grader as many as there are
-cores. Hostile notebooks are left out of the comparison: a fork bomb in nbgrader is a fork bomb.
+exercise in three fresh processes in a box. nbgrader takes one submission after the other, the grader one more than there
+are cores. Hostile notebooks are left out of the comparison: a fork bomb in nbgrader is a fork bomb.
 """
 
 import contextlib
@@ -24,7 +24,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from vitedu.exercises import in_notebook, notebook_named
-from vitedu.grading.batch import cores, grade_class
+from vitedu.grading.batch import cores, default_jobs, grade_class
 from vitedu.grading.bench_class import HOSTILE, Student, lean_notebook, make_class
 from vitedu.grading.publish import publish
 from vitedu.grading.store import Store
@@ -50,7 +50,7 @@ def bench_grade(
 
     Args:
         students: size of the class.
-        jobs: submissions at a time; default: the cores this process may use.
+        jobs: submissions at a time; default: as ``vitedu grade`` chooses.
         notebook: which one is handed in.
         notebooks: folder of the course's notebooks, for the stubs.
         out: a JSON file for all figures.
@@ -65,7 +65,7 @@ def bench_grade(
     """
     if students < 1:
         raise ValueError(f"a class has at least 1 student (got {students}).")
-    jobs, stem = jobs or cores(), notebook_named(notebook)
+    jobs, stem = jobs or default_jobs(), notebook_named(notebook)
     lean = lean_notebook(Path(notebooks) / f"{stem}.ipynb")
     print(
         f"{students} submissions of {stem}, {len(in_notebook(stem))} exercises, {MIN_RUNS} fresh processes each, "
