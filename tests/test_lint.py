@@ -40,6 +40,21 @@ def edit(name, old, new):
     return fault
 
 
+def in_stub(old, new):
+    """Make a fault that replaces text in the stub of patchify."""
+    return edit("patchify-stub", old, new)
+
+
+def in_check(old, new):
+    """Make a fault that replaces text in the check of patchify."""
+    return edit("patchify-check", old, new)
+
+
+def change(name, **fields):
+    """Make a fault that sets fields of one cell."""
+    return lambda notebook: cell(notebook, name).update(fields)
+
+
 def add(new):
     """Make a fault that appends a cell."""
     return lambda notebook: notebook.cells.append(new)
@@ -89,38 +104,29 @@ FAULTS = {
     "stub-unknown": (rename_the_exercise, "'pachify', which the syllabus does not have here"),
     "stub-order": (swap, "another order than in vitedu/exercises.py"),
     "stub-solved": (
-        edit("patchify-stub", "raise NotImplementedError('1.1 patchify')", "return images"),
+        in_stub("raise NotImplementedError('1.1 patchify')", "return images"),
         'must end in raise NotImplementedError("1.1 patchify")',
     ),
     "stub-other-number": (
-        edit("patchify-stub", "1.1 patchify", "2.1 patchify"),
+        in_stub("1.1 patchify", "2.1 patchify"),
         'must end in raise NotImplementedError("1.1 patchify")',
     ),
     "stub-signature": (
-        edit("patchify-stub", "patch_size: int", "patch_size"),
+        in_stub("patch_size: int", "patch_size"),
         "the signature is patchify(images: torch.Tensor, patch_size)",
     ),
-    "stub-default": (
-        edit("patchify-stub", "patch_size: int", "patch_size: int=4"),
-        "make them equal",
-    ),
-    "stub-docstring": (
-        edit("patchify-stub", "Cut images", "Chop images"),
-        "the docstring of patchify differs",
-    ),
+    "stub-default": (in_stub("patch_size: int", "patch_size: int=4"), "make them equal"),
+    "stub-docstring": (in_stub("Cut images", "Chop images"), "the docstring of patchify differs"),
     "stub-with-more": (
-        edit("patchify-stub", "def patchify", "import math\ndef patchify"),
+        in_stub("def patchify", "import math\ndef patchify"),
         "the stub of patchify and nothing else",
     ),
-    "stub-broken": (edit("patchify-stub", "def ", "de "), "the stub is no valid Python"),
-    "stub-without-todo": (
-        edit("patchify-stub", "TODO 1.1", "to do"),
-        "no comment '# TODO 1.1: ...'",
-    ),
+    "stub-broken": (in_stub("def ", "de "), "the stub is no valid Python"),
+    "stub-without-todo": (in_stub("TODO 1.1", "to do"), "no comment '# TODO 1.1: ...'"),
     "value-given": (edit("tokens_at_224-stub", "None", "197"), "write tokens_at_224 = None"),
     "check-missing": (drop("patchify-check"), "the next cell must begin with the lines"),
     "check-of-another": (
-        edit("patchify-check", "check(patchify)", "check(unpatchify)"),
+        in_check("check(patchify)", "check(unpatchify)"),
         "the next cell must begin with the lines 'report = check(patchify)'",
     ),
     "check-unnamed-value": (
@@ -128,7 +134,7 @@ FAULTS = {
         'report = check(tokens_at_224, "tokens_at_224")',
     ),
     "check-without-implementation": (
-        edit("patchify-check", "\npatchify = report.implementation", ""),
+        in_check("\npatchify = report.implementation", ""),
         "'patchify = report.implementation'",
     ),
     "output-error": (store("imports", ERROR), "holds a stored error"),
@@ -138,18 +144,9 @@ FAULTS = {
         lambda notebook: cell(notebook, "compared").outputs.clear(),
         "but holds no output",
     ),
-    "execution-count": (
-        lambda notebook: cell(notebook, "imports").update(execution_count=3),
-        "holds an execution count",
-    ),
-    "no-execution-count": (
-        lambda notebook: cell(notebook, "compared").update(execution_count=None),
-        "has no execution count",
-    ),
-    "attachment": (
-        lambda notebook: cell(notebook, "title").update(attachments={"a.png": {}}),
-        "holds an attached picture",
-    ),
+    "execution-count": (change("imports", execution_count=3), "holds an execution count"),
+    "no-execution-count": (change("compared", execution_count=None), "has no execution count"),
+    "attachment": (change("title", attachments={"a.png": {}}), "holds an attached picture"),
     "picture-as-text": (
         add(new_markdown_cell("![a](data:image/png;base64,aGk=)", id="new")),
         "holds a picture as text",

@@ -14,6 +14,13 @@ _BOUNDARY = "a remainder by -n is 0 where one by n is"
 _ZEROS = "0 and 0.0 are added to alike"
 _AS_MANY = "a batch has as many labels as images"
 _NUMBER = "exercises.md takes 0-d tensors as numbers"
+_SUMS = (  # both loops over batches begin with them
+    "correct, total_loss, seen = (0.0, 0, 0)",
+    "seen, correct, total_loss = (0.0, 0, 0)",
+    "total_loss, seen, correct = (0.0, 0, 0)",
+    "total_loss, correct, seen = (0, 0.0, 0)",
+    "total_loss, correct, seen = (0, 0, 0.0)",
+)
 
 # can not be told apart by any input that the contract allows
 EQUIVALENT: dict[str, dict[str, tuple[str, ...]]] = {
@@ -142,13 +149,7 @@ EQUIVALENT: dict[str, dict[str, tuple[str, ...]]] = {
         ),
     },
     "train_one_epoch": {
-        _ZEROS: (
-            "correct, total_loss, seen = (0.0, 0, 0)",
-            "seen, correct, total_loss = (0.0, 0, 0)",
-            "total_loss, seen, correct = (0.0, 0, 0)",
-            "total_loss, correct, seen = (0, 0.0, 0)",
-            "total_loss, correct, seen = (0, 0, 0.0)",
-        ),
+        _ZEROS: _SUMS,
         _AS_MANY: (
             "total_loss += loss.item() * len(images)",
             "seen += len(images)",
@@ -156,13 +157,7 @@ EQUIVALENT: dict[str, dict[str, tuple[str, ...]]] = {
         _AXIS: ("correct += (logits.argmax(dim=1) == labels).sum().item()",),
     },
     "evaluate": {
-        _ZEROS: (
-            "correct, total_loss, seen = (0.0, 0, 0)",
-            "seen, correct, total_loss = (0.0, 0, 0)",
-            "total_loss, seen, correct = (0.0, 0, 0)",
-            "total_loss, correct, seen = (0, 0.0, 0)",
-            "total_loss, correct, seen = (0, 0, 0.0)",
-        ),
+        _ZEROS: _SUMS,
         _AS_MANY: (
             "total_loss += cross_entropy(logits, labels).item() * len(images)",
             "seen += len(images)",

@@ -10,14 +10,12 @@ from vitedu.checks.attention import (
     values,
 )
 
-CHECKERS = {
-    checker.exercise: checker
-    for checker in (
-        softmax.CHECKER,
-        scaled_dot_product_attention.CHECKER,
-        split_heads.CHECKER,
-        merge_heads.CHECKER,
-        multi_head_attention.CHECKER,
-        attention_macs.CHECKER,
-    )
-} | values.CHECKERS
+IN_ORDER = (
+    softmax,
+    scaled_dot_product_attention,
+    split_heads,
+    merge_heads,
+    multi_head_attention,
+    attention_macs,
+)
+CHECKERS = {module.CHECKER.exercise: module.CHECKER for module in IN_ORDER} | values.CHECKERS

@@ -9,13 +9,5 @@ from vitedu.checks.encoder import (
     vision_transformer,
 )
 
-CHECKERS = {
-    checker.exercise: checker
-    for checker in (
-        layer_norm.CHECKER,
-        gelu.CHECKER,
-        encoder_block.CHECKER,
-        vision_transformer.CHECKER,
-        count_parameters.CHECKER,
-    )
-} | values.CHECKERS
+IN_ORDER = (layer_norm, gelu, encoder_block, vision_transformer, count_parameters)
+CHECKERS = {module.CHECKER.exercise: module.CHECKER for module in IN_ORDER} | values.CHECKERS

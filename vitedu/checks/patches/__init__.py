@@ -10,14 +10,12 @@ from vitedu.checks.patches import (
     values,
 )
 
-CHECKERS = {
-    checker.exercise: checker
-    for checker in (
-        patchify.CHECKER,
-        unpatchify.CHECKER,
-        linear_from_conv.CHECKER,
-        add_class_token_and_positions.CHECKER,
-        sincos_positions.CHECKER,
-        sincos_positions_2d.CHECKER,
-    )
-} | values.CHECKERS
+IN_ORDER = (
+    patchify,
+    unpatchify,
+    linear_from_conv,
+    add_class_token_and_positions,
+    sincos_positions,
+    sincos_positions_2d,
+)
+CHECKERS = {module.CHECKER.exercise: module.CHECKER for module in IN_ORDER} | values.CHECKERS

@@ -10,14 +10,12 @@ from vitedu.checks.training import (
     weight_decay_groups,
 )
 
-CHECKERS = {
-    checker.exercise: checker
-    for checker in (
-        cross_entropy.CHECKER,
-        warmup_cosine.CHECKER,
-        weight_decay_groups.CHECKER,
-        random_crop_flip.CHECKER,
-        train_one_epoch.CHECKER,
-        evaluate.CHECKER,
-    )
-} | values.CHECKERS
+IN_ORDER = (
+    cross_entropy,
+    warmup_cosine,
+    weight_decay_groups,
+    random_crop_flip,
+    train_one_epoch,
+    evaluate,
+)
+CHECKERS = {module.CHECKER.exercise: module.CHECKER for module in IN_ORDER} | values.CHECKERS
