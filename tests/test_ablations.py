@@ -22,9 +22,10 @@ def data():
 @pytest.fixture
 def rows():
     """Two seeds of the start, one of the first change."""
-    row = Row(CHANGES[0].name, None, 0, 2, "x", 9, 1.0, 1.0, 0.50, 3.0, "cpu", "float32", 1)
+    row = Row(CHANGES[0].name, None, {}, 0, 2, "x", 9, 1.0, 1.0, 0.50, 3.0, "cpu", "float32", 1)
     second = replace(row, seed=1, validation_accuracy=0.54)
-    change = replace(row, change=CHANGES[1].name, after=CHANGES[0].name, validation_accuracy=0.49)
+    names = {"change": CHANGES[1].name, "after": CHANGES[0].name}
+    change = replace(row, **names, changes=CHANGES[1].model, validation_accuracy=0.49)
     return [row, second, change]
 
 
@@ -63,6 +64,26 @@ def test_bench_runs_what_is_missing_and_keeps_every_row(data, tmp_path, capsys):
     printed = capsys.readouterr().out
     assert printed.count(f"{CHANGES[0].name}, seed 0") == 1
     assert "validation" in printed and " 2       1  mean of the patches" in printed
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"change": "convolution"}, "line 2 is no row of this list: no change named 'convolution'"),
+        (
+            {"changes": {"pool": "cls"}},
+            "line 2: 'mean of the patches, no class token' was measured",
+        ),
+        ({"kind": 1}, "line 2 is no row of this list: .*unexpected keyword argument 'kind'"),
+    ],
+)
+def test_rows_of_another_list_are_refused(rows, change, message, tmp_path):
+    """A row that was made by other settings would be compared as if it were not."""
+    path = tmp_path / "rows.jsonl"
+    lines = [asdict(rows[0]), {**asdict(rows[2]), **change}]
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    with pytest.raises(ValueError, match=message):
+        list(ablations.read_rows(path))
 
 
 def test_bench_refuses_words_that_match_nothing(data, tmp_path):

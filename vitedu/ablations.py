@@ -60,6 +60,7 @@ class Row:
 
     change: str
     after: str | None
+    changes: dict  # all fields that differ from the textbook: what was really run
     seed: int
     epochs: int
     data: str
@@ -108,6 +109,7 @@ def run(change: Change, data: Data, *, epochs: int, seed: int, device: str = "au
     return Row(
         change=change.name,
         after=change.after,
+        changes={**model_changes, **train_changes},
         seed=seed,
         epochs=epochs,
         data=data.name,
@@ -159,10 +161,25 @@ def bench_ablations(
 
 
 def read_rows(path: Path) -> Iterator[Row]:
-    """Give the rows of a file of JSON lines, none if there is no file."""
-    if path.is_file():
-        for line in path.read_text(encoding="utf-8").splitlines():
-            yield Row(**json.loads(line))
+    """Give the rows of a file of JSON lines, none if there is no file.
+
+    Raises:
+        ValueError: a row of a change that the list does not have, or has otherwise by now.
+    """
+    if not path.is_file():
+        return
+    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
+        try:
+            row = Row(**json.loads(line))
+            model, train = settings(row.change)
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"{path}, line {number} is no row of this list: {error}") from None
+        if row.changes != {**model, **train}:
+            raise ValueError(
+                f"{path}, line {number}: {row.change!r} was measured with {row.changes}, and now "
+                f"means { ({**model, **train}) }. Remove the line to measure it again."
+            )
+        yield row
 
 
 def measured_rows() -> list[Row]:

@@ -50,7 +50,7 @@ class History:
 
 
 TABLE_HEADER = (
-    "epoch  train loss  train acc  val loss  val acc        lr  seconds  images/s\n"
+    "epoch  train loss  train acc  val loss  val acc   mean lr  seconds  images/s\n"
     "-----  ----------  ---------  --------  -------  --------  -------  --------"
 )
 

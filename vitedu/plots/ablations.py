@@ -14,6 +14,8 @@ from vitedu.plots.style import BAD, BLACK, BLUE, GOOD, GREY, WIDTH, figure, styl
 def show_ablations(lines: Sequence[Mapping]) -> Figure:
     """Draw the accuracy of every change, the way to the best first, then what was tried from there.
 
+    A dot is a mean over seeds, the line through it reaches from the least to the best of them.
+
     Args:
         lines: as ``vitedu.ablations.summary`` gives them for one number of epochs: ``change``,
             ``after``, ``accuracy``, ``low``, ``high``, ``gain`` and ``seeds``.
@@ -35,9 +37,9 @@ def show_ablations(lines: Sequence[Mapping]) -> Figure:
         colour = BLUE if gain is None else GOOD if gain > 0 else BAD
         ax.plot([line["low"], line["high"]], [y, y], color=GREY, linewidth=1.5)
         ax.plot(line["accuracy"], y, "o" if on_the_way else "D", color=colour, markersize=6)
-        words = f"{line['accuracy']:.1%}"
-        if gain is not None:
-            words += f"   {'▲' if gain > 0 else '▼'} {100 * gain:+.1f} points"
+        words = (
+            f"{line['accuracy']:.1%}" if gain is None else f"{100 * gain:+.1f}".replace("-", "−")
+        )
         ax.annotate(
             words, (line["high"], y), xytext=(9, 0), textcoords="offset points", va="center"
         )
@@ -51,12 +53,14 @@ def show_ablations(lines: Sequence[Mapping]) -> Figure:
     for label, line in zip(ax.get_yticklabels(), lines, strict=True):
         label.set_color(BLACK if line["change"] in starts else GREY)
     ax.invert_yaxis()
-    values = [line["accuracy"] for line in lines]
-    margin = max(0.01, 0.45 * (max(values) - min(values)))
-    ax.set_xlim(min(line["low"] for line in lines) - margin / 5, max(values) + margin)
+    low, high = min(line["low"] for line in lines), max(line["high"] for line in lines)
+    margin = max(0.005, 0.08 * (high - low))
+    ax.set_xlim(low - margin, high + 2 * margin)  # room for the last number
     ax.xaxis.set_major_formatter(lambda value, _: f"{value:.0%}")
     ax.grid(axis="x", linewidth=0.4)
     seeds = sorted({line["seeds"] for line in lines})
     runs = "one seed each" if seeds == [1] else f"{' or '.join(map(str, seeds))} seeds each"
-    ax.set_xlabel(f"validation accuracy after {epochs.pop()} epochs, {runs}")
+    ax.set_xlabel(
+        f"validation accuracy after {epochs.pop()} epochs, {runs}\nthe number: its gain over the row it starts from, points"
+    )
     return fig

@@ -114,12 +114,13 @@ def running_mean(values: Sequence[float], window: int) -> np.ndarray:
 
 
 @styled
-def show_views(original, views) -> Figure:
+def show_views(original, views, titles: Sequence[str] | None = None) -> Figure:
     """Draw an image and the views that augmentation made of it.
 
     Args:
         original: (C, H, W), uint8 or floats in [0, 1].
         views: (n, C, H, W), of the same kind.
+        titles: n words above the views; by default they are counted.
     """
     n = len(views)
     columns = (n + 1) // 2
@@ -132,7 +133,7 @@ def show_views(original, views) -> Figure:
     for i, view in enumerate(views):
         ax = axes[i // columns, 1 + i % columns]
         ax.imshow(to_picture(view))
-        ax.set_title(f"view {i + 1}")
+        ax.set_title(titles[i] if titles else f"view {i + 1}")
     return fig
 
 
