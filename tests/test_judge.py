@@ -11,10 +11,11 @@ import pytest
 from vitedu import exercises
 from vitedu.checks.engine import find_checker, judge_answer
 from vitedu.checks.values import ValueChecker
-from vitedu.grading import judge
+from vitedu.grading import judge, wire
 from vitedu.grading.grades import Answer
 from vitedu.grading.isolation import open_box
 from vitedu.grading.judge import grade_answer, literal
+from vitedu.grading.limits import MB, Limits
 from vitedu.grading.package_view import base_files, earlier, visible_sources
 from vitedu.references import defined_names, module_source, reference_source
 
@@ -308,3 +309,8 @@ def test_a_value_that_python_folds_needs_no_process(source, state, points):
 def test_whatever_else_a_value_is_goes_to_a_worker(source):
     """Calls, errors, endless numbers and more than one statement."""
     assert literal(Answer("stem_tokens", source)) is None
+
+
+def test_no_reply_is_kept_that_no_frame_could_be():
+    """What the line to a worker takes in and what a frame may hold are one number: the parent's memory rests on it."""
+    assert Limits().reply_mb * MB == wire.MAX_FRAME

@@ -25,7 +25,7 @@ class Limits:
     call_seconds: float = 20.0  # wall clock of one later request
     cpu_seconds: int = 60  # computing time of the worker in all, a net under the deadlines
     memory_mb: int = 1024  # address space beyond what the preloaded process has
-    reply_mb: int = 64  # length of one reply
+    reply_mb: int = 8  # length of one reply, as long as a frame may be (``wire.MAX_FRAME``)
     output_kb: int = 8  # of prints that are kept; the rest is read and dropped
     tmp_mb: int = 32  # of files, in a folder of its own that ends with it
     processes: int = 32  # threads; processes are refused where they can be

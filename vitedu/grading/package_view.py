@@ -6,6 +6,7 @@ checkers, the right answers and the wrong ones.
 """
 
 import ast
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 
@@ -94,58 +95,72 @@ def visible_sources(exercise_id: str) -> dict[str, str]:
     return sources
 
 
+@dataclass(frozen=True)
+class _Statement:
+    """One statement at the top of a module, as far as it matters who may see it."""
+
+    text: str  # without annotations of functions
+    defines: frozenset[str]
+    names: frozenset[str]  # that it does its work with; annotations do no work
+    imports: tuple[
+        tuple[str, str, str], ...
+    ]  # (module, name, as) of each "from module import name" in it
+    is_import: bool  # nothing but such an import: it may lose names, and stay
+
+
+@cache
+def _statements(module: str) -> list[_Statement]:
+    """Take a module apart, once for all exercises."""
+    return [_statement(node) for node in ast.parse(module_source(module)).body]
+
+
+def _statement(node: ast.stmt) -> _Statement:
+    idle, parts = set(), list(ast.walk(node))
+    for function in [part for part in parts if isinstance(part, ast.FunctionDef)]:
+        arguments = [part for part in ast.walk(function.args) if isinstance(part, ast.arg)]
+        hints = [function.returns, *(argument.annotation for argument in arguments)]
+        idle |= {id(part) for hint in hints if hint is not None for part in ast.walk(hint)}
+        function.returns = None
+        for argument in arguments:
+            argument.annotation = None
+    imports = [part for part in parts if isinstance(part, ast.ImportFrom)]
+    return _Statement(
+        ast.unparse(node),
+        frozenset(defined_names(node)),
+        frozenset(p.id for p in parts if isinstance(p, ast.Name) and id(p) not in idle),
+        tuple((i.module, a.name, a.asname or a.name) for i in imports for a in i.names),
+        isinstance(node, ast.ImportFrom),
+    )
+
+
 def _add(module: str, hidden: dict[str, set[str]], sources: dict[str, str]) -> None:
     """Add a module after all that it imports of this package; note in ``hidden`` what it lost."""
     if module in sources:
         return
     sources[module] = ""  # in work
-    tree = ast.parse(module_source(module))
-    for node in ast.walk(tree):
-        if isinstance(node, ast.ImportFrom) and node.module.startswith("vitedu."):
-            _add(node.module, hidden, sources)
-    gone = hidden.setdefault(module, set())
-    while _cut(tree, gone, hidden):
-        pass
-    for node in ast.walk(tree):  # an annotation alone is no use of a name
-        if isinstance(node, ast.FunctionDef):
-            node.returns = None
-            for arg in [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs]:
-                arg.annotation = None
-    sources[module] = ast.unparse(tree)
+    kept = _statements(module)
+    for origin in [origin for statement in kept for origin, _, _ in statement.imports]:
+        if origin.startswith("vitedu."):
+            _add(origin, hidden, sources)
+    gone, before = hidden.setdefault(module, set()), -1
+    while len(gone) > before:  # what defined or used a name that is gone may have been used too
+        before = len(gone)
+        kept = [rest for statement in kept if (rest := _seen(statement, gone, hidden))]
+    sources[module] = "\n".join(statement.text for statement in kept)
 
 
-def _cut(tree: ast.Module, gone: set[str], hidden: dict[str, set[str]]) -> bool:
-    """Take out statements that define or use a name that is gone; tell whether others may follow."""
-    before, kept = len(gone), []
-    for node in tree.body:
-        if isinstance(node, ast.ImportFrom) and node.module in hidden:
-            lost = [alias for alias in node.names if alias.name in hidden[node.module]]
-            gone |= {alias.asname or alias.name for alias in lost}
-            node.names = [alias for alias in node.names if alias not in lost]
-            if node.names:
-                kept.append(node)
-        elif set(defined_names(node)) & gone or _uses(node, gone, hidden):
-            gone |= set(defined_names(node))
-        else:
-            kept.append(node)
-    tree.body = kept
-    return len(gone) > before
-
-
-def _uses(node: ast.stmt, gone: set[str], hidden: dict[str, set[str]]) -> bool:
-    """Tell whether a statement does its work with a name that is gone; annotations do no work."""
-    idle = {
-        id(part)
-        for function in ast.walk(node)
-        if isinstance(function, ast.FunctionDef)
-        for hint in (function.returns, *(arg.annotation for arg in ast.walk(function.args) if isinstance(arg, ast.arg)))
-        if hint is not None
-        for part in ast.walk(hint)
-    }  # fmt: skip
-    for part in ast.walk(node):
-        if isinstance(part, ast.Name) and part.id in gone and id(part) not in idle:
-            return True
-        if isinstance(part, ast.ImportFrom) and part.module in hidden:
-            if any(alias.name in hidden[part.module] for alias in part.names):
-                return True
-    return False
+def _seen(statement: _Statement, gone: set[str], hidden: dict[str, set[str]]) -> _Statement | None:
+    """Give what may be seen of a statement, if anything; add to ``gone`` what it would have defined."""
+    lost = [one for one in statement.imports if one[1] in hidden.get(one[0], ())]
+    if statement.is_import and lost:
+        gone |= {known_as for _, _, known_as in lost}
+        rest = tuple(one for one in statement.imports if one not in lost)
+        names = ", ".join(
+            name if name == other else f"{name} as {other}" for _, name, other in rest
+        )
+        text = f"from {statement.imports[0][0]} import {names}"
+        return replace(statement, text=text, imports=rest) if rest else None
+    if lost or not gone.isdisjoint(statement.defines | statement.names):
+        gone |= statement.defines
+        return None
+    return statement
