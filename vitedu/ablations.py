@@ -47,6 +47,7 @@ CHANGES = (
     Change("random operation on half the images", BEST, train={"policy_share": 0.5}),
     Change("CutMix on half the images", BEST, train={"cutmix_share": 0.5}),
     Change("batch 256 instead of 128", BEST, train={"batch_size": 256}),
+    Change("batch 64 instead of 128", BEST, train={"batch_size": 64}),
     Change("average of the weights, 0.998", BEST, train={"ema_decay": 0.998}),
     Change("no crops, no mirroring", BEST, train={"crop_padding": None}),
     Change("learned positions alone", BEST, {"rope": False}),
