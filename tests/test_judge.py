@@ -14,8 +14,9 @@ from vitedu.checks.values import ValueChecker
 from vitedu.grading import judge, wire
 from vitedu.grading.grades import Answer
 from vitedu.grading.isolation import open_box
-from vitedu.grading.judge import grade_answer, literal
+from vitedu.grading.judge import grade_answer
 from vitedu.grading.limits import MB, Limits
+from vitedu.grading.literals import literal
 from vitedu.grading.package_view import base_files, earlier, visible_sources
 from vitedu.references import defined_names, module_source, reference_source
 

@@ -15,8 +15,9 @@ from vitedu.checks import crops
 from vitedu.grading.conversation import WorkerTrouble
 from vitedu.grading.grades import Answer
 from vitedu.grading.isolation import open_box
-from vitedu.grading.judge import GRACE, grade_answer
+from vitedu.grading.judge import grade_answer
 from vitedu.grading.limits import Limits
+from vitedu.grading.remote_answer import GRACE
 from vitedu.references import reference_source
 
 SUPPORT = "import math, os, sys, time, gc, threading, random\nimport torch\nimport torch.nn.functional as F\nfrom torch import nn\n"

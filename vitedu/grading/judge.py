@@ -5,22 +5,18 @@ where the student's object would be, and only ``gather`` meets it. Several proce
 nothing. Never raises because of what an answer is or does; what can not be judged has a reason and no points.
 """
 
-import ast
 import contextlib
-import dis
 import hashlib
 import re
-import secrets
 import threading
 import time
 from dataclasses import dataclass, replace
 from functools import partial
 
 from vitedu import exercises
-from vitedu.checks.answers import Call, LocalAnswer, Look, Plain
+from vitedu.checks.answers import Plain
 from vitedu.checks.engine import Checker, conclude, find_checker, gather
 from vitedu.checks.guard import KEPT_OUTPUT, neutral_settings
-from vitedu.checks.probing import Case, Observation
 from vitedu.checks.reporting import Report
 from vitedu.grading.grades import (
     FAILED,
@@ -32,95 +28,18 @@ from vitedu.grading.grades import (
     Flag,
 )
 from vitedu.grading.limits import Limits
-from vitedu.grading.messages import (
-    Loaded,
-    read_loaded,
-    read_look,
-    read_observation,
-    read_plain,
-    write_case,
-    write_observation,
-    write_plain,
-)
-from vitedu.grading.package_view import earlier, visible_sources
-from vitedu.grading.wire import WireError, clean, pack, unpack
+from vitedu.grading.literals import literal
+from vitedu.grading.messages import Loaded, write_observation
+from vitedu.grading.remote_answer import RemoteAnswer
+from vitedu.grading.wire import WireError, clean, pack
 
 RUNS = 3  # fresh processes; an answer that is right one time in three passes all of them in 4 %
 LONGEST = 2**20  # characters of code
-GRACE = 3.0  # seconds that a worker may take over what it was given before it counts as stuck
-MOST_BYTES = 24 * 2**20  # of all observations of one worker together
 ENDED_ALL = (
     "the process that starts all workers ended while this answer ran, and again when it ran alone"
 )
 # conclusions change settings of the whole process for a moment (random state, default dtype)
 _JUDGING = threading.Lock()
-
-
-class RemoteAnswer:
-    """An answer in a worker, asked as one in this process would be; see ``answers.Source``."""
-
-    answer = None
-
-    def __init__(self, worker, limits: Limits):
-        self.worker, self.limits = worker, limits
-        self.salt = secrets.token_hex(4)  # in the names of cases, which seed an answer's chance
-        self.count, self.room = 0, MOST_BYTES
-
-    @property
-    def seconds(self) -> float:
-        """What all calls of a check may take together; a worker stops itself, and has ``GRACE`` to say so."""
-        return max(1.0, self.limits.call_seconds - GRACE)
-
-    def load(self, answer: Answer, forbidden: frozenset[str]) -> Loaded:
-        """Send the code and have it run."""
-        head, _ = self._ask(
-            {
-                "do": "load",
-                "name": answer.exercise,
-                "modules": visible_sources(answer.exercise),
-                "given": [[exercise.id, exercise.module] for exercise in earlier(answer.exercise)],
-                "support": answer.support,
-                "answer": answer.source,
-                "forbidden": sorted(forbidden),
-                "seed": secrets.randbits(32),
-                "seconds": 0.8 * self.limits.load_seconds,
-            },
-            seconds=self.limits.load_seconds,
-        )
-        return read_loaded(head)
-
-    def look(self, calls: list[Call]) -> Look:
-        """Have it told what the answer is."""
-        head, _ = self._ask({"do": "look", "calls": [[n, list(names)] for n, names in calls]})
-        return read_look(head)
-
-    def observe(self, case: Case, seconds: float) -> Observation:
-        """Have it exercised on one case."""
-        self.count += 1
-        data, tensors = write_case(case, f"{self.salt} {self.count}")
-        request = {"do": "observe", "case": data, "seconds": seconds}
-        seen = read_observation(*self._ask(request, tensors, seconds + GRACE))
-        self.room -= sum(array.numel() * array.element_size() for array in seen.arrays.values())
-        if self.room < 0:
-            raise WireError(f"all results together have more than {MOST_BYTES} bytes.")
-        return seen
-
-    def plain(self) -> Plain:
-        """Have it given as a value."""
-        return read_plain(self._ask({"do": "plain"})[0])
-
-    def _ask(self, request: dict, tensors=(), seconds: float = GRACE):
-        nonce = secrets.token_hex(8)
-        header, arrays = unpack(
-            self.worker.ask(pack({**request, "nonce": nonce}, tensors), seconds)
-        )
-        if not isinstance(header, dict) or header.get("nonce") != nonce:
-            raise WireError("the reply does not belong to this request.")
-        if set(header) == {"nonce", "failed"}:
-            raise WireError(f"the worker failed: {clean(header['failed'], 200)}")
-        if set(header) != {"nonce", "done"}:
-            raise WireError("a reply has the keys nonce and done.")
-        return header["done"], arrays
 
 
 @dataclass
@@ -292,40 +211,6 @@ def _run_apart(first: _Outcome, checker, cases, answer, seed, box, earlier_runs)
     if first.ended_all and outcome.ended_all:
         return replace(outcome, reason="crashed", detail=ENDED_ALL, is_last=True)
     return replace(outcome, is_last=outcome.is_last or outcome.reason == "grader")
-
-
-def literal(answer: Answer) -> Plain | None:
-    """Read an answer that is nothing but a name and numbers: no process could disagree.
-
-    Sums and the like count as numbers where Python itself folds them into one before anything runs, within its limits.
-
-    Example:
-        >>> literal(Answer("stem_tokens", "stem_tokens = 3 * 4  # a guess")).value
-        12
-        >>> literal(Answer("stem_tokens", "stem_tokens = 3 * four"))
-    """
-    try:
-        (node,) = ast.parse(answer.source).body
-        if not isinstance(node, ast.Assign) or len(node.targets) != 1:
-            return None
-        if getattr(node.targets[0], "id", "") != answer.exercise:
-            return None
-        if not all(isinstance(part, _CONSTANT) for part in ast.walk(node.value)):
-            return None
-        code = compile(ast.Expression(node.value), "<answer>", "eval", dont_inherit=True)
-        steps = [step for step in dis.get_instructions(code) if step.opname not in _NO_STEPS]
-        if len(steps) != 1 or steps[0].opname not in _CONSTANT_STEPS:
-            return None
-        plain = read_plain(write_plain(LocalAnswer(steps[0].argval).plain()))
-    except (ValueError, TypeError, SyntaxError, RecursionError, MemoryError):
-        return None  # a worker tells what is wrong
-    return None if plain.idle else plain
-
-
-_CONSTANT = (ast.Constant, ast.Tuple, ast.UnaryOp, ast.BinOp)
-_CONSTANT += (ast.unaryop, ast.operator, ast.expr_context)
-_NO_STEPS = ("RESUME", "NOP", "CACHE", "RETURN_VALUE")
-_CONSTANT_STEPS = ("LOAD_CONST", "RETURN_CONST", "LOAD_SMALL_INT")
 
 
 def _said(worker) -> str:
