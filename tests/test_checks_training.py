@@ -1,4 +1,4 @@
-"""The checkers of notebook 04: what their contract leaves free, random crops, and what messages keep to themselves."""
+"""The checkers of notebook 04: what their contract leaves free, advice, random crops, and what messages keep to themselves."""
 
 import re
 
@@ -11,12 +11,15 @@ from verdicts import failed
 
 from vitedu import training as reference
 from vitedu.checks import crops
+from vitedu.checks.answers import LocalAnswer
 from vitedu.checks.api import judge
 from vitedu.checks.bank import wrong_answers
+from vitedu.checks.engine import conclude, gather
 from vitedu.checks.judging import read
 from vitedu.checks.probing import observe
 from vitedu.checks.training import CHECKERS
 from vitedu.checks.values import ValueChecker
+from vitedu.grading.messages import read_observation, write_observation
 
 FUNCTIONS = [id_ for id_, checker in CHECKERS.items() if not isinstance(checker, ValueChecker)]
 
@@ -136,6 +139,205 @@ def test_global_settings_change_no_verdict(exercise):
             assert judge(getattr(reference, exercise), exercise, seed=0).passed
     finally:
         torch.set_default_dtype(torch.float32)
+
+
+# --- advice and separate results, where the bank has no mistake that does the same ---------------
+
+
+def smoothed_loss(log_probs, labels, s, shares=None):
+    """Give minus the smoothed target times log-probabilities; ``shares`` divides s, rightly by K."""
+    K = log_probs.shape[1]
+    target = (1 - s) * F.one_hot(labels, K).to(log_probs.dtype) + s / (shares or K)
+    return -(target * log_probs).sum(-1).mean()
+
+
+def price_with_other_shares(logits, labels, label_smoothing=0.0):
+    log_probs = logits.log_softmax(-1)
+    return smoothed_loss(log_probs, labels, label_smoothing, shares=logits.shape[1] + 1)
+
+
+def price_of_clamped_probabilities(logits, labels, label_smoothing=0.0):
+    return smoothed_loss(logits.softmax(-1).clamp(1e-7).log(), labels, label_smoothing)
+
+
+def price_shifted_by_the_largest_of_all(logits, labels, label_smoothing=0.0):
+    exp = (logits - logits.max()).exp()
+    return smoothed_loss((exp / exp.sum(-1, keepdim=True)).log(), labels, label_smoothing)
+
+
+def schedule_that_bends(step, total_steps, warmup_steps, peak_lr, final_lr=0.0):
+    rate = reference.warmup_cosine(step, total_steps, warmup_steps, peak_lr, final_lr=final_lr)
+    return rate + final_lr * step / total_steps
+
+
+def groups_by_words_in_names(model, weight_decay):
+    groups = [], []
+    for name, p in model.named_parameters():
+        token = name.split(".")[-1] in ("cls_token", "pos_embed")
+        groups[token or "bias" in name or p.ndim < 2].append(p)
+    return [{"params": p, "weight_decay": w} for p, w in zip(groups, (weight_decay, 0.0))]  # noqa: B905
+
+
+def crops_without_taking_padding_off(images, padding, generator):
+    def places(size):
+        place = torch.randint(0, 2 * padding + 1, (len(images), 1), generator=generator)
+        place = place + torch.arange(size)
+        return torch.minimum(place, 2 * (size - 1) - place).abs().to(images.device)
+
+    rows, columns = places(images.shape[2]), places(images.shape[3])
+    coins = torch.rand(len(images), generator=generator) < 0.5
+    columns = torch.where(coins[:, None].to(images.device), columns.flip(1), columns)
+    batch = torch.arange(len(images))[:, None, None]
+    return images[batch, :, rows[:, :, None], columns[:, None]].permute(0, 3, 1, 2)
+
+
+def evaluate_with_the_model_left_in_eval(model, batches):
+    modes = [(part, part.training) for part in model.children()]
+    results = reference.evaluate(model, batches)
+    model.eval()
+    for part, training in modes:
+        part.training = training
+    return results
+
+
+ADVISED = {
+    "smoothing": (price_with_other_shares, "cross_entropy", "label smoothing"),
+    "clamped": (price_of_clamped_probabilities, "cross_entropy", "large scores"),
+    "shifted": (price_shifted_by_the_largest_of_all, "cross_entropy", "large scores"),
+    "final rate": (schedule_that_bends, "warmup_cosine", "final rate"),
+    "words": (groups_by_words_in_names, "weight_decay_groups", "other names"),
+    "padding": (crops_without_taking_padding_off, "random_crop_flip", "values"),
+    "modes": (evaluate_with_the_model_left_in_eval, "evaluate", "modes restored"),
+}
+
+
+@pytest.mark.parametrize(("answer", "exercise", "part"), ADVISED.values(), ids=ADVISED)
+def test_a_part_that_fails_first_says_why_and_what_to_try(answer, exercise, part):
+    """What no known mistake explains gets the words of its part, right below what was seen."""
+    report = judge(answer, exercise, seed=0)
+    assert report.misconception is None and failed(report)[0] == part, str(report)
+    why, look = CHECKERS[exercise].advice[part]
+    assert [label for label, _ in report.lines[:4]] == ["expected", "got", "why", "try"]
+    assert [text for _, text in report.lines[2:4]] == [why, look]
+
+
+def test_advice_gives_way_to_known_mistakes_and_to_errors():
+    """A recognised mistake and a call that ends in an error are explained by their own words."""
+
+    def price_that_breaks(logits, labels, label_smoothing=0.0):
+        if label_smoothing:
+            raise RuntimeError("smoothing is still to come")
+        return reference.cross_entropy(logits, labels)
+
+    checker = CHECKERS["cross_entropy"]
+    advice = {text for words in checker.advice.values() for text in words}
+    mistakes = [checker.faulty(frozenset({id_})) for id_ in ("smoothing_ignored", "overflows")]
+    for answer in [*mistakes, price_that_breaks]:
+        report = judge(answer, "cross_entropy", seed=0)
+        assert set(failed(report)) & set(checker.advice)
+        assert not advice & {text for _, text in report.lines}
+
+
+@pytest.mark.parametrize("exercise", ["train_one_epoch", "evaluate"])
+def test_loss_and_accuracy_are_named_apart(exercise):
+    """Of two wrong results the one with a known mistake is named, and the other told."""
+
+    def answer(*args):
+        loss, accuracy = getattr(reference, exercise)(*args)
+        return 1.5 * loss + 0.1, 100 * accuracy
+
+    report = judge(answer, exercise, seed=0)
+    assert report.misconceptions == ["percent"]
+    assert report.headline == "the accuracy is in percent and mean_loss is another number"
+
+
+@pytest.mark.parametrize("exercise", ["train_one_epoch", "evaluate"])
+def test_an_unknown_result_alone_gets_no_name(exercise):
+    """No mistake is claimed of a loss that none gives, or of the accuracy beside it, which is right."""
+
+    def answer(*args):
+        loss, accuracy = getattr(reference, exercise)(*args)
+        return loss**2 + 1, accuracy
+
+    assert judge(answer, exercise, seed=0).misconceptions == []
+
+
+# --- numbers that hold a graph ------------------------------------------------------------------
+
+
+def epoch_keeping_graphs(model, batches, optimizer, scheduler, factor=1.0):
+    model.train()
+    total, hits, seen = 0.0, 0, 0
+    for images, labels in batches:
+        optimizer.zero_grad()
+        logits = model(images)
+        loss = F.cross_entropy(logits, labels)
+        loss.backward()
+        nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        optimizer.step()
+        scheduler.step()
+        total = total + factor * loss * len(labels)
+        hits += (logits.argmax(-1) == labels).sum()
+        seen += len(labels)
+    return total / seen, hits / seen
+
+
+class AcrossTheWire(LocalAnswer):
+    """An answer whose observations go through the grader's messages."""
+
+    def observe(self, case, seconds):
+        """Exercise it, write down what was seen, and read that."""
+        return read_observation(*write_observation(super().observe(case, seconds)))
+
+
+@pytest.mark.parametrize("source", [LocalAnswer, AcrossTheWire], ids=["notebook", "grader"])
+def test_a_loss_that_keeps_its_graph_fails_the_returns(source):
+    """A tensor that requires a gradient is no Python number, in the notebook and in the grader."""
+    checker = CHECKERS["train_one_epoch"]
+    cases = checker.draw(0)
+    report = conclude(checker, cases, gather(checker, cases, source(epoch_keeping_graphs)), 0)
+    assert report.misconceptions == ["graph_kept"]
+    assert failed(report)[0] == "returns" and "loss.item()" in str(report)
+
+
+def test_a_wrong_loss_that_keeps_its_graph_is_told_about_item():
+    """Where the number is wrong too, and in no known way, the line below says where the graph comes from."""
+
+    def train_one_epoch(model, batches, optimizer, scheduler):
+        return epoch_keeping_graphs(model, batches, optimizer, scheduler, factor=1.3)
+
+    report = judge(train_one_epoch, seed=0)
+    assert report.misconception is None and ".item()" in str(report)
+
+
+def test_a_detached_tensor_is_a_number():
+    """Sums kept as tensors without a graph are right."""
+
+    def train_one_epoch(model, batches, optimizer, scheduler):
+        results = epoch_keeping_graphs(model, batches, optimizer, scheduler)
+        return tuple(value.detach() for value in results)
+
+    assert judge(train_one_epoch, seed=0).passed
+
+
+# --- 4.2 ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("value", "id_"),
+    [
+        (0.723, "table"),
+        (0.7230, "table"),
+        (0.7217, "bits"),
+        (0.722, "bits"),
+        (0.72176, "bits"),
+        (0.325, "nine_as_one"),
+        (0.3025, "nine_shares_as_one"),
+    ],
+)
+def test_close_values_of_the_smoothing_floor_are_told_apart(value, id_):
+    """A line of the table and a sum in bits differ in the third digit; three digits are enough for each."""
+    assert judge(value, "smoothing_floor").misconception == id_
 
 
 # --- random crops -------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ in another order. Nothing is claimed that does not reproduce the answer on every
 import itertools
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -62,6 +62,7 @@ def replayed(
     cases: list[Case],
     got: Seen,
     want: Seen,
+    most: int = MOST,
 ) -> list[Misconception]:
     """Find the mistakes of the bank, as few as possible, that together reproduce an answer on all cases.
 
@@ -78,6 +79,8 @@ def replayed(
     for mistake in singles:
         if reproduces(mistake.build() if mistake.build else faulty(frozenset({mistake.id}))):
             return [mistake]
+    if most == 1:
+        return []
     combinable = [mistake for mistake in singles if mistake.build is None]
     start = time.process_time()  # so that a busy machine names no less
     wrong = [case for case in order if not same(case, got[case.name], want[case.name])]
@@ -93,7 +96,7 @@ def replayed(
         if reproduces(faulty(frozenset(mistake.id for mistake in pair))):
             return list(pair)
     several: list[Misconception] = []
-    while len(several) < MOST:  # always add the mistake that explains most of what is left
+    while len(several) < most:  # always add the mistake that explains most of what is left
         told = set().union(*(alone[mistake.id] for mistake in several))
         best = max(combinable, key=lambda m: len(alone[m.id] - told), default=None)
         if best is None or not alone[best.id] - told:
@@ -102,6 +105,26 @@ def replayed(
         if len(several) > 2 and reproduces(faulty(frozenset(m.id for m in several))):
             return several
     return []
+
+
+def apart(output: str, cases: list[Case], got: Seen, want: Seen) -> tuple[list[Case], Seen]:
+    """Give the calls that returned an output, and what they did as if all other outputs were right."""
+    kept = [
+        case
+        for case in cases
+        if got[case.name].error is None
+        and output in want[case.name].arrays
+        and output in got[case.name].arrays
+    ]
+    alone = {}
+    for case in kept:
+        ours, right, name = got[case.name], want[case.name], f"type:{output}"
+        alone[case.name] = replace(
+            ours,
+            arrays=right.arrays | {output: ours.arrays[output]},
+            facts=right.facts | {name: ours.facts[name]},
+        )
+    return kept, alone
 
 
 def _explained(implementation: Any, cases: list[Case], got: Seen, want: Seen) -> set:

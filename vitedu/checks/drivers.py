@@ -252,6 +252,15 @@ def _batches(case: Case):
     return (pair for pair in batches) if case.extra.get("once") else batches
 
 
+def _keep_means(seen: Observation, case: Case, result) -> None:
+    """Write a pair of numbers down; one that carries a graph is no plain number: it holds every batch in memory."""
+    keep_results(seen, case, result)
+    if isinstance(result, (tuple, list)) and len(result) == len(case.outputs):
+        for name, value in zip(case.outputs, result, strict=True):
+            if seen.facts[f"type:{name}"] == "number" and getattr(value, "requires_grad", False):
+                seen.facts[f"type:{name}"] = "number with a graph behind it"
+
+
 @driver
 def epoch(answer, case: Case, seen: Observation) -> None:
     """Train the case's classifier; ``extra["keep"]`` says what to write down: "results", "learning", "mode", "order"."""
@@ -266,7 +275,7 @@ def epoch(answer, case: Case, seen: Observation) -> None:
     )
     aspects, count = case.extra["keep"], len(case.args["batches"])
     if "results" in aspects:
-        keep_results(seen, case, result)
+        _keep_means(seen, case, result)
     if "learning" in aspects:
         norms = (optimizer.norms + [-1.0] * count)[:count]
         seen.arrays["gradient norm at each step"] = torch.tensor(norms, dtype=torch.float64)
@@ -298,7 +307,7 @@ def evaluation(answer, case: Case, seen: Observation) -> None:
     torch.set_grad_enabled(True)
     aspects = case.extra["keep"]
     if "results" in aspects:
-        keep_results(seen, case, result)
+        _keep_means(seen, case, result)
     if "eval" in aspects:
         used = ", ".join(sorted({mode for mode, _ in journal})) or "never called"
         seen.facts["fact:every part of the model in eval mode"] = used

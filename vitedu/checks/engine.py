@@ -20,9 +20,17 @@ import torch
 from vitedu import exercises
 from vitedu.checks import drivers  # noqa: F401  (registers the chapters' drivers)
 from vitedu.checks.answers import Call, LocalAnswer, Look, Source
-from vitedu.checks.diagnosing import Diagnosis, Misconception, relation, reordered, replayed, wrap
+from vitedu.checks.diagnosing import (
+    Diagnosis,
+    Misconception,
+    apart,
+    relation,
+    reordered,
+    replayed,
+    wrap,
+)
 from vitedu.checks.guard import neutral_settings
-from vitedu.checks.judging import STAGES, Problem, compare
+from vitedu.checks.judging import STAGES, Problem, compare, same
 from vitedu.checks.probing import Case, Observation, observe
 from vitedu.checks.reporting import Finding, Report
 
@@ -52,6 +60,9 @@ class Checker:
     judges: dict[str, Callable] = field(
         default_factory=dict
     )  # part -> (cases, got) -> (expected, got) or None
+    advice: dict[str, tuple[str, str]] = field(
+        default_factory=dict
+    )  # part -> (why, try), read where it fails first and no known mistake is recognised
     picture: Callable | None = (
         None  # (case, observation, ids of mistakes) -> drawing.Drawing or None
     )
@@ -161,7 +172,7 @@ def conclude(
     if not problems:
         return report.passed_with(findings, got)
     diagnoses = _diagnose(checker, cases, problems, got, want)
-    report.failed(findings, diagnoses, got=got, problems=problems)
+    report.failed(findings, diagnoses, got=got, problems=problems, advice=checker.advice)
     if first.error is not None:
         report.status = "error"
     if checker.picture:
@@ -347,6 +358,8 @@ def _diagnose(checker: Checker, cases, problems, got, want) -> list[Diagnosis]:
             evidence = mistake.evidence and mistake.evidence(problem.case, got[problem.case.name])
             found.append(_diagnosis(mistake, evidence or problem.got, parts))
         if not named:
+            found += _diagnosed_apart(checker, legit, numeric, got, want)
+        if not found:
             found += _simple_diagnoses(legit, problem, parts, got, want)
     crashed = "returns" in problems and problems["returns"].stage in ("call", "type")
     for part, problem in problems.items():
@@ -391,6 +404,27 @@ def _diagnosis(mistake: Misconception, evidence: str, parts: tuple[str, ...]) ->
     return Diagnosis(
         mistake.id, mistake.name, mistake.expected, evidence, mistake.why, mistake.look, parts
     )
+
+
+def _diagnosed_apart(checker: Checker, cases, numeric, got, want) -> list[Diagnosis]:
+    """Name the mistakes of several numbers one by one, where no mistake gives all of them."""
+    numbers = [case for case in cases if case.number and len(case.outputs) > 1]
+    parts = tuple(part for part, problem in numeric.items() if problem.stage == "values")
+    if not numbers or not parts:
+        return []
+    problem, found = numeric[parts[0]], []
+    for output in numbers[0].outputs:
+        kept, alone = apart(output, cases, got, want)
+        if all(same(case, alone[case.name], want[case.name]) for case in kept):
+            continue
+        named = replayed(checker.faulty, checker.mistakes(), kept, alone, want, most=1)
+        for mistake in named:
+            evidence = mistake.evidence and mistake.evidence(problem.case, got[problem.case.name])
+            found.append(_diagnosis(mistake, evidence or problem.got, parts))
+        if not named:
+            words = (f"{output} is another number", f"{output} as the text defines it")
+            found.append(Diagnosis("", *words, "", "", "", parts))
+    return sorted(found, key=lambda d: not d.id) if any(d.id for d in found) else []
 
 
 _SIMPLE = {

@@ -1,7 +1,7 @@
 """Judges: hold what an answer did against what the reference did, and say the first difference.
 
 Role: ``compare`` two observations of one case, in the order of judgement: call, structure, type, shape, dtype,
-device, finite, values, unchanged, gradients. It looks at arrays and facts alone. Messages give the evidence and never
+device, finite, values, facts, unchanged, gradients. It looks at arrays and facts alone. Messages give the evidence and never
 a reference value.
 """
 
@@ -22,6 +22,7 @@ STAGES = (
     "device",
     "finite",
     "values",
+    "facts",
     "unchanged",
     "gradients",
 )
@@ -136,6 +137,7 @@ _ADVICE = {
     "None": "; look for a missing `return`",
     "generator": "; look for `yield`",
     "coroutine": "; look for `async def`",
+    "number with a graph behind it": "; look for a sum of losses without .item()",
 }
 
 
@@ -228,6 +230,10 @@ def _judge_values(case: Case, got: Observation, want: Observation):
         if difference:
             what = "" if len(want.arrays) == 1 or name == "output" else f"{name}: "
             return f"{name} as the text defines it", what + difference
+    return None
+
+
+def _judge_facts(case: Case, got: Observation, want: Observation):
     for fact, wanted in want.facts.items():  # facts of a chapter's own driver
         if fact.startswith("fact:") and got.facts.get(fact) != wanted:
             return fact[5:], str(got.facts.get(fact, "it is not so"))
@@ -322,6 +328,7 @@ _JUDGES = {
     "device": _judge_device,
     "finite": _judge_finite,
     "values": _judge_values,
+    "facts": _judge_facts,
     "unchanged": _judge_unchanged,
     "gradients": _judge_gradients,
 }

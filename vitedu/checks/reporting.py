@@ -24,10 +24,13 @@ _HEADLINES = {
     "device": "the result is on the wrong device",
     "finite": "the result is not finite",
     "values": "the values differ from the definition",
+    "facts": "not as the text asks",
     "unchanged": "an input is modified",
     "gradients": "the values are right, the gradients are not",
     "allowed operations": "the one operation that this exercise forbids",
 }
+
+_ADVISED = ("finite", "values", "facts")  # what came before holds, and the part says where to look
 
 
 def headline(problem) -> str:
@@ -136,8 +139,13 @@ class Report:
         self._keep_printed(got)
         return self
 
-    def failed(self, findings, diagnoses, *, got=None, problems=None, status="failed") -> "Report":
-        """Explain the first thing that does not hold and list the others in a line each."""
+    def failed(
+        self, findings, diagnoses, *, got=None, problems=None, status="failed", advice=None
+    ) -> "Report":
+        """Explain the first thing that does not hold and list the others in a line each.
+
+        ``advice`` has (why, try) for findings whose results no known mistake explains.
+        """
         self.status, self.findings = status, findings
         self.misconceptions = [d.id for d in diagnoses if d.id]
         self.misconception = self.misconceptions[0] if self.misconceptions else None
@@ -155,6 +163,9 @@ class Report:
         elif problem is not None:
             self.headline = headline(problem)
             self.lines += [("expected", problem.expected), ("got", problem.got)]
+            if problem.stage in _ADVISED:
+                words = (advice or {}).get(first.name, ())
+                self.lines += zip(("why", "try"), words, strict=False)
         else:
             self.headline = _HEADLINES.get(first.name, first.name)
             expected, _, found = first.message.rpartition("; got ")

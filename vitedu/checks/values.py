@@ -27,15 +27,18 @@ class ValueMistake:
     why: str
     look: str
     example: Any = None  # a value that shows it, where ``value`` is a predicate
+    rtol: float | None = (
+        None  # tolerance; default the checker's; for a value close to another mistake
+    )
 
-    def matches(self, answer: Any, accepts: Callable[[Any, Any], bool]) -> bool:
+    def matches(self, answer: Any, accepts: Callable[[Any, Any, float | None], bool]) -> bool:
         """Tell whether an answer is this mistake."""
         if callable(self.value):
             try:
                 return bool(self.value(answer))
             except Exception:
                 return False
-        return accepts(answer, self.value)
+        return accepts(answer, self.value, self.rtol)
 
 
 @dataclass(frozen=True)
@@ -49,13 +52,14 @@ class ValueChecker:
     atol: float = 1e-9
     proves: str = "the value is right"
 
-    def accepts(self, answer: Any, value: Any) -> bool:
-        """Compare two plain values."""
+    def accepts(self, answer: Any, value: Any, rtol: float | None = None) -> bool:
+        """Compare two plain values, within ``rtol`` or the checker's own tolerance."""
+        rtol = self.rtol if rtol is None else rtol
         if isinstance(value, (tuple, list)):
             return (
                 isinstance(answer, tuple)
                 and len(answer) == len(value)
-                and all(self.accepts(a, v) for a, v in zip(answer, value, strict=True))
+                and all(self.accepts(a, v, rtol) for a, v in zip(answer, value, strict=True))
             )
         if isinstance(value, bool) or isinstance(answer, bool):
             return isinstance(answer, bool) and isinstance(value, bool) and answer == value
@@ -71,7 +75,7 @@ class ValueChecker:
             answer = float(answer)
         except OverflowError:  # an integer of hundreds of digits
             return False
-        return math.isclose(answer, float(value), rel_tol=self.rtol, abs_tol=self.atol)
+        return math.isclose(answer, float(value), rel_tol=rtol, abs_tol=self.atol)
 
     def judge(self, source: Source) -> Report:
         """Judge a value, wherever it is."""

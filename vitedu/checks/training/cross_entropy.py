@@ -100,6 +100,8 @@ def faulty_cross_entropy(mistakes: frozenset[str]):
             loss = -loss
         if "first_image" in mistakes:
             return loss[0]
+        if "python_number" in mistakes:
+            return loss.mean().item()
         total = loss.sum()
         if "summed" in mistakes:
             return total
@@ -116,6 +118,10 @@ def _own_loss(case: Case, seen: Observation) -> str:
 
 
 CROSS_ENTROPY_BANK = (
+    Misconception(
+        "python_number", "the loss is a Python number", "a 0-d tensor", "A float has no graph; nothing could be learned from it.",
+        "Leave out .item() and float().",
+    ),
     Misconception(
         "summed", "the losses of the batch are added, not averaged", "the mean over the batch",
         "Twice the batch would make twice the gradient, and the learning rate would depend on the batch size.",
@@ -222,5 +228,15 @@ CHECKER = Checker(
         "label smoothing": "with the target (1-s) on the label plus s/K on every class",
         "other sizes": "also for one image, two classes, and float64",
         "large scores": "finite and right for scores of 10,000",
+    },
+    advice={
+        "label smoothing": (
+            "Without smoothing your loss is right.",
+            "Print your target for K = 3, s = 0.3, label 0: it should be [0.8, 0.1, 0.1] and sum to 1.",
+        ),
+        "large scores": (
+            "At 10,000 exp overflows, and far below the largest score it gives 0, which has no log.",
+            "Form no probability, and shift each row by its own largest score; logsumexp does both.",
+        ),
     },
 )

@@ -14,6 +14,7 @@ from vitedu.checks.training.results import (
     classifier_state,
     draw_batches,
     faulty_price,
+    graph_of,
 )
 
 
@@ -71,7 +72,7 @@ def faulty_evaluation(mistakes: frozenset[str]):
         if "read_twice" in mistakes:
             for _ in batches:
                 pass
-        with torch.set_grad_enabled("graph_built" in mistakes):
+        with torch.set_grad_enabled(bool(mistakes & {"graph_built", "graph_kept"})):
             for images, labels in batches:
                 if tally.drops(labels):
                     break
@@ -87,6 +88,12 @@ def faulty_evaluation(mistakes: frozenset[str]):
             model.train()
         elif "root_mode_only" in mistakes:
             model.train(modes[model])
+        elif mistakes & {"children_only", "children_forced"}:
+            model.training = modes[model]
+            for child in model.children():
+                child.training = modes[child]
+                if "children_forced" in mistakes:
+                    child.train(modes[child])
         else:
             for module, training in modes.items():
                 module.training = training
@@ -118,6 +125,20 @@ EVALUATION_BANK = (
         "model.train(mode) sets every part alike; a frozen part would wake up.", "Remember the mode of each of model.modules().",
     ),
     Misconception(
+        "children_only", "a part inside a part does not get its mode back", "every part in the mode it was in before",
+        "model.children() gives the parts and not what is inside them, but model.eval() reaches all.", "Go through model.modules(), not children().",
+    ),
+    Misconception(
+        "children_forced", "a part inside a part gets the mode of the part around it", "every part in the mode it was in before",
+        "model.children() gives the parts and not what is inside them, and train(mode) sets both alike; a frozen part would wake up.",
+        "Go through model.modules(), not children(), and set the attribute training.",
+    ),
+    Misconception(
+        "graph_kept", "the mean loss still holds the graph of every batch", "Python numbers, and no graph",
+        "A graph keeps the activations of its batch: memory would grow with every batch.", "Work under torch.no_grad(), and add loss.item(), not loss.",
+        evidence=graph_of,
+    ),
+    Misconception(
         "graph_built", "a graph for gradients is built", "no gradients", "It costs memory for every batch and serves nobody.",
         "Work under torch.no_grad().",
     ),
@@ -140,5 +161,11 @@ CHECKER = Checker(
         "modes restored": "every part back in its mode, frozen parts too",
         "no gradients": "no graph is built, and gradients work again afterwards",
         "other sizes": "also for one batch, one image, and float64",
+    },
+    advice={
+        "modes restored": (
+            "The results are right; what the caller does next meets the model in another mode.",
+            "Go through model.modules(), which gives the model, its parts and the parts inside them.",
+        ),
     },
 )

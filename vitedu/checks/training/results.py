@@ -78,17 +78,18 @@ class Tally:
             self.loss, self.hits, self.seen, self.batches = 0.0, 0.0, 0, 0
         n = len(labels)
         hits = (logits.argmax(dim=-1) == labels).sum().item()
-        self.loss += loss.item() * (1 if "loss_unweighted" in self.mistakes else n)
+        loss = loss if "graph_kept" in self.mistakes else loss.item()
+        self.loss = self.loss + loss * (1 if "loss_unweighted" in self.mistakes else n)
         self.hits += hits / n if "accuracy_unweighted" in self.mistakes else hits
         self.seen += n
         self.batches += 1
 
     def results(self):
         """Give (mean loss, accuracy)."""
-        loss = self.loss / (self.batches if "loss_unweighted" in self.mistakes else self.seen)
-        accuracy = self.hits / (
-            self.batches if "accuracy_unweighted" in self.mistakes else self.seen
-        )
+        by_batches = self.mistakes & {"loss_unweighted", "loss_over_batches"}
+        loss = self.loss / (self.batches if by_batches else self.seen)
+        by_batches = self.mistakes & {"accuracy_unweighted", "hits_over_batches"}
+        accuracy = self.hits / (self.batches if by_batches else self.seen)
         if "loss_summed" in self.mistakes:
             loss = self.loss
         if "hits_counted" in self.mistakes:
@@ -107,6 +108,10 @@ def own_results(case: Case, seen: Observation) -> str:
     return "mean loss {:.4g}, accuracy {:.4g}".format(*map(float, values))
 
 
+def graph_of(case: Case, seen: Observation) -> str:
+    return "a mean loss with requires_grad=True"
+
+
 RESULTS_BANK = (  # of train_one_epoch and evaluate alike
     Misconception(
         "loss_unweighted", "the mean loss is a mean of batch means", "every image counts the same",
@@ -116,6 +121,14 @@ RESULTS_BANK = (  # of train_one_epoch and evaluate alike
     Misconception(
         "accuracy_unweighted", "the accuracy is a mean of batch accuracies", "every image counts the same",
         "An image of a short last batch would weigh more than any other.", "Count hits and images; divide once, at the end.", evidence=own_results,
+    ),
+    Misconception(
+        "loss_over_batches", "the mean loss divides a sum over images by the batches", "the mean over all images",
+        "It grows with the batch size.", "Divide by the images seen.", evidence=own_results,
+    ),
+    Misconception(
+        "hits_over_batches", "the accuracy divides hits by the batches", "an accuracy in [0, 1]",
+        "Hits are counted image by image, and a batch has many.", "Divide by the images seen.", evidence=own_results,
     ),
     Misconception(
         "loss_summed", "the losses are added, not averaged", "the mean over all images", "It would grow with the data set.",

@@ -15,6 +15,7 @@ from vitedu.checks.training.results import (
     classifier_state,
     draw_batches,
     faulty_price,
+    graph_of,
     own_results,
 )
 
@@ -123,6 +124,11 @@ def _clip(parameters: list, mistakes: frozenset[str]) -> None:
 
 EPOCH_BANK = (
     *RESULTS_BANK,
+    Misconception(
+        "graph_kept", "the mean loss still holds the graph of every batch", "Python numbers",
+        "A graph keeps the activations of its batch: memory would grow with every batch of the epoch.", "Add loss.item(), not loss.",
+        evidence=graph_of,
+    ),
     Misconception(
         "no_zero_grad", "gradients pile up from batch to batch", "gradients of this batch alone",
         "backward() adds to .grad; what the batches before left there is still in it.", "Clear the gradients once a batch.",

@@ -55,6 +55,8 @@ def faulty_warmup_cosine(mistakes: frozenset[str]):
         if "quarter_period" in mistakes:
             return math.cos(math.pi * progress / 2)
         turn = 2 * math.pi if "full_period" in mistakes else math.pi
+        if "degrees" in mistakes:
+            turn = 180
         half = 1.0 if "not_halved" in mistakes else 0.5
         return half * (1 + math.cos(turn * progress))
 
@@ -68,6 +70,10 @@ def faulty_warmup_cosine(mistakes: frozenset[str]):
             done = step if "climb_from_zero" in mistakes else step + 1
             if "integer_division" in mistakes:
                 return peak_lr * (done // warmup_steps)
+            if "climb_divides_by_one_more" in mistakes:
+                return peak_lr * done / (warmup_steps + 1)
+            if "climb_from_final" in mistakes:
+                return final_lr + (peak_lr - final_lr) * done / warmup_steps
             return peak_lr * done / warmup_steps
         if "no_decay" in mistakes:
             return peak_lr
@@ -102,6 +108,14 @@ WARMUP_COSINE_BANK = (
         "climb_from_zero", "the first step has learning rate 0", "peak_lr / warmup_steps at step 0",
         "Steps count from 0: step / warmup_steps wastes the first batch and never reaches the peak.",
         "The climb counts finished steps, this one included.",
+    ),
+    Misconception(
+        "climb_divides_by_one_more", "the climb ends below the peak", "peak_lr at step warmup_steps - 1",
+        "With warmup_steps + 1 below the line the peak would be met a step late, when the cosine has taken over.", "Divide by warmup_steps.",
+    ),
+    Misconception(
+        "climb_from_final", "the climb starts from final_lr", "a climb from 0, whatever final_lr is",
+        "final_lr belongs to the cosine only.", "The climb is peak_lr times the share of steps done.",
     ),
     Misconception(
         "climb_too_long", "the climb takes one step too many", "the peak at step warmup_steps - 1, and never above",
@@ -149,6 +163,9 @@ WARMUP_COSINE_BANK = (
         "A quarter is steepest at the end, where the steps should hardly change.", "cos(pi * progress), moved and scaled into 0 .. 1.",
     ),
     Misconception(
+        "degrees", "the cosine is given degrees", "half a period, pi in radians", "math.cos takes radians.", "Use math.pi * progress.",
+    ),
+    Misconception(
         "full_period", "the cosine comes back up", "half a period", "The run would end at the peak.", "Use pi, not 2 pi.",
     ),
     Misconception(
@@ -179,6 +196,12 @@ CHECKER = Checker(
         "no warm-up": "a cosine from the first step where warmup_steps is 0",
         "final rate": "ends exactly at final_lr",
         "other runs": "also for long runs, a climb of one step, a cosine of one step, and whole numbers",
+    },
+    advice={
+        "final rate": (
+            "Without final_lr your schedule is right.",
+            "The climb goes to peak_lr from 0; final_lr belongs to the cosine only.",
+        ),
     },
     picture=draw_schedule,
 )

@@ -164,4 +164,10 @@ CHECKER = Checker(
         "nested parts": "cls_token and pos_embed are found inside other parts",
         "other names": "norms and matrices are told apart whatever they are called",
     },
+    advice={
+        "other names": (
+            "A word inside a name says little: debias.weight is a matrix, ln.weight a norm.",
+            "Sort by the number of axes and the last part of the name.",
+        ),
+    },
 )
