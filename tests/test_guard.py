@@ -3,6 +3,8 @@
 import os
 import random
 import signal
+import subprocess
+import sys
 import threading
 import time
 import warnings
@@ -255,6 +257,42 @@ def test_time_limit_works_in_a_thread():
     thread.start()
     thread.join(5)
     assert ended == [True]
+
+
+MANY = """
+import threading, time
+from vitedu.checks.guard import TimeUp, time_limit
+
+def run():
+    for number in range(400):
+        try:
+            with time_limit(number % 8 * 2e-5):
+                for _ in range(500):
+                    pass
+        except TimeUp:
+            pass
+    try:
+        for _ in range(30):
+            time.sleep(0.05)
+    except TimeUp:
+        print("a limit outlived its block")
+
+before = threading.active_count()
+threads = [threading.Thread(target=run) for _ in range(3)]
+for thread in threads:
+    thread.start()
+for thread in threads:
+    thread.join()
+print(threading.active_count() - before, "more")
+"""
+
+
+def test_limits_that_end_at_once_hang_nobody_and_outlive_no_block():
+    """In several threads, where time is up before, while and after a block is entered; one thread watches them all."""
+    done = subprocess.run(
+        [sys.executable, "-c", MANY], capture_output=True, text=True, timeout=120, check=True
+    )
+    assert done.stdout == "1 more\n", done.stdout + done.stderr
 
 
 def test_time_limit_leaves_a_fast_block_alone():

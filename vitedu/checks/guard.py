@@ -8,13 +8,17 @@ torch only. Not a security boundary: code under ``guard`` shares the process.
 import contextlib
 import ctypes
 import functools
+import heapq
 import io
+import itertools
+import queue
 import random
 import signal
 import sys
 import threading
 import time
 import warnings
+import weakref
 
 import numpy as np
 import torch
@@ -68,21 +72,68 @@ def time_limit(seconds: float):
                 signal.setitimer(signal.ITIMER_REAL, rest, interval)
         return
 
-    thread = ctypes.c_ulong(threading.get_ident())
-    left = threading.Event()
-
-    def watch():
-        wait = seconds
-        while not left.wait(wait):
-            ctypes.pythonapi.PyThreadState_SetAsyncExc(thread, ctypes.py_object(TimeUp))
-            wait = 0.5
-
-    threading.Thread(target=watch, daemon=True).start()
+    block = _Block()
+    _to_be_watched().put((time.monotonic() + seconds, next(_ORDER), weakref.ref(block)))
     try:
         yield
     finally:
-        left.set()
-        ctypes.pythonapi.PyThreadState_SetAsyncExc(thread, None)
+        block.leave()
+
+
+class _Block:
+    """A block of this thread that has a time limit, until it is left, or forgotten with all who entered it."""
+
+    def __init__(self):
+        self.thread = ctypes.c_ulong(threading.get_ident())
+        self.lock, self.is_left = threading.Lock(), False
+
+    def interrupt(self) -> bool:
+        """Set the exception in the block's thread, if it is still there; tell whether it was."""
+        with self.lock:
+            if not self.is_left:
+                ctypes.pythonapi.PyThreadState_SetAsyncExc(self.thread, ctypes.py_object(TimeUp))
+            return not self.is_left
+
+    def leave(self) -> None:
+        """Take back an exception that was set too late."""
+        with self.lock:
+            self.is_left = True
+        ctypes.pythonapi.PyThreadState_SetAsyncExc(self.thread, None)
+
+
+_ORDER = itertools.count()  # of blocks that end at the same time
+_LIMITS: queue.SimpleQueue = queue.SimpleQueue()
+_STARTING = threading.Lock()
+_watcher: threading.Thread | None = None
+
+
+def _to_be_watched() -> queue.SimpleQueue:
+    """Give the line to the one thread that watches all limits, and see that it runs, after a fork too.
+
+    There is one for all and not one for each, since Python may set an exception in the wrong thread: until a new thread
+    runs, it has the number of the one that starts it. It would end before it began, and its starter wait for ever.
+    """
+    global _watcher
+    if _watcher is None or not _watcher.is_alive():
+        with _STARTING:
+            if _watcher is None or not _watcher.is_alive():
+                _watcher = threading.Thread(target=_watch, name="time limits", daemon=True)
+                _watcher.start()
+    return _LIMITS
+
+
+def _watch() -> None:
+    """Interrupt blocks whose time is up, every half second until they have been left."""
+    ends: list[tuple[float, int, weakref.ref]] = []
+    while True:
+        with contextlib.suppress(queue.Empty):
+            wait = max(0.0, ends[0][0] - time.monotonic()) if ends else None
+            heapq.heappush(ends, _LIMITS.get(timeout=wait))
+        while ends and ends[0][0] <= time.monotonic():
+            _, _, limit = heapq.heappop(ends)
+            if (block := limit()) is not None and block.interrupt():
+                heapq.heappush(ends, (time.monotonic() + 0.5, next(_ORDER), limit))
+            block = None  # or it would not be forgotten
 
 
 @contextlib.contextmanager
