@@ -57,7 +57,7 @@ LINE = {
         ),
         ("protocol", "flooded", "memory", "zeros"),
     ),
-    "reads_every_pipe": Attack(called(EVERY_PIPE.format("os.set_blocking(fd, False); os.read(fd, 2**20)")), ("zeros", "crashed", "protocol")),
+    "reads_every_pipe": Attack(called(EVERY_PIPE.format("os.set_blocking(fd, False); os.read(fd, 2**20)")), ("zeros", "crashed", "protocol", "unstable")),
     "swallows_requests": Attack(
         called(PIPES + "import threading\nthreading.Thread(target=lambda: os.read(pipes[0], 10), daemon=True).start()"),
         ("crashed", "protocol", "timeout"),
