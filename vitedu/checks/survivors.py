@@ -232,10 +232,7 @@ LEFT_OPEN: dict[str, dict[str, tuple[str, ...]]] = {
         "whose gradients are cleared differs only where model and optimizer hold different parameters": (
             "model.zero_grad()",
         ),
-        _NUMBER: (
-            "total_loss += loss * len(labels)",
-            "correct += (logits.argmax(dim=-1) == labels).sum()",
-        ),
+        _NUMBER: ("correct += (logits.argmax(dim=-1) == labels).sum()",),
     },
     "evaluate": {
         _NUMBER: (
