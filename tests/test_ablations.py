@@ -107,7 +107,7 @@ def test_a_gain_is_a_mean_over_the_seeds_of_both(rows):
     second = replace(rows[2], seed=1, validation_accuracy=0.56)
     gains = summary([*rows, second])[1]["gains"]
     assert gains == [pytest.approx(-0.01), pytest.approx(0.02)]
-    assert "+0.5 pt  -1.0 to +2.0" in ablations.table([*rows, second])
+    assert "+0.5 pt    -1.0 to +2.0" in ablations.table([*rows, second])
     assert summary([rows[0], second])[1]["gain"] is None  # no seed in common
 
 

@@ -235,15 +235,15 @@ def summary(rows: list[Row]) -> list[dict]:
 def table(rows: list[Row]) -> str:
     """Write the averages as text, with the least and the largest gain where there are several seeds."""
     lines = [
-        "validation  gain      of seeds      seeds  epochs  change                                  after",
-        "----------  --------  ------------  -----  ------  --------------------------------------  -----",
+        "validation  gain      of seeds        seeds  epochs  change                                  after",
+        "----------  --------  --------------  -----  ------  --------------------------------------  -----",
     ]
     for line in summary(rows):
         gain = "" if line["gain"] is None else f"{100 * line['gain']:+.1f} pt"
         gains = [100 * each for each in line["gains"]]
         between = f"{min(gains):+.1f} to {max(gains):+.1f}" if len(gains) > 1 else ""
         lines.append(
-            f"{line['accuracy']:10.1%}  {gain:>8}  {between:>12}  {line['seeds']:5d}  "
+            f"{line['accuracy']:10.1%}  {gain:>8}  {between:>14}  {line['seeds']:5d}  "
             f"{line['epochs']:6d}  {line['change']:<38}  {line['after'] or ''}".rstrip()
         )
     return "\n".join(lines)

@@ -34,12 +34,12 @@ def show_ablations(lines: Sequence[Mapping]) -> Figure:
     starts = [line["after"] for line in lines]
     for y, line in enumerate(lines):
         gain, on_the_way = line["gain"], line["change"] in starts
-        colour = BLUE if gain is None else GOOD if gain > 0 else BAD
+        points = None if gain is None else round(100 * gain, 1)
+        colour = BLUE if points is None else GOOD if points > 0 else BAD if points < 0 else GREY
         ax.plot([line["low"], line["high"]], [y, y], color=GREY, linewidth=1.5)
         ax.plot(line["accuracy"], y, "o" if on_the_way else "D", color=colour, markersize=6)
-        words = (
-            f"{line['accuracy']:.1%}" if gain is None else f"{100 * gain:+.1f}".replace("-", "−")
-        )
+        words = f"{points:+.1f}".replace("-", "−") if points else "±0"
+        words = f"{line['accuracy']:.1%}" if points is None else words
         ax.annotate(
             words, (line["high"], y), xytext=(9, 0), textcoords="offset points", va="center"
         )
