@@ -15,7 +15,7 @@ def called(request, monkeypatch):
     """Choose a way on any machine, and count the convolutions."""
     calls = []
     convolve = F.conv2d
-    monkeypatch.setattr(module, "prefers_convolution", lambda: request.param)
+    monkeypatch.setattr(module, "PREFERS_CONVOLUTION", request.param)
     monkeypatch.setattr(module.F, "conv2d", lambda *a: calls.append(a) or convolve(*a))
     return lambda: bool(calls) == request.param
 
@@ -37,7 +37,7 @@ def test_values_and_gradients_are_those_of_the_layer(called, bias):
 
 def test_other_types_stay_products(monkeypatch):
     """float64, and bfloat16 through autocast, gain nothing from the other library."""
-    monkeypatch.setattr(module, "prefers_convolution", lambda: True)
+    monkeypatch.setattr(module, "PREFERS_CONVOLUTION", True)
     monkeypatch.setattr(module.F, "conv2d", None)  # calling it would be an error
     layer, x = nn.Linear(4, 6), torch.zeros(2, 3, 4)
     with torch.autocast("cpu", dtype=torch.bfloat16):
@@ -57,7 +57,7 @@ def test_the_processor_decides(flags, maker, expected, monkeypatch):
     """AVX-512 of another maker than Intel."""
     monkeypatch.setattr(module, "cpu_flags", lambda: frozenset(flags))
     monkeypatch.setattr(module.Path, "read_text", lambda self: f"vendor_id\t: {maker}\n")
-    assert module.prefers_convolution.__wrapped__() is expected
+    assert module.prefers_convolution() is expected
 
 
 def test_fused_mlp_is_the_mlp_with_other_kernels(called):

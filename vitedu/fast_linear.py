@@ -8,7 +8,6 @@ alone, convolutions to oneDNN, which asks the processor what it can do. On an AV
 another maker the convolution takes half the time, forward and backward.
 """
 
-import functools
 from pathlib import Path
 
 import torch
@@ -27,17 +26,19 @@ def fast_linear(layer: nn.Linear, x: torch.Tensor) -> torch.Tensor:
         torch.Size([2, 5, 12])
     """
     is_float32 = x.dtype is torch.float32 and not torch.is_autocast_enabled(x.device.type)
-    if not (x.device.type == "cpu" and is_float32 and prefers_convolution()):
+    if not (x.device.type == "cpu" and is_float32 and PREFERS_CONVOLUTION):
         return layer(x)
     pixels = x.transpose(1, 2).unsqueeze(2)  # (B, T, D) -> (B, D, 1, T), channels last, no copy
     pixels = F.conv2d(pixels, layer.weight[:, :, None, None], layer.bias)
     return pixels.squeeze(2).transpose(1, 2)  # (B, D', 1, T) -> (B, T, D'), no copy
 
 
-@functools.cache
 def prefers_convolution() -> bool:
     """Whether this CPU has AVX-512 and another maker than Intel; False where Linux does not tell."""
     return "avx512f" in cpu_flags() and "GenuineIntel" not in Path("/proc/cpuinfo").read_text()
+
+
+PREFERS_CONVOLUTION = prefers_convolution()  # once: torch.compile looks into what is called
 
 
 class FusedMlp(Mlp):

@@ -12,16 +12,16 @@ RECIPES: dict[str, TrainConfig] = {
     # CIFAR-10 with the textbook model
     "vit_pico_patch4_32": TrainConfig(epochs=20, lr=1e-3, label_smoothing=0.1),
     "vit_tiny_patch4_32": TrainConfig(epochs=25, lr=1e-3, label_smoothing=0.1),
-    # CIFAR-10 in minutes (README, "Measured")
+    # CIFAR-10 (JPEG) in minutes, two cores: 72.3 % test after 4 epochs (134 s), 82.3 % after 18 (619 s)
     "vit_pico_patch4_rope_32": TrainConfig(
-        epochs=20,
+        epochs=18,
         optimizer="muon",
         lr=4e-3,  # a small model takes larger steps
         weight_decay=0.1,
         label_smoothing=0.1,
         clean_epochs=2,  # matters once mixing is switched on with --set
     ),
-    # CIFAR-10 (JPEG): 88.0 % test, one seed, 112 minutes on one core (README, "Measured")
+    # CIFAR-10 (JPEG): 88.0 % test, one seed, 112 minutes on one core
     "vit_tiny_patch4_rope_32": TrainConfig(
         epochs=25,
         optimizer="muon",

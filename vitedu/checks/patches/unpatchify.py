@@ -7,7 +7,7 @@ import torch
 from vitedu import patches as reference
 from vitedu.checks.diagnosing import Misconception
 from vitedu.checks.engine import Checker
-from vitedu.checks.inputs import distinct, normal, plural
+from vitedu.checks.inputs import distinct, draw, normal, plural
 from vitedu.checks.probing import Case
 
 
@@ -20,8 +20,8 @@ def unpatchify_cases(g: torch.Generator) -> list[Case]:
         args = {"patches": patches, "patch_size": P, "image_size": (gh * P, gw * P)}
         return Case(name, args, rtol=1e-6, atol=1e-6, **rest)
 
-    P, gh, gw = distinct(g, 3, 2, 5)
-    B, C = distinct(g, 2, 2, 4)
+    P, gh, gw, B = distinct(g, 4, 2, 6)
+    C = draw(g, 2, 4)
     return [
         case(B, C, gh, gw, P, gradients=("patches",)),
         # other channels and patches: C is 3 or P*P, and N a multiple of P*P, in one of the two at most
