@@ -12,7 +12,7 @@ from vitedu.checks.probing import Case
 def layer_norm_cases(g: torch.Generator) -> list[Case]:
     """Draw tokens whose sizes all differ, spread widely and hardly at all."""
 
-    def case(*shape, dtype=torch.float32, spread=1.0, eps=None, note="", **rest):
+    def case(*shape, dtype=torch.float32, spread=10.0, eps=None, note="", **rest):
         D = shape[-1]
         args = {
             "x": spread * normal(g, *shape, dtype=dtype) + spread * draw(g, 1, 3),
@@ -25,6 +25,7 @@ def layer_norm_cases(g: torch.Generator) -> list[Case]:
         return Case(f"x of {shown}{note}", args, **rest)
 
     B, T, D = distinct(g, 3, 3, 9)
+    # a large spread, so that eps is felt in its own part and nowhere else
     return [
         case(B, T, D, gradients=("x", "weight", "bias")),
         case(1, T, D, part="other sizes"),
@@ -33,7 +34,7 @@ def layer_norm_cases(g: torch.Generator) -> list[Case]:
         case(2, B, T, D, part="other sizes"),
         case(B, T, D, dtype=torch.float64, part="other sizes", note=", float64"),
         case(B, T, D, spread=1e-3, part="eps", note=", variance near 1e-6, the default eps"),
-        case(B, T, D, eps=0.3, part="eps", note=", eps=0.3"),
+        case(B, T, D, spread=1.0, eps=0.3, part="eps", note=", eps=0.3"),
         case(B, T, D, part="any device", on_accelerator=True, note=", on an accelerator"),
     ]
 
