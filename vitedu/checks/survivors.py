@@ -184,7 +184,6 @@ LEFT_OPEN: dict[str, dict[str, tuple[str, ...]]] = {
             "if H % P or W % P or gh * gw > N or length % (P * P):",
             "if H % P or W % P or gh * gw != N or length % (P / P):",
             "if H % P or W % P or gh * gw != N or length % (P // P):",
-            "if H % P or W % P or gh * gw != N or length % P ** P:",
             "if H % P or W % P or gh * gw != N or length % P:",
             "without: raise ValueError(...)",
             "raise TypeError(...)",

@@ -25,8 +25,8 @@ def patchify_cases(g: torch.Generator) -> list[Case]:
             **rest,
         )
 
-    P, gh, gw, B = distinct(g, 4, 2, 6)
-    C = draw(g, 2, 4)
+    P, gh, gw = distinct(g, 3, 2, 5)
+    B, C = distinct(g, 2, 2, 4)
     H = gh * P + draw(g, 1, P - 1)
     return [
         case(B, C, gh, gw, P, gradients=("images",)),

@@ -20,7 +20,7 @@ def unpatchify_cases(g: torch.Generator) -> list[Case]:
         args = {"patches": patches, "patch_size": P, "image_size": (gh * P, gw * P)}
         return Case(name, args, rtol=1e-6, atol=1e-6, **rest)
 
-    P, gh, gw, B = distinct(g, 4, 2, 6)
+    P, gh, gw, B = distinct(g, 4, 3, 6)
     C = 2 * draw(g, 1, 2)  # never the 3 that somebody took for granted
     return [
         case(B, C, gh, gw, P, gradients=("patches",)),
