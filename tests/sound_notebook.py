@@ -5,8 +5,8 @@ import ast
 import nbformat
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
+from vitedu.course.references import reference_source
 from vitedu.exercises import Exercise, in_notebook
-from vitedu.references import reference_source
 
 IMPORTS = """import torch
 from torch import nn

@@ -1,12 +1,12 @@
-"""vitedu.ablations: the list of changes, its runs, and the rows that come with the package."""
+"""vitedu.bench.ablations: the list of changes, its runs, and the rows that come with the package."""
 
 import json
 from dataclasses import asdict, replace
 
 import pytest
 
-from vitedu import ablations
-from vitedu.ablations import CHANGES, Row, bench_ablations, measured_rows, settings, summary
+from vitedu.bench import ablations
+from vitedu.bench.ablations import CHANGES, Row, bench_ablations, measured_rows, settings, summary
 from vitedu.data import load_data
 from vitedu.fitting import TrainConfig
 from vitedu.plots.ablations import show_ablations

@@ -8,19 +8,9 @@ import sys
 import pytest
 import torch
 
-from vitedu import (
-    Report,
-    check,
-    encoder,
-    exercises,
-    hint,
-    patches,
-    progress,
-    reset,
-    results,
-    solution,
-)
+from vitedu import Report, check, encoder, exercises, hint, patches, progress, reset, solution
 from vitedu.checks import api
+from vitedu.course import results
 
 
 def test_check_prints_records_and_returns(capsys):

@@ -14,8 +14,10 @@ import pytest
 from sound_notebook import build
 
 from vitedu.__main__ import main
+from vitedu.course.notebooks import read
+from vitedu.course.references import reference_source
 from vitedu.exercises import BY_ID, EXERCISES, in_notebook
-from vitedu.grading.assign import (
+from vitedu.grading.adapters.assign import (
     BEGIN,
     END,
     assign,
@@ -23,10 +25,8 @@ from vitedu.grading.assign import (
     source_notebook,
     with_solution,
 )
-from vitedu.grading.extraction import extract
-from vitedu.grading.submissions import look_through
-from vitedu.notebooks import read
-from vitedu.references import reference_source
+from vitedu.grading.intake.extraction import extract
+from vitedu.grading.intake.submissions import look_through
 
 NOTEBOOKS = Path(__file__).parents[1] / "notebooks"
 has_nbgrader = importlib.util.find_spec("nbgrader") is not None

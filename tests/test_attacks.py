@@ -20,8 +20,8 @@ import pytest
 from attacks import EMPTY, RIGHT, ZEROS, Attack, answers, claims, files, honest, line
 
 from vitedu.exercises import find
+from vitedu.grading.intake.submissions import find_submissions
 from vitedu.grading.store import safe_name
-from vitedu.grading.submissions import find_submissions
 
 GRADED = (
     "softmax split_heads MultiHeadAttention gelu layer_norm cross_entropy evaluate "

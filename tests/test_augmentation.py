@@ -1,10 +1,10 @@
-"""vitedu.augmentation: one draw an image, labels in proportion, values in range."""
+"""vitedu.fitting.augmentation: one draw an image, labels in proportion, values in range."""
 
 import pytest
 import torch
 import torch.nn.functional as F
 
-from vitedu.augmentation import (
+from vitedu.fitting.augmentation import (
     OPERATIONS,
     Draws,
     random_boxes,

@@ -5,8 +5,8 @@ import dataclasses
 import pytest
 
 from vitedu import exercises, patches
-from vitedu.checks import bank
 from vitedu.checks.engine import find_checker, general_mistakes
+from vitedu.checks.proof import bank
 from vitedu.checks.values import ValueChecker
 
 IDS = [exercise.id for exercise in exercises.EXERCISES]

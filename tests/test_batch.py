@@ -464,8 +464,15 @@ def test_versions_name_the_checkers_and_not_the_pages():
     """A changed checker grades anew; a changed page does not."""
     found = fingerprint.versions()
     assert set(found) == {"vitedu", "checkers", "torch", "python"}
-    names = {path.stem for path in Path(batch.__file__).parent.glob("*.py")}
-    assert {"feedback", "class_report", "exports"} <= names & fingerprint.SHOWN_ONLY
+    package = Path(batch.__file__).parents[1]
+    files = {
+        str(path.relative_to(package))
+        for pattern in fingerprint.DECIDES
+        for path in package.glob(pattern)
+    }
+    assert all(any(package.glob(pattern)) for pattern in fingerprint.DECIDES)
+    assert {"checks/patches/patchify.py", "patches.py", "grading/box/worker.py"} <= files
+    assert not {"grading/pages/feedback.py", "grading/batch.py", "bench/grade.py"} & files
 
 
 def test_not_gradable_has_no_points():

@@ -1,4 +1,4 @@
-"""vitedu.bench_cost and its figure: one size at a time, both costs relative to one model."""
+"""vitedu.bench.cost and its figure: one size at a time, both costs relative to one model."""
 
 import json
 from dataclasses import asdict
@@ -7,8 +7,8 @@ import pytest
 import torch
 from matplotlib.figure import Figure
 
-from vitedu import bench_cost
-from vitedu.bench_cost import measure_cost, sweeps
+from vitedu.bench import cost as bench_cost
+from vitedu.bench.cost import measure_cost, sweeps
 from vitedu.plots.cost import show_cost
 from vitedu.vit import PRESETS, ViTConfig
 

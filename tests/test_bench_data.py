@@ -1,11 +1,11 @@
-"""vitedu.bench_data: both sides make the same kind of batches. Nothing here asserts a speed."""
+"""vitedu.bench.data: both sides make the same kind of batches. Nothing here asserts a speed."""
 
 import json
 
 import pytest
 import torch
 
-from vitedu.bench_data import bench_data, our_batches, torchvision_loader
+from vitedu.bench.data import bench_data, our_batches, torchvision_loader
 
 CPU = torch.device("cpu")
 

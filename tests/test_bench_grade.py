@@ -10,10 +10,10 @@ import pytest
 from made_class import exercise_grade, submission_grade
 from sound_notebook import build
 
-from vitedu.exercises import find, in_notebook
-from vitedu.grading import bench, bench_class
-from vitedu.grading.bench import Clock, differences, measure
-from vitedu.grading.bench_class import (
+from vitedu.bench import grade as bench
+from vitedu.bench import made_class as bench_class
+from vitedu.bench.grade import Clock, differences, measure
+from vitedu.bench.made_class import (
     HOSTILE,
     MIX,
     Expected,
@@ -25,6 +25,7 @@ from vitedu.grading.bench_class import (
     right,
     wrong,
 )
+from vitedu.exercises import find, in_notebook
 
 NOTEBOOKS = Path(__file__).parents[1] / "notebooks"
 

@@ -1,4 +1,4 @@
-"""vitedu.bench_steps and bench_train: equal models, equal steps, and a table that adds up. Nothing here asserts a speed."""
+"""vitedu.bench.steps and bench_train: equal models, equal steps, and a table that adds up. Nothing here asserts a speed."""
 
 import importlib.util
 import json
@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 import torch
 
-from vitedu import bench_train
-from vitedu.bench_steps import (
+from vitedu.bench import train as bench_train
+from vitedu.bench.steps import (
     CANDIDATES,
     choose_candidates,
     make_product,
@@ -17,7 +17,7 @@ from vitedu.bench_steps import (
     peak_memory,
     step_flop,
 )
-from vitedu.bench_train import LIMIT, compare, comparison_text, judge
+from vitedu.bench.train import LIMIT, compare, comparison_text, judge
 from vitedu.encoder import count_parameters
 from vitedu.vit import PRESETS, ViTConfig
 

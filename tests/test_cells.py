@@ -2,7 +2,7 @@
 
 import pytest
 
-from vitedu.grading.cells import run_cell, run_imports
+from vitedu.grading.box.cells import run_cell, run_imports
 
 
 def test_statements_after_and_before_a_failure_run():

@@ -13,9 +13,9 @@ from vitedu import attention as reference
 from vitedu.checks import diagnosing
 from vitedu.checks.alternatives.attention import Given
 from vitedu.checks.api import judge
-from vitedu.checks.bank import wrong_answers
 from vitedu.checks.engine import find_checker
 from vitedu.checks.probing import observe
+from vitedu.checks.proof.bank import wrong_answers
 
 SEEDS = range(5)
 PAIRS = {

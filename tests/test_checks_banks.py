@@ -15,8 +15,8 @@ import torch
 
 from vitedu import exercises
 from vitedu.checks.api import judge
-from vitedu.checks.bank import right_answers, wrong_answers
 from vitedu.checks.engine import find_checker
+from vitedu.checks.proof.bank import right_answers, wrong_answers
 from vitedu.checks.values import ValueChecker
 
 CHECKERS = {exercise.id: find_checker(exercise.id) for exercise in exercises.EXERCISES}

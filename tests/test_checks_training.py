@@ -13,13 +13,13 @@ from vitedu import training as reference
 from vitedu.checks import crops
 from vitedu.checks.answers import LocalAnswer
 from vitedu.checks.api import judge
-from vitedu.checks.bank import wrong_answers
 from vitedu.checks.engine import conclude, gather
 from vitedu.checks.judging import read
 from vitedu.checks.probing import observe
+from vitedu.checks.proof.bank import wrong_answers
 from vitedu.checks.training import CHECKERS
 from vitedu.checks.values import ValueChecker
-from vitedu.grading.messages import read_observation, write_observation
+from vitedu.grading.line.messages import read_observation, write_observation
 
 FUNCTIONS = [id_ for id_, checker in CHECKERS.items() if not isinstance(checker, ValueChecker)]
 

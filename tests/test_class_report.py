@@ -8,10 +8,10 @@ from test_feedback import HOSTILE, Tags, assert_harmless, everything
 
 from vitedu.checks.engine import find_checker
 from vitedu.exercises import EXERCISES, find, in_notebook
-from vitedu.grading.class_report import bank_words, report_page
-from vitedu.grading.class_summary import HARMLESS, summarise
-from vitedu.grading.feedback import OPEN_FLAGS
 from vitedu.grading.grades import Flag
+from vitedu.grading.pages.class_report import bank_words, report_page
+from vitedu.grading.pages.class_summary import HARMLESS, summarise
+from vitedu.grading.pages.feedback import OPEN_FLAGS
 from vitedu.grading.store import safe_name
 
 BAR = re.compile(r'class="earned" x="(.+?)" y="(.+?)" width="(.+?)" height="(.+?)"')

@@ -10,8 +10,8 @@ import pytest
 from nbformat.v4 import new_code_cell, new_notebook
 from sound_notebook import build
 
-from vitedu import results
 from vitedu.__main__ import build_parser, main
+from vitedu.course import results
 from vitedu.exercises import EXERCISES, find
 
 COMMANDS = next(

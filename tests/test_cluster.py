@@ -13,17 +13,17 @@ import pytest
 from made_class import submission_grade
 from sound_notebook import build
 
+from vitedu.bench.made_class import filled
+from vitedu.course.references import reference_source
 from vitedu.exercises import find
-from vitedu.grading import cluster
+from vitedu.grading.adapters import cluster
+from vitedu.grading.adapters.cluster import Cluster, pack_submission, read_result, unpack_submission
 from vitedu.grading.batch import grade_class
-from vitedu.grading.bench_class import filled
-from vitedu.grading.cluster import Cluster, pack_submission, read_result, unpack_submission
-from vitedu.grading.extraction import Extraction
 from vitedu.grading.fingerprint import versions
 from vitedu.grading.grades import Answer, Flag, Submission
+from vitedu.grading.intake.extraction import Extraction
 from vitedu.grading.store import Store
 from vitedu.grading.student import real_parts
-from vitedu.references import reference_source
 
 distributed = pytest.importorskip(
     "distributed", reason="distributed is not installed: pip install vitedu[test]"

@@ -1,4 +1,4 @@
-"""vitedu.compiling: the same training, translated; without a compiler, the same training."""
+"""vitedu.fitting.compiling: the same training, translated; without a compiler, the same training."""
 
 import shutil
 from types import SimpleNamespace
@@ -7,8 +7,8 @@ import pytest
 import torch
 from torch import nn
 
-from vitedu.compiling import Compiled
 from vitedu.fitting import TrainConfig, fit
+from vitedu.fitting.compiling import Compiled
 
 CONFIG = TrainConfig(
     epochs=2, batch_size=8, lr=1e-2, crop_padding=None, device="cpu", precision="float32"

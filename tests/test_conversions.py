@@ -9,13 +9,13 @@ from torch import nn
 from torchvision.models.vision_transformer import ConvStemConfig
 from torchvision.models.vision_transformer import VisionTransformer as TorchvisionViT
 
-from vitedu.conversions import (
+from vitedu.pretrained.conversions import (
     NORM_EPS,
     _ratio,
     from_timm,
     from_torchvision,
-    interpolate_positions,
 )
+from vitedu.transfer import interpolate_positions
 from vitedu.vit import PRESETS, VisionTransformer, ViTConfig
 
 timm = pytest.importorskip("timm", reason="timm is an oracle here")

@@ -1,12 +1,13 @@
-"""vitedu.curves: one figure below the cell, replaced after each epoch; nothing elsewhere."""
+"""vitedu.fitting.curves: one figure below the cell, replaced after each epoch; nothing elsewhere."""
 
 import base64
 from types import SimpleNamespace
 
-from vitedu import curves, fitting
-from vitedu.curves import LiveCurves, draw_curves
-from vitedu.history import EpochResult, History
-from vitedu.train_config import TrainConfig
+from vitedu.fitting import curves
+from vitedu.fitting import loop as fitting
+from vitedu.fitting.config import TrainConfig
+from vitedu.fitting.curves import LiveCurves, draw_curves
+from vitedu.fitting.history import EpochResult, History
 
 
 def history_of(epochs):

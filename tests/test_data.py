@@ -9,10 +9,10 @@ import pytest
 import torch
 from PIL import Image
 
-from vitedu import data as data_module
-from vitedu.data import Data, channel_statistics, load_data, mixed_order, part
-from vitedu.image_folder import decode, find_images
-from vitedu.shapes import SHAPES, draw_shapes
+from vitedu.data import loading as data_module
+from vitedu.data.image_folder import decode, find_images
+from vitedu.data.loading import Data, channel_statistics, load_data, mixed_order, part
+from vitedu.data.shapes import SHAPES, draw_shapes
 
 CIFAR_ARCHIVE = Path(__file__).parents[2] / "shared" / "data" / "cifar10-jpeg.tar.xz"
 
@@ -366,13 +366,13 @@ def test_folder_ignores_hidden_and_other_files(tmp_path):
 
 def test_folder_is_read_from_the_cache_until_it_changes(tmp_path, cache, monkeypatch, capsys):
     """The second load decodes nothing, for any seed; a new file makes the cache anew."""
-    monkeypatch.setattr("vitedu.image_folder.WORTH_KEEPING", 1)
+    monkeypatch.setattr("vitedu.data.image_folder.WORTH_KEEPING", 1)
     folder = make_folder(tmp_path / "x", {"a": 8, "b": 8})
     (folder / "b" / "broken.png").write_bytes(b"not an image")
     first = load_data(folder)
     assert len(list(cache.rglob("*.npz"))) == 1
     with monkeypatch.context() as patch:
-        patch.setattr("vitedu.image_folder._decode_all", None)  # calling it would fail
+        patch.setattr("vitedu.data.image_folder._decode_all", None)  # calling it would fail
         second = load_data(folder)
         load_data(folder, seed=5)
     assert torch.equal(first.train.images, second.train.images)
@@ -384,7 +384,7 @@ def test_folder_is_read_from_the_cache_until_it_changes(tmp_path, cache, monkeyp
 
 def test_folder_survives_a_damaged_cache(tmp_path, cache, monkeypatch):
     """A cache that can not be read is made again."""
-    monkeypatch.setattr("vitedu.image_folder.WORTH_KEEPING", 1)
+    monkeypatch.setattr("vitedu.data.image_folder.WORTH_KEEPING", 1)
     folder = make_folder(tmp_path / "x", {"a": 8, "b": 8})
     first = load_data(folder)
     for stored in cache.rglob("*.npz"):
@@ -394,7 +394,7 @@ def test_folder_survives_a_damaged_cache(tmp_path, cache, monkeypatch):
 
 def test_folder_does_without_a_cache_that_can_not_be_written(tmp_path, monkeypatch):
     """A file where the cache folder should be only costs time."""
-    monkeypatch.setattr("vitedu.image_folder.WORTH_KEEPING", 1)
+    monkeypatch.setattr("vitedu.data.image_folder.WORTH_KEEPING", 1)
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("VITEDU_CACHE", str(tmp_path / "file"))
     assert len(load_data(make_folder(tmp_path / "x", {"a": 8, "b": 8})).train) > 0

@@ -1,4 +1,4 @@
-"""vitedu.distributed: processes that share every batch end where one alone does."""
+"""vitedu.fitting.distributed: processes that share every batch end where one alone does."""
 
 import json
 import os
@@ -14,8 +14,8 @@ import torch
 from PIL import Image
 from safetensors.torch import load_file
 
-from vitedu.distributed import Processes, own_device
-from vitedu.fitting import Run, TrainConfig, fit
+from vitedu.fitting.distributed import Processes, own_device
+from vitedu.fitting.loop import Run, TrainConfig, fit
 from vitedu.vit import VisionTransformer, ViTConfig
 
 PLAIN = TrainConfig(

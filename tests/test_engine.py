@@ -15,10 +15,10 @@ from torch import nn
 from vitedu import attention, encoder, exercises, patches, training
 from vitedu.checks import drawing
 from vitedu.checks.api import judge
-from vitedu.checks.bank import wrong_answers
 from vitedu.checks.engine import SECONDS, find_checker, time_budget
 from vitedu.checks.judging import close, compare
 from vitedu.checks.probing import Case, observe
+from vitedu.checks.proof.bank import wrong_answers
 from vitedu.checks.values import ValueChecker
 
 RIGHT = patches.patchify

@@ -1,4 +1,4 @@
-"""vitedu.event_files: TensorBoard sees each epoch once; without it nothing happens."""
+"""vitedu.fitting.event_files: TensorBoard sees each epoch once; without it nothing happens."""
 
 import importlib.util
 import subprocess
@@ -6,9 +6,9 @@ import sys
 
 import pytest
 
-from vitedu import event_files
-from vitedu.event_files import PATTERN, EventFiles
-from vitedu.history import EpochResult
+from vitedu.fitting import event_files
+from vitedu.fitting.event_files import PATTERN, EventFiles
+from vitedu.fitting.history import EpochResult
 
 READ = """
 import sys

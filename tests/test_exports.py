@@ -9,7 +9,8 @@ import pytest
 from made_class import exercise_grade, submission_grade
 
 from vitedu.exercises import find, in_notebook
-from vitedu.grading.exports import (
+from vitedu.grading.grades import Flag
+from vitedu.grading.pages.exports import (
     MARK,
     canvas_csv,
     cell,
@@ -20,7 +21,6 @@ from vitedu.grading.exports import (
     open_csv,
     totals_csv,
 )
-from vitedu.grading.grades import Flag
 
 TWO = [find("patchify"), find("unpatchify")]
 

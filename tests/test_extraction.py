@@ -9,14 +9,14 @@ from pathlib import Path
 
 import pytest
 
+from vitedu.course.notebooks import read, solved
 from vitedu.exercises import EXERCISES, find, in_notebook
-from vitedu.grading import notebook_file
-from vitedu.grading.extraction import extract
 from vitedu.grading.grades import REASONS, Flag, Submission
-from vitedu.grading.notebook_file import read_notebook, shrink
-from vitedu.grading.statements import MAX_SOURCE, MAX_STATEMENTS, parse_cell
-from vitedu.grading.stubs import is_stub
-from vitedu.notebooks import read, solved
+from vitedu.grading.intake import notebook_file
+from vitedu.grading.intake.extraction import extract
+from vitedu.grading.intake.notebook_file import read_notebook, shrink
+from vitedu.grading.intake.statements import MAX_SOURCE, MAX_STATEMENTS, parse_cell
+from vitedu.grading.intake.stubs import is_stub
 
 NOTEBOOKS = Path(__file__).parents[1] / "notebooks"
 GELU = "def gelu(x):\n    return x * 0.5 * (1 + torch.erf(x / math.sqrt(2)))"
@@ -332,7 +332,7 @@ def test_code_that_only_costs_time_is_bounded(tmp_path, monkeypatch):
         "more than 20,000"
     )
     assert parse_cell("x = 1", budget=5).error == "" != parse_cell("x = 1", budget=4).error
-    monkeypatch.setattr("vitedu.grading.extraction.MAX_CODE", 2 * len(GELU))
+    monkeypatch.setattr("vitedu.grading.intake.extraction.MAX_CODE", 2 * len(GELU))
     cells = [cell(GELU, "gelu"), "#" * len(GELU), cell("layer_norm = abs", "layer_norm")]
     found = handed_in(tmp_path, notebook(*cells))
     assert "gelu" in found.answers and found.problems["layer_norm"][0] == "syntax"

@@ -1,13 +1,13 @@
-"""vitedu.fast_linear: whichever way it goes, it is the linear layer."""
+"""vitedu.fast: whichever way it goes, it is the linear layer."""
 
 import pytest
 import torch
 import torch.nn.functional as F
 from torch import nn
 
-from vitedu import fast_linear as module
+from vitedu import fast as module
 from vitedu.encoder import Mlp
-from vitedu.fast_linear import fast_linear
+from vitedu.fast import fast_linear
 
 
 @pytest.fixture(params=[True, False], ids=["convolution", "product"])

@@ -7,9 +7,9 @@ import pytest
 from made_class import SVG, exercise_grade, submission_grade
 
 from vitedu.exercises import EXERCISES, find
-from vitedu.grading.feedback import NEXT, feedback_page
 from vitedu.grading.grades import REASONS, Flag
-from vitedu.grading.pages import bar, look, page, picture, plain, text
+from vitedu.grading.pages.feedback import NEXT, feedback_page
+from vitedu.grading.pages.skeleton import bar, look, page, picture, plain, text
 
 HOSTILE = (
     "</title></style><script>alert(1)</script><img src=http://x onerror=alert(1)>\u202e\x1b[2J&amp;"

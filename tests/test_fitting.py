@@ -8,8 +8,9 @@ import torch
 from torch import nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from vitedu import augmenting, fitting
-from vitedu.fitting import DivergedError, TrainConfig, fit, predict
+from vitedu.fitting import augmenting
+from vitedu.fitting import loop as fitting
+from vitedu.fitting.loop import DivergedError, TrainConfig, fit, predict
 from vitedu.training import evaluate, warmup_cosine
 
 NUM_TRAIN, NUM_CLASSES = 90, 3

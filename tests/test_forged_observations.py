@@ -12,8 +12,8 @@ from vitedu.checks.answers import LocalAnswer
 from vitedu.checks.engine import Checker, Gathered, conclude, find_checker, gather
 from vitedu.checks.guard import neutral_settings
 from vitedu.checks.probing import Observation, Trouble
-from vitedu.grading.messages import read_observation, write_observation
-from vitedu.grading.wire import DTYPES, WireError
+from vitedu.grading.line.messages import read_observation, write_observation
+from vitedu.grading.line.wire import DTYPES, WireError
 
 JUDGED = [e.id for e in exercises.EXERCISES if isinstance(find_checker(e.id), Checker)]
 SEED, ROUNDS = 3, 2

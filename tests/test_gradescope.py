@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from vitedu.__main__ import main
+from vitedu.course.references import reference_source
 from vitedu.exercises import in_notebook
-from vitedu.grading import gradescope
-from vitedu.grading.gradescope import grade_here, requirements, write_autograder
-from vitedu.references import reference_source
+from vitedu.grading.adapters import gradescope
+from vitedu.grading.adapters.gradescope import grade_here, requirements, write_autograder
 
 NOTEBOOK = Path(__file__).parents[1] / "notebooks" / "01_patches.ipynb"
 
@@ -86,7 +86,7 @@ def test_autograder_needs_no_more_than_its_requirements():
         "import sys\n"
         "for name in ('nbformat', 'IPython', 'ipykernel', 'nbclient', 'einops', 'timm'):\n"
         "    sys.modules[name] = None\n"
-        "import vitedu.grading.gradescope as g\n"
+        "import vitedu.grading.adapters.gradescope as g\n"
         "g.real_parts()\n"
         "from vitedu.checks.engine import find_checker\n"
         "from vitedu.exercises import EXERCISES\n"

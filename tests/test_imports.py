@@ -1,155 +1,47 @@
-"""Data flows one way: what each module may import stands in one table, read against the source.
+"""Data flows one way: the rooms of the package stand on a ladder, read against the source.
 
-Reference code does not know that it is being taught: nothing but the command line and the checks'
-own door imports ``checks``. A new module needs a line here, which is the moment to ask where it belongs.
+A room uses the rooms below it. Reference code does not know that it is being taught: nothing below
+``checks`` imports ``checks``, ``course`` or ``grading``.
 """
 
 import ast
 import graphlib
 import subprocess
 import sys
-from fnmatch import fnmatchcase
 from pathlib import Path
 
 import pytest
 
+from vitedu.grading.box.package_view import BASE
+
 PACKAGE = Path(__file__).parents[1] / "vitedu"
 
-# module: what it may import beside the standard library; names without a dot first, `*` matches any
-TABLE = {
-    "exercises": "",
-    "references": "exercises",
-    "results": "exercises",
-    # the model, from left to right
-    "patches": "torch",
-    "attention": "torch",
-    "encoder": "torch attention",
-    "fast_linear": "torch encoder hardware",
-    "attention_options": "torch attention fast_linear",
-    "vit": "torch patches attention attention_options encoder fast_linear",
-    # what knows no model
-    "training": "torch",
-    "hardware": "torch",
-    "predictions": "",
-    "progressbar": "IPython",
-    "augmentation": "torch",
-    "augmenting": "torch augmentation train_config training",
-    "train_config": "",
-    "history": "torch train_config",
-    "evaluating": "torch training",
-    "optimizers": "torch train_config training",
-    "resuming": "checkpoints history",
-    "distributed": "torch hardware",
-    "compiling": "torch",
-    "curves": "history plots.training progressbar",
-    "event_files": "torch history",
-    "settings": "",
-    "fitting": "torch augmenting compiling curves distributed evaluating hardware history optimizers progressbar "
-    "resuming train_config training",
-    "shapes": "numpy",
-    "image_folder": "numpy PIL progressbar",
-    "data": "numpy torch torchvision image_folder shapes",
-    # pictures
-    "plots.style": "numpy matplotlib IPython",
-    "plots.*": "numpy torch matplotlib plots.style",
-    "widgets": "numpy torch matplotlib ipywidgets IPython plots.*",
-    # whole runs
-    "checkpoints": "torch safetensors",
-    "recipes": "train_config",
-    "runs": "torch checkpoints curves data distributed event_files fitting hardware recipes resuming "
-    "settings vit",
-    "trained": "numpy torch checkpoints evaluating hardware image_folder runs vit",
-    "ablations": "torch data fitting vit",
-    "benchmarks": "torch data fitting hardware recipes runs vit",
-    "stopwatch": "torch",
-    "bench_steps": "torch timm torchvision vit_pytorch vit",
-    "bench_train": "torch bench_steps stopwatch vit",
-    "bench_data": "torch torchvision augmenting evaluating stopwatch train_config",
-    "bench_cost": "torch bench_steps plots.cost stopwatch vit",
-    # other people's weights
-    "conversions": "torch torchvision timm vit",
-    "published": "torch torchvision timm image_folder",
-    "pretrained": "torch torchvision timm huggingface_hub PIL safetensors conversions hardware published vit",
-    # judging
-    "checks.api": "exercises references results checks.engine checks.reporting IPython",
-    "checks.audit": "exercises checks.engine nbformat",
-    "checks.bank": "exercises checks.* torch",
-    "checks.mutation": "exercises references checks.* torch",
-    "checks.patches.*": "torch patches checks.*",
-    "checks.attention.*": "torch attention checks.*",
-    "checks.encoder.*": "torch attention encoder vit checks.*",
-    "checks.training.*": "torch training checks.*",
-    "checks.recipes": "torch vit checks.probing",
-    "checks.answers": "numpy torch checks.probing",
-    "checks.alternatives.*": "numpy torch einops patches attention encoder vit training checks.*",
-    "checks.*": "numpy torch exercises checks.*",
-    # grading: the parent judges, the worker knows nothing
-    "grading.grades": "",
-    "grading.wire": "torch",
-    "grading.cells": "",
-    "grading.visible": "vitedu",
-    "grading.messages": "torch checks.answers checks.probing checks.recipes grading.wire",
-    "grading.worker": "numpy torch checks.drivers checks.answers checks.guard checks.probing grading.cells grading.messages grading.visible grading.wire",
-    "grading.package_view": "__version__ exercises references",
-    "grading.literals": "checks.answers grading.grades grading.messages",
-    "grading.remote_answer": "checks.answers checks.probing grading.grades grading.limits grading.messages grading.package_view grading.wire",
-    "grading.judge": "exercises checks.* grading.grades grading.limits grading.literals grading.messages grading.remote_answer grading.wire",
-    "grading.linux": "",
-    "grading.limits": "",
-    "grading.cgroups": "grading.limits",
-    "grading.seccomp": "grading.linux",
-    "grading.canary": "grading.limits",
-    "grading.confinement": "numpy torch grading.limits grading.linux grading.seccomp",
-    "grading.preloaded": "numpy torch grading.confinement grading.linux",
-    "grading.ways": "grading.limits",
-    "grading.conversation": "grading.cgroups grading.limits",
-    "grading.levels": "grading.conversation grading.limits",
-    "grading.isolation": "grading.cgroups grading.conversation grading.levels grading.limits grading.package_view grading.ways",
-    "grading.submissions": "exercises grading.grades grading.notebook_file",
-    "grading.notebook_file": "",
-    "grading.statements": "",
-    "grading.stubs": "",
-    "grading.assign": "exercises notebooks references nbformat",
-    "grading.gradescope": "vitedu exercises notebooks grading.*",
-    "grading.extraction": "exercises grading.*",
-    "grading.scan": "exercises references checks.engine grading.grades grading.normalising",
-    "grading.normalising": "",
-    "grading.similarity": "exercises references grading.grades grading.normalising grading.stubs",
-    "grading.store": "grading.grades",
-    "grading.fingerprint": "__version__ torch exercises grading.grades",
-    "grading.student": "exercises grading.*",
-    "grading.reading": "progressbar grading.*",
-    "grading.batch": "exercises progressbar grading.*",
-    "grading.cluster": "exercises distributed grading.*",
-    "grading.bench_class": "exercises references notebooks nbformat checks.* grading.grades",
-    "grading.bench_nbgrader": "nbformat nbgrader traitlets grading.assign grading.bench_class",
-    "grading.bench": "torch psutil exercises progressbar grading.*",
-    "grading.pages": "grading.grades",
-    "grading.exports": "exercises grading.grades grading.pages",
-    "grading.feedback": "exercises grading.grades grading.pages",
-    "grading.class_summary": "grading.grades grading.pages",
-    "grading.class_report": "exercises checks.engine grading.class_summary grading.grades grading.pages grading.store",
-    "grading.publish": "exercises grading.*",
-    "grading.__init__": "",
-    # notebooks and machines
-    "notebooks": "exercises references nbformat",
-    "notebook_lint": "exercises references notebooks nbformat",
-    "tour": "exercises notebooks results nbformat nbclient nbconvert jupyter_client ipykernel",
-    "doctor": "results jupyter_client",
-    "commands.__init__": "exercises",
-    "commands.*": "*",
-    "__main__": "__version__ commands.*",
-    "__init__": "",
-    "plots.__init__": "",
-    "checks.__init__": "",
-    "checks.alternatives.__init__": "",
-}
+# from top to bottom; rooms of one line do not see each other, unless the line below says so
+LADDER = """
+__main__
+commands
+bench
+grading
+checks
+fitting pretrained
+inside vit_and_cnn less_data efficient transfer
+vit
+fast
+encoder
+attention patches training
+"""
+# all rooms may stand on these, and each of these on those after it
+GROUND = "doctor course plots data hardware progressbar files exercises".split()
+REFERENCES = set(
+    " ".join(LADDER.split("\n")[7:]).split()
+)  # reference code: from notebooks 05 to 09 down
 # slow, or not everywhere
 IN_FUNCTIONS_ONLY = {"torchvision", "timm", "ipywidgets", "IPython", "nbconvert"}
 MODULES = {
     ".".join(path.relative_to(PACKAGE).with_suffix("").parts): path
     for path in sorted(PACKAGE.rglob("*.py"))
 }
+ROOMS = {name.split(".")[0] for name in MODULES}
 PACKAGES = {
     f"vitedu.{name.removesuffix('.__init__')}"
     for name in MODULES
@@ -157,9 +49,13 @@ PACKAGES = {
 }
 
 
-def allowed(module):
-    """Give the words of the first line of the table that speaks of a module."""
-    return next((words.split() for name, words in TABLE.items() if fnmatchcase(module, name)), None)
+def below(room):
+    """Give the rooms that a room may import from, itself among them."""
+    if room in GROUND:
+        return set(GROUND[GROUND.index(room) :])
+    steps = [line.split() for line in LADDER.strip().split("\n")]
+    at = next(i for i in range(len(steps)) if room in steps[i])
+    return {room, *GROUND}.union(*steps[at + 1 :])
 
 
 def imports(path):
@@ -197,12 +93,33 @@ def flat(node):
 
 
 @pytest.mark.parametrize("module", MODULES)
-def test_module_imports_only_what_the_table_allows(module):
-    """Third parties and modules of the package alike."""
-    words = allowed(module)
-    assert words is not None, f"{module} has no line in the table of tests/test_imports.py"
+def test_room_imports_only_from_the_rooms_below_it(module):
+    """And reference code knows nothing of the course around it."""
+    room, seen = module.split(".")[0], set()
     for name, _ in imports(MODULES[module]):
-        assert any(fnmatchcase(name, word) for word in words), f"{module} imports {name}"
+        if room != "__init__" and (first := name.split(".")[0]) in ROOMS:
+            assert first in below(room), f"{module} imports {name}, which stands above it"
+            seen.add(first)
+    if room in REFERENCES:
+        assert not seen & {"course", "exercises"}, f"{module} knows that it is being taught"
+
+
+def test_ladder_names_every_room_and_training_knows_no_model():
+    """A new room needs a place, which is the moment to ask where it belongs."""
+    named = {*LADDER.split(), *GROUND, "__init__"}
+    assert not ROOMS - named
+    assert not [name for name, _ in imports(MODULES["training"]) if name.split(".")[0] in ROOMS]
+
+
+def test_worker_needs_the_standard_library_numpy_and_torch_alone():
+    """What runs beside an untrusted answer imports nothing else, and of the package only what lies in the box."""
+    base = {name.removesuffix(".py").replace("/", ".") for name in BASE}
+    for module in base:
+        found = {name for name, at_top in imports(MODULES[module]) if at_top}
+        strange = (
+            found - base - {"numpy", "torch"} - {name.removesuffix(".__init__") for name in base}
+        )
+        assert not strange, f"{module} imports {strange}"
 
 
 @pytest.mark.parametrize("module", MODULES)
@@ -210,11 +127,6 @@ def test_slow_and_optional_libraries_are_imported_inside_functions(module):
     """A notebook without a front end, or a Python without torchvision, still loads the module."""
     at_top = {name for name, top in imports(MODULES[module]) if top}
     assert not at_top & IN_FUNCTIONS_ONLY
-
-
-def test_table_has_no_line_for_a_module_that_is_gone():
-    """A name in the table is a file."""
-    assert [name for name in TABLE if "*" not in name and name not in MODULES] == []
 
 
 def test_imports_have_no_cycle():

@@ -13,12 +13,12 @@ from types import SimpleNamespace
 import pytest
 from boxed_code import FILES, ask, frame
 
-from vitedu.grading import cgroups, conversation, isolation, levels, ways
-from vitedu.grading.conversation import WorkerTrouble
+from vitedu.grading.box import cgroups, conversation, isolation, levels, ways
+from vitedu.grading.box.conversation import WorkerTrouble
+from vitedu.grading.box.isolation import Box, open_box
+from vitedu.grading.box.levels import IsolationError, Trial
+from vitedu.grading.box.limits import MB, Limits
 from vitedu.grading.grades import REASONS
-from vitedu.grading.isolation import Box, open_box
-from vitedu.grading.levels import IsolationError, Trial
-from vitedu.grading.limits import MB, Limits
 
 SMALL = Limits(memory_mb=256, cpu_seconds=1, reply_mb=1, output_kb=4, tmp_mb=8, processes=16)
 LINUX = sys.platform == "linux"

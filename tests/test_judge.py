@@ -11,14 +11,15 @@ import pytest
 from vitedu import exercises
 from vitedu.checks.engine import find_checker, judge_answer
 from vitedu.checks.values import ValueChecker
-from vitedu.grading import judge, wire
+from vitedu.course.references import defined_names, module_source, reference_source
+from vitedu.grading import judge
+from vitedu.grading.box.isolation import open_box
+from vitedu.grading.box.limits import MB, Limits
+from vitedu.grading.box.package_view import base_files, earlier, visible_sources
 from vitedu.grading.grades import Answer
-from vitedu.grading.isolation import open_box
 from vitedu.grading.judge import grade_answer
-from vitedu.grading.limits import MB, Limits
-from vitedu.grading.literals import literal
-from vitedu.grading.package_view import base_files, earlier, visible_sources
-from vitedu.references import defined_names, module_source, reference_source
+from vitedu.grading.line import wire
+from vitedu.grading.line.literals import literal
 
 NOTEBOOKS = Path(__file__).parents[1] / "notebooks"
 SUPPORT = """
@@ -187,7 +188,7 @@ def softmax(x, dim=-1):
         for name in names:
             if hasattr(importlib.import_module(module), name):
                 found.append(name)
-    for module in ("vitedu.checks.attention", "vitedu.checks.engine", "vitedu.checks.bank", "vitedu.data"):
+    for module in ("vitedu.checks.attention", "vitedu.checks.engine", "vitedu.checks.proof.bank", "vitedu.data"):
         try:
             importlib.import_module(module)
             found.append(module)

@@ -12,13 +12,13 @@ import pytest
 
 from vitedu import exercises
 from vitedu.checks import crops
-from vitedu.grading.conversation import WorkerTrouble
+from vitedu.course.references import reference_source
+from vitedu.grading.box.conversation import WorkerTrouble
+from vitedu.grading.box.isolation import open_box
+from vitedu.grading.box.limits import Limits
 from vitedu.grading.grades import Answer
-from vitedu.grading.isolation import open_box
 from vitedu.grading.judge import grade_answer
-from vitedu.grading.limits import Limits
-from vitedu.grading.remote_answer import GRACE
-from vitedu.references import reference_source
+from vitedu.grading.line.remote_answer import GRACE
 
 SUPPORT = "import math, os, sys, time, gc, threading, random\nimport torch\nimport torch.nn.functional as F\nfrom torch import nn\n"
 ZEROS = "def gelu(x):\n    return x * 0\n"
@@ -157,9 +157,9 @@ GONE = {
     "a forged frame": (ON_ALL_FDS.format(payload=FRAME) + RIGHT, {"protocol"}),
     "noise on the pipes": (ON_ALL_FDS.format(payload="b'\\0' * 7"), {"protocol"}),
     "an endless reply": (ON_ALL_FDS.format(payload="b'\\xff' * 2**16") + RIGHT, {"flooded", "protocol"}),
-    "another way to pack": ("import vitedu.grading.worker as w\nw.pack = lambda *a: b'\\x04' + bytes(11)\n" + RIGHT, {"protocol"}),
-    "an old nonce": ("import vitedu.grading.worker as w\nreal = w.pack\nw.pack = lambda head, *rest: real({**head, 'nonce': '0' * 16}, *rest)\n" + RIGHT, {"protocol"}),
-    "pickle for a reply": ("import pickle\nimport vitedu.grading.worker as w\nw.pack = lambda *a: (8).to_bytes(8, 'little') + pickle.dumps(print)[:8]\n" + RIGHT, {"protocol"}),
+    "another way to pack": ("import vitedu.grading.box.worker as w\nw.pack = lambda *a: b'\\x04' + bytes(11)\n" + RIGHT, {"protocol"}),
+    "an old nonce": ("import vitedu.grading.box.worker as w\nreal = w.pack\nw.pack = lambda head, *rest: real({**head, 'nonce': '0' * 16}, *rest)\n" + RIGHT, {"protocol"}),
+    "pickle for a reply": ("import pickle\nimport vitedu.grading.box.worker as w\nw.pack = lambda *a: (8).to_bytes(8, 'little') + pickle.dumps(print)[:8]\n" + RIGHT, {"protocol"}),
     "too much memory": (inside("kept = [bytearray(10**9) for _ in range(40)]"), {"memory"}),
     "too much memory in torch": (inside("kept = torch.zeros(40, 10**9)"), {"memory"}),
     "builtins that break its worker": ("import builtins\nbuiltins.all = builtins.any = lambda *a: True\nbuiltins.float = lambda *a: 1.0\n" + ZEROS, {"protocol"}),
@@ -184,7 +184,7 @@ STUCK = {
     "a loop that swallows interrupts": inside("while True:\n    try:\n        time.sleep(1)\n    except BaseException:\n        pass"),
     "a loop without alarms": "import signal\n" + inside("signal.signal(signal.SIGALRM, signal.SIG_IGN)\nwhile True:\n    pass"),
     "a timer that is taken away": "import signal\n" + inside("signal.setitimer(signal.ITIMER_REAL, 0)\ntime.sleep(60)"),
-    "a request that is swallowed": "import vitedu.grading.worker as w\nw._send = lambda fd, frame: True\n" + RIGHT,
+    "a request that is swallowed": "import vitedu.grading.box.worker as w\nw._send = lambda fd, frame: True\n" + RIGHT,
     "no end at import": "while True:\n    pass\n" + RIGHT,
 }  # fmt: skip
 
@@ -366,7 +366,7 @@ worker.write_observation = forged
 def test_many_large_results_are_refused(box):
     """Results of many megabytes in every call are not kept: the grader's memory is bounded."""
     flood = "w.write_observation = lambda seen: ({**real(seen)[0], 'arrays': list('abcdef')}, [torch.zeros(2**18)] * 6)"
-    source = f"import vitedu.grading.worker as w\nreal = w.write_observation\n{flood}\n" + RIGHT
+    source = f"import vitedu.grading.box.worker as w\nreal = w.write_observation\n{flood}\n" + RIGHT
     found = grade(box, source)
     assert found.reason == "protocol" and "all results together" in found.detail
 

@@ -9,10 +9,11 @@ import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_output
 from sound_notebook import build
 
-from vitedu import notebook_lint, references
 from vitedu.checks.api import has_checker
+from vitedu.course import lint as notebook_lint
+from vitedu.course import references
+from vitedu.course.lint import lint, missing_notebooks
 from vitedu.exercises import EXERCISES
-from vitedu.notebook_lint import lint, missing_notebooks
 
 ROOT = Path(__file__).parents[1]
 NOTEBOOKS = list(dict.fromkeys(exercise.notebook for exercise in EXERCISES))

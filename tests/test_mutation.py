@@ -5,10 +5,10 @@ import ast
 import pytest
 
 from vitedu import exercises
-from vitedu.checks import mutation, survivors
 from vitedu.checks.engine import find_checker, judge_answer
-from vitedu.checks.mutants import Mutant, mutants
-from vitedu.checks.mutation import Count, built, count_mutants, mutants_of
+from vitedu.checks.proof import mutation, survivors
+from vitedu.checks.proof.mutants import Mutant, mutants
+from vitedu.checks.proof.mutation import Count, built, count_mutants, mutants_of
 
 TOY = '''
 def shares(x: list[int], dim: int = -1, *, keep=True):

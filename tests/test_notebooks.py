@@ -18,10 +18,10 @@ import pytest
 from nbformat.v4 import new_code_cell, new_output
 from sound_notebook import build, stub_source
 
-from vitedu import results
+from vitedu.course import results
+from vitedu.course.notebooks import COMPARED, exercise_cells, find_notebooks, read, solve, solved
+from vitedu.course.references import reference_source
 from vitedu.exercises import EXERCISES, find, in_notebook
-from vitedu.notebooks import COMPARED, exercise_cells, find_notebooks, read, solve, solved
-from vitedu.references import reference_source
 
 NOTEBOOKS = Path(__file__).parents[1] / "notebooks"
 NAMES = list(dict.fromkeys(exercise.notebook for exercise in EXERCISES))

@@ -1,11 +1,11 @@
-"""vitedu.optimizers: who steps which parameter, and what happens on an overflow."""
+"""vitedu.fitting.optimizers: who steps which parameter, and what happens on an overflow."""
 
 import pytest
 import torch
 from torch import nn
 
-from vitedu.optimizers import make_optimizer
-from vitedu.train_config import TrainConfig
+from vitedu.fitting.config import TrainConfig
+from vitedu.fitting.optimizers import make_optimizer
 from vitedu.vit import VisionTransformer, ViTConfig
 
 CPU = torch.device("cpu")

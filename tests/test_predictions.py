@@ -1,10 +1,10 @@
-"""vitedu.predictions: a guess beside its measurement, whatever was guessed."""
+"""vitedu.course.predictions: a guess beside its measurement, whatever was guessed."""
 
 import numpy as np
 import pytest
 import torch
 
-from vitedu.predictions import compare
+from vitedu.course.predictions import compare
 
 
 @pytest.mark.parametrize(

@@ -6,12 +6,12 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from vitedu.grading import isolation
-from vitedu.grading.conversation import WorkerTrouble
+from vitedu.grading.box import isolation
+from vitedu.grading.box.conversation import WorkerTrouble
+from vitedu.grading.box.isolation import Box
+from vitedu.grading.box.levels import IsolationError
 from vitedu.grading.grades import Answer
-from vitedu.grading.isolation import Box
 from vitedu.grading.judge import ENDED_ALL, grade_answer
-from vitedu.grading.levels import IsolationError
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="elsewhere nothing is preloaded")
 RIGHT = "import math, torch\ndef gelu(x):\n    return 0.5 * x * (1 + torch.erf(x / math.sqrt(2)))\n"

@@ -15,7 +15,7 @@ from torchvision.models import vision_transformer as torchvision_vit
 from torchvision.transforms._presets import ImageClassification
 
 from vitedu.__main__ import main
-from vitedu.pretrained import load_pretrained, read_weights
+from vitedu.pretrained.loading import load_pretrained, read_weights
 
 timm = pytest.importorskip("timm", reason="timm is an oracle here")
 

@@ -8,8 +8,8 @@ import pytest
 from made_class import hand_in, made_parts
 
 from vitedu.__main__ import main
-from vitedu.grading import publish
-from vitedu.grading.publish import main_grade
+from vitedu.grading.pages import publish
+from vitedu.grading.pages.publish import main_grade
 from vitedu.grading.store import safe_name
 
 CLASS = {
@@ -162,7 +162,7 @@ def test_options_reach_the_grader(folder, out, monkeypatch):
 def test_choices_of_the_command_line_are_those_of_the_modules():
     """Names that the parser repeats, so as not to load them."""
     from vitedu.__main__ import build_parser
-    from vitedu.grading.submissions import STUDENT_FROM
+    from vitedu.grading.intake.submissions import STUDENT_FROM
 
     grade = next(iter(build_parser()._subparsers._group_actions)).choices["grade"]
     choices = {action.dest: action.choices for action in grade._actions}

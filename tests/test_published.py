@@ -6,7 +6,7 @@ import torch
 from PIL import Image
 from torchvision.models import ViT_B_16_Weights, ViT_L_16_Weights
 
-from vitedu.published import library_of, preprocessing
+from vitedu.pretrained.published import library_of, preprocessing
 
 timm = pytest.importorskip("timm", reason="timm is an oracle here")
 

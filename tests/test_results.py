@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from vitedu import results
+from vitedu.course import results
 from vitedu.exercises import EXERCISES
 
 PROGRESS = "progress.json"

@@ -1,4 +1,4 @@
-"""vitedu.resuming: a run with a break in it ends exactly where one without does."""
+"""vitedu.fitting.resuming: a run with a break in it ends exactly where one without does."""
 
 import json
 from dataclasses import replace
@@ -9,9 +9,8 @@ import torch
 from safetensors import safe_open
 from torch import nn
 
-from vitedu import checkpoints
-from vitedu.checkpoints import load_tensors, save_tensors
-from vitedu.fitting import TrainConfig, fit
+from vitedu.fitting import TrainConfig, checkpoints, fit
+from vitedu.fitting.checkpoints import load_tensors, save_tensors
 from vitedu.vit import VisionTransformer, ViTConfig
 
 MEASURED = ("train_loss", "train_accuracy", "validation_loss", "validation_accuracy", "lr")

@@ -1,4 +1,4 @@
-"""vitedu.runs and vitedu.checkpoints: train, eval and predict from the command line, on tiny data."""
+"""vitedu.fitting.runs and vitedu.fitting.checkpoints: train, eval and predict from the command line, on tiny data."""
 
 import json
 import pickle
@@ -9,13 +9,14 @@ import torch
 from PIL import Image
 from torch import nn
 
-from vitedu import benchmarks, runs
 from vitedu.__main__ import main
-from vitedu.checkpoints import load_checkpoint, save_checkpoint
+from vitedu.bench import laptop as benchmarks
 from vitedu.data import load_data
-from vitedu.event_files import PATTERN
-from vitedu.fitting import TrainConfig, predict
-from vitedu.trained import load_run
+from vitedu.fitting import runs
+from vitedu.fitting.checkpoints import load_checkpoint, save_checkpoint
+from vitedu.fitting.event_files import PATTERN
+from vitedu.fitting.loop import TrainConfig, predict
+from vitedu.fitting.trained import load_run
 
 CLASSES = ("dim", "light")
 WORDS = ["--preset", "vit_micro_patch8_32", "--epochs", "3", "--batch-size", "8", "--lr", "2e-3"]

@@ -7,12 +7,12 @@ import time
 
 import pytest
 
+from vitedu.course.references import module_source, reference_source
 from vitedu.exercises import EXERCISES, find
 from vitedu.grading.grades import Answer
-from vitedu.grading.normalising import normalised, tokens
-from vitedu.grading.scan import LONG_ENOUGH, forbidden_names, scan_answer
-from vitedu.grading.similarity import compare_class
-from vitedu.references import module_source, reference_source
+from vitedu.grading.intake.normalising import normalised, tokens
+from vitedu.grading.intake.scan import LONG_ENOUGH, forbidden_names, scan_answer
+from vitedu.grading.intake.similarity import compare_class
 
 
 def scanned(exercise, source, support="import torch, math\nfrom torch import nn"):
@@ -96,7 +96,7 @@ def test_forbidden_names_come_from_the_checkers():
         "os.system('ls')", "import subprocess", "from ctypes import cdll", "sys._getframe(1).f_locals",
         "import inspect", "gc.get_objects()", "open('x').read()", "exec('1')", "eval('1')", "__import__('os')",
         "torch.exp = abs", "torch.Tensor.sum = abs", "setattr(torch, 'exp', abs)", "math.__dict__['pi'] = 3",
-        "__builtins__['abs'] = 1", "del torch.exp", "from vitedu.checks import engine", "import vitedu.references",
+        "__builtins__['abs'] = 1", "del torch.exp", "from vitedu.checks import engine", "import vitedu.course.references",
         "from vitedu.encoder import gelu", "torch.os.popen('id')", "torch.load('x')", "(lambda: 0).__globals__",
         "().__class__.__subclasses__()", "sys.modules['torch'] = 1", "get_ipython()", "f = torch.ops.aten._softmax.load",
         "class T(torch.Tensor): pass", "import pathlib", "os._exit(0)", "sys.settrace(abs)",
@@ -216,7 +216,7 @@ def test_untouched_stubs_are_no_copies():
     """Everybody has them."""
     from pathlib import Path
 
-    from vitedu.notebooks import exercise_cells, read
+    from vitedu.course.notebooks import exercise_cells, read
 
     stubs = {}
     for path in sorted((Path(__file__).parents[1] / "notebooks").glob("*.ipynb")):

@@ -4,8 +4,8 @@ import struct
 
 import pytest
 
-from vitedu.grading import seccomp
-from vitedu.grading.seccomp import ALLOW, EPERM, ERROR, KILL_PROCESS, MACHINES, REFUSED, program
+from vitedu.grading.box import seccomp
+from vitedu.grading.box.seccomp import ALLOW, EPERM, ERROR, KILL_PROCESS, MACHINES, REFUSED, program
 
 PID = 77
 

@@ -1,10 +1,10 @@
-"""vitedu.settings: name=value words become fields of the right type, or are refused by name."""
+"""vitedu.fitting.settings: name=value words become fields of the right type, or are refused by name."""
 
 from dataclasses import dataclass
 
 import pytest
 
-from vitedu.settings import read_settings
+from vitedu.fitting.settings import read_settings
 
 
 @dataclass
@@ -70,7 +70,7 @@ def test_what_can_not_be_read_is_named(words, message):
 
 def test_every_field_of_the_configs_can_be_set():
     """No two configs share a name, and each default, written out, is read back as itself."""
-    from vitedu.train_config import TrainConfig
+    from vitedu.fitting.config import TrainConfig
     from vitedu.vit import ViTConfig
 
     for kind in (TrainConfig, ViTConfig):

@@ -1,10 +1,10 @@
-"""vitedu.stopwatch: work is timed in turn, and ratios are taken within a round."""
+"""vitedu.bench.stopwatch: work is timed in turn, and ratios are taken within a round."""
 
 import json
 
 import pytest
 
-from vitedu.stopwatch import machine, median_speedup, seconds_in_turn, spread, write_json
+from vitedu.bench.stopwatch import machine, median_speedup, seconds_in_turn, spread, write_json
 
 
 def test_work_runs_in_turn_and_warmup_is_not_counted():

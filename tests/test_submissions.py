@@ -5,7 +5,7 @@ import os
 
 import pytest
 
-from vitedu.grading.submissions import find_submissions, look_through, notebook_of, plain
+from vitedu.grading.intake.submissions import find_submissions, look_through, notebook_of, plain
 
 
 def put(root, *names, content="{}"):

@@ -7,8 +7,8 @@ import pytest
 
 from vitedu import exercises
 from vitedu.checks.engine import Checker, find_checker, judge_answer
+from vitedu.grading.box.isolation import open_box
 from vitedu.grading.grades import Answer
-from vitedu.grading.isolation import open_box
 from vitedu.grading.judge import grade_answer
 
 SUPPORT = "import math, os, threading\nimport torch\nimport torch.nn.functional as F\nfrom torch import nn\n"

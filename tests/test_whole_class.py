@@ -11,9 +11,9 @@ import pytest
 from test_feedback import assert_harmless
 
 from vitedu.__main__ import main
+from vitedu.course.notebooks import solve
 from vitedu.exercises import find
 from vitedu.grading.store import safe_name
-from vitedu.notebooks import solve
 
 STUDENT_VERSION = Path(__file__).parents[1] / "notebooks" / "01_patches.ipynb"
 EXERCISES = ("patchify", "tokens_at_224", "seam_neighbours")

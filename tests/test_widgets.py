@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from vitedu.plots.style import figure
-from vitedu.widgets import FrameSlider, explore_patch_size
+from vitedu.plots.widgets import FrameSlider, explore_patch_size
 
 
 def frames(count):

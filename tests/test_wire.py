@@ -11,8 +11,8 @@ from vitedu import exercises
 from vitedu.checks.answers import LocalAnswer, Look, Plain
 from vitedu.checks.engine import Checker, find_checker
 from vitedu.checks.probing import Observation, Trouble, observe
-from vitedu.grading import messages, wire
-from vitedu.grading.wire import Reader, WireError, Writer, clean, pack, unpack
+from vitedu.grading.line import messages, wire
+from vitedu.grading.line.wire import Reader, WireError, Writer, clean, pack, unpack
 
 QUICK = settings(max_examples=150, deadline=None)
 FUNCTIONS = [e.id for e in exercises.EXERCISES if isinstance(find_checker(e.id), Checker)]

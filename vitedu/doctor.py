@@ -18,7 +18,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
-from vitedu import results
+from vitedu.course import results
 
 MARKS = {"good": "ok", "note": "note", "mend": "MEND"}
 

@@ -16,9 +16,8 @@ import torch
 from torch import nn
 
 from vitedu.attention import MultiHeadAttention
-from vitedu.attention_options import AttentionWithOptions
 from vitedu.encoder import EncoderBlock
-from vitedu.fast_linear import FusedMlp
+from vitedu.fast import AttentionWithOptions, FusedMlp
 from vitedu.patches import PatchEmbed, add_class_token_and_positions
 
 

@@ -136,7 +136,7 @@ FORBIDDEN = {
 # forged by an answer whose values are wrong: nothing is gained
 FORGED = {
     "all_is_well": Attack(
-        "import vitedu.grading.worker as worker\n\nbefore = worker.write_observation\n\n\n"
+        "import vitedu.grading.box.worker as worker\n\nbefore = worker.write_observation\n\n\n"
         "def forged(seen):\n    seen.error, seen.operations, seen.undecided = None, frozenset(), True\n"
         "    seen.facts.update({'modified': (), 'detached': False, 'type:output': 'tensor', 'attached:output': True, 'device:output': 'cpu'})\n"
         "    seen.facts.pop('gradient error', None)\n    seen.printed = 'passed'\n    return before(seen)\n\n\n"
@@ -144,24 +144,24 @@ FORGED = {
         "zeros", flags=("dangerous",),
     ),
     "nothing_ran": Attack(
-        "import vitedu.grading.worker as worker\n\nworker.Session._observe = lambda self, request, tensors: ({'arrays': [], 'facts': [], 'error': None, 'operations': [], 'printed': '', 'undecided': True}, [])\n\n\n"
+        "import vitedu.grading.box.worker as worker\n\nworker.Session._observe = lambda self, request, tensors: ({'arrays': [], 'facts': [], 'error': None, 'operations': [], 'printed': '', 'undecided': True}, [])\n\n\n"
         "def softmax(x, dim=-1, worker=worker):\n    return x * 0\n",
         "nothing",
     ),
     "every_input_as_output": Attack(
-        "import vitedu.grading.worker as worker\n\nbefore = worker.write_observation\n\n\n"
+        "import vitedu.grading.box.worker as worker\n\nbefore = worker.write_observation\n\n\n"
         "def forged(seen):\n    seen.arrays = {name: torch.full_like(value, float('nan')) for name, value in seen.arrays.items()}\n    return before(seen)\n\n\n"
         "worker.write_observation = forged\n\n\ndef softmax(x, dim=-1, worker=worker):\n    return x * 0\n",
         "zeros",
     ),
     "gradients_of_another_shape": Attack(
-        "import vitedu.grading.worker as worker\n\nbefore = worker.write_observation\n\n\n"
+        "import vitedu.grading.box.worker as worker\n\nbefore = worker.write_observation\n\n\n"
         "def forged(seen):\n    seen.arrays = {name: torch.zeros(7) if name.startswith('grad') else value for name, value in seen.arrays.items()}\n    return before(seen)\n\n\n"
         f"worker.write_observation = forged\n\n\ndef softmax(x, dim=-1, worker=worker):\n    return {VALUE}\n",
         "less",
     ),
     "never_attempted": Attack(
-        "import vitedu.grading.worker as worker\nfrom vitedu.checks.answers import Look\n\nworker.write_look = lambda look: {**vars(Look(idle=True)), 'refusals': []}\n\n\n"
+        "import vitedu.grading.box.worker as worker\nfrom vitedu.checks.answers import Look\n\nworker.write_look = lambda look: {**vars(Look(idle=True)), 'refusals': []}\n\n\n"
         "def softmax(x, dim=-1, worker=worker):\n    return x * 0\n",
         "nothing",
     ),

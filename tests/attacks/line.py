@@ -34,7 +34,7 @@ LINE = {
     ),
     "whole_forged_reply": Attack(
         called(
-            FRAMES + "from vitedu.grading.messages import write_observation\n"
+            FRAMES + "from vitedu.grading.line.messages import write_observation\n"
             "from vitedu.checks.probing import Observation\n"
             "seen = Observation({'output': x * 0}, {'type:output': 'tensor', 'device:output': 'cpu', 'attached:output': False, 'modified': ()})\n"
             "head, arrays = write_observation(seen)\nos.write(sink, pack({'nonce': nonce, 'done': head}, arrays))\nos._exit(0)"
@@ -50,7 +50,7 @@ LINE = {
     ),
     "many_large_arrays": Attack(
         called(
-            "import vitedu.grading.messages as m, vitedu.grading.worker as w\n"
+            "import vitedu.grading.line.messages as m, vitedu.grading.box.worker as w\n"
             "if not hasattr(w, 'before'):\n    w.before = w.write_observation\n"
             "    def forged(seen):\n        seen.arrays.update({f'more{i}': torch.zeros(2**21) for i in range(8)})\n        return w.before(seen)\n"
             "    w.write_observation = forged"

@@ -8,10 +8,10 @@ import sys
 from typing import Any
 
 from vitedu import exercises
-from vitedu import results as store
 from vitedu.checks.engine import find_checker, judge_answer
 from vitedu.checks.reporting import Finding, Report
-from vitedu.references import reference_source
+from vitedu.course import results as store
+from vitedu.course.references import reference_source
 
 __all__ = ["Report", "check", "has_checker", "hint", "progress", "reset", "solution"]
 

@@ -83,21 +83,21 @@ def add_timing(parser, *, batch: int) -> None:
 
 def laptop(args) -> int:
     """Train the laptop's model; status 1 if it learns too little."""
-    from vitedu.benchmarks import bench_laptop
+    from vitedu.bench.laptop import bench_laptop
 
     return 0 if bench_laptop(args.seeds, args.device, args.precision) else 1
 
 
 def checks(args) -> int:
     """Time every checker; status 1 if one keeps a student waiting."""
-    from vitedu.checks.timing import bench_checks
+    from vitedu.bench.checks import bench_checks
 
     return 0 if bench_checks(args.seeds) else 1
 
 
 def grade(args) -> int:
     """Grade a made class; status 1 if a grade is wrong or an aim not met."""
-    from vitedu.grading.bench import bench_grade
+    from vitedu.bench.grade import bench_grade
 
     choices = {"out": args.json, "compared": args.compared}
     return 0 if bench_grade(args.students, args.jobs, stem(args.notebook), **choices) else 1
@@ -105,7 +105,7 @@ def grade(args) -> int:
 
 def train(args) -> int:
     """Time training steps; status 1 if an aim is not met."""
-    from vitedu.bench_train import bench_train
+    from vitedu.bench.train import bench_train
 
     device = chosen_device(args)
     is_met = bench_train(
@@ -123,7 +123,7 @@ def train(args) -> int:
 
 def data(args) -> int:
     """Time batches."""
-    from vitedu.bench_data import bench_data
+    from vitedu.bench.data import bench_data
 
     bench_data(chosen_device(args), batch=args.batch, rounds=args.rounds, json=args.json)
     return 0
@@ -131,7 +131,7 @@ def data(args) -> int:
 
 def cost(args) -> int:
     """Time sizes and draw them."""
-    from vitedu.bench_cost import bench_cost
+    from vitedu.bench.cost import bench_cost
 
     device = chosen_device(args)
     bench_cost(
@@ -147,9 +147,9 @@ def cost(args) -> int:
 
 def ablations(args) -> int:
     """Train what is missing of the list of changes and print the table."""
-    from vitedu.ablations import bench_ablations
+    from vitedu.bench.ablations import bench_ablations
+    from vitedu.fitting.runs import load
     from vitedu.hardware import check_device
-    from vitedu.runs import load
 
     check_device(args.device)
     options = {"epochs": args.epochs, "seeds": args.seeds, "only": args.only}

@@ -58,11 +58,11 @@ def add_commands(commands: Commands) -> None:
 def assign_notebooks(args) -> int:
     """Write what students, nbgrader or Gradescope get."""
     if args.gradescope:
-        from vitedu.grading.gradescope import write_autograder
+        from vitedu.grading.adapters.gradescope import write_autograder
 
         print(write_autograder(args.out, args.notebooks))
         return 0
-    from vitedu.grading.assign import assign, assign_nbgrader
+    from vitedu.grading.adapters.assign import assign, assign_nbgrader
 
     for path in (assign_nbgrader if args.nbgrader else assign)(args.out, args.notebooks):
         print(path)
@@ -71,14 +71,14 @@ def assign_notebooks(args) -> int:
 
 def grade_class(args) -> int:
     """Grade a class; status 2 where the folders, the options or the machine will not do."""
-    from vitedu.grading.publish import main_grade
+    from vitedu.grading.pages.publish import main_grade
 
     parts = None
     if args.dask:
         from dataclasses import replace
         from functools import partial
 
-        from vitedu.grading.cluster import Cluster
+        from vitedu.grading.adapters.cluster import Cluster
         from vitedu.grading.student import real_parts
 
         parts = replace(real_parts(), open_box=partial(Cluster, args.dask))

@@ -43,7 +43,7 @@ def add_commands(commands: Commands) -> None:
 
 def solve_notebooks(args) -> int:
     """Write the solved variant of notebooks."""
-    from vitedu.notebooks import solve
+    from vitedu.course.notebooks import solve
 
     for path in solve(args.path, args.out):
         print(path)
@@ -53,8 +53,8 @@ def solve_notebooks(args) -> int:
 def lint_notebooks(args) -> int:
     """Print every problem; status 1 if there is one."""
     from vitedu.checks.api import has_checker
-    from vitedu.notebook_lint import lint, missing_notebooks
-    from vitedu.notebooks import find_notebooks
+    from vitedu.course.lint import lint, missing_notebooks
+    from vitedu.course.notebooks import find_notebooks
 
     paths = find_notebooks(args.path)
     problems = [problem for path in paths for problem in lint(path, has_checker=has_checker)]
@@ -68,7 +68,7 @@ def lint_notebooks(args) -> int:
 
 def tour_notebooks(args) -> int:
     """Run the solved course; status 1 if a notebook fails."""
-    from vitedu.tour import tour
+    from vitedu.course.tour import tour
 
     return 0 if tour(args.path, args.out) else 1
 
@@ -76,10 +76,10 @@ def tour_notebooks(args) -> int:
 def run_bank(args) -> int:
     """Print the catch matrix, or what becomes of mutants; status 1 unless the checkers decide all rightly."""
     if args.mutate:
-        from vitedu.checks.mutation import main_mutate
+        from vitedu.checks.proof.mutation import main_mutate
 
         return main_mutate(args.exercises, args.seeds or 3)
-    from vitedu.checks.bank import main_bank, main_unseen
+    from vitedu.checks.proof.bank import main_bank, main_unseen
 
     if args.unseen:
         return main_unseen(args.exercises)
@@ -88,6 +88,6 @@ def run_bank(args) -> int:
 
 def run_audit(args) -> int:
     """Print every property's verdict; status 1 if an answer fails."""
-    from vitedu.checks.audit import main_audit
+    from vitedu.checks.proof.audit import main_audit
 
     return main_audit(args.path, args.seeds)

@@ -50,7 +50,7 @@ def list_exercises(args) -> int:
 
 def check_notebook(args) -> int:
     """Judge one notebook; status 1 unless every exercise passed."""
-    from vitedu.tour import check_notebook
+    from vitedu.course.tour import check_notebook
 
     text, everything_passed = check_notebook(args.notebook, seconds=args.seconds)
     print(text)
@@ -59,7 +59,7 @@ def check_notebook(args) -> int:
 
 def show_hint(args) -> int:
     """Print the next hint and count it."""
-    from vitedu import results
+    from vitedu.course import results
     from vitedu.exercises import find
 
     exercise = find(args.exercise)
@@ -72,8 +72,8 @@ def show_hint(args) -> int:
 
 def show_solution(args) -> int:
     """Print the source of a reference."""
+    from vitedu.course.references import reference_source
     from vitedu.exercises import find
-    from vitedu.references import reference_source
 
     print(reference_source(find(args.exercise)))
     return 0
@@ -81,7 +81,7 @@ def show_solution(args) -> int:
 
 def show_progress(args) -> int:
     """Print the student's table."""
-    from vitedu import results
+    from vitedu.course import results
 
     print(results.table_text(stem(args.notebook) if args.notebook else None))
     return 0

@@ -1,6 +1,6 @@
 """Commands that train a model and use it.
 
-Role: their options. Not here: the runs (``vitedu.runs``), models read again (``vitedu.trained``).
+Role: their options. Not here: the runs (``vitedu.fitting.runs``), models read again (``vitedu.fitting.trained``).
 """
 
 from pathlib import Path
@@ -55,7 +55,7 @@ def add_commands(commands: Commands) -> None:
 
 def train_model(args) -> int:
     """Train; status 1 if the loss broke, 130 if interrupted."""
-    from vitedu.runs import DEFAULT_DATA, DEFAULT_PRESET, main_train
+    from vitedu.fitting.runs import DEFAULT_DATA, DEFAULT_PRESET, main_train
 
     names = ("epochs", "batch_size", "lr", "seed", "device", "precision", "compile")
     given = {name: str(getattr(args, name)) for name in names}
@@ -75,18 +75,18 @@ def train_model(args) -> int:
 
 def eval_model(args) -> int:
     """Print validation and test accuracy."""
-    from vitedu.trained import main_eval
+    from vitedu.fitting.trained import main_eval
 
     return main_eval(checkpoint=args.checkpoint, data=args.data, device=args.device)
 
 
 def predict_images(args) -> int:
     """Print the most probable classes of each image."""
+    from vitedu.fitting.trained import main_predict
     from vitedu.hardware import check_device
-    from vitedu.trained import main_predict
 
     if args.pretrained:
-        from vitedu.pretrained import name_images
+        from vitedu.pretrained.loading import name_images
 
         check_device(args.device)
         return name_images(

@@ -20,7 +20,7 @@ from pathlib import Path
 from vitedu.exercises import EXERCISES, Exercise, find, in_notebook, notebook_named
 from vitedu.grading.fingerprint import digest
 from vitedu.grading.grades import Flag, Submission
-from vitedu.grading.reading import Reading
+from vitedu.grading.intake.reading import Reading
 from vitedu.grading.store import FOLDERS, Store
 from vitedu.grading.student import (
     MIN_RUNS,

@@ -11,22 +11,23 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from vitedu import __version__
-from vitedu.exercises import Exercise
+from vitedu.exercises import EXERCISES, Exercise
 from vitedu.grading.grades import Submission
 
-# what says how a grade is kept and shown changes no grade
-SHOWN_ONLY = {
-    "store",
-    "batch",
-    "publish",
-    "exports",
-    "pages",
-    "feedback",
-    "class_report",
-    "class_summary",
-}
-SHOWN_ONLY |= {"cluster", "bench", "bench_class", "bench_nbgrader"}
-SHOWN_ONLY |= {"fingerprint", "reading", "__main__", "progressbar", "doctor", "tour", "widgets"}
+# the files whose text decides a grade: what judges, and the checkers and references that it judges by
+DECIDES = [
+    "checks/*.py",
+    "grading/judge.py",
+    "grading/student.py",
+    "grading/grades.py",
+    "grading/box/*.py",
+    "grading/intake/*.py",
+    "grading/line/*.py",
+    "exercises.py",
+    "fast.py",  # the options of a model that an answer may be handed
+    *sorted({f"checks/{exercise.chapter}/*.py" for exercise in EXERCISES}),
+    *sorted({f"{exercise.module.removeprefix('vitedu.')}.py" for exercise in EXERCISES}),
+]
 
 
 def digest_files(submission: Submission) -> str:
@@ -58,9 +59,8 @@ def versions() -> dict[str, str]:
 
     package = Path(__file__).parents[1]
     total = hashlib.sha256()
-    for path in sorted(package.rglob("*.py")):
-        if path.stem not in SHOWN_ONLY and path.parent.name != "plots":
-            total.update(path.read_bytes())
+    for path in sorted({path for pattern in DECIDES for path in package.glob(pattern)}):
+        total.update(path.read_bytes())
     return {
         "vitedu": __version__,
         "checkers": total.hexdigest()[:12],

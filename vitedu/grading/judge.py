@@ -18,6 +18,7 @@ from vitedu.checks.answers import Plain
 from vitedu.checks.engine import Checker, conclude, find_checker, gather
 from vitedu.checks.guard import KEPT_OUTPUT, neutral_settings
 from vitedu.checks.reporting import Report
+from vitedu.grading.box.limits import Limits
 from vitedu.grading.grades import (
     FAILED,
     NOT_GRADABLE,
@@ -27,11 +28,10 @@ from vitedu.grading.grades import (
     ExerciseGrade,
     Flag,
 )
-from vitedu.grading.limits import Limits
-from vitedu.grading.literals import literal
-from vitedu.grading.messages import Loaded, write_observation
-from vitedu.grading.remote_answer import RemoteAnswer
-from vitedu.grading.wire import WireError, clean, pack
+from vitedu.grading.line.literals import literal
+from vitedu.grading.line.messages import Loaded, write_observation
+from vitedu.grading.line.remote_answer import RemoteAnswer
+from vitedu.grading.line.wire import WireError, clean, pack
 
 RUNS = 3  # fresh processes; an answer that is right one time in three passes all of them in 4 %
 LONGEST = 2**20  # characters of code
@@ -87,7 +87,7 @@ def grade_answer(answer: Answer, seed: int, box, *, runs: int = RUNS) -> Exercis
     Args:
         answer: its code as text.
         seed: of the secret inputs; the same seed repeats them.
-        box: gives fresh workers: ``vitedu.grading.isolation.Box``.
+        box: gives fresh workers: ``vitedu.grading.box.isolation.Box``.
         runs: fresh processes, which must agree.
 
     Raises:

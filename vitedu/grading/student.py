@@ -41,12 +41,12 @@ class Parts:
 
 def real_parts() -> Parts:
     """Load the grader proper."""
-    from vitedu.grading.extraction import extract
-    from vitedu.grading.isolation import IsolationError, open_box
+    from vitedu.grading.box.isolation import IsolationError, open_box
+    from vitedu.grading.box.limits import Limits
+    from vitedu.grading.intake.extraction import extract
+    from vitedu.grading.intake.similarity import compare_class
+    from vitedu.grading.intake.submissions import look_through
     from vitedu.grading.judge import grade_answer
-    from vitedu.grading.limits import Limits
-    from vitedu.grading.similarity import compare_class
-    from vitedu.grading.submissions import look_through
 
     def open_default_box(*, allow_unsafe: bool):
         try:

@@ -3,11 +3,11 @@
 import torch
 
 from vitedu import encoder as reference
+from vitedu.checks.arguments import Config
 from vitedu.checks.diagnosing import Misconception
 from vitedu.checks.engine import Checker
 from vitedu.checks.inputs import distinct, draw
 from vitedu.checks.probing import Case
-from vitedu.checks.recipes import Config
 from vitedu.vit import PRESETS
 
 

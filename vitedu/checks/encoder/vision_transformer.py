@@ -4,12 +4,12 @@ import math
 
 import torch
 
+from vitedu.checks.arguments import Config
 from vitedu.checks.diagnosing import Misconception
 from vitedu.checks.encoder.states import random_state
 from vitedu.checks.engine import Checker
 from vitedu.checks.inputs import distinct, draw, normal, plural
 from vitedu.checks.probing import Case
-from vitedu.checks.recipes import Config
 from vitedu.vit import VisionTransformer
 
 

@@ -4,11 +4,11 @@ import torch
 from torch import nn
 
 from vitedu import patches as reference
+from vitedu.checks.arguments import Conv
 from vitedu.checks.diagnosing import Misconception
 from vitedu.checks.engine import Checker
 from vitedu.checks.inputs import distinct, draw, normal
 from vitedu.checks.probing import Case
-from vitedu.checks.recipes import Conv
 
 
 def linear_cases(g: torch.Generator) -> list[Case]:

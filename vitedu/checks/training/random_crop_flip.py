@@ -4,11 +4,11 @@ import torch
 
 from vitedu import training as reference
 from vitedu.checks import crops
+from vitedu.checks.arguments import CpuGenerator
 from vitedu.checks.diagnosing import Misconception
 from vitedu.checks.engine import Checker
 from vitedu.checks.inputs import distinct, draw
 from vitedu.checks.probing import Case
-from vitedu.checks.recipes import CpuGenerator
 
 
 def crop_cases(g: torch.Generator) -> list[Case]:

@@ -4,11 +4,11 @@ import torch
 from torch import nn
 
 from vitedu import training as reference
+from vitedu.checks.arguments import Network
 from vitedu.checks.diagnosing import Misconception
 from vitedu.checks.engine import Checker
 from vitedu.checks.inputs import draw
 from vitedu.checks.probing import Case
-from vitedu.checks.recipes import Network
 
 
 def groups_cases(g: torch.Generator) -> list[Case]:

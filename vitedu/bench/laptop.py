@@ -1,0 +1,70 @@
+"""Measurements that the prose quotes: ``vitedu bench laptop``.
+
+Role: run what a claim needs and print the figures with all that belongs beside them. Not here: the
+loop, the recipes.
+"""
+
+from dataclasses import replace
+
+import torch
+
+from vitedu.data import load_data
+from vitedu.fitting import TrainConfig
+from vitedu.fitting.recipes import RECIPES
+from vitedu.fitting.runs import train
+
+LAPTOP_PRESET = "vit_micro_patch8_32"
+LAPTOP_ACCURACY = 0.85  # of the test images, mean over seeds
+LAPTOP_SECONDS = 120.0  # of training, mean over seeds, on two CPU cores
+
+
+def bench_laptop(
+    seeds: list[int],
+    device: str = "cpu",
+    precision: str = "auto",
+    config: TrainConfig | None = None,
+) -> bool:
+    """Train the course's small preset on the drawn shapes once a seed and print what each reached.
+
+    A seed draws the starting weights, the order and the augmentation; the images are the same.
+
+    Args:
+        seeds: at least one.
+        device: where to train.
+        precision: of matrix products; "auto" asks the hardware.
+        config: how to train; the preset's recipe if None.
+
+    Returns:
+        Whether the means meet ``LAPTOP_ACCURACY`` and ``LAPTOP_SECONDS``.
+    """
+    config = replace(config or RECIPES[LAPTOP_PRESET], device=device, precision=precision)
+    data = load_data("shapes")
+    print(f"{LAPTOP_PRESET} on {data}")
+    print(
+        f"{config.epochs} epochs, batch {config.batch_size}, peak lr {config.lr:g}, "
+        f"{torch.get_num_threads()} CPU threads"
+    )
+    print(" seed  device  precision  train acc  val acc  test acc  seconds  images/s", flush=True)
+    rows = []
+    for seed in seeds:
+        result = train(data, LAPTOP_PRESET, replace(config, seed=seed))
+        history = result.history
+        if history.interrupted:
+            raise KeyboardInterrupt
+        speed = config.epochs * len(data.train) / history.seconds
+        rows.append((result.test_accuracy, history.seconds, speed))
+        last = history.rows[-1]
+        print(
+            f"{seed:5d}  {history.device:<6}  {history.precision:<9}  {last.train_accuracy:9.1%}  "
+            f"{last.validation_accuracy:7.1%}  {result.test_accuracy:8.1%}  {history.seconds:7.1f}  "
+            f"{speed:8.0f}",
+            flush=True,
+        )
+    accuracy, seconds, speed = (sum(column) / len(rows) for column in zip(*rows, strict=True))
+    print(f" mean{'':40}{accuracy:8.1%}  {seconds:7.1f}  {speed:8.0f}")
+    is_met = accuracy >= LAPTOP_ACCURACY and seconds <= LAPTOP_SECONDS
+    print(
+        f"aim: at least {LAPTOP_ACCURACY:.0%} on the test images within {LAPTOP_SECONDS:.0f} s of "
+        f"training: {'met' if is_met else 'not met'}"
+    )
+    return is_met

@@ -1,0 +1,168 @@
+"""The mutation run: does a checker reject every single-step change of its reference?
+
+Role: make the mutants of each reference (``vitedu.checks.proof.mutants``), let its checker judge them, count. ``vitedu bank
+--mutate`` prints it and a test gates it. A mutant that passes is explained in ``vitedu.checks.proof.survivors``, as
+equivalent or as left open by the contract, or it is a gap in the checker.
+"""
+
+import importlib
+import os
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass, field, fields
+from functools import partial
+from multiprocessing import get_context
+
+from vitedu import exercises
+from vitedu.checks.engine import Checker, find_checker, judge_answer
+from vitedu.checks.proof.mutants import Mutant, mutants
+from vitedu.checks.proof.survivors import EQUIVALENT, GIVEN, LEFT_OPEN, lines
+from vitedu.course.references import reference_source
+from vitedu.exercises import Exercise
+
+SECONDS = 2.0  # a mutant may take so long
+
+
+class _Verdict(Checker):
+    def mistakes(self) -> list:
+        return []
+
+
+def without_names(checker: Checker) -> Checker:
+    """Copy a checker that names no mistake and draws nothing, for where only the verdict counts."""
+    kept = {f.name: getattr(checker, f.name) for f in fields(checker) if f.name != "picture"}
+    return _Verdict(**kept)
+
+
+@dataclass
+class Count:
+    """What became of the mutants of one exercise."""
+
+    exercise: str
+    mutants: int = 0
+    equivalent: int = 0
+    left_open: int = 0
+    rejected: int = 0
+    unexplained: list[str] = field(default_factory=list)  # changes that passed
+    outdated: list[str] = field(default_factory=list)  # explained, but rejected or not made
+
+    @property
+    def holds(self) -> bool:
+        """Whether every mutant is rejected or explained, and no explanation is idle."""
+        return not self.unexplained and not self.outdated
+
+    @property
+    def share(self) -> float:
+        """The part of the mutants that differ from the reference which is rejected."""
+        return self.rejected / max(1, self.mutants - self.equivalent)
+
+
+def mutable_exercises() -> list[str]:
+    """List the exercises whose reference is code."""
+    return [exercise.id for exercise in exercises.EXERCISES if exercise.kind != "value"]
+
+
+def mutants_of(exercise: Exercise) -> list[Mutant]:
+    """Make the mutants of a reference; what the notebook gives stays as it is."""
+    return list(mutants(reference_source(exercise), GIVEN.get(exercise.id, ())))
+
+
+def built(mutant: Mutant, name: str, module: str):
+    """Execute a mutant beside the names of its module; None if that fails already."""
+    namespace = dict(vars(importlib.import_module(module)))
+    try:
+        exec(compile(mutant.source, "<mutant>", "exec"), namespace)
+    except Exception:  # a default or decorator that can not be evaluated
+        return None
+    return namespace[name]
+
+
+def passing_seed(checker: Checker, answer, seeds: range) -> int | None:
+    """Find the first seed for which an answer passes; a student may meet any."""
+    return next((seed for seed in seeds if judge_answer(checker, answer, seed).passed), None)
+
+
+def count_mutants(exercise_id: str, seeds: range) -> Count:
+    """Judge every mutant of one exercise; it is rejected if no seed lets it pass."""
+    exercise = exercises.find(exercise_id)
+    checker = without_names(find_checker(exercise_id))
+    count = Count(exercise_id)
+    equivalent, left_open = lines(EQUIVALENT, exercise_id), lines(LEFT_OPEN, exercise_id)
+    idle = equivalent | left_open
+    limit = os.environ.get("VITEDU_TIME_LIMIT")
+    os.environ["VITEDU_TIME_LIMIT"] = str(SECONDS)
+    try:
+        for mutant in mutants_of(exercise):
+            count.mutants += 1
+            answer = built(mutant, exercise_id, exercise.module)
+            seed = None if answer is None else passing_seed(checker, answer, seeds)
+            if seed is None:
+                count.rejected += 1
+                continue
+            idle.discard(mutant.change)
+            if mutant.change in equivalent:
+                count.equivalent += 1
+            elif mutant.change in left_open:
+                count.left_open += 1
+            else:
+                count.unexplained.append(f"{mutant.change}   (seed {seed})")
+    finally:
+        os.environ.pop("VITEDU_TIME_LIMIT")
+        if limit is not None:
+            os.environ["VITEDU_TIME_LIMIT"] = limit
+    count.outdated = sorted(idle)
+    return count
+
+
+def all_counts(exercise_ids: list[str], num_seeds: int, processes: int | None = None):
+    """Yield a ``Count`` for every exercise, in order."""
+    work = partial(count_mutants, seeds=range(num_seeds))
+    processes = processes or os.cpu_count() or 1
+    if processes == 1:
+        yield from map(work, exercise_ids)
+        return
+    with ProcessPoolExecutor(processes, get_context("spawn"), initializer=_one_thread) as pool:
+        yield from pool.map(work, exercise_ids)
+
+
+def _one_thread() -> None:
+    import torch
+
+    torch.set_num_threads(1)
+
+
+def main_mutate(exercise_ids: list[str], num_seeds: int) -> int:
+    """Print the counts; return 0 if every survivor is explained, else 1."""
+    ids = exercise_ids or mutable_exercises()
+    for exercise_id in ids:
+        if exercise_id not in mutable_exercises():
+            exercises.find(exercise_id)
+            raise ValueError(f"{exercise_id} is a value; there is no code to change.")
+    titles = ("mutants", "equivalent", "left open", "rejected", "share")
+    print(
+        f"{'exercise':<32}"
+        + "".join(f"{title:>12}" for title in titles)
+        + f"   over {num_seeds} seeds"
+    )
+    total = Count("all")
+    for count in all_counts(ids, num_seeds):
+        for name in ("mutants", "equivalent", "left_open", "rejected"):
+            setattr(total, name, getattr(total, name) + getattr(count, name))
+        total.unexplained += count.unexplained
+        total.outdated += count.outdated
+        print(_line(count), flush=True)
+        for change in count.unexplained:
+            print(f"    passes: {change}")
+        for change in count.outdated:
+            print(f"    explained, but not a survivor: {change}")
+    print(_line(total))
+    return 0 if total.holds else 1
+
+
+def _line(count: Count) -> str:
+    numbers = (count.mutants, count.equivalent, count.left_open, count.rejected)
+    return (
+        f"{count.exercise:<32}"
+        + "".join(f"{number:>12}" for number in numbers)
+        + f"{100 * count.share:>11.1f}%"
+        + ("" if count.holds else "   ✗")
+    )

@@ -1,0 +1,315 @@
+"""What keeps notebooks, references and syllabus in step: each rule says where it is broken and what to do.
+
+Role: read one notebook as data and list its problems. Nothing is run and no reference is imported.
+The checkers are asked through a function that the caller passes, because notebooks do not know them.
+"""
+
+import ast
+import builtins
+import re
+import symtable
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import nbformat
+from nbformat import NotebookNode
+
+from vitedu.course.notebooks import COMPARED, exercise_cells, read
+from vitedu.course.references import defined_names, reference_source
+from vitedu.exercises import BY_ID, EXERCISES, Exercise, in_notebook
+
+ABSOLUTE = re.compile(
+    r"""(?<![\w./:~])/(?:home|Users|root|tmp|var|opt|usr|etc|mnt|work|content|workspace)/[\w.-]+"""
+    r"""|(?<!\w)[A-Za-z]:\\+[\w.-]+"""
+)
+LINK = re.compile(r"\]\(([^)\s]+)\)")
+
+
+def lint(path: Path, has_checker: Callable[[str], bool] | None = None) -> list[str]:
+    """List what is wrong with one notebook of the course.
+
+    Args:
+        path: the student variant, named as in the syllabus.
+        has_checker: says whether an exercise can be judged; None leaves that rule out.
+
+    Returns:
+        Sentences that name file, cell and remedy; none for a sound notebook.
+
+    Raises:
+        ValueError: the file is no notebook.
+    """
+    path = Path(path)
+    notebook = read(path)
+    problems = [
+        *_format(notebook),
+        *_exercises(notebook, path.stem, has_checker),
+        *_outputs(notebook),
+        *_text(notebook, path),
+        *_names(notebook),
+    ]
+    return [f"{path.name}, {problem}" for problem in problems]
+
+
+def missing_notebooks(folder: Path) -> list[str]:
+    """List the notebooks of the syllabus that a folder does not have."""
+    names = dict.fromkeys(exercise.notebook for exercise in EXERCISES)
+    return [
+        f"{name}.ipynb is missing from {folder}; the syllabus has exercises in it."
+        for name in names
+        if not (Path(folder) / f"{name}.ipynb").is_file()
+    ]
+
+
+def _where(notebook: NotebookNode, index: int) -> str:
+    return f"cell {notebook.cells[index].get('id', index)!r}"
+
+
+# --- the file -----------------------------------------------------------------------------------
+
+
+def _format(notebook: NotebookNode) -> Iterator[str]:
+    """Valid nbformat, with unique cell ids."""
+    ids = Counter(cell.get("id") for cell in notebook.cells)
+    missing = ids.pop(None, 0)
+    if missing:
+        yield f"file: {missing} cells have no id; save it in Jupyter as nbformat 4.5 or newer."
+    for name, count in ids.items():
+        if count > 1:
+            yield f"cell {name!r}: {count} cells share this id; give each its own."
+    if not missing and max(ids.values(), default=1) == 1:
+        try:
+            nbformat.validate(notebook)
+        except nbformat.ValidationError as error:
+            yield f"file: not valid nbformat ({error.message}); save it in Jupyter again."
+
+
+def _outputs(notebook: NotebookNode) -> Iterator[str]:
+    """Outputs only where nbval compares them, and there only text."""
+    for index, cell in enumerate(notebook.cells):
+        where = _where(notebook, index)
+        if cell.get("attachments"):
+            yield f"{where}: holds an attached picture; let a cell draw it."
+        if cell.cell_type != "code":
+            continue
+        compared = cell.source.startswith(COMPARED)
+        kinds = {kind for output in cell.outputs for kind in output.get("data", ())}
+        if any(output.output_type == "error" for output in cell.outputs):
+            yield f"{where}: holds a stored error; clear its output."
+        elif any(kind.startswith("image/") for kind in kinds):
+            yield f"{where}: holds a stored picture; clear its output."
+        elif cell.outputs and not compared:
+            yield f"{where}: holds an output that nothing compares; clear it or begin with {COMPARED}."
+        elif compared and not cell.outputs:
+            yield f"{where}: says {COMPARED} but holds no output; store it, or drop the line."
+        if cell.execution_count is not None and not compared:
+            yield f"{where}: holds an execution count; clear its output."
+        if cell.execution_count is None and compared:
+            yield f"{where}: has no execution count, without which nbval refuses it; run the cell, save."
+
+
+def _text(notebook: NotebookNode, path: Path) -> Iterator[str]:
+    """No absolute paths, no links into nowhere, no pictures in the text."""
+    for index, cell in enumerate(notebook.cells):
+        where = _where(notebook, index)
+        found = ABSOLUTE.search(cell.source + str(cell.get("outputs", "")))
+        if found:
+            yield f"{where}: holds the absolute path {found[0]!r}; use one relative to the notebook."
+        if cell.cell_type != "markdown":
+            continue
+        for target in LINK.findall(cell.source):
+            if target.startswith("data:"):
+                yield f"{where}: holds a picture as text; let a cell draw it."
+            elif not re.match(r"[a-z]+:|#", target):
+                file = path.parent / target.partition("#")[0]
+                if not file.exists():
+                    yield f"{where}: links to {target}, which is not there; correct the link."
+
+
+# --- the exercises ------------------------------------------------------------------------------
+
+
+def _exercises(
+    notebook: NotebookNode, name: str, has_checker: Callable[[str], bool] | None
+) -> Iterator[str]:
+    """Every exercise of this notebook has one stub, hints, points, a reference and a checker."""
+    places = list(exercise_cells(notebook))
+    counts = Counter(exercise_id for _, exercise_id in places)
+    own = {exercise.id for exercise in in_notebook(name)}
+    if not own:
+        yield "file: the syllabus has no exercises in a notebook of this name; rename it."
+    for index, exercise_id in places:
+        if exercise_id not in own:
+            yield (
+                f"{_where(notebook, index)}: is the stub of {exercise_id!r}, which the syllabus does "
+                "not have here; correct the metadata or add it to vitedu/exercises.py."
+            )
+    order = [exercise_id for _, exercise_id in places if exercise_id in own]
+    if order != [e.id for e in in_notebook(name)] and set(order) == own and len(order) == len(own):
+        yield "file: the stubs stand in another order than in vitedu/exercises.py; reorder one of them."
+    for exercise in in_notebook(name):
+        about = f"exercise {exercise.id}"
+        if counts[exercise.id] != 1:
+            yield (
+                f"{about}: has {counts[exercise.id]} stubs; mark exactly one cell with the metadata "
+                f'{{"vitedu": {{"exercise": "{exercise.id}"}}}}.'
+            )
+        if len([hint for hint in exercise.hints if hint.strip()]) != 3:
+            yield f"{about}: has {len(exercise.hints)} hints; write three in vitedu/exercises.py."
+        if exercise.points < 1 or exercise.minutes < 1:
+            yield f"{about}: has no points or minutes; set them in vitedu/exercises.py."
+        if has_checker and not has_checker(exercise.id):
+            yield f"{about}: has no checker; write one in the folder vitedu/checks/{exercise.chapter}."
+        try:
+            reference_source(exercise)
+        except ValueError as error:
+            yield f"{about}: {error}"
+            continue
+        for index in (index for index, exercise_id in places if exercise_id == exercise.id):
+            where = _where(notebook, index)
+            yield from (f"{where}: {text}" for text in _stub(notebook.cells[index], exercise))
+            yield from (f"{where}: {text}" for text in _check_cell(notebook, index, exercise))
+
+
+def _stub(cell: NotebookNode, exercise: Exercise) -> Iterator[str]:
+    """A stub is unsolved, holds nothing else, and agrees with its reference."""
+    try:
+        body = ast.parse(cell.source).body
+    except SyntaxError as error:
+        yield f"the stub is no valid Python ({error.msg}, line {error.lineno}); correct it."
+        return
+    if len(body) != 1 or exercise.id not in defined_names(body[0]):
+        yield f"a stub cell holds the stub of {exercise.id} and nothing else; move the rest out."
+        return
+    if not re.search(rf"# TODO {re.escape(exercise.number)}\b", cell.source):
+        yield f"the stub has no comment '# TODO {exercise.number}: ...'; say what to do."
+    stub, reference = body[0], ast.parse(reference_source(exercise)).body[0]
+    if exercise.kind == "value":
+        if not (isinstance(stub.value, ast.Constant) and stub.value.value is None):
+            yield f"the stub gives the answer; write {exercise.id} = None."
+    elif type(stub) is not type(reference):
+        yield f"the stub of {exercise.id} must be a {exercise.kind}, as its reference is."
+    elif exercise.kind == "function":
+        yield from _agreement(stub, reference, exercise.id)
+        yield from _unsolved(stub, exercise)
+    else:
+        yield from _class(stub, reference, exercise)
+
+
+def _class(stub: ast.ClassDef, reference: ast.ClassDef, exercise: Exercise) -> Iterator[str]:
+    """Given methods are the reference's; the others are unsolved, and at least one is."""
+    if [ast.dump(base) for base in stub.bases] != [ast.dump(base) for base in reference.bases]:
+        yield f"class {exercise.id} has other bases than its reference; copy them from it."
+    if ast.get_docstring(stub) != ast.get_docstring(reference):
+        yield f"the docstring of {exercise.id} differs from its reference's; copy it from there."
+    methods = {node.name: node for node in stub.body if isinstance(node, ast.FunctionDef)}
+    wanted = {node.name: node for node in reference.body if isinstance(node, ast.FunctionDef)}
+    if list(methods) != list(wanted):
+        yield f"class {exercise.id} has the methods {list(methods)}; its reference has {list(wanted)}."
+        return
+    open_methods = 0
+    for name, method in methods.items():
+        if ast.dump(method) == ast.dump(wanted[name]):
+            continue  # given
+        open_methods += 1
+        yield from _agreement(method, wanted[name], f"{exercise.id}.{name}")
+        yield from _unsolved(method, exercise)
+    if not open_methods:
+        yield f"class {exercise.id} is solved; let a method raise NotImplementedError."
+
+
+def _agreement(stub: ast.FunctionDef, reference: ast.FunctionDef, name: str) -> Iterator[str]:
+    """Same signature, same docstring."""
+    mine, its = (_signature(node) for node in (stub, reference))
+    if mine != its:
+        yield f"the signature is {name}{mine}; its reference has {its}; make them equal."
+    if ast.get_docstring(stub) != ast.get_docstring(reference):
+        yield f"the docstring of {name} differs from its reference's; copy it from there."
+
+
+def _signature(node: ast.FunctionDef) -> str:
+    returns = f" -> {ast.unparse(node.returns)}" if node.returns else ""
+    return f"({ast.unparse(node.args)}){returns}"
+
+
+def _unsolved(node: ast.FunctionDef, exercise: Exercise) -> Iterator[str]:
+    """The last statement raises NotImplementedError and says which exercise it is."""
+    words = f"{exercise.number} {exercise.id}"
+    match node.body[-1]:
+        case ast.Raise(
+            exc=ast.Call(
+                func=ast.Name(id="NotImplementedError"), args=[ast.Constant(value=str(said))]
+            )
+        ) if said.startswith(words):
+            return
+    yield f'{node.name} must end in raise NotImplementedError("{words}").'
+
+
+def _check_cell(notebook: NotebookNode, index: int, exercise: Exercise) -> Iterator[str]:
+    """The next cell checks the answer and goes on with a working implementation."""
+    named = f', "{exercise.id}"' if exercise.kind == "value" else ""
+    wanted = f"report = check({exercise.id}{named})", f"{exercise.id} = report.implementation"
+    following = notebook.cells[index + 1] if index + 1 < len(notebook.cells) else None
+    lines = following.source.splitlines() if following and following.cell_type == "code" else []
+    if [line.strip() for line in lines[:2]] != list(wanted):
+        yield f"the next cell must begin with the lines '{wanted[0]}' and '{wanted[1]}'."
+
+
+# --- the names ----------------------------------------------------------------------------------
+
+
+def _names(notebook: NotebookNode) -> Iterator[str]:
+    """References find their names in the notebook, and no import is idle."""
+    bound = {*dir(builtins), "display", "get_ipython"}
+    used: set[str] = set()
+    imported: dict[str, str] = {}
+    stubs = dict(exercise_cells(notebook))
+    for index, cell in enumerate(notebook.cells):
+        if cell.cell_type != "code":
+            continue
+        where = _where(notebook, index)
+        source = re.sub(r"(?m)^\s*[%!].*$", "", cell.source)  # magics are not Python
+        try:
+            sources = [source, reference_source(BY_ID[stubs[index]])]
+        except (KeyError, ValueError):
+            sources = [source]
+        try:
+            found = [_globals(text) for text in sources]
+        except SyntaxError as error:
+            yield f"{where}: is no valid Python ({error.msg}, line {error.lineno}); correct it."
+            continue
+        reads = {name for reads, _ in found for name in reads}
+        bound |= {name for _, binds in found for name in binds}
+        for name in sorted(reads - bound):
+            yield f"{where}: {name} is not defined by then; import or define it in an earlier cell."
+        bound |= reads  # said once
+        used |= reads
+        for node in ast.walk(ast.parse(source)):
+            if isinstance(node, ast.ImportFrom) and node.module == "vitedu":
+                continue  # hint, solution, reset: for the student to call
+            if isinstance(node, ast.Import | ast.ImportFrom):
+                for alias in node.names:
+                    imported[(alias.asname or alias.name).split(".")[0]] = where
+    for name, where in imported.items():
+        if name not in used:
+            yield f"{where}: imports {name}, which no cell and no reference uses; drop it."
+
+
+def _globals(source: str) -> tuple[set[str], set[str]]:
+    """Give the global names that a piece of code reads, and those that it binds."""
+    reads, binds = set(), set()
+
+    def visit(table: symtable.SymbolTable) -> None:
+        top = table.get_type() == "module"
+        for symbol in table.get_symbols():
+            if top and (symbol.is_assigned() or symbol.is_imported() or symbol.is_namespace()):
+                binds.add(symbol.get_name())
+            if symbol.is_referenced() and (top or symbol.is_global()):
+                reads.add(symbol.get_name())
+            if not top and symbol.is_declared_global() and symbol.is_assigned():
+                binds.add(symbol.get_name())
+        for child in table.get_children():
+            visit(child)
+
+    visit(symtable.symtable(source, "cell", "exec"))
+    return reads, binds

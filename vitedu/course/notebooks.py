@@ -1,0 +1,111 @@
+"""Notebooks as data: the exercises in them, and the solved variant.
+
+Role: find stubs by their cell metadata ``{"vitedu": {"exercise": "patchify"}}`` and put the source of
+the reference in the place of each. Not here: what makes a notebook sound (``vitedu.course.lint``),
+running it (``vitedu.course.tour``).
+"""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import nbformat
+from nbformat import NotebookNode
+
+from vitedu.course.references import reference_source
+from vitedu.exercises import BY_ID
+
+COMPARED = "# NBVAL_CHECK_OUTPUT"  # first line of a cell whose stored output is compared
+
+
+def find_notebooks(path: Path) -> list[Path]:
+    """List the notebooks at a path: itself, or those directly in the folder, by name.
+
+    Raises:
+        FileNotFoundError: nothing stands there.
+        ValueError: it is no notebook, or a folder without any.
+    """
+    path = Path(path)
+    if not path.exists():
+        raise FileNotFoundError(f"there is no {path}.")
+    if path.is_dir():
+        found = sorted(path.glob("*.ipynb"))
+        if not found:
+            raise ValueError(f"no notebook (.ipynb) in the folder {path}.")
+        return found
+    if path.suffix != ".ipynb":
+        raise ValueError(f"{path} is not a notebook: its name does not end in .ipynb.")
+    return [path]
+
+
+def read(path: Path) -> NotebookNode:
+    """Read a notebook in format 4.
+
+    Raises:
+        ValueError: the file is no notebook of that format; the message names it.
+    """
+    try:
+        content = json.loads(Path(path).read_text(encoding="utf-8"))
+        if content["nbformat"] != 4:
+            raise ValueError(f"{path} has format {content['nbformat']}; save it in Jupyter as 4.")
+        for cell in content["cells"]:
+            if isinstance(cell["source"], list):
+                cell["source"] = "".join(cell["source"])
+            cell["metadata"], cell["cell_type"]  # noqa: B018 - a KeyError if one is missing
+        return nbformat.from_dict(content)
+    except (json.JSONDecodeError, UnicodeDecodeError, KeyError, TypeError) as error:
+        raise ValueError(f"{path} can not be read as a notebook: {error!r}.") from error
+
+
+def exercise_cells(notebook: NotebookNode) -> Iterator[tuple[int, str]]:
+    """Give the index and the exercise id of every stub, in order."""
+    for index, cell in enumerate(notebook.cells):
+        marked = cell.metadata.get("vitedu", {})
+        if "exercise" in marked:
+            yield index, marked["exercise"]
+
+
+def solved(notebook: NotebookNode) -> NotebookNode:
+    """Put the source of its reference in place of every stub.
+
+    Outputs are cleared, except those that nbval compares: a right answer must not change them.
+
+    Raises:
+        ValueError: a stub names an exercise that the syllabus does not have, or its reference is missing.
+    """
+    result = nbformat.from_dict(json.loads(json.dumps(notebook)))
+    for index, exercise_id in exercise_cells(result):
+        if exercise_id not in BY_ID:
+            raise ValueError(f"cell {index} has the stub of an unknown exercise {exercise_id!r}.")
+        result.cells[index].source = reference_source(BY_ID[exercise_id])
+    for cell in result.cells:
+        if cell.cell_type == "code" and not cell.source.startswith(COMPARED):
+            cell.execution_count = None
+            cell.outputs = []
+    return result
+
+
+def solve(path: Path, out: Path) -> list[Path]:
+    """Write the solved variant of a notebook, or of a folder of them, into the folder ``out``.
+
+    Returns:
+        What was written.
+
+    Raises:
+        FileNotFoundError, ValueError: as ``find_notebooks`` and ``solved``; or ``out`` is the folder
+            of the notebooks, which would overwrite them.
+    """
+    sources = find_notebooks(path)
+    out = Path(out)
+    if out.resolve() == sources[0].parent.resolve():
+        raise ValueError(f"{out} holds the notebooks themselves; write to another folder.")
+    out.mkdir(parents=True, exist_ok=True)
+    written = []
+    for source in sources:
+        try:
+            text = nbformat.writes(solved(read(source)))
+        except ValueError as error:
+            raise ValueError(f"{source}: {error}") from error
+        written.append(out / source.name)
+        written[-1].write_text(text + "\n", encoding="utf-8")
+    return written

@@ -1,0 +1,169 @@
+"""Running notebooks headless: the tour of the solved course, and the check of a student's notebook.
+
+Role: execute in a fresh kernel of this Python, with a store of results of its own, and say what came
+out. Not here: judging (the notebook's own ``check`` cells do it), nbval (``tests/test_notebooks.py``).
+"""
+
+import os
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from ipykernel.kernelspec import get_kernel_dict
+from jupyter_client import AsyncKernelManager
+from jupyter_client.kernelspec import KernelSpec, KernelSpecManager
+from nbclient import NotebookClient
+from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernelError
+from nbformat import NotebookNode
+
+from vitedu.course import results
+from vitedu.course.notebooks import exercise_cells, find_notebooks, read, solved
+from vitedu.exercises import BY_ID, in_notebook
+
+
+@dataclass(frozen=True)
+class Run:
+    """What came out of running one notebook."""
+
+    notebook: NotebookNode  # with outputs, as far as it ran
+    seconds: float
+    problem: str | None  # why it stopped, in one line
+    entries: dict[str, dict]  # the store that its checks wrote, as ``results.load`` gives it
+
+    @property
+    def cells(self) -> int:
+        """How many code cells there are."""
+        return sum(cell.cell_type == "code" for cell in self.notebook.cells)
+
+
+class ThisPython(KernelSpecManager):
+    """Every kernel is this Python, whatever kernels the machine has registered."""
+
+    def get_kernel_spec(self, kernel_name):
+        """Give the one kernel."""
+        return KernelSpec(**get_kernel_dict())
+
+
+def execute(
+    notebook: NotebookNode, folder: Path, *, seconds: float, keep_going: bool = False
+) -> Run:
+    """Run a notebook from top to bottom, with the quick profile unless ``VITEDU_PROFILE`` is set.
+
+    Args:
+        notebook: filled with outputs, in place.
+        folder: where its relative paths start.
+        seconds: time limit of one cell.
+        keep_going: go on after a cell that raises.
+    """
+    client = NotebookClient(
+        notebook,
+        km=AsyncKernelManager(kernel_name="python3", kernel_spec_manager=ThisPython()),
+        timeout=seconds,
+        interrupt_on_timeout=keep_going,
+        allow_errors=keep_going,
+        extra_arguments=["--log-level=ERROR"],  # not: a warning that nobody can act on
+        resources={"metadata": {"path": str(folder)}},
+    )
+    environment = {"VITEDU_PROFILE": "quick", **os.environ}
+    environment.pop("MPLBACKEND", None)  # the kernel's own shows figures in the notebook
+    problem = None
+    start = time.perf_counter()
+    with tempfile.TemporaryDirectory(prefix="vitedu-") as home:
+        try:
+            client.execute(env={**environment, "VITEDU_HOME": home}, cleanup_kc=True)
+        except CellExecutionError as error:
+            problem = f"{error.ename}: {error.evalue}".splitlines()[0]
+        except CellTimeoutError:
+            problem = f"a cell ran for more than {seconds:g} seconds"
+        except DeadKernelError:
+            problem = "the kernel died; perhaps for want of memory"
+        entries = results.load(Path(home))
+    return Run(notebook, time.perf_counter() - start, problem, entries)
+
+
+def tour(path: Path, out: Path) -> bool:
+    """Run the solved variant of every notebook and write each as an HTML page.
+
+    Prints a table: notebook, code cells, seconds, result.
+
+    Returns:
+        True if every notebook ran to its end and every exercise in it passed.
+
+    Raises:
+        FileNotFoundError, ValueError: as ``find_notebooks`` and ``solved``.
+    """
+    from nbconvert import HTMLExporter
+
+    paths = find_notebooks(path)
+    Path(out).mkdir(parents=True, exist_ok=True)
+    width = max(len("notebook"), *(len(each.stem) for each in paths))
+    print(f"{'notebook':<{width}}  {'cells':>5}  {'seconds':>7}  result", flush=True)
+    everything_passed = True
+    for each in paths:
+        run = execute(solved(read(each)), each.parent, seconds=600)
+        wanted = [exercise_id for _, exercise_id in exercise_cells(run.notebook)]
+        passed = [name for name in wanted if run.entries.get(name, {}).get("status") == "passed"]
+        result = f"{len(passed)} of {len(wanted)} exercises passed"
+        if run.problem:
+            result = f"FAILED: {run.problem}; {result}"
+        elif len(passed) < len(wanted):
+            result = f"FAILED: {result}; not {', '.join(n for n in wanted if n not in passed)}"
+        everything_passed &= not result.startswith("FAILED")
+        print(f"{each.stem:<{width}}  {run.cells:>5}  {run.seconds:>7.1f}  {result}", flush=True)
+        page, _ = HTMLExporter().from_notebook_node(run.notebook)
+        (Path(out) / f"{each.stem}.html").write_text(page, encoding="utf-8")
+    print(f"{len(paths)} pages in {out}")
+    return everything_passed
+
+
+def check_notebook(path: Path, *, seconds: float = 600) -> tuple[str, bool]:
+    """Run a student's notebook and collect what its checks say; neither it nor their store changes.
+
+    Args:
+        path: a notebook of the course, under any file name.
+        seconds: time limit of one cell.
+
+    Returns:
+        A table with the full finding of each exercise that did not pass, and whether all passed.
+
+    Raises:
+        FileNotFoundError, ValueError: no notebook there, or none of its cells holds an exercise.
+    """
+    paths = find_notebooks(path)
+    notebook = read(paths[0])
+    stubs = {exercise_id: index for index, exercise_id in exercise_cells(notebook)}
+    chapters = {BY_ID[name].notebook for name in stubs if name in BY_ID}
+    if len(paths) > 1 or len(chapters) != 1:
+        raise ValueError(
+            f"{path} is not one notebook of this course: it holds {len(stubs)} exercises."
+        )
+    run = execute(notebook, paths[0].resolve().parent, seconds=seconds, keep_going=True)
+    lines = []
+    everything_passed = True
+    for exercise in in_notebook(chapters.pop()):
+        entry = run.entries.get(exercise.id, {})
+        status = entry.get("status", "not checked")
+        everything_passed &= status == "passed"
+        lines.append(
+            f"{exercise.number:<5}{exercise.id:<31}{entry.get('points', 0):>5g}/{exercise.points}"
+            f"  {status.replace('_', ' ')}"
+        )
+        if exercise.id in stubs and status not in ("passed", "not_attempted"):
+            lines += [f"       {line}" for line in _said(notebook, stubs[exercise.id])]
+    if run.problem:
+        lines.append(f"stopped early: {run.problem}")
+    return "\n".join(lines), everything_passed
+
+
+def _said(notebook: NotebookNode, stub: int) -> list[str]:
+    """Give what a stub and the check after it showed: findings as text, errors as one line."""
+    lines = []
+    for cell in notebook.cells[stub : stub + 2]:
+        for output in cell.get("outputs", ()):
+            if output.output_type == "error":
+                lines.append(f"{output.ename}: {output.evalue}")
+            else:
+                text = output.get("text") or output.get("data", {}).get("text/plain", "")
+                lines += text.splitlines()
+    return lines

@@ -1,0 +1,285 @@
+"""Images to learn from: drawn on the spot, CIFAR-10, or a folder of one's own.
+
+Role: three sources behind one function, cut into training, validation and test images. Not here: how
+shapes are drawn (``shapes``), how files are found and decoded (``image_folder``), augmentation
+(``training``).
+
+Images stay uint8, all in memory. Choices are made on the validation images; the test images are for
+one last look, and no image stands in two splits.
+
+Legend: N images, C H W image, K classes.
+"""
+
+import os
+import socket
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from vitedu.data.image_folder import find_images, read_images
+from vitedu.data.shapes import SHAPES, draw_shapes
+
+SPLITS = ("train", "validation", "test")
+SHAPES_SIZES = (10_000, 1_000, 2_000)
+VALIDATION_SHARE = 0.10  # of the images that are not for testing
+TEST_SHARE = 0.15  # of a folder that brings no test images of its own
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Split:
+    """The images of one purpose, in an order in which neighbours are of different classes."""
+
+    images: torch.Tensor  # (N, C, H, W) uint8
+    labels: torch.Tensor  # (N,) int64, indices into the class names
+    masks: torch.Tensor | None = None  # (N, H, W) bool, true on the object; drawn shapes only
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    def __repr__(self) -> str:
+        masks = " with masks" if self.masks is not None else ""
+        return f"Split({len(self):,} images{masks})"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Data:
+    """A data set in three splits, and what is needed to normalise its images."""
+
+    name: str
+    class_names: tuple[str, ...]
+    train: Split
+    validation: Split
+    test: Split
+    mean: torch.Tensor  # (C,) of the training pixels, on a scale of 0 to 1
+    std: torch.Tensor  # (C,) of the training pixels, over all images at once
+    skipped: int = 0  # files that could not be read
+
+    @property
+    def num_classes(self) -> int:
+        """K, the classes."""
+        return len(self.class_names)
+
+    @property
+    def in_channels(self) -> int:
+        """C, the colour channels."""
+        return self.train.images.shape[1]
+
+    @property
+    def image_size(self) -> int:
+        """H = W, pixels."""
+        return self.train.images.shape[2]
+
+    def normalize(self, images: torch.Tensor) -> torch.Tensor:
+        """Map uint8 images (..., C, H, W) to floats whose training pixels have mean 0 and std 1."""
+        mean, std = self._statistics(images)
+        return (images.float() / 255 - mean) / std
+
+    def denormalize(self, images: torch.Tensor) -> torch.Tensor:
+        """Map normalised images (..., C, H, W) back to colours in [0, 1], to look at."""
+        mean, std = self._statistics(images)
+        return (images * std + mean).clamp(0, 1)
+
+    def _statistics(self, images: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        return tuple(x.to(images.device).view(-1, 1, 1) for x in (self.mean, self.std))
+
+    def __repr__(self) -> str:
+        sizes = ", ".join(f"{len(getattr(self, s)):,} {s}" for s in SPLITS)
+        skipped = f", {self.skipped} unreadable files skipped" if self.skipped else ""
+        return (
+            f"Data({self.name!r}: {self.num_classes} classes, images of {self.in_channels} x "
+            f"{self.image_size} x {self.image_size}: {sizes}{skipped})"
+        )
+
+
+def load_data(
+    source: str | Path = "shapes",
+    *,
+    seed: int = 0,
+    image_size: int | None = None,
+    limit: int | None = None,
+) -> Data:
+    """Load a data set by name, or from a folder of images.
+
+    Args:
+        source: ``"shapes"``: ten classes drawn from the seed, with masks, offline, in seconds.
+            ``"cifar10"``: downloaded once into ``cache_folder()``.
+            Else the path of a folder: ``folder/<class>/*.jpg``, split here, or
+            ``folder/train/<class>/*.jpg`` and ``folder/test/...``, ``folder/validation/...`` (or
+            ``val``) if there is one. Images of any size are resized and cropped to squares.
+        seed: draws the shapes; chooses and orders the images of each split.
+        image_size: H = W in pixels. By default 32, or for a folder of equal squares their size.
+        limit: the number of training images for quick work; validation and test stay whole.
+            Classes keep their shares.
+
+    Raises:
+        ValueError: nothing of that name, or a folder that can not be used; the message says why.
+        RuntimeError: CIFAR-10 could not be downloaded.
+
+    Example:
+        >>> data = load_data("shapes", limit=100)
+        >>> data.train.images.shape, data.class_names[:3]
+        (torch.Size([100, 3, 32, 32]), ('disk', 'ring', 'moon'))
+    """
+    for name, value in {"image_size": image_size, "limit": limit}.items():
+        if value is not None and not is_integer(value, at_least=1):
+            raise ValueError(f"{name} must be a positive integer or None (got {value!r}).")
+    if not is_integer(seed, at_least=0):
+        raise ValueError(f"seed must be an integer from 0 up (got {seed!r}).")
+    if source == "shapes":
+        return load_shapes(seed, image_size or 32, limit)
+    if source == "cifar10":
+        if image_size not in (None, 32):
+            raise ValueError(f"the images of cifar10 are 32 px wide (got image_size={image_size}).")
+        return load_cifar10(seed, limit)
+    if not isinstance(source, (str, Path)) or not str(source).strip():
+        raise ValueError(
+            f"source must be 'shapes', 'cifar10' or the path of a folder (got {source!r})."
+        )
+    folder = Path(source).expanduser()
+    if not folder.exists():
+        raise ValueError(
+            f"no data named {str(source)!r}, and no folder at {folder.absolute()}. "
+            "Choices: 'shapes', 'cifar10', or the path of a folder of class folders of images."
+        )
+    return load_folder(folder, seed, image_size, limit)
+
+
+def is_integer(value, at_least: int) -> bool:
+    """Tell whether a value is a whole number, True and False not counted, and large enough."""
+    return isinstance(value, int) and not isinstance(value, bool) and value >= at_least
+
+
+def load_shapes(seed: int, image_size: int, limit: int | None) -> Data:
+    """Draw the three splits from independent streams of one seed."""
+    splits = []
+    for stream, size in enumerate(SHAPES_SIZES):
+        size = min(limit or size, size) if stream == 0 else size
+        drawn = draw_shapes(size, seed=seed, stream=stream, image_size=image_size)
+        splits.append(Split(*map(torch.from_numpy, drawn)))
+    return Data("shapes", tuple(SHAPES), *splits, *channel_statistics(splits[0].images))
+
+
+def load_cifar10(seed: int, limit: int | None) -> Data:
+    """Fetch CIFAR-10 with torchvision, once, and hold a tenth of its training images out.
+
+    Reference: Krizhevsky 2009, "Learning Multiple Layers of Features from Tiny Images".
+    """
+    from torchvision.datasets import CIFAR10
+
+    root = cache_folder()
+    patience = socket.getdefaulttimeout()
+    try:
+        socket.setdefaulttimeout(20.0)  # seconds without an answer
+        halves = [CIFAR10(root, train=train, download=True) for train in (True, False)]
+    except (OSError, RuntimeError) as error:
+        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise RuntimeError(
+            f"CIFAR-10 could not be downloaded to {root} ({reason}). Work offline with "
+            "load_data('shapes'), or unpack a copy and pass its folder: load_data('path/to/folder')."
+        ) from None
+    finally:
+        socket.setdefaulttimeout(patience)
+
+    rng = np.random.default_rng(seed)
+    pixels = np.concatenate([half.data for half in halves]).transpose(0, 3, 1, 2)
+    labels = np.concatenate([half.targets for half in halves])
+    train, test = np.split(np.arange(len(labels)), [len(halves[0].data)])
+    train, validation = part(train, labels[train], VALIDATION_SHARE, rng)
+    splits = []
+    for index, size in ((train, limit), (validation, None), (test, None)):
+        index = index[mixed_order(labels[index], rng)][:size]
+        splits.append(to_split(pixels[index], labels[index]))
+    return Data("cifar10", tuple(halves[0].classes), *splits, *channel_statistics(splits[0].images))
+
+
+def load_folder(folder: Path, seed: int, image_size: int | None, limit: int | None) -> Data:
+    """Find the images of a folder, split them where it does not, decode them."""
+    found = find_images(folder)
+    rng = np.random.default_rng(seed)
+    files = {}  # split -> rows of (path, label)
+    for split, classes in found.items():
+        rows = [(path, label) for label, paths in enumerate(classes.values()) for path in paths]
+        files[split] = np.array(rows, dtype=object)
+    if "" in files:
+        rows = files.pop("")
+        files["train"], files["test"] = part(rows, rows[:, 1], TEST_SHARE, rng)
+    if "validation" not in files:
+        rows = files["train"]
+        files["train"], files["validation"] = part(rows, rows[:, 1], VALIDATION_SHARE, rng)
+    for split in SPLITS:
+        files[split] = files[split][mixed_order(files[split][:, 1], rng)]
+    files["train"] = files["train"][:limit]
+
+    rows = np.concatenate([files[split] for split in SPLITS])
+    ends = np.cumsum([len(files[split]) for split in SPLITS])[:-1]
+    images, readable = read_images(list(rows[:, 0]), image_size, cache_folder() / "folders")
+    splits = []
+    for split, chosen in zip(SPLITS, np.split(np.arange(len(rows)), ends), strict=True):
+        chosen = chosen[readable[chosen]]
+        if not len(chosen):
+            raise ValueError(f"none of the {split} images of {folder} could be read.")
+        splits.append(to_split(images[chosen], rows[chosen, 1]))
+    class_names = tuple(next(iter(found.values())))
+    statistics = channel_statistics(splits[0].images)
+    return Data(folder.name, class_names, *splits, *statistics, skipped=int((~readable).sum()))
+
+
+def to_split(images: np.ndarray, labels: np.ndarray) -> Split:
+    """Wrap arrays (N, C, H, W) uint8 and (N,) as tensors."""
+    labels = torch.from_numpy(labels.astype(np.int64))
+    return Split(torch.from_numpy(np.ascontiguousarray(images)), labels)
+
+
+def part(
+    rows: np.ndarray, labels: np.ndarray, share: float, rng: np.random.Generator
+) -> tuple[np.ndarray, np.ndarray]:
+    """Part rows in two, the second with this share of every class and at least one of each."""
+    is_second = np.zeros(len(rows), bool)
+    for label in np.unique(labels):
+        members = rng.permutation(np.flatnonzero(labels == label))
+        is_second[members[: max(1, round(share * len(members)))]] = True
+    return rows[~is_second], rows[is_second]
+
+
+def mixed_order(labels: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """Order images at random so that every beginning holds the classes in their shares."""
+    position = np.empty(len(labels))
+    for label in np.unique(labels):
+        members = rng.permutation(np.flatnonzero(labels == label))
+        position[members] = (np.arange(len(members)) + 0.5) / len(members)
+        position[members[0]] = 0  # every class comes once before any comes twice
+    return np.lexsort((rng.random(len(labels)), position))
+
+
+def channel_statistics(images: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """Measure mean and standard deviation (C,) over all pixels of all images, on a scale of 0 to 1.
+
+    The mean of the standard deviations of single images would be smaller: it leaves out that some
+    images are brighter than others.
+    """
+    count = images[:, 0].numel()
+    total = squares = torch.zeros(())
+    for chunk in images.split(100):  # float32 sums over few images, float64 sums of those
+        chunk = chunk.float() / 255
+        total = total + chunk.sum(dim=(0, 2, 3)).double()
+        squares = squares + chunk.square().sum(dim=(0, 2, 3)).double()
+    mean = total / count
+    std = (squares / count - mean.square()).clamp(min=0).sqrt()
+    return mean.float(), std.clamp(min=1 / 255).float()  # a constant channel stays finite
+
+
+def cache_folder() -> Path:
+    """Give the folder of downloads and decoded images: ``VITEDU_CACHE``, else where caches belong."""
+    chosen = os.environ.get("VITEDU_CACHE")
+    if chosen:
+        return Path(chosen).expanduser()
+    if sys.platform == "win32":
+        base = os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local"
+    elif sys.platform == "darwin":
+        base = Path.home() / "Library" / "Caches"
+    else:
+        base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(base) / "vitedu"

@@ -1,0 +1,196 @@
+"""What the textbook layers do without: fast linear layers, a fused kernel, rotary positions, QK-norm.
+
+Role: ``AttentionWithOptions`` and ``FusedMlp``, the layers of a ``ViTConfig`` that asks for any of these,
+and the functions behind them. An option changes one step of ``MultiHeadAttention`` or ``Mlp`` and adds no
+parameter, so weights of one form load into any other. Not here: which model uses what (``vit``).
+
+A linear layer that sees every token alone is a convolution with a kernel of one. On a CPU torch sends
+the two to different libraries: float32 products to MKL, whose AVX-512 kernels serve Intel's processors
+alone, convolutions to oneDNN, which asks the processor what it can do. On an AVX-512 processor of
+another maker the convolution takes half the time, forward and backward.
+
+Legend: B batch, T tokens, D embed_dim, nh heads, hd head_dim, gh gw patch grid.
+
+References: Su et al. 2021, rotary positions (arXiv 2104.09864), along two axes in Heo et al. 2024
+(arXiv 2403.13298); Dehghani et al. 2023, section 2, QK-norm (arXiv 2302.05442); Dao et al. 2022, the
+fused kernel (arXiv 2205.14135).
+"""
+
+from pathlib import Path
+
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from vitedu.attention import MultiHeadAttention, merge_heads
+from vitedu.encoder import Mlp
+from vitedu.hardware import cpu_flags
+
+ROTARY_BASE = 100.0  # the slowest pair of features turns about 1/100 as fast as the first
+
+
+def rotary_table(
+    grid_size: tuple[int, int], head_dim: int, num_prefix_tokens: int = 0
+) -> torch.Tensor:
+    """Give the angle by which each token turns each pair of its features, as a point on the circle.
+
+    The first half of a head's features turns with the row of the patch, the second with its column.
+    The product of a turned query and a turned key then depends on how far apart they are, not on where.
+
+    Args:
+        grid_size: (gh, gw).
+        head_dim: hd, divisible by 4.
+        num_prefix_tokens: tokens before the patches, which have no place and do not turn.
+
+    Returns:
+        (T, hd/2, 2) float32: cosine and sine for every token and pair.
+
+    Raises:
+        ValueError: hd is not divisible by 4.
+
+    Example:
+        >>> table = rotary_table((2, 3), head_dim=8, num_prefix_tokens=1)
+        >>> table.shape, table[0].tolist()
+        (torch.Size([7, 4, 2]), [[1.0, 0.0], [1.0, 0.0], [1.0, 0.0], [1.0, 0.0]])
+    """
+    if head_dim % 4:
+        raise ValueError(
+            f"rotary positions need a head_dim divisible by 4 (got head_dim={head_dim}): "
+            "two axes, and pairs of features in each."
+        )
+    gh, gw = grid_size
+    pairs = head_dim // 4  # of features, for each axis
+    frequency = ROTARY_BASE ** -(torch.arange(pairs) / pairs)  # (hd/4,), from 1 down
+    rows = torch.arange(gh).repeat_interleave(gw)  # (N,) of the patches, row by row
+    columns = torch.arange(gw).repeat(gh)
+    angles = torch.cat(
+        [rows[:, None] * frequency, columns[:, None] * frequency], dim=1
+    )  # (N, hd/2)
+    angles = torch.cat([torch.zeros(num_prefix_tokens, head_dim // 2), angles])  # -> (T, hd/2)
+    return torch.stack([angles.cos(), angles.sin()], dim=-1)
+
+
+def rotate(x: torch.Tensor, table: torch.Tensor) -> torch.Tensor:
+    """Turn each pair of neighbouring features by its token's angle; lengths stay.
+
+    A pair read as a complex number turns by one multiplication.
+
+    Args:
+        x: queries or keys (B, T, nh, hd).
+        table: (T, hd/2, 2) of ``rotary_table``.
+
+    Returns:
+        (B, T, nh, hd), dtype of x.
+
+    Example:
+        >>> turned = rotate(torch.ones(1, 4, 1, 4), rotary_table((2, 2), head_dim=4))
+        >>> turned.norm(dim=-1).flatten()
+        tensor([2.0000, 2.0000, 2.0000, 2.0000])
+    """
+    pairs = torch.view_as_complex(x.float().unflatten(-1, (-1, 2)))  # (B, T, nh, hd/2)
+    turned = pairs * torch.view_as_complex(table.float())[:, None]  # (T, 1, hd/2)
+    return torch.view_as_real(turned).flatten(-2).to(x.dtype)  # -> (B, T, nh, hd)
+
+
+def fast_linear(layer: nn.Linear, x: torch.Tensor) -> torch.Tensor:
+    """Apply a linear layer to tokens (B, T, D) and give (B, T, D'), equal to ``layer(x)`` to rounding.
+
+    Example:
+        >>> fast_linear(nn.Linear(8, 12), torch.zeros(2, 5, 8)).shape
+        torch.Size([2, 5, 12])
+    """
+    is_float32 = x.dtype is torch.float32 and not torch.is_autocast_enabled(x.device.type)
+    if not (x.device.type == "cpu" and is_float32 and PREFERS_CONVOLUTION):
+        return layer(x)
+    pixels = x.transpose(1, 2).unsqueeze(2)  # (B, T, D) -> (B, D, 1, T), channels last, no copy
+    pixels = F.conv2d(pixels, layer.weight[:, :, None, None], layer.bias)
+    return pixels.squeeze(2).transpose(1, 2)  # (B, D', 1, T) -> (B, T, D'), no copy
+
+
+def prefers_convolution() -> bool:
+    """Whether this CPU has AVX-512 and another maker than Intel; False where Linux does not tell."""
+    return "avx512f" in cpu_flags() and "GenuineIntel" not in Path("/proc/cpuinfo").read_text()
+
+
+PREFERS_CONVOLUTION = prefers_convolution()  # once: torch.compile looks into what is called
+
+
+class FusedMlp(Mlp):
+    """An ``Mlp`` whose layers run in the fastest form; ``fused = False`` switches an instance back.
+
+    Args:
+        mlp: its layers are taken over, so that names, weights and random numbers stay as they were.
+
+    Example:
+        >>> FusedMlp(Mlp(embed_dim=12, hidden_dim=48))(torch.zeros(2, 5, 12)).shape
+        torch.Size([2, 5, 12])
+    """
+
+    fused = True
+
+    def __init__(self, mlp: Mlp):
+        nn.Module.__init__(self)
+        self.fc1, self.act, self.fc2 = mlp.fc1, mlp.act, mlp.fc2
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Map tokens (B, T, D) to (B, T, D)."""
+        if not self.fused:
+            return super().forward(x)
+        return fast_linear(self.fc2, self.act(fast_linear(self.fc1, x)))
+
+
+class AttentionWithOptions(MultiHeadAttention):
+    """``MultiHeadAttention`` with any of three options; with none of them the results are the same.
+
+    Args:
+        embed_dim: D.
+        num_heads: nh, a divisor of D.
+        qkv_bias: whether the q, k, v projection has a bias.
+        fused: use the fastest form at hand, which keeps no weights; ``layer.fused = False`` switches
+            an instance back, as ``capture`` does while it looks.
+        qk_norm: give every query and key mean 0 and variance 1, so that scores can not grow with training.
+        rotary: (grid_size, num_prefix_tokens), to turn queries and keys by their place, or None.
+
+    Example:
+        >>> layer = AttentionWithOptions(12, 3, qk_norm=True, rotary=((2, 2), 1))
+        >>> output, weights = layer(torch.zeros(2, 5, 12))
+        >>> output.shape, weights.shape
+        (torch.Size([2, 5, 12]), torch.Size([2, 3, 5, 5]))
+    """
+
+    def __init__(
+        self,
+        embed_dim: int,
+        num_heads: int,
+        qkv_bias: bool = True,
+        *,
+        fused: bool = False,
+        qk_norm: bool = False,
+        rotary: tuple[tuple[int, int], int] | None = None,
+    ):
+        super().__init__(embed_dim, num_heads, qkv_bias)
+        self.fused, self.qk_norm = fused, qk_norm
+        table = None
+        if rotary is not None:
+            grid_size, num_prefix_tokens = rotary
+            table = rotary_table(grid_size, embed_dim // num_heads, num_prefix_tokens)
+        self.register_buffer("rotary_table", table, persistent=False)  # follows from the arguments
+
+    def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor | None]:
+        """Map tokens (B, T, D) to output (B, T, D) and weights (B, nh, T, T), None if fused."""
+        qkv = fast_linear(self.qkv, x) if self.fused else self.qkv(x)  # (B, T, 3D)
+        qkv = qkv.unflatten(-1, (3 * self.num_heads, -1))  # (B, T, 3 nh, hd)
+        qk, v = qkv.split([2 * self.num_heads, self.num_heads], dim=2)
+        if self.qk_norm:
+            qk = F.layer_norm(qk, qk.shape[-1:])
+        if self.rotary_table is not None:
+            qk = rotate(qk, self.rotary_table)
+        q, k = qk.to(v.dtype).transpose(1, 2).chunk(2, dim=1)  # each (B, nh, T, hd)
+        v = v.transpose(1, 2)
+        if self.fused and not (q.device.type == "cpu" and q.dtype is torch.bfloat16):
+            merged = merge_heads(F.scaled_dot_product_attention(q, k, v))  # (B, T, D)
+            return fast_linear(self.proj, merged), None
+        # on a CPU torch's kernel is slow for small bfloat16 matrices: timm's step in vitedu bench train has it
+        scores = q @ k.transpose(-2, -1) / k.shape[-1] ** 0.5  # (B, nh, T, hd) @ (B, nh, hd, T)
+        weights = scores.softmax(dim=-1)  # (B, nh, T, T)
+        return self.proj(merge_heads(weights @ v)), None if self.fused else weights

@@ -1,0 +1,42 @@
+"""The curves of a training run, drawn while it runs and when it is over.
+
+Role: from a ``History`` to a figure, and to a figure below the running cell that is replaced after
+each epoch. Not here: how it is drawn (``plots.training``), TensorBoard (``event_files``).
+"""
+
+import base64
+
+from vitedu.fitting.history import History
+from vitedu.progressbar import notebook_display
+
+
+def draw_curves(history: History, num_classes: int | None = None):
+    """Return the figure of loss and accuracy by epoch; with ``num_classes``, the line of guessing."""
+    from vitedu.plots.training import show_curves  # matplotlib: only where a figure is wanted
+
+    columns = ("train_loss", "validation_loss", "train_accuracy", "validation_accuracy")
+    chance = 1 / num_classes if num_classes else None
+    return show_curves(*map(history.column, columns), chance=chance)
+
+
+class LiveCurves:
+    """Show the curves below the running cell of a notebook; call it with the history after each epoch.
+
+    Outside a notebook it does nothing.
+
+    Example:
+        >>> LiveCurves().display is None
+        True
+    """
+
+    def __init__(self, num_classes: int | None = None):
+        self.num_classes = num_classes
+        self.display = notebook_display()
+
+    def __call__(self, history: History) -> None:
+        """Replace the figure by one with the epochs so far."""
+        if self.display is not None:
+            figure = draw_curves(history, self.num_classes)
+            picture = base64.b64encode(figure._repr_png_()).decode()
+            text = f"curves of {len(history.rows)} epochs"
+            self.display({"image/png": picture, "text/plain": text})

@@ -1,0 +1,299 @@
+"""The training loop for whole runs: any ``nn.Module``, any set of images that fits in memory.
+
+Role: ``fit``. What it is told stands in ``train_config``, what it reports in ``history``, how a model
+is measured in ``evaluating``; their names can be had from here too. Not here: models, data, files.
+The pieces are those of notebook 04 (``vitedu.training``); what this adds is speed: the images stay
+uint8 on the device, a batch is a gather, a crop and a scaling, and nothing waits for the device
+within an epoch. Started by ``torchrun``, each process takes its share of every batch (``distributed``).
+
+Legend: B batch, C H W image, K classes.
+
+Reference: Micikevicius et al. 2017, mixed precision (arXiv 1710.03740).
+"""
+
+import copy
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from vitedu.fitting.augmenting import augment
+from vitedu.fitting.compiling import Compiled
+from vitedu.fitting.config import TrainConfig
+from vitedu.fitting.curves import LiveCurves
+from vitedu.fitting.distributed import Processes, meet, own_device
+from vitedu.fitting.evaluating import (
+    autocast,
+    logits_of,
+    measure,
+    measure_test_accuracy,
+    predict,
+    scaling,
+)
+from vitedu.fitting.history import (
+    TABLE_HEADER,
+    DivergedError,
+    EpochResult,
+    History,
+    closing_line,
+    diverged,
+    table_line,
+)
+from vitedu.fitting.optimizers import make_optimizer, update_average
+from vitedu.fitting.resuming import load_state, save_state
+from vitedu.hardware import pick_precision
+from vitedu.progressbar import ProgressBar
+from vitedu.training import cross_entropy, warmup_cosine
+
+__all__ = [
+    "DivergedError", "EpochResult", "History", "Run", "TrainConfig", "fit", "logits_of", "measure",
+    "measure_test_accuracy", "predict", "scaling", "update_average",
+]  # fmt: skip
+
+
+def fit(
+    model: nn.Module,
+    data,
+    config: TrainConfig,
+    *,
+    show_progress: bool = True,
+    on_epoch: Callable[[History], None] | None = None,
+    resume: Path | None = None,
+) -> History:
+    """Train a model in place, and say how it went.
+
+    Choices belong to the validation split; the test split is not touched (see ``measure_test_accuracy``).
+    Same seed, same machine, same number of threads, CPU: same result to the last bit, with or without
+    breaks.
+
+    Args:
+        model: maps float images (B, C, H, W) to logits (B, K). It is moved to the device, and stays.
+        data: has ``train`` and ``validation``, each with ``images`` (N, C, H, W) uint8 and ``labels``
+            (N,) int64, and ``mean`` and ``std`` of the C channels for pixels in [0, 1]. Mixing takes
+            the number of classes from ``class_names`` if there are any, else from the labels.
+        config: what to do.
+        show_progress: whether to show a line with loss, accuracy and time left, and in a notebook
+            the curves below it.
+        on_epoch: called with the history after each epoch, on rank 0 alone if there are several
+            processes; ``model`` is then what would come out.
+        resume: a file. If it is there, the run that wrote it goes on after its last finished epoch;
+            the model needs the same shape, its weights are replaced. After each epoch the state is
+            written to it. It stays when the run is over, and then gives its outcome at once. Several
+            processes need it on one disk.
+
+    Returns:
+        One row an epoch. An interruption (Ctrl-C, a notebook's stop button) ends the run early, keeps
+        the weights learned so far, those of the unfinished epoch among them, and sets ``interrupted``.
+
+    Raises:
+        DivergedError: the loss became NaN or infinite.
+        ValueError: images that are no uint8 tensor (N, C, H, W), or none at all; a file to resume from
+            that another model, other images or other settings wrote; fewer images a batch than processes.
+    """
+    check_split(data.train, "train")
+    check_split(data.validation, "validation")
+    was_training = model.training
+    device = own_device(config.device)
+    run = Run(model, data, config, device, meet(device))
+    try:
+        run.all_epochs(show_progress and not run.processes.rank, on_epoch, resume)
+    except KeyboardInterrupt:
+        run.history.interrupted = True
+    finally:
+        model.train(was_training)
+        if run.bar:
+            run.bar.close(closing_line(run.history))
+    return run.history
+
+
+ALONE = Processes()
+
+
+class Run:
+    """The state of one call of ``fit``: images on the device, what learns, optimizer, generator.
+
+    ``model`` is what comes out. ``learner`` is what steps: the same module, or a copy of it where
+    ``model`` follows as its running average.
+    """
+
+    def __init__(self, model, data, config: TrainConfig, device, processes=ALONE):
+        if config.batch_size < processes.count:
+            raise ValueError(
+                "batch_size counts the images of all processes together and can not be less than "
+                f"one each (got batch_size={config.batch_size}, {processes.count} processes)."
+            )
+        self.data, self.config, self.device, self.processes = data, config, device, processes
+        is_auto = config.precision == "auto"
+        self.dtype = pick_precision(device) if is_auto else getattr(torch, config.precision)
+        precision = str(self.dtype).removeprefix("torch.")
+        self.history = History(config, str(device), precision, processes.count)
+        self.bar = None
+        self.has_average = config.ema_decay > 0
+        self.model = model.to(device)
+        processes.align(model)
+        self.learner = copy.deepcopy(model) if self.has_average else model
+        self.forward = processes.wrap(self.learner)
+        if config.compile:
+            own_size = processes.share_size(config.batch_size)
+            self.forward = Compiled(self.forward, own_size, self.note)
+        self.images = data.train.images.to(device)
+        self.labels = data.train.labels.to(device)
+        names = getattr(data, "class_names", None)
+        self.num_classes = len(names) if names else int(data.train.labels.max()) + 1
+        self.steps = -(-len(self.labels) // config.batch_size)  # of an epoch, a short one included
+        self.total_steps = config.epochs * self.steps
+        self.warmup_steps = round(config.warmup_share * self.total_steps)
+        self.clean_from = self.total_steps - config.clean_epochs * self.steps  # the first such step
+        self.generator = torch.Generator(device).manual_seed(config.seed)
+        self.scaling = scaling(data, device)
+        self.optimizer = make_optimizer(self.learner, config, device)
+        self.scaler = torch.amp.GradScaler(device.type, enabled=self.dtype is torch.float16)
+
+    def all_epochs(self, show_progress: bool, on_epoch, resume: Path | None) -> None:
+        """Learn until the configured number of epochs stands in the history; see ``fit``."""
+        history, config, is_first = self.history, self.config, not self.processes.rank
+        if resume is not None and Path(resume).exists():
+            load_state(resume, self)
+        elif resume is not None and is_first:
+            save_state(resume, self)  # a place that can not be written shows now
+        done = len(history.rows)
+        self.processes.must_agree(done, f"finished epochs in {resume}")
+        if show_progress and done < config.epochs:
+            self.bar = ProgressBar(config.epochs * self.steps, start=done * self.steps)
+            if self.bar.display is None:
+                self.bar.note(TABLE_HEADER)
+        curves = LiveCurves(self.num_classes) if show_progress else None
+        with torch.random.fork_rng([self.device] if self.device.type == "cuda" else []):
+            for epoch in range(done, config.epochs):
+                history.rows.append(self.epoch(epoch))
+                if resume is not None and is_first:
+                    save_state(resume, self)
+                self.note(table_line(history.rows[-1]))
+                if curves:
+                    curves(history)
+                if on_epoch and is_first:
+                    on_epoch(history)
+
+    def note(self, line: str) -> None:
+        """Leave a line where the progress is shown, if it is."""
+        if self.bar:
+            self.bar.note(line)
+
+    def epoch(self, epoch: int) -> EpochResult:
+        """Learn once from every training image, then validate."""
+        config, device, history, processes = self.config, self.device, self.history, self.processes
+        # elsewhere reading a number waits for the device, or for other processes
+        reads_at_once = device.type == "cpu" and processes.count == 1
+        # dropout draws from torch's own generator: a seed an epoch, so that a break leaves no trace
+        torch.manual_seed(config.seed + 1_000_003 * (epoch + 10_000 * processes.rank))
+        self.learner.train()
+        order = torch.randperm(len(self.labels), generator=self.generator, device=device)
+        losses = torch.zeros(self.steps, device=device)  # of each step, times its images
+        correct = torch.zeros((), dtype=torch.int64, device=device)
+        lrs = []
+        started = time.perf_counter()
+        for step, batch in enumerate(order.split(config.batch_size)):
+            step_of_run = epoch * self.steps + step
+            lrs.append(
+                warmup_cosine(
+                    step_of_run, self.total_steps, self.warmup_steps, config.lr, config.final_lr
+                )
+            )
+            loss, hits = self.step(batch, lrs[-1], step_of_run)
+            losses[step] = loss * processes.share_size(len(batch))
+            correct += hits
+            if reads_at_once and not losses[step].isfinite():
+                raise diverged(epoch, step, lrs[-1], self.dtype, history)
+            if self.bar and self.bar.is_due():
+                text = f"epoch {epoch + 1}/{config.epochs}"
+                if reads_at_once:
+                    seen = step * config.batch_size + len(batch)
+                    text += f", loss {losses.sum() / seen:.3f}, accuracy {correct / seen:.1%}"
+                elif history.rows:
+                    text += f", validation accuracy {history.rows[-1].validation_accuracy:.1%}"
+                self.bar.update(step_of_run + 1, text)
+        processes.add_up(losses, correct)
+        broken = (~losses.isfinite()).nonzero().flatten().tolist()  # waits for the device
+        if broken:
+            raise diverged(epoch, broken[0], lrs[broken[0]], self.dtype, history)
+        seconds = time.perf_counter() - started
+
+        num_images = len(self.labels)
+        validation = measure(self.model, self.data.validation, self.data, device, self.dtype)
+        return EpochResult(
+            epoch=epoch + 1,
+            train_loss=losses.sum(dtype=torch.float32).item() / num_images,
+            train_accuracy=correct.item() / num_images,
+            validation_loss=validation[0],
+            validation_accuracy=validation[1],
+            lr=sum(lrs) / len(lrs),
+            seconds=seconds,
+            images_per_second=num_images / seconds,
+        )
+
+    def step(self, batch: torch.Tensor, lr: float, step_of_run: int):
+        """Learn from the images at ``batch`` (B,); return loss and hits, 0-d, on the device.
+
+        Of several processes each learns from its share, and returns what that gave.
+        """
+        config, processes = self.config, self.processes
+        images, labels, targets = self.augmented(batch, step_of_run >= self.clean_from)
+        num_own = processes.share_size(len(batch))
+        with autocast(self.device, self.dtype):
+            logits = self.forward(images)
+        logits = logits.float()  # (B, K); the loss needs the digits that bfloat16 lacks
+        if targets is None:
+            loss = cross_entropy(logits, labels, config.label_smoothing)
+        else:
+            targets = F.pad(targets, (0, logits.shape[1] - targets.shape[1]))  # a wider head
+            loss = F.cross_entropy(logits, targets, label_smoothing=config.label_smoothing)
+
+        for group in self.optimizer.param_groups:
+            group["lr"] = lr
+        self.optimizer.zero_grad()
+        weight = num_own * processes.count / len(batch)  # 1, unless the shares differ in size
+        self.scaler.scale(loss * weight).backward()
+        if config.clip_norm:
+            self.scaler.unscale_(self.optimizer)
+            nn.utils.clip_grad_norm_(self.learner.parameters(), config.clip_norm)
+        self.scaler.step(self.optimizer)
+        self.scaler.update()
+        if self.has_average:
+            update_average(self.model, self.learner, config.ema_decay, step_of_run)
+        return loss.detach(), (logits.argmax(dim=-1) == labels)[:num_own].sum()
+
+    def augmented(self, batch: torch.Tensor, is_clean: bool):
+        """Return what to learn from a batch, or this process's share of it.
+
+        Returns:
+            images (B, C, H, W), normalised; labels (B,); soft labels (B, K), or None if none are mixed.
+        """
+        labels, share = self.labels[batch], self.processes.share
+        images, targets = augment(
+            self.images[batch],
+            labels,
+            self.config,
+            self.num_classes,
+            self.scaling,
+            self.generator,
+            is_clean=is_clean,
+        )
+        return share(images), share(labels), None if targets is None else share(targets)
+
+
+def check_split(split, name: str) -> None:
+    """Refuse images that the loop can not use, before any time is spent on them."""
+    images, labels = split.images, split.labels
+    if images.dtype != torch.uint8 or images.ndim != 4:
+        raise ValueError(
+            f"{name} images must be uint8 of shape (N, C, H, W) (got {str(images.dtype)[6:]} of "
+            f"shape {tuple(images.shape)})."
+        )
+    if len(images) != len(labels) or not len(labels):
+        raise ValueError(
+            f"{name} needs one label an image and at least one of both (got {len(images)} images, "
+            f"{len(labels)} labels)."
+        )

@@ -1,0 +1,314 @@
+"""Whole runs from the command line: ``vitedu train``.
+
+Role: put data, preset, recipe, loop and files together, and print what came out. Not here: the loop
+(``fitting``), recipes (``recipes``), trained models read again (``trained``).
+
+A run is a folder: ``config.json`` (model, data, training, outcome), ``metrics.jsonl`` (a line an
+epoch), ``model.safetensors``, ``curves.png``; TensorBoard's files where that is installed; while it is
+not finished, ``state.safetensors`` too.
+"""
+
+import json
+import sys
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+
+import torch
+
+from vitedu.data import Data, load_data
+from vitedu.fitting.checkpoints import (
+    DESCRIPTION,
+    WEIGHTS,
+    load_description,
+    save_checkpoint,
+    write_whole,
+)
+from vitedu.fitting.curves import draw_curves
+from vitedu.fitting.distributed import meet, own_device, rank_and_count
+from vitedu.fitting.event_files import PATTERN, EventFiles
+from vitedu.fitting.loop import DivergedError, History, TrainConfig, fit, measure_test_accuracy
+from vitedu.fitting.recipes import recipe
+from vitedu.fitting.resuming import refuse_changes
+from vitedu.fitting.settings import read_settings
+from vitedu.hardware import check_device
+from vitedu.vit import VisionTransformer, ViTConfig, preset
+
+METRICS, CURVES, STATE = "metrics.jsonl", "curves.png", "state.safetensors"
+
+FROM_DATA = ("image_size", "in_channels", "num_classes")  # fields of ViTConfig that follow the data
+
+DEFAULT_DATA, DEFAULT_PRESET = "shapes", "vit_micro_patch8_32"
+
+
+@dataclass(frozen=True)
+class RunResult:
+    """What ``train`` hands back."""
+
+    model: VisionTransformer
+    data: Data
+    history: History
+    test_accuracy: float  # in [0, 1], of the weights after the last epoch
+
+
+def train(
+    data: Data,
+    preset_name: str,
+    config: TrainConfig,
+    *,
+    model_options: dict | None = None,
+    out: Path | None = None,
+    source: str | None = None,
+    limit: int | None = None,
+    show_progress: bool = True,
+) -> RunResult:
+    """Build a preset for a data set, train it, measure it once on the test images, write the run.
+
+    Args:
+        data: the images.
+        preset_name: a key of ``vitedu.vit.PRESETS``; image size, channels and classes follow the data.
+        config: how to train. Its seed also draws the starting weights.
+        model_options: fields of ``ViTConfig`` that differ from the preset, such as ``rope=True``.
+        out: the folder of the run, or None to write nothing. A run in it that was not finished goes on.
+        source: where the data came from, kept in ``config.json``.
+        limit: to how many training images they were cut, kept likewise.
+        show_progress: whether to show the bar.
+    """
+    model_config = preset(
+        preset_name,
+        image_size=data.image_size,
+        in_channels=data.in_channels,
+        num_classes=data.num_classes,
+        **(model_options or {}),
+    )
+    torch.manual_seed(config.seed)
+    model = VisionTransformer(model_config)
+    description = {
+        "preset": preset_name,
+        "model_options": model_options or {},
+        "model": asdict(model_config),
+        "data": {
+            "name": data.name,
+            "source": source or data.name,
+            "limit": limit,
+            "class_names": list(data.class_names),
+            "mean": data.mean.tolist(),
+            "std": data.std.tolist(),
+            "sizes": [len(data.train), len(data.validation), len(data.test)],
+        },
+        "train": asdict(config),
+    }
+    is_first = rank_and_count()[0] == 0  # of the processes under torchrun, it alone writes
+    if is_first and out is not None and not (out / STATE).exists():
+        save_checkpoint(out, model, description)  # a folder that can not be written shows now
+
+    def keep(history: History) -> None:
+        if out is not None:
+            save_checkpoint(out, model, description)
+            lines = [json.dumps(asdict(row)) + "\n" for row in history.rows]
+            write_whole(out / METRICS, "".join(lines).encode())
+
+    events = EventFiles(out) if out is not None else None
+
+    def after_epoch(history: History) -> None:
+        keep(history)
+        if events:
+            events.add(history.rows[-1])
+
+    history = fit(
+        model,
+        data,
+        config,
+        show_progress=show_progress,
+        on_epoch=after_epoch,
+        resume=out / STATE if out is not None else None,
+    )
+    if events:
+        events.close()
+    if is_first:
+        keep(history)  # an interruption left more than the last epoch did
+    accuracy = measure_test_accuracy(model, data, getattr(torch, history.precision))
+    description["outcome"] = {
+        "device": history.device,
+        "precision": history.precision,
+        "interrupted": history.interrupted,
+        "epochs": len(history.rows),
+        "seconds": history.seconds,
+        "test_accuracy": accuracy,
+    }
+    if is_first and out is not None:
+        save_checkpoint(out, model, description)
+        if history.rows:
+            draw_curves(history, data.num_classes).savefig(out / CURVES, dpi=120)
+        if not history.interrupted:
+            (out / STATE).unlink()  # from here on the run is finished
+    return RunResult(model, data, history, accuracy)
+
+
+def main_train(
+    *,
+    out: Path,
+    data: str | None = None,
+    preset_name: str | None = None,
+    limit: int | None = None,
+    settings: Sequence[str] = (),
+    resume: bool = False,
+    overwrite: bool = False,
+) -> int:
+    """Run ``vitedu train``: the preset's recipe, with what the caller changed.
+
+    Args:
+        out: the folder of the run.
+        data, preset_name, limit: None for the drawn shapes, the smallest preset, all images; in a run
+            that goes on, for what it began with.
+        settings: ``name=value`` for each field of ``TrainConfig`` that differs from the recipe, and of
+            ``ViTConfig`` that differs from the preset.
+        resume: go on with the unfinished run in the folder, or begin one where there is none.
+        overwrite: remove the files of the run in the folder first.
+
+    Returns:
+        0; 1 if the loss broke, 130 if the run was interrupted.
+
+    Raises:
+        ValueError, OSError: a word that can not be followed; the message says which.
+    """
+    out = Path(out)
+    changes, model_options = read_settings(settings, TrainConfig, ViTConfig, taken=FROM_DATA)
+    plan = make_plan(out, data, preset_name, limit, changes, model_options, resume, overwrite)
+    if plan is None:
+        return 0
+    data, preset_name, limit, config, model_options = plan
+    processes = meet(own_device(config.device))
+    with processes.first_before_the_rest():  # a download, decoded images: once is enough
+        images = load(data, limit=limit)
+    if processes.rank == 0:
+        print(images)
+    try:
+        options = {"model_options": model_options, "source": data, "limit": limit}
+        result = train(images, preset_name, config, out=out, **options)
+    except DivergedError as error:
+        (out / STATE).unlink(missing_ok=True)  # going on would break at the same step
+        print(f"vitedu: {error}", file=sys.stderr)
+        return 1
+    if processes.rank == 0:
+        print(report(result))
+        print(closing_words(out, result.history))
+    return 130 if result.history.interrupted else 0
+
+
+def make_plan(out, data, preset_name, limit, changes, model_options, resume, overwrite):
+    """Say what to do: (data, preset_name, limit, config, model_options), or None if all is done."""
+    check_device(changes.get("device", "auto"))
+    known = open_folder(out, resume=resume, overwrite=overwrite)
+    if known is None:
+        data, preset_name = data or DEFAULT_DATA, preset_name or DEFAULT_PRESET
+        # what can be refused is refused before the data, which may take long
+        preset(preset_name, **model_options)
+        return data, preset_name, limit, replace(recipe(preset_name), **changes), model_options
+    if "outcome" in known and not (out / STATE).exists():
+        print(f"{out} holds a run that has ended: {outcome_line(known)}")
+        return None
+    begun = {"data": known["data"]["source"], "preset": known["preset"]}
+    begun["limit"] = known["data"]["limit"]
+    given = {"data": data, "preset": preset_name, "limit": limit}
+    now = {name: begun[name] if given[name] is None else given[name] for name in begun}
+    config = TrainConfig(**{**known["train"], "betas": tuple(known["train"]["betas"])})
+    before = {**begun, **asdict(config), **known["model"]}
+    refuse_changes(before, {**before, **now, **changes, **model_options}, out)
+    return now["data"], now["preset"], now["limit"], config, known["model_options"]
+
+
+def closing_words(out: Path, history: History) -> str:
+    """Say what is in the folder of a run, and how an interrupted one goes on."""
+    if not history.interrupted:
+        written = f"written to {out}: {DESCRIPTION}, {METRICS}, {WEIGHTS}, {CURVES}"
+        if EventFiles(out).is_possible:
+            return f"{written}; tensorboard --logdir {out}"
+        return f"{written}; with `pip install tensorboard` its files too"
+    return (
+        f"the model in {out} has learned up to here; --resume goes on after epoch "
+        f"{len(history.rows)}, as if there had been no break"
+    )
+
+
+def open_folder(out: Path, *, resume: bool, overwrite: bool) -> dict | None:
+    """Make the folder of a run and return the description of the one to go on with, or None.
+
+    Raises:
+        ValueError: a run is there, and nobody said what shall become of it.
+    """
+    out.mkdir(parents=True, exist_ok=True)
+    if overwrite:
+        if resume:
+            raise ValueError("--resume keeps a run and --overwrite removes it: give one of them.")
+        for name in (DESCRIPTION, METRICS, WEIGHTS, CURVES, STATE):
+            (out / name).unlink(missing_ok=True)
+        for path in out.glob(PATTERN):
+            path.unlink()
+    if not (out / DESCRIPTION).exists():
+        return None
+    known = load_description(out)
+    if not resume and (out / STATE).exists():
+        raise ValueError(
+            f"{out} holds a run that is not finished: --resume goes on with it, --overwrite begins "
+            "anew, another --out leaves it alone."
+        )
+    if not resume:
+        raise ValueError(
+            f"{out} holds a run already ({outcome_line(known)}): name another --out, or --overwrite it."
+        )
+    if not {"preset", "model", "model_options", "data", "train"} <= set(known):
+        raise ValueError(f"{out / DESCRIPTION} does not describe a run of vitedu train.")
+    return known
+
+
+def outcome_line(known: dict) -> str:
+    """Say what a run that ended has reached."""
+    outcome = known.get("outcome")
+    if outcome is None:
+        return "it ended before its first measurement"
+    return f"{outcome['epochs']} epochs, test accuracy {outcome['test_accuracy']:.1%}"
+
+
+def report(result: RunResult) -> str:
+    """Say in a few lines what a run reached, with all that a figure needs beside it."""
+    history, data = result.history, result.data
+    parameters = sum(parameter.numel() for parameter in result.model.parameters())
+    lines = [
+        f"data      {data.name}: {len(data.train):,} training, {len(data.validation):,} validation, "
+        f"{len(data.test):,} test images",
+        f"model     {parameters:,} parameters, seed {history.config.seed}",
+        f"batch     {batch_line(history)}",
+        f"machine   {history.device}, {history.precision}, {torch.get_num_threads()} CPU threads",
+    ]
+    if history.rows:
+        last = history.rows[-1]
+        speed = sum(history.column("images_per_second")) / len(history.rows)
+        lines += [
+            f"time      {history.seconds:.1f} s for {len(history.rows)} epochs, {speed:.0f} images/s",
+            f"accuracy  {last.train_accuracy:.1%} training, {last.validation_accuracy:.1%} "
+            f"validation, {result.test_accuracy:.1%} test (last epoch)",
+        ]
+    else:
+        lines.append(f"accuracy  {result.test_accuracy:.1%} test, before the first epoch was over")
+    if history.interrupted:
+        lines.append(f"interrupted: {len(history.rows)} of {history.config.epochs} epochs finished")
+    return "\n".join(lines)
+
+
+def batch_line(history: History) -> str:
+    """Say how many images a step takes, in all and on each device."""
+    batch_size, count = history.config.batch_size, history.processes
+    if count == 1:
+        return f"{batch_size} images a step"
+    return (
+        f"{batch_size} images a step, at most {-(-batch_size // count)} on each of {count} devices"
+    )
+
+
+def load(source: str, **options) -> Data:
+    """Load data; a failed download is a mistake of the surroundings, not of the code."""
+    try:
+        return load_data(source, **options)
+    except RuntimeError as error:
+        raise OSError(str(error)) from None

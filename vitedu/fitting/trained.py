@@ -1,0 +1,87 @@
+"""A trained model read again: ``vitedu eval``, ``vitedu predict``.
+
+Role: from the folder of a run to accuracies and names of classes. Not here: how a run is made
+(``runs``), published weights (``pretrained``).
+"""
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from vitedu.data.image_folder import decode
+from vitedu.fitting.checkpoints import load_checkpoint
+from vitedu.fitting.evaluating import Statistics, measure_test_accuracy, predict
+from vitedu.fitting.runs import load
+from vitedu.hardware import check_device, pick_device, pick_precision
+from vitedu.vit import VisionTransformer, ViTConfig
+
+
+def main_eval(*, checkpoint: Path, data: str | None = None, device: str = "auto") -> int:
+    """Run ``vitedu eval``: measure a checkpoint on the validation and test images of a data set."""
+    model, description = load_run(checkpoint, device)
+    known = description["data"]
+    images = load(data or known["source"], image_size=model.config.image_size)
+    if list(images.class_names) != known["class_names"]:
+        raise ValueError(
+            f"the model knows {len(known['class_names'])} classes ({', '.join(known['class_names'])}), "
+            f"{images.name} has {len(images.class_names)} ({', '.join(images.class_names)})."
+        )
+    images = replace(images, mean=torch.tensor(known["mean"]), std=torch.tensor(known["std"]))
+    dtype = pick_precision(next(model.parameters()).device)
+    print(images)
+    for name in ("validation", "test"):
+        split = getattr(images, name)
+        accuracy = measure_test_accuracy(model, replace(images, test=split), dtype)
+        print(f"{name:<11}{accuracy:.1%} of {len(split):,} images")
+    return 0
+
+
+def main_predict(
+    *, checkpoint: Path, images: list[Path], top: int = 3, device: str = "auto"
+) -> int:
+    """Run ``vitedu predict``: name the most probable classes of each image file."""
+    if top < 1:
+        raise ValueError(f"top must be at least 1 (got {top}).")
+    model, description = load_run(checkpoint, device)
+    if model.config.in_channels != 3:
+        raise ValueError(f"the model takes {model.config.in_channels} channels, files give 3.")
+    known = description["data"]
+    decoded = []
+    for path in map(Path, images):
+        if not path.is_file():
+            raise ValueError(f"there is no image at {path}.")
+        try:
+            decoded.append(decode(path, model.config.image_size))
+        except Exception as error:  # decoders fail in many ways on a damaged file
+            raise ValueError(f"{path} can not be read as an image: {error}.") from None
+    pixels = torch.from_numpy(np.stack(decoded)).permute(0, 3, 1, 2)  # (N, S, S, 3) -> (N, 3, S, S)
+    statistics = Statistics(torch.tensor(known["mean"]), torch.tensor(known["std"]))
+    probabilities = predict(model, pixels, statistics)  # (N, K)
+    for path, row in zip(images, probabilities, strict=True):
+        values, classes = row.topk(min(top, len(row)))
+        guesses = ", ".join(
+            f"{known['class_names'][k]} {p:.1%}"
+            for p, k in zip(values.tolist(), classes.tolist(), strict=True)
+        )
+        print(f"{path}: {guesses}")
+    return 0
+
+
+def load_run(folder: Path, device: str = "auto") -> tuple[VisionTransformer, dict]:
+    """Build the model of a run folder, with its weights, in eval mode.
+
+    Raises:
+        ValueError: no checkpoint there, or weights that do not fit its description.
+    """
+    check_device(device)
+    tensors, description = load_checkpoint(folder)
+    try:
+        model = VisionTransformer(ViTConfig(**description["model"]))
+        model.load_state_dict(tensors)
+    except (KeyError, TypeError, RuntimeError) as error:
+        raise ValueError(
+            f"{folder}: weights and description do not fit. {str(error).splitlines()[0]}"
+        ) from None
+    return model.to(pick_device() if device == "auto" else device).eval(), description

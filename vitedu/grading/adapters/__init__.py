@@ -1,0 +1,1 @@
+"""Other systems: nbgrader, Gradescope, a dask cluster."""

@@ -1,0 +1,217 @@
+"""The notebooks as assignments: plain copies for students, or source assignments for nbgrader.
+
+Role: ``assign`` and ``assign_nbgrader``. Not here: Gradescope's autograder (``gradescope``); grading.
+
+In an nbgrader source notebook the stub holds the reference between nbgrader's marks, which ``generate_assignment`` takes
+out again, and the cell that checks an exercise is its autograded test: locked, and ending in ``report.points``, which
+nbgrader reads as partial credit. nbgrader runs the notebook and believes it, so a student can forge these points;
+``vitedu grade`` does not, and reads nbgrader's ``submitted/`` as it is.
+"""
+
+import ast
+import json
+import re
+from pathlib import Path
+
+import nbformat
+from nbformat import NotebookNode
+
+from vitedu.course.notebooks import exercise_cells, find_notebooks, read
+from vitedu.course.references import reference_source
+from vitedu.exercises import BY_ID
+
+BEGIN, END = "### BEGIN SOLUTION", "### END SOLUTION"
+SCHEMA = 3
+SECONDS = 600  # one cell may take so long; nbgrader's own 30 are too few for training
+
+README = """\
+# Notebooks for students
+
+{table}
+
+Hand these out; they hold stubs, no solutions and no outputs. Students need the package too: `pip install` it, then
+`jupyter lab`. Returned notebooks in one folder are graded with `vitedu grade FOLDER --out GRADES`.
+"""
+
+CONFIG = f'''\
+"""nbgrader, for the course's notebooks. Written by `vitedu assign --nbgrader`."""
+
+import os
+
+os.environ.setdefault("VITEDU_PROFILE", "quick")  # kernels inherit it: training takes seconds
+
+c = get_config()  # noqa: F821 - nbgrader gives it
+c.CourseDirectory.course_id = "vitedu"
+c.Execute.timeout = {SECONDS}
+c.ClearSolutions.code_stub = {{"python": "# your code here\\nraise NotImplementedError"}}
+'''
+
+
+def assign(out: Path, notebooks: Path = Path("notebooks")) -> list[Path]:
+    """Copy notebooks for students: without outputs, with a README.
+
+    Returns:
+        What was written.
+
+    Raises:
+        FileNotFoundError, ValueError: as ``find_notebooks``; or ``out`` is the folder of the notebooks.
+    """
+    sources = find_notebooks(notebooks)
+    out = _empty(out, sources)
+    written, rows = [], ["| notebook | exercises | points |", "|---|---|---|"]
+    for source in sources:
+        notebook = _without_outputs(read(source))
+        written.append(_write(notebook, out / source.name))
+        own = [BY_ID[id] for _, id in exercise_cells(notebook) if id in BY_ID]
+        rows.append(f"| {source.name} | {len(own)} | {sum(e.points for e in own)} |")
+    readme = out / "README.md"
+    readme.write_text(README.format(table="\n".join(rows)), encoding="utf-8")
+    return [*written, readme]
+
+
+def assign_nbgrader(out: Path, notebooks: Path = Path("notebooks")) -> list[Path]:
+    """Write an nbgrader course: ``source/<notebook>/<notebook>.ipynb`` and ``nbgrader_config.py``.
+
+    Returns:
+        What was written. A configuration that is there already is left as it is.
+
+    Raises:
+        FileNotFoundError, ValueError: as ``find_notebooks`` and ``source_notebook``.
+    """
+    sources = find_notebooks(notebooks)
+    out = _empty(out, sources)
+    made = [(source, source_notebook(read(source))) for source in sources]
+    written = []
+    for source, notebook in made:
+        folder = out / "source" / source.stem
+        folder.mkdir(parents=True, exist_ok=True)
+        written.append(_write(notebook, folder / source.name))
+    config = out / "nbgrader_config.py"
+    if not config.exists():
+        config.write_text(CONFIG, encoding="utf-8")
+        written.append(config)
+    return written
+
+
+def source_notebook(notebook: NotebookNode) -> NotebookNode:
+    """Turn a student's notebook into a source notebook of nbgrader.
+
+    Raises:
+        ValueError: an exercise is unknown, its stub is not one, or no cell checks it.
+    """
+    result = _without_outputs(notebook)
+    for index, id in exercise_cells(notebook):
+        if id not in BY_ID:
+            raise ValueError(f"cell {index} has the stub of an unknown exercise {id!r}.")
+        stub = result.cells[index]
+        stub.source = with_solution(stub.source, reference_source(BY_ID[id]), id)
+        stub.metadata["nbgrader"] = _schema(id, solution=True)
+        check = next((cell for cell in result.cells[index + 1 :] if _checks(cell, id)), None)
+        if check is None:
+            raise ValueError(f"no cell below the stub of {id} says check({id}).")
+        check.source = f"{check.source.rstrip()}\nreport.points  # nbgrader's partial credit"
+        check.metadata["nbgrader"] = _schema(f"{id}-points", points=BY_ID[id].points)
+    return result
+
+
+def with_solution(stub: str, reference: str, name: str) -> str:
+    """Put the reference's code into a stub, between nbgrader's marks.
+
+    Everything else of the stub stays: signature, docstring, TODO comments, methods that are given.
+
+    Raises:
+        ValueError: the stub leaves nothing open, or the reference has no such method.
+
+    Example:
+        >>> print(with_solution("x = None  # TODO", "x = 3", "x"))
+        x = None  # TODO
+        ### BEGIN SOLUTION
+        x = 3
+        ### END SOLUTION
+    """
+    lines, solved = stub.split("\n"), _functions(reference)
+    open_ones = [
+        (place, node)
+        for place, node in _functions(stub).items()
+        if isinstance(node.body[-1], ast.Raise)
+        and "NotImplementedError" in ast.unparse(node.body[-1])
+    ]
+    for place, node in sorted(open_ones, key=lambda item: -item[1].lineno):
+        if place not in solved:
+            raise ValueError(f"{name}: the reference has no {'.'.join(place)}.")
+        last = node.body[-1]
+        margin = " " * last.col_offset
+        body = _body(solved[place], reference)
+        lines[last.lineno - 1 : last.end_lineno] = [f"{margin}{BEGIN}", *body, f"{margin}{END}"]
+    if not open_ones:
+        if _functions(stub):
+            raise ValueError(f"{name}: the stub leaves nothing open.")
+        lines += [BEGIN, *reference.split("\n"), END]
+    return "\n".join(lines)
+
+
+def _functions(source: str) -> dict[tuple[str, ...], ast.FunctionDef]:
+    """Find the functions of a source and the methods of its classes, by their names."""
+    found = {}
+    for node in ast.parse(source).body:
+        if isinstance(node, ast.FunctionDef):
+            found[(node.name,)] = node
+        if isinstance(node, ast.ClassDef):
+            for inner in node.body:
+                if isinstance(inner, ast.FunctionDef):
+                    found[(node.name, inner.name)] = inner
+    return found
+
+
+def _body(function: ast.FunctionDef, source: str) -> list[str]:
+    """Give the lines of a function below its docstring, comments too."""
+    first, lines = function.body[0], source.split("\n")
+    start = function.body[0].lineno - 1
+    if isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant):
+        start = first.end_lineno
+    return lines[start : function.end_lineno]
+
+
+def _checks(cell: NotebookNode, id: str) -> bool:
+    """Tell the cell that checks an exercise."""
+    return cell.cell_type == "code" and bool(
+        re.search(rf"^report = check\({id}\b", cell.source, re.M)
+    )
+
+
+def _schema(grade_id: str, *, solution: bool = False, points: int | None = None) -> dict:
+    """Write nbgrader's metadata of a cell."""
+    graded = {} if points is None else {"points": points}
+    return {
+        "grade": points is not None,
+        "grade_id": grade_id,
+        "locked": points is not None,
+        "schema_version": SCHEMA,
+        "solution": solution,
+        "task": False,
+        **graded,
+    }
+
+
+def _without_outputs(notebook: NotebookNode) -> NotebookNode:
+    result = nbformat.from_dict(json.loads(json.dumps(notebook)))
+    for cell in result.cells:
+        if cell.cell_type == "code":
+            cell.outputs, cell.execution_count = [], None
+    return result
+
+
+def _empty(out: Path, sources: list[Path]) -> Path:
+    """Make the folder to write to, which must not be that of the notebooks."""
+    out = Path(out)
+    if out.exists() and not out.is_dir():
+        raise ValueError(f"{out} is a file; name a folder.")
+    if out.resolve() == sources[0].parent.resolve():
+        raise ValueError(f"{out} holds the notebooks themselves; write to another folder.")
+    out.mkdir(parents=True, exist_ok=True)
+    return out
+
+
+def _write(notebook: NotebookNode, path: Path) -> Path:
+    path.write_text(nbformat.writes(notebook) + "\n", encoding="utf-8")
+    return path

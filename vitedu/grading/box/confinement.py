@@ -1,0 +1,147 @@
+"""What a worker gives up between its fork and the first line of an answer.
+
+Role: ``become_worker``. Each step that this machine refuses is noted and left out: what the rest is worth is for the canary to
+find out, and the parent takes no worker that gave up less than the canary had. Standard library, torch and numpy.
+
+The order matters: control group and limits need /proc, a mount needs a capability, leaving the user another one,
+Landlock must see the mount, and the filter of system calls comes last, since it refuses most of the others.
+"""
+
+import importlib
+import json
+import os
+import random
+import resource
+import signal
+import sys
+import time
+import traceback
+from pathlib import Path
+
+from vitedu.grading.box import linux, seccomp
+from vitedu.grading.box.limits import MB, OUT_OF_MEMORY, Limits
+
+TASKS = {"worker": "vitedu.grading.box.worker", "canary": "vitedu.grading.box.canary"}
+TEMPORARY = ("TMPDIR", "HOME", "MPLCONFIGDIR")  # variables that name the worker's folder
+
+
+def become_worker(setup: dict, task: str, number: int, fds: list[int], folder: Path) -> None:
+    """Give up everything that an answer does not need, run the task, and end the process."""
+    requests, replies, output, status, *groups = fds
+    parts, missing = [], {}
+
+    def attempt(name, action, *arguments):
+        try:
+            action(*arguments)
+        except (OSError, AttributeError, ValueError) as error:
+            missing[name] = str(error)
+        else:
+            parts.append(name)
+
+    if setup["own_pids"]:
+        parts.append("own process numbers")
+    for group in groups:
+        attempt("control group", os.write, group, b"0")
+    wire_up(keep={requests, replies, status}, output=output)
+    if sys.platform == "linux":
+        attempt("dies first", Path("/proc/self/oom_score_adj").write_text, "1000")
+    limits = Limits(**setup["limits"])
+    held = limits.apply(own_user=bool(setup["uid"]))  # while /proc can be read
+    parts.append("limits " + " ".join(sorted(held)))
+    if setup["mounts"]:
+        attempt("own files", own_files, str(folder), limits)
+    if setup["uid"]:
+        attempt("own user", change_user, setup["uid"] + number, folder)
+    if sys.platform == "linux":
+        attempt("no capabilities", linux.drop_capabilities)
+        attempt("no new privileges", linux.prctl, linux.NO_NEW_PRIVILEGES, 1)
+        attempt("not to be traced", linux.prctl, linux.DUMPABLE, 0)
+        attempt("dies with its parent", linux.prctl, linux.DEATH_SIGNAL, signal.SIGKILL)
+        attempt("landlock", confine, setup["readable"], folder)
+    settle(folder)
+    if sys.platform == "linux":
+        attempt("seccomp", seccomp.install)
+    module = importlib.import_module(TASKS[task])
+    tell(status, {"parts": parts, "missing": missing, "cpu": time.process_time()})
+    os.close(status)
+    code = 1
+    try:
+        module.main(requests, replies)
+        code = 0
+    except MemoryError:
+        code = OUT_OF_MEMORY
+    except SystemExit as error:
+        code = error.code if isinstance(error.code, int) else 1
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        os._exit(code & 0xFF)
+
+
+def wire_up(*, keep: set[int], output: int) -> None:
+    """Point stdin to nothing and both outputs to the pipe; close what belongs to others."""
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, 0)
+    os.dup2(output, 1)
+    os.dup2(output, 2)
+    start = 3
+    for fd in sorted(keep):
+        os.closerange(start, fd)
+        start = fd + 1
+    os.closerange(start, resource.getrlimit(resource.RLIMIT_NOFILE)[0])
+
+
+def own_files(folder: str, limits: Limits) -> None:
+    """Mount an empty file system over the temporary folder, and nothing over /proc."""
+    linux.unshare(linux.NEW_MOUNTS | linux.NEW_IPC)
+    linux.mount("none", "/", "", linux.RECURSIVE | linux.PRIVATE)
+    safe = linux.NO_SUID | linux.NO_DEVICES
+    size = f"size={limits.tmp_mb * MB},nr_inodes=1024,mode=0700"
+    linux.mount("tmpfs", folder, "tmpfs", safe, size)
+    linux.mount("tmpfs", "/proc", "tmpfs", safe | linux.READ_ONLY, "size=4096")
+
+
+def change_user(uid: int, folder: Path) -> None:
+    """Become a user that owns nothing but the temporary folder."""
+    os.chown(folder, uid, uid)
+    os.setgroups([])
+    os.setresgid(uid, uid, uid)
+    os.setresuid(uid, uid, uid)
+
+
+def confine(readable: list[str], folder: Path) -> None:
+    """Let Landlock refuse all files but the libraries and the temporary folder."""
+    rules = linux.Landlock()
+    for path in readable:
+        rules.read(path)
+    for device in ("/dev/zero", "/dev/urandom", "/dev/random"):
+        rules.read(device)  # writable, /dev/zero would be memory that no limit counts
+    rules.allow("/dev/null", linux.READ_FILE | linux.WRITE_FILE | linux.TRUNCATE)
+    rules.allow(str(folder), linux.IN_OWN_FOLDER)
+    rules.enforce()
+
+
+def settle(folder: Path) -> None:
+    """Move into the temporary folder, and draw fresh random numbers.
+
+    All workers are copies of one process: without new seeds, each would draw the same numbers, and
+    an answer that is right by luck would be right three times.
+    """
+    import numpy
+    import torch
+
+    os.chdir(folder)
+    os.umask(0o077)
+    if hasattr(os, "setsid") and os.getsid(0) != os.getpid():
+        os.setsid()
+    for name in TEMPORARY:
+        os.environ[name] = str(folder)
+    seed = int.from_bytes(os.urandom(4), "little")
+    random.seed(seed)
+    numpy.random.seed(seed)  # noqa: NPY002 - the generator that an answer may use
+    torch.default_generator.manual_seed(seed)
+
+
+def tell(status: int, message: dict) -> None:
+    """Write one line to a socket; the filter of system calls leaves only ``write`` for that."""
+    os.write(status, json.dumps(message).encode() + b"\n")

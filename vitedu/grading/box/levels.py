@@ -1,0 +1,161 @@
+"""What a box is worth: the canary's finds, and the level that follows from them.
+
+Role: ``examine`` sends the canary into a worker of a box and makes a ``Trial`` of what it could do. The level follows from
+that, never from what was asked for:
+
+* ``full``: it could do none of it;
+* ``partial: ...``: what it could do is named, but it could change nothing outside;
+* ``none``: it could write files of the grader or signal its processes.
+"""
+
+import json
+import os
+import shutil
+import socket
+import sys
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from vitedu.grading.box.conversation import Worker, WorkerTrouble
+from vitedu.grading.box.limits import Limits
+
+PACKAGE = Path(__file__).parents[2]
+HOME = os.path.expanduser("~")
+CANARY_SECONDS = 60.0
+BREACHES = {  # what the canary could do: words of the level
+    "write": "files outside can be written",
+    "signal": "other processes can be signalled",
+    "references": "the references can be read",
+    "files": "other files can be read",
+    "network": "no network isolation",
+    "processes": "processes that it starts are not ended",
+    "memory": "no limit on memory",
+    "disk": "no limit on temporary files",
+}
+GRAVE = ("write", "signal")
+
+
+class IsolationError(RuntimeError):
+    """No box can be opened, or none that may be used."""
+
+
+@dataclass(frozen=True)
+class Trial:
+    """What the canary found out about one way."""
+
+    breaches: dict[str, str]  # what it could do: evidence
+    parts: tuple[str, ...]  # what each worker gave up
+    missing: dict[str, str]  # parts that did not work here: why
+
+    @property
+    def level(self) -> str:
+        """``full``, ``partial: ...`` or ``none``."""
+        if not self.breaches:
+            return "full"
+        if any(name in self.breaches for name in GRAVE):
+            return "none"
+        return "partial: " + "; ".join(BREACHES[name] for name in self.breaches)
+
+
+def examine(release: Callable[[], Worker], limits: Limits, needed: list[str]) -> Trial:
+    """Send the canary into a box.
+
+    Args:
+        release: gives a worker that runs the canary.
+        limits: of that worker.
+        needed: files that a worker must be able to read.
+
+    Raises:
+        IsolationError: a worker can not read what it needs, or the canary does not reply.
+        WorkerTrouble: no worker could be started.
+    """
+    with Bait() as bait, release() as canary:
+        plan = {**bait.plan(), "needed": needed}
+        plan |= {"tmp_mb": limits.tmp_mb, "memory_mb": limits.memory_mb}
+        try:
+            found = read_frame(canary.ask(frame(plan), CANARY_SECONDS))
+        except WorkerTrouble as trouble:
+            last = (canary.output.strip().splitlines() or ["it printed nothing"])[-1]
+            raise IsolationError(f"the canary did not reply: {trouble}; {last}") from None
+        try:
+            found |= read_frame(canary.ask(b"!", CANARY_SECONDS))
+        except WorkerTrouble as trouble:  # it died of it, which is what the limit is for
+            if trouble.reason == "grader":
+                raise
+        canary.close()
+        made = int(found.pop("processes", "") or 0)
+        if canary.survived or made >= 64:
+            found["processes"] = f"{made} processes"
+        if made and "control group" not in canary.parts:
+            found["memory"] = found.get("memory") or f"{made} processes, each with its own limit"
+        parts, missing = tuple(canary.parts), dict(canary.missing)
+    if unreadable := found.pop("needs", ""):
+        raise IsolationError(
+            f"{unreadable} can not be read by the user that answers run as; open it with: "
+            f"chmod -R o+rX {sys.base_prefix} {sys.prefix}"
+        )
+    return Trial({name: found[name] for name in BREACHES if found.get(name)}, parts, missing)
+
+
+class Bait:
+    """Files and a port that only the grader should reach."""
+
+    def __enter__(self):
+        self.folders = []
+        for place in (None, HOME):
+            try:
+                self.folders.append(tempfile.TemporaryDirectory(prefix=".vitedu-bait-", dir=place))
+            except OSError:
+                continue
+        for folder in self.folders:
+            Path(folder.name).chmod(0o755)
+            (Path(folder.name) / "grades.json").write_text("{}")
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        return self
+
+    def __exit__(self, *_):
+        self.listener.close()
+        for folder in self.folders:
+            folder.cleanup()
+
+    def plan(self) -> dict:
+        """Give what the canary is to try."""
+        folders = [folder.name for folder in self.folders]
+        return {
+            "files": [os.path.join(folder, "grades.json") for folder in folders],
+            "references": [str(PACKAGE / f"{name}.py") for name in ("patches", "attention")],
+            "port": self.listener.getsockname()[1],
+            "folders": [*folders, str(PACKAGE), HOME, os.getcwd()],
+            "parent": os.getpid(),
+        }
+
+
+def badness(trial: Trial) -> tuple[bool, int]:
+    """Order trials: grave breaches first, then their number."""
+    return trial.level == "none", len(trial.breaches)
+
+
+def remedy() -> str:
+    """Say what would raise the level on this machine."""
+    if sys.platform == "linux":
+        if shutil.which("bwrap") is None:
+            return "Install bubblewrap: apt install bubblewrap, dnf install bubblewrap."
+        return (
+            "bubblewrap is there but may not make namespaces. On Ubuntu 24.04 and newer allow it in\n"
+            "AppArmor; in a container, start that with --security-opt seccomp=unconfined, or grade\n"
+            "outside it."
+        )
+    return "Grade on Linux, or in a Linux container or virtual machine, with bubblewrap."
+
+
+def frame(data: dict) -> bytes:
+    """Make a frame of plain data."""
+    text = json.dumps(data).encode()
+    return len(text).to_bytes(8, "little") + text
+
+
+def read_frame(data: bytes) -> dict:
+    """Read a frame of plain data."""
+    return json.loads(data[8:])

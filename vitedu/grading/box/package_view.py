@@ -1,0 +1,168 @@
+"""What a worker may see of this package: probes and pipes on disk, earlier references in memory, nothing else.
+
+Role: ``base_files`` (what lies in the box), ``visible_sources`` (what is sent with an answer). The references of the
+exercise under test and of every later one are cut out, with all that is built on them and all comments; so are the
+checkers, the right answers and the wrong ones.
+"""
+
+import ast
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
+
+from vitedu import __version__, exercises
+from vitedu.course.references import defined_names, module_source
+
+# what a worker runs: no reference, no expected value, no known mistake; isolation adds its own
+BASE = (
+    "checks/__init__.py",
+    "checks/answers.py",
+    "checks/drivers.py",
+    "checks/guard.py",
+    "checks/probing.py",
+    "checks/arguments.py",
+    "grading/__init__.py",
+    "grading/box/__init__.py",
+    "grading/box/cells.py",
+    "grading/box/visible.py",
+    "grading/box/worker.py",
+    "grading/line/__init__.py",
+    "grading/line/messages.py",
+    "grading/line/wire.py",
+)
+
+# earlier references that would answer a later exercise by themselves
+ANSWERS = {"count_parameters": {"VisionTransformer", "EncoderBlock", "MultiHeadAttention"}}
+
+FRONT = '''"""vitedu where an answer is graded: checks hand the answer on and say nothing."""
+
+__version__ = "{version}"
+
+
+class Report:
+    """What a check gives back; the verdict is made elsewhere."""
+
+    passed, status, headline, picture, printed = True, "passed", "", "", ""
+    points = max_points = 0
+    misconception = seed = None
+
+    def __init__(self, answer=None):
+        self.implementation, self.misconceptions, self.findings, self.lines = answer, [], [], []
+
+
+def check(answer=None, *rest, **settings):
+    """Hand an answer on."""
+    return Report(answer)
+
+
+def _nothing(*rest, **settings):
+    """Say nothing."""
+    return ""
+
+
+hint = solution = progress = reset = _nothing
+'''
+
+
+def base_files() -> dict[str, str]:
+    """Give the files that may lie in the box: path from the folder that is on ``sys.path`` -> text."""
+    package = Path(__file__).parents[2]
+    files = {f"vitedu/{name}": (package / name).read_text(encoding="utf-8") for name in BASE}
+    return {"vitedu/__init__.py": FRONT.format(version=__version__), **files}
+
+
+def earlier(exercise_id: str) -> list[exercises.Exercise]:
+    """List the exercises whose references an answer may use: those before it, in the order of the course."""
+    order = [exercise.id for exercise in exercises.EXERCISES]
+    before = exercises.EXERCISES[: order.index(exercises.find(exercise_id).id)]
+    return [e for e in before if e.id not in ANSWERS.get(exercise_id, ())]
+
+
+@cache
+def visible_sources(exercise_id: str) -> dict[str, str]:
+    """Give the modules of references as they may be seen by an answer to one exercise.
+
+    Returns:
+        Full module name -> source, without the references of this exercise and of all later ones.
+    """
+    known = {exercise.id for exercise in earlier(exercise_id)}
+    hidden: dict[str, set[str]] = {}
+    for exercise in exercises.EXERCISES:
+        names = hidden.setdefault(exercise.module, set())
+        if exercise.id not in known:
+            names.add(exercise.id)
+    sources: dict[str, str] = {}
+    for module in list(hidden):
+        _add(module, hidden, sources)
+    return sources
+
+
+@dataclass(frozen=True)
+class _Statement:
+    """One statement at the top of a module, as far as it matters who may see it."""
+
+    text: str  # without annotations of functions
+    defines: frozenset[str]
+    names: frozenset[str]  # that it does its work with; annotations do no work
+    imports: tuple[
+        tuple[str, str, str], ...
+    ]  # (module, name, as) of each "from module import name" in it
+    is_import: bool  # nothing but such an import: it may lose names, and stay
+
+
+@cache
+def _statements(module: str) -> list[_Statement]:
+    """Take a module apart, once for all exercises."""
+    return [_statement(node) for node in ast.parse(module_source(module)).body]
+
+
+def _statement(node: ast.stmt) -> _Statement:
+    idle, parts = set(), list(ast.walk(node))
+    for function in [part for part in parts if isinstance(part, ast.FunctionDef)]:
+        arguments = [part for part in ast.walk(function.args) if isinstance(part, ast.arg)]
+        hints = [function.returns, *(argument.annotation for argument in arguments)]
+        idle |= {id(part) for hint in hints if hint is not None for part in ast.walk(hint)}
+        function.returns = None
+        for argument in arguments:
+            argument.annotation = None
+    imports = [part for part in parts if isinstance(part, ast.ImportFrom)]
+    return _Statement(
+        ast.unparse(node),
+        frozenset(defined_names(node)),
+        frozenset(p.id for p in parts if isinstance(p, ast.Name) and id(p) not in idle),
+        tuple((i.module, a.name, a.asname or a.name) for i in imports for a in i.names),
+        isinstance(node, ast.ImportFrom),
+    )
+
+
+def _add(module: str, hidden: dict[str, set[str]], sources: dict[str, str]) -> None:
+    """Add a module after all that it imports of this package; note in ``hidden`` what it lost."""
+    if module in sources:
+        return
+    sources[module] = ""  # in work
+    kept = _statements(module)
+    for origin in [origin for statement in kept for origin, _, _ in statement.imports]:
+        if origin.startswith("vitedu."):
+            _add(origin, hidden, sources)
+    gone, before = hidden.setdefault(module, set()), -1
+    while len(gone) > before:  # what defined or used a name that is gone may have been used too
+        before = len(gone)
+        kept = [rest for statement in kept if (rest := _seen(statement, gone, hidden))]
+    sources[module] = "\n".join(statement.text for statement in kept)
+
+
+def _seen(statement: _Statement, gone: set[str], hidden: dict[str, set[str]]) -> _Statement | None:
+    """Give what may be seen of a statement, if anything; add to ``gone`` what it would have defined."""
+    lost = [one for one in statement.imports if one[1] in hidden.get(one[0], ())]
+    if statement.is_import and lost:
+        gone |= {known_as for _, _, known_as in lost}
+        rest = tuple(one for one in statement.imports if one not in lost)
+        names = ", ".join(
+            name if name == other else f"{name} as {other}" for _, name, other in rest
+        )
+        text = f"from {statement.imports[0][0]} import {names}"
+        return replace(statement, text=text, imports=rest) if rest else None
+    if lost or not gone.isdisjoint(statement.defines | statement.names):
+        gone |= statement.defines
+        return None
+    return statement

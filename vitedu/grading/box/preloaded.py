@@ -1,0 +1,239 @@
+"""The process that has torch loaded and forks a worker for each request.
+
+Role: ``serve``, the loop of that process. It holds no expected value, no reference and no student's answer, never reads
+what an answer writes, and ends when its control socket does. It runs inside the box: standard library, torch and
+numpy alone. Not here: what a forked child gives up before an answer runs (``confinement``).
+
+Conversation, one JSON line each way at a time: the parent sends the set-up and gets ``hello``; then it sends a task with
+the worker's descriptors (requests, replies, output, status, and files of control groups). On the status socket
+it then reads what the worker gave up (``parts``) or why it did not start, and last how it ended. A byte on that
+socket, or its end, kills the worker.
+"""
+
+import gc
+import importlib
+import json
+import os
+import resource
+import select
+import shutil
+import signal
+import socket
+import sys
+from importlib.machinery import PathFinder
+from pathlib import Path
+
+from vitedu.grading.box import linux
+from vitedu.grading.box.confinement import TASKS, become_worker, tell
+
+LONGEST_LINE = 1 << 16
+MOST_FILES = 4096  # descriptors of this process; a worker closes all of them but its own
+
+
+def serve(control_fd: str) -> None:
+    """Load, say hello, and fork workers until the parent closes the control socket."""
+    control = socket.socket(fileno=int(control_fd))
+    if sys.platform == "linux":
+        linux.prctl(linux.DEATH_SIGNAL, signal.SIGKILL)
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    most = MOST_FILES if hard == resource.RLIM_INFINITY else min(MOST_FILES, hard)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
+    setup, _ = receive(control)
+    if setup is None:
+        return
+    if setup["shared"]:
+        linux.unshare(linux.NEW_MOUNTS | linux.NEW_NETWORK | linux.NEW_IPC | linux.NEW_UTS)
+        linux.mount("none", "/", "", linux.RECURSIVE | linux.PRIVATE)
+    hello = load(setup["absent"]) if setup["forks"] else {}
+    send(control, {"hello": hello})
+    Nursery(setup, control).run()
+
+
+def hide(absent: list[str]) -> None:
+    """Let the search for modules pass libraries by, as if they were not installed."""
+
+    class OtherFiles(PathFinder):
+        """The usual search."""
+
+        @classmethod
+        def find_spec(cls, fullname, path=None, target=None):
+            """Find nothing of what is hidden."""
+            if fullname.split(".")[0] in absent:
+                return None
+            return super().find_spec(fullname, path, target)
+
+    sys.meta_path[:] = [OtherFiles if finder is PathFinder else finder for finder in sys.meta_path]
+
+
+def load(absent: list[str]) -> dict:
+    """Import what every worker needs, and say which Python and which torch it was.
+
+    Args:
+        absent: libraries that can not be imported, not even by torch.
+    """
+    hide(absent)
+    import numpy
+    import torch
+
+    for name in TASKS.values():
+        importlib.import_module(name)
+    importlib.import_module("numpy.random")
+    torch.set_num_threads(1)
+    torch.ones(2, 2) @ torch.ones(2, 2)  # the first product of a process sets up its library
+    for name in TASKS.values():
+        getattr(sys.modules[name], "rehearse", lambda: None)()
+    gc.collect()
+    gc.freeze()  # a collection in a worker then touches none of these pages
+    if sys.platform == "linux":
+        linux.huge_pages()
+    tasks = Path("/proc/self/task")
+    return {
+        "prefix": sys.base_prefix,
+        "python": list(sys.version_info[:3]),
+        "torch": torch.__version__,
+        "torch_file": torch.__file__,
+        "numpy": numpy.__version__,
+        "threads": len(list(tasks.iterdir())) if tasks.exists() else None,
+    }
+
+
+class Nursery:
+    """The workers that live, by process id, each with its status socket and its folder."""
+
+    def __init__(self, setup: dict, control: socket.socket):
+        self.setup, self.control = setup, control
+        self.living: dict[int, tuple[socket.socket, Path]] = {}
+        self.born = 0
+
+    def run(self) -> None:
+        """Serve requests, kills and deaths until the control socket ends; then kill the rest."""
+        bell, ring = os.pipe()
+        for fd in (bell, ring):
+            os.set_blocking(fd, False)
+        signal.signal(signal.SIGCHLD, lambda *_: None)
+        signal.set_wakeup_fd(ring, warn_on_full_buffer=False)
+        while True:
+            poll = select.poll()
+            by_fd = {status.fileno(): pid for pid, (status, _) in self.living.items()}
+            for fd in (self.control.fileno(), bell, *by_fd):
+                poll.register(fd, select.POLLIN)
+            for fd, _ in poll.poll():
+                if fd == self.control.fileno():
+                    message, fds = receive(self.control)
+                    if message is None:
+                        return self.end()
+                    self.give_birth(message, fds)
+                elif fd == bell:
+                    os.read(bell, 4096)
+                elif by_fd[fd] in self.living:
+                    self.kill(by_fd[fd])
+            self.reap()
+
+    def give_birth(self, message: dict, fds: list[int]) -> None:
+        """Start a worker on the descriptors of a request, and close them here."""
+        self.born += 1
+        number = message["number"]
+        status = socket.socket(fileno=fds[3])
+        folder = Path(self.setup["tmp"])
+        if not self.setup["mounts"]:  # no file system of its own: at least a folder
+            folder = folder / f"worker-{os.getpid()}-{self.born}"
+            folder.mkdir(mode=0o700)
+        try:
+            pid = self.start(message["task"], number, fds, folder)
+        except OSError as error:
+            send(status, {"failed": str(error)})
+            status.close()
+        else:
+            self.living[pid] = (status, folder)
+        for fd in (*fds[:3], *fds[4:]):
+            os.close(fd)
+
+    def start(self, task: str, number: int, fds: list[int], folder: Path) -> int:
+        """Fork a worker, or where a loaded process can not fork safely, start a fresh Python."""
+        own_pids = self.setup["own_pids"]
+        pid = linux.fork_into_new_pids() if own_pids else os.fork()
+        if pid:
+            return pid
+        try:
+            signal.set_wakeup_fd(-1)
+            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+            if self.setup["forks"]:
+                become_worker(self.setup, task, number, fds, folder)
+            for fd in fds:
+                os.set_inheritable(fd, True)
+            words = json.dumps([self.setup, task, number, fds, str(folder)])
+            os.execv(self.setup["python"][0], [*self.setup["python"], "begin", words])
+        except BaseException as error:  # nothing of an answer has run yet
+            tell(fds[3], {"failed": f"{type(error).__name__}: {error}"})
+        finally:
+            os._exit(1)
+
+    def kill(self, pid: int) -> None:
+        """Kill a worker and the group of processes that it leads."""
+        for kill in (os.killpg, os.kill):
+            try:
+                kill(pid, signal.SIGKILL)
+            except (ProcessLookupError, PermissionError):
+                pass
+        self.reap(pid)
+
+    def reap(self, pid: int = -1) -> None:
+        """Tell the parent of each worker that has ended, how, and remove its folder.
+
+        Args:
+            pid: wait for this one; else take those that have ended already.
+        """
+        while self.living:
+            try:
+                ended, status, used = os.wait4(pid, 0 if pid > 0 else os.WNOHANG)
+            except ChildProcessError:
+                return
+            if not ended:
+                return
+            if ended in self.living:
+                line, folder = self.living.pop(ended)
+                cpu = used.ru_utime + used.ru_stime
+                send(line, {"ended": os.waitstatus_to_exitcode(status), "cpu": cpu})
+                line.close()
+                if not self.setup["mounts"]:
+                    shutil.rmtree(folder, ignore_errors=True)
+            if pid > 0:
+                return
+
+    def end(self) -> None:
+        """Leave nobody behind."""
+        for pid in list(self.living):
+            self.kill(pid)
+
+
+def begin(words: str) -> None:
+    """Be the fresh Python that ``Nursery.start`` made."""
+    setup, task, number, fds, folder = json.loads(words)
+    load(setup["absent"])
+    become_worker(setup, task, number, fds, Path(folder))
+
+
+# --- the line to the parent ------------------------------------------------------------------------
+
+
+def send(line: socket.socket, message: dict) -> None:
+    """Send one line; a parent that has gone needs none."""
+    try:
+        line.sendall(json.dumps(message).encode() + b"\n")
+    except OSError:
+        pass
+
+
+def receive(line: socket.socket) -> tuple[dict | None, list[int]]:
+    """Receive one line and the descriptors that came with it; None at the end."""
+    text, fds = b"", []
+    while not text.endswith(b"\n"):
+        try:
+            piece, new, _, _ = socket.recv_fds(line, LONGEST_LINE, 16)
+        except OSError:
+            piece, new = b"", []
+        fds += new
+        text += piece
+        if not piece:
+            return None, fds
+    return json.loads(text), fds

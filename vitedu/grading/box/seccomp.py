@@ -1,0 +1,144 @@
+"""The system calls that an answer may not make, as a filter of the Linux kernel.
+
+Role: a table of refused calls, its translation into the kernel's filter language (classic BPF), and ``install``.
+Standard library alone. It is installed in the forked worker, since its parent must fork.
+
+Why no library: libseccomp's Python binding is not on PyPI, pyseccomp is one small project that needs the C library
+as well, and both would have to be inside the box on every machine. What is used of them is fifteen lines of assembly,
+held by a test that makes every refused call. Two architectures have a column; on any other ``install`` raises, and
+the level says so.
+
+Not a list of what is allowed: torch, OpenMP and libc differ too much between versions. Instead everything is refused that
+makes a process, a connection or a namespace, reaches into another process, holds memory outside the address space,
+or is a large rarely used part of the kernel; calls newer than the table do not exist (ENOSYS), as on an older kernel.
+
+Reference: the manual page of seccomp; the call numbers of arch/x86 and include/uapi/asm-generic of Linux.
+"""
+
+import ctypes
+import os
+import platform
+import struct
+
+from vitedu.grading.box.linux import call
+
+EPERM, ENOSYS = 1, 38
+NEWEST = 462  # mseal, Linux 6.10; the numbers above 423 are common to all architectures
+MACHINES = {"x86_64": (0, 0xC000003E), "aarch64": (1, 0xC00000B7)}  # column, mark of the kernel
+
+# call: number on x86-64, on aarch64 (None: not there)
+REFUSED = {
+    # another process, another program
+    "fork": (57, None), "vfork": (58, None), "execve": (59, 221), "execveat": (322, 281),
+    # connections
+    "socket": (41, 198), "socketpair": (53, 199), "bind": (49, 200), "connect": (42, 203),
+    "listen": (50, 201), "accept": (43, 202), "accept4": (288, 242), "sendto": (44, 206),
+    "sendmsg": (46, 211), "sendmmsg": (307, 269),
+    # reaching into other processes
+    "ptrace": (101, 117), "process_vm_readv": (310, 270), "process_vm_writev": (311, 271),
+    "kcmp": (312, 272), "tkill": (200, 130), "rt_sigqueueinfo": (129, 138),
+    "rt_tgsigqueueinfo": (297, 240), "pidfd_send_signal": (424, 424), "pidfd_open": (434, 434),
+    "pidfd_getfd": (438, 438), "process_madvise": (440, 440), "process_mrelease": (448, 448),
+    "setpriority": (141, 140), "ioprio_set": (251, 30), "migrate_pages": (256, 238),
+    "move_pages": (279, 239),
+    # memory that no limit of this process counts, or that outlives it
+    "memfd_create": (319, 279), "memfd_secret": (447, 447), "shmget": (29, 194),
+    "shmat": (30, 196), "shmctl": (31, 195), "semget": (64, 190), "semctl": (66, 191),
+    "msgget": (68, 186), "msgsnd": (69, 189), "msgctl": (71, 187), "mq_open": (240, 180),
+    # namespaces and mounts
+    "unshare": (272, 97), "setns": (308, 268), "mount": (165, 40), "umount2": (166, 39),
+    "pivot_root": (155, 41), "chroot": (161, 51), "open_tree": (428, 428),
+    "move_mount": (429, 429), "fsopen": (430, 430), "fsconfig": (431, 431),
+    "fsmount": (432, 432), "fspick": (433, 433), "mount_setattr": (442, 442),
+    "name_to_handle_at": (303, 264), "open_by_handle_at": (304, 265),
+    # large parts of the kernel that no answer needs
+    "bpf": (321, 280), "perf_event_open": (298, 241), "userfaultfd": (323, 282),
+    "io_uring_setup": (425, 425), "io_uring_enter": (426, 426), "io_uring_register": (427, 427),
+    "add_key": (248, 217), "request_key": (249, 218), "keyctl": (250, 219),
+    "init_module": (175, 105), "finit_module": (313, 273), "delete_module": (176, 106),
+    "kexec_load": (246, 104), "kexec_file_load": (320, 294), "reboot": (169, 142),
+    "swapon": (167, 224), "swapoff": (168, 225), "acct": (163, 89), "quotactl": (179, 60),
+    "quotactl_fd": (443, 443), "settimeofday": (164, 170), "clock_settime": (227, 112),
+    "adjtimex": (159, 171), "clock_adjtime": (305, 266), "sethostname": (170, 161),
+    "setdomainname": (171, 162), "iopl": (172, None), "ioperm": (173, None),
+    "modify_ldt": (154, None), "personality": (135, 92), "syslog": (103, 116), "vhangup": (153, 58),
+}  # fmt: skip
+
+CLONE, CLONE3 = (56, 220), (435, 435)
+KILL, TGKILL, PRLIMIT, FCNTL, PRCTL = (62, 129), (234, 131), (302, 261), (72, 25), (157, 167)
+MMAP = (9, 222)
+THREAD = 0x00010000  # the flag of clone that makes a thread and no process
+OWNER_COMMANDS = (8, 15)  # of fcntl: who gets signals about a file, which could be somebody else
+DEATH_SIGNAL = 1  # of prctl: to outlive the parent
+ANONYMOUS_SHARED = 0x21  # of mmap: memory that is not counted as this process's data
+
+LOAD, AND, EQUAL, ABOVE, ANY_BIT, RETURN = 0x20, 0x54, 0x15, 0x25, 0x45, 0x06
+KILL_PROCESS, ERROR, ALLOW = 0x80000000, 0x00050000, 0x7FFF0000
+NUMBER, ARCHITECTURE, FIRST, SECOND, FOURTH = 0, 4, 16, 24, 40  # offsets of call and arguments
+ALL_BITS = 0xFFFFFFFF
+
+
+def program(machine: str, pid: int) -> bytes:
+    """Assemble the filter.
+
+    Args:
+        machine: as ``platform.machine`` names it.
+        pid: of the process that it is for: the only one that may be signalled.
+
+    Raises:
+        OSError: the table has no column for this machine.
+    """
+    if machine not in MACHINES:
+        known = " and ".join(MACHINES)
+        raise OSError(ENOSYS, f"the call table knows {known} (got {machine})")
+    column, mark = MACHINES[machine]
+    lines: list[tuple[int, int, int, int]] = []  # code, lines to skip if true, if false, operand
+
+    def add(code, operand, if_true=0, if_false=0):
+        lines.append((code, if_true, if_false, operand))
+
+    def block(numbers, offset, code, values, match, other, mask=ALL_BITS):
+        """Answer a call by an argument: one of the values, or another."""
+        add(EQUAL, numbers[column], 0, len(values) + 4)
+        add(LOAD, offset)
+        add(AND, mask)
+        for i, value in enumerate(values):
+            add(code, value, len(values) - i)  # true: past the other values and the next line
+        add(RETURN, other)
+        add(RETURN, match)
+
+    refused = ERROR | EPERM
+    add(LOAD, ARCHITECTURE)
+    add(EQUAL, mark, 1, 0)
+    add(RETURN, KILL_PROCESS)
+    add(LOAD, NUMBER)
+    add(ABOVE, NEWEST, 0, 1)  # the x32 calls of x86-64 among them
+    add(RETURN, ERROR | ENOSYS)
+    add(EQUAL, CLONE3[column], 0, 1)
+    add(RETURN, ERROR | ENOSYS)  # libc then takes clone, whose flags a filter can read
+    for numbers in REFUSED.values():
+        if numbers[column] is not None:
+            add(EQUAL, numbers[column], 0, 1)
+            add(RETURN, refused)
+    block(CLONE, FIRST, ANY_BIT, [THREAD], ALLOW, refused)
+    block(KILL, FIRST, EQUAL, [pid], ALLOW, refused)
+    block(TGKILL, FIRST, EQUAL, [pid], ALLOW, refused)
+    block(PRLIMIT, FIRST, EQUAL, [0, pid], ALLOW, refused)
+    block(FCNTL, SECOND, EQUAL, OWNER_COMMANDS, refused, ALLOW)
+    block(PRCTL, FIRST, EQUAL, [DEATH_SIGNAL], refused, ALLOW)
+    block(MMAP, FOURTH, EQUAL, [ANONYMOUS_SHARED], refused, ALLOW, mask=ANONYMOUS_SHARED)
+    add(RETURN, ALLOW)
+    return b"".join(struct.pack("=HBBI", *line) for line in lines)
+
+
+def install() -> None:
+    """Hold this process and all its threads to the table, for good.
+
+    Raises:
+        OSError: the kernel refuses, or the machine is not in the table.
+    """
+    code = program(platform.machine(), os.getpid())
+    buffer = ctypes.create_string_buffer(code, len(code))
+    head = struct.pack("@HP", len(code) // 8, ctypes.addressof(buffer))  # struct sock_fprog
+    zero = ctypes.c_ulong(0)
+    call("prctl", ctypes.c_int(22), ctypes.c_ulong(2), head, zero, zero)  # PR_SET_SECCOMP, filter

@@ -1,0 +1,217 @@
+"""The ways to put a process into a box, strongest first, and what each of them needs.
+
+Role: ``WAYS``, the one table of platforms; ``prepare``, which turns a way into a command and the set-up that the preloaded
+process reads. Nothing is claimed here: what a way is worth, the canary finds out. Not here: what a worker gives up in
+itself after the fork (``preloaded``).
+
+* ``bwrap``: bubblewrap makes the box: no network, own process numbers, and of the files only what Python needs.
+* ``namespaces``: where root has no bubblewrap, the preloaded process leaves network and mounts itself.
+* ``sandbox-exec``: Apple's tool. Deprecated and without a successor; written from its manual, not tried on a Mac.
+* ``plain``: what a process can give up by itself: Landlock, the filter of system calls, limits, its user.
+
+Colab is Linux with root in a container that refuses most namespaces.
+"""
+
+import json
+import os
+import shutil
+import site
+import stat
+import sys
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+from vitedu.grading.box.limits import MB, Limits
+
+WAYS = {
+    "linux, root": ("bwrap", "namespaces", "plain"),
+    "linux": ("bwrap", "plain"),
+    "darwin": ("sandbox-exec", "plain"),
+}
+USERS = (60706, 400)  # first and how many: user numbers that no system hands out
+BOOT = """
+import json, sys
+view, libraries = json.loads(sys.argv[1])
+sys.path[:0] = [view]
+sys.path += libraries
+from vitedu.grading import preloaded
+getattr(preloaded, sys.argv[2])(*sys.argv[3:])
+"""
+SYSTEM = ("/usr/lib", "/usr/lib64", "/lib", "/lib64", "/etc/ld.so.cache", "/etc/alternatives")
+STORES = ("/nix/store", "/gnu/store")  # where some systems keep every library
+DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom")
+MASKED = ("vitedu", "__editable__.vitedu", "__editable___vitedu")  # names in site-packages
+# libraries that hold answers of the course, ready to be called; no answer needs them. They are hidden on disk, and not to be
+# imported whether or not this machine has them, so that an answer that asks for one ends in the same way everywhere
+SOLVED = (
+    "timm torchvision transformers vit_pytorch x_transformers xformers open_clip flash_attn scipy sklearn "
+    "jax flax keras tensorflow"
+).split()
+NEEDED = ("SYS_ADMIN", "SETUID", "SETGID", "SETPCAP", "KILL", "CHOWN")  # of the preloaded process
+PROFILE = """(version 1)
+(allow default)
+(deny network*)
+(deny file-write*)
+(allow file-write* (subpath "{tmp}") (literal "/dev/null"))
+(deny file-read* (subpath "/Users") (subpath "/Volumes"))
+(allow file-read* {readable})
+(deny signal (target others))
+"""
+
+
+@dataclass
+class Start:
+    """How to start the preloaded process."""
+
+    command: list[str]
+    environment: dict[str, str]
+    setup: dict  # what it reads first
+    needed: list[str] = field(default_factory=list)  # files that a worker must be able to read
+
+
+def possible() -> tuple[str, ...]:
+    """Give the ways of this platform.
+
+    Raises:
+        OSError: there is none.
+    """
+    root = ", root" if sys.platform == "linux" and os.geteuid() == 0 else ""
+    if sys.platform + root not in WAYS:
+        raise OSError(
+            f"vitedu grade needs Linux or macOS (got {sys.platform}); on Windows, use WSL."
+        )
+    return WAYS[sys.platform + root]
+
+
+def prepare(way: str, limits: Limits, view: Path, tmp: Path) -> Start:
+    """Write the command and the set-up of a way.
+
+    Args:
+        way: a name of ``WAYS``.
+        limits: for the workers.
+        view: folder with the package as the box may see it.
+        tmp: an empty folder.
+
+    Raises:
+        OSError: something that the way needs is missing, and what.
+    """
+    root = sys.platform == "linux" and os.geteuid() == 0
+    python = os.path.realpath(sys.executable)
+    libraries = library_folders()
+    readable = [python, str(Path(sys.base_prefix) / "lib"), *libraries, *SYSTEM, *STORES]
+    readable += [part for part in os.environ.get("LD_LIBRARY_PATH", "").split(":") if part]
+    readable = [path for path in dict.fromkeys(readable) if os.path.exists(path)]
+    own_mounts = way in ("bwrap", "namespaces")
+    needed = [python, os.__file__, os.path.join(libraries[0], "torch", "__init__.py")]
+    # root may look into folders that a worker's user may not: inside bubblewrap they are elsewhere
+    drops = root and (way == "bwrap" or not any(map(closed_to_others, needed)))
+    inside_view, inside_tmp = ("/box", "/tmp") if way == "bwrap" else (str(view), str(tmp))
+    boot = [python, "-I", "-S", "-B", "-c", BOOT, json.dumps([inside_view, libraries])]
+    environment = {
+        "PATH": "/nowhere", "USER": "student", "HOME": inside_tmp, "TMPDIR": inside_tmp,
+        "MPLCONFIGDIR": inside_tmp, "MPLBACKEND": "Agg", "LC_ALL": "C.UTF-8", "PYTHONUTF8": "1",
+        **dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1"),
+    }  # fmt: skip
+    if "LD_LIBRARY_PATH" in os.environ:
+        environment["LD_LIBRARY_PATH"] = os.environ["LD_LIBRARY_PATH"]
+    setup = {
+        "limits": asdict(limits),
+        "forks": sys.platform == "linux",  # elsewhere the libraries do not survive a fork
+        "shared": way == "namespaces",
+        "own_pids": own_mounts,
+        "mounts": own_mounts,
+        "uid": USERS[0] if drops else 0,
+        "tmp": inside_tmp,
+        "absent": SOLVED,
+        # bubblewrap covers the masked ones, so that a few rules do: each costs every worker a call
+        "readable": [inside_view, *(readable if way == "bwrap" else unmasked(readable))],
+        "python": boot,
+    }
+    command = boot
+    if way == "bwrap":
+        command = [*bubblewrap(root, limits, view, readable), *boot]
+    elif way == "sandbox-exec":
+        tool = shutil.which("sandbox-exec")
+        if tool is None:
+            raise OSError("sandbox-exec is not there")
+        paths = " ".join(f'(subpath "{path}")' for path in (tmp, view, *readable))
+        command = [tool, "-p", PROFILE.format(tmp=tmp, readable=paths), *boot]
+    return Start(command, environment, setup, needed)
+
+
+def bubblewrap(root: bool, limits: Limits, view: Path, readable: list[str]) -> list[str]:
+    """Write bubblewrap's part of the command, up to the program."""
+    tool = shutil.which("bwrap")
+    if tool is None:
+        raise OSError("bubblewrap is not installed")
+    words = [tool, "--die-with-parent", "--new-session", "--unshare-ipc", "--unshare-pid"]
+    words += ["--unshare-net", "--unshare-uts", "--unshare-cgroup-try"]
+    words += ["--cap-drop", "ALL"] if root else ["--unshare-user"]
+    for name in NEEDED if root else ("SYS_ADMIN", "SETPCAP"):
+        words += ["--cap-add", f"CAP_{name}"]
+    parents = {parent for path in readable for parent in Path(path).parents} - {Path("/")}
+    for parent in sorted(parents - {Path(path) for path in readable}):
+        words += ["--dir", str(parent)]  # else it would be open to its owner alone
+    for path in readable:
+        if os.path.islink(path) and path in SYSTEM:
+            words += ["--symlink", os.readlink(path), path]
+        else:
+            words += ["--ro-bind", path, path]
+    for path in masked(readable):
+        if os.path.isdir(path):
+            words += ["--size", "4096", "--tmpfs", path, "--remount-ro", path]
+        else:
+            words += ["--ro-bind", "/dev/null", path]
+    words += ["--ro-bind", str(view), "/box", "--proc", "/proc"]
+    words += ["--size", str(limits.tmp_mb * MB), "--tmpfs", "/tmp", "--chdir", "/tmp"]
+    for device in DEVICES:
+        words += ["--dev-bind", device, device]
+    return [*words, "--remount-ro", "/"]
+
+
+def library_folders() -> list[str]:
+    """Give the folders of installed packages that this Python looks into, torch's first."""
+    names = ("site-packages", "dist-packages")
+    user = site.getusersitepackages() if site.ENABLE_USER_SITE else ""
+    folders = [os.path.abspath(path) for path in [*sys.path, user] if Path(path).name in names]
+    folders = [path for path in dict.fromkeys(folders) if os.path.isdir(path)]
+    folders.sort(key=lambda path: not os.path.isdir(os.path.join(path, "torch")))
+    if not folders:
+        raise OSError(f"no folder of installed packages is on the path of {sys.executable}")
+    return folders
+
+
+def masked(readable: list[str]) -> list[str]:
+    """Name what holds answers inside folders of packages: copies of this package, and other libraries."""
+    version = f"python{sys.version_info[0]}.{sys.version_info[1]}"
+    found = []
+    for path in readable:
+        for folder in (path, f"{path}/{version}/site-packages", f"{path}/python3/dist-packages"):
+            for mask in (*[f"{name}*" for name in MASKED], *SOLVED):
+                found += [str(entry) for entry in Path(folder).glob(mask)]
+    return sorted(set(found))
+
+
+def unmasked(readable: list[str]) -> list[str]:
+    """Give paths that together hold everything but the masked ones, for rules that only allow."""
+    hidden = {Path(path) for path in masked(readable)}
+    paths, todo = [], [Path(path) for path in readable]
+    while todo:
+        path = todo.pop()
+        if path in hidden:
+            continue
+        if path.is_dir() and any(one.is_relative_to(path) for one in hidden):
+            todo += path.iterdir()
+        else:
+            paths.append(str(path))
+    return sorted(paths)
+
+
+def closed_to_others(path: str) -> str:
+    """Name the first part of a path that another user can not pass or read, else nothing."""
+    path = os.path.realpath(path)
+    for part in [*reversed(Path(path).parents), Path(path)]:
+        mode = part.stat().st_mode
+        if not mode & (stat.S_IXOTH if part.is_dir() else stat.S_IROTH):
+            return str(part)
+    return ""

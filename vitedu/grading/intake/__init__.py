@@ -1,0 +1,1 @@
+"""From a folder of returned files to answers as text. Nothing is executed."""

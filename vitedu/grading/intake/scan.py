@@ -1,0 +1,200 @@
+"""What a person should look at in answers. Flags only, never points; nothing is run.
+
+Role: ``scan_answer`` (one answer: forbidden names, calls that no answer needs, the published reference itself). Not here:
+answers of one class that are nearly the same (``similarity``).
+
+A scan reads names. It misses what is hidden well, and the isolation does not depend on it.
+"""
+
+import ast
+import re
+from functools import cache
+
+from vitedu.course.references import reference_source
+from vitedu.exercises import BY_ID, find
+from vitedu.grading.grades import Answer, Flag
+from vitedu.grading.intake.normalising import normalised, tokens
+
+LONG_ENOUGH = (
+    90  # tokens of a reference, its given signature among them, that few write alike by chance
+)
+
+MODULES = set(  # importing one is worth a look
+    "os subprocess ctypes multiprocessing socket signal gc inspect importlib pickle shutil builtins atexit mmap cffi "
+    "code codeop linecache pathlib tempfile threading tracemalloc traceback pty resource faulthandler http urllib "
+    "requests dill cloudpickle joblib marshal zipimport runpy site weakref concurrent asyncio platform glob".split()
+)
+CALLS = set("open exec eval compile __import__ globals breakpoint input get_ipython".split())
+ATTRIBUTES = {  # attribute -> what it reaches
+    **dict.fromkeys("os sys subprocess builtins importlib ctypes inspect".split(), "a module through another"),
+    **dict.fromkeys("_getframe f_back f_locals f_globals tb_frame gi_frame cr_frame".split(), "frames of the caller"),
+    **dict.fromkeys("__globals__ __closure__ __code__ __builtins__ __subclasses__ __bases__ __mro__ __dict__ "
+                    "__reduce__ __reduce_ex__ __loader__ __spec__".split(), "the insides of Python"),
+    **dict.fromkeys("settrace setprofile _exit system popen fork execv kill".split(), "the process"),
+    **dict.fromkeys("_C _ops library load hub cpp_extension _dynamo".split(), "the insides of torch"),
+    **dict.fromkeys("getsource getsourcelines getsourcefile read_text read_bytes fromfile from_file".split(), "files"),
+    **dict.fromkeys("set_default_dtype set_default_device use_deterministic_algorithms".split(), "a global setting"),
+}  # fmt: skip
+HOOKS = {"__torch_function__", "__torch_dispatch__", "__eq__", "__class__", "__instancecheck__"}
+BUILDS_A_MODEL = {"count_parameters": {"VisionTransformer", "EncoderBlock", "parameters", "numel"}}
+
+
+def scan_answer(answer: Answer) -> list[Flag]:
+    """Look at one answer and the code that comes along. Never raises because of content."""
+    try:
+        source, support = ast.parse(answer.source), ast.parse(answer.support)
+        flags = []
+        if found := _forbidden(answer.exercise, source, support):
+            flags.append(Flag("forbidden_name", f"the answer names {_listed(found)}"))
+        if found := _dangerous(source, answer.exercise) | _dangerous(support, answer.exercise):
+            flags.append(Flag("dangerous", f"no answer needs {_listed(found)}"))
+        if _is_reference(answer):
+            flags.append(
+                Flag("like_reference", "the published reference; names, comments and layout aside")
+            )
+        return flags
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return []  # the judge says what is wrong with it
+
+
+def _listed(words) -> str:
+    words = sorted(words)
+    return ", ".join(words[:8]) + (f" and {len(words) - 8} more" if len(words) > 8 else "")
+
+
+# --- forbidden names -----------------------------------------------------------------------------
+
+
+@cache
+def forbidden_names(exercise: str) -> set[str]:
+    """Give the bare names that an exercise forbids: of functions, without spelling of torch's layers."""
+    from vitedu.checks.engine import find_checker
+
+    names = getattr(find_checker(exercise), "forbidden", frozenset())
+    return {_bare(name.removeprefix("aten.").split(".")[0]) for name in names}
+
+
+def _bare(name: str) -> str:
+    """Spell functions, layers and kernels alike: LayerNorm, layer_norm, native_layer_norm_."""
+    return re.sub(r"^(aten|native)_?|loss$", "", name.lower().strip("_")).replace("_", "")
+
+
+def _forbidden(exercise: str, *trees: ast.AST) -> set[str]:
+    """Find forbidden names: attributes, imports from torch, and words in strings that look them up."""
+    forbidden, found = forbidden_names(exercise), set()
+    ours = {
+        alias.asname or alias.name.split(".")[0]
+        for tree in trees
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("vitedu")
+        for alias in node.names
+    }  # attention.softmax is an earlier exercise
+    for tree in trees:
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Attribute) and _bare(node.attr) in forbidden:
+                if _path(node).split(".")[0] not in ours:
+                    found.add(_path(node))
+            elif isinstance(node, ast.ImportFrom) and (node.module or "").startswith("torch"):
+                found |= {
+                    f"{node.module}.{a.name}" for a in node.names if _bare(a.name) in forbidden
+                }
+            elif isinstance(node, ast.Call):
+                words = [a.value for a in node.args if isinstance(a, ast.Constant)]
+                found |= {
+                    repr(word)
+                    for word in words
+                    if isinstance(word, str) and _bare(word.split(".")[-1]) in forbidden
+                }
+            name = node.id if isinstance(node, ast.Name) else getattr(node, "attr", "")
+            if name in BUILDS_A_MODEL.get(exercise, ()):
+                found.add(name)
+    return found
+
+
+def _path(node: ast.AST) -> str:
+    parts = []
+    while isinstance(node, ast.Attribute):
+        parts.append(node.attr)
+        node = node.value
+    parts.append(node.id if isinstance(node, ast.Name) else "(...)")
+    return ".".join(reversed(parts))[-60:]
+
+
+# --- calls that no answer needs ------------------------------------------------------------------
+
+
+def _dangerous(tree: ast.AST, exercise: str) -> set[str]:
+    """Find imports, calls, attributes and assignments that reach out of an answer."""
+    found, imported, changed = set(), set(), []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            imported |= {a.asname or a.name.split(".")[0] for a in node.names}
+            found |= {f"import {a.name}" for a in node.names if a.name.split(".")[0] in MODULES}
+            found |= {f"import {a.name}" for a in node.names if _is_ours(a.name)}
+        elif isinstance(node, ast.ImportFrom):
+            module = node.module or ""
+            imported |= {a.asname or a.name for a in node.names if module.startswith("torch")}
+            if module.split(".")[0] in MODULES or _is_ours(module):
+                found.add(f"from {module} import")
+            if exercise in {a.name for a in node.names} and module.startswith("vitedu"):
+                found.add(f"from {module} import {exercise}")
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+            if node.func.id in CALLS:
+                found.add(f"{node.func.id}()")
+            if node.func.id == "getattr" and not _is_spelled_out(node.args[1:2]):
+                found.add("getattr() of a name that is put together")
+            if node.func.id in ("setattr", "delattr") and node.args:
+                changed.append((node.args[0], f"{node.func.id}()"))
+        elif isinstance(node, ast.Attribute):
+            if node.attr in ATTRIBUTES and not _is_self([node.value]):
+                found.add(f"{_path(node)} ({ATTRIBUTES[node.attr]})")
+            if _path(node) == "sys.modules":
+                found.add("sys.modules")
+        elif isinstance(node, ast.Name) and node.id in ("__builtins__", "__file__", "__loader__"):
+            found.add(node.id)
+        elif isinstance(node, ast.FunctionDef) and node.name in HOOKS:
+            found.add(f"def {node.name}")
+        elif isinstance(node, ast.ClassDef):
+            bases = {_path(base) for base in node.bases}
+            found |= {
+                f"a subclass of {b}" for b in bases & {"torch.Tensor", "Tensor", "nn.Parameter"}
+            }
+        if isinstance(node, ast.Attribute | ast.Subscript) and not isinstance(node.ctx, ast.Load):
+            changed.append((node, f"a change of {_path(node)}"))
+    for node, words in changed:  # torch.exp = f, math.__dict__["pi"] = 3, setattr(torch, ...)
+        while isinstance(node, ast.Attribute | ast.Subscript):
+            node = node.value
+        if isinstance(node, ast.Name) and node.id in imported:
+            found.add(words)
+    return found
+
+
+def _is_ours(module: str) -> bool:
+    """Tell the parts of the package that judge, and those that hold sources."""
+    return re.match(r"vitedu\.(checks|grading|references|results|notebooks)\b", module) is not None
+
+
+def _is_spelled_out(nodes: list[ast.AST]) -> bool:
+    return bool(nodes) and isinstance(nodes[0], ast.Constant | ast.Name)
+
+
+def _is_self(nodes: list[ast.AST]) -> bool:
+    return bool(nodes) and isinstance(nodes[0], ast.Name) and nodes[0].id == "self"
+
+
+# --- the reference -------------------------------------------------------------------------------
+
+
+def _is_reference(answer: Answer) -> bool:
+    """Tell whether an answer is the reference, but for names, comments, docstrings, hints of types and layout."""
+    reference = _long_reference(answer.exercise)
+    return bool(reference) and normalised(answer.source, answer.exercise) == reference
+
+
+@cache
+def _long_reference(exercise: str) -> str:
+    """Give a reference, normalised; "" if it is a value, or so short that many write it."""
+    source = reference_source(find(exercise))
+    if BY_ID[exercise].kind == "value" or len(tokens(source, exercise)) < LONG_ENOUGH:
+        return ""
+    return normalised(source, exercise)

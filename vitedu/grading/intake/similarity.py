@@ -1,0 +1,115 @@
+"""Answers of one class that are nearly the same: pairs for a person to look at. Flags only, never points.
+
+Role: ``compare_class``. An answer becomes the set of its runs of ``RUN`` tokens, names aside. What is in the reference
+does not count, which takes the course's own skeleton and the obvious away, and neither does what more than ``COMMON`` of
+the class wrote: an idea that many had is no copy. Pairs are found through the runs that they share, so that nobody is
+compared with everybody.
+
+Reference: Schleimer, Wilkerson and Aiken 2003, "Winnowing"; here all runs are kept, since classes are small.
+"""
+
+from collections import Counter, defaultdict
+from functools import cache, lru_cache
+
+from vitedu.course.references import reference_source
+from vitedu.exercises import find
+from vitedu.grading.grades import Answer, Flag
+from vitedu.grading.intake.normalising import definition, tokens
+from vitedu.grading.intake.stubs import is_stub
+
+RUN = 6  # tokens
+ALIKE = 0.8  # share of the runs of both that are common
+ENOUGH = 25  # common runs of a pair, over all exercises, to be worth a look
+COMMON = 0.1  # of the class
+FEW = 4  # students who may share a run, however small the class
+SHOWN = 5  # partners named in a flag
+
+
+def compare_class(answers: dict[str, dict[str, Answer]]) -> dict[str, list[Flag]]:
+    """Find students whose answers are nearly the same.
+
+    Args:
+        answers: student -> exercise -> answer.
+
+    Returns:
+        student -> flags of kind "similar", for those who have any.
+    """
+    shared: dict[tuple[str, str], list[tuple[str, float, int]]] = defaultdict(list)
+    exercises = sorted({id for own in answers.values() for id in own})
+    for exercise in exercises:
+        if find(exercise).kind == "value":
+            continue
+        sets = {s: runs(own[exercise]) for s, own in answers.items() if exercise in own}
+        for pair, alike, common in _pairs(_rare(sets)):
+            shared[pair].append((exercise, alike, common))
+    partners: dict[str, list[tuple[int, str]]] = defaultdict(list)
+    for (one, other), found in shared.items():
+        total = sum(common for _, _, common in found)
+        if total < ENOUGH:
+            continue
+        words = ", ".join(
+            f"{id} {alike:.0%}{_to_the_letter(answers[one][id], answers[other][id])}"
+            for id, alike, _ in found
+        )
+        partners[one].append((total, f"{other}: {words}"))
+        partners[other].append((total, f"{one}: {words}"))
+    flags = {}
+    for student, found in partners.items():
+        found.sort(key=lambda item: (-item[0], item[1]))
+        more = f"; and {len(found) - SHOWN} more" if len(found) > SHOWN else ""
+        message = "nearly the same as " + "; ".join(text for _, text in found[:SHOWN]) + more
+        flags[student] = [Flag("similar", message)]
+    return flags
+
+
+def runs(answer: Answer) -> frozenset[tuple[str, ...]]:
+    """Cut an answer's definition into runs of tokens, without those of the reference; a stub has none."""
+    return _own_runs(answer.source, answer.exercise)
+
+
+@lru_cache(maxsize=1000)  # stubs, and what many wrote alike
+def _own_runs(source: str, exercise: str) -> frozenset[tuple[str, ...]]:
+    try:
+        node = definition(source, exercise)
+        if node is None or is_stub(node, exercise):
+            return frozenset()
+        return _runs(tokens(source, exercise)) - _reference_runs(exercise)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return frozenset()
+
+
+def _runs(words: list[str]) -> frozenset[tuple[str, ...]]:
+    return frozenset(tuple(words[i : i + RUN]) for i in range(len(words) - RUN + 1))
+
+
+@cache
+def _reference_runs(exercise: str) -> frozenset[tuple[str, ...]]:
+    return _runs(tokens(reference_source(find(exercise)), exercise))
+
+
+def _rare(sets: dict[str, frozenset]) -> dict[str, frozenset]:
+    """Drop what many wrote."""
+    count = Counter(run for own in sets.values() for run in own)
+    most = max(FEW, COMMON * len(sets))
+    common = {run for run, number in count.items() if number > most}
+    return {student: own - common for student, own in sets.items()}
+
+
+def _pairs(sets: dict[str, frozenset]):
+    """Give (pair, likeness, common runs) of the answers that are alike."""
+    holders = defaultdict(list)
+    for student in sorted(sets):
+        for run in sets[student]:
+            holders[run].append(student)
+    together: Counter[tuple[str, str]] = Counter()
+    for students in holders.values():
+        for i, one in enumerate(students):
+            together.update((one, other) for other in students[i + 1 :])
+    for (one, other), common in together.items():
+        alike = common / len(sets[one] | sets[other])
+        if alike >= ALIKE:
+            yield (one, other), alike, common
+
+
+def _to_the_letter(one: Answer, other: Answer) -> str:
+    return " to the letter" if one.source.strip() == other.source.strip() else ""

@@ -1,0 +1,450 @@
+"""Who handed in what: a folder of returned work becomes one submission a student.
+
+Role: read names. Layouts that are recognised: plain files, a folder a student, a folder an assignment, Moodle's and
+Canvas's downloads, nbgrader's ``submitted/``. Not here: what is in a notebook (``extraction``); only ``metadata`` asks it.
+
+Nothing is lost and nothing is opened: archives, empty folders, links and files that are no notebooks become flags of the
+student whose name they bear, or problems of the folder where they bear none. No symbolic link is followed.
+
+References: Moodle names folders ``Full Name_participant_assignsubmission_file_`` (mod/assign, download of all
+submissions); Canvas names files ``lastnamefirst_LATE_user_file_name`` (lib/content_zipper.rb).
+"""
+
+import os
+import re
+import stat
+import unicodedata
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from vitedu.exercises import EXERCISES
+from vitedu.grading.grades import Flag, Submission
+
+STUDENT_FROM = ("auto", "file", "folder", "moodle", "canvas", "metadata")
+MAX_NOTEBOOKS = 40  # of one student; the newest are taken
+MAX_DEPTH = 12  # folders inside folders
+
+_NOTEBOOKS = tuple(dict.fromkeys(exercise.notebook for exercise in EXERCISES))
+_CHAPTERS = "|".join(re.escape(name.split("_", 1)[1]) for name in _NOTEBOOKS)
+_EDGE = r"(?:^|(?<=[\W_]))"
+NOTEBOOK_IN_NAME = re.compile(rf"{_EDGE}(?:\d{{1,2}}[ _-]?)?({_CHAPTERS})(?=$|[\W_])", re.I)
+COPY_MARK = re.compile(r"(?: ?\((\d+)\)|-Copy(\d*)|[ _-]copy ?(\d*))$", re.I)
+
+MOODLE = re.compile(r"(?P<name>[^/]+?)(?:_(?P<id>\d+))?_assignsubmission_(?:file|onlinetext)_?")
+CANVAS = re.compile(
+    r"(?:(?P<name>.+?)(?:_(?P<late>late))?_(?P<id>\d+)|(?:(?P<late2>late)_)?anon_(?P<anon>[^_]+))"
+    r"_(?:(?P<file>\d+)_(?P<rest>.+)|(?:text|link)\.html)",
+    re.I | re.S,
+)
+CANVAS_SURE = re.compile(
+    r"(?:[^\W_A-Z]+(?:_LATE)?_\d+|(?:LATE_)?anon_[^_]+)_(?:\d{3,}_.+|text\.html)"
+)
+
+_NBGRADER = {"source", "release", "autograded", "feedback", "solution"}
+_ARCHIVES = (".zip", ".7z", ".rar", ".tar", ".gz", ".tgz", ".bz2", ".xz")
+_HANDED_IN = (*_ARCHIVES, ".py", ".pdf", ".html", ".docx")  # not a list or a note of the instructor
+_CLUTTER = {"__macosx", "__pycache__", "thumbs.db", "desktop.ini", "timestamp.txt"}
+
+
+@dataclass(frozen=True)
+class Intake:
+    """What a folder holds."""
+
+    submissions: list[Submission]  # one a student, by name
+    problems: list[Flag]  # what belongs to nobody
+
+
+@dataclass(frozen=True)
+class _Entry:
+    """A file, or a folder without files, below the folder that is graded."""
+
+    parts: tuple[str, ...]  # its path, relative
+    path: Path
+    kind: str  # "file", "link", "special", "empty", "deep", "closed"
+    order: tuple = ()  # newer is larger
+
+    @property
+    def name(self) -> str:
+        return self.parts[-1]
+
+    @property
+    def shown(self) -> str:
+        return plain("/".join(self.parts))
+
+
+@dataclass(frozen=True)
+class _Owner:
+    """Whose a file is, as far as its name tells."""
+
+    key: tuple
+    name: str
+    rule: str  # the layout that told
+    identity: dict[str, str] = field(default_factory=dict)
+    late: bool = False
+
+
+def find_submissions(folder: Path, student_from: str = "auto") -> list[Submission]:
+    """Give one submission a student, by name; see ``look_through``."""
+    return look_through(folder, student_from).submissions
+
+
+def look_through(folder: Path, student_from: str = "auto") -> Intake:
+    """Sort the files of a folder by student.
+
+    Args:
+        folder: of returned work.
+        student_from: what names a student: ``file`` or the top ``folder``, the names that ``moodle`` or ``canvas`` give,
+            the notebook's ``metadata`` (``vitedu.student``, else the first of ``authors``), or ``auto``, which tries
+            moodle, canvas, folder and file. What a rule does not fit falls to folder or file, and is flagged.
+
+    Returns:
+        A student with nothing usable has no files and flags that say why. Files are oldest first.
+
+    Raises:
+        ValueError: no such rule.
+        FileNotFoundError, NotADirectoryError: there is no such folder.
+    """
+    if student_from not in STUDENT_FROM:
+        raise ValueError(
+            f"student_from must be one of {', '.join(STUDENT_FROM)} (got {student_from!r})."
+        )
+    root = Path(folder)
+    if not root.exists():
+        raise FileNotFoundError(f"there is no folder {folder}.")
+    if not root.is_dir():
+        raise NotADirectoryError(f"{folder} is a file; give the folder with the submissions.")
+    root, problems = _inside_nbgrader(root)
+    entries = list(_walk(root))
+    skip = _assignment_folders(entries)
+    canvas = _looks_like_canvas(entries)
+    owned: dict[tuple, list[tuple[_Entry, _Owner]]] = defaultdict(list)
+    for entry in entries:
+        parts = entry.parts[1:] if skip and len(entry.parts) > 1 else entry.parts
+        owner = _owner(entry, parts, student_from, canvas, root)
+        if owner is None:
+            problems.append(_unusable(entry))
+        else:
+            owned[owner.key].append((entry, owner))
+    groups = [_submission(found, found[0][1]) for found in _apart(owned)]
+    return Intake(_named_apart(groups), problems)
+
+
+def whole_folder(folder: Path, student: str, identity: dict[str, str] | None = None) -> Submission:
+    """Take everything in a folder for one student's, whatever the names say."""
+    owner = _Owner(("folder", student), plain(student), "folder", identity or {})
+    return _submission([(entry, owner) for entry in _walk(Path(folder))], owner)[0]
+
+
+# --- looking -------------------------------------------------------------------------------------
+
+
+def _walk(root: Path, parts: tuple[str, ...] = ()) -> Iterator[_Entry]:
+    """Give every visible entry below a folder; a folder without any is an entry itself."""
+    try:
+        with os.scandir(root.joinpath(*parts)) as listing:
+            found = sorted(listing, key=lambda entry: entry.name)
+    except OSError:
+        yield _Entry(parts or (root.name,), root.joinpath(*parts), "closed")
+        return
+    anything = False
+    for item in found:
+        if item.name.startswith(".") or item.name.casefold() in _CLUTTER:
+            anything = anything or not item.is_dir(follow_symlinks=False)
+            continue
+        anything, own, path = True, (*parts, item.name), Path(item.path)
+        try:
+            status = item.stat(follow_symlinks=False)
+        except OSError:
+            yield _Entry(own, path, "closed")
+            continue
+        if stat.S_ISLNK(status.st_mode):
+            yield _Entry(own, path, "link")
+        elif stat.S_ISDIR(status.st_mode):
+            if len(own) < MAX_DEPTH:
+                yield from _walk(root, own)
+            else:
+                yield _Entry(own, path, "deep")
+        elif stat.S_ISREG(status.st_mode):
+            order = (status.st_mtime_ns, _canvas_file(item.name), _copy_number(item.name), own)
+            yield _Entry(own, path, "file", order)
+        else:
+            yield _Entry(own, path, "special")
+    if parts and not anything:
+        yield _Entry(parts, root.joinpath(*parts), "empty")
+
+
+def _inside_nbgrader(root: Path) -> tuple[Path, list[Flag]]:
+    """Step into ``submitted/`` where the folder is an nbgrader course."""
+    names = {entry.name for entry in os.scandir(root) if entry.is_dir(follow_symlinks=False)}
+    course = (root / "nbgrader_config.py").exists() or (root / "gradebook.db").exists()
+    if "submitted" not in names or not (course or names & _NBGRADER):
+        return root, []
+    message = "an nbgrader course: only submitted/ is graded, nothing beside it"
+    return root / "submitted", [Flag("layout", message)]
+
+
+def _assignment_folders(entries: Iterable[_Entry]) -> bool:
+    """Tell whether the top folders are assignments, named as the course's notebooks, and not students."""
+    tops = {entry.parts[0] for entry in entries if len(entry.parts) > 1}
+    return bool(tops) and all(notebook_of(top) and not _without_notebook(top) for top in tops)
+
+
+def _looks_like_canvas(entries: Iterable[_Entry]) -> bool:
+    names = [entry.name for entry in entries if entry.kind == "file" and is_notebook(entry.name)]
+    fitting = sum(CANVAS_SURE.fullmatch(name) is not None for name in names)
+    return fitting > 0 and 2 * fitting >= len(names)
+
+
+# --- whose it is ---------------------------------------------------------------------------------
+
+
+def _owner(
+    entry: _Entry, parts: tuple[str, ...], rule: str, canvas: bool, root: Path
+) -> _Owner | None:
+    """Say whose an entry is; None where its name does not tell."""
+    if rule in ("auto", "moodle") and (found := _moodle_owner(entry.parts)):
+        return found
+    # in a folder of a student's own, the student chose the names of files, and may choose another's
+    canvas = rule == "canvas" or (rule == "auto" and canvas and len(parts) == 1)
+    if canvas and (found := _canvas_owner(entry.name)):
+        return found
+    if rule == "metadata" and (name := _name_in_metadata(entry)):
+        return _Owner(("metadata", name), name, "metadata")
+    in_folder = len(parts) > 1 or entry.kind in ("empty", "deep", "closed")
+    if in_folder and rule != "file":
+        name = plain(parts[0])
+        return _Owner(("folder", name), name, "folder")
+    if entry.kind == "empty":
+        return None
+    name = entry.name.casefold()
+    if not is_notebook(name) and not name.endswith(_HANDED_IN) and entry.kind == "file":
+        return None
+    whole = parts[0] if len(parts) > 1 else root.resolve().name  # all are named as the course's
+    student = plain(_without_notebook(_stem(plain(entry.name))) or whole)
+    return _Owner(("file", student), student, "file")
+
+
+def _moodle_owner(parts: tuple[str, ...]) -> _Owner | None:
+    for depth, part in enumerate(parts):
+        match = MOODLE.match(part)
+        if match and (depth == len(parts) - 1 or match.end() == len(part)):
+            name, number = plain(match["name"]), match["id"] or ""
+            identity = {"name": name} | ({"moodle_id": number} if number else {})
+            return _Owner(("moodle", name, number, parts[:depth]), name, "moodle", identity)
+    return None
+
+
+def _canvas_owner(name: str) -> _Owner | None:
+    match = CANVAS.fullmatch(name)
+    if not match:
+        return None
+    number = match["id"] or f"anon_{match['anon']}"
+    shown = plain(match["name"] or number)
+    late = bool(match["late"] or match["late2"])
+    identity = {"canvas_id": number} | ({"name": shown} if match["name"] else {})
+    return _Owner(("canvas", number), shown, "canvas", identity, late)
+
+
+def _name_in_metadata(entry: _Entry) -> str:
+    if entry.kind != "file" or not is_notebook(entry.name):
+        return ""
+    from vitedu.grading.intake.notebook_file import read_notebook
+
+    metadata = read_notebook(entry.path).metadata
+    marked = metadata.get("vitedu")
+    names = [marked.get("student") if isinstance(marked, dict) else None]
+    authors = metadata.get("authors")
+    if isinstance(authors, list) and authors and isinstance(authors[0], dict):
+        names.append(authors[0].get("name"))
+    return next((plain(name) for name in names if isinstance(name, str) and name.strip()), "")
+
+
+def _apart(owned: dict[tuple, list]) -> list[list[tuple[_Entry, _Owner]]]:
+    """Join what is one student's under several keys.
+
+    Moodle numbers a student anew for each assignment: one name with two numbers is one student, unless both stand in
+    the same download.
+    """
+    moodle: dict[str, list[tuple]] = defaultdict(list)
+    for key in owned:
+        if key[0] == "moodle":
+            moodle[key[1]].append(key)
+    groups = [found for key, found in owned.items() if key[0] != "moodle"]
+    for keys in moodle.values():
+        numbers = defaultdict(set)
+        for key in keys:
+            numbers[key[3]].add(key[2])
+        namesakes = any(len(found) > 1 for found in numbers.values())
+        joined: dict[str, list] = defaultdict(list)
+        for key in keys:
+            joined[key[2] if namesakes else ""] += owned[key]
+        groups += joined.values()
+    return groups
+
+
+def _named_apart(submissions: list[Submission]) -> list[Submission]:
+    """Add the number, or the layout, to a name that several students bear."""
+    count: dict[str, int] = defaultdict(int)
+    for submission, _ in submissions:
+        count[submission.student] += 1
+    named = []
+    for submission, rule in submissions:
+        if count[submission.student] > 1:
+            identity = submission.identity
+            mark = identity.get("moodle_id") or identity.get("canvas_id") or rule
+            named.append(
+                Submission(
+                    f"{submission.student} ({mark})", submission.files, identity, submission.flags
+                )
+            )
+        else:
+            named.append(submission)
+    return sorted(named, key=lambda submission: submission.student)
+
+
+# --- one student ---------------------------------------------------------------------------------
+
+
+def _submission(found: list[tuple[_Entry, _Owner]], owner: _Owner) -> tuple[Submission, str]:
+    """Put together what one student handed in; gives the layout that named the student, too."""
+    entries, flags = [entry for entry, _ in found], []
+    usable = [entry for entry in entries if entry.kind == "file" and is_notebook(entry.name)]
+    usable.sort(key=lambda entry: entry.order)
+    if len(usable) > MAX_NOTEBOOKS:
+        left_out, usable = usable[:-MAX_NOTEBOOKS], usable[-MAX_NOTEBOOKS:]
+        message = f"{len(left_out)} notebooks left out: more than {MAX_NOTEBOOKS} of one student"
+        flags.append(Flag("too_many_files", message))
+    flags += _two_of_one(usable)
+    for entry in usable:
+        if not entry.name.casefold().endswith(".ipynb"):
+            flags.append(
+                Flag("renamed", f"{entry.shown} is read as a notebook, whatever its ending")
+            )
+    others = []
+    for entry in entries:
+        if entry.kind == "file" and not is_notebook(entry.name):
+            if entry.name.casefold().endswith(_ARCHIVES):
+                flags.append(_unusable(entry))
+            else:
+                others.append(entry.shown)
+        elif entry.kind != "file":
+            flags.append(_unusable(entry))
+    if others:
+        more = f" and {len(others) - 5} more" if len(others) > 5 else ""
+        flags.append(
+            Flag("other_file", f"no notebook, not looked at: {', '.join(others[:5])}{more}")
+        )
+    if not usable:
+        flags.append(Flag("no_notebook", "nothing that was handed in is a notebook (.ipynb)"))
+    if any(own.late for _, own in found):
+        flags.append(Flag("late", "Canvas calls it late"))
+    identity = dict(owner.identity)
+    for _, own in found:
+        for key, value in own.identity.items():
+            known = identity.setdefault(key, value)
+            if key == "moodle_id" and value not in known.split():  # one for each assignment
+                identity[key] = f"{known} {value}"
+    files = tuple(entry.path for entry in usable)
+    return Submission(owner.name, files, identity, tuple(flags)), owner.rule
+
+
+def _two_of_one(usable: list[_Entry]) -> list[Flag]:
+    """Flag files that claim to be the same notebook."""
+    claims = defaultdict(list)
+    for entry in usable:
+        claims[notebook_of(entry.name) or _stem(entry.name)].append(entry.shown)
+    return [
+        Flag(
+            "two_files",
+            f"{len(names)} files for {plain(claim)}, the newest wins: {', '.join(names)}",
+        )
+        for claim, names in claims.items()
+        if len(names) > 1
+    ]
+
+
+def _unusable(entry: _Entry) -> Flag:
+    """Say why an entry can not be used."""
+    if entry.kind == "file" and entry.name.casefold().endswith(_ARCHIVES):
+        return Flag("archive", f"{entry.shown} is an archive; unpack it and grade again")
+    words = {
+        "link": f"{entry.shown} is a symbolic link, which is not followed",
+        "special": f"{entry.shown} is no regular file",
+        "empty": f"the folder {entry.shown} is empty",
+        "deep": f"{entry.shown} lies more than {MAX_DEPTH} folders deep",
+        "closed": f"{entry.shown} can not be read",
+        "file": f"{entry.shown} is no notebook and bears no student's name",
+    }
+    kind = {"file": "other_file", "deep": "too_deep", "empty": "empty_folder"}
+    return Flag(kind.get(entry.kind, entry.kind), words[entry.kind])
+
+
+# --- names ---------------------------------------------------------------------------------------
+
+
+def is_notebook(name: str) -> bool:
+    """Tell a notebook by its name, also where a browser added an ending.
+
+    Example:
+        >>> is_notebook("anna.ipynb"), is_notebook("anna.ipynb.txt"), is_notebook("anna.zip")
+        (True, True, False)
+    """
+    return name.casefold().endswith((".ipynb", ".ipynb.txt", ".ipynb.json"))
+
+
+def notebook_of(name: str) -> str:
+    """Find the course's notebook that a file name speaks of; "" if none.
+
+    Example:
+        >>> notebook_of("02_attention_anna (1).ipynb"), notebook_of("anna.ipynb")
+        ('02_attention', '')
+    """
+    match = NOTEBOOK_IN_NAME.search(name)
+    chapter = match[1].casefold() if match else None
+    return next((known for known in _NOTEBOOKS if known.split("_", 1)[1] == chapter), "")
+
+
+def plain(name: str) -> str:
+    """Make a name from a file system fit for text: composed, without control characters or broken bytes.
+
+    Example:
+        >>> plain("Zoe\\u0308\\n")
+        'Zoë'
+    """
+    text = os.fsencode(name).decode("utf-8", "backslashreplace") if _broken(name) else name
+    text = unicodedata.normalize("NFC", text)
+    return (
+        "".join(
+            "\ufffd" if unicodedata.category(c) in ("Cc", "Cf", "Cs") else c for c in text.strip()
+        )
+        or "?"
+    )
+
+
+def _broken(name: str) -> bool:
+    return any("\ud800" <= character <= "\udfff" for character in name)
+
+
+def _stem(name: str) -> str:
+    """Drop endings and the marks of copies."""
+    stem = re.sub(r"(?i)(?:\.ipynb)?\.(?:ipynb|txt|json|tar\.gz|\w{1,5})$", "", name)
+    while match := COPY_MARK.search(stem):
+        stem = stem[: match.start()]
+    return stem
+
+
+def _without_notebook(stem: str) -> str:
+    """Drop the name of the course's notebook: "anna_01_patches" is anna's."""
+    return re.sub(r"[\W_]*\x00[\W_]*", " ", NOTEBOOK_IN_NAME.sub("\0", stem, count=1)).strip(" _-.")
+
+
+def _copy_number(name: str) -> int:
+    match = COPY_MARK.search(re.sub(r"(?i)\.ipynb.*$", "", name))
+    return int(next((g for g in match.groups() if g), "1")) if match else 0
+
+
+def _canvas_file(name: str) -> int:
+    match = CANVAS.fullmatch(name)
+    return int(match["file"]) if match and match["file"] else 0

@@ -1,0 +1,45 @@
+"""Answers that are nothing but a name and numbers: they are read, and nothing of them is run.
+
+Role: ``literal``. Not here: answers that have to be run (``judge``).
+"""
+
+import ast
+import dis
+
+from vitedu.checks.answers import LocalAnswer, Plain
+from vitedu.grading.grades import Answer
+from vitedu.grading.line.messages import read_plain, write_plain
+
+
+def literal(answer: Answer) -> Plain | None:
+    """Read an answer that is nothing but a name and numbers: no process could disagree.
+
+    Sums and the like count as numbers where Python itself folds them into one before anything runs, within its limits.
+
+    Example:
+        >>> literal(Answer("stem_tokens", "stem_tokens = 3 * 4  # a guess")).value
+        12
+        >>> literal(Answer("stem_tokens", "stem_tokens = 3 * four"))
+    """
+    try:
+        (node,) = ast.parse(answer.source).body
+        if not isinstance(node, ast.Assign) or len(node.targets) != 1:
+            return None
+        if getattr(node.targets[0], "id", "") != answer.exercise:
+            return None
+        if not all(isinstance(part, _CONSTANT) for part in ast.walk(node.value)):
+            return None
+        code = compile(ast.Expression(node.value), "<answer>", "eval", dont_inherit=True)
+        steps = [step for step in dis.get_instructions(code) if step.opname not in _NO_STEPS]
+        if len(steps) != 1 or steps[0].opname not in _CONSTANT_STEPS:
+            return None
+        plain = read_plain(write_plain(LocalAnswer(steps[0].argval).plain()))
+    except (ValueError, TypeError, SyntaxError, RecursionError, MemoryError):
+        return None  # a worker tells what is wrong
+    return None if plain.idle else plain
+
+
+_CONSTANT = (ast.Constant, ast.Tuple, ast.UnaryOp, ast.BinOp)
+_CONSTANT += (ast.unaryop, ast.operator, ast.expr_context)
+_NO_STEPS = ("RESUME", "NOP", "CACHE", "RETURN_VALUE")
+_CONSTANT_STEPS = ("LOAD_CONST", "RETURN_CONST", "LOAD_SMALL_INT")

@@ -1,0 +1,92 @@
+"""An answer that lives in a worker, asked as one in this process would be.
+
+Role: ``RemoteAnswer``, the judge's side of the conversation with ``worker``. What comes back is read strictly and stays a
+claim. Not here: what is made of it (``judge``), how bytes cross (``conversation``).
+"""
+
+import secrets
+
+from vitedu.checks.answers import Call, Look, Plain
+from vitedu.checks.probing import Case, Observation
+from vitedu.grading.box.limits import Limits
+from vitedu.grading.box.package_view import earlier, visible_sources
+from vitedu.grading.grades import Answer
+from vitedu.grading.line.messages import (
+    Loaded,
+    read_loaded,
+    read_look,
+    read_observation,
+    read_plain,
+    write_case,
+)
+from vitedu.grading.line.wire import WireError, clean, pack, unpack
+
+GRACE = 3.0  # seconds that a worker may take over what it was given before it counts as stuck
+MOST_BYTES = 24 * 2**20  # of all observations of one worker together
+
+
+class RemoteAnswer:
+    """An answer in a worker, asked as one in this process would be; see ``answers.Source``."""
+
+    answer = None
+
+    def __init__(self, worker, limits: Limits):
+        self.worker, self.limits = worker, limits
+        self.salt = secrets.token_hex(4)  # in the names of cases, which seed an answer's chance
+        self.count, self.room = 0, MOST_BYTES
+
+    @property
+    def seconds(self) -> float:
+        """What all calls of a check may take together; a worker stops itself, and has ``GRACE`` to say so."""
+        return max(1.0, self.limits.call_seconds - GRACE)
+
+    def load(self, answer: Answer, forbidden: frozenset[str]) -> Loaded:
+        """Send the code and have it run."""
+        head, _ = self._ask(
+            {
+                "do": "load",
+                "name": answer.exercise,
+                "modules": visible_sources(answer.exercise),
+                "given": [[exercise.id, exercise.module] for exercise in earlier(answer.exercise)],
+                "support": answer.support,
+                "answer": answer.source,
+                "forbidden": sorted(forbidden),
+                "seed": secrets.randbits(32),
+                "seconds": 0.8 * self.limits.load_seconds,
+            },
+            seconds=self.limits.load_seconds,
+        )
+        return read_loaded(head)
+
+    def look(self, calls: list[Call]) -> Look:
+        """Have it told what the answer is."""
+        head, _ = self._ask({"do": "look", "calls": [[n, list(names)] for n, names in calls]})
+        return read_look(head)
+
+    def observe(self, case: Case, seconds: float) -> Observation:
+        """Have it exercised on one case."""
+        self.count += 1
+        data, tensors = write_case(case, f"{self.salt} {self.count}")
+        request = {"do": "observe", "case": data, "seconds": seconds}
+        seen = read_observation(*self._ask(request, tensors, seconds + GRACE))
+        self.room -= sum(array.numel() * array.element_size() for array in seen.arrays.values())
+        if self.room < 0:
+            raise WireError(f"all results together have more than {MOST_BYTES} bytes.")
+        return seen
+
+    def plain(self) -> Plain:
+        """Have it given as a value."""
+        return read_plain(self._ask({"do": "plain"})[0])
+
+    def _ask(self, request: dict, tensors=(), seconds: float = GRACE):
+        nonce = secrets.token_hex(8)
+        header, arrays = unpack(
+            self.worker.ask(pack({**request, "nonce": nonce}, tensors), seconds)
+        )
+        if not isinstance(header, dict) or header.get("nonce") != nonce:
+            raise WireError("the reply does not belong to this request.")
+        if set(header) == {"nonce", "failed"}:
+            raise WireError(f"the worker failed: {clean(header['failed'], 200)}")
+        if set(header) != {"nonce", "done"}:
+            raise WireError("a reply has the keys nonce and done.")
+        return header["done"], arrays

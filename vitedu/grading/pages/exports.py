@@ -1,0 +1,267 @@
+"""Grades as tables and files for other programs: CSV, Canvas, Moodle, Gradescope.
+
+Role: from ``SubmissionGrade`` to text; every function takes grades one after the other. Standard library alone. Not
+here: which grades, and writing files (``batch``, ``store``).
+
+One rule everywhere: what is not gradable has an empty cell, never a 0, and stands in ``open.csv`` with its reason.
+
+``grades.csv``, ``totals.csv`` and ``open.csv`` are opened by people, most of them in Excel, which takes a CSV file for
+the code page of the system unless it begins with a byte order mark: they have one (Python reads it as "utf-8-sig", R and
+pandas skip it). Files for learning platforms are read by programs and have none: Canvas looks for "Student" in the very
+first cell.
+
+References: Canvas' importer (app/models/gradebook_importer.rb), Moodle's offline grading worksheet
+(mod/assign/feedback/offline), https://gradescope-autograders.readthedocs.io/en/latest/specs/,
+https://owasp.org/www-community/attacks/CSV_Injection
+"""
+
+import csv
+import io
+import json
+import unicodedata
+from collections.abc import Iterable, Mapping, Sequence
+
+from vitedu.exercises import Exercise, find
+from vitedu.grading.grades import FAILED, NOT_GRADABLE, PASSED, REASONS, ExerciseGrade, Flag
+from vitedu.grading.grades import SubmissionGrade as Grade
+from vitedu.grading.pages.skeleton import count, number, plain
+
+MARK = "\ufeff"  # byte order mark: tells Excel that this is UTF-8
+FORMULA = tuple("=+-@|＝＋－＠")  # signs that some spreadsheet computes, full width ones too
+MOST = 1000  # characters of a cell; a spreadsheet takes 32,767
+
+Flags = Mapping[str, Sequence[Flag]]  # student -> what shows only in the class as a whole
+
+
+def cell(words: str) -> str:
+    """Make text that a spreadsheet shows and never computes; line ends become spaces.
+
+    A cell that begins like a formula gets an apostrophe, also behind blanks, which some programs skip.
+
+    Example:
+        >>> cell("=1+1"), cell(" @SUM(A1)"), cell("Anna-Lena"), cell("a\\tb\\r\\nc")
+        ("'=1+1", "' @SUM(A1)", 'Anna-Lena', 'a b c')
+    """
+    flat = " ".join(plain(words[:MOST]).replace("\t", " ").splitlines())
+    seen = (c for c in flat if unicodedata.category(c) not in ("Cf", "Zs"))  # as a reader sees it
+    return f"'{flat}" if words[:1] in ("\t", "\r", "\n") or next(seen, "") in FORMULA else flat
+
+
+def table(rows: Iterable[Sequence], *, mark: bool = False) -> str:
+    """Write rows as CSV; numbers stay numbers, text is made safe."""
+    buffer = io.StringIO(newline="")
+    writer = csv.writer(buffer, lineterminator="\r\n")
+    for row in rows:
+        writer.writerow([cell(each) if isinstance(each, str) else each for each in row])
+    return (MARK if mark else "") + buffer.getvalue()
+
+
+# --- for people ----------------------------------------------------------------------------------
+
+
+def grades_csv(grades: Iterable[Grade], class_flags: Flags) -> str:
+    """One row a student and exercise."""
+
+    def rows():
+        yield ["student", "exercise", "points", "max_points", "state", "reason", "attempted"] + [
+            "misconceptions",
+            "flags",
+            "detail",
+        ]
+        for grade in grades:
+            flags = [*grade.flags, *class_flags.get(grade.student, ())]
+            for each in grade.exercises:
+                kinds = dict.fromkeys(flag.kind for flag in [*each.flags, *flags])
+                yield [grade.student, each.exercise, _points(each.points), each.max_points] + [
+                    each.state,
+                    each.reason,
+                    "" if each.state == NOT_GRADABLE else "yes" if each.attempted else "no",
+                    " ".join(each.misconceptions),
+                    " ".join(kinds),
+                    each.detail,
+                ]
+
+    return table(rows(), mark=True)
+
+
+def totals_csv(grades: Iterable[Grade], class_flags: Flags) -> str:
+    """One row a student. While points are open the sum is not final, and the column says so."""
+
+    def rows():
+        yield ["student", "points", "max_points", "open_points", "final", "passed", "failed"] + [
+            "not_attempted",
+            "not_gradable",
+            "isolation",
+            "flags",
+            "files",
+        ]
+        for grade in grades:
+            states = [each.state for each in grade.exercises]
+            idle = sum(not each.attempted for each in grade.exercises)
+            flags = [flag for each in grade.exercises for flag in each.flags]
+            flags += [*grade.flags, *class_flags.get(grade.student, ())]
+            yield [grade.student, _points(grade.points), grade.max_points, grade.open_points] + [
+                "no" if grade.open_points else "yes",
+                states.count(PASSED),
+                states.count(FAILED) - idle,
+                idle,
+                states.count(NOT_GRADABLE),
+                grade.isolation,
+                " ".join(dict.fromkeys(flag.kind for flag in flags)),
+                ", ".join(grade.files),
+            ]
+
+    return table(rows(), mark=True)
+
+
+def open_csv(grades: Iterable[Grade]) -> str:
+    """List what a person has to grade: one row a student and exercise, with the reason."""
+
+    def rows():
+        yield ["student", "exercise", "open_points", "reason", "meaning", "detail"]
+        for grade in grades:
+            for each in grade.exercises:
+                if each.state == NOT_GRADABLE:
+                    yield [grade.student, each.exercise, each.max_points, each.reason] + [
+                        REASONS[each.reason],
+                        each.detail,
+                    ]
+
+    return table(rows(), mark=True)
+
+
+def _points(points: float | None):
+    return "" if points is None else round(points, 2)
+
+
+# --- for learning platforms ----------------------------------------------------------------------
+
+
+def canvas_csv(grades: Iterable[Grade], exercises: Sequence[Exercise], assignment: str = "") -> str:
+    """Write a gradebook file for Canvas: one column a notebook, or one in all under the name of an assignment.
+
+    Canvas finds students by ID, then by SIS IDs, then by name, and an assignment by its name or by a number in
+    parentheses behind it, as its own export writes them; a column that it does not know becomes a new assignment.
+    A cell is empty while anything in it is open. Where Canvas holds a grade already, an empty cell takes it away:
+    its preview shows that before anything is changed.
+    """
+    columns = _columns(exercises, assignment)
+
+    def rows():
+        yield ["Student", "ID", "SIS User ID", "SIS Login ID", "Section", *columns]
+        yield ["Points Possible", "", "", "", ""] + [
+            float(sum(exercise.points for exercise in each)) for each in columns.values()
+        ]
+        for grade in grades:
+            who = grade.identity
+            yield [grade.student, who.get("canvas_id", ""), who.get("sis_user_id", "")] + [
+                who.get("sis_login_id", who.get("login", "")),
+                who.get("section", ""),
+                *(_points(_sum(grade, each)) for each in columns.values()),
+            ]
+
+    return table(rows())
+
+
+def moodle_csv(grades: Iterable[Grade], exercises: Sequence[Exercise]) -> str:
+    """Write a grading worksheet for Moodle's assignment ("Upload grading worksheet").
+
+    Moodle finds students by "Identifier", which carries the number from the names of its own download (a student has
+    one in each assignment, hence a row each), and skips rows of other assignments and rows whose grade is empty: what is
+    open stays open. It skips a grade above the assignment's maximum, so set that to
+    the sum of points; to replace grades it wants "Allow updating records that have been modified more recently".
+    """
+    everything = _columns(exercises, "vitedu")["vitedu"]
+
+    def rows():
+        yield ["Identifier", "Full name", "Email address", "Grade", "Maximum Grade"] + [
+            "Last modified (grade)"
+        ]
+        for grade in grades:
+            who = grade.identity
+            for participant in who.get("moodle_id", "").split() or [""]:
+                yield [f"Participant {participant}" if participant else "", grade.student] + [
+                    who.get("email", ""),
+                    _points(_sum(grade, everything)),
+                    float(sum(exercise.points for exercise in everything)),
+                    "",
+                ]
+
+    return table(rows())
+
+
+def _columns(exercises: Sequence[Exercise], assignment: str) -> dict[str, list[Exercise]]:
+    if assignment:
+        return {assignment: list(exercises)}
+    columns: dict[str, list[Exercise]] = {}
+    for exercise in exercises:
+        columns.setdefault(f"vitedu {exercise.notebook}", []).append(exercise)
+    return columns
+
+
+def _sum(grade: Grade, exercises: Sequence[Exercise]) -> float | None:
+    """Add points up; None while one of them is open."""
+    by_id = {each.exercise: each for each in grade.exercises}
+    points = [by_id[exercise.id].points for exercise in exercises if exercise.id in by_id]
+    return None if None in points or len(points) < len(exercises) else round(sum(points), 2)
+
+
+def gradescope_results(grade: Grade) -> dict:
+    """Give the content of Gradescope's ``results.json`` for one submission.
+
+    Gradescope wants a score for every test or one for the submission. A test that is not gradable has none here, nor a
+    status, so that it shows as neither passed nor failed; the submission's score is then the sum of what was graded,
+    and its text says first that it is not final. Where nothing could be graded that sum is 0, which Gradescope can
+    not do without: the text says that it is no grade.
+    """
+    tests = [_gradescope_test(find(each.exercise), each) for each in grade.exercises]
+    waiting = [each for each in grade.exercises if each.state == NOT_GRADABLE]
+    lines = []
+    if waiting and len(waiting) == len(grade.exercises):
+        lines.append("Nothing could be graded by machine. The score shown is not a grade.")
+    elif waiting:
+        lines.append("The score shown is not final.")
+    if waiting:
+        lines.append(
+            f"{count(len(waiting), 'exercise')} with {number(grade.open_points)} points could not be "
+            "graded by machine and wait for your instructor. They are marked below."
+        )
+    lines.append(f"{number(grade.points)} of {number(grade.max_points)} points so far.")
+    return {
+        "score": grade.points,
+        "output": "\n".join(lines),
+        "output_format": "text",
+        "test_output_format": "text",
+        "visibility": "visible",
+        "stdout_visibility": "hidden",
+        "tests": tests,
+        "extra_data": {
+            "open_points": grade.open_points,
+            "states": {each.exercise: each.state for each in grade.exercises},
+            "isolation": grade.isolation,
+            "versions": grade.versions,
+        },
+    }
+
+
+def _gradescope_test(exercise: Exercise, grade: ExerciseGrade) -> dict:
+    test = {
+        "number": exercise.number,
+        "name": f"{exercise.id}: {exercise.title}",
+        "max_score": grade.max_points,
+        "visibility": "visible",
+    }
+    if grade.state == NOT_GRADABLE:
+        said = f"Not graded yet, and not a 0: {REASONS[grade.reason]}."
+        return test | {"output": plain("\n".join(filter(None, [said, grade.detail])))}
+    lines = [f"{label}: {words}" for label, words in grade.lines if label != "again"]
+    if not grade.attempted:
+        lines = ["The cell is as you got it."]
+    words = plain("\n".join(filter(None, [grade.headline, *lines])))
+    status = "passed" if grade.state == PASSED else "failed"
+    return test | {"score": grade.points, "status": status, "output": words}
+
+
+def gradescope_text(grade: Grade) -> str:
+    """Give ``results.json`` as text."""
+    return json.dumps(gradescope_results(grade), indent=1)

@@ -1,0 +1,143 @@
+"""``vitedu grade``: grade a class and write all that comes out of it.
+
+Role: ``main_grade`` (the command) and ``publish`` (grades on disk -> tables, pages, files for learning platforms). Every
+file is a function of the grades alone and is written anew only where it changes. Not here: grading (``batch``).
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+
+from vitedu.exercises import Exercise
+from vitedu.grading.batch import Outcome, grade_class
+from vitedu.grading.grades import SubmissionGrade
+from vitedu.grading.pages.class_report import bank_words, report_page
+from vitedu.grading.pages.class_summary import Summary, summarise
+from vitedu.grading.pages.exports import (
+    canvas_csv,
+    grades_csv,
+    gradescope_text,
+    moodle_csv,
+    open_csv,
+    totals_csv,
+)
+from vitedu.grading.pages.feedback import feedback_page
+from vitedu.grading.pages.skeleton import count, number, page, plain, text
+from vitedu.grading.store import Store, safe_name
+from vitedu.grading.student import Parts
+
+FORMATS = ("gradescope", "canvas", "moodle")
+IDS = {"canvas": "canvas_id", "moodle": "moodle_id"}  # what finds a student there
+
+
+def main_grade(
+    folder: Path,
+    out: Path,
+    *,
+    formats: Sequence[str] = (),
+    assignment: str = "",
+    parts: Parts | None = None,
+    **choices,
+) -> int:
+    """Grade a class, write everything, print a summary.
+
+    Args:
+        folder, out, **choices: see ``batch.grade_class``.
+        formats: of ``FORMATS``, beside what is always written.
+        assignment: the column of ``canvas.csv``; default: a column a notebook.
+
+    Returns:
+        0 once every submission that was to be graded has its grade, also where a part of it is not gradable.
+    """
+    lines: list[str] = []
+
+    def after(store: Store, outcome: Outcome, exercises: list[Exercise]) -> None:
+        lines.extend(publish(store, outcome, exercises, formats=formats, assignment=assignment))
+
+    outcome = grade_class(folder, out, after=after, parts=parts, **choices)
+    told = f"{count(len(outcome.students), 'submission')}: {outcome.graded} graded now, {outcome.kept} before"
+    if outcome.waiting:
+        told += f"; {outcome.waiting} new or changed and not asked for"
+    for name, often in outcome.left_out.items():
+        lines.append(
+            f"{name}: held by {count(often, 'submission')} and not graded; --notebook {name} grades it."
+        )
+    level = f" Isolation: {outcome.level}." if outcome.level else ""
+    print("\n".join([f"{told}.{level} {outcome.seconds:.1f} s.", *lines]))
+    return 0
+
+
+def publish(
+    store: Store,
+    outcome: Outcome,
+    exercises: Sequence[Exercise],
+    *,
+    formats: Sequence[str] = (),
+    assignment: str = "",
+) -> list[str]:
+    """Write tables and pages; gives lines for the terminal.
+
+    Raises:
+        OSError: the folder can not be written.
+    """
+
+    def grades():
+        return store.load_all(outcome.students)
+
+    flags, unknown = outcome.class_flags, Counter()
+    store.write("grades.csv", grades_csv(grades(), flags))
+    store.write("totals.csv", totals_csv(grades(), flags))
+    store.write("open.csv", open_csv(grades()))
+    if "canvas" in formats:
+        store.write("canvas.csv", canvas_csv(grades(), exercises, assignment))
+    if "moodle" in formats:
+        store.write("moodle.csv", moodle_csv(grades(), exercises))
+    for grade in grades():
+        name = safe_name(grade.student)
+        unknown.update(key for key in IDS.values() if key not in grade.identity)
+        store.write(f"feedback/{name}.html", _feedback(store, grade))
+        if "gradescope" in formats:
+            store.write(f"gradescope/{name}.json", gradescope_text(grade))
+    summary = summarise(grades(), flags, outcome.problems)
+    store.write("report.html", report_page(summary, exercises, bank_words))
+    lines = [
+        f"{format}.csv: {count(unknown[key], 'student')} without the number that {format.title()} gives; name them by hand "
+        "or grade its own download."
+        for format, key in IDS.items()
+        if format in formats and unknown[key]
+    ]
+    return lines + _lines(store.out, summary, formats)
+
+
+def _feedback(store: Store, grade: SubmissionGrade) -> str:
+    """Write a student's page; if the grader fails at it, the points alone."""
+    try:
+        return feedback_page(grade)
+    except Exception as error:
+        store.log(f"{ascii(grade.student)}, feedback: {type(error).__name__}: {error}")
+        points = f"{number(grade.points)} of {number(grade.max_points)} points"
+        return page("Feedback", f"<h1>{text(grade.student)}</h1><p>{points}</p>")
+
+
+def _lines(out: Path, summary: Summary, formats: Sequence[str]) -> list[str]:
+    rows = summary.rows
+    waiting = [row for row in rows if row.open_points]
+    concerned = [row for row in rows if row.concerns]
+    lines = []
+    if rows:
+        mean = sum(row.points for row in rows) / len(rows)
+        lines.append(f"Mean {number(mean)} of {number(summary.max_points)} points.")
+    if waiting:
+        points = sum(row.open_points for row in waiting)
+        lines.append(
+            f"{number(points)} points of {count(len(waiting), 'submission')} are open, since they could not be graded: "
+            f"{out / 'open.csv'}"
+        )
+    if concerned:
+        lines.append(f"{count(len(concerned), 'submission')} should be seen by a person.")
+    lines += [f"{out}: {plain(flag.message)}" for flag in summary.problems]
+    names = ["report.html", "feedback/", "grades.csv", "totals.csv"]
+    names += [f"{each}.csv" for each in formats if each != "gradescope"]
+    names += ["gradescope/"] * ("gradescope" in formats)
+    lines.append(f"{out}: {', '.join(names)}")
+    return lines

@@ -1,0 +1,5 @@
+"""Published weights in the course's model, by name."""
+
+from vitedu.pretrained.loading import load_pretrained, preprocessing
+
+__all__ = ["load_pretrained", "preprocessing"]

@@ -1,0 +1,290 @@
+"""Other libraries' Vision Transformers, read into ours.
+
+Role: ``from_torchvision`` and ``from_timm`` turn a model in memory into a ``VisionTransformer`` with the
+same logits, or say what ours has no place for; ``interpolate_positions`` fits it to another image size.
+Not here: names, downloads, files and pictures (``pretrained``).
+
+Legend: D embed_dim, N num_patches, gh gw patch grid.
+
+References: torchvision ``models/vision_transformer.py``; timm ``models/vision_transformer.py``; Dosovitskiy
+et al. 2020, section 3.2 (arXiv 2010.11929), for positions at another resolution.
+"""
+
+import math
+from collections.abc import Iterator
+
+import torch
+from torch import nn
+
+from vitedu.vit import VisionTransformer, ViTConfig
+
+NORM_EPS = 1e-6  # of every norm in vitedu.vit
+
+# torchvision's names, left, and timm's, which are ours; applied in this order
+TORCHVISION_NAMES = {
+    "class_token": "cls_token",
+    "encoder.pos_embedding": "pos_embed",
+    "conv_proj": "patch_embed.proj",
+    "encoder.layers.encoder_layer_": "blocks.",
+    "ln_1": "norm1",
+    "self_attention.in_proj_": "attn.qkv.",  # q, k and v stacked, in both libraries
+    "self_attention.out_proj": "attn.proj",
+    "ln_2": "norm2",
+    "mlp.0": "mlp.fc1",
+    "mlp.3": "mlp.fc2",
+    "encoder.ln": "norm",
+}
+
+
+def from_torchvision(model: nn.Module) -> VisionTransformer:
+    """Copy a torchvision ViT into ours.
+
+    Its configuration is read from its shapes, so that any size converts, trained or not.
+
+    Args:
+        model: a ``torchvision.models.VisionTransformer``; it is left unchanged and shares no memory.
+
+    Returns:
+        A model with the same logits in eval mode, of the same device, dtype and mode. Dropout is left out.
+
+    Raises:
+        ValueError: it has a part that ours has no place for; the message names each, and the remedy.
+
+    Example:
+        >>> from torchvision.models import VisionTransformer as Theirs
+        >>> from_torchvision(Theirs(32, 8, 2, 3, 12, 48, num_classes=5)).config.embed_dim
+        12
+    """
+    _refuse("torchvision", _torchvision_obstacles(model))
+    first = model.encoder.layers[0]
+    head = model.heads if isinstance(model.heads, nn.Linear) else model.heads[0]
+    config = ViTConfig(
+        image_size=model.image_size,
+        patch_size=model.conv_proj.kernel_size[0],
+        in_channels=model.conv_proj.in_channels,
+        num_classes=head.out_features,
+        embed_dim=model.hidden_dim,
+        depth=len(model.encoder.layers),
+        num_heads=first.self_attention.num_heads,
+        mlp_ratio=_ratio(first.mlp[0].out_features, model.hidden_dim),
+        qkv_bias=first.self_attention.in_proj_bias is not None,
+    )
+    tensors = {f"head.{name}": tensor for name, tensor in head.state_dict().items()}
+    for name, tensor in model.state_dict().items():
+        if not name.startswith("heads."):
+            for theirs, ours in TORCHVISION_NAMES.items():
+                name = name.replace(theirs, ours)
+            tensors[name] = tensor
+    return _assemble(config, tensors, model.training)
+
+
+def from_timm(model: nn.Module) -> VisionTransformer:
+    """Copy a timm ViT into ours.
+
+    Class token or average pooling, with or without biases. Positions that timm adds before the class
+    token comes (``no_embed_class``) are ours with a class row of zeros.
+
+    Args:
+        model: a ``timm.models.VisionTransformer``; it is left unchanged and shares no memory.
+
+    Returns:
+        A model with the same logits in eval mode, of the same device, dtype and mode. Dropout and
+        stochastic depth are left out.
+
+    Raises:
+        ValueError: it has a part that ours has no place for; the message names each, and the remedy.
+
+    Example:
+        >>> from timm.models import VisionTransformer as Theirs  # doctest: +SKIP
+        >>> from_timm(Theirs(32, 8, embed_dim=12, depth=2, num_heads=3)).config.depth  # doctest: +SKIP
+        2
+    """
+    _refuse("timm", _timm_obstacles(model))
+    first = model.blocks[0]
+    config = ViTConfig(
+        image_size=model.patch_embed.img_size[0],
+        patch_size=model.patch_embed.patch_size[0],
+        in_channels=model.patch_embed.proj.in_channels,
+        num_classes=model.head.out_features,
+        embed_dim=model.embed_dim,
+        depth=len(model.blocks),
+        num_heads=first.attn.num_heads,
+        mlp_ratio=_ratio(first.mlp.fc1.out_features, model.embed_dim),
+        qkv_bias=first.attn.qkv.bias is not None,
+        pool="cls" if model.cls_token is not None else "mean",
+    )
+    tensors = dict(model.state_dict())
+    if model.cls_token is None:
+        tensors["cls_token"] = model.pos_embed.new_zeros(1, 0, config.embed_dim)
+    elif model.no_embed_class:
+        row = torch.zeros_like(model.pos_embed[:, :1])
+        tensors["pos_embed"] = torch.cat([row, model.pos_embed], dim=1)  # (1, N, D) -> (1, N+1, D)
+    return _assemble(config, tensors, model.training)
+
+
+def _ratio(hidden: int, embed_dim: int) -> float:
+    """Return the mlp_ratio for which ``int(embed_dim * mlp_ratio)`` is the hidden width."""
+    ratio = hidden / embed_dim
+    if int(embed_dim * ratio) != hidden:  # rounded down, just below the whole number
+        ratio = math.nextafter(ratio, math.inf)
+    return ratio
+
+
+def _assemble(
+    config: ViTConfig, tensors: dict[str, torch.Tensor], training: bool
+) -> VisionTransformer:
+    """Build our model around copies of the tensors; a bias that is missing there is zero here."""
+    with torch.device("meta"):  # no memory, no random numbers: every value is replaced
+        model = VisionTransformer(config)
+    state = {name: tensor.detach().clone() for name, tensor in tensors.items()}
+    for name, expected in model.state_dict().items():
+        if name not in state and name.endswith(".bias"):
+            state[name] = state["pos_embed"].new_zeros(expected.shape)
+    try:
+        model.load_state_dict(state, assign=True)
+    except RuntimeError as error:
+        raise ValueError(
+            f"the model is no plain ViT: its blocks differ, or it has other parameters. {error}"
+        ) from None
+    return model.train(training)
+
+
+def _refuse(library: str, obstacles: Iterator[str]) -> None:
+    """Raise if there is anything that ours has no place for."""
+    found = list(obstacles)
+    if found:
+        raise ValueError(
+            f"this {library} model can not become a vitedu VisionTransformer, which has no place for "
+            + "; ".join(found)
+            + ". With published weights, choose a plain model instead, such as "
+            + ("vit_b_16." if library == "torchvision" else "vit_base_patch16_224.")
+        )
+
+
+def _torchvision_obstacles(model: nn.Module) -> Iterator[str]:
+    """Name each part of a torchvision model that ours has no place for, with the remedy."""
+    from torchvision.models import vision_transformer as library
+
+    if type(model) is not library.VisionTransformer:  # a subclass may compute something else
+        yield f"a {type(model).__name__} (pass a torchvision.models.VisionTransformer itself)"
+        return
+    conv, P = model.conv_proj, model.patch_size
+    if not isinstance(conv, nn.Conv2d):
+        yield "a conv stem (build the model with conv_stem_configs=None)"
+    elif conv.kernel_size != (P, P) or conv.stride != (P, P) or conv.padding != (0, 0):
+        yield f"a convolution {conv} whose patches are not side by side (kernel_size=stride={P})"
+    if isinstance(model.heads, nn.Sequential) and hasattr(model.heads, "pre_logits"):
+        yield "pre_logits, a hidden layer in the head (representation_size=None)"
+    elif not isinstance(model.heads, nn.Linear) and not (
+        isinstance(model.heads, nn.Sequential)
+        and len(model.heads) == 1
+        and isinstance(model.heads[0], nn.Linear)
+    ):
+        yield "a head that is not one linear layer (set model.heads to an nn.Linear)"
+    blocks = list(model.encoder.layers)
+    yield from _of_blocks([block.self_attention.num_heads for block in blocks])
+    norms = [norm for block in blocks for norm in (block.ln_1, block.ln_2)]
+    yield from _of_norms([*norms, model.encoder.ln])
+    yield from _of_activations([block.mlp[1] for block in blocks], nn.GELU)
+
+
+def _timm_obstacles(model: nn.Module) -> Iterator[str]:
+    """Name each part of a timm model that ours has no place for, with the remedy."""
+    from timm.layers import LayerScale
+    from timm.layers.activations import GELU
+    from timm.models import vision_transformer as library
+
+    if getattr(model, "dist_token", None) is not None:
+        yield "a distillation token (use the model without it, such as deit_base_patch16_224)"
+        return
+    if type(model) is not library.VisionTransformer:  # a subclass may compute something else
+        yield f"a {type(model).__name__} (pass a timm.models.VisionTransformer itself)"
+        return
+
+    # from pixels to the first block
+    embed = model.patch_embed
+    if type(embed) is not library.PatchEmbed:
+        yield f"a stem of type {type(embed).__name__} (embed_layer=PatchEmbed)"
+    elif not _nothing(embed.norm):
+        yield "a norm inside the patch embedding (embed_norm_layer=None)"
+    elif len(set(embed.img_size)) > 1 or len(set(embed.patch_size)) > 1:
+        yield (
+            f"images or patches that are not square, {embed.img_size} and {embed.patch_size} "
+            "(give one number for img_size and patch_size)"
+        )
+    if getattr(model, "reg_token", None) is not None:
+        yield f"registers, {model.reg_token.shape[1]} beside the class token (reg_tokens=0)"
+    if model.pos_embed is None:
+        yield "a model without learned positions (pos_embed='learn')"
+    if not _nothing(model.norm_pre):
+        yield "norm_pre, a norm before the first block (pre_norm=False)"
+
+    # the blocks
+    blocks = list(model.blocks)
+    kinds = {type(block) for block in blocks} - {library.Block}
+    kinds |= {type(block.attn) for block in blocks if hasattr(block, "attn")} - {library.Attention}
+    kinds |= {type(block.mlp) for block in blocks if hasattr(block, "mlp")} - {library.Mlp}
+    if kinds:
+        names = ", ".join(sorted(kind.__name__ for kind in kinds))
+        yield f"blocks made of {names} (leave block_fn, attn_layer and mlp_layer alone)"
+    else:
+        yield from _of_blocks([block.attn.num_heads for block in blocks])
+        if any(block.attn.head_dim * block.attn.num_heads != model.embed_dim for block in blocks):
+            yield "heads that are not embed_dim / num_heads wide (leave attn_head_dim alone)"
+        if any(isinstance(part, LayerScale) for block in blocks for part in block.children()):
+            yield "LayerScale (init_values=None)"
+        if not all(_nothing(block.attn.q_norm) for block in blocks):
+            yield "QK-norm (qk_norm=False)"
+        inner = [getattr(part, "norm", None) for b in blocks for part in (b.attn, b.mlp)]
+        if not all(_nothing(norm) for norm in inner):
+            yield "a norm inside attention or MLP (scale_attn_norm=False, scale_mlp_norm=False)"
+        if any(getattr(block.attn, "gate", None) is not None for block in blocks):
+            yield "gated attention (gated=False)"
+        yield from _of_activations([block.mlp.act for block in blocks], nn.GELU, GELU)
+
+    # from the last block to the logits
+    if getattr(model, "attn_pool", None) is not None or model.global_pool not in ("token", "avg"):
+        yield f"pooling by {model.global_pool!r} (global_pool='token')"
+    elif model.cls_token is not None and model.global_pool == "avg":
+        yield "a class token beside average pooling (global_pool='token', or class_token=False)"
+    if not _nothing(model.fc_norm):
+        yield "fc_norm, a norm after pooling (fc_norm=False)"
+    elif _nothing(model.norm):
+        yield "a model without a last norm (final_norm=True)"
+    if not isinstance(model.head, nn.Linear):
+        yield "a missing head (give num_classes)"
+    if not kinds:
+        norms = [norm for block in blocks for norm in (block.norm1, block.norm2)]
+        yield from _of_norms([*norms, *([] if _nothing(model.norm) else [model.norm])])
+
+
+def _nothing(module: nn.Module | None) -> bool:
+    return module is None or isinstance(module, nn.Identity)
+
+
+def _of_blocks(heads: list[int]) -> Iterator[str]:
+    """Find models without blocks, and blocks that differ in their number of heads."""
+    if len(set(heads)) != 1:
+        yield f"blocks with {heads} heads (use one number of heads, and at least one block)"
+
+
+def _of_norms(norms: list[nn.Module]) -> Iterator[str]:
+    """Find norms of another kind or with another eps, which would change every logit a little."""
+    for norm in norms:
+        if not isinstance(norm, nn.LayerNorm) or norm.weight is None:
+            yield f"a norm of type {type(norm).__name__} (norm_layer=LayerNorm, with a weight)"
+            return
+        if norm.eps != NORM_EPS:
+            yield (
+                f"LayerNorm with eps={norm.eps:g}, ours is {NORM_EPS:g} "
+                f"(norm_layer=partial(LayerNorm, eps={NORM_EPS:g}))"
+            )
+            return
+
+
+def _of_activations(found: list[nn.Module], *allowed: type) -> Iterator[str]:
+    """Find MLPs that bend with anything but the exact GELU."""
+    for act in found:
+        if not isinstance(act, allowed) or getattr(act, "approximate", "none") != "none":
+            yield f"the activation {act} (act_layer=nn.GELU, without an approximation)"
+            return

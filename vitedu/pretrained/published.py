@@ -1,0 +1,152 @@
+"""What torchvision and timm state about the weights they publish; nothing is downloaded.
+
+Role: whose a name is, and ``preprocessing``: what a picture must look like for it, and what its classes
+are called. Not here: the weights themselves (``pretrained``).
+
+Names are those of the libraries, ``architecture`` or ``architecture.weights``: torchvision's
+``vit_b_16``, ``vit_b_16.IMAGENET1K_SWAG_E2E_V1``; timm's ``vit_tiny_patch16_224``,
+``vit_base_patch16_224.orig_in21k_ft_in1k``. Each set of weights has a licence of its own: torchvision's
+SWAG weights, for one, are for non-commercial use only.
+"""
+
+import difflib
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+
+from vitedu.data.image_folder import upright_rgb
+
+SOURCES = ("auto", "torchvision", "timm")
+
+
+def library_of(name: str, source: str = "auto") -> str:
+    """Say which library a name belongs to, ``"torchvision"`` or ``"timm"``.
+
+    Raises:
+        ValueError: neither, or not the one that was asked for; the message names choices.
+    """
+    if source not in SOURCES:
+        raise ValueError(f"source must be one of {', '.join(SOURCES)} (got {source!r}).")
+    from torchvision.models import list_models
+
+    architecture, known = name.partition(".")[0], list_models(include="vit_*")
+    if source != "timm" and architecture in known:
+        return "torchvision"
+    if source == "torchvision":
+        raise ValueError(f"torchvision has no {name!r}. Choices: {', '.join(known)}.")
+    try:
+        import timm
+    except ModuleNotFoundError:
+        raise ValueError(
+            f"{name!r} is none of torchvision's ({', '.join(known)}); the names of timm need it "
+            "installed: pip install timm."
+        ) from None
+    if timm.is_model(name):
+        return "timm"
+    nearest = difflib.get_close_matches(architecture, [*known, *timm.list_models("*vit*")])
+    guess = f" Did you mean {' or '.join(nearest)}?" if nearest else ""
+    raise ValueError(
+        f"neither torchvision nor timm {timm.__version__} has a model {name!r}.{guess} "
+        f"torchvision has {', '.join(known)}; timm.list_models('vit_*') lists the others."
+    )
+
+
+@dataclass(frozen=True)
+class Preprocessing:
+    """How the authors of some weights prepare a picture, and what they call their classes.
+
+    Calling it makes a PIL image a tensor (3, S, S), by the library's own transform.
+    """
+
+    image_size: int  # S, pixels: the square in the middle that the model sees
+    resize_size: int  # pixels of the picture's shorter side before that square is cut out
+    interpolation: str  # of the resizing
+    mean: tuple[float, ...]  # (3,) subtracted, on a scale of 0 to 1
+    std: tuple[float, ...]  # (3,) then divided by
+    class_names: tuple[str, ...] | None  # in the order of the logits; None where none are published
+    transform: Callable  # a PIL image -> (3, S, S) float32
+
+    def __call__(self, image) -> torch.Tensor:
+        """Make a PIL image, upright and in RGB, a tensor (3, S, S)."""
+        return self.transform(upright_rgb(image))
+
+
+def preprocessing(
+    name: str, *, source: str = "auto", image_size: int | None = None
+) -> Preprocessing:
+    """Look up how pictures must be prepared for published weights; nothing is downloaded.
+
+    Args:
+        name, source: as for ``load_pretrained``.
+        image_size: where the model was loaded for another size; the resizing keeps its proportion.
+
+    Example:
+        >>> prepare = preprocessing("vit_b_16")
+        >>> prepare.image_size, prepare.resize_size, prepare.mean, prepare.class_names[0]
+        (224, 256, (0.485, 0.456, 0.406), 'tench')
+    """
+    if library_of(name, source) == "torchvision":
+        entry = torchvision_entry(name)
+        transform = entry.transforms()
+        if image_size is not None:
+            share = image_size / transform.crop_size[0]
+            transform.resize_size = [round(transform.resize_size[0] * share)]
+            transform.crop_size = [image_size]
+        return Preprocessing(
+            image_size=transform.crop_size[0],
+            resize_size=transform.resize_size[0],
+            interpolation=transform.interpolation.value,
+            mean=tuple(transform.mean),
+            std=tuple(transform.std),
+            class_names=tuple(entry.meta["categories"]),
+            transform=transform,
+        )
+
+    from timm.data import ImageNetInfo, create_transform, infer_imagenet_subset, resolve_data_config
+
+    published = timm_entry(name).to_dict()
+    size = {} if image_size is None else {"input_size": (3, image_size, image_size)}
+    config = resolve_data_config(size, pretrained_cfg=published)
+    subset = infer_imagenet_subset(published)
+    return Preprocessing(
+        image_size=config["input_size"][-1],
+        resize_size=math.floor(config["input_size"][-1] / config["crop_pct"]),
+        interpolation=config["interpolation"],
+        mean=tuple(config["mean"]),
+        std=tuple(config["std"]),
+        class_names=tuple(ImageNetInfo(subset).label_descriptions()) if subset else None,
+        transform=create_transform(**config),
+    )
+
+
+def torchvision_entry(name: str):
+    """Find what torchvision states about the weights of a name: address, transform, categories."""
+    from torchvision.models import get_model_weights
+
+    architecture, _, tag = name.partition(".")
+    entries = get_model_weights(architecture)
+    if tag and tag not in entries.__members__:
+        raise ValueError(
+            f"torchvision has no weights {tag!r} for {architecture}. "
+            f"Choices: {', '.join(f'{architecture}.{entry.name}' for entry in entries)}."
+        )
+    return entries[tag or "DEFAULT"]
+
+
+def timm_entry(name: str):
+    """Find what timm states about the weights of a name: address, statistics, classes."""
+    import timm
+
+    architecture = name.partition(".")[0]
+    try:
+        entry = timm.get_pretrained_cfg(name)
+    except RuntimeError:
+        entry = None
+    if entry is None:
+        raise ValueError(
+            f"timm has no weights {name!r}. Choices: "
+            f"{', '.join(timm.list_pretrained(f'{architecture}.*')) or 'none for this model'}."
+        )
+    return entry
