@@ -361,7 +361,8 @@ import sys, time
 from pathlib import Path
 sys.path.insert(0, {tests!r})
 from made_class import judge, made_parts
-from vitedu.grading import batch, fingerprint, reading, student
+from vitedu.grading import batch, fingerprint, student
+from vitedu.grading.intake import reading
 fingerprint.versions = student.versions = reading.versions = lambda: {{"vitedu": "test"}}  # so that torch need not be loaded
 def slow(answer, seed, box, *, runs):
     time.sleep(0.002)
@@ -433,7 +434,8 @@ def private():
 before = private()
 from vitedu.checks.engine import find_checker, judge_answer
 from vitedu.exercises import EXERCISES
-from vitedu.grading import publish, student
+from vitedu.grading import student
+from vitedu.grading.pages import publish
 student.real_parts()
 for exercise in EXERCISES:
     find_checker(exercise.id)

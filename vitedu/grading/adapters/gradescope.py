@@ -82,7 +82,7 @@ def write_autograder(out: Path, notebooks: Path = Path("notebooks")) -> Path:
         "requirements.txt": "\n".join(requirements()) + "\n",
         SETTINGS: json.dumps({"notebooks": names}) + "\n",
     }
-    for path in sorted(package.rglob("*.py")):
+    for path in sorted([*package.rglob("*.py"), *package.rglob("templates/*")]):
         files[f"vitedu/{path.relative_to(package).as_posix()}"] = path.read_text(encoding="utf-8")
     out.parent.mkdir(parents=True, exist_ok=True)
     new = out.with_name(f".{out.name}.new")

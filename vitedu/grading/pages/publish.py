@@ -22,7 +22,7 @@ from vitedu.grading.pages.exports import (
     totals_csv,
 )
 from vitedu.grading.pages.feedback import feedback_page
-from vitedu.grading.pages.skeleton import count, number, page, plain, text
+from vitedu.grading.pages.skeleton import count, number, plain, render
 from vitedu.grading.store import Store, safe_name
 from vitedu.grading.student import Parts
 
@@ -115,8 +115,7 @@ def _feedback(store: Store, grade: SubmissionGrade) -> str:
         return feedback_page(grade)
     except Exception as error:
         store.log(f"{ascii(grade.student)}, feedback: {type(error).__name__}: {error}")
-        points = f"{number(grade.points)} of {number(grade.max_points)} points"
-        return page("Feedback", f"<h1>{text(grade.student)}</h1><p>{points}</p>")
+        return render("points_only.html", title="Feedback", grade=grade)
 
 
 def _lines(out: Path, summary: Summary, formats: Sequence[str]) -> list[str]:
