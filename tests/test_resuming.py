@@ -9,7 +9,8 @@ import torch
 from safetensors import safe_open
 from torch import nn
 
-from vitedu.fitting import TrainConfig, checkpoints, fit
+from vitedu import files
+from vitedu.fitting import TrainConfig, fit
 from vitedu.fitting.checkpoints import load_tensors, save_tensors
 from vitedu.vit import VisionTransformer, ViTConfig
 
