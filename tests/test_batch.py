@@ -14,10 +14,11 @@ import pytest
 from made_class import FakeBox, exercise_grade, hand_in, judge, made_parts
 
 from vitedu.exercises import in_notebook
+from vitedu.files import UNFINISHED
 from vitedu.grading import batch, fingerprint
 from vitedu.grading.batch import grade_class
 from vitedu.grading.grades import ExerciseGrade
-from vitedu.grading.store import LEFTOVER, Store, safe_name
+from vitedu.grading.store import Store, safe_name
 from vitedu.grading.student import not_gradable
 
 CLASS = {
@@ -396,7 +397,7 @@ def test_killed_at_any_moment_the_same_command_finishes(tmp_path, out):
     graded, kept, students = map(int, done.stdout.split()[1:])
     assert kept == len(stood) and graded + kept == students == 60
     assert stood.items() <= contents(out / "submissions").items()
-    assert not list(out.rglob(f"*{LEFTOVER}"))
+    assert not list(out.rglob(f"*{UNFINISHED}"))
 
 
 def test_a_class_of_200_does_not_fill_the_memory(tmp_path, out):

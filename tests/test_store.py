@@ -8,7 +8,8 @@ import sys
 import pytest
 from made_class import exercise_grade, submission_grade
 
-from vitedu.grading.store import LEFTOVER, Store, safe_name
+from vitedu.files import UNFINISHED
+from vitedu.grading.store import Store, safe_name
 
 NASTY = {
     "path": "../../etc/passwd",
@@ -91,14 +92,14 @@ def test_full_disk_names_the_file_and_the_remedy_and_keeps_the_old_grade(tmp_pat
         with pytest.raises(OSError, match=r"No space left.*same command again"):
             store.save(submission_grade(seed=2))
         assert store.path("Anna").read_bytes() == before
-        assert not list(tmp_path.rglob(f"*{LEFTOVER}"))
+        assert not list(tmp_path.rglob(f"*{UNFINISHED}"))
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no /dev/full here")
 def test_a_disk_that_is_really_full_is_told(tmp_path):
     """The write itself fails, not only the flush; other folders go on."""
     with Store(tmp_path) as store:
-        new = tmp_path / "submissions" / f".{safe_name('Anna')}.json{LEFTOVER}"
+        new = tmp_path / "submissions" / f".{safe_name('Anna')}.json{UNFINISHED}"
         new.symlink_to("/dev/full")
         with pytest.raises(OSError, match="No space left on device"):
             store.save(submission_grade("Anna"))
@@ -117,9 +118,9 @@ def test_leftovers_of_a_killed_run_are_removed_and_nothing_else(tmp_path):
     """Only names that the grader gives to temporary files."""
     with Store(tmp_path) as store:
         store.save(submission_grade())
-    leftover = tmp_path / "submissions" / f".anna-0123.json{LEFTOVER}"
+    leftover = tmp_path / "submissions" / f".anna-0123.json{UNFINISHED}"
     leftover.write_text("{")
-    (tmp_path / "feedback" / f".a.html{LEFTOVER}").write_text("<")
+    (tmp_path / "feedback" / f".a.html{UNFINISHED}").write_text("<")
     (tmp_path / "submissions" / "notes.txt").write_text("mine")
     with Store(tmp_path):
         pass

@@ -48,7 +48,8 @@ class Cluster:
             import distributed
         except ImportError:
             raise ValueError("--dask needs distributed: pip install 'vitedu[dask]'.") from None
-        self.address, self.allow_unsafe, self.events = address, allow_unsafe, []
+        self.address, self.allow_unsafe = address, allow_unsafe
+        self.events: list[str] = []
         self._alone_since: float | None = None
         try:
             self.client = distributed.Client(address, timeout=CONNECT_SECONDS, set_as_default=False)
@@ -100,8 +101,9 @@ class Cluster:
         if (
             extraction is None
         ):  # the grader could not read it, and says so as it does without a cluster
-            choices = {"seed": seed, "runs": runs, "log": log}
-            return grade_submission(submission, exercises, parts, box, **choices)
+            return grade_submission(
+                submission, exercises, parts, box, seed=seed, runs=runs, log=log
+            )
         task, trouble = pack_submission(submission, extraction, exercises, seed, runs), ""
         for _ in range(ATTEMPTS):
             try:
@@ -276,7 +278,8 @@ def grade_bytes(task: bytes, wanted: dict[str, str], allow_unsafe: bool) -> byte
     Raises:
         Unfit: as ``ready``.
     """
-    box, lines = _box(wanted, allow_unsafe), []
+    box = _box(wanted, allow_unsafe)
+    lines: list[str] = []
     submission, found, head = unpack_submission(task)
     grade = grade_submission(
         submission,

@@ -18,6 +18,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
@@ -67,7 +68,8 @@ class Box:
     def __init__(
         self, way: str, limits: Limits, files: dict[str, str], *, like: "Box | None" = None
     ):
-        self.way, self.limits, self.events, self._files = way, limits, [], files
+        self.way, self.limits, self._files = way, limits, files
+        self.events: list[str] = []
         self._lock = threading.RLock()
         # a process that dies with its parent dies with the thread that started it: this one stays
         self._launcher = ThreadPoolExecutor(1, "box")
@@ -77,7 +79,8 @@ class Box:
         self._process: subprocess.Popen | None = None
         self._control: socket.socket | None = None
         first = random.SystemRandom().randrange(USERS[1])
-        self._numbers = like._numbers if like else itertools.count(first)  # no two users are one
+        # no two workers have the same user
+        self._numbers: Iterator[int] = like._numbers if like else itertools.count(first)
         self._launches = 0
         self._closed = False
         self._workers: set[Worker] = set()

@@ -33,7 +33,7 @@ class Reading:
         self._key = hashlib.sha256("\n".join(words).encode()).hexdigest()
         self._found: dict[str, Any] = {}
         known = store.load_plain(FILE)
-        self._known = known if known.get("key") == self._key else {"key": self._key}
+        self._known: dict[str, Any] = known if known.get("key") == self._key else {"key": self._key}
 
     def extraction(self, submission: Submission) -> Any:
         """Read one student's answers, without the notebooks' outputs.

@@ -284,7 +284,7 @@ def _apart(owned: dict[tuple, list]) -> list[list[tuple[_Entry, _Owner]]]:
     return groups
 
 
-def _named_apart(submissions: list[Submission]) -> list[Submission]:
+def _named_apart(submissions: list[tuple[Submission, str]]) -> list[Submission]:
     """Add the number, or the layout, to a name that several students bear."""
     count: dict[str, int] = defaultdict(int)
     for submission, _ in submissions:

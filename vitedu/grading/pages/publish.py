@@ -10,7 +10,7 @@ from pathlib import Path
 
 from vitedu.exercises import Exercise
 from vitedu.grading.batch import Outcome, grade_class
-from vitedu.grading.grades import SubmissionGrade
+from vitedu.grading.grades import Flag, SubmissionGrade
 from vitedu.grading.pages.class_report import bank_words, report_page
 from vitedu.grading.pages.class_summary import Summary, summarise
 from vitedu.grading.pages.exports import (
@@ -84,7 +84,8 @@ def publish(
     def grades():
         return store.load_all(outcome.students)
 
-    flags, unknown = outcome.class_flags, Counter()
+    flags: dict[str, list[Flag]] = outcome.class_flags
+    unknown: Counter[str] = Counter()
     store.write("grades.csv", grades_csv(grades(), flags))
     store.write("totals.csv", totals_csv(grades(), flags))
     store.write("open.csv", open_csv(grades()))
