@@ -335,7 +335,7 @@ def test_full_disk_stops_the_batch_and_loses_nothing(tmp_path, out, monkeypatch)
 
     def sometimes(self, grade):
         if len(saved) == 3:
-            raise OSError("out/x.json can not be written (No space left on device)")
+            raise OSError("out/x.json cannot be written (No space left on device)")
         save(self, grade)
         saved.append(grade.student)
 

@@ -2,7 +2,7 @@
 
 Role: ``grade_answer``. The same checkers as in the notebook decide (``vitedu.checks.engine``): a ``RemoteAnswer`` stands
 where the student's object would be, and only ``gather`` meets it. Several processes must agree, so that luck earns
-nothing. Never raises because of what an answer is or does; what can not be judged has a reason and no points.
+nothing. Never raises because of what an answer is or does; what cannot be judged has a reason and no points.
 """
 
 import hashlib

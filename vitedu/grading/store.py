@@ -42,7 +42,7 @@ class Store:
         out: the folder; it is made.
 
     Raises:
-        OSError: it can not be written, or another grader is at work in it.
+        OSError: it cannot be written, or another grader is at work in it.
 
     Example:
         >>> import tempfile
@@ -101,7 +101,7 @@ class Store:
         """Write a grade, as one step.
 
         Raises:
-            OSError: it can not be written; an earlier file stays as it was.
+            OSError: it cannot be written; an earlier file stays as it was.
         """
         text = json.dumps(grade.to_dict(), indent=1, allow_nan=False)
         self._replace(self.path(grade.student), text.encode())
@@ -116,7 +116,7 @@ class Store:
             text: written as UTF-8.
 
         Raises:
-            OSError: it can not be written; an earlier file stays as it was.
+            OSError: it cannot be written; an earlier file stays as it was.
         """
         path, content = self.out / name, text.encode("utf-8", "replace")
         try:
@@ -139,7 +139,7 @@ class Store:
         self.write(name, json.dumps(data, indent=1, sort_keys=True))
 
     def log(self, text: str) -> None:
-        """Add lines to ``grader.log``. A log that can not be written stops nothing."""
+        """Add lines to ``grader.log``. A log that cannot be written stops nothing."""
         try:
             with open(self.out / "grader.log", "a", encoding="utf-8", errors="replace") as file:
                 file.write(text.rstrip() + "\n")
@@ -155,7 +155,7 @@ class Store:
 
     def _trouble(self, path: Path, error: OSError) -> OSError:
         return OSError(
-            f"{path} can not be written ({error.strerror or error}). Every grade in "
+            f"{path} cannot be written ({error.strerror or error}). Every grade in "
             f"{self.out / 'submissions'} is whole; make room or choose another --out and give the "
             "same command again: it goes on where it stopped."
         )

@@ -140,7 +140,7 @@ class Box:
         """Open a box of the same kind for one answer: whatever ends its preloaded process, no other answer did.
 
         Raises:
-            IsolationError: it can not be opened.
+            IsolationError: it cannot be opened.
         """
         self.events.append("an answer is run again by a preloaded process of its own")
         return type(self)(self.way, self.limits, self._files, like=self)
@@ -163,7 +163,7 @@ class Box:
         try:
             self._launch()
         except (IsolationError, OSError) as error:
-            raise WorkerTrouble("grader", f"it can not be started again: {error}") from error
+            raise WorkerTrouble("grader", f"it cannot be started again: {error}") from error
 
     def _launch(self) -> None:
         """Start the preloaded process."""

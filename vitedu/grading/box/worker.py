@@ -60,7 +60,7 @@ _ELSEWHERE = {  # methods and modules of torch that do the same: name of the ker
 }
 REHEARSALS = (4, 4, 3, 4, 3)  # elements of an input; with fewer than 4 the answer ends in an error
 _ABSENT = ("torch.onnx.ops",)  # not loaded yet, and not to be: it spells attention out in Python
-_NEEDED = {"empty", "normal_", "uniform_"}  # torch itself can not do without; they are watched only
+_NEEDED = {"empty", "normal_", "uniform_"}  # torch itself cannot do without; they are watched only
 _KEYS = ("CPU", "AutogradCPU", "MkldnnCPU")  # replaced for every kernel, its own or composed
 _LAYOUTS = ("QuantizedCPU", "SparseCPU", "SparseCsrCPU", "NestedTensorCPU")  # where it has its own
 
@@ -264,14 +264,9 @@ def _in_python() -> list[tuple[str, types.FunctionType]]:
 
 def _at(place: str) -> Any:
     """Find a function of a module or class that is loaded; else None."""
-    owner: Any
-    path: list[str]
-    owner, *path = next(
-        (sys.modules[place[:end]], *place[end + 1 :].split("."))
-        for end in reversed([i for i, c in enumerate(place) if c == "."])
-        if place[:end] in sys.modules
-    )
-    for name in path:
+    end = max(i for i, c in enumerate(place) if c == "." and place[:i] in sys.modules)
+    owner: Any = sys.modules[place[:end]]
+    for name in place[end + 1 :].split("."):
         owner = getattr(owner, name, None)
     return owner
 

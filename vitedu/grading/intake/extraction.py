@@ -313,7 +313,7 @@ def _why_not(
             if not cell.source.strip():
                 return "no_cell", f"its cell in {file.name} is empty"
             return "no_cell", f"its cell in {file.name} does not define {exercise}"
-    for file in files:  # a mark that was dropped, and a cell that can not be parsed
+    for file in files:  # a mark that was dropped, and a cell that cannot be parsed
         if notebook in file.chapters:
             for number, (cell, parsed) in enumerate(zip(file.cells, file.parsed, strict=True)):
                 words = (

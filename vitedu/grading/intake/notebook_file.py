@@ -65,7 +65,7 @@ def read_notebook(path: Path) -> NotebookFile:
     except MemoryError:
         return NotebookFile(problem="it needs more memory than there is")
     except OSError as error:
-        return NotebookFile(problem=f"it can not be opened: {error.strerror or error}")
+        return NotebookFile(problem=f"it cannot be opened: {error.strerror or error}")
     except ValueError as error:
         return NotebookFile(problem=f"it is no JSON: {str(error)[:200]}")
 

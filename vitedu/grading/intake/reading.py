@@ -75,7 +75,7 @@ class Reading:
         """Write down what the class tells.
 
         Raises:
-            OSError: the output folder can not be written.
+            OSError: the output folder cannot be written.
         """
         self.store.write_plain(FILE, self._known)
 

@@ -143,7 +143,7 @@ def _parse(text: bytes) -> Any:
             text.decode("utf-8"), parse_constant=_refuse, parse_int=_integer, parse_float=_finite
         )
     except (ValueError, RecursionError) as error:  # JSONDecodeError and UnicodeDecodeError too
-        raise WireError(f"the header can not be read: {error}"[:200]) from None
+        raise WireError(f"the header cannot be read: {error}"[:200]) from None
     layer, count = [data], 0
     for _ in range(MAX_DEPTH):
         count += len(layer)

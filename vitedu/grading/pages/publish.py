@@ -78,7 +78,7 @@ def publish(
     """Write tables and pages; gives lines for the terminal.
 
     Raises:
-        OSError: the folder can not be written.
+        OSError: the folder cannot be written.
     """
 
     def grades():
