@@ -151,6 +151,7 @@ def small(tmp_path, *sources, outputs=None):
     cells += [new_code_cell(source) for source in sources]
     if outputs is not None:
         cells[-1].outputs = [new_output("stream", text=outputs)]
+        cells[-1].metadata["tags"] = [COMPARED]
         cells[-1].execution_count = 1
     notebook.cells = cells
     path = tmp_path / "small.ipynb"
@@ -164,7 +165,7 @@ def test_nbval_fails_for_a_warning_the_network_and_a_changed_output(tmp_path, sh
     faults = {
         "warning": ("import warnings; warnings.warn('old')", None, "UserWarning: old"),
         "network": ("socket.create_connection(('192.0.2.1', 80))", None, "the test is offline"),
-        "output": (f"{COMPARED}\nprint(1 + 1)", "3\n", "mismatch"),
+        "output": ("print(1 + 1)", "3\n", "mismatch"),
     }
     for fault, (source, stored, expected) in faults.items():
         folder = tmp_path / fault

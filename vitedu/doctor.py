@@ -54,8 +54,8 @@ print(json.dumps({
 
 GRADING = """
 import json
-from vitedu.grading.isolation import open_box
-from vitedu.grading.levels import remedy
+from vitedu.grading.box.isolation import open_box
+from vitedu.grading.box.levels import remedy
 with open_box(allow_unsafe=True) as box:
     print(json.dumps({"level": box.level, "way": box.way, "seen": box.events, "remedy": remedy()}))
 """

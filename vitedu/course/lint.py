@@ -15,7 +15,7 @@ from pathlib import Path
 import nbformat
 from nbformat import NotebookNode
 
-from vitedu.course.notebooks import COMPARED, exercise_cells, read
+from vitedu.course.notebooks import COMPARED, exercise_cells, is_compared, read
 from vitedu.course.references import defined_names, reference_source
 from vitedu.exercises import BY_ID, EXERCISES, Exercise, in_notebook
 
@@ -92,16 +92,16 @@ def _outputs(notebook: NotebookNode) -> Iterator[str]:
             yield f"{where}: holds an attached picture; let a cell draw it."
         if cell.cell_type != "code":
             continue
-        compared = cell.source.startswith(COMPARED)
+        compared = is_compared(cell)
         kinds = {kind for output in cell.outputs for kind in output.get("data", ())}
         if any(output.output_type == "error" for output in cell.outputs):
             yield f"{where}: holds a stored error; clear its output."
         elif any(kind.startswith("image/") for kind in kinds):
             yield f"{where}: holds a stored picture; clear its output."
         elif cell.outputs and not compared:
-            yield f"{where}: holds an output that nothing compares; clear it or begin with {COMPARED}."
+            yield f"{where}: holds an output that nothing compares; clear it or tag the cell {COMPARED}."
         elif compared and not cell.outputs:
-            yield f"{where}: says {COMPARED} but holds no output; store it, or drop the line."
+            yield f"{where}: is tagged {COMPARED} but holds no output; store it, or drop the tag."
         if cell.execution_count is not None and not compared:
             yield f"{where}: holds an execution count; clear its output."
         if cell.execution_count is None and compared:

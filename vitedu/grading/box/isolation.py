@@ -347,7 +347,7 @@ def open_box(
 
 def write_view(folder: Path, files: dict[str, str]) -> None:
     """Write the package as the box may see it, readable by everyone."""
-    own = {f"vitedu/grading/{name}.py": (PACKAGE / "grading" / f"{name}.py") for name in OWN}
+    own = {f"vitedu/grading/box/{name}.py": PACKAGE / "grading/box" / f"{name}.py" for name in OWN}
     texts = {**files, **{name: path.read_text("utf-8") for name, path in own.items()}}
     for name, text in texts.items():
         path = folder / name

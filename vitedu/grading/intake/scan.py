@@ -171,7 +171,7 @@ def _dangerous(tree: ast.AST, exercise: str) -> set[str]:
 
 def _is_ours(module: str) -> bool:
     """Tell the parts of the package that judge, and those that hold sources."""
-    return re.match(r"vitedu\.(checks|grading|references|results|notebooks)\b", module) is not None
+    return re.match(r"vitedu\.(checks|grading|course|bench|commands)\b", module) is not None
 
 
 def _is_spelled_out(nodes: list[ast.AST]) -> bool:
