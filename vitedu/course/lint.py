@@ -17,6 +17,7 @@ from nbformat import NotebookNode
 
 from vitedu.course.notebooks import COMPARED, exercise_cells, read
 from vitedu.course.references import defined_names, reference_source
+from vitedu.course.stub_text import check_lines, positional
 from vitedu.exercises import BY_ID, EXERCISES, Exercise, in_notebook
 
 ABSOLUTE = re.compile(
@@ -219,17 +220,17 @@ def _class(stub: ast.ClassDef, reference: ast.ClassDef, exercise: Exercise) -> I
 
 
 def _agreement(stub: ast.FunctionDef, reference: ast.FunctionDef, name: str) -> Iterator[str]:
-    """Same signature, same docstring."""
-    mine, its = (_signature(node) for node in (stub, reference))
+    """Same docstring and signature, without what only a keyword can give: that is no part of the exercise."""
+    mine, its = _signature(stub, stub.args), _signature(reference, positional(reference.args))
     if mine != its:
         yield f"the signature is {name}{mine}; its reference has {its}; make them equal."
     if ast.get_docstring(stub) != ast.get_docstring(reference):
         yield f"the docstring of {name} differs from its reference's; copy it from there."
 
 
-def _signature(node: ast.FunctionDef) -> str:
+def _signature(node: ast.FunctionDef, arguments: ast.arguments) -> str:
     returns = f" -> {ast.unparse(node.returns)}" if node.returns else ""
-    return f"({ast.unparse(node.args)}){returns}"
+    return f"({ast.unparse(arguments)}){returns}"
 
 
 def _unsolved(node: ast.FunctionDef, exercise: Exercise) -> Iterator[str]:
@@ -247,8 +248,7 @@ def _unsolved(node: ast.FunctionDef, exercise: Exercise) -> Iterator[str]:
 
 def _check_cell(notebook: NotebookNode, index: int, exercise: Exercise) -> Iterator[str]:
     """The next cell checks the answer and goes on with a working implementation."""
-    named = f', "{exercise.id}"' if exercise.kind == "value" else ""
-    wanted = f"report = check({exercise.id}{named})", f"{exercise.id} = report.implementation"
+    wanted = check_lines(exercise)
     following = notebook.cells[index + 1] if index + 1 < len(notebook.cells) else None
     lines = following.source.splitlines() if following and following.cell_type == "code" else []
     if [line.strip() for line in lines[:2]] != list(wanted):
