@@ -26,7 +26,8 @@ def main(requests, replies):
 FILES = {
     "vitedu/__init__.py": "",
     "vitedu/grading/__init__.py": "",
-    "vitedu/grading/worker.py": WORKER,
+    "vitedu/grading/box/__init__.py": "",
+    "vitedu/grading/box/worker.py": WORKER,
 }
 
 

@@ -5,6 +5,7 @@ import ast
 import nbformat
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
+from vitedu.course.notebooks import COMPARED
 from vitedu.course.references import reference_source
 from vitedu.exercises import Exercise, in_notebook
 
@@ -24,7 +25,8 @@ def build(name: str = "01_patches", imports: str = IMPORTS) -> nbformat.Notebook
         source = f"report = check({exercise.id}{named})\n{exercise.id} = report.implementation"
         cells += [stub, new_code_cell(source, id=f"{exercise.id[:50]}-check")]
     output = nbformat.v4.new_output("stream", text="2\n")
-    compared = new_code_cell("# NBVAL_CHECK_OUTPUT\nprint(1 + 1)", id="compared", outputs=[output])
+    compared = new_code_cell("print(1 + 1)", id="compared", outputs=[output])
+    compared.metadata["tags"] = [COMPARED]
     compared.execution_count = 1
     cells.append(compared)
     return new_notebook(cells=cells, metadata={"kernelspec": KERNEL})

@@ -83,7 +83,7 @@ def test_level_is_full_where_bubblewrap_works(box):
 
 def test_canary_outside_a_box_can_do_everything(tmp_path):
     """Each try is one that works where nothing forbids it: else its failure would prove nothing."""
-    code = "from vitedu.grading import canary; canary.main(0, 1)"
+    code = "from vitedu.grading.box import canary; canary.main(0, 1)"
     with levels.Bait() as bait:
         needed = [str(tmp_path / "missing")]
         plan = {**bait.plan(), "needed": needed, "tmp_mb": 1, "memory_mb": 1}
@@ -183,7 +183,7 @@ def test_box_needs_at_least_one_way(monkeypatch):
         open_box(files={}, ways=("plain",), allow_unsafe=True)
 
 
-# --- what an answer can not do ------------------------------------------------------------------
+# --- what an answer cannot do ------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -510,8 +510,8 @@ def test_workers_leave_no_descriptors_behind(box):
 GRADER = """
 import os, signal, sys
 from boxed_code import FILES, frame
-from vitedu.grading.isolation import open_box
-from vitedu.grading.limits import Limits
+from vitedu.grading.box.isolation import open_box
+from vitedu.grading.box.limits import Limits
 from test_isolation import SMALL
 box = open_box(SMALL, files=FILES, allow_unsafe=True)
 worker = box.worker()

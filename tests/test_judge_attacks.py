@@ -37,7 +37,8 @@ def box():
 @pytest.fixture(scope="module")
 def hurried(box):
     """The same box with little time: a worker that is stuck costs seconds."""
-    return SimpleNamespace(worker=box.worker, limits=Limits(load_seconds=2, call_seconds=1 + GRACE))
+    limits = Limits(load_seconds=2, call_seconds=1 + GRACE)
+    return SimpleNamespace(worker=box.worker, limits=limits, apart=box.apart)
 
 
 def grade(box, source, exercise="gelu", support=SUPPORT, runs=1):
@@ -74,7 +75,8 @@ def gelu(x):
     return (x * 0).as_subclass(Liar)
 """
 FORGED = """
-from vitedu.grading import messages, worker
+from vitedu.grading.box import worker
+from vitedu.grading.line import messages
 def forged(seen):
     seen.facts.update({"type:output": "tensor", "detached": False, "modified": (), "fact:all": "right"})
     seen.error, seen.operations = None, frozenset()
@@ -286,7 +288,8 @@ def test_forged_draws_are_read_from_the_images(box):
     """Facts about random draws are made here, from what came back: a worker's own count for nothing."""
     places = [getattr(crops, name) for name in ("WINDOW", "OWN_DRAW", "PLACES", "COIN", "APART")]
     source = f"""
-from vitedu.grading import messages, worker
+from vitedu.grading.box import worker
+from vitedu.grading.line import messages
 def forged(seen):
     data, tensors = messages.write_observation(seen)
     for place in {places!r}:
@@ -351,7 +354,8 @@ CLAIMS = {
 def test_forged_observations_fail_and_break_nothing(box, exercise, claim):
     """Whatever a worker claims that an answer did, there is a verdict, and no full points without the right values."""
     forging = f"""
-from vitedu.grading import messages, worker
+from vitedu.grading.box import worker
+from vitedu.grading.line import messages
 def forged(seen):
     data, tensors = messages.write_observation(seen)
     {claim}

@@ -5,7 +5,7 @@ from attacks import VALUE, Attack, called, loaded
 # finds the nonce and the pipe of the reply in the frames below
 FRAMES = """
 import os, sys
-from vitedu.grading.wire import pack
+from vitedu.grading.line.wire import pack
 frame, nonce, sink = sys._getframe(), None, None
 while frame:
     nonce = frame.f_locals.get('nonce', nonce)

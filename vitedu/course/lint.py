@@ -6,6 +6,7 @@ The checkers are asked through a function that the caller passes, because notebo
 
 import ast
 import builtins
+import copy
 import re
 import symtable
 from collections import Counter
@@ -15,9 +16,9 @@ from pathlib import Path
 import nbformat
 from nbformat import NotebookNode
 
-from vitedu.course.notebooks import COMPARED, exercise_cells, read
+from vitedu.course.notebooks import COMPARED, exercise_cells, is_compared, read
 from vitedu.course.references import defined_names, reference_source
-from vitedu.course.stub_text import check_lines, positional
+from vitedu.course.stub_text import check_lines
 from vitedu.exercises import BY_ID, EXERCISES, Exercise, in_notebook
 
 ABSOLUTE = re.compile(
@@ -93,16 +94,16 @@ def _outputs(notebook: NotebookNode) -> Iterator[str]:
             yield f"{where}: holds an attached picture; let a cell draw it."
         if cell.cell_type != "code":
             continue
-        compared = cell.source.startswith(COMPARED)
+        compared = is_compared(cell)
         kinds = {kind for output in cell.outputs for kind in output.get("data", ())}
         if any(output.output_type == "error" for output in cell.outputs):
             yield f"{where}: holds a stored error; clear its output."
         elif any(kind.startswith("image/") for kind in kinds):
             yield f"{where}: holds a stored picture; clear its output."
         elif cell.outputs and not compared:
-            yield f"{where}: holds an output that nothing compares; clear it or begin with {COMPARED}."
+            yield f"{where}: holds an output that nothing compares; clear it or tag the cell {COMPARED}."
         elif compared and not cell.outputs:
-            yield f"{where}: says {COMPARED} but holds no output; store it, or drop the line."
+            yield f"{where}: is tagged {COMPARED} but holds no output; store it, or drop the tag."
         if cell.execution_count is not None and not compared:
             yield f"{where}: holds an execution count; clear its output."
         if cell.execution_count is None and compared:
@@ -220,17 +221,28 @@ def _class(stub: ast.ClassDef, reference: ast.ClassDef, exercise: Exercise) -> I
 
 
 def _agreement(stub: ast.FunctionDef, reference: ast.FunctionDef, name: str) -> Iterator[str]:
-    """Same docstring and signature, without what only a keyword can give: that is no part of the exercise."""
-    mine, its = _signature(stub, stub.args), _signature(reference, positional(reference.args))
+    """Same signature, same docstring. What only the reference takes by keyword is no part of the exercise."""
+    named = {argument.arg for argument in stub.args.kwonlyargs}
+    mine, its = _signature(stub), _signature(_without_keywords(reference, named))
     if mine != its:
         yield f"the signature is {name}{mine}; its reference has {its}; make them equal."
     if ast.get_docstring(stub) != ast.get_docstring(reference):
         yield f"the docstring of {name} differs from its reference's; copy it from there."
 
 
-def _signature(node: ast.FunctionDef, arguments: ast.arguments) -> str:
+def _without_keywords(node: ast.FunctionDef, kept: set[str]) -> ast.FunctionDef:
+    """Leave out keyword-only arguments with a default that are not among those kept."""
+    pairs = list(zip(node.args.kwonlyargs, node.args.kw_defaults, strict=True))
+    pairs = [pair for pair in pairs if pair[0].arg in kept or pair[1] is None]
+    node = copy.deepcopy(node)
+    node.args.kwonlyargs = [argument for argument, _ in pairs]
+    node.args.kw_defaults = [default for _, default in pairs]
+    return node
+
+
+def _signature(node: ast.FunctionDef) -> str:
     returns = f" -> {ast.unparse(node.returns)}" if node.returns else ""
-    return f"({ast.unparse(arguments)}){returns}"
+    return f"({ast.unparse(node.args)}){returns}"
 
 
 def _unsolved(node: ast.FunctionDef, exercise: Exercise) -> Iterator[str]:

@@ -15,7 +15,7 @@ from nbformat import NotebookNode
 from vitedu.course.references import reference_source
 from vitedu.exercises import BY_ID
 
-COMPARED = "# NBVAL_CHECK_OUTPUT"  # first line of a cell whose stored output is compared
+COMPARED = "nbval-check-output"  # the tag of a cell whose stored output nbval compares
 
 
 def find_notebooks(path: Path) -> list[Path]:
@@ -57,6 +57,12 @@ def read(path: Path) -> NotebookNode:
         raise ValueError(f"{path} can not be read as a notebook: {error!r}.") from error
 
 
+def is_compared(cell: NotebookNode) -> bool:
+    """Tell whether nbval compares the stored output of a cell: by its tag, or by nbval's comment."""
+    marked = cell.source.startswith("# NBVAL_CHECK_OUTPUT")
+    return marked or COMPARED in cell.metadata.get("tags", ())
+
+
 def exercise_cells(notebook: NotebookNode) -> Iterator[tuple[int, str]]:
     """Give the index and the exercise id of every stub, in order."""
     for index, cell in enumerate(notebook.cells):
@@ -79,7 +85,7 @@ def solved(notebook: NotebookNode) -> NotebookNode:
             raise ValueError(f"cell {index} has the stub of an unknown exercise {exercise_id!r}.")
         result.cells[index].source = reference_source(BY_ID[exercise_id])
     for cell in result.cells:
-        if cell.cell_type == "code" and not cell.source.startswith(COMPARED):
+        if cell.cell_type == "code" and not is_compared(cell):
             cell.execution_count = None
             cell.outputs = []
     return result

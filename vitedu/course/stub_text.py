@@ -6,6 +6,7 @@ that only a keyword can give are not part of it. Not here: finding what is wrong
 """
 
 import ast
+import copy
 import json
 import textwrap
 from pathlib import Path
@@ -159,13 +160,9 @@ def _signature_lines(node: ast.FunctionDef) -> list[str]:
 
 
 def positional(arguments: ast.arguments) -> ast.arguments:
-    """Give a signature without the arguments that only a keyword can give."""
-    return ast.arguments(
-        posonlyargs=arguments.posonlyargs,
-        args=arguments.args,
-        vararg=arguments.vararg,
-        kwonlyargs=[],
-        kw_defaults=[],
-        kwarg=arguments.kwarg,
-        defaults=arguments.defaults,
-    )
+    """Give a signature without the arguments that only a keyword can give and that have a default."""
+    kept = copy.copy(arguments)
+    pairs = zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True)
+    kept.kwonlyargs = [argument for argument, default in pairs if default is None]
+    kept.kw_defaults = [None] * len(kept.kwonlyargs)
+    return kept

@@ -10,15 +10,13 @@ import importlib.util
 import sys
 from pathlib import Path
 
-import vitedu
-
 
 class _Visible(importlib.abc.MetaPathFinder, importlib.abc.InspectLoader):
     """Finds and loads modules from a dict of sources."""
 
     def __init__(self, sources: dict[str, str]):
         self.sources = sources
-        self.folder = Path(vitedu.__file__).parent
+        self.folder = Path(__file__).parents[2]
 
     def find_spec(self, fullname, path=None, target=None):
         """Find a module by its full name."""

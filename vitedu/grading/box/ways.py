@@ -34,7 +34,7 @@ import json, sys
 view, libraries = json.loads(sys.argv[1])
 sys.path[:0] = [view]
 sys.path += libraries
-from vitedu.grading import preloaded
+from vitedu.grading.box import preloaded
 getattr(preloaded, sys.argv[2])(*sys.argv[3:])
 """
 SYSTEM = ("/usr/lib", "/usr/lib64", "/lib", "/lib64", "/etc/ld.so.cache", "/etc/alternatives")
@@ -208,7 +208,7 @@ def unmasked(readable: list[str]) -> list[str]:
 
 
 def closed_to_others(path: str) -> str:
-    """Name the first part of a path that another user can not pass or read, else nothing."""
+    """Name the first part of a path that another user cannot pass or read, else nothing."""
     path = os.path.realpath(path)
     for part in [*reversed(Path(path).parents), Path(path)]:
         mode = part.stat().st_mode
