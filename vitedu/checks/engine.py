@@ -155,19 +155,11 @@ def _unusable(checker: Checker, look: Look, cases: list[Case]) -> Problem | None
     return None
 
 
-def _asked(reference: Callable) -> inspect.Signature:
+def _asked(reference: Any) -> inspect.Signature:
     """Give a reference's signature without what only it takes, by keyword."""
     signature = inspect.signature(reference)
     asked = [p for p in signature.parameters.values() if p.kind is not p.KEYWORD_ONLY]
     return signature.replace(parameters=asked)
-
-
-def _asked(signature: inspect.Signature) -> inspect.Signature:
-    """Leave out what only a keyword can give: it serves the package and is no part of the exercise."""
-    parameters = signature.parameters.values()
-    return signature.replace(
-        parameters=[p for p in parameters if p.kind != p.KEYWORD_ONLY or p.default is p.empty]
-    )
 
 
 def _plain(signature: str) -> str:
