@@ -18,6 +18,7 @@ from vitedu.checks.engine import Checker, conclude, find_checker, gather
 from vitedu.checks.guard import KEPT_OUTPUT, neutral_settings
 from vitedu.checks.probing import Trouble
 from vitedu.checks.reporting import Report
+from vitedu.grading.box.cells import CLOSED
 from vitedu.grading.box.protocol import AnyBox, AnyWorker
 from vitedu.grading.grades import (
     FAILED,
@@ -295,6 +296,8 @@ def _missing(answer: Answer, loaded: Loaded, error: Trouble) -> str:
     The package's own names do not count: those that are not here are not for answers to use.
     """
     if "ImportError" in error.kinds and not _OWN_NAME.search(error.message):
+        if any(name in error.message for name in CLOSED):
+            return ""  # a door that is closed on purpose
         if found := _MODULE.search(error.message):
             return f"it imports {found[1]}, which is not here. {NEEDED}"[:300]
         return f"it needs a library that is not here: {error.message}. {NEEDED}"[:300]
