@@ -67,7 +67,7 @@ def project():
 def test_requirements_are_lower_bounds():
     """Nothing is pinned: each line is a name and the oldest release that will do."""
     for name, bound in requirements().items():
-        assert re.fullmatch(r"[a-z]+", name), name
+        assert re.fullmatch(r"[a-z0-9]+", name), name
         assert re.fullmatch(r"\d+(\.\d+)+", bound), name
 
 
