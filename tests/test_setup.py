@@ -24,6 +24,7 @@ DISTRIBUTION = {"PIL": "pillow", "IPython": "ipython"}
 # installed by something that is named: its distribution -> by which
 COMES_WITH = {
     "jupyter_client": "nbclient",
+    "markupsafe": "jinja2",
     "ipython": "ipykernel",
     "pillow": "torchvision",
     "psutil": "ipykernel",
