@@ -346,6 +346,8 @@ def test_notebook_runs_alone_with_the_versions_of_colab(path, tmp_path):
     )
     print(f"{path.stem}: install cell {(ended - begun).total_seconds():.1f} s,", end=" ")
     print(f"whole notebook {time.perf_counter() - start:.0f} s")
+    outputs = [output for cell in notebook.cells for output in cell.get("outputs", ())]
+    assert [output.text for output in outputs if output.get("name") == "stderr"] == []
     after = set(pip("freeze"))
     assert before <= after, "something that was there has another version now"
     assert {re.split("[ =]", line)[0] for line in after - before} == {"vitedu", "safetensors"}
