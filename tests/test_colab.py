@@ -18,7 +18,7 @@ from nbclient import NotebookClient
 from packaging.requirements import Requirement
 from packaging.version import Version
 from sound_notebook import build
-from test_setup import ROOT, needs_make, project
+from test_setup import ROOT, needs_make, project, requirements
 
 from vitedu import __version__
 from vitedu.course import colab
@@ -135,6 +135,9 @@ def test_versions_of_colab_are_new_enough():
         else:
             # torch requires Jinja2
             assert requirement.name in {*colab.SMALL, *BROUGHT, "jinja2"}, word
+    for name, bound in requirements().items():  # `vitedu doctor` asks for these
+        if BROUGHT.get(name):
+            assert Version(BROUGHT[name]) >= Version(bound), name
 
 
 # --- the notebooks --------------------------------------------------------------------------------
