@@ -3,9 +3,11 @@
 Images are (C, H, W), uint8 or floats in [0, 1]. Every function returns a Figure and changes nothing.
 """
 
+from collections.abc import Callable
+
 import numpy as np
 import torch
-from matplotlib.patches import FancyBboxPatch
+from matplotlib.patches import FancyBboxPatch, Rectangle
 
 from vitedu.plots.style import (
     BLACK,
@@ -15,6 +17,7 @@ from vitedu.plots.style import (
     GREY,
     LIGHT,
     ORANGE,
+    PICTURE,
     SKY,
     WIDTH,
     CourseFigure,
@@ -262,6 +265,53 @@ def show_patch_sizes(image: torch.Tensor, patch_sizes=(16, 8, 4)) -> CourseFigur
         N = (H // P) * (W // P)
         ax.set_title(f"P = {P}: {N} patches\n{C * P * P} values in each")
     return fig
+
+
+@styled
+def patch_row_figure(image: torch.Tensor, patch_size: int) -> tuple[CourseFigure, Callable]:
+    """Draw an image with its patches, ready to frame one of them and to show its row of numbers.
+
+    Args:
+        image: (C, H, W), square.
+        patch_size: P, in pixels.
+
+    Returns:
+        The figure, and a function that moves it to patch k and gives the artists that changed.
+    """
+    image = torch.as_tensor(image)
+    C, H, W = image.shape
+    P = patch_size
+    tiles = cut(image, P).flatten(0, 1)  # (N, C, P, P)
+    sequence = tiles.flatten(1).numpy()  # (N, C*P*P)
+    fig = CourseFigure(figsize=(WIDTH, 3.6))
+    picture, close, matrix, values = map(
+        fig.add_axes,
+        (PICTURE, (0.42, 0.5, 0.16, 0.3556), (0.66, 0.5, 0.32, 0.3556), (0.46, 0.16, 0.52, 0.2)),
+    )
+    draw_grid(picture, image, P)
+    picture.set_title(f"{len(tiles)} patches of {P} px")
+    close.set_title("one patch")
+    hide_ticks(close)
+    matrix.imshow(sequence, cmap="gray", aspect="auto", interpolation="antialiased")
+    matrix.set_title(f"the sequence: {len(tiles)} rows")
+    matrix.set(ylabel="row", xticks=[])
+    values.set(xlim=(0, C * P * P), ylim=(sequence.min(), sequence.max()), ylabel="value")
+    values.set_title(f"its row: {C * P * P} numbers")
+    values.set_xlabel("place in the row: red, green, blue" if C == 3 else "place in the row")
+    frame = picture.add_patch(Rectangle((0, 0), P, P, fill=False, edgecolor=ORANGE, linewidth=3))
+    tile = close.imshow(to_picture(tiles[0]), cmap="gray", vmin=0, vmax=1)
+    mark = matrix.axhline(0, color=ORANGE, linewidth=2)
+    (line,) = values.plot(sequence[0], color=BLUE, linewidth=0.8)
+
+    def move(k: int):
+        row, column = divmod(k, W // P)
+        frame.set_xy((column * P - 0.5, row * P - 0.5))
+        tile.set_data(to_picture(tiles[k]))
+        mark.set_ydata([k, k])
+        line.set_ydata(sequence[k])
+        return frame, tile, mark, line
+
+    return fig, move
 
 
 @styled
