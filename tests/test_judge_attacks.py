@@ -37,7 +37,8 @@ def box():
 @pytest.fixture(scope="module")
 def hurried(box):
     """The same box with little time: a worker that is stuck costs seconds."""
-    return SimpleNamespace(worker=box.worker, limits=Limits(load_seconds=2, call_seconds=1 + GRACE))
+    limits = Limits(load_seconds=2, call_seconds=1 + GRACE)
+    return SimpleNamespace(worker=box.worker, limits=limits, apart=box.apart)
 
 
 def grade(box, source, exercise="gelu", support=SUPPORT, runs=1):
@@ -103,7 +104,7 @@ TRICKS = {
     ),
     "the reference by import": "from vitedu.encoder import gelu as given\ndef gelu(x):\n    return given(x)\n",
     "the reference inside": inside("from vitedu.encoder import gelu as given", "given(x)"),
-    "the reference from a path": inside("sys.path[:0] = [HERE, '.', '..']\nimport importlib\ntheirs = importlib.import_module('vitedu.checks.encoder')", "theirs.CHECKERS['gelu'].reference(x)").replace("HERE", repr(HERE)),
+    "the reference from a path": inside("sys.path[:0] = [HERE, '.', '..']\nimport importlib\ntheirs = importlib.import_module('vitedu.checks.encoder.gelu')", "theirs.CHECKER.reference(x)").replace("HERE", repr(HERE)),
     "the parent killed": inside("import signal\ntry:\n    os.kill(os.getppid(), signal.SIGKILL)\nexcept OSError:\n    pass"),
     "a process left behind": inside("try:\n    os.fork()\nexcept OSError:\n    pass"),
     "NaN": inside("", "x * float('nan')"),

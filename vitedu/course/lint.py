@@ -6,6 +6,7 @@ The checkers are asked through a function that the caller passes, because notebo
 
 import ast
 import builtins
+import copy
 import re
 import symtable
 from collections import Counter
@@ -15,8 +16,10 @@ from pathlib import Path
 import nbformat
 from nbformat import NotebookNode
 
+from vitedu.course import colab
 from vitedu.course.notebooks import COMPARED, exercise_cells, is_compared, read
 from vitedu.course.references import defined_names, reference_source
+from vitedu.course.stub_text import check_lines
 from vitedu.exercises import BY_ID, EXERCISES, Exercise, in_notebook
 
 ABSOLUTE = re.compile(
@@ -47,6 +50,7 @@ def lint(path: Path, has_checker: Callable[[str], bool] | None = None) -> list[s
         *_outputs(notebook),
         *_text(notebook, path),
         *_names(notebook),
+        *colab.problems(notebook, path.stem),
     ]
     return [f"{path.name}, {problem}" for problem in problems]
 
@@ -219,12 +223,23 @@ def _class(stub: ast.ClassDef, reference: ast.ClassDef, exercise: Exercise) -> I
 
 
 def _agreement(stub: ast.FunctionDef, reference: ast.FunctionDef, name: str) -> Iterator[str]:
-    """Same signature, same docstring."""
-    mine, its = (_signature(node) for node in (stub, reference))
+    """Same signature, same docstring. What only the reference takes by keyword is no part of the exercise."""
+    named = {argument.arg for argument in stub.args.kwonlyargs}
+    mine, its = _signature(stub), _signature(_without_keywords(reference, named))
     if mine != its:
         yield f"the signature is {name}{mine}; its reference has {its}; make them equal."
     if ast.get_docstring(stub) != ast.get_docstring(reference):
         yield f"the docstring of {name} differs from its reference's; copy it from there."
+
+
+def _without_keywords(node: ast.FunctionDef, kept: set[str]) -> ast.FunctionDef:
+    """Leave out keyword-only arguments with a default that are not among those kept."""
+    pairs = list(zip(node.args.kwonlyargs, node.args.kw_defaults, strict=True))
+    pairs = [pair for pair in pairs if pair[0].arg in kept or pair[1] is None]
+    node = copy.deepcopy(node)
+    node.args.kwonlyargs = [argument for argument, _ in pairs]
+    node.args.kw_defaults = [default for _, default in pairs]
+    return node
 
 
 def _signature(node: ast.FunctionDef) -> str:
@@ -247,8 +262,7 @@ def _unsolved(node: ast.FunctionDef, exercise: Exercise) -> Iterator[str]:
 
 def _check_cell(notebook: NotebookNode, index: int, exercise: Exercise) -> Iterator[str]:
     """The next cell checks the answer and goes on with a working implementation."""
-    named = f', "{exercise.id}"' if exercise.kind == "value" else ""
-    wanted = f"report = check({exercise.id}{named})", f"{exercise.id} = report.implementation"
+    wanted = check_lines(exercise)
     following = notebook.cells[index + 1] if index + 1 < len(notebook.cells) else None
     lines = following.source.splitlines() if following and following.cell_type == "code" else []
     if [line.strip() for line in lines[:2]] != list(wanted):
