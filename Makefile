@@ -3,17 +3,30 @@
 PYTHON ?= python3
 LAB_ARGS ?=
 TEST_ARGS ?=
+# for pip, such as PIP_ARGS="--index-url <address of torch's CPU builds>"
+PIP_ARGS ?=
+
+# threads of torch that wait for each other on a busy machine shall soon sleep, not spin
+ifndef OMP_WAIT_POLICY
+GOMP_SPINCOUNT ?= 1000
+export GOMP_SPINCOUNT
+endif
 
 VENV := .venv
+# the tests' own packages stand apart: nbgrader would put its menus into a student's JupyterLab
+TEST_VENV := .venv-test
 ifeq ($(OS),Windows_NT)
 BIN := $(VENV)/Scripts
 else
 BIN := $(VENV)/bin
 endif
 PY := $(BIN)/python
+TEST_PY := $(subst $(VENV)/,$(TEST_VENV)/,$(PY))
+# as many workers as cores, each with one thread, so that they are no busy neighbours of each other
+PYTEST := OMP_NUM_THREADS=1 $(TEST_PY) -m pytest -n logical --maxprocesses 4 --dist loadgroup
 
 .DEFAULT_GOAL := help
-.PHONY: help setup lab test tour solve lint clean
+.PHONY: help setup lab test check tour solve lint clean
 
 help: ## list the targets
 	@echo "make TARGET [PYTHON=python3.12] [LAB_ARGS=...] [TEST_ARGS=...]"
@@ -24,8 +37,11 @@ setup: $(VENV)/.lab ## create .venv and install requirements.txt and the package
 lab: $(VENV)/.lab ## set up if need be, open JupyterLab on notebook 01
 	$(PY) -m jupyterlab $(LAB_ARGS) notebooks/01_patches.ipynb
 
-test: $(VENV)/.test ## set up if need be, pass every test
-	$(PY) -m pytest $(TEST_ARGS)
+test: $(TEST_VENV)/.test ## set up if need be, pass every test
+	$(PYTEST) $(TEST_ARGS)
+
+check: lint ## the short round: lint, types, units and doctests; no notebook, no bank, no class
+	$(PYTEST) -q -m "not notebook and not slow and not bank" $(TEST_ARGS)
 
 tour: $(VENV)/.lab ## run the whole solved course, one HTML page a notebook in build/tour
 	$(PY) -m vitedu tour notebooks --out build/tour
@@ -33,13 +49,14 @@ tour: $(VENV)/.lab ## run the whole solved course, one HTML page a notebook in b
 solve: $(VENV)/.lab ## write the solved notebooks to build/solved
 	$(PY) -m vitedu solve notebooks --out build/solved
 
-lint: $(VENV)/.lab ## check the style of the code and the shape of the notebooks
+lint: $(TEST_VENV)/.test ## check style, types, the shape of the notebooks; print what an exercise costs
 	$(PY) -m ruff check .
 	$(PY) -m ruff format --check .
+	$(TEST_PY) -m mypy
 	$(PY) -m vitedu lint notebooks
 
-clean: ## remove build/, caches and .venv
-	rm -rf $(VENV) build .pytest_cache .ruff_cache *.egg-info
+clean: ## remove build/, caches and the environments
+	rm -rf $(VENV) $(TEST_VENV) build .pytest_cache .ruff_cache .mypy_cache *.egg-info
 	find . -name __pycache__ -prune -exec rm -rf {} +
 	find . -name .ipynb_checkpoints -prune -exec rm -rf {} +
 
@@ -53,10 +70,15 @@ $(VENV)/.lab: requirements.txt pyproject.toml
 	  echo "Name a newer one: make $(or $(MAKECMDGOALS),lab) PYTHON=python3.12"; exit 2; }
 	@test -x $(PY) || "$(PYTHON)" -m venv $(VENV) || { rm -rf $(VENV); \
 	  echo "$(PYTHON) could not create $(VENV); on Debian and Ubuntu: apt install python3-venv"; exit 2; }
-	@echo "Setting up $(VENV), once; torch is large, this may take minutes."
-	$(PY) -m pip install --requirement requirements.txt --editable .
+	@echo "Setting up $(VENV), once. On Linux torch and its CUDA libraries are some gigabytes: this takes minutes."
+	@echo "If the download breaks, run the same command again; what has arrived is kept."
+	$(PY) -m pip install $(PIP_ARGS) --requirement requirements.txt --editable .
 	@touch $@
 
-$(VENV)/.test: $(VENV)/.lab
-	$(PY) -m pip install --quiet --editable ".[test]"
+# The second environment looks into the first one, so that torch is installed once.
+$(TEST_VENV)/.test: $(VENV)/.lab
+	@test -x $(TEST_PY) || $(PY) -m venv $(TEST_VENV)
+	@$(TEST_PY) -c 'import pathlib, sys, sysconfig; pathlib.Path(sysconfig.get_path("purelib"), "student.pth").write_text(sys.argv[1])' \
+	  "$$($(PY) -c 'import sysconfig; print(sysconfig.get_path("purelib"))')"
+	$(TEST_PY) -m pip install --quiet $(PIP_ARGS) --editable ".[test]"
 	@touch $@

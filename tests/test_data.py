@@ -9,7 +9,6 @@ import pytest
 import torch
 from PIL import Image
 
-from vitedu.data import loading as data_module
 from vitedu.data.image_folder import decode, find_images
 from vitedu.data.loading import Data, channel_statistics, load_data, mixed_order, part
 from vitedu.data.shapes import SHAPES, draw_shapes
@@ -444,11 +443,6 @@ def test_folder_with_nothing_readable_is_refused(tmp_path, capsys):
     with pytest.raises(ValueError, match="none of the train images"):
         load_data(folder)
     assert "skipped 8 of 8 images" in capsys.readouterr().err
-
-
-def test_cache_folder_follows_its_variable(cache):
-    """VITEDU_CACHE moves downloads and decoded images."""
-    assert data_module.cache_folder() == cache
 
 
 @pytest.mark.slow

@@ -212,7 +212,9 @@ def test_cifar10_is_a_note_where_it_is_missing(tmp_path):
         ),
         (
             Ran(
-                False, "", "Traceback\nvitedu.grading.box.levels.IsolationError: no box:\n  plain: why"
+                False,
+                "",
+                "Traceback\nvitedu.grading.box.levels.IsolationError: no box:\n  plain: why",
             ),
             "note",
             "isolation none: no box:",

@@ -155,31 +155,28 @@ def run(code):
     return done.stdout.splitlines()[-1].split()
 
 
-TIMED = """
-import sys, time
-start = time.perf_counter()
+LOADED = """
+import sys
 {code}
-print(time.perf_counter() - start, "torch" in sys.modules, "numpy" in sys.modules)
+print("torch" in sys.modules, "numpy" in sys.modules)
 """
 
 
 @pytest.mark.parametrize(
-    ("code", "seconds"),
+    "code",
     [
-        ("import vitedu", 0.1),
-        ("from vitedu.__main__ import main; main(['list'])", 0.3),
-        ("from vitedu.__main__ import main; main(['progress'])", 0.3),
-        ("from vitedu.__main__ import main; main(['hint', 'patchify'])", 0.3),
-        ("from vitedu.__main__ import main; main(['solution', 'patchify'])", 0.3),
-        ("from vitedu.__main__ import build_parser; build_parser().format_help()", 0.3),
+        "import vitedu",
+        "from vitedu.__main__ import main; main(['list'])",
+        "from vitedu.__main__ import main; main(['progress'])",
+        "from vitedu.__main__ import main; main(['hint', 'patchify'])",
+        "from vitedu.__main__ import main; main(['solution', 'patchify'])",
+        "from vitedu.__main__ import build_parser; build_parser().format_help()",
     ],
     ids=["import", "list", "progress", "hint", "solution", "help"],
 )
-def test_what_needs_no_torch_is_instant(code, seconds):
-    """Neither torch nor numpy is loaded; the best of three is within the limit."""
-    runs = [run(TIMED.format(code=code)) for _ in range(3)]
-    assert {tuple(words[1:]) for words in runs} == {("False", "False")}
-    assert min(float(words[0]) for words in runs) < seconds
+def test_what_needs_no_torch_loads_neither_torch_nor_numpy(code):
+    """These take a second or more to load, and a student waits for it."""
+    assert run(LOADED.format(code=code)) == ["False", "False"]
 
 
 def test_package_offers_what_a_notebook_needs():

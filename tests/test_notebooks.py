@@ -2,7 +2,7 @@
 
 Student variant, as committed: every check says not_attempted and everything still runs. Solved
 variant, derived: every check says passed. In both nbval compares the outputs that are stored, and a
-warning is an error. Two notebooks run at a time, each on one core.
+warning is an error.
 """
 
 import json
@@ -10,7 +10,6 @@ import os
 import re
 import subprocess
 import sys
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -26,7 +25,6 @@ from vitedu.exercises import EXERCISES, find, in_notebook
 NOTEBOOKS = Path(__file__).parents[1] / "notebooks"
 NAMES = list(dict.fromkeys(exercise.notebook for exercise in EXERCISES))
 VARIANTS = {"student": "not_attempted", "solved": "passed"}
-AT_ONCE = 2
 
 # Loaded by every Python that the run starts: nothing but this machine can be reached.
 OFFLINE = """
@@ -104,38 +102,22 @@ def shared(tmp_path_factory):
     return folder
 
 
-@pytest.fixture(scope="session")
-def outcomes(request, tmp_path_factory, shared):
-    """Start every run that was asked for, two at a time, and give their futures."""
-    folder = tmp_path_factory.mktemp("nbval")
-    asked = [
-        (item.callspec.params["variant"], item.callspec.params["name"])
-        for item in request.session.items
-        if "outcomes" in getattr(item, "fixturenames", ())
-    ]
-    # a copy, so that whatever a notebook writes beside itself does not stay in the working tree
-    for name in {name for _, name in asked}:
-        target = folder / "student" / f"{name}.ipynb"
-        target.parent.mkdir(exist_ok=True)
-        target.write_bytes((NOTEBOOKS / target.name).read_bytes())
-        solve(target, folder / "solved")
-    with ThreadPoolExecutor(AT_ONCE) as pool:
-        yield {
-            (variant, name): pool.submit(
-                nbval, folder / variant / f"{name}.ipynb", folder / "home" / variant / name, shared
-            )
-            for variant, name in asked
-        }
-        pool.shutdown(cancel_futures=True)
+@pytest.fixture
+def outcome(tmp_path, shared, name, variant):
+    """Run one variant of one notebook, in a copy: what it writes beside itself stays out of the working tree."""
+    path = tmp_path / "student" / f"{name}.ipynb"
+    path.parent.mkdir()
+    path.write_bytes((NOTEBOOKS / path.name).read_bytes())
+    solve(path, tmp_path / "solved")
+    return nbval(tmp_path / variant / path.name, tmp_path / "home", shared)
 
 
 @pytest.mark.notebook
 @pytest.mark.slow
 @pytest.mark.parametrize("variant", VARIANTS)
 @pytest.mark.parametrize("name", NAMES)
-def test_notebook_runs_and_every_check_agrees(outcomes, variant, name):
+def test_notebook_runs_and_every_check_agrees(outcome, variant, name):
     """Every cell runs, stored outputs hold, and each exercise has the state of its variant."""
-    outcome = outcomes[variant, name].result()
     assert outcome.returncode == 0, f"{name}, {variant} variant\n{outcome.text[-6000:]}"
     states = {e.id: outcome.entries.get(e.id, {}).get("status") for e in in_notebook(name)}
     assert states == dict.fromkeys(states, VARIANTS[variant])

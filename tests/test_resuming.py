@@ -9,7 +9,8 @@ import torch
 from safetensors import safe_open
 from torch import nn
 
-from vitedu.fitting import TrainConfig, checkpoints, fit
+from vitedu import files
+from vitedu.fitting import TrainConfig, fit
 from vitedu.fitting.checkpoints import load_tensors, save_tensors
 from vitedu.vit import VisionTransformer, ViTConfig
 
@@ -122,7 +123,7 @@ def test_state_is_tensors_and_json(tmp_path):
 def test_state_survives_a_death_while_it_is_written(tmp_path, monkeypatch):
     """The file of the epoch before is still there, whole."""
     path, writes = tmp_path / "state", []
-    fsync = checkpoints.os.fsync
+    fsync = files.os.fsync
 
     def die(descriptor):
         writes.append(descriptor)
@@ -131,7 +132,7 @@ def test_state_survives_a_death_while_it_is_written(tmp_path, monkeypatch):
         fsync(descriptor)
 
     with monkeypatch.context() as patch:
-        patch.setattr(checkpoints.os, "fsync", die)
+        patch.setattr(files.os, "fsync", die)
         with pytest.raises(OSError, match="the disk is gone"):
             run(PLAIN, path)
     assert len(json.loads(load_tensors(path)[1])["rows"]) == 1
@@ -174,5 +175,5 @@ def test_resume_refuses_files_that_are_no_state(tmp_path):
     with pytest.raises(ValueError, match="weights holds no state of a training run"):
         run(PLAIN, tmp_path / "weights")
     (tmp_path / "text").write_text("hello")
-    with pytest.raises(ValueError, match="text can not be read"):
+    with pytest.raises(ValueError, match="text cannot be read"):
         run(PLAIN, tmp_path / "text")

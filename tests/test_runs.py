@@ -276,10 +276,10 @@ def test_train_never_replaces_a_run_unasked(run, stopped, folder, capsys):
         (lambda out: (out / "model.safetensors").unlink(), "holds no model.safetensors"),
         (lambda out: (out / "config.json").write_text("{"), "is no JSON"),
         (lambda out: (out / "config.json").write_text("{}"), "do not fit"),
-        (lambda out: (out / "model.safetensors").write_bytes(b"cut off"), "can not be read"),
+        (lambda out: (out / "model.safetensors").write_bytes(b"cut off"), "cannot be read"),
         (
             lambda out: (out / "model.safetensors").write_bytes(pickle.dumps({"a": 1})),
-            "can not be read",
+            "cannot be read",
         ),
     ],
     ids=["missing", "no-json", "no-description", "damaged", "pickle"],

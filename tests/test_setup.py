@@ -154,12 +154,12 @@ def test_help_is_the_default_and_lists_every_target(fresh):
     status, out, calls = make()
     assert (status, calls) == (0, [])
     targets = re.findall(r"^\.PHONY: (.+)$", (ROOT / "Makefile").read_text(), re.M)[0].split()
-    assert {"lab", "test", "tour", "solve", "lint", "clean", "help"} <= set(targets)
+    assert {"lab", "test", "check", "tour", "solve", "lint", "clean", "help"} <= set(targets)
     assert re.findall(r"^  (\w+) ", out, re.M) == targets
 
 
 @needs_make
-@pytest.mark.parametrize("target", ["lab", "test", "tour", "solve", "lint"])
+@pytest.mark.parametrize("target", ["lab", "test", "check", "tour", "solve", "lint"])
 def test_a_second_run_repeats_no_set_up(fresh, target):
     """The first creates .venv and installs; the second only does its work."""
     _, make = fresh
@@ -187,11 +187,13 @@ def test_changed_requirements_are_installed(fresh):
 
 @needs_make
 def test_test_installs_its_extra_once(fresh):
-    """Students who never test never download it."""
+    """Students who never test never download it, and it stands apart from what they use."""
     _, make = fresh
     assert not [call for call in make("lab")[2] if "[test]" in call]
-    assert "-m pip install --quiet --editable .[test]" in make("test")[2]
-    assert make("test")[2] == ["-m pytest"]
+    calls = make("test")[2]
+    assert "-m venv .venv-test" in calls and "-m pip install --quiet --editable .[test]" in calls
+    (call,) = make("test")[2]
+    assert call.startswith("-m pytest")
 
 
 @needs_make

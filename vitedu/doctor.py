@@ -18,7 +18,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
-from vitedu.course import results
+from vitedu import files
 
 MARKS = {"good": "ok", "note": "note", "mend": "MEND"}
 
@@ -31,6 +31,9 @@ IMPORTED = {
     "safetensors": "0.4",
 }
 LOOKED_UP = {
+    "platformdirs": "3.0",
+    "filelock": "3.12",
+    "packaging": "22.0",
     "jupyterlab": "4.0",
     "ipykernel": "6.25",
     "ipywidgets": "8.1",
@@ -41,7 +44,7 @@ LOOKED_UP = {
 }
 HARDWARE = """
 import json, torch
-from vitedu.data import cache_folder
+from vitedu.files import cache_folder
 from vitedu.hardware import current_profile, pick_device, pick_precision
 device = pick_device()
 name = torch.cuda.get_device_name(device) if device.type == "cuda" else ""
@@ -110,7 +113,7 @@ def diagnose(run: Callable[..., Ran] = run_python) -> list[Finding]:
         findings += machine(hardware.result(), torch_works)
         if torch_works:
             findings.append(grading(boxed.result()))
-    findings += [memory(total_memory()), store(results.folder())]
+    findings += [memory(total_memory()), store(files.data_folder())]
     return findings
 
 

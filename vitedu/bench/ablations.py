@@ -185,7 +185,7 @@ def read_rows(path: Path) -> Iterator[Row]:
 
 def measured_rows() -> list[Row]:
     """Give the rows that come with the package; the command that made them stands in its README."""
-    with resources.as_file(resources.files("vitedu") / "ablations.jsonl") as path:
+    with resources.as_file(resources.files("vitedu.bench") / "ablations.jsonl") as path:
         return list(read_rows(path))
 
 

@@ -1,18 +1,16 @@
 """The store of a student's results: one small JSON file that survives a kernel restart.
 
-Role: keep what each check said and how many hints were taken, and show it as a table. Standard
-library only. Not here: judging (``vitedu.checks``), the syllabus (``vitedu.exercises``).
+Role: keep what each check said and how many hints were taken, and show it as a table. Loads neither
+torch nor numpy. Not here: judging (``vitedu.checks``), the syllabus (``vitedu.exercises``), the folder
+and the lock (``vitedu.files``).
 
 Of every exercise two results are kept: the latest, and beside it the best. Running a notebook again
 from its stub, or breaking an answer, changes the latest; points once earned are the best and stay
 until ``forget``. The tables count the best and say where the latest differs.
 
 Nothing that happens to the file stops a notebook. A damaged one is set aside and said; a folder that
-can not be written is said once and the results stay in memory; two kernels that write at once wait
-for each other, and a reader always sees a whole file (it is replaced, never overwritten). The lock
-belongs to the process and ends with it, so that a kernel that was killed leaves no stale one.
-
-Where: ``VITEDU_HOME`` if set, else the user's data folder as the platform has it.
+cannot be written is said once and the results stay in memory; two kernels that write at once wait
+for each other, and a reader always sees a whole file.
 """
 
 import html
@@ -20,10 +18,10 @@ import json
 import os
 import sys
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 
+from vitedu import files
 from vitedu.exercises import BY_ID, EXERCISES, Exercise, find, in_notebook, notebook_named
 
 STATUSES = ("passed", "failed", "error", "not_attempted")
@@ -33,20 +31,6 @@ KEPT = ("status", "points", "max_points", "misconception", "time")
 
 _unsaved: dict[Path, list[Callable[[dict], None]]] = {}  # changes that no file holds yet
 _said: set[str] = set()
-
-
-def folder() -> Path:
-    """Give the folder of the store; it need not exist yet."""
-    chosen = os.environ.get("VITEDU_HOME")
-    if chosen:
-        return Path(chosen).expanduser()
-    if sys.platform == "win32":
-        base = os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local"
-    elif sys.platform == "darwin":
-        base = Path.home() / "Library" / "Application Support"
-    else:
-        base = os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share"
-    return Path(base) / "vitedu"
 
 
 def record(report: dict) -> None:
@@ -113,18 +97,18 @@ def load(home: Path | None = None) -> dict[str, dict]:
     """Read what is known of each exercise.
 
     Args:
-        home: the folder of the store; ``folder()`` if not given.
+        home: the folder of the store; ``files.data_folder()`` if not given.
 
     Returns:
         exercise id -> ``status``, ``points``, ``max_points``, ``misconception`` and ``time`` of the
         latest result, ``best`` (the same of the best one, and the hints used by then),
         ``hints_used`` and ``attempts``. An exercise of which only hints were taken has no status.
     """
-    path = (home or folder()) / "progress.json"
+    path = (home or files.data_folder()) / "progress.json"
     try:
         entries = _read(path)
     except OSError as error:
-        _say_once(f"{path} can not be read ({error.strerror or error}); going on without it.")
+        _say_once(f"{path} cannot be read ({error.strerror or error}); going on without it.")
         entries = {}
     for change in _unsaved.get(path, ()):
         change(entries)
@@ -140,20 +124,22 @@ def _rank(result: dict) -> tuple:
 
 def _update(change: Callable[[dict], None]) -> None:
     """Read, change and write the file while no other process does."""
-    path = folder() / "progress.json"
+    path = files.data_folder() / "progress.json"
     waiting = _unsaved.setdefault(path, [])
     waiting.append(change)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with _locked(path.with_suffix(".lock")):
+        # A file is replaced whole. Without the lock, one of two results that come at once may be lost.
+        with files.locked(path.with_suffix(".lock"), LOCK_SECONDS):
             entries = _read(path)
             for each in waiting:
                 each(entries)
-            _write(path, entries)
+            text = json.dumps({"version": 1, "exercises": entries}, indent=1)
+            files.write_whole(path, text.encode())
     except OSError as error:
         load()  # runs the change, which may report something to its caller
         _say_once(
-            f"{path} can not be written ({error.strerror or error}); results stay in memory until "
+            f"{path} cannot be written ({error.strerror or error}); results stay in memory until "
             "this kernel ends. Set VITEDU_HOME to a folder of yours to keep them."
         )
     else:
@@ -196,64 +182,6 @@ def _sound(entry: dict) -> dict:
     if not isinstance(entry.get("hints_used", 0) + entry.get("attempts", 0), int):
         raise TypeError("not a count")
     return entry
-
-
-def _write(path: Path, entries: dict) -> None:
-    """Replace the file as one step."""
-    new = path.with_name(f"{path.name}.{os.getpid()}.new")
-    try:
-        with open(new, "w", encoding="utf-8") as file:
-            json.dump({"version": 1, "exercises": entries}, file, indent=1)
-        os.replace(new, path)
-    finally:
-        new.unlink(missing_ok=True)
-
-
-@contextmanager
-def _locked(path: Path) -> Iterator[None]:
-    """Hold the lock while the block runs.
-
-    The operating system drops it when the process ends. After ``LOCK_SECONDS``, or where the file
-    system knows no locks, the block runs without: the file stays whole either way, and at worst one
-    of two results that came in the same instant is lost.
-    """
-    with open(path, "a+b") as file:
-        held = False
-        deadline = time.monotonic() + LOCK_SECONDS
-        while not held and time.monotonic() < deadline:
-            try:
-                _lock(file)
-                held = True
-            except (BlockingIOError, PermissionError):  # another process has it
-                time.sleep(0.01)
-            except OSError:  # no locks on this file system
-                break
-        try:
-            yield
-        finally:
-            if held:
-                _unlock(file)
-
-
-if sys.platform == "win32":
-    import msvcrt
-
-    def _lock(file) -> None:
-        file.seek(0)
-        msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)
-
-    def _unlock(file) -> None:
-        file.seek(0)
-        msvcrt.locking(file.fileno(), msvcrt.LK_UNLCK, 1)
-
-else:
-    import fcntl
-
-    def _lock(file) -> None:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-
-    def _unlock(file) -> None:
-        fcntl.flock(file, fcntl.LOCK_UN)
 
 
 def _say_once(message: str) -> None:

@@ -17,6 +17,7 @@ from pathlib import Path
 
 import numpy as np
 
+from vitedu.files import replacing
 from vitedu.progressbar import ProgressBar
 
 SUFFIXES = {".jpg", ".jpeg", ".png", ".bmp", ".gif", ".webp", ".ppm", ".pgm", ".tif", ".tiff"}
@@ -244,11 +245,8 @@ def _load(kept: Path, listing: str) -> tuple[np.ndarray, np.ndarray] | None:
 
 
 def _store(kept: Path, listing: str, images: np.ndarray, readable: np.ndarray) -> None:
-    unfinished = kept.with_name(f"{kept.stem}-{os.getpid()}.part.npz")
-    try:
+    # on a full or read-only disk nothing is kept, and the next load decodes again
+    with contextlib.suppress(OSError):
         kept.parent.mkdir(parents=True, exist_ok=True)
-        np.savez(unfinished, listing=listing, images=images, readable=readable)
-        os.replace(unfinished, kept)
-    except OSError:  # a full or read-only disk: the next load decodes again
-        with contextlib.suppress(OSError):
-            unfinished.unlink()
+        with replacing(kept) as new, open(new, "wb") as file:
+            np.savez(file, listing=listing, images=images, readable=readable)

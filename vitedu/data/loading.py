@@ -10,9 +10,7 @@ one last look, and no image stands in two splits.
 Legend: N images, C H W image, K classes.
 """
 
-import os
 import socket
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,6 +19,7 @@ import torch
 
 from vitedu.data.image_folder import find_images, read_images
 from vitedu.data.shapes import SHAPES, draw_shapes
+from vitedu.files import cache_folder
 
 SPLITS = ("train", "validation", "test")
 SHAPES_SIZES = (10_000, 1_000, 2_000)
@@ -269,17 +268,3 @@ def channel_statistics(images: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor
     mean = total / count
     std = (squares / count - mean.square()).clamp(min=0).sqrt()
     return mean.float(), std.clamp(min=1 / 255).float()  # a constant channel stays finite
-
-
-def cache_folder() -> Path:
-    """Give the folder of downloads and decoded images: ``VITEDU_CACHE``, else where caches belong."""
-    chosen = os.environ.get("VITEDU_CACHE")
-    if chosen:
-        return Path(chosen).expanduser()
-    if sys.platform == "win32":
-        base = os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local"
-    elif sys.platform == "darwin":
-        base = Path.home() / "Library" / "Caches"
-    else:
-        base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(base) / "vitedu"

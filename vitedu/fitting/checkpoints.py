@@ -8,13 +8,14 @@ of its author's choice when it is opened.
 """
 
 import json
-import os
 from pathlib import Path
 
 import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 from torch import nn
+
+from vitedu.files import write_whole
 
 WEIGHTS, DESCRIPTION = "model.safetensors", "config.json"
 
@@ -81,14 +82,4 @@ def load_tensors(path: Path) -> tuple[dict[str, torch.Tensor], str]:
             tensors = {name: file.get_tensor(name).clone() for name in file.keys()}
             return tensors, (file.metadata() or {}).get("note", "")
     except SafetensorError as error:
-        raise ValueError(f"{path} can not be read: {error}.") from None
-
-
-def write_whole(path: Path, content: bytes) -> None:
-    """Replace a file so that whoever is killed in between leaves the old one or the new one."""
-    new = path.with_name(f"{path.name}.new")
-    with new.open("wb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
-    new.replace(path)
+        raise ValueError(f"{path} cannot be read: {error}.") from None

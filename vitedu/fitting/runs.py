@@ -17,13 +17,8 @@ from pathlib import Path
 import torch
 
 from vitedu.data import Data, load_data
-from vitedu.fitting.checkpoints import (
-    DESCRIPTION,
-    WEIGHTS,
-    load_description,
-    save_checkpoint,
-    write_whole,
-)
+from vitedu.files import write_whole
+from vitedu.fitting.checkpoints import DESCRIPTION, WEIGHTS, load_description, save_checkpoint
 from vitedu.fitting.curves import draw_curves
 from vitedu.fitting.distributed import meet, own_device, rank_and_count
 from vitedu.fitting.event_files import PATTERN, EventFiles

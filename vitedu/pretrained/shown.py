@@ -13,10 +13,10 @@ from importlib import resources
 from importlib.util import find_spec
 from pathlib import Path
 
-import matplotlib
 import torch
 
 from vitedu.data import load_data
+from vitedu.data.photograph import load_photograph
 from vitedu.pretrained.loading import load_pretrained, read_weights
 from vitedu.pretrained.published import preprocessing
 from vitedu.vit import ViTConfig
@@ -46,9 +46,8 @@ def weights_to_show(photos: Iterable[str | Path] = (), *, download: bool = True)
     Raises:
         ValueError: there is no image at one of the paths.
     """
-    paths = [Path(matplotlib.get_data_path()) / "sample_data" / "grace_hopper.jpg"]
-    paths += [Path(photo).expanduser() for photo in photos]
-    for path in paths[1:]:
+    paths = [Path(photo).expanduser() for photo in photos]
+    for path in paths:
         if not path.is_file():
             raise ValueError(f"there is no image at {path}; correct the path in my_photos.")
     if not download:
@@ -67,19 +66,15 @@ def published(name: str, model, paths: list[Path]) -> Shown:
     from torchvision.transforms.functional import pil_to_tensor
 
     prepare = preprocessing(name, image_size=model.config.image_size)
-    pictures, images = [], []
-    for path in paths:
-        with Image.open(path) as image:
-            images.append(prepare(image))
-            image = image.convert("RGB")
-            image.thumbnail((360, 360))
-            pictures.append(pil_to_tensor(image))
+    photos = [Image.fromarray(load_photograph(384)), *map(Image.open, paths)]
+    images = torch.stack([prepare(photo) for photo in photos])
+    pictures = [pil_to_tensor(photo.convert("RGB").resize((224, 224))) for photo in photos]
     return Shown(
         f"published weights: {name}",
         model.config,
         model.state_dict(),
         pictures,
-        torch.stack(images),
+        images,
         tuple(prepare.class_names),
     )
 

@@ -1,0 +1,140 @@
+"""vitedu.files: folders as each platform has them, files that are whole, locks that end with their owner."""
+
+import os
+import subprocess
+import sys
+import threading
+import time
+
+import pytest
+from platformdirs.macos import MacOS
+from platformdirs.unix import Unix
+from platformdirs.windows import Windows
+
+from vitedu import files
+
+
+@pytest.fixture
+def plain(monkeypatch, tmp_path):
+    """A user without settings, whose home is empty."""
+    for name in ("VITEDU_HOME", "VITEDU_CACHE", "XDG_DATA_HOME", "XDG_CACHE_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("folder", "variable"),
+    [(files.data_folder, "VITEDU_HOME"), (files.cache_folder, "VITEDU_CACHE")],
+    ids=["data", "cache"],
+)
+def test_folder_follows_its_variable_and_expands_the_tilde(plain, monkeypatch, folder, variable):
+    """The variable wins over the platform."""
+    monkeypatch.setenv(variable, str(plain / "elsewhere"))
+    assert folder() == plain / "elsewhere"
+    monkeypatch.setenv(variable, "~/mine")
+    assert folder() == plain / "mine"
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the places of Linux")
+def test_folders_of_linux_are_where_they_were(plain, monkeypatch):
+    """With the variables of the desktop, and without."""
+    assert files.data_folder() == plain / ".local" / "share" / "vitedu"
+    assert files.cache_folder() == plain / ".cache" / "vitedu"
+    monkeypatch.setenv("XDG_DATA_HOME", str(plain / "data"))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(plain / "cache"))
+    assert files.data_folder() == plain / "data" / "vitedu"
+    assert files.cache_folder() == plain / "cache" / "vitedu"
+
+
+@pytest.mark.parametrize(
+    ("platform", "data", "cache"),
+    [
+        (Unix, "{home}/.local/share/vitedu", "{home}/.cache/vitedu"),
+        (MacOS, "{home}/Library/Application Support/vitedu", "{home}/Library/Caches/vitedu"),
+        (Windows, "{home}/local/vitedu", "{home}/local/vitedu"),
+    ],
+    ids=["linux", "macos", "windows"],
+)
+def test_libraries_places_are_those_of_every_platform(plain, monkeypatch, platform, data, cache):
+    """What platformdirs answers on each platform is where earlier versions of the package wrote."""
+    local = {"CSIDL_LOCAL_APPDATA": str(plain / "local")}  # only Windows itself can be asked
+    monkeypatch.setattr("platformdirs.windows.get_win_folder", local.__getitem__)
+    places = platform("vitedu", appauthor=False, opinion=False)
+    found = [path.replace("\\", "/") for path in (places.user_data_dir, places.user_cache_dir)]
+    assert found == [place.format(home=plain) for place in (data, cache)]
+
+
+def test_results_of_a_mac_stay_in_use_where_they_lie(plain, monkeypatch):
+    """platformdirs follows XDG_DATA_HOME on macOS too; the usual place wins if it is there."""
+    usual = plain / "Library" / "Application Support" / "vitedu"
+    monkeypatch.setattr(sys, "platform", "darwin")
+    assert files.data_folder() != usual
+    usual.mkdir(parents=True)
+    assert files.data_folder() == usual
+
+
+def test_error_while_writing_leaves_the_old_file_and_no_litter(tmp_path):
+    """The new file takes the old one's place as a whole or not at all."""
+    path = tmp_path / "a.json"
+    files.write_whole(path, b"old")
+    with pytest.raises(RuntimeError), files.replacing(path) as new:
+        new.write_bytes(b"half")
+        raise RuntimeError
+    assert [file.name for file in tmp_path.iterdir()] == ["a.json"]
+    assert path.read_bytes() == b"old"
+
+
+def test_what_a_killed_writer_left_is_removed_when_it_is_old(tmp_path):
+    """A file of today may belong to a writer at work; other files' are not touched."""
+    old, young, other = (tmp_path / f".{name}.new" for name in ("[a].1-1", "[a].2-2", "b.3-3"))
+    for path in (old, young, other):
+        path.write_bytes(b"half")
+    for path in (old, other):
+        os.utime(path, (0, time.time() - 2 * files.ABANDONED_SECONDS))
+    files.write_whole(tmp_path / "[a]", b"whole")
+    assert {path.name for path in tmp_path.iterdir()} == {"[a]", young.name, other.name}
+
+
+def test_threads_that_write_one_file_leave_it_whole(tmp_path):
+    """Each has a file of its own, and the last one wins."""
+    contents = [bytes([65 + i]) * 100_000 for i in range(8)]
+    threads = [
+        threading.Thread(target=files.write_whole, args=(tmp_path / "a", content))
+        for content in contents
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert (tmp_path / "a").read_bytes() in contents
+    assert len(list(tmp_path.iterdir())) == 1
+
+
+def test_lock_of_another_process_is_seen_and_ends_with_it(tmp_path):
+    """While it lives the answer is False; killed, it leaves a file that means nothing."""
+    code = (
+        "import sys, time; from pathlib import Path; from vitedu import files\n"
+        "with files.locked(Path(sys.argv[1]), 5): print('held', flush=True); time.sleep(60)"
+    )
+    command = [sys.executable, "-c", code, str(tmp_path / "lock")]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as other:
+        assert other.stdout.readline() == "held\n"
+        with files.locked(tmp_path / "lock", 0.05) as alone:
+            assert not alone
+        other.kill()
+        other.wait()
+    with files.locked(tmp_path / "lock", 5) as alone:
+        assert alone
+
+
+def test_file_system_without_locks_holds_nobody_up(tmp_path, monkeypatch):
+    """The block runs; what it writes is still replaced whole."""
+    import filelock
+
+    def no_locks(self, **options):
+        raise OSError(95, "Operation not supported")
+
+    monkeypatch.setattr(filelock.FileLock, "acquire", no_locks)
+    with files.locked(tmp_path / "lock", 5) as alone:
+        assert alone

@@ -1,0 +1,125 @@
+"""Where a user's files belong, and how a file is written that others read or that may be cut off.
+
+Role: the folder of results, the folder of downloads, replacing a file in one step, a lock between
+processes. Nothing here loads torch or numpy. Not here: what the files hold (``course.results``,
+``fitting.checkpoints``, ``data``).
+"""
+
+import glob
+import os
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+UNFINISHED = ".new"  # the suffix of a file that is being written
+ABANDONED_SECONDS = 3600.0  # an unfinished file of this age belongs to a process that was killed
+
+
+def data_folder() -> Path:
+    """Give the folder of results; it need not exist yet.
+
+    ``VITEDU_HOME`` wins; else it is the user's data folder as the platform has it. On macOS
+    platformdirs follows ``XDG_DATA_HOME``, which earlier versions of this package did not: where
+    results lie in the usual place, they stay in use.
+    """
+    from platformdirs import user_data_path
+
+    chosen = os.environ.get("VITEDU_HOME")
+    if chosen:
+        return Path(chosen).expanduser()
+    usual = Path.home() / "Library" / "Application Support" / "vitedu"
+    if sys.platform == "darwin" and usual.is_dir():
+        return usual
+    return user_data_path("vitedu", appauthor=False)
+
+
+def cache_folder() -> Path:
+    """Give the folder of downloads and decoded images: ``VITEDU_CACHE``, else where caches belong."""
+    from platformdirs import user_cache_path
+
+    chosen = os.environ.get("VITEDU_CACHE")
+    if chosen:
+        return Path(chosen).expanduser()
+    return user_cache_path("vitedu", appauthor=False, opinion=False)
+
+
+@contextmanager
+def replacing(path: Path) -> Iterator[Path]:
+    """Give the path of a new file, which takes the place of ``path`` when the block ends without error.
+
+    A reader sees the old file or the new one, never a part. Each writer has a file of its own. What
+    a killed process left is removed by a later writer of the same file.
+
+    Example:
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     with replacing(Path(folder) / "a.txt") as new:
+        ...         _ = new.write_text("whole")
+        ...     [path.name for path in Path(folder).iterdir()]
+        ['a.txt']
+    """
+    path = Path(path)
+    for old in path.parent.glob(f".{glob.escape(path.name)}.*{UNFINISHED}"):
+        with suppress(OSError):  # another writer may have removed it first
+            if time.time() - old.stat().st_mtime > ABANDONED_SECONDS:
+                old.unlink()
+    new = path.with_name(f".{path.name}.{os.getpid()}-{threading.get_ident()}{UNFINISHED}")
+    try:
+        yield new
+        os.replace(new, path)
+    finally:
+        with suppress(OSError):
+            new.unlink(missing_ok=True)
+
+
+def write_whole(path: Path, content: bytes) -> None:
+    """Replace a file in one step that survives a power cut: the content reaches the disk first.
+
+    Raises:
+        OSError: the file cannot be written; the old one is as it was.
+    """
+    with replacing(path) as new, open(new, "wb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+@contextmanager
+def locked(path: Path, seconds: float) -> Iterator[bool]:
+    """Hold a lock between processes and threads while the block runs.
+
+    The operating system drops the lock when its process ends, so that a killed one holds nobody up.
+    The file itself stays and means nothing.
+
+    Args:
+        path: the file of the lock; its folder exists.
+        seconds: how long to wait for another holder; 0 asks once.
+
+    Yields:
+        False if another one still holds the lock; the caller decides what to do then. True
+        otherwise, also on a file system that knows no locks.
+
+    Example:
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     with locked(Path(folder) / "lock", 1) as first, locked(Path(folder) / "lock", 0) as second:
+        ...         first, second
+        (True, False)
+    """
+    from filelock import FileLock, Timeout
+
+    lock = FileLock(path)
+    try:
+        lock.acquire(timeout=seconds, poll_interval=0.01)
+        alone = True
+    except Timeout:
+        alone = False
+    except (OSError, NotImplementedError):  # a file system without locks
+        alone = True
+    try:
+        yield alone
+    finally:
+        lock.release()
