@@ -135,7 +135,10 @@ def show_by_rate(
     if line is not None:
         ax.axhline(line[1], color=GREY, linewidth=0.8, label=f"{line[0]}: {line[1]:.2f}")
     ax.set(xlabel="learning rate (a dot a seed, the line joins means)", ylabel=ylabel)
+    rates = sorted({rate for outcomes in runs.values() for rate in outcomes})
     ax.set_xscale("log")
+    ax.set_xticks(rates, [f"{rate:g}" for rate in rates])
+    ax.minorticks_off()
     ax.set_ylim(bottom=0)
     fig.legend(loc="outside lower center", ncols=3)
     return fig
