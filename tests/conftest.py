@@ -5,6 +5,8 @@ import tempfile
 
 import pytest
 
+import vitedu  # noqa: F401 - before torch, whose threads it keeps from holding each other up
+
 os.environ["MPLBACKEND"] = "Agg"
 os.environ["VITEDU_HOME"] = tempfile.mkdtemp(prefix="vitedu-tests-")  # the doctests' too
 

@@ -14,10 +14,11 @@ import pytest
 from made_class import FakeBox, exercise_grade, hand_in, judge, made_parts
 
 from vitedu.exercises import in_notebook
+from vitedu.files import UNFINISHED
 from vitedu.grading import batch, fingerprint
 from vitedu.grading.batch import grade_class
 from vitedu.grading.grades import ExerciseGrade
-from vitedu.grading.store import LEFTOVER, Store, safe_name
+from vitedu.grading.store import Store, safe_name
 from vitedu.grading.student import not_gradable
 
 CLASS = {
@@ -334,7 +335,7 @@ def test_full_disk_stops_the_batch_and_loses_nothing(tmp_path, out, monkeypatch)
 
     def sometimes(self, grade):
         if len(saved) == 3:
-            raise OSError("out/x.json can not be written (No space left on device)")
+            raise OSError("out/x.json cannot be written (No space left on device)")
         save(self, grade)
         saved.append(grade.student)
 
@@ -361,7 +362,8 @@ import sys, time
 from pathlib import Path
 sys.path.insert(0, {tests!r})
 from made_class import judge, made_parts
-from vitedu.grading import batch, fingerprint, reading, student
+from vitedu.grading import batch, fingerprint, student
+from vitedu.grading.intake import reading
 fingerprint.versions = student.versions = reading.versions = lambda: {{"vitedu": "test"}}  # so that torch need not be loaded
 def slow(answer, seed, box, *, runs):
     time.sleep(0.002)
@@ -395,7 +397,7 @@ def test_killed_at_any_moment_the_same_command_finishes(tmp_path, out):
     graded, kept, students = map(int, done.stdout.split()[1:])
     assert kept == len(stood) and graded + kept == students == 60
     assert stood.items() <= contents(out / "submissions").items()
-    assert not list(out.rglob(f"*{LEFTOVER}"))
+    assert not list(out.rglob(f"*{UNFINISHED}"))
 
 
 def test_a_class_of_200_does_not_fill_the_memory(tmp_path, out):
@@ -433,7 +435,8 @@ def private():
 before = private()
 from vitedu.checks.engine import find_checker, judge_answer
 from vitedu.exercises import EXERCISES
-from vitedu.grading import publish, student
+from vitedu.grading import student
+from vitedu.grading.pages import publish
 student.real_parts()
 for exercise in EXERCISES:
     find_checker(exercise.id)

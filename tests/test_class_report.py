@@ -15,7 +15,7 @@ from vitedu.grading.pages.feedback import OPEN_FLAGS
 from vitedu.grading.store import safe_name
 
 BAR = re.compile(r'class="earned" x="(.+?)" y="(.+?)" width="(.+?)" height="(.+?)"')
-OVER = re.compile(r'/><text x="[\d.]+" y="[\d.]+" text-anchor="middle">(\d+)</text>')
+OVER = re.compile(r'<text x="[\d.]+" y="(?!263)[\d.]+" text-anchor="middle">(\d+)</text>')
 TWO = [find("patchify"), find("unpatchify")]
 
 
@@ -89,7 +89,7 @@ def test_hardest_exercise_comes_first():
 def test_mistakes_are_counted_without_names():
     """Two students made it; the explanation stands beside the count, no student does."""
     _, said = report(a_class())
-    part = said[said.index("What was misunderstood") : said.index("Everybody")]
+    part = said[said.index("What was misunderstood") : said.index("Isolation")]
     assert "2 1.2 unpatchify : name of row_major because. look." in part
     assert not any(name in part for name in ("Anna", "Bob", "Cleo", "Dan"))
 
@@ -165,7 +165,7 @@ def test_everybody_has_a_row_with_a_link_to_the_page():
     source, said = report(a_class())
     for student in ("Anna", "Bob", "Cleo", "Dan"):
         assert f'href="feedback/{safe_name(student)}.html"' in source
-    part = said[said.index("Everybody") :]
+    part = said[said.index("Everybody") : said.index("Who needs")]
     assert "Anna 7.5 ✓ 1.5" in part and "Bob 6 +4? ✓ ?" in part and "Dan 6 ✓ ○" in part
 
 
@@ -173,7 +173,7 @@ def test_every_notebook_has_a_table_of_its_own():
     """With its own sums, so that no table is wider than a page."""
     grades = [submission_grade("Anna", [exercise_grade(), exercise_grade("softmax", "failed")])]
     _, said = report(grades, exercises=[find("patchify"), find("softmax")])
-    part = said[said.index("Everybody") :]
+    part = said[said.index("Everybody") : said.index("Who needs")]
     assert "01_patches of 6 1.1 Anna 6 ✓ 02_attention of 4 2.1 Anna 1.5 1.5" in part
 
 

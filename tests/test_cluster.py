@@ -29,7 +29,7 @@ distributed = pytest.importorskip(
     "distributed", reason="distributed is not installed: pip install vitedu[test]"
 )
 
-# dask leaves what it can not close in time to the end of the process
+# dask leaves what it cannot close in time to the end of the process
 pytestmark = pytest.mark.filterwarnings("default::ResourceWarning:distributed")
 IDS = ["tokens_at_224", "seam_neighbours", "stem_tokens"]
 SOURCES = {id: reference_source(find(id)) for id in IDS}
@@ -112,7 +112,7 @@ def test_a_class_has_the_same_grades_also_when_a_worker_is_killed(running, folde
 def test_another_version_on_a_worker_is_an_error(running, monkeypatch):
     """It is told before anything is graded, with both versions."""
     monkeypatch.setattr(cluster, "versions", lambda: {**versions(), "torch": "9.9"})
-    with pytest.raises(ValueError, match=r"can not grade: torch is .* there and 9\.9 here"):
+    with pytest.raises(ValueError, match=r"cannot grade: torch is .* there and 9\.9 here"):
         Cluster(running.scheduler_address)
 
 

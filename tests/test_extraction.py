@@ -456,7 +456,7 @@ def test_link_or_pipe_in_the_place_of_a_file_is_not_opened(tmp_path):
 
     (tmp_path / "link.ipynb").symlink_to("/dev/zero")
     os.mkfifo(tmp_path / "pipe.ipynb")
-    assert read_notebook(tmp_path / "link.ipynb").problem.startswith("it can not be opened")
+    assert read_notebook(tmp_path / "link.ipynb").problem.startswith("it cannot be opened")
     assert read_notebook(tmp_path / "pipe.ipynb").problem == "it is no regular file"
 
 

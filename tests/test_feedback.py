@@ -3,13 +3,14 @@
 import re
 from html.parser import HTMLParser
 
+import jinja2
 import pytest
 from made_class import SVG, exercise_grade, submission_grade
 
 from vitedu.exercises import EXERCISES, find
 from vitedu.grading.grades import REASONS, Flag
 from vitedu.grading.pages.feedback import NEXT, feedback_page
-from vitedu.grading.pages.skeleton import bar, look, page, picture, plain, text
+from vitedu.grading.pages.skeleton import look, picture, plain, render, text
 
 HOSTILE = (
     "</title></style><script>alert(1)</script><img src=http://x onerror=alert(1)>\u202e\x1b[2J&amp;"
@@ -290,8 +291,10 @@ def test_the_checkers_drawings_are_shown():
 
 
 def test_small_helpers():
-    """Text keeps tabs and lines; bars stay inside; a title is escaped."""
+    """Text keeps tabs and lines; a page escapes its values and misses none of them."""
     assert plain("a\tb\nc\r\nd") == "a\tb\nc\nd"
-    assert text("'\"<>&") == "&#x27;&quot;&lt;&gt;&amp;"
-    assert 'width="50.00"' in bar(1, 2) and 'width="0.00"' in bar(0, 0)
-    assert "<title>&lt;b&gt;</title>" in page("<b>", "")
+    assert text("<b>\x1b", 3) == "<b> … (1 more characters)"
+    source = render("points_only.html", title="<b>", grade=submission_grade("'\"<>&"))
+    assert "<title>&lt;b&gt;</title>" in source and "<h1>&#39;&#34;&lt;&gt;&amp;</h1>" in source
+    with pytest.raises(jinja2.UndefinedError):
+        render("points_only.html", title="no grade")

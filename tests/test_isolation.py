@@ -183,7 +183,7 @@ def test_box_needs_at_least_one_way(monkeypatch):
         open_box(files={}, ways=("plain",), allow_unsafe=True)
 
 
-# --- what an answer can not do ------------------------------------------------------------------
+# --- what an answer cannot do ------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

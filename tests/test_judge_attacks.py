@@ -37,7 +37,8 @@ def box():
 @pytest.fixture(scope="module")
 def hurried(box):
     """The same box with little time: a worker that is stuck costs seconds."""
-    return SimpleNamespace(worker=box.worker, limits=Limits(load_seconds=2, call_seconds=1 + GRACE))
+    limits = Limits(load_seconds=2, call_seconds=1 + GRACE)
+    return SimpleNamespace(worker=box.worker, limits=limits, apart=box.apart)
 
 
 def grade(box, source, exercise="gelu", support=SUPPORT, runs=1):

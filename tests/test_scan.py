@@ -150,7 +150,7 @@ ODD = """
 def patchify(images, patch_size):
     batch, colours, height, width = images.shape
     if height % patch_size != 0 or width % patch_size != 0:
-        raise ValueError(f"can not cut {height}x{width} into {patch_size}")
+        raise ValueError(f"cannot cut {height}x{width} into {patch_size}")
     collected = []
     for top in range(0, height, patch_size):
         for left in range(0, width, patch_size):

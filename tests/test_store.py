@@ -1,14 +1,18 @@
 """The output folder: names that can do no harm, files that are whole or not there."""
 
 import errno
+import math
 import os
 import subprocess
 import sys
+import threading
 
 import pytest
 from made_class import exercise_grade, submission_grade
 
-from vitedu.grading.store import LEFTOVER, Store, safe_name
+from vitedu import files
+from vitedu.files import UNFINISHED
+from vitedu.grading.store import Store, safe_name
 
 NASTY = {
     "path": "../../etc/passwd",
@@ -91,25 +95,27 @@ def test_full_disk_names_the_file_and_the_remedy_and_keeps_the_old_grade(tmp_pat
         with pytest.raises(OSError, match=r"No space left.*same command again"):
             store.save(submission_grade(seed=2))
         assert store.path("Anna").read_bytes() == before
-        assert not list(tmp_path.rglob(f"*{LEFTOVER}"))
+        assert not list(tmp_path.rglob(f"*{UNFINISHED}"))
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no /dev/full here")
-def test_a_disk_that_is_really_full_is_told(tmp_path):
+def test_a_disk_that_is_really_full_is_told(tmp_path, monkeypatch):
     """The write itself fails, not only the flush; other folders go on."""
     with Store(tmp_path) as store:
-        new = tmp_path / "submissions" / f".{safe_name('Anna')}.json{LEFTOVER}"
+        writer = f"{os.getpid()}-{threading.get_ident()}"
+        new = tmp_path / "submissions" / f".{safe_name('Anna')}.json.{writer}{UNFINISHED}"
         new.symlink_to("/dev/full")
+        monkeypatch.setattr(files, "ABANDONED_SECONDS", math.inf)  # the device may be old
         with pytest.raises(OSError, match="No space left on device"):
             store.save(submission_grade("Anna"))
         store.save(submission_grade("Bob"))
         assert store.load("Anna") is None and store.load("Bob") is not None
 
 
-def test_folder_that_can_not_be_made_is_told(tmp_path):
+def test_folder_that_cannot_be_made_is_told(tmp_path):
     """A file is in the way."""
     (tmp_path / "out").write_text("a file")
-    with pytest.raises(OSError, match=r"out can not be written"), Store(tmp_path / "out"):
+    with pytest.raises(OSError, match=r"out cannot be written"), Store(tmp_path / "out"):
         pass
 
 
@@ -117,9 +123,9 @@ def test_leftovers_of_a_killed_run_are_removed_and_nothing_else(tmp_path):
     """Only names that the grader gives to temporary files."""
     with Store(tmp_path) as store:
         store.save(submission_grade())
-    leftover = tmp_path / "submissions" / f".anna-0123.json{LEFTOVER}"
+    leftover = tmp_path / "submissions" / f".anna-0123.json{UNFINISHED}"
     leftover.write_text("{")
-    (tmp_path / "feedback" / f".a.html{LEFTOVER}").write_text("<")
+    (tmp_path / "feedback" / f".a.html{UNFINISHED}").write_text("<")
     (tmp_path / "submissions" / "notes.txt").write_text("mine")
     with Store(tmp_path):
         pass

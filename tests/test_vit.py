@@ -1,8 +1,11 @@
 """The whole model: against timm, and what ``capture`` sees of it."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 
+from vitedu.encoder import EncoderBlock
 from vitedu.vit import PRESETS, VisionTransformer, ViTConfig, capture, preset
 
 SMALL = ViTConfig(image_size=12, patch_size=4, num_classes=7, embed_dim=12, depth=2, num_heads=3)
@@ -84,6 +87,39 @@ def test_fused_and_longhand_models_agree():
     longhand.load_state_dict(fused.state_dict())
     images = torch.randn(2, 3, 32, 32)
     torch.testing.assert_close(fused(images), longhand(images), rtol=0, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"qkv_bias": False}, {"qk_norm": True}, {"fused": True, "rope": True}],
+    ids=["textbook", "no bias", "QK-norm", "fused"],
+)
+def test_no_layer_is_built_to_be_thrown_away(options, monkeypatch):
+    """Every linear layer that is made is a layer of the model."""
+    made, build = [], torch.nn.Linear.__init__
+
+    def count(self, *args, **kwargs):
+        made.append(self)
+        build(self, *args, **kwargs)
+
+    monkeypatch.setattr(torch.nn.Linear, "__init__", count)
+    model = VisionTransformer(replace(SMALL, **options))
+    assert set(made) == {m for m in model.modules() if isinstance(m, torch.nn.Linear)}
+
+
+def test_textbook_model_is_built_of_the_block_as_the_exercise_asks_for_it(monkeypatch):
+    """A block that takes embed_dim, num_heads and mlp_ratio is used as it is; options bring their own."""
+
+    class Block(EncoderBlock):
+        def __init__(self, embed_dim, num_heads, mlp_ratio=4.0):
+            super().__init__(embed_dim, num_heads, mlp_ratio)
+
+    monkeypatch.setattr("vitedu.vit.EncoderBlock", Block)
+    assert {type(block) for block in VisionTransformer(SMALL).blocks} == {Block}
+    monkeypatch.undo()
+    model = VisionTransformer(replace(SMALL, qkv_bias=False))
+    assert {type(block) for block in model.blocks} == {EncoderBlock}
+    assert model.blocks[0].attn.qkv.bias is None
 
 
 def test_mean_pooling_has_no_class_token():

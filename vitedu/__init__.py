@@ -2,13 +2,23 @@
 
 ``from vitedu import check, hint, solution, progress, reset`` is all that a notebook needs; the rest
 is imported from its module. Importing the package alone is fast: torch is loaded by the first check.
+
+On Linux torch's threads wait for each other in a loop that keeps the core busy. Where another program
+wants the core too, they wait for a thread that is not running, and training takes ten times as long.
+Importing this package before torch makes that wait short. A setting of the user's own stays.
 """
+
+import os
+
+if not {"GOMP_SPINCOUNT", "OMP_WAIT_POLICY"} & os.environ.keys():
+    # rounds of that loop; OpenMP reads the number once, when torch is loaded
+    os.environ["GOMP_SPINCOUNT"] = "1000"
 
 __version__ = "0.1.0"
 __all__ = ["check", "hint", "progress", "reset", "solution", "Report"]
 
 
-def __getattr__(name):
+def __getattr__(name: str):
     if name not in __all__:
         raise AttributeError(f"module 'vitedu' has no attribute {name!r}")
     import importlib
@@ -17,5 +27,5 @@ def __getattr__(name):
     return getattr(module, name)
 
 
-def __dir__():
+def __dir__() -> list[str]:
     return sorted([*globals(), *__all__])

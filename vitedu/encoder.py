@@ -113,12 +113,20 @@ class EncoderBlock(nn.Module):
     Reference: Dosovitskiy et al. 2020, equations 2 and 3 (pre-norm).
     """
 
-    def __init__(self, embed_dim: int, num_heads: int, mlp_ratio: float = 4.0):
+    def __init__(
+        self,
+        embed_dim: int,
+        num_heads: int,
+        mlp_ratio: float = 4.0,
+        *,
+        attention=MultiHeadAttention,  # what builds the layer, called with embed_dim and num_heads
+        mlp=Mlp,  # called with embed_dim and the hidden width
+    ):
         super().__init__()
         self.norm1 = nn.LayerNorm(embed_dim, eps=1e-6)
-        self.attn = MultiHeadAttention(embed_dim, num_heads)
+        self.attn = attention(embed_dim, num_heads)
         self.norm2 = nn.LayerNorm(embed_dim, eps=1e-6)
-        self.mlp = Mlp(embed_dim, int(embed_dim * mlp_ratio))
+        self.mlp = mlp(embed_dim, int(embed_dim * mlp_ratio))
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         """Map tokens (B, T, D) to (B, T, D)."""

@@ -118,19 +118,12 @@ PREFERS_CONVOLUTION = prefers_convolution()  # once: torch.compile looks into wh
 class FusedMlp(Mlp):
     """An ``Mlp`` whose layers run in the fastest form; ``fused = False`` switches an instance back.
 
-    Args:
-        mlp: its layers are taken over, so that names, weights and random numbers stay as they were.
-
     Example:
-        >>> FusedMlp(Mlp(embed_dim=12, hidden_dim=48))(torch.zeros(2, 5, 12)).shape
+        >>> FusedMlp(embed_dim=12, hidden_dim=48)(torch.zeros(2, 5, 12)).shape
         torch.Size([2, 5, 12])
     """
 
     fused = True
-
-    def __init__(self, mlp: Mlp):
-        nn.Module.__init__(self)
-        self.fc1, self.act, self.fc2 = mlp.fc1, mlp.act, mlp.fc2
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         """Map tokens (B, T, D) to (B, T, D)."""

@@ -11,12 +11,13 @@ Reference: Dosovitskiy et al. 2020 (arXiv 2010.11929); timm ``vision_transformer
 
 import difflib
 from dataclasses import dataclass, replace
+from functools import partial
 
 import torch
 from torch import nn
 
 from vitedu.attention import MultiHeadAttention
-from vitedu.encoder import EncoderBlock
+from vitedu.encoder import EncoderBlock, Mlp
 from vitedu.fast import AttentionWithOptions, FusedMlp
 from vitedu.patches import PatchEmbed, add_class_token_and_positions
 
@@ -75,9 +76,9 @@ class ViTConfig:
         return 1 if self.pool == "cls" else 0
 
     @property
-    def has_attention_options(self) -> bool:
-        """Whether attention departs from the textbook form."""
-        return self.fused or self.rope or self.qk_norm
+    def has_textbook_blocks(self) -> bool:
+        """Whether the blocks are the textbook's, which have a bias and none of the options."""
+        return self.qkv_bias and not (self.fused or self.rope or self.qk_norm)
 
     @property
     def num_tokens(self) -> int:
@@ -155,10 +156,11 @@ class VisionTransformer(nn.Module):
         self.cls_token = nn.Parameter(torch.zeros(1, config.num_prefix_tokens, D))
         self.pos_embed = nn.Parameter(torch.zeros(1, config.num_tokens, D))
         self.blocks = nn.ModuleList(
-            EncoderBlock(D, config.num_heads, config.mlp_ratio) for _ in range(config.depth)
+            EncoderBlock(D, config.num_heads, config.mlp_ratio)
+            if config.has_textbook_blocks
+            else block_with_options(config)
+            for _ in range(config.depth)
         )
-        for block in self.blocks:
-            use_options(block, config)  # the textbook block stays as it is
         self.norm = nn.LayerNorm(D, eps=1e-6)
         self.head = nn.Linear(D, config.num_classes)
         initialise(self)
@@ -174,19 +176,24 @@ class VisionTransformer(nn.Module):
         return self.head(x)  # (B, D) -> (B, K)
 
 
-def use_options(block: EncoderBlock, config: ViTConfig) -> None:
-    """Give a block the layers that a configuration asks for, in place: attention with or without bias,
-    with rotary positions or QK-norm, and everything in its fastest form if it shall be fused.
+def block_with_options(config: ViTConfig) -> EncoderBlock:
+    """Build one block with the layers that a configuration asks for.
+
+    That is attention with or without bias, with rotary positions or QK-norm, and everything in its
+    fastest form if it shall be fused.
     """
-    sizes = config.embed_dim, config.num_heads, config.qkv_bias
-    if not config.has_attention_options:
-        block.attn = MultiHeadAttention(*sizes)
-        return
-    rotary = (config.grid_size, config.num_prefix_tokens) if config.rope else None
-    options = dict(fused=config.fused, qk_norm=config.qk_norm, rotary=rotary)
-    block.attn = AttentionWithOptions(*sizes, **options)
-    if config.fused:
-        block.mlp = FusedMlp(block.mlp)
+    attention = partial(MultiHeadAttention, qkv_bias=config.qkv_bias)
+    if config.fused or config.rope or config.qk_norm:
+        attention = partial(
+            AttentionWithOptions,
+            qkv_bias=config.qkv_bias,
+            fused=config.fused,
+            qk_norm=config.qk_norm,
+            rotary=(config.grid_size, config.num_prefix_tokens) if config.rope else None,
+        )
+    mlp = FusedMlp if config.fused else Mlp
+    sizes = config.embed_dim, config.num_heads, config.mlp_ratio
+    return EncoderBlock(*sizes, attention=attention, mlp=mlp)
 
 
 def initialise(model: VisionTransformer) -> None:

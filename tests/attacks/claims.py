@@ -1,6 +1,6 @@
 """Forbidden calls that hide, and facts that an answer forges about itself.
 
-What the worker says of an answer beyond its values is a claim. The last table holds what can not be helped there, with the
+What the worker says of an answer beyond its values is a claim. The last table holds what cannot be helped there, with the
 reason; a person is told of each.
 """
 
@@ -192,7 +192,7 @@ LIMITS = {
         Attack(NORM.format("D = x.shape[-1]", "F.group_norm(x.reshape(-1, D), 1, None, None, eps).reshape(x.shape) * weight + bias"), "full", "layer_norm"),
     ),
     "an error on other devices": (
-        "no accelerator is here, and what stands for one can not run all that a right answer may do; what fails there is not "
+        "no accelerator is here, and what stands for one cannot run all that a right answer may do; what fails there is not "
         "held against an answer, and a person is told",
         Attack(called("if x.device.type != 'cpu':\n    1 / 0", f"{VALUE} + torch.zeros(1)"), "full", flags=("undecided",)),
     ),

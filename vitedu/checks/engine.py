@@ -205,11 +205,18 @@ def _unusable(checker: Checker, look: Look, cases: list[Case]) -> Problem | None
         return Problem("callable", cases[0], wanted, found)
     for case, refusal in zip(cases, look.refusals, strict=False):
         if refusal:
-            wanted = f"{checker.exercise}{inspect.signature(checker.reference)}"
+            wanted = f"{checker.exercise}{_asked(checker.reference)}"
             return Problem(
                 "signature", case, _plain(wanted), f"{_plain(look.signature)}; {refusal}"
             )
     return None
+
+
+def _asked(reference: Callable) -> inspect.Signature:
+    """Give a reference's signature without what only it takes, by keyword."""
+    signature = inspect.signature(reference)
+    asked = [p for p in signature.parameters.values() if p.kind is not p.KEYWORD_ONLY]
+    return signature.replace(parameters=asked)
 
 
 def _plain(signature: str) -> str:

@@ -6,6 +6,7 @@ The checkers are asked through a function that the caller passes, because notebo
 
 import ast
 import builtins
+import copy
 import re
 import symtable
 from collections import Counter
@@ -219,12 +220,23 @@ def _class(stub: ast.ClassDef, reference: ast.ClassDef, exercise: Exercise) -> I
 
 
 def _agreement(stub: ast.FunctionDef, reference: ast.FunctionDef, name: str) -> Iterator[str]:
-    """Same signature, same docstring."""
-    mine, its = (_signature(node) for node in (stub, reference))
+    """Same signature, same docstring. What only the reference takes by keyword is no part of the exercise."""
+    named = {argument.arg for argument in stub.args.kwonlyargs}
+    mine, its = _signature(stub), _signature(_without_keywords(reference, named))
     if mine != its:
         yield f"the signature is {name}{mine}; its reference has {its}; make them equal."
     if ast.get_docstring(stub) != ast.get_docstring(reference):
         yield f"the docstring of {name} differs from its reference's; copy it from there."
+
+
+def _without_keywords(node: ast.FunctionDef, kept: set[str]) -> ast.FunctionDef:
+    """Leave out keyword-only arguments with a default that are not among those kept."""
+    pairs = list(zip(node.args.kwonlyargs, node.args.kw_defaults, strict=True))
+    pairs = [pair for pair in pairs if pair[0].arg in kept or pair[1] is None]
+    node = copy.deepcopy(node)
+    node.args.kwonlyargs = [argument for argument, _ in pairs]
+    node.args.kw_defaults = [default for _, default in pairs]
+    return node
 
 
 def _signature(node: ast.FunctionDef) -> str:

@@ -4,7 +4,7 @@ Role: ``grade_class`` (folder of submissions -> folder of grades, with resume). 
 decides whether a grade is up to date (``fingerprint``), how grades are kept (``store``) and shown (``publish``).
 
 Whatever goes wrong with one submission, the grader's own faults included, is that submission's finding. What goes wrong
-with the output folder stops the batch: a grade that can not be kept must not be announced.
+with the output folder stops the batch: a grade that cannot be kept must not be announced.
 """
 
 import os
@@ -82,13 +82,13 @@ def grade_class(
         runs: fresh processes an exercise, 3 or more.
         seed: of the secret inputs, to repeat a grading; default: a fresh secret one for each submission.
         again: grade also what has an up-to-date grade.
-        allow_unsafe: grade even where the machine can not isolate answers at all.
+        allow_unsafe: grade even where the machine cannot isolate answers at all.
         parts: the functions that do the work.
         after: called with the store, the outcome and the exercises while the folder is still held.
 
     Raises:
         ValueError: a choice that makes no sense, or nothing to grade.
-        OSError: ``out`` can not be written.
+        OSError: ``out`` cannot be written.
     """
     if runs < MIN_RUNS:
         raise ValueError(

@@ -13,12 +13,12 @@ from pathlib import Path
 PASSED, FAILED, NOT_GRADABLE = "passed", "failed", "not_gradable"
 STATES = (PASSED, FAILED, NOT_GRADABLE)
 
-# why something can not be graded: word -> what an instructor reads
+# why something cannot be graded: word -> what an instructor reads
 REASONS = {
     "unreadable": "the file is no notebook that can be read",
     "no_cell": "no cell answers this exercise and no cell defines its name",
     "syntax": "the answer is not valid Python",
-    "import": "the code around the answer can not be run",
+    "import": "the code around the answer cannot be run",
     "timeout": "the answer did not come to an end and would not be interrupted",
     "memory": "the answer asked for more memory than a worker may have",
     "crashed": "the answer ended the process that ran it",

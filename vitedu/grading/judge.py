@@ -2,23 +2,21 @@
 
 Role: ``grade_answer``. The same checkers as in the notebook decide (``vitedu.checks.engine``): a ``RemoteAnswer`` stands
 where the student's object would be, and only ``gather`` meets it. Several processes must agree, so that luck earns
-nothing. Never raises because of what an answer is or does; what can not be judged has a reason and no points.
+nothing. Never raises because of what an answer is or does; what cannot be judged has a reason and no points.
 """
 
-import contextlib
 import hashlib
 import re
 import threading
 import time
 from dataclasses import dataclass, replace
-from functools import partial
 
 from vitedu import exercises
 from vitedu.checks.answers import Plain
 from vitedu.checks.engine import Checker, conclude, find_checker, gather
 from vitedu.checks.guard import KEPT_OUTPUT, neutral_settings
 from vitedu.checks.reporting import Report
-from vitedu.grading.box.limits import Limits
+from vitedu.grading.box.protocol import AnyBox, AnyWorker
 from vitedu.grading.grades import (
     FAILED,
     NOT_GRADABLE,
@@ -81,13 +79,13 @@ class _Outcome:
         return self.reason or f"{self.state} with {self.points:g}" + (mistakes and f" ({mistakes})")
 
 
-def grade_answer(answer: Answer, seed: int, box, *, runs: int = RUNS) -> ExerciseGrade:
+def grade_answer(answer: Answer, seed: int, box: AnyBox, *, runs: int = RUNS) -> ExerciseGrade:
     """Grade one answer.
 
     Args:
         answer: its code as text.
         seed: of the secret inputs; the same seed repeats them.
-        box: gives fresh workers: ``vitedu.grading.box.isolation.Box``.
+        box: gives fresh workers.
         runs: fresh processes, which must agree.
 
     Raises:
@@ -158,7 +156,9 @@ def _tell(grade: ExerciseGrade, report: Report) -> None:
     ]
 
 
-def _run(checker, cases, answer: Answer, seed: int, box, earlier_runs: list[_Outcome]) -> _Outcome:
+def _run(
+    checker, cases, answer: Answer, seed: int, box: AnyBox, earlier_runs: list[_Outcome]
+) -> _Outcome:
     """Run an answer in one fresh worker and judge what it did."""
     if len(answer.source) + len(answer.support) > LONGEST:
         return _Outcome(reason="unreadable", detail=f"more than {LONGEST:,} characters of code", is_last=True)  # fmt: skip
@@ -167,17 +167,17 @@ def _run(checker, cases, answer: Answer, seed: int, box, earlier_runs: list[_Out
     if not isinstance(checker, Checker) and (plain := literal(answer)) is not None:
         with _JUDGING:
             return _Outcome(checker.judge(_Given(plain)), is_last=True, is_read=True)
-    worker = None
+    worker: AnyWorker | None = None
     try:
         with box.worker() as worker:
-            remote = RemoteAnswer(worker, getattr(box, "limits", None) or Limits())
+            remote = RemoteAnswer(worker, box.limits)
             loaded = remote.load(answer, getattr(checker, "forbidden", frozenset()))
             if not loaded.defined:
                 return _undefined(answer, loaded)
-            if not isinstance(checker, Checker):
-                plain = remote.plain()
-            else:
+            if isinstance(checker, Checker):
                 gathered = gather(checker, cases, remote, remote.seconds)
+            else:
+                value = remote.plain()
     except WireError as error:
         reason = "memory" if "MemoryError" in str(error) else "protocol"
         return _Outcome(reason=reason, detail=str(error)[:300], printed=_said(worker))
@@ -192,8 +192,8 @@ def _run(checker, cases, answer: Answer, seed: int, box, earlier_runs: list[_Out
     printed = loaded.printed or _said(worker)
     if not isinstance(checker, Checker):
         with _JUDGING:
-            report = checker.judge(_Given(plain))
-        return _Outcome(report, printed=printed, is_last=plain.idle)
+            report = checker.judge(_Given(value))
+        return _Outcome(report, printed=printed, is_last=value.idle)
     return _judged(checker, cases, gathered, seed, loaded, printed, earlier_runs)
 
 
@@ -206,14 +206,14 @@ def _run_apart(first: _Outcome, checker, cases, answer, seed, box, earlier_runs)
     Args:
         first: what came of the run that is repeated.
     """
-    with getattr(box, "apart", partial(contextlib.nullcontext, box))() as own:
+    with box.apart() as own:
         outcome = _run(checker, cases, answer, seed, own, earlier_runs)
     if first.ended_all and outcome.ended_all:
         return replace(outcome, reason="crashed", detail=ENDED_ALL, is_last=True)
     return replace(outcome, is_last=outcome.is_last or outcome.reason == "grader")
 
 
-def _said(worker) -> str:
+def _said(worker: AnyWorker | None) -> str:
     """Give the first characters of what a worker printed past its own sink."""
     return clean(worker.output, KEPT_OUTPUT) if worker is not None else ""
 

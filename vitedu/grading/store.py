@@ -1,25 +1,22 @@
 """The output folder of a graded class: files that are whole or not there.
 
-Role: safe names, atomic writing, reading grades back, one lock a folder. Standard library alone.
-Not here: what is in a grade (``grades``), what a page says (``feedback``, ``class_report``).
-
-A file is written beside its place, flushed to the disk and renamed, so that a killed grader leaves
-the old file or the new one and at worst a temporary one, which the next run removes.
+Role: safe names, writing and reading grades, one lock a folder. Not here: what is in a grade
+(``grades``), what a page says (``feedback``, ``class_report``), how a file is replaced in one step
+(``vitedu.files``).
 """
 
 import hashlib
 import json
-import os
 import re
-import sys
 import unicodedata
 from collections.abc import Iterable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
+from vitedu.files import UNFINISHED, locked, write_whole
 from vitedu.grading.grades import SubmissionGrade
 
 FOLDERS = ("submissions", "feedback", "gradescope")
-LEFTOVER = ".vitedu-new"  # ending of temporary files
 
 
 def safe_name(student: str) -> str:
@@ -45,7 +42,7 @@ class Store:
         out: the folder; it is made.
 
     Raises:
-        OSError: it can not be written, or another grader is at work in it.
+        OSError: it cannot be written, or another grader is at work in it.
 
     Example:
         >>> import tempfile
@@ -57,31 +54,27 @@ class Store:
 
     def __init__(self, out: Path):
         self.out = Path(out)
-        self._lock_file = None
+        self._held = ExitStack()
 
     def __enter__(self) -> "Store":
         try:
             for folder in FOLDERS[:2]:
                 (self.out / folder).mkdir(parents=True, exist_ok=True)
-            self._lock_file = open(self.out / ".lock", "a+b")
         except OSError as error:
             raise self._trouble(self.out, error) from None
-        try:
-            _lock(self._lock_file)
-        except (BlockingIOError, PermissionError):
-            self._lock_file.close()
-            raise OSError(
-                f"another grader is at work in {self.out}; wait for it, or choose another --out."
-            ) from None
-        except OSError:
-            pass  # a file system without locks
-        for place in (self.out, *(self.out / folder for folder in FOLDERS)):
-            for path in place.glob(f".*{LEFTOVER}"):
-                path.unlink(missing_ok=True)  # of a run that was killed
+        with ExitStack() as held:
+            if not held.enter_context(locked(self.out / ".lock", 0)):
+                raise OSError(
+                    f"another grader is at work in {self.out}; wait for it, or choose another --out."
+                )
+            for place in (self.out, *(self.out / folder for folder in FOLDERS)):
+                for path in place.glob(f".*{UNFINISHED}"):
+                    path.unlink(missing_ok=True)  # of a run that was killed
+            self._held = held.pop_all()
         return self
 
     def __exit__(self, *_) -> None:
-        self._lock_file.close()  # lets the lock go
+        self._held.close()
 
     # --- grades ----------------------------------------------------------------------------------
 
@@ -108,7 +101,7 @@ class Store:
         """Write a grade, as one step.
 
         Raises:
-            OSError: it can not be written; an earlier file stays as it was.
+            OSError: it cannot be written; an earlier file stays as it was.
         """
         text = json.dumps(grade.to_dict(), indent=1, allow_nan=False)
         self._replace(self.path(grade.student), text.encode())
@@ -123,7 +116,7 @@ class Store:
             text: written as UTF-8.
 
         Raises:
-            OSError: it can not be written; an earlier file stays as it was.
+            OSError: it cannot be written; an earlier file stays as it was.
         """
         path, content = self.out / name, text.encode("utf-8", "replace")
         try:
@@ -146,7 +139,7 @@ class Store:
         self.write(name, json.dumps(data, indent=1, sort_keys=True))
 
     def log(self, text: str) -> None:
-        """Add lines to ``grader.log``. A log that can not be written stops nothing."""
+        """Add lines to ``grader.log``. A log that cannot be written stops nothing."""
         try:
             with open(self.out / "grader.log", "a", encoding="utf-8", errors="replace") as file:
                 file.write(text.rstrip() + "\n")
@@ -154,49 +147,15 @@ class Store:
             pass
 
     def _replace(self, path: Path, content: bytes) -> None:
-        new = path.with_name(f".{path.name}{LEFTOVER}")
         try:
             path.parent.mkdir(exist_ok=True)
-            with open(new, "wb") as file:
-                file.write(content)
-                file.flush()
-                os.fsync(file.fileno())
-            os.replace(new, path)
-            _sync_folder(path.parent)
+            write_whole(path, content)
         except OSError as error:
-            new.unlink(missing_ok=True)
             raise self._trouble(path, error) from None
 
     def _trouble(self, path: Path, error: OSError) -> OSError:
         return OSError(
-            f"{path} can not be written ({error.strerror or error}). Every grade in "
+            f"{path} cannot be written ({error.strerror or error}). Every grade in "
             f"{self.out / 'submissions'} is whole; make room or choose another --out and give the "
             "same command again: it goes on where it stopped."
         )
-
-
-def _sync_folder(folder: Path) -> None:
-    """Make a rename last through a power cut, where the system can."""
-    if sys.platform == "win32":
-        return
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    except OSError:
-        pass  # a file system that syncs no folders
-    finally:
-        os.close(handle)
-
-
-if sys.platform == "win32":
-    import msvcrt
-
-    def _lock(file) -> None:
-        file.seek(0)
-        msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)
-
-else:
-    import fcntl
-
-    def _lock(file) -> None:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -152,7 +152,7 @@ def with_solution(stub: str, reference: str, name: str) -> str:
 
 def _functions(source: str) -> dict[tuple[str, ...], ast.FunctionDef]:
     """Find the functions of a source and the methods of its classes, by their names."""
-    found = {}
+    found: dict[tuple[str, ...], ast.FunctionDef] = {}
     for node in ast.parse(source).body:
         if isinstance(node, ast.FunctionDef):
             found[(node.name,)] = node
@@ -168,7 +168,7 @@ def _body(function: ast.FunctionDef, source: str) -> list[str]:
     first, lines = function.body[0], source.split("\n")
     start = function.body[0].lineno - 1
     if isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant):
-        start = first.end_lineno
+        start = first.end_lineno or start
     return lines[start : function.end_lineno]
 
 

@@ -40,7 +40,7 @@ class Cluster:
 
     Raises:
         ValueError: no scheduler answers there, it has no workers, a worker's versions are others than here, or a worker
-            can not isolate answers.
+            cannot isolate answers.
     """
 
     def __init__(self, address: str, *, allow_unsafe: bool = False):
@@ -48,7 +48,8 @@ class Cluster:
             import distributed
         except ImportError:
             raise ValueError("--dask needs distributed: pip install 'vitedu[dask]'.") from None
-        self.address, self.allow_unsafe, self.events = address, allow_unsafe, []
+        self.address, self.allow_unsafe = address, allow_unsafe
+        self.events: list[str] = []
         self._alone_since: float | None = None
         try:
             self.client = distributed.Client(address, timeout=CONNECT_SECONDS, set_as_default=False)
@@ -100,8 +101,9 @@ class Cluster:
         if (
             extraction is None
         ):  # the grader could not read it, and says so as it does without a cluster
-            choices = {"seed": seed, "runs": runs, "log": log}
-            return grade_submission(submission, exercises, parts, box, **choices)
+            return grade_submission(
+                submission, exercises, parts, box, seed=seed, runs=runs, log=log
+            )
         task, trouble = pack_submission(submission, extraction, exercises, seed, runs), ""
         for _ in range(ATTEMPTS):
             try:
@@ -145,7 +147,7 @@ class Cluster:
                 f"the cluster at {self.address} is gone ({type(error).__name__}: {error}). Every grade so far is "
                 "written; give the same command again to grade the rest."
             ) from None
-        except Exception as error:  # of the worker; ours can not tell them apart
+        except Exception as error:  # of the worker; ours cannot tell them apart
             raise _Lost(f"{type(error).__name__} on a worker: {error}") from None
 
     def _still_there(self) -> None:
@@ -173,7 +175,7 @@ class Cluster:
             return future.result(timeout=OPEN_SECONDS)
         except Exception as error:
             words = str(error) or type(error).__name__
-            raise ValueError(f"the worker {worker} can not grade: {words}") from None
+            raise ValueError(f"the worker {worker} cannot grade: {words}") from None
 
 
 class _Lost(Exception):
@@ -236,7 +238,7 @@ def read_result(
         points = [(each.exercise, each.max_points) for each in grade.exercises]
     except (KeyError, TypeError, AttributeError, RecursionError, ValueError) as error:
         raise ValueError(
-            f"a worker's grade can not be read: {type(error).__name__}: {error}"
+            f"a worker's grade cannot be read: {type(error).__name__}: {error}"
         ) from None
     if (grade.student, grade.seed) != (submission.student, seed):
         raise ValueError("a worker's grade is one of another submission")
@@ -262,7 +264,7 @@ def ready(wanted: dict[str, str], allow_unsafe: bool) -> str:
     """Open the box of this process; give its level.
 
     Raises:
-        Unfit: a version differs from the parent's, or the machine can not isolate answers.
+        Unfit: a version differs from the parent's, or the machine cannot isolate answers.
     """
     return _box(wanted, allow_unsafe).level
 
@@ -276,7 +278,8 @@ def grade_bytes(task: bytes, wanted: dict[str, str], allow_unsafe: bool) -> byte
     Raises:
         Unfit: as ``ready``.
     """
-    box, lines = _box(wanted, allow_unsafe), []
+    box = _box(wanted, allow_unsafe)
+    lines: list[str] = []
     submission, found, head = unpack_submission(task)
     grade = grade_submission(
         submission,

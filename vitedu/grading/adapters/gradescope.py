@@ -21,6 +21,7 @@ from pathlib import Path
 
 import vitedu
 from vitedu.exercises import EXERCISES, Exercise, notebook_named
+from vitedu.files import replacing, write_whole
 from vitedu.grading.batch import SEED_BITS
 from vitedu.grading.grades import SubmissionGrade
 from vitedu.grading.intake.submissions import whole_folder
@@ -82,17 +83,15 @@ def write_autograder(out: Path, notebooks: Path = Path("notebooks")) -> Path:
         "requirements.txt": "\n".join(requirements()) + "\n",
         SETTINGS: json.dumps({"notebooks": names}) + "\n",
     }
-    for path in sorted(package.rglob("*.py")):
+    for path in sorted([*package.rglob("*.py"), *package.rglob("templates/*")]):
         files[f"vitedu/{path.relative_to(package).as_posix()}"] = path.read_text(encoding="utf-8")
     out.parent.mkdir(parents=True, exist_ok=True)
-    new = out.with_name(f".{out.name}.new")
-    with zipfile.ZipFile(new, "w", zipfile.ZIP_DEFLATED) as archive:
+    with replacing(out) as new, zipfile.ZipFile(new, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, text in files.items():
             entry = zipfile.ZipInfo(name)  # of 1980: the same sources make the same file
             entry.compress_type = zipfile.ZIP_DEFLATED
             entry.external_attr = (0o755 if text.startswith("#!") else 0o644) << 16
             archive.writestr(entry, text)
-    os.replace(new, out)
     return out
 
 
@@ -107,7 +106,8 @@ def grade_here(root: Path) -> dict:
 
     Whatever goes wrong is written there as well: a container without results shows students nothing.
     """
-    root, trouble = Path(root), []
+    root = Path(root)
+    trouble: list[str] = []
     settings = json.loads((root / "source" / SETTINGS).read_text(encoding="utf-8"))
     exercises = [exercise for exercise in EXERCISES if exercise.notebook in settings["notebooks"]]
     student, identity = _student(root)
@@ -131,9 +131,7 @@ def grade_here(root: Path) -> dict:
     }
     folder = root / "results"
     folder.mkdir(exist_ok=True)
-    new = folder / ".results.json.new"
-    new.write_text(json.dumps(results, indent=1), encoding="utf-8")
-    os.replace(new, folder / "results.json")
+    write_whole(folder / "results.json", json.dumps(results, indent=1).encode())
     return results
 
 

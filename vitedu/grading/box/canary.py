@@ -61,7 +61,7 @@ def readable(paths: list[str]) -> str:
 
 
 def unreadable(paths: list[str]) -> str:
-    """Name what can not be read although Python needs it."""
+    """Name what cannot be read although Python needs it."""
     could = readable(paths).split(", ")
     return ", ".join(path for path in paths if path not in could)
 

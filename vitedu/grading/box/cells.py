@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from typing import Any
 
 
-def run_cell(source: str, filename: str, names: dict[str, Any]) -> Exception | None:
+def run_cell(source: str, filename: str, names: dict[str, Any]) -> BaseException | None:
     """Run a cell; give the first error of a statement.
 
     Errors that end a process or a check (``SystemExit``, a time limit) are raised.
@@ -82,10 +82,12 @@ def _single(node: ast.stmt) -> list[ast.stmt]:
     """Take an import of several names apart: one that is missing takes no other with it."""
     if not isinstance(node, ast.Import | ast.ImportFrom) or len(node.names) == 1:
         return [node]
-    if isinstance(node, ast.Import):
-        parts = [ast.Import([alias]) for alias in node.names]
-    else:
-        parts = [ast.ImportFrom(node.module, [alias], node.level) for alias in node.names]
+    parts: list[ast.stmt] = [
+        ast.Import([alias])
+        if isinstance(node, ast.Import)
+        else ast.ImportFrom(node.module, [alias], node.level)
+        for alias in node.names
+    ]
     return [ast.copy_location(part, node) for part in parts]
 
 

@@ -74,7 +74,7 @@ class Group:
     """The control group of one worker.
 
     Raises:
-        OSError: it can not be made.
+        OSError: it cannot be made.
     """
 
     def __init__(self, places: dict[str, tuple[int, Path]], limits: Limits):

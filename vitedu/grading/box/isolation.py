@@ -18,6 +18,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
@@ -67,7 +68,8 @@ class Box:
     def __init__(
         self, way: str, limits: Limits, files: dict[str, str], *, like: "Box | None" = None
     ):
-        self.way, self.limits, self.events, self._files = way, limits, [], files
+        self.way, self.limits, self._files = way, limits, files
+        self.events: list[str] = []
         self._lock = threading.RLock()
         # a process that dies with its parent dies with the thread that started it: this one stays
         self._launcher = ThreadPoolExecutor(1, "box")
@@ -77,7 +79,8 @@ class Box:
         self._process: subprocess.Popen | None = None
         self._control: socket.socket | None = None
         first = random.SystemRandom().randrange(USERS[1])
-        self._numbers = like._numbers if like else itertools.count(first)  # no two users are one
+        # no two workers have the same user
+        self._numbers: Iterator[int] = like._numbers if like else itertools.count(first)
         self._launches = 0
         self._closed = False
         self._workers: set[Worker] = set()
@@ -137,7 +140,7 @@ class Box:
         """Open a box of the same kind for one answer: whatever ends its preloaded process, no other answer did.
 
         Raises:
-            IsolationError: it can not be opened.
+            IsolationError: it cannot be opened.
         """
         self.events.append("an answer is run again by a preloaded process of its own")
         return type(self)(self.way, self.limits, self._files, like=self)
@@ -160,7 +163,7 @@ class Box:
         try:
             self._launch()
         except (IsolationError, OSError) as error:
-            raise WorkerTrouble("grader", f"it can not be started again: {error}") from error
+            raise WorkerTrouble("grader", f"it cannot be started again: {error}") from error
 
     def _launch(self) -> None:
         """Start the preloaded process."""

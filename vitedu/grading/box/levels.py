@@ -68,7 +68,7 @@ def examine(release: Callable[[], Worker], limits: Limits, needed: list[str]) ->
         needed: files that a worker must be able to read.
 
     Raises:
-        IsolationError: a worker can not read what it needs, or the canary does not reply.
+        IsolationError: a worker cannot read what it needs, or the canary does not reply.
         WorkerTrouble: no worker could be started.
     """
     with Bait() as bait, release() as canary:
@@ -93,7 +93,7 @@ def examine(release: Callable[[], Worker], limits: Limits, needed: list[str]) ->
         parts, missing = tuple(canary.parts), dict(canary.missing)
     if unreadable := found.pop("needs", ""):
         raise IsolationError(
-            f"{unreadable} can not be read by the user that answers run as; open it with: "
+            f"{unreadable} cannot be read by the user that answers run as; open it with: "
             f"chmod -R o+rX {sys.base_prefix} {sys.prefix}"
         )
     return Trial({name: found[name] for name in BREACHES if found.get(name)}, parts, missing)

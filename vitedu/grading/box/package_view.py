@@ -130,7 +130,7 @@ def _statement(node: ast.stmt) -> _Statement:
         ast.unparse(node),
         frozenset(defined_names(node)),
         frozenset(p.id for p in parts if isinstance(p, ast.Name) and id(p) not in idle),
-        tuple((i.module, a.name, a.asname or a.name) for i in imports for a in i.names),
+        tuple((i.module or "", a.name, a.asname or a.name) for i in imports for a in i.names),
         isinstance(node, ast.ImportFrom),
     )
 

@@ -69,7 +69,7 @@ def load(absent: list[str]) -> dict:
     """Import what every worker needs, and say which Python and which torch it was.
 
     Args:
-        absent: libraries that can not be imported, not even by torch.
+        absent: libraries that cannot be imported, not even by torch.
     """
     hide(absent)
     import numpy
@@ -149,7 +149,7 @@ class Nursery:
             os.close(fd)
 
     def start(self, task: str, number: int, fds: list[int], folder: Path) -> int:
-        """Fork a worker, or where a loaded process can not fork safely, start a fresh Python."""
+        """Fork a worker, or where a loaded process cannot fork safely, start a fresh Python."""
         own_pids = self.setup["own_pids"]
         pid = linux.fork_into_new_pids() if own_pids else os.fork()
         if pid:

@@ -208,7 +208,7 @@ def unmasked(readable: list[str]) -> list[str]:
 
 
 def closed_to_others(path: str) -> str:
-    """Name the first part of a path that another user can not pass or read, else nothing."""
+    """Name the first part of a path that another user cannot pass or read, else nothing."""
     path = os.path.realpath(path)
     for part in [*reversed(Path(path).parents), Path(path)]:
         mode = part.stat().st_mode

@@ -60,7 +60,7 @@ _ELSEWHERE = {  # methods and modules of torch that do the same: name of the ker
 }
 REHEARSALS = (4, 4, 3, 4, 3)  # elements of an input; with fewer than 4 the answer ends in an error
 _ABSENT = ("torch.onnx.ops",)  # not loaded yet, and not to be: it spells attention out in Python
-_NEEDED = {"empty", "normal_", "uniform_"}  # torch itself can not do without; they are watched only
+_NEEDED = {"empty", "normal_", "uniform_"}  # torch itself cannot do without; they are watched only
 _KEYS = ("CPU", "AutogradCPU", "MkldnnCPU")  # replaced for every kernel, its own or composed
 _LAYOUTS = ("QuantizedCPU", "SparseCPU", "SparseCsrCPU", "NestedTensorCPU")  # where it has its own
 
@@ -108,7 +108,7 @@ def rehearse() -> None:
 class Session:
     """What is loaded in this worker."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.answer: LocalAnswer | None = None
         self.used: set[str] = set()  # forbidden kernels that were called
 
@@ -132,7 +132,8 @@ class Session:
         name, module = request["name"], types.ModuleType("__main__")
         sys.modules["__main__"] = module  # dataclasses look their module up
         names = vars(module)
-        lost, error = [], None
+        lost: list[Any] = []
+        error: BaseException | None = None
         with quiet() as sink, neutral_settings():
             try:
                 with time_limit(request["seconds"]):
@@ -158,16 +159,21 @@ class Session:
 
     def _look(self, request: dict, tensors: list) -> tuple[dict, list]:
         calls = [(count, tuple(keywords)) for count, keywords in request["calls"]]
-        return write_look(self.answer.look(calls)), []
+        return write_look(self._loaded().look(calls)), []
 
     def _observe(self, request: dict, tensors: list) -> tuple[dict, list]:
         self.used.clear()
-        seen = self.answer.observe(read_case(request["case"], tensors), request["seconds"])
+        seen = self._loaded().observe(read_case(request["case"], tensors), request["seconds"])
         seen.operations |= self.used
         return write_observation(seen)
 
     def _plain(self, request: dict, tensors: list) -> tuple[dict, list]:
-        return write_plain(self.answer.plain()), []
+        return write_plain(self._loaded().plain()), []
+
+    def _loaded(self) -> LocalAnswer:
+        if self.answer is None:
+            raise WireError("no answer is loaded.")
+        return self.answer
 
     def _forbid(self, names: list[str]) -> None:
         """Put a refusal in the place of forbidden kernels, for all threads and ways of calling.
@@ -181,7 +187,7 @@ class Session:
         kernels -= _NEEDED
         if not kernels:
             return
-        sys.modules.update(dict.fromkeys(_ABSENT))
+        sys.modules.update(dict.fromkeys(_ABSENT))  # type: ignore[arg-type]  # None: not to be imported
         _take_from_python(kernels, self.used.add)
         fused = {name.split(".")[1] for name in names if name.startswith("mkldnn.")}
         self._replace("aten", kernels)
@@ -219,7 +225,7 @@ def _take_from_python(kernels: set[str], note: Callable[[str], None]) -> None:
             _refuse(inner, name, note)
 
 
-def _refuse(function: types.FunctionType, name: str, note: Callable[[str], None]) -> None:
+def _refuse(function: Any, name: str, note: Callable[[str], None]) -> None:
     """Replace the code of a function and not its name: whoever holds the function meets the refusal."""
 
     def refused(*args, note, name, **kwargs):
@@ -233,16 +239,22 @@ def _refuse(function: types.FunctionType, name: str, note: Callable[[str], None]
 @functools.cache
 def _in_python() -> list[tuple[str, types.FunctionType]]:
     """List torch's definitions of kernels in Python; done once before the fork, since it reads thousands of objects."""
-    found = {}
+    found: dict[int, tuple[str, Any]] = {}
     for title, module in list(sys.modules.items()):
         if module is not None and title.startswith(_IN_PYTHON):
             found |= {id(f): (name, f) for name, f in vars(module).items() if callable(f)}
     for table in torch._decomp.global_decomposition_table.values():
         for operation, function in table.items():
-            name = str(operation).split("::")[-1].split(".")
-            found[id(function)] = (name[1] if name[0] == "aten" else name[0], function)
-    found |= {place: (name, _at(place)) for name, place in _ELSEWHERE.items()}
-    unwrapped = [(name, inspect.unwrap(function)) for name, function in found.values() if function]
+            words = str(operation).split("::")[-1].split(".")
+            found[id(function)] = (words[1] if words[0] == "aten" else words[0], function)
+    for name, place in _ELSEWHERE.items():
+        function = _at(place)
+        found[id(function)] = (name, function)
+    unwrapped = [
+        (name, inspect.unwrap(function))
+        for name, function in found.values()
+        if function is not None
+    ]
     return [
         (name, inner)
         for name, inner in unwrapped
@@ -252,12 +264,9 @@ def _in_python() -> list[tuple[str, types.FunctionType]]:
 
 def _at(place: str) -> Any:
     """Find a function of a module or class that is loaded; else None."""
-    owner, *path = next(
-        (sys.modules[place[:end]], *place[end + 1 :].split("."))
-        for end in reversed([i for i, c in enumerate(place) if c == "."])
-        if place[:end] in sys.modules
-    )
-    for name in path:
+    end = max(i for i, c in enumerate(place) if c == "." and place[:i] in sys.modules)
+    owner: Any = sys.modules[place[:end]]
+    for name in place[end + 1 :].split("."):
         owner = getattr(owner, name, None)
     return owner
 
@@ -265,7 +274,7 @@ def _at(place: str) -> Any:
 def _make_final(library: torch.library.Library) -> None:
     """Let what a library registered outlive it, with no object left that could undo it."""
     ctypes.pythonapi.Py_IncRef(ctypes.py_object(library.m))  # never freed; nothing leads to it
-    for finalizer in list(weakref.finalize._registry):
+    for finalizer in list(weakref.finalize._registry):  # type: ignore[attr-defined]
         if (alive := finalizer.peek()) and alive[0] is library:
             finalizer.detach()
     library.m = None
@@ -307,7 +316,7 @@ def _receive(fd: int) -> bytes | None:
     """Read one frame; None at the end."""
     prefix = _read(fd, PREFIX)
     rest = _read(fd, length_of(prefix)) if prefix else None
-    return prefix + rest if rest else None
+    return prefix + rest if prefix and rest else None
 
 
 def _read(fd: int, count: int) -> bytes | None:

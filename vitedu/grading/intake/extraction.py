@@ -73,7 +73,9 @@ class _File:
 def extract(submission: Submission) -> Extraction:
     """Find the answers of one student. Never raises because of what was handed in."""
     result = Extraction(flags=list(submission.flags))
-    files, unreadable, budget = [], {}, MAX_CODE
+    files: list[_File] = []
+    unreadable: dict[str, str] = {}
+    budget = MAX_CODE
     for path in reversed(submission.files):  # the newest first, should the budget be spent
         file, problem = _read(Path(path), budget, result.flags)
         if file:
@@ -113,7 +115,8 @@ def _read(path: Path, budget: int, flags: list[Flag]) -> tuple[_File | None, str
     if notebook.problem:
         return None, notebook.problem
     flags += [Flag("oddity", f"{name}: {oddity}") for oddity in notebook.oddities]
-    parsed, statements = [], []
+    parsed: list[ParsedCell] = []
+    statements: list[Statement] = []
     for number, cell in enumerate(notebook.cells):
         usable = cell.kind == "code" or cell.exercise in BY_ID
         parsed.append(ParsedCell())
@@ -310,7 +313,7 @@ def _why_not(
             if not cell.source.strip():
                 return "no_cell", f"its cell in {file.name} is empty"
             return "no_cell", f"its cell in {file.name} does not define {exercise}"
-    for file in files:  # a mark that was dropped, and a cell that can not be parsed
+    for file in files:  # a mark that was dropped, and a cell that cannot be parsed
         if notebook in file.chapters:
             for number, (cell, parsed) in enumerate(zip(file.cells, file.parsed, strict=True)):
                 words = (

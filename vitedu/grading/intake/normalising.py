@@ -52,7 +52,8 @@ class _Plain(ast.NodeTransformer):
     """Renames and drops. Attributes and keywords stay: they are torch's."""
 
     def __init__(self, numbered: bool):
-        self.numbered, self.names = numbered, {}
+        self.numbered = numbered
+        self.names: dict[str, int] = {}
 
     def name(self, name: str) -> str:
         if name in KEPT:

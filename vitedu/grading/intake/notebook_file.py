@@ -65,7 +65,7 @@ def read_notebook(path: Path) -> NotebookFile:
     except MemoryError:
         return NotebookFile(problem="it needs more memory than there is")
     except OSError as error:
-        return NotebookFile(problem=f"it can not be opened: {error.strerror or error}")
+        return NotebookFile(problem=f"it cannot be opened: {error.strerror or error}")
     except ValueError as error:
         return NotebookFile(problem=f"it is no JSON: {str(error)[:200]}")
 
@@ -157,7 +157,8 @@ class _Shrinker:
         """Find the place behind the string that begins here."""
         place = self.at + 1
         while True:
-            place = _STRING.match(self.buffer, place).end()
+            found = _STRING.match(self.buffer, place)
+            place = found.end() if found else place  # the pattern always matches, if nothing
             if place < len(self.buffer) - 1 or self.buffer[place : place + 1] == b'"':
                 if self.buffer[place : place + 1] == b'"':
                     return place + 1

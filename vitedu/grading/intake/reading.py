@@ -33,7 +33,7 @@ class Reading:
         self._key = hashlib.sha256("\n".join(words).encode()).hexdigest()
         self._found: dict[str, Any] = {}
         known = store.load_plain(FILE)
-        self._known = known if known.get("key") == self._key else {"key": self._key}
+        self._known: dict[str, Any] = known if known.get("key") == self._key else {"key": self._key}
 
     def extraction(self, submission: Submission) -> Any:
         """Read one student's answers, without the notebooks' outputs.
@@ -75,7 +75,7 @@ class Reading:
         """Write down what the class tells.
 
         Raises:
-            OSError: the output folder can not be written.
+            OSError: the output folder cannot be written.
         """
         self.store.write_plain(FILE, self._known)
 

@@ -8,6 +8,7 @@ A scan reads names. It misses what is hidden well, and the isolation does not de
 
 import ast
 import re
+from collections.abc import Sequence
 from functools import cache
 
 from vitedu.course.references import reference_source
@@ -70,7 +71,7 @@ def forbidden_names(exercise: str) -> set[str]:
     """Give the bare names that an exercise forbids: of functions, without spelling of torch's layers."""
     from vitedu.checks.engine import find_checker
 
-    names = getattr(find_checker(exercise), "forbidden", frozenset())
+    names: frozenset[str] = getattr(find_checker(exercise), "forbidden", frozenset())
     return {_bare(name.removeprefix("aten.").split(".")[0]) for name in names}
 
 
@@ -174,11 +175,11 @@ def _is_ours(module: str) -> bool:
     return re.match(r"vitedu\.(checks|grading|course|bench|commands)\b", module) is not None
 
 
-def _is_spelled_out(nodes: list[ast.AST]) -> bool:
+def _is_spelled_out(nodes: Sequence[ast.AST]) -> bool:
     return bool(nodes) and isinstance(nodes[0], ast.Constant | ast.Name)
 
 
-def _is_self(nodes: list[ast.AST]) -> bool:
+def _is_self(nodes: Sequence[ast.AST]) -> bool:
     return bool(nodes) and isinstance(nodes[0], ast.Name) and nodes[0].id == "self"
 
 

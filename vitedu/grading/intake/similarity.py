@@ -54,10 +54,10 @@ def compare_class(answers: dict[str, dict[str, Answer]]) -> dict[str, list[Flag]
         partners[one].append((total, f"{other}: {words}"))
         partners[other].append((total, f"{one}: {words}"))
     flags = {}
-    for student, found in partners.items():
-        found.sort(key=lambda item: (-item[0], item[1]))
-        more = f"; and {len(found) - SHOWN} more" if len(found) > SHOWN else ""
-        message = "nearly the same as " + "; ".join(text for _, text in found[:SHOWN]) + more
+    for student, others in partners.items():
+        others.sort(key=lambda item: (-item[0], item[1]))
+        more = f"; and {len(others) - SHOWN} more" if len(others) > SHOWN else ""
+        message = "nearly the same as " + "; ".join(text for _, text in others[:SHOWN]) + more
         flags[student] = [Flag("similar", message)]
     return flags
 

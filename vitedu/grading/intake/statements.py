@@ -125,7 +125,7 @@ def parse_cell(
     lines, magics = source.split("\n"), 0
     first = next((i for i, line in enumerate(lines) if line.strip()), 0)
     if lines[first].startswith("%%"):
-        if (re.match(r"%%(\w*)", lines[first])[1]) not in PYTHON_MAGICS:
+        if re.split(r"\W+", lines[first][2:])[0] not in PYTHON_MAGICS:
             return ParsedCell(error=f"a cell that begins with {lines[first][:40]!r} is not Python")
         lines[first], magics = "", 1
     while True:
@@ -148,7 +148,7 @@ def parse_cell(
         words = f"more than {MAX_STATEMENTS:,} statements in a notebook"
         return ParsedCell(error=words, magics=magics)
     found = ParsedCell(lines=lines, magics=magics)
-    spans = [(_first_line(node), node.end_lineno) for node in tree.body]
+    spans = [(_first_line(node), _last_line(node)) for node in tree.body]
     for i, (node, (start, end)) in enumerate(zip(tree.body, spans, strict=True)):
         shared = (i > 0 and spans[i - 1][1] >= start) or (
             i + 1 < len(spans) and spans[i + 1][0] <= end
@@ -170,17 +170,17 @@ def kept_lines(parsed: ParsedCell, kept: Iterable[Statement]) -> str:
 
     So a line number in an error is a line of the student's cell.
     """
-    kept = {id(statement) for statement in kept}
+    stays = {id(statement) for statement in kept}
     lines = list(parsed.lines)
     shared: dict[int, list[str]] = {}
     for statement in parsed.statements:
-        start, end = _first_line(statement.node), statement.node.end_lineno
+        start, end = _first_line(statement.node), _last_line(statement.node)
         if statement.shared:
             shared.setdefault(start, [])
-            if id(statement) in kept:
+            if id(statement) in stays:
                 shared[start] += [statement.text]
             lines[start - 1 : end] = [""] * (end - start + 1)
-        elif id(statement) not in kept:
+        elif id(statement) not in stays:
             lines[start - 1 : end] = [""] * (end - start + 1)
     for start, texts in shared.items():
         lines[start - 1] = "; ".join(texts)
@@ -309,6 +309,10 @@ def _first_line(node: ast.stmt) -> int:
     return min([node.lineno, *(d.lineno for d in getattr(node, "decorator_list", []))])
 
 
+def _last_line(node: ast.stmt) -> int:
+    return node.end_lineno or node.lineno
+
+
 def _bindings(node: ast.AST) -> Iterator[tuple[str, ast.AST]]:
     """Give each name that a statement binds at its own level, and the node that binds it."""
     work: list[tuple[ast.AST, ast.AST]] = [(node, node)]
@@ -350,7 +354,7 @@ def _changes(node: ast.AST) -> Iterator[str]:
         if isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name):
             yield node.target.id
         if isinstance(node, ast.Subscript | ast.Attribute) and isinstance(node.ctx, ast.Store):
-            root = node
+            root: ast.AST = node
             while isinstance(root, ast.Subscript | ast.Attribute):
                 root = root.value
             if isinstance(root, ast.Name):
@@ -438,10 +442,10 @@ def _only_wraps(statement: Statement, name: str) -> bool:
 
 def _is_shown_only(statement: Statement) -> bool:
     """Tell a call that shows or checks something and changes nothing."""
-    if not statement.is_call:
+    if not (isinstance(statement.node, ast.Expr) and isinstance(statement.node.value, ast.Call)):
         return False
     call = statement.node.value.func
-    root = call
+    root: ast.AST = call
     while isinstance(root, ast.Attribute | ast.Call | ast.Subscript):
         root = root.func if isinstance(root, ast.Call) else root.value
     names = {_last_name(call), _last_name(root)}

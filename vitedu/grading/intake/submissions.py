@@ -284,7 +284,7 @@ def _apart(owned: dict[tuple, list]) -> list[list[tuple[_Entry, _Owner]]]:
     return groups
 
 
-def _named_apart(submissions: list[Submission]) -> list[Submission]:
+def _named_apart(submissions: list[tuple[Submission, str]]) -> list[Submission]:
     """Add the number, or the layout, to a name that several students bear."""
     count: dict[str, int] = defaultdict(int)
     for submission, _ in submissions:
@@ -366,7 +366,7 @@ def _two_of_one(usable: list[_Entry]) -> list[Flag]:
 
 
 def _unusable(entry: _Entry) -> Flag:
-    """Say why an entry can not be used."""
+    """Say why an entry cannot be used."""
     if entry.kind == "file" and entry.name.casefold().endswith(_ARCHIVES):
         return Flag("archive", f"{entry.shown} is an archive; unpack it and grade again")
     words = {
@@ -374,7 +374,7 @@ def _unusable(entry: _Entry) -> Flag:
         "special": f"{entry.shown} is no regular file",
         "empty": f"the folder {entry.shown} is empty",
         "deep": f"{entry.shown} lies more than {MAX_DEPTH} folders deep",
-        "closed": f"{entry.shown} can not be read",
+        "closed": f"{entry.shown} cannot be read",
         "file": f"{entry.shown} is no notebook and bears no student's name",
     }
     kind = {"file": "other_file", "deep": "too_deep", "empty": "empty_folder"}

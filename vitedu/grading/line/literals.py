@@ -39,7 +39,7 @@ def literal(answer: Answer) -> Plain | None:
     return None if plain.idle else plain
 
 
-_CONSTANT = (ast.Constant, ast.Tuple, ast.UnaryOp, ast.BinOp)
-_CONSTANT += (ast.unaryop, ast.operator, ast.expr_context)
+_CONSTANT = ast.Constant | ast.Tuple | ast.UnaryOp | ast.BinOp
+_CONSTANT |= ast.unaryop | ast.operator | ast.expr_context
 _NO_STEPS = ("RESUME", "NOP", "CACHE", "RETURN_VALUE")
 _CONSTANT_STEPS = ("LOAD_CONST", "RETURN_CONST", "LOAD_SMALL_INT")

@@ -74,7 +74,7 @@ def read_look(data: Any) -> Look:
 
 
 def write_plain(plain: Plain) -> dict:
-    """Write a value; one that can not cross is of an unknown kind."""
+    """Write a value; one that cannot cross is of an unknown kind."""
     try:
         value = Writer().write(plain.value)
     except WireError:

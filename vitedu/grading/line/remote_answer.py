@@ -10,6 +10,7 @@ from vitedu.checks.answers import Call, Look, Plain
 from vitedu.checks.probing import Case, Observation
 from vitedu.grading.box.limits import Limits
 from vitedu.grading.box.package_view import earlier, visible_sources
+from vitedu.grading.box.protocol import AnyWorker
 from vitedu.grading.grades import Answer
 from vitedu.grading.line.messages import (
     Loaded,
@@ -30,7 +31,7 @@ class RemoteAnswer:
 
     answer = None
 
-    def __init__(self, worker, limits: Limits):
+    def __init__(self, worker: AnyWorker, limits: Limits):
         self.worker, self.limits = worker, limits
         self.salt = secrets.token_hex(4)  # in the names of cases, which seed an answer's chance
         self.count, self.room = 0, MOST_BYTES

@@ -9,6 +9,7 @@ other. No pickle, no ``torch.load``, nothing that is executed. Whatever the byte
 import json
 import math
 import sys
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -142,7 +143,7 @@ def _parse(text: bytes) -> Any:
             text.decode("utf-8"), parse_constant=_refuse, parse_int=_integer, parse_float=_finite
         )
     except (ValueError, RecursionError) as error:  # JSONDecodeError and UnicodeDecodeError too
-        raise WireError(f"the header can not be read: {error}"[:200]) from None
+        raise WireError(f"the header cannot be read: {error}"[:200]) from None
     layer, count = [data], 0
     for _ in range(MAX_DEPTH):
         count += len(layer)
@@ -199,7 +200,8 @@ class Writer:
     """
 
     def __init__(self, recipes: dict[str, type] | None = None):
-        self.recipes, self.tensors = recipes or {}, []
+        self.recipes = recipes or {}
+        self.tensors: list[torch.Tensor] = []
 
     def write(self, value: Any) -> Any:
         """Give the JSON data of a value.
@@ -223,7 +225,8 @@ class Writer:
             self.tensors.append(value.detach())
             return {"tensor": len(self.tensors) - 1}
         if self.recipes.get(type(value).__name__) is type(value):
-            return {"recipe": [type(value).__name__, self.write(value.plain())]}
+            recipe: Any = value
+            return {"recipe": [type(value).__name__, self.write(recipe.plain())]}
         raise WireError(f"a {type(value).__name__} crosses no wire.")
 
 
@@ -235,7 +238,9 @@ class Reader:
         recipes: those that may be made again, by name; none where the sender is not trusted.
     """
 
-    def __init__(self, tensors: list[torch.Tensor] = (), recipes: dict[str, type] | None = None):
+    def __init__(
+        self, tensors: Sequence[torch.Tensor] = (), recipes: dict[str, type] | None = None
+    ):
         self.tensors, self.recipes = tensors, recipes or {}
 
     def read(self, data: Any) -> Any:

@@ -26,7 +26,7 @@ KINDS = {
     "unstable": "differs between runs",
     "late": "handed in late",
     "left_out": "failed without something that could not come along",
-    "unreadable": "a file that can not be read",
+    "unreadable": "a file that cannot be read",
     "no_notebook": "no notebook handed in",
     "archive": "an archive, not unpacked",
     "link": "a link, not followed",

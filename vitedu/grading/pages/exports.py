@@ -203,7 +203,9 @@ def _sum(grade: Grade, exercises: Sequence[Exercise]) -> float | None:
     """Add points up; None while one of them is open."""
     by_id = {each.exercise: each for each in grade.exercises}
     points = [by_id[exercise.id].points for exercise in exercises if exercise.id in by_id]
-    return None if None in points or len(points) < len(exercises) else round(sum(points), 2)
+    if None in points or len(points) < len(exercises):
+        return None
+    return round(sum(each or 0.0 for each in points), 2)
 
 
 def gradescope_results(grade: Grade) -> dict:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from vitedu.exercises import Exercise
 from vitedu.grading.batch import Outcome, grade_class
-from vitedu.grading.grades import SubmissionGrade
+from vitedu.grading.grades import Flag, SubmissionGrade
 from vitedu.grading.pages.class_report import bank_words, report_page
 from vitedu.grading.pages.class_summary import Summary, summarise
 from vitedu.grading.pages.exports import (
@@ -22,7 +22,7 @@ from vitedu.grading.pages.exports import (
     totals_csv,
 )
 from vitedu.grading.pages.feedback import feedback_page
-from vitedu.grading.pages.skeleton import count, number, page, plain, text
+from vitedu.grading.pages.skeleton import count, number, plain, render
 from vitedu.grading.store import Store, safe_name
 from vitedu.grading.student import Parts
 
@@ -78,13 +78,14 @@ def publish(
     """Write tables and pages; gives lines for the terminal.
 
     Raises:
-        OSError: the folder can not be written.
+        OSError: the folder cannot be written.
     """
 
     def grades():
         return store.load_all(outcome.students)
 
-    flags, unknown = outcome.class_flags, Counter()
+    flags: dict[str, list[Flag]] = outcome.class_flags
+    unknown: Counter[str] = Counter()
     store.write("grades.csv", grades_csv(grades(), flags))
     store.write("totals.csv", totals_csv(grades(), flags))
     store.write("open.csv", open_csv(grades()))
@@ -115,8 +116,7 @@ def _feedback(store: Store, grade: SubmissionGrade) -> str:
         return feedback_page(grade)
     except Exception as error:
         store.log(f"{ascii(grade.student)}, feedback: {type(error).__name__}: {error}")
-        points = f"{number(grade.points)} of {number(grade.max_points)} points"
-        return page("Feedback", f"<h1>{text(grade.student)}</h1><p>{points}</p>")
+        return render("points_only.html", title="Feedback", grade=grade)
 
 
 def _lines(out: Path, summary: Summary, formats: Sequence[str]) -> list[str]:
