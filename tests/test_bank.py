@@ -5,7 +5,8 @@ import dataclasses
 import pytest
 
 from vitedu import exercises, patches
-from vitedu.checks.engine import find_checker, general_mistakes
+from vitedu.checks.engine import find_checker
+from vitedu.checks.families import general_mistakes
 from vitedu.checks.proof import bank
 from vitedu.checks.values import ValueChecker
 
@@ -39,7 +40,7 @@ def test_words_of_the_bank_follow_the_house(exercise):
     checker = find_checker(exercise)
     mistakes = list(checker.bank)
     if not isinstance(checker, ValueChecker):
-        mistakes += general_mistakes(checker)
+        mistakes += general_mistakes(checker.reference, checker.draw(0))
     for mistake in mistakes:
         assert mistake.name and not mistake.name.endswith("."), mistake.name
         for text in (mistake.why, mistake.look):

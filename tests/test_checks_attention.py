@@ -32,7 +32,7 @@ PAIRS = {
 def test_two_likely_mistakes_are_named_as_the_two(exercise, monkeypatch):
     """Two mistakes that do not hide each other are both named, in every seed, if there is time to look."""
     monkeypatch.setattr(diagnosing, "PAIR_SECONDS", 60.0)  # on a crowded machine too
-    wrong = find_checker(exercise).faulty(frozenset(PAIRS[exercise]))
+    wrong = find_checker(exercise).make(frozenset(PAIRS[exercise]))
     for seed in SEEDS:
         assert set(judge(wrong, exercise, seed=seed).misconceptions) == set(PAIRS[exercise])
 
@@ -280,7 +280,7 @@ def test_settings_around_a_check_change_no_verdict():
     try:
         with torch.no_grad(), torch.device("meta"):
             assert judge(reference.MultiHeadAttention, "MultiHeadAttention", seed=0).passed
-            wrong = find_checker("softmax").faulty(frozenset({"always_last_axis"}))
+            wrong = find_checker("softmax").make(frozenset({"always_last_axis"}))
             assert judge(wrong, "softmax", seed=0).misconception == "always_last_axis"
     finally:
         torch.set_default_dtype(torch.float32)
@@ -328,7 +328,7 @@ def test_other_values_are_rejected(exercise):
 
 def test_finding_of_a_wrong_axis_reads_as_in_the_house_style():
     """The evidence of a softmax over queries is the student's own row and column sums."""
-    wrong = find_checker("scaled_dot_product_attention").faulty(frozenset({"softmax_over_queries"}))
+    wrong = find_checker("scaled_dot_product_attention").make(frozenset({"softmax_over_queries"}))
     report = judge(wrong, "scaled_dot_product_attention", seed=0)
     head, expected, got, why, look, *rest = str(report).split("\n")
     assert head.startswith(

@@ -9,18 +9,20 @@ import torch.nn.functional as F
 from torch import nn
 from verdicts import failed
 
+from vitedu import exercises
 from vitedu import training as reference
 from vitedu.checks import crops
 from vitedu.checks.answers import LocalAnswer
 from vitedu.checks.api import judge
+from vitedu.checks.checker import find_checker
 from vitedu.checks.engine import conclude, gather
 from vitedu.checks.judging import read
 from vitedu.checks.probing import observe
 from vitedu.checks.proof.bank import wrong_answers
-from vitedu.checks.training import CHECKERS
 from vitedu.checks.values import ValueChecker
 from vitedu.grading.line.messages import read_observation, write_observation
 
+CHECKERS = {e.id: find_checker(e.id) for e in exercises.in_notebook("04_training")}
 FUNCTIONS = [id_ for id_, checker in CHECKERS.items() if not isinstance(checker, ValueChecker)]
 
 # --- contract: what is right in other clothes ---------------------------------------------------
@@ -231,7 +233,7 @@ def test_advice_gives_way_to_known_mistakes_and_to_errors():
 
     checker = CHECKERS["cross_entropy"]
     advice = {text for words in checker.advice.values() for text in words}
-    mistakes = [checker.faulty(frozenset({id_})) for id_ in ("smoothing_ignored", "overflows")]
+    mistakes = [checker.make(frozenset({id_})) for id_ in ("smoothing_ignored", "overflows")]
     for answer in [*mistakes, price_that_breaks]:
         report = judge(answer, "cross_entropy", seed=0)
         assert set(failed(report)) & set(checker.advice)

@@ -501,7 +501,7 @@ def replays(report, exercise: str, answer, seed: int) -> bool:
     if len(named) == 1 and named[0].build:
         implementation = named[0].build()
     else:
-        implementation = checker.faulty(frozenset(mistake.id for mistake in named))
+        implementation = checker.make(frozenset(mistake.id for mistake in named))
     for case in checker.draw(seed):
         if case.raises or case.on_accelerator:
             continue
@@ -591,7 +591,7 @@ def test_plain_text_carries_what_the_page_says():
         ("patchify", "patches_by_column"),
         ("EncoderBlock", "no_first_residual"),
     ):
-        report = judge(find_checker(exercise).faulty(frozenset({mistake})), exercise, seed=3)
+        report = judge(find_checker(exercise).make(frozenset({mistake})), exercise, seed=3)
         page = ET.fromstring(report._repr_html_().replace(report.picture, ""))
         words = set(" ".join(page.itertext()).split())
         assert report.picture and words <= set(str(report).split())

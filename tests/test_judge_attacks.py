@@ -104,7 +104,7 @@ TRICKS = {
     ),
     "the reference by import": "from vitedu.encoder import gelu as given\ndef gelu(x):\n    return given(x)\n",
     "the reference inside": inside("from vitedu.encoder import gelu as given", "given(x)"),
-    "the reference from a path": inside("sys.path[:0] = [HERE, '.', '..']\nimport importlib\ntheirs = importlib.import_module('vitedu.checks.encoder')", "theirs.CHECKERS['gelu'].reference(x)").replace("HERE", repr(HERE)),
+    "the reference from a path": inside("sys.path[:0] = [HERE, '.', '..']\nimport importlib\ntheirs = importlib.import_module('vitedu.checks.encoder.gelu')", "theirs.CHECKER.reference(x)").replace("HERE", repr(HERE)),
     "the parent killed": inside("import signal\ntry:\n    os.kill(os.getppid(), signal.SIGKILL)\nexcept OSError:\n    pass"),
     "a process left behind": inside("try:\n    os.fork()\nexcept OSError:\n    pass"),
     "NaN": inside("", "x * float('nan')"),

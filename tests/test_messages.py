@@ -16,7 +16,7 @@ from vitedu.checks.engine import find_checker
 
 def mistaken(exercise, *mistakes):
     """Give the reference with mistakes of the bank made."""
-    return find_checker(exercise).faulty(frozenset(mistakes))
+    return find_checker(exercise).make(frozenset(mistakes))
 
 
 def gelu_too_steep(x):
@@ -57,17 +57,14 @@ REPORTS = {
         """
         ✗ 1.1 patchify: patches run down the columns instead of along the rows   [1.5/6 points]
           expected  patch 1 stands to the right of patch 0
-          got       1152/1440 values differ; largest difference 4.8 at [1, 11, 17], allowed 4e-06
+          got       1620/2160 values differ; largest difference 5 at [3, 1, 4], allowed 5e-06
           why       Position i would belong to another place than the rest of the course, and every library, believes.
           try       Look at the order of the two grid axes after permute: gh before gw.
-          order     where your tokens 0 .. 14 come from, as patches:
-                     0  5 10
-                     1  6 11
-                     2  7 12
-                     3  8 13
-                     4  9 14
-                    first difference: 5 where 1 belongs
-          case      2 images of 3 channels, 20 x 12 px, patch_size 4
+          order     where your tokens 0 .. 7 come from, as patches:
+                     0  2  4  6
+                     1  3  5  7
+                    first difference: 2 where 1 belongs
+          case      6 images of 5 channels, 6 x 12 px, patch_size 3
           again     check(..., "patchify", seed=3) repeats these inputs
           findings  ✓ returns   ✗ values   – gradients   ✗ other sizes   ✓ errors   – any device
         """,
@@ -78,20 +75,17 @@ REPORTS = {
         """
         ✗ 1.1 patchify: patches run down the columns instead of along the rows and patches start at the bottom left   [1.5/6 points]
           expected  patch 1 stands to the right of patch 0
-          got       1344/1440 values differ; largest difference 5.2 at [1, 3, 17], allowed 4e-06
+          got       1620/2160 values differ; largest difference 5 at [3, 4, 4], allowed 5e-06
           why       Position i would belong to another place than the rest of the course, and every library, believes.
           try       Look at the order of the two grid axes after permute: gh before gw.
           expected  patch 0 is the top left corner
           why       Row 0 of an image tensor is its top row.
           try       Look for a flip, or for a loop that counts down.
-          order     where your tokens 0 .. 14 come from, as patches:
-                    10  5  0
-                    11  6  1
-                    12  7  2
-                    13  8  3
-                    14  9  4
-                    first difference: 10 where 0 belongs
-          case      2 images of 3 channels, 20 x 12 px, patch_size 4
+          order     where your tokens 0 .. 7 come from, as patches:
+                     6  4  2  0
+                     7  5  3  1
+                    first difference: 6 where 0 belongs
+          case      6 images of 5 channels, 6 x 12 px, patch_size 3
           again     check(..., "patchify", seed=3) repeats these inputs
           findings  ✓ returns   ✗ values   – gradients   ✗ other sizes   ✓ errors   – any device
         """,
@@ -142,8 +136,8 @@ REPORTS = {
         ✗ 1.1 patchify: the result has the wrong type   [0/6 points]
           expected  output: tensor
           got       None; look for a missing `return`
-          case      2 images of 3 channels, 20 x 12 px, patch_size 4
-          also      errors: expected a ValueError; got no error; the call returned as if nothing were wrong   (H=21 is not divisible by patch_size 4)
+          case      6 images of 5 channels, 6 x 12 px, patch_size 3
+          also      errors: expected a ValueError; got no error; the call returned as if nothing were wrong   (H=25 is not divisible by patch_size 4)
           again     check(..., "patchify", seed=3) repeats these inputs
           findings  ✗ returns   – values   – gradients   ✗ other sizes   ✗ errors   – any device
         """,

@@ -1,7 +1,7 @@
 """A class made for measuring: notebooks of which everybody's points are known beforehand.
 
 Role: ``make_class``. Students are right, partly right, wrong, idle or hostile in a fixed mix. Right answers are references and
-those of ``checks.alternatives``, wrong ones are single-step changes of a reference (``checks.proof.mutants``), a forgotten error
+those of their checkers, wrong ones are single-step changes of a reference (``checks.proof.mutants``), a forgotten error
 among them; what each is worth was judged in this process, by the same checkers. Not here: grading and measuring (``bench``).
 
 A notebook holds the exercises' cells alone, so that a grader that runs whole notebooks runs no plots and experiments.
@@ -16,13 +16,13 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
-from importlib import import_module
 from pathlib import Path
 
 from nbformat import NotebookNode
 
-from vitedu.checks.engine import Checker, find_checker, judge_answer
-from vitedu.checks.proof.bank import wrong_answers
+from vitedu.checks.checker import Checker, find_checker
+from vitedu.checks.engine import judge_answer
+from vitedu.checks.proof.bank import other_right_answers, wrong_answers
 from vitedu.checks.proof.mutation import built, mutants_of, without_names
 from vitedu.course.notebooks import exercise_cells, read
 from vitedu.course.references import reference_source
@@ -81,9 +81,8 @@ def right(exercise_id: str) -> list[MadeAnswer]:
     tree = ast.parse(reference_source(exercise))
     answers = [MadeAnswer(ast.unparse(tree), worth)]
     if exercise.kind != "value":
-        module = import_module(f"vitedu.checks.alternatives.{exercise.chapter}")
-        for other in module.ALTERNATIVES.get(exercise_id, []):
-            source = _with_helpers(other, module)
+        for other in other_right_answers(find_checker(exercise_id)):
+            source = _with_helpers(other, inspect.getmodule(other))
             if source:
                 text = re.sub(rf"\b{other.__name__}\b", exercise_id, source)
                 answers.append(MadeAnswer(text, worth))

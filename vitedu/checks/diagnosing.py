@@ -12,32 +12,15 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
-from torch import nn
 
 from vitedu.checks.judging import close, is_compared, number_text, read, same
+from vitedu.checks.mistakes import Mistake
 from vitedu.checks.probing import Case, Observation, observe
+
+Misconception = Mistake  # until every exercise is written in the new form
 
 PAIR_SECONDS = 1.0  # of computing; looking for two mistakes together while a student waits
 MOST = 5  # so many mistakes made together are still told apart
-
-
-@dataclass(frozen=True)
-class Misconception:
-    """A mistake that people make, as a runnable wrong implementation and as words.
-
-    Texts name what to look at and never show the right values.
-    """
-
-    id: str
-    name: str  # completes "2.2 scaled_dot_product_attention: ...": "softmax runs over queries, not keys"
-    expected: str  # the fact that does not hold: "weights.sum(dim=-1) == 1"
-    why: str  # one sentence: why it matters
-    look: str  # one sentence: what to try or to look at
-    part: str = "values"  # the finding that it fails: "values", "gradients" or a case's part
-    evidence: Callable[[Case, Observation], str] | None = (
-        None  # what the answer shows; numbers of its own
-    )
-    build: Callable[[], Any] | None = None  # the wrong implementation; default: faulty({id})
 
 
 @dataclass(frozen=True)
@@ -57,16 +40,17 @@ Seen = dict[str, Observation]  # case name -> what happened
 
 
 def replayed(
-    faulty: Callable[[frozenset[str]], Any],
-    bank: list[Misconception],
+    make: Callable[[frozenset[str]], Any],
+    bank: list[Mistake],
     cases: list[Case],
     got: Seen,
     want: Seen,
     most: int = MOST,
-) -> list[Misconception]:
+) -> list[Mistake]:
     """Find the mistakes of the bank, as few as possible, that together reproduce an answer on all cases.
 
     Cases where the answer was wrong are tried first, small ones before large: most candidates fall at the first.
+    ``make`` gives the reference with the named mistakes made, or None where they do not go together.
     """
     order = sorted(
         cases, key=lambda case: (same(case, got[case.name], want[case.name]), _size(case))
@@ -77,7 +61,7 @@ def replayed(
 
     singles = [mistake for mistake in bank if mistake.part not in _OTHER_ASPECTS]
     for mistake in singles:
-        if reproduces(mistake.build() if mistake.build else faulty(frozenset({mistake.id}))):
+        if reproduces(mistake.build() if mistake.build else make(frozenset({mistake.id}))):
             return [mistake]
     if most == 1:
         return []
@@ -86,23 +70,25 @@ def replayed(
     wrong = [case for case in order if not same(case, got[case.name], want[case.name])]
     telling = list({case.part: case for case in reversed(wrong)}.values())  # one of each part
     alone = {  # what each mistake explains by itself: the right pair explains much
-        mistake.id: _explained(faulty(frozenset({mistake.id})), telling, got, want)
+        mistake.id: _explained(make(frozenset({mistake.id})), telling, got, want)
         for mistake in combinable
     }
     pairs = itertools.combinations(combinable, 2)
     for pair in sorted(pairs, key=lambda pair: -len(alone[pair[0].id] | alone[pair[1].id])):
         if time.process_time() - start > PAIR_SECONDS:
             break
-        if reproduces(faulty(frozenset(mistake.id for mistake in pair))):
+        together = make(frozenset(mistake.id for mistake in pair))
+        if together is not None and reproduces(together):
             return list(pair)
-    several: list[Misconception] = []
+    several: list[Mistake] = []
     while len(several) < most:  # always add the mistake that explains most of what is left
         told = set().union(*(alone[mistake.id] for mistake in several))
         best = max(combinable, key=lambda m: len(alone[m.id] - told), default=None)
         if best is None or not alone[best.id] - told:
             break
         several.append(best)
-        if len(several) > 2 and reproduces(faulty(frozenset(m.id for m in several))):
+        together = make(frozenset(m.id for m in several)) if len(several) > 2 else None
+        if together is not None and reproduces(together):
             return several
     return []
 
@@ -183,8 +169,6 @@ def relation(cases: list[Case], got: Seen, want: Seen) -> tuple[str, str] | None
         return None
     wrong = [pair for pair in pairs if not close(pair[0], pair[2], pair[3])]
     names = {name for case in cases for name in want[case.name].arrays if is_compared(name)}
-    if any(case.driver == "epoch" for case in cases):
-        return None  # these arrays tell what training did, and are no output of the answer
     if len(names) > 1:  # several outputs: explain the wrong ones; the others are right
         pairs = wrong
     if not wrong or any(pair[2].numel() == 0 for pair in pairs):
@@ -397,32 +381,3 @@ def reordered(cases: list[Case], got: Seen, want: Seen) -> str:
                     f"every number is right, but not in its place; the first that is not: {place}"
                 )
     return first
-
-
-# --- mistakes that any tensor exercise can show -------------------------------------------------
-
-
-def wrap(reference: Any, after: Callable | None = None, before: Callable | None = None) -> Any:
-    """Give the reference with its inputs or outputs tampered with; functions and modules alike."""
-
-    def tampered(call):
-        def run(*args, **kwargs):
-            if before:
-                args = tuple(before(x) if isinstance(x, torch.Tensor) else x for x in args)
-            result = call(*args, **kwargs)
-            if not after:
-                return result
-            if isinstance(result, tuple):
-                return tuple(after(x) for x in result)
-            return after(result)
-
-        return run
-
-    if isinstance(reference, type) and issubclass(reference, nn.Module):
-
-        class Tampered(reference):
-            def forward(self, *args, **kwargs):
-                return tampered(super().forward)(*args, **kwargs)
-
-        return Tampered
-    return tampered(reference)

@@ -6,87 +6,30 @@ student reads). The way of data: cases -> ``gather`` (what the answer does) -> `
 Nothing here displays or stores anything; that is ``vitedu.checks.api``.
 """
 
-import importlib
 import inspect
 import os
 import re
 import time
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
-
-import torch
 
 from vitedu import exercises
 from vitedu.checks import drivers  # noqa: F401  (registers the chapters' drivers)
 from vitedu.checks.answers import Call, LocalAnswer, Look, Source
-from vitedu.checks.diagnosing import (
-    Diagnosis,
-    Misconception,
-    apart,
-    relation,
-    reordered,
-    replayed,
-    wrap,
-)
+from vitedu.checks.checker import Checker, find_checker
+from vitedu.checks.diagnosing import Diagnosis, apart, relation, reordered, replayed
 from vitedu.checks.guard import neutral_settings
 from vitedu.checks.judging import STAGES, Problem, compare, same
+from vitedu.checks.mistakes import Mistake
 from vitedu.checks.probing import Case, Observation, observe
 from vitedu.checks.reporting import Finding, Report
+
+__all__ = ["Checker", "Gathered", "conclude", "find_checker", "gather", "judge_answer"]
 
 SECONDS = 10.0  # a whole check may take so long; VITEDU_TIME_LIMIT changes it
 
 _RETURNS = ("call", "type", "structure", "shape")
 _VALUES = ("dtype", "device", "finite", "values", "unchanged")
-
-
-@dataclass(frozen=True)
-class Checker:
-    """What decides one exercise. A chapter's package lists its checkers in ``CHECKERS``."""
-
-    exercise: str
-    reference: Any
-    cases: Callable[[torch.Generator], list[Case]]  # fresh inputs and sizes from a seeded generator
-    faulty: Callable[
-        [frozenset[str]], Any
-    ]  # the reference with the named mistakes of the bank made
-    bank: tuple[Misconception, ...] = ()
-    forbidden: frozenset[str] = frozenset()  # names of torch functions and kernels that may not run
-    forbidden_words: str = ""  # how a report speaks of them; default: their names
-    proves: dict[str, str] = field(default_factory=dict)  # part -> what its passing shows
-    weights: dict[str, int] = field(
-        default_factory=dict
-    )  # part -> share of the points; default 1, "values" 3
-    judges: dict[str, Callable] = field(
-        default_factory=dict
-    )  # part -> (cases, got) -> (expected, got) or None
-    advice: dict[str, tuple[str, str]] = field(
-        default_factory=dict
-    )  # part -> (why, try), read where it fails first and no known mistake is recognised
-    picture: Callable | None = (
-        None  # (case, observation, ids of mistakes) -> drawing.Drawing or None
-    )
-
-    def draw(self, seed: int) -> list[Case]:
-        """Make the cases of one check."""
-        cases, names = self.cases(torch.Generator().manual_seed(seed % 2**63)), set()
-        for i in range(len(cases)):  # observations are kept by name
-            while cases[i].name in names:
-                cases[i] = replace(cases[i], name=f"{cases[i].name}, again")
-            names.add(cases[i].name)
-        return cases
-
-    def mistakes(self) -> list[Misconception]:
-        """Give the bank: the chapter's own mistakes and those that every such exercise can show."""
-        own = {mistake.id for mistake in self.bank}
-        return list(self.bank) + [m for m in general_mistakes(self) if m.id not in own]
-
-
-def find_checker(exercise_id: str):
-    """Load the checker of an exercise."""
-    exercise = exercises.find(exercise_id)
-    chapter = importlib.import_module(f"vitedu.checks.{exercise.chapter}")
-    return chapter.CHECKERS[exercise_id]
 
 
 def judge_answer(checker, answer: Any, seed: int) -> Report:
@@ -212,7 +155,7 @@ def _unusable(checker: Checker, look: Look, cases: list[Case]) -> Problem | None
     return None
 
 
-def _asked(reference: Callable) -> inspect.Signature:
+def _asked(reference: Any) -> inspect.Signature:
     """Give a reference's signature without what only it takes, by keyword."""
     signature = inspect.signature(reference)
     asked = [p for p in signature.parameters.values() if p.kind is not p.KEYWORD_ONLY]
@@ -360,13 +303,13 @@ def _diagnose(checker: Checker, cases, problems, got, want) -> list[Diagnosis]:
     }
     if numeric:
         problem, parts = next(iter(numeric.values())), tuple(numeric)
-        named = replayed(checker.faulty, mistakes, legit, got, want)
+        named = replayed(checker.make, mistakes, legit, got, want)
         for mistake in named:
             evidence = mistake.evidence and mistake.evidence(problem.case, got[problem.case.name])
             found.append(_diagnosis(mistake, evidence or problem.got, parts))
         if not named:
             found += _diagnosed_apart(checker, legit, numeric, got, want)
-        if not found:
+        if not found and checker.is_related:
             found += _simple_diagnoses(legit, problem, parts, got, want)
     crashed = "returns" in problems and problems["returns"].stage in ("call", "type")
     for part, problem in problems.items():
@@ -407,7 +350,7 @@ def _explains(mistake_id: str, problem: Problem, seen: Observation) -> bool:
     }.get(mistake_id, False)
 
 
-def _diagnosis(mistake: Misconception, evidence: str, parts: tuple[str, ...]) -> Diagnosis:
+def _diagnosis(mistake: Mistake, evidence: str, parts: tuple[str, ...]) -> Diagnosis:
     return Diagnosis(
         mistake.id, mistake.name, mistake.expected, evidence, mistake.why, mistake.look, parts
     )
@@ -424,7 +367,7 @@ def _diagnosed_apart(checker: Checker, cases, numeric, got, want) -> list[Diagno
         kept, alone = apart(output, cases, got, want)
         if all(same(case, alone[case.name], want[case.name]) for case in kept):
             continue
-        named = replayed(checker.faulty, checker.mistakes(), kept, alone, want, most=1)
+        named = replayed(checker.make, checker.mistakes(), kept, alone, want, most=1)
         for mistake in named:
             evidence = mistake.evidence and mistake.evidence(problem.case, got[problem.case.name])
             found.append(_diagnosis(mistake, evidence or problem.got, parts))
@@ -479,117 +422,3 @@ def _simple_diagnoses(cases, problem: Problem, parts, got, want) -> list[Diagnos
     id_, evidence = simple
     name, look = _SIMPLE[id_]
     return [Diagnosis(id_, name, problem.expected, evidence, "", look, parts)]
-
-
-# --- mistakes that every exercise of a kind can show --------------------------------------------
-
-
-def general_mistakes(checker: Checker) -> list[Misconception]:
-    """List the mistakes that are the same in every exercise, as far as this one can show them."""
-    cases = checker.draw(0)
-    reference = checker.reference
-    main = [case for case in cases if case.part == "values"]
-    mistakes = []
-    if any(case.raises for case in cases):
-        numbers = any(case.mentions for case in cases)
-        mistakes += [
-            Misconception(
-                "no_error", "an impossible size is accepted", "a ValueError", part="errors",
-                why="Wrong results that look fine cost more than an error.",
-                look="Test the sizes first and raise a ValueError.",
-                build=lambda: _never_raises(reference),
-            ),
-            Misconception(
-                "wrong_error", "an impossible size ends in an error of another kind", "a ValueError", part="errors",
-                why="Neither an assert nor the error of a later line says what the caller did.",
-                look="Test the sizes first and raise a ValueError that says so.",
-                build=lambda: _raises(reference, lambda text: RuntimeError("shape is invalid")),
-            ),
-        ]  # fmt: skip
-        if numbers:
-            mistakes.append(
-                Misconception(
-                    "error_without_numbers", "the error does not name the numbers", "both numbers in the message",
-                    part="errors", why="Whoever reads it wants to know which size met which.",
-                    look='Use an f-string: f"... (got {height}, {patch_size})".',
-                    build=lambda: _raises(reference, lambda text: ValueError("bad size")),
-                )
-            )  # fmt: skip
-    tensors = [name for case in main for name, value in case.args.items() if _is_float(value)]
-    if tensors and main[0].driver in ("call", "module"):
-        mistakes.append(
-            Misconception(
-                "modifies_input", "an input is modified in place", "inputs left as they were", part="unchanged",
-                why="Whoever called still needs the tensor; in training it may belong to the graph.",
-                look="Look for += and for methods that end in an underscore.",
-                build=lambda: wrap(reference, before=_spoil_after(reference)),
-            )
-        )  # fmt: skip
-    if any(case.gradients for case in main):
-        mistakes.append(
-            Misconception(
-                "detached", "a result carries no gradient", "results attached to the graph", part="gradients",
-                why="What is cut off here can not be trained.",
-                look="Look for .detach(), .data, .item(), no_grad or NumPy.",
-                build=lambda: wrap(reference, after=lambda x: x.detach() if isinstance(x, torch.Tensor) else x),
-            )
-        )  # fmt: skip
-    if any(_is_float(value, torch.float64) for case in cases for value in case.args.values()):
-        mistakes.append(
-            Misconception(
-                "single_precision", "float64 goes in, float32 comes out", "the dtype of the input",
-                why="A function that changes the dtype breaks the next one that mixes the two.",
-                look="Look for .float() and for tensors made without dtype=x.dtype.",
-                build=lambda: wrap(reference, after=lambda x: x.float() if isinstance(x, torch.Tensor) and x.is_floating_point() else x),
-            )
-        )  # fmt: skip
-    if any(case.on_accelerator for case in cases):
-        mistakes.append(
-            Misconception(
-                "own_device", "a tensor is made on the CPU, wherever the inputs are", "one device", part="any device",
-                why="On a GPU the two can not meet.",
-                look="Make new tensors with device=x.device, or from an input: x.new_zeros(...).",
-                build=lambda: wrap(reference, after=lambda x: x.cpu() if isinstance(x, torch.Tensor) else x),
-            )
-        )  # fmt: skip
-    return mistakes
-
-
-def _is_float(value: Any, dtype: torch.dtype | None = None) -> bool:
-    return (
-        isinstance(value, torch.Tensor)
-        and value.is_floating_point()
-        and (dtype is None or value.dtype == dtype)
-    )
-
-
-def _never_raises(reference):
-    def careless(*args, **kwargs):
-        try:
-            return reference(*args, **kwargs)
-        except ValueError:
-            return torch.zeros(1)
-
-    return careless
-
-
-def _raises(reference, error):
-    def complains(*args, **kwargs):
-        try:
-            return reference(*args, **kwargs)
-        except ValueError as original:
-            raise error(str(original)) from None
-
-    return complains
-
-
-def _spoil_after(reference):
-    """Give a ``before`` hook that hands on a copy and then edits the original in place."""
-
-    def hook(x):
-        copy = x.clone()
-        if x.is_floating_point() and not (x.is_leaf and x.requires_grad):
-            x.mul_(1.5).add_(0.25)
-        return copy
-
-    return hook

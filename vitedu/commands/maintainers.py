@@ -17,6 +17,9 @@ def add_commands(commands: Commands) -> None:
         "lint", lint_notebooks, "say where notebooks, references and syllabus disagree"
     )
     new.add_argument("path", type=Path, help="a notebook or a folder of them")
+    new.add_argument(
+        "--fix", action="store_true", help="first write signatures, docstrings and check cells"
+    )
     new = commands.add("tour", tour_notebooks, "run the solved course and write it as HTML pages")
     new.add_argument(
         "path", type=Path, nargs="?", default=Path("notebooks"), help="default: %(default)s"
@@ -51,15 +54,20 @@ def solve_notebooks(args) -> int:
 
 
 def lint_notebooks(args) -> int:
-    """Print every problem; status 1 if there is one."""
+    """Print every problem, and what each exercise costs; status 1 if there is a problem."""
     from vitedu.checks.api import has_checker
     from vitedu.course.lint import lint, missing_notebooks
     from vitedu.course.notebooks import find_notebooks
+    from vitedu.course.price import price_table
+    from vitedu.course.stub_text import fix_stubs
 
     paths = find_notebooks(args.path)
+    for path in paths if args.fix else ():
+        print(f"{path.name}: wrote {', '.join(fix_stubs(path)) or 'nothing'}")
     problems = [problem for path in paths for problem in lint(path, has_checker=has_checker)]
     if args.path.is_dir():
         problems += missing_notebooks(args.path)
+    print(price_table(args.path))
     for problem in problems:
         print(problem)
     print(f"{len(paths)} notebooks, {len(problems)} problems")

@@ -16,8 +16,10 @@ from pathlib import Path
 import nbformat
 from nbformat import NotebookNode
 
+from vitedu.course import colab
 from vitedu.course.notebooks import COMPARED, exercise_cells, is_compared, read
 from vitedu.course.references import defined_names, reference_source
+from vitedu.course.stub_text import check_lines
 from vitedu.exercises import BY_ID, EXERCISES, Exercise, in_notebook
 
 ABSOLUTE = re.compile(
@@ -48,6 +50,7 @@ def lint(path: Path, has_checker: Callable[[str], bool] | None = None) -> list[s
         *_outputs(notebook),
         *_text(notebook, path),
         *_names(notebook),
+        *colab.problems(notebook, path.stem),
     ]
     return [f"{path.name}, {problem}" for problem in problems]
 
@@ -259,8 +262,7 @@ def _unsolved(node: ast.FunctionDef, exercise: Exercise) -> Iterator[str]:
 
 def _check_cell(notebook: NotebookNode, index: int, exercise: Exercise) -> Iterator[str]:
     """The next cell checks the answer and goes on with a working implementation."""
-    named = f', "{exercise.id}"' if exercise.kind == "value" else ""
-    wanted = f"report = check({exercise.id}{named})", f"{exercise.id} = report.implementation"
+    wanted = check_lines(exercise)
     following = notebook.cells[index + 1] if index + 1 < len(notebook.cells) else None
     lines = following.source.splitlines() if following and following.cell_type == "code" else []
     if [line.strip() for line in lines[:2]] != list(wanted):

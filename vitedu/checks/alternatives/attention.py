@@ -65,51 +65,6 @@ def softmax_as_gradient(x, dim=-1):
     return weights
 
 
-# --- scaled_dot_product_attention ---------------------------------------------------------------
-
-
-def attention_by_einsum(q, k, v):
-    """Two sums over named axes, torch's softmax between."""
-    scores = torch.einsum("...id,...jd->...ij", q, k) * q.size(-1) ** -0.5
-    weights = F.softmax(scores, dim=-1)
-    return torch.einsum("...ij,...jc->...ic", weights, v), weights
-
-
-def attention_by_queries(q, k, v):
-    """One query after the other."""
-    outputs, rows = [], []
-    for query in q.unbind(-2):
-        scores = (k * query.unsqueeze(-2)).sum(-1) / math.sqrt(query.shape[-1])
-        row = torch.softmax(scores, -1)
-        rows.append(row)
-        outputs.append((row.unsqueeze(-1) * v).sum(-2))
-    return torch.stack(outputs, -2), torch.stack(rows, -2)
-
-
-def attention_by_kernel_regression(q, k, v):
-    """Nadaraya-Watson: kernels, normalised by their sum."""
-    scores = (q[..., :, None, :] * k[..., None, :, :]).sum(-1) / k.shape[-1] ** 0.5
-    kernel = (scores - scores.amax(-1, keepdim=True)).exp()
-    total = kernel.sum(-1, keepdim=True)
-    return kernel @ v / total, kernel / total
-
-
-def attention_by_batches(q, k, v):
-    """Fold the leading axes into one and multiply in batches."""
-    leading = q.shape[:-2]
-    flat = [x.reshape(-1, *x.shape[-2:]) for x in (q / q.shape[-1] ** 0.25, k / k.shape[-1] ** 0.25, v)]  # fmt: skip
-    weights = torch.bmm(flat[0], flat[1].mT).softmax(dim=2)
-    output = torch.bmm(weights, flat[2])
-    return output.reshape(*leading, *output.shape[1:]), weights.reshape(*leading, *weights.shape[1:])  # fmt: skip
-
-
-def attention_in_double(q, k, v):
-    """In float64, by log-weights, and cast back."""
-    scores = torch.matmul(q.double(), k.double().swapaxes(-1, -2)) / torch.tensor(k.shape[-1]).sqrt()  # fmt: skip
-    weights = scores.log_softmax(-1).exp()
-    return [torch.matmul(weights, v.double()).to(v.dtype), weights.to(q.dtype)]
-
-
 # --- split_heads --------------------------------------------------------------------------------
 
 
@@ -334,13 +289,6 @@ ALTERNATIVES = {
         softmax_in_double,
         softmax_by_matrix_product,
         softmax_as_gradient,
-    ],
-    "scaled_dot_product_attention": [
-        attention_by_einsum,
-        attention_by_queries,
-        attention_by_kernel_regression,
-        attention_by_batches,
-        attention_in_double,
     ],
     "split_heads": [
         split_by_chunks,

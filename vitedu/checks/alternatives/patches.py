@@ -6,72 +6,6 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-# --- patchify -----------------------------------------------------------------------------------
-
-
-def _divisible(images, P):
-    H, W = images.shape[-2:]
-    if H % P != 0 or W % P != 0:
-        raise ValueError(f"{H} x {W} is not divisible by {P}")
-
-
-def patchify_by_loops(images, patch_size):
-    """Slice patch after patch."""
-    _divisible(images, patch_size)
-    H, W = images.shape[-2:]
-    patches = []
-    for top in range(0, H, patch_size):
-        for left in range(0, W, patch_size):
-            patches.append(
-                images[:, :, top : top + patch_size, left : left + patch_size].flatten(1)
-            )
-    return torch.stack(patches, dim=1)
-
-
-def patchify_by_tensor_unfold(images, patch_size):
-    """Two sliding windows."""
-    _divisible(images, patch_size)
-    windows = images.unfold(2, patch_size, patch_size).unfold(3, patch_size, patch_size)
-    return windows.permute(0, 2, 3, 1, 4, 5).flatten(3).flatten(1, 2)
-
-
-def patchify_by_im2col(images, patch_size):
-    """The unfold of convolutions."""
-    _divisible(images, patch_size)
-    return F.unfold(images, kernel_size=patch_size, stride=patch_size).transpose(1, 2)
-
-
-def patchify_by_convolution(images, patch_size):
-    """A convolution whose kernels pick one pixel each."""
-    _divisible(images, patch_size)
-    length = images.shape[1] * patch_size**2
-    kernels = torch.eye(length, dtype=images.dtype, device=images.device)
-    kernels = kernels.reshape(length, images.shape[1], patch_size, patch_size)
-    return F.conv2d(images, kernels, stride=patch_size).flatten(2).mT
-
-
-def patchify_by_einops(images, patch_size):
-    """One pattern."""
-    from einops import rearrange
-
-    _divisible(images, patch_size)
-    return rearrange(images, "b c (i p) (j q) -> b (i j) (c p q)", p=patch_size, q=patch_size)
-
-
-def patchify_by_chunks(images, patch_size):
-    """Split along both axes and put the pieces in line."""
-    _divisible(images, patch_size)
-    rows = images.split(patch_size, dim=2)
-    return torch.cat(
-        [
-            piece.reshape(len(images), 1, -1)
-            for row in rows
-            for piece in row.split(patch_size, dim=3)
-        ],
-        1,
-    )
-
-
 # --- unpatchify ---------------------------------------------------------------------------------
 
 
@@ -309,14 +243,6 @@ def sincos_2d_by_loops(grid_size, embed_dim):
 
 
 ALTERNATIVES = {
-    "patchify": [
-        patchify_by_loops,
-        patchify_by_tensor_unfold,
-        patchify_by_im2col,
-        patchify_by_convolution,
-        patchify_by_einops,
-        patchify_by_chunks,
-    ],
     "unpatchify": [
         unpatchify_by_fold,
         unpatchify_by_loops,

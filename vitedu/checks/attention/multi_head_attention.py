@@ -13,7 +13,6 @@ from vitedu.checks.attention.scaled_dot_product_attention import (
     SCORES_RETURNED,
     UNSTABLE,
     WEIGHTS_NOT_RETURNED,
-    faulty_weights,
 )
 from vitedu.checks.diagnosing import Misconception
 from vitedu.checks.engine import Checker
@@ -51,6 +50,25 @@ def layer_cases(g: torch.Generator) -> list[Case]:
         case(B, T, nh, hd, scale=30.0, part="large scores", note=", large scores", rtol=1e-2, atol=2e-2),
         case(B, T, nh, hd, part="any device", on_accelerator=True, note=", on an accelerator"),
     ]  # fmt: skip
+
+
+def _plain_softmax(scores: torch.Tensor, dim: int) -> torch.Tensor:
+    exp = scores.exp()
+    return exp / exp.sum(dim=dim, keepdim=True)
+
+
+def faulty_weights(scores: torch.Tensor, mistakes: frozenset[str]) -> torch.Tensor:
+    """Turn scores (..., Tq, Tk) into weights with the named mistakes made."""
+    if "causal" in mistakes:
+        allowed = torch.ones(scores.shape[-2:], dtype=torch.bool, device=scores.device).tril()
+        scores = scores.masked_fill(~allowed, -1e9)
+    soft = _plain_softmax if "unstable" in mistakes else reference.softmax
+    if "softmax_over_everything" in mistakes:
+        return soft(scores.flatten(-2), dim=-1).view_as(scores)
+    dim = -2 if "softmax_over_queries" in mistakes else -1
+    if "softmax_over_axis_1" in mistakes:
+        dim = 1
+    return soft(scores, dim)
 
 
 def faulty_layer(mistakes: frozenset[str]):

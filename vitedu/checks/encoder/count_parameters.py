@@ -134,4 +134,6 @@ CHECKER = Checker(
         "qkv_bias=False": "and without biases of q, k, v",
         "no model is built": "from the formula alone, at any size",
     },
+    hides=frozenset({"VisionTransformer", "EncoderBlock", "MultiHeadAttention"}),
+    flags=frozenset({"VisionTransformer", "EncoderBlock", "parameters", "numel"}),
 )

@@ -12,7 +12,9 @@ from importlib import import_module
 from multiprocessing import get_context
 
 from vitedu import exercises
-from vitedu.checks.engine import find_checker, judge_answer
+from vitedu.checks.checker import Checker, find_checker
+from vitedu.checks.engine import judge_answer
+from vitedu.checks.mistakes import Mistake
 from vitedu.checks.values import ValueChecker
 
 
@@ -40,9 +42,16 @@ def right_answers(exercise_id: str) -> list:
     if isinstance(checker, ValueChecker):
         value = checker.reference
         return [value, list(value) if isinstance(value, tuple) else value]
-    chapter = exercises.find(exercise_id).chapter
+    return [checker.reference, *other_right_answers(checker)]
+
+
+def other_right_answers(checker: Checker) -> tuple:
+    """List the acceptance set of an exercise without its reference."""
+    if checker.right:
+        return checker.right
+    chapter = exercises.find(checker.exercise).chapter  # not yet in the exercise's own file
     alternatives = import_module(f"vitedu.checks.alternatives.{chapter}").ALTERNATIVES
-    return [checker.reference, *alternatives.get(exercise_id, [])]
+    return tuple(alternatives.get(checker.exercise, ()))
 
 
 def wrong_answers(exercise_id: str) -> list[tuple[str, object]]:
@@ -50,10 +59,12 @@ def wrong_answers(exercise_id: str) -> list[tuple[str, object]]:
     checker = find_checker(exercise_id)
     if isinstance(checker, ValueChecker):
         return [(m.id, m.example if callable(m.value) else m.value) for m in checker.bank]
-    return [
-        (m.id, m.build() if m.build else checker.faulty(frozenset({m.id})))
-        for m in checker.mistakes()
-    ]
+    return [(mistake.id, made(checker, mistake)) for mistake in checker.mistakes()]
+
+
+def made(checker: Checker, mistake: Mistake):
+    """Give the wrong answer of one mistake."""
+    return mistake.build() if mistake.build else checker.make(frozenset({mistake.id}))
 
 
 def measure(exercise_id: str, seeds: range) -> Row:
@@ -123,8 +134,7 @@ def measure_unseen(exercise_id: str, seed: int = 0) -> Unseen:
         blind = replace(
             checker, bank=tuple(other for other in checker.bank if other.id != mistake.id)
         )
-        wrong = mistake.build() if mistake.build else checker.faulty(frozenset({mistake.id}))
-        report = judge_answer(blind, wrong, seed)
+        report = judge_answer(blind, made(checker, mistake), seed)
         result.mistakes += 1
         result.rejected += not report.passed
         named = [id_ for id_ in report.misconceptions if id_ in known]

@@ -1,11 +1,10 @@
 """The mutation run: does a checker reject every single-step change of its reference?
 
 Role: make the mutants of each reference (``vitedu.checks.proof.mutants``), let its checker judge them, count. ``vitedu bank
---mutate`` prints it and a test gates it. A mutant that passes is explained in ``vitedu.checks.proof.survivors``, as
+--mutate`` prints it and a test gates it. A mutant that passes is explained by its exercise's checker, as
 equivalent or as left open by the contract, or it is a gap in the checker.
 """
 
-import importlib
 import os
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field, fields
@@ -13,7 +12,9 @@ from functools import partial
 from multiprocessing import get_context
 
 from vitedu import exercises
-from vitedu.checks.engine import Checker, find_checker, judge_answer
+from vitedu.checks.checker import Checker, find_checker
+from vitedu.checks.engine import judge_answer
+from vitedu.checks.mistakes import executed
 from vitedu.checks.proof.mutants import Mutant, mutants
 from vitedu.checks.proof.survivors import EQUIVALENT, GIVEN, LEFT_OPEN, lines
 from vitedu.course.references import reference_source
@@ -63,17 +64,26 @@ def mutable_exercises() -> list[str]:
 
 def mutants_of(exercise: Exercise) -> list[Mutant]:
     """Make the mutants of a reference; what the notebook gives stays as it is."""
-    return list(mutants(reference_source(exercise), GIVEN.get(exercise.id, ())))
+    given = find_checker(exercise.id).given or GIVEN.get(exercise.id, ())
+    return list(mutants(reference_source(exercise), given))
 
 
 def built(mutant: Mutant, name: str, module: str):
     """Execute a mutant beside the names of its module; None if that fails already."""
-    namespace = dict(vars(importlib.import_module(module)))
     try:
-        exec(compile(mutant.source, "<mutant>", "exec"), namespace)
+        return executed(mutant.source, name, module)
     except Exception:  # a default or decorator that can not be evaluated
         return None
-    return namespace[name]
+
+
+def explained(checker: Checker) -> tuple[set[str], set[str]]:
+    """Give the lines of survivors that are equivalent, and of those that the contract leaves open."""
+    if checker.equivalent or checker.left_open:
+        return tuple(
+            {line for group in table.values() for line in group}
+            for table in (checker.equivalent, checker.left_open)
+        )
+    return lines(EQUIVALENT, checker.exercise), lines(LEFT_OPEN, checker.exercise)
 
 
 def passing_seed(checker: Checker, answer, seeds: range) -> int | None:
@@ -86,7 +96,7 @@ def count_mutants(exercise_id: str, seeds: range) -> Count:
     exercise = exercises.find(exercise_id)
     checker = without_names(find_checker(exercise_id))
     count = Count(exercise_id)
-    equivalent, left_open = lines(EQUIVALENT, exercise_id), lines(LEFT_OPEN, exercise_id)
+    equivalent, left_open = explained(checker)
     idle = equivalent | left_open
     limit = os.environ.get("VITEDU_TIME_LIMIT")
     os.environ["VITEDU_TIME_LIMIT"] = str(SECONDS)

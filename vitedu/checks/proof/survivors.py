@@ -24,7 +24,6 @@ _SUMS = (  # both loops over batches begin with them
 
 # can not be told apart by any input that the contract allows
 EQUIVALENT: dict[str, dict[str, tuple[str, ...]]] = {
-    "patchify": {_AXIS: ("x = x.permute(0, 2, 4, 1, -3, 5)",)},
     "unpatchify": {_AXIS: ("x = x.permute(0, -3, 1, 4, 2, 5)",)},
     "linear_from_conv": {
         "it is copied under no_grad": ("weight = conv.weight.flatten(1)",),
@@ -55,13 +54,6 @@ EQUIVALENT: dict[str, dict[str, tuple[str, ...]]] = {
             "return torch.cat([rows.repeat_interleave(gw, dim=-2), columns.repeat(gh, 1)], dim=1)",
             "return torch.cat([rows.repeat_interleave(gw, dim=0), columns.repeat(gh, 1)], dim=-1)",
         ),
-    },
-    "scaled_dot_product_attention": {
-        _AXIS: ("scores = q @ k.transpose(-1, -2) / k.shape[-1] ** 0.5",),
-        "queries and keys have one depth": (
-            "scores = q @ k.transpose(-2, -1) / q.shape[-1] ** 0.5",
-        ),
-        _DEFAULT: ("weights = softmax(scores)",),
     },
     "split_heads": {
         _AXIS: (
@@ -148,14 +140,6 @@ EQUIVALENT: dict[str, dict[str, tuple[str, ...]]] = {
             "return picked.permute(0, 3, 1, -2).contiguous()",
         ),
     },
-    "train_one_epoch": {
-        _ZEROS: _SUMS,
-        _AS_MANY: (
-            "total_loss += loss.item() * len(images)",
-            "seen += len(images)",
-        ),
-        _AXIS: ("correct += (logits.argmax(dim=1) == labels).sum().item()",),
-    },
     "evaluate": {
         _ZEROS: _SUMS,
         _AS_MANY: (
@@ -226,12 +210,6 @@ LEFT_OPEN: dict[str, dict[str, tuple[str, ...]]] = {
     },
     "random_crop_flip": {
         "nothing is said about the layout in memory": ("return picked.permute(0, 3, 1, 2)",),
-    },
-    "train_one_epoch": {
-        "whose gradients are cleared differs only where model and optimizer hold different parameters": (
-            "model.zero_grad()",
-        ),
-        _NUMBER: ("correct += (logits.argmax(dim=-1) == labels).sum()",),
     },
     "evaluate": {
         _NUMBER: (

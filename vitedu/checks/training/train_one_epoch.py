@@ -1,26 +1,27 @@
-"""Checker of train_one_epoch: its cases, its known mistakes, and what is said of them."""
+"""train_one_epoch: its cases, its known mistakes with their words, and other right answers."""
 
+import numpy as np
 import torch
+import torch.nn.functional as F
 from torch import nn
 
-from vitedu import training as reference
-from vitedu.checks.diagnosing import Misconception
-from vitedu.checks.engine import Checker
+from vitedu.checks.checker import Checker
+from vitedu.checks.families import AS_MANY_LABELS, TENSOR_AS_NUMBER
 from vitedu.checks.inputs import distinct, draw
+from vitedu.checks.mistakes import Mistake
 from vitedu.checks.probing import Case
 from vitedu.checks.training.results import (
     ANY_ITERABLE,
     RESULTS_BANK,
-    Tally,
+    SURVIVORS,
     classifier_state,
     draw_batches,
-    faulty_price,
     graph_of,
     own_results,
 )
 
 
-def epoch_cases(g: torch.Generator) -> list[Case]:
+def cases(g: torch.Generator) -> list[Case]:
     """Draw classifiers and batches; each part of the contract shows in a case that shows little else."""
 
     def case(words, sizes, keep, lr=0.0, factor=1.0, training=True, once=False, **rest):
@@ -55,148 +56,167 @@ def epoch_cases(g: torch.Generator) -> list[Case]:
     ]  # fmt: skip
 
 
-def faulty_epoch(mistakes: frozenset[str]):
-    """Learn with the named mistakes made."""
-    price = faulty_price(mistakes)
+CLIP = "nn.utils.clip_grad_norm_(model.parameters(), max_norm=1.0)"
 
-    def train_one_epoch(model, batches, optimizer, scheduler):
-        if "eval_mode" in mistakes:
-            model.eval()
-        elif "mode_untouched" in mistakes:
-            pass
-        elif "root_mode_only" in mistakes:
-            model.training = True
-        else:
-            model.train()
-        if "needs_len" in mistakes:
-            len(batches)
-        tally = Tally(mistakes)
-        if "read_twice" in mistakes:
-            for _ in batches:
-                pass
-        for images, labels in batches:
-            if tally.drops(labels):
-                break
-            if "no_zero_grad" not in mistakes:
-                optimizer.zero_grad()
-            logits = model(images)
-            loss = price(logits, labels)
-            loss.backward()
-            _clip(list(model.parameters()), mistakes)
-            if "scheduler_first" in mistakes:
-                scheduler.step()
-            if "no_step" not in mistakes:
-                optimizer.step()
-            if not mistakes & {"scheduler_first", "scheduler_once", "no_scheduler"}:
-                scheduler.step()
-            if "measured_after" in mistakes:
-                with torch.no_grad():
-                    logits = model(images)
-                    loss = price(logits, labels)
-            tally.add(logits, labels, loss)
-            if "one_batch_only" in mistakes:
-                break
-        if "scheduler_once" in mistakes:
-            scheduler.step()
-        return tally.results()
-
-    return train_one_epoch
-
-
-def _clip(parameters: list, mistakes: frozenset[str]) -> None:
-    """Clip gradients, with the named mistakes made."""
-    if "not_clipped" in mistakes:
-        return
-    if "clipped_by_value" in mistakes:
-        nn.utils.clip_grad_value_(parameters, 1.0)
-        return
-    if "clipped_one_by_one" in mistakes:
-        for parameter in parameters:
-            nn.utils.clip_grad_norm_([parameter], 1.0)
-        return
-    if "always_norm_one" in mistakes:
-        norm = torch.stack([p.grad.norm() for p in parameters]).norm()
-        for parameter in parameters:
-            parameter.grad /= norm
-        return
-    nn.utils.clip_grad_norm_(parameters, 5.0 if "another_norm" in mistakes else 1.0)
-
-
-EPOCH_BANK = (
+MISTAKES = (
     *RESULTS_BANK,
-    Misconception(
-        "graph_kept", "the mean loss still holds the graph of every batch", "Python numbers",
-        "A graph keeps the activations of its batch: memory would grow with every batch of the epoch.", "Add loss.item(), not loss.",
-        evidence=graph_of,
-    ),
-    Misconception(
-        "no_zero_grad", "gradients pile up from batch to batch", "gradients of this batch alone",
-        "backward() adds to .grad; what the batches before left there is still in it.", "Clear the gradients once a batch.",
-    ),
-    Misconception(
-        "not_clipped", "the optimizer steps on unclipped gradients", "a gradient norm of at most 1 at every step",
-        "One odd batch can throw the weights far off.", "Clip between backward() and step().",
-    ),
-    Misconception(
-        "clipped_by_value", "each gradient entry is clipped by itself", "the norm of all gradients together clipped to 1",
-        "Clipping entries changes the direction of the step.", "Use clip_grad_norm_.",
-    ),
-    Misconception(
-        "clipped_one_by_one", "each parameter's gradient is clipped by itself", "the norm of all gradients together clipped to 1",
-        "The proportions between the layers would change.", "Give clip_grad_norm_ all parameters at once.",
-    ),
-    Misconception(
-        "always_norm_one", "small gradients are blown up to norm 1", "gradients below norm 1 left as they are",
-        "Close to the minimum the steps must become small.", "Scale only where the norm is above 1.",
-    ),
-    Misconception(
-        "another_norm", "gradients are clipped to another norm", "a gradient norm of at most 1", "The text asks for 1.", "Look at max_norm.",
-    ),
-    Misconception(
-        "no_step", "the optimizer never steps", "one optimizer step a batch", "Nothing is learned.", "Call optimizer.step() after clipping.",
-    ),
-    Misconception(
-        "measured_after", "loss and accuracy are measured after the update", "measured before the update each batch causes",
-        "On a batch just learned a model looks better than it is.", "Use the logits that gave the gradient.", evidence=own_results,
-    ),
-    Misconception(
-        "scheduler_first", "the scheduler steps before the optimizer", "optimizer first, scheduler second",
-        "The first learning rate of the schedule would be skipped.", "Swap the two lines.",
-    ),
-    Misconception(
-        "scheduler_once", "the scheduler steps once an epoch", "one scheduler step a batch", "The schedule counts batches; it would hardly begin.",
-        "Move scheduler.step() into the loop.",
-    ),
-    Misconception(
-        "no_scheduler", "the scheduler never steps", "one scheduler step a batch", "The learning rate would stay where the climb begins.",
-        "Call scheduler.step() after optimizer.step().",
-    ),
-    Misconception(
-        "mode_untouched", "the model keeps the mode it came in", "train mode", "After an evaluation it would learn in eval mode, without dropout.",
-        "Call model.train() first.",
-    ),
-    Misconception(
-        "eval_mode", "the model learns in eval mode", "train mode", "Dropout would be off, and running statistics would stay still.", "Call model.train(), not model.eval().",
-    ),
-    Misconception(
-        "root_mode_only", "only the model itself is in train mode, its parts are not", "train mode in every part",
-        "The attribute training of a module says nothing about its parts.", "Call model.train(), which goes through all of them.",
-    ),
+    Mistake("graph_kept", "the mean loss still holds the graph of every batch", "Python numbers",
+            "A graph keeps the activations of its batch: memory would grow with every batch of the epoch.",
+            "Add loss.item(), not loss.", {"loss.item()": "loss"}, evidence=graph_of),
+    Mistake("no_zero_grad", "gradients pile up from batch to batch", "gradients of this batch alone",
+            "backward() adds to .grad; what the batches before left there is still in it.",
+            "Clear the gradients once a batch.", {"optimizer.zero_grad()": "pass"}),
+    Mistake("not_clipped", "the optimizer steps on unclipped gradients",
+            "a gradient norm of at most 1 at every step", "One odd batch can throw the weights far off.",
+            "Clip between backward() and step().", {CLIP: "pass"}),
+    Mistake("clipped_by_value", "each gradient entry is clipped by itself",
+            "the norm of all gradients together clipped to 1",
+            "Clipping entries changes the direction of the step.", "Use clip_grad_norm_.",
+            {CLIP: "nn.utils.clip_grad_value_(model.parameters(), 1.0)"}),
+    Mistake("clipped_one_by_one", "each parameter's gradient is clipped by itself",
+            "the norm of all gradients together clipped to 1",
+            "The proportions between the layers would change.", "Give clip_grad_norm_ all parameters at once.",
+            {CLIP: "for p in model.parameters():\n    nn.utils.clip_grad_norm_([p], max_norm=1.0)"}),
+    Mistake("always_norm_one", "small gradients are blown up to norm 1",
+            "gradients below norm 1 left as they are", "Close to the minimum the steps must become small.",
+            "Scale only where the norm is above 1.",
+            {CLIP: "norm = torch.stack([p.grad.norm() for p in model.parameters()]).norm()\nfor p in model.parameters():\n    p.grad /= norm"}),
+    Mistake("another_norm", "gradients are clipped to another norm", "a gradient norm of at most 1",
+            "The text asks for 1.", "Look at max_norm.", {"max_norm=1.0": "max_norm=5.0"}),
+    Mistake("no_step", "the optimizer never steps", "one optimizer step a batch", "Nothing is learned.",
+            "Call optimizer.step() after clipping.", {"optimizer.step()": "pass"}),
+    Mistake("measured_after", "loss and accuracy are measured after the update",
+            "measured before the update each batch causes",
+            "On a batch just learned a model looks better than it is.", "Use the logits that gave the gradient.",
+            {"total_loss += loss": "with torch.no_grad():\n    logits = model(images)\n    loss = cross_entropy(logits, labels)\ntotal_loss += loss"},
+            evidence=own_results),
+    Mistake("scheduler_first", "the scheduler steps before the optimizer", "optimizer first, scheduler second",
+            "The first learning rate of the schedule would be skipped.", "Swap the two lines.",
+            {"optimizer.step()\nscheduler.step()": "scheduler.step()\noptimizer.step()"}),
+    Mistake("scheduler_once", "the scheduler steps once an epoch", "one scheduler step a batch",
+            "The schedule counts batches; it would hardly begin.", "Move scheduler.step() into the loop.",
+            {"scheduler.step()": "pass", "return": "scheduler.step()\nreturn"}),
+    Mistake("no_scheduler", "the scheduler never steps", "one scheduler step a batch",
+            "The learning rate would stay where the climb begins.",
+            "Call scheduler.step() after optimizer.step().", {"scheduler.step()": "pass"}),
+    Mistake("mode_untouched", "the model keeps the mode it came in", "train mode",
+            "After an evaluation it would learn in eval mode, without dropout.", "Call model.train() first.",
+            {"model.train()": "pass"}),
+    Mistake("eval_mode", "the model learns in eval mode", "train mode",
+            "Dropout would be off, and running statistics would stay still.",
+            "Call model.train(), not model.eval().", {"model.train()": "model.eval()"}),
+    Mistake("root_mode_only", "only the model itself is in train mode, its parts are not",
+            "train mode in every part", "The attribute training of a module says nothing about its parts.",
+            "Call model.train(), which goes through all of them.", {"model.train()": "model.training = True"}),
 )  # fmt: skip
+
+
+def with_tensors(model, batches, optimizer, scheduler):
+    model.train()
+    model.zero_grad(set_to_none=True)
+    losses, hits = [], []
+    for images, labels in batches:
+        logits = model(images)
+        each = F.cross_entropy(logits, labels, reduction="none")
+        each.mean().backward()
+        nn.utils.clip_grad_norm_(model.parameters(), 1.0, foreach=False)
+        optimizer.step()
+        optimizer.zero_grad(set_to_none=True)
+        scheduler.step()
+        losses.append(each.detach())
+        hits.append(logits.argmax(1) == labels)
+    return torch.cat(losses).mean(), torch.cat(hits).float().mean()
+
+
+def clipping_by_hand(model, batches, optimizer, scheduler):
+    for module in model.modules():
+        module.training = True
+    sums = np.zeros(3)
+    for images, labels in iter(batches):
+        logits = model(images)
+        loss = nn.CrossEntropyLoss()(logits, labels)
+        optimizer.zero_grad()
+        loss.backward()
+        gradients = [p.grad for group in optimizer.param_groups for p in group["params"]]
+        norm = sum(float((g**2).sum()) for g in gradients) ** 0.5
+        if norm > 1.0:
+            for gradient in gradients:
+                gradient.mul_(1.0 / (norm + 1e-6))
+        optimizer.step()
+        scheduler.step()
+        right = int(torch.eq(logits.max(dim=1).indices, labels).sum())
+        sums += [float(loss) * labels.shape[0], right, labels.shape[0]]
+    return sums[0] / sums[2], sums[1] / sums[2]
+
+
+def by_running_mean(model, batches, optimizer, scheduler):
+    was = model.training
+    model.train(True)
+    mean_loss = accuracy = torch.zeros(())
+    seen = 0
+    parameters = list(model.parameters())
+    for images, labels in batches:
+        logits = model(images)
+        loss = (logits.logsumexp(1) - logits[torch.arange(len(labels)), labels]).mean()
+        gradients = torch.autograd.grad(loss, parameters)
+        factor = (1 / torch.cat([g.flatten() for g in gradients]).norm()).clamp(max=1.0)
+        for parameter, gradient in zip(parameters, gradients, strict=True):
+            parameter.grad = gradient * factor
+        optimizer.step()
+        scheduler.step()
+        seen += len(labels)
+        share = len(labels) / seen
+        mean_loss = mean_loss + share * (loss.detach() - mean_loss)
+        accuracy = accuracy + share * ((logits.argmax(-1) == labels).double().mean() - accuracy)
+    model.train(was)
+    return [mean_loss.item(), accuracy.numpy()]
+
+
+def with_closure(model, batches, optimizer, scheduler):
+    model.train()
+    table = []
+    for images, labels in batches:
+
+        def closure(images=images, labels=labels):
+            for parameter in model.parameters():
+                parameter.grad = None
+            logits = model(images)
+            loss = F.nll_loss(logits.log_softmax(1), labels, reduction="sum") / len(labels)
+            loss.backward()
+            nn.utils.clip_grad_norm_(list(model.parameters()), max_norm=1)
+            hits = (logits.argmax(1) == labels).sum()
+            table.append((loss.item() * len(labels), int(hits), len(labels)))
+            return loss
+
+        optimizer.step(closure)
+        scheduler.step()
+    losses, hits, sizes = map(sum, zip(*table, strict=True))
+    return losses / sizes, hits / sizes
+
 
 CHECKER = Checker(
     "train_one_epoch",
-    reference.train_one_epoch,
-    epoch_cases,
-    faulty_epoch,
-    EPOCH_BANK,
-    proves=ANY_ITERABLE
-    | {
+    cases=cases,
+    bank=MISTAKES,
+    is_related=False,  # what is kept tells what training did, and is no output of the answer
+    proves={
+        **ANY_ITERABLE,
         "values": "mean loss and accuracy over all images, each counting the same",
         "learning": "every step on fresh gradients, clipped to norm 1",
         "before the update": "measured before the update each batch causes",
         "train mode": "learns in train mode, whatever the mode before",
         "order": "optimizer, then scheduler, once a batch",
         "other sizes": "also for one batch",
+    },
+    right=(with_tensors, clipping_by_hand, by_running_mean, with_closure),
+    equivalent={
+        **SURVIVORS,
+        AS_MANY_LABELS: ("total_loss += loss.item() * len(images)", "seen += len(images)"),
+    },
+    left_open={
+        "whose gradients are cleared differs only where model and optimizer hold different parameters": (
+            "model.zero_grad()",
+        ),
+        TENSOR_AS_NUMBER: ("correct += (logits.argmax(dim=-1) == labels).sum()",),
     },
 )

@@ -31,9 +31,6 @@ BASE = (
     "grading/line/wire.py",
 )
 
-# earlier references that would answer a later exercise by themselves
-ANSWERS = {"count_parameters": {"VisionTransformer", "EncoderBlock", "MultiHeadAttention"}}
-
 FRONT = '''"""vitedu where an answer is graded: checks hand the answer on and say nothing."""
 
 __version__ = "{version}"
@@ -72,10 +69,16 @@ def base_files() -> dict[str, str]:
 
 
 def earlier(exercise_id: str) -> list[exercises.Exercise]:
-    """List the exercises whose references an answer may use: those before it, in the order of the course."""
+    """List the exercises whose references an answer may use: those before it, in the order of the course.
+
+    Those that would answer it by themselves are left out, as its checker says.
+    """
+    from vitedu.checks.checker import find_checker
+
+    hidden = getattr(find_checker(exercise_id), "hides", frozenset())
     order = [exercise.id for exercise in exercises.EXERCISES]
     before = exercises.EXERCISES[: order.index(exercises.find(exercise_id).id)]
-    return [e for e in before if e.id not in ANSWERS.get(exercise_id, ())]
+    return [e for e in before if e.id not in hidden]
 
 
 @cache

@@ -37,7 +37,6 @@ ATTRIBUTES = {  # attribute -> what it reaches
     **dict.fromkeys("set_default_dtype set_default_device use_deterministic_algorithms".split(), "a global setting"),
 }  # fmt: skip
 HOOKS = {"__torch_function__", "__torch_dispatch__", "__eq__", "__class__", "__instancecheck__"}
-BUILDS_A_MODEL = {"count_parameters": {"VisionTransformer", "EncoderBlock", "parameters", "numel"}}
 
 
 def scan_answer(answer: Answer) -> list[Flag]:
@@ -69,10 +68,18 @@ def _listed(words) -> str:
 @cache
 def forbidden_names(exercise: str) -> set[str]:
     """Give the bare names that an exercise forbids: of functions, without spelling of torch's layers."""
-    from vitedu.checks.engine import find_checker
+    from vitedu.checks.checker import find_checker
 
     names: frozenset[str] = getattr(find_checker(exercise), "forbidden", frozenset())
     return {_bare(name.removeprefix("aten.").split(".")[0]) for name in names}
+
+
+@cache
+def flagged_names(exercise: str) -> frozenset[str]:
+    """Give the names that are allowed and yet worth a look in answers to an exercise."""
+    from vitedu.checks.checker import find_checker
+
+    return getattr(find_checker(exercise), "flags", frozenset())
 
 
 def _bare(name: str) -> str:
@@ -83,6 +90,7 @@ def _bare(name: str) -> str:
 def _forbidden(exercise: str, *trees: ast.AST) -> set[str]:
     """Find forbidden names: attributes, imports from torch, and words in strings that look them up."""
     forbidden, found = forbidden_names(exercise), set()
+    flagged = flagged_names(exercise)
     ours = {
         alias.asname or alias.name.split(".")[0]
         for tree in trees
@@ -107,7 +115,7 @@ def _forbidden(exercise: str, *trees: ast.AST) -> set[str]:
                     if isinstance(word, str) and _bare(word.split(".")[-1]) in forbidden
                 }
             name = node.id if isinstance(node, ast.Name) else getattr(node, "attr", "")
-            if name in BUILDS_A_MODEL.get(exercise, ()):
+            if name in flagged:
                 found.add(name)
     return found
 

@@ -1,0 +1,87 @@
+"""Mistakes as edits of a reference: where they apply, how several go together, and that all of the banks fit."""
+
+import pytest
+import torch
+
+from vitedu import exercises
+from vitedu.checks.checker import Checker, file_of, find_checker
+from vitedu.checks.mistakes import Mistake, edited, find_changes, text_of_reference, with_mistakes
+
+CODE = [exercise for exercise in exercises.EXERCISES if exercise.kind != "value"]
+LOOP = "def f(xs):\n    total = 0\n    for x in xs:\n        total += x\n    return total"
+
+
+@pytest.mark.parametrize("exercise", CODE, ids=lambda exercise: exercise.id)
+def test_every_edit_of_a_bank_fits_its_reference(exercise):
+    """Each mistake changes the text as it stands today, and no two of one bank make the same text."""
+    text, texts = text_of_reference(exercise.id), []
+    for mistake in find_checker(exercise.id).bank:
+        if mistake.edits and not find_checker(exercise.id).faulty:
+            assert not mistake.build, mistake.id
+            texts.append(edited(text, [mistake.edits]))
+            with_mistakes(exercise.id, [mistake.edits])
+    assert text not in texts and len(texts) == len(set(texts))
+
+
+@pytest.mark.parametrize(("old", "count"), [("x.mean()", 0), ("x", 8)])
+def test_an_edit_must_meet_one_place(old, count):
+    """A piece that is not there, or is there more than once, is refused in words that say what to do."""
+    with pytest.raises(ValueError, match=rf"exactly one place .* meets {count}\); copy"):
+        find_changes("def f(x):\n    x = x.exp()\n    return x / x.sum() + x.amax()\n", {old: "y"})
+
+
+def test_further_lines_are_indented_as_the_line_they_begin_in():
+    """Lines are added to a loop, and a piece of several lines is found, without writing the indentation."""
+    text = edited(
+        LOOP, [{"for x in xs:\n    total += x": "for x in xs:\n    total = x\n    break"}]
+    )
+    assert text.splitlines()[3:5] == ["        total = x", "        break"]
+    assert edited(LOOP, [{"total += x": "total += x\nxs = xs[1:]"}]).splitlines()[4] == "        xs = xs[1:]"  # fmt: skip
+
+
+def test_edits_of_several_mistakes_go_together_where_they_change_different_places():
+    """Additions leave their anchor to others, the same edit counts once, and a clash is no text at all."""
+    start = {"total = 0": "total = 0\nseen = 0"}
+    both = edited(LOOP, [start | {"return total": "return seen"}, start | {"total += x": "seen += x"}])  # fmt: skip
+    assert both.count("seen = 0") == 1 and "seen += x" in both and "return seen" in both
+    assert edited(LOOP, [{"total = 0": "total = 1"}, {"total = 0": "total = 2"}]) is None
+    assert "total = 1\n    n = 0" in edited(LOOP, [{"total = 0": "total = 1"}, {"total = 0": "total = 0\nn = 0"}])  # fmt: skip
+
+
+def test_docstrings_and_comments_are_no_place_for_an_edit():
+    """The text of a reference is its code alone."""
+    text = text_of_reference("patchify")
+    assert '"""' not in text and "#" not in text and text.startswith("def patchify(")
+
+
+def test_a_combination_that_is_no_python_is_left_out():
+    """Two mistakes may each be sound and make nonsense together; one alone that is nonsense is told."""
+    sum_edit, call_edit = {"exp / exp.sum(": "(exp / exp.sum("}, {"keepdim=True)": "keepdim=True))"}
+    assert callable(with_mistakes("softmax", [{"exp / exp.sum(": "exp * exp.sum("}]))
+    assert with_mistakes("softmax", [sum_edit, {"x.amax(": "x.amin("}]) is None
+    with pytest.raises((SyntaxError, ValueError)):
+        with_mistakes("softmax", [call_edit])
+
+
+def test_a_checker_makes_its_mistakes_and_leaves_out_what_it_cannot():
+    """Edits run beside the names of the chapter; a mistake that is built goes with no other."""
+    checker = Checker(
+        "softmax",
+        bank=(
+            Mistake("plain", "", "", "", "", {"x - x.amax(dim=dim, keepdim=True)": "x"}),
+            Mistake("half", "", "", "", "", {"exp / ": "0.5 * exp / "}),
+            Mistake("zeros", "", "", "", "", build=lambda: torch.zeros_like),
+        ),
+    )
+    x = torch.randn(3, 4)
+    assert torch.allclose(checker.make(frozenset({"plain", "half"}))(x, -1), x.softmax(-1) / 2)
+    assert checker.make(frozenset({"half"})) is checker.make(frozenset({"half"}))  # made once
+    assert not checker.make(frozenset({"zeros"}))(x).any()
+    assert checker.make(frozenset({"zeros", "half"})) is None
+
+
+@pytest.mark.parametrize("exercise", exercises.EXERCISES, ids=lambda exercise: exercise.id)
+def test_every_checker_is_found_by_the_id_of_its_exercise(exercise):
+    """The file has the exercise's name, and the checker decides this exercise."""
+    assert find_checker(exercise.id).exercise == exercise.id
+    assert file_of(exercise) == "values" or file_of(exercise).replace("_", "") == exercise.id.replace("_", "").lower()  # fmt: skip

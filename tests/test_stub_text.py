@@ -1,0 +1,76 @@
+"""What lint writes from the references: stubs, check cells, and that a sound notebook stays as it is."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from vitedu.course import references
+from vitedu.course.lint import lint
+from vitedu.course.stub_text import fix_stubs, stub_text
+from vitedu.exercises import EXERCISES, find
+
+NOTEBOOKS = Path(__file__).parents[1] / "notebooks"
+NAMES = list(dict.fromkeys(exercise.notebook for exercise in EXERCISES))
+
+
+def cells_of(path):
+    """Read the cells of a notebook."""
+    return json.loads(path.read_text(encoding="utf-8"))["cells"]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_sound_notebook_stays_as_it_is(name, tmp_path):
+    """Not one byte changes where stubs and references agree."""
+    path = shutil.copy(NOTEBOOKS / f"{name}.ipynb", tmp_path)
+    before = path.read_bytes() if isinstance(path, Path) else Path(path).read_bytes()
+    assert fix_stubs(path) == []
+    assert Path(path).read_bytes() == before
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_stubs_that_drifted_and_checks_that_are_gone_are_written_again(name, tmp_path):
+    """With every docstring changed and every check cell emptied, one run makes the notebook sound again."""
+    path = tmp_path / f"{name}.ipynb"
+    notebook = json.loads((NOTEBOOKS / path.name).read_text(encoding="utf-8"))
+    kept = []
+    for cell in notebook["cells"]:
+        text = "".join(cell["source"])
+        if text.startswith("report = check("):
+            continue
+        if "exercise" in cell["metadata"].get("vitedu", {}):
+            cell["source"] = [text.replace('"""', '"""Old words. ', 1)]
+        kept.append(cell)
+    notebook["cells"] = kept
+    path.write_text(json.dumps(notebook), encoding="utf-8")
+    assert set(fix_stubs(path)) == {e.id for e in EXERCISES if e.notebook == name}
+    about_stubs = [problem for problem in lint(path) if "stub" in problem or "check" in problem]
+    assert not about_stubs and "Old words" not in path.read_text(encoding="utf-8")
+
+
+def test_todo_lines_alone_are_enough():
+    """An author writes the comments; signature, docstring and the error come from reference and syllabus."""
+    text = stub_text(find("softmax"), "# TODO 2.1: shift the scores\n# TODO 2.1: exp, then divide")
+    assert text.startswith('def softmax(x: torch.Tensor, dim: int = -1) -> torch.Tensor:\n    """')
+    assert text.endswith(
+        "    # TODO 2.1: shift the scores\n    # TODO 2.1: exp, then divide\n"
+        '    raise NotImplementedError("2.1 softmax")'
+    )
+    assert stub_text(find("stem_tokens"), "# TODO 1.9: a number") == "# TODO 1.9: a number\nstem_tokens = None"  # fmt: skip
+
+
+def test_a_class_without_methods_yet_gets_them_all():
+    """__init__ is given as the reference has it; forward is open and holds the TODO lines."""
+    text = stub_text(find("MultiHeadAttention"), "# TODO 2.5: split, attend, merge")
+    assert "self.proj = nn.Linear(embed_dim, embed_dim)" in text
+    assert text.endswith('# TODO 2.5: split, attend, merge\n        raise NotImplementedError("2.5 MultiHeadAttention")')  # fmt: skip
+
+
+def test_arguments_by_keyword_alone_are_no_part_of_the_stub(monkeypatch):
+    """They serve the package; the exercise is the positional signature."""
+    source = references.reference_source(find("gelu"))
+    more = source.replace("(x: torch.Tensor)", "(x: torch.Tensor, *, approximate: bool = False)")
+    assert more != source
+    monkeypatch.setattr("vitedu.course.stub_text.reference_source", lambda exercise: more)
+    assert stub_text(find("gelu"), "# TODO 3.2: x").startswith("def gelu(x: torch.Tensor) -> torch.Tensor:")  # fmt: skip

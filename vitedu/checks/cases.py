@@ -1,0 +1,204 @@
+"""Cases in short: shapes with letters, and a list of variations.
+
+Role: for exercises whose inputs are random tensors and sizes::
+
+    cases=shaped(
+        "images: B C gh*P gw*P; patch_size = P",
+        also("other sizes", "square", gw="gh"),
+        BATCH_OF_ONE,
+        FLOAT64,
+        ON_ACCELERATOR,
+    )
+
+The first case is the shapes themselves, with gradients. Every case deals its sizes anew, and no two letters get the
+same size unless a variation says so: a swapped axis can not go unnoticed, and no constant fits two cases. Inputs of
+another kind want a plain function ``cases(g)``.
+"""
+
+import ast
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields
+from functools import cache
+from typing import Any
+
+import torch
+
+from vitedu.checks.inputs import draw, normal, plural
+from vitedu.checks.probing import Case
+
+SMALLEST = 2  # of a size that is dealt; what is special about 1 is a variation
+
+_OF_CASE = {f.name for f in fields(Case)} - {"name", "args"}
+_OWN = {"shapes", "dtype", "scale", "name"}
+
+
+@dataclass(frozen=True)
+class Variation:
+    """What one case changes: some letters, the dtype, a field of the ``Case``."""
+
+    part: str
+    note: str  # in words; sizes stand in braces: "H={H} is not divisible by {P}"
+    letters: dict[str, int | str] = field(default_factory=dict)  # a number, or in other letters
+    options: dict[str, Any] = field(default_factory=dict)
+
+
+def also(part: str, note: str, **changes) -> Variation:
+    """Vary a case.
+
+    Args:
+        part: the finding that it decides.
+        note: what is special, in words, for the name of the case.
+        changes: letters with a number or an expression of other letters (``B=1``, ``Tk="d"``); ``dtype``; ``scale``, a
+            factor for all float tensors or a dict of factors; ``shapes`` and ``name`` instead of the common ones;
+            fields of ``Case``.
+    """
+    options = {name: value for name, value in changes.items() if name in _OF_CASE | _OWN}
+    letters = {name: value for name, value in changes.items() if name not in options}
+    return Variation(part, note, letters, options)
+
+
+def refused(note: str, mentions: str = "", **changes) -> Variation:
+    """Vary a case into one that must raise a ValueError; ``mentions`` lists sizes that its message shall name."""
+    options = {"raises": "ValueError", "mentions": mentions, "name": note, "gradients": ()}
+    return also("errors", "", **{**options, **changes})
+
+
+BATCH_OF_ONE = also("other sizes", "a batch of one", B=1)
+FLOAT64 = also("other sizes", "float64", dtype=torch.float64)
+ON_ACCELERATOR = also("any device", "on an accelerator", on_accelerator=True)
+
+
+def shaped(
+    shapes: str,
+    *variations: Variation,
+    letters: Mapping[str, int | str] | None = None,
+    ranges: Mapping[str, tuple[int, int]] | None = None,
+    gradients: tuple[str, ...] | None = None,
+    values: Mapping[str, Callable[[torch.Tensor], torch.Tensor]] | None = None,
+    **common,
+) -> Callable[[torch.Generator], list[Case]]:
+    """Give the cases of an exercise as a function of a generator.
+
+    Args:
+        shapes: the arguments in order, with ";" between them. ``q: B nh Tq d`` is a tensor of normal values,
+            ``labels: B < K`` one of whole numbers below K, ``patch_size = P`` any expression of letters.
+        variations: the cases after the first.
+        letters: what holds in all cases that do not say otherwise: ``{"H": "gh*P"}``.
+        ranges: letter -> smallest and largest size, where the common one does not serve.
+        gradients: arguments whose gradients are compared in the first case; default all float tensors.
+        values: argument -> function that turns normal values into those wanted.
+        common: ``name``, a template for the names of cases ("{B:image} of {H} x {W} px"), ``scale``, fields of ``Case``.
+    """
+    first = Variation("values", "", {}, {} if gradients is None else {"gradients": gradients})
+
+    def cases(g: torch.Generator) -> list[Case]:
+        made = []
+        for variation in (first, *variations):
+            options = {**common, **variation.options}
+            text = options.pop("shapes", shapes)
+            sizes = _deal(g, text, {**(letters or {}), **variation.letters}, ranges or {})
+            args = _arguments(g, text, sizes, options, values or {})
+            if variation is first and gradients is None:
+                floats = [n for n, x in args.items() if _is_float(x)]
+                options["gradients"] = tuple(floats)
+            made.append(_case(variation, args, sizes, options))
+        return made
+
+    return cases
+
+
+def _case(variation: Variation, args: dict, sizes: dict[str, int], options: dict) -> Case:
+    template = options.pop("name", None)
+    name = _filled(template, sizes) if template else _listed(args)
+    if variation.note:
+        name += f", {_filled(variation.note, sizes)}"
+    mentions = options.pop("mentions", "")
+    if isinstance(mentions, str):
+        mentions = tuple(_value(word, sizes) for word in mentions.split())
+    return Case(name, args, part=variation.part, mentions=mentions, **options)
+
+
+def _arguments(g, text: str, sizes: dict[str, int], options: dict, values: Mapping) -> dict:
+    """Make the arguments in the order of the text."""
+    dtype, scale = options.pop("dtype", torch.float32), options.pop("scale", 1.0)
+    args: dict[str, Any] = {}
+    for name, kind, what in _parsed(text):
+        if kind == "=":
+            args[name] = _value(what, sizes)
+            continue
+        dims, _, below = what.partition("<")
+        shape = [_value(size, sizes) for size in dims.split()]
+        if below:
+            args[name] = torch.randint(_value(below.strip(), sizes), shape, generator=g)
+            continue
+        x = normal(g, *shape, dtype=dtype)
+        x = x * (scale.get(name, 1.0) if isinstance(scale, Mapping) else scale)
+        args[name] = values[name](x) if name in values else x
+    return args
+
+
+def _deal(g, text: str, letters: Mapping[str, int | str], ranges: Mapping) -> dict[str, int]:
+    """Deal a size to every letter of a text: those given, then different ones for all others."""
+    named = {letter for _, _, what in _parsed(text) for letter in _letters(what)}
+    for value in letters.values():
+        named |= _letters(value) if isinstance(value, str) else set()
+    if unknown := set(letters) - named:
+        raise ValueError(f"{', '.join(sorted(unknown))}: no letter of {text!r}, no field of Case.")
+    sizes = {name: value for name, value in letters.items() if isinstance(value, int)}
+    free = sorted(named - set(letters))
+    most = SMALLEST + len(free)
+    for letter in sorted(free, key=lambda x: ranges.get(x, (SMALLEST, most))[1]):
+        low, high = ranges.get(letter, (SMALLEST, most))
+        left = [size for size in range(low, high + 1) if size not in sizes.values()]
+        if not left:
+            raise ValueError(f"no size is left for {letter} in {low} .. {high}; widen its range.")
+        sizes[letter] = left[draw(g, 0, len(left) - 1)]
+    for _ in letters:  # one may be written in terms of another
+        for name, value in letters.items():
+            if isinstance(value, str) and name not in sizes and _letters(value) <= set(sizes):
+                sizes[name] = _value(value, sizes)
+    return sizes
+
+
+@cache
+def _parsed(text: str) -> list[tuple[str, str, str]]:
+    """Split "q: B T; n = T" into (name, ":" or "=", what)."""
+    parts = [part.strip() for part in text.split(";") if part.strip()]
+    found = [re.fullmatch(r"(\w+)\s*([:=])\s*(.*)", part, re.DOTALL) for part in parts]
+    if not all(found):
+        raise ValueError(
+            f"{text!r} must list arguments as 'x: B T D' or 'n = T', with ';' between."
+        )
+    return [match.groups() for match in found]
+
+
+def _letters(expression: str) -> set[str]:
+    return set(re.findall(r"[A-Za-z_]\w*", expression))
+
+
+def _value(expression: str, sizes: Mapping[str, int]) -> Any:
+    """Compute an expression of letters."""
+    return eval(compile(ast.parse(expression, mode="eval"), "<shapes>", "eval"), {}, dict(sizes))
+
+
+def _filled(template: str, sizes: Mapping[str, int]) -> str:
+    """Write sizes into a template: {H}, {2*P}, {B:image}, which counts."""
+
+    def fill(match: re.Match) -> str:
+        value = _value(match[1], sizes)
+        return plural(value, match[2]) if match[2] else str(value)
+
+    return re.sub(r"\{([^:}]+)(?::([^}]+))?\}", fill, template)
+
+
+def _listed(args: Mapping[str, Any]) -> str:
+    words = [
+        f"{name} {tuple(value.shape) if isinstance(value, torch.Tensor) else value}"
+        for name, value in args.items()
+    ]
+    return ", ".join(words)
+
+
+def _is_float(value: Any) -> bool:
+    return isinstance(value, torch.Tensor) and value.is_floating_point()

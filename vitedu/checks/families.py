@@ -1,0 +1,186 @@
+"""Mistakes that come back in exercise after exercise, with their words.
+
+Role: ``general_mistakes`` (those of every exercise of a kind, made by wrapping the reference) and families: an
+exercise takes one with ``.by({...})`` and says by which edits it is made there. Reasons of survivors that come back
+stand here too.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import nn
+
+from vitedu.checks.mistakes import Mistake
+from vitedu.checks.probing import Case
+
+# --- families -----------------------------------------------------------------------------------
+
+MEAN_OF_MEANS = Mistake(
+    "mean_of_means", "a mean of means is taken, not the mean over all", "every item counts the same",
+    "An item of a small group would weigh more than one of a large group.", "Add up and count; divide once, at the end.",
+)  # fmt: skip
+SUM_NOT_MEAN = Mistake(
+    "sum_not_mean", "a sum is returned where a mean is asked for", "a mean", "A sum grows with the number of items.",
+    "Divide by the number of items.",
+)  # fmt: skip
+NOT_DETACHED = Mistake(
+    "not_detached", "a gradient reaches what must stay fixed", "no gradient there",
+    "Training would move the target towards the answer instead of the answer towards the target.",
+    "Call detach() on it, or compute it under torch.no_grad().", part="gradients",
+)  # fmt: skip
+CACHED_BY_SHAPE = Mistake(
+    "cached_by_shape", "a result of an earlier call comes back", "a result of this call's inputs",
+    "Inputs of one shape need not be the same inputs.", "Look for a cache whose key leaves out the values.",
+)  # fmt: skip
+FIRST_OF_BATCH = Mistake(
+    "first_of_batch", "the whole batch gets what belongs to its first item", "each item of the batch by itself",
+    "It goes unnoticed with a batch of one.", "Look for an index 0 where the whole batch belongs.",
+)  # fmt: skip
+
+# --- why a changed reference may pass -------------------------------------------------------------
+
+SAME_AXIS = "the same axis, counted from the other end or named in the other order"
+UNUSED_SIZES = "sizes that are bound and not used"
+DEFAULT = "what is left out is the default"
+NEGATIVE_DIVISOR = "a remainder by -n is 0 where one by n is"
+SAME_ZERO = "0 and 0.0 are added to alike"
+AS_MANY_LABELS = "a batch has as many labels as images"
+TENSOR_AS_NUMBER = "exercises.md takes 0-d tensors as numbers"
+
+# --- mistakes that every exercise of a kind can show ----------------------------------------------
+
+
+def general_mistakes(reference: Any, cases: list[Case]) -> list[Mistake]:
+    """List the mistakes that are the same in every exercise, as far as these cases can show them."""
+    main = [case for case in cases if case.part == "values"]
+    mistakes = []
+    if any(case.raises for case in cases):
+        numbers = any(case.mentions for case in cases)
+        mistakes += [
+            Mistake(
+                "no_error", "an impossible size is accepted", "a ValueError", part="errors",
+                why="Wrong results that look fine cost more than an error.",
+                look="Test the sizes first and raise a ValueError.",
+                build=lambda: _never_raises(reference),
+            ),
+            Mistake(
+                "wrong_error", "an impossible size ends in an error of another kind", "a ValueError", part="errors",
+                why="Neither an assert nor the error of a later line says what the caller did.",
+                look="Test the sizes first and raise a ValueError that says so.",
+                build=lambda: _raises(reference, lambda text: RuntimeError("shape is invalid")),
+            ),
+        ]  # fmt: skip
+        if numbers:
+            mistakes.append(
+                Mistake(
+                    "error_without_numbers", "the error does not name the numbers", "both numbers in the message",
+                    part="errors", why="Whoever reads it wants to know which size met which.",
+                    look='Use an f-string: f"... (got {height}, {patch_size})".',
+                    build=lambda: _raises(reference, lambda text: ValueError("bad size")),
+                )
+            )  # fmt: skip
+    tensors = [name for case in main for name, value in case.args.items() if _is_float(value)]
+    if tensors and main[0].driver in ("call", "module"):
+        mistakes.append(
+            Mistake(
+                "modifies_input", "an input is modified in place", "inputs left as they were", part="unchanged",
+                why="Whoever called still needs the tensor; in training it may belong to the graph.",
+                look="Look for += and for methods that end in an underscore.",
+                build=lambda: wrap(reference, before=_spoil_after(reference)),
+            )
+        )  # fmt: skip
+    if any(case.gradients for case in main):
+        mistakes.append(
+            Mistake(
+                "detached", "a result carries no gradient", "results attached to the graph", part="gradients",
+                why="What is cut off here can not be trained.",
+                look="Look for .detach(), .data, .item(), no_grad or NumPy.",
+                build=lambda: wrap(reference, after=lambda x: x.detach() if isinstance(x, torch.Tensor) else x),
+            )
+        )  # fmt: skip
+    if any(_is_float(value, torch.float64) for case in cases for value in case.args.values()):
+        mistakes.append(
+            Mistake(
+                "single_precision", "float64 goes in, float32 comes out", "the dtype of the input",
+                why="A function that changes the dtype breaks the next one that mixes the two.",
+                look="Look for .float() and for tensors made without dtype=x.dtype.",
+                build=lambda: wrap(reference, after=lambda x: x.float() if isinstance(x, torch.Tensor) and x.is_floating_point() else x),
+            )
+        )  # fmt: skip
+    if any(case.on_accelerator for case in cases):
+        mistakes.append(
+            Mistake(
+                "own_device", "a tensor is made on the CPU, wherever the inputs are", "one device", part="any device",
+                why="On a GPU the two can not meet.",
+                look="Make new tensors with device=x.device, or from an input: x.new_zeros(...).",
+                build=lambda: wrap(reference, after=lambda x: x.cpu() if isinstance(x, torch.Tensor) else x),
+            )
+        )  # fmt: skip
+    return mistakes
+
+
+def _is_float(value: Any, dtype: torch.dtype | None = None) -> bool:
+    return (
+        isinstance(value, torch.Tensor)
+        and value.is_floating_point()
+        and (dtype is None or value.dtype == dtype)
+    )
+
+
+def _never_raises(reference):
+    def careless(*args, **kwargs):
+        try:
+            return reference(*args, **kwargs)
+        except ValueError:
+            return torch.zeros(1)
+
+    return careless
+
+
+def _raises(reference, error):
+    def complains(*args, **kwargs):
+        try:
+            return reference(*args, **kwargs)
+        except ValueError as original:
+            raise error(str(original)) from None
+
+    return complains
+
+
+def _spoil_after(reference):
+    """Give a ``before`` hook that hands on a copy and then edits the original in place."""
+
+    def hook(x):
+        copy = x.clone()
+        if x.is_floating_point() and not (x.is_leaf and x.requires_grad):
+            x.mul_(1.5).add_(0.25)
+        return copy
+
+    return hook
+
+
+def wrap(reference: Any, after: Callable | None = None, before: Callable | None = None) -> Any:
+    """Give the reference with its inputs or outputs tampered with; functions and modules alike."""
+
+    def tampered(call):
+        def run(*args, **kwargs):
+            if before:
+                args = tuple(before(x) if isinstance(x, torch.Tensor) else x for x in args)
+            result = call(*args, **kwargs)
+            if not after:
+                return result
+            if isinstance(result, tuple):
+                return tuple(after(x) for x in result)
+            return after(result)
+
+        return run
+
+    if isinstance(reference, type) and issubclass(reference, nn.Module):
+
+        class Tampered(reference):
+            def forward(self, *args, **kwargs):
+                return tampered(super().forward)(*args, **kwargs)
+
+        return Tampered
+    return tampered(reference)

@@ -1,0 +1,182 @@
+"""Wrong answers made from right ones: a mistake is an edit of the reference's own text.
+
+Role: ``Mistake`` (what an author writes), ``with_mistakes`` (the reference with one or several of them made). Edits
+are found in the text of the reference without docstrings and comments. Those of several mistakes go together where
+they change different places. The result runs beside the names of the chapter's module.
+"""
+
+import ast
+import importlib
+import io
+import math
+import tokenize
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cache
+from typing import Any, NamedTuple
+
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from vitedu import exercises
+from vitedu.checks.probing import Case, Observation
+from vitedu.course.references import reference_source
+
+Edits = Mapping[str, str]
+AT_HAND = {"torch": torch, "nn": nn, "F": F, "math": math}  # names that an edit may use anywhere
+
+
+@dataclass(frozen=True)
+class Mistake:
+    """A mistake that people make, as edits of the reference and as words.
+
+    Texts name what to look at and never show the right values.
+    """
+
+    id: str
+    name: str  # completes "2.2 scaled_dot_product_attention: ...": "softmax runs over queries, not keys"
+    expected: str  # the fact that does not hold: "weights.sum(dim=-1) == 1"
+    why: str  # one sentence: why it matters
+    look: str  # one sentence: what to try or to look at
+    edits: Edits = field(
+        default_factory=dict
+    )  # a piece of the reference -> what stands there instead
+    part: str = "values"  # the finding that it fails: "values", "gradients" or a case's part
+    # what the answer shows, in numbers of its own
+    evidence: Callable[[Case, Observation], str] | None = None
+    build: Callable[[], Any] | None = None  # makes the wrong answer where no edit can say it
+
+    def by(self, edits: Edits, **changes) -> "Mistake":
+        """Give the same mistake, with the same words, as edits of another reference."""
+        return replace(self, edits=edits, **changes)
+
+
+class _Change(NamedTuple):
+    """One edit, found in a text."""
+
+    start: int
+    end: int  # the same as ``start`` where text is only added
+    new: str
+
+
+def text_of_reference(exercise_id: str) -> str:
+    """Give the text that edits are made in: the reference without docstrings, comments and empty lines."""
+    return _bare(reference_source(exercises.find(exercise_id)))
+
+
+@cache
+def _bare(source: str) -> str:
+    lines = source.splitlines()
+    for token in tokenize.generate_tokens(io.StringIO(source).readline):
+        if token.type == tokenize.COMMENT:
+            row, column = token.start
+            lines[row - 1] = lines[row - 1][:column]
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.FunctionDef | ast.ClassDef) and ast.get_docstring(node) is not None:
+            words = node.body[0]
+            lines[words.lineno - 1 : words.end_lineno] = [""] * (
+                words.end_lineno - words.lineno + 1
+            )
+    return "\n".join(line.rstrip() for line in lines if line.strip())
+
+
+def find_changes(text: str, edits: Edits) -> list[_Change]:
+    """Find where edits apply.
+
+    The further lines of an edit are written without the indentation of the line that it begins in.
+
+    Raises:
+        ValueError: a piece does not stand in the text exactly once.
+
+    Example:
+        >>> find_changes("y = x.sum(dim=0)", {"dim=0": "dim=1"})
+        [_Change(start=10, end=15, new='dim=1')]
+    """
+    changes = []
+    for old, new in edits.items():
+        places = _places(text, old)
+        if len(places) != 1:
+            raise ValueError(
+                f"the edit of {old!r} must meet exactly one place of the reference (it meets "
+                f"{len(places)}); copy a piece of its text, without comments, that stands there once."
+            )
+        start, end, indentation = places[0]
+        found, new = text[start:end], new.replace("\n", "\n" + indentation)
+        if new.startswith(found):  # something is added: what stands there may still be edited
+            changes.append(_Change(end, end, new.removeprefix(found)))
+        elif new.endswith(found):
+            changes.append(_Change(start, start, new.removesuffix(found)))
+        else:
+            changes.append(_Change(start, end, new))
+    return changes
+
+
+def _places(text: str, old: str) -> list[tuple[int, int, str]]:
+    """List (start, end, indentation) of every place where a piece of text stands."""
+    places, start = [], text.find(old.split("\n")[0])
+    while start >= 0:
+        line = text[text.rfind("\n", 0, start) + 1 :]
+        indentation = line[: len(line) - len(line.lstrip())]
+        wanted = old.replace("\n", "\n" + indentation)
+        if text.startswith(wanted, start):
+            places.append((start, start + len(wanted), indentation))
+        start = text.find(old.split("\n")[0], start + 1)
+    return places
+
+
+def edited(text: str, several: list[Edits]) -> str | None:
+    """Apply the edits of several mistakes at once; None where two of them change the same place.
+
+    Raises:
+        ValueError: an edit does not meet the text exactly once.
+
+    Example:
+        >>> edited("y = x.sum(dim=0)", [{"dim=0": "dim=1"}, {"sum": "mean"}])
+        'y = x.mean(dim=1)'
+    """
+    changes = list(dict.fromkeys(c for edits in several for c in find_changes(text, edits)))
+    changes.sort(key=lambda change: change[:2])
+    for before, after in zip(changes, changes[1:], strict=False):
+        if after.start < before.end:
+            return None
+    for change in reversed(changes):
+        text = text[: change.start] + change.new + text[change.end :]
+    return text
+
+
+def executed(source: str, name: str, module: str) -> Any:
+    """Run a definition beside the names of a module and give what it defines.
+
+    Raises:
+        Exception: whatever the definition raises: a default or a decorator may not work.
+    """
+    namespace = AT_HAND | vars(importlib.import_module(module))
+    exec(compile(source, "<mistake>", "exec"), namespace)
+    return namespace[name]
+
+
+def with_mistakes(exercise_id: str, several: list[Edits]) -> Any | None:
+    """Make the reference of an exercise with the edits of several mistakes, each made once and kept.
+
+    Returns:
+        The function or class, or None where the edits do not go together.
+
+    Raises:
+        ValueError: an edit does not meet the reference exactly once.
+    """
+    return _made(exercise_id, tuple(tuple(edits.items()) for edits in several))
+
+
+@cache
+def _made(exercise_id: str, several: tuple[tuple[tuple[str, str], ...], ...]) -> Any | None:
+    exercise = exercises.find(exercise_id)
+    source = edited(text_of_reference(exercise_id), [dict(edits) for edits in several])
+    if source is None:
+        return None
+    try:
+        return executed(source, exercise.id, exercise.module)
+    except SyntaxError:
+        if len(several) > 1:
+            return None
+        raise

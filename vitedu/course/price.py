@@ -1,0 +1,113 @@
+"""What an exercise costs: its lines, words included, and the files that they stand in.
+
+Role: count, for ``vitedu lint``. An exercise stands in the module of its chapter, in ``exercises.py``, in its file of
+checks and in its notebook (the stub and the check cell). What exercises of a chapter share is counted in equal parts.
+Files are read as text; nothing is imported.
+"""
+
+import ast
+import re
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from vitedu.course.notebooks import exercise_cells, find_notebooks, read
+from vitedu.course.references import reference_source
+from vitedu.exercises import EXERCISES, Exercise
+
+PACKAGE = Path(__file__).parents[1]
+
+
+@dataclass(frozen=True)
+class Price:
+    """The lines of one exercise, by where they stand."""
+
+    exercise: Exercise
+    lines: dict[str, float]
+
+    @property
+    def total(self) -> float:
+        """All lines."""
+        return sum(self.lines.values())
+
+
+def prices(folder: Path) -> list[Price]:
+    """Count every exercise of the notebooks at a path."""
+    cells = {}
+    for path in find_notebooks(folder):
+        notebook = read(path)
+        for index, exercise_id in exercise_cells(notebook):
+            both = notebook.cells[index : index + 2]
+            cells[exercise_id] = sum(len(cell.source.splitlines()) for cell in both)
+    return [_price(exercise, cells[exercise.id]) for exercise in EXERCISES if exercise.id in cells]
+
+
+def _price(exercise: Exercise, in_notebook: int) -> Price:
+    lines: dict[str, float] = {
+        exercise.module.removeprefix("vitedu.") + ".py": len(
+            reference_source(exercise).splitlines()
+        ),
+        "exercises.py": _span(PACKAGE / "exercises.py", exercise.id),
+        f"{exercise.notebook}.ipynb": in_notebook,
+    }
+    folder = PACKAGE / "checks" / exercise.chapter
+    if exercise.kind == "value":
+        lines["checks"] = _span(folder / "values.py", exercise.id)
+        return Price(exercise, lines)
+    path = _file_of_checks(exercise)
+    lines["checks"] = len(path.read_text(encoding="utf-8").splitlines())
+    for shared, users in _shared(folder).items():
+        if path.stem in users:
+            count = len((folder / f"{shared}.py").read_text(encoding="utf-8").splitlines())
+            lines[f"checks, {shared}.py"] = count / len(users)
+    return Price(exercise, lines)
+
+
+def _file_of_checks(exercise: Exercise) -> Path:
+    stem = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", exercise.id).lower()
+    return PACKAGE / "checks" / exercise.chapter / f"{stem}.py"
+
+
+@cache
+def _span(path: Path, exercise_id: str) -> int:
+    """Count the lines of the call whose first argument is the exercise's id."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Call) and node.args:
+            first = node.args[0]
+            if isinstance(first, ast.Constant) and first.value == exercise_id:
+                return node.end_lineno - node.lineno + 1
+    return 0
+
+
+@cache
+def _shared(folder: Path) -> dict[str, list[str]]:
+    """Give module -> exercises' files that import it, for what a chapter's files of checks share."""
+    own = {_file_of_checks(e).stem for e in EXERCISES if e.kind != "value"} | {"values", "__init__"}
+    shared = sorted(path.stem for path in folder.glob("*.py") if path.stem not in own)
+    texts = {path.stem: path.read_text(encoding="utf-8") for path in folder.glob("*.py")}
+    users = {}
+    for name in shared:
+        pattern = re.compile(rf"^from vitedu\.checks\.\w+\.{name} import", re.MULTILINE)
+        users[name] = [stem for stem in own & set(texts) if pattern.search(texts[stem])]
+    return {name: found for name, found in users.items() if found}
+
+
+def price_table(folder: Path) -> str:
+    """Write the price of every exercise and the means as a table."""
+    counted = prices(folder)
+    rows = [
+        f"{'exercise':<32}{'lines':>7}{'files':>7}   of which reference, syllabus, notebook, checks"
+    ]
+    for price in counted:
+        own = list(price.lines.values())
+        parts = ", ".join(f"{count:.0f}" for count in (*own[:3], sum(own[3:])))
+        rows.append(f"{price.exercise.id:<32}{price.total:7.0f}{len(own):7}   {parts}")
+    for kind, chosen in (
+        ("mean of functions and classes", [p for p in counted if p.exercise.kind != "value"]),
+        ("mean of values", [p for p in counted if p.exercise.kind == "value"]),
+    ):
+        if chosen:
+            mean = sum(price.total for price in chosen) / len(chosen)
+            files = sum(len(price.lines) for price in chosen) / len(chosen)
+            rows.append(f"{kind:<32}{mean:7.0f}{files:7.1f}")
+    return "\n".join(rows)

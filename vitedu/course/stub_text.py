@@ -1,0 +1,181 @@
+"""Write what a notebook takes from its references: the stub's signature and docstring, and the check cell.
+
+Role: ``fix_stubs``, behind ``vitedu lint --fix``. An author marks a cell with its exercise and writes the TODO lines;
+all else comes from the reference. What a student's stub shall do differs from the reference in one thing: arguments
+that only a keyword can give are not part of it. Not here: finding what is wrong (``vitedu.course.lint``).
+"""
+
+import ast
+import copy
+import json
+import textwrap
+from pathlib import Path
+
+from vitedu.course.references import reference_source
+from vitedu.exercises import BY_ID, Exercise
+
+WIDTH = 100
+
+
+def fix_stubs(path: Path) -> list[str]:
+    """Write stubs and check cells of a notebook anew where they differ from the references.
+
+    Args:
+        path: the student variant; it is rewritten if something changes.
+
+    Returns:
+        The ids of the exercises whose cells changed.
+    """
+    notebook = json.loads(Path(path).read_text(encoding="utf-8"))
+    changed, index = [], 0
+    while index < len(notebook["cells"]):
+        cell = notebook["cells"][index]
+        exercise = BY_ID.get(cell["metadata"].get("vitedu", {}).get("exercise"))
+        index += 1
+        if exercise is None:
+            continue
+        before = _text(cell)
+        after = stub_text(exercise, before)
+        following = notebook["cells"][index : index + 1]
+        if not following or not _text(following[0]).startswith("report = check("):
+            following = [_new_cell(f"{exercise.id.replace('_', '-')}-check")]
+            notebook["cells"].insert(index, following[0])
+        rest = _text(following[0]).splitlines()[2:]
+        check = "\n".join([*check_lines(exercise), *rest])
+        if (before, _text(following[0])) != (after, check):
+            changed.append(exercise.id)
+            cell["source"] = after.splitlines(keepends=True)
+            following[0]["source"] = check.splitlines(keepends=True)
+    if changed:
+        text = json.dumps(notebook, indent=1, ensure_ascii=False)
+        Path(path).write_text(text + "\n", encoding="utf-8")
+    return changed
+
+
+def check_lines(exercise: Exercise) -> tuple[str, str]:
+    """Give the two lines with which a check cell begins."""
+    named = f', "{exercise.id}"' if exercise.kind == "value" else ""
+    return f"report = check({exercise.id}{named})", f"{exercise.id} = report.implementation"
+
+
+def _text(cell: dict) -> str:
+    return "".join(cell["source"])
+
+
+def _new_cell(name: str) -> dict:
+    return {"cell_type": "code", "execution_count": None, "id": name, "metadata": {}, "outputs": [], "source": []}  # fmt: skip
+
+
+def stub_text(exercise: Exercise, before: str) -> str:
+    """Write a stub: signatures and docstrings of the reference, the work of the stub that is there.
+
+    Args:
+        exercise: whose stub it is.
+        before: the cell as it stands; TODO comments alone are enough.
+
+    Returns:
+        The text of the cell. What the stub leaves open stays open; in a class without methods yet, all but ``__init__``.
+    """
+    if exercise.kind == "value":
+        has_name = any(line.startswith(f"{exercise.id} = ") for line in before.splitlines())
+        return before if has_name else f"{before}\n{exercise.id} = None".lstrip()
+    source = reference_source(exercise)
+    (node,) = ast.parse(source).body
+    stub = _definition(before, exercise.id)
+    if isinstance(node, ast.FunctionDef):
+        return _open(source, node, before, stub, exercise)
+    kept = {part.name: part for part in stub.body if isinstance(part, ast.FunctionDef)} if stub else {}  # fmt: skip
+    lines = source.splitlines()
+    parts, start = [], node.lineno - 1
+    for method in [part for part in node.body if isinstance(part, ast.FunctionDef)]:
+        first = min([method.lineno, *(d.lineno for d in method.decorator_list)]) - 1
+        parts += lines[start:first]
+        start = method.end_lineno
+        mine = kept.get(method.name)
+        is_open = _is_open(mine) if mine else method.name != "__init__"
+        if is_open:
+            comments = "" if mine else before
+            parts.append(_open(source, method, before if mine else comments, mine, exercise))
+            before = before if kept else ""  # the TODO lines belong to the first open method
+        else:
+            parts.append("\n".join(lines[first : method.end_lineno]))
+    return "\n".join(parts)
+
+
+def _definition(text: str, name: str) -> ast.FunctionDef | ast.ClassDef | None:
+    try:
+        body = ast.parse(text).body
+    except SyntaxError:  # a signature without a body, say
+        return None
+    return next((node for node in body if getattr(node, "name", "") == name), None)
+
+
+def _is_open(node: ast.FunctionDef) -> bool:
+    return any(
+        isinstance(part, ast.Raise) and "NotImplementedError" in ast.unparse(part)
+        for part in ast.walk(node)
+    )
+
+
+def _open(source: str, node, before: str, stub, exercise: Exercise) -> str:
+    """Write one open function: head and docstring of the reference, then the work that is to be done.
+
+    Decorators are left to the student.
+    """
+    indent = " " * (node.col_offset + 4)
+    lines = source.splitlines()
+    has_words = ast.get_docstring(node) is not None
+    head = lines[
+        node.lineno - 1 : (node.body[0].end_lineno if has_words else node.body[0].lineno - 1)
+    ]
+    if node.args.kwonlyargs:
+        words = lines[node.body[0].lineno - 1 : node.body[0].end_lineno] if has_words else []
+        head = [*_signature_lines(node), *words]
+    raised = f'{indent}raise NotImplementedError("{exercise.number} {exercise.id}")'
+    if stub is None:
+        comments = [line.strip() for line in before.splitlines() if line.strip().startswith("#")]
+        return "\n".join([*head, *(indent + line for line in comments), raised])
+    own = before.splitlines()
+    start = stub.body[0].end_lineno if ast.get_docstring(stub) is not None else _end_of_head(stub)
+    work = textwrap.dedent("\n".join(own[start : stub.end_lineno]))
+    work = textwrap.indent(work, indent) if work.strip() else raised
+    return "\n".join([*head, work])
+
+
+def _end_of_head(stub: ast.FunctionDef) -> int:
+    """Give the last line of a signature; comments before the first statement belong to the work."""
+    ends = [stub.lineno, *(a.end_lineno for a in ast.walk(stub.args) if isinstance(a, ast.arg))]
+    return max([*ends, *([stub.returns.end_lineno] if stub.returns else [])])
+
+
+def _signature_lines(node: ast.FunctionDef) -> list[str]:
+    """Write a signature without the arguments that only a keyword can give."""
+    indent = " " * node.col_offset
+    arguments = _spaced(ast.unparse(positional(node.args)))
+    returns = f" -> {ast.unparse(node.returns)}" if node.returns else ""
+    line = f"{indent}def {node.name}({arguments}){returns}:"
+    if len(line) <= WIDTH:
+        return [line]
+    return [f"{indent}def {node.name}(", f"{indent}    {arguments}", f"{indent}){returns}:"]  # fmt: skip
+
+
+def _spaced(arguments: str) -> str:
+    """Write defaults of annotated arguments as everybody does: ``x: int = 1``, which ``ast`` crowds."""
+    parts = [
+        part.arg + (f": {ast.unparse(part.annotation)}" if part.annotation else "")
+        for part in ast.walk(ast.parse(f"def f({arguments}): ..."))
+        if isinstance(part, ast.arg)
+    ]
+    for part in parts:
+        if ": " in part:
+            arguments = arguments.replace(f"{part}=", f"{part} = ")
+    return arguments
+
+
+def positional(arguments: ast.arguments) -> ast.arguments:
+    """Give a signature without the arguments that only a keyword can give and that have a default."""
+    kept = copy.copy(arguments)
+    pairs = zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True)
+    kept.kwonlyargs = [argument for argument, default in pairs if default is None]
+    kept.kw_defaults = [None] * len(kept.kwonlyargs)
+    return kept
