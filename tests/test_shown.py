@@ -20,7 +20,7 @@ def test_stand_in_names_shapes_that_it_was_not_trained_on():
     """Its weights fit the textbook model by name, and all six pictures are named right."""
     found = weights_to_show(download=False)
     assert found.source.startswith("a stand-in") and "downloads nothing" in found.source
-    assert not found.config.has_attention_options and len(found.pictures) == 6
+    assert found.config.has_textbook_blocks and len(found.pictures) == 6
     assert answers(found) == ["square", "arrow", "disk", "flower", "heart", "cross"]
 
 
