@@ -67,6 +67,7 @@ def nbval(path: Path, home: Path, shared: Path) -> Outcome:
         "MPLCONFIGDIR": str(
             shared / "matplotlib"
         ),  # its list of fonts is built once, not eight times
+        # the package beside these tests, wherever else one is installed
         "PYTHONPATH": os.pathsep.join([str(shared / "offline"), str(NOTEBOOKS.parent)]),
         "PYTHONWARNINGS": "error::UserWarning,error::FutureWarning,error::RuntimeWarning",
     }
