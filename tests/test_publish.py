@@ -44,6 +44,7 @@ def test_everything_is_written_and_told(folder, out, capsys):
     assert set(files(out)) == {
         ".lock",
         "class.json",
+        "secret.json",
         "grades.csv",
         "totals.csv",
         "open.csv",
@@ -147,6 +148,7 @@ def test_options_reach_the_grader(folder, out, monkeypatch):
         "parts": None,  # workers of this machine
         "formats": ["canvas", "moodle"],
         "assignment": "Hw",
+        "decisions": None,
         "jobs": 2,
         "student_from": "moodle",
         "exercises": ["patchify"],

@@ -22,7 +22,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from vitedu.exercises import BY_ID, EXERCISES
-from vitedu.grading.grades import Answer, Flag, Submission
+from vitedu.grading.grades import NOT_HANDED_IN, Answer, Flag, Submission
 from vitedu.grading.intake.names import declared_global
 from vitedu.grading.intake.notebook_file import Cell, read_notebook
 from vitedu.grading.intake.statements import (
@@ -271,7 +271,9 @@ def _answer(exercise: str, file: _File, target: Statement, flags: list[Flag]) ->
     source = "\n\n".join([_source(file.parsed[target.cell], own, read), *tails])
     found_by = "metadata" if mark == exercise else "name"
     bound = tuple(sorted((read | elsewhere) & file.bound))
-    return Answer(exercise, source, support, found_by, file.name, tuple(flags), bound)
+    return Answer(
+        exercise, source, support, found_by, file.name, tuple(flags), target.cell + 1, bound
+    )
 
 
 def _with_given(slicer, target, exercise, taken, until, given):
@@ -345,5 +347,5 @@ def _why_not(
         if about == notebook or (not about and notebook not in handed_in):
             return "unreadable", f"{name}: {problem}" if name else problem
     if notebook not in handed_in:
-        return "no_cell", f"no file holds notebook {notebook}"
+        return NOT_HANDED_IN, f"no file holds notebook {notebook}"
     return "no_cell", ""
