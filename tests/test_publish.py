@@ -56,7 +56,7 @@ def test_everything_is_written_and_told(folder, out, capsys):
     }
     said = capsys.readouterr().out
     assert said.startswith("2 submissions: 2 graded now, 0 before. Isolation: full.")
-    assert "Mean 6.75 of 10 points." in said
+    assert "Mean 7.5 of 10 points (1 of 2 are final)." in said
     assert "4 points of 1 submission are open" in said and f"{out / 'open.csv'}" in said
 
 
