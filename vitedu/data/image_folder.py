@@ -205,9 +205,9 @@ def decode(path: str | Path, image_size: int) -> np.ndarray:
     """Read one image as (S, S, 3) uint8: upright, on white where transparent, cropped to a square."""
     from PIL import Image, ImageOps
 
-    with Image.open(path) as image:
-        image.draft("RGB", (image_size, image_size))  # lets JPEG decode large pictures small
-        image = upright_rgb(image)
+    with Image.open(path) as file:
+        file.draft("RGB", (image_size, image_size))  # lets JPEG decode large pictures small
+        image = upright_rgb(file)
         if image.size != (image_size, image_size):
             image = ImageOps.fit(image, (image_size, image_size), Image.Resampling.BICUBIC)
         return np.asarray(image)

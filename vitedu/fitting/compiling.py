@@ -26,7 +26,7 @@ class Compiled:
 
     def __init__(self, model: nn.Module, batch_size: int, note: Callable[[str], None]):
         self.model, self.batch_size, self.note = model, batch_size, note
-        self.translated = torch.compile(model, dynamic=False)
+        self.translated: Callable | None = torch.compile(model, dynamic=False)
         self.has_worked = False
 
     def __call__(self, images: torch.Tensor) -> torch.Tensor:

@@ -130,7 +130,7 @@ class Run:
         self.dtype = pick_precision(device) if is_auto else getattr(torch, config.precision)
         precision = str(self.dtype).removeprefix("torch.")
         self.history = History(config, str(device), precision, processes.count)
-        self.bar = None
+        self.bar: ProgressBar | None = None
         self.has_average = config.ema_decay > 0
         self.model = model.to(device)
         processes.align(model)

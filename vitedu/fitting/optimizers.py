@@ -78,5 +78,5 @@ def update_average(averaged: nn.Module, model: nn.Module, decay: float, step: in
     decay = min(decay, (1 + step) / (10 + step))
     for mean, now in zip(averaged.parameters(), model.parameters(), strict=True):
         mean.lerp_(now, 1 - decay)
-    for mean, now in zip(averaged.buffers(), model.buffers(), strict=True):
-        mean.copy_(now)
+    for kept, new in zip(averaged.buffers(), model.buffers(), strict=True):
+        kept.copy_(new)

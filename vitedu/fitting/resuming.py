@@ -55,9 +55,10 @@ def load_state(path: Path, run) -> None:
         ValueError: the file is damaged, or the run was set up differently: the message names each
             setting that differs, with both values.
     """
-    tensors, note = load_tensors(path)
+    tensors, text = load_tensors(path)
+    note: dict = {}
     try:
-        note = json.loads(note)
+        note = json.loads(text)
         is_ours = note["format"] == FORMAT
     except (ValueError, KeyError, TypeError):
         is_ours = False

@@ -12,6 +12,7 @@ et al. 2020, section 3.2 (arXiv 2010.11929), for positions at another resolution
 
 import math
 from collections.abc import Iterator
+from typing import Any
 
 import torch
 from torch import nn
@@ -36,7 +37,7 @@ TORCHVISION_NAMES = {
 }
 
 
-def from_torchvision(model: nn.Module) -> VisionTransformer:
+def from_torchvision(model: Any) -> VisionTransformer:
     """Copy a torchvision ViT into ours.
 
     Its configuration is read from its shapes, so that any size converts, trained or not.
@@ -78,7 +79,7 @@ def from_torchvision(model: nn.Module) -> VisionTransformer:
     return _assemble(config, tensors, model.training)
 
 
-def from_timm(model: nn.Module) -> VisionTransformer:
+def from_timm(model: Any) -> VisionTransformer:
     """Copy a timm ViT into ours.
 
     Class token or average pooling, with or without biases. Positions that timm adds before the class
@@ -161,7 +162,7 @@ def _refuse(library: str, obstacles: Iterator[str]) -> None:
         )
 
 
-def _torchvision_obstacles(model: nn.Module) -> Iterator[str]:
+def _torchvision_obstacles(model: Any) -> Iterator[str]:
     """Name each part of a torchvision model that ours has no place for, with the remedy."""
     from torchvision.models import vision_transformer as library
 
@@ -188,7 +189,7 @@ def _torchvision_obstacles(model: nn.Module) -> Iterator[str]:
     yield from _of_activations([block.mlp[1] for block in blocks], nn.GELU)
 
 
-def _timm_obstacles(model: nn.Module) -> Iterator[str]:
+def _timm_obstacles(model: Any) -> Iterator[str]:
     """Name each part of a timm model that ours has no place for, with the remedy."""
     from timm.layers import LayerScale
     from timm.layers.activations import GELU

@@ -130,8 +130,8 @@ def name_images(
     where = pick_device() if device == "auto" else torch.device(device)
     model = load_pretrained(name, weights=weights).to(where)
     prepare = preprocessing(name, image_size=model.config.image_size)
-    names = prepare.class_names
-    if names is None or len(names) != model.config.num_classes:  # a file with classes of its own
+    names = list(prepare.class_names or ())
+    if len(names) != model.config.num_classes:  # a file with classes of its own
         names = [f"class {k}" for k in range(model.config.num_classes)]
     for path in images:
         try:
@@ -184,6 +184,7 @@ def _load_timm(
     import timm
 
     entry = timm_entry(name)
+    K: int | None
     if tensors is not None:
         size, K = _sizes(tensors, "patch_embed.proj.weight", "pos_embed", "head.weight")
     elif entry.has_weights:
