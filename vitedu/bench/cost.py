@@ -88,7 +88,7 @@ def measure_cost(
         for config, seconds in times.items()
     }
     seconds, flop = cost[base]
-    panels = {
+    panels: dict[str, list[Point]] = {
         name: [(size, cost[each][0] / seconds, cost[each][1] / flop) for size, each in points]
         for name, points in models.items()
     }

@@ -235,8 +235,8 @@ def gather(name: str, class_names: tuple[str, ...], splits: list[Split], skipped
 
 def to_split(images: np.ndarray, labels: np.ndarray) -> Split:
     """Wrap arrays (N, C, H, W) uint8 and (N,) as tensors."""
-    labels = torch.from_numpy(labels.astype(np.int64))
-    return Split(torch.from_numpy(np.ascontiguousarray(images)), labels)
+    pixels = torch.from_numpy(np.ascontiguousarray(images))
+    return Split(pixels, torch.from_numpy(labels.astype(np.int64)))
 
 
 def part(

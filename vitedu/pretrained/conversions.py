@@ -166,8 +166,9 @@ def _torchvision_obstacles(model: Any) -> Iterator[str]:
     """Name each part of a torchvision model that ours has no place for, with the remedy."""
     from torchvision.models import vision_transformer as library
 
-    if type(model) is not library.VisionTransformer:  # a subclass may compute something else
-        yield f"a {type(model).__name__} (pass a torchvision.models.VisionTransformer itself)"
+    kind = type(model)
+    if kind is not library.VisionTransformer:  # a subclass may compute something else
+        yield f"a {kind.__name__} (pass a torchvision.models.VisionTransformer itself)"
         return
     conv, P = model.conv_proj, model.patch_size
     if not isinstance(conv, nn.Conv2d):
@@ -198,8 +199,9 @@ def _timm_obstacles(model: Any) -> Iterator[str]:
     if getattr(model, "dist_token", None) is not None:
         yield "a distillation token (use the model without it, such as deit_base_patch16_224)"
         return
-    if type(model) is not library.VisionTransformer:  # a subclass may compute something else
-        yield f"a {type(model).__name__} (pass a timm.models.VisionTransformer itself)"
+    kind = type(model)
+    if kind is not library.VisionTransformer:  # a subclass may compute something else
+        yield f"a {kind.__name__} (pass a timm.models.VisionTransformer itself)"
         return
 
     # from pixels to the first block
@@ -222,7 +224,7 @@ def _timm_obstacles(model: Any) -> Iterator[str]:
 
     # the blocks
     blocks = list(model.blocks)
-    kinds = {type(block) for block in blocks} - {library.Block}
+    kinds: set[type] = {type(block) for block in blocks} - {library.Block}
     kinds |= {type(block.attn) for block in blocks if hasattr(block, "attn")} - {library.Attention}
     kinds |= {type(block.mlp) for block in blocks if hasattr(block, "mlp")} - {library.Mlp}
     if kinds:
