@@ -141,7 +141,7 @@ class AttentionWithOptions(MultiHeadAttention):
         qkv_bias: whether the q, k, v projection has a bias.
         fused: use the fastest form at hand, which keeps no weights; ``layer.fused = False`` switches
             an instance back, as ``capture`` does while it looks.
-        qk_norm: give every query and key mean 0 and variance 1, so that scores can not grow with training.
+        qk_norm: give every query and key mean 0 and variance 1, so that scores cannot grow with training.
         rotary: (grid_size, num_prefix_tokens), to turn queries and keys by their place, or None.
 
     Example:

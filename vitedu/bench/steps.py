@@ -1,7 +1,7 @@
 """One training step of our model and of each library's, for ``vitedu bench``.
 
 Role: build each library's ViT from one ``ViTConfig``, make its step (forward, loss, backward, AdamW),
-count the FLOP, measure the peak of memory. Not here: timing and tables (``bench_train``).
+count the FLOP, measure the peak of memory. Not here: timing and tables (``train``).
 
 What is equal: image, patch, width, depth, heads, MLP, class token, batch, precision, optimizer. The
 count of parameters shows where a library departs: vit-pytorch normalises patches twice and gives

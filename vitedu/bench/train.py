@@ -1,8 +1,7 @@
 """Our training step beside those of timm, torchvision and vit-pytorch: ``vitedu bench train``.
 
 Role: let all candidates step in turn, and print rates, ratios, the share of what matrix products allow,
-and memory. Not here: the steps (``bench_steps``), data (``bench_data``), cost against size
-(``bench_cost``).
+and memory. Not here: the steps (``steps``), data (``data``), cost against size (``cost``).
 """
 
 import statistics

@@ -76,7 +76,7 @@ def read_images(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Decode images into one array.
 
-    A file that can not be decoded is skipped; one line on standard error says how many and which.
+    A file that cannot be decoded is skipped; one line on standard error says how many and which.
 
     Args:
         paths: N files.

@@ -115,7 +115,7 @@ def load_data(
             Classes keep their shares.
 
     Raises:
-        ValueError: nothing of that name, or a folder that can not be used; the message says why.
+        ValueError: nothing of that name, or a folder that cannot be used; the message says why.
         RuntimeError: CIFAR-10 could not be downloaded.
 
     Example:

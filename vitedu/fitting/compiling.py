@@ -1,6 +1,6 @@
 """A model translated by ``torch.compile``, where that can be done.
 
-Role: ``Compiled``. Not here: the loop (``fitting``). A CPU needs a C++ compiler, CUDA needs Triton.
+Role: ``Compiled``. Not here: the loop (``loop``). A CPU needs a C++ compiler, CUDA needs Triton.
 
 Reference: Ansel et al. 2024, "PyTorch 2" (https://docs.pytorch.org/docs/stable/torch.compiler.html).
 """

@@ -1,6 +1,6 @@
 """What moves the weights: AdamW, Muon beside AdamW, and the running average.
 
-Role: ``make_optimizer`` and ``update_average``. Not here: learning rates and clipping (``fitting``),
+Role: ``make_optimizer`` and ``update_average``. Not here: learning rates and clipping (``loop``),
 which parameters decay (``training``).
 
 References: Loshchilov and Hutter 2019, AdamW (arXiv 1711.05101); Jordan et al. 2024, Muon,

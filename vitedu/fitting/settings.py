@@ -15,7 +15,7 @@ def read_settings(words: Sequence[str], *kinds: type, taken: Sequence[str] = ())
     Args:
         words: each ``name=value``; true, false and none as such, a tuple as ``0.9,0.95``.
         *kinds: dataclasses without a common field name.
-        taken: fields that can not be set here.
+        taken: fields that cannot be set here.
 
     Returns:
         One dict of values for each dataclass, in their order.

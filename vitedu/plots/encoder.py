@@ -321,7 +321,7 @@ def show_overfit(
 
     Args:
         losses: label -> loss of every step.
-        floor: the lowest loss of any model that can not see, drawn as a line.
+        floor: the lowest loss of any model that cannot see, drawn as a line.
         images: (B, C, H, W), floats in [0, 1] or uint8.
         verdicts: for each image the predicted class name and whether it is right.
     """

@@ -1,8 +1,8 @@
 """Other libraries' Vision Transformers, read into ours.
 
 Role: ``from_torchvision`` and ``from_timm`` turn a model in memory into a ``VisionTransformer`` with the
-same logits, or say what ours has no place for; ``interpolate_positions`` fits it to another image size.
-Not here: names, downloads, files and pictures (``pretrained``).
+same logits, or say what ours has no place for. Not here: names, downloads, files and pictures
+(``loading``, ``published``), positions for another image size (``vitedu.transfer``).
 
 Legend: D embed_dim, N num_patches, gh gw patch grid.
 
@@ -155,7 +155,7 @@ def _refuse(library: str, obstacles: Iterator[str]) -> None:
     found = list(obstacles)
     if found:
         raise ValueError(
-            f"this {library} model can not become a vitedu VisionTransformer, which has no place for "
+            f"this {library} model cannot become a vitedu VisionTransformer, which has no place for "
             + "; ".join(found)
             + ". With published weights, choose a plain model instead, such as "
             + ("vit_b_16." if library == "torchvision" else "vit_base_patch16_224.")
