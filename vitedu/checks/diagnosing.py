@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 
-from vitedu.checks.judging import close, is_compared, number_text, read, same
+from vitedu.checks.judging import close, number_text, read, same
 from vitedu.checks.mistakes import Mistake
 from vitedu.checks.probing import Case, Observation, observe
 
@@ -104,11 +104,12 @@ def apart(output: str, cases: list[Case], got: Seen, want: Seen) -> tuple[list[C
     ]
     alone = {}
     for case in kept:
-        ours, right, name = got[case.name], want[case.name], f"type:{output}"
+        ours, right = got[case.name], want[case.name]
         alone[case.name] = replace(
             ours,
             arrays=right.arrays | {output: ours.arrays[output]},
-            facts=right.facts | {name: ours.facts[name]},
+            facts=dict(right.facts),
+            types=right.types | {output: ours.types[output]},
         )
     return kept, alone
 
@@ -123,19 +124,23 @@ def _explained(implementation: Any, cases: list[Case], got: Seen, want: Seen) ->
             if ours.error.kind == theirs.error.kind:
                 explained.add((case.name, "error"))
             continue
+        done = [seen.behaviour() for seen in (ours, theirs, right)]
         explained |= {
-            (case.name, name)
-            for name, fact in ours.facts.items()
-            if fact != right.facts.get(name, fact) and fact == theirs.facts.get(name)
+            (case.name, *what)
+            for what, found in done[0].items()
+            if found != done[2].get(what, found) and found == done[1].get(what)
         }
-        for name, array in ours.arrays.items():
-            other, wanted = theirs.arrays.get(name), right.arrays.get(name)
-            if other is None or wanted is None or name.startswith("grad:"):
+        outputs = [seen.arrays | seen.draws for seen in (ours, theirs, right)]
+        for name, array in outputs[0].items():
+            other, wanted = outputs[1].get(name), outputs[2].get(name)
+            if other is None or wanted is None:
                 continue
             kinds = [(x.shape, x.dtype) for x in (array, other, wanted)]
             if kinds[0] == kinds[1] != kinds[2]:
                 explained.add((case.name, f"kind of {name}"))
-            elif is_compared(name) and close(case, array, other) and not close(case, array, wanted):
+            elif (
+                name in ours.arrays and close(case, array, other) and not close(case, array, wanted)
+            ):
                 explained.add((case.name, name))
     return explained
 
@@ -163,12 +168,12 @@ def relation(cases: list[Case], got: Seen, want: Seen) -> tuple[str, str] | None
         for case in cases
         if got[case.name].error is None
         for name, wanted in want[case.name].arrays.items()
-        if is_compared(name) and name in got[case.name].arrays
+        if name in got[case.name].arrays
     ]
     if len(pairs) < len([c for c in cases if not c.raises]):
         return None
     wrong = [pair for pair in pairs if not close(pair[0], pair[2], pair[3])]
-    names = {name for case in cases for name in want[case.name].arrays if is_compared(name)}
+    names = {name for case in cases for name in want[case.name].arrays}
     if len(names) > 1:  # several outputs: explain the wrong ones; the others are right
         pairs = wrong
     if not wrong or any(pair[2].numel() == 0 for pair in pairs):
@@ -365,8 +370,6 @@ def reordered(cases: list[Case], got: Seen, want: Seen) -> str:
     for case in cases:
         for name, wanted in want[case.name].arrays.items():
             ours = got[case.name].arrays.get(name)
-            if not is_compared(name):
-                continue
             if ours is None or ours.numel() != wanted.numel() or wanted.numel() < 4:
                 return ""
             left, right = (

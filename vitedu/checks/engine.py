@@ -19,17 +19,18 @@ from vitedu.checks.answers import Call, LocalAnswer, Look, Source
 from vitedu.checks.checker import Checker, find_checker
 from vitedu.checks.diagnosing import Diagnosis, apart, relation, reordered, replayed
 from vitedu.checks.guard import neutral_settings
-from vitedu.checks.judging import STAGES, Problem, compare, same
+from vitedu.checks.judging import Problem, Stage, compare, same
 from vitedu.checks.mistakes import Mistake
-from vitedu.checks.probing import Case, Observation, observe
+from vitedu.checks.probing import Case, Clash, Observation, observe
 from vitedu.checks.reporting import Finding, Report
 
 __all__ = ["Checker", "Gathered", "conclude", "find_checker", "gather", "judge_answer"]
 
 SECONDS = 10.0  # a whole check may take so long; VITEDU_TIME_LIMIT changes it
 
-_RETURNS = ("call", "type", "structure", "shape")
-_VALUES = ("dtype", "device", "finite", "values", "unchanged")
+_RETURNS = {Stage.CALL, Stage.STRUCTURE, Stage.TYPE, Stage.SHAPE}  # decided by "returns"
+_NOT_CALLED = {Stage.CALLABLE, Stage.SIGNATURE}
+_OF_THEIR_OWN = {Stage.UNCHANGED: "unchanged", Stage.GRADIENTS: "gradients"}  # beside the numbers
 
 
 def judge_answer(checker, answer: Any, seed: int) -> Report:
@@ -105,7 +106,7 @@ def conclude(
             sorted({n.rstrip("_") for n in checker.forbidden if n[0] != "_" and "." not in n})
         )
         words = f"an answer without {named}", f"a call that ran {', '.join(_spoken(used))}"
-        problem = Problem("allowed operations", cases[0], *words)
+        problem = Problem(Stage.OPERATIONS, cases[0], *words)
         problems = {"allowed operations": problem}
         findings = _findings(checker, cases, parts, problems)
         return report.failed(findings, [], got=got, problems=problems)
@@ -141,16 +142,17 @@ def _unusable(checker: Checker, look: Look, cases: list[Case]) -> Problem | None
             f"the class {checker.exercise} itself, without parentheses",
             f"an instance of {look.kind}",
         )
-        return Problem("callable", cases[0], *words)
+        headline = "this is an instance, not the class"
+        return Problem(Stage.CALLABLE, cases[0], *words, headline)
     if look.is_class != wants_class or not look.is_callable:
         wanted = "a class" if wants_class else "a function"
         found = f"the class {look.kind}" if look.is_class else f"a value of type {look.kind}"
-        return Problem("callable", cases[0], wanted, found)
+        return Problem(Stage.CALLABLE, cases[0], wanted, found, f"this is not {wanted}")
     for case, refusal in zip(cases, look.refusals, strict=False):
         if refusal:
             wanted = f"{checker.exercise}{_asked(checker.reference)}"
             return Problem(
-                "signature", case, _plain(wanted), f"{_plain(look.signature)}; {refusal}"
+                Stage.SIGNATURE, case, _plain(wanted), f"{_plain(look.signature)}; {refusal}"
             )
     return None
 
@@ -178,7 +180,7 @@ def _observe_all(
         seen = source.observe(case, max(0.5, budget - (time.perf_counter() - start)))
         got[case.name] = seen
         if seen.error is not None and seen.error.kind in ("TimeUp", "KeyboardInterrupt"):
-            seen.facts["seconds"] = budget
+            seen.seconds = budget
             last = seen
         elif checker.forbidden & seen.operations:
             last = seen
@@ -219,17 +221,19 @@ def _problems(checker: Checker, parts, cases, got, want) -> dict[str, Problem]:
                 "returns"
                 if problem.stage in _RETURNS
                 else "gradients"
-                if problem.stage == "gradients"
+                if problem.stage is Stage.GRADIENTS
                 else "values"
             )
         earlier = problems.get(part)
-        if earlier is None or STAGES.index(problem.stage) < STAGES.index(earlier.stage):
+        if earlier is None or problem.stage < earlier.stage:
             problems[part] = problem
     for part, judge in checker.judges.items():
         if part not in problems and not any(got[c.name].error for c in cases if c.part == part):
             words = judge([case for case in cases if case.part == part], got)
             if words:
-                problems[part] = Problem("values", next(c for c in cases if c.part == part), *words)
+                problems[part] = Problem(
+                    Stage.VALUES, next(c for c in cases if c.part == part), *words
+                )
     return {part: problems[part] for part in parts if part in problems}
 
 
@@ -241,15 +245,13 @@ def _findings(
     weights = {part: checker.weights.get(part, 3 if part == "values" else 1) for part in parts}
     weights["allowed operations"] = 0
     total = sum(weights[part] for part in parts)
-    stop = "allowed operations" in problems or getattr(problems.get("returns"), "stage", "") in (
-        "callable",
-        "signature",
-    )
-    trouble = getattr(problems.get("returns"), "stage", "")
-    # calls that show nothing while that trouble stands; zeros are at home on every device
-    is_wrong = trouble or getattr(problems.get("values"), "stage", "unchanged") != "unchanged"
-    blind = ("on_accelerator",) if is_wrong else ()
-    if trouble == "call":
+    trouble = problems["returns"].stage if "returns" in problems else None
+    stop = "allowed operations" in problems or trouble in _NOT_CALLED
+    # Which calls show nothing while that trouble stands? A tensor of zeros is created on the CPU, and torch takes it on
+    # any device: a wrong result may pass there.
+    is_wrong = trouble or ("values" in problems and problems["values"].stage is not Stage.UNCHANGED)
+    blind: tuple[str, ...] = ("on_accelerator",) if is_wrong else ()
+    if trouble is Stage.CALL:
         blind = ("raises", "on_accelerator")
     idle = {case.part for case in cases} - {
         case.part for case in cases if not any(getattr(case, name) for name in blind)
@@ -297,9 +299,7 @@ def _diagnose(checker: Checker, cases, problems, got, want) -> list[Diagnosis]:
     mistakes = checker.mistakes()
     legit = [case for case in cases if not case.raises and not case.on_accelerator]
     numeric = {
-        part: p
-        for part, p in problems.items()
-        if p.case in legit and p.stage not in ("unchanged", "gradients")
+        part: p for part, p in problems.items() if p.case in legit and p.stage not in _OF_THEIR_OWN
     }
     if numeric:
         problem, parts = next(iter(numeric.values())), tuple(numeric)
@@ -311,7 +311,7 @@ def _diagnose(checker: Checker, cases, problems, got, want) -> list[Diagnosis]:
             found += _diagnosed_apart(checker, legit, numeric, got, want)
         if not found and checker.is_related:
             found += _simple_diagnoses(legit, problem, parts, got, want)
-    crashed = "returns" in problems and problems["returns"].stage in ("call", "type")
+    crashed = "returns" in problems and problems["returns"].stage in (Stage.CALL, Stage.TYPE)
     for part, problem in problems.items():
         if crashed and problem.case not in legit:
             continue  # the crash comes first; what it does to the other calls says nothing new
@@ -332,21 +332,22 @@ def _joined(found: list[Diagnosis], new: Diagnosis) -> list[Diagnosis]:
 
 
 def _aspect(problem: Problem, part: str) -> str:
-    if problem.stage in ("unchanged", "gradients"):
-        return problem.stage
+    if problem.stage in _OF_THEIR_OWN:
+        return _OF_THEIR_OWN[problem.stage]
     return "errors" if problem.case.raises else part
 
 
 def _explains(mistake_id: str, problem: Problem, seen: Observation) -> bool:
     """Tell whether a fact mistake is the one behind a problem."""
+    clash = Clash.NONE if seen.error is None else seen.error.clash
     return {
         "no_error": seen.error is None,
         "wrong_error": seen.error is not None and problem.case.raises not in seen.error.kinds,
         "error_without_numbers": seen.error is not None and problem.case.raises in seen.error.kinds,
-        "modifies_input": problem.stage == "unchanged",
-        "detached": bool(seen.facts.get("detached")),
-        "own_device": problem.stage == "device" and "generator" not in problem.got,
-        "generator_device": problem.stage == "device" and "generator" in problem.got,
+        "modifies_input": problem.stage is Stage.UNCHANGED,
+        "detached": seen.detached,
+        "own_device": problem.stage is Stage.DEVICE and clash is not Clash.GENERATOR,
+        "generator_device": problem.stage is Stage.DEVICE and clash is Clash.GENERATOR,
     }.get(mistake_id, False)
 
 
@@ -359,7 +360,7 @@ def _diagnosis(mistake: Mistake, evidence: str, parts: tuple[str, ...]) -> Diagn
 def _diagnosed_apart(checker: Checker, cases, numeric, got, want) -> list[Diagnosis]:
     """Name the mistakes of several numbers one by one, where no mistake gives all of them."""
     numbers = [case for case in cases if case.number and len(case.outputs) > 1]
-    parts = tuple(part for part, problem in numeric.items() if problem.stage == "values")
+    parts = tuple(part for part, problem in numeric.items() if problem.stage is Stage.VALUES)
     if not numbers or not parts:
         return []
     problem, found = numeric[parts[0]], []
@@ -415,7 +416,7 @@ _SIMPLE = {
 def _simple_diagnoses(cases, problem: Problem, parts, got, want) -> list[Diagnosis]:
     """Recognise a simple relation between an unknown mistake and the right answer."""
     simple = relation(cases, got, want)
-    if not simple and problem.stage in ("values", "shape"):
+    if not simple and problem.stage in (Stage.VALUES, Stage.SHAPE):
         simple = "", reordered(cases, got, want)
     if not simple or not simple[1]:
         return []
