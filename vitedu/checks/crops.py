@@ -44,7 +44,7 @@ def padded(images: torch.Tensor, padding: int, border: str = "reflected") -> tor
     return framed
 
 
-def fingerprints(images: torch.Tensor, size: tuple[int, int]) -> torch.Tensor:
+def fingerprints(images: torch.Tensor, size: tuple[int, ...]) -> torch.Tensor:
     """Give one number for every window (H, W) of images (B, C, H', W'): (B, H'-H+1, W'-W+1).
 
     A fixed random mixture of the window's pixels. Pixels that are multiples of 1/256 below 256 make it exact, in

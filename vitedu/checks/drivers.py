@@ -4,6 +4,7 @@ Standard library, numpy and torch only: see ``vitedu.checks.probing``.
 """
 
 import math
+from collections import defaultdict
 from collections.abc import Iterable, Mapping
 
 import torch
@@ -209,15 +210,17 @@ class PlainDescent(torch.optim.Optimizer):
 
     def __init__(self, parameters, lr: float, steps: list):
         self.param_groups = [{"params": list(parameters), "lr": lr, "weight_decay": 0.0}]
-        self.defaults, self.state = {"lr": lr}, {}
-        self.steps, self.norms = steps, []
+        self.defaults = {"lr": lr}
+        self.state = defaultdict(dict)
+        self.steps = steps
+        self.norms: list[float] = []
 
     def zero_grad(self, set_to_none: bool = True) -> None:
         """Forget the gradients."""
         for parameter in self.param_groups[0]["params"]:
             parameter.grad = None
 
-    def step(self, closure=None) -> None:
+    def step(self, closure=None):
         """Walk downhill."""
         loss = closure() if closure else None
         self.steps.append("optimizer")
@@ -264,7 +267,8 @@ def _keep_means(seen: Observation, case: Case, result) -> None:
 @driver
 def epoch(answer, case: Case, seen: Observation) -> None:
     """Train the case's classifier; ``extra["keep"]`` says what to write down: "results", "learning", "mode", "order"."""
-    journal, steps = Journal(), []
+    journal = Journal()
+    steps: list[str] = []
     model = WatchedClassifier(case.state, journal).train(case.extra["training"])
     optimizer = PlainDescent(model.parameters(), case.args["optimizer"], steps)
     scheduler = Decay(optimizer, case.args["scheduler"])

@@ -1,7 +1,6 @@
 """The engine: from an answer to a report.
 
-Role: ``Checker`` (what an exercise's author writes), ``judge_answer`` (probe, judge, diagnose), ``Report`` (what a
-student reads). The way of data: cases -> ``gather`` (what the answer does) -> ``conclude`` (``judging.compare``,
+Role: ``judge_answer``: probe, judge, diagnose, report. The way of data: cases -> ``gather`` (what the answer does) -> ``conclude`` (``judging.compare``,
 ``diagnosing``) -> ``Report``. Only ``gather`` meets the answer, through ``answers.Source``: it may live elsewhere.
 Nothing here displays or stores anything; that is ``vitedu.checks.api``.
 """
@@ -10,18 +9,17 @@ import inspect
 import os
 import re
 import time
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 from vitedu import exercises
 from vitedu.checks import drivers  # noqa: F401  (registers the chapters' drivers)
 from vitedu.checks.answers import Call, LocalAnswer, Look, Source
 from vitedu.checks.checker import Checker, find_checker
-from vitedu.checks.diagnosing import Diagnosis, apart, relation, reordered, replayed
+from vitedu.checks.diagnosing import diagnose
 from vitedu.checks.guard import neutral_settings
-from vitedu.checks.judging import Problem, Stage, compare, same
-from vitedu.checks.mistakes import Mistake
-from vitedu.checks.probing import Case, Clash, Observation, observe
+from vitedu.checks.judging import Problem, Stage, compare
+from vitedu.checks.probing import Case, Observation, observe
 from vitedu.checks.reporting import Finding, Report
 
 __all__ = ["Checker", "Gathered", "conclude", "find_checker", "gather", "judge_answer"]
@@ -30,7 +28,6 @@ SECONDS = 10.0  # a whole check may take so long; VITEDU_TIME_LIMIT changes it
 
 _RETURNS = {Stage.CALL, Stage.STRUCTURE, Stage.TYPE, Stage.SHAPE}  # decided by "returns"
 _NOT_CALLED = {Stage.CALLABLE, Stage.SIGNATURE}
-_OF_THEIR_OWN = {Stage.UNCHANGED: "unchanged", Stage.GRADIENTS: "gradients"}  # beside the numbers
 
 
 def judge_answer(checker, answer: Any, seed: int) -> Report:
@@ -115,7 +112,7 @@ def conclude(
     findings = _findings(checker, cases, parts, problems)
     if not problems:
         return report.passed_with(findings, got)
-    diagnoses = _diagnose(checker, cases, problems, got, want)
+    diagnoses = diagnose(checker, cases, problems, got, want)
     report.failed(findings, diagnoses, got=got, problems=problems, advice=checker.advice)
     if first.error is not None:
         report.status = "error"
@@ -289,137 +286,3 @@ _PROVES = {
 def _spoken(names) -> list[str]:
     """Write the names of functions and kernels as a student knows them."""
     return sorted({name.removeprefix("aten.").strip("_") for name in names})
-
-
-def _diagnose(checker: Checker, cases, problems, got, want) -> list[Diagnosis]:
-    """Name the mistakes behind the problems, each only if it reproduces what was seen."""
-    if any(seen.error is not None and seen.error.kind == "TimeUp" for seen in got.values()):
-        return []
-    found: list[Diagnosis] = []
-    mistakes = checker.mistakes()
-    legit = [case for case in cases if not case.raises and not case.on_accelerator]
-    numeric = {
-        part: p for part, p in problems.items() if p.case in legit and p.stage not in _OF_THEIR_OWN
-    }
-    if numeric:
-        problem, parts = next(iter(numeric.values())), tuple(numeric)
-        named = replayed(checker.make, mistakes, legit, got, want)
-        for mistake in named:
-            evidence = mistake.evidence and mistake.evidence(problem.case, got[problem.case.name])
-            found.append(_diagnosis(mistake, evidence or problem.got, parts))
-        if not named:
-            found += _diagnosed_apart(checker, legit, numeric, got, want)
-        if not found and checker.is_related:
-            found += _simple_diagnoses(legit, problem, parts, got, want)
-    crashed = "returns" in problems and problems["returns"].stage in (Stage.CALL, Stage.TYPE)
-    for part, problem in problems.items():
-        if crashed and problem.case not in legit:
-            continue  # the crash comes first; what it does to the other calls says nothing new
-        for mistake in mistakes:
-            if mistake.part == _aspect(problem, part) and _explains(
-                mistake.id, problem, got[problem.case.name]
-            ):
-                found = _joined(found, _diagnosis(mistake, problem.got, (part,)))
-                break
-    return found
-
-
-def _joined(found: list[Diagnosis], new: Diagnosis) -> list[Diagnosis]:
-    """Add a diagnosis; one that was made already explains one part more."""
-    if new.id not in [diagnosis.id for diagnosis in found]:
-        return [*found, new]
-    return [replace(d, parts=d.parts + new.parts) if d.id == new.id else d for d in found]
-
-
-def _aspect(problem: Problem, part: str) -> str:
-    if problem.stage in _OF_THEIR_OWN:
-        return _OF_THEIR_OWN[problem.stage]
-    return "errors" if problem.case.raises else part
-
-
-def _explains(mistake_id: str, problem: Problem, seen: Observation) -> bool:
-    """Tell whether a fact mistake is the one behind a problem."""
-    clash = Clash.NONE if seen.error is None else seen.error.clash
-    return {
-        "no_error": seen.error is None,
-        "wrong_error": seen.error is not None and problem.case.raises not in seen.error.kinds,
-        "error_without_numbers": seen.error is not None and problem.case.raises in seen.error.kinds,
-        "modifies_input": problem.stage is Stage.UNCHANGED,
-        "detached": seen.detached,
-        "own_device": problem.stage is Stage.DEVICE and clash is not Clash.GENERATOR,
-        "generator_device": problem.stage is Stage.DEVICE and clash is Clash.GENERATOR,
-    }.get(mistake_id, False)
-
-
-def _diagnosis(mistake: Mistake, evidence: str, parts: tuple[str, ...]) -> Diagnosis:
-    return Diagnosis(
-        mistake.id, mistake.name, mistake.expected, evidence, mistake.why, mistake.look, parts
-    )
-
-
-def _diagnosed_apart(checker: Checker, cases, numeric, got, want) -> list[Diagnosis]:
-    """Name the mistakes of several numbers one by one, where no mistake gives all of them."""
-    numbers = [case for case in cases if case.number and len(case.outputs) > 1]
-    parts = tuple(part for part, problem in numeric.items() if problem.stage is Stage.VALUES)
-    if not numbers or not parts:
-        return []
-    problem, found = numeric[parts[0]], []
-    for output in numbers[0].outputs:
-        kept, alone = apart(output, cases, got, want)
-        if all(same(case, alone[case.name], want[case.name]) for case in kept):
-            continue
-        named = replayed(checker.make, checker.mistakes(), kept, alone, want, most=1)
-        for mistake in named:
-            evidence = mistake.evidence and mistake.evidence(problem.case, got[problem.case.name])
-            found.append(_diagnosis(mistake, evidence or problem.got, parts))
-        if not named:
-            words = (f"{output} is another number", f"{output} as the text defines it")
-            found.append(Diagnosis("", *words, "", "", "", parts))
-    return sorted(found, key=lambda d: not d.id) if any(d.id for d in found) else []
-
-
-_SIMPLE = {
-    "constant_output": (
-        "the output does not depend on the input",
-        "Look at which arguments the result is computed from.",
-    ),
-    "unchanged_input": ("the input comes back as it went in", "The work is still to be done."),
-    "constant_factor": (
-        "right up to a constant factor",
-        "A factor is missing, or there is one too many.",
-    ),
-    "constant_offset": (
-        "right up to a constant",
-        "A constant is missing, or there is one too many.",
-    ),
-    "permuted_axes": (
-        "right, with axes in another order",
-        "Look at transpose and permute, and at what each axis means.",
-    ),
-    "flipped_axis": ("right, but backwards", "Look at where counting starts."),
-    "shifted_by_one": ("right, but off by one", "Look at where counting starts."),
-    "normalised_along_another_axis": (
-        "normalised along another axis",
-        "Look at the dim of the sum.",
-    ),
-    "first_item_only": (
-        "right for the first item of the batch only",
-        "Look for an index 0 where the whole batch belongs.",
-    ),
-    "": (
-        "the right numbers in another order",
-        "Reshape never moves a number past another; permute does.",
-    ),
-}
-
-
-def _simple_diagnoses(cases, problem: Problem, parts, got, want) -> list[Diagnosis]:
-    """Recognise a simple relation between an unknown mistake and the right answer."""
-    simple = relation(cases, got, want)
-    if not simple and problem.stage in (Stage.VALUES, Stage.SHAPE):
-        simple = "", reordered(cases, got, want)
-    if not simple or not simple[1]:
-        return []
-    id_, evidence = simple
-    name, look = _SIMPLE[id_]
-    return [Diagnosis(id_, name, problem.expected, evidence, "", look, parts)]
