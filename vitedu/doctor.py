@@ -34,6 +34,7 @@ LOOKED_UP = {
     "platformdirs": "3.0",
     "filelock": "3.12",
     "packaging": "22.0",
+    "jinja2": "3.1",
     "jupyterlab": "4.0",
     "ipykernel": "6.25",
     "ipywidgets": "8.1",
