@@ -218,9 +218,11 @@ def apart(output: str, cases: list[Case], got: Seen, want: Seen) -> tuple[list[C
     return kept, alone
 
 
-def _explained(implementation: Any, cases: list[Case], got: Seen, want: Seen) -> set:
+def _explained(
+    implementation: Any, cases: list[Case], got: Seen, want: Seen
+) -> set[tuple[str, ...]]:
     """List what a mistake explains by itself: (case, fact or array) where the answer is wrong in just this way."""
-    explained = set()
+    explained: set[tuple[str, ...]] = set()
     for case in cases:
         ours, theirs, right = got[case.name], observe(implementation, case, 2.0), want[case.name]
         read(case, ours, theirs, right)
