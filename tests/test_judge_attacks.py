@@ -370,7 +370,7 @@ worker.write_observation = forged
 
 def test_many_large_results_are_refused(box):
     """Results of many megabytes in every call are not kept: the grader's memory is bounded."""
-    flood = "w.write_observation = lambda seen: ({**real(seen)[0], 'arrays': list('abcdef')}, [torch.zeros(2**18)] * 6)"
+    flood = "w.write_observation = lambda seen: ({**real(seen)[0], 'tensors': [['arrays', name] for name in 'abcdef']}, [torch.zeros(2**18)] * 6)"
     source = f"import vitedu.grading.box.worker as w\nreal = w.write_observation\n{flood}\n" + RIGHT
     found = grade(box, source)
     assert found.reason == "protocol" and "all results together" in found.detail
