@@ -10,71 +10,6 @@ from vitedu.attention import MultiHeadAttention
 from vitedu.encoder import Mlp
 from vitedu.vit import VisionTransformer
 
-# --- layer_norm ---------------------------------------------------------------------------------
-
-
-def layer_norm_by_var_mean(x, weight, bias, eps=1e-6):
-    """torch's own moments."""
-    variance, mean = torch.var_mean(x, dim=-1, correction=0, keepdim=True)
-    return torch.addcmul(bias, (x - mean) * torch.rsqrt(variance + eps), weight)
-
-
-def layer_norm_by_einsum(x, weight, bias, eps=1e-6):
-    """Inner products."""
-    D = x.shape[-1]
-    centred = x - torch.einsum("...d->...", x).unsqueeze(-1) / D
-    variance = torch.einsum("...d,...d->...", centred, centred) / D
-    return torch.einsum("...d,...->...d", centred, (variance + eps) ** -0.5) * weight + bias
-
-
-def layer_norm_by_loops(x, weight, bias, eps=1e-6):
-    """Token by token."""
-    rows = []
-    for token in x.reshape(-1, x.shape[-1]):
-        mean = sum(token.unbind()) / len(token)
-        variance = sum((value - mean) ** 2 for value in token.unbind()) / len(token)
-        rows.append((token - mean).div(torch.sqrt(variance + eps)).mul(weight).add(bias))
-    return torch.stack(rows).view_as(x)
-
-
-def layer_norm_in_double(x, weight, bias, eps=1e-6):
-    """float64 and cast back."""
-    y = x.double()
-    y = y - y.mean(-1, keepdim=True)
-    y = y / torch.sqrt(y.pow(2).mean(-1, keepdim=True) + eps)
-    return (y * weight.double() + bias.double()).to(x.dtype)
-
-
-def layer_norm_by_group_norm(x, weight, bias, eps=1e-6):
-    """A group norm of one group over each token."""
-    tokens = F.group_norm(x.reshape(-1, x.shape[-1]), 1, weight, bias, eps)
-    return tokens.reshape(x.shape)
-
-
-# --- gelu ---------------------------------------------------------------------------------------
-
-
-def gelu_by_normal(x):
-    """The distribution itself."""
-    return torch.distributions.Normal(0, 1, validate_args=False).cdf(x).to(x.dtype) * x
-
-
-def gelu_by_ndtr(x):
-    """torch.special's normal distribution function."""
-    return torch.special.ndtr(x).mul(x)
-
-
-def gelu_by_erfc(x):
-    """The complement of erf."""
-    return 0.5 * x * torch.erfc(-x * 2**-0.5)
-
-
-def gelu_in_double(x):
-    """float64 and cast back."""
-    wide = x.to(torch.float64)
-    return ((torch.erf(wide * 0.5**0.5) + 1) / 2 * wide).type_as(x)
-
-
 # --- EncoderBlock -------------------------------------------------------------------------------
 
 
@@ -258,14 +193,6 @@ def count_by_loop(config):
 
 
 ALTERNATIVES = {
-    "layer_norm": [
-        layer_norm_by_var_mean,
-        layer_norm_by_einsum,
-        layer_norm_by_loops,
-        layer_norm_in_double,
-        layer_norm_by_group_norm,
-    ],
-    "gelu": [gelu_by_normal, gelu_by_ndtr, gelu_by_erfc, gelu_in_double],
     "EncoderBlock": [BlockInTwoLines, BlockFunctional, BlockOwnMlp, BlockTokenByToken],
     "VisionTransformer": [VitPlain, VitSequential, VitUnfolded, VitImageByImage],
     "count_parameters": [count_by_shapes, count_by_polynomial, count_by_layers, count_by_loop],

@@ -69,9 +69,6 @@ EQUIVALENT: dict[str, dict[str, tuple[str, ...]]] = {
         ),
     },
     "MultiHeadAttention": {_AXIS: ("q, k, v = self.qkv(x).chunk(3, dim=2)",)},
-    "layer_norm": {
-        "a square has no sign": ("variance = ((mean - x) ** 2).mean(dim=-1, keepdim=True)",),
-    },
     "count_parameters": {
         "image_size is a multiple of patch_size, and a float is a number": (
             "num_patches = (config.image_size / config.patch_size) ** 2",
