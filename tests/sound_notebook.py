@@ -5,6 +5,7 @@ import ast
 import nbformat
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
+from vitedu.course import colab
 from vitedu.course.notebooks import COMPARED
 from vitedu.course.references import reference_source
 from vitedu.exercises import Exercise, in_notebook
@@ -17,7 +18,13 @@ from vitedu import check"""
 
 def build(name: str = "01_patches", imports: str = IMPORTS) -> nbformat.NotebookNode:
     """Build a notebook of the course with nothing in it but its exercises."""
-    cells = [new_markdown_cell(f"# {name}", id="title"), new_code_cell(imports, id="imports")]
+    about, install = colab.sources(name).values()
+    cells = [
+        new_markdown_cell(f"# {name}", id="title"),
+        new_markdown_cell(about, id="colab"),
+        new_code_cell(install, id="install"),
+        new_code_cell(imports, id="imports"),
+    ]
     for exercise in in_notebook(name):
         stub = new_code_cell(stub_source(exercise), id=f"{exercise.id[:50]}-stub")
         stub.metadata["vitedu"] = {"exercise": exercise.id}

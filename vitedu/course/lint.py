@@ -16,6 +16,7 @@ from pathlib import Path
 import nbformat
 from nbformat import NotebookNode
 
+from vitedu.course import colab
 from vitedu.course.notebooks import COMPARED, exercise_cells, is_compared, read
 from vitedu.course.references import defined_names, reference_source
 from vitedu.course.stub_text import check_lines
@@ -49,6 +50,7 @@ def lint(path: Path, has_checker: Callable[[str], bool] | None = None) -> list[s
         *_outputs(notebook),
         *_text(notebook, path),
         *_names(notebook),
+        *colab.problems(notebook, path.stem),
     ]
     return [f"{path.name}, {problem}" for problem in problems]
 

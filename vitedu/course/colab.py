@@ -1,0 +1,205 @@
+"""The two cells with which a notebook runs on Colab, and the repository's address in them.
+
+Role: write the badge and the cell that installs the package, say where a notebook has others, and move
+the address everywhere at once: ``make slug REPO=owner/name``. The address stands in ``REPOSITORY`` alone.
+
+The cells name the tag of this version, ``v<version>``: notebook and package then come from one commit.
+A commit cannot name itself, and a branch would move away under notebooks that students have saved.
+
+Why ``--no-deps``: Colab has what the package needs, and torch from another index than pip's would count
+as outdated or incomplete to a resolver. The four small packages are named bare: pip installs what is
+missing and leaves what is there, in whatever version. Nothing is upgraded.
+"""
+
+import json
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from nbformat import NotebookNode
+
+from vitedu import __version__
+from vitedu.exercises import EXERCISES
+from vitedu.files import write_whole
+
+PLACEHOLDER = "OWNER_NOT_SET/vitedu"  # no account on GitHub can have this name
+REPOSITORY = "OWNER_NOT_SET/vitedu"  # `make slug` writes this line
+TAG = f"v{__version__}"
+BADGE = "https://colab.research.google.com/assets/colab-badge.svg"
+SMALL = ("safetensors", "platformdirs", "filelock", "packaging")
+CELLS = {"colab": "markdown", "install": "code"}  # id -> type, in this order
+
+TEXT = """\
+[![Open in Colab]({badge})]({own})
+
+The next cell installs the course's package where it is missing, as on Colab. Elsewhere it does nothing.
+The other notebooks on Colab: {others}.
+
+Colab forgets your results when a session ends. To keep them, mount your Drive at the folder symbol on the left and run
+`%env VITEDU_HOME=drive/MyDrive/vitedu` in a new cell, first thing in each session."""
+
+INSTALL = """\
+# Colab does not have the course's package. This cell installs it there, once a session.
+from importlib.util import find_spec
+
+PACKAGE = "{package}"  # the version of this notebook
+if getattr(find_spec("vitedu"), "origin", None) is None:  # a mere folder of that name has no origin
+{refusal}    print("Installing the course's package. This takes less than a minute.")
+    %pip install --quiet --no-deps {{PACKAGE}} {small}"""
+
+REFUSAL = """\
+    if "OWNER_NOT_SET" in PACKAGE:
+        raise RuntimeError(
+            "This notebook does not know yet where its package is kept. In the line PACKAGE above, write "
+            "the GitHub address that you have the notebook from in place of OWNER_NOT_SET/vitedu, "
+            "then run this cell again."
+        )
+"""
+
+
+def address(notebook: str, repository: str = REPOSITORY) -> str:
+    """Give the address that opens a notebook on Colab.
+
+    Example:
+        >>> address("01_patches", "ada/vitedu").replace(TAG, "v1.0")
+        'https://colab.research.google.com/github/ada/vitedu/blob/v1.0/notebooks/01_patches.ipynb'
+    """
+    return f"https://colab.research.google.com/github/{repository}/blob/{TAG}/notebooks/{notebook}.ipynb"
+
+
+def package(repository: str = REPOSITORY) -> str:
+    """Give what pip installs.
+
+    Example:
+        >>> package("ada/vitedu").replace(TAG, "v1.0")
+        'git+https://github.com/ada/vitedu@v1.0'
+    """
+    return f"git+https://github.com/{repository}@{TAG}"
+
+
+def sources(notebook: str, repository: str = REPOSITORY) -> dict[str, str]:
+    """Give the text of both cells by id.
+
+    Args:
+        notebook: its name without suffix, as in the syllabus.
+        repository: ``owner/name`` on GitHub.
+    """
+    names = dict.fromkeys(exercise.notebook for exercise in EXERCISES)
+    others = [
+        f"[{name.replace('_', ' ')}]({address(name, repository)})"
+        for name in names
+        if name != notebook
+    ]
+    refusal = REFUSAL if repository == PLACEHOLDER else ""
+    return {
+        "colab": TEXT.format(
+            badge=BADGE, own=address(notebook, repository), others=", ".join(others)
+        ),
+        "install": INSTALL.format(
+            package=package(repository), refusal=refusal, small=" ".join(SMALL)
+        ),
+    }
+
+
+def problems(notebook: NotebookNode, name: str) -> Iterator[str]:
+    """Say where badge and install cell of a notebook are missing, misplaced or not these.
+
+    Args:
+        notebook: as ``vitedu.course.notebooks.read`` gives it.
+        name: its name without suffix.
+    """
+    at = {cell.get("id"): index for index, cell in enumerate(notebook.cells)}
+    for cell_id, text in sources(name).items():
+        if cell_id not in at:
+            yield f"file: has no cell {cell_id!r} for Colab; `make slug` writes it."
+        elif notebook.cells[at[cell_id]].source != text:
+            yield f"cell {cell_id!r}: is not as vitedu/course/colab.py writes it; `make slug` does."
+    first = next((cell for cell in notebook.cells if cell.cell_type == "code"), None)
+    if "install" in at and first is not notebook.cells[at["install"]]:
+        yield "cell 'install': must be the first code cell; move it up."
+    if set(CELLS) <= set(at) and at["install"] != at["colab"] + 1:
+        yield "cell 'colab': must stand directly above the cell 'install'; move it."
+
+
+def with_cells(content: dict, name: str, repository: str = REPOSITORY) -> dict:
+    """Give a notebook with both cells, renewed where they stand, else below its title.
+
+    Args:
+        content: the notebook as JSON has it.
+        name: its name without suffix.
+        repository: ``owner/name`` on GitHub.
+    """
+    cells = list(content["cells"])
+    for place, (cell_id, text) in enumerate(sources(name, repository).items(), start=1):
+        old = next((cell for cell in cells if cell.get("id") == cell_id), None)
+        new = {"cell_type": CELLS[cell_id], "id": cell_id, "metadata": {}}
+        if CELLS[cell_id] == "code":
+            new |= {"execution_count": None, "outputs": []}
+        new = {key: new[key] for key in sorted(new)} | {"source": text.splitlines(keepends=True)}
+        if old:
+            cells[cells.index(old)] = {**old, "source": new["source"]}
+        else:
+            cells.insert(place, new)
+    return {**content, "cells": cells}
+
+
+def set_repository(root: Path, repository: str) -> list[Path]:
+    """Write the address into this module, the cells of every notebook, and the links of the README.
+
+    Args:
+        root: the folder of the repository.
+        repository: ``owner/name`` on GitHub.
+
+    Returns:
+        The files that changed.
+
+    Raises:
+        ValueError: the address is no ``owner/name``.
+    """
+    if repository != PLACEHOLDER and not re.fullmatch(
+        r"[A-Za-z0-9]+(-[A-Za-z0-9]+)*/[\w.-]+", repository, re.ASCII
+    ):
+        raise ValueError(
+            f"the repository must be owner/name on GitHub, such as ada/vitedu (got {repository!r})."
+        )
+    changed = []
+
+    def write(path: Path, text: str) -> None:
+        if text.encode() != path.read_bytes():
+            write_whole(path, text.encode())
+            changed.append(path)
+
+    module = root / "vitedu" / "course" / "colab.py"
+    text = module.read_text(encoding="utf-8")
+    write(module, re.sub(r'(?m)^REPOSITORY = "[^"]+"', f'REPOSITORY = "{repository}"', text))
+    for path in sorted((root / "notebooks").glob("*.ipynb")):
+        content = with_cells(json.loads(path.read_text(encoding="utf-8")), path.stem, repository)
+        write(path, json.dumps(content, indent=1, ensure_ascii=False) + "\n")
+    readme = root / "README.md"
+    pattern = r"https://colab\.research\.google\.com/github/[^\s)]+/notebooks/(\w+)\.ipynb"
+    text = readme.read_text(encoding="utf-8")
+    write(readme, re.sub(pattern, lambda found: address(found[1], repository), text))
+    return changed
+
+
+def main(words: list[str]) -> int:
+    """Set the address, or renew the cells with the present one, and say what comes next."""
+    repository = words[0] if words else REPOSITORY
+    try:
+        changed = set_repository(Path(__file__).parents[2], repository)
+    except ValueError as error:
+        print(error, file=sys.stderr)
+        return 2
+    for path in changed:
+        print(path)
+    print(f"{len(changed)} files changed; the address is {repository}, the version {TAG}.")
+    if repository == PLACEHOLDER:
+        print("It is the placeholder. Set yours: make slug REPO=owner/name")
+    else:
+        print(f"Colab finds this version once its tag is pushed: git tag {TAG}; git push --tags")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
