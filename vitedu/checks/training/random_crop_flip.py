@@ -3,6 +3,7 @@
 import torch
 import torch.nn.functional as F
 
+from vitedu.checks import crops  # noqa: F401  it reads the draws off the outputs
 from vitedu.checks.arguments import CpuGenerator
 from vitedu.checks.checker import Checker
 from vitedu.checks.families import DEFAULT, SAME_AXIS
