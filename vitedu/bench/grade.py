@@ -150,6 +150,7 @@ def measure(made: list[Student], stem: str, folder: Path, jobs: int) -> dict:
         "workers_mb": round(watch.workers_mb),
         "cpu_parent_seconds": round(cpu, 1),
         "cpu_workers_seconds": round(watch.workers_cpu, 1),
+        "cpu_per_submission": round((cpu + watch.workers_cpu) / len(made), 2),
         "parts": {part: round(s, 1) for part, s in clock.shares().items()},
         "wrong_grades": differences(made, grades),
     }
@@ -183,7 +184,8 @@ def tell(figures: dict) -> None:
         f"a submission: median {figures['median_seconds']:g} s, without hostile ones {figures['median_usual_seconds']:g} s, "
         f"slowest {figures['slowest_seconds']:g} s ({figures['slowest']})\n"
         f"memory at most: parent {figures['parent_mb']} MB ({figures['torch_mb']} after importing torch), all workers and their parent {figures['workers_mb']} MB\n"
-        f"computing: parent {figures['cpu_parent_seconds']:g} s, workers {figures['cpu_workers_seconds']:g} s"
+        f"computing: parent {figures['cpu_parent_seconds']:g} s, workers {figures['cpu_workers_seconds']:g} s; "
+        f"{figures['cpu_per_submission']:g} s a submission"
     )
     total = sum(figures["parts"].values())
     for part, seconds in sorted(figures["parts"].items(), key=lambda item: -item[1]):

@@ -54,6 +54,13 @@ class Seal:
         self._set, self._drop, self._update = type.__setattr__, type.__delattr__, dict.update
         self._builtins, self._real = vars(builtins), dict(vars(builtins))
 
+    @staticmethod
+    def _hides(kind: type, name: str) -> bool:
+        for base in kind.__mro__[1:]:
+            if name in base.__dict__:
+                return True
+        return name[:2] == "__"
+
     def restore(self) -> None:
         """Put everything back."""
         update, put, drop = self._update, self._set, self._drop
@@ -75,8 +82,9 @@ class Seal:
                         put(kind, name, value)
             if len(now) != len(kept):
                 for name in [name for name in now if name not in kept and name not in _OF_PYTHON]:
-                    if kind in self._own or name.startswith("__"):
-                        drop(kind, name)  # a method that a student adds to torch's classes may stay
+                    # a method that a student adds to torch's classes may stay, if it hides none
+                    if kind in self._own or self._hides(kind, name):
+                        drop(kind, name)
         for function, code, defaults, keywords in self._code:
             if function.__code__ is not code:
                 function.__code__ = code
