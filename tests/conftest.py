@@ -7,6 +7,8 @@ import pytest
 
 import vitedu  # noqa: F401 - before torch, whose threads it keeps from holding each other up
 
+SPLIT = ("test_notebooks.py", "test_checks_banks.py")  # each test stands alone
+
 os.environ["MPLBACKEND"] = "Agg"
 os.environ["VITEDU_HOME"] = tempfile.mkdtemp(prefix="vitedu-tests-")  # the doctests' too
 
@@ -17,3 +19,19 @@ def store(tmp_path, monkeypatch):
     folder = tmp_path / "store"
     monkeypatch.setenv("VITEDU_HOME", str(folder))
     return folder
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config, log):
+    """Keep the tests of a file in one worker, so that what it makes once is made once.
+
+    Files whose tests are long and share nothing are split.
+    """
+    from xdist.scheduler import LoadScopeScheduling
+
+    class ByFile(LoadScopeScheduling):
+        def _split_scope(self, nodeid):
+            path = nodeid.split("::")[0]
+            return nodeid if path.endswith(SPLIT) else path
+
+    return ByFile(config, log)

@@ -25,6 +25,7 @@ DISTRIBUTION = {"PIL": "pillow", "IPython": "ipython"}
 COMES_WITH = {
     "jupyter_client": "nbclient",
     "markupsafe": "jinja2",
+    "xdist": "pytest-xdist",
     "ipython": "ipykernel",
     "pillow": "torchvision",
     "psutil": "ipykernel",
@@ -121,6 +122,20 @@ def test_every_folder_of_code_is_a_package():
     """A folder without __init__.py would be missing where the package is installed, as on Colab."""
     folders = {path.parent for path in (ROOT / "vitedu").rglob("*.py")}
     assert [folder for folder in folders if not (folder / "__init__.py").exists()] == []
+
+
+def test_every_file_beside_the_code_is_installed():
+    """Weights, rows and templates that pyproject.toml does not name would be missing on Colab."""
+    globs = project()["tool"]["setuptools"]["package-data"]
+    installed = {
+        path
+        for package, patterns in globs.items()
+        for pattern in patterns
+        for path in (ROOT / package.replace(".", "/")).glob(pattern)
+    }
+    files = {path for path in (ROOT / "vitedu").rglob("*") if path.is_file()}
+    data = {path for path in files if path.suffix != ".py" and "__pycache__" not in path.parts}
+    assert data and data <= installed
 
 
 @pytest.fixture

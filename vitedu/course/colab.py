@@ -9,6 +9,10 @@ A commit cannot name itself, and a branch would move away under notebooks that s
 Why ``--no-deps``: Colab has what the package needs, and torch from another index than pip's would count
 as outdated or incomplete to a resolver. The four small packages are named bare: pip installs what is
 missing and leaves what is there, in whatever version. Nothing is upgraded.
+
+Why full addresses beside the relative links of the text: a relative link opens the other notebook in
+JupyterLab and on GitHub without leaving them. On Colab it needs a notebook that was opened from GitHub
+(googlecolab/colabtools, issue 3877); a copy in Drive has no neighbours.
 """
 
 import json
@@ -16,6 +20,7 @@ import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 from nbformat import NotebookNode
 
@@ -133,7 +138,7 @@ def with_cells(content: dict, name: str, repository: str = REPOSITORY) -> dict:
     cells = list(content["cells"])
     for place, (cell_id, text) in enumerate(sources(name, repository).items(), start=1):
         old = next((cell for cell in cells if cell.get("id") == cell_id), None)
-        new = {"cell_type": CELLS[cell_id], "id": cell_id, "metadata": {}}
+        new: dict[str, Any] = {"cell_type": CELLS[cell_id], "id": cell_id, "metadata": {}}
         if CELLS[cell_id] == "code":
             new |= {"execution_count": None, "outputs": []}
         new = {key: new[key] for key in sorted(new)} | {"source": text.splitlines(keepends=True)}
