@@ -34,7 +34,7 @@ for d in widths:
 assert unscaled[64][3] > 0.5 * scaled[64][3] and unscaled[256][3] < 0.25 * scaled[256][3]
 assert w_cls[:, :, 0].max() - w_cls[:, :, 0].min() < 1e-6
 assert (before - after).abs().max() < 1e-5 and (before - after_half).abs().max() > 1e-2
-assert 4 * 768 * (2 * 768) ** 2 // 2 == 4 * (2 * 768) * 768**2 // 2  # the lines cross at T = 2D
+assert 2 * (2 * 768) ** 2 * 768 == 4 * (2 * 768) * 768**2  # the lines cross at T = 2D
 without, with_positions = differences(output, output_of_shuffled), differences(placed, placed_shuffled)
 assert without[0] > 1e-2 and max(without[1:]) < 1e-5 and min(with_positions) > 5e-3
 ends = {kind: [curve[-1] for curve in curves[kind]] for kind in kinds}
