@@ -21,6 +21,7 @@ from sound_notebook import build, stub_source
 from vitedu.course import results
 from vitedu.course.notebooks import COMPARED, exercise_cells, find_notebooks, read, solve, solved
 from vitedu.course.references import reference_source
+from vitedu.course.tour import page
 from vitedu.exercises import EXERCISES, find, in_notebook
 
 NOTEBOOKS = Path(__file__).parents[1] / "notebooks"
@@ -160,6 +161,32 @@ def test_nbval_fails_for_a_warning_the_network_and_a_changed_output(tmp_path, sh
         outcome = nbval(small(folder, source, outputs=stored), folder / "home", shared)
         assert outcome.returncode == 1, fault
         assert expected in outcome.text, fault
+
+
+def test_long_helpers_are_folded_wherever_a_notebook_is_read():
+    """A tagged cell is folded in Lab, in Colab and on the pages."""
+    folded = [
+        cell
+        for name in ("01_patches", "02_attention")
+        for cell in read(NOTEBOOKS / f"{name}.ipynb").cells
+        if "hide-input" in cell.metadata.get("tags", ())
+    ]
+    assert folded
+    for cell in folded:
+        assert cell.metadata["jupyter"]["source_hidden"] and cell.metadata["cellView"] == "form"
+    notebook = build()
+    notebook.cells = folded[:1]
+    text = page(notebook)
+    assert "celltag_hide-input" in text.split("</head>")[0]
+    assert re.search(r'class="[^"]*celltag_hide-input', text)
+
+
+@pytest.mark.parametrize("exercise", EXERCISES, ids=lambda exercise: exercise.id)
+def test_heading_of_an_exercise_says_its_minutes(exercise):
+    """What a notebook promises is what the syllabus says."""
+    notebook = read(NOTEBOOKS / f"{exercise.notebook}.ipynb")
+    heading = f"### Exercise {exercise.number} · `{exercise.id}` ({exercise.minutes} minutes"
+    assert sum(heading in cell.source for cell in notebook.cells) == 1
 
 
 # --- reading and solving --------------------------------------------------------------------------
