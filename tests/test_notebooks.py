@@ -242,9 +242,10 @@ def test_solve_writes_beside_and_never_over_the_notebooks(tmp_path):
 def test_solve_names_the_notebook_with_an_unknown_exercise(tmp_path):
     """The message has file, cell and name."""
     notebook = build()
-    notebook.cells[2].metadata["vitedu"]["exercise"] = "pachify"
+    index, _ = next(exercise_cells(notebook))
+    notebook.cells[index].metadata["vitedu"]["exercise"] = "pachify"
     (tmp_path / "a.ipynb").write_text(json.dumps(notebook))
-    with pytest.raises(ValueError, match="a.ipynb: cell 2 .* unknown exercise 'pachify'"):
+    with pytest.raises(ValueError, match=f"a.ipynb: cell {index} .* unknown exercise 'pachify'"):
         solve(tmp_path, tmp_path / "out")
 
 
