@@ -55,19 +55,6 @@ EQUIVALENT: dict[str, dict[str, tuple[str, ...]]] = {
             "return torch.cat([rows.repeat_interleave(gw, dim=0), columns.repeat(gh, 1)], dim=-1)",
         ),
     },
-    "split_heads": {
-        _AXIS: (
-            "return x.reshape(B, T, num_heads, D // num_heads).transpose(2, 1)",
-            "return x.reshape(B, T, num_heads, D // num_heads).transpose(1, -2)",
-        ),
-    },
-    "merge_heads": {
-        _AXIS: (
-            "return x.transpose(2, 1).flatten(2)",
-            "return x.transpose(1, -2).flatten(2)",
-            "return x.transpose(1, 2).flatten(-2)",
-        ),
-    },
     "MultiHeadAttention": {_AXIS: ("q, k, v = self.qkv(x).chunk(3, dim=2)",)},
     "layer_norm": {
         "a square has no sign": ("variance = ((mean - x) ** 2).mean(dim=-1, keepdim=True)",),
