@@ -5,7 +5,7 @@ is rejected, or no longer made, is an error: the tables stay exact.
 """
 
 # methods that the notebook gives to the student
-GIVEN = {"MultiHeadAttention": ("__init__",), "VisionTransformer": ("__init__",)}
+GIVEN = {"VisionTransformer": ("__init__",)}
 
 _AXIS = "the same axis, counted from the other end or named in the other order"
 _SIZES = "sizes that are bound and not used"
@@ -55,7 +55,6 @@ EQUIVALENT: dict[str, dict[str, tuple[str, ...]]] = {
             "return torch.cat([rows.repeat_interleave(gw, dim=0), columns.repeat(gh, 1)], dim=-1)",
         ),
     },
-    "MultiHeadAttention": {_AXIS: ("q, k, v = self.qkv(x).chunk(3, dim=2)",)},
     "layer_norm": {
         "a square has no sign": ("variance = ((mean - x) ** 2).mean(dim=-1, keepdim=True)",),
     },
