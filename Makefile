@@ -26,7 +26,7 @@ TEST_PY := $(subst $(VENV)/,$(TEST_VENV)/,$(PY))
 PYTEST := OMP_NUM_THREADS=1 $(TEST_PY) -m pytest -n logical --maxprocesses 4 --dist loadgroup
 
 .DEFAULT_GOAL := help
-.PHONY: help setup lab test check tour solve lint clean
+.PHONY: help setup lab test check tour solve lint slug colab clean
 
 help: ## list the targets
 	@echo "make TARGET [PYTHON=python3.12] [LAB_ARGS=...] [TEST_ARGS=...]"
@@ -54,6 +54,14 @@ lint: $(TEST_VENV)/.test ## check style, types, the shape of the notebooks; prin
 	$(PY) -m ruff format --check .
 	$(TEST_PY) -m mypy
 	$(PY) -m vitedu lint notebooks
+
+slug: $(VENV)/.lab ## write REPO=owner/name into badges and links; without REPO, renew them for this version
+	$(PY) -m vitedu.course.colab $(REPO)
+
+colab: $(TEST_VENV)/.test ## run each notebook alone with Colab's versions (5 GB, PYTHON=python3.13)
+	"$(PYTHON)" -m venv build/colab
+	build/colab/bin/python -m pip install --quiet $(PIP_ARGS) --requirement tests/colab.txt
+	VITEDU_COLAB_PYTHON=$(CURDIR)/build/colab/bin/python $(TEST_PY) -m pytest tests/test_colab.py -rP -m network $(TEST_ARGS)
 
 clean: ## remove build/, caches and the environments
 	rm -rf $(VENV) $(TEST_VENV) build .pytest_cache .ruff_cache .mypy_cache *.egg-info

@@ -1,12 +1,12 @@
-"""vitedu.bench.ablations: the list of changes, its runs, and the rows that come with the package."""
+"""The ablations: the list of changes, its runs, and the measurements that come with the package."""
 
 import json
-from dataclasses import asdict, replace
+from dataclasses import asdict
 
 import pytest
 
-from vitedu.bench import ablations
-from vitedu.bench.ablations import CHANGES, Row, bench_ablations, measured_rows, settings, summary
+from vitedu.bench.experiments import Measurement, ablations, measured, read
+from vitedu.bench.experiments.ablations import ARMS, CHANGES, bench_ablations, settings, summary
 from vitedu.data import load_data
 from vitedu.fitting import TrainConfig
 from vitedu.plots.ablations import show_ablations
@@ -22,11 +22,15 @@ def data():
 @pytest.fixture
 def rows():
     """Two seeds of the start, one of the first change."""
-    row = Row(CHANGES[0].name, None, {}, 0, 2, "x", 9, 1.0, 1.0, 0.50, 3.0, "cpu", "float32", 1)
-    second = replace(row, seed=1, validation_accuracy=0.54)
-    names = {"change": CHANGES[1].name, "after": CHANGES[0].name}
-    change = replace(row, **names, changes=CHANGES[1].model, validation_accuracy=0.49)
-    return [row, second, change]
+    return [measurement(0, 0, 0.50), measurement(0, 1, 0.54), measurement(1, 0, 0.49)]
+
+
+def measurement(number, seed, accuracy, epochs=2):
+    """One run of the change of this number."""
+    arm = CHANGES[number].name
+    results = {"validation_accuracy": accuracy, "seconds": 3.0}
+    options = {"data": "x", "epochs": epochs}
+    return Measurement("ablations", arm, ARMS[arm], seed, options, results, "cpu", {}, "")
 
 
 @pytest.mark.parametrize("change", CHANGES, ids=lambda change: change.name)
@@ -57,7 +61,8 @@ def test_bench_runs_what_is_missing_and_keeps_every_row(data, tmp_path, capsys):
     out = tmp_path / "runs" / "rows.jsonl"
     options = dict(epochs=1, only=["textbook", "mean of"], device="cpu")
     first = bench_ablations(data, out, seeds=[0], **options)
-    assert [row.change for row in first] == [CHANGES[0].name, CHANGES[1].name]
+    assert [row.arm for row in first] == [CHANGES[0].name, CHANGES[1].name]
+    assert first[0].results["train_images"] == 100 and first[0].results["precision"]
     again = bench_ablations(data, out, seeds=[0, 1], **options)
     assert again[:2] == first and [row.seed for row in again] == [0, 0, 1, 1]
     assert [json.loads(line) for line in out.read_text().splitlines()] == [asdict(r) for r in again]
@@ -69,12 +74,12 @@ def test_bench_runs_what_is_missing_and_keeps_every_row(data, tmp_path, capsys):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"change": "convolution"}, "line 2 is no row of this list: no change named 'convolution'"),
+        ({"arm": "convolution"}, "line 2: no arm named 'convolution'. Choices: textbook"),
         (
-            {"changes": {"pool": "cls"}},
+            {"settings": {"pool": "cls"}},
             "line 2: 'mean of the patches, no class token' was measured",
         ),
-        ({"kind": 1}, "line 2 is no row of this list: .*unexpected keyword argument 'kind'"),
+        ({"kind": 1}, "line 2 is no measurement: .*unexpected keyword argument 'kind'"),
     ],
 )
 def test_rows_of_another_list_are_refused(rows, change, message, tmp_path):
@@ -83,7 +88,7 @@ def test_rows_of_another_list_are_refused(rows, change, message, tmp_path):
     lines = [asdict(rows[0]), {**asdict(rows[2]), **change}]
     path.write_text("".join(json.dumps(line) + "\n" for line in lines))
     with pytest.raises(ValueError, match=message):
-        list(ablations.read_rows(path))
+        list(read(path, ARMS))
 
 
 def test_bench_refuses_words_that_match_nothing(data, tmp_path):
@@ -104,25 +109,24 @@ def test_summary_averages_seeds_and_compares_with_the_start(rows):
 
 def test_a_gain_is_a_mean_over_the_seeds_of_both(rows):
     """Differences are between runs of one seed, however different the seeds are; the table says how they scatter."""
-    second = replace(rows[2], seed=1, validation_accuracy=0.56)
+    second = measurement(1, 1, 0.56)
     gains = summary([*rows, second])[1]["gains"]
     assert gains == [pytest.approx(-0.01), pytest.approx(0.02)]
-    assert "+0.5 pt    -1.0 to +2.0" in ablations.table([*rows, second])
+    assert "+0.5 pt    -1.0 to +2.0" in ablations.ablation_table([*rows, second])
     assert summary([rows[0], second])[1]["gain"] is None  # no seed in common
 
 
 def test_summary_never_compares_runs_of_different_lengths(rows):
     """Fewer epochs are another experiment."""
-    longer = replace(rows[2], epochs=5)
+    longer = measurement(1, 0, 0.49, epochs=5)
     assert summary([*rows[:2], longer])[-1]["gain"] is None
 
 
 def test_measured_rows_belong_to_the_list_of_changes():
     """What the notebook shows was made by the present list, on named data, and starts somewhere."""
-    rows = measured_rows()
-    known = {change.name: change for change in CHANGES}
-    assert rows and {row.change for row in rows} <= set(known)
-    assert all(row.after == known[row.change].after and row.data for row in rows)
+    rows = measured("ablations")
+    assert {row.arm for row in rows} == set(ARMS)
+    assert all(row.options["data"] and row.results["train_images"] == 45000 for row in rows)
     assert all(line["gain"] is not None for line in summary(rows) if line["after"])
 
 
@@ -132,6 +136,6 @@ def test_figure_names_every_change_and_refuses_mixed_lengths(rows):
     labels = [label.get_text() for label in fig.axes[0].get_yticklabels()]
     assert labels == [CHANGES[0].name, f"tried: {CHANGES[1].name}"]
     with pytest.raises(ValueError, match="2 lines of epochs"):
-        show_ablations([*summary(rows[:1]), *summary([replace(rows[0], epochs=3)])])
+        show_ablations([*summary(rows[:1]), *summary([measurement(0, 0, 0.5, epochs=3)])])
     with pytest.raises(ValueError, match="got 0 lines"):
         show_ablations([])

@@ -1,7 +1,9 @@
 """The doctor names each problem it can meet and says what mends it; each problem is simulated."""
 
 import json
+import os
 import re
+import subprocess
 import sys
 from pathlib import Path
 
@@ -53,7 +55,7 @@ def test_diagnose_finds_nothing_to_mend_on_a_healthy_machine(monkeypatch):
     assert [f for f in findings if f.state == "mend"] == []
     subjects = {finding.subject for finding in findings}
     wanted = {"python", "kernel", "cores", "device", "profile", "CIFAR-10", "memory", "results"}
-    wanted |= {"grading"}
+    wanted |= {"grading", "threads"}
     assert subjects == wanted | set(doctor.IMPORTED) | set(doctor.LOOKED_UP)
     assert doctor.text(findings).endswith("everything is in place")
 
@@ -84,7 +86,7 @@ def test_torchvision_of_another_build_is_explained():
 
 def test_exit_status_is_1_where_something_must_be_mended(monkeypatch, capsys):
     """A script can rely on it."""
-    broken = [doctor.Finding("torch", "mend", "is not installed", "pip install torch")]
+    broken = [doctor.Condition("torch", "mend", "is not installed", "pip install torch")]
     monkeypatch.setattr(doctor, "diagnose", lambda: broken)
     assert main(["doctor"]) == 1
     assert "MEND torch        is not installed\n" in capsys.readouterr().out
@@ -129,6 +131,61 @@ def test_library_says_what_is_wrong_with_it(monkeypatch, name, version, ran, tex
     assert remedy in found.remedy
 
 
+@pytest.mark.parametrize(
+    ("environment", "state", "text"),
+    [
+        ({"GOMP_SPINCOUNT": "1000"}, "good", "briefly (GOMP_SPINCOUNT=1000)"),
+        ({"OMP_WAIT_POLICY": "PASSIVE"}, "good", "briefly (OMP_WAIT_POLICY=PASSIVE)"),
+        ({"GOMP_SPINCOUNT": "300000"}, "note", "long loop (GOMP_SPINCOUNT=300000)"),
+        ({"GOMP_SPINCOUNT": "infinity"}, "note", "long loop (GOMP_SPINCOUNT=infinity)"),
+        ({"OMP_WAIT_POLICY": "active"}, "note", "long loop (OMP_WAIT_POLICY=active)"),
+        ({}, "note", "nothing is set"),
+    ],
+    ids=["ours", "passive", "long", "endless", "active", "none"],
+)
+def test_long_waits_of_threads_are_worth_a_note(environment, state, text):
+    """The settings that OpenMP reads are shown, and those that hold a busy laptop up are named."""
+    found = doctor.threads(environment)
+    assert found.state == state and text in found.text
+    assert ("unset these" in found.remedy) == (state == "note")
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="GNU OpenMP")
+@pytest.mark.parametrize(
+    ("settings", "expected"),
+    [({}, "1000"), ({"GOMP_SPINCOUNT": "7"}, "7"), ({"OMP_WAIT_POLICY": "passive"}, "0")],
+    ids=["ours", "count", "policy"],
+)
+def test_openmp_takes_the_short_wait_unless_the_user_chose(settings, expected):
+    """What OpenMP itself says that it read when torch was loaded after this package."""
+    names = ("GOMP_SPINCOUNT", "OMP_WAIT_POLICY")
+    kept = {name: value for name, value in os.environ.items() if name not in names}
+    done = subprocess.run(
+        [sys.executable, "-c", "import vitedu, torch"],
+        env={**kept, **settings, "OMP_DISPLAY_ENV": "verbose"},
+        capture_output=True,
+        text=True,
+    )
+    if "GOMP_SPINCOUNT" not in done.stderr:
+        pytest.skip("this torch uses another OpenMP")
+    assert f"GOMP_SPINCOUNT = '{expected}'" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("version", "minimum", "expected"),
+    [
+        ("2.9.0+cpu", "2.9", False),
+        ("2.9.0a0+git1f", "2.9", False),
+        ("2.8.1", "2.9", True),
+        ("2.15", "2.9", False),
+        ("10.0", "9.1", False),
+    ],
+)
+def test_older_compares_releases(version, minimum, expected):
+    """Local builds and previews count as their release; numbers are compared as numbers."""
+    assert doctor.older(version, minimum) is expected
+
+
 def test_python_that_is_too_old_is_named():
     """3.9 is below the floor, 3.10 is not."""
     assert doctor.python((3, 9, 18)).state == "mend"
@@ -141,13 +198,13 @@ def test_python_that_is_too_old_is_named():
         ("python", Ran(True, sys.prefix, ""), "good", "imports vitedu"),
         (sys.executable, Ran(True, sys.prefix, ""), "good", "imports vitedu"),
         ("elsewhere/python", Ran(True, "elsewhere", ""), "note", "another Python"),
-        ("elsewhere/python", Ran(False, "", "No module"), "mend", "can not import vitedu"),
+        ("elsewhere/python", Ran(False, "", "No module"), "mend", "cannot import vitedu"),
         (None, FINE, "mend", "no kernel python3 is registered"),
     ],
     ids=["name", "path", "other", "other-without", "none"],
 )
 def test_kernel_is_the_python_of_the_notebooks(monkeypatch, registered, ran, state, text):
-    """A kernel that can not import the package is named, with the command that registers this one."""
+    """A kernel that cannot import the package is named, with the command that registers this one."""
     from jupyter_client.kernelspec import KernelSpec, KernelSpecManager, NoSuchKernel
 
     def get_kernel_spec(self, name):
@@ -197,7 +254,7 @@ def test_cifar10_is_a_note_where_it_is_missing(tmp_path):
     ran = machine_with(cache=str(tmp_path))
     assert doctor.machine(ran, True)[-1].state == "note"
     (tmp_path / "cifar-10-batches-py").mkdir()
-    assert doctor.machine(ran, True)[-1] == doctor.Finding("CIFAR-10", "good", str(tmp_path))
+    assert doctor.machine(ran, True)[-1] == doctor.Condition("CIFAR-10", "good", str(tmp_path))
 
 
 @pytest.mark.parametrize(

@@ -67,7 +67,8 @@ def nbval(path: Path, home: Path, shared: Path) -> Outcome:
         "MPLCONFIGDIR": str(
             shared / "matplotlib"
         ),  # its list of fonts is built once, not eight times
-        "PYTHONPATH": str(shared / "offline"),
+        # the package beside these tests, wherever else one is installed
+        "PYTHONPATH": os.pathsep.join([str(shared / "offline"), str(NOTEBOOKS.parent)]),
         "PYTHONWARNINGS": "error::UserWarning,error::FutureWarning,error::RuntimeWarning",
     }
     # -x: the cells after the first that fails would fail for its sake

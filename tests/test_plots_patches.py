@@ -141,3 +141,30 @@ def test_show_spectrum_marks_the_promised_frequency():
     peak = measured.get_xdata()[np.argmax(measured.get_ydata())]
     assert abs(peak - promised.get_xdata()[0]) < 1 / 1024
     assert to_hex(measured.get_color()) != to_hex(promised.get_color())
+
+
+def test_show_tiny_cut_numbers_agree_with_patchify():
+    """The right panel is what patchify makes of the left one."""
+    before, after = plots.show_tiny_cut().axes
+    assert texts(before) == [str(k) for k in range(16)]
+    wanted = patchify(torch.arange(16).reshape(1, 1, 4, 4), 2)[0]
+    assert texts(after)[:16] == [str(k) for k in wanted.flatten().tolist()]
+
+
+def test_show_two_sequences_numbers_words_and_patches(image):
+    """Five words stand above sixteen patches, each row numbered from 0."""
+    fig = plots.show_two_sequences("each word has a number", image, 8)
+    above, below = fig.axes[:16], fig.axes[16:]
+    assert [texts(ax) for ax in above[:6]] == [[w] for w in "each word has a number".split()] + [[]]
+    assert [ax.get_title() for ax in below] == [str(k) for k in range(16)]
+    assert np.allclose(below[5].images[0].get_array(), image[:, 8:16, 8:16].permute(1, 2, 0))
+
+
+def test_patch_row_figure_moves_to_the_patch(image):
+    """Frame, enlarged patch, mark and curve belong to patch k."""
+    _, move = plots.patch_row_figure(image, 8)
+    frame, tile, mark, line = move(6)
+    assert frame.get_xy() == (15.5, 7.5)
+    assert np.allclose(tile.get_array(), image[:, 8:16, 16:24].permute(1, 2, 0))
+    assert list(mark.get_ydata()) == [6, 6]
+    assert np.allclose(line.get_ydata(), patchify(image[None], 8)[0, 6])

@@ -2,6 +2,7 @@
 
 import json
 import pickle
+import subprocess
 
 import numpy as np
 import pytest
@@ -333,3 +334,30 @@ def test_bench_laptop_prints_a_row_a_seed_and_judges_the_mean(folder, monkeypatc
     lines = capsys.readouterr().out.splitlines()
     assert [line.split()[0] for line in lines[3:6]] == ["3", "4", "mean"]
     assert lines[6].endswith(": met") and lines[-1].endswith("not met")
+
+
+def test_bench_busy_measures_both_and_judges_the_ratio(folder, monkeypatch, capsys):
+    """One row a seed, the mean ratio, the aim with its outcome; the neighbour ends with the block."""
+    monkeypatch.setattr(benchmarks, "load_data", lambda name: load_data(str(folder)))
+    config = TrainConfig(epochs=1, batch_size=16)
+    monkeypatch.setattr(benchmarks, "BUSY_RATIO", 1e9)
+    assert benchmarks.bench_busy([3, 4], config)
+    monkeypatch.setattr(benchmarks, "BUSY_RATIO", 0.0)
+    assert not benchmarks.bench_busy([3], config)
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split()[0] for line in lines[3:6]] == ["3", "4", "mean"]
+    assert lines[6].endswith(": met") and lines[-1].endswith("not met")
+
+
+def test_busy_process_runs_only_while_it_is_wanted(monkeypatch):
+    """It is alive inside the block and gone behind it, after an error too."""
+    started, start = [], subprocess.Popen
+    monkeypatch.setattr(
+        benchmarks.subprocess,
+        "Popen",
+        lambda *args, **kwargs: started.append(start(*args, **kwargs)) or started[0],
+    )
+    with pytest.raises(RuntimeError), benchmarks.busy_process():
+        assert started[0].poll() is None
+        raise RuntimeError
+    assert started[0].poll() is not None

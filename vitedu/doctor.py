@@ -8,18 +8,18 @@ is changed: the commands that mend are printed, not run.
 import importlib.metadata
 import json
 import os
-import re
 import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
 from vitedu import files
 
+LONG_WAIT = 10_000  # rounds of the loop in which an OpenMP thread waits
 MARKS = {"good": "ok", "note": "note", "mend": "MEND"}
 
 # The lower bounds of requirements.txt (a test holds them equal): imported here, or only looked up.
@@ -34,6 +34,7 @@ LOOKED_UP = {
     "platformdirs": "3.0",
     "filelock": "3.12",
     "packaging": "22.0",
+    "jinja2": "3.1",
     "jupyterlab": "4.0",
     "ipykernel": "6.25",
     "ipywidgets": "8.1",
@@ -65,8 +66,8 @@ with open_box(allow_unsafe=True) as box:
 
 
 @dataclass(frozen=True)
-class Finding:
-    """One thing that was looked at."""
+class Condition:
+    """How one thing stands that was looked at."""
 
     subject: str
     state: str  # "good", "note" (works, worth knowing) or "mend" (something will not work)
@@ -94,7 +95,7 @@ def run_python(code: str, python: str = sys.executable) -> Ran:
     return Ran(done.returncode == 0, done.stdout, done.stderr)
 
 
-def diagnose(run: Callable[..., Ran] = run_python) -> list[Finding]:
+def diagnose(run: Callable[..., Ran] = run_python) -> list[Condition]:
     """Look at everything, several processes at a time.
 
     Args:
@@ -113,11 +114,13 @@ def diagnose(run: Callable[..., Ran] = run_python) -> list[Finding]:
         findings += machine(hardware.result(), torch_works)
         if torch_works:
             findings.append(grading(boxed.result()))
-    findings += [memory(total_memory()), store(files.data_folder())]
+    findings += [threads(os.environ), memory(total_memory())]
+    if installed("platformdirs"):
+        findings.append(store(files.data_folder()))
     return findings
 
 
-def text(findings: list[Finding]) -> str:
+def text(findings: list[Condition]) -> str:
     """Write the findings as lines, each remedy under its problem, and the sum at the end."""
     lines = []
     for finding in findings:
@@ -131,13 +134,13 @@ def text(findings: list[Finding]) -> str:
 # --- the looks, one function each ---------------------------------------------------------------
 
 
-def python(version: tuple) -> Finding:
+def python(version: tuple) -> Condition:
     """Look at the version of this Python."""
     found = f"{version[0]}.{version[1]}.{version[2]}, {sys.executable}"
     if version[:2] < (3, 10):
         remedy = "install Python 3.10 or newer, then: make lab PYTHON=python3.12"
-        return Finding("python", "mend", f"{found} is too old", remedy)
-    return Finding("python", "good", found)
+        return Condition("python", "mend", f"{found} is too old", remedy)
+    return Condition("python", "good", found)
 
 
 def installed(name: str) -> str | None:
@@ -149,16 +152,17 @@ def installed(name: str) -> str | None:
 
 
 def older(version: str, minimum: str) -> bool:
-    """Compare the numbers of two versions.
+    """Compare the releases of two versions; a preview counts as the release that it leads to.
 
     Example:
         >>> older("2.15.0+cu132", "2.9"), older("0.9", "0.11")
         (False, True)
     """
-    numbers = [
-        [int(n) for n in re.findall(r"\d+", v.split("+")[0])[:2]] for v in (version, minimum)
-    ]
-    return numbers[0] < numbers[1]
+    try:
+        from packaging.version import Version
+    except ImportError:  # its own line says that it is missing
+        return False
+    return Version(version).release < Version(minimum).release
 
 
 def pip(*words: str) -> str:
@@ -166,18 +170,18 @@ def pip(*words: str) -> str:
     return " ".join([sys.executable, "-m", "pip", "install", *words])
 
 
-def tool(name: str, version: str | None) -> Finding:
+def tool(name: str, version: str | None) -> Condition:
     """Look at a library by its version alone."""
     minimum = {**IMPORTED, **LOOKED_UP}[name]
     if version is None:
-        return Finding(name, "mend", "is not installed", pip(f'"{name}>={minimum}"'))
+        return Condition(name, "mend", "is not installed", pip(f'"{name}>={minimum}"'))
     if older(version, minimum):
         command = pip("--upgrade", f'"{name}>={minimum}"')
-        return Finding(name, "mend", f"{version} is older than {minimum}", command)
-    return Finding(name, "good", version)
+        return Condition(name, "mend", f"{version} is older than {minimum}", command)
+    return Condition(name, "good", version)
 
 
-def library(name: str, run: Callable[..., Ran]) -> Finding:
+def library(name: str, run: Callable[..., Ran]) -> Condition:
     """Look at a library by importing it in a process of its own."""
     finding = tool(name, installed(name))
     if finding.state == "mend":
@@ -185,16 +189,16 @@ def library(name: str, run: Callable[..., Ran]) -> Finding:
     ran = run(f"import {name}")
     pair = f"torch {installed('torch')}, torchvision {installed('torchvision')}"
     if "torchvision::nms does not exist" in ran.err:
-        return Finding(
+        return Condition(
             name,
             "mend",
-            f"can not be imported: operator torchvision::nms does not exist ({pair})",
+            f"cannot be imported: operator torchvision::nms does not exist ({pair})",
             "torch and torchvision come from different builds: torchvision's compiled part was made\n"
             "for another torch. Reinstall both with one command, so that they match:\n"
             + pip("--upgrade", "--force-reinstall", "torch", "torchvision"),
         )
     if "compiled using NumPy 1.x" in ran.err:
-        return Finding(
+        return Condition(
             name,
             "mend",
             f"{finding.text} was built for NumPy 1, but NumPy {installed('numpy')} is installed",
@@ -206,44 +210,44 @@ def library(name: str, run: Callable[..., Ran]) -> Finding:
         command = pip("--upgrade", "--force-reinstall", name)
         if name == "torchvision":
             command = pip("--upgrade", "--force-reinstall", "torch", "torchvision")
-        return Finding(name, "mend", f"{finding.text} can not be imported: {last}", command)
+        return Condition(name, "mend", f"{finding.text} cannot be imported: {last}", command)
     return finding
 
 
-def kernel(run: Callable[..., Ran]) -> Finding:
+def kernel(run: Callable[..., Ran]) -> Condition:
     """Look at the Python behind the notebooks' kernel: is it there, and does it find this package?"""
     register = f"{sys.executable} -m ipykernel install --user --name vitedu --display-name vitedu"
     choose = f"{register}\nand choose the kernel vitedu in the notebook"
     try:
         from jupyter_client.kernelspec import KernelSpecManager, NoSuchKernel
     except ImportError:
-        return Finding("kernel", "mend", "Jupyter is not installed", pip("jupyterlab ipykernel"))
+        return Condition("kernel", "mend", "Jupyter is not installed", pip("jupyterlab ipykernel"))
     try:
         command = KernelSpecManager().get_kernel_spec("python3").argv[0]
     except NoSuchKernel:
-        return Finding("kernel", "mend", "no kernel python3 is registered", choose)
+        return Condition("kernel", "mend", "no kernel python3 is registered", choose)
     known = command in ("python", "python3")  # a name: Jupyter takes the Python that it runs in
     command = sys.executable if known else command
     ran = run("import vitedu, sys; print(sys.prefix)", command)
     if not ran.ok:
-        problem = f"the kernel python3 is {command}, which can not import vitedu"
-        return Finding("kernel", "mend", problem, choose)
+        problem = f"the kernel python3 is {command}, which cannot import vitedu"
+        return Condition("kernel", "mend", problem, choose)
     if Path(ran.out.strip()) != Path(sys.prefix):
         problem = f"the kernel python3 is another Python, {command}; it has vitedu, too"
-        return Finding("kernel", "note", problem, f"To use this one: {choose}")
-    return Finding("kernel", "good", f"python3 is {command} and imports vitedu")
+        return Condition("kernel", "note", problem, f"To use this one: {choose}")
+    return Condition("kernel", "good", f"python3 is {command} and imports vitedu")
 
 
-def machine(ran: Ran, torch_works: bool) -> list[Finding]:
+def machine(ran: Ran, torch_works: bool) -> list[Condition]:
     """Look at the device, its precision, the profile, and whether CIFAR-10 is at hand."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    findings = [Finding("cores", "good", str(cores))]
+    findings = [Condition("cores", "good", str(cores))]
     if not ran.ok:
         if torch_works:
             last = (ran.err.strip().splitlines() or ["no message"])[-1]
             remedy = "set VITEDU_PROFILE to quick, laptop or gpu, or unset it"
             remedy = remedy if "VITEDU_PROFILE" in last else pip("--editable .")
-            findings.append(Finding("device", "mend", last, remedy))
+            findings.append(Condition("device", "mend", last, remedy))
         return findings
     found = json.loads(ran.out.strip().splitlines()[-1])
     used = " ".join(word for word in (found["device"], found["name"]) if word)
@@ -256,15 +260,15 @@ def machine(ran: Ran, torch_works: bool) -> list[Finding]:
         else:
             remedy = f"torch needs a driver for CUDA {found['cuda_build']}; nvidia-smi shows the driver's"
         problem = f"{used}; an NVIDIA driver is here, but torch does not use it"
-        findings.append(Finding("device", "note", problem, remedy))
+        findings.append(Condition("device", "note", problem, remedy))
     else:
-        findings.append(Finding("device", "good", used))
-    findings.append(Finding("profile", "good", found["profile"].removeprefix("profile ")))
+        findings.append(Condition("device", "good", used))
+    findings.append(Condition("profile", "good", found["profile"].removeprefix("profile ")))
     if (Path(found["cache"]) / "cifar-10-batches-py").is_dir():
-        findings.append(Finding("CIFAR-10", "good", found["cache"]))
+        findings.append(Condition("CIFAR-10", "good", found["cache"]))
     else:
         findings.append(
-            Finding(
+            Condition(
                 "CIFAR-10",
                 "note",
                 f"not in {found['cache']}",
@@ -274,43 +278,61 @@ def machine(ran: Ran, torch_works: bool) -> list[Finding]:
     return findings
 
 
-def grading(ran: Ran) -> Finding:
+def threads(environment: Mapping[str, str]) -> Condition:
+    """Look how torch's threads wait for each other, which matters as soon as a core is shared."""
+    names = ("GOMP_SPINCOUNT", "OMP_WAIT_POLICY", "OMP_NUM_THREADS")
+    said = ", ".join(f"{name}={environment[name]}" for name in names if environment.get(name))
+    spins = environment.get("GOMP_SPINCOUNT", "")
+    if spins:
+        is_short = spins.isdigit() and int(spins) <= LONG_WAIT
+    else:
+        is_short = environment.get("OMP_WAIT_POLICY", "").lower() == "passive"
+    if is_short:
+        return Condition("threads", "good", f"wait for each other briefly ({said})")
+    text = f"wait for each other in a long loop ({said or 'nothing is set'})"
+    remedy = (
+        "unset these: beside a busy program, training with two threads can take ten times as long"
+    )
+    return Condition("threads", "note", text, remedy)
+
+
+def grading(ran: Ran) -> Condition:
     """Look how well this machine isolates untrusted answers; a canary tries it out."""
     if not ran.ok:
         said = ran.err.split("IsolationError: ")[-1].strip() or "it ended without a message"
         problem, _, rest = said.partition("\n")
-        return Finding("grading", "note", f"isolation none: {problem}", rest)
+        return Condition("grading", "note", f"isolation none: {problem}", rest)
     found = json.loads(ran.out.strip().splitlines()[-1])
     level = f"isolation {found['level']}, by {found['way']}"
     if found["level"] == "full":
-        return Finding("grading", "good", level)
-    return Finding("grading", "note", level, "\n".join([*found["seen"], found["remedy"]]))
+        return Condition("grading", "good", level)
+    return Condition("grading", "note", level, "\n".join([*found["seen"], found["remedy"]]))
 
 
 def total_memory() -> float | None:
-    """Give the machine's memory in GB, None where Python can not tell."""
+    """Give the machine's memory in GB, None where Python cannot tell."""
     try:
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 1e9
     except (AttributeError, ValueError, OSError):
         return None
 
 
-def memory(gigabytes: float | None) -> Finding:
+def memory(gigabytes: float | None) -> Condition:
     """Look at the memory; less than 4 GB is tight for torch and a browser."""
     if gigabytes is None:
-        return Finding("memory", "note", "unknown on this platform")
+        return Condition("memory", "note", "unknown on this platform")
     if gigabytes < 4:
         remedy = "close other programs; VITEDU_PROFILE=quick keeps the experiments small"
-        return Finding("memory", "note", f"{gigabytes:.1f} GB is little", remedy)
-    return Finding("memory", "good", f"{gigabytes:.1f} GB")
+        return Condition("memory", "note", f"{gigabytes:.1f} GB is little", remedy)
+    return Condition("memory", "good", f"{gigabytes:.1f} GB")
 
 
-def store(folder: Path) -> Finding:
+def store(folder: Path) -> Condition:
     """Look whether results can be kept."""
     nearest = next(parent for parent in (folder, *folder.parents) if parent.exists())
     try:
         tempfile.TemporaryFile(dir=nearest).close()
     except OSError as error:
-        problem = f"{folder} can not be written ({error.strerror}); progress would be lost"
-        return Finding("results", "mend", problem, "set VITEDU_HOME to a folder of yours")
-    return Finding("results", "good", str(folder))
+        problem = f"{folder} cannot be written ({error.strerror}); progress would be lost"
+        return Condition("results", "mend", problem, "set VITEDU_HOME to a folder of yours")
+    return Condition("results", "good", str(folder))

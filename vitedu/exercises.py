@@ -44,8 +44,8 @@ EXERCISES: tuple[Exercise, ...] = (
         6,
         15,
         (
-            "reshape never moves a value: it only puts brackets into the row of numbers that is already "
-            "there. Which two axes of the image does one patch need a piece of?",
+            "reshape never moves a value: it reads the same numbers in the same order. A patch holds a "
+            "piece of two axes of the image. Which two?",
             "Split H into (gh, P) and W into (gw, P). That gives six axes. Then bring both grid axes in "
             "front of the channels, so that everything of one patch stands together, and flatten.",
             "images.reshape(B, C, gh, P, gw, P), then permute to (B, gh, gw, C, P, P), then reshape to "
@@ -62,10 +62,10 @@ EXERCISES: tuple[Exercise, ...] = (
         4,
         10,
         (
-            "Walk through your patchify backwards: the last line first.",
-            "The same six axes appear again. patchify went (C, gh, P, gw, P) -> (gh, gw, C, P, P); you "
-            "start from the second order and want the first. gh and gw come from image_size, C from "
-            "what is left of the patch length.",
+            "Go through your patchify backwards, from the last line to the first.",
+            "The same six axes appear again. patchify goes from (B, C, gh, P, gw, P) to (B, gh, gw, C, "
+            "P, P), and you go from the second order to the first. gh and gw follow from image_size. C "
+            "follows from the length of a patch.",
             "patches.reshape(B, gh, gw, C, P, P); then a permutation that puts C next to B, each grid "
             "axis in front of its own pixel axis; then reshape(B, C, H, W). Undoing permute(0, 2, 4, 1, "
             "3, 5) is not the same as doing it once more.",
@@ -82,8 +82,9 @@ EXERCISES: tuple[Exercise, ...] = (
         (
             "Print conv.weight.shape and the weight shape of the nn.Linear you need. Both hold the same "
             "number of values.",
-            "conv.weight is (D, C, P, P): D filters, each the shape of one patch. nn.Linear wants "
-            "(D, C*P*P). patchify was told to use exactly the order in which flatten(1) reads a filter.",
+            "conv.weight is (D, C, P, P): D filters, each with the shape of one patch. The weight of "
+            "nn.Linear is (D, C*P*P). patchify uses exactly the order in which flatten(1) reads a "
+            "filter.",
             "Make nn.Linear(C*P*P, D, bias=conv.bias is not None), with dtype and device those of "
             "conv.weight, then inside torch.no_grad() use "
             "linear.weight.copy_(...) with the flattened filters, and the same for the bias. Assigning "
@@ -100,7 +101,8 @@ EXERCISES: tuple[Exercise, ...] = (
         2,
         (
             "The 16 in ViT-B/16 is the side of a patch in pixels.",
-            "Count the patches along one side, then in the whole image. Then remember who joins them.",
+            "Count the patches along one side, then in the whole image. Then add the one token that is "
+            "not a patch.",
             "(224 // 16) ** 2 patches, and one class token.",
         ),
     ),
@@ -114,8 +116,9 @@ EXERCISES: tuple[Exercise, ...] = (
         10,
         (
             "pos_embed has N+1 rows. Which of your tensors has N+1 tokens, and when?",
-            "There is one class token but B images: expand repeats it along the batch without copying. "
-            "Join along the axis of tokens, the class token first, and add the positions last.",
+            "There is one class token (1, 1, D) but B images: expand repeats it to (B, 1, D) without "
+            "copying. Join it with the patch tokens along the axis of tokens, to (B, N+1, D). Add the "
+            "positions last.",
             "cls_token.expand(B, -1, -1), torch.cat([..., ...], dim=1), and then one addition, which "
             "broadcasts the 1 of pos_embed over the batch.",
         ),
@@ -148,14 +151,14 @@ EXERCISES: tuple[Exercise, ...] = (
         4,
         10,
         (
-            "You need no new sine: sincos_positions can write the code of a row number, and the code of "
+            "You need no new sine: sincos_positions can write the code of a row number and the code of "
             "a column number.",
-            "Make the codes of gh rows and of gw columns, each D/2 wide. Reading order: the row number "
-            "stays the same for gw cells, while the column number runs. Repeat each table to gh*gw rows "
-            "accordingly and set them side by side.",
-            "One of the two tables wants repeat_interleave(gw, dim=0), each line gw times in a row; the "
-            "other repeat(gh, 1), the whole table gh times. torch.cat along dim=1, the row code first. "
-            "Try a grid of (2, 3): in a square grid a mix-up hides.",
+            "Make the codes of gh rows and of gw columns, each D/2 wide. In reading order the row "
+            "number stays the same for gw cells, while the column number counts up. Repeat each table "
+            "to gh*gw lines in that way, and put the two side by side.",
+            "One table needs repeat_interleave(gw, dim=0), which repeats each line gw times. The other "
+            "needs repeat(gh, 1), which repeats the whole table gh times. Then torch.cat along dim=1, "
+            "the row code first. Test it with a grid of (2, 3), because a square grid hides a mix-up.",
         ),
     ),
     Exercise(
@@ -168,8 +171,8 @@ EXERCISES: tuple[Exercise, ...] = (
         5,
         (
             "In an 8 x 8 grid patch 7 is the last of the first row. Where are patches 8 and 0?",
-            "Take two entries of each similarity matrix: [7, 8], across the seam between two rows, and "
-            "[0, 8], one step straight down. Compare them, once for each code.",
+            "Take two entries of each matrix of cosines: [7, 8], across the seam between two rows, and "
+            "[0, 8], one step straight down. Compare the two entries, once for each code.",
             "bool(one_d[7, 8] > one_d[0, 8]) is the first of the pair; the second asks the same of two_d.",
         ),
     ),
@@ -201,8 +204,8 @@ EXERCISES: tuple[Exercise, ...] = (
         (
             "Two things make a weight: it is positive, and all of them sum to 1. Which function makes "
             "any number positive and keeps the order?",
-            "exp(1e4) is infinite. Adding the same constant to every score changes no weight, so choose "
-            "a constant that keeps exp small: take the largest score along dim away first.",
+            "exp(1e4) is infinite. Subtracting the same constant from all scores along dim changes no "
+            "weight. Choose the constant so that no score stays above 0: the largest score along dim.",
             "shifted = x - x.amax(dim=dim, keepdim=True), then exp of that, then divide by its own sum "
             "along the same dim. Without keepdim=True the subtraction pairs the wrong axes.",
         ),
@@ -216,10 +219,11 @@ EXERCISES: tuple[Exercise, ...] = (
         6,
         15,
         (
-            "Write the three shapes on paper. A score belongs to one query and one key, so the table of "
-            "scores is (..., Tq, Tk): which two tensors meet, and which of them must be turned?",
-            "scores = q times k transposed in its last two axes, divided by the square root of the key "
-            "depth; softmax over the axis of the keys; those weights times v.",
+            "A score belongs to one query and one key. Write the shapes of q, k and v on paper. Which "
+            "two tensors give the table of scores, and which one must be transposed?",
+            "The scores are q times k transposed in its last two axes, (..., Tq, Tk), divided by the "
+            "square root of the key depth. Softmax runs over the axis of the keys. The output is the "
+            "weights times v, (..., Tq, dv).",
             "k.transpose(-2, -1) works for any number of leading axes, where .T does not. The depth is "
             "k.shape[-1], the keys are the last axis of the scores. Return the pair, output first.",
         ),
@@ -235,8 +239,8 @@ EXERCISES: tuple[Exercise, ...] = (
         (
             "Do it in two moves: first cut the last axis in two, then bring the axes into the order that "
             "was asked for. Which axis is cut, and which must stay whole?",
-            "reshape may cut D into (nh, hd), because neighbours in memory stay neighbours. It may not "
-            "move nh in front of T: that is what transpose is for.",
+            "reshape can cut D into (nh, hd), which gives (B, T, nh, hd). It cannot move nh in front of "
+            "T. transpose does that, and gives (B, nh, T, hd).",
             "x.reshape(B, T, num_heads, D // num_heads) has the heads on axis 2 and the tokens on axis 1; "
             "exchange those two. Test D % num_heads first and name both numbers in the ValueError.",
         ),
@@ -250,11 +254,12 @@ EXERCISES: tuple[Exercise, ...] = (
         3,
         5,
         (
-            "It undoes split_heads, so it makes the same two moves, backwards.",
-            "First exchange the axes of heads and tokens, so that nh and hd lie side by side; then melt "
-            "the two into one.",
-            "After x.transpose(1, 2) the shape is (B, T, nh, hd); only the last two axes melt. .view would "
-            "refuse here, because transpose moved no data; .reshape and .flatten copy where they must.",
+            "It undoes split_heads. So it makes the same two moves in the opposite order.",
+            "First exchange the axes of heads and tokens, which gives (B, T, nh, hd). Then merge the "
+            "last two axes into one, (B, T, D).",
+            "After x.transpose(1, 2) the shape is (B, T, nh, hd), and the last two axes become one. "
+            ".view raises an error here, because transpose moved no data. .reshape and .flatten copy "
+            "where they must.",
         ),
     ),
     Exercise(
@@ -286,8 +291,9 @@ EXERCISES: tuple[Exercise, ...] = (
         (
             "A matrix product (a, b) @ (b, c) costs a*b*c multiply-accumulates. List the products of the "
             "layer and write the shape of each.",
-            "There are six: q, k, v and the output projection, each (T, D) @ (D, D), and two in which "
-            "tokens meet tokens, scores and weighted sum. Add the heads of the last two up: what cancels?",
+            "There are six products. Four are projections (q, k, v, output), each (T, D) @ (D, D). Two "
+            "are between tokens: the scores and the weighted sum. Add up their heads: the number of "
+            "heads cancels.",
             "The scores of one head cost T * hd * T; nh heads make that T * T * D. The weighted sum costs "
             "the same. Add four times the cost of one (T, D) @ (D, D) product.",
         ),
@@ -315,7 +321,7 @@ EXERCISES: tuple[Exercise, ...] = (
         2,
         5,
         (
-            "Measure, do not guess: compare output_of_shuffled with output, and with output shuffled the "
+            "Measure it: compare output_of_shuffled with output, and then with output shuffled in the "
             "same way.",
             "Two comparisons, one boolean each. Rounding makes equal things differ in the seventh digit, "
             "so compare with torch.allclose and atol=1e-5.",

@@ -1,14 +1,21 @@
-"""Measurements that the prose quotes: ``vitedu bench laptop``.
+"""The course's small model on a laptop: ``vitedu bench laptop``, and with a neighbour: ``--busy``.
 
 Role: run what a claim needs and print the figures with all that belongs beside them. Not here: the
 loop, the recipes.
 """
 
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
+from statistics import fmean
 
 import torch
 
-from vitedu.data import load_data
+from vitedu.bench.stopwatch import machine
+from vitedu.data import Data, load_data
 from vitedu.fitting import TrainConfig
 from vitedu.fitting.recipes import RECIPES
 from vitedu.fitting.runs import train
@@ -16,6 +23,10 @@ from vitedu.fitting.runs import train
 LAPTOP_PRESET = "vit_micro_patch8_32"
 LAPTOP_ACCURACY = 0.85  # of the test images, mean over seeds
 LAPTOP_SECONDS = 120.0  # of training, mean over seeds, on two CPU cores
+BUSY_RATIO = (
+    2.5  # seconds of training beside one busy process over seconds without, mean over seeds
+)
+BUSY_EPOCHS = 2
 
 
 def bench_laptop(
@@ -68,3 +79,52 @@ def bench_laptop(
         f"training: {'met' if is_met else 'not met'}"
     )
     return is_met
+
+
+def bench_busy(seeds: list[int], config: TrainConfig | None = None) -> bool:
+    """Train for a few epochs on a quiet CPU and beside one busy process, in turn, and print both.
+
+    Args:
+        seeds: one pair of runs each; at least one.
+        config: how to train; ``BUSY_EPOCHS`` epochs of the preset's recipe if None.
+
+    Returns:
+        Whether the mean ratio of busy to quiet seconds is at most ``BUSY_RATIO``.
+    """
+    config = config or replace(RECIPES[LAPTOP_PRESET], epochs=BUSY_EPOCHS, clean_epochs=0)
+    config = replace(config, device="cpu")
+    data = load_data("shapes")
+    names = ("GOMP_SPINCOUNT", "OMP_WAIT_POLICY", "OMP_NUM_THREADS")
+    settings = ", ".join(f"{name}={os.environ[name]}" for name in names if name in os.environ)
+    print(f"{LAPTOP_PRESET} on {data}, {config.epochs} epochs")
+    print(f"{machine('cpu')}; {settings or 'no setting of OpenMP'}")
+    print(" seed  quiet, seconds  busy, seconds  ratio", flush=True)
+    ratios = []
+    for seed in seeds:
+        quiet = _training_seconds(data, replace(config, seed=seed))
+        with busy_process():
+            busy = _training_seconds(data, replace(config, seed=seed))
+        ratios.append(busy / quiet)
+        print(f"{seed:5d}  {quiet:14.1f}  {busy:13.1f}  {ratios[-1]:5.2f}", flush=True)
+    is_met = fmean(ratios) <= BUSY_RATIO
+    print(f" mean{'':33}{fmean(ratios):5.2f}")
+    print(f"aim: at most {BUSY_RATIO:g}: {'met' if is_met else 'not met'}")
+    return is_met
+
+
+@contextmanager
+def busy_process() -> Iterator[None]:
+    """Keep one core busy with another process while the block runs."""
+    process = subprocess.Popen([sys.executable, "-c", "while True: pass"])
+    try:
+        yield
+    finally:
+        process.kill()
+        process.wait()
+
+
+def _training_seconds(data: Data, config: TrainConfig) -> float:
+    history = train(data, LAPTOP_PRESET, config).history
+    if history.interrupted:
+        raise KeyboardInterrupt
+    return history.seconds

@@ -104,6 +104,8 @@ class Report:
         self.lines: list[tuple[str, str]] = []  # (label, text) below the headline
         self.headline = ""
         self.printed = ""
+        self.is_reference = False  # the answer is what an earlier check handed out
+        self._shown_in: int | None = None  # the execution of a notebook in which it was displayed
         known = exercises.BY_ID.get(exercise)
         self.title = f"{known.number} {exercise}" if known else exercise
         self.max_points = known.points if known else 0
@@ -129,6 +131,14 @@ class Report:
         self.status = "not_attempted"
         self.headline = (
             f'not attempted yet; later cells use the reference; hint("{self.exercise}") helps'
+        )
+        return self
+
+    def refused_as_reference(self) -> "Report":
+        """Say that the answer is the reference, which an earlier check handed out."""
+        self.is_reference = True
+        self.headline = (
+            "this is the reference, which the last check handed out: run your own cell above again"
         )
         return self
 
@@ -239,6 +249,21 @@ class Report:
 
     __repr__ = __str__
 
+    def display(self) -> None:
+        """Show the report in a notebook."""
+        from IPython import get_ipython
+        from IPython.display import display
+
+        self._shown_in = getattr(get_ipython(), "execution_count", None)
+        display({"text/plain": str(self), "text/html": self._repr_html_()}, raw=True)
+
+    def _ipython_display_(self) -> None:
+        """Show the report as the last line of a cell, unless ``check`` has just shown it in that cell."""
+        from IPython import get_ipython
+
+        if self._shown_in is None or self._shown_in != get_ipython().execution_count:
+            self.display()
+
     def _repr_html_(self) -> str:
         colour = {"passed": "#0072b2", "not_attempted": "#777777"}.get(self.status, "#b35900")
         cells = "".join(
@@ -266,6 +291,7 @@ class Report:
             "max_points": self.max_points,
             "misconception": self.misconception,
             "misconceptions": list(self.misconceptions),
+            "headline": self.headline,
             "seed": self.seed,
             "findings": [
                 {

@@ -14,6 +14,9 @@ def add_commands(commands: Commands) -> None:
     bench = Commands(parser.add_subparsers(title="what", metavar="WHAT", required=True))
 
     new = bench.add("laptop", laptop, "the training run of notebook 04")
+    new.add_argument(
+        "--busy", action="store_true", help="two epochs alone and beside one busy process instead"
+    )
     add_seeds(new)
     add_device(new)
     add_precision(new)
@@ -50,7 +53,7 @@ def add_commands(commands: Commands) -> None:
     new = bench.add("ablations", ablations, "what each change to model and recipe is worth")
     new.add_argument("--data", default="cifar10", help="as in train (default: %(default)s)")
     new.add_argument("--epochs", type=int, default=3, help="of each run (default: %(default)s)")
-    new.add_argument("--only", nargs="+", default=[], help="parts of names of changes")
+    add_only(new)
     new.add_argument(
         "--json",
         type=Path,
@@ -59,6 +62,24 @@ def add_commands(commands: Commands) -> None:
     )
     add_seeds(new)
     add_device(new)
+
+    new = bench.add("experiments", experiments, "what the notebooks quote but do not wait for")
+    new.add_argument("name", nargs="?", help="the experiment; without a name they are listed")
+    new.add_argument(
+        "--profile", choices=("quick", "laptop", "gpu"), help="default: the hardware's"
+    )
+    add_only(new)
+    new.add_argument(
+        "--json",
+        type=Path,
+        help="a file that gets the lines it lacks, one by one (default: build/experiments/NAME.jsonl)",
+    )
+    add_seeds(new)
+
+
+def add_only(parser) -> None:
+    """Add the choice of arms."""
+    parser.add_argument("--only", nargs="+", default=[], help="parts of names of arms")
 
 
 def add_seeds(parser) -> None:
@@ -82,9 +103,11 @@ def add_timing(parser, *, batch: int) -> None:
 
 
 def laptop(args) -> int:
-    """Train the laptop's model; status 1 if it learns too little."""
-    from vitedu.bench.laptop import bench_laptop
+    """Train the laptop's model; status 1 if it learns too little, or is held up too long by a neighbour."""
+    from vitedu.bench.laptop import bench_busy, bench_laptop
 
+    if args.busy:
+        return 0 if bench_busy(args.seeds) else 1
     return 0 if bench_laptop(args.seeds, args.device, args.precision) else 1
 
 
@@ -147,7 +170,7 @@ def cost(args) -> int:
 
 def ablations(args) -> int:
     """Train what is missing of the list of changes and print the table."""
-    from vitedu.bench.ablations import bench_ablations
+    from vitedu.bench.experiments.ablations import bench_ablations
     from vitedu.fitting.runs import load
     from vitedu.hardware import check_device
 
@@ -155,6 +178,25 @@ def ablations(args) -> int:
     options = {"epochs": args.epochs, "seeds": args.seeds, "only": args.only}
     bench_ablations(load(args.data), args.json, device=args.device, **options)
     print(f"rows in {args.json}")
+    return 0
+
+
+def experiments(args) -> int:
+    """Run what is missing of an experiment, or list the experiments."""
+    from dataclasses import replace
+
+    from vitedu.bench.experiments import find, names, run_experiment
+    from vitedu.hardware import current_profile
+
+    if not args.name:
+        for name in names():
+            print(f"{name:<20} {(find(name).__doc__ or '').splitlines()[0]}")
+        return 0
+    profile = current_profile()
+    profile = replace(profile, name=args.profile) if args.profile else profile
+    out = args.json or Path("build/experiments") / f"{args.name}.jsonl"
+    run_experiment(args.name, out, profile=profile, seeds=args.seeds, only=args.only)
+    print(f"lines in {out}")
     return 0
 
 

@@ -27,7 +27,7 @@ from vitedu.exercises import BY_ID, EXERCISES, Exercise, find, in_notebook, note
 STATUSES = ("passed", "failed", "error", "not_attempted")
 NUM_HINTS = 3
 LOCK_SECONDS = 5.0  # a healthy writer holds the lock for milliseconds
-KEPT = ("status", "points", "max_points", "misconception", "time")
+KEPT = ("status", "points", "max_points", "misconception", "headline", "time")
 
 _unsaved: dict[Path, list[Callable[[dict], None]]] = {}  # changes that no file holds yet
 _said: set[str] = set()
@@ -285,7 +285,8 @@ def _row(exercise: Exercise, entry: dict) -> tuple[str, str, str]:
     if best and entry["status"] != best["status"]:
         remarks.append(f"latest: {entry['status'].replace('_', ' ')}")
     if entry.get("misconception"):
-        remarks.append(f"recognised: {entry['misconception']}")
+        # results of an earlier version of this package have no words
+        remarks.append(entry.get("headline") or entry["misconception"].replace("_", " "))
     hints = entry.get("hints_used", 0)
     if hints:
         remarks.append(f"{hints} {'hint' if hints == 1 else 'hints'} used")

@@ -47,6 +47,7 @@ class Answer:
     found_by: str = "metadata"  # or "name", where an editor dropped the metadata
     notebook: str = ""  # name of the file that it came from
     flags: tuple[Flag, ...] = ()
+    bound: tuple[str, ...] = ()  # names that it reads and that its notebook binds somewhere
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,7 @@ where the student's object would be, and only ``gather`` meets it. Several proce
 nothing. Never raises because of what an answer is or does; what cannot be judged has a reason and no points.
 """
 
+import ast
 import hashlib
 import re
 import threading
@@ -15,6 +16,7 @@ from vitedu import exercises
 from vitedu.checks.answers import Plain
 from vitedu.checks.engine import Checker, conclude, find_checker, gather
 from vitedu.checks.guard import KEPT_OUTPUT, neutral_settings
+from vitedu.checks.probing import Trouble
 from vitedu.checks.reporting import Report
 from vitedu.grading.box.protocol import AnyBox, AnyWorker
 from vitedu.grading.grades import (
@@ -194,7 +196,7 @@ def _run(
         with _JUDGING:
             report = checker.judge(_Given(value))
         return _Outcome(report, printed=printed, is_last=value.idle)
-    return _judged(checker, cases, gathered, seed, loaded, printed, earlier_runs)
+    return _judged(checker, cases, gathered, seed, answer, loaded, printed, earlier_runs)
 
 
 def _run_apart(first: _Outcome, checker, cases, answer, seed, box, earlier_runs) -> _Outcome:
@@ -230,14 +232,18 @@ class _Given:
         return self.value
 
 
-def _judged(checker, cases, gathered, seed, loaded, printed, earlier_runs) -> _Outcome:
+def _judged(
+    checker, cases, gathered, seed, answer: Answer, loaded: Loaded, printed, earlier_runs
+) -> _Outcome:
     """Hold what was gathered against the reference; the same observations get the same report."""
     seen = list(gathered.got.values())
     errors = [s.error for s in seen if s.error is not None]
     for error in errors:
+        if _raised_itself(answer, error):
+            continue  # an answer must not choose to be open
         if error.kind == "MemoryError" or "allocate memory" in error.message:
             return _Outcome(reason="memory", detail=f"{error.kind}: {error.message}"[:300])
-        missing = _missing(loaded, error)
+        missing = _missing(answer, loaded, error)
         if missing:
             return _Outcome(reason="import", detail=missing, is_last=True)
     marks = hashlib.sha256(repr(gathered.look).encode())
@@ -267,11 +273,11 @@ def _undefined(answer: Answer, loaded: Loaded) -> _Outcome:
         return _Outcome(reason="timeout", detail="the cell itself does not end", is_last=True)
     if "SyntaxError" in trouble.kinds:
         return _Outcome(reason="syntax", detail=words, is_last=True)
-    if trouble.kind == "MemoryError":
-        return _Outcome(reason="memory", detail=words)
-    missing = _missing(loaded, trouble)
-    if missing:
-        return _Outcome(reason="import", detail=missing, is_last=True)
+    if not _raised_itself(answer, trouble):
+        if trouble.kind == "MemoryError":
+            return _Outcome(reason="memory", detail=words)
+        if missing := _missing(answer, loaded, trouble):
+            return _Outcome(reason="import", detail=missing, is_last=True)
     report = Report(answer.exercise)
     report.status, report.headline = "error", "the cell ends in an error before it defines anything"
     report.lines = [("got", words)]
@@ -283,20 +289,65 @@ _MODULE = re.compile(r"No module named '([\w.]+)")
 _OWN_NAME = re.compile(r"(?:'|import of )vitedu\b")  # in a path it means nothing
 
 
-def _missing(loaded: Loaded, error) -> str:
+def _missing(answer: Answer, loaded: Loaded, error: Trouble) -> str:
     """Say which part of the code around an answer an error misses, or "".
 
     The package's own names do not count: those that are not here are not for answers to use.
     """
-    for trouble in (error, loaded.trouble):  # at the call, or when its own cell was run
-        if trouble and "ImportError" in trouble.kinds and not _OWN_NAME.search(trouble.message):
-            if found := _MODULE.search(trouble.message):
-                return f"it imports {found[1]}, which is not here. {NEEDED}"[:300]
-            return f"it needs a library that is not here: {trouble.message}. {NEEDED}"[:300]
-    found = re.fullmatch(r"name '(\w+)' is not defined.*", error.message)
-    if error.kind != "NameError" or not found:
+    if "ImportError" in error.kinds and not _OWN_NAME.search(error.message):
+        if found := _MODULE.search(error.message):
+            return f"it imports {found[1]}, which is not here. {NEEDED}"[:300]
+        return f"it needs a library that is not here: {error.message}. {NEEDED}"[:300]
+    name = re.fullmatch(r"name '(\w+)' is not defined.*", error.message)
+    if error.kind != "NameError" or not name:
         return ""
     for names, why, origin in loaded.lost:
-        if found[1] in names and origin.split(".")[0] != "vitedu":
-            return f"it needs {found[1]}, which is not here: {why}. {NEEDED}"[:300]
+        if (name[1] in names or "*" in names) and origin.split(".")[0] != "vitedu":
+            return f"it needs {name[1]}, which is not here: {why}. {NEEDED}"[:300]
+    if library := _imported(answer.source).get(name[1]):
+        return f"it imports {library}, which is not here. {NEEDED}"[:300]
+    if name[1] in answer.bound:
+        why = f" ({loaded.trouble.message})" if loaded.trouble else ""
+        words = f"it needs {name[1]}, which its notebook makes in a way that does not work here"
+        return f"{words}{why}."[:300]
     return ""
+
+
+def _imported(source: str) -> dict[str, str]:
+    """Give the names that the imports of a cell bind, and the libraries that they stand for."""
+    try:
+        nodes = list(ast.walk(ast.parse(source)))
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return {}
+    found = {}
+    for node in nodes:
+        if isinstance(node, ast.Import):
+            found |= {(a.asname or a.name).split(".")[0]: a.name for a in node.names}
+        if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] != "vitedu":
+            found |= {a.asname or a.name: node.module or "" for a in node.names}
+    return found
+
+
+_CHOSEN = {"ImportError", "ModuleNotFoundError", "MemoryError", "NameError", "UnboundLocalError"}
+_CHOSEN_WORDS = ("allocate memory", "out of memory", "No module named", "is not defined")
+
+
+def _raised_itself(answer: Answer, error: Trouble) -> bool:
+    """Tell whether an answer raises an error that would make it open instead of failing.
+
+    What the worker says of that is a claim, so the code is read as well.
+    """
+    if error.by_hand:
+        return True
+    for text in (answer.source, answer.support):
+        try:
+            raised = [n for n in ast.walk(ast.parse(text)) if isinstance(n, ast.Raise) and n.exc]
+        except (SyntaxError, ValueError, RecursionError, MemoryError):
+            continue
+        for node in (inner for one in raised for inner in ast.walk(one)):
+            if isinstance(node, ast.Name) and node.id in _CHOSEN:
+                return True
+            if isinstance(node, ast.Constant) and isinstance(node.value, str):
+                if any(words in node.value for words in _CHOSEN_WORDS):
+                    return True
+    return False

@@ -1,6 +1,6 @@
 """The figure of what made the difference (notebook 04).
 
-Role: measured rows in, a matplotlib figure out. Not here: the runs (``vitedu.bench.ablations``).
+Role: measured rows in, a matplotlib figure out. Not here: the runs (``vitedu.bench.experiments.ablations``).
 """
 
 from collections.abc import Mapping, Sequence
@@ -17,7 +17,7 @@ def show_ablations(lines: Sequence[Mapping]) -> Figure:
     A dot is a mean over seeds, the line through it reaches from the least to the best of them.
 
     Args:
-        lines: as ``vitedu.bench.ablations.summary`` gives them for one number of epochs: ``change``,
+        lines: as ``vitedu.bench.experiments.ablations.summary`` gives them for one number of epochs: ``change``,
             ``after``, ``accuracy``, ``low``, ``high``, ``gain`` and ``seeds``.
 
     Raises:

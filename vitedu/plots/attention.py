@@ -7,10 +7,11 @@ Every colour scale is fixed or stated at its colour bar: a map scaled to its own
 pattern in any noise, as ``show_map_scales`` demonstrates.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 import torch
+from matplotlib.colors import LogNorm
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
@@ -21,9 +22,11 @@ from vitedu.plots.style import (
     DIVERGING,
     GREY,
     ORANGE,
+    PICTURE,
     RED,
     SEQUENTIAL,
     WIDTH,
+    CourseFigure,
     figure,
     hide_ticks,
     styled,
@@ -131,8 +134,52 @@ def show_patch_attention(
     return fig
 
 
-def _frame(ax, x: float, y: float, side: float, colour: str) -> None:
-    ax.add_patch(Rectangle((x, y), side, side, fill=False, edgecolor=colour, linewidth=2.5))
+@styled
+def where_it_looks_figure(
+    image: torch.Tensor, weights: torch.Tensor, grid_size: tuple[int, int]
+) -> tuple[Figure, Callable]:
+    """Draw an image, ready to frame one query patch and to show the weights it gives to all patches.
+
+    The colour scale is the same for every patch and table: weights relative to uniform, logarithmic,
+    from a tenth of it to thirty times it.
+
+    Args:
+        image: (C, H, W), square.
+        weights: (N, N), row i is what patch i attends to.
+        grid_size: (gh, gw), N = gh*gw.
+
+    Returns:
+        The figure, and a function that moves it to query k and gives the artists that changed.
+    """
+    gh, gw = grid_size
+    picture = to_picture(image)
+    P = picture.shape[0] / gh
+    relative = (weights * weights.shape[-1]).unflatten(-1, grid_size).numpy(force=True)
+    fig = CourseFigure(figsize=(WIDTH, 3.6))
+    left, right = fig.add_axes(PICTURE), fig.add_axes((0.47, *PICTURE[1:]))
+    left.imshow(picture)
+    left.set_title("click a query patch")
+    shown = right.imshow(np.ones(grid_size), cmap=SEQUENTIAL, norm=LogNorm(0.1, 30))
+    right.set_title("where it looks")
+    for ax in (left, right):
+        hide_ticks(ax)
+    bar = fig.colorbar(shown, cax=fig.add_axes((0.87, PICTURE[1], 0.02, PICTURE[3])), extend="both")
+    bar.set_label("weight / uniform")
+    bar.set_ticks([0.1, 1, 10], labels=["0.1", "1", "10"])
+    frames = _frame(left, 0, 0, P, ORANGE), _frame(right, 0, 0, 1, ORANGE)
+
+    def move(k: int):
+        row, column = divmod(k, gw)
+        shown.set_data(relative[k].clip(1e-9))
+        for frame, side in zip(frames, (P, 1), strict=True):
+            frame.set_xy((column * side - 0.5, row * side - 0.5))
+        return shown, *frames
+
+    return fig, move
+
+
+def _frame(ax, x: float, y: float, side: float, colour: str) -> Rectangle:
+    return ax.add_patch(Rectangle((x, y), side, side, fill=False, edgecolor=colour, linewidth=2.5))
 
 
 @styled

@@ -3,9 +3,11 @@
 Images are (C, H, W), uint8 or floats in [0, 1]. Every function returns a Figure and changes nothing.
 """
 
+from collections.abc import Callable
+
 import numpy as np
 import torch
-from matplotlib.patches import FancyBboxPatch
+from matplotlib.patches import FancyBboxPatch, Rectangle
 
 from vitedu.plots.style import (
     BLACK,
@@ -15,6 +17,7 @@ from vitedu.plots.style import (
     GREY,
     LIGHT,
     ORANGE,
+    PICTURE,
     SKY,
     WIDTH,
     CourseFigure,
@@ -167,6 +170,33 @@ def show_pipeline(image: torch.Tensor, patch_size: int = 8, class_name: str = ""
     return fig
 
 
+@styled
+def show_two_sequences(sentence: str, image: torch.Tensor, patch_size: int) -> CourseFigure:
+    """Show a sentence as a row of words above an image as a row of patches, both numbered.
+
+    Args:
+        sentence: words with spaces between them.
+        image: (C, H, W), with as many patches as one row can show (16 or fewer).
+        patch_size: P, in pixels.
+    """
+    words = sentence.split()
+    tiles = cut(torch.as_tensor(image), patch_size).flatten(0, 1)  # (N, C, P, P)
+    count = max(len(words), len(tiles))
+    fig, axes = figure(2, count, size=(WIDTH, 1.8))
+    for k, (above, below) in enumerate(axes.T):
+        for ax in (above, below):
+            hide_ticks(ax)
+        if k < len(words):
+            above.text(0.5, 0.5, words[k], ha="center", va="center", fontsize=8)
+            above.set_title(str(k), fontsize=8)
+        if k < len(tiles):
+            below.imshow(to_picture(tiles[k]), cmap="gray", vmin=0, vmax=1)
+            below.set_title(str(k), fontsize=8)
+    axes[0, 0].set_ylabel("words", fontsize=9)
+    axes[1, 0].set_ylabel("patches", fontsize=9)
+    return fig
+
+
 # -- cutting --------------------------------------------------------------------------------------
 
 
@@ -182,6 +212,30 @@ def show_patches(image: torch.Tensor, patch_size: int) -> CourseFigure:
     draw_grid(after, image, P, numbers=(H // P) * (W // P) <= 64)
     N = (H // P) * (W // P)
     after.set_title(f"{N} patches of {C} x {P} x {P} = {C * P * P} values")
+    return fig
+
+
+@styled
+def show_tiny_cut() -> CourseFigure:
+    """Show how a 4 x 4 image of the numbers 0 to 15 becomes four rows of four numbers, for P = 2."""
+    image = torch.arange(16).reshape(4, 4)
+    patch = (image // 8) * 2 + (image % 4) // 2  # the patch of each pixel
+    rows = cut(image[None], 2).reshape(4, 4)
+    fig, axes = figure(1, 2, size=(WIDTH * 0.75, 2.4))
+    panels = (
+        (axes[0, 0], image, patch, "the image: 1 x 4 x 4"),
+        (axes[0, 1], rows, torch.arange(4)[:, None].expand(4, 4), "its patches: 4 x 4"),
+    )
+    for ax, numbers, owners, title in panels:
+        for (row, column), number in np.ndenumerate(numbers.numpy()):
+            colour = CYCLE[int(owners[row, column])]
+            cell = Rectangle((column, row), 1, 1, facecolor=colour, alpha=0.35, edgecolor="white")
+            ax.add_patch(cell)
+            ax.text(column + 0.5, row + 0.5, str(number), ha="center", va="center")
+        ax.set(title=title, xlim=(0, 4), ylim=(4, 0), aspect="equal")
+        hide_ticks(ax)
+    for k in range(4):
+        axes[0, 1].text(-0.15, k + 0.5, f"patch {k}", ha="right", va="center", fontsize=9)
     return fig
 
 
@@ -262,6 +316,53 @@ def show_patch_sizes(image: torch.Tensor, patch_sizes=(16, 8, 4)) -> CourseFigur
         N = (H // P) * (W // P)
         ax.set_title(f"P = {P}: {N} patches\n{C * P * P} values in each")
     return fig
+
+
+@styled
+def patch_row_figure(image: torch.Tensor, patch_size: int) -> tuple[CourseFigure, Callable]:
+    """Draw an image with its patches, ready to frame one of them and to show its row of numbers.
+
+    Args:
+        image: (C, H, W), square.
+        patch_size: P, in pixels.
+
+    Returns:
+        The figure, and a function that moves it to patch k and gives the artists that changed.
+    """
+    image = torch.as_tensor(image)
+    C, H, W = image.shape
+    P = patch_size
+    tiles = cut(image, P).flatten(0, 1)  # (N, C, P, P)
+    sequence = tiles.flatten(1).numpy()  # (N, C*P*P)
+    fig = CourseFigure(figsize=(WIDTH, 3.6))
+    picture, close, matrix, values = map(
+        fig.add_axes,
+        (PICTURE, (0.42, 0.5, 0.16, 0.3556), (0.66, 0.5, 0.32, 0.3556), (0.46, 0.16, 0.52, 0.2)),
+    )
+    draw_grid(picture, image, P)
+    picture.set_title(f"{len(tiles)} patches of {P} px")
+    close.set_title("one patch")
+    hide_ticks(close)
+    matrix.imshow(sequence, cmap="gray", aspect="auto", interpolation="antialiased")
+    matrix.set_title(f"the sequence: {len(tiles)} rows")
+    matrix.set(ylabel="row", xticks=[])
+    values.set(xlim=(0, C * P * P), ylim=(sequence.min(), sequence.max()), ylabel="value")
+    values.set_title(f"its row: {C * P * P} numbers")
+    values.set_xlabel("place in the row: red, green, blue" if C == 3 else "place in the row")
+    frame = picture.add_patch(Rectangle((0, 0), P, P, fill=False, edgecolor=ORANGE, linewidth=3))
+    tile = close.imshow(to_picture(tiles[0]), cmap="gray", vmin=0, vmax=1)
+    mark = matrix.axhline(0, color=ORANGE, linewidth=2)
+    (line,) = values.plot(sequence[0], color=BLUE, linewidth=0.8)
+
+    def move(k: int):
+        row, column = divmod(k, W // P)
+        frame.set_xy((column * P - 0.5, row * P - 0.5))
+        tile.set_data(to_picture(tiles[k]))
+        mark.set_ydata([k, k])
+        line.set_ydata(sequence[k])
+        return frame, tile, mark, line
+
+    return fig, move
 
 
 @styled

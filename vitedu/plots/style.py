@@ -32,6 +32,7 @@ SEQUENTIAL = "viridis"
 DIVERGING = "RdBu_r"
 
 WIDTH = 8.0  # inches: the width of a notebook column
+PICTURE = 0.01, 0.06, 0.375, 0.8333  # in an explorer: left, bottom, width, height of its picture
 DPI = 100
 
 RC = {

@@ -1,83 +1,283 @@
-"""Pictures with a slider.
+"""Explorers: a picture to click into, and one setting to change.
 
-Role: the same figures as ``plots``, one for each position of a slider. Not here: any drawing.
-
-The frames are drawn beforehand and travel inside the cell's output with a few lines of JavaScript:
-no live kernel and no widget library is needed, so the slider also moves in an exported HTML page. Where
-a front end runs no scripts, the first frame remains as a still picture.
+Role: one interface with two forms. Where a kernel answers, controls of ipywidgets redraw the figure
+for every cell and setting. Elsewhere (exported pages, front ends without ipywidgets) frames that were
+drawn beforehand travel in the cell's output with a few lines of JavaScript, and where no script runs
+the first frame stays as a still picture. Not here: any drawing; figures come from the module of their
+chapter.
 """
 
 import base64
 import html
+import io
 import json
 import uuid
+from collections.abc import Callable, Sequence
+from typing import Any
 
-from vitedu.plots.patches import show_patches
+import numpy as np
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+from PIL import Image
+
+from vitedu.hardware import current_profile
+from vitedu.plots.attention import where_it_looks_figure
+from vitedu.plots.patches import patch_row_figure
+from vitedu.plots.style import PICTURE
+
+WIDGET = "application/vnd.jupyter.widget-view+json"
+SPOTS = ((0.5, 0.5), (0.22, 0.5), (0.15, 0.15), (0.9, 0.85))  # row, column in the picture
+
+left, bottom, width, height = (100 * part for part in PICTURE)
+STYLE = f"""<style>
+.vitedu-stage {{ position: relative; max-width: 100%; overflow: visible }}
+.vitedu-stage img {{ width: 100%; max-width: 100% }}
+.vitedu-cells {{ position: absolute !important; left: {left}%; top: {100 - bottom - height}%;
+  width: {width}% !important; height: {height}% !important; display: grid !important;
+  grid-gap: 0; margin: 0; overflow: visible }}
+.vitedu-cells button {{ width: auto; height: auto; min-width: 0; margin: 0; padding: 0;
+  border: 0; background: transparent; color: transparent; box-shadow: none; cursor: pointer }}
+.vitedu-cells button:hover, .vitedu-cells button:focus {{ background: transparent;
+  color: transparent; box-shadow: none; outline: 2px solid #E69F00 }}
+</style>"""
 
 
-class FrameSlider:
-    """A row of figures, one shown at a time.
+class Explorer:
+    """A figure that follows a click into its picture, and one setting.
 
     Args:
-        figures: matplotlib figures that draw themselves (``_repr_png_``), all of one size.
-        labels: what the slider says at each of them.
-        name: what the slider changes, such as "patch size".
-        start: the frame that is shown first, and that stays where no script runs.
+        draw: gives the figure for a setting, its picture where ``PICTURE`` says, and a function that
+            moves the figure to a cell and returns the artists that changed.
+        describe: says in a sentence what that figure shows, for screen readers too.
+        settings: the values of the setting.
+        setting_name: what the setting is, such as "patch size (px)".
+        grid: gives rows and columns of the picture's cells for a setting.
+        start: the setting that is shown first.
     """
 
-    def __init__(self, figures, labels, name: str, start: int = 0):
-        self.frames = [figure._repr_png_() for figure in figures]
-        self.labels = [str(label) for label in labels]
-        if len(self.frames) != len(self.labels) or not self.frames:
-            raise ValueError(
-                f"a slider needs one label for each figure (got {len(self.frames)} figures and "
-                f"{len(self.labels)} labels)."
-            )
-        if not 0 <= start < len(self.frames):
-            raise ValueError(f"start must be in 0 .. {len(self.frames) - 1} (got {start}).")
-        self.name = name
-        self.start = start
+    def __init__(
+        self,
+        draw: Callable[[Any], tuple[Figure, Callable]],
+        describe: Callable[[Any, int], str],
+        settings: Sequence,
+        setting_name: str,
+        grid: Callable[[Any], tuple[int, int]],
+        start: Any,
+    ):
+        if start not in settings:
+            raise ValueError(f"start must be one of {list(settings)} (got {start!r}).")
+        self.draw, self.describe, self.grid = draw, describe, grid
+        self.settings, self.setting_name, self.start = list(settings), setting_name, start
+        self.drawn: dict = {}  # setting -> figure, its function, and the pixels that never change
 
     def __repr__(self) -> str:
-        return f"FrameSlider({self.name}: {', '.join(self.labels)})"
+        return f"Explorer({self.setting_name}: {', '.join(str(s) for s in self.settings)})"
 
-    def _repr_png_(self) -> bytes:
-        return self.frames[self.start]
+    def cell_at(self, setting, row: float, column: float) -> int:
+        """Give the cell at a place in the picture; row and column run from 0 to 1."""
+        rows, columns = self.grid(setting)
+        return int(row * rows) * columns + int(column * columns)
 
-    def _repr_html_(self) -> str:
-        pictures = [f"data:image/png;base64,{base64.b64encode(f).decode()}" for f in self.frames]
-        key = f"slider-{uuid.uuid4().hex}"
-        name, label = html.escape(self.name), html.escape(self.labels[self.start])
+    def frame(self, setting, cell: int) -> bytes:
+        """Draw one frame, as a JPEG; only what the cell changes is drawn anew."""
+        if setting not in self.drawn:
+            figure, move = self.draw(setting)
+            canvas = FigureCanvasAgg(figure)
+            for artist in move(cell):
+                artist.set_animated(True)  # left out of the background
+            canvas.draw()
+            self.drawn[setting] = canvas, move, canvas.copy_from_bbox(figure.bbox)
+        canvas, move, background = self.drawn[setting]
+        canvas.restore_region(background)
+        for artist in move(cell):
+            artist.axes.draw_artist(artist)
+        buffer = io.BytesIO()
+        picture = Image.fromarray(np.asarray(canvas.buffer_rgba())[:, :, :3])
+        picture.save(buffer, format="jpeg", quality=80)
+        return buffer.getvalue()
+
+    def _repr_mimebundle_(self, include=None, exclude=None) -> dict:
+        bundle = {"text/plain": repr(self), "text/html": self.still()}
+        if kernel_answers():
+            view = {"version_major": 2, "version_minor": 0, "model_id": self.live().model_id}
+            bundle[WIDGET] = view
+        return bundle
+
+    # -- without a kernel -------------------------------------------------------------------------
+
+    def still(self) -> str:
+        """Give the form for pages: every setting at a few cells, drawn beforehand, as HTML."""
+        cells = {s: [self.cell_at(s, *spot) for spot in SPOTS] for s in self.settings}
+        pictures = [
+            [f"data:image/jpeg;base64,{base64.b64encode(self.frame(s, c)).decode()}" for c in row]
+            for s, row in cells.items()
+        ]
+        words = [[self.describe(s, c) for c in row] for s, row in cells.items()]
+        first = self.settings.index(self.start)
+        key = f"explorer-{uuid.uuid4().hex}"
+        name, said = html.escape(self.setting_name), html.escape(words[first][0])
         return f"""
 <div id="{key}">
-  <label>{name}: <output>{label}</output>
-    <input type="range" min="0" max="{len(self.frames) - 1}" value="{self.start}" step="1">
-  </label><br>
-  <img src="{pictures[self.start]}" alt="{name}: {label}">
+  <label>{name}: <output>{html.escape(str(self.start))}</output>
+    <input type="range" min="0" max="{len(self.settings) - 1}" value="{first}" step="1"></label>
+  <label>place: <output>1</output>
+    <input type="range" min="0" max="{len(SPOTS) - 1}" value="0" step="1"></label><br>
+  <img src="{pictures[first][0]}" alt="{said}" style="max-width: 100%">
+  <p role="status" aria-live="polite">{said}</p>
   <script>
     (function (box) {{
-      const pictures = {json.dumps(pictures)}, labels = {script_json(self.labels)};
-      box.querySelector("input").oninput = function () {{
-        box.querySelector("img").src = pictures[this.value];
-        box.querySelector("output").textContent = labels[this.value];
+      const pictures = {script_json(pictures)}, words = {script_json(words)};
+      const names = {script_json([str(s) for s in self.settings])}, spots = {script_json(SPOTS)};
+      const picture = box.querySelector("img"), said = box.querySelectorAll("output");
+      const [setting, place] = box.querySelectorAll("input");
+      function show() {{
+        picture.src = pictures[setting.value][place.value];
+        picture.alt = words[setting.value][place.value];
+        box.querySelector("p").textContent = words[setting.value][place.value];
+        said[0].textContent = names[setting.value];
+        said[1].textContent = Number(place.value) + 1;
+      }}
+      setting.oninput = place.oninput = show;
+      picture.onclick = function (event) {{  // the place that is drawn and lies nearest
+        const frame = picture.getBoundingClientRect();
+        const x = ((event.clientX - frame.left) / frame.width - {PICTURE[0]}) / {PICTURE[2]};
+        const y = ((event.clientY - frame.top) / frame.height - {1 - PICTURE[1] - PICTURE[3]:.4f}) / {PICTURE[3]};
+        const far = spots.map(([row, column]) => Math.hypot(row - y, column - x));
+        place.value = far.indexOf(Math.min(...far));
+        show();
       }};
     }})(document.getElementById("{key}"));
   </script>
 </div>"""
 
+    # -- with a kernel ----------------------------------------------------------------------------
+
+    def live(self):
+        """Give the form for a running kernel: a widget of ipywidgets, 7.7 or later.
+
+        The picture's cells are buttons, for the mouse; two sliders serve the keyboard.
+        """
+        import ipywidgets as widgets
+
+        wide = {"description_width": "initial"}
+        options = [(str(setting), setting) for setting in self.settings]
+        setting = widgets.SelectionSlider(
+            options=options, value=self.start, description=self.setting_name, style=wide
+        )
+        cell = widgets.IntSlider(description="patch", style=wide)
+        picture = widgets.Image(format="jpeg", layout=widgets.Layout(width="100%"))
+        words, style = widgets.HTML(), widgets.HTML(STYLE)
+        shared = {"layout": widgets.Layout(), "style": widgets.ButtonStyle()}
+        most = max(rows * columns for rows, columns in map(self.grid, self.settings))
+        buttons = [
+            widgets.Button(description=str(k), tooltip=f"patch {k}", **shared) for k in range(most)
+        ]
+        for k, button in enumerate(buttons):
+            if button.has_trait("tabbable"):
+                button.tabbable = False  # one stop for the keyboard, the slider, and not hundreds
+            button.on_click(lambda _, k=k: setattr(cell, "value", k))
+        cells = widgets.GridBox(layout=widgets.Layout())
+        cells.add_class("vitedu-cells")
+        stage = widgets.Box([picture, cells], layout=widgets.Layout(width="800px"))
+        stage.add_class("vitedu-stage")
+
+        def show(change=None):
+            picture.value = self.frame(setting.value, cell.value)
+            said = html.escape(self.describe(setting.value, cell.value))
+            words.value = f'<p role="status" aria-live="polite">{said}</p>'
+
+        def regrid(change=None):
+            rows, columns = self.grid(setting.value)
+            if change:  # the same place in the finer or coarser grid
+                old_rows, old_columns = self.grid(change.old)
+                row, column = divmod(cell.value, old_columns)
+                place = (row + 0.5) / old_rows, (column + 0.5) / old_columns
+            else:
+                place = SPOTS[0]
+            cell.unobserve(show, "value")
+            cell.max = rows * columns - 1
+            cell.value = self.cell_at(setting.value, *place)
+            cell.observe(show, "value")
+            cells.layout.grid_template_columns = f"repeat({columns}, 1fr)"
+            cells.layout.grid_template_rows = f"repeat({rows}, 1fr)"
+            cells.children = buttons[: rows * columns]
+            show()
+
+        setting.observe(regrid, "value")
+        regrid()
+        return widgets.VBox([style, widgets.HBox([setting, cell]), stage, words])
+
+
+def kernel_answers() -> bool:
+    """Say whether somebody may be looking through a kernel that has ipywidgets.
+
+    The quick profile runs notebooks that nobody watches, so it gets the still form.
+    """
+    try:
+        import ipywidgets  # noqa: F401
+        from IPython import get_ipython
+    except ImportError:
+        return False
+    return hasattr(get_ipython(), "kernel") and current_profile().name != "quick"
+
 
 def script_json(value) -> str:
-    """Write a value as JSON that can not end the script it stands in."""
+    """Write a value as JSON that cannot end the script it stands in."""
     return json.dumps(value).replace("</", "<\\/")
 
 
-def explore_patch_size(image, patch_sizes=(16, 8, 4, 2)) -> FrameSlider:
-    """Show an image and its patches, with a slider for the patch size.
+def explore_patches(image, patch_sizes: Sequence[int] = (56, 32, 16)) -> Explorer:
+    """Show an image, its patches, and the row of the sequence that the clicked patch becomes.
 
     Args:
         image: (C, H, W), uint8 or floats in [0, 1]; H and W divisible by every size.
-        patch_sizes: the positions of the slider, in pixels.
+        patch_sizes: the sizes to choose from, in pixels.
     """
-    figures = [show_patches(image, P) for P in patch_sizes]
-    labels = [f"{P} px" for P in patch_sizes]
-    return FrameSlider(figures, labels, "patch size", start=len(labels) // 2)
+    C, H, W = image.shape
+
+    def describe(P, k):
+        row, column = divmod(k, W // P)
+        return (
+            f"Patch {k} of {(H // P) * (W // P)} (row {row}, column {column}) "
+            f"is row {k} of the sequence: {C * P * P} numbers."
+        )
+
+    return Explorer(
+        lambda P: patch_row_figure(image, P),
+        describe,
+        patch_sizes,
+        "patch size (px)",
+        lambda P: (H // P, W // P),
+        start=patch_sizes[-1],
+    )
+
+
+def explore_attention(
+    image, weights_at: Callable, temperatures: Sequence[float], grid_size: tuple[int, int]
+) -> Explorer:
+    """Show an image, and where the clicked patch looks at the chosen temperature.
+
+    Args:
+        image: (C, H, W), uint8 or floats in [0, 1].
+        weights_at: temperature -> weights (N, N), row i is what patch i attends to.
+        temperatures: the values to choose from.
+        grid_size: (gh, gw), N = gh*gw.
+    """
+    tables = {temperature: weights_at(temperature) for temperature in temperatures}
+
+    def describe(temperature, k):
+        row = tables[temperature][k]
+        most = int(row.argmax())
+        return (
+            f"Temperature {temperature:g}: patch {k} gives its largest weight, {row[most]:.3f}, to "
+            f"patch {most}, and {row[k]:.3f} to itself. Uniform would be {1 / len(row):.3f}."
+        )
+
+    return Explorer(
+        lambda temperature: where_it_looks_figure(image, tables[temperature], grid_size),
+        describe,
+        temperatures,
+        "temperature",
+        lambda temperature: grid_size,
+        start=temperatures[len(temperatures) // 2],
+    )

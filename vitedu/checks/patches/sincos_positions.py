@@ -1,129 +1,138 @@
-"""Checker of sincos_positions: its cases, its known mistakes, and what is said of them."""
+"""sincos_positions: its cases, its known mistakes with their words, and right answers written otherwise."""
+
+import math
 
 import torch
 
 from vitedu import patches as reference
-from vitedu.checks.diagnosing import Misconception
-from vitedu.checks.engine import Checker
+from vitedu.checks.checker import Checker
+from vitedu.checks.families import NEGATIVE_DIVISOR, SAME_AXIS
 from vitedu.checks.inputs import distinct, draw
+from vitedu.checks.mistakes import Mistake
 from vitedu.checks.probing import Case
 
 
-def sincos_cases(g: torch.Generator) -> list[Case]:
+def cases(g: torch.Generator) -> list[Case]:
     """Draw table sizes; position 0, short and long tables, two columns."""
 
-    def case(n, D, **rest):
+    def case(n, D, part="values", name="{n} positions, embed_dim {D}", **rest):
+        args = {"num_positions": n, "embed_dim": D}
         # float32 formulas differ by some units in the last place of the angle, which grows with n
-        return Case(
-            f"{n} positions, embed_dim {D}",
-            {"num_positions": n, "embed_dim": D},
-            rtol=0,
-            atol=2e-4,
-            **rest,
-        )
+        return Case(name.format(n=n, D=D), args, part=part, rtol=0, atol=2e-4, **rest)
 
     n, half = distinct(g, 2, 3, 9)
-    odd = 2 * draw(g, 2, 9) + 1
     return [
         case(n, 2 * half),
-        case(2 * half + 1, 2 * half, part="other sizes"),
-        case(200, 16 + 2 * half, part="other sizes"),  # long enough to tell 10000 from 9999
-        case(n, 2, part="other sizes"),
-        case(1, 2 * half, part="other sizes"),
-        Case(
-            f"embed_dim {odd} is odd",
-            {"num_positions": n, "embed_dim": odd},
-            part="errors",
-            raises="ValueError",
-        ),
+        case(2 * half + 1, 2 * half, "other sizes"),
+        case(200, 16 + 2 * half, "other sizes"),  # long enough to tell 10000 from 9999
+        case(n, 2, "other sizes"),
+        case(1, 2 * half, "other sizes"),
+        case(n, 2 * draw(g, 2, 9) + 1, "errors", "embed_dim {D} is odd", raises="ValueError"),
     ]
 
 
-def faulty_sincos(mistakes: frozenset[str]):
-    """Fill the table with the named mistakes made."""
-
-    def sincos_positions(num_positions, embed_dim):
-        n, D = num_positions, embed_dim
-        if D % 2:
-            return reference.sincos_positions(n, D)
-        position = torch.arange(n, dtype=torch.float64).unsqueeze(1)
-        if "positions_from_one" in mistakes:
-            position = position + 1
-        pair = torch.arange(D // 2, dtype=torch.float64)
-        sine_exponent, cosine_exponent = 2 * pair / D, 2 * pair / D
-        if "pair_over_dim" in mistakes:
-            sine_exponent = cosine_exponent = pair / D
-        if "each_column_its_own" in mistakes:
-            cosine_exponent = (2 * pair + 1) / D
-        if "reaches_the_base" in mistakes:
-            sine_exponent = cosine_exponent = pair / max(1, D // 2 - 1)
-        base = 1000.0 if "another_base" in mistakes else 10000.0
-        sign = 1 if "frequencies_rise" in mistakes else -1
-        sine, cosine = (position * base ** (sign * e) for e in (sine_exponent, cosine_exponent))
-        if "degrees" in mistakes:
-            sine, cosine = torch.deg2rad(sine), torch.deg2rad(cosine)
-        columns = [sine.sin(), cosine.cos()]
-        if "cosine_first" in mistakes:
-            columns.reverse()
-        if "sines_then_cosines" in mistakes:
-            return torch.cat(columns, dim=1).float()
-        return torch.stack(columns, dim=-1).flatten(1).float()
-
-    return sincos_positions
-
-
-SINCOS_BANK = (
-    Misconception(
-        "sines_then_cosines", "all sines come first, then all cosines", "even columns sine, odd columns cosine",
-        "Both layouts are in use; this course, like the paper, takes turns.",
-        "Fill table[:, 0::2] and table[:, 1::2], or stack the pairs and flatten.",
-    ),
-    Misconception(
-        "cosine_first", "even columns hold the cosine", "even columns sine, odd columns cosine",
-        "Row 0 shows it: sin 0 and cos 0 take turns.", "Look at which of the two goes to column 0.",
-    ),
-    Misconception(
-        "pair_over_dim", "the exponent runs only half as far", "10000 to the power 2i/D for column pair i",
-        "The slowest wave would be a hundred times too fast.", "Look at the exponent: i counts pairs of columns, 2i the columns.",
-    ),
-    Misconception(
-        "each_column_its_own", "sine and cosine of a pair have different frequencies", "one angle for both columns of a pair",
-        "Only with the same angle is a shift of positions a rotation.", "Use the same 2i for columns 2i and 2i+1.",
-    ),
-    Misconception(
-        "reaches_the_base", "the exponent reaches 1 at the last pair", "exponents 2i/D, the last one below 1",
-        "Some libraries do so; the formula of the paper divides by D.", "Look at the denominator of the exponent.",
-    ),
-    Misconception(
-        "another_base", "the base is not 10000", "base 10000", "The base sets the longest wave.", "Count the zeros.",
-    ),
-    Misconception(
-        "frequencies_rise", "the frequencies rise from column to column", "position divided by 10000 ** (2i/D)",
-        "Waves shorter than one step can not tell neighbours apart reliably.", "Divide, or use a negative exponent.",
-    ),
-    Misconception(
-        "positions_from_one", "positions count from 1", "positions 0 .. num_positions-1", "Every row is one late.",
-        "torch.arange(n) starts at 0.",
-    ),
-    Misconception(
-        "degrees", "the angle is taken in degrees", "radians", "All waves would be 57 times too long.", "torch.sin takes radians.",
-    ),
-    Misconception(
-        "double_table", "the table is float64", "float32, like every table made from sizes alone",
-        "Added to float32 tokens it would turn all of them into float64.", "Finish with .float().",
-        build=lambda: lambda num_positions, embed_dim: reference.sincos_positions(num_positions, embed_dim).double(),
-    ),
+MISTAKES = (
+    Mistake("sines_then_cosines", "all sines come first, then all cosines",
+            "even columns sine, odd columns cosine",
+            "Both layouts are in use; this course, like the paper, takes turns.",
+            "Fill table[:, 0::2] and table[:, 1::2], or stack the pairs and flatten.",
+            {"torch.stack(": "torch.cat(", "dim=-1).flatten(1)": "dim=1)"}),
+    Mistake("cosine_first", "even columns hold the cosine", "even columns sine, odd columns cosine",
+            "Row 0 shows it: sin 0 and cos 0 take turns.", "Look at which of the two goes to column 0.",
+            {"[angle.sin(), angle.cos()]": "[angle.cos(), angle.sin()]"}),
+    Mistake("pair_over_dim", "the exponent runs only half as far", "10000 to the power 2i/D for column pair i",
+            "The slowest wave would be a hundred times too fast.",
+            "Look at the exponent: i counts pairs of columns, 2i the columns.",
+            {"2, dtype=torch.float64) / embed_dim": "2, dtype=torch.float64) / embed_dim / 2"}),
+    Mistake("each_column_its_own", "sine and cosine of a pair have different frequencies",
+            "one angle for both columns of a pair",
+            "Only with the same angle is a shift of positions a rotation.",
+            "Use the same 2i for columns 2i and 2i+1.",
+            {"angle.cos()": "(angle / 10000 ** (1 / embed_dim)).cos()"}),
+    Mistake("reaches_the_base", "the exponent reaches 1 at the last pair",
+            "exponents 2i/D, the last one below 1",
+            "Some libraries do so; the formula of the paper divides by D.",
+            "Look at the denominator of the exponent.",
+            {"dtype=torch.float64) / embed_dim": "dtype=torch.float64) / max(1, embed_dim - 2)"}),
+    Mistake("another_base", "the base is not 10000", "base 10000", "The base sets the longest wave.",
+            "Count the zeros.", {"10000**exponent": "1000**exponent"}),
+    Mistake("frequencies_rise", "the frequencies rise from column to column",
+            "position divided by 10000 ** (2i/D)",
+            "Waves shorter than one step can not tell neighbours apart reliably.",
+            "Divide, or use a negative exponent.", {"position / 10000": "position * 10000"}),
+    Mistake("positions_from_one", "positions count from 1", "positions 0 .. num_positions-1",
+            "Every row is one late.", "torch.arange(n) starts at 0.", {".unsqueeze(1)": ".unsqueeze(1) + 1"}),
+    Mistake("degrees", "the angle is taken in degrees", "radians", "All waves would be 57 times too long.",
+            "torch.sin takes radians.", {"angle = position": "angle = math.pi / 180 * position"}),
+    Mistake("double_table", "the table is float64", "float32, like every table made from sizes alone",
+            "Added to float32 tokens it would turn all of them into float64.", "Finish with .float().",
+            build=lambda: lambda num_positions, embed_dim: reference.sincos_positions(num_positions, embed_dim).double()),
 )  # fmt: skip
+
+
+def by_slices(num_positions, embed_dim):
+    if embed_dim % 2 == 1:
+        raise ValueError("odd")
+    table = torch.zeros(num_positions, embed_dim)
+    position = torch.arange(num_positions).float().unsqueeze(1)
+    rate = torch.exp(torch.arange(0, embed_dim, 2).float() * (-math.log(10000.0) / embed_dim))
+    table[:, 0::2] = torch.sin(position * rate)
+    table[:, 1::2] = torch.cos(position * rate)
+    return table
+
+
+def by_loops(num_positions, embed_dim):
+    if embed_dim & 1:
+        raise ValueError(f"embed_dim={embed_dim}")
+    rows = []
+    for p in range(num_positions):
+        angles = [p / 10000 ** (2 * (j // 2) / embed_dim) for j in range(embed_dim)]
+        rows.append([math.cos(a) if j % 2 else math.sin(a) for j, a in enumerate(angles)])
+    return torch.tensor(rows)
+
+
+def by_phase(num_positions, embed_dim):
+    if embed_dim % 2:
+        raise ValueError("embed_dim must be even")
+    column = torch.arange(embed_dim, dtype=torch.float64)
+    rate = torch.pow(torch.tensor(10000.0, dtype=torch.float64), -2 * (column // 2) / embed_dim)
+    turn = (column % 2) * math.pi / 2
+    return torch.sin(torch.outer(torch.arange(num_positions, dtype=torch.float64), rate) + turn).to(
+        torch.float32
+    )
+
+
+def by_complex_powers(num_positions, embed_dim):
+    if embed_dim % 2:
+        raise ValueError("embed_dim must be even")
+    rate = 10000 ** (-torch.arange(0, embed_dim, 2, dtype=torch.float64) / embed_dim)
+    circle = torch.polar(torch.ones_like(rate), rate)
+    turned = circle[None] ** torch.arange(num_positions, dtype=torch.float64)[:, None]
+    return torch.view_as_real(turned)[..., [1, 0]].flatten(1).float()
+
 
 CHECKER = Checker(
     "sincos_positions",
-    reference.sincos_positions,
-    sincos_cases,
-    faulty_sincos,
-    SINCOS_BANK,
+    cases=cases,
+    bank=MISTAKES,
     proves={
         "values": "sines and cosines take turns, at the right frequencies",
         "other sizes": "also for long tables, one position and two columns",
         "errors": "an odd embed_dim is refused",
     },
-)
+    equivalent={
+        NEGATIVE_DIVISOR: ("if embed_dim % -2:",),
+        "whole numbers divided by float64 are float64": ("position = torch.arange(num_positions).unsqueeze(1)",),
+        SAME_AXIS: (
+            "position = torch.arange(num_positions, dtype=torch.float64).unsqueeze(-1)",
+            "return torch.stack([angle.sin(), angle.cos()], dim=2).flatten(1).float()",
+            "return torch.stack([angle.sin(), angle.cos()], dim=-1).flatten(-2).float()",
+        ),
+    },
+    left_open={
+        "exponents rounded to float32 are right to the tolerance of a float32 table": (
+            "exponent = torch.arange(0, embed_dim, 2) / embed_dim",
+        ),
+    },
+    right=(by_slices, by_loops, by_phase, by_complex_powers),
+)  # fmt: skip

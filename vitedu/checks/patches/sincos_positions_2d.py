@@ -1,143 +1,134 @@
-"""Checker of sincos_positions_2d: its cases, its known mistakes, and what is said of them."""
+"""sincos_positions_2d: its cases, its known mistakes with their words, and right answers written otherwise."""
 
 import torch
 
 from vitedu import patches as reference
-from vitedu.checks.diagnosing import Misconception
-from vitedu.checks.engine import Checker
+from vitedu.checks.checker import Checker
+from vitedu.checks.families import NEGATIVE_DIVISOR, SAME_AXIS
 from vitedu.checks.inputs import distinct, draw
+from vitedu.checks.mistakes import Mistake
+from vitedu.checks.patches.sincos_positions import by_loops as code_by_loops
+from vitedu.checks.patches.sincos_positions import by_phase, by_slices
 from vitedu.checks.probing import Case
 
 
-def sincos_2d_cases(g: torch.Generator) -> list[Case]:
+def cases(g: torch.Generator) -> list[Case]:
     """Draw grids that are not square, and one that is."""
 
-    def case(gh, gw, D, **rest):
-        return Case(
-            f"grid {gh} x {gw}, embed_dim {D}",
-            {"grid_size": (gh, gw), "embed_dim": D},
-            rtol=0,
-            atol=2e-4,
-            **rest,
-        )
+    def case(gh, gw, D, part="other sizes", name="grid {gh} x {gw}, embed_dim {D}", **rest):
+        args, name = {"grid_size": (gh, gw), "embed_dim": D}, name.format(gh=gh, gw=gw, D=D)
+        return Case(name, args, part=part, rtol=0, atol=2e-4, **rest)
 
     gh, gw = distinct(g, 2, 2, 6)
     D = 4 * draw(g, 2, 5)
-    odd = D + 1  # half of it, cut off, is even: the table of one direction has nothing to refuse
+    refused = ("errors", "embed_dim {D} is not divisible by 4")
     return [
-        case(gh, gw, D),
-        case(gw, gh, D, part="other sizes"),
-        case(gh, gh, D, part="other sizes"),
-        case(1, gw, D, part="other sizes"),
-        case(gh, gw, 4, part="other sizes"),
-        Case(
-            f"embed_dim {odd} is not divisible by 4",
-            {"grid_size": (gh, gw), "embed_dim": odd},
-            part="errors",
-            raises="ValueError",
-        ),
-        Case(
-            f"embed_dim {D + 2} is not divisible by 4",
-            {"grid_size": (gh, gw), "embed_dim": D + 2},
-            part="errors",
-            raises="ValueError",
-        ),
+        case(gh, gw, D, "values"),
+        case(gw, gh, D),
+        case(gh, gh, D),
+        case(1, gw, D),
+        case(gh, gw, 4),
+        # half of it, cut off, is even: the table of one direction has nothing to refuse
+        case(gh, gw, D + 1, *refused, raises="ValueError"),
+        case(gh, gw, D + 2, *refused, raises="ValueError"),
     ]
 
 
-def faulty_sincos_2d(mistakes: frozenset[str]):
-    """Fill the table of a grid with the named mistakes made."""
-
-    def sincos_positions_2d(grid_size, embed_dim):
-        gh, gw = grid_size
-        D = embed_dim
-        if D % 4:
-            return reference.sincos_positions_2d(grid_size, D)
-        if "grid_is_width_height" in mistakes:
-            gh, gw = gw, gh
-        if "one_long_row" in mistakes:
-            return reference.sincos_positions(gh * gw, D)
-        rows, columns = (
-            reference.sincos_positions(gh, D // 2),
-            reference.sincos_positions(gw, D // 2),
-        )
-        if "sines_then_cosines" in mistakes:
-            rows, columns = (torch.cat([x[:, 0::2], x[:, 1::2]], dim=1) for x in (rows, columns))
-        if "positions_from_one" in mistakes:
-            rows, columns = (
-                reference.sincos_positions(gh + 1, D // 2)[1:],
-                reference.sincos_positions(gw + 1, D // 2)[1:],
-            )
-        if "cells_by_column" in mistakes:
-            halves = [rows.repeat(gw, 1), columns.repeat_interleave(gh, dim=0)]
-        elif "both_repeated_alike" in mistakes:
-            halves = [rows.repeat(gw, 1), columns.repeat(gh, 1)]
-        else:
-            halves = [rows.repeat_interleave(gw, dim=0), columns.repeat(gh, 1)]
-        if "column_first" in mistakes:
-            halves.reverse()
-        if "halves_interleaved" in mistakes:
-            return torch.stack(halves, dim=-1).flatten(1)
-        if "added" in mistakes:
-            return torch.cat([halves[0] + halves[1]] * 2, dim=1)
-        return torch.cat(halves, dim=1)
-
-    return sincos_positions_2d
-
-
-SINCOS_2D_BANK = (
-    Misconception(
-        "column_first", "the column's code comes first", "the first D/2 columns encode the row",
-        "Rows before columns, as everywhere in this course.", "Look at the order of the two halves in torch.cat.",
-    ),
-    Misconception(
-        "cells_by_column", "the cells run down the columns of the grid", "cells row by row, as patchify numbers them",
-        "Cell 1 stands to the right of cell 0.", "The row code repeats gw times in a row; the column code cycles.",
-    ),
-    Misconception(
-        "both_repeated_alike", "row and column codes are repeated in the same way", "every pair of row and column once",
-        "Some cells would share a code.", "One of the two has to stay while the other runs.",
-    ),
-    Misconception(
-        "one_long_row", "the grid is coded as one long row", "row and column coded apart",
-        "The cell below would look far away.", "Use sincos_positions twice, with D/2 columns each.",
-    ),
-    Misconception(
-        "grid_is_width_height", "grid_size is read as (across, down)", "grid_size = (gh, gw), down first",
-        "In torch the height comes first.", "Unpack it as gh, gw = grid_size.",
-    ),
-    Misconception(
-        "added", "row and column codes are added", "row code beside column code",
-        "A sum can not tell (2, 5) from (5, 2).", "Concatenate along the last axis.",
-    ),
-    Misconception(
-        "halves_interleaved", "row and column codes take turns column by column", "the row's D/2 columns, then the column's",
-        "The first half belongs to the row alone.", "Concatenate; do not stack.",
-    ),
-    Misconception(
-        "sines_then_cosines", "in each half all sines come first", "each half as sincos_positions gives it",
-        "The two notebooks' tables would not match.", "Call sincos_positions for each half.",
-    ),
-    Misconception(
-        "positions_from_one", "rows and columns count from 1", "row 0 and column 0 come first", "Every cell is one late.",
-        "Call sincos_positions(gh, ...) and use it from its first row.",
-    ),
-    Misconception(
-        "double_table", "the table is float64", "float32, like every table made from sizes alone",
-        "Added to float32 tokens it would turn all of them into float64.", "Finish with .float().",
-        build=lambda: lambda grid_size, embed_dim: reference.sincos_positions_2d(grid_size, embed_dim).double(),
-    ),
+MISTAKES = (
+    Mistake("column_first", "the column's code comes first", "the first D/2 columns encode the row",
+            "Rows before columns, as everywhere in this course.",
+            "Look at the order of the two halves in torch.cat.",
+            {"[rows.repeat_interleave(gw, dim=0), columns.repeat(gh, 1)]": "[columns.repeat(gh, 1), rows.repeat_interleave(gw, dim=0)]"}),
+    Mistake("cells_by_column", "the cells run down the columns of the grid",
+            "cells row by row, as patchify numbers them", "Cell 1 stands to the right of cell 0.",
+            "The row code repeats gw times in a row; the column code cycles.",
+            {"rows.repeat_interleave(gw, dim=0), columns.repeat(gh, 1)": "rows.repeat(gw, 1), columns.repeat_interleave(gh, dim=0)"}),
+    Mistake("both_repeated_alike", "row and column codes are repeated in the same way",
+            "every pair of row and column once", "Some cells would share a code.",
+            "One of the two has to stay while the other runs.",
+            {"repeat_interleave(gw, dim=0)": "repeat(gw, 1)"}),
+    Mistake("one_long_row", "the grid is coded as one long row", "row and column coded apart",
+            "The cell below would look far away.", "Use sincos_positions twice, with D/2 columns each.",
+            {"gh, gw = grid_size": "gh, gw = grid_size\nreturn sincos_positions(gh * gw, embed_dim)"}),
+    Mistake("grid_is_width_height", "grid_size is read as (across, down)", "grid_size = (gh, gw), down first",
+            "In torch the height comes first.", "Unpack it as gh, gw = grid_size.",
+            {"gh, gw = grid_size": "gw, gh = grid_size"}),
+    Mistake("added", "row and column codes are added", "row code beside column code",
+            "A sum can not tell (2, 5) from (5, 2).", "Concatenate along the last axis.",
+            {"return torch.cat(": "return (lambda x, dim: torch.cat([x[0] + x[1]] * 2, dim))("}),
+    Mistake("halves_interleaved", "row and column codes take turns column by column",
+            "the row's D/2 columns, then the column's", "The first half belongs to the row alone.",
+            "Concatenate; do not stack.",
+            {"return torch.cat(": "return (lambda x, dim: torch.stack(x, dim=-1).flatten(1))("}),
+    Mistake("sines_then_cosines", "in each half all sines come first", "each half as sincos_positions gives it",
+            "The two notebooks' tables would not match.", "Call sincos_positions for each half.",
+            {"return torch.cat(": "rows, columns = (torch.cat([x[:, 0::2], x[:, 1::2]], dim=1) for x in (rows, columns))\nreturn torch.cat("}),
+    Mistake("positions_from_one", "rows and columns count from 1", "row 0 and column 0 come first",
+            "Every cell is one late.", "Call sincos_positions(gh, ...) and use it from its first row.",
+            {"rows = sincos_positions(gh, embed_dim // 2)": "rows = sincos_positions(gh + 1, embed_dim // 2)[1:]", "columns = sincos_positions(gw, embed_dim // 2)": "columns = sincos_positions(gw + 1, embed_dim // 2)[1:]"}),
+    Mistake("double_table", "the table is float64", "float32, like every table made from sizes alone",
+            "Added to float32 tokens it would turn all of them into float64.", "Finish with .float().",
+            build=lambda: lambda grid_size, embed_dim: reference.sincos_positions_2d(grid_size, embed_dim).double()),
 )  # fmt: skip
+
+
+def _four_divides(D):
+    if D % 4:
+        raise ValueError(f"{D} is not divisible by 4")
+
+
+def by_broadcast(grid_size, embed_dim):
+    _four_divides(embed_dim)
+    gh, gw = grid_size
+    rows = by_slices(gh, embed_dim // 2)[:, None].expand(gh, gw, -1)
+    columns = by_slices(gw, embed_dim // 2)[None].expand(gh, gw, -1)
+    return torch.cat([rows, columns], dim=-1).reshape(gh * gw, embed_dim)
+
+
+def by_index(grid_size, embed_dim):
+    _four_divides(embed_dim)
+    gh, gw = grid_size
+    cell = torch.arange(gh * gw)
+    half = by_phase(max(gh, gw), embed_dim // 2)
+    return torch.hstack([half[cell // gw], half[cell % gw]])
+
+
+def by_meshgrid(grid_size, embed_dim):
+    _four_divides(embed_dim)
+    y, x = torch.meshgrid(torch.arange(grid_size[0]), torch.arange(grid_size[1]), indexing="ij")
+    rate = 10000.0 ** (-torch.arange(0, embed_dim // 2, 2).double() / (embed_dim // 2))
+    angle = torch.stack([y.flatten(), x.flatten()], dim=1).double()[:, :, None] * rate
+    return torch.stack([torch.sin(angle), torch.cos(angle)], dim=-1).reshape(-1, embed_dim).float()
+
+
+def by_loops(grid_size, embed_dim):
+    _four_divides(embed_dim)
+    rows, columns = (
+        code_by_loops(grid_size[0], embed_dim // 2),
+        code_by_loops(grid_size[1], embed_dim // 2),
+    )
+    return torch.stack([torch.cat([r, c]) for r in rows for c in columns])
+
 
 CHECKER = Checker(
     "sincos_positions_2d",
-    reference.sincos_positions_2d,
-    sincos_2d_cases,
-    faulty_sincos_2d,
-    SINCOS_2D_BANK,
+    cases=cases,
+    bank=MISTAKES,
     proves={
         "values": "every cell's row code, then its column code",
         "other sizes": "also for square grids, one row and four columns",
         "errors": "an embed_dim that 4 does not divide is refused",
     },
-)
+    equivalent={
+        NEGATIVE_DIVISOR: ("if embed_dim % -4:",),
+        "an even number halved is whole, as a float too": (
+            "rows = sincos_positions(gh, embed_dim / 2)",
+            "columns = sincos_positions(gw, embed_dim / 2)",
+        ),
+        SAME_AXIS: (
+            "return torch.cat([rows.repeat_interleave(gw, dim=-2), columns.repeat(gh, 1)], dim=1)",
+            "return torch.cat([rows.repeat_interleave(gw, dim=0), columns.repeat(gh, 1)], dim=-1)",
+        ),
+    },
+    right=(by_broadcast, by_index, by_meshgrid, by_loops),
+)  # fmt: skip

@@ -1,118 +1,128 @@
-"""Checker of unpatchify: its cases, its known mistakes, and what is said of them."""
-
-import math
+"""unpatchify: its cases, its known mistakes with their words, and right answers written otherwise."""
 
 import torch
+import torch.nn.functional as F
 
-from vitedu import patches as reference
-from vitedu.checks.diagnosing import Misconception
-from vitedu.checks.engine import Checker
-from vitedu.checks.inputs import distinct, draw, normal, plural
-from vitedu.checks.probing import Case
+from vitedu.checks.cases import BATCH_OF_ONE, FLOAT64, ON_ACCELERATOR, also, shaped
+from vitedu.checks.checker import Checker
+from vitedu.checks.families import SAME_AXIS
+from vitedu.checks.mistakes import Mistake
 
-
-def unpatchify_cases(g: torch.Generator) -> list[Case]:
-    """Draw patch sequences whose sizes all differ."""
-
-    def case(B, C, gh, gw, P, dtype=torch.float32, note="", **rest):
-        patches = normal(g, B, gh * gw, C * P * P, dtype=dtype)
-        name = f"{B} x {gh * gw} patches of {plural(C, 'channel')}, patch_size {P}, image {gh * P} x {gw * P}{note}"
-        args = {"patches": patches, "patch_size": P, "image_size": (gh * P, gw * P)}
-        return Case(name, args, rtol=1e-6, atol=1e-6, **rest)
-
-    P, gh, gw, B = distinct(g, 4, 3, 6)
-    C = 2 * draw(g, 1, 2)  # never the 3 that somebody took for granted
-    return [
-        case(B, C, gh, gw, P, gradients=("patches",)),
-        # other channels and patches: C is 3 or P*P, and N a multiple of P*P, in one of the two at most
-        case(B, C + 2, P + 2, P + 2, P + 1, part="other sizes", note=", square"),
-        case(1, C, gw, gh, P, part="other sizes", note=", a batch of one"),
-        case(B, 1, gh, gw, 1, part="other sizes", note=", patches of one pixel"),
-        case(B, C, gh, gw, P, part="other sizes", dtype=torch.float64, note=", float64"),
-        case(B, C, gh, gw, P, part="any device", on_accelerator=True, note=", on an accelerator"),
-    ]
-
-
-def faulty_unpatchify(mistakes: frozenset[str]):
-    """Join with the named mistakes made."""
-
-    def unpatchify(patches, patch_size, image_size):
-        B, N, length = patches.shape
-        P = patch_size
-        H, W = image_size
-        if "size_is_width_height" in mistakes:
-            H, W = W, H
-        gh, gw = H // P, W // P
-        if "square_only" in mistakes:
-            gh = gw = math.isqrt(N)
-            H, W = gh * P, gw * P
-        C = length // (P * P)
-        if "reshape_only" in mistakes:
-            return patches.reshape(B, C, H, W)
-        if "three_channels" in mistakes:
-            C = 3
-        if "patches_by_column" in mistakes:
-            x = patches.reshape(B, gw, gh, -1).transpose(1, 2)
-        else:
-            x = patches.reshape(B, gh, gw, -1)
-        if "channel_last" in mistakes:
-            x = x.reshape(B, gh, gw, P, P, C).permute(0, 1, 2, 5, 3, 4)
-        else:
-            x = x.reshape(B, gh, gw, C, P, P)
-        if "pixels_by_column" in mistakes:
-            x = x.transpose(-1, -2)
-        if "axes_unmixed" in mistakes:  # (B, C, gh, gw, P, P): grid beside pixels, then a reshape
-            return x.permute(0, 3, 1, 2, 4, 5).reshape(B, C, H, W)
-        return x.permute(0, 3, 1, 4, 2, 5).reshape(B, C, H, W)
-
-    return unpatchify
-
-
-UNPATCHIFY_BANK = (
-    Misconception(
-        "reshape_only", "the patches are reshaped without moving any axis", "unpatchify(patchify(x)) == x",
-        "A patch is contiguous in the sequence, but not in the image.",
-        "Undo patchify step by step: split, permute back, join.",
-    ),
-    Misconception(
-        "axes_unmixed", "the grid axes and the pixel axes are joined in the wrong pairs", "(gh, P) become H, (gw, P) become W",
-        "A row of the image passes through gw patches before the next pixel row begins.",
-        "Before the last reshape the axes must read (B, C, gh, P, gw, P).",
-    ),
-    Misconception(
-        "channel_last", "the pixels are read as row, column, channel", "inside a patch: channel, row, column",
-        "It must be the order that patchify wrote.", "Split the last axis into (C, P, P), channels first.",
-    ),
-    Misconception(
-        "patches_by_column", "the patches are laid down the columns", "patch 1 stands to the right of patch 0",
-        "It must be the order that patchify wrote.", "Split N into (gh, gw), in this order.",
-    ),
-    Misconception(
-        "pixels_by_column", "the pixels of each patch are laid down its columns", "pixels run along rows",
-        "Each patch comes out mirrored along its diagonal.", "Look at the order of the last two axes.",
-    ),
-    Misconception(
-        "size_is_width_height", "image_size is read as (width, height)", "image_size = (H, W)",
-        "In torch the height comes first.", "Unpack it as H, W = image_size.",
-    ),
-    Misconception(
-        "square_only", "the grid is taken to be square", "gh = H / P and gw = W / P",
-        "The square root of N says nothing about the shape of the grid.", "Use image_size, which says it.",
-    ),
-    Misconception(
-        "three_channels", "three channels are taken for granted", "C from the length of a patch",
-        "Grey, depth and satellite images have another number.", "C = length // patch_size**2.",
-    ),
+MISTAKES = (
+    Mistake("reshape_only", "the patches are reshaped without moving any axis", "unpatchify(patchify(x)) == x",
+            "A patch is contiguous in the sequence, but not in the image.",
+            "Undo patchify step by step: split, permute back, join.",
+            {"return x.reshape": "return patches.reshape"}),
+    Mistake("axes_unmixed", "the grid axes and the pixel axes are joined in the wrong pairs",
+            "(gh, P) become H, (gw, P) become W",
+            "A row of the image passes through gw patches before the next pixel row begins.",
+            "Before the last reshape the axes must read (B, C, gh, P, gw, P).",
+            {"0, 3, 1, 4, 2, 5": "0, 3, 1, 2, 4, 5"}),
+    Mistake("channel_last", "the pixels are read as row, column, channel",
+            "inside a patch: channel, row, column", "It must be the order that patchify wrote.",
+            "Split the last axis into (C, P, P), channels first.",
+            {"C, P, P)": "P, P, C).permute(0, 1, 2, 5, 3, 4)"}),
+    Mistake("patches_by_column", "the patches are laid down the columns",
+            "patch 1 stands to the right of patch 0", "It must be the order that patchify wrote.",
+            "Split N into (gh, gw), in this order.",
+            {"B, gh, gw": "B, gw, gh", "x = x.permute": "x = x.transpose(1, 2)\nx = x.permute"}),
+    Mistake("pixels_by_column", "the pixels of each patch are laid down its columns", "pixels run along rows",
+            "Each patch comes out mirrored along its diagonal.", "Look at the order of the last two axes.",
+            {"x = x.permute": "x = x.transpose(-1, -2)\nx = x.permute"}),
+    Mistake("size_is_width_height", "image_size is read as (width, height)", "image_size = (H, W)",
+            "In torch the height comes first.", "Unpack it as H, W = image_size.",
+            {"H, W = image_size": "W, H = image_size"}),
+    Mistake("square_only", "the grid is taken to be square", "gh = H / P and gw = W / P",
+            "The square root of N says nothing about the shape of the grid.", "Use image_size, which says it.",
+            {"gh, gw = H // P, W // P": "gh = gw = math.isqrt(N)\nH, W = gh * P, gw * P", "if H % P or W % P or gh * gw != N or length % (P * P):": "if False:"}),
+    Mistake("three_channels", "three channels are taken for granted", "C from the length of a patch",
+            "Grey, depth and satellite images have another number.", "C = length // patch_size**2.",
+            {"C = length // (P * P)": "C = 3"}),
 )  # fmt: skip
+
+
+def by_fold(patches, patch_size, image_size):
+    return F.fold(patches.transpose(1, 2), image_size, kernel_size=patch_size, stride=patch_size)
+
+
+def by_loops(patches, patch_size, image_size):
+    H, W = image_size
+    P = patch_size
+    C = patches.shape[-1] // P**2
+    out = patches.new_zeros(len(patches), C, H, W)
+    for i in range(patches.shape[1]):
+        top, left = divmod(i, W // P)
+        out[:, :, top * P : top * P + P, left * P : left * P + P] = patches[:, i].view(-1, C, P, P)
+    return out
+
+
+def by_einops(patches, patch_size, image_size):
+    from einops import rearrange
+
+    return rearrange(
+        patches,
+        "b (i j) (c p q) -> b c (i p) (j q)",
+        i=image_size[0] // patch_size,
+        p=patch_size,
+        q=patch_size,
+    )
+
+
+def by_joining(patches, patch_size, image_size):
+    across = image_size[1] // patch_size
+    squares = patches.unflatten(-1, (-1, patch_size, patch_size)).unbind(1)
+    rows = [torch.cat(squares[i : i + across], dim=-1) for i in range(0, len(squares), across)]
+    return torch.cat(rows, dim=-2)
+
+
+def by_transposed_convolution(patches, patch_size, image_size):
+    length = patches.shape[-1]
+    kernels = torch.eye(length, dtype=patches.dtype, device=patches.device).view(
+        length, -1, patch_size, patch_size
+    )
+    grid = patches.mT.unflatten(-1, (image_size[0] // patch_size, -1))
+    return F.conv_transpose2d(grid, kernels, stride=patch_size)
+
 
 CHECKER = Checker(
     "unpatchify",
-    reference.unpatchify,
-    unpatchify_cases,
-    faulty_unpatchify,
-    UNPATCHIFY_BANK,
+    cases=shaped(
+        "patches: B gh*gw C*P*P; patch_size = P; image_size = (gh*P, gw*P)",
+        also("other sizes", "square", gw="gh"),
+        BATCH_OF_ONE,
+        also("other sizes", "patches of one pixel", P=1, C=1),
+        FLOAT64,
+        ON_ACCELERATOR,
+        # C is neither the 3 that somebody took for granted nor P*P, and P*P divides no N
+        ranges={"P": (3, 5), "C": (4, 6)},
+        name="{B} x {gh*gw} patches of {C:channel}, patch_size {P}, image {gh*P} x {gw*P}",
+        rtol=1e-6,
+        atol=1e-6,
+    ),
+    bank=MISTAKES,
     proves={
         "values": "every pixel is back in its place",
         "other sizes": "also for squares, a batch of one, patches of one pixel and float64",
     },
-)
+    equivalent={SAME_AXIS: ("x = x.permute(0, -3, 1, 4, 2, 5)",)},
+    left_open={
+        "no error is asked for where the patches do not fill the image": (
+            "without: if H % P or W % P or gh * gw != N or length % (P * P):; raise ValueError(...)",
+            "if H % P and W % P and (gh * gw != N) and length % (P * P):",
+            "if W % P or gh * gw != N or length % (P * P):",
+            "if H % P or gh * gw != N or length % (P * P):",
+            "if H % P or W % P or length % (P * P):",
+            "if H % P or W % P or gh * gw != N:",
+            "if W % P or W % P or gh * gw != N or length % (P * P):",
+            "if H % P or H % P or gh * gw != N or length % (P * P):",
+            "if H % P or W % P or gh * gw < N or length % (P * P):",
+            "if H % P or W % P or gh * gw > N or length % (P * P):",
+            "if H % P or W % P or gh * gw != N or length % (P / P):",
+            "if H % P or W % P or gh * gw != N or length % (P // P):",
+            "if H % P or W % P or gh * gw != N or length % P:",
+            "without: raise ValueError(...)",
+            "raise TypeError(...)",
+        ),
+    },
+    right=(by_fold, by_loops, by_einops, by_joining, by_transposed_convolution),
+)  # fmt: skip

@@ -127,6 +127,7 @@ class Session:
     def _load(self, request: dict, tensors: list) -> tuple[dict, list]:
         """Install the visible package, run the support code and the answer's cell, keep the answer."""
         install(request["modules"])
+        _run_uncompiled()
         self._forbid(request["forbidden"])
         _seed(request["seed"])
         name, module = request["name"], types.ModuleType("__main__")
@@ -288,6 +289,20 @@ def _given(places: list[list[str]], text: str) -> dict[str, Any]:
             __import__(module)
             given[name] = getattr(sys.modules[module], name)
     return given
+
+
+def _run_uncompiled() -> None:
+    """Let an answer that asks to be compiled run as it is written: no compiler works in the box, and none is needed.
+
+    The decorators give the function back, so that its signature can be read as well.
+    """
+
+    def as_it_is(function: Any = None, *rest: Any, **settings: Any) -> Any:
+        return function if function is not None else as_it_is
+
+    torch.compile = as_it_is
+    torch.jit.script = torch.jit.trace = torch.jit.script_if_tracing = as_it_is
+    torch.nn.Module.compile = lambda self, *rest, **settings: None  # type: ignore[method-assign]
 
 
 def _seed(seed: int) -> None:

@@ -15,12 +15,14 @@ The rules, in the order in which they are applied:
 """
 
 import ast
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from vitedu.exercises import BY_ID, EXERCISES
 from vitedu.grading.grades import Answer, Flag, Submission
+from vitedu.grading.intake.names import declared_global
 from vitedu.grading.intake.notebook_file import Cell, read_notebook
 from vitedu.grading.intake.statements import (
     MAX_CODE,
@@ -37,6 +39,8 @@ from vitedu.grading.intake.submissions import notebook_of, plain
 
 ORDER = {exercise.id: number for number, exercise in enumerate(EXERCISES)}
 MAX_SUPPORT = 200_000  # characters
+
+_BINDS = re.compile(r"^(?:def |class |import )?(\w+)[ \t]*(?:=(?!=)|\(|:|$)", re.MULTILINE)
 
 # what a notebook computes from things that a worker has not, for answers measured on it
 GIVEN = {
@@ -68,6 +72,7 @@ class _File:
     slicer: Slicer
     chapters: set[str]  # notebooks of the course that it holds
     budget_left: int  # characters that other files may have
+    bound: set[str]  # names that it binds at the top level, anywhere and in any way
 
 
 def extract(submission: Submission) -> Extraction:
@@ -130,7 +135,11 @@ def _read(path: Path, budget: int, flags: list[Flag]) -> tuple[_File | None, str
         shown = ", ".join(repr(plain(id))[:40] for id in sorted(unknown)[:5])
         flags.append(Flag("unknown_exercise", f"{name} marks cells as {shown}; by name, then"))
     chapters = _chapters(name, notebook.cells, statements)
-    return _File(name, notebook.cells, parsed, Slicer(statements), chapters, budget), ""
+    bound = set().union(*(s.bound | declared_global(s.node) for s in statements))
+    for cell, found in zip(notebook.cells, parsed, strict=True):
+        if found.error:  # what Python's parser refuses may bind names all the same
+            bound |= set(_BINDS.findall(cell.source[:MAX_SOURCE]))
+    return _File(name, notebook.cells, parsed, Slicer(statements), chapters, budget, bound), ""
 
 
 def _chapters(name: str, cells: list[Cell], statements: list[Statement]) -> set[str]:
@@ -237,8 +246,8 @@ def _answer(exercise: str, file: _File, target: Statement, flags: list[Flag]) ->
     for statement in kept:
         if statement.cell == target.cell:
             own.append(statement)
-        elif statement.place > target.place and not (
-            statement.is_definition or statement.is_import
+        elif statement.place > target.place and (
+            exercise in statement.changed or not (statement.is_definition or statement.is_import)
         ):
             tails.append(statement.text)
         else:
@@ -255,7 +264,8 @@ def _answer(exercise: str, file: _File, target: Statement, flags: list[Flag]) ->
     ]
     source = "\n\n".join([_source(file.parsed[target.cell], own, read), *tails])
     found_by = "metadata" if mark == exercise else "name"
-    return Answer(exercise, source, support, found_by, file.name, tuple(flags))
+    bound = tuple(sorted((read | elsewhere) & file.bound))
+    return Answer(exercise, source, support, found_by, file.name, tuple(flags), bound)
 
 
 def _with_given(slicer, target, exercise, taken, until, given):

@@ -4,16 +4,18 @@ Role: ``parse_cell`` (text of a cell -> statements, IPython's own syntax taken o
 statements that it needs, and no others: no plots, no checks, no training, nobody's other answers). Not here: which
 statement is the answer (``extraction``).
 
-A needed name means the last statement before the answer that binds it, and all that changes it in between; where none
-does, and the answer is a function or a class, the first one after it.
+A needed name means the last statement before the answer that binds it, and all that changes it in between. Where none
+does, and the answer is a function or a class, it means the first one after it. Star imports come along always, since
+nothing here knows which names they bring. So does what changes the answer after its definition.
 """
 
 import ast
 import re
-import symtable
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
+
+from vitedu.grading.intake.names import bindings, changes, needed_at_once, reads
 
 MAX_SOURCE = 100_000  # characters of a cell
 MAX_CODE = (
@@ -61,18 +63,18 @@ class Statement:
     @cached_property
     def bound(self) -> set[str]:
         """Names that it binds at the top level."""
-        return {name for name, _ in _bindings(self.node)}
+        return {name for name, _ in bindings(self.node)}
 
     @cached_property
     def changed(self) -> set[str]:
         """Names whose value it changes in place: ``table[0] = 1``, ``Block.forward = f``, ``n += 1``."""
-        return set(_changes(self.node))
+        return set(changes(self.node))
 
     @cached_property
     def read(self) -> set[str]:
         """Names of the notebook that it reads, those that its functions read when they are called too."""
         try:
-            return _reads([self.node], set())
+            return reads([self.node], set())
         except (SyntaxError, ValueError, RecursionError, MemoryError):
             return {node.id for node in ast.walk(self.node) if isinstance(node, ast.Name)}
 
@@ -92,7 +94,7 @@ class Statement:
         """Tell whether it gives a name a value of the student's: no import, no ``report.implementation``."""
         return any(
             found == name and not isinstance(node, ast.alias) and not _is_wrapper(node)
-            for found, node in _bindings(self.node)
+            for found, node in bindings(self.node)
         )
 
 
@@ -194,6 +196,7 @@ class Slicer:
         self.statements = statements
         self.binders: dict[str, list[Statement]] = {}
         self.changers: dict[str, list[Statement]] = {}
+        self.star_imports = [statement for statement in statements if "*" in statement.bound]
         for statement in statements:
             for name in statement.bound:
                 self.binders.setdefault(name, []).append(statement)
@@ -220,10 +223,14 @@ class Slicer:
         self.seen: set[tuple[str, int]] = set()
         self.steps = 0
         work = [(name, target.place) for name in target.read | target.changed]
-        if target.is_definition:  # a function that calls itself does not mean an earlier one
+        if target.is_definition and own not in needed_at_once(target.node):
+            # a function that calls itself does not mean an earlier one; a class that is built on itself does
             work = [(name, place) for name, place in work if name != own]
-        for statement in self.changers.get(own, []):
+        for statement in [*self.changers.get(own, []), *self._attaching(own)]:
             if target.place < statement.place < until and not _is_shown_only(statement):
+                work += self._take(statement)
+        for statement in self.star_imports:
+            if statement.place < target.place or target.is_definition:
                 work += self._take(statement)
         while work and self.steps <= MAX_STEPS:
             name, before = work.pop()
@@ -263,9 +270,11 @@ class Slicer:
         binders = [s for s in self.binders.get(name, []) if not _only_wraps(s, name)]
         earlier = [s for s in binders if s.place < before]
         if not earlier:
-            after = [s for s in binders if s.place > before and s.is_definition | s.is_import]
+            after = [s for s in binders if s.place > before and not _is_heavy(s)]
             if after and self.target.is_definition and name != self.own:
-                return after[:1]
+                # it is there by the time the answer is called
+                later = [s for s in self.changers.get(name, []) if s.place > after[0].place]
+                return after[:1] + [s for s in later if not _is_shown_only(s)]
             self.open.add(name)
             return []
         found = [earlier.pop()]
@@ -278,6 +287,17 @@ class Slicer:
         changes = self.changers.get(name, [])
         found += [s for s in changes if found[0].place < s.place < before and not _is_shown_only(s)]
         return found
+
+    def _attaching(self, own: str) -> Iterator[Statement]:
+        """Give the calls ``attach(Block, forward)`` of helpers that put something into their argument."""
+        for statement in self.statements:
+            call = statement.node.value if isinstance(statement.node, ast.Expr) else None
+            if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Name):
+                continue
+            if any(isinstance(each, ast.Name) and each.id == own for each in call.args):
+                helpers = self.binders.get(call.func.id, [])
+                if any(_attaches(helper.node) for helper in helpers):
+                    yield statement
 
     def _take_calls(self) -> None:
         """Add calls between the chosen statements that work on chosen values, and seeds."""
@@ -313,109 +333,6 @@ def _last_line(node: ast.stmt) -> int:
     return node.end_lineno or node.lineno
 
 
-def _bindings(node: ast.AST) -> Iterator[tuple[str, ast.AST]]:
-    """Give each name that a statement binds at its own level, and the node that binds it."""
-    work: list[tuple[ast.AST, ast.AST]] = [(node, node)]
-    while work:
-        node, holder = work.pop()
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-            yield node.name, node
-            continue
-        if isinstance(node, ast.Lambda):
-            continue
-        if isinstance(node, ast.Import | ast.ImportFrom):
-            for alias in node.names:
-                yield alias.asname or alias.name.split(".")[0], alias
-            continue
-        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
-            yield node.id, holder
-        if isinstance(node, ast.ExceptHandler | ast.MatchAs | ast.MatchStar) and node.name:
-            yield node.name, holder
-        if isinstance(node, ast.AnnAssign) and node.value is None:
-            continue
-        if isinstance(node, ast.AugAssign):
-            work.append((node.value, node))
-            continue
-        if isinstance(node, ast.stmt):
-            holder = node
-        inner: Iterable[ast.AST] = ast.iter_child_nodes(node)
-        if isinstance(node, ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp):
-            inner = [n for n in ast.walk(node) if isinstance(n, ast.NamedExpr)]
-        work += [(child, holder) for child in inner]
-
-
-def _changes(node: ast.AST) -> Iterator[str]:
-    """Give the names whose values a statement changes in place."""
-    work = [node]
-    while work:
-        node = work.pop()
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Lambda):
-            continue
-        if isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name):
-            yield node.target.id
-        if isinstance(node, ast.Subscript | ast.Attribute) and isinstance(node.ctx, ast.Store):
-            root: ast.AST = node
-            while isinstance(root, ast.Subscript | ast.Attribute):
-                root = root.value
-            if isinstance(root, ast.Name):
-                yield root.id
-        work += ast.iter_child_nodes(node)
-
-
-def _reads(statements: Iterable[ast.stmt], bound: set[str]) -> set[str]:
-    """Name what statements read from outside: not what they have bound themselves before.
-
-    Args:
-        statements: in order.
-        bound: names known before; grows.
-    """
-    found: set[str] = set()
-    for node in statements:
-        inner = [
-            b
-            for b in ("body", "handlers", "cases", "orelse", "finalbody")
-            if getattr(node, b, None)
-        ]
-        if not inner or isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-            found |= _read_by(ast.unparse(node)) - bound
-            bound |= {name for name, _ in _bindings(node)}
-            continue
-        for name, value in ast.iter_fields(node):  # the head: a test, an iterable, a context
-            for part in value if isinstance(value, list) else [value]:
-                if name not in inner and isinstance(part, ast.expr | ast.withitem | ast.pattern):
-                    if isinstance(part, ast.withitem):
-                        part = part.context_expr
-                    if isinstance(part, ast.expr) and name != "target":
-                        found |= _read_by(ast.unparse(part)) - bound
-        after = set(bound)
-        if isinstance(node, ast.For | ast.AsyncFor | ast.With | ast.AsyncWith):
-            head = (
-                [node.target] if hasattr(node, "target") else [i.optional_vars for i in node.items]
-            )
-            after |= {
-                n.id for part in head if part for n in ast.walk(part) if isinstance(n, ast.Name)
-            }
-        for name in inner:
-            known = set(after)
-            found |= _reads(getattr(node, name), known)
-            if isinstance(node, ast.With | ast.For) and name == "body":
-                bound |= known
-    return found
-
-
-def _read_by(text: str) -> set[str]:
-    """Name the globals that a statement or expression reads, in its functions too."""
-    return set(_globals_read(symtable.symtable(text, "cell", "exec"), top=True))
-
-
-def _globals_read(table: symtable.SymbolTable, top: bool = False) -> Iterator[str]:
-    for symbol in table.get_symbols():
-        if symbol.is_referenced() and (top or symbol.is_global()):
-            yield symbol.get_name()
-    for child in table.get_children():
-        yield from _globals_read(child)
-
-
 def _called_names(node: ast.AST) -> Iterator[str]:
     for inner in ast.walk(node):
         if isinstance(inner, ast.Call):
@@ -437,7 +354,7 @@ def _is_wrapper(node: ast.AST) -> bool:
 
 
 def _only_wraps(statement: Statement, name: str) -> bool:
-    return all(_is_wrapper(node) for found, node in _bindings(statement.node) if found == name)
+    return all(_is_wrapper(node) for found, node in bindings(statement.node) if found == name)
 
 
 def _is_shown_only(statement: Statement) -> bool:
@@ -451,6 +368,15 @@ def _is_shown_only(statement: Statement) -> bool:
     names = {_last_name(call), _last_name(root)}
     shows = {"plots", "plt", "get_ipython", "sys", "os"} | SHOWN_ONLY
     return bool(names & shows) or _last_name(call).startswith(("show", "draw", "plot"))
+
+
+def _attaches(node: ast.AST) -> bool:
+    """Tell a function that sets attributes of something."""
+    return isinstance(node, ast.FunctionDef) and any(
+        (isinstance(n, ast.Call) and _last_name(n.func) == "setattr")
+        or (isinstance(n, ast.Attribute) and isinstance(n.ctx, ast.Store))
+        for n in ast.walk(node)
+    )
 
 
 def _is_seed(statement: Statement) -> bool:

@@ -1,0 +1,355 @@
+"""On Colab a notebook installs the package by itself and upgrades nothing; elsewhere its cell is idle."""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import time
+from datetime import datetime
+
+import nbformat
+import pytest
+from IPython.core.inputtransformer2 import TransformerManager
+from jupyter_client import AsyncKernelManager
+from jupyter_client.kernelspec import KernelSpec, KernelSpecManager
+from nbclient import NotebookClient
+from packaging.requirements import Requirement
+from packaging.version import Version
+from sound_notebook import build
+from test_setup import ROOT, needs_make, project
+
+from vitedu import __version__
+from vitedu.course import colab
+from vitedu.course.notebooks import find_notebooks, read
+
+NOTEBOOKS = find_notebooks(ROOT / "notebooks")
+COLAB = os.environ.get("VITEDU_COLAB_PYTHON")  # `make colab` sets it
+BROUGHT = dict(
+    line.replace(".*", "").partition("==")[::2]
+    for line in (ROOT / "tests" / "colab.txt").read_text(encoding="utf-8").splitlines()
+    if not line.startswith("#")
+)
+
+
+# --- what the cell does ---------------------------------------------------------------------------
+
+
+class Shell:
+    """Stands for IPython: it notes magics, with names in braces filled in, and runs none."""
+
+    def __init__(self):
+        self.asked = []
+
+    def run_line_magic(self, name, line, **_):
+        """Note one magic."""
+        self.asked.append((name, line.format(**self.names)))
+
+
+def run(source):
+    """Run a cell as IPython would, in a fresh namespace; give the magics that it asked for."""
+    shell = Shell()
+    shell.names = {"get_ipython": lambda: shell}
+    exec(TransformerManager().transform_cell(source), shell.names)
+    return shell.asked
+
+
+def without_the_package(monkeypatch, folder):
+    """Let no vitedu be found but what the folder holds."""
+    monkeypatch.setattr(sys, "path", [str(folder)])
+    monkeypatch.setattr(sys, "meta_path", [f for f in sys.meta_path if "editable" not in repr(f)])
+    monkeypatch.delitem(sys.modules, "vitedu")
+
+
+def words_of(repository="ada/vitedu"):
+    """Give the words of the cell's pip command."""
+    source = colab.sources("01_patches", repository)["install"]
+    (command,) = re.findall(r"(?m)^ *%pip (.+)$", source)
+    return command.replace("{PACKAGE}", colab.package(repository)).split()
+
+
+@pytest.mark.parametrize("repository", [colab.PLACEHOLDER, "ada/vitedu"])
+def test_cell_does_nothing_where_the_package_is(repository, capsys):
+    """A clone and `make lab` need no network, whatever the address is."""
+    assert run(colab.sources("01_patches", repository)["install"]) == []
+    assert capsys.readouterr().out == ""
+
+
+def test_cell_installs_where_the_package_is_missing(monkeypatch, tmp_path):
+    """One pip command, for the tag of this version."""
+    without_the_package(monkeypatch, tmp_path)
+    ((name, line),) = run(colab.sources("01_patches", "ada/vitedu")["install"])
+    assert name == "pip"
+    assert line.split() == words_of()
+    assert f"git+https://github.com/ada/vitedu@v{__version__}" in line
+
+
+def test_a_folder_of_the_packages_name_is_not_taken_for_it(monkeypatch, tmp_path):
+    """Beside a clone, or a results folder in Drive, Python finds a namespace that holds nothing."""
+    (tmp_path / "vitedu").mkdir()
+    without_the_package(monkeypatch, tmp_path)
+    assert len(run(colab.sources("01_patches", "ada/vitedu")["install"])) == 1
+
+
+def test_cell_with_the_placeholder_says_what_to_write(monkeypatch, tmp_path):
+    """It asks no stranger's repository; with the address written in, it goes on."""
+    without_the_package(monkeypatch, tmp_path)
+    source = colab.sources("01_patches", colab.PLACEHOLDER)["install"]
+    with pytest.raises(RuntimeError, match="in place of OWNER_NOT_SET/vitedu"):
+        run(source)
+    mended = source.replace("github.com/OWNER_NOT_SET/vitedu", "github.com/ada/vitedu")
+    ((_, line),) = run(mended)
+    assert line.split() == words_of()
+
+
+# --- what pip is asked for ------------------------------------------------------------------------
+
+
+def test_command_upgrades_nothing():
+    """No dependency is followed, no upgrade asked for, no version named: what is there stays."""
+    words = words_of()
+    assert words[:3] == ["install", "--quiet", "--no-deps"]
+    assert words[3] == colab.package("ada/vitedu")
+    assert all(re.fullmatch("[a-z]+", word) for word in words[4:]), words
+
+
+def test_pip_leaves_what_is_installed():
+    """Asked for the small packages where they are, pip changes none, and needs no network for it."""
+    command = [sys.executable, "-m", "pip", "install", "--no-deps", "--no-index", "--dry-run"]
+    done = subprocess.run([*command, *colab.SMALL], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("already satisfied") == len(colab.SMALL)
+    assert "Would install" not in done.stdout
+
+
+def test_versions_of_colab_are_new_enough():
+    """Each requirement of the package is met by Colab's list, installed by the cell, or torch's own."""
+    about = project()["project"]
+    assert Version("3.13") in Requirement(f"python{about['requires-python']}").specifier
+    assert about["version"] == __version__
+    for word in about["dependencies"]:
+        requirement = Requirement(word)
+        if BROUGHT.get(requirement.name):
+            assert BROUGHT[requirement.name] in requirement.specifier, word
+        else:
+            # torch requires Jinja2
+            assert requirement.name in {*colab.SMALL, *BROUGHT, "jinja2"}, word
+
+
+# --- the notebooks --------------------------------------------------------------------------------
+
+
+def faults():
+    """Name -> what is done to a sound notebook, and what the lint says then."""
+
+    def cell(notebook, name):
+        return next(cell for cell in notebook.cells if cell["id"] == name)
+
+    def drop(name):
+        return lambda notebook: notebook.cells.remove(cell(notebook, name))
+
+    def replace(name, old, new):
+        def fault(notebook):
+            assert old in cell(notebook, name).source
+            cell(notebook, name).source = cell(notebook, name).source.replace(old, new)
+
+        return fault
+
+    def move(name):
+        return lambda notebook: notebook.cells.append(
+            notebook.cells.pop(notebook.cells.index(cell(notebook, name)))
+        )
+
+    version = f"v{__version__}"
+    return {
+        "no-badge": (drop("colab"), "has no cell 'colab'"),
+        "no-install": (drop("install"), "has no cell 'install'"),
+        "badge-of-another": (
+            replace("colab", "01_patches", "02_attention"),
+            "cell 'colab': is not",
+        ),
+        "badge-elsewhere": (
+            replace("colab", colab.REPOSITORY, "eve/vitedu"),
+            "cell 'colab': is not",
+        ),
+        "badge-older": (replace("colab", version, "v0.0.1"), "cell 'colab': is not"),
+        "install-elsewhere": (
+            replace("install", colab.REPOSITORY, "eve/vitedu"),
+            "cell 'install': is not",
+        ),
+        "install-older": (replace("install", version, "v0.0.1"), "cell 'install': is not"),
+        "install-late": (move("install"), "cell 'install': must be the first code cell"),
+        "badge-late": (move("colab"), "cell 'colab': must stand directly above"),
+    }
+
+
+@pytest.mark.parametrize("fault", faults())
+def test_problems_name_each_fault(fault):
+    """Badge and cell are there, agree with each other, and stand at the top."""
+    notebook = build()
+    assert list(colab.problems(notebook, "01_patches")) == []
+    break_it, message = faults()[fault]
+    break_it(notebook)
+    assert any(message in problem for problem in colab.problems(notebook, "01_patches"))
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_notebook_has_badge_and_cell(path):
+    """They are as this version and address would have them; the badge opens this notebook."""
+    notebook = read(path)
+    assert list(colab.problems(notebook, path.stem)) == []
+    about = next(cell.source for cell in notebook.cells if cell.get("id") == "colab")
+    first = about.splitlines()[0]
+    assert first == f"[![Open in Colab]({colab.BADGE})]({colab.address(path.stem)})"
+    for other in NOTEBOOKS:
+        assert colab.address(other.stem) in about
+
+
+def test_readme_opens_the_notebooks_of_this_version():
+    """Its badge has the address and the tag that the notebooks have."""
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    found = re.findall(r"https://colab\.research\.google\.com/github/[^\s)]+", readme)
+    assert found and set(found) <= {colab.address(path.stem) for path in NOTEBOOKS}
+
+
+# --- make slug ------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def copy(tmp_path):
+    """Give a copy of everything that holds the address."""
+    for name in ("README.md", "Makefile", "vitedu/course/colab.py", *map(str, NOTEBOOKS)):
+        path = ROOT / name
+        new = tmp_path / path.relative_to(ROOT)
+        new.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(path, new)
+    return tmp_path
+
+
+def texts(root):
+    """Give path -> text of every file."""
+    files = (path for path in root.rglob("*") if path.is_file())
+    return {path: path.read_text(encoding="utf-8") for path in files}
+
+
+def test_slug_rewrites_every_address_and_nothing_else(copy):
+    """Notebooks, README and the constant; the other cells stay as they are, to the byte."""
+    before = texts(copy)
+    changed = colab.set_repository(copy, "ada-b/vit.edu")
+    assert {path.name for path in changed} == {
+        "README.md",
+        "colab.py",
+        *(path.name for path in NOTEBOOKS),
+    }
+    for path, text in texts(copy).items():
+        if path.suffix == ".ipynb":
+            assert colab.PLACEHOLDER not in text
+            old, new = (json.loads(t)["cells"] for t in (before[path], text))
+            different = [a["id"] for a, b in zip(old, new, strict=True) if a != b]
+            assert different == list(colab.CELLS)
+    module = (copy / "vitedu" / "course" / "colab.py").read_text(encoding="utf-8")
+    assert 'REPOSITORY = "ada-b/vit.edu"' in module
+    assert f'PLACEHOLDER = "{colab.PLACEHOLDER}"' in module
+    assert "github/ada-b/vit.edu/blob" in (copy / "README.md").read_text(encoding="utf-8")
+    assert colab.set_repository(copy, "ada-b/vit.edu") == []
+    colab.set_repository(copy, colab.REPOSITORY)
+    assert texts(copy) == before
+
+
+def test_slug_puts_the_cells_below_the_title_of_a_new_notebook(copy):
+    """So a notebook that is written tomorrow gets them by the same command."""
+    path = copy / "notebooks" / "01_patches.ipynb"
+    content = json.loads(path.read_text(encoding="utf-8"))
+    content["cells"] = [cell for cell in content["cells"] if cell["id"] not in colab.CELLS]
+    path.write_text(json.dumps(content), encoding="utf-8")
+    colab.set_repository(copy, colab.REPOSITORY)
+    notebook = read(path)
+    nbformat.validate(notebook)
+    assert [cell.id for cell in notebook.cells[1:3]] == list(colab.CELLS)
+    assert list(colab.problems(notebook, "01_patches")) == []
+
+
+@pytest.mark.parametrize(
+    "address", ["vitedu", "https://github.com/ada/vitedu", "ada/vitedu/x", "-a/b", 'a/b"', ""]
+)
+def test_slug_refuses_what_is_no_address(copy, address):
+    """Nothing is written."""
+    before = texts(copy)
+    with pytest.raises(ValueError, match="must be owner/name on GitHub"):
+        colab.set_repository(copy, address)
+    assert texts(copy) == before
+
+
+@needs_make
+def test_make_slug_hands_the_address_on():
+    """`make slug REPO=owner/name` calls this module, `make slug` renews the cells."""
+    for words, wanted in ((["REPO=ada/vitedu"], " ada/vitedu"), ([], "")):
+        done = subprocess.run(
+            ["make", "--dry-run", "slug", *words], cwd=ROOT, capture_output=True, text=True
+        )
+        last = done.stdout.rstrip("\n").splitlines()[-1].rstrip()
+        assert last.endswith(f"-m vitedu.course.colab{wanted}")
+
+
+# --- with Colab's versions ------------------------------------------------------------------------
+
+
+class Kernel(KernelSpecManager):
+    """Every kernel is Colab's Python."""
+
+    def get_kernel_spec(self, kernel_name):
+        """Give the one kernel."""
+        return KernelSpec(argv=[COLAB, "-m", "ipykernel_launcher", "-f", "{connection_file}"])
+
+
+def pip(*words):
+    """Call the pip of Colab's Python; give what it said."""
+    return subprocess.run(
+        [COLAB, "-m", "pip", *words], check=True, capture_output=True, text=True
+    ).stdout.splitlines()
+
+
+@pytest.mark.slow
+@pytest.mark.network
+@pytest.mark.skipif(
+    not COLAB, reason="needs 5 GB of Colab's versions; `make colab` installs and runs"
+)
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_notebook_runs_alone_with_the_versions_of_colab(path, tmp_path):
+    """From an empty folder, without the package: the first cell gets it, every cell runs, nothing is upgraded."""
+    pip("uninstall", "--quiet", "--yes", "vitedu", "safetensors")
+    before = set(pip("freeze"))
+    notebook = read(path)
+    install = next(cell for cell in notebook.cells if cell.get("id") == "install")
+    head = subprocess.run(
+        ["git", "rev-parse", "HEAD"], cwd=ROOT, check=True, capture_output=True, text=True
+    ).stdout.strip()
+    address = f'PACKAGE = "git+file://{ROOT}@{head}"'
+    install.source = re.sub(r'(?m)^PACKAGE = "[^"]+"', address, install.source)
+    (tmp_path / "empty").mkdir()
+    environment = {key: text for key, text in os.environ.items() if key != "PYTHONPATH"}
+    environment |= {"VITEDU_PROFILE": "quick", "VITEDU_HOME": str(tmp_path / "store")}
+    environment.pop("MPLBACKEND", None)
+    client = NotebookClient(
+        notebook,
+        km=AsyncKernelManager(kernel_name="python3", kernel_spec_manager=Kernel()),
+        timeout=300,
+        resources={"metadata": {"path": str(tmp_path / "empty")}},
+    )
+    start = time.perf_counter()
+    client.execute(env=environment, cleanup_kc=True)
+    times = install.metadata["execution"]
+    begun, ended = (
+        datetime.fromisoformat(times[f"iopub.{name}"].replace("Z", "+00:00"))
+        for name in ("execute_input", "status.idle")
+    )
+    print(f"{path.stem}: install cell {(ended - begun).total_seconds():.1f} s,", end=" ")
+    print(f"whole notebook {time.perf_counter() - start:.0f} s")
+    after = set(pip("freeze"))
+    assert before <= after, "something that was there has another version now"
+    assert {re.split("[ =]", line)[0] for line in after - before} == {"vitedu", "safetensors"}
+    origin = subprocess.run(
+        [COLAB, "-I", "-c", "import vitedu; print(vitedu.__file__)"], capture_output=True, text=True
+    ).stdout
+    assert "site-packages" in origin and str(ROOT / "vitedu") not in origin

@@ -1,0 +1,134 @@
+"""vitedu.bench.experiments: runs that go on where they stopped, and measurements that can be trusted."""
+
+import json
+from types import SimpleNamespace
+
+import pytest
+
+from vitedu.__main__ import main
+from vitedu.bench import experiments
+from vitedu.bench.experiments import measured, names, read, run_experiment, table
+from vitedu.hardware import Profile
+
+QUICK = Profile("quick", "", "")
+ARMS = {"small": {"width": 8}, "large": {"width": 16}}
+
+
+@pytest.fixture
+def calls(monkeypatch):
+    """Put an experiment of two arms in the place of all others, and give the runs that it made."""
+    made = []
+
+    def run(arm, seed, profile):
+        made.append((arm, seed))
+        size = profile.pick(quick=1, laptop=2, gpu=3)
+        return {"score": ARMS[arm]["width"] * size + seed, "precision": "float32"}
+
+    module = SimpleNamespace(ARMS=ARMS, run=run)
+    monkeypatch.setattr(experiments, "find", lambda name: module)
+    return made
+
+
+def test_every_line_says_what_ran_and_how(calls, tmp_path, capsys):
+    """Arm, settings, seed, size, results, machine, versions and command, one line a run."""
+    out = tmp_path / "new" / "x.jsonl"
+    found = run_experiment("x", out, profile=QUICK, seeds=[0, 1])
+    assert calls == [("small", 0), ("large", 0), ("small", 1), ("large", 1)]
+    lines = [json.loads(line) for line in out.read_text().splitlines()]
+    assert [line["results"]["score"] for line in lines] == [8, 16, 9, 17]
+    first = found[0]
+    assert (first.experiment, first.arm, first.settings) == ("x", "small", {"width": 8})
+    assert first.options == {"profile": "quick"} and first.results["precision"] == "float32"
+    assert {"vitedu", "torch", "python"} <= set(first.versions)
+    assert first.machine and first.command.startswith("vitedu")
+    assert "small, seed 0" in capsys.readouterr().out
+
+
+def test_what_stands_in_the_file_is_not_run_again(calls, tmp_path):
+    """A second call runs new seeds; another profile is another size and runs anew."""
+    out = tmp_path / "x.jsonl"
+    run_experiment("x", out, profile=QUICK, seeds=[0])
+    del calls[:]
+    run_experiment("x", out, profile=QUICK, seeds=[0, 1], only=["lar"])
+    assert calls == [("large", 1)]
+    run_experiment("x", out, profile=Profile("laptop", "", ""), seeds=[0], only=["small"])
+    assert calls[1:] == [("small", 0)]
+    assert len(list(read(out, ARMS))) == 4
+
+
+def test_stopped_run_keeps_what_was_done(calls, tmp_path, monkeypatch):
+    """Every result is in the file before the next run begins."""
+    out, module = tmp_path / "x.jsonl", experiments.find("x")
+    whole = module.run
+
+    def stop_at_large(arm, seed, profile):
+        if arm == "large":
+            raise KeyboardInterrupt
+        return whole(arm, seed, profile)
+
+    monkeypatch.setattr(module, "run", stop_at_large)
+    with pytest.raises(KeyboardInterrupt):
+        run_experiment("x", out, profile=QUICK, seeds=[0])
+    assert [found.arm for found in read(out, ARMS)] == ["small"]
+    monkeypatch.setattr(module, "run", whole)
+    run_experiment("x", out, profile=QUICK, seeds=[0])
+    assert calls == [("small", 0), ("large", 0)]
+
+
+def test_table_gives_mean_and_spread_of_every_arm_in_their_order(calls, tmp_path):
+    """Results in words are left out; least and largest are those of the seeds."""
+    found = run_experiment("x", tmp_path / "x.jsonl", profile=QUICK, seeds=[0, 4])
+    lines = [line.split() for line in table(reversed(found), ARMS).splitlines()[1:]]
+    assert lines == [
+        ["small", "quick", "score", "10", "8", "12", "2"],
+        ["large", "quick", "score", "18", "16", "20", "2"],
+    ]
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("{", "line 2 is no measurement"),
+        ('{"arm": "small"}', "line 2 is no measurement"),
+        (None, "'small' was measured with {'width': 9}, and now means {'width': 8}"),
+    ],
+    ids=["cut", "fields", "settings"],
+)
+def test_lines_that_do_not_belong_are_refused(calls, tmp_path, line, message):
+    """A result under other settings would be compared as if it were not."""
+    out = tmp_path / "x.jsonl"
+    run_experiment("x", out, profile=QUICK, seeds=[0], only=["small"])
+    text = out.read_text()
+    out.write_text(text + (line or text.replace('"width": 8', '"width": 9')) + "\n")
+    with pytest.raises(ValueError, match=message):
+        run_experiment("x", out, profile=QUICK, seeds=[1])
+
+
+def test_unknown_names_list_the_choices(calls, tmp_path, monkeypatch):
+    """Of arms and of experiments."""
+    with pytest.raises(ValueError, match="no arm matches huge. Choices: small; large"):
+        run_experiment("x", tmp_path / "x", profile=QUICK, seeds=[0], only=["huge"])
+    monkeypatch.undo()
+    with pytest.raises(ValueError, match="no experiment named 'x'. Choices: .*ablations"):
+        measured("x")
+
+
+@pytest.mark.parametrize("name", names())
+def test_every_experiment_has_arms_a_run_and_measurements_that_fit(name):
+    """Settings survive JSON, and what is shipped belongs to the present arms."""
+    module = experiments.find(name)
+    assert callable(module.run) and module.__doc__
+    assert json.loads(json.dumps(module.ARMS)) == module.ARMS
+    assert {found.experiment for found in measured(name)} <= {name}
+
+
+def test_command_lists_experiments_and_runs_one(calls, tmp_path, capsys, monkeypatch):
+    """Without a name it lists; with one it runs, and says where the lines are."""
+    out = tmp_path / "x.jsonl"
+    words = ["bench", "experiments", "x", "--profile", "quick", "--seeds", "5", "--json", str(out)]
+    assert main(words) == 0
+    assert f"lines in {out}" in capsys.readouterr().out
+    assert [found.seed for found in read(out, ARMS)] == [5, 5]
+    monkeypatch.undo()
+    assert main(["bench", "experiments"]) == 0
+    assert capsys.readouterr().out.startswith("ablations")

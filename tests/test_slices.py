@@ -1,0 +1,129 @@
+"""Right answers that a notebook spreads out: what is taken out of the notebook works as the notebook does.
+
+Each notebook is read, sliced and graded as a class's would be. Right answers have full points. What cannot be taken along is
+not gradable, with the reason, and never 0.
+"""
+
+import pytest
+from attacks import IMPORTS, RIGHT, VALUE, code, notebook
+
+from vitedu.exercises import find
+from vitedu.grading.box.isolation import open_box
+from vitedu.grading.grades import Submission
+from vitedu.grading.intake.extraction import extract
+from vitedu.grading.judge import grade_answer
+
+HEADS = """class MultiHeadAttention(nn.Module):
+    def __init__(self, embed_dim, num_heads, qkv_bias=True):
+        super().__init__()
+        if embed_dim % num_heads:
+            raise ValueError(f"embed_dim must be divisible by num_heads (got {embed_dim}, {num_heads})")
+        self.num_heads = num_heads
+        self.qkv = nn.Linear(embed_dim, 3 * embed_dim, bias=qkv_bias)
+        self.proj = nn.Linear(embed_dim, embed_dim)
+"""
+FORWARD = """def forward(self, x):
+    B, T, D = x.shape
+    q, k, v = self.qkv(x).view(B, T, 3, self.num_heads, -1).permute(2, 0, 3, 1, 4)
+    scores = q @ k.mT / q.shape[-1] ** 0.5
+    weights = (scores - scores.amax(-1, True)).exp()
+    weights = weights / weights.sum(-1, True)
+    return self.proj((weights @ v).transpose(1, 2).reshape(B, T, D)), weights
+"""
+METHOD = "".join(f"    {line}\n" for line in FORWARD.splitlines())
+ADD = """def add_to_class(Class):
+    def wrapper(function):
+        setattr(Class, function.__name__, function)
+    return wrapper
+"""
+GELU = "def gelu(x):\n    return {}\n"
+SHARES = "def softmax(x, dim=-1):\n    e = (x - x.amax(dim, True)).exp()\n    return e / e.sum(dim, True)"
+
+# name: (exercise, cells before, the cell, cells after)
+RIGHT_ONES = {
+    "star import of math": ("gelu", ["from math import *"], GELU.format("x * 0.5 * (1 + torch.erf(x / sqrt(2)))"), []),
+    "star import in the own cell": ("gelu", [], "from math import *\n\n" + GELU.format("x * 0.5 * (1 + torch.erf(x / sqrt(2)))"), []),
+    "star import of torch": ("softmax", ["from torch import *"], "def softmax(x, dim=-1):\n    e = exp(x - amax(x, dim, True))\n    return e / e.sum(dim, True)\n", []),
+    "star import of torch.nn": ("MultiHeadAttention", ["from torch.nn import *"], HEADS.replace("nn.", "") + "\n" + METHOD, []),
+    "state of the module": ("softmax", ["calls = 0"], "def softmax(x, dim=-1):\n    global calls\n    calls += 1\n" + RIGHT.split("\n", 1)[1], []),
+    "state in the own cell": ("softmax", [], "calls = []\n\ndef softmax(x, dim=-1):\n    calls.append(1)\n" + RIGHT.split("\n", 1)[1], []),
+    "setattr": ("MultiHeadAttention", [], HEADS, [FORWARD, 'setattr(MultiHeadAttention, "forward", forward)']),
+    "assigned later": ("MultiHeadAttention", [], HEADS, [FORWARD + "\nMultiHeadAttention.forward = forward"]),
+    "a class decorator": ("MultiHeadAttention", [ADD], HEADS, ["@add_to_class(MultiHeadAttention)\n" + FORWARD]),
+    "a function that attaches": ("MultiHeadAttention", ["def attach(kind, function):\n    kind.forward = function"], HEADS, [FORWARD, "attach(MultiHeadAttention, forward)"]),
+    "built on itself": ("MultiHeadAttention", [HEADS], "class MultiHeadAttention(MultiHeadAttention):\n" + METHOD, []),
+    "a constant below": ("softmax", [], f"def softmax(x, dim=-1):\n    return {VALUE} * ONE\n", ["ONE = 1.0"]),
+    "a table below": ("softmax", [], f"def softmax(x, dim=-1):\n    return {VALUE} * TABLE['one']\n", ["TABLE = {}\nTABLE['one'] = 1.0"]),
+    "compiled": ("softmax", [], f"@torch.compile\n{RIGHT}", []),
+    "compiled with settings": ("softmax", [], f"@torch.compile(dynamic=True, mode='default')\n{RIGHT}", []),
+    "compiled afterwards": ("softmax", [], f"{RIGHT}\nsoftmax = torch.compile(softmax)", []),
+    "scripted": ("softmax", [], "@torch.jit.script\ndef softmax(x, dim: int = -1):\n" + RIGHT.split("\n", 1)[1], []),
+}  # fmt: skip
+
+# name: (exercise, cells before, the cell, cells after, word of the detail)
+OPEN_ONES = {
+    "made inside a function": ("softmax", ["def set_up():\n    global ONE\n    ONE = 1.0\n\nset_up()"], f"def softmax(x, dim=-1):\n    return {VALUE} * ONE\n", [], "ONE"),
+    "made by training": ("softmax", ["for step in range(3):\n    ONE = fit(step)"], f"def softmax(x, dim=-1):\n    return {VALUE} * ONE\n", [], "ONE"),
+    "made in a cell that does not parse": ("softmax", ["ONE = 1.0\nthis is no Python"], f"def softmax(x, dim=-1):\n    return {VALUE} * ONE\n", [], "ONE"),
+    "a star import that is not here": ("softmax", ["from no_such_library import *"], f"def softmax(x, dim=-1):\n    return {VALUE} * ONE\n", [], "no_such_library"),
+    "a library that is not here": ("softmax", [], f"import no_such_library\n\ndef softmax(x, dim=-1):\n    return {VALUE} * no_such_library.one\n", [], "no_such_library"),
+}  # fmt: skip
+
+# what an answer raises itself is an error like any other
+RAISED = {
+    "an import error": "raise ImportError('no library')",
+    "a module that is not there": "raise ModuleNotFoundError(\"No module named 'scipy'\")",
+    "a memory error": "raise MemoryError",
+    "the allocator's words": "raise RuntimeError('DefaultCPUAllocator: cannot allocate memory')",
+    "a name": "raise NameError(\"name 'torch' is not defined\")",
+    "in a helper's clothes": "error = MemoryError\n    raise error",
+}
+TYPO = "def softmax(x, dim=-1):\n    return wieghts\n"
+
+
+@pytest.fixture(scope="module")
+def box():
+    """The strongest box of this machine."""
+    with open_box(allow_unsafe=True) as box:
+        yield box
+
+
+def graded(box, tmp_path, exercise, before, cell, after):
+    """Hand a notebook in and have one exercise graded."""
+    cells = [code(text) for text in [IMPORTS, *before]]
+    cells += [code(cell, exercise), *(code(text) for text in after)]
+    path = tmp_path / f"{find(exercise).notebook}.ipynb"
+    path.write_text(notebook(cells), encoding="utf-8")
+    found = extract(Submission("Anna", (path,)))
+    return grade_answer(found.answers[exercise], 11, box, runs=1)
+
+
+@pytest.mark.parametrize("tried", RIGHT_ONES.values(), ids=RIGHT_ONES)
+def test_a_right_answer_that_is_spread_out_has_full_points(box, tmp_path, tried):
+    """Whatever the answer needs comes along, wherever it stands."""
+    grade = graded(box, tmp_path, *tried)
+    assert (grade.state, grade.points) == ("passed", grade.max_points), (grade.detail, grade.lines)
+
+
+@pytest.mark.parametrize("tried", OPEN_ONES.values(), ids=OPEN_ONES)
+def test_what_cannot_come_along_is_open_and_never_0(box, tmp_path, tried):
+    """The notebook binds the name, the slice cannot: a person decides, and reads which name it is."""
+    *tried, word = tried
+    grade = graded(box, tmp_path, *tried)
+    assert (grade.state, grade.reason) == ("not_gradable", "import"), grade.lines
+    assert word in grade.detail
+
+
+@pytest.mark.parametrize("line", RAISED.values(), ids=RAISED)
+def test_an_answer_cannot_choose_to_be_open(box, tmp_path, line):
+    """An error that it raises itself costs its points, as in the notebook."""
+    cell = f"def softmax(x, dim=-1):\n    {line}\n"
+    grade = graded(box, tmp_path, "softmax", ["torch = torch"], cell, [])
+    assert (grade.state, grade.points) == ("failed", 0.0), grade.detail
+
+
+def test_a_name_that_nothing_binds_is_a_mistake(box, tmp_path):
+    """Also where another function has such a name of its own."""
+    other = "def other(x):\n    wieghts = x\n    return wieghts"
+    grade = graded(box, tmp_path, "softmax", [other], TYPO, [])
+    assert (grade.state, grade.points) == ("failed", 0.0)

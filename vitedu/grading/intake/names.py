@@ -1,0 +1,141 @@
+"""Which names a statement of Python binds, changes and reads. Decided from its text; nothing is run.
+
+Role: ``bindings``, ``changes``, ``reads``, ``declared_global``, ``needed_at_once``. Not here: which statements an answer needs
+(``statements``).
+"""
+
+import ast
+import symtable
+from collections.abc import Iterable, Iterator
+
+
+def bindings(node: ast.AST) -> Iterator[tuple[str, ast.AST]]:
+    """Give each name that a statement binds at its own level, and the node that binds it."""
+    work: list[tuple[ast.AST, ast.AST]] = [(node, node)]
+    while work:
+        node, holder = work.pop()
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            yield node.name, node
+            continue
+        if isinstance(node, ast.Lambda):
+            continue
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            for alias in node.names:
+                yield alias.asname or alias.name.split(".")[0], alias
+            continue
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            yield node.id, holder
+        if isinstance(node, ast.ExceptHandler | ast.MatchAs | ast.MatchStar) and node.name:
+            yield node.name, holder
+        if isinstance(node, ast.AnnAssign) and node.value is None:
+            continue
+        if isinstance(node, ast.AugAssign):
+            work.append((node.value, node))
+            continue
+        if isinstance(node, ast.stmt):
+            holder = node
+        inner: Iterable[ast.AST] = ast.iter_child_nodes(node)
+        if isinstance(node, ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp):
+            inner = [n for n in ast.walk(node) if isinstance(n, ast.NamedExpr)]
+        work += [(child, holder) for child in inner]
+
+
+def changes(node: ast.AST) -> Iterator[str]:
+    """Give the names whose values a statement changes in place: ``setattr`` and decorators count too."""
+    work: list[ast.AST] = [node]
+    while work:
+        node = work.pop()
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            for decorator in node.decorator_list:  # @add_to_class(Block)
+                arguments = decorator.args if isinstance(decorator, ast.Call) else []
+                yield from (each.id for each in arguments if isinstance(each, ast.Name))
+            continue
+        if isinstance(node, ast.Lambda):
+            continue
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.args:
+            if node.func.id in ("setattr", "delattr") and isinstance(node.args[0], ast.Name):
+                yield node.args[0].id
+        if isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name):
+            yield node.target.id
+        if isinstance(node, ast.Subscript | ast.Attribute) and isinstance(node.ctx, ast.Store):
+            root: ast.AST = node
+            while isinstance(root, ast.Subscript | ast.Attribute):
+                root = root.value
+            if isinstance(root, ast.Name):
+                yield root.id
+        work += ast.iter_child_nodes(node)
+
+
+def reads(statements: Iterable[ast.stmt], bound: set[str]) -> set[str]:
+    """Name what statements read from outside: not what they have bound themselves before.
+
+    Args:
+        statements: in order.
+        bound: names known before; grows.
+    """
+    found: set[str] = set()
+    for node in statements:
+        inner = [
+            b
+            for b in ("body", "handlers", "cases", "orelse", "finalbody")
+            if getattr(node, b, None)
+        ]
+        if not inner or isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            found |= _read_by(ast.unparse(node)) - bound
+            bound |= {name for name, _ in bindings(node)}
+            continue
+        for name, value in ast.iter_fields(node):  # the head: a test, an iterable, a context
+            for part in value if isinstance(value, list) else [value]:
+                if name not in inner and isinstance(part, ast.expr | ast.withitem | ast.pattern):
+                    if isinstance(part, ast.withitem):
+                        part = part.context_expr
+                    if isinstance(part, ast.expr) and name != "target":
+                        found |= _read_by(ast.unparse(part)) - bound
+        after = set(bound)
+        if isinstance(node, ast.For | ast.AsyncFor | ast.With | ast.AsyncWith):
+            head = (
+                [node.target] if hasattr(node, "target") else [i.optional_vars for i in node.items]
+            )
+            after |= {
+                n.id for part in head if part for n in ast.walk(part) if isinstance(n, ast.Name)
+            }
+        for name in inner:
+            known = set(after)
+            found |= reads(getattr(node, name), known)
+            if isinstance(node, ast.With | ast.For) and name == "body":
+                bound |= known
+    return found
+
+
+def _read_by(text: str) -> set[str]:
+    """Name the globals that a statement or expression reads, in its functions too."""
+    return set(_globals_read(symtable.symtable(text, "cell", "exec"), top=True))
+
+
+def _globals_read(table: symtable.SymbolTable, top: bool = False) -> Iterator[str]:
+    for symbol in table.get_symbols():
+        outer = symbol.is_referenced() and (top or symbol.is_global())
+        if outer or symbol.is_declared_global():  # ``calls += 1`` counts as no reference
+            yield symbol.get_name()
+    for child in table.get_children():
+        yield from _globals_read(child)
+
+
+def declared_global(node: ast.AST) -> set[str]:
+    """Name what functions inside a statement make global by ``global``."""
+    return {name for n in ast.walk(node) if isinstance(n, ast.Global) for name in n.names}
+
+
+def needed_at_once(node: ast.stmt) -> set[str]:
+    """Name what a definition reads when it is made and not when it is called: bases, decorators, defaults.
+
+    Example:
+        >>> sorted(needed_at_once(ast.parse("class A(B):\\n    x = c\\n    def f(self): return d").body[0]))
+        ['B']
+    """
+    parts: list[ast.AST] = list(getattr(node, "decorator_list", []))
+    if isinstance(node, ast.ClassDef):
+        parts += [*node.bases, *node.keywords]
+    if isinstance(node, ast.FunctionDef):
+        parts += [*node.args.defaults, *(each for each in node.args.kw_defaults if each)]
+    return {n.id for part in parts for n in ast.walk(part) if isinstance(n, ast.Name)}
