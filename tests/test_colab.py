@@ -18,7 +18,7 @@ from nbclient import NotebookClient
 from packaging.requirements import Requirement
 from packaging.version import Version
 from sound_notebook import build
-from test_setup import ROOT, needs_make, project
+from test_setup import ROOT, needs_make, project, requirements
 
 from vitedu import __version__
 from vitedu.course import colab
@@ -135,6 +135,9 @@ def test_versions_of_colab_are_new_enough():
         else:
             # torch requires Jinja2
             assert requirement.name in {*colab.SMALL, *BROUGHT, "jinja2"}, word
+    for name, bound in requirements().items():  # `vitedu doctor` asks for these
+        if BROUGHT.get(name):
+            assert Version(BROUGHT[name]) >= Version(bound), name
 
 
 # --- the notebooks --------------------------------------------------------------------------------
@@ -346,6 +349,8 @@ def test_notebook_runs_alone_with_the_versions_of_colab(path, tmp_path):
     )
     print(f"{path.stem}: install cell {(ended - begun).total_seconds():.1f} s,", end=" ")
     print(f"whole notebook {time.perf_counter() - start:.0f} s")
+    outputs = [output for cell in notebook.cells for output in cell.get("outputs", ())]
+    assert [output.text for output in outputs if output.get("name") == "stderr"] == []
     after = set(pip("freeze"))
     assert before <= after, "something that was there has another version now"
     assert {re.split("[ =]", line)[0] for line in after - before} == {"vitedu", "safetensors"}

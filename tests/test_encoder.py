@@ -100,3 +100,46 @@ def test_values_of_notebook_03_are_measured():
     block = EncoderBlock(768, 12)
     shares = [sum(p.numel() for p in part.parameters()) for part in (block.mlp, block)]
     assert shares[0] / shares[1] == pytest.approx(mlp_share, rel=1e-12)
+
+
+def walk(blocks, step):
+    """Give the tokens of two images, random at first, after each block."""
+    torch.manual_seed(0)
+    x = torch.randn(2, 65, 64)
+    with torch.no_grad():
+        for block in blocks:
+            x = step(block, x)
+            yield x
+
+
+def test_without_skips_the_tokens_of_an_image_point_one_way_after_two_blocks():
+    """What notebook 03 says of random blocks; with skips they stay apart, and the two images do too."""
+    torch.manual_seed(0)
+    blocks = [EncoderBlock(64, 4) for _ in range(12)]
+
+    def bare(block, x):
+        x = block.attn(block.norm1(x))[0]
+        return block.mlp(block.norm2(x))
+
+    def spread(x):
+        return F.normalize(x, dim=-1).mean(dim=1).norm(dim=-1).min()  # 1: all point one way
+
+    without, whole = list(walk(blocks, bare)), list(walk(blocks, lambda block, x: block(x)))
+    assert spread(without[1]) > 0.99 and spread(whole[11]) < 0.7
+    images = [F.cosine_similarity(*x.mean(dim=1), dim=0) for x in (without[1], without[11])]
+    assert images[0] < 0.9 < images[1]
+
+
+def test_pre_norm_lets_tokens_grow_and_post_norm_does_not():
+    """24 random blocks: longer by more than 30 % with pre-norm, of length 8 with post-norm."""
+    torch.manual_seed(0)
+    blocks = [EncoderBlock(64, 4) for _ in range(24)]
+
+    def post_norm(block, x):
+        x = block.norm1(x + block.attn(x)[0])
+        return block.norm2(x + block.mlp(x))
+
+    *_, pre = walk(blocks, lambda block, x: block(x))
+    *_, post = walk(blocks, post_norm)
+    assert pre.norm(dim=-1).mean() > 1.3 * 8
+    assert abs(post.norm(dim=-1).mean() - 8) < 0.1

@@ -11,13 +11,16 @@ from vitedu.encoder import gelu, layer_norm
 from vitedu.plots.encoder import (
     PART_COLOURS,
     draw_block,
+    parameter_columns,
     show_gelu,
     show_layer_norm,
+    show_named,
     show_overfit,
     show_parameter_map,
     show_shares,
     show_through_depth,
 )
+from vitedu.vit import VisionTransformer, ViTConfig
 
 matplotlib.use("Agg")
 
@@ -122,3 +125,23 @@ def test_overfit_shows_all_curves_the_floor_and_each_verdict():
     assert losses.items() <= drawn.items()
     assert [0.7, 0.7] in [list(line.get_ydata()) for line in curves.lines]
     assert [ax.get_title() for ax in place.child_axes] == ["✓ disk", "✗ ring", "✓ moon"]
+
+
+def test_parameter_columns_hold_every_parameter_once():
+    """The map of a model adds up to the model."""
+    model = VisionTransformer(ViTConfig(embed_dim=24, depth=2, num_heads=3))
+    columns = parameter_columns(model)
+    assert list(columns) == ["patches", "block 0", "block 1", "head"]
+    counted = sum(sum(column.values()) for column in columns.values())
+    assert counted == sum(p.numel() for p in model.parameters())
+
+
+def test_named_writes_the_most_probable_classes_beside_each_picture():
+    """Pictures of any size; the classes in falling order, with their share in percent."""
+    pictures = [torch.zeros(3, 8, 8, dtype=torch.uint8), torch.rand(3, 6, 9)]
+    fig = show_named(pictures, torch.tensor([[0.1, 0.9], [0.75, 0.25]]), ["cat", "dog"])
+    assert [texts(ax) for ax in fig.axes if ax.texts] == [
+        ["dog, 90 %", "cat, 10 %"],
+        ["cat, 75 %", "dog, 25 %"],
+    ]
+    assert [len(ax.images) for ax in fig.axes] == [1, 0, 1, 0]

@@ -44,6 +44,16 @@ def test_losses_are_running_means_at_the_end_of_their_window():
     assert any(np.allclose(line.get_ydata(), 2.3) for line in ax.lines)
 
 
+def test_by_rate_draws_every_seed_and_joins_the_means():
+    """The line of an arm runs through the means, and each seed is a dot at its rate."""
+    runs = {"with": {0.01: [1.0, 3.0], 0.001: [0.5, 0.5]}, "without": {0.01: [4.0]}}
+    ax = plots.show_by_rate(runs, "loss", line=("chance", 2.3)).axes[0]
+    lines = {line.get_label(): line.get_xydata().tolist() for line in ax.lines}
+    assert lines["with"] == [[0.001, 0.5], [0.01, 2.0]]
+    assert [[0.01, 1.0], [0.01, 3.0]] in lines.values()
+    assert "chance: 2.30" in lines
+
+
 @pytest.mark.parametrize("n", [1, 7, 8])
 def test_views_show_the_image_and_every_view(rng, n):
     """One picture more than there are views, the image first."""

@@ -358,10 +358,10 @@ EXERCISES: tuple[Exercise, ...] = (
         (
             "The token [1, 3] has mean 2. Which axis did you average over, and is it still there "
             "afterwards, so that the subtraction knows to which token each mean belongs?",
-            "Average over the last axis with keepdim=True. The variance is the mean of the squared "
-            "distances, divided by D and not by D - 1. eps joins the variance before the root is taken.",
-            "mean = x.mean(dim=-1, keepdim=True), shape (..., 1); the variance likewise, from "
-            "(x - mean) ** 2. Divide the distances by (variance + eps).sqrt(); weight and bias come "
+            "Average over the last axis and keep it, so that mean and variance have the shape (..., 1). The "
+            "variance is the mean of the squared distances, divided by D and not by D - 1. eps is added "
+            "to the variance before the root is taken.",
+            "mean = x.mean(dim=-1, keepdim=True); the variance likewise, from (x - mean) ** 2. Divide the distances by (variance + eps).sqrt(); weight and bias come "
             "last, in that order.",
         ),
     ),

@@ -253,6 +253,32 @@ def show_parameter_map(parts: Mapping[str, Mapping[str, int]], *, title: str = "
     return fig
 
 
+def parameter_columns(model) -> dict[str, dict[str, int]]:
+    """Count the parameters of a ``VisionTransformer`` by column and part, for ``show_parameter_map``."""
+
+    def size(module) -> int:
+        return sum(p.numel() for p in module.parameters())
+
+    tokens = model.pos_embed.numel() + model.cls_token.numel()
+    columns = {
+        "patches": {
+            "conv: patch embedding": size(model.patch_embed),
+            "positions: class token, positions": tokens,
+        }
+    }
+    for i, block in enumerate(model.blocks):
+        columns[f"block {i}"] = {
+            "norm1: norms": size(block.norm1),
+            "qkv: attention": size(block.attn.qkv),
+            "proj: attention": size(block.attn.proj),
+            "norm2: norms": size(block.norm2),
+            "fc1: MLP": size(block.mlp.fc1),
+            "fc2: MLP": size(block.mlp.fc2),
+        }
+    columns["head"] = {"norm: norms": size(model.norm), "head: head": size(model.head)}
+    return columns
+
+
 @styled
 def show_shares(rows: Mapping[str, Mapping[str, float]], *, xlabel: str) -> Figure:
     """Draw one bar a row, cut into the shares of its parts.
@@ -320,4 +346,41 @@ def show_overfit(
             f"{'✓' if right else '✗'} {name}", fontsize=7, pad=2, color=GREEN if right else RED
         )
         hide_ticks(ax)
+    return fig
+
+
+@styled
+def show_named(
+    pictures: Sequence[torch.Tensor],
+    probabilities: torch.Tensor,
+    class_names: Sequence[str],
+    *,
+    top: int = 3,
+) -> Figure:
+    """Draw pictures, and beside each the classes that a model finds most probable.
+
+    Args:
+        pictures: n tensors (C, H, W), uint8 or floats in [0, 1], of any sizes.
+        probabilities: (n, K), rows that sum to 1.
+        class_names: K names.
+        top: classes beside each picture.
+    """
+    n = len(pictures)
+    across = min(n, 2)
+    rows = -(-n // across)
+    ratios = (0.55, 1.0) * across
+    fig, axes = figure(rows, 2 * across, size=(9.0, 1.7 * rows), width_ratios=ratios)
+    for ax in axes.flat[2 * n :]:
+        ax.axis("off")
+    for i, picture in enumerate(pictures):
+        place, bars = axes.flat[2 * i], axes.flat[2 * i + 1]
+        place.imshow(to_picture(picture))
+        hide_ticks(place)
+        values, classes = probabilities[i].detach().cpu().topk(min(top, len(class_names)))
+        shares = (100 * values).tolist()
+        bars.barh(range(len(shares)), shares, color=SKY, height=0.6)
+        for row, (share, k) in enumerate(zip(shares, classes.tolist(), strict=True)):
+            bars.text(2, row, f"{class_names[k]}, {share:.0f} %", va="center", fontsize=9)
+        bars.set(xlim=(0, 100), ylim=(len(shares) - 0.4, -0.6), xlabel="probability, %")
+        bars.set_yticks([])
     return fig

@@ -108,6 +108,42 @@ def show_losses(
     return fig
 
 
+@styled
+def show_by_rate(
+    runs: Mapping[str, Mapping[float, Sequence[float]]],
+    ylabel: str,
+    *,
+    line: tuple[str, float] | None = None,
+) -> Figure:
+    """Draw an outcome against the learning rate: a dot a seed, a line through their means.
+
+    Args:
+        runs: name of the arm -> {learning rate: the outcome of each seed}.
+        ylabel: what was measured, with its unit.
+        line: a level to compare with, and its name.
+    """
+    fig, axes = figure(size=(WIDTH * 0.85, 3.0))
+    ax = axes[0, 0]
+    for i, (name, outcomes) in enumerate(runs.items()):
+        rates = sorted(outcomes)
+        means = [np.mean(outcomes[rate]) for rate in rates]
+        style = {"color": CYCLE[i % len(CYCLE)], "marker": "osD^"[i % 4]}
+        ax.plot(rates, means, linestyle=LINES[i % 4], label=name, **style)
+        for rate in rates:
+            dots = [rate] * len(outcomes[rate]), outcomes[rate]
+            ax.plot(*dots, linestyle="none", alpha=0.5, markersize=5, **style)
+    if line is not None:
+        ax.axhline(line[1], color=GREY, linewidth=0.8, label=f"{line[0]}: {line[1]:.2f}")
+    ax.set(xlabel="learning rate (a dot a seed, the line joins means)", ylabel=ylabel)
+    rates = sorted({rate for outcomes in runs.values() for rate in outcomes})
+    ax.set_xscale("log")
+    ax.set_xticks(rates, [f"{rate:g}" for rate in rates])
+    ax.minorticks_off()
+    ax.set_ylim(bottom=0)
+    fig.legend(loc="outside lower center", ncols=3)
+    return fig
+
+
 def running_mean(values: Sequence[float], window: int) -> np.ndarray:
     """Average every ``window`` neighbours; the result is ``window - 1`` shorter."""
     return np.convolve(values, np.ones(window) / window, mode="valid")

@@ -1,0 +1,50 @@
+"""The weights that notebook 03 ends with: the stand-in offline, the published ones where they come."""
+
+import pytest
+import torch
+
+from vitedu.pretrained import shown
+from vitedu.pretrained.shown import weights_to_show
+from vitedu.vit import VisionTransformer, preset
+
+
+def answers(found):
+    """Give the classes that a model with these weights names."""
+    model = VisionTransformer(found.config).eval()
+    model.load_state_dict(found.weights)
+    with torch.no_grad():
+        return [found.class_names[k] for k in model(found.images).argmax(dim=1).tolist()]
+
+
+def test_stand_in_names_shapes_that_it_was_not_trained_on():
+    """Its weights fit the textbook model by name, and all six pictures are named right."""
+    found = weights_to_show(download=False)
+    assert found.source.startswith("a stand-in") and "downloads nothing" in found.source
+    assert found.config.has_textbook_blocks and len(found.pictures) == 6
+    assert answers(found) == ["square", "arrow", "disk", "flower", "heart", "cross"]
+
+
+def test_stand_in_takes_the_place_of_a_failed_download(monkeypatch):
+    """The reason is said."""
+
+    def no_network(name):
+        raise OSError("the weights could not be fetched. Without a network, do this")
+
+    monkeypatch.setattr(shown, "load_pretrained", no_network)
+    assert weights_to_show().source.endswith("the weights could not be fetched.")
+
+
+def test_published_weights_come_with_the_photograph_and_their_own_classes(monkeypatch):
+    """The photograph is prepared as the authors of the weights did; nothing here is downloaded."""
+    model = VisionTransformer(preset("vit_tiny_patch16_224")).eval()
+    monkeypatch.setattr(shown, "load_pretrained", lambda name: model)
+    found = weights_to_show()
+    assert found.source.startswith("published weights")
+    assert found.images.shape == (1, 3, 224, 224) and len(found.class_names) == 1000
+    assert answers(found)[0] in found.class_names
+
+
+def test_a_photograph_that_is_not_there_is_named():
+    """Before anything is downloaded."""
+    with pytest.raises(ValueError, match="there is no image at nowhere.jpg"):
+        weights_to_show(["nowhere.jpg"])
