@@ -5,6 +5,8 @@ import tempfile
 
 import pytest
 
+SPLIT = ("test_notebooks.py", "test_checks_banks.py")  # each test stands alone
+
 import vitedu  # noqa: F401 - before torch, whose threads it keeps from holding each other up
 
 os.environ["MPLBACKEND"] = "Agg"
@@ -19,14 +21,17 @@ def store(tmp_path, monkeypatch):
     return folder
 
 
-@pytest.hookimpl(tryfirst=True)  # pytest-xdist reads the marks
-def pytest_collection_modifyitems(items):
-    """Keep the tests that share something costly in one worker, so that it is made once.
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config, log):
+    """Keep the tests of a file in one worker, so that what it makes once is made once.
 
-    What a file makes once (a graded class, an open box) would else be made again in every worker.
+    Files whose tests are long and share nothing are split.
     """
-    for item in items:
-        definitions = getattr(item, "_fixtureinfo", None)
-        names = definitions.name2fixturedefs.values() if definitions else ()
-        if any(fixture.scope == "module" for found in names for fixture in found):
-            item.add_marker(pytest.mark.xdist_group(item.path.stem))
+    from xdist.scheduler import LoadScopeScheduling
+
+    class ByFile(LoadScopeScheduling):
+        def _split_scope(self, nodeid):
+            path = nodeid.split("::")[0]
+            return nodeid if path.endswith(SPLIT) else path
+
+    return ByFile(config, log)

@@ -56,16 +56,19 @@ def trouble(chance: random.Random) -> Trouble:
 def forge(seen: Observation, chance: random.Random) -> Observation:
     """Claim something else than what was seen; every array is another one."""
     forged = copy.deepcopy(seen)
-    for name, value in seen.arrays.items():
-        forged.arrays[name] = STRANGE[chance.choice(list(STRANGE))](value)
-    forged.arrays = {name: value for name, value in forged.arrays.items() if value is not None}
-    for name, fact in seen.facts.items():
-        if isinstance(fact, str) and chance.random() < 0.3:
-            forged.facts[name] = chance.choice(WORDS)
-        elif isinstance(fact, bool) and chance.random() < 0.3:
-            forged.facts[name] = not fact
-        elif chance.random() < 0.1:
-            del forged.facts[name]
+    for group in ("arrays", "draws", "gradients"):
+        strange = {
+            n: STRANGE[chance.choice(list(STRANGE))](x) for n, x in getattr(seen, group).items()
+        }
+        setattr(forged, group, {n: x for n, x in strange.items() if x is not None})
+    for told in (forged.facts, forged.types, forged.devices):
+        for name in list(told):
+            if chance.random() < 0.3:
+                told[name] = chance.choice(WORDS)
+            elif chance.random() < 0.1:
+                del told[name]
+    if chance.random() < 0.3:
+        forged.detached, forged.modified = not forged.detached, ()
     if chance.random() < 0.2:
         forged.error = trouble(chance)
     forged.operations = frozenset(chance.sample(["narrowed", "aten.add", "made (1,)", "=x"], 2))

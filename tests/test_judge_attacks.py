@@ -78,7 +78,8 @@ FORGED = """
 from vitedu.grading.box import worker
 from vitedu.grading.line import messages
 def forged(seen):
-    seen.facts.update({"type:output": "tensor", "detached": False, "modified": (), "fact:all": "right"})
+    seen.types["output"], seen.facts["all"] = "tensor", "right"
+    seen.detached, seen.modified = False, ()
     seen.error, seen.operations = None, frozenset()
     return messages.write_observation(seen)
 worker.write_observation = forged
@@ -306,7 +307,7 @@ def random_crop_flip(images, padding, generator):
     forged, plain = (grade(box, text, "random_crop_flip") for text in (source, honest))
     assert forged.state == plain.state == "failed" and forged.points == plain.points
     mark = source.replace(
-        "return data, tensors", 'data["facts"].append(["read", True])\n    return data, tensors'
+        "return data, tensors", 'data["is_read"] = True\n    return data, tensors'
     )
     assert grade(box, mark, "random_crop_flip").reason == "protocol"
 
@@ -333,17 +334,17 @@ def test_values_that_pretend_earn_nothing(box, source):
 
 
 CLAIMS = {
-    "a device that nobody can read": 'data["facts"].append(["device:output", "cuda"])\n    data["arrays"], tensors = [], []',
-    "no arrays": 'data["arrays"], tensors = [], []',
+    "a device that nobody can read": 'data["devices"].append(["output", "cuda"])\n    data["tensors"], tensors = [], []',
+    "no arrays": 'data["tensors"], tensors = [], []',
     "empty arrays": "tensors = [t.flatten()[:0] for t in tensors]",
     "scalars": 'tensors = [torch.zeros(()) for t in tensors]',
     "many axes": 'tensors = [torch.zeros([1] * 16) for t in tensors]',
     "complex numbers": 'tensors = [t.to(torch.complex64) for t in tensors]',
     "NaN": 'tensors = [t * float("nan") for t in tensors]',
-    "a pass by exception": 'data["error"] = dict(kind="ValueError", kinds=["ValueError"], message="12", where=None, by_hand=True)',
-    "undecided": 'data["undecided"] = True\n    data["arrays"], tensors = [], []',
-    "not implemented": 'data["error"] = dict(kind="NotImplementedError", kinds=[], message="", where=None, by_hand=True)',
-    "out of time": 'data["error"] = dict(kind="TimeUp", kinds=[], message="", where=None, by_hand=True)',
+    "a pass by exception": 'data["error"] = dict(kind="ValueError", kinds=["ValueError"], message="12", where=None, by_hand=True, clash="")',
+    "undecided": 'data["undecided"] = True\n    data["tensors"], tensors = [], []',
+    "not implemented": 'data["error"] = dict(kind="NotImplementedError", kinds=[], message="", where=None, by_hand=True, clash="")',
+    "out of time": 'data["error"] = dict(kind="TimeUp", kinds=[], message="", where=None, by_hand=True, clash="")',
 }  # fmt: skip
 
 
@@ -369,7 +370,7 @@ worker.write_observation = forged
 
 def test_many_large_results_are_refused(box):
     """Results of many megabytes in every call are not kept: the grader's memory is bounded."""
-    flood = "w.write_observation = lambda seen: ({**real(seen)[0], 'arrays': list('abcdef')}, [torch.zeros(2**18)] * 6)"
+    flood = "w.write_observation = lambda seen: ({**real(seen)[0], 'tensors': [['arrays', name] for name in 'abcdef']}, [torch.zeros(2**18)] * 6)"
     source = f"import vitedu.grading.box.worker as w\nreal = w.write_observation\n{flood}\n" + RIGHT
     found = grade(box, source)
     assert found.reason == "protocol" and "all results together" in found.detail

@@ -123,6 +123,20 @@ def test_every_folder_of_code_is_a_package():
     assert [folder for folder in folders if not (folder / "__init__.py").exists()] == []
 
 
+def test_every_file_beside_the_code_is_installed():
+    """Weights, rows and templates that pyproject.toml does not name would be missing on Colab."""
+    globs = project()["tool"]["setuptools"]["package-data"]
+    installed = {
+        path
+        for package, patterns in globs.items()
+        for pattern in patterns
+        for path in (ROOT / package.replace(".", "/")).glob(pattern)
+    }
+    files = {path for path in (ROOT / "vitedu").rglob("*") if path.is_file()}
+    data = {path for path in files if path.suffix != ".py" and "__pycache__" not in path.parts}
+    assert data and data <= installed
+
+
 @pytest.fixture
 def fresh(tmp_path):
     """Give a folder with the set-up files, and a function that runs make in it."""

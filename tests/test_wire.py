@@ -10,7 +10,7 @@ from hypothesis import example, given, settings
 from vitedu import exercises
 from vitedu.checks.answers import LocalAnswer, Look, Plain
 from vitedu.checks.engine import Checker, find_checker
-from vitedu.checks.probing import Observation, Trouble, observe
+from vitedu.checks.probing import Clash, Observation, Parameters, Trouble, observe
 from vitedu.grading.line import messages, wire
 from vitedu.grading.line.wire import Reader, WireError, Writer, clean, pack, unpack
 
@@ -32,6 +32,18 @@ def header(*tensors, head=None) -> bytes:
 def same_bits(a: torch.Tensor, b: torch.Tensor) -> bool:
     """Tell whether two tensors are equal to the last bit, NaN included."""
     return (a.dtype, a.shape) == (b.dtype, b.shape) and wire._to_bytes(a) == wire._to_bytes(b)
+
+
+def alike(ours: Observation, theirs: Observation) -> bool:
+    """Tell whether two observations say the same: every tensor to the bit, types, facts, what was modified."""
+    for group in ("arrays", "draws", "gradients"):
+        mine, others = getattr(ours, group), getattr(theirs, group)
+        if mine.keys() != others.keys() or not all(same_bits(mine[n], others[n]) for n in mine):
+            return False
+    told = [
+        (seen.behaviour(), seen.devices, seen.modified, seen.detached) for seen in (ours, theirs)
+    ]
+    return told[0] == told[1]
 
 
 # --- what was written is read back --------------------------------------------------------------
@@ -87,13 +99,11 @@ def test_cases_of_every_exercise_cross(exercise):
         told = messages.read_case(data, tensors)
         assert (told.raises, told.mentions, told.part, told.rtol) == ("", (), "values", None)
         ours, theirs = observe(checker.reference, case), observe(checker.reference, told)
-        assert ours.arrays.keys() == theirs.arrays.keys() and ours.facts == theirs.facts
-        assert all(same_bits(ours.arrays[name], theirs.arrays[name]) for name in ours.arrays)
+        assert alike(ours, theirs)
 
         data, tensors = unpack(pack(*messages.write_observation(ours)))
         back = messages.read_observation(data, tensors)
-        assert (back.facts, back.error, back.undecided) == (ours.facts, ours.error, False)
-        assert all(same_bits(back.arrays[name], ours.arrays[name]) for name in ours.arrays)
+        assert alike(back, ours) and (back.error, back.undecided) == (ours.error, False)
 
 
 def test_looks_values_and_errors_cross():
@@ -146,11 +156,16 @@ def is_read_or_refused(data: bytes) -> None:
 GOOD = pack(
     *messages.write_observation(
         Observation(
-            {"output": torch.ones(2, 3), "grad:x": torch.zeros(())},
-            {"type:output": "tensor", "modified": ("x",), "detached": False, "seconds": 1.5},
-            Trouble("ValueError", ("ValueError",), "no", (1, "x"), True),
-            frozenset({"add"}),
-            "printed",
+            arrays={"output": torch.ones(2, 3)},
+            draws={"first": torch.ones(2)},
+            gradients={"x": torch.zeros(())},
+            types={"output": "tensor"},
+            modified=("x",),
+            parameters=Parameters(missing=("norm.weight",)),
+            seconds=1.5,
+            error=Trouble("ValueError", ("ValueError",), "no", (1, "x"), True, Clash.TENSORS),
+            operations=frozenset({"add"}),
+            printed="printed",
         )
     )
 )
@@ -186,7 +201,23 @@ JSON = st.recursive(
 
 
 @QUICK
-@given(JSON, st.sampled_from(["arrays", "facts", "error", "operations", "printed", "undecided"]))
+@given(
+    JSON,
+    st.sampled_from(
+        [
+            "tensors",
+            "types",
+            "facts",
+            "parameters",
+            "modified",
+            "seconds",
+            "error",
+            "operations",
+            "printed",
+            "undecided",
+        ]
+    ),
+)
 def test_any_json_in_a_message_is_read_or_refused(value, key):
     """A field of an observation may hold anything, and so may a whole message."""
     good, tensors = unpack(GOOD)
@@ -234,22 +265,25 @@ def test_hostile_frames_are_refused(data):
 
 
 FORGED = {
-    "the mark that a draw was read": ["read", True],
-    "an unknown fact": ["passed", "yes"],
-    "a list where words belong": ["type:output", ["tensor"]],
-    "a word where names belong": ["modified", "x"],
-    "a truth that is a number": ["detached", 1],
-    "a time that is a truth": ["seconds", True],
-    "no name": [7, "x"],
+    "the mark that a draw was read": {"is_read": True},
+    "an unknown field": {"passed": "yes"},
+    "a list where words belong": {"types": [["output", ["tensor"]]]},
+    "a fact that is a truth": {"facts": [["as before", True]]},
+    "a word where names belong": {"modified": "x"},
+    "a truth that is a number": {"detached": 1},
+    "a time that is a truth": {"seconds": True},
+    "no name": {"types": [[7, "x"]]},
+    "an unknown group": {"tensors": [["facts", "a"], ["draws", "b"], ["gradients", "c"]]},
+    "parameters of another kind": {"parameters": {"extra": []}},
 }
 
 
-@pytest.mark.parametrize("fact", FORGED.values(), ids=FORGED)
-def test_facts_of_another_kind_are_refused(fact):
-    """Only facts that a driver writes, each with its own type."""
+@pytest.mark.parametrize("claim", FORGED.values(), ids=FORGED)
+def test_claims_of_another_kind_are_refused(claim):
+    """Only what a driver writes, each with its own type."""
     data, tensors = unpack(GOOD)
     with pytest.raises(WireError):
-        messages.read_observation({**data, "facts": [fact]}, tensors)
+        messages.read_observation({**data, **claim}, tensors)
 
 
 def test_a_worker_makes_no_recipes():
@@ -273,9 +307,9 @@ def test_texts_are_cleaned_and_cut():
 def test_arrays_beyond_the_cap_arrive_as_their_shape():
     """An answer that returns far too much has a type that says so, and nothing heavy crosses."""
     seen = Observation(
-        {"output": torch.zeros(2**17 + 1, dtype=torch.float64)}, {"type:output": "tensor"}
+        {"output": torch.zeros(2**17 + 1, dtype=torch.float64)}, types={"output": "tensor"}
     )
     data = pack(*messages.write_observation(seen))
     back = messages.read_observation(*unpack(data))
     assert len(data) < 1000 and not back.arrays
-    assert back.facts["type:output"] == "tensor of shape (131073,)"
+    assert back.types["output"] == "tensor of shape (131073,)"

@@ -138,13 +138,13 @@ FORGED = {
     "all_is_well": Attack(
         "import vitedu.grading.box.worker as worker\n\nbefore = worker.write_observation\n\n\n"
         "def forged(seen):\n    seen.error, seen.operations, seen.undecided = None, frozenset(), True\n"
-        "    seen.facts.update({'modified': (), 'detached': False, 'type:output': 'tensor', 'attached:output': True, 'device:output': 'cpu'})\n"
-        "    seen.facts.pop('gradient error', None)\n    seen.printed = 'passed'\n    return before(seen)\n\n\n"
+        "    seen.types['output'], seen.devices['output'] = 'tensor', 'cpu'\n"
+        "    seen.modified, seen.detached, seen.gradient_error = (), False, ''\n    seen.printed = 'passed'\n    return before(seen)\n\n\n"
         "worker.write_observation = forged\n\n\ndef softmax(x, dim=-1, forged=forged, worker=worker):\n    return x * 0\n",
         "zeros", flags=("dangerous",),
     ),
     "nothing_ran": Attack(
-        "import vitedu.grading.box.worker as worker\n\nworker.Session._observe = lambda self, request, tensors: ({'arrays': [], 'facts': [], 'error': None, 'operations': [], 'printed': '', 'undecided': True}, [])\n\n\n"
+        "import vitedu.grading.box.worker as worker\nfrom vitedu.checks.probing import Observation\n\nworker.Session._observe = lambda self, request, tensors: worker.write_observation(Observation(undecided=True))\n\n\n"
         "def softmax(x, dim=-1, worker=worker):\n    return x * 0\n",
         "nothing",
     ),
@@ -156,7 +156,7 @@ FORGED = {
     ),
     "gradients_of_another_shape": Attack(
         "import vitedu.grading.box.worker as worker\n\nbefore = worker.write_observation\n\n\n"
-        "def forged(seen):\n    seen.arrays = {name: torch.zeros(7) if name.startswith('grad') else value for name, value in seen.arrays.items()}\n    return before(seen)\n\n\n"
+        "def forged(seen):\n    seen.gradients = {name: torch.zeros(7) for name in seen.gradients}\n    return before(seen)\n\n\n"
         f"worker.write_observation = forged\n\n\ndef softmax(x, dim=-1, worker=worker):\n    return {VALUE}\n",
         "less",
     ),

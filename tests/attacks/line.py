@@ -80,7 +80,7 @@ LINE = {
         ("protocol",),
     ),
     "an_object_as_a_fact": Attack(
-        called("import sys\nframe = sys._getframe()\nwhile 'seen' not in frame.f_locals:\n    frame = frame.f_back\nframe.f_locals['seen'].facts['type:output'] = object()"),
+        called("import sys\nframe = sys._getframe()\nwhile 'seen' not in frame.f_locals:\n    frame = frame.f_back\nframe.f_locals['seen'].types['output'] = object()"),
         ("protocol", "zeros"),
     ),
     # --- output ------------------------------------------------------------------------------

@@ -33,7 +33,7 @@ class Conv(Recipe):
         conv = nn.Conv2d(C, D, P, stride=P, bias=self.bias is not None, dtype=self.weight.dtype)
         with torch.no_grad():
             conv.weight.copy_(self.weight)
-            if self.bias is not None:
+            if conv.bias is not None and self.bias is not None:
                 conv.bias.copy_(self.bias)
         return conv
 
@@ -43,7 +43,9 @@ class Conv(Recipe):
             return True
         if not all(value.requires_grad for value in built.parameters()):
             return True
-        return self.bias is not None and not torch.equal(built.bias, self.bias)
+        if self.bias is None or built.bias is None:
+            return self.bias is not built.bias
+        return not torch.equal(built.bias, self.bias)
 
 
 @recipe

@@ -165,12 +165,14 @@ def _deal(g, text: str, letters: Mapping[str, int | str], ranges: Mapping) -> di
 def _parsed(text: str) -> list[tuple[str, str, str]]:
     """Split "q: B T; n = T" into (name, ":" or "=", what)."""
     parts = [part.strip() for part in text.split(";") if part.strip()]
-    found = [re.fullmatch(r"(\w+)\s*([:=])\s*(.*)", part, re.DOTALL) for part in parts]
-    if not all(found):
-        raise ValueError(
-            f"{text!r} must list arguments as 'x: B T D' or 'n = T', with ';' between."
-        )
-    return [match.groups() for match in found]
+    found = []
+    for part in parts:
+        match = re.fullmatch(r"(\w+)\s*([:=])\s*(.*)", part, re.DOTALL)
+        if match is None:
+            words = "must list arguments as 'x: B T D' or 'n = T', with ';' between"
+            raise ValueError(f"{text!r} {words}.")
+        found.append((match[1], match[2], match[3]))
+    return found
 
 
 def _letters(expression: str) -> set[str]:

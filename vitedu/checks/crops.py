@@ -17,13 +17,11 @@ CHANCE = 1e-12  # of each statistical test to fail a right answer
 BORDERS = ("reflected", "zeros", "the edge repeated", "the opposite side")
 MIRRORS = {"left to right": (-1,), "top to bottom": (-2,), "in both directions": (-2, -1)}
 
-WINDOW = (
-    "fact:every output is a window of its reflect-padded image, mirrored left to right or as it is"
-)
-OWN_DRAW = "fact:top, left and coin drawn anew for every image"
-PLACES = "fact:every place from 0 to {} met equally often, down and across"
-COIN = "fact:a fair coin"
-APART = "fact:top, left and coin drawn apart from each other"
+WINDOW = "every output is a window of its reflect-padded image, mirrored left to right or as it is"
+OWN_DRAW = "top, left and coin drawn anew for every image"
+PLACES = "every place from 0 to {} met equally often, down and across"
+COIN = "a fair coin"
+APART = "top, left and coin drawn apart from each other"
 
 
 def padded(images: torch.Tensor, padding: int, border: str = "reflected") -> torch.Tensor:
@@ -46,7 +44,7 @@ def padded(images: torch.Tensor, padding: int, border: str = "reflected") -> tor
     return framed
 
 
-def fingerprints(images: torch.Tensor, size: tuple[int, int]) -> torch.Tensor:
+def fingerprints(images: torch.Tensor, size: tuple[int, ...]) -> torch.Tensor:
     """Give one number for every window (H, W) of images (B, C, H', W'): (B, H'-H+1, W'-W+1).
 
     A fixed random mixture of the window's pixels. Pixels that are multiples of 1/256 below 256 make it exact, in
@@ -74,7 +72,7 @@ def draws(
 def explain(case: Case, seen: Observation) -> tuple[torch.Tensor, str]:
     """Read the draws of all outputs of a case; in words, what their windows are if not what they should be."""
     images, padding = case.args["images"], case.args["padding"]
-    outputs = seen.arrays["random:all outputs"].to(images.dtype)
+    outputs = seen.draws["all outputs"].to(images.dtype)
     first = found = draws(images, outputs, padding, "reflected", "left to right")
     if (found >= 0).all():
         return found, "so it is"
@@ -95,7 +93,7 @@ def explain(case: Case, seen: Observation) -> tuple[torch.Tensor, str]:
 @reader("random_images")
 def read_random_images(case: Case, seen: Observation) -> None:
     """Say what the windows are and, for a case with ``extra["draws"]``, how they were drawn."""
-    outputs = seen.arrays.get("random:all outputs")
+    outputs = seen.draws.get("all outputs")
     if outputs is None or outputs.shape != case.args["images"].shape:
         return
     found, words = explain(case, seen)
@@ -194,17 +192,15 @@ def _binomial_edge(count: int) -> int:
     return math.floor(count / 2 - math.sqrt(count * math.log(1 / CHANCE) / 2))
 
 
-@reader("repeated_draws", given=("fact:every call moves the generator on",))
+@reader("repeated_draws", given=("every call moves the generator on",))
 def read_repeated_draws(case: Case, seen: Observation) -> None:
     """Say whether the generator, and nothing else, decides."""
-    first, again, other = (
-        seen.arrays.get(f"random:{name}") for name in ("first", "again", "other")
-    )
+    first, again, other = (seen.draws.get(name) for name in ("first", "again", "other"))
     if first is None or again is None or other is None or first.shape != again.shape:
         return
     same = torch.equal(first, again)
-    fact = "fact:the same state of generator gives the same output"
+    fact = "the same state of generator gives the same output"
     seen.facts[fact] = "the same" if same else "another output"
     differs = first.shape != other.shape or not torch.equal(first, other)
-    fact = "fact:another state of generator gives another output"
+    fact = "another state of generator gives another output"
     seen.facts[fact] = "another" if differs else "the same output"

@@ -1,8 +1,7 @@
 """Diagnosis: which mistake, exactly, gives what we saw?
 
-Role: replay known mistakes (one, then several together) and compare; where none fits, test whether the answer is
-the right one under a simple relation: a constant factor, transposed, shifted, flipped, rounded, the same numbers
-in another order. Nothing is claimed that does not reproduce the answer on every case.
+Role: ``diagnose``. Known mistakes are replayed, one, then several together, and compared with the answer; where none
+fits, ``relations`` looks for something simpler. Nothing is claimed that does not reproduce the answer on every case.
 """
 
 import itertools
@@ -13,14 +12,24 @@ from typing import Any
 
 import torch
 
-from vitedu.checks.judging import close, is_compared, number_text, read, same
+from vitedu.checks.checker import Checker
+from vitedu.checks.judging import Problem, Stage, close, read, same
 from vitedu.checks.mistakes import Mistake
-from vitedu.checks.probing import Case, Observation, observe
+from vitedu.checks.probing import Case, Clash, Observation, observe
+from vitedu.checks.relations import Seen, described
 
 Misconception = Mistake  # until every exercise is written in the new form
 
 PAIR_SECONDS = 1.0  # of computing; looking for two mistakes together while a student waits
 MOST = 5  # so many mistakes made together are still told apart
+# stages that are judged beside the numbers, and the part of the mistakes that show there
+OF_THEIR_OWN = {Stage.UNCHANGED: "unchanged", Stage.GRADIENTS: "gradients"}
+_OTHER_ASPECTS = (
+    "errors",
+    "gradients",
+    "unchanged",
+    "any device",
+)  # parts whose mistakes are recognised without replay
 
 
 @dataclass(frozen=True)
@@ -36,7 +45,102 @@ class Diagnosis:
     parts: tuple[str, ...]  # the findings that it explains
 
 
-Seen = dict[str, Observation]  # case name -> what happened
+# --- from problems to names ------------------------------------------------------------------------
+
+
+def diagnose(
+    checker: Checker, cases: list[Case], problems: dict[str, Problem], got: Seen, want: Seen
+) -> list[Diagnosis]:
+    """Name the mistakes behind the problems, each only if it reproduces what was seen."""
+    if any(seen.error is not None and seen.error.kind == "TimeUp" for seen in got.values()):
+        return []
+    found: list[Diagnosis] = []
+    mistakes = checker.mistakes()
+    legit = [case for case in cases if not case.raises and not case.on_accelerator]
+    numeric = {
+        part: p for part, p in problems.items() if p.case in legit and p.stage not in OF_THEIR_OWN
+    }
+    if numeric:
+        problem, parts = next(iter(numeric.values())), tuple(numeric)
+        named = replayed(checker.make, mistakes, legit, got, want)
+        for mistake in named:
+            evidence = mistake.evidence and mistake.evidence(problem.case, got[problem.case.name])
+            found.append(_diagnosis(mistake, evidence or problem.got, parts))
+        if not named:
+            found += _diagnosed_apart(checker, legit, numeric, got, want)
+        if not found and checker.is_related:
+            in_any_order = problem.stage in (Stage.VALUES, Stage.SHAPE)
+            if words := described(legit, got, want, in_any_order):
+                id_, name, seen, look = words
+                found.append(Diagnosis(id_, name, problem.expected, seen, "", look, parts))
+    crashed = "returns" in problems and problems["returns"].stage in (Stage.CALL, Stage.TYPE)
+    for part, problem in problems.items():
+        if crashed and problem.case not in legit:
+            continue  # the crash comes first; what it does to the other calls says nothing new
+        for mistake in mistakes:
+            if mistake.part == _aspect(problem, part) and _explains(
+                mistake.id, problem, got[problem.case.name]
+            ):
+                found = _joined(found, _diagnosis(mistake, problem.got, (part,)))
+                break
+    return found
+
+
+def _joined(found: list[Diagnosis], new: Diagnosis) -> list[Diagnosis]:
+    """Add a diagnosis; one that was made already explains one part more."""
+    if new.id not in [diagnosis.id for diagnosis in found]:
+        return [*found, new]
+    return [replace(d, parts=d.parts + new.parts) if d.id == new.id else d for d in found]
+
+
+def _aspect(problem: Problem, part: str) -> str:
+    if problem.stage in OF_THEIR_OWN:
+        return OF_THEIR_OWN[problem.stage]
+    return "errors" if problem.case.raises else part
+
+
+def _explains(mistake_id: str, problem: Problem, seen: Observation) -> bool:
+    """Tell whether a fact mistake is the one behind a problem."""
+    clash = Clash.NONE if seen.error is None else seen.error.clash
+    return {
+        "no_error": seen.error is None,
+        "wrong_error": seen.error is not None and problem.case.raises not in seen.error.kinds,
+        "error_without_numbers": seen.error is not None and problem.case.raises in seen.error.kinds,
+        "modifies_input": problem.stage is Stage.UNCHANGED,
+        "detached": seen.detached,
+        "own_device": problem.stage is Stage.DEVICE and clash is not Clash.GENERATOR,
+        "generator_device": problem.stage is Stage.DEVICE and clash is Clash.GENERATOR,
+    }.get(mistake_id, False)
+
+
+def _diagnosis(mistake: Mistake, evidence: str, parts: tuple[str, ...]) -> Diagnosis:
+    return Diagnosis(
+        mistake.id, mistake.name, mistake.expected, evidence, mistake.why, mistake.look, parts
+    )
+
+
+def _diagnosed_apart(checker: Checker, cases, numeric, got, want) -> list[Diagnosis]:
+    """Name the mistakes of several numbers one by one, where no mistake gives all of them."""
+    numbers = [case for case in cases if case.number and len(case.outputs) > 1]
+    parts = tuple(part for part, problem in numeric.items() if problem.stage is Stage.VALUES)
+    if not numbers or not parts:
+        return []
+    problem, found = numeric[parts[0]], []
+    for output in numbers[0].outputs:
+        kept, alone = apart(output, cases, got, want)
+        if all(same(case, alone[case.name], want[case.name]) for case in kept):
+            continue
+        named = replayed(checker.make, checker.mistakes(), kept, alone, want, most=1)
+        for mistake in named:
+            evidence = mistake.evidence and mistake.evidence(problem.case, got[problem.case.name])
+            found.append(_diagnosis(mistake, evidence or problem.got, parts))
+        if not named:
+            words = (f"{output} is another number", f"{output} as the text defines it")
+            found.append(Diagnosis("", *words, "", "", "", parts))
+    return sorted(found, key=lambda d: not d.id) if any(d.id for d in found) else []
+
+
+# --- replaying mistakes -----------------------------------------------------------------------------
 
 
 def replayed(
@@ -104,18 +208,21 @@ def apart(output: str, cases: list[Case], got: Seen, want: Seen) -> tuple[list[C
     ]
     alone = {}
     for case in kept:
-        ours, right, name = got[case.name], want[case.name], f"type:{output}"
+        ours, right = got[case.name], want[case.name]
         alone[case.name] = replace(
             ours,
             arrays=right.arrays | {output: ours.arrays[output]},
-            facts=right.facts | {name: ours.facts[name]},
+            facts=dict(right.facts),
+            types=right.types | {output: ours.types[output]},
         )
     return kept, alone
 
 
-def _explained(implementation: Any, cases: list[Case], got: Seen, want: Seen) -> set:
+def _explained(
+    implementation: Any, cases: list[Case], got: Seen, want: Seen
+) -> set[tuple[str, ...]]:
     """List what a mistake explains by itself: (case, fact or array) where the answer is wrong in just this way."""
-    explained = set()
+    explained: set[tuple[str, ...]] = set()
     for case in cases:
         ours, theirs, right = got[case.name], observe(implementation, case, 2.0), want[case.name]
         read(case, ours, theirs, right)
@@ -123,19 +230,23 @@ def _explained(implementation: Any, cases: list[Case], got: Seen, want: Seen) ->
             if ours.error.kind == theirs.error.kind:
                 explained.add((case.name, "error"))
             continue
+        done = [seen.behaviour() for seen in (ours, theirs, right)]
         explained |= {
-            (case.name, name)
-            for name, fact in ours.facts.items()
-            if fact != right.facts.get(name, fact) and fact == theirs.facts.get(name)
+            (case.name, *what)
+            for what, found in done[0].items()
+            if found != done[2].get(what, found) and found == done[1].get(what)
         }
-        for name, array in ours.arrays.items():
-            other, wanted = theirs.arrays.get(name), right.arrays.get(name)
-            if other is None or wanted is None or name.startswith("grad:"):
+        outputs = [seen.arrays | seen.draws for seen in (ours, theirs, right)]
+        for name, array in outputs[0].items():
+            other, wanted = outputs[1].get(name), outputs[2].get(name)
+            if other is None or wanted is None:
                 continue
             kinds = [(x.shape, x.dtype) for x in (array, other, wanted)]
             if kinds[0] == kinds[1] != kinds[2]:
                 explained.add((case.name, f"kind of {name}"))
-            elif is_compared(name) and close(case, array, other) and not close(case, array, wanted):
+            elif (
+                name in ours.arrays and close(case, array, other) and not close(case, array, wanted)
+            ):
                 explained.add((case.name, name))
     return explained
 
@@ -147,237 +258,3 @@ def _size(case: Case) -> int:
         for value in [*case.state.values(), *case.args.values()]
         if isinstance(value, torch.Tensor)
     )
-
-
-_OTHER_ASPECTS = ("errors", "gradients", "unchanged", "any device")  # recognised from facts, below
-
-
-def relation(cases: list[Case], got: Seen, want: Seen) -> tuple[str, str] | None:
-    """Recognise an answer that is the right one under a simple relation, on every case.
-
-    Returns:
-        (id, evidence), or None. The id is one of ``_RELATIONS``.
-    """
-    pairs = [
-        (case, case.args, got[case.name].arrays[name], wanted)
-        for case in cases
-        if got[case.name].error is None
-        for name, wanted in want[case.name].arrays.items()
-        if is_compared(name) and name in got[case.name].arrays
-    ]
-    if len(pairs) < len([c for c in cases if not c.raises]):
-        return None
-    wrong = [pair for pair in pairs if not close(pair[0], pair[2], pair[3])]
-    names = {name for case in cases for name in want[case.name].arrays if is_compared(name)}
-    if len(names) > 1:  # several outputs: explain the wrong ones; the others are right
-        pairs = wrong
-    if not wrong or any(pair[2].numel() == 0 for pair in pairs):
-        return None
-    if any(
-        not torch.isfinite(ours).all() and torch.isfinite(wanted).all()
-        for _, _, ours, wanted in wrong
-    ):
-        return None  # nothing relates NaN to a number
-    for id_, test in _RELATIONS.items():
-        evidence = test(pairs)
-        if evidence:
-            return id_, evidence
-    return None
-
-
-def _constant(pairs):
-    values = {
-        float(ours.flatten()[0])
-        for _, _, ours, _ in pairs
-        if bool((ours == ours.flatten()[0]).all())
-    }
-    if len(values) == 1 and all(bool((ours == ours.flatten()[0]).all()) for _, _, ours, _ in pairs):
-        if all(ours.numel() > 1 or len(pairs) > 1 for _, _, ours, _ in pairs):
-            return f"every value is {number_text(values.pop())}, whatever the input"
-    return None
-
-
-def _unchanged_input(pairs):
-    for name in pairs[0][1]:
-        if all(
-            isinstance(args.get(name), torch.Tensor)
-            and args[name].shape == ours.shape
-            and torch.equal(args[name].double(), ours.double())
-            for _, args, ours, _ in pairs
-        ):
-            return f"the output is {name}, unchanged"
-    return None
-
-
-def _factor(pairs):
-    ratios = []
-    for case, _, ours, wanted in pairs:
-        if ours.shape != wanted.shape or not wanted.is_floating_point():
-            return None
-        ours, wanted = ours.double(), wanted.double()
-        energy = (wanted * wanted).sum()
-        if energy == 0:
-            continue
-        ratio = float((ours * wanted).sum() / energy)
-        if not close(case, ours, wanted * ratio) or abs(ratio) < 1e-6:
-            return None
-        ratios.append(ratio)
-    if ratios and max(ratios) - min(ratios) < 1e-3 * abs(ratios[0]) and abs(ratios[0] - 1) > 1e-3:
-        return f"your output equals the expected one times {ratios[0]:.2f}"
-    return None
-
-
-def _offset(pairs):
-    if any(ours.shape != wanted.shape for _, _, ours, wanted in pairs):
-        return None
-    offsets = [
-        float((ours.double() - wanted.double()).mean())
-        for _, _, ours, wanted in pairs
-        if ours.numel() > 1
-    ]
-    if not offsets or max(offsets) - min(offsets) > 1e-3 * abs(offsets[0]):
-        return None
-    if all(
-        close(case, ours.double(), wanted.double() + offsets[0]) for case, _, ours, wanted in pairs
-    ):
-        return f"your output equals the expected one plus {offsets[0]:.3g}"
-    return None
-
-
-def _permuted(pairs):
-    if any(ours.ndim != wanted.ndim for _, _, ours, wanted in pairs):
-        return None
-    sizes = {ours.ndim for _, _, ours, _ in pairs if ours.ndim > 1}
-    count = min(sizes, default=0)  # only the last axes are common to all
-    which = "axes" if len(sizes) == 1 else f"last {count} axes"
-    for axes in itertools.permutations(range(count)):
-        if list(axes) == sorted(axes):
-            continue
-        if all(close(case, ours, _reordered_axes(wanted, axes)) for case, _, ours, wanted in pairs):
-            return f"your output equals the expected one with its {which} in the order {axes}"
-    return None
-
-
-def _reordered_axes(x: torch.Tensor, axes: tuple[int, ...]) -> torch.Tensor:
-    """Permute the last axes of a tensor; one with fewer axes stays as it is."""
-    first = x.ndim - len(axes)
-    return x.permute(*range(first), *(first + axis for axis in axes)) if first >= 0 else x
-
-
-def _flipped(pairs):
-    if any(ours.shape != wanted.shape for _, _, ours, wanted in pairs):
-        return None
-    ndim = min(ours.ndim for _, _, ours, _ in pairs)
-    for axis in range(-ndim, 0):
-        if all(close(case, ours, wanted.flip(axis)) for case, _, ours, wanted in pairs):
-            return f"your output equals the expected one read backwards along axis {axis}"
-    return None
-
-
-def _shifted(pairs):
-    if any(ours.shape != wanted.shape for _, _, ours, wanted in pairs):
-        return None
-    ndim = min(ours.ndim for _, _, ours, _ in pairs)
-    for axis in range(-ndim, 0):
-        long = [pair for pair in pairs if pair[2].shape[axis] > 1]
-        if not any(ours.shape[axis] > 2 for _, _, ours, _ in long):
-            continue
-        for step in (1, -1):
-            if all(
-                close(case, _inner(ours, axis, step), _inner(wanted, axis, -step))
-                for case, _, ours, wanted in long
-            ):
-                side = "later" if step > 0 else "earlier"
-                return f"your values stand one place {side} along axis {axis} than expected"
-    return None
-
-
-def _inner(x: torch.Tensor, axis: int, step: int) -> torch.Tensor:
-    """Drop the first (step > 0) or the last entry along an axis."""
-    size = x.shape[axis] - 1
-    return x.narrow(axis, 1 if step > 0 else 0, size)
-
-
-def _normalised_elsewhere(pairs):
-    found = set()
-    for case, _, ours, wanted in pairs:
-        if close(case, ours, wanted):
-            continue
-        mine, right = _unit_sums(ours), _unit_sums(wanted)
-        if not mine - right or not right - mine:
-            return None
-        found.add((max(mine - right), max(right - mine)))
-    if not found:
-        return None
-    mine, right = max(found)
-    where = f"along axis {mine}; it should along axis {right}"
-    return f"your output sums to 1 {where}" + (
-        "" if len(found) == 1 else ", or others, as dim says"
-    )
-
-
-def _unit_sums(x: torch.Tensor) -> set[int]:
-    """List the axes along which a tensor sums to 1, counted from the end."""
-    ones = torch.ones((), dtype=torch.float64)
-    return {
-        axis for axis in range(-x.ndim, 0) if torch.allclose(x.double().sum(axis), ones, atol=1e-3)
-    }
-
-
-def _first_only(pairs):
-    usable = [
-        pair
-        for pair in pairs
-        if pair[2].ndim > 1 and pair[2].shape == pair[3].shape and pair[2].shape[0] > 1
-        if any(
-            len(x) == len(pair[2])
-            for x in pair[1].values()
-            if isinstance(x, torch.Tensor) and x.ndim
-        )
-    ]
-    if usable and all(
-        close(case, ours[0], wanted[0]) and not close(case, ours, wanted)
-        for case, _, ours, wanted in usable
-    ):
-        if all(
-            close(case, ours, wanted) for case, _, ours, wanted in pairs if ours.shape[:1] == (1,)
-        ):
-            return "the first item of the batch is right, the others are not"
-    return None
-
-
-_RELATIONS: dict[str, Callable] = {
-    "constant_output": _constant,
-    "unchanged_input": _unchanged_input,
-    "constant_factor": _factor,
-    "constant_offset": _offset,
-    "permuted_axes": _permuted,
-    "flipped_axis": _flipped,
-    "shifted_by_one": _shifted,
-    "normalised_along_another_axis": _normalised_elsewhere,
-    "first_item_only": _first_only,
-}
-
-
-def reordered(cases: list[Case], got: Seen, want: Seen) -> str:
-    """Say so if every output holds the right numbers in another order; "" otherwise."""
-    first = ""
-    for case in cases:
-        for name, wanted in want[case.name].arrays.items():
-            ours = got[case.name].arrays.get(name)
-            if not is_compared(name):
-                continue
-            if ours is None or ours.numel() != wanted.numel() or wanted.numel() < 4:
-                return ""
-            left, right = (
-                ours.double().flatten().sort().values,
-                wanted.double().flatten().sort().values,
-            )
-            if not close(case, left, right):
-                return ""
-            if not first and ours.shape == wanted.shape and not close(case, ours, wanted):
-                place = [int(i) for i in ((ours - wanted).abs() > 1e-6).nonzero()[0]]
-                first = (
-                    f"every number is right, but not in its place; the first that is not: {place}"
-                )
-    return first

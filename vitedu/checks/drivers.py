@@ -4,6 +4,7 @@ Standard library, numpy and torch only: see ``vitedu.checks.probing``.
 """
 
 import math
+from collections import defaultdict
 from collections.abc import Iterable, Mapping
 
 import torch
@@ -28,12 +29,12 @@ def layer_from_layer(answer, case: Case, seen: Observation) -> None:
     """Call a function that turns one layer into an ``nn.Linear``; keep its parameters and whose memory they are."""
     args = build_args(case)
     result = answer(*args.values())
-    seen.facts["type:result"] = "nn.Linear" if isinstance(result, nn.Linear) else type_name(result)
-    seen.facts["modified"] = changed_args(case, args)
+    seen.types["result"] = "nn.Linear" if isinstance(result, nn.Linear) else type_name(result)
+    seen.modified = changed_args(case, args)
     if not isinstance(result, nn.Linear):
         return
     keep(seen, "weight", result.weight)
-    seen.facts["fact:a bias if and only if conv has one"] = (
+    seen.facts["a bias if and only if conv has one"] = (
         "with a bias" if result.bias is not None else "without a bias"
     )
     if result.bias is not None:
@@ -41,7 +42,7 @@ def layer_from_layer(answer, case: Case, seen: Observation) -> None:
     learns = [name for name, value in result.named_parameters() if value.requires_grad]
     wanted = ["weight", "bias"] if result.bias is not None else ["weight"]
     missing = [name for name in wanted if name not in learns]
-    seen.facts["fact:weight and bias are parameters that learn"] = (
+    seen.facts["weight and bias are parameters that learn"] = (
         f"{' and '.join(missing)} can not learn" if missing else "they are"
     )
     (source,) = args.values()
@@ -51,7 +52,7 @@ def layer_from_layer(answer, case: Case, seen: Observation) -> None:
             value.add_(1.0)
     after = [value for value in (result.weight, result.bias) if value is not None]
     own = all(torch.equal(old, new) for old, new in zip(before, after, strict=True))
-    seen.facts["fact:a copy of its own"] = "its own" if own else "memory shared with conv"
+    seen.facts["a copy of its own"] = "its own" if own else "memory shared with conv"
 
 
 # --- notebook 04: training ----------------------------------------------------------------------
@@ -64,8 +65,8 @@ def schedule(answer, case: Case, seen: Observation) -> None:
     for step in case.args["step"]:
         one = Observation()
         keep(one, "rate", apply(answer, case, {**case.args, "step": step}), number=True)
-        seen.facts["type:output"] = one.facts["type:rate"]
-        if one.facts["type:rate"] != "number":
+        seen.types["output"] = one.types["rate"]
+        if one.types["rate"] != "number":
             return
         rates.append(one.arrays["rate"])
     seen.arrays["output"] = torch.stack(rates)
@@ -77,21 +78,21 @@ def groups(answer, case: Case, seen: Observation) -> None:
     args = build_args(case)
     names = {id(parameter): name for name, parameter in args["model"].named_parameters()}
     result = apply(answer, case, args)
-    seen.facts["modified"] = changed_args(case, args)
+    seen.modified = changed_args(case, args)
     found, trouble = _read_groups(result)
-    seen.facts["type:result"] = trouble or "groups: dicts with params and weight_decay"
+    seen.types["result"] = trouble or "groups: dicts with params and weight_decay"
     if trouble:
         return
-    seen.facts["fact:two groups"] = f"{len(found)} group(s)"
+    seen.facts["two groups"] = f"{len(found)} group(s)"
 
     members = [id(parameter) for _, parameters in found for parameter in parameters]
-    wrong = {
+    who_is_wrong = {
         "left out": [name for key, name in names.items() if key not in members],
         "more than once": [name for key, name in names.items() if members.count(key) > 1],
         "not the model's own": ["tensors"] * any(key not in names for key in members),
     }
-    wrong = "; ".join(f"{words}: {', '.join(who)}" for words, who in wrong.items() if who)
-    seen.facts["fact:every parameter of the model in exactly one group"] = wrong or "each once"
+    wrong = "; ".join(f"{words}: {', '.join(who)}" for words, who in who_is_wrong.items() if who)
+    seen.facts["every parameter of the model in exactly one group"] = wrong or "each once"
 
     by_decay: dict[str, list[str]] = {}
     for decay, parameters in found:
@@ -101,7 +102,7 @@ def groups(answer, case: Case, seen: Observation) -> None:
         f"{decay}: {', '.join(sorted(who))}" for decay, who in sorted(by_decay.items())
     )
     given = f"{case.args['weight_decay']:.6g}"
-    seen.facts[f"fact:weight_decay {given} for matrices and kernels, 0 for all others"] = table
+    seen.facts[f"weight_decay {given} for matrices and kernels, 0 for all others"] = table
 
 
 def _read_groups(result) -> tuple[list[tuple[str, list[torch.Tensor]]], str]:
@@ -137,14 +138,14 @@ def random_images(answer, case: Case, seen: Observation) -> None:
     kept = []
     for images in args["images"].split(list(case.extra["sizes"])):
         result = apply(answer, case, {**args, "images": images})
-        name = f"random:output of {len(images)} image(s)"
-        keep(seen, name, result)
-        if name not in seen.arrays or seen.arrays[name].shape != images.shape:
+        name = f"output of {len(images)} image(s)"
+        keep(seen, name, result, drawn=True)
+        if name not in seen.draws or seen.draws[name].shape != images.shape:
             break
         kept.append(result.detach())
     else:
-        keep(seen, "random:all outputs", torch.cat(kept))
-    seen.facts["modified"] = changed_args(case, args)
+        keep(seen, "all outputs", torch.cat(kept), drawn=True)
+    seen.modified = changed_args(case, args)
 
 
 @driver
@@ -155,9 +156,9 @@ def repeated_draws(answer, case: Case, seen: Observation) -> None:
         args = build_args(case)
         args["generator"].manual_seed(seed + case.extra["seed"])
         before = args["generator"].get_state()
-        keep(seen, f"random:{name}", apply(answer, case, args))
+        keep(seen, name, apply(answer, case, args), drawn=True)
         moved = not torch.equal(args["generator"].get_state(), before)
-        seen.facts["fact:every call moves the generator on"] = "it moves" if moved else "it stays"
+        seen.facts["every call moves the generator on"] = "it moves" if moved else "it stays"
 
 
 class Gate(nn.Module):
@@ -209,15 +210,17 @@ class PlainDescent(torch.optim.Optimizer):
 
     def __init__(self, parameters, lr: float, steps: list):
         self.param_groups = [{"params": list(parameters), "lr": lr, "weight_decay": 0.0}]
-        self.defaults, self.state = {"lr": lr}, {}
-        self.steps, self.norms = steps, []
+        self.defaults = {"lr": lr}
+        self.state = defaultdict(dict)
+        self.steps = steps
+        self.norms: list[float] = []
 
     def zero_grad(self, set_to_none: bool = True) -> None:
         """Forget the gradients."""
         for parameter in self.param_groups[0]["params"]:
             parameter.grad = None
 
-    def step(self, closure=None) -> None:
+    def step(self, closure=None):
         """Walk downhill."""
         loss = closure() if closure else None
         self.steps.append("optimizer")
@@ -257,14 +260,15 @@ def _keep_means(seen: Observation, case: Case, result) -> None:
     keep_results(seen, case, result)
     if isinstance(result, (tuple, list)) and len(result) == len(case.outputs):
         for name, value in zip(case.outputs, result, strict=True):
-            if seen.facts[f"type:{name}"] == "number" and getattr(value, "requires_grad", False):
-                seen.facts[f"type:{name}"] = "number with a graph behind it"
+            if seen.types[name] == "number" and getattr(value, "requires_grad", False):
+                seen.types[name] = "number with a graph behind it"
 
 
 @driver
 def epoch(answer, case: Case, seen: Observation) -> None:
     """Train the case's classifier; ``extra["keep"]`` says what to write down: "results", "learning", "mode", "order"."""
-    journal, steps = Journal(), []
+    journal = Journal()
+    steps: list[str] = []
     model = WatchedClassifier(case.state, journal).train(case.extra["training"])
     optimizer = PlainDescent(model.parameters(), case.args["optimizer"], steps)
     scheduler = Decay(optimizer, case.args["scheduler"])
@@ -283,14 +287,10 @@ def epoch(answer, case: Case, seen: Observation) -> None:
         seen.arrays["parameters after the epoch"] = state
     if "mode" in aspects:
         modes = sorted({mode for mode, learns in journal if learns})
-        seen.facts["fact:every part of the model in train mode"] = (
-            ", ".join(modes) or "never called"
-        )
+        seen.facts["every part of the model in train mode"] = ", ".join(modes) or "never called"
     if "order" in aspects:
         walk = " ".join(steps) or "neither is stepped"
-        seen.facts["fact:for every batch one step of the optimizer, then one of the scheduler"] = (
-            walk
-        )
+        seen.facts["for every batch one step of the optimizer, then one of the scheduler"] = walk
 
 
 @driver
@@ -310,14 +310,14 @@ def evaluation(answer, case: Case, seen: Observation) -> None:
         _keep_means(seen, case, result)
     if "eval" in aspects:
         used = ", ".join(sorted({mode for mode, _ in journal})) or "never called"
-        seen.facts["fact:every part of the model in eval mode"] = used
+        seen.facts["every part of the model in eval mode"] = used
         changed = [
             name
             for name, value in model.state_dict().items()
             if not torch.equal(value, case.state.get(name, value))
         ]
         text = f"changed: {', '.join(changed)}" if changed else "unchanged"
-        seen.facts["fact:parameters and running statistics as before"] = text
+        seen.facts["parameters and running statistics as before"] = text
     if "modes" in aspects:
         words = {True: "train", False: "eval"}
         changed = [
@@ -325,14 +325,12 @@ def evaluation(answer, case: Case, seen: Observation) -> None:
             for name, part in model.named_modules()
             if part.training != modes[name]
         ]
-        seen.facts["fact:every part in the mode it was in before"] = "; ".join(changed) or (
+        seen.facts["every part in the mode it was in before"] = "; ".join(changed) or (
             "as before" if journal else "never called"
         )
     if "gradients" in aspects:
         built = any(attached for _, attached in journal)
-        seen.facts["fact:no graph for gradients"] = (
+        seen.facts["no graph for gradients"] = (
             ("a graph was built" if built else "none") if journal else "never called"
         )
-        seen.facts["fact:gradients possible again afterwards"] = (
-            "yes" if enabled else "switched off"
-        )
+        seen.facts["gradients possible again afterwards"] = "yes" if enabled else "switched off"

@@ -1,7 +1,6 @@
 """The engine: from an answer to a report.
 
-Role: ``Checker`` (what an exercise's author writes), ``judge_answer`` (probe, judge, diagnose), ``Report`` (what a
-student reads). The way of data: cases -> ``gather`` (what the answer does) -> ``conclude`` (``judging.compare``,
+Role: ``judge_answer``: probe, judge, diagnose, report. The way of data: cases -> ``gather`` (what the answer does) -> ``conclude`` (``judging.compare``,
 ``diagnosing``) -> ``Report``. Only ``gather`` meets the answer, through ``answers.Source``: it may live elsewhere.
 Nothing here displays or stores anything; that is ``vitedu.checks.api``.
 """
@@ -10,17 +9,16 @@ import inspect
 import os
 import re
 import time
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 from vitedu import exercises
 from vitedu.checks import drivers  # noqa: F401  (registers the chapters' drivers)
 from vitedu.checks.answers import Call, LocalAnswer, Look, Source
 from vitedu.checks.checker import Checker, find_checker
-from vitedu.checks.diagnosing import Diagnosis, apart, relation, reordered, replayed
+from vitedu.checks.diagnosing import diagnose
 from vitedu.checks.guard import neutral_settings
-from vitedu.checks.judging import STAGES, Problem, compare, same
-from vitedu.checks.mistakes import Mistake
+from vitedu.checks.judging import Problem, Stage, compare
 from vitedu.checks.probing import Case, Observation, observe
 from vitedu.checks.reporting import Finding, Report
 
@@ -28,8 +26,8 @@ __all__ = ["Checker", "Gathered", "conclude", "find_checker", "gather", "judge_a
 
 SECONDS = 10.0  # a whole check may take so long; VITEDU_TIME_LIMIT changes it
 
-_RETURNS = ("call", "type", "structure", "shape")
-_VALUES = ("dtype", "device", "finite", "values", "unchanged")
+_RETURNS = {Stage.CALL, Stage.STRUCTURE, Stage.TYPE, Stage.SHAPE}  # decided by "returns"
+_NOT_CALLED = {Stage.CALLABLE, Stage.SIGNATURE}
 
 
 def judge_answer(checker, answer: Any, seed: int) -> Report:
@@ -105,7 +103,7 @@ def conclude(
             sorted({n.rstrip("_") for n in checker.forbidden if n[0] != "_" and "." not in n})
         )
         words = f"an answer without {named}", f"a call that ran {', '.join(_spoken(used))}"
-        problem = Problem("allowed operations", cases[0], *words)
+        problem = Problem(Stage.OPERATIONS, cases[0], *words)
         problems = {"allowed operations": problem}
         findings = _findings(checker, cases, parts, problems)
         return report.failed(findings, [], got=got, problems=problems)
@@ -114,7 +112,7 @@ def conclude(
     findings = _findings(checker, cases, parts, problems)
     if not problems:
         return report.passed_with(findings, got)
-    diagnoses = _diagnose(checker, cases, problems, got, want)
+    diagnoses = diagnose(checker, cases, problems, got, want)
     report.failed(findings, diagnoses, got=got, problems=problems, advice=checker.advice)
     if first.error is not None:
         report.status = "error"
@@ -141,16 +139,17 @@ def _unusable(checker: Checker, look: Look, cases: list[Case]) -> Problem | None
             f"the class {checker.exercise} itself, without parentheses",
             f"an instance of {look.kind}",
         )
-        return Problem("callable", cases[0], *words)
+        headline = "this is an instance, not the class"
+        return Problem(Stage.CALLABLE, cases[0], *words, headline)
     if look.is_class != wants_class or not look.is_callable:
         wanted = "a class" if wants_class else "a function"
         found = f"the class {look.kind}" if look.is_class else f"a value of type {look.kind}"
-        return Problem("callable", cases[0], wanted, found)
+        return Problem(Stage.CALLABLE, cases[0], wanted, found, f"this is not {wanted}")
     for case, refusal in zip(cases, look.refusals, strict=False):
         if refusal:
             wanted = f"{checker.exercise}{_asked(checker.reference)}"
             return Problem(
-                "signature", case, _plain(wanted), f"{_plain(look.signature)}; {refusal}"
+                Stage.SIGNATURE, case, _plain(wanted), f"{_plain(look.signature)}; {refusal}"
             )
     return None
 
@@ -178,7 +177,7 @@ def _observe_all(
         seen = source.observe(case, max(0.5, budget - (time.perf_counter() - start)))
         got[case.name] = seen
         if seen.error is not None and seen.error.kind in ("TimeUp", "KeyboardInterrupt"):
-            seen.facts["seconds"] = budget
+            seen.seconds = budget
             last = seen
         elif checker.forbidden & seen.operations:
             last = seen
@@ -219,17 +218,19 @@ def _problems(checker: Checker, parts, cases, got, want) -> dict[str, Problem]:
                 "returns"
                 if problem.stage in _RETURNS
                 else "gradients"
-                if problem.stage == "gradients"
+                if problem.stage is Stage.GRADIENTS
                 else "values"
             )
         earlier = problems.get(part)
-        if earlier is None or STAGES.index(problem.stage) < STAGES.index(earlier.stage):
+        if earlier is None or problem.stage < earlier.stage:
             problems[part] = problem
     for part, judge in checker.judges.items():
         if part not in problems and not any(got[c.name].error for c in cases if c.part == part):
             words = judge([case for case in cases if case.part == part], got)
             if words:
-                problems[part] = Problem("values", next(c for c in cases if c.part == part), *words)
+                problems[part] = Problem(
+                    Stage.VALUES, next(c for c in cases if c.part == part), *words
+                )
     return {part: problems[part] for part in parts if part in problems}
 
 
@@ -241,15 +242,13 @@ def _findings(
     weights = {part: checker.weights.get(part, 3 if part == "values" else 1) for part in parts}
     weights["allowed operations"] = 0
     total = sum(weights[part] for part in parts)
-    stop = "allowed operations" in problems or getattr(problems.get("returns"), "stage", "") in (
-        "callable",
-        "signature",
-    )
-    trouble = getattr(problems.get("returns"), "stage", "")
-    # calls that show nothing while that trouble stands; zeros are at home on every device
-    is_wrong = trouble or getattr(problems.get("values"), "stage", "unchanged") != "unchanged"
-    blind = ("on_accelerator",) if is_wrong else ()
-    if trouble == "call":
+    trouble = problems["returns"].stage if "returns" in problems else None
+    stop = "allowed operations" in problems or trouble in _NOT_CALLED
+    # Which calls show nothing while that trouble stands? A tensor of zeros is created on the CPU, and torch takes it on
+    # any device: a wrong result may pass there.
+    is_wrong = trouble or ("values" in problems and problems["values"].stage is not Stage.UNCHANGED)
+    blind: tuple[str, ...] = ("on_accelerator",) if is_wrong else ()
+    if trouble is Stage.CALL:
         blind = ("raises", "on_accelerator")
     idle = {case.part for case in cases} - {
         case.part for case in cases if not any(getattr(case, name) for name in blind)
@@ -287,138 +286,3 @@ _PROVES = {
 def _spoken(names) -> list[str]:
     """Write the names of functions and kernels as a student knows them."""
     return sorted({name.removeprefix("aten.").strip("_") for name in names})
-
-
-def _diagnose(checker: Checker, cases, problems, got, want) -> list[Diagnosis]:
-    """Name the mistakes behind the problems, each only if it reproduces what was seen."""
-    if any(seen.error is not None and seen.error.kind == "TimeUp" for seen in got.values()):
-        return []
-    found: list[Diagnosis] = []
-    mistakes = checker.mistakes()
-    legit = [case for case in cases if not case.raises and not case.on_accelerator]
-    numeric = {
-        part: p
-        for part, p in problems.items()
-        if p.case in legit and p.stage not in ("unchanged", "gradients")
-    }
-    if numeric:
-        problem, parts = next(iter(numeric.values())), tuple(numeric)
-        named = replayed(checker.make, mistakes, legit, got, want)
-        for mistake in named:
-            evidence = mistake.evidence and mistake.evidence(problem.case, got[problem.case.name])
-            found.append(_diagnosis(mistake, evidence or problem.got, parts))
-        if not named:
-            found += _diagnosed_apart(checker, legit, numeric, got, want)
-        if not found and checker.is_related:
-            found += _simple_diagnoses(legit, problem, parts, got, want)
-    crashed = "returns" in problems and problems["returns"].stage in ("call", "type")
-    for part, problem in problems.items():
-        if crashed and problem.case not in legit:
-            continue  # the crash comes first; what it does to the other calls says nothing new
-        for mistake in mistakes:
-            if mistake.part == _aspect(problem, part) and _explains(
-                mistake.id, problem, got[problem.case.name]
-            ):
-                found = _joined(found, _diagnosis(mistake, problem.got, (part,)))
-                break
-    return found
-
-
-def _joined(found: list[Diagnosis], new: Diagnosis) -> list[Diagnosis]:
-    """Add a diagnosis; one that was made already explains one part more."""
-    if new.id not in [diagnosis.id for diagnosis in found]:
-        return [*found, new]
-    return [replace(d, parts=d.parts + new.parts) if d.id == new.id else d for d in found]
-
-
-def _aspect(problem: Problem, part: str) -> str:
-    if problem.stage in ("unchanged", "gradients"):
-        return problem.stage
-    return "errors" if problem.case.raises else part
-
-
-def _explains(mistake_id: str, problem: Problem, seen: Observation) -> bool:
-    """Tell whether a fact mistake is the one behind a problem."""
-    return {
-        "no_error": seen.error is None,
-        "wrong_error": seen.error is not None and problem.case.raises not in seen.error.kinds,
-        "error_without_numbers": seen.error is not None and problem.case.raises in seen.error.kinds,
-        "modifies_input": problem.stage == "unchanged",
-        "detached": bool(seen.facts.get("detached")),
-        "own_device": problem.stage == "device" and "generator" not in problem.got,
-        "generator_device": problem.stage == "device" and "generator" in problem.got,
-    }.get(mistake_id, False)
-
-
-def _diagnosis(mistake: Mistake, evidence: str, parts: tuple[str, ...]) -> Diagnosis:
-    return Diagnosis(
-        mistake.id, mistake.name, mistake.expected, evidence, mistake.why, mistake.look, parts
-    )
-
-
-def _diagnosed_apart(checker: Checker, cases, numeric, got, want) -> list[Diagnosis]:
-    """Name the mistakes of several numbers one by one, where no mistake gives all of them."""
-    numbers = [case for case in cases if case.number and len(case.outputs) > 1]
-    parts = tuple(part for part, problem in numeric.items() if problem.stage == "values")
-    if not numbers or not parts:
-        return []
-    problem, found = numeric[parts[0]], []
-    for output in numbers[0].outputs:
-        kept, alone = apart(output, cases, got, want)
-        if all(same(case, alone[case.name], want[case.name]) for case in kept):
-            continue
-        named = replayed(checker.make, checker.mistakes(), kept, alone, want, most=1)
-        for mistake in named:
-            evidence = mistake.evidence and mistake.evidence(problem.case, got[problem.case.name])
-            found.append(_diagnosis(mistake, evidence or problem.got, parts))
-        if not named:
-            words = (f"{output} is another number", f"{output} as the text defines it")
-            found.append(Diagnosis("", *words, "", "", "", parts))
-    return sorted(found, key=lambda d: not d.id) if any(d.id for d in found) else []
-
-
-_SIMPLE = {
-    "constant_output": (
-        "the output does not depend on the input",
-        "Look at which arguments the result is computed from.",
-    ),
-    "unchanged_input": ("the input comes back as it went in", "The work is still to be done."),
-    "constant_factor": (
-        "right up to a constant factor",
-        "A factor is missing, or there is one too many.",
-    ),
-    "constant_offset": (
-        "right up to a constant",
-        "A constant is missing, or there is one too many.",
-    ),
-    "permuted_axes": (
-        "right, with axes in another order",
-        "Look at transpose and permute, and at what each axis means.",
-    ),
-    "flipped_axis": ("right, but backwards", "Look at where counting starts."),
-    "shifted_by_one": ("right, but off by one", "Look at where counting starts."),
-    "normalised_along_another_axis": (
-        "normalised along another axis",
-        "Look at the dim of the sum.",
-    ),
-    "first_item_only": (
-        "right for the first item of the batch only",
-        "Look for an index 0 where the whole batch belongs.",
-    ),
-    "": (
-        "the right numbers in another order",
-        "Reshape never moves a number past another; permute does.",
-    ),
-}
-
-
-def _simple_diagnoses(cases, problem: Problem, parts, got, want) -> list[Diagnosis]:
-    """Recognise a simple relation between an unknown mistake and the right answer."""
-    simple = relation(cases, got, want)
-    if not simple and problem.stage in ("values", "shape"):
-        simple = "", reordered(cases, got, want)
-    if not simple or not simple[1]:
-        return []
-    id_, evidence = simple
-    name, look = _SIMPLE[id_]
-    return [Diagnosis(id_, name, problem.expected, evidence, "", look, parts)]

@@ -62,7 +62,8 @@ def _code(answer: Any) -> Any:
 
 def _inside(answer: Any) -> Iterator[Any]:
     """List an answer and what it wraps: decorators with and without ``functools.wraps``, partial calls."""
-    waiting, seen = [answer], []
+    waiting: list[Any] = [answer]
+    seen: list[Any] = []
     while waiting and len(seen) < MOST:
         one = waiting.pop()
         if any(one is other for other in seen):

@@ -5,27 +5,35 @@ device, finite, values, facts, unchanged, gradients. It looks at arrays and fact
 a reference value.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from enum import IntEnum, auto
+from typing import Any
 
 import numpy as np
 import torch
 
-from vitedu.checks.probing import Case, Observation
+from vitedu.checks.probing import Case, Clash, Observation
 
-STAGES = (
-    "call",
-    "structure",
-    "type",
-    "shape",
-    "dtype",
-    "device",
-    "finite",
-    "values",
-    "facts",
-    "unchanged",
-    "gradients",
-)
+
+class Stage(IntEnum):
+    """How far an answer got, in the order of judgement: the first stage that fails is told."""
+
+    CALLABLE = auto()  # a function or class, as the exercise asks
+    SIGNATURE = auto()
+    OPERATIONS = auto()  # nothing that the exercise forbids ran
+    CALL = auto()  # the call returns, or raises what it should
+    STRUCTURE = auto()  # the parameters of a layer
+    TYPE = auto()
+    SHAPE = auto()
+    DTYPE = auto()
+    DEVICE = auto()
+    FINITE = auto()
+    VALUES = auto()
+    FACTS = auto()
+    UNCHANGED = auto()  # the inputs are
+    GRADIENTS = auto()
+
 
 # float32: sums of a few hundred terms in another order; float64: the same, and float32 constants in the formula
 TOLERANCE = {torch.float64: (1e-6, 1e-7), torch.float32: (1e-4, 2e-5)}
@@ -35,10 +43,11 @@ TOLERANCE = {torch.float64: (1e-6, 1e-7), torch.float32: (1e-4, 2e-5)}
 class Problem:
     """The first thing that is wrong with an answer on one case."""
 
-    stage: str
+    stage: Stage
     case: Case
     expected: str
     got: str
+    headline: str = ""  # what a report is headed with; default: the words of the stage
 
 
 def compare(case: Case, got: Observation, want: Observation) -> Problem | None:
@@ -63,8 +72,8 @@ def reader(driver: str, given: tuple[str, ...] = ()):
 
     ``given`` names the facts that the driver writes itself; any other is the reader's to write.
 
-    Arrays whose name starts with "random:" are judged for shape and dtype; their values are free. The reader turns
-    them into facts that hold for every right answer ("fact:...") and into nothing that depends on the draw.
+    The draws of an observation are judged for shape and dtype; their values are free. The reader turns them into facts
+    that hold for every right answer, and into nothing that depends on the draw.
     """
 
     def register(function):
@@ -77,20 +86,12 @@ def reader(driver: str, given: tuple[str, ...] = ()):
 def read(case: Case, *observations: Observation) -> None:
     """Let the case's reader add its facts, once."""
     for seen in observations:
-        if case.driver in READERS and "read" not in seen.facts:
+        if case.driver in READERS and not seen.is_read:
             function, given = READERS[case.driver]
-            seen.facts = {  # what an answer's process says about a draw counts for nothing
-                name: fact
-                for name, fact in seen.facts.items()
-                if not name.startswith("fact:") or name in given
-            }
-            seen.facts["read"] = True
+            # what an answer's process says about a draw counts for nothing
+            seen.facts = {name: fact for name, fact in seen.facts.items() if name in given}
+            seen.is_read = True
             function(case, seen)
-
-
-def is_compared(name: str) -> bool:
-    """Tell whether the values of an array are held against the reference's."""
-    return not name.startswith(("grad:", "random:"))
 
 
 # --- stages -------------------------------------------------------------------------------------
@@ -99,9 +100,10 @@ def is_compared(name: str) -> bool:
 def _judge_call(case: Case, got: Observation, want: Observation):
     if case.raises:
         if got.error is None:
-            return f"a {case.raises}", "no error; the call returned as if nothing were wrong"
+            words = "no error; the call returned as if nothing were wrong"
+            return f"a {case.raises}", words, "an error is missing"
         if case.raises not in got.error.kinds:
-            return f"a {case.raises}", f"{trouble_text(got)}"
+            return f"a {case.raises}", trouble_text(got), _headline(got)
         missing = [str(number) for number in case.mentions if str(number) not in got.error.message]
         if missing:
             numbers = " and ".join(str(number) for number in case.mentions)
@@ -111,23 +113,31 @@ def _judge_call(case: Case, got: Observation, want: Observation):
             )
         return None
     if got.error is not None:
-        return "a result", trouble_text(got)
+        return "a result", trouble_text(got), _headline(got)
     return None
+
+
+def _headline(seen: Observation) -> str:
+    """Say what no other error shares: that time was up."""
+    is_late = seen.error is not None and seen.error.kind == "TimeUp"
+    return "the call does not come to an end" if is_late else ""
 
 
 def trouble_text(seen: Observation) -> str:
     """Describe an exception with the student's line, if it has one."""
     error = seen.error
+    if error is None:
+        return ""
     where = ""
     if error.where and error.where[1]:
         line = error.where[1] if len(error.where[1]) <= 80 else error.where[1][:79] + "…"
         where = f"   (line {error.where[0]}: {line})"
     if error.kind == "TimeUp":
-        limit = seen.facts.get("seconds", 10)
+        limit = seen.seconds or 10.0
         return f"no result within {limit:g} s; look for a loop that never ends{where}"
-    if "device type for generator" in error.message:
+    if error.clash is Clash.GENERATOR:
         return "draws on another device than the generator's; draw with device=generator.device, then .to(...)"
-    if "same device" in error.message:
+    if error.clash is Clash.TENSORS:
         return "tensors on two devices; make new tensors with device=x.device of an input x"
     message = f": {error.message}" if error.message else ""
     return f"{error.kind}{message}{where}"
@@ -142,44 +152,41 @@ _ADVICE = {
 
 
 def _judge_type(case: Case, got: Observation, want: Observation):
-    if "type:instance" in got.facts:
-        return "an nn.Module", f"an instance of {got.facts['type:instance']}"
-    for name, wanted in want.facts.items():
-        if not name.startswith("type:") or got.facts.get(name) == wanted:
+    if "instance" in got.types:
+        return "an nn.Module", f"an instance of {got.types['instance']}"
+    for name, wanted in want.types.items():
+        if got.types.get(name) == wanted:
             continue
-        what = name.removeprefix("type:")
-        if f"type:{what}" not in got.facts and "type:result" in got.facts:
-            what, found = "result", got.facts["type:result"]
+        if name not in got.types and "result" in got.types:
+            name, found = "result", got.types["result"]
             wanted = f"{len(case.outputs)} results: {', '.join(case.outputs)}"
         else:
-            found = got.facts.get(name, "nothing")
-        return f"{what}: {wanted}" if what != "result" else wanted, found + _ADVICE.get(found, "")
-    if "type:result" in got.facts and "type:result" not in want.facts:
-        return "a result", got.facts["type:result"]
+            found = got.types.get(name, "nothing")
+        return f"{name}: {wanted}" if name != "result" else wanted, found + _ADVICE.get(found, "")
+    if "result" in got.types and "result" not in want.types:
+        return "a result", got.types["result"]
     return None
 
 
 def _judge_structure(case: Case, got: Observation, want: Observation):
-    kinds = ("missing", "unexpected", "misshapen")
-    found = {kind: got.facts.get(f"parameters {kind}", ()) for kind in kinds}
+    found = vars(got.parameters)
     wrong = [f"{kind}: {', '.join(names)}" for kind, names in found.items() if names]
     if wrong:
         return "parameters with the names and sizes in the text", "; ".join(wrong)
     return None
 
 
-def _arrays(got: Observation, want: Observation, prefix: bool):
-    for name, wanted in want.arrays.items():
-        if name.startswith("grad:") == prefix:
-            yield name, got.arrays.get(name), wanted
+def _outputs(got: Observation, want: Observation) -> Iterator[tuple[str, Any, torch.Tensor]]:
+    """Pair what came back with what should have: (name, ours or None, wanted)."""
+    ours = got.arrays | got.draws
+    for name, wanted in (want.arrays | want.draws).items():
+        yield name, ours.get(name), wanted
 
 
 def _judge_shape(case: Case, got: Observation, want: Observation):
-    for name, ours, wanted in _arrays(got, want, False):
-        device = f"device:{name}"
-        if ours is None and device in want.facts and got.facts.get(device) not in (None, "cpu"):
-            continue  # a tensor that can not be read from there; the device is judged later
-        name = name.removeprefix("random:")
+    for name, ours, wanted in _outputs(got, want):
+        if ours is None and name in want.devices and got.devices.get(name) not in (None, "cpu"):
+            continue  # a tensor that cannot be read from there; the device is judged later
         if ours is None:
             return f"{name}", "nothing of that name"
         if ours.shape != wanted.shape:
@@ -188,11 +195,10 @@ def _judge_shape(case: Case, got: Observation, want: Observation):
 
 
 def _judge_dtype(case: Case, got: Observation, want: Observation):
-    for name, ours, wanted in _arrays(got, want, False):
+    for name, ours, wanted in _outputs(got, want):
         if ours is not None and ours.dtype != wanted.dtype:
-            name = name.removeprefix("random:")
             return f"{name} of dtype {short(wanted.dtype)}", f"dtype {short(ours.dtype)}"
-    in_double = any(wanted.dtype == torch.float64 for wanted in want.arrays.values())
+    in_double = any(wanted.dtype == torch.float64 for wanted in want.tensors())
     if in_double and "narrowed" in got.operations and "narrowed" not in want.operations:
         return "float64 input computed in float64", "values rounded to a smaller dtype on the way"
     return None
@@ -204,14 +210,14 @@ def short(dtype: torch.dtype) -> str:
 
 
 def _judge_device(case: Case, got: Observation, want: Observation):
-    for fact, wanted in want.facts.items():
-        if fact.startswith("device:") and got.facts.get(fact) != wanted:
-            return f"{fact[7:]} on {wanted}", f"on {got.facts.get(fact)}"
+    for name, wanted in want.devices.items():
+        if got.devices.get(name) != wanted:
+            return f"{name} on {wanted}", f"on {got.devices.get(name)}"
     return None
 
 
 def _judge_finite(case: Case, got: Observation, want: Observation):
-    for name, ours, wanted in _arrays(got, want, False):
+    for name, ours, wanted in _outputs(got, want):
         bad = ~torch.isfinite(ours) if ours.is_floating_point() else torch.zeros(())
         if bad.any() and torch.isfinite(wanted).all():
             kind = "NaN" if torch.isnan(ours).any() else "infinite"
@@ -223,20 +229,19 @@ def _judge_finite(case: Case, got: Observation, want: Observation):
 
 
 def _judge_values(case: Case, got: Observation, want: Observation):
-    for name, ours, wanted in _arrays(got, want, False):
-        if not is_compared(name):
-            continue
-        difference = values_differ(case, ours, wanted)
+    for name, wanted in want.arrays.items():
+        difference = values_differ(case, got.arrays[name], wanted)
         if difference:
-            what = "" if len(want.arrays) == 1 or name == "output" else f"{name}: "
+            is_alone = len(want.arrays) + len(want.gradients) == 1
+            what = "" if is_alone or name == "output" else f"{name}: "
             return f"{name} as the text defines it", what + difference
     return None
 
 
 def _judge_facts(case: Case, got: Observation, want: Observation):
-    for fact, wanted in want.facts.items():  # facts of a chapter's own driver
-        if fact.startswith("fact:") and got.facts.get(fact) != wanted:
-            return fact[5:], str(got.facts.get(fact, "it is not so"))
+    for fact, wanted in want.facts.items():
+        if got.facts.get(fact) != wanted:
+            return fact, got.facts.get(fact, "it is not so")
     return None
 
 
@@ -281,7 +286,7 @@ def number_text(number: float) -> str:
 
 
 def _judge_unchanged(case: Case, got: Observation, want: Observation):
-    extra = set(got.facts.get("modified", ())) - set(want.facts.get("modified", ()))
+    extra = set(got.modified) - set(want.modified)
     if extra:
         return (
             "inputs left as they were",
@@ -291,15 +296,15 @@ def _judge_unchanged(case: Case, got: Observation, want: Observation):
 
 
 def _judge_gradients(case: Case, got: Observation, want: Observation):
-    if got.facts.get("gradient error") and not want.facts.get("gradient error"):
-        return "a backward pass", got.facts["gradient error"]
-    if got.facts.get("detached") and not want.facts.get("detached"):
+    if got.gradient_error and not want.gradient_error:
+        return "a backward pass", got.gradient_error
+    if got.detached and not want.detached:
         return (
             "results that carry gradients",
             "a result that is cut off from its inputs",
         )
-    for name, ours, wanted in _arrays(got, want, True):
-        what = f"gradient of {name.removeprefix('grad:')}"
+    for name, wanted in want.gradients.items():
+        what, ours = f"gradient of {name}", got.gradients.get(name)
         if ours is None:
             return what, "none"
         if ours.shape != wanted.shape:  # no autograd gives that; a worker may claim it
@@ -320,17 +325,17 @@ def _judge_gradients(case: Case, got: Observation, want: Observation):
 
 
 _JUDGES = {
-    "call": _judge_call,
-    "structure": _judge_structure,
-    "type": _judge_type,
-    "shape": _judge_shape,
-    "dtype": _judge_dtype,
-    "device": _judge_device,
-    "finite": _judge_finite,
-    "values": _judge_values,
-    "facts": _judge_facts,
-    "unchanged": _judge_unchanged,
-    "gradients": _judge_gradients,
+    Stage.CALL: _judge_call,
+    Stage.STRUCTURE: _judge_structure,
+    Stage.TYPE: _judge_type,
+    Stage.SHAPE: _judge_shape,
+    Stage.DTYPE: _judge_dtype,
+    Stage.DEVICE: _judge_device,
+    Stage.FINITE: _judge_finite,
+    Stage.VALUES: _judge_values,
+    Stage.FACTS: _judge_facts,
+    Stage.UNCHANGED: _judge_unchanged,
+    Stage.GRADIENTS: _judge_gradients,
 }
 
 
@@ -339,40 +344,30 @@ def _compare_devices(case: Case, got: Observation) -> Problem | None:
     if got.undecided:
         return None
     if got.error is not None:
-        return Problem("device", case, "work on any device", trouble_text(got))
-    wrong = {
-        name[7:]: kind
-        for name, kind in got.facts.items()
-        if name.startswith("device:") and kind != "accelerator"
-    }
+        return Problem(Stage.DEVICE, case, "work on any device", trouble_text(got))
+    wrong = {name: kind for name, kind in got.devices.items() if kind != "accelerator"}
     if wrong:
         name, kind = next(iter(wrong.items()))
-        return Problem("device", case, f"{name} on the device of the inputs", f"{name} on {kind}")
+        return Problem(
+            Stage.DEVICE, case, f"{name} on the device of the inputs", f"{name} on {kind}"
+        )
     return None
 
 
 def same(case: Case, ours: Observation, theirs: Observation) -> bool:
     """Tell whether two observations show the same behaviour: values, errors, parameters; gradients aside."""
     read(case, ours, theirs)
-    if (ours.error is None) != (theirs.error is None):
+    if ours.error is not None or theirs.error is not None:
+        kinds = [seen.error and seen.error.kind for seen in (ours, theirs)]
+        return kinds[0] == kinds[1]
+    if ours.behaviour() != theirs.behaviour():
         return False
-    if ours.error is not None:
-        return ours.error.kind == theirs.error.kind
-    facts = [
-        {k: v for k, v in seen.facts.items() if k.startswith(("type:", "fact:", "parameters"))}
-        for seen in (ours, theirs)
-    ]
-    if facts[0] != facts[1]:
+    if ours.arrays.keys() != theirs.arrays.keys() or ours.draws.keys() != theirs.draws.keys():
         return False
-    names = [
-        {name for name in seen.arrays if not name.startswith("grad:")} for seen in (ours, theirs)
-    ]
-    return names[0] == names[1] and all(
-        ours.arrays[name].dtype == theirs.arrays[name].dtype
-        and (
-            close(case, ours.arrays[name], theirs.arrays[name])
-            if is_compared(name)
-            else ours.arrays[name].shape == theirs.arrays[name].shape
-        )
-        for name in names[0]
+    return all(
+        array.dtype == theirs.arrays[name].dtype and close(case, array, theirs.arrays[name])
+        for name, array in ours.arrays.items()
+    ) and all(
+        (array.dtype, array.shape) == (theirs.draws[name].dtype, theirs.draws[name].shape)
+        for name, array in ours.draws.items()
     )

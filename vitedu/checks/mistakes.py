@@ -75,9 +75,8 @@ def _bare(source: str) -> str:
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.FunctionDef | ast.ClassDef) and ast.get_docstring(node) is not None:
             words = node.body[0]
-            lines[words.lineno - 1 : words.end_lineno] = [""] * (
-                words.end_lineno - words.lineno + 1
-            )
+            for row in range(words.lineno - 1, words.end_lineno or words.lineno):
+                lines[row] = ""
     return "\n".join(line.rstrip() for line in lines if line.strip())
 
 

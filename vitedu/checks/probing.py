@@ -13,6 +13,7 @@ import numbers
 import zlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from enum import Enum
 from typing import Any
 
 import numpy as np
@@ -77,6 +78,14 @@ class Case:
         return f"Case({self.name!r}, part={self.part!r})"  # never the inputs: they fill screens
 
 
+class Clash(Enum):
+    """What met on two devices, where an error came of it."""
+
+    NONE = ""
+    TENSORS = "tensors"
+    GENERATOR = "generator"
+
+
 @dataclass(frozen=True)
 class Trouble:
     """An exception that left the answer, as text."""
@@ -86,18 +95,50 @@ class Trouble:
     message: str
     where: tuple[int, str] | None  # line number and source line in the student's code
     by_hand: bool = False  # from a raise statement in the student's code
+    clash: Clash = Clash.NONE
+
+
+@dataclass(frozen=True)
+class Parameters:
+    """How the parameters of a layer differ from those of the case, by name."""
+
+    missing: tuple[str, ...] = ()
+    unexpected: tuple[str, ...] = ()
+    misshapen: tuple[str, ...] = ()  # with the shape that they have
 
 
 @dataclass
 class Observation:
-    """What an answer did on one case."""
+    """What an answer did on one case. All names are those of the case's outputs and arguments."""
 
-    arrays: dict[str, torch.Tensor] = field(default_factory=dict)  # outputs and "grad:..." by name
-    facts: dict[str, Any] = field(default_factory=dict)  # types, devices, what was modified ...
+    arrays: dict[str, torch.Tensor] = field(default_factory=dict)  # outputs, compared by value
+    draws: dict[str, torch.Tensor] = field(default_factory=dict)  # random outputs: values are free
+    gradients: dict[str, torch.Tensor] = field(default_factory=dict)  # by argument or parameter
+    types: dict[str, str] = field(default_factory=dict)  # of outputs, as a student names them
+    devices: dict[str, str] = field(default_factory=dict)  # of outputs that are tensors
+    facts: dict[str, str] = field(default_factory=dict)  # what shall hold, in words -> what holds
+    parameters: Parameters = Parameters()
+    modified: tuple[str, ...] = ()  # arguments that the call changed
+    detached: bool = False  # an output is cut off from its inputs
+    gradient_error: str = ""  # what ended the backward pass
+    seconds: float = 0.0  # the time limit, where it was reached
+    is_read: bool = False  # facts were read out of the draws; see judging.reader
     error: Trouble | None = None
     operations: frozenset[str] = frozenset()  # names of the torch operations that ran
     printed: str = ""  # the first characters of what it printed
     undecided: bool = False  # meta tensors could not answer
+
+    def tensors(self) -> list[torch.Tensor]:
+        """Give all that is kept of it as numbers."""
+        return [*self.arrays.values(), *self.draws.values(), *self.gradients.values()]
+
+    def behaviour(self) -> dict[tuple[str, str], Any]:
+        """Give what it did beside its numbers: types, facts, parameters."""
+        return (
+            {("type", name): kind for name, kind in self.types.items()}
+            | {("fact", name): found for name, found in self.facts.items()}
+            | {("parameters", kind): names for kind, names in vars(self.parameters).items()}
+        )
 
 
 DRIVERS: dict[str, Callable] = {}
@@ -129,7 +170,7 @@ def observe(answer: Any, case: Case, seconds: float = 10.0) -> Observation:
         except BaseException as error:  # the student's code may raise anything at all
             seen.error = describe(error)
             if isinstance(error, TimeUp):
-                seen.facts["seconds"] = seconds
+                seen.seconds = seconds
     seen.printed = (
         sink.head
         if sink.written == len(sink.head)
@@ -147,7 +188,15 @@ def describe(error: BaseException) -> Trouble:
         message=text_of(error)[:500],
         where=(frames[-1][1], frames[-1][3]) if frames else None,
         by_hand=is_raised_by_hand(error),
+        clash=_clash_of(text_of(error)),
     )
+
+
+def _clash_of(message: str) -> Clash:
+    """Read an error of torch's, which has no type of its own for two devices."""
+    if "device type for generator" in message:
+        return Clash.GENERATOR
+    return Clash.TENSORS if "same device" in message else Clash.NONE
 
 
 # --- drivers ------------------------------------------------------------------------------------
@@ -157,12 +206,12 @@ def describe(error: BaseException) -> Trouble:
 def call(answer, case: Case, seen: Observation) -> None:
     """Call a function on the case's arguments."""
     args = build_args(case)
-    result = watched(seen, lambda: apply(answer, case, args))
-    if seen.facts.pop("ran twice", False):
+    is_done, result = watched(seen, lambda: apply(answer, case, args))
+    if not is_done:
         args = build_args(case)
         result = apply(answer, case, args)
     keep_results(seen, case, result)
-    seen.facts["modified"] = changed_args(case, args)
+    seen.modified = changed_args(case, args)
     if case.gradients:
         args = build_args(case)
         leaves = {name: args[name].requires_grad_() for name in case.gradients}
@@ -180,12 +229,12 @@ def module(answer, case: Case, seen: Observation) -> None:
         return
     layer.train(bool(case.gradients))  # both modes give the same
     args = build_args(case)
-    result = watched(seen, lambda: apply(layer, case, args))
-    if seen.facts.pop("ran twice", False):
+    is_done, result = watched(seen, lambda: apply(layer, case, args))
+    if not is_done:
         args = build_args(case)
         result = apply(layer, case, args)
     keep_results(seen, case, result)
-    seen.facts["modified"] = changed_args(case, args)
+    seen.modified = changed_args(case, args)
     if case.gradients:
         args = build_args(case)
         leaves = {name: args[name].requires_grad_() for name in case.gradients}
@@ -198,16 +247,18 @@ def construct(answer, case: Case, seen: Observation) -> nn.Module | None:
     """Build ``answer(*init)`` with the case's parameters; note what is missing or too much."""
     layer = answer(*[build(value) for value in case.init.values()])
     if not isinstance(layer, nn.Module):
-        seen.facts["type:instance"] = type_name(layer)
+        seen.types["instance"] = type_name(layer)
         return None
     own = {name: tuple(value.shape) for name, value in layer.named_parameters()}
     wanted = {name: tuple(value.shape) for name, value in case.state.items()}
-    seen.facts["parameters missing"] = tuple(sorted(set(wanted) - set(own)))
-    seen.facts["parameters unexpected"] = tuple(sorted(set(own) - set(wanted)))
-    seen.facts["parameters misshapen"] = tuple(
-        f"{name} {own[name]}"
-        for name in sorted(set(own) & set(wanted))
-        if own[name] != wanted[name]
+    seen.parameters = Parameters(
+        missing=tuple(sorted(set(wanted) - set(own))),
+        unexpected=tuple(sorted(set(own) - set(wanted))),
+        misshapen=tuple(
+            f"{name} {own[name]}"
+            for name in sorted(set(own) & set(wanted))
+            if own[name] != wanted[name]
+        ),
     )
     if own != wanted:
         return None
@@ -266,29 +317,31 @@ def keep_results(seen: Observation, case: Case, result: Any) -> None:
         keep(seen, case.outputs[0], result, case.number)
         return
     if not isinstance(result, (tuple, list)) or len(result) != len(case.outputs):
-        seen.facts["type:result"] = type_name(result)
+        seen.types["result"] = type_name(result)
         return
     for name, value in zip(case.outputs, result, strict=True):
         keep(seen, name, value, case.number)
 
 
-def keep(seen: Observation, name: str, value: Any, number: bool = False) -> None:
-    """Write one value down: its type, and its numbers if it has any."""
+def keep(
+    seen: Observation, name: str, value: Any, number: bool = False, drawn: bool = False
+) -> None:
+    """Write one value down: its type, and its numbers if it has any; those that were drawn stand apart."""
     is_tensor = type(value) in (torch.Tensor, nn.Parameter)
     if number and not isinstance(value, (complex, np.complexfloating)):
         size = value.numel() if is_tensor else getattr(value, "size", 1)
         if is_tensor or isinstance(value, (numbers.Number, np.generic, np.ndarray)):
             if size == 1:
                 flat = value.detach().reshape(()) if is_tensor else np.asarray(value).reshape(())
-                seen.facts[f"type:{name}"] = "number"
+                seen.types[name] = "number"
                 seen.arrays[name] = torch.tensor(float(flat), dtype=torch.float64)
                 return
-    kind = seen.facts[f"type:{name}"] = type_name(value)
+    kind = seen.types[name] = type_name(value)
     if kind == "tensor":
-        seen.facts[f"device:{name}"] = value.device.type
-        seen.facts[f"attached:{name}"] = value.requires_grad
+        seen.devices[name] = value.device.type
         if value.device.type == "cpu":
-            seen.arrays[name] = value.detach().resolve_conj().resolve_neg().clone()
+            kept = seen.draws if drawn else seen.arrays
+            kept[name] = value.detach().resolve_conj().resolve_neg().clone()
 
 
 def type_name(value: Any) -> str:
@@ -318,7 +371,7 @@ def keep_gradients(seen: Observation, run: Callable, leaves: dict[str, torch.Ten
         with quiet():  # what it prints was seen the first time
             result = run()
     except Exception as error:
-        seen.facts["gradient error"] = f"{type(error).__name__}: {error}"[:300]
+        seen.gradient_error = f"{type(error).__name__}: {error}"[:300]
         return
     outputs = [
         x
@@ -327,19 +380,18 @@ def keep_gradients(seen: Observation, run: Callable, leaves: dict[str, torch.Ten
     ]
     attached = [x for x in outputs if x.requires_grad]
     floats = [x for x in outputs if x.is_floating_point()]
-    seen.facts["detached"] = len(attached) < max(1, len(floats))  # a Python number is cut off too
+    seen.detached = len(attached) < max(1, len(floats))  # a Python number is cut off too
     if not attached:
         return
-    total = sum((x * mixture(x)).sum() for x in attached)
+    total = sum(((x * mixture(x)).sum() for x in attached), start=torch.zeros(()))
     try:
         gradients = torch.autograd.grad(total, list(leaves.values()), allow_unused=True)
     except RuntimeError as error:
-        seen.facts["gradient error"] = f"RuntimeError: {error}"[:300]
+        seen.gradient_error = f"RuntimeError: {error}"[:300]
         return
     for (name, leaf), gradient in zip(leaves.items(), gradients, strict=True):
-        seen.arrays[f"grad:{name}"] = (
-            torch.zeros_like(leaf) if gradient is None else gradient.detach()
-        )
+        gradient = torch.zeros_like(leaf) if gradient is None else gradient.detach()
+        seen.gradients[name] = gradient
 
 
 def mixture(x: torch.Tensor) -> torch.Tensor:
@@ -391,18 +443,17 @@ class _Kernels(TorchDispatchMode):
         return result
 
 
-def watched(seen: Observation, run: Callable) -> Any:
-    """Run and note which operations ran; where watching gets in the way, ask for a plain run."""
+def watched(seen: Observation, run: Callable) -> tuple[bool, Any]:
+    """Run and note which operations ran; False where watching got in the way: then a plain run is needed."""
     names: set[str] = set()
     try:
         with _Calls(names), _Kernels(names):
             result = run()
     except Exception:
         seen.operations = frozenset(names)
-        seen.facts["ran twice"] = True
-        return None
+        return False, None
     seen.operations = frozenset(names)
-    return result
+    return True, result
 
 
 # --- another device -----------------------------------------------------------------------------
@@ -468,7 +519,7 @@ def _observe_on_accelerator(answer, case: Case, seen: Observation) -> None:
         with torch.no_grad(), _Devices() if device == "meta" else contextlib.nullcontext():
             result = apply(target, case, args)
     except Exception as error:
-        if "same device" in text_of(error) or "device type for generator" in text_of(error):
+        if _clash_of(text_of(error)) is not Clash.NONE:
             raise
         if is_raised_by_hand(error):  # a device is turned down, with sizes that are right
             raise
@@ -478,6 +529,4 @@ def _observe_on_accelerator(answer, case: Case, seen: Observation) -> None:
     for name, value in zip(case.outputs, outputs, strict=False):
         value = next(value.parameters(), None) if isinstance(value, nn.Module) else value
         if isinstance(value, torch.Tensor):
-            seen.facts[f"device:{name}"] = (
-                "accelerator" if value.device.type == device else value.device.type
-            )
+            seen.devices[name] = "accelerator" if value.device.type == device else value.device.type

@@ -8,49 +8,40 @@ from dataclasses import dataclass
 from typing import Any
 
 from vitedu import exercises
+from vitedu.checks.judging import Problem, Stage
 
 MARKS = {"passed": "✓", "failed": "✗", "error": "✗", "not_attempted": "○"}
 
 
 _HEADLINES = {
+    Stage.SIGNATURE: "it takes other arguments than asked for",
+    Stage.OPERATIONS: "the one operation that this exercise forbids",
+    Stage.CALL: "the call ends in an error",
+    Stage.STRUCTURE: "these are not the parameters asked for",
+    Stage.TYPE: "the result has the wrong type",
+    Stage.SHAPE: "the result has the wrong shape",
+    Stage.DTYPE: "the result has the wrong dtype",
+    Stage.DEVICE: "the result is on the wrong device",
+    Stage.FINITE: "the result is not finite",
+    Stage.VALUES: "the values differ from the definition",
+    Stage.FACTS: "not as the text asks",
+    Stage.UNCHANGED: "an input is modified",
+    Stage.GRADIENTS: "the values are right, the gradients are not",
+}
+_WITHOUT_PROBLEM = {  # of findings that no call decided
     "exercise": "the exercise is not known",
     "value": "not the value asked for",
-    "signature": "it takes other arguments than asked for",
-    "call": "the call ends in an error",
-    "type": "the result has the wrong type",
-    "structure": "these are not the parameters asked for",
-    "shape": "the result has the wrong shape",
-    "dtype": "the result has the wrong dtype",
-    "device": "the result is on the wrong device",
-    "finite": "the result is not finite",
-    "values": "the values differ from the definition",
-    "facts": "not as the text asks",
-    "unchanged": "an input is modified",
-    "gradients": "the values are right, the gradients are not",
-    "allowed operations": "the one operation that this exercise forbids",
 }
 
-_ADVISED = ("finite", "values", "facts")  # what came before holds, and the part says where to look
+# what comes before these holds, and the part says where to look
+_ADVISED = {Stage.FINITE, Stage.VALUES, Stage.FACTS}
 
 
-def headline(problem) -> str:
-    """Say in a few words what a problem is that no known mistake explains."""
-    if problem.stage == "callable" and "itself" in problem.expected:
-        return "this is an instance, not the class"
-    if problem.stage == "callable":
-        return f"this is not {problem.expected}"
-    if problem.stage == "call" and problem.got.startswith("no result within"):
-        return "the call does not come to an end"
-    if problem.stage == "call" and problem.got.startswith("no error"):
-        return "an error is missing"
-    return _HEADLINES.get(problem.stage, problem.stage)
-
-
-def _tell_the_same(one, other) -> bool:
+def _tell_the_same(one: Problem, other: Problem) -> bool:
     """Tell whether who reads of one problem need not read of the other."""
     return (
         one.got == other.got
-        or {one.stage, other.stage} == {"call"}
+        or one.stage is other.stage is Stage.CALL
         or (one.stage, one.expected) == (other.stage, other.expected)
     )
 
@@ -64,6 +55,8 @@ class Finding:
     message: str  # what was proved, or the evidence against it
     max_points: float = 0.0
     skipped: bool = False  # not judged, because something before it failed
+    expected: str = ""  # of what failed without a call: what the message says, apart
+    got: str = ""
 
     @property
     def points(self) -> float:
@@ -162,7 +155,7 @@ class Report:
         problems = problems or {}
         first = next(finding for finding in findings if not finding.passed and not finding.skipped)
         problem = problems.get(first.name)
-        is_run = problem is None or problem.stage not in ("callable", "signature")
+        is_run = problem is None or problem.stage > Stage.SIGNATURE
         is_explained = any(first.name in d.parts for d in diagnoses)
         if is_explained:
             self.headline = " and ".join(d.name for d in diagnoses[:2])
@@ -171,17 +164,17 @@ class Report:
                 self._explain(diagnosis, evidence)
                 evidence = diagnosis.got
         elif problem is not None:
-            self.headline = headline(problem)
+            self.headline = problem.headline or _HEADLINES[problem.stage]
             self.lines += [("expected", problem.expected), ("got", problem.got)]
             if problem.stage in _ADVISED:
                 words = (advice or {}).get(first.name, ())
                 self.lines += zip(("why", "try"), words, strict=False)
         else:
-            self.headline = _HEADLINES.get(first.name, first.name)
-            expected, _, found = first.message.rpartition("; got ")
-            if expected:
-                self.lines.append(("expected", expected.removeprefix("expected ")))
-            self.lines.append(("got" if expected else "note", found))
+            self.headline = _WITHOUT_PROBLEM.get(first.name, first.name)
+            if first.expected:
+                self.lines += [("expected", first.expected), ("got", first.got)]
+            else:
+                self.lines.append(("note", first.message))
         if problem is not None and is_run:
             self.lines.append(("case", problem.case.name))
         told = {first.name}.union(*(d.parts for d in diagnoses))

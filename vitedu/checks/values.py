@@ -90,9 +90,8 @@ class ValueChecker:
             kind = _kind(self.reference)
             found = _kind(plain) if given.is_known else given.kind
             if found != kind:
-                message = f"expected {kind}; got {found}"
-                return report.failed([Finding("value", False, message, points)], [])
-            finding = Finding("value", False, f"expected another value; got {plain!r}", points)
+                return report.failed([_missed(kind, found, points)], [])
+            finding = _missed("another value", f"{plain!r}", points)
             for mistake in self.bank:
                 if mistake.matches(plain, self.accepts):
                     words = Diagnosis(
@@ -102,10 +101,16 @@ class ValueChecker:
                         f"{plain!r}",
                         mistake.why,
                         mistake.look,
-                        "value",
+                        ("value",),
                     )
                     return report.failed([finding], [words])
             return report.failed([finding], [])
+
+
+def _missed(expected: str, got: str, points: float) -> Finding:
+    """Write the one finding of a value that is not the one asked for."""
+    message = f"expected {expected}; got {got}"
+    return Finding("value", False, message, points, expected=expected, got=got)
 
 
 def _kind(value: Any) -> str:

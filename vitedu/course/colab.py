@@ -9,6 +9,10 @@ A commit cannot name itself, and a branch would move away under notebooks that s
 Why ``--no-deps``: Colab has what the package needs, and torch from another index than pip's would count
 as outdated or incomplete to a resolver. The four small packages are named bare: pip installs what is
 missing and leaves what is there, in whatever version. Nothing is upgraded.
+
+Why full addresses beside the relative links of the text: a relative link opens the other notebook in
+JupyterLab and on GitHub without leaving them. On Colab it needs a notebook that was opened from GitHub
+(googlecolab/colabtools, issue 3877); a copy in Drive has no neighbours.
 """
 
 import json

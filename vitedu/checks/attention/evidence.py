@@ -46,8 +46,4 @@ def draw_sums(case: Case, seen: Observation, ids: list[str]) -> Drawing | None:
 
 def shapes(case: Case, seen: Observation) -> str:
     """Say which shapes came back."""
-    return ", ".join(
-        f"{name} {tuple(value.shape)}"
-        for name, value in seen.arrays.items()
-        if not name.startswith("grad:")
-    )
+    return ", ".join(f"{name} {tuple(value.shape)}" for name, value in seen.arrays.items())

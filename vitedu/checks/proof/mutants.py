@@ -14,8 +14,9 @@ import ast
 import copy
 import difflib
 import itertools
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from typing import Any
 
 ARITHMETIC = (ast.Add, ast.Sub, ast.Mult, ast.Div, ast.FloorDiv, ast.Mod)
 COMPARISONS = (ast.Lt, ast.LtE, ast.Gt, ast.GtE, ast.Eq, ast.NotEq)
@@ -106,7 +107,7 @@ def replaced(tree: ast.AST, path: tuple, new) -> ast.AST:
     """Copy a tree with another node, or list of statements, at the end of a path."""
     root, new = copy.deepcopy(tree), copy.deepcopy(new)
     *parents, last = path
-    place = root
+    place: Any = root
     for step in parents:
         place = place[step] if isinstance(step, int) else getattr(place, step)
     if isinstance(last, int):
@@ -169,7 +170,7 @@ def variants(node, beside: set[str]) -> Iterator:
             yield ast.Name(name, node.ctx)
 
 
-def edited(node: ast.AST, **fields) -> ast.AST:
+def edited(node: ast.AST, **fields) -> Any:
     """Copy a node with other fields."""
     new = copy.deepcopy(node)
     for name, value in fields.items():
@@ -251,7 +252,7 @@ def _boolean(node: ast.BoolOp) -> Iterator[ast.AST]:
 def _unary(node: ast.UnaryOp) -> Iterator[ast.AST]:
     yield node.operand
     if _is_negative_number(node):
-        yield from _numbers(-node.operand.value)
+        yield from _numbers(-ast.literal_eval(node.operand))
 
 
 def _is_negative_number(node) -> bool:
@@ -275,7 +276,7 @@ def _constant(node: ast.Constant) -> Iterator[ast.AST]:
 def _numbers(value: float) -> Iterator[ast.Constant]:
     """Give the neighbours of a number, which for a small integer are the other axes too."""
     if isinstance(value, int):
-        others = {value - 1, value + 1, 0, 2 * value, -value} | (
+        others: set[float] = {value - 1, value + 1, 0, 2 * value, -value} | (
             {-2, -1, 0, 1, 2} if abs(value) < 3 else set()
         )
     else:
@@ -342,7 +343,7 @@ def _function(node: ast.FunctionDef) -> Iterator[ast.AST]:
 
 
 def _raise(node: ast.Raise) -> Iterator[ast.AST]:
-    if isinstance(node.exc, ast.Call):
+    if isinstance(node.exc, ast.Call) and isinstance(node.exc.func, ast.Name):
         yield from (edited(node, exc=edited(node.exc, func=new)) for new in _name(node.exc.func))
 
 
@@ -358,7 +359,7 @@ def _attribute(node: ast.Attribute) -> Iterator[ast.AST]:
             yield edited(node, attr=other)
 
 
-_BY_KIND = {
+_BY_KIND: dict[str, Callable[..., Iterable]] = {
     "BinOp": _binary,
     "AugAssign": _update,
     "Compare": _comparison,

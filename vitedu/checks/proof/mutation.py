@@ -79,10 +79,11 @@ def built(mutant: Mutant, name: str, module: str):
 def explained(checker: Checker) -> tuple[set[str], set[str]]:
     """Give the lines of survivors that are equivalent, and of those that the contract leaves open."""
     if checker.equivalent or checker.left_open:
-        return tuple(
+        equivalent, left_open = (
             {line for group in table.values() for line in group}
             for table in (checker.equivalent, checker.left_open)
         )
+        return equivalent, left_open
     return lines(EQUIVALENT, checker.exercise), lines(LEFT_OPEN, checker.exercise)
 
 

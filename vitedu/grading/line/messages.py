@@ -12,7 +12,7 @@ import torch
 
 from vitedu.checks.answers import Look, Plain
 from vitedu.checks.arguments import RECIPES
-from vitedu.checks.probing import Case, Observation, Trouble
+from vitedu.checks.probing import Case, Clash, Observation, Parameters, Trouble
 from vitedu.grading.line.wire import MAX_ARRAY, NAME_OF, Reader, WireError, Writer, clean
 
 # what decides stays with the judge: the finding, the expected error, tolerances, and the name in words
@@ -25,10 +25,10 @@ MOST = 512  # facts, names in a fact, arrays
 MOST_OPERATIONS = 5000
 ROOM = 6 * 2**20  # bytes of all arrays of an observation
 
-_TEXTS = ("type:", "device:", "fact:", "gradient error")
-_FLAGS = ("attached:", "detached")
-_NAMES = ("modified", "parameters missing", "parameters unexpected", "parameters misshapen")
-_NUMBERS = ("seconds",)
+_GROUPS = ("arrays", "draws", "gradients")  # of an observation's tensors
+_WORDS = ("types", "devices", "facts")  # name -> text
+_KEYS = {"tensors", "parameters", "modified", "detached", "gradient_error", "seconds", "error"}
+_KEYS |= {"operations", "printed", "undecided", *_WORDS}
 
 
 # --- cases --------------------------------------------------------------------------------------
@@ -157,22 +157,30 @@ def read_loaded(data: Any) -> Loaded:
 
 def write_observation(seen: Observation) -> tuple[dict, list[torch.Tensor]]:
     """Write what an answer did; a tensor that is too large or of a rare dtype leaves its type alone."""
-    facts, names, tensors, room = dict(seen.facts), [], [], ROOM
-    for name, array in seen.arrays.items():
-        size = array.numel() * array.element_size()
-        if array.dtype in NAME_OF and size <= min(MAX_ARRAY, room):
-            names.append(name)
-            tensors.append(array)
-            room -= size
-        else:
-            words = (
-                str(array.dtype) if array.dtype not in NAME_OF else f"shape {tuple(array.shape)}"
-            )
-            facts[f"type:{name}"] = f"tensor of {words}"
+    types, names, room = dict(seen.types), [], ROOM
+    tensors: list[torch.Tensor] = []
+    for group in _GROUPS:
+        for name, array in getattr(seen, group).items():
+            size = array.numel() * array.element_size()
+            if array.dtype in NAME_OF and size <= min(MAX_ARRAY, room):
+                names.append([group, name])
+                tensors.append(array)
+                room -= size
+            elif group != "gradients":
+                is_rare = array.dtype not in NAME_OF
+                words = str(array.dtype) if is_rare else f"shape {tuple(array.shape)}"
+                types[name] = f"tensor of {words}"
     operations = sorted(name for name in seen.operations if not name.startswith("made "))
     data = {
-        "arrays": names,
-        "facts": [[k, list(v) if isinstance(v, tuple) else v] for k, v in facts.items()],
+        "tensors": names,
+        "types": [list(pair) for pair in types.items()],
+        "devices": [list(pair) for pair in seen.devices.items()],
+        "facts": [list(pair) for pair in seen.facts.items()],
+        "parameters": {kind: list(who) for kind, who in vars(seen.parameters).items()},
+        "modified": list(seen.modified),
+        "detached": seen.detached,
+        "gradient_error": seen.gradient_error,
+        "seconds": seen.seconds,
         "error": write_trouble(seen.error),
         "operations": operations[:MOST_OPERATIONS],
         "printed": seen.printed,
@@ -182,43 +190,51 @@ def write_observation(seen: Observation) -> tuple[dict, list[torch.Tensor]]:
 
 
 def read_observation(data: Any, tensors: list[torch.Tensor]) -> Observation:
-    """Read what a worker says an answer did.
+    """Read what a worker says an answer did. That draws were read is the judge's to say, and does not cross.
 
     Raises:
         WireError: it is no such thing.
     """
-    keys = {"arrays", "facts", "error", "operations", "printed", "undecided"}
-    data = _dict(data, keys)
-    names = [clean(name, NAME) for name in _list(data["arrays"], MOST)]
+    data = _dict(data, _KEYS)
+    names = [_pair(item) for item in _list(data["tensors"], MOST)]
     if len(names) != len(tensors) or len(set(names)) != len(names):
         raise WireError(f"{len(names)} names for {len(tensors)} arrays.")
     if any(x.numel() * x.element_size() > MAX_ARRAY for x in tensors):
         raise WireError(f"an array has at most {MAX_ARRAY} bytes.")
-    operations = _list(data["operations"], MOST_OPERATIONS)
+    groups: dict[str, dict[str, torch.Tensor]] = {group: {} for group in _GROUPS}
+    for (group, name), tensor in zip(names, tensors, strict=True):
+        if group not in groups:
+            raise WireError(f"there is no such group of tensors: {group[:WORD]!r}.")
+        groups[group][name] = tensor
+    words = {key: dict(_pair(item) for item in _list(data[key], MOST)) for key in _WORDS}
+    parameters = _dict(data["parameters"], {field.name for field in fields(Parameters)})
+    seconds = data["seconds"]
+    if type(seconds) not in (int, float) or not 0 <= seconds < 1e6:
+        raise WireError("a time limit is a number of seconds.")
     return Observation(
-        arrays=dict(zip(names, tensors, strict=True)),
-        facts=dict(_fact(item) for item in _list(data["facts"], MOST)),
+        **groups,
+        **words,
+        parameters=Parameters(**{kind: _names(who) for kind, who in parameters.items()}),
+        modified=_names(data["modified"]),
+        detached=_flag(data["detached"]),
+        gradient_error=clean(data["gradient_error"], FACT),
+        seconds=seconds,
         error=read_trouble(data["error"]),
-        operations=frozenset(clean(name, NAME) for name in operations),
+        operations=frozenset(clean(x, NAME) for x in _list(data["operations"], MOST_OPERATIONS)),
         printed=clean(data["printed"], TEXT),
         undecided=_flag(data["undecided"]),
     )
 
 
-def _fact(item: Any) -> tuple[str, Any]:
-    """Read one fact; what a judge adds itself ("read") is none that a worker may bring."""
+def _pair(item: Any) -> tuple[str, str]:
+    """Read a name and what is said of it."""
     if not isinstance(item, list) or len(item) != 2:
-        raise WireError("a fact has a name and a content.")
-    name, content = clean(item[0], NAME), item[1]
-    if name.startswith(_TEXTS):
-        return name, clean(content, FACT)
-    if name.startswith(_FLAGS):
-        return name, _flag(content)
-    if name in _NAMES:
-        return name, tuple(clean(word, NAME) for word in _list(content, MOST))
-    if name in _NUMBERS and type(content) in (int, float) and 0 <= content < 1e6:
-        return name, content
-    raise WireError(f"there is no such fact: {name[:WORD]!r}.")
+        raise WireError("expected a name and a text.")
+    return clean(item[0], NAME), clean(item[1], FACT)
+
+
+def _names(data: Any) -> tuple[str, ...]:
+    return tuple(clean(word, NAME) for word in _list(data, MOST))
 
 
 def write_trouble(error: Trouble | None) -> dict | None:
@@ -226,7 +242,8 @@ def write_trouble(error: Trouble | None) -> dict | None:
     if error is None:
         return None
     where = error.where and list(error.where)
-    return {**vars(error), "kinds": list(error.kinds), "where": where}
+    clash = error.clash.value
+    return {**vars(error), "kinds": list(error.kinds), "where": where, "clash": clash}
 
 
 def read_trouble(data: Any) -> Trouble | None:
@@ -237,7 +254,7 @@ def read_trouble(data: Any) -> Trouble | None:
     """
     if data is None:
         return None
-    data = _dict(data, {"kind", "kinds", "message", "where", "by_hand"})
+    data = _dict(data, {field.name for field in fields(Trouble)})
     where = data["where"]
     if where is not None:
         if len(_list(where, 2)) != 2 or type(where[0]) is not int or not 0 <= where[0] < 10**6:
@@ -249,7 +266,14 @@ def read_trouble(data: Any) -> Trouble | None:
         message=clean(data["message"], TEXT),
         where=where,
         by_hand=_flag(data["by_hand"]),
+        clash=_clash(data["clash"]),
     )
+
+
+def _clash(data: Any) -> Clash:
+    if data not in [clash.value for clash in Clash]:
+        raise WireError("there is no such clash of devices.")
+    return Clash(data)
 
 
 # --- strict reading -----------------------------------------------------------------------------

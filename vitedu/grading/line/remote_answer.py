@@ -70,7 +70,7 @@ class RemoteAnswer:
         data, tensors = write_case(case, f"{self.salt} {self.count}")
         request = {"do": "observe", "case": data, "seconds": seconds}
         seen = read_observation(*self._ask(request, tensors, seconds + GRACE))
-        self.room -= sum(array.numel() * array.element_size() for array in seen.arrays.values())
+        self.room -= sum(array.numel() * array.element_size() for array in seen.tensors())
         if self.room < 0:
             raise WireError(f"all results together have more than {MOST_BYTES} bytes.")
         return seen
