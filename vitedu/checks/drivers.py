@@ -301,7 +301,11 @@ def evaluation(answer, case: Case, seen: Observation) -> None:
     for name in case.extra.get("other_mode", ()):
         part = model.get_submodule(name)
         part.training = not part.training
+    for name in case.extra.get("frozen", ()):
+        model.get_parameter(name).requires_grad_(False)
     modes = {name: part.training for name, part in model.named_modules()}
+    learns = {name: value.requires_grad for name, value in model.named_parameters()}
+    torch.set_grad_enabled(case.extra.get("enabled", True))
     result = apply(answer, case, {"model": model, "batches": _batches(case)})
     enabled = torch.is_grad_enabled()
     torch.set_grad_enabled(True)
@@ -333,4 +337,14 @@ def evaluation(answer, case: Case, seen: Observation) -> None:
         seen.facts["no graph for gradients"] = (
             ("a graph was built" if built else "none") if journal else "never called"
         )
-        seen.facts["gradients possible again afterwards"] = "yes" if enabled else "switched off"
+        if case.extra.get("enabled", True):
+            seen.facts["gradients possible again afterwards"] = "yes" if enabled else "switched off"
+        else:
+            fact = "gradients switched off afterwards, as they were before"
+            seen.facts[fact] = "switched on" if enabled else "yes"
+        changed = [
+            f"{name} {'learns' if value.requires_grad else 'is frozen'}"
+            for name, value in model.named_parameters()
+            if value.requires_grad != learns[name]
+        ]
+        seen.facts["every parameter frozen or not, as before"] = "; ".join(changed) or "yes"

@@ -233,7 +233,7 @@ def show_head_split(num_tokens: int, embed_dim: int, num_heads: int) -> Figure:
         ),
     ]
     for ax, (title, tables) in zip(axes[0], panels, strict=True):
-        top = 0
+        top = 0.0
         for index, (numbers, owners) in enumerate(tables):
             _draw_cells(ax, numbers, owners, top)
             if len(tables) > 1:

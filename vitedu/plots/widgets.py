@@ -97,7 +97,7 @@ class Explorer:
         return buffer.getvalue()
 
     def _repr_mimebundle_(self, include=None, exclude=None) -> dict:
-        bundle = {"text/plain": repr(self), "text/html": self.still()}
+        bundle: dict[str, Any] = {"text/plain": repr(self), "text/html": self.still()}
         if kernel_answers():
             view = {"version_major": 2, "version_minor": 0, "model_id": self.live().model_id}
             bundle[WIDGET] = view
