@@ -1,3 +1,0 @@
-"""Right answers to the exercises of notebook 04, each by another road."""
-
-ALTERNATIVES = {}
