@@ -316,7 +316,7 @@ EXERCISES: tuple[Exercise, ...] = (
         "order_blindness",
         "02_attention",
         "2.8",
-        "what attention can not see",
+        "what attention cannot see",
         "value",
         2,
         5,
