@@ -211,10 +211,15 @@ def show_curves(
         ax.locator_params(axis="x", integer=True)
     left.set(ylabel="loss (nats)", ylim=(0, 1.05 * np.nanmax([train_loss, validation_loss])))
     right.set(ylabel="accuracy (%)", ylim=(0, 100))
+    if np.isfinite(validation_accuracy).any():
+        best = int(np.nanargmax(validation_accuracy))
+        mark = {"color": BLACK, "markersize": 9, "linestyle": "none"}
+        label = f"best validation: epoch {epochs[best]}"
+        right.plot(epochs[best], 100 * validation_accuracy[best], "*", label=label, **mark)
     if chance is not None:
         right.axhline(100 * chance, color=GREY, linewidth=0.8, label=f"guessing: {chance:.0%}")
     handles, labels = right.get_legend_handles_labels()
-    fig.legend(handles, labels, loc="outside lower center", ncols=3)  # no curve can run into it
+    fig.legend(handles, labels, loc="outside lower center", ncols=4)  # no curve can run into it
     return fig
 
 

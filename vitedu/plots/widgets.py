@@ -30,7 +30,7 @@ SPOTS = ((0.5, 0.5), (0.22, 0.5), (0.15, 0.15), (0.9, 0.85))  # row, column in t
 
 left, bottom, width, height = (100 * part for part in PICTURE)
 STYLE = f"""<style>
-.vitedu-stage {{ position: relative; max-width: 100%; overflow: visible }}
+.vitedu-stage {{ position: relative; max-width: calc(100% - 8px); overflow: visible }}
 .vitedu-stage img {{ width: 100%; max-width: 100% }}
 .vitedu-cells {{ position: absolute !important; left: {left}%; top: {100 - bottom - height}%;
   width: {width}% !important; height: {height}% !important; display: grid !important;
