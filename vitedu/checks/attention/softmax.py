@@ -1,7 +1,6 @@
 """softmax: its cases, its known mistakes with their words, and other right answers."""
 
 import math
-
 from typing import Any
 
 import torch
