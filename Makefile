@@ -23,7 +23,7 @@ endif
 PY := $(BIN)/python
 TEST_PY := $(subst $(VENV)/,$(TEST_VENV)/,$(PY))
 # as many workers as cores, each with one thread, so that they are no busy neighbours of each other
-PYTEST := OMP_NUM_THREADS=1 $(TEST_PY) -m pytest -n logical --maxprocesses 4 --dist loadscope
+PYTEST := OMP_NUM_THREADS=1 JUPYTER_PATH=$(CURDIR)/$(VENV)/share/jupyter $(TEST_PY) -m pytest -n logical --maxprocesses 4 --dist loadscope
 
 .DEFAULT_GOAL := help
 .PHONY: help setup lab test check tour solve lint slug colab clean

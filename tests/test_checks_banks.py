@@ -88,7 +88,7 @@ class Sample(NamedTuple):
 
 SAMPLES = {
     "patches": Sample(seed=1, pairs=5, named=3, within=3, both=0),
-    "attention": Sample(seed=0, pairs=4, named=4, within=0, both=0),
+    "attention": Sample(seed=0, pairs=4, named=3, within=0, both=0),
     "encoder": Sample(seed=1, pairs=5, named=3, within=3, both=0),
     "training": Sample(seed=0, pairs=3, named=3, within=3, both=1),
 }

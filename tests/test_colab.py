@@ -289,7 +289,10 @@ def test_make_slug_hands_the_address_on():
     """`make slug REPO=owner/name` calls this module, `make slug` renews the cells."""
     for words, wanted in ((["REPO=ada/vitedu"], " ada/vitedu"), ([], "")):
         done = subprocess.run(
-            ["make", "--dry-run", "slug", *words], cwd=ROOT, capture_output=True, text=True
+            ["make", "--dry-run", "--no-print-directory", "slug", *words],
+            cwd=ROOT,
+            capture_output=True,
+            text=True,
         )
         last = done.stdout.rstrip("\n").splitlines()[-1].rstrip()
         assert last.endswith(f"-m vitedu.course.colab{wanted}")

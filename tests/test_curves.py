@@ -21,7 +21,8 @@ def test_curves_have_a_point_an_epoch():
     left, right = figure.axes
     assert list(left.lines[0].get_ydata()) == [1.0, 0.5, 1 / 3]
     assert list(right.lines[1].get_ydata()) == [40.0] * 3
-    assert len(right.lines) == 3 and len(draw_curves(history_of(3)).axes[1].lines) == 2
+    # training, validation, its best epoch, and the line of guessing
+    assert len(right.lines) == 4 and len(draw_curves(history_of(3)).axes[1].lines) == 3
 
 
 def test_live_curves_replace_their_figure(monkeypatch):

@@ -114,7 +114,7 @@ def test_untouched_notebook_gives_its_stubs(tmp_path):
     """A stub is an answer that the judge calls not attempted, and no missing cell."""
     found = course(tmp_path, "03_encoder", {})
     assert set(found.answers) == {exercise.id for exercise in in_notebook("03_encoder")}
-    assert found.problems["patchify"] == ("no_cell", "no file holds notebook 01_patches")
+    assert found.problems["patchify"] == ("not handed in", "no file holds notebook 01_patches")
 
 
 def test_last_attempt_wins_and_a_stub_is_no_attempt(tmp_path):
@@ -168,7 +168,7 @@ def test_helpers_named_as_exercises_of_another_chapter_are_not_answers(tmp_path)
     """Notebook 03 may have a helper called evaluate."""
     found = handed_in(tmp_path, notebook(cell(GELU, "gelu"), "def evaluate(x): return x"))
     assert "evaluate" not in found.answers
-    assert found.problems["evaluate"] == ("no_cell", "no file holds notebook 04_training")
+    assert found.problems["evaluate"] == ("not handed in", "no file holds notebook 04_training")
 
 
 def test_answer_in_a_cell_of_another_type_is_taken(tmp_path):
@@ -406,7 +406,8 @@ def test_unreadable_file_blocks_its_own_notebook_only(tmp_path):
     found = extract(Submission("ann", paths[:2]))
     assert found.problems["patchify"][0] == "unreadable" and "gelu" in found.answers
     assert (
-        found.problems["softmax"][0] == "no_cell" and found.problems["layer_norm"][0] == "no_cell"
+        found.problems["softmax"][0] == "not handed in"
+        and found.problems["layer_norm"][0] == "no_cell"
     )
     assert extract(Submission("ann", paths[2:])).problems["gelu"][0] == "unreadable"
 

@@ -161,12 +161,8 @@ GONE = {
     "a forged frame": (ON_ALL_FDS.format(payload=FRAME) + RIGHT, {"protocol"}),
     "noise on the pipes": (ON_ALL_FDS.format(payload="b'\\0' * 7"), {"protocol"}),
     "an endless reply": (ON_ALL_FDS.format(payload="b'\\xff' * 2**16") + RIGHT, {"flooded", "protocol"}),
-    "another way to pack": ("import vitedu.grading.box.worker as w\nw.pack = lambda *a: b'\\x04' + bytes(11)\n" + RIGHT, {"protocol"}),
-    "an old nonce": ("import vitedu.grading.box.worker as w\nreal = w.pack\nw.pack = lambda head, *rest: real({**head, 'nonce': '0' * 16}, *rest)\n" + RIGHT, {"protocol"}),
-    "pickle for a reply": ("import pickle\nimport vitedu.grading.box.worker as w\nw.pack = lambda *a: (8).to_bytes(8, 'little') + pickle.dumps(print)[:8]\n" + RIGHT, {"protocol"}),
     "too much memory": (inside("kept = [bytearray(10**9) for _ in range(40)]"), {"memory"}),
     "too much memory in torch": (inside("kept = torch.zeros(40, 10**9)"), {"memory"}),
-    "builtins that break its worker": ("import builtins\nbuiltins.all = builtins.any = lambda *a: True\nbuiltins.float = lambda *a: 1.0\n" + ZEROS, {"protocol"}),
     "no Python": ("def gelu(x:\n    return x\n", {"syntax"}),
     "a byte of zero": ("def gelu(x):\n    return '\0'\n", {"syntax"}),
     "nested past the compiler": ("gelu = " + "(" * 5000 + ")" * 5000, {"syntax", "memory", "crashed"}),
@@ -184,11 +180,25 @@ def test_what_can_not_be_judged_says_why(box, source, reasons):
     assert found.detail and found.headline
 
 
+UNDONE = {
+    "another way to pack": ("import vitedu.grading.box.worker as w\nw.pack = lambda *a: b'\\x04' + bytes(11)\n" + RIGHT, "passed"),
+    "an old nonce": ("import vitedu.grading.box.worker as w\nreal = w.pack\nw.pack = lambda head, *rest: real({**head, 'nonce': '0' * 16}, *rest)\n" + RIGHT, "passed"),
+    "pickle for a reply": ("import pickle\nimport vitedu.grading.box.worker as w\nw.pack = lambda *a: (8).to_bytes(8, 'little') + pickle.dumps(print)[:8]\n" + RIGHT, "passed"),
+    "builtins that break its worker": ("import builtins\nbuiltins.all = builtins.any = lambda *a: True\nbuiltins.float = lambda *a: 1.0\n" + ZEROS, "failed"),
+    "a request that is swallowed": ("import vitedu.grading.box.worker as w\nw._send = lambda fd, frame: True\n" + RIGHT, "passed"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("source", "state"), UNDONE.values(), ids=UNDONE)
+def test_what_an_answer_changes_in_its_worker_is_put_back(box, source, state):
+    """The answer is judged as if it had changed nothing: a right one passes, a wrong one fails."""
+    assert grade(box, source).state == state
+
+
 STUCK = {
     "a loop that swallows interrupts": inside("while True:\n    try:\n        time.sleep(1)\n    except BaseException:\n        pass"),
     "a loop without alarms": "import signal\n" + inside("signal.signal(signal.SIGALRM, signal.SIG_IGN)\nwhile True:\n    pass"),
     "a timer that is taken away": "import signal\n" + inside("signal.setitimer(signal.ITIMER_REAL, 0)\ntime.sleep(60)"),
-    "a request that is swallowed": "import vitedu.grading.box.worker as w\nw._send = lambda fd, frame: True\n" + RIGHT,
     "no end at import": "while True:\n    pass\n" + RIGHT,
 }  # fmt: skip
 
@@ -371,11 +381,10 @@ worker.write_observation = forged
     assert found.points < found.max_points / 2
 
 
-def test_many_large_results_are_refused(box):
+def test_many_large_results_are_refused(monkeypatch, box):
     """Results of many megabytes in every call are not kept: the grader's memory is bounded."""
-    flood = "w.write_observation = lambda seen: ({**real(seen)[0], 'tensors': [['arrays', name] for name in 'abcdef']}, [torch.zeros(2**18)] * 6)"
-    source = f"import vitedu.grading.box.worker as w\nreal = w.write_observation\n{flood}\n" + RIGHT
-    found = grade(box, source)
+    monkeypatch.setattr("vitedu.grading.line.remote_answer.MOST_BYTES", 1000)
+    found = grade(box, RIGHT)
     assert found.reason == "protocol" and "all results together" in found.detail
 
 

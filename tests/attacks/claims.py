@@ -185,7 +185,7 @@ FORGED = {
 LIMITS = {
     "a forged fact": (
         "whether modes are put back is no value that an input decides: what says so runs beside the answer. The worker puts the "
-        "probes back after each call, but an answer that finds what does that can stop it. The scan sees the import",
+        "probes back after each call; an answer that finds what does that may stop it one day. This one does not, and the scan sees it",
         Attack(
         "import vitedu.checks.probing as probing\nfrom vitedu.grading.box.seal import Seal\n\nSeal.restore.__code__ = (lambda self: None).__code__\nbefore = probing.DRIVERS['evaluation']\n\n\n"
         "def forged(answer, case, seen):\n    before(answer, case, seen)\n"
@@ -195,7 +195,7 @@ LIMITS = {
         "    for images, labels in batches:\n        logits = model(images)\n"
         "        total += float(F.cross_entropy(logits, labels, reduction='sum'))\n"
         "        correct += int((logits.argmax(-1) == labels).sum())\n        count += len(labels)\n    return total / count, correct / count\n",
-        "full", "evaluate", flags=("dangerous",),
+        "less", "evaluate", flags=("dangerous",),
         ),
     ),
     "another norm of torch's": (

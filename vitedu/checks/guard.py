@@ -247,8 +247,9 @@ def _is_students(filename: str) -> bool:
     import sysconfig
 
     ours = __file__.rsplit("checks", 1)[0]
-    libraries = {sysconfig.get_paths()[key] for key in ("stdlib", "purelib", "platlib")}
-    return not filename.startswith((ours, *libraries, "<frozen"))
+    if "site-packages" in filename or "dist-packages" in filename:
+        return False  # of whatever environment: one may look into another
+    return not filename.startswith((ours, sysconfig.get_paths()["stdlib"], "<frozen"))
 
 
 def student_frames(error: BaseException) -> list[tuple[str, int, str, str]]:

@@ -316,7 +316,7 @@ class Slicer:
                 self.chosen[statement.place] = statement
                 for name in statement.read:
                     for needed in [] if self.taken(name) else self._binding(name, statement.place):
-                        if needed.is_import:
+                        if needed.is_import or _is_constant(needed):
                             self.chosen[needed.place] = needed
                     if self.taken(name):
                         self.open.add(name)
@@ -377,6 +377,11 @@ def _attaches(node: ast.AST) -> bool:
         or (isinstance(n, ast.Attribute) and isinstance(n.ctx, ast.Store))
         for n in ast.walk(node)
     )
+
+
+def _is_constant(statement: Statement) -> bool:
+    node = statement.node  # SEED = 0
+    return isinstance(node, ast.Assign) and isinstance(node.value, ast.Constant)
 
 
 def _is_seed(statement: Statement) -> bool:
