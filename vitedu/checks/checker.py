@@ -16,7 +16,7 @@ import torch
 from vitedu import exercises
 from vitedu.checks.families import general_mistakes
 from vitedu.checks.mistakes import Mistake, with_mistakes
-from vitedu.checks.probing import Case
+from vitedu.checks.probing import Case, called_again
 
 Survivors = Mapping[
     str, tuple[str, ...]
@@ -65,7 +65,8 @@ class Checker:
 
     def draw(self, seed: int) -> list[Case]:
         """Make the cases of one check."""
-        cases, names = self.cases(torch.Generator().manual_seed(seed % 2**63)), set()
+        cases, names = list(self.cases(torch.Generator().manual_seed(seed % 2**63))), set()
+        cases += called_again(cases)
         for i in range(len(cases)):  # observations are kept by name
             while cases[i].name in names:
                 cases[i] = replace(cases[i], name=f"{cases[i].name}, again")

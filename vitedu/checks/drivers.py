@@ -12,14 +12,17 @@ from torch import nn
 
 from vitedu.checks.guard import seed_everything
 from vitedu.checks.probing import (
+    LEFT,
     Case,
     Observation,
     apply,
     build_args,
     changed_args,
+    changes_of,
     driver,
     keep,
     keep_results,
+    state_of,
     type_name,
 )
 
@@ -264,12 +267,24 @@ def _keep_means(seen: Observation, case: Case, result) -> None:
                 seen.types[name] = "number with a graph behind it"
 
 
+def _classifier(case: Case, journal: Journal) -> WatchedClassifier:
+    """Give the case's classifier: that of an earlier call with this call's weights, where there was one."""
+    kept = case.extra.get("kept", [])
+    if not kept:
+        kept.append(WatchedClassifier(case.state, journal))
+    model = kept[0]
+    model.load_state_dict(case.state)
+    model.journal = journal
+    return model.train(case.extra["training"])
+
+
 @driver
 def epoch(answer, case: Case, seen: Observation) -> None:
     """Train the case's classifier; ``extra["keep"]`` says what to write down: "results", "learning", "mode", "order"."""
     journal = Journal()
     steps: list[str] = []
-    model = WatchedClassifier(case.state, journal).train(case.extra["training"])
+    model = _classifier(case, journal)
+    before = state_of(model)
     optimizer = PlainDescent(model.parameters(), case.args["optimizer"], steps)
     scheduler = Decay(optimizer, case.args["scheduler"])
     result = apply(
@@ -277,6 +292,9 @@ def epoch(answer, case: Case, seen: Observation) -> None:
         case,
         {"model": model, "batches": _batches(case), "optimizer": optimizer, "scheduler": scheduler},
     )
+    if "kept" in case.extra:
+        model.train(case.extra["training"])  # which mode it is left in is free
+        seen.facts[LEFT] = changes_of(model, before)
     aspects, count = case.extra["keep"], len(case.args["batches"])
     if "results" in aspects:
         _keep_means(seen, case, result)
@@ -297,14 +315,16 @@ def epoch(answer, case: Case, seen: Observation) -> None:
 def evaluation(answer, case: Case, seen: Observation) -> None:
     """Evaluate the case's classifier; ``extra["keep"]`` says what to write down: "results", "eval", "modes", "gradients"."""
     journal = Journal()
-    model = WatchedClassifier(case.state, journal).train(case.extra["training"])
+    model = _classifier(case, journal)
     for name in case.extra.get("other_mode", ()):
         part = model.get_submodule(name)
         part.training = not part.training
     modes = {name: part.training for name, part in model.named_modules()}
+    before = state_of(model)
     result = apply(answer, case, {"model": model, "batches": _batches(case)})
     enabled = torch.is_grad_enabled()
-    torch.set_grad_enabled(True)
+    if "kept" in case.extra:
+        seen.facts[LEFT] = changes_of(model, before)
     aspects = case.extra["keep"]
     if "results" in aspects:
         _keep_means(seen, case, result)

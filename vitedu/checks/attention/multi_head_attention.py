@@ -278,4 +278,5 @@ CHECKER = Checker(
         "other sizes": "also for one head, one token, a batch of one, T equals D, and float64",
         "large scores": "finite and right for large scores",
     },
+    given=("__init__",),
 )

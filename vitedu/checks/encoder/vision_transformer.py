@@ -153,4 +153,5 @@ CHECKER = Checker(
         "values": "logits equal to the definition at random weights",
         "other sizes": "also for one image, one channel, no qkv bias and float64",
     },
+    given=("__init__",),
 )
