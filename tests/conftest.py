@@ -5,9 +5,9 @@ import tempfile
 
 import pytest
 
-SPLIT = ("test_notebooks.py", "test_checks_banks.py")  # each test stands alone
-
 import vitedu  # noqa: F401 - before torch, whose threads it keeps from holding each other up
+
+SPLIT = ("test_notebooks.py", "test_checks_banks.py")  # each test stands alone
 
 os.environ["MPLBACKEND"] = "Agg"
 os.environ["VITEDU_HOME"] = tempfile.mkdtemp(prefix="vitedu-tests-")  # the doctests' too

@@ -68,7 +68,7 @@ def test_bench_runs_what_is_missing_and_keeps_every_row(data, tmp_path, capsys):
     assert [json.loads(line) for line in out.read_text().splitlines()] == [asdict(r) for r in again]
     printed = capsys.readouterr().out
     assert printed.count(f"{CHANGES[0].name}, seed 0") == 1
-    assert "validation" in printed and " 2       1  mean of the patches" in printed
+    assert "validation" in printed and " 2       1      1  mean of the patches" in printed
 
 
 @pytest.mark.parametrize(

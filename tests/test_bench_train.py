@@ -17,7 +17,7 @@ from vitedu.bench.steps import (
     peak_memory,
     step_flop,
 )
-from vitedu.bench.train import LIMIT, compare, comparison_text, judge
+from vitedu.bench.train import LIMIT, comparison_text, judge, time_candidates
 from vitedu.encoder import count_parameters
 from vitedu.vit import PRESETS, ViTConfig
 
@@ -112,7 +112,7 @@ def test_comparison_holds_together(monkeypatch):
     names = ["longhand", "fused", "again"]
     monkeypatch.setitem(CANDIDATES, "again", CANDIDATES["longhand"])
     monkeypatch.setattr(bench_train, "BASE", "again")
-    result = compare("tiny", TINY, names, rounds=15, **OPTIONS)
+    result = time_candidates("tiny", TINY, names, rounds=15, **OPTIONS)
     assert [row.name for row in result.rows] == names
     assert set(result.seconds) == {*names, LIMIT}
     for row in result.rows:
@@ -128,9 +128,9 @@ def test_comparison_holds_together(monkeypatch):
 def test_aim_is_judged_on_the_course_preset_alone():
     """Twice timm's rate in bfloat16; compiled timm's on a GPU."""
     rows = [
-        bench_train.Row("fused", 1, 190.0, 0.0, 1.9, 0.5, None),
-        bench_train.Row("timm", 1, 100.0, 0.0, 1.0, 0.3, None),
-        bench_train.Row("timm, compiled", 1, 180.0, 0.0, 1.8, 0.3, None),
+        bench_train.Rate("fused", 1, 190.0, 0.0, 1.9, 0.5, None),
+        bench_train.Rate("timm", 1, 100.0, 0.0, 1.0, 0.3, None),
+        bench_train.Rate("timm, compiled", 1, 180.0, 0.0, 1.8, 0.3, None),
     ]
     result = bench_train.Comparison(bench_train.AIM_PRESET, "bfloat16", 2, 1, 1.0, rows, {})
     assert judge(result, CPU) == (False, "aim: at least 2 x timm: not met (fused, 1.90 x)")

@@ -11,8 +11,8 @@ from verdicts import failed
 
 from vitedu import attention as reference
 from vitedu.checks import diagnosing
-from vitedu.checks.alternatives.attention import Given
 from vitedu.checks.api import judge
+from vitedu.checks.attention.multi_head_attention import Given
 from vitedu.checks.engine import find_checker
 from vitedu.checks.probing import observe
 from vitedu.checks.proof.bank import wrong_answers

@@ -38,10 +38,10 @@ def report(grades, flags=None, exercises=TWO, problems=()):
 
 
 def test_numbers_of_the_head_are_those_of_the_class():
-    """7.5, 6, 7.5 and 6 of 10 points: mean and median 6.75; one open, one needs a person."""
+    """7.5, 7.5 and 6 of 10 points are final: mean 7, median 7.5; one is open and not counted as 0."""
     _, said = report(a_class())
     assert (
-        "4 submissions 6.75 mean of 10 points so far 6.75 median so far 1 with open points 1 need a person"
+        "4 submissions 7 mean of 10 points, 3 final 7.5 median, 3 final 1 with open points 1 need a person"
         in said
     )
 

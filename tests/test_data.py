@@ -1,4 +1,4 @@
-"""The three sources of images, their splits, and what is said when a source can not be used."""
+"""The three sources of images, their splits, and what is said when a source cannot be used."""
 
 import tarfile
 import time
@@ -325,7 +325,7 @@ def test_decode_keeps_the_range_of_sixteen_bit_images(tmp_path):
 
 
 def test_decode_puts_transparent_images_on_white(tmp_path):
-    """What can not be seen does not come back as black."""
+    """What cannot be seen does not come back as black."""
     Image.new("RGBA", (8, 8), (0, 0, 0, 0)).save(tmp_path / "x.png")
     assert (decode(tmp_path / "x.png", 8) == 255).all()
 
@@ -382,7 +382,7 @@ def test_folder_is_read_from_the_cache_until_it_changes(tmp_path, cache, monkeyp
 
 
 def test_folder_survives_a_damaged_cache(tmp_path, cache, monkeypatch):
-    """A cache that can not be read is made again."""
+    """A cache that cannot be read is made again."""
     monkeypatch.setattr("vitedu.data.image_folder.WORTH_KEEPING", 1)
     folder = make_folder(tmp_path / "x", {"a": 8, "b": 8})
     first = load_data(folder)

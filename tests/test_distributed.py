@@ -164,7 +164,7 @@ def test_batch_smaller_than_the_processes_is_refused():
 
 @pytest.mark.parametrize("name", ["cuda:1", "mps"])
 def test_device_of_one_process_is_refused_for_several(monkeypatch, name):
-    """A named device can not serve all; without torchrun it is taken as it is."""
+    """A named device cannot serve all; without torchrun it is taken as it is."""
     assert str(own_device(name)) == name
     for key, value in {"RANK": "0", "WORLD_SIZE": "2", "MASTER_ADDR": "localhost"}.items():
         monkeypatch.setenv(key, value)

@@ -20,8 +20,8 @@ for tag in found.Tags()["scalars"]:
 """
 WRITE = """
 import sys
-from vitedu.event_files import EventFiles
-from vitedu.history import EpochResult
+from vitedu.fitting.event_files import EventFiles
+from vitedu.fitting.history import EpochResult
 for epochs, loss in (((1, 2), 0.5), ((2, 3), 0.25)):  # the second run goes on from epoch 1
     files = EventFiles(sys.argv[1])
     for epoch in epochs:

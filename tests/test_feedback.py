@@ -11,6 +11,7 @@ from vitedu.exercises import EXERCISES, find
 from vitedu.grading.grades import REASONS, Flag
 from vitedu.grading.pages.feedback import NEXT, feedback_page
 from vitedu.grading.pages.skeleton import look, picture, plain, render, text
+from vitedu.grading.student import not_handed_in
 
 HOSTILE = (
     "</title></style><script>alert(1)</script><img src=http://x onerror=alert(1)>\u202e\x1b[2J&amp;"
@@ -169,13 +170,31 @@ def test_failed_exercise_says_what_why_and_what_next():
     assert SVG in source
 
 
-def test_unrecognised_mistake_gets_the_first_hint():
-    """Where the report has no next step."""
+def test_no_next_step_is_invented_for_an_unknown_mistake():
+    """A hint that does not follow from what happened misleads."""
     grade = exercise_grade(state="failed", lines=[["got", "7/9 values differ"]])
     said = Tags(feedback_page(submission_grade(exercises=[grade]))).said
-    assert re.sub(r"\s+", " ", find("patchify").hints[0]) in said
-    recognised = feedback_page(submission_grade(exercises=[exercise_grade(state="failed")]))
-    assert find("patchify").hints[0][:40] not in recognised
+    assert "next step" not in said and find("patchify").hints[0][:40] not in said
+
+
+def test_the_students_own_code_stands_beside_the_finding():
+    """With file and cell; the line of an error is marked; a passed exercise shows none."""
+    code = "\n\ndef patchify(images, patch_size):\n    return images / '<b>'\n"
+    lines = [["got", "TypeError: unsupported   (line 4: return images / '<b>')"]]
+    grade = exercise_grade(state="failed", lines=lines, code=code, place="a.ipynb, cell 7")
+    source = feedback_page(submission_grade(exercises=[grade]))
+    assert "Your answer (a.ipynb, cell 7):" in source
+    assert "<span>  3</span> def patchify(images, patch_size):" in source
+    assert "<span>  4</span> <b>    return images / &#39;&lt;b&gt;&#39;</b>" in source
+    assert_harmless(source)
+
+
+def test_a_notebook_that_was_not_handed_in_is_no_open_point():
+    """It is a 0, and the page says why."""
+    grade = not_handed_in(find("patchify"), "no file holds notebook 01_patches")
+    assert (grade.state, grade.points) == ("failed", 0.0)
+    said = Tags(feedback_page(submission_grade(exercises=[grade]))).said
+    assert "This notebook was not handed in." in said and "points are open" not in said
 
 
 def test_untouched_stub_is_no_failure():

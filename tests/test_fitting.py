@@ -238,7 +238,7 @@ def test_fit_explains_a_loss_that_is_no_number(data, fields, remedy):
     ids=lambda fields: next(iter(fields)),
 )
 def test_config_names_the_field_that_is_wrong(fields):
-    """A value that can not work is refused at once, by name."""
+    """A value that cannot work is refused at once, by name."""
     with pytest.raises(ValueError, match=next(iter(fields))):
         TrainConfig(**fields)
 

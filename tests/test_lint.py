@@ -247,7 +247,7 @@ def test_lint_says_which_module_lacks_a_reference(tmp_path, monkeypatch):
 
 
 def test_lint_refuses_what_is_no_notebook(tmp_path):
-    """A file that can not be read is wrong use, not a problem of style."""
+    """A file that cannot be read is wrong use, not a problem of style."""
     path = tmp_path / "01_patches.ipynb"
     for content in (
         "",

@@ -96,8 +96,8 @@ REPORTS = {
         """
         ✗ 3.2 gelu: the values differ from the definition   [0.75/3 points]
           expected  output as the text defines it
-          got       2659/2688 values differ; largest difference 0.049 at [0, 5, 29], allowed 6e-05
-          case      x of 8 x 6 x 56
+          got       470/480 values differ; largest difference 0.049 at [2, 1, 30], allowed 5e-05
+          case      x of 4 x 3 x 40
           again     check(..., "gelu", seed=3) repeats these inputs
           findings  ✓ allowed operations   ✓ returns   ✗ values   – gradients   ✗ other sizes   ✓ large values   – any device   – again
         """,
@@ -124,7 +124,7 @@ REPORTS = {
         ✗ 3.1 layer_norm: the call ends in an error   [0/4 points]
           expected  a result
           got       AttributeError: 'Tensor' object has no attribute 'meen'   (line ..: return (x - x.meen(dim=-1, keepdim=True)) / x.std(dim=-1, keepdim=True))
-          case      x of 8 x 6 x 7
+          case      x of 4 x 5 x 7
           again     check(..., "layer_norm", seed=3) repeats these inputs
           findings  ✓ allowed operations   ✗ returns   – values   – gradients   ✗ other sizes   ✗ eps   – any device   – again
         """,
@@ -177,7 +177,7 @@ REPORTS = {
         ✗ 3.2 gelu: the call does not come to an end   [0/3 points]
           expected  a result
           got       no result within 0.3 s; look for a loop that never ends   (line ..)
-          case      x of 8 x 6 x 56
+          case      x of 4 x 3 x 40
           again     check(..., "gelu", seed=3) repeats these inputs
           findings  ✓ allowed operations   ✗ returns   – values   – gradients   ✗ other sizes   ✗ large values   ✗ any device   – again
         """,
@@ -211,7 +211,7 @@ REPORTS = {
         ✗ 3.2 gelu: the one operation that this exercise forbids   [0/3 points]
           expected  an answer without gelu
           got       a call that ran gelu
-          case      x of 8 x 6 x 56
+          case      x of 4 x 3 x 40
           again     check(..., "gelu", seed=3) repeats these inputs
           findings  ✗ allowed operations   – returns   – values   – gradients   – other sizes   – large values   – any device   – again
         """,

@@ -14,12 +14,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from facts import FACTS
 from nbformat.v4 import new_code_cell, new_output
 from sound_notebook import build, stub_source
 
 from vitedu.course import results
 from vitedu.course.notebooks import COMPARED, exercise_cells, find_notebooks, read, solve, solved
 from vitedu.course.references import reference_source
+from vitedu.course.tour import page
 from vitedu.exercises import EXERCISES, find, in_notebook
 
 NOTEBOOKS = Path(__file__).parents[1] / "notebooks"
@@ -108,7 +110,10 @@ def outcome(tmp_path, shared, name, variant):
     """Run one variant of one notebook, in a copy: what it writes beside itself stays out of the working tree."""
     path = tmp_path / "student" / f"{name}.ipynb"
     path.parent.mkdir()
-    path.write_bytes((NOTEBOOKS / path.name).read_bytes())
+    notebook = read(NOTEBOOKS / path.name)
+    if name in FACTS:
+        notebook.cells.append(new_code_cell(FACTS[name]))
+    path.write_text(json.dumps(notebook), encoding="utf-8")
     solve(path, tmp_path / "solved")
     return nbval(tmp_path / variant / path.name, tmp_path / "home", shared)
 
@@ -158,6 +163,32 @@ def test_nbval_fails_for_a_warning_the_network_and_a_changed_output(tmp_path, sh
         assert expected in outcome.text, fault
 
 
+def test_long_helpers_are_folded_wherever_a_notebook_is_read():
+    """A tagged cell is folded in Lab, in Colab and on the pages."""
+    folded = [
+        cell
+        for name in ("01_patches", "02_attention")
+        for cell in read(NOTEBOOKS / f"{name}.ipynb").cells
+        if "hide-input" in cell.metadata.get("tags", ())
+    ]
+    assert folded
+    for cell in folded:
+        assert cell.metadata["jupyter"]["source_hidden"] and cell.metadata["cellView"] == "form"
+    notebook = build()
+    notebook.cells = folded[:1]
+    text = page(notebook)
+    assert "celltag_hide-input" in text.split("</head>")[0]
+    assert re.search(r'class="[^"]*celltag_hide-input', text)
+
+
+@pytest.mark.parametrize("exercise", EXERCISES, ids=lambda exercise: exercise.id)
+def test_heading_of_an_exercise_says_its_minutes(exercise):
+    """What a notebook promises is what the syllabus says."""
+    notebook = read(NOTEBOOKS / f"{exercise.notebook}.ipynb")
+    heading = f"### Exercise {exercise.number} · `{exercise.id}` ({exercise.minutes} minutes"
+    assert sum(heading in cell.source for cell in notebook.cells) == 1
+
+
 # --- reading and solving --------------------------------------------------------------------------
 
 
@@ -192,9 +223,9 @@ def test_solved_replaces_every_stub_and_nothing_else():
 def test_solved_clears_outputs_but_those_that_are_compared():
     """A right answer changes no compared output, so they hold for both variants."""
     notebook = build()
-    notebook.cells[1].outputs = list(notebook.cells[-1].outputs)
+    notebook.cells[2].outputs = list(notebook.cells[-1].outputs)
     result = solved(notebook)
-    assert result.cells[1].outputs == []
+    assert result.cells[2].outputs == []
     assert result.cells[-1].outputs == notebook.cells[-1].outputs
 
 
@@ -211,9 +242,10 @@ def test_solve_writes_beside_and_never_over_the_notebooks(tmp_path):
 def test_solve_names_the_notebook_with_an_unknown_exercise(tmp_path):
     """The message has file, cell and name."""
     notebook = build()
-    notebook.cells[2].metadata["vitedu"]["exercise"] = "pachify"
+    index, _ = next(exercise_cells(notebook))
+    notebook.cells[index].metadata["vitedu"]["exercise"] = "pachify"
     (tmp_path / "a.ipynb").write_text(json.dumps(notebook))
-    with pytest.raises(ValueError, match="a.ipynb: cell 2 .* unknown exercise 'pachify'"):
+    with pytest.raises(ValueError, match=f"a.ipynb: cell {index} .* unknown exercise 'pachify'"):
         solve(tmp_path, tmp_path / "out")
 
 

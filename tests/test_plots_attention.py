@@ -99,13 +99,35 @@ def test_show_quadrant_images_titles_images_with_their_labels(with_attention):
 
 
 def test_show_learning_is_in_percent_with_the_level_of_guessing():
-    """A curve a model, and one for chance."""
-    (ax,) = panels(plots.show_learning([0, 10], {"a": [0.25, 1.0], "b": [0.2, 0.3]}, chance=0.25))
-    np.testing.assert_allclose(
-        ax.lines[0].get_ydata(), [25, 100], atol=1e-9
-    )  # exact but for rounding
-    assert [line.get_label() for line in ax.lines] == ["a", "b", "guessing"]
-    assert ax.lines[2].get_ydata() == [25, 25]
+    """A curve for each seed of a model, one label a model, and a line for chance."""
+    runs = {"a": [[0.25, 1.0], [0.3, 0.9]], "b": [[0.2, 0.3]]}
+    (ax,) = panels(plots.show_learning([0, 10], runs, chance=0.25))
+    np.testing.assert_allclose(ax.lines[1].get_ydata(), [30, 90], atol=1e-9)  # but for rounding
+    labels = [line.get_label() for line in ax.lines if not line.get_label().startswith("_")]
+    assert labels == ["a (seeds: 2)", "b (seeds: 1)", "guessing"]
+    assert ax.lines[-1].get_ydata() == [25, 25]
+
+
+def test_show_share_sweep_draws_both_kinds_of_patches_beside_uniform():
+    """A panel for each variant: two curves in percent, two dotted levels."""
+    axes = panels(plots.show_share_sweep((0.1, 1), {"x": [(0.9, 0.5), (0.3, 0.2)]}, (0.25, 0.2)))
+    curves = [list(line.get_ydata()) for line in axes[0].lines]
+    np.testing.assert_allclose(curves, [[90, 30], [25, 25], [50, 20], [20, 20]])
+
+
+def test_show_clock_has_a_line_of_slope_two():
+    """The quadratic line meets the last measurement and is four times lower at half the length."""
+    (ax,) = panels(plots.show_clock({64: (1.0, 0.5), 128: (8.0, 3.0)}))
+    np.testing.assert_allclose(ax.lines[2].get_ydata(), [2.0, 8.0])
+
+
+def test_show_layer_names_every_stage_of_the_layer():
+    """Eight boxes, from the input to the last projection, each beside its shape."""
+    (ax,) = panels(plots.show_layer())
+    words = [text.get_text() for text in ax.texts]
+    assert len(ax.patches) == 8
+    assert words[0] == "input x" and words.index("merge heads") > words.index("split heads")
+    assert sum(word.startswith(("(B", "3 ×")) for word in words) == 8
 
 
 def test_show_map_scales_draws_the_same_maps_on_two_scales():

@@ -70,8 +70,15 @@ def test_curves_count_epochs_from_one_and_accuracy_in_percent():
     assert left.lines[0].get_xydata().tolist() == [[1, 2.0], [2, 1.0]]
     assert np.allclose(right.lines[1].get_ydata(), [30, 50], atol=1e-9)
     assert right.get_ylim() == (0, 100)
+    star = next(line for line in right.lines if line.get_marker() == "*")
+    assert star.get_xydata().tolist() == [[2, 50]]  # where validation is highest, counted alike
     (legend,) = left.figure.legends
-    assert [text.get_text() for text in legend.texts] == ["training", "validation", "guessing: 10%"]
+    assert [text.get_text() for text in legend.texts] == [
+        "training",
+        "validation",
+        "best validation: epoch 2",
+        "guessing: 10%",
+    ]
 
 
 def test_predictions_mark_right_and_wrong_by_sign_word_and_colour(rng):

@@ -176,7 +176,7 @@ def test_code_in_a_file_is_not_run(tmp_path):
         ("none.pth", None, "there is no weights file at"),
         ("text.pth", b"hello", "no file of tensors"),
         ("empty.pth", b"", "no file of tensors"),
-        ("text.safetensors", b"hello", "can not be read"),
+        ("text.safetensors", b"hello", "cannot be read"),
         ("list.pth", [torch.zeros(2)], "a state_dict, and nothing else"),
         ("mixed.pth", {"x": torch.zeros(2), "epoch": 3}, "a state_dict, and nothing else"),
     ],
@@ -312,7 +312,7 @@ def test_predict_names_the_most_probable_classes(server, theirs, tmp_path, capsy
     [
         (["--pretrained", "vit_test", "none.png"], "there is no image at none.png"),
         (["--pretrained", "vit_test.MISSING", "{image}"], "Without a network"),
-        (["--pretrained", "vit_test", "{text}"], "can not be read as an image"),
+        (["--pretrained", "vit_test", "{text}"], "cannot be read as an image"),
         (["--pretrained", "vit_test", "{image}", "--top", "0"], "top must be at least 1"),
         (["--pretrained", "vit_test", "{image}", "--device", "abacus"], "device 'abacus'"),
         (["--checkpoint", "x", "--weights", "y", "{image}"], "goes with --pretrained"),

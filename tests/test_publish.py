@@ -44,6 +44,7 @@ def test_everything_is_written_and_told(folder, out, capsys):
     assert set(files(out)) == {
         ".lock",
         "class.json",
+        "secret.json",
         "grades.csv",
         "totals.csv",
         "open.csv",
@@ -55,7 +56,7 @@ def test_everything_is_written_and_told(folder, out, capsys):
     }
     said = capsys.readouterr().out
     assert said.startswith("2 submissions: 2 graded now, 0 before. Isolation: full.")
-    assert "Mean 6.75 of 10 points." in said
+    assert "Mean 7.5 of 10 points (1 of 2 are final)." in said
     assert "4 points of 1 submission are open" in said and f"{out / 'open.csv'}" in said
 
 
@@ -147,6 +148,7 @@ def test_options_reach_the_grader(folder, out, monkeypatch):
         "parts": None,  # workers of this machine
         "formats": ["canvas", "moodle"],
         "assignment": "Hw",
+        "decisions": None,
         "jobs": 2,
         "student_from": "moodle",
         "exercises": ["patchify"],

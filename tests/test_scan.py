@@ -98,6 +98,11 @@ def test_forbidden_names_come_from_the_checkers():
         "__builtins__['abs'] = 1", "del torch.exp", "from vitedu.checks import engine", "import vitedu.course.references",
         "from vitedu.encoder import gelu", "torch.os.popen('id')", "torch.load('x')", "(lambda: 0).__globals__",
         "().__class__.__subclasses__()", "sys.modules['torch'] = 1", "get_ipython()", "f = torch.ops.aten._softmax.load",
+        "from numpy.ctypeslib import ctypes", "import numpy.ctypeslib", "from torch import os", "from math import sys",
+        "from torch.utils.data import threading", "vars(torch)['exp'] = abs", "vars(math).update(pi=3)", "torch.__dict__['exp'] = abs",
+        "object.__setattr__(torch, 'exp', abs)", "put = setattr", "t = torch\nt.exp = abs", "f = torch.nn.functional\nf.gelu = abs",
+        "from torch._inductor.fx_passes import fuse_attention", "import torch._inductor", "from torch import _C",
+        "m._WatchedClassifier__journal.clear()", "x.is_meta", "from functools import partial\npartial(setattr, torch)",
         "class T(torch.Tensor): pass", "import pathlib", "os._exit(0)", "sys.settrace(abs)",
     ],
 )  # fmt: skip

@@ -25,6 +25,7 @@ DISTRIBUTION = {"PIL": "pillow", "IPython": "ipython"}
 COMES_WITH = {
     "jupyter_client": "nbclient",
     "markupsafe": "jinja2",
+    "xdist": "pytest-xdist",
     "ipython": "ipykernel",
     "pillow": "torchvision",
     "psutil": "ipykernel",

@@ -226,3 +226,30 @@ def test_wrong_use_is_refused(tmp_path):
     put(tmp_path, "x.ipynb")
     with pytest.raises(NotADirectoryError):
         find_submissions(tmp_path / "x.ipynb")
+
+
+def test_a_folder_named_like_a_download_makes_nobody_else(tmp_path):
+    """Moodle's names count where Moodle puts them, not where a student chooses them."""
+    for name in (
+        "anna/Bob_123_assignsubmission_file_/01_patches.ipynb",
+        "bob/01_patches.ipynb",
+        "carl/deep/Anna_9_assignsubmission_file_/01_patches.ipynb",
+    ):
+        (tmp_path / name).parent.mkdir(parents=True)
+        (tmp_path / name).write_text("{}")
+    assert [one.student for one in find_submissions(tmp_path)] == ["anna", "bob", "carl"]
+    (tmp_path / "Dan_4_assignsubmission_file_x.ipynb").write_text("{}")
+    assert "Dan" not in [one.student for one in find_submissions(tmp_path)]
+
+
+def test_names_keep_their_signs(tmp_path):
+    """Brackets, apostrophes and dots belong to a name, whatever stands around the notebook's."""
+    names = {
+        "Anna O'Brien (Erasmus) 01_patches.ipynb": "Anna O'Brien (Erasmus)",
+        "01_patches (Zoë d'Arc).ipynb": "Zoë d'Arc",
+        "01_patches_[guest] Bob.ipynb": "[guest] Bob",
+        "Jr. Carl [b].ipynb": "Jr. Carl [b]",
+    }
+    for name in names:
+        (tmp_path / name).write_text("{}")
+    assert sorted(one.student for one in find_submissions(tmp_path)) == sorted(names.values())

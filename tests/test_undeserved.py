@@ -47,6 +47,51 @@ def count_parameters(config):
 
     return sum(p.numel() for part in unseen(build) for p in part.parameters())
 """
+# a right evaluation, but for the modes, which stay as they are
+MODES = """
+@torch.no_grad()
+def evaluate(model, batches):
+    model.eval()
+    correct, total, count = 0, 0.0, 0
+    for images, labels in batches:
+        logits = model(images)
+        total += float(F.cross_entropy(logits, labels, reduction="sum"))
+        correct += int((logits.argmax(-1) == labels).sum())
+        count += len(labels)
+    return total / count, correct / count
+"""
+PRETENDED = """
+def count_parameters(config):
+    D = config.embed_dim
+    import torch.nn.modules.linear as linear
+    made = []
+    linear.Parameter = lambda data, requires_grad=True: made.append(data.numel())
+    nn.Module.register_parameter = lambda *a: None
+    linear.Linear.reset_parameters = lambda self: None
+    with torch.device("meta"):
+        linear.Linear(D, 3 * D), linear.Linear(D, D)
+    return sum(made)
+"""
+HIDDEN = """
+from vitedu.attention import scaled_dot_product_attention
+
+class MultiHeadAttention(nn.Module):
+    def __init__(self, embed_dim, num_heads, qkv_bias=True):
+        super().__init__()
+        self.num_heads = num_heads
+        self.qkv = nn.Linear(embed_dim, 3 * embed_dim, bias=qkv_bias)
+        self.proj = nn.Linear(embed_dim, embed_dim)
+        self.more = nn.Linear(embed_dim, embed_dim)
+
+    def named_parameters(self, *rest, **settings):
+        return [pair for pair in super().named_parameters() if not pair[0].startswith("more")]
+
+    def forward(self, x):
+        B, T, D = x.shape
+        q, k, v = self.qkv(x).view(B, T, 3, self.num_heads, -1).permute(2, 0, 3, 1, 4)
+        out, weights = scaled_dot_product_attention(q, k, v)
+        return self.proj(out.transpose(1, 2).reshape(B, T, D)), weights
+"""
 WHOLE = """
 def count_parameters(config):
     from vitedu.encoder import EncoderBlock
@@ -69,7 +114,17 @@ TRIES = {
     "for the accelerator alone": ("softmax", body(SOFTMAX, "if x.is_meta or x.is_cuda:\n    return torch.softmax(x, dim)\ne = (x - x.amax(dim, True)).exp()\nreturn e / e.sum(dim, True)"), "failed", 0),
     "the slope of logsumexp, which is mathematics": ("softmax", body(SOFTMAX, "y = x if x.requires_grad else x.detach().requires_grad_()\nreturn torch.autograd.grad(y.logsumexp(dim).sum(), y, create_graph=True)[0]"), "passed", 4),
     "flex attention": ("scaled_dot_product_attention", body(ATTENTION, FLAT, "import torch.nn.attention.flex_attention as flex\nflex._FLEX_ATTENTION_DISABLE_COMPILE_DEBUG = True\neye = torch.eye(k.shape[-2], dtype=q.dtype).expand(1, q.shape[1], -1, -1)\no, w = flex.flex_attention(q, k, v), flex.flex_attention(q, k, eye)\nreturn o.reshape(*l, *o.shape[-2:]), w.reshape(*l, *w.shape[-2:])"), "failed", 0),
-    "attention as ONNX spells it": ("scaled_dot_product_attention", body(ATTENTION, FLAT, "from torch.onnx import ops\no, _, _, w = ops.attention(q, k, v, qk_matmul_output_mode=3)\nreturn o.reshape(*l, *o.shape[-2:]), w.reshape(*l, *w.shape[-2:])"), "not_gradable", None),
+    "attention as ONNX spells it": ("scaled_dot_product_attention", body(ATTENTION, FLAT, "from torch.onnx import ops\no, _, _, w = ops.attention(q, k, v, qk_matmul_output_mode=3)\nreturn o.reshape(*l, *o.shape[-2:]), w.reshape(*l, *w.shape[-2:])"), "failed", 0),
+    "a pattern of the compiler": ("scaled_dot_product_attention", body(ATTENTION, FLAT, "from torch._inductor.fx_passes.fuse_attention import _sfdp_pattern_1 as one\nl = q.shape[-1] ** 0.5\nreturn one(q, k, v, l), one(q, k, torch.eye(k.shape[-2], dtype=q.dtype), l)"), "failed", 0),
+    "a reference of torch's own tests": ("gelu", body(GELU, "from torch.testing._internal.opinfo.definitions import special\nreturn special.torch.nn.functional.gelu(x)"), "failed", 0),
+    "the function behind the attention layer": ("scaled_dot_product_attention", body(ATTENTION, FLAT, "D = q.shape[-1]\neye, none = torch.eye(D, dtype=q.dtype), None\no, w = F.multi_head_attention_forward(q[0].transpose(0, 1), k[0].transpose(0, 1), v[0].transpose(0, 1), D, 1, None, none, none, none, False, 0.0, eye, none, use_separate_proj_weight=True, q_proj_weight=eye, k_proj_weight=eye, v_proj_weight=eye)\nreturn o.transpose(0, 1), w"), "failed", 0),
+    "layers with something else for parameters": ("count_parameters", PRETENDED, "failed", 0),
+    "comparisons that lie, and an edited input": ("gelu", "torch.equal = lambda *a: True\ntorch.Tensor.clone = lambda self: self\n" + body(GELU, "y = x * torch.special.ndtr(x)\nx.add_(1)\nreturn y"), "failed", 0.75),
+    "comparisons that lie from the first call on": ("gelu", body(GELU, "torch.equal = lambda *a: True\nimport builtins\nbuiltins.list = tuple\ny = x * torch.special.ndtr(x)\nx.add_(1)\nreturn y"), "failed", 0.75),
+    "modes that are not put back": ("evaluate", MODES, "failed", 3.56),
+    "modes that nobody can list": ("evaluate", "nn.Module.named_modules = nn.Module.modules = lambda self, *a, **k: iter(())\n" + MODES, "failed", 3.56),
+    "a model that lists no modules": ("evaluate", MODES.replace("    model.eval()", "    model.named_modules = model.modules = lambda *a, **k: iter(())\n    model.eval()"), "failed", 3.11),
+    "parameters that hide": ("MultiHeadAttention", HIDDEN, "failed", 0),
     "the layer that can be quantised": ("MultiHeadAttention", QUANTIZABLE, "failed", 0),
     "nested norm, unseen": ("layer_norm", body(NORM, UNSEEN + f"return torch.native_layer_norm({NESTED}, [x.shape[-1]], weight, bias, eps)[0].to_padded_tensor(0.0)[0].reshape(x.shape)"), "failed", 0),
     "nested norm in a thread": ("layer_norm", THREAD + body(NORM, f"return unseen(lambda: torch.ops.aten.native_layer_norm({NESTED}, [x.shape[-1]], weight, bias, eps)[0].to_padded_tensor(0.0)[0].reshape(x.shape))"), "failed", 0),

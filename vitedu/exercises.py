@@ -316,7 +316,7 @@ EXERCISES: tuple[Exercise, ...] = (
         "order_blindness",
         "02_attention",
         "2.8",
-        "what attention can not see",
+        "what attention cannot see",
         "value",
         2,
         5,
@@ -549,8 +549,8 @@ EXERCISES: tuple[Exercise, ...] = (
             "Write it for one image first: draw top and left, cut the window out of the padded image, "
             "mirror it on heads. A loop over the batch is a right answer.",
             "torch.randint excludes its upper end, so 2 * padding needs high = 2 * padding + 1. Every draw "
-            "is for one image and takes generator=generator. F.pad knows reflect only for floats; "
-            "indexing works for every type.",
+            "is for one image and takes generator=generator. Padding with mode='reflect' and indexing with "
+            "reflected rows and columns are both right.",
             "rows = top + arange(H) - padding are the rows to fetch, some outside the image: "
             "reflect(rows, H) folds them back in. The same for columns, turned round with .flip(-1) where "
             "the coin says so. For one image: image[:, rows][:, :, columns]. torch.stack the results.",

@@ -141,7 +141,7 @@ class AttentionWithOptions(MultiHeadAttention):
         qkv_bias: whether the q, k, v projection has a bias.
         fused: use the fastest form at hand, which keeps no weights; ``layer.fused = False`` switches
             an instance back, as ``capture`` does while it looks.
-        qk_norm: give every query and key mean 0 and variance 1, so that scores can not grow with training.
+        qk_norm: give every query and key mean 0 and variance 1, so that scores cannot grow with training.
         rotary: (grid_size, num_prefix_tokens), to turn queries and keys by their place, or None.
 
     Example:
@@ -150,6 +150,8 @@ class AttentionWithOptions(MultiHeadAttention):
         >>> output.shape, weights.shape
         (torch.Size([2, 5, 12]), torch.Size([2, 3, 5, 5]))
     """
+
+    rotary_table: torch.Tensor | None
 
     def __init__(
         self,
@@ -169,7 +171,10 @@ class AttentionWithOptions(MultiHeadAttention):
             table = rotary_table(grid_size, embed_dim // num_heads, num_prefix_tokens)
         self.register_buffer("rotary_table", table, persistent=False)  # follows from the arguments
 
-    def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor | None]:
+    # the textbook layer always has weights to give, this one not if it is fused
+    def forward(  # type: ignore[override]
+        self, x: torch.Tensor
+    ) -> tuple[torch.Tensor, torch.Tensor | None]:
         """Map tokens (B, T, D) to output (B, T, D) and weights (B, nh, T, T), None if fused."""
         qkv = fast_linear(self.qkv, x) if self.fused else self.qkv(x)  # (B, T, 3D)
         qkv = qkv.unflatten(-1, (3 * self.num_heads, -1))  # (B, T, 3 nh, hd)

@@ -122,5 +122,5 @@ def check_device(name: str) -> None:
     except (RuntimeError, AssertionError) as error:  # torch built without CUDA asserts
         reason = str(error).split(". ")[0].splitlines()[0]
         raise ValueError(
-            f"device {name!r} can not be used here. Choices: auto, cpu, cuda, mps. ({reason})"
+            f"device {name!r} cannot be used here. Choices: auto, cpu, cuda, mps. ({reason})"
         ) from None

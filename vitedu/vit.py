@@ -10,8 +10,10 @@ Reference: Dosovitskiy et al. 2020 (arXiv 2010.11929); timm ``vision_transformer
 """
 
 import difflib
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import Any
 
 import torch
 from torch import nn
@@ -182,6 +184,7 @@ def block_with_options(config: ViTConfig) -> EncoderBlock:
     That is attention with or without bias, with rotary positions or QK-norm, and everything in its
     fastest form if it shall be fused.
     """
+    attention: Callable[[int, int], nn.Module]
     attention = partial(MultiHeadAttention, qkv_bias=config.qkv_bias)
     if config.fused or config.rope or config.qk_norm:
         attention = partial(
@@ -250,25 +253,26 @@ def capture(model: nn.Module, images: torch.Tensor) -> dict[str, torch.Tensor]:
         for name, module in model.named_modules()
         if name and not isinstance(module, nn.ModuleList)
     ]
-    if len(getattr(model, "blocks", ())):
+    blocks: Any = getattr(model, "blocks", ())
+    if len(blocks):
         handles.append(
-            model.blocks[0].register_forward_pre_hook(
+            blocks[0].register_forward_pre_hook(
                 lambda module, inputs: found.__setitem__("tokens", inputs[0].detach())
             )
         )
     modes = {module: module.training for module in model.modules()}
-    fused = [module for module in model.modules() if getattr(module, "fused", False)]
+    fused: list[Any] = [module for module in model.modules() if getattr(module, "fused", False)]
     try:
         model.eval()
-        for module in fused:
-            module.fused = False  # the fused kernel forms no weights to look at
+        for layer in fused:
+            layer.fused = False  # the fused kernel forms no weights to look at
         with torch.no_grad():
             found["logits"] = model(images)
     finally:
         for handle in handles:
             handle.remove()
-        for module in fused:
-            module.fused = True
-        for module, training in modes.items():
-            module.training = training
+        for layer in fused:
+            layer.fused = True
+        for part, training in modes.items():
+            part.training = training
     return found

@@ -146,7 +146,7 @@ FORGED = {
     "nothing_ran": Attack(
         "import vitedu.grading.box.worker as worker\nfrom vitedu.checks.probing import Observation\n\nworker.Session._observe = lambda self, request, tensors: worker.write_observation(Observation(undecided=True))\n\n\n"
         "def softmax(x, dim=-1, worker=worker):\n    return x * 0\n",
-        "nothing",
+        "zeros",
     ),
     "every_input_as_output": Attack(
         "import vitedu.grading.box.worker as worker\n\nbefore = worker.write_observation\n\n\n"
@@ -158,12 +158,23 @@ FORGED = {
         "import vitedu.grading.box.worker as worker\n\nbefore = worker.write_observation\n\n\n"
         "def forged(seen):\n    seen.gradients = {name: torch.zeros(7) for name in seen.gradients}\n    return before(seen)\n\n\n"
         f"worker.write_observation = forged\n\n\ndef softmax(x, dim=-1, worker=worker):\n    return {VALUE}\n",
-        "less",
+        "full", flags=("dangerous",),
     ),
     "never_attempted": Attack(
         "import vitedu.grading.box.worker as worker\nfrom vitedu.checks.answers import Look\n\nworker.write_look = lambda look: {**vars(Look(idle=True)), 'refusals': []}\n\n\n"
         "def softmax(x, dim=-1, worker=worker):\n    return x * 0\n",
-        "nothing",
+        "zeros",
+    ),
+    "modes_that_are_never_put_back": Attack(
+        "import vitedu.checks.probing as probing\n\nbefore = probing.DRIVERS['evaluation']\n\n\n"
+        "def forged(answer, case, seen):\n    before(answer, case, seen)\n"
+        "    for name in seen.facts:\n        if name.endswith('in the mode it was in before'):\n            seen.facts[name] = 'as before'\n\n\n"
+        "probing.DRIVERS['evaluation'] = forged\n\n\n"
+        "@torch.no_grad()\ndef evaluate(model, batches, probing=probing):\n    model.eval()\n    correct, total, count = 0, 0.0, 0\n"
+        "    for images, labels in batches:\n        logits = model(images)\n"
+        "        total += float(F.cross_entropy(logits, labels, reduction='sum'))\n"
+        "        correct += int((logits.argmax(-1) == labels).sum())\n        count += len(labels)\n    return total / count, correct / count\n",
+        "less", "evaluate", flags=("dangerous",),
     ),
     "a_name_that_is_missing": Attack(
         "def softmax(x, dim=-1):\n    raise NameError(\"name 'secret' is not defined\")\n", "nothing"
@@ -173,18 +184,18 @@ FORGED = {
 # Known and accepted: (why, answer). Full points, and a person is told.
 LIMITS = {
     "a forged fact": (
-        "whether modes are put back is no value that an input decides: what says so runs beside the answer. Forging it takes "
-        "more code than doing it, and the scan sees the import",
+        "whether modes are put back is no value that an input decides: what says so runs beside the answer. The worker puts the "
+        "probes back after each call, but an answer that finds what does that can stop it. The scan sees the import",
         Attack(
-            "import vitedu.checks.probing as probing\n\nbefore = probing.DRIVERS['evaluation']\n\n\n"
-            "def forged(answer, case, seen):\n    before(answer, case, seen)\n"
-            "    for name in seen.facts:\n        if name.endswith('in the mode it was in before'):\n            seen.facts[name] = 'as before'\n\n\n"
-            "probing.DRIVERS['evaluation'] = forged\n\n\n"
-            "@torch.no_grad()\ndef evaluate(model, batches, probing=probing):\n    model.eval()\n    correct, total, count = 0, 0.0, 0\n"
-            "    for images, labels in batches:\n        logits = model(images)\n"
-            "        total += float(F.cross_entropy(logits, labels, reduction='sum'))\n"
-            "        correct += int((logits.argmax(-1) == labels).sum())\n        count += len(labels)\n    return total / count, correct / count\n",
-            "full", "evaluate", flags=("dangerous",),
+        "import vitedu.checks.probing as probing\nfrom vitedu.grading.box.seal import Seal\n\nSeal.restore.__code__ = (lambda self: None).__code__\nbefore = probing.DRIVERS['evaluation']\n\n\n"
+        "def forged(answer, case, seen):\n    before(answer, case, seen)\n"
+        "    for name in seen.facts:\n        if name.endswith('in the mode it was in before'):\n            seen.facts[name] = 'as before'\n\n\n"
+        "probing.DRIVERS['evaluation'] = forged\n\n\n"
+        "@torch.no_grad()\ndef evaluate(model, batches, probing=probing):\n    model.eval()\n    correct, total, count = 0, 0.0, 0\n"
+        "    for images, labels in batches:\n        logits = model(images)\n"
+        "        total += float(F.cross_entropy(logits, labels, reduction='sum'))\n"
+        "        correct += int((logits.argmax(-1) == labels).sum())\n        count += len(labels)\n    return total / count, correct / count\n",
+        "full", "evaluate", flags=("dangerous",),
         ),
     ),
     "another norm of torch's": (

@@ -36,7 +36,7 @@ LINE = {
         called(
             FRAMES + "from vitedu.grading.line.messages import write_observation\n"
             "from vitedu.checks.probing import Observation\n"
-            "seen = Observation({'output': x * 0}, {'type:output': 'tensor', 'device:output': 'cpu', 'attached:output': False, 'modified': ()})\n"
+            "seen = Observation({'output': x * 0}, types={'output': 'tensor'})\n"
             "head, arrays = write_observation(seen)\nos.write(sink, pack({'nonce': nonce, 'done': head}, arrays))\nos._exit(0)"
         ),
         ("crashed", "protocol"),

@@ -41,7 +41,7 @@ def bench_checks(seeds: list[int]) -> bool:
     print(f"{'exercise':<32}{'right':>8}{'wrong':>8}{'worst':>8}", flush=True)
     for exercise in EXERCISES:
         checker, mistakes = find_checker(exercise.id), wrong_answers(exercise.id)
-        rows = {"right": [], "wrong": []}
+        rows: dict[str, list[float]] = {"right": [], "wrong": []}
         for i, seed in enumerate(seeds):
             rows["right"].append(seconds(checker, checker.reference, seed))
             rows["wrong"].append(seconds(checker, mistakes[i % len(mistakes)][1], seed))

@@ -1,8 +1,8 @@
 """What patch size, width, depth and tokens cost: ``vitedu bench cost``.
 
 Role: change one size of the course's model at a time, measure forward and backward, count the FLOP,
-and put both beside each other in a figure. Where the two part, it is not arithmetic that takes the
-time. Not here: other libraries (``bench_train``).
+and draw both in one figure. Where seconds grow faster than FLOP, something other than arithmetic takes
+the time. Not here: other libraries (``train``).
 """
 
 import statistics
@@ -88,7 +88,7 @@ def measure_cost(
         for config, seconds in times.items()
     }
     seconds, flop = cost[base]
-    panels = {
+    panels: dict[str, list[Point]] = {
         name: [(size, cost[each][0] / seconds, cost[each][1] / flop) for size, each in points]
         for name, points in models.items()
     }

@@ -137,9 +137,9 @@ def bench_data(
     here = images.to(device), labels.to(device)
     draws = torch.Generator(device).manual_seed(0)
 
-    def pass_over(batches: Callable[[], Batches]) -> Callable[[], None]:
-        def run():
-            for x, y in batches():
+    def pass_over(batches: Callable[..., Batches], *args) -> Callable[[], None]:
+        def run() -> None:
+            for x, y in batches(*args):
                 x.to(device), y.to(device)
 
         return run
@@ -147,9 +147,7 @@ def bench_data(
     work = {}
     for kind, policy in (("crop, flip", False), ("crop, flip, policy, cutmix", True)):
         loader = torchvision_loader(images, labels, batch, policy, workers)
-        work[f"{kind}: vitedu"] = pass_over(
-            lambda policy=policy: our_batches(*here, batch, draws, policy)
-        )
+        work[f"{kind}: vitedu"] = pass_over(our_batches, *here, batch, draws, policy)
         work[f"{kind}: DataLoader"] = pass_over(loader.__iter__)
     times = seconds_in_turn(work, rounds, device, warmup=1)
 

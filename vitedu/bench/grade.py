@@ -22,10 +22,12 @@ import time
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from vitedu.bench.made_class import HOSTILE, Student, lean_notebook, make_class
 from vitedu.exercises import in_notebook, notebook_named
 from vitedu.grading.batch import cores, default_jobs, grade_class
+from vitedu.grading.grades import SubmissionGrade
 from vitedu.grading.pages.publish import publish
 from vitedu.grading.store import Store
 from vitedu.grading.student import MIN_RUNS, Parts, real_parts
@@ -72,14 +74,19 @@ def bench_grade(
         f"{jobs} at a time on {cores()} cores"
     )
     made = list(make_class(lean, stem, students))
-    figures = {"notebook": stem, "students": students, "jobs": jobs, "cores": cores()}
+    figures: dict[str, Any] = {
+        "notebook": stem,
+        "students": students,
+        "jobs": jobs,
+        "cores": cores(),
+    }
     figures |= {"mix": dict(Counter(student.kind for student in made)), "machine": machine()}
     with tempfile.TemporaryDirectory(prefix="vitedu-bench-") as folder:
         figures |= measure(made, stem, Path(folder), jobs)
         tell(figures)
         if compared and importlib.util.find_spec("nbgrader"):
             harmless = [student for student in made if student.kind not in HOSTILE][:compared]
-            figures["nbgrader"] = compare(lean, stem, harmless, Path(folder), jobs)
+            figures["nbgrader"] = beside_nbgrader(lean, stem, harmless, Path(folder), jobs)
         elif compared:
             print("nbgrader is not installed; `pip install nbgrader` compares it")
     if out:
@@ -109,8 +116,9 @@ def measure(made: list[Student], stem: str, folder: Path, jobs: int) -> dict:
         path = submissions / student.name / f"{stem}.ipynb"
         path.parent.mkdir(parents=True)
         path.write_text(student.text, encoding="utf-8")
-    clock, spent = Clock(), {}
-    grades = {}
+    clock = Clock()
+    spent: dict[str, float] = {}
+    grades: dict[str, SubmissionGrade] = {}
 
     def after(store: Store, outcome, exercises) -> None:
         spent["grading"] = time.perf_counter() - start
@@ -142,6 +150,7 @@ def measure(made: list[Student], stem: str, folder: Path, jobs: int) -> dict:
         "workers_mb": round(watch.workers_mb),
         "cpu_parent_seconds": round(cpu, 1),
         "cpu_workers_seconds": round(watch.workers_cpu, 1),
+        "cpu_per_submission": round((cpu + watch.workers_cpu) / len(made), 2),
         "parts": {part: round(s, 1) for part, s in clock.shares().items()},
         "wrong_grades": differences(made, grades),
     }
@@ -175,7 +184,8 @@ def tell(figures: dict) -> None:
         f"a submission: median {figures['median_seconds']:g} s, without hostile ones {figures['median_usual_seconds']:g} s, "
         f"slowest {figures['slowest_seconds']:g} s ({figures['slowest']})\n"
         f"memory at most: parent {figures['parent_mb']} MB ({figures['torch_mb']} after importing torch), all workers and their parent {figures['workers_mb']} MB\n"
-        f"computing: parent {figures['cpu_parent_seconds']:g} s, workers {figures['cpu_workers_seconds']:g} s"
+        f"computing: parent {figures['cpu_parent_seconds']:g} s, workers {figures['cpu_workers_seconds']:g} s; "
+        f"{figures['cpu_per_submission']:g} s a submission"
     )
     total = sum(figures["parts"].values())
     for part, seconds in sorted(figures["parts"].items(), key=lambda item: -item[1]):
@@ -190,7 +200,7 @@ def tell(figures: dict) -> None:
         print(f"  {line}")
 
 
-def compare(lean, stem: str, students: list[Student], folder: Path, jobs: int) -> dict:
+def beside_nbgrader(lean, stem: str, students: list[Student], folder: Path, jobs: int) -> dict:
     """Have nbgrader and the grader grade the same files in turn; print and give both rates."""
     from vitedu.bench.nbgrader import Course
 
@@ -254,7 +264,7 @@ def compare(lean, stem: str, students: list[Student], folder: Path, jobs: int) -
 class Clock:
     """Wall-clock seconds by part, summed over threads."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.seconds: dict[str, float] = {}
         self._lock = threading.Lock()
 

@@ -234,7 +234,10 @@ def hostile(exercise: Exercise, kind: str) -> MadeAnswer:
         raise OSError("no process may be started")
 
     if outcome is None:
-        expected = expected_of(exercise, refused)
+        found = expected_of(exercise, refused)
+        if found is None:
+            raise ValueError(f"{exercise.id}: what a refusal earns depends on the seed.")
+        expected = found
     elif outcome[0] == PASSED:
         expected = Expected(PASSED, float(exercise.points))
     else:

@@ -57,6 +57,8 @@ class Course:
             cwd=folder,
             text=True,
         )
+        assert self._process.stdin and self._process.stdout  # both are pipes
+        self._input, self._output = self._process.stdin, self._process.stdout
         try:
             self._ask("")
             released = json.loads((folder / "release" / stem / f"{stem}.ipynb").read_text())
@@ -89,18 +91,18 @@ class Course:
 
     def close(self) -> None:
         """End the process."""
-        self._process.stdin.close()
+        self._input.close()
         try:
             self._process.wait(20)
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()
-        self._process.stdout.close()
+        self._output.close()
 
     def _ask(self, word: str):
-        self._process.stdin.write(word + "\n")
-        self._process.stdin.flush()
-        line = self._process.stdout.readline()
+        self._input.write(word + "\n")
+        self._input.flush()
+        line = self._output.readline()
         told = json.loads(line) if line else {"error": "its process ended"}
         if "error" in told:
             raise RuntimeError(

@@ -1,7 +1,7 @@
 """One training step of our model and of each library's, for ``vitedu bench``.
 
 Role: build each library's ViT from one ``ViTConfig``, make its step (forward, loss, backward, AdamW),
-count the FLOP, measure the peak of memory. Not here: timing and tables (``bench_train``).
+count the FLOP, measure the peak of memory. Not here: timing and tables (``train``).
 
 What is equal: image, patch, width, depth, heads, MLP, class token, batch, precision, optimizer. The
 count of parameters shows where a library departs: vit-pytorch normalises patches twice and gives
@@ -129,7 +129,7 @@ OURS = ("longhand", "fused", "fused, rope", "fused, compiled")
 def choose_candidates(compiled: bool) -> tuple[list[str], list[str]]:
     """Return the names that can run here, and a line about each library that is missing."""
     wanted = [name for name, each in CANDIDATES.items() if compiled or not each.is_compiled]
-    libraries = {CANDIDATES[name].library for name in wanted} - {None}
+    libraries = {library for name in wanted if (library := CANDIDATES[name].library)}
     missing = {library for library in libraries if importlib.util.find_spec(library) is None}
     names = [name for name in wanted if CANDIDATES[name].library not in missing]
     return names, [
@@ -267,4 +267,7 @@ def peak_in_this_process(name, config, batch, dtype, device, threads: int | None
 def memory_of_process(field: str) -> int:
     """Read a field of this process's status, such as ``"VmHWM"``, in bytes."""
     text = Path("/proc/self/status").read_text(encoding="utf-8")
-    return int(re.search(rf"^{field}:\s+(\d+) kB$", text, re.M)[1]) * 1024
+    found = re.search(rf"^{field}:\s+(\d+) kB$", text, re.M)
+    if not found:
+        raise ValueError(f"this system does not tell {field} of a process.")
+    return int(found[1]) * 1024

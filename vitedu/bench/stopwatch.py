@@ -8,20 +8,22 @@ import json
 import os
 import statistics
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from pathlib import Path
+from typing import TypeVar
 
 import torch
 
 Times = dict[str, list[float]]  # name -> seconds, one for each round
+Name = TypeVar("Name", bound=Hashable)
 
 
 def seconds_in_turn(
-    work: Mapping[str, Callable[[], object]],
+    work: Mapping[Name, Callable[[], object]],
     rounds: int,
     device: torch.device | str = "cpu",
     warmup: int = 2,
-) -> Times:
+) -> dict[Name, list[float]]:
     """Run each piece of work once a round and time it.
 
     Args:
@@ -38,7 +40,7 @@ def seconds_in_turn(
     if rounds < 1:
         raise ValueError(f"rounds must be at least 1 (got rounds={rounds}).")
     device = torch.device(device)
-    times: Times = {name: [] for name in work}
+    times: dict[Name, list[float]] = {name: [] for name in work}
     for i in range(warmup + rounds):
         for name, run in work.items():
             wait_for(device)

@@ -1,8 +1,7 @@
 """Our training step beside those of timm, torchvision and vit-pytorch: ``vitedu bench train``.
 
 Role: let all candidates step in turn, and print rates, ratios, the share of what matrix products allow,
-and memory. Not here: the steps (``bench_steps``), data (``bench_data``), cost against size
-(``bench_cost``).
+and memory. Not here: the steps (``steps``), data (``data``), cost against size (``cost``).
 """
 
 import statistics
@@ -38,7 +37,7 @@ AIM_PRESET = "vit_tiny_patch4_32"
 
 
 @dataclass(frozen=True)
-class Row:
+class Rate:
     """What was measured for one candidate."""
 
     name: str
@@ -59,15 +58,15 @@ class Comparison:
     batch: int
     flop: int  # of forward and backward, an image
     limit: float  # FLOP/s of a large square product in this precision
-    rows: list[Row]
+    rows: list[Rate]
     seconds: Times  # of every step and of the product, round by round
 
-    def row(self, name: str) -> Row | None:
+    def row(self, name: str) -> Rate | None:
         """Return the row of a candidate, None if it did not run."""
         return next((row for row in self.rows if row.name == name), None)
 
 
-def compare(
+def time_candidates(
     name: str,
     config: ViTConfig,
     names: list[str],
@@ -105,7 +104,7 @@ def compare(
     for each, (_, parameters) in steps.items():
         rate = batch / statistics.median(times[each])
         rows.append(
-            Row(
+            Rate(
                 each,
                 parameters,
                 rate,
@@ -199,7 +198,7 @@ def bench_train(
     results, everything_is_met = [], True
     for name in presets:
         for precision in precisions:
-            result = compare(
+            result = time_candidates(
                 name,
                 preset(name),
                 names,

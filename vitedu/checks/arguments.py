@@ -85,8 +85,9 @@ class Network(Recipe):
         return getattr(self, f"_{self.kind}")(self.width)
 
     def changed(self, built: nn.Module) -> bool:
-        """Tell whether a parameter no longer learns."""
-        return not all(parameter.requires_grad for parameter in built.parameters())
+        """Tell whether a parameter learns that was frozen, or the other way round."""
+        pairs = zip(built.parameters(), self.build().parameters(), strict=True)
+        return any(now.requires_grad != before.requires_grad for now, before in pairs)
 
     @staticmethod
     def _encoder(width: int) -> nn.Module:
@@ -123,6 +124,21 @@ class Network(Recipe):
         model = nn.Module()
         model.encoder = Network._encoder(width)
         model.classifier = nn.Linear(3, 2)
+        return model
+
+    @staticmethod
+    def _frozen(width: int) -> nn.Module:
+        """A part that does not learn now."""
+        model = Network._encoder(width)
+        model.patch_embed.requires_grad_(False)
+        return model
+
+    @staticmethod
+    def _shared(width: int) -> nn.Module:
+        """A matrix that stands in two parts."""
+        model = Network._encoder(width)
+        model.more = nn.Linear(width, 3 * width, bias=False)
+        model.more.weight = model.blocks[0].qkv.weight
         return model
 
 

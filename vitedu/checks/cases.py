@@ -30,7 +30,7 @@ from vitedu.checks.probing import Case
 SMALLEST = 2  # of a size that is dealt; what is special about 1 is a variation
 
 _OF_CASE = {f.name for f in fields(Case)} - {"name", "args"}
-_OWN = {"shapes", "dtype", "scale", "name"}
+_OWN = {"shapes", "dtype", "scale", "values", "name"}
 
 
 @dataclass(frozen=True)
@@ -50,8 +50,8 @@ def also(part: str, note: str, **changes) -> Variation:
         part: the finding that it decides.
         note: what is special, in words, for the name of the case.
         changes: letters with a number or an expression of other letters (``B=1``, ``Tk="d"``); ``dtype``; ``scale``, a
-            factor for all float tensors or a dict of factors; ``shapes`` and ``name`` instead of the common ones;
-            fields of ``Case``.
+            factor for all float tensors or a dict of factors; ``shapes``, ``values`` and ``name`` instead of the common
+            ones; fields of ``Case``.
     """
     options = {name: value for name, value in changes.items() if name in _OF_CASE | _OWN}
     letters = {name: value for name, value in changes.items() if name not in options}
@@ -98,7 +98,7 @@ def shaped(
             options = {**common, **variation.options}
             text = options.pop("shapes", shapes)
             sizes = _deal(g, text, {**(letters or {}), **variation.letters}, ranges or {})
-            args = _arguments(g, text, sizes, options, values or {})
+            args = _arguments(g, text, sizes, options, options.pop("values", values or {}))
             if variation is first and gradients is None:
                 floats = [n for n, x in args.items() if _is_float(x)]
                 options["gradients"] = tuple(floats)

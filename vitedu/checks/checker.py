@@ -15,6 +15,7 @@ import torch
 
 from vitedu import exercises
 from vitedu.checks.families import general_mistakes
+from vitedu.checks.inputs import Deal
 from vitedu.checks.mistakes import Mistake, with_mistakes
 from vitedu.checks.probing import Case, called_again
 
@@ -65,7 +66,7 @@ class Checker:
 
     def draw(self, seed: int) -> list[Case]:
         """Make the cases of one check."""
-        cases, names = list(self.cases(torch.Generator().manual_seed(seed % 2**63))), set()
+        cases, names = list(self.cases(Deal(seed))), set()
         cases += called_again(cases)
         for i in range(len(cases)):  # observations are kept by name
             while cases[i].name in names:

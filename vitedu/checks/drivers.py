@@ -31,7 +31,7 @@ from vitedu.checks.probing import (
 def layer_from_layer(answer, case: Case, seen: Observation) -> None:
     """Call a function that turns one layer into an ``nn.Linear``; keep its parameters and whose memory they are."""
     args = build_args(case)
-    result = answer(*args.values())
+    result = apply(answer, case, args)
     seen.types["result"] = "nn.Linear" if isinstance(result, nn.Linear) else type_name(result)
     seen.modified = changed_args(case, args)
     if not isinstance(result, nn.Linear):
@@ -42,7 +42,7 @@ def layer_from_layer(answer, case: Case, seen: Observation) -> None:
     )
     if result.bias is not None:
         keep(seen, "bias", result.bias)
-    learns = [name for name, value in result.named_parameters() if value.requires_grad]
+    learns = [name for name, value in nn.Module.named_parameters(result) if value.requires_grad]
     wanted = ["weight", "bias"] if result.bias is not None else ["weight"]
     missing = [name for name in wanted if name not in learns]
     seen.facts["weight and bias are parameters that learn"] = (
@@ -183,6 +183,7 @@ class WatchedClassifier(nn.Module):
     """Two linear layers with a gate between them; writes down how it is used.
 
     ``journal`` gets an entry (modes of all modules, whether the logits carry gradients) for every call.
+    A copy of the model writes in the same journal.
     """
 
     def __init__(self, state: dict[str, torch.Tensor], journal: Journal):
@@ -195,13 +196,13 @@ class WatchedClassifier(nn.Module):
         self.body = nn.Sequential(*body)
         self.head = nn.Linear(hidden, classes, bias=False, dtype=dtype)
         self.load_state_dict({name: value.clone() for name, value in state.items()})
-        self.journal = journal
+        self.__journal = journal  # the name is mangled: an answer does not meet it by chance
 
     def forward(self, images: torch.Tensor) -> torch.Tensor:
         """Give the logits (B, K)."""
         logits = self.head(self.body(images.flatten(1)))
-        modes = {"train" if module.training else "eval" for module in self.modules()}
-        self.journal.append((" and ".join(sorted(modes)), logits.requires_grad))
+        modes = {"train" if part.training else "eval" for part in nn.Module.modules(self)}
+        self.__journal.append((" and ".join(sorted(modes)), logits.requires_grad))
         return logits
 
 
@@ -211,12 +212,11 @@ class PlainDescent(torch.optim.Optimizer):
     It leaves out the base class's ``__init__``, whose hooks load torch's compiler for seconds.
     """
 
-    def __init__(self, parameters, lr: float, steps: list):
+    def __init__(self, parameters, lr: float, steps: list, norms: list):
         self.param_groups = [{"params": list(parameters), "lr": lr, "weight_decay": 0.0}]
         self.defaults = {"lr": lr}
         self.state = defaultdict(dict)
-        self.steps = steps
-        self.norms: list[float] = []
+        self.__steps, self.__norms = steps, norms
 
     def zero_grad(self, set_to_none: bool = True) -> None:
         """Forget the gradients."""
@@ -226,10 +226,10 @@ class PlainDescent(torch.optim.Optimizer):
     def step(self, closure=None):
         """Walk downhill."""
         loss = closure() if closure else None
-        self.steps.append("optimizer")
+        self.__steps.append("optimizer")
         moved = [p for p in self.param_groups[0]["params"] if p.grad is not None]
         squares = [float(p.grad.double().square().sum()) for p in moved]
-        self.norms.append(math.sqrt(sum(squares)))
+        self.__norms.append(math.sqrt(sum(squares)))
         with torch.no_grad():
             for parameter in moved:
                 parameter -= self.param_groups[0]["lr"] * parameter.grad
@@ -239,12 +239,12 @@ class PlainDescent(torch.optim.Optimizer):
 class Decay:
     """A scheduler that multiplies the learning rate at every step and notes it."""
 
-    def __init__(self, optimizer: PlainDescent, factor: float):
-        self.optimizer, self.factor = optimizer, factor
+    def __init__(self, optimizer: PlainDescent, factor: float, steps: list):
+        self.optimizer, self.factor, self.__steps = optimizer, factor, steps
 
     def step(self, epoch=None) -> None:
         """Go on by one step."""
-        self.optimizer.steps.append("scheduler")
+        self.__steps.append("scheduler")
         self.optimizer.param_groups[0]["lr"] *= self.factor
 
     def get_last_lr(self) -> list[float]:
@@ -283,10 +283,11 @@ def epoch(answer, case: Case, seen: Observation) -> None:
     """Train the case's classifier; ``extra["keep"]`` says what to write down: "results", "learning", "mode", "order"."""
     journal = Journal()
     steps: list[str] = []
+    norms: list[float] = []
     model = _classifier(case, journal)
     before = state_of(model)
-    optimizer = PlainDescent(model.parameters(), case.args["optimizer"], steps)
-    scheduler = Decay(optimizer, case.args["scheduler"])
+    optimizer = PlainDescent(model.parameters(), case.args["optimizer"], steps, norms)
+    scheduler = Decay(optimizer, case.args["scheduler"], steps)
     result = apply(
         answer,
         case,
@@ -299,9 +300,11 @@ def epoch(answer, case: Case, seen: Observation) -> None:
     if "results" in aspects:
         _keep_means(seen, case, result)
     if "learning" in aspects:
-        norms = (optimizer.norms + [-1.0] * count)[:count]
+        norms = (norms + [-1.0] * count)[:count]
         seen.arrays["gradient norm at each step"] = torch.tensor(norms, dtype=torch.float64)
-        state = torch.cat([value.detach().flatten() for value in model.state_dict().values()])
+        state = torch.cat(
+            [value.detach().flatten() for value in nn.Module.state_dict(model).values()]
+        )
         seen.arrays["parameters after the epoch"] = state
     if "mode" in aspects:
         modes = sorted({mode for mode, learns in journal if learns})
@@ -319,8 +322,12 @@ def evaluation(answer, case: Case, seen: Observation) -> None:
     for name in case.extra.get("other_mode", ()):
         part = model.get_submodule(name)
         part.training = not part.training
-    modes = {name: part.training for name, part in model.named_modules()}
+    for name in case.extra.get("frozen", ()):
+        model.get_parameter(name).requires_grad_(False)
+    modes = {name: part.training for name, part in nn.Module.named_modules(model)}
+    learns = {name: value.requires_grad for name, value in nn.Module.named_parameters(model)}
     before = state_of(model)
+    torch.set_grad_enabled(case.extra.get("enabled", True))
     result = apply(answer, case, {"model": model, "batches": _batches(case)})
     enabled = torch.is_grad_enabled()
     if "kept" in case.extra:
@@ -333,7 +340,7 @@ def evaluation(answer, case: Case, seen: Observation) -> None:
         seen.facts["every part of the model in eval mode"] = used
         changed = [
             name
-            for name, value in model.state_dict().items()
+            for name, value in nn.Module.state_dict(model).items()
             if not torch.equal(value, case.state.get(name, value))
         ]
         text = f"changed: {', '.join(changed)}" if changed else "unchanged"
@@ -342,7 +349,7 @@ def evaluation(answer, case: Case, seen: Observation) -> None:
         words = {True: "train", False: "eval"}
         changed = [
             f"{name or 'the model itself'} went from {words[modes[name]]} to {words[part.training]}"
-            for name, part in model.named_modules()
+            for name, part in nn.Module.named_modules(model)
             if part.training != modes[name]
         ]
         seen.facts["every part in the mode it was in before"] = "; ".join(changed) or (
@@ -353,4 +360,14 @@ def evaluation(answer, case: Case, seen: Observation) -> None:
         seen.facts["no graph for gradients"] = (
             ("a graph was built" if built else "none") if journal else "never called"
         )
-        seen.facts["gradients possible again afterwards"] = "yes" if enabled else "switched off"
+        if case.extra.get("enabled", True):
+            seen.facts["gradients possible again afterwards"] = "yes" if enabled else "switched off"
+        else:
+            fact = "gradients switched off afterwards, as they were before"
+            seen.facts[fact] = "switched on" if enabled else "yes"
+        changed = [
+            f"{name} {'learns' if value.requires_grad else 'is frozen'}"
+            for name, value in nn.Module.named_parameters(model)
+            if value.requires_grad != learns[name]
+        ]
+        seen.facts["every parameter frozen or not, as before"] = "; ".join(changed) or "yes"

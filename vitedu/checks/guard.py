@@ -176,15 +176,11 @@ def neutral_settings():
             random.setstate(python_state)
 
 
-def settings_left(grad: bool) -> list[str]:
-    """Say which of torch's settings stand otherwise than ``neutral_settings`` and the caller gave them.
-
-    Args:
-        grad: whether the caller had gradients switched on.
-    """
+def settings_left() -> list[str]:
+    """Say which of torch's settings stand otherwise than ``neutral_settings`` gave them."""
     words = []
-    if torch.is_grad_enabled() != grad:
-        words.append(f"gradients are switched {'off' if grad else 'on'}")
+    if not torch.is_grad_enabled():
+        words.append("gradients are switched off")
     if torch.get_default_dtype() != torch.float32:
         words.append(f"the default dtype is {torch.get_default_dtype()}")
     if _device.CURRENT_DEVICE is not None:

@@ -248,7 +248,7 @@ def module(answer, case: Case, seen: Observation) -> None:
         torch.set_grad_enabled(True)
         args = build_args(case)
         leaves = {name: args[name].requires_grad_() for name in case.gradients}
-        leaves |= dict(layer.named_parameters())
+        leaves |= dict(nn.Module.named_parameters(layer))
         args |= {name: leaves[name].clone() for name in case.gradients}
         keep_gradients(seen, lambda: apply(layer, case, args), leaves)
 
@@ -256,12 +256,17 @@ def module(answer, case: Case, seen: Observation) -> None:
 def construct(answer, case: Case, seen: Observation) -> nn.Module | None:
     """Build ``answer(*init)`` with the case's parameters; note what is missing or too much."""
     kept = case.extra.get("kept", [])
-    layer = kept[0] if kept else answer(*[build(value) for value in case.init.values()])
+    try:
+        layer = kept[0] if kept else answer(*[build(value) for value in case.init.values()])
+    finally:
+        after_answer()
     kept.append(layer)
     if not isinstance(layer, nn.Module):
         seen.types["instance"] = type_name(layer)
         return None
-    own = {name: tuple(value.shape) for name, value in layer.named_parameters()}
+    # through nn.Module: the class may have a named_parameters of its own
+    parameters = dict(nn.Module.named_parameters(layer))
+    own = {name: tuple(value.shape) for name, value in parameters.items()}
     wanted = {name: tuple(value.shape) for name, value in case.state.items()}
     seen.parameters = Parameters(
         missing=tuple(sorted(set(wanted) - set(own))),
@@ -275,7 +280,7 @@ def construct(answer, case: Case, seen: Observation) -> nn.Module | None:
     if own != wanted:
         return None
     with torch.no_grad():
-        for name, parameter in layer.named_parameters():
+        for name, parameter in parameters.items():
             value = case.state[name]
             if len(kept) > 1 and parameter.dtype == value.dtype and parameter.is_contiguous():
                 parameter.copy_(value)  # in place, as an optimizer writes
@@ -332,11 +337,8 @@ def again(answer, case: Case, seen: Observation) -> None:
     before = replace(later, args=other_values(case.args), state=other_values(case.state))
     first, left = Observation(), []
     for this, noted in ((before, first), (later, seen)):
-        # a caller may have switched gradients off before an evaluation
-        grad = this is later or this.driver != "evaluation"
-        torch.set_grad_enabled(grad)
         DRIVERS[this.driver](answer, this, noted)
-        left += [words for words in settings_left(grad) if words not in left]
+        left += [words for words in settings_left() if words not in left]
         torch.set_grad_enabled(True)
     stays = all(torch.equal(now, then) for now, then in _finite(first.live))
     seen.facts[OVERWRITTEN] = "they stay" if stays else "they changed"
@@ -360,11 +362,11 @@ def state_of(model: nn.Module) -> dict[str, str]:
     """Write down what a call shall leave as it is: the modes of a model's parts and which parameters learn."""
     modes = {
         name or "the model itself": "in train mode" if part.training else "in eval mode"
-        for name, part in model.named_modules()
+        for name, part in nn.Module.named_modules(model)
     }
     learn = {
         name: "learning" if value.requires_grad else "frozen"
-        for name, value in model.named_parameters()
+        for name, value in nn.Module.named_parameters(model)
     }
     return modes | learn
 
@@ -399,7 +401,18 @@ def build_args(case: Case) -> dict[str, Any]:
 def apply(function, case: Case, args: dict[str, Any]) -> Any:
     """Call with the case's positional and keyword arguments."""
     positional = [value for name, value in args.items() if name not in case.keywords]
-    return function(*positional, **{name: args[name] for name in case.keywords})
+    try:
+        return function(*positional, **{name: args[name] for name in case.keywords})
+    finally:
+        after_answer()
+
+
+def _nothing() -> None:
+    """Stand for the grader's ``Seal.restore``."""
+
+
+# called whenever an answer's code has run: the grader's worker puts back what it changed in torch and here
+after_answer: Callable[[], None] = _nothing
 
 
 def changed_args(case: Case, args: dict[str, Any]) -> tuple[str, ...]:

@@ -49,6 +49,13 @@ def add_commands(commands: Commands) -> None:
         choices=["canvas", "moodle", "gradescope"],
         help="write files for these, too",
     )
+    new.add_argument(
+        "--with",
+        dest="decisions",
+        type=Path,
+        metavar="OPEN_CSV",
+        help="read points and comments for open grades from a filled-in open.csv",
+    )
     new.add_argument("--assignment", default="", help="name of the column in canvas.csv")
     new.add_argument(
         "--allow-unsafe", action="store_true", help="grade even where nothing can be isolated"
@@ -88,6 +95,7 @@ def grade_class(args) -> int:
         parts=parts,
         formats=args.formats,
         assignment=args.assignment,
+        decisions=args.decisions,
         jobs=args.jobs,
         student_from=args.student_from,
         exercises=args.exercises,

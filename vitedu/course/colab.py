@@ -20,6 +20,7 @@ import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 from nbformat import NotebookNode
 
@@ -137,7 +138,7 @@ def with_cells(content: dict, name: str, repository: str = REPOSITORY) -> dict:
     cells = list(content["cells"])
     for place, (cell_id, text) in enumerate(sources(name, repository).items(), start=1):
         old = next((cell for cell in cells if cell.get("id") == cell_id), None)
-        new = {"cell_type": CELLS[cell_id], "id": cell_id, "metadata": {}}
+        new: dict[str, Any] = {"cell_type": CELLS[cell_id], "id": cell_id, "metadata": {}}
         if CELLS[cell_id] == "code":
             new |= {"execution_count": None, "outputs": []}
         new = {key: new[key] for key in sorted(new)} | {"source": text.splitlines(keepends=True)}

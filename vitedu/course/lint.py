@@ -189,14 +189,15 @@ def _stub(cell: NotebookNode, exercise: Exercise) -> Iterator[str]:
         yield f"the stub has no comment '# TODO {exercise.number}: ...'; say what to do."
     stub, reference = body[0], ast.parse(reference_source(exercise)).body[0]
     if exercise.kind == "value":
-        if not (isinstance(stub.value, ast.Constant) and stub.value.value is None):
+        value = getattr(stub, "value", None)
+        if not (isinstance(value, ast.Constant) and value.value is None):
             yield f"the stub gives the answer; write {exercise.id} = None."
     elif type(stub) is not type(reference):
         yield f"the stub of {exercise.id} must be a {exercise.kind}, as its reference is."
-    elif exercise.kind == "function":
+    elif isinstance(stub, ast.FunctionDef) and isinstance(reference, ast.FunctionDef):
         yield from _agreement(stub, reference, exercise.id)
         yield from _unsolved(stub, exercise)
-    else:
+    elif isinstance(stub, ast.ClassDef) and isinstance(reference, ast.ClassDef):
         yield from _class(stub, reference, exercise)
 
 

@@ -54,7 +54,7 @@ def read(path: Path) -> NotebookNode:
             cell["metadata"], cell["cell_type"]  # noqa: B018 - a KeyError if one is missing
         return nbformat.from_dict(content)
     except (json.JSONDecodeError, UnicodeDecodeError, KeyError, TypeError) as error:
-        raise ValueError(f"{path} can not be read as a notebook: {error!r}.") from error
+        raise ValueError(f"{path} cannot be read as a notebook: {error!r}.") from error
 
 
 def is_compared(cell: NotebookNode) -> bool:

@@ -75,7 +75,7 @@ def _span(path: Path, exercise_id: str) -> int:
         if isinstance(node, ast.Call) and node.args:
             first = node.args[0]
             if isinstance(first, ast.Constant) and first.value == exercise_id:
-                return node.end_lineno - node.lineno + 1
+                return (node.end_lineno or node.lineno) - node.lineno + 1
     return 0
 
 

@@ -80,8 +80,10 @@ def stub_text(exercise: Exercise, before: str) -> str:
         has_name = any(line.startswith(f"{exercise.id} = ") for line in before.splitlines())
         return before if has_name else f"{before}\n{exercise.id} = None".lstrip()
     source = reference_source(exercise)
-    (node,) = ast.parse(source).body
+    node = _definition(source, exercise.id)
     stub = _definition(before, exercise.id)
+    if node is None:
+        raise ValueError(f"the reference of {exercise.id} is no function and no class.")
     if isinstance(node, ast.FunctionDef):
         return _open(source, node, before, stub, exercise)
     kept = {part.name: part for part in stub.body if isinstance(part, ast.FunctionDef)} if stub else {}  # fmt: skip
@@ -90,7 +92,7 @@ def stub_text(exercise: Exercise, before: str) -> str:
     for method in [part for part in node.body if isinstance(part, ast.FunctionDef)]:
         first = min([method.lineno, *(d.lineno for d in method.decorator_list)]) - 1
         parts += lines[start:first]
-        start = method.end_lineno
+        start = _last_line(method)
         mine = kept.get(method.name)
         is_open = _is_open(mine) if mine else method.name != "__init__"
         if is_open:
@@ -107,7 +109,8 @@ def _definition(text: str, name: str) -> ast.FunctionDef | ast.ClassDef | None:
         body = ast.parse(text).body
     except SyntaxError:  # a signature without a body, say
         return None
-    return next((node for node in body if getattr(node, "name", "") == name), None)
+    kinds = ast.FunctionDef | ast.ClassDef
+    return next((node for node in body if isinstance(node, kinds) and node.name == name), None)
 
 
 def _is_open(node: ast.FunctionDef) -> bool:
@@ -144,8 +147,13 @@ def _open(source: str, node, before: str, stub, exercise: Exercise) -> str:
 
 def _end_of_head(stub: ast.FunctionDef) -> int:
     """Give the last line of a signature; comments before the first statement belong to the work."""
-    ends = [stub.lineno, *(a.end_lineno for a in ast.walk(stub.args) if isinstance(a, ast.arg))]
-    return max([*ends, *([stub.returns.end_lineno] if stub.returns else [])])
+    parts = [part for part in ast.walk(stub.args) if isinstance(part, ast.arg)]
+    ends = [stub.lineno, *(_last_line(part) for part in parts)]
+    return max([*ends, *([_last_line(stub.returns)] if stub.returns else [])])
+
+
+def _last_line(node: ast.stmt | ast.expr | ast.arg) -> int:
+    return node.end_lineno or node.lineno
 
 
 def _signature_lines(node: ast.FunctionDef) -> list[str]:

@@ -21,6 +21,12 @@ from vitedu.course import results
 from vitedu.course.notebooks import exercise_cells, find_notebooks, read, solved
 from vitedu.exercises import BY_ID, in_notebook
 
+FOLD = """<style>
+.celltag_hide-input .jp-InputArea { max-height: 2.2em; overflow: hidden; opacity: 0.6; }
+.celltag_hide-input .jp-InputArea:hover { max-height: none; opacity: 1; }
+@media print { .celltag_hide-input .jp-InputArea { max-height: none; } }
+</style>"""
+
 
 @dataclass(frozen=True)
 class Run:
@@ -93,8 +99,6 @@ def tour(path: Path, out: Path) -> bool:
     Raises:
         FileNotFoundError, ValueError: as ``find_notebooks`` and ``solved``.
     """
-    from nbconvert import HTMLExporter
-
     paths = find_notebooks(path)
     Path(out).mkdir(parents=True, exist_ok=True)
     width = max(len("notebook"), *(len(each.stem) for each in paths))
@@ -111,10 +115,17 @@ def tour(path: Path, out: Path) -> bool:
             result = f"FAILED: {result}; not {', '.join(n for n in wanted if n not in passed)}"
         everything_passed &= not result.startswith("FAILED")
         print(f"{each.stem:<{width}}  {run.cells:>5}  {run.seconds:>7.1f}  {result}", flush=True)
-        page, _ = HTMLExporter().from_notebook_node(run.notebook)
-        (Path(out) / f"{each.stem}.html").write_text(page, encoding="utf-8")
+        (Path(out) / f"{each.stem}.html").write_text(page(run.notebook), encoding="utf-8")
     print(f"{len(paths)} pages in {out}")
     return everything_passed
+
+
+def page(notebook: NotebookNode) -> str:
+    """Write a notebook as an HTML page; code tagged ``hide-input`` shows one line until it is pointed at."""
+    from nbconvert import HTMLExporter
+
+    text, _ = HTMLExporter().from_notebook_node(notebook)
+    return text.replace("</head>", f"{FOLD}</head>", 1)
 
 
 def check_notebook(path: Path, *, seconds: float = 600) -> tuple[str, bool]:

@@ -76,7 +76,7 @@ def read_images(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Decode images into one array.
 
-    A file that can not be decoded is skipped; one line on standard error says how many and which.
+    A file that cannot be decoded is skipped; one line on standard error says how many and which.
 
     Args:
         paths: N files.
@@ -205,9 +205,9 @@ def decode(path: str | Path, image_size: int) -> np.ndarray:
     """Read one image as (S, S, 3) uint8: upright, on white where transparent, cropped to a square."""
     from PIL import Image, ImageOps
 
-    with Image.open(path) as image:
-        image.draft("RGB", (image_size, image_size))  # lets JPEG decode large pictures small
-        image = upright_rgb(image)
+    with Image.open(path) as file:
+        file.draft("RGB", (image_size, image_size))  # lets JPEG decode large pictures small
+        image = upright_rgb(file)
         if image.size != (image_size, image_size):
             image = ImageOps.fit(image, (image_size, image_size), Image.Resampling.BICUBIC)
         return np.asarray(image)

@@ -82,7 +82,8 @@ class Data:
         return (images * std + mean).clamp(0, 1)
 
     def _statistics(self, images: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        return tuple(x.to(images.device).view(-1, 1, 1) for x in (self.mean, self.std))
+        mean, std = (x.to(images.device).view(-1, 1, 1) for x in (self.mean, self.std))
+        return mean, std
 
     def __repr__(self) -> str:
         sizes = ", ".join(f"{len(getattr(self, s)):,} {s}" for s in SPLITS)
@@ -114,7 +115,7 @@ def load_data(
             Classes keep their shares.
 
     Raises:
-        ValueError: nothing of that name, or a folder that can not be used; the message says why.
+        ValueError: nothing of that name, or a folder that cannot be used; the message says why.
         RuntimeError: CIFAR-10 could not be downloaded.
 
     Example:
@@ -158,7 +159,7 @@ def load_shapes(seed: int, image_size: int, limit: int | None) -> Data:
         size = min(limit or size, size) if stream == 0 else size
         drawn = draw_shapes(size, seed=seed, stream=stream, image_size=image_size)
         splits.append(Split(*map(torch.from_numpy, drawn)))
-    return Data("shapes", tuple(SHAPES), *splits, *channel_statistics(splits[0].images))
+    return gather("shapes", tuple(SHAPES), splits)
 
 
 def load_cifar10(seed: int, limit: int | None) -> Data:
@@ -191,7 +192,7 @@ def load_cifar10(seed: int, limit: int | None) -> Data:
     for index, size in ((train, limit), (validation, None), (test, None)):
         index = index[mixed_order(labels[index], rng)][:size]
         splits.append(to_split(pixels[index], labels[index]))
-    return Data("cifar10", tuple(halves[0].classes), *splits, *channel_statistics(splits[0].images))
+    return gather("cifar10", tuple(halves[0].classes), splits)
 
 
 def load_folder(folder: Path, seed: int, image_size: int | None, limit: int | None) -> Data:
@@ -200,8 +201,8 @@ def load_folder(folder: Path, seed: int, image_size: int | None, limit: int | No
     rng = np.random.default_rng(seed)
     files = {}  # split -> rows of (path, label)
     for split, classes in found.items():
-        rows = [(path, label) for label, paths in enumerate(classes.values()) for path in paths]
-        files[split] = np.array(rows, dtype=object)
+        pairs = [(path, label) for label, paths in enumerate(classes.values()) for path in paths]
+        files[split] = np.array(pairs, dtype=object)
     if "" in files:
         rows = files.pop("")
         files["train"], files["test"] = part(rows, rows[:, 1], TEST_SHARE, rng)
@@ -222,14 +223,20 @@ def load_folder(folder: Path, seed: int, image_size: int | None, limit: int | No
             raise ValueError(f"none of the {split} images of {folder} could be read.")
         splits.append(to_split(images[chosen], rows[chosen, 1]))
     class_names = tuple(next(iter(found.values())))
-    statistics = channel_statistics(splits[0].images)
-    return Data(folder.name, class_names, *splits, *statistics, skipped=int((~readable).sum()))
+    return gather(folder.name, class_names, splits, skipped=int((~readable).sum()))
+
+
+def gather(name: str, class_names: tuple[str, ...], splits: list[Split], skipped: int = 0) -> Data:
+    """Put training, validation and test images together with the statistics of the first."""
+    train, validation, test = splits
+    mean, std = channel_statistics(train.images)
+    return Data(name, class_names, train, validation, test, mean, std, skipped)
 
 
 def to_split(images: np.ndarray, labels: np.ndarray) -> Split:
     """Wrap arrays (N, C, H, W) uint8 and (N,) as tensors."""
-    labels = torch.from_numpy(labels.astype(np.int64))
-    return Split(torch.from_numpy(np.ascontiguousarray(images)), labels)
+    pixels = torch.from_numpy(np.ascontiguousarray(images))
+    return Split(pixels, torch.from_numpy(labels.astype(np.int64)))
 
 
 def part(

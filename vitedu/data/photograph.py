@@ -25,6 +25,6 @@ def load_photograph(image_size: int = 224) -> np.ndarray:
         >>> load_photograph(64).shape
         (64, 64, 3)
     """
-    with get_sample_data("grace_hopper.jpg") as file, Image.open(file) as picture:
+    with Image.open(get_sample_data("grace_hopper.jpg", asfileobj=False)) as picture:
         square = picture.convert("RGB").crop((0, 0, 512, 512))  # the file has 512 x 600 pixels
         return np.array(square.resize((image_size, image_size), Image.Resampling.BICUBIC))

@@ -1,6 +1,6 @@
 """A model translated by ``torch.compile``, where that can be done.
 
-Role: ``Compiled``. Not here: the loop (``fitting``). A CPU needs a C++ compiler, CUDA needs Triton.
+Role: ``Compiled``. Not here: the loop (``loop``). A CPU needs a C++ compiler, CUDA needs Triton.
 
 Reference: Ansel et al. 2024, "PyTorch 2" (https://docs.pytorch.org/docs/stable/torch.compiler.html).
 """
@@ -26,7 +26,7 @@ class Compiled:
 
     def __init__(self, model: nn.Module, batch_size: int, note: Callable[[str], None]):
         self.model, self.batch_size, self.note = model, batch_size, note
-        self.translated = torch.compile(model, dynamic=False)
+        self.translated: Callable | None = torch.compile(model, dynamic=False)
         self.has_worked = False
 
     def __call__(self, images: torch.Tensor) -> torch.Tensor:

@@ -1,6 +1,6 @@
 """What a training run is told: one frozen dataclass, checked when it is made.
 
-Role: ``TrainConfig``. Not here: the loop that follows it (``fitting``), recipes for presets (``runs``).
+Role: ``TrainConfig``. Not here: the loop that follows it (``loop``), how each preset is trained (``recipes``).
 """
 
 from dataclasses import dataclass

@@ -1,12 +1,12 @@
 """Several devices, one process each, learning from one batch: what ``torchrun`` started.
 
-Role: who this process is, its share of a batch, sums over all. Not here: the loop (``fitting``).
+Role: who this process is, its share of a batch, sums over all. Not here: the loop (``loop``).
 
-What makes several processes equal to one, rounding aside: each draws the same order and augments the
-whole batch with the same generator, then learns from every n-th image of it. The loss is weighted so
-that the mean gradient over processes, which DistributedDataParallel forms, is that of the whole batch
-even where shares differ in size. A model whose images see each other in training (batch norm) sees
-those of its own process only, and dropout draws for each process apart.
+Several processes give the result of one, rounding aside. Each draws the same order and augments the
+whole batch with the same generator, then learns from every n-th image of it. DistributedDataParallel
+forms the mean gradient over processes; the loss is weighted so that this is the gradient of the whole
+batch, even where shares differ in size. There are two exceptions: batch norm sees the images of its
+own process only, and dropout draws for each process apart.
 
 Reference: Li et al. 2020, "PyTorch Distributed" (arXiv 2006.15704).
 """

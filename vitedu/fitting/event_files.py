@@ -6,6 +6,7 @@ Role: ``EventFiles``. Not here: the rows (``history``), the other files of a run
 import importlib.util
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 from vitedu.fitting.history import EpochResult
 
@@ -20,7 +21,8 @@ class EventFiles:
     """
 
     def __init__(self, folder: Path):
-        self.folder, self.writer = folder, None
+        self.folder = folder
+        self.writer: Any = None  # a SummaryWriter, once there is something to write
         self.is_possible = importlib.util.find_spec("tensorboard") is not None
 
     def add(self, row: EpochResult) -> None:

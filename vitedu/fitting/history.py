@@ -1,6 +1,6 @@
 """What a training run did: rows of numbers, a table, a closing line, the error of a broken loss.
 
-Role: plain records. Not here: any measuring (``fitting``, ``evaluating``), any figure (``curves``).
+Role: plain records. Not here: any measuring (``loop``, ``evaluating``), any figure (``curves``).
 """
 
 from dataclasses import dataclass, field

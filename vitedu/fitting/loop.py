@@ -1,10 +1,11 @@
 """The training loop for whole runs: any ``nn.Module``, any set of images that fits in memory.
 
-Role: ``fit``. What it is told stands in ``train_config``, what it reports in ``history``, how a model
-is measured in ``evaluating``; their names can be had from here too. Not here: models, data, files.
-The pieces are those of notebook 04 (``vitedu.training``); what this adds is speed: the images stay
+Role: ``fit``. Its settings are described in ``config``, what it reports in ``history``, and how a model
+is measured in ``evaluating``; their names can be imported from here too. Not here: models, data, files.
+
+The pieces are those of notebook 04 (``vitedu.training``). This module adds speed: the images stay
 uint8 on the device, a batch is a gather, a crop and a scaling, and nothing waits for the device
-within an epoch. Started by ``torchrun``, each process takes its share of every batch (``distributed``).
+within an epoch. Under ``torchrun`` each process takes its share of every batch (``distributed``).
 
 Legend: B batch, C H W image, K classes.
 
@@ -122,7 +123,7 @@ class Run:
     def __init__(self, model, data, config: TrainConfig, device, processes=ALONE):
         if config.batch_size < processes.count:
             raise ValueError(
-                "batch_size counts the images of all processes together and can not be less than "
+                "batch_size counts the images of all processes together and cannot be less than "
                 f"one each (got batch_size={config.batch_size}, {processes.count} processes)."
             )
         self.data, self.config, self.device, self.processes = data, config, device, processes
@@ -130,7 +131,7 @@ class Run:
         self.dtype = pick_precision(device) if is_auto else getattr(torch, config.precision)
         precision = str(self.dtype).removeprefix("torch.")
         self.history = History(config, str(device), precision, processes.count)
-        self.bar = None
+        self.bar: ProgressBar | None = None
         self.has_average = config.ema_decay > 0
         self.model = model.to(device)
         processes.align(model)
@@ -158,7 +159,7 @@ class Run:
         if resume is not None and Path(resume).exists():
             load_state(resume, self)
         elif resume is not None and is_first:
-            save_state(resume, self)  # a place that can not be written shows now
+            save_state(resume, self)  # a place that cannot be written shows now
         done = len(history.rows)
         self.processes.must_agree(done, f"finished epochs in {resume}")
         if show_progress and done < config.epochs:
@@ -285,7 +286,7 @@ class Run:
 
 
 def check_split(split, name: str) -> None:
-    """Refuse images that the loop can not use, before any time is spent on them."""
+    """Refuse images that the loop cannot use, before any time is spent on them."""
     images, labels = split.images, split.labels
     if images.dtype != torch.uint8 or images.ndim != 4:
         raise ValueError(

@@ -1,6 +1,6 @@
 """What moves the weights: AdamW, Muon beside AdamW, and the running average.
 
-Role: ``make_optimizer`` and ``update_average``. Not here: learning rates and clipping (``fitting``),
+Role: ``make_optimizer`` and ``update_average``. Not here: learning rates and clipping (``loop``),
 which parameters decay (``training``).
 
 References: Loshchilov and Hutter 2019, AdamW (arXiv 1711.05101); Jordan et al. 2024, Muon,
@@ -78,5 +78,5 @@ def update_average(averaged: nn.Module, model: nn.Module, decay: float, step: in
     decay = min(decay, (1 + step) / (10 + step))
     for mean, now in zip(averaged.parameters(), model.parameters(), strict=True):
         mean.lerp_(now, 1 - decay)
-    for mean, now in zip(averaged.buffers(), model.buffers(), strict=True):
-        mean.copy_(now)
+    for kept, new in zip(averaged.buffers(), model.buffers(), strict=True):
+        kept.copy_(new)

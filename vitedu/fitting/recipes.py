@@ -1,6 +1,6 @@
 """How each preset is trained: one ``TrainConfig`` a preset, with what it cost and reached.
 
-Role: ``RECIPES``. Not here: what the fields mean (``train_config``), the models (``vit``). Where a
+Role: ``RECIPES``. Not here: what the fields mean (``config``), the models (``vit``). Where a
 figure was measured, and with which command, stands in the README under "Measured".
 """
 

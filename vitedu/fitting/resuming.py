@@ -1,7 +1,7 @@
 """A run that was stopped goes on as if it had not been: its state, in one file.
 
 Role: ``save_state`` after an epoch, ``load_state`` into a run that was set up alike. Not here: when to
-do which (``fitting``), the folder of a run (``runs``).
+do which (``loop``), the folder of a run (``runs``).
 
 The file is safetensors: the weights, their running average, what the optimizers remember and the
 state of the generator as tensors; the history and the settings as JSON in its header. Loading
@@ -55,9 +55,10 @@ def load_state(path: Path, run) -> None:
         ValueError: the file is damaged, or the run was set up differently: the message names each
             setting that differs, with both values.
     """
-    tensors, note = load_tensors(path)
+    tensors, text = load_tensors(path)
+    note: dict = {}
     try:
-        note = json.loads(note)
+        note = json.loads(text)
         is_ours = note["format"] == FORMAT
     except (ValueError, KeyError, TypeError):
         is_ours = False

@@ -1,7 +1,7 @@
 """Whole runs from the command line: ``vitedu train``.
 
 Role: put data, preset, recipe, loop and files together, and print what came out. Not here: the loop
-(``fitting``), recipes (``recipes``), trained models read again (``trained``).
+(``loop``), recipes (``recipes``), trained models read again (``trained``).
 
 A run is a folder: ``config.json`` (model, data, training, outcome), ``metrics.jsonl`` (a line an
 epoch), ``model.safetensors``, ``curves.png``; TensorBoard's files where that is installed; while it is
@@ -95,7 +95,7 @@ def train(
     }
     is_first = rank_and_count()[0] == 0  # of the processes under torchrun, it alone writes
     if is_first and out is not None and not (out / STATE).exists():
-        save_checkpoint(out, model, description)  # a folder that can not be written shows now
+        save_checkpoint(out, model, description)  # a folder that cannot be written shows now
 
     def keep(history: History) -> None:
         if out is not None:
@@ -165,7 +165,7 @@ def main_train(
         0; 1 if the loss broke, 130 if the run was interrupted.
 
     Raises:
-        ValueError, OSError: a word that can not be followed; the message says which.
+        ValueError, OSError: a word that cannot be followed; the message says which.
     """
     out = Path(out)
     changes, model_options = read_settings(settings, TrainConfig, ViTConfig, taken=FROM_DATA)

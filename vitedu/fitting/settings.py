@@ -6,7 +6,7 @@ Role: ``read_settings``. Not here: what the fields mean. Nothing is evaluated.
 import difflib
 from collections.abc import Sequence
 from dataclasses import fields
-from typing import get_args, get_origin, get_type_hints
+from typing import Any, get_args, get_origin, get_type_hints
 
 
 def read_settings(words: Sequence[str], *kinds: type, taken: Sequence[str] = ()) -> list[dict]:
@@ -15,7 +15,7 @@ def read_settings(words: Sequence[str], *kinds: type, taken: Sequence[str] = ())
     Args:
         words: each ``name=value``; true, false and none as such, a tuple as ``0.9,0.95``.
         *kinds: dataclasses without a common field name.
-        taken: fields that can not be set here.
+        taken: fields that cannot be set here.
 
     Returns:
         One dict of values for each dataclass, in their order.
@@ -29,7 +29,7 @@ def read_settings(words: Sequence[str], *kinds: type, taken: Sequence[str] = ())
         >>> read_settings(["betas=0.9,0.99", "crop_padding=none"], TrainConfig)
         [{'betas': (0.9, 0.99), 'crop_padding': None}]
     """
-    types = {}
+    types: dict[str, tuple[type, Any]] = {}
     for kind in kinds:
         hints = get_type_hints(kind)
         types |= {f.name: (kind, hints[f.name]) for f in fields(kind) if f.name not in taken}

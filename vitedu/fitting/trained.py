@@ -55,7 +55,7 @@ def main_predict(
         try:
             decoded.append(decode(path, model.config.image_size))
         except Exception as error:  # decoders fail in many ways on a damaged file
-            raise ValueError(f"{path} can not be read as an image: {error}.") from None
+            raise ValueError(f"{path} cannot be read as an image: {error}.") from None
     pixels = torch.from_numpy(np.stack(decoded)).permute(0, 3, 1, 2)  # (N, S, S, 3) -> (N, 3, S, S)
     statistics = Statistics(torch.tensor(known["mean"]), torch.tensor(known["std"]))
     probabilities = predict(model, pixels, statistics)  # (N, K)

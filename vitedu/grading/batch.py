@@ -21,7 +21,7 @@ from vitedu.exercises import EXERCISES, Exercise, find, in_notebook, notebook_na
 from vitedu.grading.fingerprint import digest
 from vitedu.grading.grades import Flag, Submission
 from vitedu.grading.intake.reading import Reading
-from vitedu.grading.store import FOLDERS, Store
+from vitedu.grading.store import FOLDERS, SPLIT, Store
 from vitedu.grading.student import (
     MIN_RUNS,
     Parts,
@@ -32,7 +32,6 @@ from vitedu.grading.student import (
 from vitedu.progressbar import ProgressBar
 
 SHARE = 0.25  # of the submissions that hold the most frequent notebook; rarer ones are left out
-SEED_BITS = 48  # exact in every reader of JSON
 
 
 @dataclass
@@ -80,7 +79,8 @@ def grade_class(
         notebook: stem of the notebook to grade; default: those that the class handed in.
         only: names of students to grade; default: all.
         runs: fresh processes an exercise, 3 or more.
-        seed: of the secret inputs, to repeat a grading; default: a fresh secret one for each submission.
+        seed: of the secret inputs, to repeat a grading; default: secret sizes for the class, and secret values for each
+            submission.
         again: grade also what has an up-to-date grade.
         allow_unsafe: grade even where the machine cannot isolate answers at all.
         parts: the functions that do the work.
@@ -180,7 +180,7 @@ def _grade_all(todo, chosen, parts, box, store, digests, reading, seed, runs, jo
     def work(submission: Submission) -> None:
         if stopped.is_set():
             return
-        own_seed = secrets.randbits(SEED_BITS) if seed is None else seed
+        own_seed = store.class_secret() * SPLIT + secrets.randbelow(SPLIT) if seed is None else seed
         grade = getattr(box, "grade_submission", grade_submission)(  # a cluster has its own
             submission,
             chosen,

@@ -28,6 +28,9 @@ REASONS = {
     "grader": "the grader itself failed; this is no fault of the answer",
 }
 
+# no reason to leave points open: a whole notebook that is not there earns 0
+NOT_HANDED_IN = "not handed in"
+
 
 @dataclass(frozen=True)
 class Flag:
@@ -47,6 +50,7 @@ class Answer:
     found_by: str = "metadata"  # or "name", where an editor dropped the metadata
     notebook: str = ""  # name of the file that it came from
     flags: tuple[Flag, ...] = ()
+    cell: int = 0  # number of its cell in the notebook, from 1
     bound: tuple[str, ...] = ()  # names that it reads and that its notebook binds somewhere
 
 
@@ -84,6 +88,10 @@ class ExerciseGrade:
     picture: str = ""  # SVG of the counterexample, drawn by the parent
     printed: str = ""  # the first characters of what the answer printed
     flags: list[Flag] = field(default_factory=list)
+    code: str = ""  # the cell of an answer that did not pass
+    place: str = ""  # file and number of that cell
+    comment: str = ""  # of the person who decided about an open exercise
+    decided_by: str = ""  # who that was
     runs: int = 0  # fresh processes that ran it
     seconds: float = 0.0  # wall clock of all of them
 

@@ -15,7 +15,9 @@ from typing import Any
 from vitedu.exercises import Exercise
 from vitedu.grading.fingerprint import versions
 from vitedu.grading.grades import (
+    FAILED,
     NOT_GRADABLE,
+    NOT_HANDED_IN,
     Answer,
     ExerciseGrade,
     Flag,
@@ -95,7 +97,10 @@ def grade_submission(
         answer = answers.get(exercise.id)
         if answer is None:
             reason, detail = problems.get(exercise.id, ("no_cell", ""))
-            grades.append(not_gradable(exercise, reason, detail))
+            if reason == NOT_HANDED_IN:
+                grades.append(not_handed_in(exercise, detail))
+            else:
+                grades.append(not_gradable(exercise, reason, detail))
             continue
         grade = None
         with faults(log, submission.student, exercise.id) as own_fault:
@@ -123,6 +128,19 @@ def not_gradable(exercise: Exercise, reason: str, detail: str = "") -> ExerciseG
     """Say that an exercise has no points yet, and why."""
     return ExerciseGrade(
         exercise.id, NOT_GRADABLE, float(exercise.points), reason=reason, detail=detail
+    )
+
+
+def not_handed_in(exercise: Exercise, detail: str) -> ExerciseGrade:
+    """Give the 0 of an exercise whose whole notebook was not handed in."""
+    return ExerciseGrade(
+        exercise.id,
+        FAILED,
+        float(exercise.points),
+        0.0,
+        detail=detail,
+        attempted=False,
+        headline=NOT_HANDED_IN,
     )
 
 

@@ -21,7 +21,7 @@ def show_ablations(lines: Sequence[Mapping]) -> Figure:
             ``after``, ``accuracy``, ``low``, ``high``, ``gain`` and ``seeds``.
 
     Raises:
-        ValueError: no line, or lines of several numbers of epochs, which can not be compared.
+        ValueError: no line, or lines of several numbers of epochs, which cannot be compared.
     """
     epochs = {line["epochs"] for line in lines}
     if len(epochs) != 1:

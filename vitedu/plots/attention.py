@@ -21,10 +21,12 @@ from vitedu.plots.style import (
     CYCLE,
     DIVERGING,
     GREY,
+    LIGHT,
     ORANGE,
     PICTURE,
     RED,
     SEQUENTIAL,
+    SKY,
     WIDTH,
     CourseFigure,
     figure,
@@ -233,7 +235,7 @@ def show_head_split(num_tokens: int, embed_dim: int, num_heads: int) -> Figure:
         ),
     ]
     for ax, (title, tables) in zip(axes[0], panels, strict=True):
-        top = 0
+        top = 0.0
         for index, (numbers, owners) in enumerate(tables):
             _draw_cells(ax, numbers, owners, top)
             if len(tables) > 1:
@@ -317,24 +319,108 @@ def show_quadrant_images(
 
 @styled
 def show_learning(
-    steps: Sequence[int], accuracy: Mapping[str, Sequence[float]], chance: float
+    steps: Sequence[int], accuracy: Mapping[str, Sequence[Sequence[float]]], chance: float
 ) -> Figure:
-    """Draw test accuracy against training steps for a few models, with the level of guessing.
+    """Draw test accuracy against training steps, a line for each seed, with the level of guessing.
 
     Args:
         steps: when the accuracy was measured.
-        accuracy: name of the model -> accuracies in [0, 1].
+        accuracy: name of the model -> accuracies in [0, 1], a row for each seed.
         chance: what guessing reaches.
     """
     fig, axes = figure(1, 1, size=(WIDTH * 0.7, 3.0))
     ax = axes[0, 0]
-    for (name, values), style, colour in zip(
+    for (name, runs), style, colour in zip(
         accuracy.items(), ("o-", "s--", "^:"), CYCLE, strict=False
     ):
-        ax.plot(steps, [100 * value for value in values], style, color=colour, label=name, ms=4)
+        for number, values in enumerate(runs):
+            label = f"{name} (seeds: {len(runs)})" if number == 0 else None
+            percent = [100 * value for value in values]
+            ax.plot(steps, percent, style, color=colour, label=label, ms=4, alpha=0.7)
     ax.axhline(100 * chance, color=GREY, linestyle=":", label="guessing")
     ax.set(xlabel="training steps", ylabel="test accuracy, %", ylim=(0, 103))
     ax.legend()
+    return fig
+
+
+@styled
+def show_share_sweep(
+    temperatures: Sequence[float],
+    shares: Mapping[str, Sequence[tuple[float, float]]],
+    even: tuple[float, float],
+) -> Figure:
+    """Draw the weight that falls on the object against the temperature, a panel for each variant.
+
+    Args:
+        temperatures: rising.
+        shares: name of the variant -> for each temperature, the weight on the object that is spent by
+            patches on it and by patches of the background.
+        even: the same two where every patch looks everywhere alike.
+    """
+    fig, axes = figure(1, len(shares), size=(WIDTH, 2.9), sharey=True)
+    kinds = (("object patches", "o-", ORANGE), ("background patches", "s--", BLUE))
+    for ax, (name, pairs) in zip(axes[0], shares.items(), strict=True):
+        for (label, style, colour), values, level in zip(
+            kinds, zip(*pairs, strict=True), even, strict=True
+        ):
+            percent = [100 * value for value in values]
+            ax.plot(temperatures, percent, style, color=colour, label=label, ms=4)
+            ax.axhline(100 * level, color=colour, linestyle=":", linewidth=1)
+        ax.set(xscale="log", title=name, xlabel="temperature", ylim=(-3, 103))
+    axes[0, 0].set_ylabel("weight on the object, %")
+    axes[0, 0].legend(loc="lower left", fontsize=8)
+    last = axes[0, -1]
+    last.text(0.98, 0.6, "dotted: uniform", color=GREY, ha="right", transform=last.transAxes)
+    return fig
+
+
+@styled
+def show_clock(milliseconds: Mapping[int, tuple[float, float]]) -> Figure:
+    """Draw measured times against the length of the sequence, with a line of slope 2.
+
+    Args:
+        milliseconds: length T -> time of attention written out, time of torch's fused function.
+    """
+    fig, axes = figure(1, 1, size=(WIDTH * 0.6, 3.0))
+    ax = axes[0, 0]
+    lengths = list(milliseconds)
+    ours, fused = zip(*milliseconds.values(), strict=True)
+    ax.plot(lengths, ours, "o-", color=RED, label="written out")
+    ax.plot(lengths, fused, "s--", color=BLUE, label="torch's SDPA")
+    square = [ours[-1] * (T / lengths[-1]) ** 2 for T in lengths]
+    ax.plot(lengths, square, ":", color=GREY, label="slope 2: quadratic")
+    ax.set_xscale("log", base=2)
+    ax.set(yscale="log", xlabel="number of tokens T", ylabel="milliseconds")
+    ax.legend()
+    return fig
+
+
+@styled
+def show_layer() -> Figure:
+    """Draw the layer of multi-head attention as boxes, from its input to its output, with shapes."""
+    stages = (
+        ("input x", "(B, T, D)", None),
+        ("Linear(D, 3D), cut into q, k, v", "3 × (B, T, D)", SKY),
+        ("split heads", "3 × (B, nh, T, hd)", LIGHT),
+        ("scores: q kᵀ / √hd", "(B, nh, T, T)", LIGHT),
+        ("softmax over the keys: weights", "(B, nh, T, T), returned too", LIGHT),
+        ("weights · v", "(B, nh, T, hd)", LIGHT),
+        ("merge heads", "(B, T, D)", LIGHT),
+        ("Linear(D, D): the heads are mixed", "(B, T, D)", SKY),
+    )
+    fig, axes = figure(1, 1, size=(WIDTH * 0.75, 4.2))
+    ax = axes[0, 0]
+    for k, (text, shape, colour) in enumerate(stages):
+        y = len(stages) - k
+        face = colour or "white"
+        ax.add_patch(Rectangle((0, y - 0.3), 5, 0.6, facecolor=face, edgecolor=GREY))
+        ax.text(2.5, y, text, ha="center", va="center")
+        ax.text(5.3, y, shape, va="center", color="#444444")
+        if k:
+            ax.annotate("", (2.5, y + 0.3), (2.5, y + 0.7), arrowprops={"arrowstyle": "-|>"})
+    ax.text(5.3, 0.35, "blue: has parameters", color="#444444", fontsize=8)
+    ax.set(xlim=(-0.1, 8.6), ylim=(0.1, len(stages) + 0.5))
+    ax.axis("off")
     return fig
 
 

@@ -58,16 +58,16 @@ def show_layer_norm(before: torch.Tensor, after: torch.Tensor) -> Figure:
     """
     fig, axes = figure(1, 2, size=(8.0, 2.6))
     for ax, tokens, title in zip(axes[0], (before, after), ("before", "after"), strict=True):
-        tokens = tokens.detach().float().cpu().numpy()
-        limit = float(np.abs(tokens).max()) or 1.0
+        values = tokens.detach().float().cpu().numpy()
+        limit = float(np.abs(values).max()) or 1.0
         image = ax.imshow(
-            tokens, cmap=DIVERGING, vmin=-limit, vmax=limit, aspect="auto", interpolation="nearest"
+            values, cmap=DIVERGING, vmin=-limit, vmax=limit, aspect="auto", interpolation="nearest"
         )
-        spread = tokens.std(axis=-1)
-        mean = tokens.mean(axis=-1).round(2) + 0.0  # + 0.0: no "-0.00"
+        spread = values.std(axis=-1)
+        mean = values.mean(axis=-1).round(2) + 0.0  # + 0.0: no "-0.00"
         labels = [f"{m:+.2f} ± {s:.2f}" for m, s in zip(mean, spread, strict=True)]
         ax.set(title=title, xlabel="feature", xticks=[])
-        ax.set_yticks(range(len(tokens)), labels, fontsize=8, family="monospace")
+        ax.set_yticks(range(len(values)), labels, fontsize=8, family="monospace")
         fig.colorbar(image, ax=ax, label=f"value, −{limit:.1f} to {limit:.1f}")
     axes[0, 0].set_ylabel("token: mean ± std")
     return fig
@@ -80,12 +80,12 @@ def show_gelu(gelu: Callable[[torch.Tensor], torch.Tensor]) -> Figure:
     Args:
         gelu: maps a tensor to a tensor of the same shape.
     """
-    x = torch.linspace(-5, 5, 2001, dtype=torch.float64, requires_grad=True)
-    y = gelu(x)
-    (slope,) = torch.autograd.grad(y.sum(), x)
-    x = x.detach()
-    difference = ((F.gelu(x, approximate="tanh") - y.detach()) * 1e4).numpy()
-    x, y, slope = x.numpy(), y.detach().numpy(), slope.numpy()
+    points = torch.linspace(-5, 5, 2001, dtype=torch.float64, requires_grad=True)
+    values = gelu(points)
+    (slopes_there,) = torch.autograd.grad(values.sum(), points)
+    tanh_form = F.gelu(points.detach(), approximate="tanh")
+    difference = ((tanh_form - values.detach()) * 1e4).numpy()
+    x, y, slope = (tensor.detach().numpy() for tensor in (points, values, slopes_there))
     low = int(y.argmin())
 
     fig, axes = figure(1, 3, size=(9.0, 2.8))
@@ -321,7 +321,7 @@ def show_overfit(
 
     Args:
         losses: label -> loss of every step.
-        floor: the lowest loss of any model that can not see, drawn as a line.
+        floor: the lowest loss of any model that cannot see, drawn as a line.
         images: (B, C, H, W), floats in [0, 1] or uint8.
         verdicts: for each image the predicted class name and whether it is right.
     """

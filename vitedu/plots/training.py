@@ -211,10 +211,15 @@ def show_curves(
         ax.locator_params(axis="x", integer=True)
     left.set(ylabel="loss (nats)", ylim=(0, 1.05 * np.nanmax([train_loss, validation_loss])))
     right.set(ylabel="accuracy (%)", ylim=(0, 100))
+    if np.isfinite(validation_accuracy).any():
+        best = int(np.nanargmax(validation_accuracy))
+        mark = {"color": BLACK, "markersize": 9, "linestyle": "none"}
+        label = f"best validation: epoch {epochs[best]}"
+        right.plot(epochs[best], 100 * validation_accuracy[best], "*", label=label, **mark)
     if chance is not None:
         right.axhline(100 * chance, color=GREY, linewidth=0.8, label=f"guessing: {chance:.0%}")
     handles, labels = right.get_legend_handles_labels()
-    fig.legend(handles, labels, loc="outside lower center", ncols=3)  # no curve can run into it
+    fig.legend(handles, labels, loc="outside lower center", ncols=4)  # no curve can run into it
     return fig
 
 
@@ -343,19 +348,19 @@ def show_class_accuracy(
         counts: (K,) images of each class.
         class_names: K names.
     """
-    accuracy, counts = np.asarray(accuracy, dtype=float), np.asarray(counts)
-    order = np.argsort(np.where(counts > 0, accuracy, np.inf), kind="stable")
+    shares, images = np.asarray(accuracy, dtype=float), np.asarray(counts)
+    order = np.argsort(np.where(images > 0, shares, np.inf), kind="stable")
     fig, axes = figure(size=(WIDTH, 0.8 + 0.3 * len(order)))
     ax = axes[0, 0]
     over_line = {"facecolor": "white", "edgecolor": "none", "pad": 0.5, "alpha": 0.8}
     for place, k in enumerate(order):
-        if counts[k] == 0:
+        if images[k] == 0:
             ax.text(1, place, "no image of this class", va="center", color=GREY)
             continue
-        ax.barh(place, 100 * accuracy[k], color=SKY)
-        ax.text(100 * accuracy[k] + 1, place, f"{100 * accuracy[k]:.0f} % of {counts[k]}",
+        ax.barh(place, 100 * shares[k], color=SKY)
+        ax.text(100 * shares[k] + 1, place, f"{100 * shares[k]:.0f} % of {images[k]}",
                 va="center", fontsize=9, bbox=over_line)  # fmt: skip
-    overall = 100 * np.nansum(accuracy * counts) / max(counts.sum(), 1)
+    overall = 100 * np.nansum(shares * images) / max(images.sum(), 1)
     ax.axvline(overall, color=BLACK, linewidth=1, linestyle="--", label=f"all: {overall:.1f} %")
     ax.set(xlabel="accuracy (%)", xlim=(0, 118), xticks=range(0, 101, 20))
     ax.set_yticks(range(len(order)), [class_names[k] for k in order])

@@ -30,7 +30,7 @@ SPOTS = ((0.5, 0.5), (0.22, 0.5), (0.15, 0.15), (0.9, 0.85))  # row, column in t
 
 left, bottom, width, height = (100 * part for part in PICTURE)
 STYLE = f"""<style>
-.vitedu-stage {{ position: relative; max-width: 100%; overflow: visible }}
+.vitedu-stage {{ position: relative; max-width: calc(100% - 8px); overflow: visible }}
 .vitedu-stage img {{ width: 100%; max-width: 100% }}
 .vitedu-cells {{ position: absolute !important; left: {left}%; top: {100 - bottom - height}%;
   width: {width}% !important; height: {height}% !important; display: grid !important;
@@ -97,7 +97,7 @@ class Explorer:
         return buffer.getvalue()
 
     def _repr_mimebundle_(self, include=None, exclude=None) -> dict:
-        bundle = {"text/plain": repr(self), "text/html": self.still()}
+        bundle: dict[str, Any] = {"text/plain": repr(self), "text/html": self.still()}
         if kernel_answers():
             view = {"version_major": 2, "version_minor": 0, "model_id": self.live().model_id}
             bundle[WIDGET] = view

@@ -1,8 +1,8 @@
 """Other libraries' Vision Transformers, read into ours.
 
 Role: ``from_torchvision`` and ``from_timm`` turn a model in memory into a ``VisionTransformer`` with the
-same logits, or say what ours has no place for; ``interpolate_positions`` fits it to another image size.
-Not here: names, downloads, files and pictures (``pretrained``).
+same logits, or say what ours has no place for. Not here: names, downloads, files and pictures
+(``loading``, ``published``), positions for another image size (``vitedu.transfer``).
 
 Legend: D embed_dim, N num_patches, gh gw patch grid.
 
@@ -12,6 +12,7 @@ et al. 2020, section 3.2 (arXiv 2010.11929), for positions at another resolution
 
 import math
 from collections.abc import Iterator
+from typing import Any
 
 import torch
 from torch import nn
@@ -36,7 +37,7 @@ TORCHVISION_NAMES = {
 }
 
 
-def from_torchvision(model: nn.Module) -> VisionTransformer:
+def from_torchvision(model: Any) -> VisionTransformer:
     """Copy a torchvision ViT into ours.
 
     Its configuration is read from its shapes, so that any size converts, trained or not.
@@ -78,7 +79,7 @@ def from_torchvision(model: nn.Module) -> VisionTransformer:
     return _assemble(config, tensors, model.training)
 
 
-def from_timm(model: nn.Module) -> VisionTransformer:
+def from_timm(model: Any) -> VisionTransformer:
     """Copy a timm ViT into ours.
 
     Class token or average pooling, with or without biases. Positions that timm adds before the class
@@ -154,19 +155,20 @@ def _refuse(library: str, obstacles: Iterator[str]) -> None:
     found = list(obstacles)
     if found:
         raise ValueError(
-            f"this {library} model can not become a vitedu VisionTransformer, which has no place for "
+            f"this {library} model cannot become a vitedu VisionTransformer, which has no place for "
             + "; ".join(found)
             + ". With published weights, choose a plain model instead, such as "
             + ("vit_b_16." if library == "torchvision" else "vit_base_patch16_224.")
         )
 
 
-def _torchvision_obstacles(model: nn.Module) -> Iterator[str]:
+def _torchvision_obstacles(model: Any) -> Iterator[str]:
     """Name each part of a torchvision model that ours has no place for, with the remedy."""
     from torchvision.models import vision_transformer as library
 
-    if type(model) is not library.VisionTransformer:  # a subclass may compute something else
-        yield f"a {type(model).__name__} (pass a torchvision.models.VisionTransformer itself)"
+    kind = type(model)
+    if kind is not library.VisionTransformer:  # a subclass may compute something else
+        yield f"a {kind.__name__} (pass a torchvision.models.VisionTransformer itself)"
         return
     conv, P = model.conv_proj, model.patch_size
     if not isinstance(conv, nn.Conv2d):
@@ -188,7 +190,7 @@ def _torchvision_obstacles(model: nn.Module) -> Iterator[str]:
     yield from _of_activations([block.mlp[1] for block in blocks], nn.GELU)
 
 
-def _timm_obstacles(model: nn.Module) -> Iterator[str]:
+def _timm_obstacles(model: Any) -> Iterator[str]:
     """Name each part of a timm model that ours has no place for, with the remedy."""
     from timm.layers import LayerScale
     from timm.layers.activations import GELU
@@ -197,8 +199,9 @@ def _timm_obstacles(model: nn.Module) -> Iterator[str]:
     if getattr(model, "dist_token", None) is not None:
         yield "a distillation token (use the model without it, such as deit_base_patch16_224)"
         return
-    if type(model) is not library.VisionTransformer:  # a subclass may compute something else
-        yield f"a {type(model).__name__} (pass a timm.models.VisionTransformer itself)"
+    kind = type(model)
+    if kind is not library.VisionTransformer:  # a subclass may compute something else
+        yield f"a {kind.__name__} (pass a timm.models.VisionTransformer itself)"
         return
 
     # from pixels to the first block
@@ -221,7 +224,7 @@ def _timm_obstacles(model: nn.Module) -> Iterator[str]:
 
     # the blocks
     blocks = list(model.blocks)
-    kinds = {type(block) for block in blocks} - {library.Block}
+    kinds: set[type] = {type(block) for block in blocks} - {library.Block}
     kinds |= {type(block.attn) for block in blocks if hasattr(block, "attn")} - {library.Attention}
     kinds |= {type(block.mlp) for block in blocks if hasattr(block, "mlp")} - {library.Mlp}
     if kinds:

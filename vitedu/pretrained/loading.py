@@ -2,7 +2,7 @@
 
 Role: ``load_pretrained`` (a model by name), ``name_images`` (``vitedu predict --pretrained``). Not here:
 how another library's model becomes ours (``conversions``); names, preprocessing and classes
-(``published``); our own checkpoints (``checkpoints``).
+(``published``); our own checkpoints (``vitedu.fitting.checkpoints``).
 
 Nothing that is read here can execute code: downloads and files alike are opened as tensors only.
 """
@@ -47,7 +47,7 @@ def load_pretrained(
         The model in eval mode, in float32 on the CPU. Its logits are those of the library's model.
 
     Raises:
-        ValueError: a name, file or model that can not be used; the message says why.
+        ValueError: a name, file or model that cannot be used; the message says why.
         OSError: the download failed; the message names the cache folder and what to do.
 
     Example:
@@ -95,7 +95,7 @@ def read_weights(path: str | Path) -> dict[str, torch.Tensor]:
             return load_file(path)
         content = torch.load(path, map_location="cpu", weights_only=True)
     except (OSError, SafetensorError) as error:
-        raise ValueError(f"{path} can not be read: {error}.") from None
+        raise ValueError(f"{path} cannot be read: {error}.") from None
     except Exception as error:  # damaged files and such with code fail in many ways
         raise ValueError(
             f"{path} is no file of tensors, or holds code, which is not run; where you trust it, load "
@@ -130,15 +130,15 @@ def name_images(
     where = pick_device() if device == "auto" else torch.device(device)
     model = load_pretrained(name, weights=weights).to(where)
     prepare = preprocessing(name, image_size=model.config.image_size)
-    names = prepare.class_names
-    if names is None or len(names) != model.config.num_classes:  # a file with classes of its own
+    names = list(prepare.class_names or ())
+    if len(names) != model.config.num_classes:  # a file with classes of its own
         names = [f"class {k}" for k in range(model.config.num_classes)]
     for path in images:
         try:
             with Image.open(path) as image:
                 pixels = prepare(image)
         except Exception as error:  # decoders fail in many ways on a damaged file
-            raise ValueError(f"{path} can not be read as an image: {error}.") from None
+            raise ValueError(f"{path} cannot be read as an image: {error}.") from None
         with torch.inference_mode():
             row = model(pixels[None].to(where))[0].softmax(dim=-1)  # (1, 3, S, S) -> (K,)
         values, classes = row.topk(min(top, len(row)))
@@ -184,6 +184,7 @@ def _load_timm(
     import timm
 
     entry = timm_entry(name)
+    K: int | None
     if tensors is not None:
         size, K = _sizes(tensors, "patch_embed.proj.weight", "pos_embed", "head.weight")
     elif entry.has_weights:

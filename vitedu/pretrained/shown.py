@@ -75,7 +75,7 @@ def published(name: str, model, paths: list[Path]) -> Shown:
         model.state_dict(),
         pictures,
         images,
-        tuple(prepare.class_names),
+        tuple(prepare.class_names or ()),
     )
 
 

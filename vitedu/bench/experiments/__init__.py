@@ -24,6 +24,7 @@ from importlib import metadata
 from pathlib import Path
 from statistics import fmean
 from types import ModuleType
+from typing import Any
 
 import torch
 
@@ -32,7 +33,7 @@ from vitedu.bench.stopwatch import machine
 from vitedu.hardware import Profile, pick_device
 
 FOLDER = Path(__file__).parent
-Results = dict[str, float | str]  # numbers, and facts such as the precision in use
+Results = dict[str, Any]  # numbers, and facts in words such as the precision in use
 
 
 @dataclass(frozen=True)

@@ -183,17 +183,19 @@ def accuracies(group: list[Measurement]) -> dict[int, float]:
 
 
 def ablation_table(found: Iterable[Measurement]) -> str:
-    """Write the averages as text, with the least and the largest gain where there are several seeds."""
+    """Write the averages as text of 96 columns; a row names the row it starts from by its number."""
     lines = [
-        "validation  gain      of seeds        seeds  epochs  change                                  after",
-        "----------  --------  --------------  -----  ------  --------------------------------------  -----",
+        "row  validation  gain      seeds' gains    seeds  epochs  after  change",
+        "---  ----------  --------  --------------  -----  ------  -----  ------",
     ]
-    for line in summary(found):
+    found = summary(found)
+    number = {line["change"]: i for i, line in enumerate(found, start=1)}
+    for i, line in enumerate(found, start=1):
         gain = "" if line["gain"] is None else f"{100 * line['gain']:+.1f} pt"
         gains = [100 * each for each in line["gains"]]
         between = f"{min(gains):+.1f} to {max(gains):+.1f}" if len(gains) > 1 else ""
         lines.append(
-            f"{line['accuracy']:10.1%}  {gain:>8}  {between:>14}  {line['seeds']:5d}  "
-            f"{line['epochs']:6d}  {line['change']:<38}  {line['after'] or ''}".rstrip()
+            f"{i:3}  {line['accuracy']:10.1%}  {gain:>8}  {between:>14}  {line['seeds']:5d}  "
+            f"{line['epochs']:6d}  {number.get(line['after'], ''):>5}  {line['change']}"
         )
     return "\n".join(lines)

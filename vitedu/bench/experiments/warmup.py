@@ -10,6 +10,7 @@ from the same weights and see the same batches, so their difference is what warm
 
 from collections.abc import Iterable
 from statistics import fmean
+from typing import Any
 
 import torch
 from torch import nn
@@ -22,7 +23,7 @@ from vitedu.training import train_one_epoch, weight_decay_groups
 from vitedu.vit import VisionTransformer, preset
 
 PEAKS = (("post-norm", 1e-3), ("post-norm", 3e-3), ("pre-norm", 3e-3), ("pre-norm", 1e-2))
-ARMS = {
+ARMS: dict[str, dict[str, Any]] = {
     f"{norm}, {lr:g}, {'warm-up' if warmup else 'no warm-up'}": {
         "norm": norm,
         "lr": lr,
@@ -53,7 +54,8 @@ def build(norm: str, seed: int) -> VisionTransformer:
         blocks = [PostNormBlock(config.embed_dim, config.num_heads) for _ in model.blocks]
         for new, old in zip(blocks, model.blocks, strict=True):
             new.load_state_dict(old.state_dict())
-        model.blocks, model.norm = nn.ModuleList(blocks), nn.Identity()
+        model.blocks = nn.ModuleList(blocks)
+        model.register_module("norm", nn.Identity())
     return model
 
 
@@ -63,7 +65,8 @@ def run(arm: str, seed: int, profile: Profile) -> Results:
     norm, lr, warmup = ARMS[arm].values()
     data = load_data("shapes")
     images, labels = data.normalize(data.train.images[:IMAGES]), data.train.labels[:IMAGES]
-    model, losses = build(norm, seed), []
+    model = build(norm, seed)
+    losses: list[float] = []
     optimizer = torch.optim.AdamW(weight_decay_groups(model, 0.05), lr=lr)
     climb = steps // 3 if warmup else 1
     scheduler = torch.optim.lr_scheduler.LambdaLR(
@@ -98,8 +101,8 @@ def pairs_table(found: Iterable[Measurement]) -> str:
     for norm, lr in PEAKS:
         for seed in seeds:
             names = [f"{norm}, {lr:g}, {kind}" for kind in ("no warm-up", "warm-up")]
-            pair = [results.get((name, seed)) for name in names]
-            if None in pair:
+            pair = [results[name, seed] for name in names if (name, seed) in results]
+            if len(pair) < 2:
                 continue
             a, b = (each["final_loss"] for each in pair)
             steps = ", ".join(f"{each['steps_to_goal']:>5}" for each in pair)

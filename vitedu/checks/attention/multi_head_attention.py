@@ -1,11 +1,12 @@
-"""Checker of MultiHeadAttention: its cases, its known mistakes, and what is said of them."""
+"""MultiHeadAttention: its cases, its known mistakes with their words, and other right answers."""
 
-from collections.abc import Callable
+import math
 
 import torch
-from torch import nn
+import torch.nn.functional as F
 
-from vitedu import attention as reference
+from vitedu.attention import MultiHeadAttention as Given  # right answers need its constructor
+from vitedu.attention import merge_heads, scaled_dot_product_attention, split_heads
 from vitedu.checks.attention.evidence import draw_sums, row_sums, shapes
 from vitedu.checks.attention.scaled_dot_product_attention import (
     FUSED_NAMES,
@@ -14,16 +15,17 @@ from vitedu.checks.attention.scaled_dot_product_attention import (
     UNSTABLE,
     WEIGHTS_NOT_RETURNED,
 )
-from vitedu.checks.diagnosing import Misconception
-from vitedu.checks.engine import Checker
+from vitedu.checks.checker import Checker
+from vitedu.checks.families import SAME_AXIS
 from vitedu.checks.inputs import distinct, normal
+from vitedu.checks.mistakes import Mistake
 from vitedu.checks.probing import Case
 
 
-def layer_cases(g: torch.Generator) -> list[Case]:
+def cases(g: torch.Generator) -> list[Case]:
     """Draw layers and tokens whose sizes all differ."""
 
-    def case(B, T, nh, hd, bias=True, scale=1.0, dtype=torch.float32, note="", **rest):
+    def case(B, T, nh, hd, bias=True, dtype=torch.float32, x=None, note="", **rest):
         D = nh * hd
         state = {"qkv.weight": normal(g, 3 * D, D, dtype=dtype) / D**0.5}
         if bias:
@@ -32,11 +34,22 @@ def layer_cases(g: torch.Generator) -> list[Case]:
         state["proj.bias"] = normal(g, D, dtype=dtype) / 2
         init = {"embed_dim": D, "num_heads": nh} | ({} if bias else {"qkv_bias": False})
         name = f"MultiHeadAttention({', '.join(str(v) for v in init.values())}) on x ({B}, {T}, {D}){note}"
-        args = {"x": scale * normal(g, B, T, D, dtype=dtype)}
-        outputs = ("output", "weights")
-        return Case(name, args, driver="module", init=init, state=state, outputs=outputs, **rest)
+        args = {"x": normal(g, B, T, D, dtype=dtype) if x is None else x}
+        return Case(
+            name,
+            args,
+            driver="module",
+            init=init,
+            state=state,
+            outputs=("output", "weights"),
+            **rest,
+        )
 
     B, T, nh, hd = distinct(g, 4, 2, 6)
+    # tokens in pairs that are almost alike: scores of size 1000, and no row gives all to one key
+    pairs = 30.0 * normal(g, B, 4, nh * hd).repeat_interleave(2, dim=1) + 0.03 * normal(
+        g, B, 8, nh * hd
+    )
     return [
         case(B, T, nh, hd, gradients=("x",)),
         case(B, hd, nh, T, bias=False, part="without bias", note=", no bias in qkv"),
@@ -47,229 +60,183 @@ def layer_cases(g: torch.Generator) -> list[Case]:
         case(nh, 1, B, T, part="other sizes", note=", one token"),
         case(B, T, hd, 1, part="other sizes", note=", one column a head"),
         case(B, T, nh, hd, dtype=torch.float64, part="other sizes", note=", float64"),
-        case(B, T, nh, hd, scale=30.0, part="large scores", note=", large scores", rtol=1e-2, atol=2e-2),
+        case(B, 8, nh, hd, x=pairs, part="large scores", note=", large scores", rtol=5e-3, atol=1e-2),
         case(B, T, nh, hd, part="any device", on_accelerator=True, note=", on an accelerator"),
     ]  # fmt: skip
 
 
-def _plain_softmax(scores: torch.Tensor, dim: int) -> torch.Tensor:
-    exp = scores.exp()
-    return exp / exp.sum(dim=dim, keepdim=True)
+SCORES = "q @ k.transpose(-2, -1) / k.shape[-1] ** 0.5"
+ATTENTION = "output, weights = scaled_dot_product_attention(q, k, v)"
+SPLIT, THIRDS, NEXT = "split_heads(part, self.num_heads)", "chunk(3, dim=-1)", "q, k, v = ("
 
 
-def faulty_weights(scores: torch.Tensor, mistakes: frozenset[str]) -> torch.Tensor:
-    """Turn scores (..., Tq, Tk) into weights with the named mistakes made."""
-    if "causal" in mistakes:
-        allowed = torch.ones(scores.shape[-2:], dtype=torch.bool, device=scores.device).tril()
-        scores = scores.masked_fill(~allowed, -1e9)
-    soft = _plain_softmax if "unstable" in mistakes else reference.softmax
-    if "softmax_over_everything" in mistakes:
-        return soft(scores.flatten(-2), dim=-1).view_as(scores)
-    dim = -2 if "softmax_over_queries" in mistakes else -1
-    if "softmax_over_axis_1" in mistakes:
-        dim = 1
-    return soft(scores, dim)
+def _scaled(factor: str) -> dict[str, str]:
+    return {"output, weights =": f"q = q * {factor}\noutput, weights ="}
 
 
-def faulty_layer(mistakes: frozenset[str]):
-    """Build the layer with the named mistakes made."""
-    scales: dict[str, Callable] = {
-        "not_scaled": lambda D, nh, T: 1.0,
-        "scaled_by_embed_dim": lambda D, nh, T: D**0.5,
-        "scaled_by_head_dim": lambda D, nh, T: D // nh,
-        "scaled_by_heads": lambda D, nh, T: nh**0.5,
-        "scaled_by_tokens": lambda D, nh, T: T**0.5,
-    }
-
-    class MultiHeadAttention(reference.MultiHeadAttention):
-        def __init__(self, embed_dim, num_heads, qkv_bias=True):
-            super().__init__(embed_dim, num_heads, qkv_bias or "bias_always" in mistakes)
-
-        def thirds(self, x):
-            B, T, D = x.shape
-            nh, hd = self.num_heads, D // self.num_heads
-            bias = None if "bias_ignored" in mistakes else self.qkv.bias
-            qkv = nn.functional.linear(x, self.qkv.weight, bias)
-            if "thirds_inside_heads" in mistakes:
-                q, k, v = (
-                    part.reshape(B, T, D) for part in qkv.view(B, T, nh, 3 * hd).chunk(3, -1)
-                )
-            elif "every_third_column" in mistakes:
-                q, k, v = qkv.view(B, T, D, 3).unbind(-1)
-            else:
-                q, k, v = qkv.chunk(3, dim=-1)
-            if "queries_and_keys_swapped" in mistakes:
-                q, k = k, q
-            if "keys_and_values_swapped" in mistakes:
-                k, v = v, k
-            if "queries_and_values_swapped" in mistakes:
-                q, v = v, q
-            if "keys_are_queries" in mistakes:
-                k = q
-            return q, k, x if "values_are_tokens" in mistakes else v
-
-        def split(self, x):
-            B, T, D = x.shape
-            nh, hd = self.num_heads, D // self.num_heads
-            if "split_by_reshape" in mistakes:
-                return x.reshape(B, nh, T, hd)
-            if "interleaved" in mistakes:
-                return x.reshape(B, T, hd, nh).permute(0, 3, 1, 2)
-            if "attends_over_heads" in mistakes:
-                return x.reshape(B, T, nh, hd)
-            return x.reshape(B, T, nh, hd).transpose(1, 2)
-
-        def merge(self, x, shape):
-            if "merged_by_reshape" in mistakes or "attends_over_heads" in mistakes:
-                return x.reshape(shape)
-            if "interleaved" in mistakes:
-                return x.permute(0, 2, 3, 1).reshape(shape)
-            return x.transpose(1, 2).reshape(shape)
-
-        def forward(self, x):
-            if "one_head" in mistakes:
-                self.num_heads = 1
-            D, nh = x.shape[-1], self.num_heads
-            q, k, v = (self.split(part) for part in self.thirds(x))
-            scale = next((f(D, nh, x.shape[1]) for name, f in scales.items() if name in mistakes), None)  # fmt: skip
-            scores = q @ k.transpose(-2, -1) / ((D // nh) ** 0.5 if scale is None else scale)
-            weights = faulty_weights(scores, mistakes)
-            output = self.merge(weights @ v, x.shape)
-            if "not_projected" not in mistakes:
-                output = self.proj(output)
-            if "residual" in mistakes:
-                output = x + output
-            if "scores_returned" in mistakes:
-                weights = scores
-            if "weights_averaged" in mistakes:
-                weights = weights.mean(dim=1)
-            if "weights_not_returned" in mistakes:
-                return output
-            return (weights, output) if "results_swapped" in mistakes else (output, weights)
-
-    return MultiHeadAttention
+def _attending(*lines: str) -> dict[str, str]:
+    return {ATTENTION: "\n".join((f"scores = {SCORES}", *lines, "output = weights @ v"))}
 
 
-LAYER_BANK = (
-    Misconception(
-        "softmax_over_queries", "softmax runs over queries, not keys", "weights.sum(dim=-1) == 1",
-        "Each query spreads one unit of attention over the keys.", "Use your function of 2.2, or look at the dim of softmax.",
-        evidence=row_sums,
-    ),
-    Misconception(
-        "not_scaled", "the scores are not scaled", "scores divided by the square root of the head's depth",
-        "The weights are too sharp.", "Use your function of 2.2, or divide before the softmax.",
-    ),
-    Misconception(
-        "scaled_by_embed_dim", "the scale comes from embed_dim, not from the head", "the square root of hd = D / nh",
-        "Each score adds up hd products, not D; it goes unnoticed with one head.", "Take the depth from q after the split.",
-    ),
-    Misconception(
-        "scaled_by_head_dim", "the scores are divided by the head's depth, not by its root", "the square root of hd",
-        "The weights become too flat.", "Mind the exponent.",
-    ),
-    Misconception(
-        "scaled_by_heads", "the scale comes from the number of heads", "the square root of hd = D / nh",
-        "Each score adds up hd products, however many heads there are.", "Take the depth from q after the split.",
-    ),
-    Misconception(
-        "scaled_by_tokens", "the scale comes from the number of tokens", "the square root of hd = D / nh",
-        "Each score adds up hd products, however many tokens there are.", "After the split q is (B, nh, T, hd): the depth is its last axis.",
-    ),
-    Misconception(
-        "split_by_reshape", "the heads are split by a reshape alone", "head j sees columns j*hd : (j+1)*hd of every token",
-        "Each head then holds a few whole tokens instead of its slice of all.", "Use split_heads.",
-    ),
-    Misconception(
-        "merged_by_reshape", "the heads are merged by a reshape alone", "token i gets what its own queries collected",
-        "In memory each head's tokens stand together, so a reshape mixes tokens.", "Use merge_heads.",
-    ),
-    Misconception(
-        "interleaved", "the heads take turns, column by column", "head j owns consecutive columns: j*hd : (j+1)*hd",
-        "The layer would learn as well, but published weights would not fit it.", "Look at the order of nh and hd in your reshape.",
-    ),
-    Misconception(
-        "attends_over_heads", "the heads of one token attend to each other", "weights (B, nh, T, T): tokens attend to tokens",
-        "Attention runs over the last axis but one; after the cut that is still the heads' axis.", "Exchange heads and tokens before attending.",
-        evidence=shapes,
-    ),
-    Misconception(
-        "one_head", "one head attends with all columns", "weights (B, nh, T, T): each head attends on its own",
-        "num_heads is given, but nothing is split.", "Split q, k and v into heads.", evidence=shapes,
-    ),
-    Misconception(
-        "thirds_inside_heads", "q, k and v are cut inside each head", "the first D columns of qkv(x) are q, the next k, the last v",
-        "Some libraries store them so; timm, torch and this course store three thirds.", "Cut into three first, then into heads.",
-    ),
-    Misconception(
-        "every_third_column", "q, k and v take turns, column by column", "the first D columns of qkv(x) are q, the next k, the last v",
-        "Published weights hold three consecutive thirds.", "Use chunk(3, dim=-1), or reshape to (B, T, 3, D).",
-    ),
-    Misconception(
-        "queries_and_keys_swapped", "queries and keys are swapped", "the first third of qkv(x) is q, the second k",
-        "Row i then holds how much others look for token i, and it is the wrong row that sums to 1.", "Look at the order when you unpack.",
-    ),
-    Misconception(
-        "keys_and_values_swapped", "keys and values are swapped", "the second third of qkv(x) is k, the last v",
-        "Published weights would be read as something else.", "Look at the order when you unpack, or in the call of 2.2.",
-    ),
-    Misconception(
-        "queries_and_values_swapped", "queries and values are swapped", "the first third of qkv(x) is q, the last v",
-        "Published weights would be read as something else.", "Look at the order when you unpack, or in the call of 2.2.",
-    ),
-    Misconception(
-        "keys_are_queries", "the queries serve as keys, too", "scores of queries with keys",
-        "Then i looks for j as much as j for i, and a token matches itself well.", "The second third of qkv(x) is not used yet.",
-    ),
-    Misconception(
-        "values_are_tokens", "the tokens themselves are collected, not the values", "output from v, the last third of qkv(x)",
-        "What a token hands over is learned.", "The last third of qkv(x) is not used yet.",
-    ),
-    Misconception(
-        "bias_ignored", "the bias of qkv is not added", "q, k, v = the thirds of self.qkv(x)",
-        "It goes unnoticed in layers that have none.", "Call self.qkv instead of multiplying by its weight.",
-    ),
-    Misconception(
-        "bias_always", "qkv has a bias even with qkv_bias=False", "a bias if and only if qkv_bias",
-        "Models without one would have a parameter too many.", "Hand qkv_bias on to nn.Linear, as the given __init__ does.",
-    ),
-    Misconception(
-        "not_projected", "the output is not projected", "self.proj applied to the merged heads",
-        "The heads would never meet.", "The last step on the output is self.proj.",
-    ),
-    Misconception(
-        "residual", "x is added to the output", "the output of self.proj, alone",
-        "The residual belongs to the block around this layer (notebook 03); there it would be added twice.", "Leave out the x + ....",
-    ),
-    Misconception(
-        "weights_averaged", "the weights are averaged over the heads", "weights (B, nh, T, T)",
-        "Each head looks elsewhere; the mean hides it.", "Return them as attention gave them.", evidence=shapes,
-    ),
-    WEIGHTS_NOT_RETURNED,
-    RESULTS_SWAPPED,
-    SCORES_RETURNED,
-    UNSTABLE,
-    Misconception(
-        "causal", "a token may not look at later tokens", "every token sees every token",
-        "That mask belongs to language models; an image has no future.", "Leave the mask out.",
-    ),
+HEAD_DEPTH = "the square root of hd = D / nh"
+THREE_THIRDS = "the first D columns of qkv(x) are q, the next k, the last v"
+PUBLISHED = "Published weights would be read as something else."
+AS_UNPACKED = "Look at the order when you unpack, or in the call of 2.2."
+
+MISTAKES = (
+    Mistake("softmax_over_queries", "softmax runs over queries, not keys", "weights.sum(dim=-1) == 1",
+            "Each query spreads one unit of attention over the keys.",
+            "Use your function of 2.2, or look at the dim of softmax.", _attending("weights = softmax(scores, dim=-2)"),
+            evidence=row_sums),
+    Mistake("not_scaled", "the scores are not scaled", "scores divided by the square root of the head's depth",
+            "The weights are too sharp.", "Use your function of 2.2, or divide before the softmax.",
+            _scaled("k.shape[-1] ** 0.5")),
+    Mistake("scaled_by_embed_dim", "the scale comes from embed_dim, not from the head", HEAD_DEPTH,
+            "Each score adds up hd products, not D; it goes unnoticed with one head.",
+            "Take the depth from q after the split.", _scaled("(k.shape[-1] / x.shape[-1]) ** 0.5")),
+    Mistake("scaled_by_head_dim", "the scores are divided by the head's depth, not by its root", "the square root of hd",
+            "The weights become too flat.", "Mind the exponent.", _scaled("k.shape[-1] ** -0.5")),
+    Mistake("scaled_by_heads", "the scale comes from the number of heads", HEAD_DEPTH,
+            "Each score adds up hd products, however many heads there are.", "Take the depth from q after the split.",
+            _scaled("(k.shape[-1] / k.shape[1]) ** 0.5")),
+    Mistake("scaled_by_tokens", "the scale comes from the number of tokens", HEAD_DEPTH,
+            "Each score adds up hd products, however many tokens there are.",
+            "After the split q is (B, nh, T, hd): the depth is its last axis.",
+            _scaled("(k.shape[-1] / k.shape[-2]) ** 0.5")),
+    Mistake("split_by_reshape", "the heads are split by a reshape alone",
+            "head j sees columns j*hd : (j+1)*hd of every token",
+            "Each head then holds a few whole tokens instead of its slice of all.", "Use split_heads.",
+            {SPLIT: "part.reshape(part.shape[0], self.num_heads, part.shape[1], -1)"}),
+    Mistake("merged_by_reshape", "the heads are merged by a reshape alone", "token i gets what its own queries collected",
+            "In memory each head's tokens stand together, so a reshape mixes tokens.", "Use merge_heads.",
+            {"merge_heads(output)": "output.reshape(x.shape)"}),
+    Mistake("interleaved", "the heads take turns, column by column", "head j owns consecutive columns: j*hd : (j+1)*hd",
+            "The layer would learn as well, but published weights would not fit it.",
+            "Look at the order of nh and hd in your reshape.",
+            {SPLIT: "part.unflatten(2, (-1, self.num_heads)).permute(0, 3, 1, 2)",
+             "merge_heads(output)": "output.permute(0, 2, 3, 1).flatten(2)"}),
+    Mistake("attends_over_heads", "the heads of one token attend to each other",
+            "weights (B, nh, T, T): tokens attend to tokens",
+            "Attention runs over the last axis but one; after the cut that is still the heads' axis.",
+            "Exchange heads and tokens before attending.",
+            {SPLIT: "part.unflatten(2, (self.num_heads, -1))", "merge_heads(output)": "output.flatten(2)"},
+            evidence=shapes),
+    Mistake("one_head", "one head attends with all columns", "weights (B, nh, T, T): each head attends on its own",
+            "num_heads is given, but nothing is split.", "Split q, k and v into heads.",
+            {"q, k, v = self": "self.num_heads = 1\nq, k, v = self"}, evidence=shapes),
+    Mistake("thirds_inside_heads", "q, k and v are cut inside each head", THREE_THIRDS,
+            "Some libraries store them so; timm, torch and this course store three thirds.",
+            "Cut into three first, then into heads.",
+            {THIRDS: "unflatten(2, (self.num_heads, 3, -1)).transpose(2, 3).flatten(3).unbind(2)"}),
+    Mistake("every_third_column", "q, k and v take turns, column by column", THREE_THIRDS,
+            "Published weights hold three consecutive thirds.", "Use chunk(3, dim=-1), or reshape to (B, T, 3, D).",
+            {THIRDS: "unflatten(2, (-1, 3)).unbind(3)"}),
+    Mistake("queries_and_keys_swapped", "queries and keys are swapped",
+            "the first third of qkv(x) is q, the second k",
+            "Row i then holds how much others look for token i, and it is the wrong row that sums to 1.",
+            "Look at the order when you unpack.", {NEXT: f"q, k = k, q\n{NEXT}"}),
+    Mistake("keys_and_values_swapped", "keys and values are swapped", "the second third of qkv(x) is k, the last v",
+            PUBLISHED, AS_UNPACKED, {NEXT: f"k, v = v, k\n{NEXT}"}),
+    Mistake("queries_and_values_swapped", "queries and values are swapped", "the first third of qkv(x) is q, the last v",
+            PUBLISHED, AS_UNPACKED, {NEXT: f"q, v = v, q\n{NEXT}"}),
+    Mistake("keys_are_queries", "the queries serve as keys, too", "scores of queries with keys",
+            "Then i looks for j as much as j for i, and a token matches itself well.",
+            "The second third of qkv(x) is not used yet.", {NEXT: f"k = q\n{NEXT}"}),
+    Mistake("values_are_tokens", "the tokens themselves are collected, not the values",
+            "output from v, the last third of qkv(x)", "What a token hands over is learned.",
+            "The last third of qkv(x) is not used yet.", {NEXT: f"v = x\n{NEXT}"}),
+    Mistake("bias_ignored", "the bias of qkv is not added", "q, k, v = the thirds of self.qkv(x)",
+            "It goes unnoticed in layers that have none.", "Call self.qkv instead of multiplying by its weight.",
+            {"self.qkv(x)": "F.linear(x, self.qkv.weight)"}),
+    Mistake("bias_always", "qkv has a bias even with qkv_bias=False", "a bias if and only if qkv_bias",
+            "Models without one would have a parameter too many.",
+            "Hand qkv_bias on to nn.Linear, as the given __init__ does.", {"bias=qkv_bias": "bias=True"}),
+    Mistake("not_projected", "the output is not projected", "self.proj applied to the merged heads",
+            "The heads would never meet.", "The last step on the output is self.proj.", {"self.proj(": "("}),
+    Mistake("residual", "x is added to the output", "the output of self.proj, alone",
+            "The residual belongs to the block around this layer (notebook 03); there it would be added twice.",
+            "Leave out the x + ....", {"return ": "return x + "}),
+    Mistake("weights_averaged", "the weights are averaged over the heads", "weights (B, nh, T, T)",
+            "Each head looks elsewhere; the mean hides it.", "Return them as attention gave them.",
+            {"), weights": "), weights.mean(dim=1)"}, evidence=shapes),
+    WEIGHTS_NOT_RETURNED.by({"), weights": ")"}),
+    RESULTS_SWAPPED.by({"return ": "return weights, ", "), weights": ")"}),
+    SCORES_RETURNED.by({"return ": f"weights = {SCORES}\nreturn "}),
+    UNSTABLE.by(_attending("weights = scores.exp() / scores.exp().sum(dim=-1, keepdim=True)")),
+    Mistake("causal", "a token may not look at later tokens", "every token sees every token",
+            "That mask belongs to language models; an image has no future.", "Leave the mask out.",
+            _attending("weights = softmax(scores.masked_fill(torch.ones_like(scores).tril() == 0, -1e9))")),
 )  # fmt: skip
+
+
+class AsInTimm(Given):
+    def forward(self, x):
+        B, N, C = x.shape
+        qkv = self.qkv(x).reshape(B, N, 3, self.num_heads, C // self.num_heads)
+        q, k, v = qkv.permute(2, 0, 3, 1, 4).unbind(0)
+        attn = (q * q.shape[-1] ** -0.5) @ k.transpose(-2, -1)
+        attn = attn.softmax(dim=-1)
+        return self.proj((attn @ v).transpose(1, 2).reshape(B, N, C)), attn
+
+
+class ByHeads(Given):
+    def forward(self, x):
+        D = x.shape[-1]
+        width = D // self.num_heads
+        output, weights = self.proj.bias, []
+        for j in range(self.num_heads):
+            rows = [slice(third * D + j * width, third * D + (j + 1) * width) for third in range(3)]
+            q, k, v = (
+                F.linear(x, self.qkv.weight[r], None if self.qkv.bias is None else self.qkv.bias[r])
+                for r in rows
+            )
+            weights.append(torch.softmax(q @ k.mT / math.sqrt(width), dim=2))
+            output = output + weights[-1] @ v @ self.proj.weight[:, rows[0]].T
+        return output, torch.stack(weights, dim=1)
+
+
+class ByEinsum(Given):
+    def forward(self, x):
+        qkv = torch.einsum("btc,ec->bte", x, self.qkv.weight)
+        if self.qkv.bias is not None:
+            qkv = qkv + self.qkv.bias
+        q, k, v = qkv.unflatten(-1, (3, self.num_heads, -1)).unbind(2)
+        scores = torch.einsum("bihd,bjhd->bhij", q, k).div(q.size(-1) ** 0.5)
+        weights = scores.sub(scores.logsumexp(-1, keepdim=True)).exp()
+        merged = torch.einsum("bhij,bjhd->bihd", weights, v)
+        home = self.proj.weight.unflatten(1, (self.num_heads, -1))
+        return torch.einsum("bihd,ohd->bio", merged, home) + self.proj.bias, weights
+
+
+class ByEinops(Given):
+    def forward(self, x):
+        from einops import rearrange
+
+        q, k, v = rearrange(self.qkv(x), "b t (s h d) -> s (b h) t d", s=3, h=self.num_heads)
+        weights = F.softmax(torch.bmm(q, k.mT) / q.shape[-1] ** 0.5, -1)
+        output = rearrange(torch.bmm(weights, v), "(b h) t d -> b t (h d)", h=self.num_heads)
+        return self.proj(output), rearrange(weights, "(b h) i j -> b h i j", h=self.num_heads)
+
+
+class OfParts(Given):
+    def forward(self, x):
+        D = x.size(2)
+        qkv = self.qkv(x)
+        parts = [split_heads(qkv[:, :, i * D : i * D + D], self.num_heads) for i in range(3)]
+        output, weights = scaled_dot_product_attention(*parts)
+        return self.proj(merge_heads(output)), weights
+
+
+LAYERS = frozenset(
+    "MultiheadAttention multi_head_attention_forward _native_multi_head_attention "
+    "aten._native_multi_head_attention aten._transformer_encoder_layer_fwd".split()
+)
 
 CHECKER = Checker(
     "MultiHeadAttention",
-    reference.MultiHeadAttention,
-    layer_cases,
-    faulty_layer,
-    LAYER_BANK,
-    forbidden=FUSED_NAMES
-    | {
-        "MultiheadAttention",
-        "multi_head_attention_forward",
-        "_native_multi_head_attention",
-        "aten._native_multi_head_attention",
-        "aten._transformer_encoder_layer_fwd",
-    },
-    picture=draw_sums,
+    cases=cases,
+    bank=MISTAKES,
+    forbidden=FUSED_NAMES | LAYERS,
     proves={
         "allowed operations": "made from your own parts",
         "values": "output and weights, with given parameters",
@@ -278,5 +245,8 @@ CHECKER = Checker(
         "other sizes": "also for one head, one token, a batch of one, T equals D, and float64",
         "large scores": "finite and right for large scores",
     },
+    picture=draw_sums,
+    right=(AsInTimm, ByHeads, ByEinsum, ByEinops, OfParts),
+    equivalent={SAME_AXIS: ("q, k, v = self.qkv(x).chunk(3, dim=2)",)},
     given=("__init__",),
 )

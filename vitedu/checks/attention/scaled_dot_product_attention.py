@@ -120,7 +120,8 @@ FUSED_NAMES = frozenset(
     "aten._scaled_dot_product_flash_attention aten._scaled_dot_product_flash_attention_for_cpu "
     "aten._scaled_dot_product_efficient_attention aten._scaled_dot_product_cudnn_attention "
     "aten._scaled_dot_product_fused_attention_overrideable aten._flash_attention_forward "
-    "aten._efficient_attention_forward aten._cudnn_attention_forward".split()
+    "aten._efficient_attention_forward aten._cudnn_attention_forward "
+    "multi_head_attention_forward aten._native_multi_head_attention aten._transformer_encoder_layer_fwd".split()
 )
 
 

@@ -1,201 +1,81 @@
-"""Checker of softmax: its cases, its known mistakes, and what is said of them."""
+"""softmax: its cases, its known mistakes with their words, and other right answers."""
+
+import math
 
 import torch
 
-from vitedu import attention as reference
 from vitedu.checks.attention.evidence import draw_sums, sums_along_dim
 from vitedu.checks.attention.scaled_dot_product_attention import FUSED_NAMES
-from vitedu.checks.diagnosing import Misconception
-from vitedu.checks.engine import Checker
-from vitedu.checks.inputs import distinct, normal
-from vitedu.checks.probing import Case
+from vitedu.checks.cases import FLOAT64, ON_ACCELERATOR, also, shaped
+from vitedu.checks.checker import Checker
+from vitedu.checks.mistakes import Mistake
 
+MAXIMUM, SUM = "x.amax(dim=dim, keepdim=True)", "exp.sum(dim=dim, keepdim=True)"
+ALONG_DIM = {"evidence": sums_along_dim}
 
-def softmax_cases(g: torch.Generator) -> list[Case]:
-    """Draw scores whose sizes all differ, along several axes."""
-
-    def case(*sizes, dim=None, scale=2.0, dtype=torch.float32, note="", **rest):
-        args = {"x": scale * normal(g, *sizes, dtype=dtype)}
-        if dim is not None:
-            args["dim"] = dim
-        told = "" if dim is None else f", dim={dim}"
-        return Case(f"scores {sizes}{told}{note}", args, **rest)
-
-    a, b, c, d = distinct(g, 4, 3, 7)
-    # rows around +1e4, around -1e4, of both signs, and 120 apart: float32 exp ends at 88
-    far = torch.tensor([1e4, -1e4, 0.0, 0.0])[:, None] + torch.zeros(1, b)
-    far[2], far[3] = 1e4, 60.0
-    far[2:, ::2] *= -1
-    return [
-        case(a, b, gradients=("x",)),
-        case(a, b, c, dim=1, part="other axes", keywords=("dim",)),
-        case(c, a, d, dim=0, part="other axes"),
-        case(a, b, c, d, dim=-2, part="other axes"),
-        case(b, b, part="other sizes", note=", square"),
-        case(b, b, dim=0, part="other sizes", note=", square"),
-        case(1, c, part="other sizes", note=", one row"),
-        case(d, part="other sizes", note=", no other axis"),
-        case(a, 1, part="other sizes", note=", one score a row"),
-        case(b, a, dtype=torch.float64, part="other sizes", note=", float64"),
-        Case(
-            f"scores of size 1e4, shape (4, {b})", {"x": far + normal(g, 4, b)},
-            part="large scores", rtol=5e-3, atol=2e-3,  # the spacing of float32 at 1e4 is 1e-3
-        ),
-        Case(
-            f"scores of size 1e4, shape ({b}, 4), dim=0", {"x": (far + normal(g, 4, b)).T.contiguous(), "dim": 0},
-            part="large scores", rtol=5e-3, atol=2e-3,
-        ),
-        case(a, b, part="any device", on_accelerator=True, note=" on an accelerator"),
-    ]  # fmt: skip
-
-
-def faulty_softmax(mistakes: frozenset[str]):
-    """Make weights with the named mistakes made."""
-
-    def softmax(x, dim=-1):
-        if "always_last_axis" in mistakes:
-            dim = -1
-        if "always_first_axis" in mistakes:
-            dim = 0
-        if "dim_not_handed_on" in mistakes:  # amax and sum over everything
-            dim = tuple(range(x.ndim))
-        if "opposite_sign" in mistakes:
-            x = -x
-        if "clipped" in mistakes:
-            x = x.clamp(-80, 80)
-        if mistakes & {"not_shifted", "nan_painted_over"}:
-            shift = torch.zeros_like(x)
-        elif "one_maximum_for_all" in mistakes:
-            shift = x.max()
-        elif "minimum_subtracted" in mistakes:
-            shift = x.amin(dim=dim, keepdim=True)
-        elif "mean_subtracted" in mistakes:
-            shift = x.mean(dim=dim, keepdim=True)
-        elif "maximum_without_keepdim" in mistakes:
-            shift = x.amax(dim=dim)
-        else:
-            shift = x.amax(dim=dim, keepdim=True)
-        if "divided_by_maximum" in mistakes:
-            x, shift = x / x.amax(dim=dim, keepdim=True), 0.0
-        weights = x - shift
-        if "base_two" in mistakes:
-            weights = 2**weights
-        elif "no_exp" in mistakes:
-            weights = x
-        else:
-            weights = weights.exp()
-        if "divided_by_mean" in mistakes:
-            weights = weights / weights.mean(dim=dim, keepdim=True)
-        elif "one_sum_for_all" in mistakes:
-            weights = weights / weights.sum()
-        elif "sum_without_keepdim" in mistakes:
-            weights = weights / weights.sum(dim=dim)
-        elif "sum_axis_put_last" in mistakes:
-            weights = weights / weights.sum(dim=dim).unsqueeze(-1)
-        elif "divided_by_length" in mistakes:
-            weights = weights / weights.pow(2).sum(dim=dim, keepdim=True).sqrt()
-        elif "not_normalised" not in mistakes:
-            weights = weights / weights.sum(dim=dim, keepdim=True)
-        if "nan_painted_over" in mistakes:
-            weights = weights.nan_to_num(0.0)
-        return weights.log() if "logarithm" in mistakes else weights
-
-    return softmax
-
-
-SOFTMAX_BANK = (
-    Misconception(
-        "not_shifted", "large scores overflow", "finite weights for scores as large as 1e4",
-        "exp(89) is infinite in float32, exp(-104) is 0, and infinity over infinity or 0 over 0 is NaN.",
-        "Subtract a constant along dim before exp, one that keeps every exp at 1 or below.",
-    ),
-    Misconception(
-        "one_maximum_for_all", "one maximum is taken for the whole tensor", "a maximum for each row",
-        "A row far below the largest score becomes exp(-20000) = 0 everywhere, and then 0 over 0.",
-        "Take the maximum along dim, with keepdim=True.",
-    ),
-    Misconception(
-        "minimum_subtracted", "the smallest score is subtracted, not the largest", "exp of numbers that are 0 or below",
-        "exp can not underflow any more, but it overflows all the sooner.", "Try it on the scores 0 and 200.",
-    ),
-    Misconception(
-        "mean_subtracted", "the mean is subtracted, not the largest score", "exp of numbers that are 0 or below",
-        "Scores far above the mean still overflow.", "Try it on the scores 10000 and -10000.",
-    ),
-    Misconception(
-        "divided_by_maximum", "the scores are divided by the largest, not shifted by it", "the same weights after any shift of the scores",
-        "A factor changes the weights (it is a temperature); only a shift leaves them alone.", "Look at the sign between x and its maximum.",
-    ),
-    Misconception(
-        "clipped", "large scores are clipped", "weights that follow the differences of scores, however large these are",
-        "Two clipped scores look alike, though one may be thousands above the other.", "Shift the scores; do not cut them off.",
-    ),
-    Misconception(
-        "nan_painted_over", "NaN is replaced after the fact", "weights of large scores that sum to 1",
-        "The rows that overflow lose their weights altogether.", "Keep exp from overflowing: subtract before exp.",
-    ),
-    Misconception(
-        "always_last_axis", "dim is ignored: the last axis is always taken", "sums of 1 along dim",
-        "Who asks for dim=0 gets other weights.", "Hand dim on to the maximum and to the sum.", evidence=sums_along_dim,
-    ),
-    Misconception(
-        "always_first_axis", "dim is ignored: the first axis is always taken", "sums of 1 along dim",
-        "Weights then sum to 1 down the columns instead of along dim.", "Hand dim on to the maximum and to the sum.",
-        evidence=sums_along_dim,
-    ),
-    Misconception(
-        "one_sum_for_all", "one sum is taken over the whole tensor", "sums of 1 along dim",
-        "The weights of all rows together sum to 1, so each row gets only a part.", "Sum along dim, with keepdim=True.",
-        evidence=sums_along_dim,
-    ),
-    Misconception(
-        "dim_not_handed_on", "maximum and sum are taken over the whole tensor", "sums of 1 along dim",
-        "The weights of all rows together sum to 1, and rows far below the largest score vanish.",
-        "Hand dim on to both, with keepdim=True.", evidence=sums_along_dim,
-    ),
-    Misconception(
-        "maximum_without_keepdim", "the maximum loses its axis", "each row's own maximum taken away from it",
-        "Without the axis the subtraction pairs the maxima with the columns: an error, or for square scores wrong weights.",
-        "Give amax keepdim=True.",
-    ),
-    Misconception(
-        "sum_without_keepdim", "the sum loses its axis", "each row divided by its own sum",
-        "Without the axis the division pairs the sums with the columns: an error, or for square scores wrong weights.",
-        "Give sum keepdim=True.",
-    ),
-    Misconception(
-        "sum_axis_put_last", "the sum's axis is put back at the end, wherever it was", "sums of 1 along dim",
-        "It is right for the last axis only; elsewhere the division pairs the sums with other numbers.",
-        "Leave the axis where it is: keepdim=True.", evidence=sums_along_dim,
-    ),
-    Misconception(
-        "not_normalised", "the weights are not divided by their sum", "sums of 1 along dim",
-        "Positive is only half of it.", "Divide by the sum along dim.", evidence=sums_along_dim,
-    ),
-    Misconception(
-        "divided_by_mean", "the weights are divided by their mean", "sums of 1 along dim",
-        "They then sum to the number of scores.", "Divide by the sum.", evidence=sums_along_dim,
-    ),
-    Misconception(
-        "divided_by_length", "the weights are divided by their Euclidean length", "sums of 1 along dim",
-        "Their squares sum to 1, they do not.", "Divide by the plain sum.", evidence=sums_along_dim,
-    ),
-    Misconception(
-        "no_exp", "the scores are divided by their sum, without exp", "weights that are all positive",
-        "Negative scores give negative weights, and a sum near 0 blows up.", "Take exp first.", evidence=sums_along_dim,
-    ),
-    Misconception(
-        "base_two", "powers of 2 are taken instead of exp", "twice the odds for a score that is ln 2 larger",
-        "The weights sum to 1, but are flatter than they should be.", "Use x.exp().",
-    ),
-    Misconception(
-        "opposite_sign", "the smallest score gets the largest weight", "a larger weight for a larger score",
-        "The sign in front of the scores is turned.", "Look for -x or for max - x.",
-    ),
-    Misconception(
-        "logarithm", "the logarithm of the weights comes back", "sums of 1 along dim",
-        "Log-weights are negative and sum to nothing in particular.", "Return the weights themselves.", evidence=sums_along_dim,
-    ),
+MISTAKES = (
+    Mistake("not_shifted", "large scores overflow", "finite weights for scores as large as 1e4",
+            "exp(89) is infinite in float32, exp(-104) is 0, and infinity over infinity or 0 over 0 is NaN.",
+            "Subtract a constant along dim before exp, one that keeps every exp at 1 or below.", {f" - {MAXIMUM}": ""}),
+    Mistake("one_maximum_for_all", "one maximum is taken for the whole tensor", "a maximum for each row",
+            "A row far below the largest score becomes exp(-20000) = 0 everywhere, and then 0 over 0.",
+            "Take the maximum along dim, with keepdim=True.", {MAXIMUM: "x.max()"}),
+    Mistake("minimum_subtracted", "the smallest score is subtracted, not the largest",
+            "exp of numbers that are 0 or below", "exp can not underflow any more, but it overflows all the sooner.",
+            "Try it on the scores 0 and 200.", {"amax": "amin"}),
+    Mistake("mean_subtracted", "the mean is subtracted, not the largest score",
+            "exp of numbers that are 0 or below", "Scores far above the mean still overflow.",
+            "Try it on the scores 10000 and -10000.", {"amax": "mean"}),
+    Mistake("divided_by_maximum", "the scores are divided by the largest, not shifted by it",
+            "the same weights after any shift of the scores",
+            "A factor changes the weights (it is a temperature); only a shift leaves them alone.",
+            "Look at the sign between x and its maximum.", {"- x.amax": "/ x.amax"}),
+    Mistake("clipped", "large scores are clipped", "weights that follow the differences of scores, however large these are",
+            "Two clipped scores look alike, though one may be thousands above the other.",
+            "Shift the scores; do not cut them off.", {"shifted = x": "x = x.clamp(-80, 80)\nshifted = x"}),
+    Mistake("nan_painted_over", "NaN is replaced after the fact", "weights of large scores that sum to 1",
+            "The rows that overflow lose their weights altogether.",
+            "Keep exp from overflowing: subtract before exp.",
+            {f" - {MAXIMUM}": "", "return ": "return (", SUM: f"{SUM}).nan_to_num(0.0)"}),
+    Mistake("always_last_axis", "dim is ignored: the last axis is always taken", "sums of 1 along dim",
+            "Who asks for dim=0 gets other weights.", "Hand dim on to the maximum and to the sum.",
+            {"shifted = x": "dim = -1\nshifted = x"}, **ALONG_DIM),
+    Mistake("always_first_axis", "dim is ignored: the first axis is always taken", "sums of 1 along dim",
+            "Weights then sum to 1 down the columns instead of along dim.",
+            "Hand dim on to the maximum and to the sum.", {"shifted = x": "dim = 0\nshifted = x"}, **ALONG_DIM),
+    Mistake("one_sum_for_all", "one sum is taken over the whole tensor", "sums of 1 along dim",
+            "The weights of all rows together sum to 1, so each row gets only a part.",
+            "Sum along dim, with keepdim=True.", {SUM: "exp.sum()"}, **ALONG_DIM),
+    Mistake("dim_not_handed_on", "maximum and sum are taken over the whole tensor", "sums of 1 along dim",
+            "The weights of all rows together sum to 1, and rows far below the largest score vanish.",
+            "Hand dim on to both, with keepdim=True.",
+            {"shifted = x": "dim = tuple(range(x.ndim))\nshifted = x"}, **ALONG_DIM),
+    Mistake("maximum_without_keepdim", "the maximum loses its axis", "each row's own maximum taken away from it",
+            "Without the axis the subtraction pairs the maxima with the columns: an error, or for square scores wrong weights.",
+            "Give amax keepdim=True.", {MAXIMUM: "x.amax(dim=dim)"}),
+    Mistake("sum_without_keepdim", "the sum loses its axis", "each row divided by its own sum",
+            "Without the axis the division pairs the sums with the columns: an error, or for square scores wrong weights.",
+            "Give sum keepdim=True.", {SUM: "exp.sum(dim=dim)"}),
+    Mistake("sum_axis_put_last", "the sum's axis is put back at the end, wherever it was", "sums of 1 along dim",
+            "It is right for the last axis only; elsewhere the division pairs the sums with other numbers.",
+            "Leave the axis where it is: keepdim=True.", {SUM: "exp.sum(dim=dim).unsqueeze(-1)"}, **ALONG_DIM),
+    Mistake("not_normalised", "the weights are not divided by their sum", "sums of 1 along dim",
+            "Positive is only half of it.", "Divide by the sum along dim.", {f" / {SUM}": ""}, **ALONG_DIM),
+    Mistake("divided_by_mean", "the weights are divided by their mean", "sums of 1 along dim",
+            "They then sum to the number of scores.", "Divide by the sum.", {"exp.sum": "exp.mean"}, **ALONG_DIM),
+    Mistake("divided_by_length", "the weights are divided by their Euclidean length", "sums of 1 along dim",
+            "Their squares sum to 1, they do not.", "Divide by the plain sum.", {"exp.sum": "exp.norm"}, **ALONG_DIM),
+    Mistake("no_exp", "the scores are divided by their sum, without exp", "weights that are all positive",
+            "Negative scores give negative weights, and a sum near 0 blows up.", "Take exp first.",
+            {"shifted.exp()": "x"}, **ALONG_DIM),
+    Mistake("base_two", "powers of 2 are taken instead of exp", "twice the odds for a score that is ln 2 larger",
+            "The weights sum to 1, but are flatter than they should be.", "Use x.exp().", {"shifted.exp": "shifted.exp2"}),
+    Mistake("opposite_sign", "the smallest score gets the largest weight", "a larger weight for a larger score",
+            "The sign in front of the scores is turned.", "Look for -x or for max - x.",
+            {"shifted = x": "x = -x\nshifted = x"}),
+    Mistake("logarithm", "the logarithm of the weights comes back", "sums of 1 along dim",
+            "Log-weights are negative and sum to nothing in particular.", "Return the weights themselves.",
+            {"return ": "return (", SUM: f"{SUM}).log()"}, **ALONG_DIM),
 )  # fmt: skip
 
 SOFTMAX_NAMES = frozenset(
@@ -204,15 +84,88 @@ SOFTMAX_NAMES = frozenset(
     "aten._sparse_softmax aten._sparse_log_softmax aten._masked_softmax".split()
 )
 
+
+def far(x):
+    """Move four rows around +1e4, around -1e4, around both, and 120 apart: float32 exp ends at 88."""
+    middle = torch.tensor([1e4, -1e4, 1e4, 60.0])[:, None].repeat(1, x.shape[1])
+    middle[2:, ::2] *= -1
+    return middle + x
+
+
+def far_columns(x):
+    return far(x.T).T.contiguous()
+
+
+def by_logsumexp(x, dim=-1):
+    return torch.exp(x - torch.logsumexp(x, dim=dim, keepdim=True))
+
+
+def by_slices(x, dim=-1):
+    slices = x.unbind(dim)
+    top = slices[0]
+    for piece in slices[1:]:
+        top = torch.maximum(top, piece)
+    powers = [math.e ** (piece - top) for piece in slices]
+    total = sum(powers)
+    return torch.stack([power / total for power in powers], dim=dim)
+
+
+def by_pairs(x, dim=-1):
+    scores = x.movedim(dim, -1)
+    odds = (scores[..., None, :] - scores[..., :, None]).exp()
+    return odds.sum(-1).reciprocal().movedim(-1, dim)
+
+
+def by_logaddexp(x, dim=-1):
+    total = None
+    for piece in x.split(1, dim):
+        total = piece if total is None else torch.logaddexp(total, piece)
+    return (x - total).exp()
+
+
+def in_double(x, dim=-1):
+    wide = x.double()
+    exp = torch.exp(wide - wide.detach().max(dim, keepdim=True).values)
+    return exp.div(exp.sum(dim, True)).to(x.dtype)
+
+
+def by_matrix_product(x, dim=-1):
+    scores = torch.transpose(x, dim, -1)
+    exp = torch.exp2((scores - scores.sort(-1).values[..., -1:]) * math.log2(math.e))
+    ones = torch.ones(exp.shape[-1], 1, dtype=x.dtype, device=x.device)
+    return (exp / (exp @ ones)).transpose(dim, -1)
+
+
+def as_gradient(x, dim=-1):
+    leaf = x if x.requires_grad else x.detach().requires_grad_()
+    (weights,) = torch.autograd.grad(leaf.logsumexp(dim).sum(), leaf, create_graph=True)
+    return weights
+
+
+LARGE = {"scale": 1.0, "rtol": 5e-3, "atol": 2e-3}  # the spacing of float32 at 1e4 is 1e-3
+
 CHECKER = Checker(
     "softmax",
-    reference.softmax,
-    softmax_cases,
-    faulty_softmax,
-    SOFTMAX_BANK,
+    cases=shaped(
+        "x: a b",
+        also("other axes", "", shapes="x: a b c; dim = 1", keywords=("dim",)),
+        also("other axes", "", shapes="x: a b c; dim = 0"),
+        also("other axes", "", shapes="x: a b c d; dim = -2"),
+        also("other sizes", "square", a="b"),
+        also("other sizes", "square", shapes="x: b b; dim = 0"),
+        also("other sizes", "one row", a=1),
+        also("other sizes", "no other axis", shapes="x: b"),
+        also("other sizes", "one score a row", b=1),
+        FLOAT64,
+        also("large scores", "scores of size 1e4", shapes="x: 4 e", values={"x": far}, **LARGE),
+        also("large scores", "scores of size 1e4", shapes="x: e 4; dim = 0", values={"x": far_columns}, **LARGE),
+        ON_ACCELERATOR,
+        ranges=dict.fromkeys("abcd", (3, 7)) | {"e": (5, 8)},
+        scale=2.0,
+    ),
+    bank=MISTAKES,
     forbidden=SOFTMAX_NAMES | FUSED_NAMES,  # attention to the unit matrix is softmax
     forbidden_words="log_softmax, softmax, softmin",
-    picture=draw_sums,
     proves={
         "allowed operations": "made from exp and sums",
         "values": "positive weights that sum to 1 along the last axis",
@@ -220,4 +173,6 @@ CHECKER = Checker(
         "other sizes": "also for squares, one row, one score, no other axis, and float64",
         "large scores": "finite and right for scores of size 1e4",
     },
-)
+    picture=draw_sums,
+    right=(by_logsumexp, by_slices, by_pairs, by_logaddexp, in_double, by_matrix_product, as_gradient),
+)  # fmt: skip

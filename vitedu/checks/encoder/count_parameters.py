@@ -1,131 +1,135 @@
-"""Checker of count_parameters: its cases, its known mistakes, and what is said of them."""
+"""count_parameters: its cases, its known mistakes with their words, and right answers written otherwise."""
+
+import math
 
 import torch
 
-from vitedu import encoder as reference
 from vitedu.checks.arguments import Config
-from vitedu.checks.diagnosing import Misconception
-from vitedu.checks.engine import Checker
+from vitedu.checks.checker import Checker
 from vitedu.checks.inputs import distinct, draw
+from vitedu.checks.mistakes import Edits, Mistake
 from vitedu.checks.probing import Case
 from vitedu.vit import PRESETS
 
 
-def count_cases(g: torch.Generator) -> list[Case]:
+def cases(g: torch.Generator) -> list[Case]:
     """Draw odd configurations; two published ones; one too large to build."""
 
-    def case(part="values", **fields):
-        return Case(
-            f"{Config(**fields)}",
-            {"config": Config(**fields)},
-            part=part,
-            number=True,
-            rtol=0,
-            atol=0.25,
-        )
+    def case(part, fields, name=""):
+        config = Config(**fields)
+        return Case(name or str(config), {"config": config}, part, number=True, rtol=0, atol=0.25)
 
-    def odd(qkv_bias, **changes):
+    def odd(qkv_bias=True):
         heads, P = distinct(g, 2, 2, 7)
         D = heads * draw(g, 5, 30)
         C, side, depth, K = distinct(g, 4, 2, 9)
         hidden = draw(g, 2 * D, 5 * D)
-        fields = {"image_size": side * P, "patch_size": P, "in_channels": C, "num_classes": K, "embed_dim": D, "depth": depth,
-                  "num_heads": heads, "mlp_ratio": (hidden + 0.7) / D, "qkv_bias": qkv_bias}  # fmt: skip
-        return fields | changes
+        return {"image_size": side * P, "patch_size": P, "in_channels": C, "num_classes": K, "embed_dim": D,
+                "depth": depth, "num_heads": heads, "mlp_ratio": (hidden + 0.7) / D, "qkv_bias": qkv_bias}  # fmt: skip
 
-    presets = [
-        Case(
-            f"the preset {name}",
-            {"config": Config(**vars(PRESETS[name]))},
-            part="presets",
-            number=True,
-            rtol=0,
-            atol=0.25,
-        )
-        for name in ("vit_tiny_patch4_32", "vit_base_patch16_224")
-    ]
+    huge = {"embed_dim": 7 * 2**20, "num_heads": 7, "depth": 1000, "mlp_ratio": 4.0}
     return [
-        case(**odd(True)),
-        case(**odd(True)),
-        case("qkv_bias=False", **odd(False)),
-        *presets,
-        case(
-            "no model is built",
-            **odd(True, embed_dim=7 * 2**20, num_heads=7, depth=1000, mlp_ratio=4.0),
-        ),
+        case("values", odd()),
+        case("values", odd()),
+        case("qkv_bias=False", odd(qkv_bias=False)),
+        case("presets", vars(PRESETS["vit_tiny_patch4_32"]), "the preset vit_tiny_patch4_32"),
+        case("presets", vars(PRESETS["vit_base_patch16_224"]), "the preset vit_base_patch16_224"),
+        case("no model is built", odd() | huge),
     ]
 
 
-def faulty_count(mistakes: frozenset[str]):
-    """Count with the named mistakes made."""
-
-    def count_parameters(config):
-        c = config
-        D = c.embed_dim
-        hidden = 4 * D if "mlp_ratio_ignored" in mistakes else int(D * c.mlp_ratio)
-        if "hidden_rounded" in mistakes:
-            hidden = round(D * c.mlp_ratio)
-        C = 3 if "three_channels" in mistakes else c.in_channels
-        N = (c.image_size // c.patch_size) ** 2
-        biases = "no_biases" not in mistakes
-        qkv_bias = True if "qkv_bias_ignored" in mistakes else c.qkv_bias
-        patch = C * c.patch_size**2 * D + (D if biases else 0)
-        cls = 0 if "one_vector_missing" in mistakes else D
-        positions = 0 if "positions_missing" in mistakes else (N + 1) * D
-        norm = D if "norm_without_bias" in mistakes else 2 * D
-        attention = 4 * D * D + ((3 * D * qkv_bias + D) if biases else 0)
-        if "projection_missing" in mistakes:
-            attention -= D * D + D
-        if "heads_multiplied" in mistakes:
-            attention *= c.num_heads
-        mlp = 2 * D * hidden + (hidden + D if biases else 0)
-        if "mlp_biases_of_one_width" in mistakes:
-            mlp += D - hidden
-        norms = norm if "one_norm_a_block" in mistakes else 2 * norm
-        head = D * c.num_classes + (c.num_classes if biases else 0)
-        final = 0 if "final_norm_missing" in mistakes else norm
-        depth = 1 if "one_block" in mistakes else c.depth
-        return patch + cls + positions + depth * (norms + attention + mlp) + final + head
-
-    return count_parameters
+def missing(id_: str, what: str, look: str, edits: Edits) -> Mistake:
+    why = "The sum falls short by exactly that."
+    return Mistake(id_, f"{what} not counted", "every parameter once", why, look, edits)
 
 
-def _missing(id_: str, what: str, look: str) -> Misconception:
-    return Misconception(
-        id_,
-        f"{what} not counted",
-        "every parameter once",
-        "The sum falls short by exactly that.",
-        look,
-    )
-
-
-COUNT_BANK = (
-    _missing("one_vector_missing", "one vector of embed_dim values is", "Candidates: the class token, its row of pos_embed, the bias of the patch embedding."),
-    _missing("positions_missing", "the positions are", "pos_embed is a parameter too."),
-    _missing("final_norm_missing", "the final norm is", "One norm stands behind the last block."),
-    _missing("one_norm_a_block", "one of the two norms of a block is", "norm1 and norm2."),
-    _missing("norm_without_bias", "the biases of the norms are", "A norm scales and shifts."),
-    _missing("projection_missing", "the output projection of attention is", "Four matrices: q, k, v and the one behind the heads."),
-    _missing("no_biases", "the biases of the linear layers are", "Every nn.Linear and Conv2d has one, unless told otherwise."),
-    Misconception(
-        "mlp_biases_of_one_width", "both biases of the MLP are counted with embed_dim entries", "fc1 has as many biases as hidden units",
-        "A slip that stood in print: it costs 3 * embed_dim a block at ratio 4.", "A bias is as long as its layer's output.",
-    ),
-    Misconception("qkv_bias_ignored", "a bias of q, k, v is counted where there is none", "3 * embed_dim biases only if qkv_bias", "qkv_bias is a field of the config.", "Look at config.qkv_bias."),
-    Misconception("mlp_ratio_ignored", "the hidden width is always four times embed_dim", "int(embed_dim * mlp_ratio)", "mlp_ratio is a field of the config.", "Look at config.mlp_ratio."),
-    Misconception("hidden_rounded", "the hidden width is rounded", "int(embed_dim * mlp_ratio), cut off", "int cuts off.", "Use int()."),
-    Misconception("three_channels", "three channels are taken for granted", "in_channels from the config", "Satellites see more.", "Look at config.in_channels."),
-    Misconception("heads_multiplied", "attention is counted once for every head", "heads share the columns of the same matrices", "More heads cost nothing: each gets a narrower slice.", "Leave num_heads out."),
-    Misconception("one_block", "only one block is counted", "depth blocks", "The depth is the number of blocks.", "Multiply by config.depth."),
+MISTAKES = (
+    missing("one_vector_missing", "one vector of embed_dim values is",
+            "Candidates: the class token, its row of pos_embed, the bias of the patch embedding.",
+            {"num_prefix_tokens * D + (": "("}),
+    missing("positions_missing", "the positions are", "pos_embed is a parameter too.",
+            {"(num_patches + num_prefix_tokens) * D": "0"}),
+    missing("final_norm_missing", "the final norm is", "One norm stands behind the last block.",
+            {"depth * block + norm": "depth * block"}),
+    missing("one_norm_a_block", "one of the two norms of a block is", "norm1 and norm2.",
+            {"attention + norm": "attention"}),
+    missing("norm_without_bias", "the biases of the norms are", "A norm scales and shifts.",
+            {"norm = 2 * D": "norm = D"}),
+    missing("projection_missing", "the output projection of attention is",
+            "Four matrices: q, k, v and the one behind the heads.", {" + D * D + D": ""}),
+    missing("no_biases", "the biases of the linear layers are",
+            "Every nn.Linear and Conv2d has one, unless told otherwise.",
+            {"**2 * D + D": "**2 * D", "(3 * D if config.qkv_bias else 0) + D * D + D": "D * D",
+             "+ hidden + hidden * D + D": "+ hidden * D", " + config.num_classes": ""}),
+    Mistake("mlp_biases_of_one_width", "both biases of the MLP are counted with embed_dim entries",
+            "fc1 has as many biases as hidden units",
+            "A slip that stood in print: it costs 3 * embed_dim a block at ratio 4.",
+            "A bias is as long as its layer's output.", {"+ hidden +": "+ D +"}),
+    Mistake("qkv_bias_ignored", "a bias of q, k, v is counted where there is none",
+            "3 * embed_dim biases only if qkv_bias", "qkv_bias is a field of the config.",
+            "Look at config.qkv_bias.", {" if config.qkv_bias else 0": ""}),
+    Mistake("mlp_ratio_ignored", "the hidden width is always four times embed_dim", "int(embed_dim * mlp_ratio)",
+            "mlp_ratio is a field of the config.", "Look at config.mlp_ratio.",
+            {"int(D * config.mlp_ratio)": "4 * D"}),
+    Mistake("hidden_rounded", "the hidden width is rounded", "int(embed_dim * mlp_ratio), cut off",
+            "int cuts off.", "Use int().", {"int(D": "round(D"}),
+    Mistake("three_channels", "three channels are taken for granted", "in_channels from the config",
+            "Satellites see more.", "Look at config.in_channels.", {"config.in_channels": "3"}),
+    Mistake("heads_multiplied", "attention is counted once for every head",
+            "heads share the columns of the same matrices",
+            "More heads cost nothing: each gets a narrower slice.", "Leave num_heads out.",
+            {"block = norm": "attention *= config.num_heads\nblock = norm"}),
+    Mistake("one_block", "only one block is counted", "depth blocks", "The depth is the number of blocks.",
+            "Multiply by config.depth.", {"config.depth * block": "block"}),
 )  # fmt: skip
+
+
+def by_shapes(config):
+    D, h = config.embed_dim, int(config.embed_dim * config.mlp_ratio)
+    n = (config.image_size // config.patch_size) ** 2
+    block = [(D,), (D,), (3 * D, D), (D, D), (D,), (D,), (D,), (h, D), (h,), (D, h), (D,)]
+    if config.qkv_bias:
+        block.append((3 * D,))
+    shapes = [(D, config.in_channels, config.patch_size, config.patch_size), (D,)]
+    shapes += [(D,), (n + 1, D), (D,), (D,), (config.num_classes, D), (config.num_classes,)]
+    return sum(math.prod(shape) for shape in shapes + block * config.depth)
+
+
+def by_polynomial(config):
+    D, L, K = config.embed_dim, config.depth, config.num_classes
+    H, N = int(D * config.mlp_ratio), (config.image_size // config.patch_size) ** 2
+    per_block = 4 * D * D + 2 * D * H + 6 * D + H + 3 * D * bool(config.qkv_bias)
+    return D * (config.in_channels * config.patch_size**2 + N + 5) + L * per_block + (D + 1) * K
+
+
+def by_layers(config):
+    def linear(inputs, outputs, bias=True):
+        return inputs * outputs + outputs * bias
+
+    D, P = config.embed_dim, config.patch_size
+    H = int(config.mlp_ratio * D)
+    block = (
+        2 * (D + D) + linear(D, 3 * D, config.qkv_bias) + linear(D, D) + linear(D, H) + linear(H, D)
+    )
+    tokens = 1 + (config.image_size // P) * (config.image_size // P)
+    outside = linear(P * P * config.in_channels, D) + linear(D, config.num_classes)
+    return outside + D + tokens * D + block * config.depth + 2 * D
+
+
+def by_loop(config):
+    D = config.embed_dim
+    total = torch.tensor(D * config.in_channels * config.patch_size**2 + D)
+    total += D + D * ((config.image_size // config.patch_size) ** 2 + 1)
+    for _ in range(config.depth):
+        total += 4 * D + 3 * D * (D + int(config.qkv_bias)) + D * (D + 1)
+        total += int(D * config.mlp_ratio) * (2 * D + 1) + D
+    return total + 2 * D + (D + 1) * config.num_classes
+
 
 CHECKER = Checker(
     "count_parameters",
-    reference.count_parameters,
-    count_cases,
-    faulty_count,
-    COUNT_BANK,
+    cases=cases,
+    bank=MISTAKES,
     forbidden=frozenset({"aten.uniform_", "aten.normal_", "aten.empty"}),
     forbidden_words="building the model",
     proves={
@@ -136,4 +140,20 @@ CHECKER = Checker(
     },
     hides=frozenset({"VisionTransformer", "EncoderBlock", "MultiHeadAttention"}),
     flags=frozenset({"VisionTransformer", "EncoderBlock", "parameters", "numel"}),
-)
+    right=(by_shapes, by_polynomial, by_layers, by_loop),
+    equivalent={
+        "image_size is a multiple of patch_size, and a float is a number": (
+            "num_patches = (config.image_size / config.patch_size) ** 2",
+        ),
+        "a ViTConfig has the attribute": (
+            "num_prefix_tokens = getattr(config, 'num_prefix_tokens')",
+            *(f"num_prefix_tokens = getattr(config, 'num_prefix_tokens', {n})" for n in (-2, -1, 0, 2)),
+        ),
+    },
+    left_open={
+        "pool is a field of this package; the contract's model reads its class token": (
+            "num_prefix_tokens = getattr(config, 'num_prefix_tokens_', 1)",
+            "prefix_and_positions = D + (num_patches + num_prefix_tokens) * D",
+        ),
+    },
+)  # fmt: skip

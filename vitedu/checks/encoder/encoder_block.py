@@ -1,203 +1,189 @@
-"""Checker of EncoderBlock: its cases, its known mistakes, and what is said of them."""
+"""EncoderBlock: its cases, its known mistakes with their words, and right answers written otherwise."""
+
+import math
 
 import torch
 import torch.nn.functional as F
 from torch import nn
 
-from vitedu import encoder as reference
 from vitedu.attention import MultiHeadAttention
-from vitedu.checks.diagnosing import Misconception
+from vitedu.checks.checker import Checker
 from vitedu.checks.drawing import draw_block
 from vitedu.checks.encoder.states import random_state
-from vitedu.checks.engine import Checker
 from vitedu.checks.inputs import distinct, draw, normal, plural
+from vitedu.checks.mistakes import Mistake
 from vitedu.checks.probing import Case
+from vitedu.encoder import EncoderBlock, Mlp
 
 
-def block_shapes(D: int, hidden: int) -> dict[str, tuple[int, ...]]:
-    """List the parameters of a block."""
-    shapes = {"norm1.weight": (D,), "norm1.bias": (D,)}
-    shapes |= {
-        "attn.qkv.weight": (3 * D, D),
-        "attn.qkv.bias": (3 * D,),
-        "attn.proj.weight": (D, D),
-        "attn.proj.bias": (D,),
-    }
-    shapes |= {"norm2.weight": (D,), "norm2.bias": (D,)}
-    return shapes | {
-        "mlp.fc1.weight": (hidden, D),
-        "mlp.fc1.bias": (hidden,),
-        "mlp.fc2.weight": (D, hidden),
-        "mlp.fc2.bias": (D,),
-    }
-
-
-def block_cases(g: torch.Generator) -> list[Case]:
+def cases(g: torch.Generator) -> list[Case]:
     """Draw blocks of different widths, heads and MLP ratios."""
 
-    def case(
-        B, T, D, heads, ratio=None, dtype=torch.float32, spread=1.0, said=1.0, note="", **rest
-    ):
-        init = {"embed_dim": D, "num_heads": heads} | (
-            {} if ratio is None else {"mlp_ratio": ratio}
-        )
-        state = random_state(block_shapes(D, int(D * (4.0 if ratio is None else ratio))), g, dtype)
+    def case(B, T, D, heads, ratio=2.0, note="", dtype=torch.float32, spread=1.0, said=1.0, **rest):
+        init = {"embed_dim": D, "num_heads": heads}
+        if ratio is not None:
+            init["mlp_ratio"] = ratio
+        state = random_state(lambda: EncoderBlock(*init.values()), g, dtype)
         for name in ("attn.proj.weight", "attn.proj.bias"):
             state[name] = said * state[name]  # how much attention adds to the tokens
         shown = "" if ratio is None else f", mlp_ratio {ratio}"
         name = f"{plural(B, 'sequence')} of {plural(T, 'token')}, embed_dim {D}, {plural(heads, 'head')}{shown}{note}"
+        allowed = {"rtol": 1e-4, "atol": 1e-4} if dtype == torch.float32 else {}
         x = spread * normal(g, B, T, D, dtype=dtype)
-        return Case(name, {"x": x}, driver="module", init=init, state=state, rtol=1e-4 if dtype == torch.float32 else None,
-                    atol=1e-4 if dtype == torch.float32 else None, **rest)  # fmt: skip
+        return Case(name, {"x": x}, driver="module", init=init, state=state, **allowed, **rest)
 
     B, T = distinct(g, 2, 2, 6)
     heads = draw(g, 2, 3)
     D = heads * (draw(g, 2, 3) if heads == 3 else draw(g, 3, 5))
     ratio = (3 * D - 1 + 0.7) / D  # hidden width 3D - 0.3: cut off to 3D - 1, rounded to 3D
+    tiny = {"part": "eps", "spread": 1e-3}
     return [
-        case(B, T, D, heads, gradients=("x",)),
+        case(B, T, D, heads, None, gradients=("x",)),
         case(B, T, D, heads, ratio, part="hidden width"),
-        case(1, T, D, heads, 2.0, part="other sizes"),
+        case(1, T, D, heads, part="other sizes"),
         case(B, 1, D, 1, 1.0, part="other sizes"),
-        case(B, D, D, heads, 2.0, part="other sizes", note=", as many tokens as columns"),
-        case(B, T, D, heads, 2.0, dtype=torch.float64, part="other sizes", note=", float64"),
-        case(B, T, D, heads, 2.0, spread=1e-3, part="eps", note=", tokens with variance near 1e-6"),
-        case(B, T, D, heads, 2.0, spread=1e-3, said=1e-3, part="eps", note=", also before the MLP"),
-        case(
-            B, T, D, heads, 2.0, part="any device", on_accelerator=True, note=", on an accelerator"
-        ),
+        case(B, D, D, heads, note=", as many tokens as columns", part="other sizes"),
+        case(B, T, D, heads, note=", float64", dtype=torch.float64, part="other sizes"),
+        case(B, T, D, heads, note=", tokens with variance near 1e-6", **tiny),
+        case(B, T, D, heads, note=", also before the MLP", said=1e-3, **tiny),
+        case(B, T, D, heads, note=", on an accelerator", part="any device", on_accelerator=True),
     ]
 
 
-def faulty_block(mistakes: frozenset[str]):
-    """Build a block with the named mistakes made."""
-
-    class EncoderBlock(nn.Module):
-        def __init__(self, embed_dim, num_heads, mlp_ratio=4.0):
-            super().__init__()
-            eps = 1e-5 if "default_eps_of_torch" in mistakes else 1e-6
-            hidden = (
-                round(embed_dim * mlp_ratio)
-                if "hidden_rounded" in mistakes
-                else int(embed_dim * mlp_ratio)
-            )
-            if "hidden_always_four" in mistakes:
-                hidden = 4 * embed_dim
-            self.norm1 = nn.LayerNorm(embed_dim, eps=eps)
-            self.attn = MultiHeadAttention(embed_dim, num_heads)
-            if "one_norm" not in mistakes:
-                self.norm2 = nn.LayerNorm(embed_dim, eps=eps)
-            self.mlp = reference.Mlp(embed_dim, hidden)
-
-        def attend(self, x):
-            return self.attn(x) if "pair_added" in mistakes else self.attn(x)[0]
-
-        def bend(self, x):
-            hidden = self.mlp.fc1(x)
-            if "relu" in mistakes:
-                return self.mlp.fc2(F.relu(hidden))
-            if "tanh_gelu" in mistakes:
-                return self.mlp.fc2(F.gelu(hidden, approximate="tanh"))
-            return self.mlp.fc2(F.gelu(hidden))
-
-        def forward(self, x):
-            norm1, norm2 = self.norm1, getattr(self, "norm2", self.norm1)
-            if "norms_swapped" in mistakes:
-                norm1, norm2 = norm2, norm1
-            if "first_norm_twice" in mistakes:
-                norm2 = norm1
-            if "no_first_norm" in mistakes:
-                norm1 = nn.Identity()
-            if "no_second_norm" in mistakes:
-                norm2 = nn.Identity()
-            steps = [
-                (norm1, self.attend, "no_first_residual"),
-                (norm2, self.bend, "no_second_residual"),
-            ]
-            if "mlp_first" in mistakes:
-                steps.reverse()
-            if "parallel" in mistakes:
-                return x + self.attn(norm1(x))[0] + self.bend(norm2(x))
-            start = x
-            for norm, work, gone in steps:
-                if "post_norm" in mistakes:
-                    x = norm(work(x) if gone in mistakes else x + work(x))
-                elif "norm_after_work" in mistakes:
-                    x = norm(work(x)) if gone in mistakes else x + norm(work(x))
-                else:
-                    around = x
-                    if "residual_from_the_norm" in mistakes:
-                        around = norm(x)
-                    if "second_residual_from_the_input" in mistakes:
-                        around = start
-                    x = work(norm(x)) if gone in mistakes else around + work(norm(x))
-            return x
-
-    return EncoderBlock
-
-
-_ADD = "A block corrects its tokens; without the path around it replaces them."
-BLOCK_BANK = (
-    Misconception("no_first_residual", "the path around attention is missing", "x plus what attention says", _ADD, "Add x back after attention."),
-    Misconception("no_second_residual", "the path around the MLP is missing", "x plus what the MLP says", _ADD, "Add x back after the MLP."),
-    Misconception(
-        "no_residuals", "both paths around are missing", "two additions", _ADD, "Add x back after attention, and again after the MLP.",
-        build=lambda: faulty_block(frozenset({"no_first_residual", "no_second_residual"})),
-    ),
-    Misconception(
-        "pair_added", "attention's pair is added, not its output", "x plus the first of (output, weights)",
-        "A tuple is no tensor, so + fails.", "attn returns two things; take the first.",
-    ),
-    Misconception(
-        "post_norm", "the norms stand after the additions", "each norm before its sub-layer, off the path around",
-        "That is the block of 2017; deep ones of its kind are hard to train without warm-up.", "Normalise what goes into attention and MLP, not what comes out.",
-    ),
-    Misconception(
-        "norm_after_work", "the norms stand behind attention and MLP", "each norm before its sub-layer", "The sub-layers would see tokens of any length.", "Normalise first, then attend.",
-    ),
-    Misconception(
-        "residual_from_the_norm", "the normalised tokens are added back, not the tokens", "x itself on the path around",
-        "Then nothing can pass the block untouched.", "Keep x; do not overwrite it with norm1(x).",
-    ),
-    Misconception(
-        "second_residual_from_the_input", "the second addition adds the block's input again", "what the first addition gave",
-        "What attention found would get lost.", "The second path starts behind the first addition.",
-    ),
-    Misconception("first_norm_twice", "norm1 is used in both places", "norm1 before attention, norm2 before the MLP", "norm2 would never learn.", "Look at which norm stands before the MLP."),
-    Misconception("norms_swapped", "norm1 and norm2 have changed places", "norm1 before attention, norm2 before the MLP", "Published weights would land in the wrong one.", "Look at which norm stands where."),
-    Misconception("no_first_norm", "attention sees tokens that were not normalised", "attn(norm1(x))", "Their length grows from block to block.", "Put norm1 before attention."),
-    Misconception("no_second_norm", "the MLP sees tokens that were not normalised", "mlp(norm2(x))", "Their length grows from block to block.", "Put norm2 before the MLP."),
-    Misconception("parallel", "attention and MLP work side by side", "the MLP works on what attention left", "Some models do so, to save time; ViT does not.", "Finish the first addition before the second begins."),
-    Misconception("mlp_first", "the MLP comes before attention", "attention first, then the MLP", "The order of the paper, and of all published weights.", "Look at the order of the two steps."),
-    Misconception("one_norm", "there is only one norm", "norm1 and norm2, each with parameters of its own", "The two places need different scales.", "Make two nn.LayerNorm."),
-    Misconception(
-        "default_eps_of_torch", "the norms have torch's default eps", "eps 1e-6", "nn.LayerNorm's own default is 1e-5.", "Give both norms eps=1e-6.",
-    ),
-    Misconception("hidden_rounded", "the hidden width is rounded", "int(embed_dim * mlp_ratio), cut off", "int cuts off; timm does the same.", "Use int()."),
-    Misconception("hidden_always_four", "the hidden width is always four times embed_dim", "int(embed_dim * mlp_ratio)", "mlp_ratio is an argument.", "Use the argument."),
-    Misconception("relu", "the MLP bends with ReLU", "the exact GELU between fc1 and fc2", "ViT uses GELU.", "Mlp, as given, has the right one."),
-    Misconception("tanh_gelu", "the MLP bends with the tanh approximation of GELU", "the exact GELU between fc1 and fc2", "Close is not equal.", "Mlp, as given, has the right one."),
+ADD = "A block corrects its tokens; without the path around it replaces them."
+MISTAKES = (
+    Mistake("no_first_residual", "the path around attention is missing", "x plus what attention says",
+            ADD,
+            "Add x back after attention.", {"x + attended": "attended"}),
+    Mistake("no_second_residual", "the path around the MLP is missing", "x plus what the MLP says",
+            ADD,
+            "Add x back after the MLP.", {"return x + ": "return "}),
+    Mistake("no_residuals", "both paths around are missing", "two additions",
+            ADD,
+            "Add x back after attention, and again after the MLP.",
+            {"x + attended": "attended", "return x + ": "return "}),
+    Mistake("pair_added", "attention's pair is added, not its output", "x plus the first of (output, weights)",
+            "A tuple is no tensor, so + fails.", "attn returns two things; take the first.",
+            {"attended, weights = ": "attended = "}),
+    Mistake("post_norm", "the norms stand after the additions",
+            "each norm before its sub-layer, off the path around",
+            "That is the block of 2017; deep ones of its kind are hard to train without warm-up.",
+            "Normalise what goes into attention and MLP, not what comes out.",
+            {"self.norm1(x)": "x", "x = x + attended": "x = x + attended\nx = self.norm1(x)", "return x + self.mlp(self.norm2(x))": "return self.norm2(x + self.mlp(x))"}),
+    Mistake("norm_after_work", "the norms stand behind attention and MLP", "each norm before its sub-layer",
+            "The sub-layers would see tokens of any length.", "Normalise first, then attend.",
+            {"self.norm1(x)": "x", "x = x + attended": "attended = self.norm1(attended)\nx = x + attended", "self.mlp(self.norm2(x))": "self.norm2(self.mlp(x))"}),
+    Mistake("residual_from_the_norm", "the normalised tokens are added back, not the tokens",
+            "x itself on the path around", "Then nothing can pass the block untouched.",
+            "Keep x; do not overwrite it with norm1(x).",
+            {"attended, weights": "x = self.norm1(x)\nattended, weights", "self.norm1(x)": "x", "return x": "x = self.norm2(x)\nreturn x", "self.norm2(x)": "x"}),
+    Mistake("second_residual_from_the_input", "the second addition adds the block's input again",
+            "what the first addition gave", "What attention found would get lost.",
+            "The second path starts behind the first addition.",
+            {"attended, weights": "start = x\nattended, weights", "return x": "return start"}),
+    Mistake("first_norm_twice", "norm1 is used in both places", "norm1 before attention, norm2 before the MLP",
+            "norm2 would never learn.", "Look at which norm stands before the MLP.",
+            {"self.norm2(x)": "self.norm1(x)"}),
+    Mistake("norms_swapped", "norm1 and norm2 have changed places",
+            "norm1 before attention, norm2 before the MLP", "Published weights would land in the wrong one.",
+            "Look at which norm stands where.",
+            {"self.norm1(x)": "self.norm2(x)", "self.norm2(x)": "self.norm1(x)"}),
+    Mistake("no_first_norm", "attention sees tokens that were not normalised", "attn(norm1(x))",
+            "Their length grows from block to block.", "Put norm1 before attention.", {"self.norm1(x)": "x"}),
+    Mistake("no_second_norm", "the MLP sees tokens that were not normalised", "mlp(norm2(x))",
+            "Their length grows from block to block.", "Put norm2 before the MLP.", {"self.norm2(x)": "x"}),
+    Mistake("parallel", "attention and MLP work side by side", "the MLP works on what attention left",
+            "Some models do so, to save time; ViT does not.",
+            "Finish the first addition before the second begins.",
+            {"x = x + attended": "pass", "return x": "return x + attended"}),
+    Mistake("mlp_first", "the MLP comes before attention", "attention first, then the MLP",
+            "The order of the paper, and of all published weights.", "Look at the order of the two steps.",
+            {"attended, weights = self.attn(self.norm1(x))": "attended = self.mlp(self.norm2(x))", "self.mlp(self.norm2(x))": "self.attn(self.norm1(x))[0]"}),
+    Mistake("one_norm", "there is only one norm", "norm1 and norm2, each with parameters of its own",
+            "The two places need different scales.", "Make two nn.LayerNorm.",
+            {"self.norm2 = nn.LayerNorm(embed_dim, eps=1e-6)": "pass", "self.norm2(x)": "self.norm1(x)"}),
+    Mistake("default_eps_of_torch", "the norms have torch's default eps", "eps 1e-6",
+            "nn.LayerNorm's own default is 1e-5.", "Give both norms eps=1e-6.",
+            {"1e-6)\nself.attn": "1e-5)\nself.attn", "1e-6)\nself.mlp": "1e-5)\nself.mlp"}),
+    Mistake("hidden_rounded", "the hidden width is rounded", "int(embed_dim * mlp_ratio), cut off",
+            "int cuts off; timm does the same.", "Use int().", {"int(embed": "round(embed"}),
+    Mistake("hidden_always_four", "the hidden width is always four times embed_dim",
+            "int(embed_dim * mlp_ratio)", "mlp_ratio is an argument.", "Use the argument.",
+            {"int(embed_dim * mlp_ratio)": "4 * embed_dim"}),
+    Mistake("relu", "the MLP bends with ReLU", "the exact GELU between fc1 and fc2", "ViT uses GELU.",
+            "Mlp, as given, has the right one.", {"mlp_ratio))": "mlp_ratio))\nself.mlp.act = nn.ReLU()"}),
+    Mistake("tanh_gelu", "the MLP bends with the tanh approximation of GELU",
+            "the exact GELU between fc1 and fc2", "Close is not equal.", "Mlp, as given, has the right one.",
+            {"mlp_ratio))": "mlp_ratio))\nself.mlp.act = nn.GELU(approximate='tanh')"}),
 )  # fmt: skip
 
-BLOCK_PICTURE = draw_block(
-    {
-        "no_first_residual": ("first",),
-        "no_second_residual": ("second",),
-        "no_residuals": ("first", "second"),
-    }
-)
+
+class Parts(nn.Module):
+    """The parts by their names; only ``forward`` differs below."""
+
+    def __init__(self, embed_dim, num_heads, mlp_ratio=4.0):
+        super().__init__()
+        self.norm1 = nn.LayerNorm(embed_dim, eps=1e-6)
+        self.attn = MultiHeadAttention(embed_dim, num_heads)
+        self.norm2 = nn.LayerNorm(embed_dim, eps=1e-6)
+        self.mlp = Mlp(embed_dim, int(embed_dim * mlp_ratio))
+
+
+class WithShortcut(Parts):
+    def forward(self, x):
+        shortcut = x
+        x, _ = self.attn(self.norm1(x))
+        x += shortcut
+        return torch.add(self.mlp(self.norm2(x)), x)
+
+
+class Functional(Parts):
+    def forward(self, x):
+        D = (x.shape[-1],)
+        y = x + self.attn(F.layer_norm(x, D, self.norm1.weight, self.norm1.bias, 1e-6))[0]
+        z = F.layer_norm(y, D, self.norm2.weight, self.norm2.bias, 1e-6)
+        z = F.gelu(F.linear(z, self.mlp.fc1.weight, self.mlp.fc1.bias))
+        return y + F.linear(z, self.mlp.fc2.weight, self.mlp.fc2.bias)
+
+
+class OwnMlp(nn.Module):
+    def __init__(self, embed_dim, num_heads, mlp_ratio=4.0):
+        super().__init__()
+        hidden = int(mlp_ratio * embed_dim)
+        self.mlp = nn.ModuleDict(
+            {"fc1": nn.Linear(embed_dim, hidden), "fc2": nn.Linear(hidden, embed_dim)}
+        )
+        self.norm2, self.norm1 = (nn.LayerNorm(embed_dim, 1e-6) for _ in range(2))
+        self.attn = MultiHeadAttention(embed_dim, num_heads)
+
+    def forward(self, x):
+        for norm, work in ((self.norm1, lambda t: self.attn(t)[0]), (self.norm2, self.bend)):
+            x = x + work(norm(x))
+        return x
+
+    def bend(self, x):
+        x = self.mlp["fc1"](x)
+        return self.mlp["fc2"](x * (torch.erf(x / math.sqrt(2)) + 1) / 2)
+
+
+class TokenByToken(Parts):
+    def forward(self, x):
+        x = x + self.attn(self.norm1(x))[0]
+        return torch.stack([token + self.mlp(self.norm2(token)) for token in x.unbind(1)], dim=1)
+
 
 CHECKER = Checker(
     "EncoderBlock",
-    reference.EncoderBlock,
-    block_cases,
-    faulty_block,
-    BLOCK_BANK,
+    cases=cases,
+    bank=MISTAKES,
     proves={
         "values": "two residual steps, each normalised first",
         "hidden width": "int(embed_dim * mlp_ratio) hidden units",
         "other sizes": "also for one token, one head and float64",
         "eps": "norms with eps 1e-6",
     },
-    picture=BLOCK_PICTURE,
-)
+    picture=draw_block(
+        {"no_first_residual": ("first",), "no_second_residual": ("second",), "no_residuals": ("first", "second")}
+    ),
+    right=(WithShortcut, Functional, OwnMlp, TokenByToken),
+)  # fmt: skip

@@ -1,156 +1,133 @@
-"""Checker of layer_norm: its cases, its known mistakes, and what is said of them."""
+"""layer_norm: its cases, its known mistakes with their words, and right answers written otherwise."""
 
 import torch
+import torch.nn.functional as F
 
-from vitedu import encoder as reference
-from vitedu.checks.diagnosing import Misconception
-from vitedu.checks.engine import Checker
-from vitedu.checks.inputs import distinct, draw, normal
-from vitedu.checks.probing import Case
-
-
-def layer_norm_cases(g: torch.Generator) -> list[Case]:
-    """Draw tokens whose sizes all differ, spread widely and hardly at all."""
-
-    def case(*shape, dtype=torch.float32, spread=10.0, eps=None, note="", **rest):
-        D = shape[-1]
-        args = {
-            "x": spread * normal(g, *shape, dtype=dtype) + spread * draw(g, 1, 3),
-            "weight": 1 + 0.5 * normal(g, D, dtype=dtype),
-            "bias": normal(g, D, dtype=dtype),
-        }
-        if eps is not None:
-            args["eps"], rest["keywords"] = eps, ("eps",)
-        shown = " x ".join(str(size) for size in shape)
-        return Case(f"x of {shown}{note}", args, **rest)
-
-    B, T, D = distinct(g, 3, 3, 9)
-    # a large spread, so that eps is felt in its own part and nowhere else
-    return [
-        case(B, T, D, gradients=("x", "weight", "bias")),
-        case(1, T, D, part="other sizes"),
-        case(B, D, D, part="other sizes", note=", as many tokens as features"),
-        case(D, part="other sizes", note=", a single token"),
-        case(2, B, T, D, part="other sizes"),
-        case(B, T, D, dtype=torch.float64, part="other sizes", note=", float64"),
-        case(B, T, D, spread=1e-3, part="eps", note=", variance near 1e-6, the default eps"),
-        case(B, T, D, spread=1.0, eps=0.3, part="eps", note=", eps=0.3"),
-        case(B, T, D, part="any device", on_accelerator=True, note=", on an accelerator"),
-    ]
+from vitedu.checks.cases import BATCH_OF_ONE, FLOAT64, ON_ACCELERATOR, also, shaped
+from vitedu.checks.checker import Checker
+from vitedu.checks.mistakes import Edits, Mistake
 
 
-def faulty_layer_norm(mistakes: frozenset[str]):
-    """Normalise with the named mistakes made."""
-
-    def layer_norm(x, weight, bias, eps=1e-6):
-        if "default_eps_of_torch" in mistakes and eps == 1e-6:
-            eps = 1e-5
-        if "eps_ignored" in mistakes:
-            eps = 1e-6
-        if "no_eps" in mistakes:
-            eps = 0.0
-        dims = [-1]
-        if x.ndim > 1:
-            for id_, over in (
-                ("over_tokens", [-2]),
-                ("over_the_batch", [0]),
-                ("over_tokens_and_features", [-2, -1]),
-            ):
-                dims = over if id_ in mistakes else dims
-        if "over_axis_one" in mistakes:
-            dims = [1]
-        kept = "axis_lost" not in mistakes
-        mean = x.mean(dim=dims, keepdim=kept)
-        unbiased = "unbiased_variance" in mistakes
-        variance = x.var(dim=dims, keepdim=kept, unbiased=unbiased)
-        if "not_centred" in mistakes:
-            mean = torch.zeros_like(mean)
-            variance = (x * x).mean(dim=dims, keepdim=kept)
-        root = (variance + eps).sqrt()
-        if "eps_outside" in mistakes:
-            root = variance.sqrt() + eps
-        if "divided_by_variance" in mistakes:
-            root = variance + eps
-        out = (x - mean) / root
-        if "weight_and_bias_swapped" in mistakes:
-            weight, bias = bias, weight
-        if "no_weight" in mistakes:
-            weight = torch.ones_like(weight)
-        if "no_bias" in mistakes:
-            bias = torch.zeros_like(bias)
-        return (out + bias) * weight if "bias_before_weight" in mistakes else out * weight + bias
-
-    return layer_norm
+def over(dim: str) -> Edits:
+    return {
+        "x.mean(dim=-1": f"x.mean(dim={dim}",
+        "(dim=-1, keepdim=True)\nreturn": f"(dim={dim}, keepdim=True)\nreturn",
+    }
 
 
-LAYER_NORM_BANK = (
-    Misconception(
-        "over_tokens", "the mean runs over the tokens, not over the features of each", "every token normalised by itself",
-        "A token would depend on its neighbours.", "Look at the dim of mean and variance: it is the last one.",
-    ),
-    Misconception(
-        "over_the_batch", "the mean runs over the batch, as in batch norm", "every token normalised by itself",
-        "The answer for one image would depend on which others came with it.", "Look at the dim of mean and variance: it is the last one.",
-    ),
-    Misconception(
-        "over_tokens_and_features", "one mean is taken over all tokens of an image", "every token normalised by itself",
-        "Tokens of an image would share a mean, as in group norm with one group.", "Average over the last axis alone.",
-    ),
-    Misconception(
-        "over_axis_one", "the mean runs over axis 1, whatever stands there", "every token normalised over its own features, the last axis",
-        "(B, T, D), (T, D) and (D,) have their features in different places, counted from the front.", "Count the axis from the back.",
-    ),
-    Misconception(
-        "axis_lost", "mean and variance lose their axis", "one mean for each token, of shape (..., 1)",
-        "Without that axis the subtraction lines tokens up with features, and fails or mixes them.", "Give mean and variance keepdim=True.",
-    ),
-    Misconception(
-        "unbiased_variance", "the variance is divided by D-1", "the biased variance, divided by D",
-        "torch's var divides by D-1 unless told otherwise; norms divide by D.", "Give var unbiased=False, or average the squares yourself.",
-    ),
-    Misconception(
-        "eps_outside", "eps is added outside the root", "the root of variance plus eps",
-        "A thousandth inside a root is not a thousandth outside: for nearly equal features the two part.", "Add eps to the variance, then take the root.",
-    ),
-    Misconception(
-        "no_eps", "eps is left out", "variance plus eps under the root", "A token of equal features would divide by 0.", "Add eps to the variance.",
-    ),
-    Misconception(
-        "default_eps_of_torch", "the default eps is 1e-5", "1e-6, the default in the signature",
-        "Published ViTs use 1e-6; nn.LayerNorm's own default is another.", "Use the argument eps.",
-    ),
-    Misconception(
-        "eps_ignored", "the argument eps is ignored", "eps as the caller gave it", "Another eps has to change the result.", "Use the argument, not a number.",
-    ),
-    Misconception(
-        "not_centred", "the mean is not subtracted", "mean 0 for every token, before weight and bias",
-        "That is RMSNorm, a good norm, but another one.", "Subtract the mean before you divide.",
-    ),
-    Misconception(
-        "divided_by_variance", "it divides by the variance, not by its root", "variance 1 for every token, before weight and bias",
-        "The unit of the variance is the square of that of x.", "Look for a missing square root.",
-    ),
-    Misconception("no_weight", "the learned scale is not applied", "result times weight", "Without it the layer can not undo its own scaling.", "Multiply by weight."),
-    Misconception("no_bias", "the learned shift is not applied", "result plus bias", "Without it the layer can not undo its own centring.", "Add bias."),
-    Misconception(
-        "bias_before_weight", "the shift is added before the scale", "scale first, then shift", "The bias would be scaled too.", "Look at the order of * and +.",
-    ),
-    Misconception(
-        "weight_and_bias_swapped", "weight and bias have changed places", "weight scales, bias shifts", "Both have D entries, so no shape objects.", "Look at which of the two multiplies.",
-    ),
+MISTAKES = (
+    Mistake("over_tokens", "the mean runs over the tokens, not over the features of each",
+            "every token normalised by itself", "A token would depend on its neighbours.",
+            "Look at the dim of mean and variance: it is the last one.", over("-2")),
+    Mistake("over_the_batch", "the mean runs over the batch, as in batch norm",
+            "every token normalised by itself",
+            "The answer for one image would depend on which others came with it.",
+            "Look at the dim of mean and variance: it is the last one.", over("0")),
+    Mistake("over_tokens_and_features", "one mean is taken over all tokens of an image",
+            "every token normalised by itself",
+            "Tokens of an image would share a mean, as in group norm with one group.",
+            "Average over the last axis alone.", over("(-2, -1)")),
+    Mistake("over_axis_one", "the mean runs over axis 1, whatever stands there",
+            "every token normalised over its own features, the last axis",
+            "(B, T, D), (T, D) and (D,) have their features in different places, counted from the front.",
+            "Count the axis from the back.", over("1")),
+    Mistake("axis_lost", "mean and variance lose their axis", "one mean for each token, of shape (..., 1)",
+            "Without that axis the subtraction lines tokens up with features, and fails or mixes them.",
+            "Give mean and variance keepdim=True.",
+            {"True)\nvariance": "False)\nvariance", "True)\nreturn": "False)\nreturn"}),
+    Mistake("unbiased_variance", "the variance is divided by D-1", "the biased variance, divided by D",
+            "torch's var divides by D-1 unless told otherwise; norms divide by D.",
+            "Give var unbiased=False, or average the squares yourself.", {"((x - mean) ** 2).mean": "x.var"}),
+    Mistake("eps_outside", "eps is added outside the root", "the root of variance plus eps",
+            "A thousandth inside a root is not a thousandth outside: for nearly equal features the two part.",
+            "Add eps to the variance, then take the root.",
+            {"(variance + eps).sqrt()": "(variance.sqrt() + eps)"}),
+    Mistake("no_eps", "eps is left out", "variance plus eps under the root",
+            "A token of equal features would divide by 0.", "Add eps to the variance.", {" + eps": ""}),
+    Mistake("default_eps_of_torch", "the default eps is 1e-5", "1e-6, the default in the signature",
+            "Published ViTs use 1e-6; nn.LayerNorm's own default is another.", "Use the argument eps.",
+            {"1e-6": "1e-5"}),
+    Mistake("eps_ignored", "the argument eps is ignored", "eps as the caller gave it",
+            "Another eps has to change the result.", "Use the argument, not a number.", {"+ eps": "+ 1e-6"}),
+    Mistake("not_centred", "the mean is not subtracted", "mean 0 for every token, before weight and bias",
+            "That is RMSNorm, a good norm, but another one.", "Subtract the mean before you divide.",
+            {"mean = ": "mean = 0 * "}),
+    Mistake("divided_by_variance", "it divides by the variance, not by its root",
+            "variance 1 for every token, before weight and bias",
+            "The unit of the variance is the square of that of x.", "Look for a missing square root.",
+            {".sqrt()": ""}),
+    Mistake("no_weight", "the learned scale is not applied", "result times weight",
+            "Without it the layer can not undo its own scaling.", "Multiply by weight.", {" * weight": ""}),
+    Mistake("no_bias", "the learned shift is not applied", "result plus bias",
+            "Without it the layer can not undo its own centring.", "Add bias.", {" + bias": ""}),
+    Mistake("bias_before_weight", "the shift is added before the scale", "scale first, then shift",
+            "The bias would be scaled too.", "Look at the order of * and +.",
+            {"return (": "return ((", "* weight + bias": "+ bias) * weight"}),
+    Mistake("weight_and_bias_swapped", "weight and bias have changed places", "weight scales, bias shifts",
+            "Both have D entries, so no shape objects.", "Look at which of the two multiplies.",
+            {"* weight + bias": "* bias + weight"}),
 )  # fmt: skip
 
+
+def by_var_mean(x, weight, bias, eps=1e-6):
+    variance, mean = torch.var_mean(x, dim=-1, correction=0, keepdim=True)
+    return torch.addcmul(bias, (x - mean) * torch.rsqrt(variance + eps), weight)
+
+
+def by_einsum(x, weight, bias, eps=1e-6):
+    D = x.shape[-1]
+    centred = x - torch.einsum("...d->...", x).unsqueeze(-1) / D
+    variance = torch.einsum("...d,...d->...", centred, centred) / D
+    return torch.einsum("...d,...->...d", centred, (variance + eps) ** -0.5) * weight + bias
+
+
+def by_loops(x, weight, bias, eps=1e-6):
+    rows = []
+    for token in x.reshape(-1, x.shape[-1]):
+        mean = sum(token.unbind()) / len(token)
+        variance = sum((value - mean) ** 2 for value in token.unbind()) / len(token)
+        rows.append((token - mean).div(torch.sqrt(variance + eps)).mul(weight).add(bias))
+    return torch.stack(rows).view_as(x)
+
+
+def in_double(x, weight, bias, eps=1e-6):
+    y = x.double()
+    y = y - y.mean(-1, keepdim=True)
+    y = y / torch.sqrt(y.pow(2).mean(-1, keepdim=True) + eps)
+    return (y * weight.double() + bias.double()).to(x.dtype)
+
+
+def by_group_norm(x, weight, bias, eps=1e-6):
+    return F.group_norm(x.reshape(-1, x.shape[-1]), 1, weight, bias, eps).reshape(x.shape)
+
+
+PARAMETERS = "; weight: D; bias: D"
 CHECKER = Checker(
     "layer_norm",
-    reference.layer_norm,
-    layer_norm_cases,
-    faulty_layer_norm,
-    LAYER_NORM_BANK,
-    forbidden=frozenset(
-        {"layer_norm", "native_layer_norm", "aten.native_layer_norm", "aten.layer_norm"}
+    # a large spread, so that eps is felt in its own part and nowhere else
+    cases=shaped(
+        "x: B T D" + PARAMETERS,
+        BATCH_OF_ONE,
+        also("other sizes", "as many tokens as features", T="D"),
+        also("other sizes", "a single token", shapes="x: D" + PARAMETERS, name="x of {D}"),
+        also("other sizes", "more axes", shapes="x: A B T D" + PARAMETERS, name="x of {A} x {B} x {T} x {D}"),
+        FLOAT64,
+        also("eps", "variance near 1e-6, the default eps", scale={"x": 1e-3}),
+        also("eps", "eps=0.3", shapes="x: B T D" + PARAMETERS + "; eps = 0.3", scale={}, keywords=("eps",)),
+        ON_ACCELERATOR,
+        ranges={"D": (5, 9)},
+        name="x of {B} x {T} x {D}",
+        scale={"x": 10.0},
+        values={"x": lambda x: x + 2 * x.std(), "weight": lambda weight: 1 + 0.5 * weight},
     ),
+    bank=MISTAKES,
+    forbidden=frozenset("layer_norm native_layer_norm aten.native_layer_norm aten.layer_norm".split()),
     proves={
         "other sizes": "also for one token, more axes, as many tokens as features, and float64",
         "eps": "eps as given, inside the root",
     },
-)
+    right=(by_var_mean, by_einsum, by_loops, in_double, by_group_norm),
+    equivalent={
+        "a square has no sign": ("variance = ((mean - x) ** 2).mean(dim=-1, keepdim=True)",),
+    },
+)  # fmt: skip

@@ -1,16 +1,23 @@
 """Parameters to test a block or a model with."""
 
 import math
+from collections.abc import Callable
 
 import torch
+from torch import nn
 
 from vitedu.checks.inputs import normal
 
 
 def random_state(
-    shapes: dict[str, tuple[int, ...]], g: torch.Generator, dtype=torch.float32
-) -> dict:
-    """Draw parameters at which nothing hides: norms that scale and shift, biases that are not 0."""
+    make: Callable[[], nn.Module], g: torch.Generator, dtype=torch.float32
+) -> dict[str, torch.Tensor]:
+    """Draw parameters at which nothing hides: norms that scale and shift, biases that are not 0.
+
+    ``make`` builds the module; it is built without memory.
+    """
+    with torch.device("meta"):
+        shapes = {name: tuple(value.shape) for name, value in make().named_parameters()}
     state = {}
     for name, shape in shapes.items():
         values = normal(g, *shape, dtype=dtype)

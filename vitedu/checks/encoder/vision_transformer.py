@@ -1,157 +1,175 @@
-"""Checker of VisionTransformer: its cases, its known mistakes, and what is said of them."""
-
-import math
+"""VisionTransformer: its cases, its known mistakes with their words, and right answers written otherwise."""
 
 import torch
+import torch.nn.functional as F
+from torch import nn
 
 from vitedu.checks.arguments import Config
-from vitedu.checks.diagnosing import Misconception
+from vitedu.checks.checker import Checker
 from vitedu.checks.encoder.states import random_state
-from vitedu.checks.engine import Checker
 from vitedu.checks.inputs import distinct, draw, normal, plural
+from vitedu.checks.mistakes import Mistake
 from vitedu.checks.probing import Case
 from vitedu.vit import VisionTransformer
 
 
-def vit_cases(g: torch.Generator) -> list[Case]:
+def cases(g: torch.Generator) -> list[Case]:
     """Draw small models whose sizes all differ."""
 
-    def case(B, dtype=torch.float32, note="", rest=None, **fields):
-        rest = rest or {}
+    def case(B, fields, note="", dtype=torch.float32, part="other sizes", **rest):
         config = Config(**fields)
-        with torch.device("meta"):
-            shapes = {
-                name: tuple(value.shape)
-                for name, value in VisionTransformer(config.build()).named_parameters()
-            }
-        state = random_state(shapes, g, dtype)
-        images = normal(
-            g, B, fields["in_channels"], fields["image_size"], fields["image_size"], dtype=dtype
-        )
-        loose = {"rtol": 1e-3, "atol": 2e-4} if dtype == torch.float32 else {}
-        return Case(f"{plural(B, 'image')}, {config}{note}", {"images": images}, driver="module",
-                    init={"config": config}, state=state, outputs=("logits",), **loose, **rest)  # fmt: skip
+        state = random_state(lambda: VisionTransformer(config.build()), g, dtype)
+        side = fields["image_size"]
+        images = normal(g, B, fields["in_channels"], side, side, dtype=dtype)
+        if dtype == torch.float32:
+            rest |= {"rtol": 1e-3, "atol": 2e-4}
+        return Case(
+            f"{plural(B, 'image')}, {config}{note}", {"images": images}, part, driver="module",
+            init={"config": config}, state=state, outputs=("logits",), **rest,
+        )  # fmt: skip
 
     heads = draw(g, 2, 3)
     D = heads * draw(g, 3, 5)
     B, C = distinct(g, 2, 2, 4)
     K, P = draw(g, 5, 9), draw(g, 2, 3)
     side, depth = draw(g, 2, 4), draw(g, 2, 3)
-    fields = {"image_size": side * P, "patch_size": P, "in_channels": C, "num_classes": K, "embed_dim": D, "depth": depth,
-              "num_heads": heads, "mlp_ratio": 2.0}  # fmt: skip
-    square = fields | {"image_size": 3 * P, "embed_dim": 9, "num_heads": 3, "depth": 1}
+    fields = {"image_size": side * P, "patch_size": P, "in_channels": C, "num_classes": K, "embed_dim": D,
+              "depth": depth, "num_heads": heads, "mlp_ratio": 2.0}  # fmt: skip
+    shallow = fields | {"depth": 1}
+    square = shallow | {"image_size": 3 * P, "embed_dim": 9, "num_heads": 3}
     return [
-        case(B, **fields, rest={"gradients": ("images",)}),
-        case(1, **(fields | {"depth": 1, "in_channels": 1}), rest={"part": "other sizes"}),
-        case(B, **square, note=", as many patches as columns", rest={"part": "other sizes"}),
-        case(B, **(fields | {"depth": 1, "qkv_bias": False}), rest={"part": "other sizes"}),
-        case(
-            B,
-            **(fields | {"depth": 1}),
-            dtype=torch.float64,
-            note=", float64",
-            rest={"part": "other sizes"},
-        ),
-        case(
-            B,
-            **(fields | {"depth": 1}),
-            note=", on an accelerator",
-            rest={"part": "any device", "on_accelerator": True},
-        ),
+        case(B, fields, part="values", gradients=("images",)),
+        case(1, shallow | {"in_channels": 1}),
+        case(B, square, ", as many patches as columns"),
+        case(B, shallow | {"qkv_bias": False}),
+        case(B, shallow, ", float64", torch.float64),
+        case(B, shallow, ", on an accelerator", part="any device", on_accelerator=True),
     ]
 
 
-def faulty_vit(mistakes: frozenset[str]):
-    """Run a model with the named mistakes made."""
-
-    class Faulty(VisionTransformer):
-        def forward(self, images):
-            B = len(images)
-            x = self.patch_embed.proj(images).flatten(2)
-            N = x.shape[-1]
-            if "patches_reshaped" in mistakes:
-                x = x.reshape(B, N, -1)
-            elif "patches_by_column" in mistakes:
-                side = math.isqrt(N)
-                x = x.unflatten(2, (side, side)).transpose(2, 3).flatten(2).mT
-            else:
-                x = x.mT
-            cls = self.cls_token.expand(B, -1, -1)
-            positions = self.pos_embed
-            if "no_positions" in mistakes:
-                positions = torch.zeros_like(positions)
-            if "positions_on_patches_only" in mistakes:
-                positions = torch.cat([torch.zeros_like(positions[:, :1]), positions[:, 1:]], dim=1)
-            if "class_token_last" in mistakes:
-                x = torch.cat([x, cls], dim=1) + positions
-            else:
-                x = torch.cat([cls, x], dim=1) + positions
-            if "norm_first" in mistakes:
-                x = self.norm(x)
-            blocks = list(self.blocks)
-            if "first_block_only" in mistakes:
-                blocks = blocks[:1] * len(blocks)
-            if "blocks_reversed" in mistakes:
-                blocks = blocks[::-1]
-            if "last_block_left_out" in mistakes and len(blocks) > 1:
-                blocks = blocks[:-1]
-            for block in blocks if "blocks_unused" not in mistakes else ():
-                x = x + block(x) if "added_around_blocks" in mistakes else block(x)
-            if "no_final_norm" not in mistakes and "norm_first" not in mistakes:
-                x = self.norm(x)
-            if "head_on_mean" in mistakes:
-                pooled = x.mean(dim=1)
-            elif "head_on_patch_mean" in mistakes:
-                pooled = x[:, 1:].mean(dim=1)
-            elif "head_on_last_token" in mistakes:
-                pooled = x[:, -1]
-            elif "head_on_first_patch" in mistakes:
-                pooled = x[:, 1]
-            elif "all_tokens" in mistakes:
-                pooled = x
-            else:
-                pooled = x[:, -1] if "class_token_last" in mistakes else x[:, 0]
-            logits = pooled if "no_head" in mistakes else self.head(pooled)
-            return logits.softmax(dim=-1) if "probabilities" in mistakes else logits
-
-    Faulty.__name__ = "VisionTransformer"
-    return Faulty
-
-
-VIT_BANK = (
-    Misconception("no_positions", "no positions are added", "class token and patches plus pos_embed", "The model could not tell a shuffled image from the image.", "Add pos_embed before the first block."),
-    Misconception("positions_on_patches_only", "the class token gets no position", "pos_embed has a row for it too", "Its row would never learn.", "Add pos_embed after the class token has joined."),
-    Misconception("class_token_last", "the class token stands last", "tokens[:, 0] is the class token", "Its position is row 0 of pos_embed.", "Look at the order in torch.cat."),
-    Misconception("no_final_norm", "the final norm is missing", "norm after the last block, before the head", "The tokens of a pre-norm model grow with depth; the head needs them at one scale.", "Use self.norm."),
-    Misconception("norm_first", "the norm stands before the blocks", "norm after the last block", "What comes out of the blocks would reach the head at any scale.", "Look at where self.norm is called."),
-    Misconception("head_on_mean", "the head reads the mean of all tokens", "the class token", "A good choice, and another one: the mean includes the class token here.", "Take token 0."),
-    Misconception("head_on_patch_mean", "the head reads the mean of the patch tokens", "the class token", "Many later ViTs do so; the textbook model has a class token for it.", "Take token 0."),
-    Misconception("head_on_last_token", "the head reads the last token", "the class token, token 0", "The last token is a patch, at the bottom right.", "Look at the index."),
-    Misconception("head_on_first_patch", "the head reads the first patch", "the class token, token 0", "Token 1 is the patch at the top left.", "Look at the index."),
-    Misconception("all_tokens", "the head is applied to every token", "one row of logits for an image", "Only one token speaks for the image.", "Pick the class token first."),
-    Misconception("no_head", "the class token is returned, not the logits", "logits, one for each class", "A feature is not yet an answer.", "Use self.head."),
-    Misconception("probabilities", "softmax is applied to the logits", "logits, as they come from the head", "cross_entropy applies softmax itself; twice flattens the gradient.", "Return what the head gives."),
-    Misconception("first_block_only", "the first block is used again and again", "every block once, in order", "The others would never learn.", "Look at what the loop calls."),
-    Misconception("blocks_reversed", "the blocks run in reverse", "blocks 0, 1, 2 ...", "Trained weights belong to their place.", "Look at the loop."),
-    Misconception("last_block_left_out", "the last block is left out", "every block once", "Off by one.", "Look at where the loop ends."),
-    Misconception("blocks_unused", "what the blocks return is not used", "every block works on what the one before returned", "A block changes nothing in place: it returns new tokens.", "Look at the left side of the line that calls a block."),
-    Misconception("added_around_blocks", "a path leads around every block as well", "x = block(x)", "The blocks have their own two paths inside.", "Do not add x again."),
-    Misconception(
-        "patches_reshaped", "the patch features are reshaped, not transposed", "token i holds all channels of patch i",
-        "A reshape would mix channels and patches.", "From (B, D, N) to (B, N, D) it takes a transpose.",
-    ),
-    Misconception("patches_by_column", "the patches run down the columns", "row by row, as patchify numbers them", "Every patch would get another's position.", "flatten(2) keeps rows together."),
+MISTAKES = (
+    Mistake("no_positions", "no positions are added", "class token and patches plus pos_embed",
+            "The model could not tell a shuffled image from the image.", "Add pos_embed before the first block.",
+            {", self.pos_embed)": ", 0 * self.pos_embed)"}),
+    Mistake("positions_on_patches_only", "the class token gets no position", "pos_embed has a row for it too",
+            "Its row would never learn.", "Add pos_embed after the class token has joined.",
+            {"self.pos_embed)": "F.pad(self.pos_embed[:, 1:], (0, 0, 1, 0)))"}),
+    Mistake("class_token_last", "the class token stands last", "tokens[:, 0] is the class token",
+            "Its position is row 0 of pos_embed.", "Look at the order in torch.cat.",
+            {"add_class_token_and_positions(x, self.cls_token, self.pos_embed)":
+                 "torch.cat([x, self.cls_token.expand(len(x), -1, -1)], 1) + self.pos_embed",
+             "x[:, 0]": "x[:, -1]"}),
+    Mistake("no_final_norm", "the final norm is missing", "norm after the last block, before the head",
+            "The tokens of a pre-norm model grow with depth; the head needs them at one scale.",
+            "Use self.norm.", {"self.norm(x)": "x"}),
+    Mistake("norm_first", "the norm stands before the blocks", "norm after the last block",
+            "What comes out of the blocks would reach the head at any scale.",
+            "Look at where self.norm is called.",
+            {"for block": "x = self.norm(x)\nfor block", "self.norm(x)": "x"}),
+    Mistake("head_on_mean", "the head reads the mean of all tokens", "the class token",
+            "A good choice, and another one: the mean includes the class token here.", "Take token 0.",
+            {"x[:, 0]": "x.mean(dim=1)"}),
+    Mistake("head_on_patch_mean", "the head reads the mean of the patch tokens", "the class token",
+            "Many later ViTs do so; the textbook model has a class token for it.", "Take token 0.",
+            {"x[:, 0]": "x[:, 1:].mean(dim=1)"}),
+    Mistake("head_on_last_token", "the head reads the last token", "the class token, token 0",
+            "The last token is a patch, at the bottom right.", "Look at the index.", {"x[:, 0]": "x[:, -1]"}),
+    Mistake("head_on_first_patch", "the head reads the first patch", "the class token, token 0",
+            "Token 1 is the patch at the top left.", "Look at the index.", {"x[:, 0]": "x[:, 1]"}),
+    Mistake("all_tokens", "the head is applied to every token", "one row of logits for an image",
+            "Only one token speaks for the image.", "Pick the class token first.", {"x[:, 0]": "x"}),
+    Mistake("no_head", "the class token is returned, not the logits", "logits, one for each class",
+            "A feature is not yet an answer.", "Use self.head.", {"self.head(x)": "x"}),
+    Mistake("probabilities", "softmax is applied to the logits", "logits, as they come from the head",
+            "cross_entropy applies softmax itself; twice flattens the gradient.", "Return what the head gives.",
+            {"self.head(x)": "self.head(x).softmax(dim=-1)"}),
+    Mistake("first_block_only", "the first block is used again and again", "every block once, in order",
+            "The others would never learn.", "Look at what the loop calls.",
+            {"= block(x)": "= self.blocks[0](x)"}),
+    Mistake("blocks_reversed", "the blocks run in reverse", "blocks 0, 1, 2 ...",
+            "Trained weights belong to their place.", "Look at the loop.",
+            {"in self.blocks:": "in reversed(self.blocks):"}),
+    Mistake("last_block_left_out", "the last block is left out", "every block once", "Off by one.",
+            "Look at where the loop ends.", {"in self.blocks:": "in self.blocks[:-1]:"}),
+    Mistake("blocks_unused", "what the blocks return is not used",
+            "every block works on what the one before returned",
+            "A block changes nothing in place: it returns new tokens.",
+            "Look at the left side of the line that calls a block.", {"x = block(x)": "block(x)"}),
+    Mistake("added_around_blocks", "a path leads around every block as well", "x = block(x)",
+            "The blocks have their own two paths inside.", "Do not add x again.",
+            {"= block(x)": "= x + block(x)"}),
+    Mistake("patches_reshaped", "the patch features are reshaped, not transposed",
+            "token i holds all channels of patch i", "A reshape would mix channels and patches.",
+            "From (B, D, N) to (B, N, D) it takes a transpose.",
+            {"self.patch_embed(images)": "self.patch_embed(images)\nx = x.mT.reshape(x.shape)"}),
+    Mistake("patches_by_column", "the patches run down the columns", "row by row, as patchify numbers them",
+            "Every patch would get another's position.", "flatten(2) keeps rows together.",
+            {"self.patch_embed(images)":
+                 "self.patch_embed(images)\nx = x.unflatten(1, self.config.grid_size).transpose(1, 2).flatten(1, 2)"}),
 )  # fmt: skip
+
+
+class Plain(VisionTransformer):
+    def forward(self, images):
+        x = self.patch_embed.proj(images).flatten(2).transpose(1, 2)
+        x = torch.cat((self.cls_token.repeat(x.size(0), 1, 1), x), dim=1)
+        x = x + self.pos_embed
+        for i in range(len(self.blocks)):
+            x = self.blocks[i](x)
+        return self.head(self.norm(x)[:, 0, :])
+
+
+class Sequential(VisionTransformer):
+    """The class token is picked before the norm, which is the same."""
+
+    def forward(self, images):
+        patches = self.patch_embed(images) + self.pos_embed[:, 1:]
+        first = (self.cls_token + self.pos_embed[:, :1]).expand(len(images), -1, -1)
+        encoded = nn.Sequential(*self.blocks)(torch.hstack([first, patches]))
+        return self.head(self.norm(encoded.select(1, 0)))
+
+
+class Unfolded(VisionTransformer):
+    def forward(self, images):
+        kernel = self.patch_embed.proj.weight
+        columns = F.unfold(images, kernel.shape[-1], stride=kernel.shape[-1]).mT
+        tokens = columns @ kernel.flatten(1).T + self.patch_embed.proj.bias
+        x = F.pad(tokens, (0, 0, 1, 0)).clone()
+        x[:, 0] = self.cls_token.squeeze()
+        x = x + self.pos_embed
+        for block in self.blocks:
+            x = block(x)
+        return F.linear(self.norm(x)[:, 0], self.head.weight, self.head.bias)
+
+
+class ImageByImage(VisionTransformer):
+    def forward(self, images):
+        rows = []
+        for image in images:
+            x = torch.cat([self.cls_token[0], self.patch_embed(image[None])[0]]) + self.pos_embed[0]
+            x = x[None]
+            for block in self.blocks:
+                x = block(x)
+            rows.append(self.head(self.norm(x[0, 0])))
+        return torch.stack(rows)
+
 
 CHECKER = Checker(
     "VisionTransformer",
-    VisionTransformer,
-    vit_cases,
-    faulty_vit,
-    VIT_BANK,
+    cases=cases,
+    bank=MISTAKES,
     proves={
         "values": "logits equal to the definition at random weights",
         "other sizes": "also for one image, one channel, no qkv bias and float64",
     },
+    right=(Plain, Sequential, Unfolded, ImageByImage),
     given=("__init__",),
-)
+    left_open={
+        "pool is a field of this package; the contract's model reads its class token": (
+            "x = x[:, 0]",
+            *(f"x = x[:, 0] if self.config.pool {by} 'cls' else x.mean(dim=1)" for by in ("<=", ">=")),
+            *(f"x = x[:, 0] if self.config.pool == 'cls' else x{mean}"
+              for mean in ("", ".mean()", ".sum(dim=1)", *(f".mean(dim={dim})" for dim in (-2, -1, 0, 2)))),
+        ),
+    },
+)  # fmt: skip

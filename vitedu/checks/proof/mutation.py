@@ -16,7 +16,6 @@ from vitedu.checks.checker import Checker, find_checker
 from vitedu.checks.engine import judge_answer
 from vitedu.checks.mistakes import executed
 from vitedu.checks.proof.mutants import Mutant, mutants
-from vitedu.checks.proof.survivors import EQUIVALENT, GIVEN, LEFT_OPEN, lines
 from vitedu.course.references import reference_source
 from vitedu.exercises import Exercise
 
@@ -64,7 +63,7 @@ def mutable_exercises() -> list[str]:
 
 def mutants_of(exercise: Exercise) -> list[Mutant]:
     """Make the mutants of a reference; what the notebook gives stays as it is."""
-    given = find_checker(exercise.id).given or GIVEN.get(exercise.id, ())
+    given = find_checker(exercise.id).given
     return list(mutants(reference_source(exercise), given))
 
 
@@ -78,13 +77,11 @@ def built(mutant: Mutant, name: str, module: str):
 
 def explained(checker: Checker) -> tuple[set[str], set[str]]:
     """Give the lines of survivors that are equivalent, and of those that the contract leaves open."""
-    if checker.equivalent or checker.left_open:
-        equivalent, left_open = (
-            {line for group in table.values() for line in group}
-            for table in (checker.equivalent, checker.left_open)
-        )
-        return equivalent, left_open
-    return lines(EQUIVALENT, checker.exercise), lines(LEFT_OPEN, checker.exercise)
+    equivalent, left_open = (
+        {line for group in table.values() for line in group}
+        for table in (checker.equivalent, checker.left_open)
+    )
+    return equivalent, left_open
 
 
 def passing_seed(checker: Checker, answer, seeds: range) -> int | None:

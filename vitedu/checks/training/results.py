@@ -1,7 +1,6 @@
 """What train_one_epoch and evaluate share: a small classifier, batches, and the mistakes of a mean."""
 
 import torch
-import torch.nn.functional as F
 
 from vitedu.checks.families import SAME_AXIS, SAME_ZERO
 from vitedu.checks.inputs import normal
@@ -48,58 +47,6 @@ def draw_batches(g: torch.Generator, state: dict, sizes, shape, scales=(2.0,)):
             shift = shift * torch.randint(0, 2, (size,), generator=g)
         batches.append((images, (best + shift) % K))
     return batches
-
-
-def faulty_price(mistakes: frozenset[str]):
-    def price(logits, labels):
-        if "softmax_first" in mistakes:
-            logits = logits.softmax(dim=-1)
-        return F.cross_entropy(
-            logits, labels, label_smoothing=0.1 if "smoothed_loss" in mistakes else 0.0
-        )
-
-    return price
-
-
-class Tally:
-    """Sums of loss and hits, with the named mistakes made."""
-
-    def __init__(self, mistakes: frozenset[str]):
-        self.mistakes = mistakes
-        self.loss, self.hits, self.seen, self.batches, self.size = 0.0, 0.0, 0, 0, 0
-
-    def drops(self, labels) -> bool:
-        """Tell whether a batch smaller than the first is left out."""
-        self.size = self.size or len(labels)
-        return "last_batch_dropped" in self.mistakes and len(labels) < self.size
-
-    def add(self, logits, labels, loss) -> None:
-        """Count a batch."""
-        if "last_batch_only" in self.mistakes:
-            self.loss, self.hits, self.seen, self.batches = 0.0, 0.0, 0, 0
-        n = len(labels)
-        hits = (logits.argmax(dim=-1) == labels).sum().item()
-        loss = loss if "graph_kept" in self.mistakes else loss.item()
-        self.loss = self.loss + loss * (1 if "loss_unweighted" in self.mistakes else n)
-        self.hits += hits / n if "accuracy_unweighted" in self.mistakes else hits
-        self.seen += n
-        self.batches += 1
-
-    def results(self):
-        """Give (mean loss, accuracy)."""
-        by_batches = self.mistakes & {"loss_unweighted", "loss_over_batches"}
-        loss = self.loss / (self.batches if by_batches else self.seen)
-        by_batches = self.mistakes & {"accuracy_unweighted", "hits_over_batches"}
-        accuracy = self.hits / (self.batches if by_batches else self.seen)
-        if "loss_summed" in self.mistakes:
-            loss = self.loss
-        if "hits_counted" in self.mistakes:
-            accuracy = self.hits
-        if "percent" in self.mistakes:
-            accuracy = 100 * accuracy
-        if "loss_alone" in self.mistakes:
-            return loss
-        return (accuracy, loss) if "swapped_results" in self.mistakes else (loss, accuracy)
 
 
 def own_results(case: Case, seen: Observation) -> str:

@@ -213,7 +213,9 @@ def unpack_submission(task: bytes) -> tuple[Submission, Extraction, dict[str, An
     answers = {}
     for each in head["answers"]:
         flags = tuple(Flag(**flag) for flag in each["flags"])
-        answers[each["exercise"]] = Answer(**{**each, "flags": flags})
+        answers[each["exercise"]] = Answer(
+            **{**each, "flags": flags, "bound": tuple(each["bound"])}
+        )
     problems = {id: tuple(problem) for id, problem in head["problems"].items()}
     found = Extraction(answers, problems, [Flag(**flag) for flag in head["flags"]])
     files = tuple(Path(name) for name in head["files"])

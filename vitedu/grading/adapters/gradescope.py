@@ -10,6 +10,7 @@ among the libraries can be read by the answers.
 Reference: Gradescope's autograder specifications (gradescope-autograders.readthedocs.io).
 """
 
+import hashlib
 import importlib.metadata
 import json
 import os
@@ -22,10 +23,10 @@ from pathlib import Path
 import vitedu
 from vitedu.exercises import EXERCISES, Exercise, notebook_named
 from vitedu.files import replacing, write_whole
-from vitedu.grading.batch import SEED_BITS
 from vitedu.grading.grades import SubmissionGrade
 from vitedu.grading.intake.submissions import whole_folder
 from vitedu.grading.pages.exports import gradescope_results
+from vitedu.grading.store import SPLIT
 from vitedu.grading.student import grade_submission, not_gradable, real_parts
 
 SETTINGS = "assignment.json"
@@ -81,10 +82,13 @@ def write_autograder(out: Path, notebooks: Path = Path("notebooks")) -> Path:
         "setup.sh": SETUP,
         "run_autograder": RUN,
         "requirements.txt": "\n".join(requirements()) + "\n",
-        SETTINGS: json.dumps({"notebooks": names}) + "\n",
     }
     for path in sorted([*package.rglob("*.py"), *package.rglob("templates/*")]):
         files[f"vitedu/{path.relative_to(package).as_posix()}"] = path.read_text(encoding="utf-8")
+    # one number for all who hand in; the values of the inputs are drawn for each of them
+    total = hashlib.sha256("\0".join(files.values()).encode()).digest()
+    sizes = 1 + int.from_bytes(total[:8], "big") % (SPLIT - 1)
+    files[SETTINGS] = json.dumps({"notebooks": names, "sizes": sizes}) + "\n"
     out.parent.mkdir(parents=True, exist_ok=True)
     with replacing(out) as new, zipfile.ZipFile(new, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, text in files.items():
@@ -111,7 +115,7 @@ def grade_here(root: Path) -> dict:
     settings = json.loads((root / "source" / SETTINGS).read_text(encoding="utf-8"))
     exercises = [exercise for exercise in EXERCISES if exercise.notebook in settings["notebooks"]]
     student, identity = _student(root)
-    seed = secrets.randbits(SEED_BITS)
+    seed = settings["sizes"] * SPLIT + secrets.randbelow(SPLIT)
     try:
         submission, parts = whole_folder(root / "submission", student, identity), real_parts()
         unsafe = os.environ.get("VITEDU_ALLOW_UNSAFE") == "1"

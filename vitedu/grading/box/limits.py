@@ -23,6 +23,7 @@ class Limits:
 
     load_seconds: float = 10.0  # wall clock until the answer's code has run once
     call_seconds: float = 20.0  # wall clock of one later request
+    worker_seconds: float = 40.0  # wall clock of all requests to one worker together
     cpu_seconds: int = 60  # computing time of the worker in all, a net under the deadlines
     memory_mb: int = 1024  # address space beyond what the preloaded process has
     reply_mb: int = 8  # length of one reply, as long as a frame may be (``wire.MAX_FRAME``)

@@ -24,6 +24,7 @@ BASE = (
     "grading/__init__.py",
     "grading/box/__init__.py",
     "grading/box/cells.py",
+    "grading/box/seal.py",
     "grading/box/visible.py",
     "grading/box/worker.py",
     "grading/line/__init__.py",

@@ -44,6 +44,8 @@ def serve(control_fd: str) -> None:
     if setup["shared"]:
         linux.unshare(linux.NEW_MOUNTS | linux.NEW_NETWORK | linux.NEW_IPC | linux.NEW_UTS)
         linux.mount("none", "/", "", linux.RECURSIVE | linux.PRIVATE)
+        for path in setup["covered"]:
+            linux.cover(path)
     hello = load(setup["absent"]) if setup["forks"] else {}
     send(control, {"hello": hello})
     Nursery(setup, control).run()

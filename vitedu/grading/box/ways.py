@@ -123,8 +123,9 @@ def prepare(way: str, limits: Limits, view: Path, tmp: Path) -> Start:
         "uid": USERS[0] if drops else 0,
         "tmp": inside_tmp,
         "absent": SOLVED,
-        # bubblewrap covers the masked ones, so that a few rules do: each costs every worker a call
-        "readable": [inside_view, *(readable if way == "bwrap" else unmasked(readable))],
+        # where the masked ones are covered by a mount, a few rules do: each costs every worker a call
+        "readable": [inside_view, *(readable if own_mounts else unmasked(readable))],
+        "covered": masked(readable) if way == "namespaces" else [],  # bubblewrap does it itself
         "python": boot,
     }
     command = boot

@@ -33,11 +33,15 @@ from typing import Any
 import numpy as np
 import torch
 
-from vitedu.checks import drivers  # noqa: F401  (registers the chapters' drivers)
+from vitedu.checks import (
+    drivers,  # noqa: F401  (registers the chapters' drivers)
+    probing,
+)
 from vitedu.checks.answers import LocalAnswer
 from vitedu.checks.guard import TimeUp, neutral_settings, quiet, time_limit
 from vitedu.checks.probing import Case, describe
-from vitedu.grading.box.cells import run_cell, run_imports
+from vitedu.grading.box.cells import CLOSED, run_cell, run_imports
+from vitedu.grading.box.seal import Seal
 from vitedu.grading.box.visible import install
 from vitedu.grading.line.messages import (
     Loaded,
@@ -59,7 +63,6 @@ _ELSEWHERE = {  # methods and modules of torch that do the same: name of the ker
     "multi_head_attention_forward": "torch.ao.nn.quantizable.modules.activation.MultiheadAttention._forward_impl",
 }
 REHEARSALS = (4, 4, 3, 4, 3)  # elements of an input; with fewer than 4 the answer ends in an error
-_ABSENT = ("torch.onnx.ops",)  # not loaded yet, and not to be: it spells attention out in Python
 _NEEDED = {"empty", "normal_", "uniform_"}  # torch itself cannot do without; they are watched only
 _KEYS = ("CPU", "AutogradCPU", "MkldnnCPU")  # replaced for every kernel, its own or composed
 _LAYOUTS = ("QuantizedCPU", "SparseCPU", "SparseCsrCPU", "NestedTensorCPU")  # where it has its own
@@ -126,9 +129,13 @@ class Session:
 
     def _load(self, request: dict, tensors: list) -> tuple[dict, list]:
         """Install the visible package, run the support code and the answer's cell, keep the answer."""
+        sys.modules.update(dict.fromkeys(CLOSED))  # type: ignore[arg-type]  # None: not to be imported
         install(request["modules"])
         _run_uncompiled()
         self._forbid(request["forbidden"])
+        restore: Callable[[], None]
+        probing.after_answer = lambda: restore()
+        restore = Seal().restore  # bound now, before an answer can put another one there
         _seed(request["seed"])
         name, module = request["name"], types.ModuleType("__main__")
         sys.modules["__main__"] = module  # dataclasses look their module up
@@ -147,6 +154,8 @@ class Session:
                     error = run_cell(request["answer"], "<answer>", names)
             except BaseException as trouble:
                 error = trouble
+            finally:
+                restore()
         if name in names:
             self.answer = LocalAnswer(names[name])
         loaded = Loaded(
@@ -183,12 +192,14 @@ class Session:
             names: of functions and kernels; those that name no kernel are watched for by the probes alone.
         """
         kernels = {name.removeprefix("aten.").split(".")[0] for name in names}
-        if kernels & _NEEDED:  # whoever builds a layer makes parameters, in any thread
+        if (
+            kernels & _NEEDED
+        ):  # whoever builds a layer makes parameters, or stands-in for them, in any thread
             _refuse(torch.nn.Parameter.__new__, "aten.empty", self.used.add)
+            torch.nn.Module.__init__ = _refusal("aten.empty", self.used.add)  # type: ignore[method-assign]
         kernels -= _NEEDED
         if not kernels:
             return
-        sys.modules.update(dict.fromkeys(_ABSENT))  # type: ignore[arg-type]  # None: not to be imported
         _take_from_python(kernels, self.used.add)
         fused = {name.split(".")[1] for name in names if name.startswith("mkldnn.")}
         self._replace("aten", kernels)
@@ -224,6 +235,16 @@ def _take_from_python(kernels: set[str], note: Callable[[str], None]) -> None:
     for name, inner in _in_python() if bare else ():
         if name.strip("_") in bare:
             _refuse(inner, name, note)
+
+
+def _refusal(name: str, note: Callable[[str], None]) -> Callable[..., Any]:
+    """Give a function that refuses, for what has a code that cannot be replaced."""
+
+    def refused(*args: Any, **kwargs: Any) -> None:
+        note(name)
+        raise RuntimeError(f"{name} is not allowed in this exercise")
+
+    return refused
 
 
 def _refuse(function: Any, name: str, note: Callable[[str], None]) -> None:

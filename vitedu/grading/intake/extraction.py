@@ -16,12 +16,13 @@ The rules, in the order in which they are applied:
 
 import ast
 import re
+import time
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from vitedu.exercises import BY_ID, EXERCISES
-from vitedu.grading.grades import Answer, Flag, Submission
+from vitedu.grading.grades import NOT_HANDED_IN, Answer, Flag, Submission
 from vitedu.grading.intake.names import declared_global
 from vitedu.grading.intake.notebook_file import Cell, read_notebook
 from vitedu.grading.intake.statements import (
@@ -39,6 +40,7 @@ from vitedu.grading.intake.submissions import notebook_of, plain
 
 ORDER = {exercise.id: number for number, exercise in enumerate(EXERCISES)}
 MAX_SUPPORT = 200_000  # characters
+READ_SECONDS = 10.0  # of computing for one student's files; the course's notebooks take 0.2
 
 _BINDS = re.compile(r"^(?:def |class |import )?(\w+)[ \t]*(?:=(?!=)|\(|:|$)", re.MULTILINE)
 
@@ -81,8 +83,12 @@ def extract(submission: Submission) -> Extraction:
     files: list[_File] = []
     unreadable: dict[str, str] = {}
     budget = MAX_CODE
+    start = time.thread_time()
     for path in reversed(submission.files):  # the newest first, should the budget be spent
-        file, problem = _read(Path(path), budget, result.flags)
+        if time.thread_time() - start > READ_SECONDS:
+            file, problem = None, f"reading the newer files took more than {READ_SECONDS:g} s"
+        else:
+            file, problem = _read(Path(path), budget, result.flags)
         if file:
             files.insert(0, file)
             budget = file.budget_left
@@ -265,7 +271,9 @@ def _answer(exercise: str, file: _File, target: Statement, flags: list[Flag]) ->
     source = "\n\n".join([_source(file.parsed[target.cell], own, read), *tails])
     found_by = "metadata" if mark == exercise else "name"
     bound = tuple(sorted((read | elsewhere) & file.bound))
-    return Answer(exercise, source, support, found_by, file.name, tuple(flags), bound)
+    return Answer(
+        exercise, source, support, found_by, file.name, tuple(flags), target.cell + 1, bound
+    )
 
 
 def _with_given(slicer, target, exercise, taken, until, given):
@@ -339,5 +347,5 @@ def _why_not(
         if about == notebook or (not about and notebook not in handed_in):
             return "unreadable", f"{name}: {problem}" if name else problem
     if notebook not in handed_in:
-        return "no_cell", f"no file holds notebook {notebook}"
+        return NOT_HANDED_IN, f"no file holds notebook {notebook}"
     return "no_cell", ""

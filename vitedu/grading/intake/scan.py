@@ -31,11 +31,15 @@ ATTRIBUTES = {  # attribute -> what it reaches
     **dict.fromkeys("_getframe f_back f_locals f_globals tb_frame gi_frame cr_frame".split(), "frames of the caller"),
     **dict.fromkeys("__globals__ __closure__ __code__ __builtins__ __subclasses__ __bases__ __mro__ __dict__ "
                     "__reduce__ __reduce_ex__ __loader__ __spec__".split(), "the insides of Python"),
+    **dict.fromkeys("__setattr__ __delattr__ __setitem__ setitem ctypeslib".split(), "a change by another name"),
+    **dict.fromkeys("is_meta _forward_hooks register_forward_hook".split(), "the probes"),
     **dict.fromkeys("settrace setprofile _exit system popen fork execv kill".split(), "the process"),
     **dict.fromkeys("_C _ops library load hub cpp_extension _dynamo".split(), "the insides of torch"),
     **dict.fromkeys("getsource getsourcelines getsourcefile read_text read_bytes fromfile from_file".split(), "files"),
     **dict.fromkeys("set_default_dtype set_default_device use_deterministic_algorithms".split(), "a global setting"),
 }  # fmt: skip
+INSIDES = {"ctypeslib", "cdll", "pythonapi", "_inductor", "cpp_extension"}
+HANDED_ON = {"setattr", "delattr", "vars", "eval", "exec", "__import__", "globals"}
 HOOKS = {"__torch_function__", "__torch_dispatch__", "__eq__", "__class__", "__instancecheck__"}
 
 
@@ -140,16 +144,24 @@ def _dangerous(tree: ast.AST, exercise: str) -> set[str]:
             imported |= {a.asname or a.name.split(".")[0] for a in node.names}
             found |= {f"import {a.name}" for a in node.names if a.name.split(".")[0] in MODULES}
             found |= {f"import {a.name}" for a in node.names if _is_ours(a.name)}
+            found |= {f"import {a.name}" for a in node.names if _is_inside(a.name)}
         elif isinstance(node, ast.ImportFrom):
             module = node.module or ""
             imported |= {a.asname or a.name for a in node.names if module.startswith("torch")}
-            if module.split(".")[0] in MODULES or _is_ours(module):
+            if module.split(".")[0] in MODULES or _is_ours(module) or _is_inside(module):
                 found.add(f"from {module} import")
+            found |= {
+                f"from {module} import {a.name}"
+                for a in node.names
+                if a.name in MODULES | {"sys"} or a.name in ATTRIBUTES or a.name in INSIDES
+            }
             if exercise in {a.name for a in node.names} and module.startswith("vitedu"):
                 found.add(f"from {module} import {exercise}")
         elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
             if node.func.id in CALLS:
                 found.add(f"{node.func.id}()")
+            if node.func.id == "vars" and not _is_self(node.args[:1]):
+                found.add("vars()")
             if node.func.id == "getattr" and not _is_spelled_out(node.args[1:2]):
                 found.add("getattr() of a name that is put together")
             if node.func.id in ("setattr", "delattr") and node.args:
@@ -157,10 +169,14 @@ def _dangerous(tree: ast.AST, exercise: str) -> set[str]:
         elif isinstance(node, ast.Attribute):
             if node.attr in ATTRIBUTES and not _is_self([node.value]):
                 found.add(f"{_path(node)} ({ATTRIBUTES[node.attr]})")
+            if re.match(r"_[A-Z]\w*?__\w", node.attr):
+                found.add(f"{_path(node)} (a name of another class)")
             if _path(node) == "sys.modules":
                 found.add("sys.modules")
         elif isinstance(node, ast.Name) and node.id in ("__builtins__", "__file__", "__loader__"):
             found.add(node.id)
+        elif isinstance(node, ast.Assign) and _root(node.value) in imported:  # t = torch
+            imported |= {target.id for target in node.targets if isinstance(target, ast.Name)}
         elif isinstance(node, ast.FunctionDef) and node.name in HOOKS:
             found.add(f"def {node.name}")
         elif isinstance(node, ast.ClassDef):
@@ -170,12 +186,31 @@ def _dangerous(tree: ast.AST, exercise: str) -> set[str]:
             }
         if isinstance(node, ast.Attribute | ast.Subscript) and not isinstance(node.ctx, ast.Load):
             changed.append((node, f"a change of {_path(node)}"))
+    called = {id(node.func) for node in ast.walk(tree) if isinstance(node, ast.Call)}
+    for node in ast.walk(tree):  # put = setattr
+        if isinstance(node, ast.Name) and id(node) not in called and node.id in HANDED_ON:
+            found.add(f"{node.id} under another name")
     for node, words in changed:  # torch.exp = f, math.__dict__["pi"] = 3, setattr(torch, ...)
         while isinstance(node, ast.Attribute | ast.Subscript):
             node = node.value
         if isinstance(node, ast.Name) and node.id in imported:
             found.add(words)
     return found
+
+
+def _root(node: ast.AST) -> str:
+    """Name what a chain of attributes begins with; "" where it is more than that."""
+    while isinstance(node, ast.Attribute):
+        node = node.value
+    return node.id if isinstance(node, ast.Name) else ""
+
+
+def _is_inside(module: str) -> bool:
+    """Tell the private parts of torch and numpy, and those that hand out other modules."""
+    first, *rest = module.split(".")
+    if first not in ("torch", "numpy"):
+        return False
+    return any(part.startswith("_") or part in MODULES | INSIDES for part in rest)
 
 
 def _is_ours(module: str) -> bool:

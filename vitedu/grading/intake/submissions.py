@@ -118,11 +118,11 @@ def look_through(folder: Path, student_from: str = "auto") -> Intake:
     root, problems = _inside_nbgrader(root)
     entries = list(_walk(root))
     skip = _assignment_folders(entries)
-    canvas = _looks_like_canvas(entries)
+    canvas, moodle = _looks_like_canvas(entries), _depth_of_moodle(entries)
     owned: dict[tuple, list[tuple[_Entry, _Owner]]] = defaultdict(list)
     for entry in entries:
         parts = entry.parts[1:] if skip and len(entry.parts) > 1 else entry.parts
-        owner = _owner(entry, parts, student_from, canvas, root)
+        owner = _owner(entry, parts, student_from, canvas, moodle, root)
         if owner is None:
             problems.append(_unusable(entry))
         else:
@@ -197,14 +197,27 @@ def _looks_like_canvas(entries: Iterable[_Entry]) -> bool:
     return fitting > 0 and 2 * fitting >= len(names)
 
 
+def _depth_of_moodle(entries: list[_Entry]) -> int:
+    """Say at which depth the folder holds Moodle's names: 0, 1 for several downloads side by side, -1 for none.
+
+    A student names what lies in a folder of his own. So names count one level down only where all that lies there is named so.
+    """
+    tops = {entry.parts[0] for entry in entries}
+    fitting = sum(MOODLE.match(top) is not None for top in tops)
+    if fitting:
+        return 0 if 2 * fitting >= len(tops) else -1
+    below = [entry.parts[1] for entry in entries if len(entry.parts) > 1]
+    return 1 if below and all(MOODLE.match(name) for name in below) else -1
+
+
 # --- whose it is ---------------------------------------------------------------------------------
 
 
 def _owner(
-    entry: _Entry, parts: tuple[str, ...], rule: str, canvas: bool, root: Path
+    entry: _Entry, parts: tuple[str, ...], rule: str, canvas: bool, moodle: int, root: Path
 ) -> _Owner | None:
     """Say whose an entry is; None where its name does not tell."""
-    if rule in ("auto", "moodle") and (found := _moodle_owner(entry.parts)):
+    if rule in ("auto", "moodle") and (found := _moodle_owner(entry.parts, moodle)):
         return found
     # in a folder of a student's own, the student chose the names of files, and may choose another's
     canvas = rule == "canvas" or (rule == "auto" and canvas and len(parts) == 1)
@@ -226,14 +239,16 @@ def _owner(
     return _Owner(("file", student), student, "file")
 
 
-def _moodle_owner(parts: tuple[str, ...]) -> _Owner | None:
-    for depth, part in enumerate(parts):
-        match = MOODLE.match(part)
-        if match and (depth == len(parts) - 1 or match.end() == len(part)):
-            name, number = plain(match["name"]), match["id"] or ""
-            identity = {"name": name} | ({"moodle_id": number} if number else {})
-            return _Owner(("moodle", name, number, parts[:depth]), name, "moodle", identity)
-    return None
+def _moodle_owner(parts: tuple[str, ...], depth: int) -> _Owner | None:
+    """Read the name that Moodle gives at this depth; what lies deeper is named by the student."""
+    if not 0 <= depth < len(parts):
+        return None
+    match = MOODLE.match(parts[depth])
+    if not match or not (depth == len(parts) - 1 or match.end() == len(parts[depth])):
+        return None
+    name, number = plain(match["name"]), match["id"] or ""
+    identity = {"name": name} | ({"moodle_id": number} if number else {})
+    return _Owner(("moodle", name, number, parts[:depth]), name, "moodle", identity)
 
 
 def _canvas_owner(name: str) -> _Owner | None:
@@ -437,7 +452,10 @@ def _stem(name: str) -> str:
 
 def _without_notebook(stem: str) -> str:
     """Drop the name of the course's notebook: "anna_01_patches" is anna's."""
-    return re.sub(r"[\W_]*\x00[\W_]*", " ", NOTEBOOK_IN_NAME.sub("\0", stem, count=1)).strip(" _-.")
+    rest = NOTEBOOK_IN_NAME.sub("\0", stem, count=1)
+    rest = re.sub(r"[\s_.\-–]*\x00[\s_.\-–]*", " ", rest).strip(" _-.")
+    whole = re.fullmatch(r"\(([^()]+)\)|\[([^\[\]]+)\]", rest)  # "01_patches (Anna)" is Anna's
+    return (whole[1] or whole[2]).strip() if whole else rest
 
 
 def _copy_number(name: str) -> int:

@@ -5,6 +5,7 @@ claim. Not here: what is made of it (``judge``), how bytes cross (``conversation
 """
 
 import secrets
+import time
 
 from vitedu.checks.answers import Call, Look, Plain
 from vitedu.checks.probing import Case, Observation
@@ -35,6 +36,9 @@ class RemoteAnswer:
         self.worker, self.limits = worker, limits
         self.salt = secrets.token_hex(4)  # in the names of cases, which seed an answer's chance
         self.count, self.room = 0, MOST_BYTES
+        self.left = (
+            limits.worker_seconds
+        )  # an answer may stay under every deadline and swallow every interrupt
 
     @property
     def seconds(self) -> float:
@@ -80,10 +84,12 @@ class RemoteAnswer:
         return read_plain(self._ask({"do": "plain"})[0])
 
     def _ask(self, request: dict, tensors=(), seconds: float = GRACE):
-        nonce = secrets.token_hex(8)
-        header, arrays = unpack(
-            self.worker.ask(pack({**request, "nonce": nonce}, tensors), seconds)
-        )
+        nonce, start = secrets.token_hex(8), time.monotonic()
+        frame = pack({**request, "nonce": nonce}, tensors)
+        try:
+            header, arrays = unpack(self.worker.ask(frame, max(0.01, min(seconds, self.left))))
+        finally:
+            self.left -= time.monotonic() - start
         if not isinstance(header, dict) or header.get("nonce") != nonce:
             raise WireError("the reply does not belong to this request.")
         if set(header) == {"nonce", "failed"}:

@@ -53,15 +53,13 @@ def report_page(summary: Summary, exercises: Sequence[Exercise], explain: Explai
 def _tiles(summary: Summary) -> list[tuple[str, str]]:
     """Give the large figures of the head."""
     points = [row.points for row in summary.rows]
-    waiting = sum(bool(row.open_points) for row in summary.rows)
-    yet = " so far" if waiting else ""
+    final = [row.points for row in summary.rows if not row.open_points]
+    waiting = len(points) - len(final)
+    of = f", {len(final)} final" if waiting else ""
     return [
         (str(len(points)), "submissions" if len(points) != 1 else "submission"),
-        (
-            number(mean(points)) if points else "–",
-            f"mean of {number(summary.max_points)} points{yet}",
-        ),
-        (number(median(points)) if points else "–", f"median{yet}"),
+        (number(mean(final)) if final else "–", f"mean of {number(summary.max_points)} points{of}"),
+        (number(median(final)) if final else "–", f"median{of}"),
         (str(waiting), "with open points"),
     ]
 
@@ -124,14 +122,23 @@ def _words(x: float, y: float, words: str, anchor: str = "middle") -> dict[str, 
 
 
 def _people(summary: Summary) -> list[tuple[str, int, list[dict]]]:
-    """List who needs a person, by the kind of concern: what could not be graded comes first."""
+    """List who needs a person, by the kind of concern: what could not be graded comes first.
+
+    Within a kind, who has most points at stake comes first.
+    """
     by_label = defaultdict(list)
     for row in summary.rows:
         for label, evidence in row.concerns:
-            by_label[label].append({"student": row.student, "evidence": evidence})
+            stake = row.open_points if label == OPEN else row.points
+            entry = {"student": row.student, "evidence": evidence, "stake": stake}
+            by_label[label].append(entry)
     order = sorted(by_label, key=lambda each: (each != OPEN, -len(by_label[each]), each))
     return [
-        (label, len({row["student"] for row in by_label[label]}), by_label[label])
+        (
+            label,
+            len({row["student"] for row in by_label[label]}),
+            sorted(by_label[label], key=lambda row: -row["stake"]),
+        )
         for label in order
     ]
 

@@ -18,6 +18,8 @@ HARMLESS = set(
 )
 IF_NOT_PASSED = {"left_out"}  # matters where the answer failed, perhaps for want of it
 
+IF_POINTS = {"like_reference", "undecided"}  # nothing is to be decided about an answer with 0
+
 KINDS = {
     "similar": "nearly the same answers as somebody else's",
     "like_reference": "the published reference",
@@ -95,6 +97,7 @@ def _concerns(grade: Grade, class_flags: Sequence[Flag]) -> list[tuple[str, str]
     for each in grade.exercises:
         for flag in each.flags:
             idle = flag.kind in HARMLESS or (flag.kind in IF_NOT_PASSED and each.state == PASSED)
+            idle = idle or (flag.kind in IF_POINTS and not each.points)
             if not idle:
                 said[KINDS.get(flag.kind, flag.kind), flag.message].append(each.exercise)
     for flag in [*grade.flags, *class_flags]:

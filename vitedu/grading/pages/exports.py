@@ -115,16 +115,24 @@ def totals_csv(grades: Iterable[Grade], class_flags: Flags) -> str:
 
 
 def open_csv(grades: Iterable[Grade]) -> str:
-    """List what a person has to grade: one row a student and exercise, with the reason."""
+    """List what a person has to grade: one row a student and exercise, with the reason.
+
+    Points and a comment are filled in by hand and read back: ``vitedu grade ... --with open.csv``.
+    """
 
     def rows():
-        yield ["student", "exercise", "open_points", "reason", "meaning", "detail"]
+        yield ["student", "exercise", "open_points", "reason", "meaning", "detail"] + [
+            "points",
+            "comment",
+        ]
         for grade in grades:
             for each in grade.exercises:
                 if each.state == NOT_GRADABLE:
                     yield [grade.student, each.exercise, each.max_points, each.reason] + [
                         REASONS[each.reason],
                         each.detail,
+                        "",
+                        "",
                     ]
 
     return table(rows(), mark=True)

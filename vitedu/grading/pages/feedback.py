@@ -5,6 +5,7 @@ the first thing that failed, the mistake if it was recognised, the evidence, why
 holds no reference value and no seed of the class. Not here: judging; the layout (``templates/feedback.html``).
 """
 
+import re
 from collections import defaultdict
 from dataclasses import dataclass
 from functools import cached_property
@@ -29,6 +30,7 @@ LABELS = {
 }
 PROSE = {"why", "try", "also", "note"}  # the other lines have columns and are set like code
 SECRET = {"again"}  # it would repeat the inputs of the class
+MOST_LINES = 60  # of a cell
 MOST_NEXT = 3  # exercises under "where the next points are"
 
 # the flags that a student reads; suspicions are for the instructor alone
@@ -113,9 +115,16 @@ class Card:
             for label, words in told
             if label not in SECRET
         ]
-        if not any(label == "try" for label, _ in told) and self.exercise.hints:
-            lines.append(Line("next step", self.exercise.hints[0], False))
         return lines
+
+    @property
+    def code(self) -> list[tuple[int, str, bool]]:
+        """The student's own cell: number, text, and whether an error came from there, for each line."""
+        at = {int(n) for _, words in self.grade.lines for n in re.findall(r"\(line (\d+):", words)}
+        lines = self.grade.code.rstrip().split("\n") if self.grade.code.strip() else []
+        shown = [(n, line, n in at) for n, line in enumerate(lines, 1)]
+        first = next((i for i, (_, line, _) in enumerate(shown) if line.strip()), 0)
+        return shown[first:][:MOST_LINES]
 
     @property
     def findings(self) -> list[Part]:

@@ -4,12 +4,15 @@ Role: ``main_grade`` (the command) and ``publish`` (grades on disk -> tables, pa
 file is a function of the grades alone and is written anew only where it changes. Not here: grading (``batch``).
 """
 
+import getpass
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from vitedu.exercises import Exercise
 from vitedu.grading.batch import Outcome, grade_class
+from vitedu.grading.decisions import FILE as DECISIONS
+from vitedu.grading.decisions import decided, read_decisions
 from vitedu.grading.grades import Flag, SubmissionGrade
 from vitedu.grading.pages.class_report import bank_words, report_page
 from vitedu.grading.pages.class_summary import Summary, summarise
@@ -37,6 +40,7 @@ def main_grade(
     formats: Sequence[str] = (),
     assignment: str = "",
     parts: Parts | None = None,
+    decisions: Path | None = None,
     **choices,
 ) -> int:
     """Grade a class, write everything, print a summary.
@@ -44,6 +48,7 @@ def main_grade(
     Args:
         folder, out, **choices: see ``batch.grade_class``.
         formats: of ``FORMATS``, beside what is always written.
+        decisions: an ``open.csv`` in which a person has filled in points and comments.
         assignment: the column of ``canvas.csv``; default: a column a notebook.
 
     Returns:
@@ -52,6 +57,8 @@ def main_grade(
     lines: list[str] = []
 
     def after(store: Store, outcome: Outcome, exercises: list[Exercise]) -> None:
+        if decisions:
+            lines.append(keep_decisions(store, outcome, decisions))
         lines.extend(publish(store, outcome, exercises, formats=formats, assignment=assignment))
 
     outcome = grade_class(folder, out, after=after, parts=parts, **choices)
@@ -81,8 +88,10 @@ def publish(
         OSError: the folder cannot be written.
     """
 
-    def grades():
-        return store.load_all(outcome.students)
+    known = store.load_plain(DECISIONS)
+
+    def grades() -> Iterator[SubmissionGrade]:
+        return (decided(grade, known) for grade in store.load_all(outcome.students))
 
     flags: dict[str, list[Flag]] = outcome.class_flags
     unknown: Counter[str] = Counter()
@@ -110,6 +119,20 @@ def publish(
     return lines + _lines(store.out, summary, formats)
 
 
+def keep_decisions(store: Store, outcome: Outcome, path: Path) -> str:
+    """Read what a person decided, and keep it beside the grades; gives a line for the terminal.
+
+    Raises:
+        ValueError, OSError: as ``read_decisions``.
+    """
+    new = read_decisions(path, store.load_all(outcome.students), getpass.getuser())
+    known = store.load_plain(DECISIONS)
+    for student, own in new.items():
+        known[student] = {**known.get(student, {}), **own}
+    store.write_plain(DECISIONS, known)
+    return f"{count(sum(map(len, new.values())), 'open exercise')} decided by {path}."
+
+
 def _feedback(store: Store, grade: SubmissionGrade) -> str:
     """Write a student's page; if the grader fails at it, the points alone."""
     try:
@@ -125,8 +148,10 @@ def _lines(out: Path, summary: Summary, formats: Sequence[str]) -> list[str]:
     concerned = [row for row in rows if row.concerns]
     lines = []
     if rows:
-        mean = sum(row.points for row in rows) / len(rows)
-        lines.append(f"Mean {number(mean)} of {number(summary.max_points)} points.")
+        final = [row.points for row in rows if not row.open_points]
+        mean = number(sum(final) / len(final)) if final else "not known"
+        of = "" if len(final) == len(rows) else f" ({len(final)} of {len(rows)} are final)"
+        lines.append(f"Mean {mean} of {number(summary.max_points)} points{of}.")
     if waiting:
         points = sum(row.open_points for row in waiting)
         lines.append(

@@ -1,0 +1,42 @@
+"""vitedu.bench.experiments.warmup: pairs that differ in warm-up alone, and what is read off their losses."""
+
+import torch
+
+from vitedu.bench.experiments import Measurement, warmup
+from vitedu.hardware import Profile
+
+
+def test_one_seed_gives_the_same_weights_for_either_norm():
+    """Post-norm differs in the order of the parts and has no final norm; every weight is the same."""
+    pre, post = (warmup.build(norm, seed=3).state_dict() for norm in ("pre-norm", "post-norm"))
+    assert set(pre) - set(post) == {"norm.weight", "norm.bias"}
+    assert all(torch.equal(post[name], pre[name]) for name in post)
+
+
+def test_warm_up_alone_differs_within_a_pair():
+    """A short run of each arm gives a loss; the arms of a pair differ in one setting."""
+    without, climbing = (
+        warmup.ARMS[f"pre-norm, 0.01, {kind}"] for kind in ("no warm-up", "warm-up")
+    )
+    assert {key for key in without if without[key] != climbing[key]} == {"warmup"}
+    results = warmup.run("post-norm, 0.003, warm-up", 0, Profile("quick", "", ""))
+    assert 0 < results["final_loss"] < 3 and results["steps_to_goal"] == "never"
+
+
+def test_goal_is_met_by_a_mean_of_ten_steps():
+    """One lucky step does not count; the step is the last of the ten."""
+    assert warmup.steps_to_goal([2.0] * 9 + [0.0] + [2.0] * 9) is None
+    assert warmup.steps_to_goal([2.0] * 10 + [0.0] * 10) == 16  # six zeros in ten: mean 0.8
+
+
+def test_table_shows_the_difference_of_each_seed():
+    """Loss without minus loss with warm-up, only where both were measured."""
+    runs = [("no warm-up", 0, 1.5), ("warm-up", 0, 1.0), ("warm-up", 1, 9.0)]
+    found = []
+    for kind, seed, loss in runs:
+        results = {"final_loss": loss, "steps_to_goal": "never"}
+        found.append(
+            Measurement("warmup", f"pre-norm, 0.01, {kind}", {}, seed, {}, results, "", {}, "")
+        )
+    (line,) = warmup.pairs_table(found).splitlines()[1:]
+    assert line.split()[:6] == ["pre-norm", "0.01", "0", "1.50", "1.00", "+0.50"]

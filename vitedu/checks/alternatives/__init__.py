@@ -1,1 +1,0 @@
-"""Right answers that share no line with the reference: what every checker must accept."""

@@ -1,0 +1,88 @@
+"""What a person decided about open points, read back from ``open.csv`` and kept.
+
+Role: ``read_decisions`` (a filled-in file -> decisions), ``decided`` (a grade with them). A decision counts only for an
+exercise that is still open and for the files that it was made for: a later submission waits for a person again. The machine's
+own record stays as it is. Not here: writing ``open.csv`` (``pages.exports``).
+"""
+
+import csv
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from vitedu.grading.grades import FAILED, NOT_GRADABLE, PASSED, ExerciseGrade, SubmissionGrade
+from vitedu.grading.pages.exports import cell
+
+FILE = "decisions.json"
+MOST = 1000  # characters of a comment
+
+# student -> exercise -> points, comment, by, digest
+Decisions = dict[str, dict[str, dict[str, Any]]]
+
+
+def read_decisions(path: Path, grades: Iterable[SubmissionGrade], by: str) -> Decisions:
+    """Read the rows of a filled-in ``open.csv`` that have points.
+
+    Args:
+        path: the file; a spreadsheet may have saved it with semicolons.
+        grades: of the class.
+        by: who decides.
+
+    Raises:
+        ValueError: a row names nobody, nothing that is open, or impossible points. Nothing is taken then.
+        OSError: the file cannot be read.
+    """
+    text = Path(path).read_text(encoding="utf-8-sig")
+    separator = ";" if text.partition("\n")[0].count(";") > 1 else ","
+    known = {cell(grade.student): grade for grade in grades}
+    found: Decisions = {}
+    for number, row in enumerate(csv.DictReader(text.splitlines(), delimiter=separator), 2):
+        words = (row.get("points") or "").strip()
+        if not words:
+            continue
+        grade = known.get(row.get("student") or "")
+        if grade is None:
+            raise ValueError(f"{path}, line {number}: no student {row.get('student')!r} is graded.")
+        name = row.get("exercise") or ""
+        each = next((e for e in grade.exercises if e.exercise == name), None)
+        if each is None or each.state != NOT_GRADABLE:
+            raise ValueError(f"{path}, line {number}: {name!r} of {grade.student} is not open.")
+        try:
+            points = float(words.replace(",", "."))
+        except ValueError:
+            points = -1.0
+        if not 0 <= points <= each.max_points:
+            raise ValueError(
+                f"{path}, line {number}: points must be a number from 0 to {each.max_points:g} (got {words!r})."
+            )
+        comment = (row.get("comment") or "").strip()[:MOST]
+        decision = {"points": points, "comment": comment, "by": by, "digest": grade.digest}
+        found.setdefault(grade.student, {})[name] = decision
+    return found
+
+
+def decided(grade: SubmissionGrade, decisions: Mapping[str, Any]) -> SubmissionGrade:
+    """Give a grade with what a person decided about it."""
+    own = decisions.get(grade.student)
+    if not isinstance(own, dict):
+        return grade
+    exercises = [_with(each, own.get(each.exercise), grade.digest) for each in grade.exercises]
+    return replace(grade, exercises=exercises)
+
+
+def _with(each: ExerciseGrade, decision: Any, digest: str) -> ExerciseGrade:
+    if each.state != NOT_GRADABLE or not isinstance(decision, dict):
+        return each
+    if decision.get("digest") != digest:
+        return each
+    points = float(decision["points"])
+    return replace(
+        each,
+        state=PASSED if points == each.max_points else FAILED,
+        points=points,
+        reason="",
+        headline="graded by a person",
+        comment=str(decision["comment"]),
+        decided_by=str(decision["by"]),
+    )
