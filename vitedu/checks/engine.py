@@ -240,7 +240,8 @@ def _problems(checker: Checker, parts, cases, got, want) -> dict[str, Problem]:
         earlier = problems.get(part)
         if earlier is None or problem.stage < earlier.stage:
             problems[part] = problem
-    if "values" in problems or "returns" in problems:
+    wrong = [problems[part].case for part in ("values", "returns") if part in problems]
+    if any(case is cases[0] for case in wrong):
         problems.pop("again", None)  # it would only be wrong once more
     for part, judge in checker.judges.items():
         if part not in problems and not any(got[c.name].error for c in cases if c.part == part):
