@@ -326,7 +326,7 @@ def _imported(source: str) -> dict[str, str]:
         nodes = list(ast.walk(ast.parse(source)))
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return {}
-    found = {}
+    found: dict[str, str] = {}
     for node in nodes:
         if isinstance(node, ast.Import):
             found |= {(a.asname or a.name).split(".")[0]: a.name for a in node.names}

@@ -312,6 +312,9 @@ def _given(places: list[list[str]], text: str) -> dict[str, Any]:
     return given
 
 
+_COMPILERS = ("script", "trace", "script_if_tracing")  # of torch.jit
+
+
 def _run_uncompiled() -> None:
     """Let an answer that asks to be compiled run as it is written: no compiler works in the box, and none is needed.
 
@@ -321,8 +324,8 @@ def _run_uncompiled() -> None:
     def as_it_is(function: Any = None, *rest: Any, **settings: Any) -> Any:
         return function if function is not None else as_it_is
 
-    torch.compile = as_it_is
-    torch.jit.script = torch.jit.trace = torch.jit.script_if_tracing = as_it_is
+    for place, name in ((torch, "compile"), *((torch.jit, n) for n in _COMPILERS)):
+        setattr(place, name, as_it_is)
     torch.nn.Module.compile = lambda self, *rest, **settings: None  # type: ignore[method-assign]
 
 
