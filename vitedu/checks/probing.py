@@ -174,6 +174,7 @@ def observe(answer: Any, case: Case, seconds: float = 10.0) -> Observation:
             seen.error = describe(error)
             if isinstance(error, TimeUp):
                 seen.seconds = seconds
+    seen.live.clear()
     seen.printed = (
         sink.head
         if sink.written == len(sink.head)
