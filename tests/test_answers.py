@@ -107,7 +107,11 @@ def test_values_become_plain(value, plain):
     assert found == plain and type(found) is type(plain)
 
 
-@pytest.mark.parametrize("value", [object(), {1: 2}, [object()], 1j, max], ids=repr)
+@pytest.mark.parametrize(
+    "value",
+    [object(), {1: 2}, [object()], 1j, max],
+    ids=["object", "dict", "list of objects", "complex", "function"],
+)
 def test_what_is_no_value_is_said_to_be_unknown(value):
     """Objects, dicts, complex numbers and functions are no value of an exercise."""
     plain = LocalAnswer(value).plain()

@@ -22,7 +22,7 @@ from nbformat import NotebookNode
 
 from vitedu.checks.checker import Checker, find_checker
 from vitedu.checks.engine import judge_answer
-from vitedu.checks.proof.bank import other_right_answers, wrong_answers
+from vitedu.checks.proof.bank import wrong_answers
 from vitedu.checks.proof.mutation import built, mutants_of, without_names
 from vitedu.course.notebooks import exercise_cells, read
 from vitedu.course.references import reference_source
@@ -81,7 +81,7 @@ def right(exercise_id: str) -> list[MadeAnswer]:
     tree = ast.parse(reference_source(exercise))
     answers = [MadeAnswer(ast.unparse(tree), worth)]
     if exercise.kind != "value":
-        for other in other_right_answers(find_checker(exercise_id)):
+        for other in find_checker(exercise_id).right:
             source = _with_helpers(other, inspect.getmodule(other))
             if source:
                 text = re.sub(rf"\b{other.__name__}\b", exercise_id, source)

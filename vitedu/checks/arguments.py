@@ -138,7 +138,7 @@ class Network(Recipe):
         """A matrix that stands in two parts."""
         model = Network._encoder(width)
         model.more = nn.Linear(width, 3 * width, bias=False)
-        model.more.weight = model.blocks[0].qkv.weight
+        model.more.weight = model.get_parameter("blocks.0.qkv.weight")
         return model
 
 

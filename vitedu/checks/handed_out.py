@@ -24,7 +24,7 @@ class _Marked:
 
 
 @functools.cache
-def _marked_type(kind: type) -> type:
+def _marked_type(kind: Any) -> type:
     return type(kind.__name__, (kind, _Marked), {})
 
 
@@ -34,8 +34,9 @@ def hand_out(exercise: str, reference: Any) -> Any:
     Returns:
         The reference itself; of a number, a word or a pair an equal one that can be told from a student's own.
     """
-    if type(reference) in (int, float, str, tuple):
-        reference = _marked_type(type(reference))(reference)
+    kind: Any = type(reference)
+    if kind in (int, float, str, tuple):
+        reference = _marked_type(kind)(reference)
     _given[data_folder(), exercise] = reference
     return reference
 

@@ -188,9 +188,9 @@ def ablation_table(found: Iterable[Measurement]) -> str:
         "row  validation  gain      seeds' gains    seeds  epochs  after  change",
         "---  ----------  --------  --------------  -----  ------  -----  ------",
     ]
-    found = summary(found)
-    number = {line["change"]: i for i, line in enumerate(found, start=1)}
-    for i, line in enumerate(found, start=1):
+    averages = summary(found)
+    number = {line["change"]: i for i, line in enumerate(averages, start=1)}
+    for i, line in enumerate(averages, start=1):
         gain = "" if line["gain"] is None else f"{100 * line['gain']:+.1f} pt"
         gains = [100 * each for each in line["gains"]]
         between = f"{min(gains):+.1f} to {max(gains):+.1f}" if len(gains) > 1 else ""

@@ -2,6 +2,8 @@
 
 import math
 
+from typing import Any
+
 import torch
 
 from vitedu.checks.attention.evidence import draw_sums, sums_along_dim
@@ -11,7 +13,7 @@ from vitedu.checks.checker import Checker
 from vitedu.checks.mistakes import Mistake
 
 MAXIMUM, SUM = "x.amax(dim=dim, keepdim=True)", "exp.sum(dim=dim, keepdim=True)"
-ALONG_DIM = {"evidence": sums_along_dim}
+ALONG_DIM: dict[str, Any] = {"evidence": sums_along_dim}
 
 MISTAKES = (
     Mistake("not_shifted", "large scores overflow", "finite weights for scores as large as 1e4",

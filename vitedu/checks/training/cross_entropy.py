@@ -1,5 +1,7 @@
 """cross_entropy: its cases, its known mistakes with their words, and other right answers."""
 
+from typing import Any
+
 import torch
 import torch.nn.functional as F
 
@@ -15,7 +17,7 @@ def _own_loss(case: Case, seen: Observation) -> str:
     return f"{float(value):.4g}" if value is not None and value.numel() == 1 else "another loss"
 
 
-LOSS = {"evidence": _own_loss}
+LOSS: dict[str, Any] = {"evidence": _own_loss}
 LOG_PROBS = "logits - logits.logsumexp(dim=-1, keepdim=True)"
 ON_LABEL = "log_probs.gather(1, labels.long().unsqueeze(1)).squeeze(1)"
 
@@ -138,7 +140,11 @@ def by_divergence(logits, labels, label_smoothing=0.0):
 PLAIN = "logits: B K; labels: B < K"
 SMOOTHED, MORE = f"{PLAIN}; label_smoothing = s / 50", f"{PLAIN}; label_smoothing = t / 50"
 LEARNS = {"gradients": ("logits",)}
-LARGE = {"part": "large scores", "rtol": 1e-4, "atol": 8e-3}  # logsumexp of 1e4 rounds to 2e-3
+LARGE: dict[str, Any] = {
+    "part": "large scores",
+    "rtol": 1e-4,
+    "atol": 8e-3,
+}  # logsumexp of 1e4 rounds to 2e-3
 
 CHECKER = Checker(
     "cross_entropy",

@@ -53,7 +53,7 @@ def own_results(case: Case, seen: Observation) -> str:
     values = [seen.arrays.get(name) for name in case.outputs]
     if any(value is None for value in values):
         return "other results"
-    return "mean loss {:.4g}, accuracy {:.4g}".format(*map(float, values))
+    return "mean loss {:.4g}, accuracy {:.4g}".format(*(float(x) for x in values if x is not None))
 
 
 def graph_of(case: Case, seen: Observation) -> str:

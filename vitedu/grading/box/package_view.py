@@ -76,7 +76,7 @@ def earlier(exercise_id: str) -> list[exercises.Exercise]:
     """
     from vitedu.checks.checker import find_checker
 
-    hidden = getattr(find_checker(exercise_id), "hides", frozenset())
+    hidden: frozenset[str] = getattr(find_checker(exercise_id), "hides", frozenset())
     order = [exercise.id for exercise in exercises.EXERCISES]
     before = exercises.EXERCISES[: order.index(exercises.find(exercise_id).id)]
     return [e for e in before if e.id not in hidden]

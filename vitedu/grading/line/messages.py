@@ -201,12 +201,14 @@ def read_observation(data: Any, tensors: list[torch.Tensor]) -> Observation:
         raise WireError(f"{len(names)} names for {len(tensors)} arrays.")
     if any(x.numel() * x.element_size() > MAX_ARRAY for x in tensors):
         raise WireError(f"an array has at most {MAX_ARRAY} bytes.")
-    groups: dict[str, dict[str, torch.Tensor]] = {group: {} for group in _GROUPS}
+    groups: dict[str, Any] = {group: {} for group in _GROUPS}
     for (group, name), tensor in zip(names, tensors, strict=True):
         if group not in groups:
             raise WireError(f"there is no such group of tensors: {group[:WORD]!r}.")
         groups[group][name] = tensor
-    words = {key: dict(_pair(item) for item in _list(data[key], MOST)) for key in _WORDS}
+    words: dict[str, Any] = {
+        key: dict(_pair(item) for item in _list(data[key], MOST)) for key in _WORDS
+    }
     parameters = _dict(data["parameters"], {field.name for field in fields(Parameters)})
     seconds = data["seconds"]
     if type(seconds) not in (int, float) or not 0 <= seconds < 1e6:
