@@ -90,7 +90,7 @@ SAMPLES = {
     "patches": Sample(seed=1, pairs=5, named=3, within=3, both=0),
     "attention": Sample(seed=0, pairs=4, named=3, within=0, both=0),
     "encoder": Sample(seed=1, pairs=5, named=3, within=3, both=0),
-    "training": Sample(seed=0, pairs=3, named=3, within=3, both=1),
+    "training": Sample(seed=0, pairs=3, named=2, within=2, both=0),
 }
 
 
