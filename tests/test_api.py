@@ -163,6 +163,6 @@ def test_importing_the_package_loads_no_torch():
 
 
 def test_every_exercise_has_a_checker():
-    """The syllabus lists nothing that can not be checked."""
+    """The syllabus lists nothing that cannot be checked."""
     assert all(api.has_checker(exercise.id) for exercise in exercises.EXERCISES)
     assert not api.has_checker("pachify")

@@ -242,7 +242,7 @@ def test_each_gets_what_it_deserves(graded, table, name):
 @pytest.mark.slow
 @pytest.mark.parametrize("name", files.CONTENT)
 def test_broken_files_are_findings_of_their_own(graded, name):
-    """What can not be read is not gradable, with the reason; what can be read is graded."""
+    """What cannot be read is not gradable, with the reason; what can be read is graded."""
     expect(graded, f"file_{name}", files.CONTENT[name][0])
 
 

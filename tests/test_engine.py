@@ -38,7 +38,7 @@ def is_free_of_our_insides(text: str) -> bool:
 
 
 class Shouting(Exception):
-    """An error that can not be printed."""
+    """An error that cannot be printed."""
 
     def __str__(self):
         raise RuntimeError("no words")
@@ -134,7 +134,7 @@ FAILING = {
     "GeneratorExit": (raising(GeneratorExit()), "GeneratorExit"),
     "StopIteration": (raising(StopIteration()), "StopIteration"),
     "BaseException": (raising(BaseException("end")), "BaseException: end"),
-    "unprintable error": (raising(Shouting()), "can not be shown"),
+    "unprintable error": (raising(Shouting()), "cannot be shown"),
     "endless recursion": (recursing, "RecursionError"),
     "generator function": (generating, "`yield`"),
     "async function": (waiting, "`async def`"),

@@ -216,7 +216,7 @@ def test_what_could_not_be_graded_says_why_and_what_happens(reason):
 
 
 def test_what_is_open_for_one_reason_is_told_once():
-    """A file that can not be read: every exercise is named, the reason stands there once, links still lead there."""
+    """A file that cannot be read: every exercise is named, the reason stands there once, links still lead there."""
     grades = [
         exercise_grade(exercise.id, "not_gradable", reason="unreadable", detail="no JSON")
         for exercise in EXERCISES[:9]

@@ -99,7 +99,7 @@ def test_autograder_needs_no_more_than_its_requirements():
 
 @pytest.mark.slow
 def test_autograder_grades_in_a_clean_folder(tmp_path):
-    """Points for what is right, some for what is partly so, no score for what can not be graded."""
+    """Points for what is right, some for what is partly so, no score for what cannot be graded."""
     root = unpacked(tmp_path)
     answers = {e.id: reference_source(e) for e in in_notebook("01_patches")}
     answers["tokens_at_224"] = "tokens_at_224 = 196"

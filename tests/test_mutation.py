@@ -104,7 +104,7 @@ def test_mutants_of_a_class_run():
 
 
 def test_a_mutant_that_can_not_be_defined_counts_as_rejected():
-    """A default that can not be evaluated leaves nothing to judge."""
+    """A default that cannot be evaluated leaves nothing to judge."""
     assert built(Mutant("", "", "def gelu(x=1 / 0): ..."), "gelu", "vitedu.encoder") is None
 
 

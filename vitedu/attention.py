@@ -36,7 +36,7 @@ def softmax(x: torch.Tensor, dim: int = -1) -> torch.Tensor:
         tensor([[0.5000, 0.5000],
                 [1.0000, 0.0000]])
     """
-    shifted = x - x.amax(dim=dim, keepdim=True)  # the largest score becomes 0: exp can not overflow
+    shifted = x - x.amax(dim=dim, keepdim=True)  # the largest score becomes 0: exp cannot overflow
     exp = shifted.exp()
     return exp / exp.sum(dim=dim, keepdim=True)
 

@@ -11,7 +11,7 @@ Role: for exercises whose inputs are random tensors and sizes::
     )
 
 The first case is the shapes themselves, with gradients. Every case deals its sizes anew, and no two letters get the
-same size unless a variation says so: a swapped axis can not go unnoticed, and no constant fits two cases. Inputs of
+same size unless a variation says so: a swapped axis cannot go unnoticed, and no constant fits two cases. Inputs of
 another kind want a plain function ``cases(g)``.
 """
 

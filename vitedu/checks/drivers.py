@@ -43,7 +43,7 @@ def layer_from_layer(answer, case: Case, seen: Observation) -> None:
     wanted = ["weight", "bias"] if result.bias is not None else ["weight"]
     missing = [name for name in wanted if name not in learns]
     seen.facts["weight and bias are parameters that learn"] = (
-        f"{' and '.join(missing)} can not learn" if missing else "they are"
+        f"{' and '.join(missing)} cannot learn" if missing else "they are"
     )
     (source,) = args.values()
     before = [value.detach().clone() for value in (result.weight, result.bias) if value is not None]

@@ -94,7 +94,7 @@ def general_mistakes(reference: Any, cases: list[Case]) -> list[Mistake]:
         mistakes.append(
             Mistake(
                 "detached", "a result carries no gradient", "results attached to the graph", part="gradients",
-                why="What is cut off here can not be trained.",
+                why="What is cut off here cannot be trained.",
                 look="Look for .detach(), .data, .item(), no_grad or NumPy.",
                 build=lambda: wrap(reference, after=lambda x: x.detach() if isinstance(x, torch.Tensor) else x),
             )
@@ -112,7 +112,7 @@ def general_mistakes(reference: Any, cases: list[Case]) -> list[Mistake]:
         mistakes.append(
             Mistake(
                 "own_device", "a tensor is made on the CPU, wherever the inputs are", "one device", part="any device",
-                why="On a GPU the two can not meet.",
+                why="On a GPU the two cannot meet.",
                 look="Make new tensors with device=x.device, or from an input: x.new_zeros(...).",
                 build=lambda: wrap(reference, after=lambda x: x.cpu() if isinstance(x, torch.Tensor) else x),
             )

@@ -225,7 +225,7 @@ def text_of(error: BaseException) -> str:
     try:
         return str.__str__(str(error))  # a subclass of str may be returned, and slice as it likes
     except Exception:
-        return "(its message can not be shown)"
+        return "(its message cannot be shown)"
 
 
 def is_raised_by_hand(error: BaseException) -> bool:

@@ -37,7 +37,7 @@ def draw(generator: torch.Generator, low: int, high: int) -> int:
 
 
 def distinct(generator: torch.Generator, count: int, low: int, high: int) -> list[int]:
-    """Draw different integers from low .. high, so that a swapped axis can not go unnoticed."""
+    """Draw different integers from low .. high, so that a swapped axis cannot go unnoticed."""
     return (torch.randperm(high - low + 1, generator=_of_sizes(generator))[:count] + low).tolist()
 
 

@@ -519,7 +519,7 @@ def _as_meta(x: Any) -> Any:
 
 
 def _observe_on_accelerator(answer, case: Case, seen: Observation) -> None:
-    """Call on an accelerator's tensors, meta ones where there is none; what those can not tell stays undecided."""
+    """Call on an accelerator's tensors, meta ones where there is none; what those cannot tell stays undecided."""
     device = "cuda" if torch.cuda.is_available() else "meta"
     args = build_args(case)
     target = construct(answer, case, seen) if case.driver == "module" else answer

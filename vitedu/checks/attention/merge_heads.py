@@ -45,7 +45,7 @@ MISTAKES = (
             evidence=shapes),
     Mistake("sum_over_heads", "the heads are added up", *LOST, {"transpose(1, 2).flatten(2)": "sum(dim=1)"},
             evidence=shapes),
-    Mistake("view", "view can not join what a transpose has taken apart",
+    Mistake("view", "view cannot join what a transpose has taken apart",
             "a result for any number of heads and tokens",
             "After a transpose the numbers of a token no longer stand together in memory, and view never moves them.",
             "Use reshape or flatten, which copy where they must.",

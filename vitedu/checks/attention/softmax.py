@@ -22,7 +22,7 @@ MISTAKES = (
             "A row far below the largest score becomes exp(-20000) = 0 everywhere, and then 0 over 0.",
             "Take the maximum along dim, with keepdim=True.", {MAXIMUM: "x.max()"}),
     Mistake("minimum_subtracted", "the smallest score is subtracted, not the largest",
-            "exp of numbers that are 0 or below", "exp can not underflow any more, but it overflows all the sooner.",
+            "exp of numbers that are 0 or below", "exp cannot underflow any more, but it overflows all the sooner.",
             "Try it on the scores 0 and 200.", {"amax": "amin"}),
     Mistake("mean_subtracted", "the mean is subtracted, not the largest score",
             "exp of numbers that are 0 or below", "Scores far above the mean still overflow.",

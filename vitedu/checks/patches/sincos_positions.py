@@ -58,7 +58,7 @@ MISTAKES = (
             "Count the zeros.", {"10000**exponent": "1000**exponent"}),
     Mistake("frequencies_rise", "the frequencies rise from column to column",
             "position divided by 10000 ** (2i/D)",
-            "Waves shorter than one step can not tell neighbours apart reliably.",
+            "Waves shorter than one step cannot tell neighbours apart reliably.",
             "Divide, or use a negative exponent.", {"position / 10000": "position * 10000"}),
     Mistake("positions_from_one", "positions count from 1", "positions 0 .. num_positions-1",
             "Every row is one late.", "torch.arange(n) starts at 0.", {".unsqueeze(1)": ".unsqueeze(1) + 1"}),

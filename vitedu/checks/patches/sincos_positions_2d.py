@@ -54,7 +54,7 @@ MISTAKES = (
             "In torch the height comes first.", "Unpack it as gh, gw = grid_size.",
             {"gh, gw = grid_size": "gw, gh = grid_size"}),
     Mistake("added", "row and column codes are added", "row code beside column code",
-            "A sum can not tell (2, 5) from (5, 2).", "Concatenate along the last axis.",
+            "A sum cannot tell (2, 5) from (5, 2).", "Concatenate along the last axis.",
             {"return torch.cat(": "return (lambda x, dim: torch.cat([x[0] + x[1]] * 2, dim))("}),
     Mistake("halves_interleaved", "row and column codes take turns column by column",
             "the row's D/2 columns, then the column's", "The first half belongs to the row alone.",

@@ -22,7 +22,7 @@ def load_answers(path: Path) -> dict[str, object]:
     not run.
 
     Raises:
-        ValueError: the file is neither, or can not be read.
+        ValueError: the file is neither, or cannot be read.
     """
     if path.suffix not in (".py", ".ipynb"):
         raise ValueError(f"{path.name} is neither a .py file nor a notebook.")

@@ -71,7 +71,7 @@ def built(mutant: Mutant, name: str, module: str):
     """Execute a mutant beside the names of its module; None if that fails already."""
     try:
         return executed(mutant.source, name, module)
-    except Exception:  # a default or decorator that can not be evaluated
+    except Exception:  # a default or decorator that cannot be evaluated
         return None
 
 

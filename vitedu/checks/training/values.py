@@ -9,7 +9,7 @@ CHECKERS = {
     "smoothing_floor": ValueChecker(
         "smoothing_floor", reference.smoothing_floor,
         (
-            ValueMistake("zero", 0.0, "a smoothed target can not be met for free", "The loss compares with the target, and a target that is spread has an entropy of its own.",
+            ValueMistake("zero", 0.0, "a smoothed target cannot be met for free", "The loss compares with the target, and a target that is spread has an entropy of its own.",
                          "Ask what the loss charges where the model gives exactly the target."),
             ValueMistake("label_only", -math.log(0.91), "only the label is priced", "The other classes have a share of the target too.", "Weigh each class's price with its target, and add all ten."),
             ValueMistake("label_weighted_only", -0.91 * math.log(0.91), "only the label is priced", "The other classes have a share of the target too.", "Add the nine others."),

@@ -59,6 +59,7 @@ class Summary:
     levels: Counter = field(default_factory=Counter)
     versions: set[str] = field(default_factory=set)
     problems: Sequence[Flag] = ()  # what was handed in under no name
+    faults: Counter = field(default_factory=Counter)  # of the grader itself: words -> answers
     runs: set[int] = field(default_factory=set)
     seconds: float = 0.0
     max_points: float = 0.0
@@ -78,6 +79,8 @@ def summarise(
             summary.mistakes.update({(each.exercise, id) for id in each.misconceptions})
             if each.runs:
                 summary.runs.add(each.runs)
+            if each.reason == "grader":
+                summary.faults[each.detail] += 1
         concerns = _concerns(grade, class_flags.get(grade.student, ()))
         summary.rows.append(Row(grade.student, grade.points, grade.open_points, cells, concerns))
         summary.levels[grade.isolation] += 1

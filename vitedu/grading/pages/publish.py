@@ -160,6 +160,11 @@ def _lines(out: Path, summary: Summary, formats: Sequence[str]) -> list[str]:
         )
     if concerned:
         lines.append(f"{count(len(concerned), 'submission')} should be seen by a person.")
+    for words, often in summary.faults.most_common(3):
+        lines.append(
+            f"The grader itself failed at {count(often, 'answer')}: {plain(words)} "
+            "The same command again grades them alone."
+        )
     lines += [f"{out}: {plain(flag.message)}" for flag in summary.problems]
     names = ["report.html", "feedback/", "grades.csv", "totals.csv"]
     names += [f"{each}.csv" for each in formats if each != "gradescope"]
