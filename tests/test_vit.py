@@ -129,6 +129,20 @@ def test_mean_pooling_has_no_class_token():
     assert model(torch.zeros(1, 3, 32, 32)).shape == (1, 10)
 
 
+def test_registers_are_tokens_behind_the_class_token_that_no_head_reads():
+    """They join the sequence, take part in attention, and the logits still come from token 0."""
+    config = replace(SMALL, num_registers=3)
+    model = VisionTransformer(config).eval()
+    assert config.num_prefix_tokens == 4 and model.cls_token.shape[1] == 4
+    assert model.pos_embed.shape[1] == config.num_tokens == SMALL.num_tokens + 3
+    images = torch.randn(2, 3, SMALL.image_size, SMALL.image_size)
+    found = capture(model, images)
+    assert torch.equal(found["logits"], model.head(found["norm"][:, 0]))
+    with torch.no_grad():
+        model.cls_token[:, 1:] += 1.0
+        assert not torch.allclose(model(images), found["logits"])
+
+
 @pytest.mark.parametrize(
     ("make", "words"),
     [
@@ -142,8 +156,17 @@ def test_mean_pooling_has_no_class_token():
             lambda: preset("vit_tiny_patch4"),
             "Did you mean 'vit_tiny_patch4_32'.*Choices: vit_micro",
         ),
+        (lambda: replace(SMALL, num_registers=2, pool="mean"), "num_registers=2, pool='mean'"),
+        (lambda: replace(SMALL, num_registers=-1), "num_registers=-1"),
     ],
-    ids=["patch", "heads", "pool", "preset"],
+    ids=[
+        "patch",
+        "heads",
+        "pool",
+        "preset",
+        "registers without a class token",
+        "fewer than no registers",
+    ],
 )
 def test_bad_configurations_name_their_numbers(make, words):
     """The message holds the numbers or the choices."""

@@ -619,6 +619,141 @@ EXERCISES: tuple[Exercise, ...] = (
             "One image of a full batch has 1/128 of its batch's say, one of the last batch 1/16. Divide.",
         ),
     ),
+    # --- 05_inside --------------------------------------------------------------------------
+    Exercise(
+        "class_attention",
+        "05_inside",
+        "5.1",
+        "where the class token looks",
+        "function",
+        3,
+        6,
+        (
+            "weights[b, h, i, j] is how much token i looks at token j. Which of the two indices is fixed "
+            "here, and to what?",
+            "Take the row of token 0, for all images and heads. Its first entry is the class token "
+            "itself; the rest are the patches, row by row of the grid.",
+            "weights[:, :, 0, -N:] with N = gh * gw has shape (B, nh, N). Fold its last axis into (gh, gw) "
+            "with unflatten or reshape, gh first.",
+        ),
+    ),
+    Exercise(
+        "uniform_distance",
+        "05_inside",
+        "5.2",
+        "how far does an even look reach?",
+        "value",
+        2,
+        6,
+        (
+            "An even head gives every patch the same weight, the query's own patch too. Its distance is "
+            "then a plain mean. Over which pairs?",
+            "List the row and column of all 64 patches. The mean goes over all 64 x 64 pairs of query "
+            "and key, and each pair has a straight-line distance.",
+            "places = torch.cartesian_prod(torch.arange(8.0), torch.arange(8.0)); torch.cdist gives all "
+            "distances between two lists of places. Take the mean of the whole table.",
+        ),
+    ),
+    Exercise(
+        "attention_rollout",
+        "05_inside",
+        "5.3",
+        "through all layers at once",
+        "function",
+        6,
+        15,
+        (
+            "One layer maps its input tokens to its output tokens: new = M @ old. What is the matrix of "
+            "two layers, one after the other? On which side does the second one stand?",
+            "For each layer: average the heads, add the identity, halve, and divide every row by its "
+            "sum. Start with the first layer and put each further matrix to the left of the product.",
+            "step = (weights.mean(dim=1) + identity) / 2; then step / step.sum(dim=-1, keepdim=True); "
+            "then rollout = step @ rollout. torch.eye needs the dtype and device of the weights.",
+        ),
+    ),
+    Exercise(
+        "rollout_self_share",
+        "05_inside",
+        "5.4",
+        "what rollout says of nothing",
+        "value",
+        2,
+        4,
+        (
+            "Uniform weights over 65 tokens are 1/65 each. You have a function that takes a list of "
+            "layers.",
+            "Make four layers of torch.full((1, 1, 65, 65), 1 / 65) and look at the entry of the class "
+            "token in its own row.",
+            "attention_rollout([torch.full((1, 1, 65, 65), 1 / 65)] * 4)[0, 0, 0].",
+        ),
+    ),
+    Exercise(
+        "pointing_game",
+        "05_inside",
+        "5.5",
+        "does a map point at the object?",
+        "function",
+        6,
+        15,
+        (
+            "Two questions for each image: which patch is the hottest, and does that patch contain a "
+            "pixel of the object? Answer them one after the other.",
+            "argmax over the flattened map gives the number of the patch. Cut the mask into the same "
+            "grid, as patchify does, and ask of every patch whether any pixel is true.",
+            "masks.reshape(B, gh, P, gw, P) with P = H // gh, then .any(dim=4).any(dim=2) is (B, gh, gw). "
+            "Flatten it, gather at the hottest patches, and take the mean over the images.",
+        ),
+    ),
+    Exercise(
+        "logit_lens",
+        "05_inside",
+        "5.6",
+        "the answer after every block",
+        "function",
+        4,
+        8,
+        (
+            "How does the model turn the tokens after its last block into logits? Do the same after "
+            "every block.",
+            "For each layer: the final norm, token 0, the head. Collect the (B, K) of all layers along a "
+            "new first axis.",
+            "A list of head(norm(tokens[:, 0])) for the tokens of each layer, then torch.stack.",
+        ),
+    ),
+    Exercise(
+        "position_similarity",
+        "05_inside",
+        "5.7",
+        "which positions are alike?",
+        "function",
+        4,
+        8,
+        (
+            "A cosine is a dot product of two vectors of length 1. Which rows of pos_embed do you need, "
+            "and how many tokens stand before them?",
+            "Take the last N = gh * gw rows, divide each by its own length, and multiply the table by its "
+            "transpose: entry (i, j) is the cosine of i and j.",
+            "unit = normalize(pos_embed[0, -N:], dim=-1); unit @ unit.T is (N, N). Fold its last axis into "
+            "(gh, gw).",
+        ),
+    ),
+    Exercise(
+        "confusion_matrix",
+        "05_inside",
+        "5.8",
+        "which class for which",
+        "function",
+        4,
+        8,
+        (
+            "Every image adds 1 in one place. matrix[labels, predictions] += 1 looks right; try it with "
+            "two images of the same kind.",
+            "A pair of classes can be written as one number from 0 to K*K - 1. Then it is enough to count "
+            "how often each number occurs.",
+            "torch.bincount(labels * K + predictions, minlength=K * K), folded into (K, K). Which of the "
+            "two classes is multiplied decides which one counts the rows.",
+        ),
+    ),
 )
 
 BY_ID: dict[str, Exercise] = {exercise.id: exercise for exercise in EXERCISES}

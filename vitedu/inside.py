@@ -1,14 +1,35 @@
 """Notebook 05: what a model has learned.
 
-Role: what to look at inside a trained model. Notebook 04 uses it for its pictures. Not here: running a
-model and keeping what passes through it (``vitedu.vit.capture``), figures (``vitedu.plots``).
+Role: what to look at inside a trained model, and the measurements that decide whether to believe it. Not
+here: running a model and keeping what passes through it (``vitedu.vit.capture``), figures (``vitedu.plots``).
 
-Legend: B batch, T tokens, N patches, D embed_dim, nh heads, gh gw patch grid, K classes.
+Legend: B batch, T tokens, N patches, D embed_dim, nh heads, gh gw patch grid, K classes, L layers.
 
-Reference: Dosovitskiy et al. 2020, figures 6 and 7 (arXiv 2010.11929).
+References: Dosovitskiy et al. 2020, figures 6, 7 and 11 (arXiv 2010.11929); Abnar and Zuidema 2020,
+"Quantifying Attention Flow in Transformers" (arXiv 2005.00928); Zhang et al. 2016, the pointing game
+(arXiv 1608.00507); Darcet et al. 2023, "Vision Transformers Need Registers" (arXiv 2309.16588); Guo et
+al. 2017, "On Calibration of Modern Neural Networks" (arXiv 1706.04599).
 """
 
+import math
+from collections.abc import Sequence
+
 import torch
+from torch import nn
+
+GRID, TOKENS, LAYERS = 8, 65, 4  # of the model that the notebook looks into
+
+# mean distance, in patches, between two places of an 8 x 8 grid that are drawn apart from each other
+uniform_distance = (
+    sum(
+        math.hypot(row, column) * (GRID - abs(row)) * (GRID - abs(column))
+        for row in range(1 - GRID, GRID)
+        for column in range(1 - GRID, GRID)
+    )
+    / GRID**4
+)
+# of rollout's first row, what stays on the class token where every attention is uniform
+rollout_self_share = 0.5**LAYERS + (1 - 0.5**LAYERS) / TOKENS
 
 
 def class_attention(weights: torch.Tensor, grid_size: tuple[int, int]) -> torch.Tensor:
@@ -28,6 +49,83 @@ def class_attention(weights: torch.Tensor, grid_size: tuple[int, int]) -> torch.
     """
     gh, gw = grid_size
     return weights[:, :, 0, -gh * gw :].unflatten(-1, (gh, gw))
+
+
+def attention_rollout(layers: Sequence[torch.Tensor]) -> torch.Tensor:
+    """Follow attention through all layers, as if nothing but attention moved anything.
+
+    Every layer becomes one matrix: the mean over its heads, plus the identity for the residual path,
+    halved, each row divided by its sum. Rollout is the product of these matrices.
+
+    Args:
+        layers: attention weights (B, nh, T, T) of every layer, the first layer first. Their rows need
+            not sum to 1.
+
+    Returns:
+        (B, T, T): row i says how much of each input token rollout finds in token i of the last layer.
+
+    Example:
+        >>> attention_rollout([torch.full((2, 3, 5, 5), 0.2)] * 4).shape
+        torch.Size([2, 5, 5])
+
+    Reference: Abnar and Zuidema 2020, section 3.
+    """
+    first = layers[0]
+    identity = torch.eye(first.shape[-1], dtype=first.dtype, device=first.device)
+    rollout = identity
+    for weights in layers:
+        step = (weights.mean(dim=1) + identity) / 2  # (B, nh, T, T) -> (B, T, T)
+        step = step / step.sum(dim=-1, keepdim=True)
+        rollout = step @ rollout
+    return rollout
+
+
+def pointing_game(attention: torch.Tensor, masks: torch.Tensor) -> float:
+    """Measure how often the hottest patch of a map meets the object.
+
+    Args:
+        attention: (B, gh, gw), one map an image. Of several patches that are equally hot the first
+            counts, in reading order.
+        masks: (B, H, W), boolean, true on the object; H and W are multiples of gh and gw.
+
+    Returns:
+        The share of images, in [0, 1], whose hottest patch covers at least one pixel of the object.
+
+    Example:
+        >>> masks = torch.zeros(1, 4, 4, dtype=torch.bool)
+        >>> masks[0, 1, 3] = True
+        >>> pointing_game(torch.tensor([[[0.1, 0.6], [0.2, 0.1]]]), masks)
+        1.0
+
+    Reference: Zhang et al. 2016, section 4.2. Departure: they point with a pixel, here it is a patch.
+    """
+    B, gh, gw = attention.shape
+    H, W = masks.shape[-2:]
+    cells = masks.reshape(B, gh, H // gh, gw, W // gw)  # (B, H, W) -> (B, gh, P, gw, P)
+    touched = cells.any(dim=4).any(dim=2)  # -> (B, gh, gw)
+    hottest = attention.flatten(1).argmax(dim=1, keepdim=True)  # (B, 1)
+    return touched.flatten(1).gather(1, hottest).double().mean().item()
+
+
+def logit_lens(layers: Sequence[torch.Tensor], norm: nn.Module, head: nn.Module) -> torch.Tensor:
+    """Ask after every block what the model would answer if it ended there.
+
+    Args:
+        layers: tokens (B, T, D) after each block, the first block first.
+        norm: the model's final norm.
+        head: the model's head.
+
+    Returns:
+        (L, B, K): the logits that the class token, token 0, would give after each block.
+
+    Example:
+        >>> layers = [torch.zeros(2, 5, 8)] * 4
+        >>> logit_lens(layers, nn.LayerNorm(8), nn.Linear(8, 3)).shape
+        torch.Size([4, 2, 3])
+
+    Reference: nostalgebraist 2020, "interpreting GPT: the logit lens", on lesswrong.com.
+    """
+    return torch.stack([head(norm(tokens[:, 0])) for tokens in layers])  # (B, D) -> (L, B, K)
 
 
 def position_similarity(pos_embed: torch.Tensor, grid_size: tuple[int, int]) -> torch.Tensor:
@@ -66,5 +164,164 @@ def confusion_matrix(
         >>> confusion_matrix(torch.tensor([0, 1, 1]), torch.tensor([0, 0, 1]), 2).tolist()
         [[1, 1], [0, 1]]
     """
-    pairs = labels.long() * num_classes + predictions.long()
+    pairs = labels * num_classes + predictions
     return torch.bincount(pairs, minlength=num_classes**2).reshape(num_classes, num_classes)
+
+
+# --- measurements that the notebook uses and does not ask for -------------------------------------
+
+
+def grid_distances(grid_size: tuple[int, int]) -> torch.Tensor:
+    """Measure how far apart the patches of a grid are.
+
+    Returns:
+        (N, N), Euclidean distances in patches.
+
+    Example:
+        >>> grid_distances((1, 3))[0]
+        tensor([0., 1., 2.])
+    """
+    gh, gw = grid_size
+    places = torch.cartesian_prod(torch.arange(gh), torch.arange(gw)).float()  # (N, 2)
+    return torch.cdist(places, places)
+
+
+def attention_distance(weights: torch.Tensor, grid_size: tuple[int, int]) -> torch.Tensor:
+    """Measure how far the patches of each head look, on average.
+
+    Args:
+        weights: (B, nh, T, T) of one layer; the last N tokens are patches.
+        grid_size: (gh, gw).
+
+    Returns:
+        (nh,) in patches: the distance from a query patch to the patches that it attends to, weighted by
+        attention, averaged over queries and images. Weights on other tokens do not count.
+
+    Example:
+        >>> attention_distance(torch.eye(5).expand(2, 3, 5, 5), (2, 2))
+        tensor([0., 0., 0.])
+
+    Reference: Dosovitskiy et al. 2020, figure 11.
+    """
+    apart = grid_distances(grid_size).to(weights)  # (N, N)
+    N = len(apart)
+    among = weights[:, :, -N:, -N:]
+    among = among / among.sum(dim=-1, keepdim=True)
+    return (among * apart).sum(dim=-1).mean(dim=(0, 2))
+
+
+def input_gradient(
+    model: nn.Module, images: torch.Tensor, grid_size: tuple[int, int]
+) -> torch.Tensor:
+    """Measure how strongly every patch of pixels acts on the model's own answer.
+
+    Args:
+        model: maps images (B, C, H, W) to logits (B, K); in eval mode.
+        images: (B, C, H, W), as the model takes them.
+        grid_size: (gh, gw).
+
+    Returns:
+        (B, gh, gw): absolute derivatives of the largest logit, summed over channels and over the pixels
+        of a patch.
+
+    Example:
+        >>> model = nn.Sequential(nn.Flatten(), nn.Linear(48, 3))
+        >>> input_gradient(model, torch.zeros(2, 3, 4, 4), (2, 2)).shape
+        torch.Size([2, 2, 2])
+
+    Reference: Simonyan et al. 2013, section 3 (arXiv 1312.6034). Departure: they keep the largest channel.
+    """
+    images = images.detach().clone().requires_grad_()
+    largest = model(images).amax(dim=-1).sum()
+    (slope,) = torch.autograd.grad(largest, images)
+    gh, gw = grid_size
+    cells = slope.abs().sum(dim=1).unflatten(2, (gw, -1)).unflatten(1, (gh, -1))
+    return cells.sum(dim=(2, 4))  # (B, gh, P, gw, P) -> (B, gh, gw)
+
+
+def nearest_accuracy(
+    features: torch.Tensor, labels: torch.Tensor, of: torch.Tensor, truth: torch.Tensor, k: int = 10
+) -> float:
+    """Classify by the most frequent label among the k nearest neighbours, by cosine, and give the accuracy.
+
+    Args:
+        features: (n, D) of images whose labels may be used.
+        labels: (n,).
+        of: (m, D) of the images to classify.
+        truth: (m,) their labels.
+        k: how many neighbours vote; of equal votes the smallest label wins.
+
+    Example:
+        >>> features, labels = torch.eye(3), torch.tensor([0, 1, 2])
+        >>> nearest_accuracy(features, labels, 2 * torch.eye(3), labels, k=1)
+        1.0
+    """
+    normalize = torch.nn.functional.normalize
+    near = (normalize(of, dim=-1) @ normalize(features, dim=-1).T).topk(k, dim=-1).indices  # (m, k)
+    return (labels[near].mode(dim=-1).values == truth).double().mean().item()
+
+
+def probe_accuracy(
+    features: torch.Tensor, labels: torch.Tensor, of: torch.Tensor, truth: torch.Tensor
+) -> float:
+    """Fit one linear layer to frozen features and give its accuracy on others.
+
+    The features are standardised; cross-entropy with a little weight decay is brought to its minimum.
+
+    Args:
+        features: (n, D) of the images to learn from.
+        labels: (n,).
+        of: (m, D) of the images to classify.
+        truth: (m,) their labels.
+
+    Example:
+        >>> features, labels = torch.eye(3).repeat(4, 1), torch.arange(3).repeat(4)
+        >>> probe_accuracy(features, labels, torch.eye(3), torch.arange(3))
+        1.0
+    """
+    mean, std = features.mean(dim=0), features.std(dim=0) + 1e-6
+    x, y = (features - mean) / std, (of - mean) / std
+    K = int(labels.max()) + 1
+    weight = torch.zeros(K, x.shape[1], requires_grad=True)
+    bias = torch.zeros(K, requires_grad=True)
+    optimizer = torch.optim.LBFGS([weight, bias], max_iter=50, line_search_fn="strong_wolfe")
+
+    def loss():
+        optimizer.zero_grad()
+        price = torch.nn.functional.cross_entropy(x @ weight.T + bias, labels)
+        price = price + 1e-3 * weight.square().sum()
+        price.backward()
+        return price
+
+    optimizer.step(loss)
+    return ((y @ weight.T + bias).argmax(dim=-1) == truth).double().mean().item()
+
+
+def calibration(
+    confidence: torch.Tensor, is_right: torch.Tensor, bins: int = 10
+) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, float]:
+    """Compare how sure a model was with how often it was right.
+
+    Args:
+        confidence: (n,) in [0, 1], the probability of each answer.
+        is_right: (n,) booleans.
+        bins: equal slices of [0, 1].
+
+    Returns:
+        For every slice the mean confidence and the accuracy (both nan where it is empty) and the number
+        of images, each (bins,); and the expected calibration error: the gap between the two, averaged
+        over all images.
+
+    Example:
+        >>> _, _, counts, gap = calibration(torch.tensor([0.9, 0.9]), torch.tensor([True, False]))
+        >>> counts.tolist(), round(gap, 3)
+        ([0, 0, 0, 0, 0, 0, 0, 0, 0, 2], 0.4)
+
+    Reference: Guo et al. 2017, section 2.
+    """
+    slices = (confidence * bins).long().clamp(max=bins - 1)
+    counts = torch.bincount(slices, minlength=bins)
+    sure = torch.bincount(slices, confidence.double(), minlength=bins) / counts
+    right = torch.bincount(slices, is_right.double(), minlength=bins) / counts
+    gap = ((sure - right).abs().nan_to_num() * counts).sum() / counts.sum()
+    return sure, right, counts, gap.item()

@@ -41,6 +41,7 @@ class ViTConfig:
     fused: bool = False  # compute attention in the fastest form, which keeps no weights
     rope: bool = False  # turn queries and keys by their patch's row and column (rotary positions)
     qk_norm: bool = False  # give queries and keys mean 0 and variance 1 before they meet
+    num_registers: int = 0  # learned tokens behind the class token, which no head reads
 
     def __post_init__(self):
         if self.image_size % self.patch_size:
@@ -60,6 +61,11 @@ class ViTConfig:
             )
         if self.pool not in ("cls", "mean"):
             raise ValueError(f"pool must be 'cls' or 'mean' (got {self.pool!r}).")
+        if self.num_registers < 0 or (self.num_registers and self.pool != "cls"):
+            raise ValueError(
+                f"registers stand behind a class token and cannot be fewer than 0 (got num_registers="
+                f"{self.num_registers}, pool={self.pool!r}); use pool='cls', or num_registers=0."
+            )
 
     @property
     def grid_size(self) -> tuple[int, int]:
@@ -74,8 +80,8 @@ class ViTConfig:
 
     @property
     def num_prefix_tokens(self) -> int:
-        """Tokens before the patches: 1 with a class token, else 0."""
-        return 1 if self.pool == "cls" else 0
+        """Tokens before the patches: the class token and its registers, or none."""
+        return 1 + self.num_registers if self.pool == "cls" else 0
 
     @property
     def has_textbook_blocks(self) -> bool:

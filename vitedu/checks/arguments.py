@@ -49,6 +49,30 @@ class Conv(Recipe):
 
 
 @recipe
+class Layer(Recipe):
+    """A layer norm or a linear layer with given values."""
+
+    def __init__(self, weight: torch.Tensor, bias: torch.Tensor):
+        self.weight, self.bias = weight, bias
+
+    def build(self) -> nn.Module:
+        """Make the layer: a norm of a vector of weights, a linear layer of a matrix."""
+        shape, kind = self.weight.shape, {"dtype": self.weight.dtype}
+        is_norm = len(shape) == 1
+        layer = nn.LayerNorm(shape, 1e-6, **kind) if is_norm else nn.Linear(*shape[::-1], **kind)
+        layer.load_state_dict({"weight": self.weight, "bias": self.bias})
+        return layer
+
+    def changed(self, built: nn.Module) -> bool:
+        """Tell whether its values changed."""
+        pairs = (
+            (built.get_parameter("weight"), self.weight),
+            (built.get_parameter("bias"), self.bias),
+        )
+        return not all(torch.equal(now, before) for now, before in pairs)
+
+
+@recipe
 class Config(Recipe):
     """A ``ViTConfig`` with these fields."""
 

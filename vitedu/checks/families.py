@@ -10,9 +10,10 @@ from typing import Any
 
 import torch
 from torch import nn
+from torch.utils._pytree import tree_map
 
 from vitedu.checks.mistakes import Mistake
-from vitedu.checks.probing import Case
+from vitedu.checks.probing import Case, tensors_in
 
 # --- families -----------------------------------------------------------------------------------
 
@@ -121,10 +122,9 @@ def general_mistakes(reference: Any, cases: list[Case]) -> list[Mistake]:
 
 
 def _is_float(value: Any, dtype: torch.dtype | None = None) -> bool:
-    return (
-        isinstance(value, torch.Tensor)
-        and value.is_floating_point()
-        and (dtype is None or value.dtype == dtype)
+    return any(
+        x.is_floating_point() and (dtype is None or x.dtype == dtype)
+        for _, x in tensors_in("", value)
     )
 
 
@@ -166,7 +166,7 @@ def wrap(reference: Any, after: Callable | None = None, before: Callable | None 
     def tampered(call):
         def run(*args, **kwargs):
             if before:
-                args = tuple(before(x) if isinstance(x, torch.Tensor) else x for x in args)
+                args = tree_map(lambda x: before(x) if isinstance(x, torch.Tensor) else x, args)
             result = call(*args, **kwargs)
             if not after:
                 return result

@@ -213,12 +213,25 @@ def call(answer, case: Case, seen: Observation) -> None:
     keep_results(seen, case, result)
     seen.modified = changed_args(case, args)
     if case.gradients:
-        args = build_args(case)
-        leaves = {name: args[name].requires_grad_() for name in case.gradients}
-        args |= {
-            name: leaf.clone() for name, leaf in leaves.items()
-        }  # not leaves: editing is allowed
+        args, leaves = build_args(case), {}
+        for name in case.gradients:
+            for place, leaf in tensors_in(name, args[name]):
+                leaves[place] = leaf.requires_grad_()
+            # not leaves: editing is allowed
+            args[name] = tree_map(lambda leaf: leaf.clone(), args[name])
         keep_gradients(seen, lambda: apply(answer, case, args), leaves)
+
+
+def tensors_in(name: str, value: Any) -> list[tuple[str, torch.Tensor]]:
+    """Give the tensors of an argument that is one, or a list of them, each with its name.
+
+    Example:
+        >>> [place for place, _ in tensors_in("layers", [torch.zeros(1), torch.zeros(2)])]
+        ['layers[0]', 'layers[1]']
+    """
+    if isinstance(value, list):
+        return [(f"{name}[{i}]", x) for i, x in enumerate(value) if isinstance(x, torch.Tensor)]
+    return [(name, value)] if isinstance(value, torch.Tensor) else []
 
 
 @driver
@@ -313,18 +326,24 @@ def changed_args(case: Case, args: dict[str, Any]) -> tuple[str, ...]:
     for name, value in case.args.items():
         if isinstance(value, Recipe):
             differs = value.changed(args[name])
-        elif isinstance(value, torch.Tensor):
-            now = args[name]
-            kind = (now.shape, now.dtype, now.device)
-            differs = kind != (value.shape, value.dtype, value.device) or not torch.equal(
-                now.nan_to_num() if now.is_floating_point() else now,
-                value.nan_to_num() if value.is_floating_point() else value,
+        elif before := tensors_in(name, value):
+            after = [x for _, x in tensors_in(name, args[name])]
+            differs = len(after) != len(before) or any(
+                _differs(now, old) for now, (_, old) in zip(after, before, strict=True)
             )
         else:
             differs = isinstance(value, (list, dict)) and value != args[name]
         if differs:
             changed.append(name)
     return tuple(changed)
+
+
+def _differs(now: torch.Tensor, before: torch.Tensor) -> bool:
+    kind = (now.shape, now.dtype, now.device)
+    return kind != (before.shape, before.dtype, before.device) or not torch.equal(
+        now.nan_to_num() if now.is_floating_point() else now,
+        before.nan_to_num() if before.is_floating_point() else before,
+    )
 
 
 def keep_results(seen: Observation, case: Case, result: Any) -> None:
@@ -531,6 +550,8 @@ def _observe_on_accelerator(answer, case: Case, seen: Observation) -> None:
     for name, value in args.items():
         if isinstance(value, (torch.Tensor, nn.Module)):
             args[name] = value.to(device)
+        elif tensors_in(name, value):
+            args[name] = [x.to(device) for x in value]
     try:
         with torch.no_grad(), _Devices() if device == "meta" else contextlib.nullcontext():
             result = apply(target, case, args)

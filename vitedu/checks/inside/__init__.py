@@ -1,0 +1,1 @@
+"""Checkers of notebook 05: maps, rollout, pointing, the logit lens, positions, confusions."""

@@ -1,0 +1,157 @@
+"""pointing_game: its cases, its known mistakes with their words, and right answers written otherwise."""
+
+import torch
+import torch.nn.functional as F
+
+from vitedu.checks.checker import Checker
+from vitedu.checks.families import SAME_AXIS, TENSOR_AS_NUMBER
+from vitedu.checks.inputs import distinct, draw, normal
+from vitedu.checks.mistakes import Mistake
+from vitedu.checks.probing import Case, Observation
+
+IMAGES = 60  # so that no two mistakes score alike by chance
+
+
+def cases(g: torch.Generator) -> list[Case]:
+    """Draw maps, and masks with an object of any size and stray pixels that touch a patch alone."""
+    gh, gw, P = distinct(g, 3, 3, 6)
+
+    def case(note="", part="other sizes", B=IMAGES, gh=gh, gw=gw, P=P, ties=False, **rest):
+        maps = normal(g, B, gh, gw).flatten(1).softmax(dim=-1).unflatten(1, (gh, gw))
+        if ties:
+            maps = (8 * maps).round().clamp(max=1) / 8
+        rows, columns = torch.arange(gh * P)[None, :, None], torch.arange(gw * P)
+        top, left, tall, wide = torch.rand(4, B, 1, 1, generator=g)
+        inside = (rows - gh * P * top).abs() < gh * P * tall / 3
+        inside = inside & ((columns - gw * P * left).abs() < gw * P * wide / 3)
+        masks = inside | (torch.rand(B, gh * P, gw * P, generator=g) < 0.4 / P**2)
+        if ties:  # the last of equals lies below every object
+            masks[:, gh * P // 2 :] = False
+        name = f"{B} maps of {gh} x {gw}, masks of {gh * P} x {gw * P} px{note}"
+        args = {"attention": maps, "masks": masks}
+        return Case(name, args, part, number=True, rtol=1e-5, atol=1e-6, **rest)
+
+    return [
+        case(part="values"),
+        case(", equally hot patches", "ties", ties=True),
+        case(gh=gh + draw(g, 3, 4), gw=2),
+        case(gh=gw),
+        case(", patches of one pixel", P=1),
+        case(B=1, note=", one image"),
+    ]
+
+
+def own_share(case: Case, seen: Observation) -> str:
+    value = seen.arrays.get("output")
+    return "another result" if value is None else f"a share of {float(value):.4g}"
+
+
+TOUCHED = "cells.any(dim=4).any(dim=2)"
+HOTTEST = "attention.flatten(1).argmax(dim=1, keepdim=True)"
+MEAN = "touched.flatten(1).gather(1, hottest).double().mean().item()"
+MISTAKES = (
+    Mistake("coldest", "the coldest patch points", "the patch with the largest value", "The map says where attention is, not where it is missing.",
+            "Look at argmin.", {"argmax": "argmin"}, evidence=own_share),
+    Mistake("half_covered", "at least half of the patch must lie on the object", "one pixel of the object is enough",
+            "The text asks whether the patch covers at least one pixel of the mask.", "Ask for any pixel of the patch.",
+            {TOUCHED: "cells.double().mean(dim=(2, 4)) >= 0.5"}, evidence=own_share),
+    Mistake("fully_covered", "the whole patch must lie on the object", "one pixel of the object is enough",
+            "The text asks whether the patch covers at least one pixel of the mask.", "Ask for any pixel of the patch, not all.",
+            {TOUCHED: "cells.all(dim=4).all(dim=2)"}, evidence=own_share),
+    Mistake("corner_pixel", "only the first pixel of the patch is looked at", "any pixel of the patch", "The object may touch the patch elsewhere.",
+            "Look at all P x P pixels.", {TOUCHED: "cells[:, :, 0, :, 0]"}, evidence=own_share),
+    Mistake("count", "hits are counted, not averaged", "a share in [0, 1]", "Counts of two sets of images cannot be compared.",
+            "Divide by the number of images.", {".mean()": ".sum()"}, evidence=own_share),
+    Mistake("percent", "the share is in percent", "a share in [0, 1]", "The course keeps fractions and shows percent.",
+            "Leave out the 100.", {".item()": ".item() * 100"}, evidence=own_share),
+    Mistake("misses", "the misses are counted", "the share of images that hit", "A good map would score 0.", "Count where the mask is touched.",
+            {TOUCHED: "~cells.any(dim=4).any(dim=2)"}, evidence=own_share),
+    Mistake("attention_on_object", "the attention on the object is added up", "a hit or a miss for each image",
+            "That is a measure too, but not this game: here only the hottest patch counts.", "Take the hottest patch of every image.",
+            {MEAN: "((attention * touched).sum(dim=(1, 2)) / attention.sum(dim=(1, 2))).mean().item()"}, evidence=own_share),
+    Mistake("one_for_all", "one hottest patch is taken for the whole batch", "the hottest patch of each image",
+            "The images do not share their object's place.", "Take the argmax image by image.",
+            {HOTTEST: "(attention.flatten().argmax() % (gh * gw)).expand(B, 1)"}, evidence=own_share),
+    Mistake("grid_turned", "the hottest patch is counted down the columns", "row by row, as the masks are cut",
+            "Its number then belongs to another place of the grid.", "Flatten map and mask in one order.",
+            {HOTTEST: "attention.transpose(1, 2).flatten(1).argmax(dim=1, keepdim=True)"}, evidence=own_share),
+    Mistake("last_of_equals", "of equally hot patches the last one counts", "the first of them, in reading order",
+            "The rule must say which, or two people get two scores.", "argmax gives the first; look for >= or a sort.",
+            {HOTTEST: "(gh * gw - 1 - attention.flatten(1).flip(1).argmax(dim=1, keepdim=True))"}, part="ties", evidence=own_share),
+    Mistake("any_of_equals", "it is a hit if any of several equally hot patches hits", "the first of them, in reading order",
+            "An even map would always hit.", "Take one patch for each image.",
+            {MEAN: "(touched & (attention == attention.amax(dim=(1, 2), keepdim=True))).flatten(1).any(1).double().mean().item()"},
+            part="ties", evidence=own_share),
+    Mistake("pixels_pooled", "the share of object pixels in the hottest patch is averaged", "a hit or a miss for each image",
+            "A patch at the edge of the object counts as a hit like any other.", "Ask for any pixel, then average over images.",
+            {TOUCHED: "cells.double().mean(dim=(2, 4))"}, evidence=own_share),
+)  # fmt: skip
+
+
+def by_loops(attention, masks):
+    B, gh, gw = attention.shape
+    P, hits = masks.shape[1] // gh, 0
+    for image, mask in zip(attention, masks, strict=True):
+        row, column = divmod(int(image.argmax()), gw)
+        hits += bool(mask[row * P : (row + 1) * P, column * P : (column + 1) * P].any())
+    return hits / B
+
+
+def by_pooling(attention, masks):
+    P = masks.shape[-1] // attention.shape[-1]
+    touched = F.max_pool2d(masks[:, None].float(), P)[:, 0]
+    hottest = attention.flatten(1).argmax(1)
+    return touched.flatten(1)[torch.arange(len(touched), device=touched.device), hottest].mean()
+
+
+def by_enlarging(attention, masks):
+    first = (
+        F.one_hot(attention.flatten(1).argmax(1), attention[0].numel()).bool().view_as(attention)
+    )
+    P = masks.shape[1] // attention.shape[1]
+    pixels = first.repeat_interleave(P, 1).repeat_interleave(P, 2)
+    return (pixels & masks).flatten(1).any(1).float().mean().item()
+
+
+def by_sorting(attention, masks):
+    P = masks.shape[1] // attention.shape[1]
+    order = attention.flatten(1).sort(dim=1, descending=True, stable=True).indices[:, 0]
+    cells = F.unfold(masks[:, None].double(), P, stride=P).sum(dim=1)  # (B, N)
+    return (cells.gather(1, order[:, None]) > 0).double().mean()
+
+
+def by_numpy(attention, masks):
+    maps, objects = attention.detach().cpu().numpy(), masks.cpu().numpy()
+    (B, gh, gw), P = maps.shape, objects.shape[1] // maps.shape[1]
+    touched = objects.reshape(B, gh, P, gw, P).sum((2, 4)).reshape(B, -1) > 0
+    return touched[range(B), maps.reshape(B, -1).argmax(1)].mean()
+
+
+CHECKER = Checker(
+    "pointing_game",
+    cases=cases,
+    bank=MISTAKES,
+    proves={
+        "values": "the share of images whose hottest patch meets the object",
+        "ties": "of equally hot patches the first one counts",
+        "other sizes": "also for tall grids, square ones, patches of one pixel and one image",
+    },
+    right=(by_loops, by_pooling, by_enlarging, by_sorting, by_numpy),
+    equivalent={
+        SAME_AXIS: (
+            "H, W = masks.shape[1:]",
+            "touched = cells.any(dim=4).any(dim=-2)",
+            "hottest = attention.flatten(-2).argmax(dim=1, keepdim=True)",
+            "hottest = attention.flatten(1).argmax(dim=-1, keepdim=True)",
+            "return touched.flatten(-2).gather(1, hottest).double().mean().item()",
+            "return touched.flatten(1).gather(-1, hottest).double().mean().item()",
+        ),
+        "patches are square": ("cells = masks.reshape(B, gh, W // gw, gw, H // gh)",),
+        "shares of a few images need no more digits": (
+            "return touched.flatten(1).gather(1, hottest).float().mean().item()",
+        ),
+    },
+    left_open={
+        TENSOR_AS_NUMBER: ("return touched.flatten(1).gather(1, hottest).double().mean()",),
+    },
+)  # fmt: skip
