@@ -17,19 +17,14 @@ from collections.abc import Sequence
 import torch
 from torch import nn
 
-GRID, TOKENS, LAYERS = 8, 65, 4  # of the model that the notebook looks into
-
 # mean distance, in patches, between two places of an 8 x 8 grid that are drawn apart from each other
-uniform_distance = (
-    sum(
-        math.hypot(row, column) * (GRID - abs(row)) * (GRID - abs(column))
-        for row in range(1 - GRID, GRID)
-        for column in range(1 - GRID, GRID)
-    )
-    / GRID**4
+uniform_distance = sum(
+    math.hypot(row, column) * (8 - abs(row)) * (8 - abs(column)) / 8**4
+    for row in range(-7, 8)
+    for column in range(-7, 8)
 )
-# of rollout's first row, what stays on the class token where every attention is uniform
-rollout_self_share = 0.5**LAYERS + (1 - 0.5**LAYERS) / TOKENS
+# of rollout's first row, what stays on the class token: 4 layers, 65 tokens, uniform attention
+rollout_self_share = 0.5**4 + (1 - 0.5**4) / 65
 
 
 def class_attention(weights: torch.Tensor, grid_size: tuple[int, int]) -> torch.Tensor:

@@ -12,7 +12,7 @@ import html
 import io
 import json
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -22,6 +22,7 @@ from PIL import Image
 
 from vitedu.hardware import current_profile
 from vitedu.plots.attention import where_it_looks_figure
+from vitedu.plots.inside import inside_figure
 from vitedu.plots.patches import patch_row_figure
 from vitedu.plots.style import PICTURE
 
@@ -281,3 +282,35 @@ def explore_attention(
         lambda temperature: grid_size,
         start=temperatures[len(temperatures) // 2],
     )
+
+
+def explore_inside(
+    images,
+    weights: Mapping[str, np.ndarray],
+    answers: Mapping[str, Sequence],
+    grid_size: tuple[int, int],
+) -> Explorer:
+    """Show for the clicked patch where every head of every block looks, and what is answered there.
+
+    Args:
+        images: n pictures (C, H, W), uint8 or floats in [0, 1].
+        weights: name of the model -> (n, L, nh, T, T); the last N tokens are patches.
+        answers: name of the model -> for each picture, block and patch the answer in words.
+        grid_size: (gh, gw).
+    """
+    first = next(iter(answers))
+
+    def draw(i):
+        tables = {name: table[i] for name, table in weights.items()}
+        words = {name: said[i] for name, said in answers.items()}
+        return inside_figure(images[i], tables, words, grid_size)
+
+    def describe(i, k):
+        last = answers[first][i][-1][k]
+        row, column = divmod(k, grid_size[1])
+        return (
+            f"Picture {i}, patch {k} (row {row}, column {column}): read at this patch, the {first} model "
+            f"answers {last} after its last block."
+        )
+
+    return Explorer(draw, describe, range(len(images)), "picture", lambda i: grid_size, start=0)

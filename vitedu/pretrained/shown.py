@@ -1,9 +1,9 @@
 """Weights to show at the end of notebook 03: published ones, or a small model that comes along.
 
-Role: ``weights_to_show``. Not here: how published weights become ours (``loading``), figures (``plots``).
+Role: ``weights_to_show``, ``read_own``. Not here: how published weights become ours (``loading``), figures (``plots``).
 
-The stand-in lies in the folder ``stand_in`` beside this file, as ``vitedu train`` wrote it; its
-``config.json`` says how it was trained. Its weights are stored in half precision.
+Our own models lie in folders beside this file, as ``vitedu train`` wrote them; each ``config.json`` says
+how its model was trained. Weights are stored in half precision.
 """
 
 import json
@@ -81,18 +81,31 @@ def published(name: str, model, paths: list[Path]) -> Shown:
 
 def stand_in(reason: str) -> Shown:
     """Give the course's own model and drawn shapes that it was not trained on."""
-    with resources.as_file(resources.files("vitedu.pretrained") / "stand_in") as folder:
-        weights = read_weights(folder / "model.safetensors")
-        description = json.loads((folder / "config.json").read_text(encoding="utf-8"))
-    known = description["data"]
+    config, weights, known = read_own("stand_in")
     data = load_data("shapes", seed=UNSEEN, limit=10)
     statistics = [torch.tensor(known[key]).view(-1, 1, 1) for key in ("mean", "std")]
     pictures = data.test.images[:6]
     return Shown(
         f"a stand-in: a small model of the course, trained on drawn shapes. {reason}",
-        ViTConfig(**{**description["model"], "fused": False}),
-        {name: tensor.float() for name, tensor in weights.items()},
+        config,
+        weights,
         list(pictures),
         (pictures / 255 - statistics[0]) / statistics[1],
         tuple(known["class_names"]),
     )
+
+
+def read_own(name: str) -> tuple[ViTConfig, dict[str, torch.Tensor], dict]:
+    """Read weights that come with the package.
+
+    Args:
+        name: of a folder beside this file: "stand_in" (notebook 03) or "looked_into" (notebook 05).
+
+    Returns:
+        The shape of the model, its weights, and what is known of its data (names, mean, std, sizes).
+    """
+    with resources.as_file(resources.files("vitedu.pretrained") / name) as folder:
+        weights = read_weights(folder / "model.safetensors")
+        description = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+    config = ViTConfig(**{**description["model"], "fused": False})
+    return config, {key: value.float() for key, value in weights.items()}, description["data"]

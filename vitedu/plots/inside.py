@@ -1,0 +1,337 @@
+"""Figures of notebook 05: maps of all layers and heads, what is read from each block, what a map points at.
+
+Role: draw what the notebook measured. Not here: the measuring (``vitedu.inside``); maps of one layer, positions
+and confusions (``vitedu.plots.training``).
+
+A map of attention is drawn relative to uniform, on one logarithmic scale from a tenth to ten times: an even map
+looks even, whoever made it.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+
+import numpy as np
+from matplotlib.colors import LogNorm
+from matplotlib.figure import Figure
+from matplotlib.patches import Rectangle
+
+from vitedu.plots.style import (
+    BLACK,
+    BLUE,
+    CYCLE,
+    GREY,
+    LIGHT,
+    ORANGE,
+    PICTURE,
+    SEQUENTIAL,
+    SKY,
+    WIDTH,
+    CourseFigure,
+    figure,
+    hide_ticks,
+    styled,
+    to_picture,
+)
+
+LINES = ("o-", "s--", "^:", "D-.")
+LOWEST, HIGHEST = 0.1, 10.0  # of a map, relative to uniform
+
+
+def _scale() -> LogNorm:
+    return LogNorm(LOWEST, HIGHEST)
+
+
+def _draw_map(ax, values, uniform: float, **options):
+    """Draw one map relative to uniform."""
+    hide_ticks(ax)
+    relative = np.maximum(np.asarray(values) / uniform, 1e-9)
+    return ax.imshow(relative, cmap=SEQUENTIAL, norm=_scale(), **options)
+
+
+def _bar(fig, shown, axes) -> None:
+    bar = fig.colorbar(shown, ax=axes, shrink=0.9, extend="both", label="weight / uniform")
+    bar.set_ticks([0.1, 1, 10], labels=["0.1", "1", "10"])
+
+
+@styled
+def show_layers_and_heads(image, maps: Mapping[str, np.ndarray], *, uniform: float) -> Figure:
+    """Draw one image and, for each model, a map for every layer and head.
+
+    Args:
+        image: (C, H, W), uint8 or floats in [0, 1].
+        maps: name of the model -> (L, nh, gh, gw), weights of one query.
+        uniform: the weight that each token would get from an even spread, 1/T.
+    """
+    L, nh = next(iter(maps.values())).shape[:2]
+    columns = 1 + len(maps) * (nh + 1)
+    widths = [nh * 0.9] + ([0.25] + [1] * nh) * len(maps)
+    fig, axes = figure(L, columns, size=(WIDTH, 0.45 + 0.72 * L), width_ratios=widths)
+    for ax in axes.flat:
+        ax.axis("off")
+    place = axes[0, 0].get_gridspec()[:, 0]
+    picture = fig.add_subplot(place)
+    hide_ticks(picture)
+    picture.imshow(to_picture(image))
+    picture.set_title("image")
+    for number, (name, values) in enumerate(maps.items()):
+        first = 2 + number * (nh + 1)
+        for layer in range(L):
+            for head in range(nh):
+                ax = axes[layer, first + head]
+                ax.axis("on")
+                shown = _draw_map(ax, values[layer, head], uniform)
+                if layer == 0:
+                    ax.set_title(f"head {head}", fontsize=7)
+            axes[layer, first].set_ylabel(f"block {layer}", fontsize=7)
+        axes[L - 1, first + nh // 2].set_xlabel(name, loc="center")
+    _bar(fig, shown, axes[:, 2:].ravel().tolist())
+    return fig
+
+
+@styled
+def show_full_maps(maps: Mapping[str, np.ndarray], grid_size: tuple[int, int]) -> Figure:
+    """Draw whole tables of weights: a row for each query, a column for each key.
+
+    Args:
+        maps: title -> (T, T) weights of one head; token 0 is the class token.
+        grid_size: (gh, gw); lines mark where a row of patches begins.
+    """
+    gh, gw = grid_size
+    fig, axes = figure(1, len(maps), size=(WIDTH, 0.9 + WIDTH / (len(maps) + 0.6)))
+    for ax, (title, weights) in zip(axes[0], maps.items(), strict=True):
+        shown = _draw_map(ax, weights, 1 / len(weights))
+        starts = [0, *(1 + gw * row for row in range(gh))]
+        ax.set_xticks(starts, ["class", *map(str, range(gh))], fontsize=7)
+        ax.set_yticks(starts, ["class", *map(str, range(gh))], fontsize=7)
+        for start in starts[1:]:
+            ax.axhline(start - 0.5, color="white", linewidth=0.4)
+            ax.axvline(start - 0.5, color="white", linewidth=0.4)
+        ax.set(title=title, xlabel="key: class token, then rows of patches")
+    axes[0, 0].set_ylabel("query: who looks")
+    _bar(fig, shown, axes.ravel().tolist())
+    return fig
+
+
+@styled
+def show_distances(spans: Mapping[str, np.ndarray], *, uniform: float) -> Figure:
+    """Draw how far each head looks: a dot a head, layer by layer.
+
+    Args:
+        spans: name of the model -> (L, nh), mean distances in patches.
+        uniform: the distance of an even look.
+    """
+    fig, axes = figure(size=(WIDTH * 0.8, 3.0))
+    ax = axes[0, 0]
+    ax.axhline(uniform, color=GREY, linestyle=":", label=f"an even look: {uniform:.2f}")
+    for number, (name, values) in enumerate(spans.items()):
+        L, nh = values.shape
+        x = np.repeat(np.arange(L), nh) + 0.16 * number - 0.08
+        ax.plot(x, values.ravel(), "osD"[number], color=CYCLE[number], label=name, alpha=0.8)
+    ax.set(xlabel="block", ylabel="mean distance, patches", xticks=range(L))
+    ax.set_ylim(0, None)
+    fig.legend(loc="outside lower center", ncols=3)
+    return fig
+
+
+@styled
+def show_pointing(images, masks, maps: Mapping[str, np.ndarray]) -> Figure:
+    """Draw what several maps point at: the hottest patch is marked, the object is outlined.
+
+    Args:
+        images: (n, C, H, W), uint8 or floats in [0, 1].
+        masks: (n, H, W), boolean.
+        maps: name -> (n, gh, gw), not negative; each is drawn relative to its own mean.
+    """
+    n, rows = len(images), 1 + len(maps)
+    fig, axes = figure(rows, n, size=(WIDTH, rows * WIDTH / (n + 1.8)))
+    H, W = np.shape(images)[-2:]
+    extent = (-0.5, W - 0.5, H - 0.5, -0.5)
+    for column in range(n):
+        hide_ticks(axes[0, column])
+        axes[0, column].imshow(to_picture(images[column]))
+        for row, values in enumerate(maps.values(), start=1):
+            ax, each = axes[row, column], np.asarray(values[column], dtype=float)
+            shown = _draw_map(ax, each, each.mean(), extent=extent)
+            mask = np.asarray(masks[column], dtype=float)
+            ax.contour(mask, levels=[0.5], colors="white", linewidths=1)
+            i, j = divmod(int(each.argmax()), each.shape[1])
+            y, x = (i + 0.5) * H / each.shape[0] - 0.5, (j + 0.5) * W / each.shape[1] - 0.5
+            ax.plot(x, y, "x", color=ORANGE, markersize=7, markeredgewidth=2)
+    axes[0, 0].set_ylabel("image", fontsize=8)
+    for row, name in enumerate(maps, start=1):
+        axes[row, 0].set_ylabel(name, fontsize=8)
+    _bar(fig, shown, axes[1:].ravel().tolist())
+    return fig
+
+
+@styled
+def show_scores(scores: Mapping[str, Mapping[str, float]], *, chance: float, ylabel: str) -> Figure:
+    """Draw scores as bars, a group for each method and a bar for each model.
+
+    Args:
+        scores: method -> {name of the model: score in [0, 1]}.
+        chance: what guessing reaches.
+        ylabel: what was measured.
+    """
+    fig, axes = figure(size=(WIDTH * 0.85, 3.0))
+    ax = axes[0, 0]
+    names = list(next(iter(scores.values())))
+    hatches = ("", "//", "..")
+    for number, name in enumerate(names):
+        x = np.arange(len(scores)) + (number - (len(names) - 1) / 2) * 0.8 / len(names)
+        heights = [100 * values[name] for values in scores.values()]
+        bars = ax.bar(
+            x, heights, 0.8 / len(names), color=(BLUE, LIGHT, SKY)[number], edgecolor=BLACK,
+            hatch=hatches[number], label=name, linewidth=0.6,
+        )  # fmt: skip
+        ax.bar_label(bars, fmt="%.0f", fontsize=8, padding=1)
+    ax.axhline(100 * chance, color=BLACK, linestyle="--", label=f"by chance: {chance:.0%}")
+    ax.set_xticks(range(len(scores)), list(scores))
+    ax.set(ylabel=ylabel, ylim=(0, 108))
+    fig.legend(loc="outside lower center", ncols=3)
+    return fig
+
+
+@styled
+def show_lines(
+    lines: Mapping[str, Sequence[float]],
+    *,
+    xlabel: str,
+    ylabel: str,
+    x: Sequence[float] | None = None,
+    level: tuple[str, float] | None = None,
+    top: float | None = None,
+) -> Figure:
+    """Draw several quantities against one axis.
+
+    Args:
+        lines: name -> values.
+        xlabel: what runs along the axis.
+        ylabel: what was measured, with its unit.
+        x: places of the values; by default 0, 1, 2 ...
+        level: a level to compare with, and its name first.
+        top: the end of the vertical axis.
+    """
+    fig, axes = figure(size=(WIDTH * 0.85, 3.1))
+    ax = axes[0, 0]
+    for number, (name, values) in enumerate(lines.items()):
+        places = range(len(values)) if x is None else x
+        style = {"color": CYCLE[number % len(CYCLE)], "markersize": 5}
+        ax.plot(places, values, LINES[number % 4], label=name, **style)
+    if level is not None:
+        ax.axhline(level[1], color=GREY, linestyle=":", label=f"{level[0]}: {level[1]:.3g}")
+    ax.set(xlabel=xlabel, ylabel=ylabel, ylim=(0, top))
+    ax.locator_params(axis="x", integer=True)
+    fig.legend(loc="outside lower center", ncols=3)
+    return fig
+
+
+@styled
+def show_calibration(readings: Mapping[str, tuple]) -> Figure:
+    """Draw accuracy against confidence, and under it how many images stand behind each point.
+
+    Args:
+        readings: name -> (confidence, accuracy, counts, gap) as ``vitedu.inside.calibration`` gives them.
+    """
+    fig, axes = figure(
+        2, len(readings), size=(WIDTH, 4.4), sharex=True, sharey="row", height_ratios=(3, 1)
+    )
+    for column, (name, (sure, right, counts, gap)) in enumerate(readings.items()):
+        above, below = axes[:, column]
+        above.plot([0, 100], [0, 100], color=GREY, linestyle=":", label="calibrated")
+        drawn = np.asarray(counts) > 0
+        points = 100 * np.asarray(sure)[drawn], 100 * np.asarray(right)[drawn]
+        above.plot(*points, "o-", color=BLUE, label="measured")
+        above.set(title=f"{name}: mean gap {100 * gap:.1f} points", ylim=(0, 103), xlim=(0, 102))
+        bins = len(np.asarray(counts))
+        edges = (np.arange(bins) + 0.5) * 100 / bins
+        below.bar(edges, np.asarray(counts), 90 / bins, color=SKY)
+        below.set(xlabel="confidence (%)", yscale="log", ylim=(0.7, None))
+    axes[0, 0].set_ylabel("accuracy (%)")
+    axes[1, 0].set_ylabel("images")
+    axes[0, 0].legend(loc="upper left")
+    return fig
+
+
+@styled
+def show_wrong_maps(panels: Mapping[str, np.ndarray], *, uniform: float) -> Figure:
+    """Draw maps that went wrong, each with its fault as a title, beside one that is right.
+
+    Args:
+        panels: title -> (gh, gw).
+        uniform: the weight of an even spread.
+    """
+    fig, axes = figure(1, len(panels), size=(WIDTH, 0.8 + WIDTH / (len(panels) + 0.7)))
+    for ax, (title, values) in zip(axes[0], panels.items(), strict=True):
+        shown = _draw_map(ax, values, uniform)
+        ax.set_title(title, fontsize=8)
+    _bar(fig, shown, axes.ravel().tolist())
+    return fig
+
+
+@styled
+def inside_figure(
+    image, weights: Mapping[str, np.ndarray], answers: Mapping[str, Sequence[Sequence[str]]],
+    grid_size: tuple[int, int],
+) -> tuple[Figure, Callable]:  # fmt: skip
+    """Draw an image, ready to frame one patch and to show where it looks and what is answered there.
+
+    Args:
+        image: (C, H, W), square.
+        weights: name of the model -> (L, nh, T, T); the last N tokens are patches.
+        answers: name of the model -> for each block and each patch, the answer in words.
+        grid_size: (gh, gw).
+
+    Returns:
+        The figure, and a function that moves it to patch k and gives the artists that changed.
+    """
+    gh, gw = grid_size
+    picture = to_picture(image)
+    P = picture.shape[0] / gh
+    L, nh, T, _ = next(iter(weights.values())).shape
+    fig = CourseFigure(figsize=(WIDTH, 3.6))
+    left = fig.add_axes(PICTURE)
+    left.imshow(picture)
+    left.set_title("click a patch")
+    hide_ticks(left)
+    frame = left.add_patch(Rectangle((0, 0), P, P, fill=False, edgecolor=ORANGE, linewidth=2.5))
+    changing: list = [frame]
+    tables, said = [], []
+    x0, x1, gap = 0.405, 0.925, 0.02
+    block = (x1 - x0 - gap * (len(weights) - 1)) / len(weights)
+    bottom, top = PICTURE[1], PICTURE[1] + PICTURE[3]
+    row_height = (top - bottom) / L
+    side = min(block / nh, row_height * 0.72 * 3.6 / WIDTH)  # of a map, as a share of the width
+    for number, (name, table) in enumerate(weights.items()):
+        start = x0 + number * (block + gap)
+        fig.text(start + nh * side / 2, top + 0.02, name, ha="center", fontsize=10)
+        for layer in range(L):
+            low = top - (layer + 1) * row_height
+            for head in range(nh):
+                ax = fig.add_axes((start + head * side, low + 0.24 * row_height,
+                                   side * 0.94, side * 0.94 * WIDTH / 3.6))  # fmt: skip
+                shown = _draw_map(ax, np.ones(grid_size) / T, 1 / T)
+                relative = np.maximum(
+                    np.asarray(table)[layer, head, -gh * gw :, -gh * gw :] * T, 1e-9
+                )
+                tables.append((shown, relative))
+                changing.append(shown)
+            text_ax = fig.add_axes((start, low, block, 0.22 * row_height))
+            text_ax.axis("off")
+            text = text_ax.text(0, 0.3, "", fontsize=7)
+            said.append((text, layer, answers[name]))
+            changing.append(text)
+    bar = fig.colorbar(shown, cax=fig.add_axes((0.94, bottom, 0.012, top - bottom)), extend="both")
+    bar.set_ticks([0.1, 1, 10], labels=["0.1", "1", "10"])
+    bar.ax.tick_params(labelsize=7, pad=1)
+    bar.ax.set_title("× even", fontsize=7)
+
+    def move(k: int):
+        row, column = divmod(k, gw)
+        frame.set_xy((column * P - 0.5, row * P - 0.5))
+        for shown, relative in tables:
+            shown.set_data(relative[k].reshape(gh, gw))
+        for text, layer, words in said:
+            text.set_text(f"block {layer}: {words[layer][k]}")
+        return changing
+
+    return fig, move
