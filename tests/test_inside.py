@@ -68,7 +68,9 @@ def test_rollout_normalises_rows_that_lost_weight():
 def test_uniform_values_are_what_the_measurements_give():
     """The constants are closed forms; the functions measure the same on uniform attention."""
     even = torch.full((1, 1, 65, 65), 1 / 65)
-    assert attention_distance(even, (8, 8)).item() == pytest.approx(inside.uniform_distance, rel=1e-4)
+    assert attention_distance(even, (8, 8)).item() == pytest.approx(
+        inside.uniform_distance, rel=1e-4
+    )
     shares = attention_rollout([even] * 4)[0, 0]
     assert shares[0].item() == pytest.approx(inside.rollout_self_share, rel=1e-4)
 

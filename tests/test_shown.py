@@ -3,8 +3,9 @@
 import pytest
 import torch
 
+from vitedu.data import load_data
 from vitedu.pretrained import shown
-from vitedu.pretrained.shown import weights_to_show
+from vitedu.pretrained.shown import read_own, weights_to_show
 from vitedu.vit import VisionTransformer, preset
 
 
@@ -22,6 +23,19 @@ def test_stand_in_names_shapes_that_it_was_not_trained_on():
     assert found.source.startswith("a stand-in") and "downloads nothing" in found.source
     assert found.config.has_textbook_blocks and len(found.pictures) == 6
     assert answers(found) == ["square", "arrow", "disk", "flower", "heart", "cross"]
+
+
+def test_model_that_notebook_05_looks_into_knows_shapes_it_has_not_seen():
+    """An 8 x 8 grid, four blocks of four heads, and well above 90 % on another draw."""
+    config, weights, known = read_own("looked_into")
+    assert (config.grid_size, config.depth, config.num_heads) == ((8, 8), 4, 4)
+    model = VisionTransformer(config).eval()
+    model.load_state_dict(weights)
+    test = load_data("shapes", seed=1, limit=10).test
+    mean, std = (torch.tensor(known[key]).view(-1, 1, 1) for key in ("mean", "std"))
+    with torch.no_grad():
+        answers = model((test.images[:200] / 255 - mean) / std).argmax(dim=1)
+    assert (answers == test.labels[:200]).float().mean() > 0.93
 
 
 def test_stand_in_takes_the_place_of_a_failed_download(monkeypatch):

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from vitedu.plots import widgets
-from vitedu.plots.widgets import SPOTS, WIDGET, explore_attention, explore_patches
+from vitedu.plots.widgets import SPOTS, WIDGET, explore_attention, explore_inside, explore_patches
 
 
 @pytest.fixture
@@ -137,3 +137,17 @@ def test_explorer_rejects_a_start_that_is_no_setting(looking):
     """The message lists the settings."""
     with pytest.raises(ValueError, match=r"one of \[1, 2\] \(got 3\)"):
         widgets.Explorer(looking.draw, looking.describe, [1, 2], "n", looking.grid, start=3)
+
+
+def test_inside_explorer_follows_picture_and_patch():
+    """The setting is the picture; the sentence says what is answered at the clicked patch."""
+    weights = torch.rand(2, 3, 2, 5, 5).softmax(dim=-1).numpy()  # (n, L, nh, T, T)
+    said = [[[f"p{i}b{b}k{k}" for k in range(4)] for b in range(3)] for i in range(2)]
+    models = {"trained": weights, "untrained": weights[:, ::-1]}
+    explorer = explore_inside(
+        torch.rand(2, 3, 8, 8), models, {"trained": said, "untrained": said}, (2, 2)
+    )
+    assert explorer.cell_at(1, 0.9, 0.1) == 2
+    assert "answers p1b2k2 after its last block" in explorer.describe(1, 2)
+    assert len({explorer.frame(0, 0), explorer.frame(0, 3), explorer.frame(1, 0)}) == 3
+    assert explorer.still().count("<img") == 1

@@ -99,12 +99,13 @@ def show_full_maps(maps: Mapping[str, np.ndarray], grid_size: tuple[int, int]) -
     fig, axes = figure(1, len(maps), size=(WIDTH, 0.9 + WIDTH / (len(maps) + 0.6)))
     for ax, (title, weights) in zip(axes[0], maps.items(), strict=True):
         shown = _draw_map(ax, weights, 1 / len(weights))
-        starts = [0, *(1 + gw * row for row in range(gh))]
-        ax.set_xticks(starts, ["class", *map(str, range(gh))], fontsize=7)
-        ax.set_yticks(starts, ["class", *map(str, range(gh))], fontsize=7)
-        for start in starts[1:]:
-            ax.axhline(start - 0.5, color="white", linewidth=0.4)
-            ax.axvline(start - 0.5, color="white", linewidth=0.4)
+        middles = [1 + gw * row + gw / 2 - 0.5 for row in range(gh)]
+        names = ["class", *(f"row {row}" for row in range(gh))]
+        ax.set_xticks([0, *middles], names, fontsize=7, rotation=90)
+        ax.set_yticks([0, *middles], names, fontsize=7)
+        for row in range(gh):
+            ax.axhline(gw * row + 0.5, color="white", linewidth=0.4)
+            ax.axvline(gw * row + 0.5, color="white", linewidth=0.4)
         ax.set(title=title, xlabel="key: class token, then rows of patches")
     axes[0, 0].set_ylabel("query: who looks")
     _bar(fig, shown, axes.ravel().tolist())
@@ -127,7 +128,7 @@ def show_distances(spans: Mapping[str, np.ndarray], *, uniform: float) -> Figure
         x = np.repeat(np.arange(L), nh) + 0.16 * number - 0.08
         ax.plot(x, values.ravel(), "osD"[number], color=CYCLE[number], label=name, alpha=0.8)
     ax.set(xlabel="block", ylabel="mean distance, patches", xticks=range(L))
-    ax.set_ylim(0, None)
+    ax.set_ylim(0, 1.15 * max(uniform, *(values.max() for values in spans.values())))
     fig.legend(loc="outside lower center", ncols=3)
     return fig
 

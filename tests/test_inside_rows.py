@@ -1,0 +1,70 @@
+"""vitedu.bench.experiments.inside: its arms, its shuffle, and what a run gives."""
+
+from dataclasses import replace
+
+import pytest
+import torch
+
+from vitedu.bench.experiments import inside
+from vitedu.data import load_data
+from vitedu.hardware import Profile
+from vitedu.patches import patchify
+
+
+@pytest.fixture(scope="module")
+def data():
+    """A few drawn shapes."""
+    data = load_data("shapes", limit=40)
+    few = {name: value[:20] for name, value in vars(data.test).items()}
+    return replace(data, test=replace(data.test, **few))
+
+
+def test_shuffle_puts_patches_where_it_says_and_back(data):
+    """Place i takes the patch of place order[i]; the inverse order restores the image."""
+    images, order = data.test.images[:2], inside.patch_shuffle(3)
+    moved = inside.move_patches(images, order)
+    P = inside.CONFIG.patch_size
+    assert torch.equal(patchify(moved.float(), P), patchify(images.float(), P)[:, order])
+    assert torch.equal(inside.move_patches(moved, order.argsort()), images)
+
+
+def test_structure_sees_a_grid_and_loses_it_under_the_shuffle():
+    """Positions that hold their own place are alike where near; put back, the structure returns."""
+    gh, gw = inside.CONFIG.grid_size
+    places = torch.cartesian_prod(torch.arange(gh), torch.arange(gw)).float()
+    waves = torch.cat([torch.cos(places * 0.6), torch.sin(places * 0.6)], dim=1)[None]
+    order = inside.patch_shuffle(0)
+    assert inside.structure(waves) > 0.5
+    assert abs(inside.structure(waves[:, order])) < 0.5 * inside.structure(waves)
+    assert inside.structure(waves[:, order][:, order.argsort()]) == inside.structure(waves)
+
+
+@pytest.mark.parametrize("arm", inside.ARMS)
+def test_arms_differ_in_what_they_say(arm, data):
+    """Tokens and pooling are those of the arm; everything that is measured is finite."""
+    model = inside.build(arm, 0, data)
+    prefix = {"mean of the patches": 0, "largest of the patches": 0, "4 registers": 5}.get(arm, 1)
+    assert model.config.num_prefix_tokens == prefix
+    assert model(torch.zeros(2, 3, 32, 32)).shape == (2, 10)
+    found = inside.looked_into(model, data)
+    assert all(value == value for value in found.values())
+    assert ("register norm" in found) == (arm == "4 registers")
+
+
+def test_largest_patch_pools_over_patches(data):
+    """The head reads the largest value of each feature."""
+    model = inside.build("largest of the patches", 0, data).eval()
+    images = torch.randn(2, 3, 32, 32)
+    seen = {}
+    model.norm.register_forward_hook(lambda module, inputs, output: seen.update(norm=output))
+    with torch.no_grad():
+        logits = model(images)
+        assert torch.equal(logits, model.head(seen["norm"].max(dim=1).values))
+
+
+def test_run_measures_before_and_after(monkeypatch, data):
+    """A short run has its results twice, and the shuffled arm a reading of its own."""
+    monkeypatch.setattr(inside, "images", lambda limit: data)
+    found = inside.run("one fixed patch shuffle", 0, Profile("quick", "", ""))
+    assert {"test_accuracy", "untrained: head spread", "trained: head spread"} <= found.keys()
+    assert "trained: neighbours unshuffled" in found
