@@ -23,8 +23,8 @@ def cases(g: torch.Generator) -> list[Case]:
         return Case(name, {"layers": layers}, part, **rest)
 
     return [
-        case(part="values", gradients=("layers",)),
-        case(", rows that do not sum to 1", "any rows", lost=True),
+        case(", rows that do not sum to 1", "values", lost=True, gradients=("layers",)),
+        case(", rows that sum to 1", "softmax's rows"),
         case(L=1),
         case(nh=1),
         case(B=1, L=2),
@@ -49,11 +49,11 @@ MISTAKES = (
             {STEP: "weights.mean(dim=1)", "return rollout": "return (rollout + identity) / 2"}),
     Mistake("not_normalised", "the rows are not divided by their sum", "rows that sum to 1, whatever came in",
             "Maps from which something was cut have smaller rows, and the product shrinks layer by layer.",
-            "Divide each row by its own sum after adding the identity.", {SUMS: "step"}, part="any rows"),
+            "Divide each row by its own sum after adding the identity.", {SUMS: "step"}),
     Mistake("normalised_too_early", "the rows are normalised before the identity is added", "identity first, then the division",
             "A row that lost most of its weights would count as much as a whole one.",
             "Add the identity and halve, then divide by the sums.",
-            {STEP: "(weights.mean(dim=1) / weights.mean(dim=1).sum(dim=-1, keepdim=True) + identity) / 2"}, part="any rows"),
+            {STEP: "(weights.mean(dim=1) / weights.mean(dim=1).sum(dim=-1, keepdim=True) + identity) / 2"}),
     Mistake("columns_normalised", "the columns are divided by their sums", "rows that sum to 1",
             "A row belongs to one token and says where its content comes from.", "Look at the dim of the sum.",
             {"sum(dim=-1": "sum(dim=-2"}),
@@ -147,8 +147,8 @@ CHECKER = Checker(
     cases=cases,
     bank=MISTAKES,
     proves={
-        "values": "the product of the layers with their residual paths, the last layer leftmost",
-        "any rows": "rows that do not sum to 1 are normalised, after the identity is added",
+        "values": "the product of the layers with their residual paths, rows normalised, the last layer leftmost",
+        "softmax's rows": "right for rows that sum to 1",
         "other sizes": "also for one layer, one head, a batch of one and float64",
     },
     right=(by_reduce, from_the_left, by_images, in_double, by_recursion),
