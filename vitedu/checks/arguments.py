@@ -57,9 +57,9 @@ class Layer(Recipe):
 
     def build(self) -> nn.Module:
         """Make the layer: a norm of a vector of weights, a linear layer of a matrix."""
-        shape, kind = self.weight.shape, {"dtype": self.weight.dtype}
-        is_norm = len(shape) == 1
-        layer = nn.LayerNorm(shape, 1e-6, **kind) if is_norm else nn.Linear(*shape[::-1], **kind)
+        shape = list(self.weight.shape)
+        layer = nn.LayerNorm(shape, 1e-6) if len(shape) == 1 else nn.Linear(shape[1], shape[0])
+        layer = layer.to(self.weight.dtype)
         layer.load_state_dict({"weight": self.weight, "bias": self.bias})
         return layer
 

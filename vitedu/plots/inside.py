@@ -294,7 +294,8 @@ def inside_figure(
     left.imshow(picture)
     left.set_title("click a patch")
     hide_ticks(left)
-    frame = left.add_patch(Rectangle((0, 0), P, P, fill=False, edgecolor=ORANGE, linewidth=2.5))
+    frame = Rectangle((0, 0), P, P, fill=False, edgecolor=ORANGE, linewidth=2.5)
+    left.add_patch(frame)
     changing: list = [frame]
     tables, said = [], []
     x0, x1, gap = 0.405, 0.925, 0.02

@@ -14,7 +14,6 @@ from statistics import fmean
 from typing import Any
 
 import torch
-from torch import nn
 
 from vitedu.bench.experiments import Results
 from vitedu.data import Data, load_data
@@ -62,7 +61,7 @@ def build(arm: str, seed: int, data: Data) -> VisionTransformer:
     kind = LargestPatch if options.get("pool") == "max" else VisionTransformer
     if kind is LargestPatch:
         options["pool"] = "mean"  # the shape without a class token
-    sizes = {"num_classes": data.num_classes, "in_channels": data.in_channels}
+    sizes: dict[str, Any] = {"num_classes": data.num_classes, "in_channels": data.in_channels}
     torch.manual_seed(seed)
     return kind(replace(CONFIG, fused=True, **sizes, **options))
 
@@ -137,9 +136,9 @@ def structure(pos_embed: torch.Tensor) -> float:
     return (cosines[apart == 1].mean() - cosines[apart > FAR].mean()).item()
 
 
-def looked_into(model: nn.Module, data: Data) -> dict[str, float]:
+def looked_into(model: Any, data: Data) -> dict[str, float]:
     """Measure distances, positions, norms and, where there are masks, what the maps point at."""
-    config: Any = model.config
+    config = model.config
     pictures = data.normalize(data.test.images[:IMAGES])
     found = capture(model, pictures)
     layers = [found[f"blocks.{i}.attn.weights"] for i in range(config.depth)]
