@@ -43,4 +43,20 @@ assert min(trained_share) > 2 * uniform and max(untrained_share) < 1.2 * uniform
 assert left["keys"][0] > 0.6 > left["values"][0] and max(left["keys and values"]) < 0.4
 assert relative_entropy(weights).mean() > 0.999 and trained_rows.mean() < 0.95
 """,
+    "05_inside": """
+spread = {who: (span.amax(dim=1) - span.amin(dim=1)).mean().item() for who, span in spans.items()}
+assert spread["trained"] > 0.1 and spread["untrained"] < 0.02
+assert maps["trained"].max() > 5 * uniform and maps["untrained"].max() < 1.3 * uniform
+assert min(both["trained"] for both in scores.values()) > 0.85
+assert pointing_game(brightness, masks) > 0.95 and scores["gradient"]["untrained"] < 0.5 * chance
+assert reading["linear probe, trained"][0] > reading["logit lens, trained"][0] + 0.1
+assert max(max(found) for name, found in reading.items() if "untrained" in name) < 0.35
+ends = {who: layers[-1][:, 1:] for who, layers in norms.items()}
+outlying = {who: (end > 3 * end.median()).float().mean() for who, end in ends.items()}
+assert outlying["trained"] < 0.005 and outlying["untrained"] > 0.01
+pairs = torch.stack([similarity["trained"].flatten(1)[others], -apart[others], -unlike[others]])
+near, content = torch.corrcoef(pairs)[0, 1:]
+assert content > 0.5 and content > near + 0.3
+assert gaps["trained"] < 0.05 and rows.max() > 1.05 and raw_accuracy < 0.3
+""",
 }

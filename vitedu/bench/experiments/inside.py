@@ -4,8 +4,8 @@ Role: the arms and one run of notebook 05. Not here: the measurements themselves
 of measurements (the package around this module).
 
 Every arm trains the same small model with at most one thing changed, and measures on test images that no
-choice used. Its patches have 8 px, twice those of the model that the notebook looks into, so that a run takes
-less than a minute. What is said of the untrained model is measured on the same model before its first step.
+choice used. Its patches have 8 px, twice those of the model that the notebook looks into, so that a run costs a
+quarter. What is said of the untrained model is measured on the same model before its first step.
 """
 
 from dataclasses import replace
