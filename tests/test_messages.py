@@ -66,7 +66,7 @@ REPORTS = {
                     first difference: 2 where 1 belongs
           case      6 images of 5 channels, 6 x 12 px, patch_size 3
           again     check(..., "patchify", seed=3) repeats these inputs
-          findings  ✓ returns   ✗ values   – gradients   ✗ other sizes   ✓ errors   – any device
+          findings  ✓ returns   ✗ values   – gradients   ✗ other sizes   ✓ errors   – any device   – again
         """,
     ),
     "two mistakes together": (
@@ -87,7 +87,7 @@ REPORTS = {
                     first difference: 6 where 0 belongs
           case      6 images of 5 channels, 6 x 12 px, patch_size 3
           again     check(..., "patchify", seed=3) repeats these inputs
-          findings  ✓ returns   ✗ values   – gradients   ✗ other sizes   ✓ errors   – any device
+          findings  ✓ returns   ✗ values   – gradients   ✗ other sizes   ✓ errors   – any device   – again
         """,
     ),
     "a difference without a name": (
@@ -99,7 +99,7 @@ REPORTS = {
           got       470/480 values differ; largest difference 0.049 at [2, 1, 30], allowed 5e-05
           case      x of 4 x 3 x 40
           again     check(..., "gelu", seed=3) repeats these inputs
-          findings  ✓ allowed operations   ✓ returns   ✗ values   – gradients   ✗ other sizes   ✓ large values   – any device
+          findings  ✓ allowed operations   ✓ returns   ✗ values   – gradients   ✗ other sizes   ✓ large values   – any device   – again
         """,
     ),
     "a path that is missing": (
@@ -114,7 +114,7 @@ REPORTS = {
           paths     no path leads around norm1 and attn
           case      3 sequences of 2 tokens, embed_dim 6, 2 heads
           again     check(..., "EncoderBlock", seed=3) repeats these inputs
-          findings  ✓ returns   ✗ values   – gradients   ✗ hidden width   ✗ other sizes   ✗ eps   – any device
+          findings  ✓ returns   ✗ values   – gradients   ✗ hidden width   ✗ other sizes   ✗ eps   – any device   – again
         """,
     ),
     "an error in the student's line": (
@@ -126,7 +126,7 @@ REPORTS = {
           got       AttributeError: 'Tensor' object has no attribute 'meen'   (line ..: return (x - x.meen(dim=-1, keepdim=True)) / x.std(dim=-1, keepdim=True))
           case      x of 4 x 5 x 7
           again     check(..., "layer_norm", seed=3) repeats these inputs
-          findings  ✓ allowed operations   ✗ returns   – values   – gradients   ✗ other sizes   ✗ eps   – any device
+          findings  ✓ allowed operations   ✗ returns   – values   – gradients   ✗ other sizes   ✗ eps   – any device   – again
         """,
     ),
     "a forgotten return": (
@@ -139,7 +139,7 @@ REPORTS = {
           case      6 images of 5 channels, 6 x 12 px, patch_size 3
           also      errors: expected a ValueError; got no error; the call returned as if nothing were wrong   (H=25 is not divisible by patch_size 4)
           again     check(..., "patchify", seed=3) repeats these inputs
-          findings  ✗ returns   – values   – gradients   ✗ other sizes   ✗ errors   – any device
+          findings  ✗ returns   – values   – gradients   ✗ other sizes   ✗ errors   – any device   – again
         """,
     ),
     "another error than asked for": (
@@ -153,7 +153,7 @@ REPORTS = {
           try       Test the sizes first and raise a ValueError that says so.
           case      embed_dim 5 is odd
           again     check(..., "sincos_positions", seed=3) repeats these inputs
-          findings  ✓ returns   ✓ values   ✓ other sizes   ✗ errors
+          findings  ✓ returns   ✓ values   ✓ other sizes   ✗ errors   ✓ again
         """,
     ),
     "no error": (
@@ -167,7 +167,7 @@ REPORTS = {
           try       Test the sizes first and raise a ValueError.
           case      embed_dim 5 is odd
           again     check(..., "sincos_positions", seed=3) repeats these inputs
-          findings  ✓ returns   ✓ values   ✓ other sizes   ✗ errors
+          findings  ✓ returns   ✓ values   ✓ other sizes   ✗ errors   ✓ again
         """,
     ),
     "time is up": (
@@ -179,7 +179,7 @@ REPORTS = {
           got       no result within 0.3 s; look for a loop that never ends   (line ..)
           case      x of 4 x 3 x 40
           again     check(..., "gelu", seed=3) repeats these inputs
-          findings  ✓ allowed operations   ✗ returns   – values   – gradients   ✗ other sizes   ✗ large values   ✗ any device
+          findings  ✓ allowed operations   ✗ returns   – values   – gradients   ✗ other sizes   ✗ large values   ✗ any device   – again
         """,
     ),
     "not attempted": (
@@ -201,6 +201,7 @@ REPORTS = {
           proved    also for one number and float64
           proved    finite and right for large values
           proved    makes no tensor on a device of its own
+          proved    called again it looks at the new values, and leaves everything as it was
         """,
     ),
     "what is forbidden": (
@@ -212,7 +213,7 @@ REPORTS = {
           got       a call that ran gelu
           case      x of 4 x 3 x 40
           again     check(..., "gelu", seed=3) repeats these inputs
-          findings  ✗ allowed operations   – returns   – values   – gradients   – other sizes   – large values   – any device
+          findings  ✗ allowed operations   – returns   – values   – gradients   – other sizes   – large values   – any device   – again
         """,
     ),
     "an instance": (
@@ -222,7 +223,7 @@ REPORTS = {
         ✗ 3.3 EncoderBlock: this is an instance, not the class   [0/6 points]
           expected  the class EncoderBlock itself, without parentheses
           got       an instance of EncoderBlock
-          findings  ✗ returns   – values   – gradients   – hidden width   – other sizes   – eps   – any device
+          findings  ✗ returns   – values   – gradients   – hidden width   – other sizes   – eps   – any device   – again
         """,
     ),
     "other arguments": (
@@ -232,7 +233,7 @@ REPORTS = {
         ✗ 3.2 gelu: it takes other arguments than asked for   [0/3 points]
           expected  gelu(x: Tensor) -> Tensor
           got       (x: Tensor, weight: Tensor, bias: Tensor, eps: float = 1e-06) -> Tensor; missing a required argument: 'weight'
-          findings  – allowed operations   ✗ returns   – values   – gradients   – other sizes   – large values   – any device
+          findings  – allowed operations   ✗ returns   – values   – gradients   – other sizes   – large values   – any device   – again
         """,
     ),
     "a wrong value with a name": (

@@ -17,7 +17,7 @@ from vitedu import exercises
 from vitedu.checks.families import general_mistakes
 from vitedu.checks.inputs import Deal
 from vitedu.checks.mistakes import Mistake, with_mistakes
-from vitedu.checks.probing import Case
+from vitedu.checks.probing import Case, called_again
 
 Survivors = Mapping[
     str, tuple[str, ...]
@@ -66,7 +66,8 @@ class Checker:
 
     def draw(self, seed: int) -> list[Case]:
         """Make the cases of one check."""
-        cases, names = self.cases(Deal(seed)), set()
+        cases, names = list(self.cases(Deal(seed))), set()
+        cases += called_again(cases)
         for i in range(len(cases)):  # observations are kept by name
             while cases[i].name in names:
                 cases[i] = replace(cases[i], name=f"{cases[i].name}, again")

@@ -15,7 +15,7 @@ import torch
 from vitedu.checks.checker import Checker
 from vitedu.checks.judging import Problem, Stage, close, read, same
 from vitedu.checks.mistakes import Mistake
-from vitedu.checks.probing import Case, Clash, Observation, observe
+from vitedu.checks.probing import LEFT, OVERWRITTEN, REMEMBERED, Case, Clash, Observation, observe
 from vitedu.checks.relations import Seen, described
 
 Misconception = Mistake  # until every exercise is written in the new form
@@ -29,6 +29,7 @@ _OTHER_ASPECTS = (
     "gradients",
     "unchanged",
     "any device",
+    "again",
 )  # parts whose mistakes are recognised without replay
 
 
@@ -56,7 +57,10 @@ def diagnose(
         return []
     found: list[Diagnosis] = []
     mistakes = checker.mistakes()
-    legit = [case for case in cases if not case.raises and not case.on_accelerator]
+    legit = [
+        case for case in cases if not (case.raises or case.on_accelerator or case.driver == "again")
+    ]
+    remembers = "again" in problems and problems["again"].stage is Stage.AGAIN
     numeric = {
         part: p for part, p in problems.items() if p.case in legit and p.stage not in OF_THEIR_OWN
     }
@@ -68,7 +72,7 @@ def diagnose(
             found.append(_diagnosis(mistake, evidence or problem.got, parts))
         if not named:
             found += _diagnosed_apart(checker, legit, numeric, got, want)
-        if not found and checker.is_related:
+        if not found and checker.is_related and not remembers:
             in_any_order = problem.stage in (Stage.VALUES, Stage.SHAPE)
             if words := described(legit, got, want, in_any_order):
                 id_, name, seen, look = words
@@ -107,6 +111,10 @@ def _explains(mistake_id: str, problem: Problem, seen: Observation) -> bool:
         "wrong_error": seen.error is not None and problem.case.raises not in seen.error.kinds,
         "error_without_numbers": seen.error is not None and problem.case.raises in seen.error.kinds,
         "modifies_input": problem.stage is Stage.UNCHANGED,
+        "cached_by_shape": seen.facts.get(REMEMBERED) == "the earlier result",
+        "buffer_overwritten": seen.facts.get(OVERWRITTEN) == "they changed",
+        "gradients_left_off": "gradients are switched off" in seen.facts.get(LEFT, ""),
+        "dtype_left": "the default dtype is" in seen.facts.get(LEFT, ""),
         "detached": seen.detached,
         "own_device": problem.stage is Stage.DEVICE and clash is not Clash.GENERATOR,
         "generator_device": problem.stage is Stage.DEVICE and clash is Clash.GENERATOR,

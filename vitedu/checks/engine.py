@@ -19,7 +19,7 @@ from vitedu.checks.checker import Checker, find_checker
 from vitedu.checks.diagnosing import diagnose
 from vitedu.checks.guard import neutral_settings
 from vitedu.checks.judging import Problem, Stage, compare
-from vitedu.checks.probing import Case, Observation, observe
+from vitedu.checks.probing import CONSTRUCTED, Case, Observation, observe
 from vitedu.checks.reporting import Finding, Report
 
 __all__ = ["Checker", "Gathered", "conclude", "find_checker", "gather", "judge_answer"]
@@ -91,6 +91,7 @@ def conclude(
         first.error is not None
         and first.error.kind == "NotImplementedError"
         and first.error.by_hand
+        and not _is_begun(checker, first)
     ):
         return report.not_attempted()
     want = {case.name: observe(checker.reference, case) for case in cases}
@@ -109,6 +110,16 @@ def conclude(
         return report.failed(findings, [], got=got, problems=problems)
 
     problems = _problems(checker, parts, cases, got, want)
+    if (
+        first.error is not None
+        and first.error.kind == "NotImplementedError"
+        and first.error.by_hand
+    ):
+        words = "a forward as well; __init__ holds", "forward is still open: NotImplementedError"
+        open_forward = Problem(
+            Stage.CALL, cases[0], *words, "__init__ holds, forward is still open"
+        )
+        problems["returns"] = open_forward
     findings = _findings(checker, cases, parts, problems)
     if not problems:
         return report.passed_with(findings, got)
@@ -122,6 +133,11 @@ def conclude(
         if drawing:
             report.draw(drawing.svg, drawing.label, drawing.text)
     return report
+
+
+def _is_begun(checker: Checker, first: Observation) -> bool:
+    """Tell whether a class whose ``forward`` is open has an ``__init__`` that the student wrote, and that holds."""
+    return first.facts.get(CONSTRUCTED) == "yes" and "__init__" not in checker.given
 
 
 def _call(checker: Checker, case: Case) -> Call:
@@ -224,6 +240,9 @@ def _problems(checker: Checker, parts, cases, got, want) -> dict[str, Problem]:
         earlier = problems.get(part)
         if earlier is None or problem.stage < earlier.stage:
             problems[part] = problem
+    wrong = [problems[part].case for part in ("values", "returns") if part in problems]
+    if any(case is cases[0] for case in wrong):
+        problems.pop("again", None)  # it would only be wrong once more
     for part, judge in checker.judges.items():
         if part not in problems and not any(got[c.name].error for c in cases if c.part == part):
             words = judge([case for case in cases if case.part == part], got)
@@ -241,6 +260,8 @@ def _findings(
     maximum = exercises.find(checker.exercise).points
     weights = {part: checker.weights.get(part, 3 if part == "values" else 1) for part in parts}
     weights["allowed operations"] = 0
+    if "again" in weights:  # a share of that of the values, so that nothing else weighs less
+        weights["values"] = max(1, weights["values"] - weights["again"])
     total = sum(weights[part] for part in parts)
     trouble = problems["returns"].stage if "returns" in problems else None
     stop = "allowed operations" in problems or trouble in _NOT_CALLED
@@ -260,7 +281,8 @@ def _findings(
         skipped = problem is None and (
             (stop and part not in problems)
             or (rests_on in problems)
-            or (part == "gradients" and "values" in problems)
+            or (part in ("gradients", "again") and "values" in problems)
+            or (part == "again" and "returns" in problems)
             or part in idle
         )
         message = checker.proves.get(part, _PROVES.get(part, f"{part}: as the text asks"))
@@ -278,6 +300,7 @@ _PROVES = {
     "returns": "runs and returns the right types and shapes",
     "values": "equals the definition on random inputs, which stay unchanged",
     "gradients": "gradients equal those of the definition",
+    "again": "called again it looks at the new values, and leaves everything as it was",
     "errors": "impossible sizes are refused with their numbers",
     "any device": "makes no tensor on a device of its own",
 }

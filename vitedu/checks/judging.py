@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from vitedu.checks.probing import Case, Clash, Observation
+from vitedu.checks.probing import LEFT, OVERWRITTEN, REMEMBERED, Case, Clash, Observation
 
 
 class Stage(IntEnum):
@@ -31,6 +31,7 @@ class Stage(IntEnum):
     FINITE = auto()
     VALUES = auto()
     FACTS = auto()
+    AGAIN = auto()  # a second call is as good as the first, and leaves nothing behind
     UNCHANGED = auto()  # the inputs are
     GRADIENTS = auto()
 
@@ -55,8 +56,14 @@ def compare(case: Case, got: Observation, want: Observation) -> Problem | None:
     if case.on_accelerator:
         return _compare_devices(case, got)
     read(case, got, want)
+    if case.driver == "again" and got.error is None:
+        words = _judge_again(got, want)
+        if words:
+            return Problem(Stage.AGAIN, case, *words)
     for stage, judge in _JUDGES.items():
         words = judge(case, got, want)
+        if words and case.driver == "again" and stage is Stage.VALUES:
+            words = (*words[:2], "the first call is right, a call with other values is not")
         if words:
             return Problem(stage, case, *words)
     return None
@@ -242,6 +249,26 @@ def _judge_facts(case: Case, got: Observation, want: Observation):
     for fact, wanted in want.facts.items():
         if got.facts.get(fact) != wanted:
             return fact, got.facts.get(fact, "it is not so")
+    return None
+
+
+def _judge_again(got: Observation, want: Observation):
+    said = {
+        REMEMBERED: (
+            "a result of this call's values",
+            "the result of an earlier call with other values",
+            "the same call with other values gives the earlier result",
+        ),
+        OVERWRITTEN: (
+            OVERWRITTEN,
+            "the second call wrote into what the first had returned",
+            "the first result changed when the function was called again",
+        ),
+        LEFT: (LEFT, got.facts.get(LEFT, ""), "the call leaves something changed behind"),
+    }
+    for fact, words in said.items():
+        if fact in got.facts and got.facts[fact] != want.facts.get(fact):
+            return words
     return None
 
 

@@ -12,7 +12,7 @@ import copy
 import numbers
 import zlib
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Any
 
@@ -29,6 +29,7 @@ from vitedu.checks.guard import (
     neutral_settings,
     quiet,
     seed_everything,
+    settings_left,
     student_frames,
     text_of,
     time_limit,
@@ -123,6 +124,8 @@ class Observation:
     gradient_error: str = ""  # what ended the backward pass
     seconds: float = 0.0  # the time limit, where it was reached
     is_read: bool = False  # facts were read out of the draws; see judging.reader
+    # what the call gave and what it was then; kept for ``again`` alone
+    live: list[tuple[torch.Tensor, torch.Tensor]] = field(default_factory=list)
     error: Trouble | None = None
     operations: frozenset[str] = frozenset()  # names of the torch operations that ran
     printed: str = ""  # the first characters of what it printed
@@ -171,6 +174,7 @@ def observe(answer: Any, case: Case, seconds: float = 10.0) -> Observation:
             seen.error = describe(error)
             if isinstance(error, TimeUp):
                 seen.seconds = seconds
+    seen.live.clear()
     seen.printed = (
         sink.head
         if sink.written == len(sink.head)
@@ -213,6 +217,7 @@ def call(answer, case: Case, seen: Observation) -> None:
     keep_results(seen, case, result)
     seen.modified = changed_args(case, args)
     if case.gradients:
+        torch.set_grad_enabled(True)  # what was left switched off is told by ``again``
         args = build_args(case)
         leaves = {name: args[name].requires_grad_() for name in case.gradients}
         args |= {
@@ -227,7 +232,10 @@ def module(answer, case: Case, seen: Observation) -> None:
     layer = construct(answer, case, seen)
     if layer is None:
         return
-    layer.train(bool(case.gradients))  # both modes give the same
+    seen.facts[CONSTRUCTED] = "yes"
+    kept = case.extra.get("kept")
+    layer.train(bool(case.gradients) or kept is not None)  # both modes give the same
+    before = state_of(layer)
     args = build_args(case)
     is_done, result = watched(seen, lambda: apply(layer, case, args))
     if not is_done:
@@ -235,7 +243,10 @@ def module(answer, case: Case, seen: Observation) -> None:
         result = apply(layer, case, args)
     keep_results(seen, case, result)
     seen.modified = changed_args(case, args)
+    if kept is not None:
+        seen.facts[LEFT] = changes_of(layer, before)
     if case.gradients:
+        torch.set_grad_enabled(True)
         args = build_args(case)
         leaves = {name: args[name].requires_grad_() for name in case.gradients}
         leaves |= dict(nn.Module.named_parameters(layer))
@@ -245,10 +256,12 @@ def module(answer, case: Case, seen: Observation) -> None:
 
 def construct(answer, case: Case, seen: Observation) -> nn.Module | None:
     """Build ``answer(*init)`` with the case's parameters; note what is missing or too much."""
+    kept = case.extra.get("kept", [])
     try:
-        layer = answer(*[build(value) for value in case.init.values()])
+        layer = kept[0] if kept else answer(*[build(value) for value in case.init.values()])
     finally:
         after_answer()
+    kept.append(layer)
     if not isinstance(layer, nn.Module):
         seen.types["instance"] = type_name(layer)
         return None
@@ -269,8 +282,104 @@ def construct(answer, case: Case, seen: Observation) -> nn.Module | None:
         return None
     with torch.no_grad():
         for name, parameter in parameters.items():
-            parameter.data = case.state[name].clone()
+            value = case.state[name]
+            if len(kept) > 1 and parameter.dtype == value.dtype and parameter.is_contiguous():
+                parameter.copy_(value)  # in place, as an optimizer writes
+            else:
+                parameter.data = value.clone()
     return layer
+
+
+# --- a second call --------------------------------------------------------------------------------
+
+CONSTRUCTED = "the class can be constructed"
+REMEMBERED = "other values give another result"
+OVERWRITTEN = "earlier results stay as they were"
+LEFT = "everything is left as it was"
+
+
+def called_again(cases: list[Case]) -> list[Case]:
+    """Give the second call of an exercise: its first case with other values, or none where it is about numbers alone."""
+    main = [c for c in cases if c.part == "values" and not (c.raises or c.on_accelerator)]
+    for case in main[:1]:
+        args, state = other_values(case.args), other_values(case.state)
+        handed = tree_leaves([*args.values(), *state.values()])
+        if case.number and not any(isinstance(x, (torch.Tensor, Recipe)) for x in handed):
+            return []
+        name, extra = f"{case.name}, called again with other values", {"driver": case.driver}
+        return [
+            replace(
+                case, name=name, args=args, state=state, part="again", driver="again",
+                gradients=(), extra=case.extra | extra,
+            )
+        ]  # fmt: skip
+    return []
+
+
+def other_values(value: Any) -> Any:
+    """Give arguments of the same shapes, dtypes and flags with other values; plain numbers stay."""
+
+    def changed(x: Any) -> Any:
+        if isinstance(x, Recipe):
+            return type(x)(**other_values(x.plain()))
+        if not isinstance(x, torch.Tensor):
+            return x
+        flipped = x.detach().flip(tuple(range(x.ndim)))
+        return 0.75 * flipped if x.is_floating_point() else flipped
+
+    return tree_map(changed, value, is_leaf=lambda x: isinstance(x, Recipe))
+
+
+@driver
+def again(answer, case: Case, seen: Observation) -> None:
+    """Make the case's call after another one, with the same object where there is one; note what either leaves behind."""
+    extra = {name: value for name, value in case.extra.items() if name != "driver"} | {"kept": []}
+    later = replace(case, driver=case.extra["driver"], extra=extra)
+    before = replace(later, args=other_values(case.args), state=other_values(case.state))
+    first, left = Observation(), []
+    for this, noted in ((before, first), (later, seen)):
+        DRIVERS[this.driver](answer, this, noted)
+        left += [words for words in settings_left() if words not in left]
+        torch.set_grad_enabled(True)
+    stays = all(torch.equal(now, then) for now, then in _finite(first.live))
+    seen.facts[OVERWRITTEN] = "they stay" if stays else "they changed"
+    is_same = seen.arrays.keys() == first.arrays.keys() and all(
+        torch.equal(*pair) for pair in _finite((x, first.arrays[n]) for n, x in seen.arrays.items())
+    )
+    seen.facts[REMEMBERED] = "the earlier result" if is_same and seen.arrays else "another result"
+    for noted in (first, seen):
+        words = noted.facts.get(LEFT, "")
+        left += [words] if words and words not in left else []
+    seen.facts[LEFT] = "; ".join(left)
+
+
+def _finite(pairs):
+    """Give pairs of arrays with numbers where NaN stood: NaN equals nothing."""
+    for pair in pairs:
+        yield tuple(x.detach().nan_to_num() if x.is_floating_point() else x for x in pair)
+
+
+def state_of(model: nn.Module) -> dict[str, str]:
+    """Write down what a call shall leave as it is: the modes of a model's parts and which parameters learn."""
+    modes = {
+        name or "the model itself": "in train mode" if part.training else "in eval mode"
+        for name, part in nn.Module.named_modules(model)
+    }
+    learn = {
+        name: "learning" if value.requires_grad else "frozen"
+        for name, value in nn.Module.named_parameters(model)
+    }
+    return modes | learn
+
+
+def changes_of(model: nn.Module, before: dict[str, str]) -> str:
+    """Say what a call changed, or ""."""
+    now = state_of(model)
+    changed = [
+        f"{name} is {now[name]}" for name in before if now.get(name, "") not in ("", before[name])
+    ]
+    more = f" and {len(changed) - 2} more" if len(changed) > 2 else ""
+    return ", ".join(changed[:2]) + more
 
 
 # --- arguments and results ----------------------------------------------------------------------
@@ -358,6 +467,7 @@ def keep(
         if value.device.type == "cpu":
             kept = seen.draws if drawn else seen.arrays
             kept[name] = value.detach().resolve_conj().resolve_neg().clone()
+            seen.live.append((value, kept[name]))
 
 
 def type_name(value: Any) -> str:
@@ -386,6 +496,7 @@ def keep_gradients(seen: Observation, run: Callable, leaves: dict[str, torch.Ten
     try:
         with quiet():  # what it prints was seen the first time
             result = run()
+        torch.set_grad_enabled(True)
     except Exception as error:
         seen.gradient_error = f"{type(error).__name__}: {error}"[:300]
         return

@@ -25,6 +25,7 @@ _HEADLINES = {
     Stage.FINITE: "the result is not finite",
     Stage.VALUES: "the values differ from the definition",
     Stage.FACTS: "not as the text asks",
+    Stage.AGAIN: "a second call goes wrong",
     Stage.UNCHANGED: "an input is modified",
     Stage.GRADIENTS: "the values are right, the gradients are not",
 }
