@@ -80,8 +80,11 @@ class Checker:
         general = general_mistakes(self.reference, self.draw(0))
         return list(self.bank) + [m for m in general if m.id not in own]
 
-    def make(self, ids: frozenset[str]) -> Any | None:
-        """Give the reference with the named mistakes of the bank made, or None where they do not go together."""
+    def make(self, ids: frozenset[str], dress: int = 0) -> Any | None:
+        """Give the reference with the named mistakes of the bank made, or None where they do not go together.
+
+        ``dress`` chooses among the texts of a mistake that is made alone.
+        """
         chosen = [mistake for mistake in self.bank if mistake.id in ids]
         if len(ids) == 1 and chosen and chosen[0].build:
             return chosen[0].build()
@@ -89,7 +92,7 @@ class Checker:
             return None
         if self.faulty:
             return self.faulty(ids)
-        return with_mistakes(self.exercise, [mistake.edits for mistake in chosen])
+        return with_mistakes(self.exercise, [(m.edits, *m.also)[dress] for m in chosen])
 
 
 def file_of(exercise: exercises.Exercise) -> str:

@@ -13,9 +13,20 @@ from typing import Any
 import torch
 
 from vitedu.checks.checker import Checker
-from vitedu.checks.judging import Problem, Stage, close, read, same
+from vitedu.checks.judging import Problem, Stage, close, number_text, read, same, same_error
 from vitedu.checks.mistakes import Mistake
-from vitedu.checks.probing import LEFT, OVERWRITTEN, REMEMBERED, Case, Clash, Observation, observe
+from vitedu.checks.probing import (
+    ALONE,
+    HEADS,
+    LEFT,
+    OVERWRITTEN,
+    REMEMBERED,
+    REPEATED,
+    Case,
+    Clash,
+    Observation,
+    observe,
+)
 from vitedu.checks.relations import Seen, described
 
 Misconception = Mistake  # until every exercise is written in the new form
@@ -67,9 +78,11 @@ def diagnose(
     if numeric:
         problem, parts = next(iter(numeric.values())), tuple(numeric)
         named = replayed(checker.make, mistakes, legit, got, want)
-        for mistake in named:
-            evidence = mistake.evidence and mistake.evidence(problem.case, got[problem.case.name])
-            found.append(_diagnosis(mistake, evidence or problem.got, parts))
+        shares = _shares(checker, named, numeric, got, want)
+        for mistake, share in zip(named, shares, strict=True):
+            shown = numeric[share[0]]
+            evidence = mistake.evidence and mistake.evidence(shown.case, got[shown.case.name])
+            found.append(_diagnosis(mistake, evidence or shown.got, share))
         if not named:
             found += _diagnosed_apart(checker, legit, numeric, got, want)
         if not found and checker.is_related and not remembers:
@@ -77,6 +90,9 @@ def diagnose(
             if words := described(legit, got, want, in_any_order):
                 id_, name, seen, look = words
                 found.append(Diagnosis(id_, name, problem.expected, seen, "", look, parts))
+        if not any(d.id for d in found) and problem.stage is Stage.VALUES and not remembers:
+            if words := _probed(cases, got, want):
+                found = [Diagnosis(*words[:2], problem.expected, words[2], "", words[3], parts)]
     crashed = "returns" in problems and problems["returns"].stage in (Stage.CALL, Stage.TYPE)
     for part, problem in problems.items():
         if crashed and problem.case not in legit:
@@ -88,6 +104,50 @@ def diagnose(
                 found = _joined(found, _diagnosis(mistake, problem.got, (part,)))
                 break
     return found
+
+
+_PROBES = {  # what a further call shows -> id, name, evidence, what to look at
+    REPEATED: (
+        "random_result", "the same input gives another result each time", "two calls alike, two results",
+        "Look for what is drawn anew in every call: dropout, torch.rand, a layer with fresh weights.",
+    ),
+    ALONE: (
+        "depends_on_the_batch", "the result of an item depends on the others in its batch",
+        "the first item by itself gives another result than in its batch",
+        "Look at what sums, averages or reshapes over axis 0.",
+    ),
+    HEADS: (
+        "heads_unused", "num_heads changes nothing", "the same result with one head",
+        "Look at where num_heads enters.",
+    ),
+}  # fmt: skip
+
+
+def _probed(cases: list[Case], got: Seen, want: Seen) -> tuple[str, str, str, str] | None:
+    """Give the words of the first probe that the answer does not pass, and the reference does."""
+    for case in cases:
+        if case.driver == "again" and got[case.name].error is None:
+            for fact, words in _PROBES.items():
+                found = got[case.name].facts.get(fact)
+                if found and found != want[case.name].facts.get(fact):
+                    return words
+    return None
+
+
+def _shares(checker: Checker, named: list[Mistake], numeric, got, want) -> list[tuple[str, ...]]:
+    """Share the failed parts out among the mistakes found together: to each those that it reproduces by itself."""
+    parts = tuple(numeric)
+    if len(named) < 2:
+        return [parts] * len(named)
+    shares = []
+    for mistake in named:
+        shown = [problem.case for problem in numeric.values()]
+        told = {
+            what[0] for what in _explained(checker.make(frozenset({mistake.id})), shown, got, want)
+        }
+        shares.append(tuple(part for part in parts if numeric[part].case.name in told))
+    rest = tuple(part for part in parts if not any(part in share for share in shares))
+    return [share + rest or parts for share in shares]
 
 
 def _joined(found: list[Diagnosis], new: Diagnosis) -> list[Diagnosis]:
@@ -143,8 +203,9 @@ def _diagnosed_apart(checker: Checker, cases, numeric, got, want) -> list[Diagno
             evidence = mistake.evidence and mistake.evidence(problem.case, got[problem.case.name])
             found.append(_diagnosis(mistake, evidence or problem.got, parts))
         if not named:
-            words = (f"{output} is another number", f"{output} as the text defines it")
-            found.append(Diagnosis("", *words, "", "", "", parts))
+            number = number_text(float(got[problem.case.name].arrays[output]))
+            words = (f"{output} is another number", "", f"{output} {number}")
+            found.append(Diagnosis("", *words, "", "", parts))
     return sorted(found, key=lambda d: not d.id) if any(d.id for d in found) else []
 
 
@@ -152,7 +213,7 @@ def _diagnosed_apart(checker: Checker, cases, numeric, got, want) -> list[Diagno
 
 
 def replayed(
-    make: Callable[[frozenset[str]], Any],
+    make: Callable[..., Any],
     bank: list[Mistake],
     cases: list[Case],
     got: Seen,
@@ -162,7 +223,8 @@ def replayed(
     """Find the mistakes of the bank, as few as possible, that together reproduce an answer on all cases.
 
     Cases where the answer was wrong are tried first, small ones before large: most candidates fall at the first.
-    ``make`` gives the reference with the named mistakes made, or None where they do not go together.
+    ``make`` gives the reference with the named mistakes made, or None where they do not go together; its second argument
+    chooses among the texts of one mistake.
     """
     order = sorted(
         cases, key=lambda case: (same(case, got[case.name], want[case.name]), _size(case))
@@ -173,7 +235,11 @@ def replayed(
 
     singles = [mistake for mistake in bank if mistake.part not in _OTHER_ASPECTS]
     for mistake in singles:
-        if reproduces(mistake.build() if mistake.build else make(frozenset({mistake.id}))):
+        if mistake.build:
+            dresses = iter([mistake.build()])
+        else:
+            dresses = (make(frozenset({mistake.id}), n) for n in range(1 + len(mistake.also)))
+        if any(reproduces(dress) for dress in dresses):
             return [mistake]
     if most == 1:
         return []
@@ -235,7 +301,7 @@ def _explained(
         ours, theirs, right = got[case.name], observe(implementation, case, 2.0), want[case.name]
         read(case, ours, theirs, right)
         if ours.error is not None and theirs.error is not None:
-            if ours.error.kind == theirs.error.kind:
+            if same_error(ours, theirs):
                 explained.add((case.name, "error"))
             continue
         done = [seen.behaviour() for seen in (ours, theirs, right)]

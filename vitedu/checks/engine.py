@@ -9,7 +9,7 @@ import inspect
 import os
 import re
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from vitedu import exercises
@@ -18,8 +18,9 @@ from vitedu.checks.answers import Call, LocalAnswer, Look, Source
 from vitedu.checks.checker import Checker, find_checker
 from vitedu.checks.diagnosing import diagnose
 from vitedu.checks.guard import neutral_settings
-from vitedu.checks.judging import Problem, Stage, compare
+from vitedu.checks.judging import DEFINED, Problem, Stage, compare
 from vitedu.checks.probing import CONSTRUCTED, Case, Observation, observe
+from vitedu.checks.relations import contrast
 from vitedu.checks.reporting import Finding, Report
 
 __all__ = ["Checker", "Gathered", "conclude", "find_checker", "gather", "judge_answer"]
@@ -124,6 +125,8 @@ def conclude(
     if not problems:
         return report.passed_with(findings, got)
     diagnoses = diagnose(checker, cases, problems, got, want)
+    if checker.is_related and not diagnoses:
+        problems = _contrasted(cases, problems, got, want)
     report.failed(findings, diagnoses, got=got, problems=problems, advice=checker.advice)
     if first.error is not None:
         report.status = "error"
@@ -133,6 +136,20 @@ def conclude(
         if drawing:
             report.draw(drawing.svg, drawing.label, drawing.text)
     return report
+
+
+def _contrasted(cases: list[Case], problems: dict[str, Problem], got, want) -> dict[str, Problem]:
+    """Head the problems of wrong values with what is right and what is wrong."""
+    usual = [case for case in cases if not case.on_accelerator and case.driver != "again"]
+    if any(got[case.name].error is not None for case in usual if not case.raises):
+        return problems
+    words = contrast(usual, got, want)
+    return {
+        part: replace(problem, headline=words)
+        if problem.stage is Stage.VALUES and problem.case in usual
+        else problem
+        for part, problem in problems.items()
+    }
 
 
 def _is_begun(checker: Checker, first: Observation) -> bool:
@@ -228,6 +245,8 @@ def _problems(checker: Checker, parts, cases, got, want) -> dict[str, Problem]:
         problem = compare(case, got[case.name], want[case.name])
         if problem is None:
             continue
+        if problem.expected == DEFINED:
+            problem = replace(problem, expected=checker.proves.get("values", DEFINED))
         part = case.part
         if part == "values":
             part = (

@@ -88,7 +88,7 @@ def general_mistakes(reference: Any, cases: list[Case]) -> list[Mistake]:
             Mistake(
                 "modifies_input", "an input is modified in place", "inputs left as they were", part="unchanged",
                 why="Whoever called still needs the tensor; in training it may belong to the graph.",
-                look="Look for += and for methods that end in an underscore.",
+                look="Look for what writes into it: x += ..., x[...] = ..., a method that ends in an underscore.",
                 build=lambda: wrap(reference, before=_spoil_after(reference)),
             )
         )  # fmt: skip

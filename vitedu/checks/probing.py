@@ -234,7 +234,7 @@ def module(answer, case: Case, seen: Observation) -> None:
         return
     seen.facts[CONSTRUCTED] = "yes"
     kept = case.extra.get("kept")
-    layer.train(bool(case.gradients) or kept is not None)  # both modes give the same
+    layer.train(in_train_mode(case))
     before = state_of(layer)
     args = build_args(case)
     is_done, result = watched(seen, lambda: apply(layer, case, args))
@@ -252,6 +252,11 @@ def module(answer, case: Case, seen: Observation) -> None:
         leaves |= dict(nn.Module.named_parameters(layer))
         args |= {name: leaves[name].clone() for name in case.gradients}
         keep_gradients(seen, lambda: apply(layer, case, args), leaves)
+
+
+def in_train_mode(case: Case) -> bool:
+    """Tell in which mode a case calls its layer; a right one gives the same in both."""
+    return case.extra.get("training", bool(case.gradients) or "kept" in case.extra)
 
 
 def construct(answer, case: Case, seen: Observation) -> nn.Module | None:
@@ -295,6 +300,9 @@ def construct(answer, case: Case, seen: Observation) -> nn.Module | None:
 CONSTRUCTED = "the class can be constructed"
 REMEMBERED = "other values give another result"
 OVERWRITTEN = "earlier results stay as they were"
+REPEATED = "the same call gives the same result"
+ALONE = "an item alone gives the same as in its batch"
+HEADS = "another num_heads gives another result"
 LEFT = "everything is left as it was"
 
 
@@ -343,14 +351,60 @@ def again(answer, case: Case, seen: Observation) -> None:
         torch.set_grad_enabled(True)
     stays = all(torch.equal(now, then) for now, then in _finite(first.live))
     seen.facts[OVERWRITTEN] = "they stay" if stays else "they changed"
-    is_same = seen.arrays.keys() == first.arrays.keys() and all(
-        torch.equal(*pair) for pair in _finite((x, first.arrays[n]) for n, x in seen.arrays.items())
-    )
-    seen.facts[REMEMBERED] = "the earlier result" if is_same and seen.arrays else "another result"
+    is_same = bool(seen.arrays) and _alike(seen.arrays, first.arrays)
+    seen.facts[REMEMBERED] = "the earlier result" if is_same else "another result"
     for noted in (first, seen):
         words = noted.facts.get(LEFT, "")
         left += [words] if words and words not in left else []
     seen.facts[LEFT] = "; ".join(left)
+    if later.driver in ("call", "module", "layer_from_layer"):
+        seen.facts |= _probed(answer, later, seen)
+
+
+def _probed(answer, case: Case, seen: Observation) -> dict[str, str]:
+    """Call once more with the same values, with one item of the batch, and with one head; say what changes."""
+
+    def results(this: Case) -> dict[str, torch.Tensor]:
+        seed_everything(len(case.name))
+        noted = Observation()
+        try:
+            DRIVERS[this.driver](answer, this, noted)
+        except Exception:
+            return {}
+        return noted.arrays
+
+    words = {True: "the same", False: "another result"}
+    facts = {REPEATED: words[_alike(seen.arrays, results(case), 1e-3)]}
+    sizes = {len(x) for x in seen.arrays.values() if x.ndim > 1}
+    batch = sizes.pop() if len(sizes) == 1 else 1
+    items = {
+        name: value[:1]
+        for name, value in case.args.items()
+        if isinstance(value, torch.Tensor) and value.ndim > 1 and len(value) == batch
+    }
+    if items and batch > 1:
+        alone, of_all = results(replace(case, args=case.args | items)), seen.arrays.items()
+        expected = {name: x[:1] for name, x in of_all if x.ndim > 1 and len(x) == batch}
+        facts[ALONE] = words[_alike(expected, {n: alone[n] for n in expected if n in alone}, 1e-3)]
+    if case.init.get("num_heads", 1) != 1:
+        extra = case.extra | {"kept": []}
+        other = results(replace(case, init=case.init | {"num_heads": 1}, extra=extra))
+        shapes = {name: x.shape for name, x in other.items()}
+        outputs = {n: x for n, x in seen.arrays.items() if x.shape == shapes.get(n)}
+        facts[HEADS] = words[
+            bool(outputs) and _alike(outputs, {n: other[n] for n in outputs}, 1e-5)
+        ]
+    return facts
+
+
+def _alike(some: dict[str, torch.Tensor], others: dict[str, torch.Tensor], off=0.0) -> bool:
+    """Tell whether arrays of the same names hold the same numbers, but for a share of the largest."""
+    return some.keys() == others.keys() and all(
+        one.shape == other.shape
+        and float((one.double() - other.double()).abs().max()) <= off * float(one.abs().max())
+        for one, other in _finite((x, others[name]) for name, x in some.items())
+        if one.numel()
+    )
 
 
 def _finite(pairs):
