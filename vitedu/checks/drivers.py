@@ -211,32 +211,40 @@ class WatchedClassifier(nn.Module):
 
 
 class PlainDescent(torch.optim.Optimizer):
-    """Gradient descent that notes every step and the norm of the gradient it saw.
+    """Gradient descent in two groups that notes every step and the norm of the gradient it saw.
 
     It leaves out the base class's ``__init__``, whose hooks load torch's compiler for seconds.
     """
 
     def __init__(self, parameters, lr: float, steps: list, norms: list):
-        self.param_groups = [{"params": list(parameters), "lr": lr, "weight_decay": 0.0}]
+        first, *others = parameters
+        self.param_groups = [
+            {"params": some, "lr": lr, "weight_decay": 0.0} for some in ([first], others)
+        ]
         self.defaults = {"lr": lr}
         self.state = defaultdict(dict)
         self.__steps, self.__norms = steps, norms
 
     def zero_grad(self, set_to_none: bool = True) -> None:
         """Forget the gradients."""
-        for parameter in self.param_groups[0]["params"]:
+        for parameter in self.__parameters():
             parameter.grad = None
+
+    def __parameters(self) -> list[torch.Tensor]:
+        return [parameter for group in self.param_groups for parameter in group["params"]]
 
     def step(self, closure=None):
         """Walk downhill."""
         loss = closure() if closure else None
         self.__steps.append("optimizer")
-        moved = [p for p in self.param_groups[0]["params"] if p.grad is not None]
+        moved = [p for p in self.__parameters() if p.grad is not None]
         squares = [float(p.grad.double().square().sum()) for p in moved]
         self.__norms.append(math.sqrt(sum(squares)))
         with torch.no_grad():
-            for parameter in moved:
-                parameter -= self.param_groups[0]["lr"] * parameter.grad
+            for group in self.param_groups:
+                for parameter in group["params"]:
+                    if parameter.grad is not None:
+                        parameter -= group["lr"] * parameter.grad
         return loss
 
 
@@ -249,11 +257,12 @@ class Decay:
     def step(self, epoch=None) -> None:
         """Go on by one step."""
         self.__steps.append("scheduler")
-        self.optimizer.param_groups[0]["lr"] *= self.factor
+        for group in self.optimizer.param_groups:
+            group["lr"] *= self.factor
 
     def get_last_lr(self) -> list[float]:
         """Give the learning rate in use."""
-        return [self.optimizer.param_groups[0]["lr"]]
+        return [group["lr"] for group in self.optimizer.param_groups]
 
 
 def _batches(case: Case):

@@ -177,10 +177,16 @@ def _judge_type(case: Case, got: Observation, want: Observation):
 
 def _judge_structure(case: Case, got: Observation, want: Observation):
     found = vars(got.parameters)
-    wrong = [f"{kind}: {', '.join(names)}" for kind, names in found.items() if names]
+    wrong = [f"{kind}: {some(names)}" for kind, names in found.items() if names]
     if wrong:
         return "parameters with the names and sizes in the text", "; ".join(wrong)
     return None
+
+
+def some(names) -> str:
+    """List names, the first four of many."""
+    names = list(names)
+    return ", ".join(names[:4]) + (f" and {len(names) - 4} more" if len(names) > 4 else "")
 
 
 def _outputs(got: Observation, want: Observation) -> Iterator[tuple[str, Any, torch.Tensor]]:
@@ -251,8 +257,26 @@ def _judge_values(case: Case, got: Observation, want: Observation):
 def _judge_facts(case: Case, got: Observation, want: Observation):
     for fact, wanted in want.facts.items():
         if got.facts.get(fact) != wanted:
-            return fact, got.facts.get(fact, "it is not so")
+            return fact, _other(got.facts.get(fact, "it is not so"), wanted)
     return None
+
+
+def _other(found: str, wanted: str) -> str:
+    """Leave out of a list "0.1: a, b; 0: c" what stands there in the other as well; say few of many names."""
+    lists = [
+        {
+            key: names.split(", ")
+            for key, _, names in (item.partition(": ") for item in text.split("; "))
+        }
+        for text in (found, wanted)
+    ]
+    if not lists[1].keys() & lists[0].keys():
+        return found
+    left = {k: [n for n in names if n not in lists[1].get(k, ())] for k, names in lists[0].items()}
+    return (
+        "; ".join(f"{k}: {some(names)}" if k else some(names) for k, names in left.items() if names)
+        or found
+    )
 
 
 def _judge_again(got: Observation, want: Observation):

@@ -609,12 +609,10 @@ class _Kernels(TorchDispatchMode):
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         self.names.add(str(func.overloadpacket))
         result = func(*args, **(kwargs or {}))
-        source = args[0] if args else None
+        sources = [x for x in args[:2] if isinstance(x, torch.Tensor)]
         if (
-            isinstance(source, torch.Tensor)
-            and isinstance(result, torch.Tensor)
-            and source.dtype == torch.float64
-            and source.numel() > 1
+            isinstance(result, torch.Tensor)
+            and any(x.dtype == torch.float64 and x.numel() > 1 for x in sources)
             and result.is_floating_point()
             and result.dtype != torch.float64
         ):
