@@ -27,7 +27,7 @@ MISTAKES = (
             "Look at the two axes in transpose.",
             {"transpose(1, 2).flatten(2)": "transpose(2, 3).reshape(x.shape[0], x.shape[2], -1)"}),
     Mistake("batch_and_tokens_exchanged", "tokens come before the batch", "(B, T, D)",
-            "The first axis is the image's, everywhere in this course.", "Look at the order in permute.",
+            "The first axis is the image's, everywhere in this course.", "Look at the order of the axes.",
             {"transpose(1, 2)": "permute(2, 0, 1, 3)"}, evidence=shapes),
     Mistake("sizes_confused", "the result has a row for each head, not for each token", "(B, T, nh*hd)",
             "After the transpose axis 1 counts tokens, but the sizes still come from x, where it counts heads.",
