@@ -444,7 +444,8 @@ def _nearly(pairs):
     """Look for values that are all close, and most of them not close enough."""
     telling = [pair for pair in pairs if not close(pair[0], *pair[2:])]
     for case, _, ours, wanted in telling:
-        if ours.shape != wanted.shape or ours.numel() < 4 or not wanted.is_floating_point():
+        kinds = [(x.shape, x.dtype) for x in (ours, wanted)]
+        if kinds[0] != kinds[1] or ours.numel() < 4 or not wanted.is_floating_point():
             return None
         off = (ours.double() - wanted.double()).abs().max() / wanted.double().abs().max()
         if off > 0.01 or float(_wrong(case, ours, wanted).double().mean()) < 0.25:
@@ -519,7 +520,7 @@ def contrast(cases: list[Case], got: Seen, want: Seen) -> str:
     notes = list(dict.fromkeys(case.part for case in wrong))
     if "values" not in notes:
         return f"the common case is right, {' and '.join(notes)} not"
-    which = f", {right[0].name}" if len(right) == 1 and len(right[0].name) < 60 else ""
+    which = f": {right[0].name}" if len(right) == 1 and len(right[0].name) < 60 else ""
     return f"right on {len(right)} of {len(cases)} inputs{which}"
 
 
