@@ -53,6 +53,8 @@ class Checker:
     right: tuple[Any, ...] = ()  # right answers beside the reference
     equivalent: Survivors = field(default_factory=dict)  # no input that is allowed tells them apart
     left_open: Survivors = field(default_factory=dict)  # differ where exercises.md asks for nothing
+    # conditions on the arguments under which a shortcut might be taken; the cases show a wrong one
+    special: tuple[str, ...] = ()
     given: tuple[str, ...] = ()  # methods that the notebook gives: they are never changed
 
     # --- grading ---------------------------------------------------------------------------------

@@ -119,6 +119,13 @@ CHECKER = Checker(
         "other sizes": "also for a batch of one, one head, one token, one column a head, and float64",
         "errors": "a D that num_heads does not divide is refused",
     },
+    special=(
+        "num_heads == 1",
+        "num_heads == x.shape[2]",
+        "num_heads == x.shape[1]",
+        "x.shape[1] == 1",
+        "len(x) == 1",
+    ),
     right=(by_chunks, by_einops, by_unflatten, by_slices, by_windows, by_strides),
     equivalent={
         SAME_AXIS: (

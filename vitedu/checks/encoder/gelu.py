@@ -61,6 +61,7 @@ CHECKER = Checker(
         "x: B T 8*D",
         also("other sizes", "", shapes="x: D", name="x of {D}"),
         also("other sizes", "", shapes="x:", name="x of one number"),
+        also("other sizes", "zeros among them", values={"x": torch.relu}),
         FLOAT64,
         # so large that the gate is open or shut, whatever is drawn
         also("large values", "values in the millions", scale=1e6),
@@ -81,5 +82,11 @@ CHECKER = Checker(
         "other sizes": "also for one number and float64",
         "large values": "finite and right for large values",
     },
+    special=(
+        "x.ndim == 0",
+        "x.ndim == 1",
+        "x.numel() == 1",
+        "bool((x == 0).any())",
+    ),
     right=(by_normal, by_ndtr, by_erfc, in_double),
 )  # fmt: skip

@@ -27,6 +27,7 @@ def cases(g: torch.Generator) -> list[Case]:
         case(C, P, D, bias=False, part="without bias"),
         case(1, P, D, dtype=torch.float64, part="other sizes", note=", float64"),
         case(C, 1, D, part="other sizes", note=", patches of one pixel"),
+        case(C, P, 1, part="other sizes", note=", one output"),
         case(C, P, D, part="any device", on_accelerator=True, note=", on an accelerator"),
     ]
 
@@ -146,5 +147,11 @@ CHECKER = Checker(
         "other sizes": "also for grey images, patches of one pixel and float64",
     },
     equivalent={"it is copied under no_grad": ("weight = conv.weight.flatten(1)",)},
+    special=(
+        "conv.kernel_size == (1, 1)",
+        "conv.in_channels == 1",
+        "conv.out_channels == 1",
+        "conv.bias is None",
+    ),
     right=(by_state_dict, by_new_parameters, by_impulses, by_loops),
 )  # fmt: skip

@@ -90,6 +90,8 @@ CHECKER = Checker(
         also("other sizes", "square", gw="gh"),
         BATCH_OF_ONE,
         also("other sizes", "patches of one pixel", P=1, C=1),
+        also("other sizes", "one row of patches", gh=1),
+        also("other sizes", "one column of patches", gw=1),
         FLOAT64,
         refused("H={H} is not divisible by patch_size {P}", "H P", H="gh*P + 1"),
         refused("W={W} is not divisible by patch_size {P}, but H * W is by its square", "W P", H="P*P", W="gw*P + 1"),
@@ -105,6 +107,14 @@ CHECKER = Checker(
         "other sizes": "also for squares, a batch of one, patches of one pixel and float64",
     },
     picture=draw_patch_order,
+    special=(
+        "len(images) == 1",
+        "images.shape[1] == 1",
+        "patch_size == 1",
+        "images.shape[2] == images.shape[3]",
+        "images.shape[2] == patch_size",
+        "images.shape[3] == patch_size",
+    ),
     right=(by_loops, by_tensor_unfold, by_im2col, by_convolution, by_einops, by_chunks),
     equivalent={SAME_AXIS: ("x = x.permute(0, 2, 4, 1, -3, 5)",)},
 )  # fmt: skip

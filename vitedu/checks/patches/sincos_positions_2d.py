@@ -27,6 +27,7 @@ def cases(g: torch.Generator) -> list[Case]:
         case(gw, gh, D),
         case(gh, gh, D),
         case(1, gw, D),
+        case(gh, 1, D),
         case(gh, gw, 4),
         # half of it, cut off, is even: the table of one direction has nothing to refuse
         case(gh, gw, D + 1, *refused, raises="ValueError"),
@@ -132,5 +133,11 @@ CHECKER = Checker(
             "return torch.cat([rows.repeat_interleave(gw, dim=0), columns.repeat(gh, 1)], dim=-1)",
         ),
     },
+    special=(
+        "grid_size[0] == 1",
+        "grid_size[1] == 1",
+        "grid_size[0] == grid_size[1]",
+        "embed_dim == 4",
+    ),
     right=(by_broadcast, by_index, by_meshgrid, by_loops),
 )  # fmt: skip

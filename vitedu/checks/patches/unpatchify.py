@@ -97,6 +97,9 @@ CHECKER = Checker(
         also("other sizes", "square", gw="gh"),
         BATCH_OF_ONE,
         also("other sizes", "patches of one pixel", P=1, C=1),
+        also("other sizes", "one row of patches", gh=1),
+        also("other sizes", "one column of patches", gw=1),
+        also("other sizes", "one patch", gh=1, gw=1),
         FLOAT64,
         ON_ACCELERATOR,
         # C is neither the 3 that somebody took for granted nor P*P, and P*P divides no N
@@ -131,5 +134,14 @@ CHECKER = Checker(
             "raise TypeError(...)",
         ),
     },
+    special=(
+        "len(patches) == 1",
+        "patches.shape[1] == 1",
+        "patch_size == 1",
+        "image_size[0] == image_size[1]",
+        "image_size[0] == patch_size",
+        "image_size[1] == patch_size",
+        "patches.shape[2] == patch_size ** 2",
+    ),
     right=(by_fold, by_loops, by_einops, by_joining, by_transposed_convolution),
 )  # fmt: skip
