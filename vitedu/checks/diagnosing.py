@@ -13,6 +13,7 @@ from typing import Any
 import torch
 
 from vitedu.checks.checker import Checker
+from vitedu.checks.families import CACHED_BY_SHAPE
 from vitedu.checks.judging import Problem, Stage, close, number_text, read, same, same_error
 from vitedu.checks.mistakes import Mistake
 from vitedu.checks.probing import (
@@ -107,6 +108,10 @@ def diagnose(
 
 
 _PROBES = {  # what a further call shows -> id, name, evidence, what to look at
+    REMEMBERED: (
+        CACHED_BY_SHAPE.id, CACHED_BY_SHAPE.name, "the same call with other values gives the earlier result",
+        CACHED_BY_SHAPE.look,
+    ),
     REPEATED: (
         "random_result", "the same input gives another result each time", "two calls alike, two results",
         "Look for what is drawn anew in every call: dropout, torch.rand, a layer with fresh weights.",
