@@ -132,7 +132,7 @@ def relation(cases: list[Case], got: Seen, want: Seen) -> tuple[str, str] | None
     if found := _first_relation([pair for pairs in wrong.values() for pair in pairs]):
         return found
     for name in wrong:
-        if found := _first_relation(by_name[name]):
+        if by_name[name][0][2].numel() > 1 and (found := _first_relation(by_name[name])):
             return found[0], f"{name}: {found[1]}"
     return None
 
@@ -520,8 +520,9 @@ def contrast(cases: list[Case], got: Seen, want: Seen) -> str:
     notes = list(dict.fromkeys(case.part for case in wrong))
     if "values" not in notes:
         return f"the common case is right, {' and '.join(notes)} not"
-    which = f": {right[0].name}" if len(right) == 1 and len(right[0].name) < 60 else ""
-    return f"right on {len(right)} of {len(cases)} inputs{which}"
+    held = [part for part in dict.fromkeys(case.part for case in right) if part not in notes]
+    which = right[0].name if len(right) == 1 else " and ".join(held)
+    return f"right on {len(right)} of {len(cases)} inputs" + (f": {which}" if which else "")
 
 
 def _settings(case: Case) -> dict[str, Any]:
@@ -548,12 +549,11 @@ def _parted(name: str, good: list, bad: list) -> str:
         if set(good) == {None}:
             return f"without {name}, wrong with it"
         return f"with {name}, wrong without it" if set(bad) == {None} else ""
-    whole = [all(float(value).is_integer() for value in some) for some in (good, bad)]
-    if whole[0] and not any(float(value).is_integer() for value in bad):
+    whole = [float(value).is_integer() for value in (*good, *bad)]
+    if all(whole[: len(good)]) and not any(whole[len(good) :]):
         return f"where {name} is a whole number, wrong elsewhere"
-    for some, other in ((good, bad), (bad, good)):
-        if len(set(some)) == 1 and (len(some) > 1 or some[0] in (0, 1)) and len(other) > 0:
-            alike = len(set(other)) == 1
-            one, two = f"for {name} {some[0]}", f"for {name} {other[0]}" if alike else "for others"
-            return f"{one}, wrong {two}" if some is good else f"{two}, wrong {one}"
+    for some, words in ((good, "for {}, wrong for others"), (bad, "for others, wrong for {}")):
+        told = sorted(set(some))
+        if len(told) < 3 and (len(told) < len(some) or set(told) <= {0, 1}):
+            return words.format(f"{name} {' and '.join(map(str, told))}")
     return ""
