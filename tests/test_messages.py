@@ -96,7 +96,7 @@ REPORTS = {
         gelu_too_steep,
         "gelu",
         """
-        ✗ 3.2 gelu: right on 1 of 6 inputs: x of 5 x 2 x 32, values in the millions   [0.75/3 points]
+        ✗ 3.2 gelu: right on 1 of 6 inputs: x of 2 x 5 x 24, values in the millions   [0.75/3 points]
           expected  the values of the definition
           got       470/480 values differ; largest difference 0.049 at [2, 1, 30], allowed 1e-05
           case      x of 4 x 3 x 40
@@ -139,7 +139,7 @@ REPORTS = {
           expected  output: tensor
           got       None; look for a missing `return`
           case      6 images of 5 channels, 6 x 12 px, patch_size 3
-          also      errors: expected a ValueError; got no error; the call returned as if nothing were wrong   (H=15 is not divisible by patch_size 7)
+          also      errors: expected a ValueError; got no error; the call returned as if nothing were wrong   (H=25 is not divisible by patch_size 4)
           again     check(..., "patchify", seed=3) repeats these inputs
           findings  ✗ returns   – values   – gradients   ✗ other sizes   ✗ errors   – any device   – again
         """,

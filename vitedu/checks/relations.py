@@ -552,7 +552,10 @@ def _parted(name: str, good: list, bad: list) -> str:
     whole = [float(value).is_integer() for value in (*good, *bad)]
     if all(whole[: len(good)]) and not any(whole[len(good) :]):
         return f"where {name} is a whole number, wrong elsewhere"
-    for some, words in ((good, "for {}, wrong for others"), (bad, "for others, wrong for {}")):
+    for some, words in (
+        (good, "for {}, wrong for others"),
+        (bad, "except for {}, and wrong there"),
+    ):
         told = sorted(set(some))
         if len(told) < 3 and (len(told) < len(some) or set(told) <= {0, 1}):
             return words.format(f"{name} {' and '.join(map(str, told))}")
