@@ -35,7 +35,7 @@ def cases(g: torch.Generator) -> list[Case]:
         case("values", odd()),
         case("values", odd()),
         case("values", odd() | ones),
-        case("values", odd() | {"depth": 0}),
+        case("values", odd() | {"depth": 0, "mlp_ratio": 2.0}),
         case("qkv_bias=False", odd(qkv_bias=False)),
         case("presets", vars(PRESETS["vit_tiny_patch4_32"]), "the preset vit_tiny_patch4_32"),
         case("presets", vars(PRESETS["vit_base_patch16_224"]), "the preset vit_base_patch16_224"),
