@@ -109,7 +109,6 @@ CHECKER = Checker(
         "x: B T D" + PARAMETERS,
         BATCH_OF_ONE,
         also("other sizes", "as many tokens as features", T="D"),
-        also("other sizes", "one feature", D=1),
         also("other sizes", "a single token", shapes="x: D" + PARAMETERS, name="x of {D}"),
         also("other sizes", "more axes", shapes="x: A B T D" + PARAMETERS, name="x of {A} x {B} x {T} x {D}"),
         FLOAT64,
@@ -131,7 +130,6 @@ CHECKER = Checker(
     special=(
         "x.ndim == 1",
         "len(x) == 1",
-        "x.shape[-1] == 1",
         "x.ndim > 1 and x.shape[-1] == x.shape[-2]",
         "eps == 0",
     ),
