@@ -248,11 +248,11 @@ def _term(pairs):
     off = [float(ours) - float(wanted) for _, _, ours, wanted in pairs]
     slack = [1e-9 * abs(float(wanted)) for *_, wanted in pairs]
     rows = [_sizes(case) for case, *_ in pairs]
-    shared = [name for name in rows[0] if all(row.get(name) for row in rows)]
+    shared = [name for name in rows[0] if all(name in row for row in rows)]
     for count in range(4):
         for names in itertools.combinations_with_replacement(shared, count):
             products = [math.prod(row[name] for name in names) for row in rows]
-            times = off[0] / products[0]
+            times = next((d / p for d, p in zip(off, products, strict=True) if p), 0.0)
             if abs(times) > 12 or not (2 * times).is_integer() or not times:
                 continue
             if all(abs(d - times * p) <= e for d, p, e in zip(off, products, slack, strict=True)):
