@@ -97,7 +97,7 @@ CHECKER = Checker(
         also("other sizes", "square", gw="gh"),
         BATCH_OF_ONE,
         also("other sizes", "patches of one pixel", P=1, C=1),
-        also("other sizes", "one row of patches", gh=1),
+        also("other sizes", "four patches in a row", gh=1, gw=4),  # the root of N is no side of the grid
         also("other sizes", "one column of patches", gw=1),
         also("other sizes", "one patch", gh=1, gw=1),
         FLOAT64,
