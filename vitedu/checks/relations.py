@@ -434,6 +434,8 @@ def _one_range(pairs):
         if len(right) < 10 or len(wrong) < 5 or float(wrong.min()) < float(right.quantile(0.25)):
             continue
         limit = float(wrong.min())
+        if len(right) < 0.1 * len(wrong) or limit < 0.01 * float(wrong.max()):
+            continue  # a few that are right by chance
         if int((right >= limit).sum()) < 0.5 * len(wrong):  # far out the tolerance hides some
             number = -limit if side == "below" else limit
             return f"wrong {side} {'+-' if side == 'beyond' else ''}{number:.2g} only"
