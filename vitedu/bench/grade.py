@@ -27,6 +27,7 @@ from typing import Any
 from vitedu.bench.made_class import HOSTILE, Student, lean_notebook, make_class
 from vitedu.exercises import in_notebook, notebook_named
 from vitedu.grading.batch import cores, default_jobs, grade_class
+from vitedu.grading.box.sharing import SharedBox
 from vitedu.grading.grades import SubmissionGrade
 from vitedu.grading.pages.publish import publish
 from vitedu.grading.store import Store
@@ -317,7 +318,7 @@ class TimedBox:
 
     def __init__(self, box, clock: Clock):
         self._box, self._clock, self.level = box, clock, box.level
-        self.limits = box.limits
+        self.limits, self.events = box.limits, box.events
 
     def __enter__(self):
         return self
@@ -329,6 +330,14 @@ class TimedBox:
         """Give a fresh worker."""
         with self._clock.part("starting workers"):
             return TimedWorker(self._box.worker(), self._clock)
+
+    def shared(self) -> SharedBox:
+        """Give the box as one submission sees it."""
+        return SharedBox(self)
+
+    def apart(self):
+        """Open a box for one answer, without a clock."""
+        return self._box.apart()
 
 
 class TimedWorker:
