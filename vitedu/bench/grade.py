@@ -4,7 +4,7 @@ Role: grade a made class (``bench_class``) with the real grader, measure, and ho
 beside it, where nbgrader is installed, its ``autograde`` on the same files (``bench_nbgrader``). Not here: the grader.
 
 What is compared: nbgrader runs a notebook and its checks once, in one process without any limits; the grader runs each
-exercise in three fresh processes in a box. nbgrader takes one submission after the other, the grader one more than there
+answer three times, the first time in a process of its own, in a box. nbgrader takes one submission after the other, the grader one more than there
 are cores. Hostile notebooks are left out of the comparison: a fork bomb in nbgrader is a fork bomb.
 """
 
@@ -71,7 +71,7 @@ def bench_grade(
     jobs, stem = jobs or default_jobs(), notebook_named(notebook)
     lean = lean_notebook(Path(notebooks) / f"{stem}.ipynb")
     print(
-        f"{students} submissions of {stem}, {len(in_notebook(stem))} exercises, {MIN_RUNS} fresh processes each, "
+        f"{students} submissions of {stem}, {len(in_notebook(stem))} exercises, {MIN_RUNS} runs each, "
         f"{jobs} at a time on {cores()} cores"
     )
     made = list(make_class(lean, stem, students))

@@ -38,7 +38,7 @@ from vitedu.grading.line.messages import Loaded, write_observation
 from vitedu.grading.line.remote_answer import RemoteAnswer
 from vitedu.grading.line.wire import WireError, clean, pack
 
-RUNS = 3  # fresh processes; an answer that is right one time in three passes all of them in 4 %
+RUNS = 3  # in other processes; an answer that is right one time in three passes all of them in 4 %
 LONGEST = 2**20  # characters of code
 MOST_CODE = 6000  # characters of it that stay in a grade
 ENDED_ALL = (
@@ -94,7 +94,7 @@ def grade_answer(answer: Answer, seed: int, box: AnyBox, *, runs: int = RUNS) ->
         answer: its code as text.
         seed: of the secret inputs; the same seed repeats them.
         box: gives fresh workers.
-        runs: fresh processes, which must agree.
+        runs: in different processes, which must agree.
 
     Raises:
         ValueError: no such exercise, or no runs.
