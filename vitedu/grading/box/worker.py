@@ -136,8 +136,8 @@ class Session:
             sys.modules.update(dict.fromkeys(CLOSED))  # type: ignore[arg-type]  # None: not to be imported
             _run_uncompiled()
             self._forbid(request["forbidden"])
-            self.restore = restore = Seal().restore  # before any answer can put another one there
-            probing.after_answer = lambda: restore()
+            probing.after_answer = lambda: restore()  # before the seal, which keeps it
+            self.restore = Seal().restore  # before any answer can put another one there
         restore = self.restore
         _seed(request["seed"])
         name, module = request["name"], types.ModuleType("__main__")
