@@ -173,6 +173,8 @@ CHECKER = Checker(
         also("other sizes", "a batch of one", B=1, nh=1),
         also("other sizes", "one query", Tq=1),
         also("other sizes", "one key", Tk=1),
+        also("other sizes", "one column", d=1),
+        also("other sizes", "one column of values", dv=1),
         FLOAT64,
         # so large that one key wins for every query, whatever the scale: what is judged is that nothing overflows
         also("large scores", "large scores", scale={"q": 1e3, "k": 1e3}, rtol=1e-2, atol=1e-2),
@@ -189,6 +191,17 @@ CHECKER = Checker(
         "large scores": "finite and right for large scores",
     },
     picture=draw_sums,
+    special=(
+        "q.ndim == 2",
+        "q.ndim == 3",
+        "len(q) == 1",
+        "q.shape[-2] == 1",
+        "k.shape[-2] == 1",
+        "k.shape[-1] == 1",
+        "v.shape[-1] == 1",
+        "q.shape == k.shape",
+        "q.shape[-2] == q.shape[-1]",
+    ),
     right=(by_einsum, by_queries, by_kernel_regression, by_batches, in_double),
     equivalent={
         SAME_AXIS: ("scores = q @ k.transpose(-1, -2) / k.shape[-1] ** 0.5",),
