@@ -175,8 +175,8 @@ def spoil() -> None:
     warnings.simplefilter("error")
 
 
-def test_an_answer_that_spoils_every_setting_is_judged_by_its_results():
-    """What the answer sets is undone after each call: neither the caller nor the other calls see it."""
+def test_an_answer_that_spoils_every_setting_loses_one_finding():
+    """What the answer sets is undone after each call, and told: neither the caller nor the other calls see it."""
 
     def layer_norm(x, weight, bias, eps=1e-6):
         result = encoder.layer_norm(x, weight, bias, eps)
@@ -185,7 +185,8 @@ def test_an_answer_that_spoils_every_setting_is_judged_by_its_results():
 
     before = settings()
     report = judge(layer_norm, seed=0)
-    assert report.passed, str(report)
+    assert [f.name for f in report.findings if not f.passed] == ["again"], str(report)
+    assert "the default dtype is torch.float64" in str(report)
     assert_same(before, settings())
 
 

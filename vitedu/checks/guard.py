@@ -176,6 +176,24 @@ def neutral_settings():
             random.setstate(python_state)
 
 
+def settings_left() -> list[str]:
+    """Say which of torch's settings stand otherwise than ``neutral_settings`` gave them."""
+    words = []
+    if not torch.is_grad_enabled():
+        words.append("gradients are switched off")
+    if torch.get_default_dtype() != torch.float32:
+        words.append(f"the default dtype is {torch.get_default_dtype()}")
+    if _device.CURRENT_DEVICE is not None:
+        words.append(f"the default device is {_device.CURRENT_DEVICE}")
+    if torch.is_inference_mode_enabled():
+        words.append("inference mode is on")
+    if torch.are_deterministic_algorithms_enabled():
+        words.append("deterministic algorithms are on")
+    if torch.is_anomaly_enabled():
+        words.append("anomaly detection is on")
+    return words
+
+
 @contextlib.contextmanager
 def _no_function_modes():
     """Take off what stands between a caller and torch's functions, default devices above all, and put it back.

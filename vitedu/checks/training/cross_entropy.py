@@ -187,6 +187,13 @@ CHECKER = Checker(
             "Form no probability, and shift each row by its own largest score; logsumexp does both.",
         ),
     },
+    special=(
+        "len(labels) == 1",
+        "logits.shape[1] == 2",
+        "logits.shape[0] == logits.shape[1]",
+        "label_smoothing == 0",
+        "label_smoothing == 1",
+    ),
     right=(by_nll, by_target_table, by_loop, in_float64, by_divergence),
     equivalent={
         SAME_AXIS: (
