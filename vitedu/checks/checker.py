@@ -9,6 +9,7 @@ import importlib
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 import torch
@@ -76,9 +77,13 @@ class Checker:
 
     def mistakes(self) -> list[Mistake]:
         """Give the bank: the exercise's own mistakes and those that every such exercise can show."""
+        return list(self._mistakes)
+
+    @cached_property
+    def _mistakes(self) -> tuple[Mistake, ...]:
         own = {mistake.id for mistake in self.bank}
         general = general_mistakes(self.reference, self.draw(0))
-        return list(self.bank) + [m for m in general if m.id not in own]
+        return (*self.bank, *(m for m in general if m.id not in own))
 
     def make(self, ids: frozenset[str], dress: int = 0) -> Any | None:
         """Give the reference with the named mistakes of the bank made, or None where they do not go together.

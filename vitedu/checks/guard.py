@@ -77,22 +77,30 @@ def time_limit(seconds: float):
     try:
         yield
     finally:
-        block.leave()
+        try:
+            block.leave()
+        except TimeUp:  # time is up at this very moment: the block must be left all the same
+            block.leave()
+            raise
 
 
 class _Block:
     """A block of this thread that has a time limit, until it is left, or forgotten with all who entered it."""
 
     def __init__(self):
-        self.thread = ctypes.c_ulong(threading.get_ident())
+        self.owner, self.thread = threading.current_thread(), ctypes.c_ulong(threading.get_ident())
         self.lock, self.is_left = threading.Lock(), False
 
     def interrupt(self) -> bool:
-        """Set the exception in the block's thread, if it is still there; tell whether it was."""
+        """Set the exception in the block's thread, if both are still there; tell whether they were.
+
+        A new thread may have the number of one that has ended.
+        """
         with self.lock:
-            if not self.is_left:
+            is_there = not self.is_left and self.owner.is_alive()
+            if is_there:
                 ctypes.pythonapi.PyThreadState_SetAsyncExc(self.thread, ctypes.py_object(TimeUp))
-            return not self.is_left
+            return is_there
 
     def leave(self) -> None:
         """Take back an exception that was set too late."""
