@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 from torch import nn
-from torch.utils._pytree import tree_map
+from torch.utils._pytree import tree_leaves, tree_map
 
 from vitedu.checks.mistakes import Mistake
 from vitedu.checks.probing import Case, tensors_in
@@ -180,7 +180,7 @@ def remembering(reference: Any) -> Any:
                     (tuple(x.shape), x.dtype, x.device, x.requires_grad)
                     if isinstance(x, torch.Tensor)
                     else repr(x)
-                    for x in (*args, *kwargs.values())
+                    for x in tree_leaves((args, kwargs))
                 ),
             )
             if key not in kept:

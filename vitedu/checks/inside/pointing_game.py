@@ -32,8 +32,8 @@ def cases(g: torch.Generator) -> list[Case]:
         return Case(name, args, part, number=True, rtol=1e-5, atol=1e-6, **rest)
 
     return [
-        case(part="values"),
-        case(", equally hot patches", "ties", ties=True),
+        case(", some equally hot", "values", ties=True),
+        case(", one hottest patch each", "clear maps"),
         case(gh=gh + draw(g, 3, 4), gw=2),
         case(gh=gw),
         case(", patches of one pixel", P=1),
@@ -82,11 +82,11 @@ MISTAKES = (
             evidence=own_share),
     Mistake("last_of_equals", "of equally hot patches the last one counts", "the first of them, in reading order",
             "The rule must say which, or two people get two scores.", "argmax gives the first; look for >= or a sort.",
-            {HOTTEST: "(gh * gw - 1 - attention.flatten(1).flip(1).argmax(dim=1, keepdim=True))"}, part="ties", evidence=own_share),
+            {HOTTEST: "(gh * gw - 1 - attention.flatten(1).flip(1).argmax(dim=1, keepdim=True))"}, evidence=own_share),
     Mistake("any_of_equals", "it is a hit if any of several equally hot patches hits", "the first of them, in reading order",
             "An even map would always hit.", "Take one patch for each image.",
             {MEAN: "(touched & (attention == attention.amax(dim=(1, 2), keepdim=True))).flatten(1).any(1).double().mean().item()"},
-            part="ties", evidence=own_share),
+            evidence=own_share),
     Mistake("pixels_pooled", "the share of object pixels in the hottest patch is averaged", "a hit or a miss for each image",
             "A patch at the edge of the object counts as a hit like any other.", "Ask for any pixel, then average over images.",
             {TOUCHED: "cells.double().mean(dim=(2, 4))"}, evidence=own_share),
@@ -137,8 +137,8 @@ CHECKER = Checker(
     cases=cases,
     bank=MISTAKES,
     proves={
-        "values": "the share of images whose hottest patch meets the object",
-        "ties": "of equally hot patches the first one counts",
+        "values": "the share of images whose hottest patch, the first of equals, meets the object",
+        "clear maps": "right where one patch is the hottest",
         "other sizes": "also for tall grids, square ones, patches of one pixel and one image",
     },
     right=(by_loops, by_pooling, by_enlarging, by_sorting, by_numpy),
