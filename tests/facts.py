@@ -43,4 +43,25 @@ assert min(trained_share) > 2 * uniform and max(untrained_share) < 1.2 * uniform
 assert left["keys"][0] > 0.6 > left["values"][0] and max(left["keys and values"]) < 0.4
 assert relative_entropy(weights).mean() > 0.999 and trained_rows.mean() < 0.95
 """,
+    "08_efficient": """
+assert window_macs(112**2, 96, 7) == 4 * window_macs(56**2, 96, 7)
+assert abs(attention_macs(112**2, 96) / attention_macs(56**2, 96) - 15.3) < 0.1
+assert mask.float().mean(dim=(1, 2)).tolist() == [1.0, 0.5, 0.5, 0.25]
+assert {name: int(reached.sum()) for name, (_, reached) in maps.items()} == {
+    "one block": 16, "two blocks": 64, "corner": 16, "no mask": 64}
+assert row_sums.min() > 10  # the slip of published code
+assert slopes["softmax, longhand"] > 1.5 > slopes["elu + 1"]
+assert errors["averaged keys, n = 64"][64] < 1e-5 and min(errors["elu + 1"].values()) > 0.6
+assert min(by_size[1.0]) > 1 and by_size[0.25][0] > 4 * by_size[0.25][-1]
+assert grow[0] > 13 and grow[1] < 5  # bytes for the backward pass
+assert whole_accuracy > 0.98
+assert fewer["most attended"][8][0] - 0.1 > max(fewer["at random"][8]) > 0.4 > fewer["least attended"][8][0]
+assert fewer["most attended"][8][0] - 0.1 > fewer["merged"][8][0]
+assert share_kept > share_all + 0.15 and kept.sum() == 64
+assert (packed - alone).abs().max() < 1e-4 < 1 < (mixed - alone).abs().max()
+assert round(padding, 2) == 0.43 and round(packing_mask(counts).float().mean().item(), 2) == 0.31
+assert by_bits[8] > whole_accuracy - 0.01 and by_bits[2] < 0.6 and 0.25 < byte_factor < 0.27
+assert abs(sum(parts.values()) / peak - 1) < 0.05 and parts["activations"] > 0.8 * peak
+assert run.returncode == 0 and "below 1e-5: True" in run.stdout
+""",
 }

@@ -41,6 +41,8 @@ FIRST_OF_BATCH = Mistake(
 # --- why a changed reference may pass -------------------------------------------------------------
 
 SAME_AXIS = "the same axis, counted from the other end or named in the other order"
+SIDE_BY_SIDE = "two axes that stay side by side to the end may be split in either order"
+NEW_AXIS = "broadcasting adds the axis in front by itself"
 UNUSED_SIZES = "sizes that are bound and not used"
 DEFAULT = "what is left out is the default"
 NEGATIVE_DIVISOR = "a remainder by -n is 0 where one by n is"
