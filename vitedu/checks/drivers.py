@@ -406,5 +406,5 @@ def growth(answer, case: Case, seen: Observation) -> None:
         with _Work() as counter:
             apply(answer, case, args)
         work.append(counter.total)
-    words = "about four times" if work[1] < 6 * work[0] else "far more than four times"
+    words = f"{'about' if work[1] < 6 * work[0] else 'far more than'} four times the work"
     seen.facts["four times the tokens, about four times the work"] = words

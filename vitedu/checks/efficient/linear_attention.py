@@ -97,6 +97,7 @@ CHECKER = Checker(
     ),
     bank=MISTAKES,
     forbidden=FUSED_NAMES,
+    weights={"cost": 3},
     proves={
         "allowed operations": "made from products and elu",
         "values": "each output is the mean of the values, weighted with f(q) . f(k)",

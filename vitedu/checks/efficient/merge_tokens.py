@@ -163,7 +163,7 @@ CHECKER = Checker(
             "target = target.scatter(-1, 2 * leaving + 1, 2 * partner.gather(1, leaving) + 2)",
             "target = target.scatter(1, 2 * leaving + 1, 2 * partner.gather(-1, leaving) + 2)",
             "stays = torch.ones_like(target, dtype=torch.bool).scatter(-1, 2 * leaving + 1, False)",
-            "total = torch.zeros_like(sizes).scatter_add(-1, target, sizes)[stays].reshape(B, -1)",
+            "total = torch.zeros_like(sizes).scatter_add(-1, target, sizes)",
             "mixed = torch.zeros_like(tokens).scatter_add(-2, target[:, :, None].expand(-1, -1, D), weighted)",
             "return (torch.cat([tokens[:, :1], mixed], dim=-2), total)",
         ),
