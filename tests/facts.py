@@ -50,7 +50,6 @@ assert mask.float().mean(dim=(1, 2)).tolist() == [1.0, 0.5, 0.5, 0.25]
 assert {name: int(reached.sum()) for name, (_, reached) in maps.items()} == {
     "one block": 16, "two blocks": 64, "corner": 16, "no mask": 64}
 assert row_sums.min() > 10  # the slip of published code
-assert slopes["softmax, longhand"] > 1.5 > slopes["elu + 1"]
 assert errors["averaged keys, n = 64"][64] < 1e-5 and min(errors["elu + 1"].values()) > 0.6
 assert min(by_size[1.0]) > 1 and by_size[0.25][0] > 4 * by_size[0.25][-1]
 assert grow[0] > 13 and grow[1] < 5  # bytes for the backward pass
