@@ -249,6 +249,9 @@ class Decay:
         return [self.optimizer.param_groups[0]["lr"]]
 
 
+UNREAD = ("model", "batches")  # arguments that the driver replaces
+
+
 def _batches(case: Case):
     """Give the batches as a list or, with ``extra["once"]``, as a generator that can be read once."""
     batches = [(images.clone(), labels.clone()) for images, labels in case.args["batches"]]
@@ -298,7 +301,10 @@ def epoch(answer, case: Case, seen: Observation) -> None:
 
 @driver
 def evaluation(answer, case: Case, seen: Observation) -> None:
-    """Evaluate the case's classifier; ``extra["keep"]`` says what to write down: "results", "eval", "modes", "gradients"."""
+    """Measure the case's classifier; ``extra["keep"]`` says what to write down: "results", "eval", "modes", "gradients".
+
+    The classifier stands in the place of ``args["model"]``.
+    """
     journal = Journal()
     model = WatchedClassifier(case.state, journal).train(case.extra["training"])
     for name in case.extra.get("other_mode", ()):
@@ -309,7 +315,11 @@ def evaluation(answer, case: Case, seen: Observation) -> None:
     modes = {name: part.training for name, part in nn.Module.named_modules(model)}
     learns = {name: value.requires_grad for name, value in nn.Module.named_parameters(model)}
     torch.set_grad_enabled(case.extra.get("enabled", True))
-    result = apply(answer, case, {"model": model, "batches": _batches(case)})
+    args = build_args(case) | {"model": model}
+    if "batches" in args:
+        args["batches"] = _batches(case)
+    result = apply(answer, case, args)
+    seen.modified = tuple(name for name in changed_args(case, args) if name not in UNREAD)
     enabled = torch.is_grad_enabled()
     torch.set_grad_enabled(True)
     aspects = case.extra["keep"]
