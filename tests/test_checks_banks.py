@@ -91,6 +91,7 @@ SAMPLES = {
     "attention": Sample(seed=0, pairs=4, named=3, within=0, both=0),
     "encoder": Sample(seed=1, pairs=5, named=3, within=3, both=0),
     "training": Sample(seed=0, pairs=3, named=2, within=2, both=0),
+    "vit_and_cnn": Sample(seed=0, pairs=4, named=3, within=2, both=0),
 }
 
 

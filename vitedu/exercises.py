@@ -695,11 +695,11 @@ EXERCISES: tuple[Exercise, ...] = (
         2,
         5,
         (
-            "Measure it: compare the tokens of the shifted image with the moved tokens of the image.",
+            "Measure it: compare tokens_after with expected_tokens, once for each shift.",
             "Two comparisons, one boolean each. Rounding makes equal things differ in the sixth digit, so "
             "use torch.allclose with atol=1e-4.",
-            "The pair is (torch.allclose(tokens_after['one patch'], moved_tokens, atol=1e-4), and the same "
-            "for 'one pixel').",
+            "The pair is (torch.allclose(tokens_after['one patch'], expected_tokens['one patch'], "
+            "atol=1e-4), and the same for 'one pixel').",
         ),
     ),
     Exercise(

@@ -167,9 +167,9 @@ def linear_cka(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
 
 
 class SmallCNN(nn.Module):
-    """A small convolutional network in the style of ResNet's plain ancestor VGG, with batch norm.
+    """A small plain convolutional network with batch norm.
 
-    Three stages of 3 x 3 convolutions, each with half the resolution and twice the width of the one before, then
+    Four 3 x 3 convolutions: the first three halve the resolution, the second and third double the width. Then come
     the mean over all places and a linear head.
 
     Args:
@@ -183,7 +183,7 @@ class SmallCNN(nn.Module):
     def __init__(self, in_channels: int = 3, num_classes: int = 10, width: int = 32):
         super().__init__()
         channels = [in_channels, width, 2 * width, 4 * width, 4 * width]
-        strides = (1, 2, 2, 2)
+        strides = (2, 2, 2, 1)
         self.stages = nn.ModuleList(
             nn.Sequential(
                 nn.Conv2d(before, after, 3, stride, padding=1, bias=False),

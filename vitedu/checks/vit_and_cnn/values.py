@@ -38,7 +38,7 @@ CHECKERS = {
         "token_shifts", reference.token_shifts,
         (
             ValueMistake("neither", (False, False), "neither shift is said to move the tokens along", "Rounding makes equal things differ in the seventh digit, and == counts that; or the grid was rolled the other way.",
-                         "Use torch.allclose with atol=1e-4, on moved_tokens."),
+                         "Use torch.allclose with atol=1e-4, between tokens_after and expected_tokens."),
             ValueMistake("both", (True, True), "both shifts are said to move the tokens along", "A shift by one pixel brings other pixels into every patch.", "Print the largest difference for both."),
             ValueMistake("swapped", (False, True), "the two answers have changed places", "The whole patch comes first.", "Turn the pair round."),
         ),
