@@ -43,4 +43,22 @@ assert min(trained_share) > 2 * uniform and max(untrained_share) < 1.2 * uniform
 assert left["keys"][0] > 0.6 > left["values"][0] and max(left["keys and values"]) < 0.4
 assert relative_entropy(weights).mean() > 0.999 and trained_rows.mean() < 0.95
 """,
+    "06_vit_and_cnn": """
+assert all((field > 0).any(dim=0).sum() == 2 * L + 1 for L, field in fields.items())
+assert all(0.7 < deviation(field) / L**0.5 < 0.95 for L, field in fields.items())
+assert seen_share == 1 and own_patch > 1.5 * 49 / 63**2
+assert receptive_field([3, 3, 3, 3], [2, 2, 2, 1]) == 31
+assert max(sizes.values()) / min(sizes.values()) < 1.02 and 140_000 < min(sizes.values()) < 160_000
+assert conv_difference < 1e-5
+assert broken["wraps around"] < 1e-5 and min(broken["border of zeros"], broken["wraps around, stride 2"]) > 0.05
+assert difference(turned, kinds["wraps around"](picture).detach().rot90(1, (2, 3))) > 0.5
+assert shift_sizes["one patch"] < 1e-5 and shift_sizes["one pixel"] > 0.5 and shift_sizes["one patch, with positions"] > 1e-3
+assert floors[20] > 0.5 > 0.2 > floors[500]
+assert 4.2 < ratio[224] < 4.4 and ratio[640] > ratio[224] + 1
+assert 4.05 < cost["ResNet-50"][224] < 4.15 and 17.5 < cost["ViT-B/16"][224] < 17.6
+seen = {arm: [sum(v) / len(v) for v in curve] for arm, curve in cue_curves.items()}
+assert min(min(v) for v in cue_curves["1 layer of attention"]) > 0.75
+assert max(seen["2 convolutions"][2:]) < 0.55 < 0.75 < seen["2 convolutions"][0]
+assert max(seen["4 convolutions"][4:]) < 0.55 < 0.75 < seen["4 convolutions"][2]
+""",
 }

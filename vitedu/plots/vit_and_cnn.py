@@ -66,6 +66,33 @@ def show_flow(
 
 
 @styled
+def show_cue_task(image, answers, cell: int) -> Figure:
+    """Draw an image of the cue-matching task, and which of its cells hold the cue's glyph.
+
+    Args:
+        image: (1, H, W), about 0 to 1 and some noise.
+        answers: (gh, gw), true where a cell holds the glyph of the top left cell.
+        cell: side of a cell in pixels.
+    """
+    fig, axes = figure(1, 2, size=(WIDTH, 3.9))
+    for ax, title in zip(
+        axes[0], ("the image, with the cue framed", "cells with the cue's glyph"), strict=True
+    ):
+        ax.imshow(np.asarray(image)[0], cmap="gray", vmin=-0.5, vmax=1.5)
+        ax.set_title(title)
+        hide_ticks(ax)
+        for line in range(0, len(image[0]) + 1, cell):
+            ax.axhline(line - 0.5, color=LIGHT, linewidth=0.6)
+            ax.axvline(line - 0.5, color=LIGHT, linewidth=0.6)
+    frames = [(axes[0, 0], 0, 0)]
+    frames += [(axes[0, 1], row, column) for row, column in np.argwhere(np.asarray(answers))]
+    for ax, row, column in frames:
+        corner = column * cell - 0.5, row * cell - 0.5
+        ax.add_patch(Rectangle(corner, cell, cell, fill=False, color=ORANGE, linewidth=2))
+    return fig
+
+
+@styled
 def show_fields(fields: Mapping[str, np.ndarray], sides: Sequence[int]) -> Figure:
     """Draw effective receptive fields, each with the square that it may not leave.
 
