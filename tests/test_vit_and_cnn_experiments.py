@@ -9,23 +9,37 @@ QUICK = Profile("quick", "", "")
 
 
 def test_cue_grids_answer_where_the_glyph_is_the_cues():
-    """Cells that say yes look like the top left cell but for noise, others do not, and half say yes."""
+    """Cells that say yes look like the top left cell but for noise, others do not, and a quarter say yes."""
     images, answers = cue.draw_grids(400, torch.Generator().manual_seed(0))
     cells = images.unfold(2, 4, 4).unfold(3, 4, 4).flatten(4).flatten(1, 3)  # (B, 64, 16)
     apart = (cells - cells[:, :1]).square().mean(dim=-1)[:, 1:]
     same = answers[:, 1:] > 0.5
     assert images.shape == (400, 1, 32, 32) and answers[:, 0].all()
     assert abs(apart[same].mean() - 2 * cue.NOISE**2) < 0.01 and apart[~same].mean() > 0.4
-    assert abs(same.float().mean() - 0.5) < 0.02
+    assert abs(same.float().mean() - 0.25) < 0.02
 
 
-def test_cue_accuracy_is_sorted_by_distance_from_the_corner():
-    """Wrong answers in row 2 lower distances 2 and more, and leave distance 1 as it was."""
-    answers = torch.ones(1, 64)
-    logits = torch.ones(1, 8, 8)
+def test_a_neighbour_tells_nothing_about_the_cue():
+    """Of cells that are like their right neighbour, as many are like the cue as of all others."""
+    _, answers = cue.draw_grids(4_000, torch.Generator().manual_seed(0))
+    same = answers.reshape(-1, 8, 8)[:, 1:] > 0.5
+    both = (same[:, :, 1:] & same[:, :, :-1]).float().mean()
+    assert abs(both - 0.25**2) < 0.01
+
+
+def test_cue_accuracy_is_balanced_and_sorted_by_distance_from_the_corner():
+    """Who always says no is right in half; wrong answers in row 2 lower distances 2 and more alone."""
+    answers = torch.zeros(2, 8, 8)
+    answers[0] = 1  # one image of cells that say yes, and one of cells that say no
+    assert cue.by_distance(-torch.ones(2, 64), answers.flatten(1)) == [0.5] * 7
+    logits = 2 * answers - 1
     logits[0, 2] = -1
-    found = cue.by_distance(logits.flatten(1), answers)
-    assert found[0] == 1 and abs(found[1] - 2 / 5) < 1e-6 and abs(found[6] - 14 / 15) < 1e-6
+    found = cue.by_distance(logits.flatten(1), answers.flatten(1))
+    assert (
+        found[0] == 1
+        and abs(found[1] - (1 + 2 / 5) / 2) < 1e-6
+        and abs(found[6] - (1 + 14 / 15) / 2) < 1e-6
+    )
 
 
 def test_convolutions_reach_one_cell_a_layer_and_attention_all():

@@ -4,9 +4,11 @@ Role: the task, the networks and one run of the cue-matching figure of notebook 
 measurements (the package around this module), the figure (``vitedu.plots.vit_and_cnn``).
 
 An image is a grid of 8 x 8 cells, each with one of four glyphs of 4 x 4 pixels and some noise. The question for
-every cell: is its glyph that of the cell in the top left corner, the cue? Half of the cells say yes, so guessing
-gives 50 %. All networks cut the image into the same cells and answer for every cell by itself. No pooling carries
-the cue around, so a cell must reach it through the layers.
+every cell: is its glyph that of the cell in the top left corner, the cue? Glyphs are drawn independently, so that no
+neighbour gives the cue away: were half of the cells like the cue, the most frequent glyph nearby would be a good
+guess. A quarter of the cells say yes, so accuracies are balanced: the mean of the share of right answers among cells
+that should say yes, and among those that should say no. Guessing gives 50 %. All networks cut the image into the same
+cells and answer for every cell by itself. No pooling carries the cue around, so a cell must reach it through the layers.
 
 Legend: B batch, T = 64 cells, D width.
 """
@@ -34,11 +36,9 @@ ARMS: dict[str, dict[str, Any]] = {
 def draw_grids(count: int, generator: torch.Generator) -> tuple[torch.Tensor, torch.Tensor]:
     """Draw images (count, 1, 32, 32) and answers (count, 64): 1.0 where a cell holds the cue's glyph."""
     glyphs = torch.rand(4, CELL, CELL, generator=torch.Generator().manual_seed(3)).round()
-    cue = torch.randint(4, (count, 1), generator=generator)
-    is_same = torch.rand(count, GRID**2, generator=generator) < 0.5
-    is_same[:, 0] = True
-    other = (cue + torch.randint(1, 4, (count, GRID**2), generator=generator)) % 4
-    cells = glyphs[torch.where(is_same, cue, other)]  # (B, 64, 4, 4)
+    kinds = torch.randint(4, (count, GRID**2), generator=generator)
+    is_same = kinds == kinds[:, :1]
+    cells = glyphs[kinds]  # (B, 64, 4, 4)
     cells = cells + NOISE * torch.randn(cells.shape, generator=generator)
     images = F.fold(
         cells.flatten(2).mT, GRID * CELL, CELL, stride=CELL
@@ -69,11 +69,15 @@ class CellNetwork(nn.Module):
 
 
 def by_distance(logits: torch.Tensor, answers: torch.Tensor) -> list[float]:
-    """Give the accuracy of cells at distance 1 .. 7 from the cue; a diagonal step counts as one."""
-    right = ((logits > 0) == (answers > 0.5)).float().mean(dim=0).unflatten(0, (GRID, GRID))
+    """Give the balanced accuracy at distance 1 .. 7 from the cue; a diagonal step counts as one."""
     rows = torch.arange(GRID)
-    distance = torch.maximum(rows[:, None], rows)  # the cue stands at row 0, column 0
-    return [right[distance == d].mean().item() for d in range(1, GRID)]
+    distance = torch.maximum(rows[:, None], rows).flatten()  # the cue stands at row 0, column 0
+    found = []
+    for d in range(1, GRID):
+        said, is_same = logits[:, distance == d] > 0, answers[:, distance == d] > 0.5
+        shares = said[is_same].float().mean(), (~said[~is_same]).float().mean()
+        found.append(sum(shares).item() / 2)
+    return found
 
 
 def train(arm: str, seed: int, steps: int) -> tuple[nn.Module, list[float]]:
@@ -83,9 +87,10 @@ def train(arm: str, seed: int, steps: int) -> tuple[nn.Module, list[float]]:
     optimizer = torch.optim.AdamW(model.parameters(), lr=3e-3, weight_decay=0.01)
     schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, 3e-3, total_steps=steps)
     generator = torch.Generator().manual_seed(seed)
+    weight = torch.tensor(3.0)  # three cells say no for each that says yes
     for _ in range(steps):
         images, answers = draw_grids(64, generator)
-        loss = F.binary_cross_entropy_with_logits(model(images), answers)
+        loss = F.binary_cross_entropy_with_logits(model(images), answers, pos_weight=weight)
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
