@@ -151,12 +151,6 @@ CHECKER = Checker(
         "no gradients": "no graph is built, and gradients work again afterwards",
         "other sizes": "also for one image, no shift, one direction and float64",
     },
-    advice={
-        "modes restored": (
-            "The result is right; what the caller does next meets the model in another mode.",
-            "Remember the mode of each of model.modules(), and put it back.",
-        ),
-    },
     right=(both_at_once, by_a_copy, image_by_image, by_indices),
     equivalent={
         SAME_AXIS: (
