@@ -7,6 +7,7 @@ import torch.nn.functional as F
 from torch import nn
 
 from vitedu import vit_and_cnn
+from vitedu.bench.experiments import measured
 from vitedu.encoder import EncoderBlock
 from vitedu.patches import patchify
 from vitedu.vit import VisionTransformer, preset
@@ -202,13 +203,14 @@ def test_small_cnn_has_the_receptive_field_that_the_notebook_names():
 @pytest.mark.parametrize(
     ("known", "network", "word"),
     [
-        (dict(train_images=500), "hybrid", "stem"),
+        (dict(train_images=4_999), "CNN", "drawn shapes"),
+        (dict(train_images=5_000), "hybrid", "stem"),
         (dict(train_images=99_999), "hybrid", "CIFAR-10"),
         (dict(train_images=100_000), "CNN", "recipe"),
         (dict(train_images=10_000_000), "ViT", "21k"),
         (dict(train_images=500, is_pretrained=True), "ViT", "published"),
         (dict(train_images=500, is_pretrained=True, gmacs=0.5), "CNN", "MobileNet"),
-        (dict(train_images=500, gmacs=1.0), "hybrid", "stem"),
+        (dict(train_images=9_000, gmacs=1.0), "hybrid", "stem"),
         (dict(train_images=500, relates_distant_places=True), "ViT", "attention joins"),
         (
             dict(train_images=500, relates_distant_places=True, is_pretrained=True),
@@ -225,6 +227,15 @@ def test_recommend_gives_the_first_rule_that_fits(known, network, word):
     assert advice.network == network and word in advice.reason
     assert advice.source and str(advice).startswith(f"{network}: ")
     assert ("Folklore" in str(advice)) == advice.is_folklore
+
+
+def test_recommend_quotes_the_measurements_that_come_with_the_package():
+    """The accuracies with 200 images are those of the shipped rows."""
+    reason = recommend(train_images=200).reason
+    for network in ("CNN", "ViT"):
+        (row,) = [r for r in measured("data_hunger") if r.arm == f"{network}, 200 images"]
+        assert f"{100 * row.results['test_accuracy']:.0f} %" in reason
+        assert row.results["train_accuracy"] == 1
 
 
 def test_recommend_calls_hearsay_by_its_name():

@@ -246,10 +246,10 @@ def recommend(
         ValueError: a number of images, a size or a cost that is not positive.
 
     Example:
-        >>> recommend(train_images=2_000).network
+        >>> recommend(train_images=2_000).network, recommend(train_images=50_000).network
+        ('CNN', 'hybrid')
+        >>> recommend(train_images=2_000, image_size=1024).network
         'hybrid'
-        >>> recommend(train_images=2_000, gmacs=0.3).network
-        'CNN'
     """
     for name, value in {
         "train_images": train_images,
@@ -285,6 +285,13 @@ def recommend(
             "(from ImageNet-1k, 83.8 % each: ConvNeXt-B and DeiT-III-B).",
             "timm's table of results, both at 224 px; that ViT features transfer better is not in it",
             is_folklore=True,
+        )
+    if train_images < 5_000:
+        return Recommendation(
+            "CNN",
+            "with 200 drawn shapes a small CNN is right on 87 % of the test images, and a small ViT of equal size, "
+            "which knows its training images just as well, on 24 %.",
+            "section 6 of notebook 06, one seed",
         )
     if train_images < 100_000:
         return Recommendation(

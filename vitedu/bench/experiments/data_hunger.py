@@ -25,7 +25,7 @@ from vitedu.hardware import Profile
 from vitedu.vit import VisionTransformer, ViTConfig
 from vitedu.vit_and_cnn import SmallCNN
 
-COUNTS = (200, 800, 3_200, 10_000)
+COUNTS = (200, 800, 3_200)
 NETWORKS = ("CNN", "ViT")
 ARMS: dict[str, dict[str, Any]] = {
     f"{network}, {count} images": {"network": network, "images": count}
