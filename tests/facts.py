@@ -57,6 +57,11 @@ assert floors[20] > 0.5 > 0.2 > floors[500]
 assert 4.2 < ratio[224] < 4.4 and ratio[640] > ratio[224] + 1
 assert 4.05 < cost["ResNet-50"][224] < 4.15 and 17.5 < cost["ViT-B/16"][224] < 17.6
 seen = {arm: [sum(v) / len(v) for v in curve] for arm, curve in cue_curves.items()}
+assert means["CNN"][0] > 0.6 > 0.5 > means["ViT"][0] and means["CNN"][1] > means["ViT"][1] + 0.1
+shuffled_share = {name: sum(v) / len(v) for name in networks for v in [disturbed[name]["shuffled, patches of 8 px"]]}
+assert shuffled_share["ViT"] > 0.7 > 0.4 > shuffled_share["CNN"]
+assert min(disturbed["ViT"]["noise 0.1"]) > max(disturbed["CNN"]["noise 0.1"])
+assert min(disturbed["ViT"]["8 of 16 patches black"]) > max(disturbed["CNN"]["8 of 16 patches black"])
 assert min(min(v) for v in cue_curves["1 layer of attention"]) > 0.75
 assert max(seen["2 convolutions"][2:]) < 0.55 < 0.75 < min(seen["2 convolutions"][:2])
 assert max(seen["4 convolutions"][4:]) < 0.55 < 0.75 < min(seen["4 convolutions"][:4])
