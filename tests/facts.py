@@ -32,6 +32,8 @@ for d in widths:
     assert abs(unscaled[d][0] / d**0.5 - 1) < 0.05 and abs(scaled[d][0] - 1) < 0.05
     assert unscaled[d][1] > 3 * scaled[d][1] and scaled[d][2] == 0
 assert unscaled[64][3] > 0.5 * scaled[64][3] and unscaled[256][3] < 0.25 * scaled[256][3]
+assert all(scores[0].abs().max() == 0 and scores.shape == (197, 197) for scores, _ in by_hand.values())
+assert by_hand["W ~ N(0, 1)"][1].amax(dim=-1).mean() > 0.5 > 0.1 > by_hand["W / √D"][1].amax(dim=-1).mean()
 assert w_cls[:, :, 0].max() - w_cls[:, :, 0].min() < 1e-6
 assert (before - after).abs().max() < 1e-5 and (before - after_half).abs().max() > 1e-2
 assert 2 * (2 * 768) ** 2 * 768 == 4 * (2 * 768) * 768**2  # the lines cross at T = 2D
@@ -42,6 +44,23 @@ assert max(ends["none"]) < 0.35 and min(ends["added"] + ends["concatenated"]) > 
 assert min(trained_share) > 2 * uniform and max(untrained_share) < 1.2 * uniform
 assert left["keys"][0] > 0.6 > left["values"][0] and max(left["keys and values"]) < 0.4
 assert relative_entropy(weights).mean() > 0.999 and trained_rows.mean() < 0.95
+""",
+    "03_encoder": """
+assert moved.abs().max() < 1e-4 and layer_moved == 0 and batch_moved > 0.1
+assert abs(outside.std(unbiased=False) - 0.999) < 2e-3
+assert between_tokens["no skips"][2] > 0.99 > 0.9 > between_images["no skips"][1]
+assert between_tokens["whole block"][12] < 0.4 and between_tokens["no skips, MLP only"][2] < 0.9
+assert growth["pre-norm"] > 1.5 and abs(length["post-norm"][-1] - 8) < 0.1
+assert max(ratios["pre-norm, Xavier"]) < min(ratios["post-norm, Xavier"])
+assert all(0.5 < ratio < 2 for name in ratios if "0.02" in name for ratio in ratios[name])
+assert abs((uncut.abs() > 0.04).float().mean() - 0.0455) < 2e-3 and abs(cut.std() - 0.0176) < 2e-4
+assert careful / content < 0.2 and careless / content > 1.2
+assert tuple(class_token_alone) == (1, 0.0) and rows_with_gradient == [0]
+assert 4.5 < million[2] / million[4] < 4.7 and 15 < in_bytes[2] / in_bytes[4] < 16
+assert right_claims == ["f"] and round(count_parameters(large_32) / 1e6) == 307
+assert curves["whole blocks"][-1] < 0.1 and curves["no blocks"][-1] > floor - 0.05
+assert curves["no skips"][-1] > curves["attention and skips"][-1]
+assert min(known["with norms"]) > max(known["without norms"])
 """,
     "06_vit_and_cnn": """
 assert all((field > 0).any(dim=0).sum() == 2 * L + 1 for L, field in fields.items())

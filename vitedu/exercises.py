@@ -429,11 +429,11 @@ EXERCISES: tuple[Exercise, ...] = (
         2,
         3,
         (
-            "The cell above printed both numbers.",
-            "The head reads the class token, and without a block nothing ever moves from a patch to it. "
-            "So what can the logits depend on, and what does the loss tell the patch embedding?",
-            "The first number counts how many of the eight rows of logits differ from each other: rows "
-            "that are all alike are one row. The second is exact, not merely small.",
+            "Print logits_alone and look at its eight rows. Then look at the gradient of the patch embedding.",
+            "logits_alone has the shape (8, 10): count how many of the eight rows differ from each other. The "
+            "head reads the class token, and without a block nothing moves from a patch to it.",
+            "The first number is len(logits_alone.detach().unique(dim=0)). The second is "
+            "alone.patch_embed.proj.weight.grad.abs().max().item(). It is exact, and not only small.",
         ),
     ),
     Exercise(

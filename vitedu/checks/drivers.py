@@ -6,6 +6,7 @@ Standard library, numpy and torch only: see ``vitedu.checks.probing``.
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 
 import torch
 from torch import nn
@@ -351,7 +352,8 @@ def evaluation(answer, case: Case, seen: Observation) -> None:
     if "batches" in args:
         args["batches"] = _batches(case)
     result = apply(answer, case, args)
-    seen.modified = tuple(name for name in changed_args(case, args) if name not in UNREAD)
+    kept = {name: value for name, value in case.args.items() if name not in UNREAD}
+    seen.modified = changed_args(replace(case, args=kept), args)
     enabled = torch.is_grad_enabled()
     if "kept" in case.extra:
         seen.facts[LEFT] = changes_of(model, before)
