@@ -32,6 +32,8 @@ for d in widths:
     assert abs(unscaled[d][0] / d**0.5 - 1) < 0.05 and abs(scaled[d][0] - 1) < 0.05
     assert unscaled[d][1] > 3 * scaled[d][1] and scaled[d][2] == 0
 assert unscaled[64][3] > 0.5 * scaled[64][3] and unscaled[256][3] < 0.25 * scaled[256][3]
+assert all(scores[0].abs().max() == 0 and scores.shape == (197, 197) for scores, _ in by_hand.values())
+assert by_hand["W ~ N(0, 1)"][1].amax(dim=-1).mean() > 0.5 > 0.1 > by_hand["W / √D"][1].amax(dim=-1).mean()
 assert w_cls[:, :, 0].max() - w_cls[:, :, 0].min() < 1e-6
 assert (before - after).abs().max() < 1e-5 and (before - after_half).abs().max() > 1e-2
 assert 2 * (2 * 768) ** 2 * 768 == 4 * (2 * 768) * 768**2  # the lines cross at T = 2D
@@ -42,6 +44,46 @@ assert max(ends["none"]) < 0.35 and min(ends["added"] + ends["concatenated"]) > 
 assert min(trained_share) > 2 * uniform and max(untrained_share) < 1.2 * uniform
 assert left["keys"][0] > 0.6 > left["values"][0] and max(left["keys and values"]) < 0.4
 assert relative_entropy(weights).mean() > 0.999 and trained_rows.mean() < 0.95
+""",
+    "03_encoder": """
+assert moved.abs().max() < 1e-4 and layer_moved == 0 and batch_moved > 0.1
+assert abs(outside.std(unbiased=False) - 0.999) < 2e-3
+assert between_tokens["no skips"][2] > 0.99 > 0.9 > between_images["no skips"][1]
+assert between_tokens["whole block"][12] < 0.4 and between_tokens["no skips, MLP only"][2] < 0.9
+assert growth["pre-norm"] > 1.5 and abs(length["post-norm"][-1] - 8) < 0.1
+assert max(ratios["pre-norm, Xavier"]) < min(ratios["post-norm, Xavier"])
+assert all(0.5 < ratio < 2 for name in ratios if "0.02" in name for ratio in ratios[name])
+assert abs((uncut.abs() > 0.04).float().mean() - 0.0455) < 2e-3 and abs(cut.std() - 0.0176) < 2e-4
+assert careful / content < 0.2 and careless / content > 1.2
+assert tuple(class_token_alone) == (1, 0.0) and rows_with_gradient == [0]
+assert 4.5 < million[2] / million[4] < 4.7 and 15 < in_bytes[2] / in_bytes[4] < 16
+assert right_claims == ["f"] and round(count_parameters(large_32) / 1e6) == 307
+assert curves["whole blocks"][-1] < 0.1 and curves["no blocks"][-1] > floor - 0.05
+assert curves["no skips"][-1] > curves["attention and skips"][-1]
+assert min(known["with norms"]) > max(known["without norms"])
+""",
+    "06_vit_and_cnn": """
+assert all((field > 0).any(dim=0).sum() == 2 * L + 1 for L, field in fields.items())
+assert all(0.7 < deviation(field) / L**0.5 < 0.95 for L, field in fields.items())
+assert seen_share == 1 and own_patch > 1.5 * 49 / 63**2
+assert receptive_field([3, 3, 3, 3], [2, 2, 2, 1]) == 31
+assert max(sizes.values()) / min(sizes.values()) < 1.02 and 140_000 < min(sizes.values()) < 160_000
+assert conv_difference < 1e-5
+assert broken["wraps around"] < 1e-5 and min(broken["border of zeros"], broken["wraps around, stride 2"]) > 0.05
+assert difference(turned, kinds["wraps around"](picture).detach().rot90(1, (2, 3))) > 0.5
+assert shift_sizes["one patch"] < 1e-5 and shift_sizes["one pixel"] > 0.5 and shift_sizes["one patch, with positions"] > 1e-3
+assert floors[20] > 0.5 > 0.2 > floors[500]
+assert 4.2 < ratio[224] < 4.4 and ratio[640] > ratio[224] + 1
+assert 4.05 < cost["ResNet-50"][224] < 4.15 and 17.5 < cost["ViT-B/16"][224] < 17.6
+seen = {arm: [sum(v) / len(v) for v in curve] for arm, curve in cue_curves.items()}
+assert means["CNN"][0] > 0.6 > 0.5 > means["ViT"][0] and means["CNN"][1] > means["ViT"][1] + 0.1
+shuffled_share = {name: sum(v) / len(v) for name in networks for v in [disturbed[name]["shuffled, patches of 8 px"]]}
+assert shuffled_share["ViT"] > 0.7 > 0.4 > shuffled_share["CNN"]
+assert min(disturbed["ViT"]["noise 0.1"]) > max(disturbed["CNN"]["noise 0.1"])
+assert min(disturbed["ViT"]["8 of 16 patches black"]) > max(disturbed["CNN"]["8 of 16 patches black"])
+assert min(min(v) for v in cue_curves["1 layer of attention"]) > 0.75
+assert max(seen["2 convolutions"][2:]) < 0.55 < 0.75 < min(seen["2 convolutions"][:2])
+assert max(seen["4 convolutions"][4:]) < 0.55 < 0.75 < min(seen["4 convolutions"][:4])
 """,
     "08_efficient": """
 assert window_macs(112**2, 96, 7) == 4 * window_macs(56**2, 96, 7)

@@ -429,11 +429,11 @@ EXERCISES: tuple[Exercise, ...] = (
         2,
         3,
         (
-            "The cell above printed both numbers.",
-            "The head reads the class token, and without a block nothing ever moves from a patch to it. "
-            "So what can the logits depend on, and what does the loss tell the patch embedding?",
-            "The first number counts how many of the eight rows of logits differ from each other: rows "
-            "that are all alike are one row. The second is exact, not merely small.",
+            "Print logits_alone and look at its eight rows. Then look at the gradient of the patch embedding.",
+            "logits_alone has the shape (8, 10): count how many of the eight rows differ from each other. The "
+            "head reads the class token, and without a block nothing moves from a patch to it.",
+            "The first number is len(logits_alone.detach().unique(dim=0)). The second is "
+            "alone.patch_embed.proj.weight.grad.abs().max().item(). It is exact, and not only small.",
         ),
     ),
     Exercise(
@@ -627,6 +627,140 @@ EXERCISES: tuple[Exercise, ...] = (
             "A mean of batch means counts every batch the same, however few images it has.",
             "An image of a full batch counts 1/128 of its batch. An image of the last batch counts 1/16. "
             "Divide the second by the first.",
+        ),
+    ),
+    # --- 06_vit_and_cnn ---------------------------------------------------------------------
+    Exercise(
+        "receptive_field",
+        "06_vit_and_cnn",
+        "6.1",
+        "what a cell may depend on",
+        "function",
+        4,
+        12,
+        (
+            "Draw a row of nine pixels and two layers of kernel size 3 below it, the first with stride 2. "
+            "Which pixels can reach one cell of the last row?",
+            "Keep two numbers: how many pixels a cell sees, and how many pixels lie between two "
+            "neighbouring cells. Before any layer both are 1. Which of them does a kernel change, and "
+            "which a stride?",
+            "A layer adds (kernel_size - 1) * step to the size. After that its stride multiplies step. "
+            "Loop over both lists together, first layer first, in this order.",
+        ),
+    ),
+    Exercise(
+        "layers_to_see_all",
+        "06_vit_and_cnn",
+        "6.2",
+        "how deep must it be?",
+        "value",
+        1,
+        3,
+        (
+            "Print receptive_field([3] * L, [1] * L) for L = 1, 2, 3.",
+            "Every layer adds the same number of pixels. Write the receptive field as a formula of L.",
+            "Find the smallest L with 2 * L + 1 at least 224. A loop over L is fine.",
+        ),
+    ),
+    Exercise(
+        "effective_receptive_field",
+        "06_vit_and_cnn",
+        "6.3",
+        "what a cell does depend on",
+        "function",
+        6,
+        18,
+        (
+            "A pixel matters to a cell if a small change of the pixel changes the cell. Which derivative "
+            "says how much?",
+            "Make a copy of the images that requires gradients. Compute the feature map, add up the middle "
+            "cell over channels and images, and take the gradient of that one number. Then only sizes count.",
+            "(gradient,) = torch.autograd.grad(features[:, :, gh // 2, gw // 2].sum(), pixels) has the shape "
+            "of the images. abs() comes first, then sum(dim=1), then mean(dim=0), then the division.",
+        ),
+    ),
+    Exercise(
+        "weight_uses",
+        "06_vit_and_cnn",
+        "6.4",
+        "how often does one weight work?",
+        "value",
+        2,
+        4,
+        (
+            "A convolution puts the same kernel at every place of the map that comes out. What is the "
+            "counterpart of a place in a ViT?",
+            "A convolution of stride 2 halves both sides of the map. The MLP of a block treats every token "
+            "alike, and there is one token that is not a patch.",
+            "The first number is 112 rows times 112 columns. The second is the number of tokens at 224 px "
+            "with patches of 16.",
+        ),
+    ),
+    Exercise(
+        "token_shifts",
+        "06_vit_and_cnn",
+        "6.5",
+        "which shifts does a ViT follow?",
+        "value",
+        2,
+        5,
+        (
+            "Measure it: compare tokens_after with expected_tokens, once for each shift.",
+            "Two comparisons, one boolean each. Rounding makes equal things differ in the sixth digit, so "
+            "use torch.allclose with atol=1e-4.",
+            "The pair is (torch.allclose(tokens_after['one patch'], expected_tokens['one patch'], "
+            "atol=1e-4), and the same for 'one pixel').",
+        ),
+    ),
+    Exercise(
+        "shift_consistency",
+        "06_vit_and_cnn",
+        "6.6",
+        "how many answers survive a shift?",
+        "function",
+        5,
+        12,
+        (
+            "You need two sets of predictions, of the images as they are and of the rolled images. What "
+            "else must be as before when the function returns?",
+            "torch.roll takes two shifts and two dims at once; rows are the axis -2. Compare the classes, "
+            "not the logits. evaluate of notebook 04 shows how modes are remembered.",
+            "modes = {module: module.training for module in model.modules()}; model.eval(); then under "
+            "torch.no_grad() the mean of model(images).argmax(dim=-1) == "
+            "model(images.roll(shift, dims=(-2, -1))).argmax(dim=-1); then the modes again.",
+        ),
+    ),
+    Exercise(
+        "shuffle_patches",
+        "06_vit_and_cnn",
+        "6.7",
+        "the same patches in another order",
+        "function",
+        4,
+        8,
+        (
+            "You wrote two functions in notebook 01 that go from images to patches and back.",
+            "patchify gives (B, N, C*P*P). Only the axis of the patches is put in another order. "
+            "unpatchify needs the size of the images.",
+            "patches[:, permutation] reads patch permutation[i] for place i. The size of the images is "
+            "images.shape[-2:].",
+        ),
+    ),
+    Exercise(
+        "linear_cka",
+        "06_vit_and_cnn",
+        "6.8",
+        "do two layers say the same?",
+        "function",
+        5,
+        12,
+        (
+            "Compare a layer with itself on paper: what do the three products of matrices become, and what "
+            "must the result be?",
+            "Centre the columns of both sides first. Then three products of matrices: one between the "
+            "sides, one for each side with itself. Only the first norm is squared.",
+            "(y.T @ x).square().sum() is the squared Frobenius norm. Divide it by (x.T @ x).norm() times "
+            "(y.T @ y).norm().",
         ),
     ),
     # --- 08_efficient -----------------------------------------------------------------------

@@ -6,6 +6,7 @@ Standard library, numpy and torch only: see ``vitedu.checks.probing``.
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 
 import torch
 from torch import nn
@@ -267,6 +268,9 @@ class Decay:
         return [group["lr"] for group in self.optimizer.param_groups]
 
 
+UNREAD = ("model", "batches")  # arguments that the driver replaces
+
+
 def _batches(case: Case):
     """Give the batches as a list or, with ``extra["once"]``, as a generator that can be read once."""
     batches = [(images.clone(), labels.clone()) for images, labels in case.args["batches"]]
@@ -331,7 +335,10 @@ def epoch(answer, case: Case, seen: Observation) -> None:
 
 @driver
 def evaluation(answer, case: Case, seen: Observation) -> None:
-    """Evaluate the case's classifier; ``extra["keep"]`` says what to write down: "results", "eval", "modes", "gradients"."""
+    """Measure the case's classifier; ``extra["keep"]`` says what to write down: "results", "eval", "modes", "gradients".
+
+    The classifier stands in the place of ``args["model"]``.
+    """
     journal = Journal()
     model = _classifier(case, journal)
     for name in case.extra.get("other_mode", ()):
@@ -343,7 +350,12 @@ def evaluation(answer, case: Case, seen: Observation) -> None:
     learns = {name: value.requires_grad for name, value in nn.Module.named_parameters(model)}
     before = state_of(model)
     torch.set_grad_enabled(case.extra.get("enabled", True))
-    result = apply(answer, case, {"model": model, "batches": _batches(case)})
+    args = build_args(case) | {"model": model}
+    if "batches" in args:
+        args["batches"] = _batches(case)
+    result = apply(answer, case, args)
+    kept = {name: value for name, value in case.args.items() if name not in UNREAD}
+    seen.modified = changed_args(replace(case, args=kept), args)
     enabled = torch.is_grad_enabled()
     if "kept" in case.extra:
         seen.facts[LEFT] = changes_of(model, before)

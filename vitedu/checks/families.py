@@ -103,7 +103,9 @@ def general_mistakes(reference: Any, cases: list[Case]) -> list[Mistake]:
                 build=lambda: wrap(reference, after=lambda x: x.detach() if isinstance(x, torch.Tensor) else x),
             )
         )  # fmt: skip
-    if any(_is_float(value, torch.float64) for case in cases for value in case.args.values()):
+    # a number has no dtype
+    arrays = [value for case in cases if not case.number for value in case.args.values()]
+    if any(_is_float(value, torch.float64) for value in arrays):
         mistakes.append(
             Mistake(
                 "single_precision", "float64 goes in, float32 comes out", "the dtype of the input",
