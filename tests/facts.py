@@ -78,4 +78,47 @@ near, content = torch.corrcoef(pairs)[0, 1:]
 assert content > 0.5 and content > near + 0.3
 assert gaps["trained"] < 0.05 and rows.max() > 1.05 and raw_accuracy < 0.3
 """,
+    "06_vit_and_cnn": """
+assert all((field > 0).any(dim=0).sum() == 2 * L + 1 for L, field in fields.items())
+assert all(0.7 < deviation(field) / L**0.5 < 0.95 for L, field in fields.items())
+assert seen_share == 1 and own_patch > 1.5 * 49 / 63**2
+assert receptive_field([3, 3, 3, 3], [2, 2, 2, 1]) == 31
+assert max(sizes.values()) / min(sizes.values()) < 1.02 and 140_000 < min(sizes.values()) < 160_000
+assert conv_difference < 1e-5
+assert broken["wraps around"] < 1e-5 and min(broken["border of zeros"], broken["wraps around, stride 2"]) > 0.05
+assert difference(turned, kinds["wraps around"](picture).detach().rot90(1, (2, 3))) > 0.5
+assert shift_sizes["one patch"] < 1e-5 and shift_sizes["one pixel"] > 0.5 and shift_sizes["one patch, with positions"] > 1e-3
+assert floors[20] > 0.5 > 0.2 > floors[500]
+assert 4.2 < ratio[224] < 4.4 and ratio[640] > ratio[224] + 1
+assert 4.05 < cost["ResNet-50"][224] < 4.15 and 17.5 < cost["ViT-B/16"][224] < 17.6
+seen = {arm: [sum(v) / len(v) for v in curve] for arm, curve in cue_curves.items()}
+assert means["CNN"][0] > 0.6 > 0.5 > means["ViT"][0] and means["CNN"][1] > means["ViT"][1] + 0.1
+shuffled_share = {name: sum(v) / len(v) for name in networks for v in [disturbed[name]["shuffled, patches of 8 px"]]}
+assert shuffled_share["ViT"] > 0.7 > 0.4 > shuffled_share["CNN"]
+assert min(disturbed["ViT"]["noise 0.1"]) > max(disturbed["CNN"]["noise 0.1"])
+assert min(disturbed["ViT"]["8 of 16 patches black"]) > max(disturbed["CNN"]["8 of 16 patches black"])
+assert min(min(v) for v in cue_curves["1 layer of attention"]) > 0.75
+assert max(seen["2 convolutions"][2:]) < 0.55 < 0.75 < min(seen["2 convolutions"][:2])
+assert max(seen["4 convolutions"][4:]) < 0.55 < 0.75 < min(seen["4 convolutions"][:4])
+""",
+    "08_efficient": """
+assert window_macs(112**2, 96, 7) == 4 * window_macs(56**2, 96, 7)
+assert abs(attention_macs(112**2, 96) / attention_macs(56**2, 96) - 15.3) < 0.1
+assert mask.float().mean(dim=(1, 2)).tolist() == [1.0, 0.5, 0.5, 0.25]
+assert {name: int(reached.sum()) for name, (_, reached) in maps.items()} == {
+    "one block": 16, "two blocks": 64, "corner": 16, "no mask": 64}
+assert row_sums.min() > 10  # the slip of published code
+assert errors["averaged keys, n = 64"][64] < 1e-5 and min(errors["elu + 1"].values()) > 0.6
+assert min(by_size[1.0]) > 1 and by_size[0.25][0] > 4 * by_size[0.25][-1]
+assert grow[0] > 13 and grow[1] < 5  # bytes for the backward pass
+assert whole_accuracy > 0.98
+assert fewer["most attended"][8][0] - 0.1 > max(fewer["at random"][8]) > 0.4 > fewer["least attended"][8][0]
+assert fewer["most attended"][8][0] - 0.1 > fewer["merged"][8][0]
+assert share_kept > share_all + 0.15 and kept.sum() == 64
+assert (packed - alone).abs().max() < 1e-4 < 1 < (mixed - alone).abs().max()
+assert round(padding, 2) == 0.43 and round(packing_mask(counts).float().mean().item(), 2) == 0.31
+assert by_bits[8] > whole_accuracy - 0.01 and by_bits[2] < 0.6 and 0.25 < byte_factor < 0.27
+assert abs(sum(parts.values()) / peak - 1) < 0.05 and parts["activations"] > 0.8 * peak
+assert run.returncode == 0 and "below 1e-5: True" in run.stdout
+""",
 }

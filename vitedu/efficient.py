@@ -224,10 +224,11 @@ def merge_tokens(
     target = torch.arange(T, device=tokens.device).repeat(B, 1)  # (B, T): where each token goes
     target = target.scatter(1, 2 * leaving + 1, 2 * partner.gather(1, leaving) + 2)
     stays = torch.ones_like(target, dtype=torch.bool).scatter(1, 2 * leaving + 1, False)  # (B, T)
-    total = torch.zeros_like(sizes).scatter_add(1, target, sizes)[stays].reshape(B, -1)
-    weighted = tokens * sizes[:, :, None].to(tokens.dtype)
+    total = torch.zeros_like(sizes).scatter_add(1, target, sizes)  # (B, T)
+    total = total[stays].reshape(B, -1)  # -> (B, T-merge)
+    weighted = tokens * sizes[:, :, None]
     mixed = torch.zeros_like(tokens).scatter_add(1, target[:, :, None].expand(-1, -1, D), weighted)
-    mixed = mixed[stays].reshape(B, -1, D)[:, 1:] / total[:, 1:, None].to(tokens.dtype)
+    mixed = mixed[stays].reshape(B, -1, D)[:, 1:] / total[:, 1:, None]
     return torch.cat([tokens[:, :1], mixed], dim=1), total  # (B, T-merge, D), (B, T-merge)
 
 

@@ -764,6 +764,309 @@ EXERCISES: tuple[Exercise, ...] = (
             "two classes is multiplied decides which one counts the rows.",
         ),
     ),
+    # --- 06_vit_and_cnn ---------------------------------------------------------------------
+    Exercise(
+        "receptive_field",
+        "06_vit_and_cnn",
+        "6.1",
+        "what a cell may depend on",
+        "function",
+        4,
+        12,
+        (
+            "Draw a row of nine pixels and two layers of kernel size 3 below it, the first with stride 2. "
+            "Which pixels can reach one cell of the last row?",
+            "Keep two numbers: how many pixels a cell sees, and how many pixels lie between two "
+            "neighbouring cells. Before any layer both are 1. Which of them does a kernel change, and "
+            "which a stride?",
+            "A layer adds (kernel_size - 1) * step to the size. After that its stride multiplies step. "
+            "Loop over both lists together, first layer first, in this order.",
+        ),
+    ),
+    Exercise(
+        "layers_to_see_all",
+        "06_vit_and_cnn",
+        "6.2",
+        "how deep must it be?",
+        "value",
+        1,
+        3,
+        (
+            "Print receptive_field([3] * L, [1] * L) for L = 1, 2, 3.",
+            "Every layer adds the same number of pixels. Write the receptive field as a formula of L.",
+            "Find the smallest L with 2 * L + 1 at least 224. A loop over L is fine.",
+        ),
+    ),
+    Exercise(
+        "effective_receptive_field",
+        "06_vit_and_cnn",
+        "6.3",
+        "what a cell does depend on",
+        "function",
+        6,
+        18,
+        (
+            "A pixel matters to a cell if a small change of the pixel changes the cell. Which derivative "
+            "says how much?",
+            "Make a copy of the images that requires gradients. Compute the feature map, add up the middle "
+            "cell over channels and images, and take the gradient of that one number. Then only sizes count.",
+            "(gradient,) = torch.autograd.grad(features[:, :, gh // 2, gw // 2].sum(), pixels) has the shape "
+            "of the images. abs() comes first, then sum(dim=1), then mean(dim=0), then the division.",
+        ),
+    ),
+    Exercise(
+        "weight_uses",
+        "06_vit_and_cnn",
+        "6.4",
+        "how often does one weight work?",
+        "value",
+        2,
+        4,
+        (
+            "A convolution puts the same kernel at every place of the map that comes out. What is the "
+            "counterpart of a place in a ViT?",
+            "A convolution of stride 2 halves both sides of the map. The MLP of a block treats every token "
+            "alike, and there is one token that is not a patch.",
+            "The first number is 112 rows times 112 columns. The second is the number of tokens at 224 px "
+            "with patches of 16.",
+        ),
+    ),
+    Exercise(
+        "token_shifts",
+        "06_vit_and_cnn",
+        "6.5",
+        "which shifts does a ViT follow?",
+        "value",
+        2,
+        5,
+        (
+            "Measure it: compare tokens_after with expected_tokens, once for each shift.",
+            "Two comparisons, one boolean each. Rounding makes equal things differ in the sixth digit, so "
+            "use torch.allclose with atol=1e-4.",
+            "The pair is (torch.allclose(tokens_after['one patch'], expected_tokens['one patch'], "
+            "atol=1e-4), and the same for 'one pixel').",
+        ),
+    ),
+    Exercise(
+        "shift_consistency",
+        "06_vit_and_cnn",
+        "6.6",
+        "how many answers survive a shift?",
+        "function",
+        5,
+        12,
+        (
+            "You need two sets of predictions, of the images as they are and of the rolled images. What "
+            "else must be as before when the function returns?",
+            "torch.roll takes two shifts and two dims at once; rows are the axis -2. Compare the classes, "
+            "not the logits. evaluate of notebook 04 shows how modes are remembered.",
+            "modes = {module: module.training for module in model.modules()}; model.eval(); then under "
+            "torch.no_grad() the mean of model(images).argmax(dim=-1) == "
+            "model(images.roll(shift, dims=(-2, -1))).argmax(dim=-1); then the modes again.",
+        ),
+    ),
+    Exercise(
+        "shuffle_patches",
+        "06_vit_and_cnn",
+        "6.7",
+        "the same patches in another order",
+        "function",
+        4,
+        8,
+        (
+            "You wrote two functions in notebook 01 that go from images to patches and back.",
+            "patchify gives (B, N, C*P*P). Only the axis of the patches is put in another order. "
+            "unpatchify needs the size of the images.",
+            "patches[:, permutation] reads patch permutation[i] for place i. The size of the images is "
+            "images.shape[-2:].",
+        ),
+    ),
+    Exercise(
+        "linear_cka",
+        "06_vit_and_cnn",
+        "6.8",
+        "do two layers say the same?",
+        "function",
+        5,
+        12,
+        (
+            "Compare a layer with itself on paper: what do the three products of matrices become, and what "
+            "must the result be?",
+            "Centre the columns of both sides first. Then three products of matrices: one between the "
+            "sides, one for each side with itself. Only the first norm is squared.",
+            "(y.T @ x).square().sum() is the squared Frobenius norm. Divide it by (x.T @ x).norm() times "
+            "(y.T @ y).norm().",
+        ),
+    ),
+    # --- 08_efficient -----------------------------------------------------------------------
+    Exercise(
+        "window_partition",
+        "08_efficient",
+        "8.1",
+        "cut a grid into windows",
+        "function",
+        4,
+        10,
+        (
+            "You have done this to pixels: patchify cuts an image into squares. Which axis is new here, "
+            "and which one of patchify is missing?",
+            "Split gh into (gh // w, w) and gw into (gw // w, w). That gives six axes. Bring the two window "
+            "axes together behind the batch, and the two token axes together behind them.",
+            "x.reshape(B, gh // w, w, gw // w, w, D), then a permutation that exchanges two neighbouring "
+            "axes, then reshape(-1, w * w, D).",
+        ),
+    ),
+    Exercise(
+        "window_merge",
+        "08_efficient",
+        "8.2",
+        "put the windows back",
+        "function",
+        3,
+        6,
+        (
+            "Go through window_partition backwards, from the last line to the first.",
+            "The first axis holds batch, windows down and windows across, in this order. You know the last "
+            "two from grid_size, so reshape can find the batch by itself: -1.",
+            "windows.reshape(-1, gh // w, gw // w, w, w, D). The permutation of window_partition exchanged "
+            "two axes, and doing it again undoes it. Then reshape(-1, gh, gw, D).",
+        ),
+    ),
+    Exercise(
+        "shifted_window_mask",
+        "08_efficient",
+        "8.3",
+        "keep strangers apart",
+        "function",
+        6,
+        20,
+        (
+            "Roll a small grid of numbers with torch.roll(x, (-1, -1), (0, 1)) and print it. Which rows and "
+            "columns have neighbours now that they did not have before?",
+            "After the roll the last shift rows came from the top, the last shift columns from the left. "
+            "Give each token the number of its region: 0, 1, 2 or 3. Two tokens may look at each other if "
+            "their numbers are equal.",
+            "region = 2 * (row came from the top) + (column came from the left), a (gh, gw) table. "
+            "window_partition wants (B, gh, gw, D), so give it region[None, :, :, None]. Compare the "
+            "result as a column with itself as a row.",
+        ),
+    ),
+    Exercise(
+        "tokens_reached",
+        "08_efficient",
+        "8.4",
+        "how far two blocks see",
+        "value",
+        2,
+        5,
+        (
+            "The cell above has a function that counts. Give it both blocks, one after the other.",
+            "Call reach with a function that applies shift 0 and then shift 2, once for the corner and once "
+            "for the token in the middle.",
+            "Draw the shifted window of each token on paper. It overlaps one window of the first block, or "
+            "four of them.",
+        ),
+    ),
+    Exercise(
+        "relative_position_index",
+        "08_efficient",
+        "8.5",
+        "one number for each offset",
+        "function",
+        4,
+        12,
+        (
+            "Two tokens in one row of a grid of width 3 can be -2, -1, 0, 1 or 2 apart. How many offsets are "
+            "there across, and how many down?",
+            "Make a table of row differences (N, N) and one of column differences, query minus key. Move "
+            "both so that they start at 0. The pair (down, across) then numbers a cell of a table with "
+            "2*gw - 1 columns.",
+            "rows[:, None] - rows[None, :] + gh - 1 is down; across alike. Cell (down, across) of a table "
+            "with 2*gw - 1 columns has the number down * (2*gw - 1) + across.",
+        ),
+    ),
+    Exercise(
+        "linear_attention",
+        "08_efficient",
+        "8.6",
+        "attention without a T x T matrix",
+        "function",
+        6,
+        15,
+        (
+            "A product of three matrices may be computed from the left or from the right. Which order never "
+            "forms a matrix of tokens by tokens?",
+            "Multiply the features of the keys with the values first: (d, Tk) @ (Tk, dv). Each query then "
+            "needs this matrix and one vector, the sum of all keys' features, to divide by.",
+            "q, k = F.elu(q) + 1, F.elu(k) + 1. Above the line: q @ (k.transpose(-2, -1) @ v). Below it: q "
+            "times k.sum(dim=-2), summed over d, with an axis kept so that it divides every column.",
+        ),
+    ),
+    Exercise(
+        "crossing_tokens",
+        "08_efficient",
+        "8.7",
+        "where the counts cross",
+        "value",
+        1,
+        4,
+        (
+            "List the two products of each kind of attention with the shapes of their factors.",
+            "Softmax attention: (T, d) @ (d, T) and (T, T) @ (T, d). Linear attention: (d, T) @ (T, d) and "
+            "(T, d) @ (d, d). Set the two sums equal.",
+            "2*T*T*d on one side, 2*T*d*d on the other: divide both by 2*T*d.",
+        ),
+    ),
+    Exercise(
+        "prune_tokens",
+        "08_efficient",
+        "8.8",
+        "drop what nobody looks at",
+        "function",
+        5,
+        12,
+        (
+            "topk gives places in cls_attention. Where does the same patch stand in tokens?",
+            "Take the places of the keep largest weights in each row, sort them, add 1, and put place 0 in "
+            "front. Then collect these tokens, in every image its own.",
+            "cls_attention.topk(keep, dim=-1).indices.sort(dim=-1).values + 1 are the places. gather(1, ...) "
+            "wants an index as wide as its result: places[:, :, None].expand(-1, -1, D).",
+        ),
+    ),
+    Exercise(
+        "merge_tokens",
+        "08_efficient",
+        "8.9",
+        "merge what is alike",
+        "function",
+        8,
+        30,
+        (
+            "Write it for one image first, with a loop over the tokens that leave. A loop over the batch is "
+            "a right answer.",
+            "Patches 0, 2, 4, ... stand at places 1, 3, 5, ... of the sequence. Scale the keys to length 1, "
+            "multiply the even-placed with the odd-placed ones, and take the largest entry of each row: "
+            "how similar, and who. The merge rows with the largest entries leave.",
+            "A target table (B, T) says where each token goes: to itself, or 2 * i + 1 to 2 * partner + 2. "
+            "scatter_add of tokens * sizes and of sizes along it, keep the places that stay, divide. The "
+            "class token is copied.",
+        ),
+    ),
+    Exercise(
+        "packing_mask",
+        "08_efficient",
+        "8.10",
+        "several images, one sequence",
+        "function",
+        3,
+        6,
+        (
+            "Write under each token the number of its image. Which pairs may look at each other?",
+            "For lengths [1, 2] the numbers are 0, 1, 1. The mask compares this row with itself, once as a "
+            "column.",
+            "torch.arange(len(lengths)).repeat_interleave(torch.tensor(lengths)) writes the numbers.",
+        ),
+    ),
 )
 
 BY_ID: dict[str, Exercise] = {exercise.id: exercise for exercise in EXERCISES}

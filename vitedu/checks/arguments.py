@@ -176,3 +176,32 @@ class CpuGenerator(Recipe):
     def build(self) -> torch.Generator:
         """Make the generator."""
         return torch.Generator().manual_seed(self.seed)
+
+
+@recipe
+class FeatureMap(Recipe):
+    """Two convolutions with a tanh between them: a grid of cells, each of which sees some pixels."""
+
+    def __init__(self, first: torch.Tensor, second: torch.Tensor):
+        self.first, self.second = first, second
+
+    def build(self) -> nn.Module:
+        """Make the network; the second kernel is as wide as its stride."""
+        (M, C, k, _), (D, _, P, _) = self.first.shape, self.second.shape
+        dtype = self.first.dtype
+        layers = nn.Sequential(
+            nn.Conv2d(C, M, k, padding=k // 2, bias=False, dtype=dtype),
+            nn.Tanh(),
+            nn.Conv2d(M, D, P, stride=P, bias=False, dtype=dtype),
+        )
+        state = {"0.weight": self.first.clone(), "2.weight": self.second.clone()}
+        layers.load_state_dict(state)
+        return layers
+
+    def changed(self, built: nn.Module) -> bool:
+        """Tell whether its values changed."""
+        pairs = zip(built.parameters(), (self.first, self.second), strict=True)
+        return any(not torch.equal(now, before) for now, before in pairs)
+
+    def __str__(self) -> str:
+        return "a feature map"

@@ -6,9 +6,12 @@ Standard library, numpy and torch only: see ``vitedu.checks.probing``.
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 
 import torch
 from torch import nn
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
 
 from vitedu.checks.guard import seed_everything
 from vitedu.checks.probing import (
@@ -265,6 +268,9 @@ class Decay:
         return [group["lr"] for group in self.optimizer.param_groups]
 
 
+UNREAD = ("model", "batches")  # arguments that the driver replaces
+
+
 def _batches(case: Case):
     """Give the batches as a list or, with ``extra["once"]``, as a generator that can be read once."""
     batches = [(images.clone(), labels.clone()) for images, labels in case.args["batches"]]
@@ -329,7 +335,10 @@ def epoch(answer, case: Case, seen: Observation) -> None:
 
 @driver
 def evaluation(answer, case: Case, seen: Observation) -> None:
-    """Evaluate the case's classifier; ``extra["keep"]`` says what to write down: "results", "eval", "modes", "gradients"."""
+    """Measure the case's classifier; ``extra["keep"]`` says what to write down: "results", "eval", "modes", "gradients".
+
+    The classifier stands in the place of ``args["model"]``.
+    """
     journal = Journal()
     model = _classifier(case, journal)
     for name in case.extra.get("other_mode", ()):
@@ -341,7 +350,12 @@ def evaluation(answer, case: Case, seen: Observation) -> None:
     learns = {name: value.requires_grad for name, value in nn.Module.named_parameters(model)}
     before = state_of(model)
     torch.set_grad_enabled(case.extra.get("enabled", True))
-    result = apply(answer, case, {"model": model, "batches": _batches(case)})
+    args = build_args(case) | {"model": model}
+    if "batches" in args:
+        args["batches"] = _batches(case)
+    result = apply(answer, case, args)
+    kept = {name: value for name, value in case.args.items() if name not in UNREAD}
+    seen.modified = changed_args(replace(case, args=kept), args)
     enabled = torch.is_grad_enabled()
     if "kept" in case.extra:
         seen.facts[LEFT] = changes_of(model, before)
@@ -384,3 +398,58 @@ def evaluation(answer, case: Case, seen: Observation) -> None:
             if value.requires_grad != learns[name]
         ]
         seen.facts["every parameter frozen or not, as before"] = "; ".join(changed) or "yes"
+
+
+# --- notebook 08: cheaper attention ---------------------------------------------------------------
+
+
+@driver
+def whole_numbers(answer, case: Case, seen: Observation) -> None:
+    """Call a function that gives a tensor of whole numbers; any type of whole numbers will do."""
+    args = build_args(case)
+    result = apply(answer, case, args)
+    seen.modified = changed_args(case, args)
+    if isinstance(result, torch.Tensor) and result.dtype in _WHOLE:
+        result = result.long()
+    keep_results(seen, case, result)
+
+
+_WHOLE = (torch.int8, torch.uint8, torch.int16, torch.int32)
+
+
+class _Work(TorchDispatchMode):
+    """Add up what kernels do: the multiplications of a matrix product, else the largest tensor that takes part."""
+
+    _should_skip_dynamo = classmethod(lambda cls: False)  # else torch imports its compiler first
+
+    def __init__(self):
+        super().__init__()
+        self.total = 0
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        result = func(*args, **(kwargs or {}))
+        factors = [x for x in args if isinstance(x, torch.Tensor)][-2:]
+        if func.overloadpacket in _PRODUCTS:
+            self.total += result.numel() * factors[0].shape[-1]
+        else:
+            tensors = [x for x in tree_leaves((args, result)) if isinstance(x, torch.Tensor)]
+            self.total += max((x.numel() for x in tensors), default=0)
+        return result
+
+
+_PRODUCTS = {getattr(torch.ops.aten, name) for name in "mm bmm addmm baddbmm mv addmv".split()}
+
+
+@driver
+def growth(answer, case: Case, seen: Observation) -> None:
+    """Count the work of a call, and of one with four times the tokens, along the last axis but one."""
+    work = []
+    for times in (1, 4):
+        args = {
+            name: torch.cat([value] * times, dim=-2) for name, value in build_args(case).items()
+        }
+        with _Work() as counter:
+            apply(answer, case, args)
+        work.append(counter.total)
+    words = f"{'about' if work[1] < 6 * work[0] else 'far more than'} four times the work"
+    seen.facts["four times the tokens, about four times the work"] = words

@@ -44,6 +44,8 @@ FIRST_OF_BATCH = Mistake(
 # --- why a changed reference may pass -------------------------------------------------------------
 
 SAME_AXIS = "the same axis, counted from the other end or named in the other order"
+SIDE_BY_SIDE = "two axes that stay side by side to the end may be split in either order"
+NEW_AXIS = "broadcasting adds the axis in front by itself"
 UNUSED_SIZES = "sizes that are bound and not used"
 DEFAULT = "what is left out is the default"
 NEGATIVE_DIVISOR = "a remainder by -n is 0 where one by n is"
@@ -102,7 +104,9 @@ def general_mistakes(reference: Any, cases: list[Case]) -> list[Mistake]:
                 build=lambda: wrap(reference, after=lambda x: x.detach() if isinstance(x, torch.Tensor) else x),
             )
         )  # fmt: skip
-    if any(_is_float(value, torch.float64) for case in cases for value in case.args.values()):
+    # a number has no dtype
+    arrays = [value for case in cases if not case.number for value in case.args.values()]
+    if any(_is_float(value, torch.float64) for value in arrays):
         mistakes.append(
             Mistake(
                 "single_precision", "float64 goes in, float32 comes out", "the dtype of the input",

@@ -414,7 +414,8 @@ def _alike(some: dict[str, torch.Tensor], others: dict[str, torch.Tensor], off=0
     """Tell whether arrays of the same names hold the same numbers, but for a share of the largest."""
     return some.keys() == others.keys() and all(
         one.shape == other.shape
-        and float((one.double() - other.double()).abs().max()) <= off * float(one.abs().max())
+        and float((one.double() - other.double()).abs().max())
+        <= off * float(one.double().abs().max())
         for one, other in _finite((x, others[name]) for name, x in some.items())
         if one.numel()
     )

@@ -494,7 +494,9 @@ def reordered(cases: list[Case], got: Seen, want: Seen) -> str:
             if not close(case, left, right):
                 return ""
             if not first and ours.shape == wanted.shape and not close(case, ours, wanted):
-                place = [int(i) for i in ((ours - wanted).abs() > 1e-6).nonzero()[0]]
+                place = [
+                    int(i) for i in ((ours.double() - wanted.double()).abs() > 1e-6).nonzero()[0]
+                ]
                 first = (
                     f"every number is right, but not in its place; the first that is not: {place}"
                 )

@@ -314,3 +314,30 @@ def explore_inside(
         )
 
     return Explorer(draw, describe, range(len(images)), "picture", lambda i: grid_size, start=0)
+
+
+def explore_reach(
+    image, tables: dict[str, Any], grid_size: tuple[int, int], setting_name: str = "network"
+) -> Explorer:
+    """Show an image, and how strongly the clicked cell of a network depends on every place.
+
+    Args:
+        image: (C, H, W), uint8 or floats in [0, 1].
+        tables: network -> (N, N), row i holds the shares of all places in what moves cell i.
+        grid_size: (gh, gw), N = gh*gw.
+        setting_name: what the networks differ in.
+    """
+
+    def describe(name, k):
+        row = tables[name][k]
+        reached = int((row > 0).sum())
+        return f"{name}: cell {k} depends on {reached} of {len(row)} places, and with {row[k]:.0%} on its own."
+
+    return Explorer(
+        lambda name: where_it_looks_figure(image, tables[name], grid_size),
+        describe,
+        list(tables),
+        setting_name,
+        lambda name: grid_size,
+        start=next(iter(tables)),
+    )

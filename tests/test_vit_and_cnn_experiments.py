@@ -1,0 +1,84 @@
+"""The experiments of notebook 06: their tasks are what the text says, and a short run of each gives its results."""
+
+import torch
+
+from vitedu.bench.experiments import cue, data_hunger, robustness
+from vitedu.hardware import Profile
+
+QUICK = Profile("quick", "", "")
+
+
+def test_cue_grids_answer_where_the_glyph_is_the_cues():
+    """Cells that say yes look like the top left cell but for noise, others do not, and a quarter say yes."""
+    images, answers = cue.draw_grids(400, torch.Generator().manual_seed(0))
+    cells = images.unfold(2, 4, 4).unfold(3, 4, 4).flatten(4).flatten(1, 3)  # (B, 64, 16)
+    apart = (cells - cells[:, :1]).square().mean(dim=-1)[:, 1:]
+    same = answers[:, 1:] > 0.5
+    assert images.shape == (400, 1, 32, 32) and answers[:, 0].all()
+    assert abs(apart[same].mean() - 2 * cue.NOISE**2) < 0.01 and apart[~same].mean() > 0.4
+    assert abs(same.float().mean() - 0.25) < 0.02
+
+
+def test_a_neighbour_tells_nothing_about_the_cue():
+    """Of cells that are like their right neighbour, as many are like the cue as of all others."""
+    _, answers = cue.draw_grids(4_000, torch.Generator().manual_seed(0))
+    same = answers.reshape(-1, 8, 8)[:, 1:] > 0.5
+    both = (same[:, :, 1:] & same[:, :, :-1]).float().mean()
+    assert abs(both - 0.25**2) < 0.01
+
+
+def test_cue_accuracy_is_balanced_and_sorted_by_distance_from_the_corner():
+    """Who always says no is right in half; wrong answers in row 2 lower distances 2 and more alone."""
+    answers = torch.zeros(2, 8, 8)
+    answers[0] = 1  # one image of cells that say yes, and one of cells that say no
+    assert cue.by_distance(-torch.ones(2, 64), answers.flatten(1)) == [0.5] * 7
+    logits = 2 * answers - 1
+    logits[0, 2] = -1
+    found = cue.by_distance(logits.flatten(1), answers.flatten(1))
+    assert (
+        found[0] == 1
+        and abs(found[1] - (1 + 2 / 5) / 2) < 1e-6
+        and abs(found[6] - (1 + 14 / 15) / 2) < 1e-6
+    )
+
+
+def test_convolutions_reach_one_cell_a_layer_and_attention_all():
+    """The answer of a cell depends on the corner if and only if it lies within reach."""
+    for arm, reach in (("2 convolutions", 2), ("4 convolutions", 4), ("1 layer of attention", 7)):
+        torch.manual_seed(0)
+        model = cue.CellNetwork(**cue.ARMS[arm])
+        images = torch.randn(1, 1, 32, 32, requires_grad=True)
+        diagonal = model(images).reshape(8, 8).diagonal()
+        for d in range(8):
+            (gradient,) = torch.autograd.grad(diagonal[d], images, retain_graph=True)
+            assert bool(gradient[..., :4, :4].any()) == (d <= reach), (arm, d)
+
+
+def test_both_networks_have_the_same_size_and_every_arm_its_data():
+    """The numbers of parameters differ by less than two percent."""
+    sizes = [
+        sum(p.numel() for p in data_hunger.build(n, 0).parameters()) for n in data_hunger.NETWORKS
+    ]
+    assert max(sizes) / min(sizes) < 1.02
+    assert len(data_hunger.ARMS) == len(data_hunger.COUNTS) * 2
+
+
+def test_short_runs_give_every_result():
+    """One arm of each, in the quick profile: accuracies are shares."""
+    found = cue.run("2 convolutions", 0, QUICK)
+    assert all(0 <= found[f"distance {d}"] <= 1 for d in range(1, 8))
+    found = data_hunger.run("ViT, 200 images", 0, QUICK)
+    assert 0 <= found["test_accuracy"] <= 1 and 0 <= found["train_accuracy"] <= 1
+    found = robustness.run("ViT", 0, QUICK)
+    assert set(robustness.DISTURBANCES) <= set(found)
+
+
+def test_disturbances_do_what_they_say():
+    """Black patches are counted, noise has its strength, and the same draws meet every network."""
+    images = torch.full((50, 3, 32, 32), 128, dtype=torch.uint8)
+    dark = robustness.occlude(images, 4)
+    assert ((dark == 0).float().mean(dim=(1, 2, 3)) == 4 / 16).all()
+    assert (dark[0] != dark[1]).any() and torch.equal(dark, robustness.occlude(images, 4))
+    noisy = robustness.add_noise(images, 0.1).float() / 255
+    assert abs(noisy.std().item() - 0.1) < 0.003
+    assert all(each(images).shape == images.shape for each in robustness.DISTURBANCES.values())

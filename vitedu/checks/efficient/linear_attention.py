@@ -1,0 +1,110 @@
+"""linear_attention: its cases, its known mistakes with their words, and right answers written otherwise."""
+
+import torch
+import torch.nn.functional as F
+
+from vitedu.checks.attention.scaled_dot_product_attention import FUSED_NAMES
+from vitedu.checks.cases import BATCH_OF_ONE, FLOAT64, ON_ACCELERATOR, also, shaped
+from vitedu.checks.checker import Checker
+from vitedu.checks.families import SAME_AXIS
+from vitedu.checks.mistakes import Mistake
+
+FEATURES = "F.elu(q) + 1, F.elu(k) + 1"
+RESULT = "(q @ collected) / (q @ total)"
+MEAN = "the weights of a query sum to 1"
+
+MISTAKES = (
+    Mistake("no_features", "queries and keys meet as they are", "features elu(x) + 1", "Products of raw vectors can be negative, and their sum can be 0.",
+            "Put q and k through the feature map first.", {FEATURES: "q, k"}),
+    Mistake("without_one", "the 1 of the feature map is missing", "features elu(x) + 1", "elu goes down to -1; features shall be positive.",
+            "Look at the smallest feature.", {FEATURES: "F.elu(q), F.elu(k)"}),
+    Mistake("queries_only", "only the queries go through the feature map", "features of queries and of keys",
+            "The weights can be negative.", "Do the same to k.", {"F.elu(k) + 1": "k"}),
+    Mistake("keys_only", "only the keys go through the feature map", "features of queries and of keys",
+            "The weights can be negative.", "Do the same to q.", {"F.elu(q) + 1": "q"}),
+    Mistake("relu", "relu is taken for the feature map", "features elu(x) + 1", "A feature of 0 has no gradient, and a query may get no weight at all.",
+            "Use F.elu.", {FEATURES: "F.relu(q) + 1e-6, F.relu(k) + 1e-6"}),
+    Mistake("softmax_features", "softmax is taken for the feature map", "features elu(x) + 1", "That is another linear attention (Shen et al. 2018).",
+            "Use F.elu.", {FEATURES: "q.softmax(dim=-1), k.softmax(dim=-2)"}),
+    Mistake("scaled", "queries are divided by the root of the depth", "features elu(x) + 1 of q and k as they come",
+            "The feature map is no product: a scale inside it changes the weights.", "Leave the scale out.",
+            {"F.elu(q)": "F.elu(q / q.shape[-1] ** 0.5)"}),
+    Mistake("not_normalised", "the result is not divided by the sum of the weights", MEAN,
+            "The output grows with the number of keys.", "Divide by f(q) times the sum of the f(k).", {" / (q @ total)": ""}),
+    Mistake("divided_by_features", "the result is divided by the sum of the query's features", MEAN,
+            "The sum of the weights depends on the keys, too. Some published code has this mistake.",
+            "The sum over j of f(q) . f(k_j) is f(q) times the sum of the f(k_j).", {"q @ total": "q.sum(dim=-1, keepdim=True)"}),
+    Mistake("divided_by_keys", "the result is divided by the number of keys", MEAN, "Weights are no counts.",
+            "Divide by f(q) times the sum of the f(k).", {"q @ total": "k.shape[-2]"}),
+    Mistake("softmax_attention", "this is softmax attention", "weights f(q) . f(k)", "Its cost grows with the square of the tokens.",
+            "No exp is needed here.", {FEATURES: "q, k", RESULT: "(q @ k.mT / k.shape[-1] ** 0.5).softmax(dim=-1) @ v"}),
+    Mistake("quadratic", "a matrix of queries by keys is built", "k^T v first: a matrix of d x dv",
+            "The numbers are right, and the cost is that of softmax attention.", "Move the brackets: (q k^T) v is q (k^T v).",
+            {RESULT: "((q @ k.mT) / (q @ total)) @ v"}, part="cost"),
+)  # fmt: skip
+
+
+def by_einsum(q, k, v):
+    q, k = F.elu(q) + 1.0, F.elu(k) + 1.0
+    above = torch.einsum("...id,...dc->...ic", q, torch.einsum("...jd,...jc->...dc", k, v))
+    return above / torch.einsum("...id,...d->...i", q, k.sum(-2)).unsqueeze(-1)
+
+
+def by_column_of_ones(q, k, v):
+    q, k = (torch.where(x > 0, x + 1, x.clamp(max=0).exp()) for x in (q, k))
+    together = q @ (k.mT @ torch.cat([v, torch.ones_like(v[..., :1])], dim=-1))
+    return together[..., :-1] / together[..., -1:]
+
+
+def by_tokens(q, k, v):
+    collected, total = 0, 0
+    for key, value in zip(k.unbind(-2), v.unbind(-2), strict=True):
+        feature = F.elu(key) + 1
+        collected = collected + feature[..., :, None] * value[..., None, :]
+        total = total + feature
+    q = F.elu(q) + 1
+    return torch.matmul(q, collected) / (q * total.unsqueeze(-2)).sum(-1, keepdim=True)
+
+
+def with_epsilon(q, k, v):
+    q, k = F.elu(q) + 1, F.elu(k) + 1
+    rest = 1 / (q @ k.sum(dim=-2, keepdim=True).transpose(-2, -1) + 1e-6)
+    return q @ (k.transpose(-2, -1) @ v) * rest
+
+
+def with_mean_keys(q, k, v):
+    q, k = torch.nn.ELU()(q) + 1, torch.nn.ELU()(k) + 1
+    k = k / k.sum(dim=-2, keepdim=True).sum(dim=-1, keepdim=True)
+    return (q @ (k.mT @ v)) / (q * k.sum(dim=-2, keepdim=True)).sum(dim=-1, keepdim=True)
+
+
+CHECKER = Checker(
+    "linear_attention",
+    cases=shaped(
+        "q: B nh Tq d; k: B nh Tk d; v: B nh Tk dv",
+        also("cost", "and one of 4 x as many tokens", shapes="q: long d; k: long d; v: long dv", driver="growth", gradients=(), long=24),
+        also("leading axes", "no leading axis", shapes="q: Tq d; k: Tk d; v: Tk dv"),
+        also("leading axes", "one leading axis", shapes="q: B Tq d; k: B Tk d; v: B Tk dv"),
+        also("other sizes", "T equals d", Tq="d", Tk="d", dv="d"),
+        also("other sizes", "one query", Tq=1),
+        also("other sizes", "one key", Tk=1),
+        BATCH_OF_ONE,
+        FLOAT64,
+        ON_ACCELERATOR,
+        ranges={"d": (2, 5), "dv": (2, 5)},
+        rtol=1e-4,
+        atol=2e-5,
+    ),
+    bank=MISTAKES,
+    forbidden=FUSED_NAMES,
+    weights={"cost": 3},
+    proves={
+        "allowed operations": "made from products and elu",
+        "values": "each output is the mean of the values, weighted with f(q) . f(k)",
+        "cost": "four times the tokens cost about four times the work, counted from the operations that ran",
+        "leading axes": "with none, one or two leading axes",
+        "other sizes": "also when T equals d, for one query, one key, a batch of one, and float64",
+    },
+    right=(by_einsum, by_column_of_ones, by_tokens, with_epsilon, with_mean_keys),
+    equivalent={SAME_AXIS: ("collected = k.transpose(-1, -2) @ v",)},
+)  # fmt: skip

@@ -1,0 +1,92 @@
+"""packing_mask: its cases, its known mistakes with their words, and right answers written otherwise."""
+
+import torch
+
+from vitedu.checks.cases import also, shaped
+from vitedu.checks.checker import Checker
+from vitedu.checks.families import DEFAULT, NEW_AXIS
+from vitedu.checks.mistakes import Mistake
+
+EQUAL = "image[:, None] == image[None, :]"
+WITHIN = "True for two tokens of one image"
+
+MISTAKES = (
+    Mistake("inverted", "True stands where attention is forbidden", "True where attention is allowed",
+            "Libraries differ: torch's attn_mask wants True where a token may look.", "Look at the comparison.", {"==": "!="}),
+    Mistake("all_allowed", "nothing is forbidden", WITHIN, "Images of one sequence would see each other.",
+            "Print how many entries are False.", {"return image": "image = torch.zeros_like(image)\nreturn image"}),
+    Mistake("causal", "a token may not look at later ones", WITHIN, "That mask belongs to language models.", "Leave out the triangle.",
+            {f"return {EQUAL}": f"return ({EQUAL}).tril()"}),
+    Mistake("earlier_images", "a token may look at earlier images", WITHIN, "The result would depend on who stands in front.",
+            "Look at the comparison.", {"==": ">="}),
+    Mistake("later_images", "a token may look at later images", WITHIN, "The result would depend on who stands behind.",
+            "Look at the comparison.", {"==": "<="}),
+    Mistake("not_itself", "a token may not look at itself", WITHIN, "A token belongs to its own image.", "Look at the diagonal.",
+            {f"return {EQUAL}": f"return ({EQUAL}) & ~torch.eye(len(image), dtype=torch.bool)"}),
+    Mistake("boundaries_shifted", "the borders lie one token too early", "image i has lengths[i] tokens",
+            "The last token of an image would belong to the next one.", "Print the mask of [2, 3].",
+            {"return image": "image = image.roll(-1)\nreturn image"}),
+    Mistake("lengths_reversed", "the images stand in reverse order", "images in the order of lengths", "It goes unnoticed where the lengths are a palindrome.",
+            "Look for a flip or an append in front.", {"torch.as_tensor(lengths)": "torch.as_tensor(lengths).flip(0)"}),
+    Mistake("numbers_of_images", "the number of each token's image comes back", "(T, T) boolean", "Attention needs an entry for each pair.",
+            "Compare the numbers with themselves, as column and as row.", {f"return {EQUAL}": "return image"}),
+    Mistake("added_to_scores", "a float mask with large negative numbers comes back", "a boolean mask",
+            "That form is added to the scores; here True and False are asked for.", "Return the comparison itself.",
+            {f"return {EQUAL}": f"return torch.where({EQUAL}, 0.0, float('-inf'))"}),
+)  # fmt: skip
+
+
+def by_block_diag(lengths):
+    return torch.block_diag(*(torch.ones(n, n) for n in lengths)) > 0
+
+
+def by_slices(lengths):
+    mask, start = torch.zeros(sum(lengths), sum(lengths), dtype=torch.bool), 0
+    for n in lengths:
+        mask[start : start + n, start : start + n] = True
+        start += n
+    return mask
+
+
+def by_cumsum(lengths):
+    ends = torch.tensor(lengths).cumsum(0)
+    image = torch.searchsorted(ends, torch.arange(int(ends[-1])), right=True)
+    return image.unsqueeze(0).eq(image.unsqueeze(1))
+
+
+def by_lists(lengths):
+    image = [number for number, n in enumerate(lengths) for _ in range(n)]
+    return torch.tensor([[a == b for a in image] for b in image])
+
+
+def by_membership(lengths):
+    member = torch.cat([
+        torch.eye(len(lengths))[i].repeat(n, 1) for i, n in enumerate(lengths)
+    ])  # fmt: skip
+    return (member @ member.T).bool()
+
+
+CHECKER = Checker(
+    "packing_mask",
+    cases=shaped(
+        "lengths = [a, b, c]",
+        also("values", "", shapes="lengths = [c, d, a, b]"),
+        also("other sizes", "images of one size", shapes="lengths = [a, a, a]"),
+        also("other sizes", "one image", shapes="lengths = [a]"),
+        also("other sizes", "an image of one token", shapes="lengths = [a, 1, b]"),
+    ),
+    bank=MISTAKES,
+    proves={
+        "values": "tokens look at their own image alone",
+        "other sizes": "also for equal sizes, one image, and an image of one token",
+    },
+    right=(by_block_diag, by_slices, by_cumsum, by_lists, by_membership),
+    equivalent={
+        DEFAULT: ("image = torch.repeat_interleave(torch.as_tensor(lengths))",),
+        NEW_AXIS: (
+            "return image[:, None] == image",
+            "return image[:, None] == image[:,]",
+            "return image[:, None] == image[None,]",
+        ),
+    },
+)  # fmt: skip

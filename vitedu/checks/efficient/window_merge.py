@@ -1,0 +1,106 @@
+"""window_merge: its cases, its known mistakes with their words, and right answers written otherwise."""
+
+import torch
+
+from vitedu.checks.cases import BATCH_OF_ONE, FLOAT64, ON_ACCELERATOR, also, shaped
+from vitedu.checks.checker import Checker
+from vitedu.checks.families import FIRST_OF_BATCH, SAME_AXIS, SIDE_BY_SIDE
+from vitedu.checks.mistakes import Mistake
+
+MISTAKES = (
+    Mistake("reshape_only", "the windows are reshaped without moving any axis", "each window is a square of the grid",
+            "A reshape moves no number, so the tokens of one window would lie in a strip.",
+            "Number the axes and bring each window axis in front of its own token axis.",
+            {"x.permute(0, 1, 3, 2, 4, 5)": "x"}),
+    Mistake("windows_by_column", "the windows are put down column by column", "window 1 stands to the right of window 0",
+            "It inverts another order than that of window_partition.", "Look at the order of gh // w and gw // w.",
+            {"gh // w, gw // w": "gw // w, gh // w", "0, 1, 3, 2, 4": "0, 2, 3, 1, 4"}),
+    Mistake("tokens_by_column", "the tokens of a window are put down column by column",
+            "inside a window the tokens run along the rows", "Each window comes out mirrored along its diagonal.",
+            "Look at which token axis follows which window axis.", {"3, 2, 4, 5": "4, 2, 3, 5"}),
+    Mistake("partition_again", "the same permutation is used as in a cut into gh / w strips",
+            "a row of the grid runs through gw / w windows", "The token axis stands in front of its window axis.",
+            "Each window axis comes before its own token axis.", {"0, 1, 3, 2, 4, 5": "0, 3, 1, 4, 2, 5"}),
+    Mistake("windows_before_batch", "the windows of different images are taken to alternate",
+            "all windows of an image stand together", "Pieces of different images meet in one grid.",
+            "The batch axis is the first of the split.",
+            {"-1, gh // w, gw // w": "gh // w, gw // w, -1", "0, 1, 3, 2, 4": "2, 0, 3, 1, 4"}),
+    Mistake("sides_swapped", "height and width of the grid are swapped", "grid_size is (gh, gw)",
+            "It goes unnoticed where the grid is square.", "Look at the order in which grid_size is unpacked.",
+            {"gh, gw = grid_size": "gw, gh = grid_size"}),
+    Mistake("grid_stays_flat", "the tokens keep one axis", "(B, gh, gw, D)", "The next roll needs rows and columns.",
+            "Give gh and gw an axis each at the end.", {"-1, gh, gw, D": "-1, gh * gw, D"}),
+    Mistake("channels_in_front", "the columns of a token come before the grid", "(B, gh, gw, D)",
+            "That is the order of images, not that of window_partition.", "Leave the last axis where it is.",
+            {"return x.reshape(-1, gh, gw, D)": "return x.reshape(-1, gh, gw, D).permute(0, 3, 1, 2)"}),
+    FIRST_OF_BATCH.by({"return x": "x = x[:1]\nreturn x"}),
+)  # fmt: skip
+
+
+def by_slices(windows, w, grid_size):
+    gh, gw = grid_size
+    across, each = gw // w, (gh // w) * (gw // w)
+    grid = windows.new_empty(len(windows) // each, gh, gw, windows.shape[-1])
+    for number, window in enumerate(windows.unflatten(1, (w, w))):
+        image, place = divmod(number, each)
+        i, j = divmod(place, across)
+        grid[image, i * w : (i + 1) * w, j * w : (j + 1) * w] = window
+    return grid
+
+
+def by_einops(windows, w, grid_size):
+    from einops import rearrange
+
+    sizes = {"i": grid_size[0] // w, "j": grid_size[1] // w, "p": w}
+    return rearrange(windows, "(b i j) (p q) d -> b (i p) (j q) d", **sizes)
+
+
+def by_cat(windows, w, grid_size):
+    gh, gw = grid_size
+    squares = [window.reshape(w, w, -1) for window in windows]
+    rows = [torch.cat(squares[i : i + gw // w], dim=1) for i in range(0, len(squares), gw // w)]
+    images = [torch.cat(rows[i : i + gh // w], dim=0) for i in range(0, len(rows), gh // w)]
+    return torch.stack(images)
+
+
+def by_fold(windows, w, grid_size):
+    each = (grid_size[0] // w) * (grid_size[1] // w)
+    columns = windows.unflatten(0, (-1, each)).permute(0, 3, 2, 1).flatten(1, 2)
+    return torch.nn.functional.fold(columns, grid_size, w, stride=w).permute(0, 2, 3, 1)
+
+
+def by_index(windows, w, grid_size):
+    gh, gw = grid_size
+    row, column = torch.arange(gh)[:, None], torch.arange(gw)
+    place = (row // w * (gw // w) + column // w) * w * w + row % w * w + column % w
+    return windows.reshape(-1, gh * gw, windows.shape[-1])[:, place.to(windows.device)]
+
+
+CHECKER = Checker(
+    "window_merge",
+    cases=shaped(
+        "windows: B*a*b w*w D; window_size = w; grid_size = (a*w, b*w)",
+        BATCH_OF_ONE,
+        also("other sizes", "a square grid", b="a"),
+        also("other sizes", "one window", a=1, b=1),
+        also("other sizes", "windows of one token", w=1),
+        FLOAT64,
+        ON_ACCELERATOR,
+        name="{B:grid} of {a*w} x {b*w} tokens, window_size {w}",
+        rtol=1e-6,
+        atol=1e-6,
+    ),
+    bank=MISTAKES,
+    proves={
+        "values": "every token is back in its place",
+        "other sizes": "also for squares, a batch of one, one window, windows of one token and float64",
+    },
+    right=(by_slices, by_einops, by_cat, by_fold, by_index),
+    equivalent={
+        SAME_AXIS: ("w, D = (window_size, windows.shape[2])", "x = x.permute(0, 1, -3, 2, 4, 5)"),
+        SIDE_BY_SIDE: (
+            "x = windows.reshape(gh // w, -1, gw // w, w, w, D)",
+            "x = windows.reshape(-1, gh // w, gw // w, w, D, w)",
+        ),
+    },
+)  # fmt: skip

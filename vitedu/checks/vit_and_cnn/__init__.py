@@ -1,0 +1,1 @@
+"""Checkers of notebook 06."""

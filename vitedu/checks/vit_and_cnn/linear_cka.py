@@ -1,0 +1,121 @@
+"""linear_cka: its cases, its known mistakes with their words, and right answers written otherwise."""
+
+import torch
+
+from vitedu.checks.cases import FLOAT64, ON_ACCELERATOR, also, shaped
+from vitedu.checks.checker import Checker
+from vitedu.checks.families import SAME_AXIS
+from vitedu.checks.mistakes import Mistake
+
+CENTRED_X, CENTRED_Y = "x = x - x.mean(dim=0)", "y = y - y.mean(dim=0)"
+OWN = "((x.T @ x).norm() * (y.T @ y).norm())"
+SHARED = "(y.T @ x).square().sum()"
+
+MISTAKES = (
+    Mistake("not_centred", "the features are not centred", "the mean of every column is 0 first",
+            "A feature that is large for every image would make all layers look alike.",
+            "Subtract the mean over the images from every column.", {CENTRED_X: "x = x", CENTRED_Y: "y = y"}),
+    Mistake("y_not_centred", "only x is centred", "both sides are centred",
+            "The norm of y.T @ y would count its mean.", "Subtract the mean of y, too.", {CENTRED_Y: "y = y"}),
+    Mistake("x_not_centred", "only y is centred", "both sides are centred",
+            "The norm of x.T @ x would count its mean.", "Subtract the mean of x, too.", {CENTRED_X: "x = x"}),
+    Mistake("rows_centred", "every image is centred over its features", "every feature is centred over the images",
+            "The question is how a feature varies from image to image.", "The images stand on dim 0.",
+            {"x.mean(dim=0)": "x.mean(dim=1, keepdim=True)", "y.mean(dim=0)": "y.mean(dim=1, keepdim=True)"}),
+    Mistake("one_mean_for_all", "one mean is taken over all numbers of a side", "a mean for every column",
+            "Every feature has its own mean.", "Give mean the argument dim=0.",
+            {"x.mean(dim=0)": "x.mean()", "y.mean(dim=0)": "y.mean()"}),
+    Mistake("standardised", "the columns are divided by their standard deviation", "centred and not scaled",
+            "A feature that hardly varies would count as much as one that varies a lot.",
+            "Subtract the means and leave it at that.",
+            {CENTRED_X: CENTRED_X + "\nx = x / x.std(dim=0)", CENTRED_Y: CENTRED_Y + "\ny = y / y.std(dim=0)"}),
+    Mistake("not_squared", "the norm above is not squared", "the squared norm of y.T @ x",
+            "A layer compared with itself would not give 1.", "Compare a layer with itself.",
+            {SHARED: SHARED + ".sqrt()"}),
+    Mistake("root_taken", "the square root of CKA is returned", "no root at the end", "A root makes small likenesses look large.",
+            "Look for a root around the quotient.", {"return shared": "return shared.sqrt()", OWN: OWN + ".sqrt()"}),
+    Mistake("norms_of_features", "it divides by the norms of x and y", "the norms of x.T @ x and of y.T @ y",
+            "The quotient would depend on the number of directions in which the features vary.",
+            "Compare a layer with itself: the result must be 1.", {OWN: "(x.norm() * y.norm()).square()"}),
+    Mistake("own_squared", "the norms below are squared", "the product of two norms, each to the first power",
+            "Twice as large features would change the result.", "Multiply x by 2: nothing may change.",
+            {OWN: OWN + ".square()"}),
+    Mistake("not_divided", "it is not divided by the norms of the two sides", "a quotient between 0 and 1",
+            "Larger features would look more alike.", "Multiply x by 2: nothing may change.", {"shared / " + OWN: "shared"}),
+    Mistake("y_norm_twice", "the norm of y.T @ y is taken twice", "one norm of each side",
+            "The result would change when x and y change places.", "Compare linear_cka(x, y) with linear_cka(y, x).",
+            {"(x.T @ x)": "(y.T @ y)"}),
+    Mistake("sum_of_products", "the entries of y.T @ x are added, not their squares", "the squared Frobenius norm",
+            "Positive and negative products would cancel.", "Square every entry before the sum.",
+            {SHARED: "(y.T @ x).sum().square()"}),
+    Mistake("distance", "one minus CKA is returned", "a likeness: 1 for a layer and itself",
+            "A distance is 0 where the likeness is 1.", "Compare a layer with itself.", {"return shared": "return 1 - shared"}),
+)  # fmt: skip
+
+
+def by_gram_matrices(x, y):
+    """The same from the n x n likenesses of images, which suits many features."""
+    n = len(x)
+    centre = torch.eye(n, dtype=x.dtype, device=x.device) - 1 / n
+    K, L = centre @ x @ x.T @ centre, centre @ y @ y.T @ centre
+    return (K * L).sum() / ((K * K).sum() * (L * L).sum()).sqrt()
+
+
+def by_einsum(x, y):
+    x, y = (z - torch.einsum("nf->f", z) / z.shape[0] for z in (x, y))
+
+    def shared(a, b):
+        return torch.einsum("ni,nj->ij", a, b).pow(2).sum()
+
+    return shared(x, y) * torch.rsqrt(shared(x, x)) * torch.rsqrt(shared(y, y))
+
+
+def by_linalg(x, y):
+    x, y = x.sub(x.mean(0, keepdim=True)), y.sub(y.mean(0, keepdim=True))
+    norm = torch.linalg.matrix_norm
+    return norm(torch.matmul(x.mT, y)) ** 2 / norm(x.mT @ x) / norm(y.mT @ y)
+
+
+def by_covariance(x, y):
+    p = x.shape[1]
+    C = torch.cov(torch.cat([x, y], dim=1).T)
+    return C[:p, p:].square().sum() / (C[:p, :p].norm() * C[p:, p:].norm())
+
+
+def by_traces(x, y):
+    x, y = x - x.sum(0) / len(x), y - y.sum(0) / len(y)
+    K, L = x @ x.T, y @ y.T
+    return torch.trace(K @ L) / torch.sqrt(torch.trace(K @ K) * torch.trace(L @ L))
+
+
+CHECKER = Checker(
+    "linear_cka",
+    cases=shaped(
+        "x: n p; y: n q",
+        also("other sizes", "as many features on both sides", q="p"),
+        also("other sizes", "one feature against several", p=1),
+        also("other sizes", "more features than images", p="3 * n", q="2 * n + 1"),
+        also("other sizes", "y a hundred times as large", scale={"y": 100.0}),
+        FLOAT64,
+        ON_ACCELERATOR,
+        ranges={"n": (6, 9), "p": (2, 5), "q": (2, 5)},
+        # a mean of its own for each column, so that centring is felt
+        values={name: lambda z: z + 2 * z[:1] + 0.5 * z.mean(dim=1).mean() for name in ("x", "y")},
+        name="features ({n}, {p}) and ({n}, {q})",
+        rtol=1e-4,
+    ),
+    bank=MISTAKES,
+    proves={
+        "values": "centred, compared and divided by the norms of both sides",
+        "other sizes": "also for one feature, more features than images, other scales and float64",
+    },
+    right=(by_gram_matrices, by_einsum, by_linalg, by_covariance, by_traces),
+    equivalent={
+        "a square has no sign": ("x = x.mean(dim=0) - x", "y = y.mean(dim=0) - y"),
+        SAME_AXIS: ("x = x - x.mean(dim=-2)", "y = y - y.mean(dim=-2)"),
+        "both products have the same singular values": (
+            "return shared / ((x @ x.T).norm() * (y.T @ y).norm())",
+            "return shared / ((x.T @ x).norm() * (y @ y.T).norm())",
+        ),
+    },
+)

@@ -1,0 +1,166 @@
+"""shift_consistency: its cases, its known mistakes with their words, and other right answers."""
+
+from copy import deepcopy
+
+import numpy as np
+import torch
+
+from vitedu.checks.checker import Checker
+from vitedu.checks.families import SAME_AXIS, TENSOR_AS_NUMBER
+from vitedu.checks.inputs import distinct, draw, normal
+from vitedu.checks.mistakes import Mistake
+from vitedu.checks.probing import Case
+from vitedu.checks.training.evaluate import MISTAKES as OF_EVALUATE
+from vitedu.checks.training.results import classifier_state
+
+
+def cases(g: torch.Generator) -> list[Case]:
+    """Draw classifiers that read every pixel by itself, so that every shift changes some predictions."""
+
+    def case(
+        words, B, keep, part="values", training=False, shift=None, dtype=torch.float32, **extra
+    ):
+        state = classifier_state(g, C * H * W, hidden, K, norm=True, dtype=dtype)
+        args = {
+            "model": None,
+            "images": normal(g, B, C, H, W, dtype=dtype),
+            "shift": shift or (dy, dx),
+        }
+        return Case(
+            f"{words}, {B} image(s) of {H} x {W} px, shift {args['shift']}", args, part, driver="evaluation",
+            state=state, extra={"keep": (keep,), "training": training} | extra, number=True,
+        )  # fmt: skip
+
+    C, (H, W), (dy, dx) = draw(g, 2, 3), distinct(g, 2, 6, 8), distinct(g, 2, 1, 2)
+    K, hidden = distinct(g, 2, 4, 6)
+    many, few, train = draw(g, 41, 60), draw(g, 3, 5), "a model in train mode"
+    part_awake = "a model in eval mode with a part in train mode"
+    return [
+        case("a model in eval mode", many, "results"),
+        case("up and to the left", many, "results", shift=(-dx, -dy)),
+        case(train, many, "eval", "eval mode", training=True),
+        case(part_awake, few, "eval", "eval mode", other_mode=("body.1",)),
+        case(train, few, "modes", "modes restored", training=True),
+        case("a model in eval mode", few, "modes", "modes restored"),
+        case(f"{train} with a part in eval mode", few, "modes", "modes restored", training=True, other_mode=("body.2",)),
+        case(part_awake, few, "modes", "modes restored", other_mode=("body", "body.1")),
+        case("gradients", few, "gradients", "no gradients", frozen=("body.0.weight",)),
+        case("gradients that were switched off before", few, "gradients", "no gradients", enabled=False),
+        case("one image", 1, "results", "other sizes"),
+        case("no shift at all", few, "results", "other sizes", shift=(0, 0)),
+        case("to the right alone", many, "results", "other sizes", shift=(0, 3)),
+        case("float64", many, "results", "other sizes", dtype=torch.float64),
+    ]  # fmt: skip
+
+
+ROLL = "images.roll(shift, dims=(-2, -1))"
+SAME = "model(images).argmax(dim=-1) == model(shifted).argmax(dim=-1)"
+MODES = ("no_eval", "train_mode", "left_in_eval", "always_train", "root_mode_only", "children_only", "children_forced",
+         "graph_built", "gradients_left_off")  # fmt: skip
+
+MISTAKES = (
+    # the reference treats modes and gradients in the lines of evaluate's
+    *(mistake for mistake in OF_EVALUATE if mistake.id in MODES),
+    Mistake("axes_swapped", "dy and dx are swapped", "dy rows down and dx columns to the right",
+            "Rows are the axis -2, columns the axis -1.", "Look at the order of dims.", {"(-2, -1)": "(-1, -2)"}),
+    Mistake("other_way", "the image moves up and to the left", "a positive shift moves down and to the right",
+            "torch.roll moves what stands at i to i + shift.", "Look for a minus.",
+            {"roll(shift": "roll((-shift[0], -shift[1])"}),
+    Mistake("empty_border", "what leaves the image is lost", "what leaves on one side comes in on the other",
+            "The text asks for images that are rolled: no pixel is lost, so only the place changes.",
+            "Use torch.roll.",
+            {ROLL: ROLL + "\ndy, dx = shift\nrows, columns = torch.arange(images.shape[2]), torch.arange(images.shape[3])"
+                   "\nis_kept = ((rows - dy >= 0) & (rows - dy < len(rows)))[:, None] & ((columns - dx >= 0) & (columns - dx < len(columns)))"
+                   "\nshifted = shifted * is_kept.to(images.dtype)"}),
+    Mistake("down_alone", "the images move down and not to the right", "a shift by (dy, dx)", "Half of the shift is missing.",
+            "Roll both axes.", {"roll(shift, dims=(-2, -1))": "roll(shift[0], dims=-2)"}),
+    Mistake("changed_counted", "the share of changed predictions is returned", "the share of unchanged predictions",
+            "A model that never changes its mind has consistency 1.", "Look at the comparison.", {"==": "!="}),
+    Mistake("counted", "a count is returned", "a share in [0, 1]", "It grows with the number of images.",
+            "Take the mean, not the sum.", {"mean()": "sum()"}),
+    Mistake("percent", "a percentage is returned", "a share in [0, 1]", "The course keeps fractions and shows percent.",
+            "Leave out the 100.", {".mean().item()": ".mean().item() * 100"}),
+    Mistake("logits_compared", "logits are compared, not classes", "the most likely class of each image",
+            "Logits almost never stay the same to the last digit.", "Take argmax over the classes.",
+            {SAME: "model(images) == model(shifted)"}),
+    Mistake("argmax_over_batch", "argmax runs over the images", "argmax over the classes, the last axis",
+            "It would say which image is the best example of a class.", "Look at the dim of argmax.",
+            {SAME: SAME.replace("-1", "0")}),
+    Mistake("compared_with_itself", "the shifted images are compared with themselves", "predictions before and after the shift",
+            "That share is always 1.", "One of the two calls takes the images as they are.",
+            {"model(images)": "model(shifted)"}),
+)  # fmt: skip
+
+
+def both_at_once(model, images, shift):
+    awake = [part for part in model.modules() if part.training]
+    dy, dx = shift
+    try:
+        model.train(False)
+        with torch.inference_mode():
+            moved = torch.roll(torch.roll(images, dy, 2), dx, 3)
+            first, second = model(torch.cat([images, moved])).max(dim=1).indices.chunk(2)
+    finally:
+        for part in awake:
+            part.training = True
+    return (first == second).double().mean()
+
+
+def by_a_copy(model, images, shift):
+    twin = deepcopy(model).eval().requires_grad_(False)
+    before, after = (twin(x).topk(1).indices for x in (images, images.roll(shift, (2, 3))))
+    return torch.eq(before, after).sum() / len(images)
+
+
+def image_by_image(model, images, shift):
+    modes = {name: part.training for name, part in model.named_modules()}
+    model.eval()
+    hits = []
+    with torch.no_grad():
+        for image in images:
+            pair = torch.stack([image, torch.roll(image, shift, dims=(1, 2))])
+            a, b = model(pair).argmax(1).tolist()
+            hits.append(a == b)
+    for name, part in model.named_modules():
+        part.training = modes[name]
+    return np.mean(hits)
+
+
+def by_indices(model, images, shift):
+    modes = [part.training for part in model.modules()]
+    model.apply(lambda part: setattr(part, "training", False))
+    H, W = images.shape[2:]
+    rows = (torch.arange(H, device=images.device) - shift[0]) % H
+    columns = (torch.arange(W, device=images.device) - shift[1]) % W
+    with torch.set_grad_enabled(False):
+        before, after = model(images), model(images[:, :, rows][..., columns])
+    for part, training in zip(model.modules(), modes, strict=True):
+        part.training = training
+    same = before.argmax(-1) == after.argmax(-1)
+    return float(same.sum()) / same.numel()
+
+
+CHECKER = Checker(
+    "shift_consistency",
+    cases=cases,
+    bank=MISTAKES,
+    proves={
+        "values": "the share of predictions that a shift by (dy, dx) leaves as they were",
+        "eval mode": "measured in eval mode, parameters and running statistics untouched",
+        "modes restored": "every part back in its mode, frozen parts too",
+        "no gradients": "no graph is built, and gradients work again afterwards",
+        "other sizes": "also for one image, no shift, one direction and float64",
+    },
+    right=(both_at_once, by_a_copy, image_by_image, by_indices),
+    equivalent={
+        SAME_AXIS: (
+            "shifted = images.roll(shift, dims=(2, -1))",
+            "same = model(images).argmax(dim=1) == model(shifted).argmax(dim=-1)",
+            "same = model(images).argmax(dim=-1) == model(shifted).argmax(dim=1)",
+        ),
+        "a share of so few images has all its digits in float32": (
+            "return same.double().mean().item()",
+        ),
+    },
+    left_open={TENSOR_AS_NUMBER: ("return same.float().mean()",)},
+)

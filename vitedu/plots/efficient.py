@@ -1,0 +1,232 @@
+"""Figures of notebook 08: windows, masks, cost, and what fewer tokens cost in accuracy.
+
+Role: draw what the notebook measured. Not here: the measuring; every function takes numbers that are
+already there.
+"""
+
+from collections.abc import Mapping, Sequence
+
+import torch
+from matplotlib.colors import ListedColormap
+from matplotlib.figure import Figure
+from matplotlib.patches import Rectangle
+
+from vitedu.plots.style import (
+    BLACK,
+    BLUE,
+    CYCLE,
+    GREY,
+    LIGHT,
+    ORANGE,
+    RED,
+    WIDTH,
+    figure,
+    hide_ticks,
+    styled,
+    to_picture,
+)
+
+TWO = ListedColormap([LIGHT, BLUE])  # forbidden, allowed
+
+
+@styled
+def show_shift(numbers: torch.Tensor, rolled: torch.Tensor, window_size: int, shift: int) -> Figure:
+    """Draw a grid of numbered tokens with its windows, before and after a roll.
+
+    Args:
+        numbers: (gh, gw), the number of each token.
+        rolled: (gh, gw), the same after the roll.
+        window_size: w, in tokens.
+        shift: by how many tokens; tokens that came round the edge are coloured.
+    """
+    gh, gw = numbers.shape
+    fig, axes = figure(1, 2, size=(WIDTH, 3.9))
+    came = (torch.arange(gh) >= gh - shift)[:, None] * 2 + (torch.arange(gw) >= gw - shift)
+    colours = ListedColormap(["white", "#FFE2A8", "#BFE3F7", "#BFE9D9"])
+    panels = (("the grid, cut into windows", numbers, torch.zeros(gh, gw)),
+              (f"after a roll by (−{shift}, −{shift})", rolled, came))  # fmt: skip
+    for ax, (title, table, regions) in zip(axes[0], panels, strict=True):
+        ax.imshow(regions, cmap=colours, vmin=0, vmax=3)
+        for i in range(gh):
+            for j in range(gw):
+                ax.text(j, i, int(table[i, j]), ha="center", va="center", fontsize=8)
+        for i in range(0, gh, window_size):
+            for j in range(0, gw, window_size):
+                box = (j - 0.5, i - 0.5), window_size, window_size
+                ax.add_patch(Rectangle(*box, fill=False, edgecolor=BLACK, linewidth=1.8))
+        ax.set_title(title)
+        hide_ticks(ax)
+    fig.supxlabel("frames: windows; a colour: one region of the image", fontsize=9, color=GREY)
+    return fig
+
+
+@styled
+def show_masks(masks: torch.Tensor, names: Sequence[str]) -> Figure:
+    """Draw masks side by side, dark where attention is allowed.
+
+    Args:
+        masks: (n, T, T) boolean.
+        names: of each.
+    """
+    fig, axes = figure(1, len(masks), size=(WIDTH, 2.6))
+    for ax, mask, name in zip(axes[0], masks, names, strict=True):
+        ax.imshow(mask, cmap=TWO, vmin=0, vmax=1)
+        ax.set(title=f"{name}\n{mask.float().mean():.0%} allowed", xlabel="key")
+        ax.set(xticks=[0, len(mask) - 1], yticks=[0, len(mask) - 1])
+    axes[0, 0].set_ylabel("query")
+    return fig
+
+
+@styled
+def show_reach(
+    maps: Mapping[str, tuple[tuple[int, int], torch.Tensor]], window_size: int
+) -> Figure:
+    """Draw on which tokens of a grid one token depends, one panel a case.
+
+    Args:
+        maps: name -> (row, column) of the token that asks, and (gh, gw) boolean.
+        window_size: w; thin lines show the windows without a shift.
+    """
+    fig, axes = figure(1, len(maps), size=(WIDTH, 2.7))
+    for ax, (name, ((row, column), reached)) in zip(axes[0], maps.items(), strict=True):
+        ax.imshow(reached, cmap=TWO, vmin=0, vmax=1)
+        ax.plot(column, row, "X", color=ORANGE, markersize=9, markeredgecolor=BLACK)
+        for edge in range(window_size, len(reached), window_size):
+            ax.axhline(edge - 0.5, color=GREY, linewidth=0.6)
+            ax.axvline(edge - 0.5, color=GREY, linewidth=0.6)
+        ax.set_title(f"{name}\n{int(reached.sum())} tokens")
+        hide_ticks(ax)
+    words = "cross: the token that asks; dark: its gradient is not zero"
+    fig.supxlabel(words, fontsize=9, color=GREY)
+    return fig
+
+
+@styled
+def show_growth(
+    milliseconds: Mapping[str, Mapping[int, float]], errors: Mapping[str, Mapping[int, float]]
+) -> Figure:
+    """Draw time and error of several kinds of attention against the number of tokens.
+
+    Args:
+        milliseconds: kind -> number of tokens -> median time.
+        errors: kind -> number of tokens -> relative error against softmax attention.
+    """
+    fig, axes = figure(1, 2, size=(WIDTH, 3.6))
+    marks = dict(zip(milliseconds, "osD^v", strict=False))
+    colours = dict(zip(milliseconds, CYCLE, strict=False))
+    panels = (
+        (milliseconds, "milliseconds, median"),
+        (errors, "error relative to softmax attention"),
+    )
+    for ax, (lines, label) in zip(axes[0], panels, strict=True):
+        for name, points in lines.items():
+            style = {"color": colours[name], "marker": marks[name], "markersize": 4}
+            ax.plot(list(points), list(points.values()), label=name, **style)
+        ax.set_xscale("log", base=2)
+        ax.set(xlabel="number of tokens T", ylabel=label)
+    axes[0, 0].set_yscale("log")
+    axes[0, 1].axhline(1, color=GREY, linestyle=":")
+    most = max(error for points in errors.values() for error in points.values())
+    axes[0, 1].set_ylim(0, max(1.3, 1.15 * most))
+    axes[0, 1].text(64, 0.98, "1: as large as the output", fontsize=8, color=GREY, va="top")
+    handles, labels = axes[0, 0].get_legend_handles_labels()
+    fig.legend(handles, labels, loc="outside upper center", ncols=3)
+    return fig
+
+
+@styled
+def show_fewer_tokens(lines: Mapping[str, Mapping[int, Sequence[float]]], whole: float) -> Figure:
+    """Draw the accuracy that is left when fewer patch tokens go on, one line a way to choose them.
+
+    Args:
+        lines: way -> patch tokens that stay -> accuracies, one or several.
+        whole: the accuracy with all tokens.
+    """
+    fig, axes = figure(size=(WIDTH * 0.75, 3.4))
+    ax = axes[0, 0]
+    ax.axhline(whole, color=GREY, linestyle=":")
+    ax.axhline(0.1, color=GREY, linestyle=":")
+    for (name, points), colour, mark in zip(lines.items(), CYCLE, "osD^v", strict=False):
+        means = [sum(values) / len(values) for values in points.values()]
+        ax.plot(list(points), means, mark + "-", color=colour, label=name, markersize=5)
+        for kept, values in points.items():
+            if len(values) > 1:
+                ax.plot([kept, kept], [min(values), max(values)], color=colour, linewidth=2)
+    kept = sorted({kept for points in lines.values() for kept in points})
+    ax.set(xlabel="patch tokens that go on, of 16", ylabel="test accuracy", ylim=(0, 1.05))
+    ax.set_xticks(kept)
+    ax.invert_xaxis()
+    ax.text(kept[-1], 0.04, "guessing", fontsize=8, color=GREY)
+    ax.yaxis.set_major_formatter(lambda value, _: f"{value:.0%}")
+    ax.legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
+    return fig
+
+
+@styled
+def show_kept(images: torch.Tensor, kept: torch.Tensor, patch_size: int) -> Figure:
+    """Draw images above the patches of them that stay; what is dropped is grey.
+
+    Args:
+        images: (n, C, H, W).
+        kept: (n, N) boolean, patches row by row.
+        patch_size: P, in pixels.
+    """
+    fig, axes = figure(2, len(images), size=(WIDTH, 3.0))
+    for column, (image, stays) in enumerate(zip(images, kept, strict=True)):
+        picture = to_picture(image).copy()
+        axes[0, column].imshow(picture)
+        width = picture.shape[1] // patch_size
+        for k in (~stays).nonzero().flatten().tolist():
+            top, left = k // width * patch_size, k % width * patch_size
+            picture[top : top + patch_size, left : left + patch_size] = 0.8
+        axes[1, column].imshow(picture)
+        for row in (0, 1):
+            hide_ticks(axes[row, column])
+    axes[0, 0].set_ylabel("image")
+    axes[1, 0].set_ylabel("what stays")
+    return fig
+
+
+@styled
+def show_memory(parts: Mapping[str, float], peak: float) -> Figure:
+    """Draw what lies in memory in a training step as one bar, with the measured peak beside it.
+
+    Args:
+        parts: name -> megabytes, from the sum.
+        peak: megabytes, as measured.
+    """
+    fig, axes = figure(size=(WIDTH, 1.9))
+    ax, left = axes[0, 0], 0.0
+    for (name, size), colour in zip(parts.items(), CYCLE, strict=False):
+        ax.barh("the sum", size, left=left, color=colour, label=f"{name}: {size:.2f}")
+        left += size
+    ax.barh("measured peak", peak, color=GREY, label=f"measured: {peak:.2f}")
+    ax.invert_yaxis()
+    ax.set_xlabel("megabytes (10⁶ bytes)")
+    ax.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), fontsize=8)
+    return fig
+
+
+@styled
+def show_trade(points: Mapping[str, tuple[float, float]]) -> Figure:
+    """Draw accuracy against time, a mark with its name for each idea.
+
+    Args:
+        points: name -> (milliseconds, accuracy).
+    """
+    fig, axes = figure(size=(WIDTH, 4.0))
+    ax = axes[0, 0]
+    base = next(iter(points.values()))
+    ax.axvline(base[0], color=LIGHT, zorder=0)
+    ax.axhline(base[1], color=LIGHT, zorder=0)
+    for number, (name, (milliseconds, accuracy)) in enumerate(points.items()):
+        colour = RED if number == 0 else BLUE
+        label = f"{number}: {name}"
+        ax.plot(milliseconds, accuracy, "o", color=colour, markersize=7, label=label)
+        ax.annotate(
+            str(number), (milliseconds, accuracy), xytext=(5, 5), textcoords="offset points"
+        )
+    ax.set(xlabel="milliseconds, median (shorter is left)", ylabel="test accuracy")
+    ax.yaxis.set_major_formatter(lambda value, _: f"{value:.1%}")
+    ax.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), fontsize=8, handlelength=0.8)
+    return fig
