@@ -139,8 +139,8 @@ def relation(cases: list[Case], got: Seen, want: Seen) -> tuple[str, str] | None
 
 def _first_relation(pairs) -> tuple[str, str] | None:
     """Find what relates ours to the wanted in all (case, arguments, ours, wanted)."""
-    if any(pair[2].numel() == 0 for pair in pairs):
-        return None
+    if any(pair[2].numel() == 0 or pair[2].is_complex() for pair in pairs):
+        return None  # no order among complex numbers: "larger" and "negative" mean nothing there
     if any(
         not torch.isfinite(ours).all() and torch.isfinite(wanted).all()
         for _, _, ours, wanted in pairs

@@ -16,7 +16,7 @@ CHECKERS = {
             ValueMistake("multiplied", 5, "the receptive field is taken to grow by a factor", "Without strides it grows by two pixels a layer.", "Print receptive_field for 1, 2 and 3 layers."),
             ValueMistake("with_strides", 8, "every layer is given a stride", "The question is about stride 1.", "Keep all strides at 1."),
             ValueMistake("with_strides_short", 7, "every layer is given a stride", "The question is about stride 1.", "Keep all strides at 1."),
-            ValueMistake("one_too_many", 113, "one layer fewer is enough", "With 112 layers a cell sees 225 pixels.", "Look for the first number of layers with at least 224."),
+            ValueMistake("one_too_many", 113, "one layer fewer is enough", "With one layer fewer a cell already sees 225 pixels.", "Look for the first number of layers with at least 224."),
         ),
         proves="two pixels a layer, rounded up",
     ),
