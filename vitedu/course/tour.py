@@ -21,11 +21,22 @@ from vitedu.course import results
 from vitedu.course.notebooks import exercise_cells, find_notebooks, read, solved
 from vitedu.exercises import BY_ID, in_notebook
 
-FOLD = """<style>
-.celltag_hide-input .jp-InputArea { max-height: 2.2em; overflow: hidden; opacity: 0.6; }
-.celltag_hide-input .jp-InputArea:hover { max-height: none; opacity: 1; }
-@media print { .celltag_hide-input .jp-InputArea { max-height: none; } }
-</style>"""
+# what a browser folds by itself: it opens with mouse, keyboard or touch, and on paper it is open
+FOLDING = """{%- extends 'lab/index.html.j2' -%}
+{%- block input_group -%}
+{%- if 'hide-input' in cell.metadata.get('tags', []) -%}
+<details class="folded-code"><summary>Code of this cell</summary>
+{{ super() }}
+</details>
+{%- else -%}
+{{ super() }}
+{%- endif -%}
+{%- endblock input_group -%}
+{%- block html_head_css -%}
+{{ super() }}
+<style>@media print { details.folded-code::details-content { content-visibility: visible; } }</style>
+{%- endblock html_head_css -%}
+"""
 
 
 @dataclass(frozen=True)
@@ -121,11 +132,14 @@ def tour(path: Path, out: Path) -> bool:
 
 
 def page(notebook: NotebookNode) -> str:
-    """Write a notebook as an HTML page; code tagged ``hide-input`` shows one line until it is pointed at."""
+    """Write a notebook as an HTML page; code tagged ``hide-input`` is folded until it is opened."""
+    from jinja2 import DictLoader
     from nbconvert import HTMLExporter
 
-    text, _ = HTMLExporter().from_notebook_node(notebook)
-    return text.replace("</head>", f"{FOLD}</head>", 1)
+    name = "folding.html.j2"
+    exporter = HTMLExporter(template_file=name, extra_loaders=[DictLoader({name: FOLDING})])
+    text, _ = exporter.from_notebook_node(notebook)
+    return text
 
 
 def check_notebook(path: Path, *, seconds: float = 600) -> tuple[str, bool]:
