@@ -43,4 +43,33 @@ assert min(trained_share) > 2 * uniform and max(untrained_share) < 1.2 * uniform
 assert left["keys"][0] > 0.6 > left["values"][0] and max(left["keys and values"]) < 0.4
 assert relative_entropy(weights).mean() > 0.999 and trained_rows.mean() < 0.95
 """,
+    "03_encoder": """
+assert moved.abs().max() < 1e-4 and layer_moved == 0 and batch_moved > 0.1
+assert abs(outside.std(unbiased=False) - 0.999) < 2e-3
+assert between_tokens["no skips"][2] > 0.99 > 0.9 > between_images["no skips"][1]
+assert between_tokens["whole block"][12] < 0.4 and between_tokens["no skips, MLP only"][2] < 0.9
+assert growth["pre-norm"] > 1.5 and abs(length["post-norm"][-1] - 8) < 0.1
+assert max(ratios["pre-norm, Xavier"]) < min(ratios["post-norm, Xavier"])
+assert all(0.5 < ratio < 2 for name in ratios if "0.02" in name for ratio in ratios[name])
+assert abs((uncut.abs() > 0.04).float().mean() - 0.0455) < 2e-3 and abs(cut.std() - 0.0176) < 2e-4
+assert careful / content < 0.2 and careless / content > 1.2
+assert tuple(class_token_alone) == (1, 0.0) and rows_with_gradient == [0]
+assert 4.5 < million[2] / million[4] < 4.7 and 15 < in_bytes[2] / in_bytes[4] < 16
+assert right_claims == ["f"] and round(count_parameters(large_32) / 1e6) == 307
+assert curves["whole blocks"][-1] < 0.1 and curves["no blocks"][-1] > floor - 0.05
+assert curves["no skips"][-1] > curves["attention and skips"][-1]
+assert min(known["with norms"]) > max(known["without norms"])
+""",
+    "04_training": """
+assert 0.8 * math.log(data.num_classes) < at_start < 1.2 * math.log(data.num_classes)
+assert (of_single_images < of_all_pixels).all()
+assert misses["before"] < 1e-6 < 0.1 < misses["after"]
+assert abs(norm.weight[0].item() - 0.951) < 1e-3 and different == views_of_one_image == 162
+assert known == 1 and abs(row.train_loss - your_row[0]) < 1e-4
+assert {group["lr"] for group in optimizer_groups} == {settings.lr}
+assert [group["weight_decay"] for group in optimizer_groups] == [settings.weight_decay, 0.0]
+assert {group["betas"] for group in optimizer_groups} == {settings.betas}
+assert len(metrics.read_text().splitlines()) == len(history.rows) == settings.epochs
+assert max(below) - min(below) < 1e-5
+""",
 }

@@ -164,6 +164,14 @@ FAULTS = {
         add(new_markdown_cell("[next](02_attenton.ipynb#heads)", id="new")),
         "links to 02_attenton.ipynb#heads, which is not there",
     ),
+    "dead-anchor": (
+        add(new_markdown_cell("[below](#The-end)\n\n## The beginning", id="new")),
+        "links to #The-end, but no heading has that name",
+    ),
+    "another-paper": (
+        add(new_markdown_cell("[arXiv 2010.11929](https://arxiv.org/abs/1706.03762)", id="new")),
+        "make the two numbers equal",
+    ),
     "shared-id": (share_an_id, "cell 'title': 2 cells share this id"),
     "no-id": (lose_an_id, "1 cells have no id"),
     "invalid": (invalid_field, "not valid nbformat"),
@@ -185,6 +193,14 @@ FAULTS = {
 def test_lint_finds_nothing_in_a_sound_notebook(tmp_path):
     """The yardstick of the tests below is itself without a fault."""
     assert problems_of(build(), tmp_path, has_checker=lambda name: True) == []
+
+
+def test_lint_follows_anchors(tmp_path):
+    """A link to a heading is sound, in the same notebook and in another one."""
+    notebook = build()
+    words = "[here](#1-·-The-`end`), [there](01_patches.ipynb#01_patches)\n\n## 1 · The **end**"
+    notebook.cells.append(new_markdown_cell(words.replace("`", ""), id="new"))
+    assert problems_of(notebook, tmp_path) == []
 
 
 @pytest.mark.parametrize("fault", FAULTS)

@@ -5,6 +5,7 @@ variant, derived: every check says passed. In both nbval compares the outputs th
 warning is an error.
 """
 
+import copy
 import json
 import os
 import re
@@ -19,9 +20,17 @@ from nbformat.v4 import new_code_cell, new_output
 from sound_notebook import build, stub_source
 
 from vitedu.course import results
-from vitedu.course.notebooks import COMPARED, exercise_cells, find_notebooks, read, solve, solved
+from vitedu.course.notebooks import (
+    COMPARED,
+    exercise_cells,
+    find_notebooks,
+    is_compared,
+    read,
+    solve,
+    solved,
+)
 from vitedu.course.references import reference_source
-from vitedu.course.tour import page
+from vitedu.course.tour import execute, page
 from vitedu.exercises import EXERCISES, find, in_notebook
 
 NOTEBOOKS = Path(__file__).parents[1] / "notebooks"
@@ -129,6 +138,43 @@ def test_notebook_runs_and_every_check_agrees(outcome, variant, name):
     assert states == dict.fromkeys(states, VARIANTS[variant])
 
 
+# Cells that a second run cannot change: they install or import.
+ONCE = ("install", "vitedu", "setup")
+
+
+@pytest.mark.notebook
+@pytest.mark.slow
+@pytest.mark.parametrize("name", NAMES)
+def test_cells_run_again_in_any_order_after_a_full_run(name, tmp_path, monkeypatch):
+    """After a full run every cell runs once more, the last one first: no error, and compared outputs hold."""
+    monkeypatch.setenv("VITEDU_PROFILE", "quick")
+    notebook = solved(read(NOTEBOOKS / f"{name}.ipynb"))
+    code = [cell for cell in notebook.cells if cell.cell_type == "code" and cell["id"] not in ONCE]
+    again = [copy.deepcopy(cell) for cell in reversed(code)]
+    stored = [text_of(cell) for cell in again if is_compared(cell)]
+    for cell in again:
+        cell["id"] += "-again"
+    notebook.cells += again
+    run = execute(notebook, tmp_path, seconds=300)
+    assert run.problem is None, f"{run.problem}, in {first_failure(run.notebook)}"
+    assert [text_of(cell) for cell in again if is_compared(cell)] == stored
+
+
+def text_of(cell) -> str:
+    """Give what a cell printed or showed as text."""
+    return "".join(
+        output.get("text") or output.get("data", {}).get("text/plain", "")
+        for output in cell.outputs
+    )
+
+
+def first_failure(notebook) -> str:
+    """Name the cell that raised."""
+    codes = (cell for cell in notebook.cells if cell.cell_type == "code")
+    failed = (c["id"] for c in codes if any(o.output_type == "error" for o in c.outputs))
+    return next(failed, "no cell")
+
+
 # --- the harness itself, on small notebooks -------------------------------------------------------
 
 
@@ -189,11 +235,14 @@ def test_long_helpers_are_folded_wherever_a_notebook_is_read():
 
 
 @pytest.mark.parametrize("exercise", EXERCISES, ids=lambda exercise: exercise.id)
-def test_heading_of_an_exercise_says_its_minutes(exercise):
-    """What a notebook promises is what the syllabus says."""
+def test_heading_of_an_exercise_says_its_minutes_and_difficulty(exercise):
+    """What a notebook promises is what the syllabus says; difficulty has one form, ●○○ to ●●●."""
     notebook = read(NOTEBOOKS / f"{exercise.notebook}.ipynb")
-    heading = f"### Exercise {exercise.number} · `{exercise.id}` ({exercise.minutes} minutes"
-    assert sum(heading in cell.source for cell in notebook.cells) == 1
+    start = (
+        f"### Exercise {exercise.number} · `{exercise.id}` ({exercise.minutes} minutes, difficulty "
+    )
+    headings = re.findall(re.escape(start) + "(.*)", "\n".join(c.source for c in notebook.cells))
+    assert len(headings) == 1 and headings[0] in ("●○○)", "●●○)", "●●●)")
 
 
 # --- reading and solving --------------------------------------------------------------------------

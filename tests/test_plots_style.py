@@ -1,5 +1,7 @@
 """The shared look of all figures."""
 
+import io
+
 import matplotlib.pyplot as plt
 import numpy as np
 import torch
@@ -53,3 +55,19 @@ def test_figure_draws_itself_for_a_notebook():
     """A notebook asks a cell's value for ``_repr_png_``; it gets PNG bytes."""
     fig, _ = style.figure()
     assert fig._repr_png_().startswith(b"\x89PNG")
+
+
+def test_figure_is_dark_on_white_in_every_theme():
+    """A reader's dark style changes neither paper nor ink."""
+
+    @style.styled
+    def draw():
+        fig, axes = style.figure(size=(2, 2))
+        axes[0, 0].set(title="title", xlabel="label")
+        return fig
+
+    with plt.style.context("dark_background"), plt.rc_context({"savefig.transparent": True}):
+        dark = plt.imread(io.BytesIO(draw()._repr_png_()))
+    light = plt.imread(io.BytesIO(draw()._repr_png_()))
+    assert np.array_equal(dark, light)
+    assert (light[0, 0] == 1).all() and light[:, :, :3].min() == 0

@@ -356,13 +356,13 @@ EXERCISES: tuple[Exercise, ...] = (
         4,
         10,
         (
-            "The token [1, 3] has mean 2. Which axis did you average over, and is it still there "
-            "afterwards, so that the subtraction knows to which token each mean belongs?",
-            "Average over the last axis and keep it, so that mean and variance have the shape (..., 1). The "
-            "variance is the mean of the squared distances, divided by D and not by D - 1. eps is added "
-            "to the variance before the root is taken.",
-            "mean = x.mean(dim=-1, keepdim=True); the variance likewise, from (x - mean) ** 2. Divide the distances by (variance + eps).sqrt(); weight and bias come "
-            "last, in that order.",
+            "Every token has its own mean and its own variance. Compute both for the token [1, 3] by hand. "
+            "Which axis do you average over?",
+            "Average over the last axis and keep it: mean and variance have the shape (..., 1), so that "
+            "each token is paired with its own. The variance is the mean of the squared distances, "
+            "divided by D and not by D - 1. eps is added to the variance before the root is taken.",
+            "mean = x.mean(dim=-1, keepdim=True). The variance is the same mean, of (x - mean) ** 2. "
+            "Divide the distances by (variance + eps).sqrt(). Multiply by weight, then add bias.",
         ),
     ),
     Exercise(
@@ -374,13 +374,13 @@ EXERCISES: tuple[Exercise, ...] = (
         3,
         5,
         (
-            "Two factors: the value itself, and the probability that a standard normal variable lies "
-            "below it.",
-            "Phi(x) comes from the error function: torch.erf knows the distribution of variance 1/2, so "
-            "its argument must shrink by the square root of 2. Its values run from -1 to 1, a "
-            "probability from 0 to 1.",
-            "Phi(x) = (1 + torch.erf(x / math.sqrt(2))) / 2. Check: Phi(0) is 0.5 and Phi(1) is 0.8413. "
-            "The form with tanh and 0.044715 is an approximation and is not asked for.",
+            "The result is a product of two factors. One is the value itself. The other is the probability "
+            "that a standard normal variable is smaller than the value.",
+            "Every number is treated alone, so the shape stays. The probability comes from torch.erf. Its "
+            "argument is x divided by the square root of 2. Its values run from -1 to 1, and a probability "
+            "runs from 0 to 1.",
+            "Phi(x) = (1 + torch.erf(x / math.sqrt(2))) / 2. Check it: Phi(0) is 0.5 and Phi(1) is 0.8413. "
+            "The form with tanh and 0.044715 is an approximation, and it is not asked for.",
         ),
     ),
     Exercise(
@@ -392,12 +392,14 @@ EXERCISES: tuple[Exercise, ...] = (
         6,
         15,
         (
-            "Follow the drawing with a finger: at each fork one copy of x stays on the main road.",
-            "Four modules in __init__: norm1, attn, norm2, mlp. In forward, twice: normalise a copy, "
-            "change it, add it to what came in. The second step starts from the result of the first.",
-            "super().__init__() first. self.norm1 = nn.LayerNorm(embed_dim, eps=1e-6), norm2 alike; the "
-            "Mlp's hidden width is int(embed_dim * mlp_ratio). attn returns two things and only the "
-            "first is added: x = x + self.attn(self.norm1(x))[0]. One more such line is left to you.",
+            "Follow the upper drawing with a finger. At each fork one copy of x stays on the main road, and "
+            "another copy goes through the side road.",
+            "__init__ creates four modules: norm1, attn, norm2, mlp. forward does the same step twice: "
+            "normalise a copy (B, T, D), change it, and add the result (B, T, D) to what came in. The "
+            "second step starts from the result of the first.",
+            "super().__init__() comes first. self.norm1 = nn.LayerNorm(embed_dim, eps=1e-6), and norm2 is "
+            "the same. The Mlp has the hidden width int(embed_dim * mlp_ratio). attn returns two things, "
+            "and only the first is added: x = x + self.attn(self.norm1(x))[0]. The second line is yours.",
         ),
     ),
     Exercise(
@@ -409,12 +411,13 @@ EXERCISES: tuple[Exercise, ...] = (
         6,
         15,
         (
-            "__init__ lists the parts almost in the order in which an image meets them.",
-            "patch_embed, then class token and positions, then every block in turn, then norm, then one "
-            "token of the sequence goes to the head. Write the shape behind each line.",
-            "x = self.patch_embed(images) gives (B, N, D). add_class_token_and_positions(x, "
-            "self.cls_token, self.pos_embed) gives (B, N+1, D). Loop over self.blocks, apply self.norm, "
-            "and take the token that was put first, x[:, 0]. The head makes (B, K) of it.",
+            "__init__ lists the parts almost in the order in which an image meets them. The table above the "
+            "exercise has the same order.",
+            "patch_embed gives (B, N, D). Class token and positions make it (B, N+1, D). Every block and the "
+            "norm keep that shape. One token, (B, D), goes to the head, which gives (B, K).",
+            "x = self.patch_embed(images), then x = add_class_token_and_positions(x, self.cls_token, "
+            "self.pos_embed). Loop over self.blocks, apply self.norm, and take the token that was put "
+            "first, x[:, 0]. Return what the head makes of it.",
         ),
     ),
     Exercise(
@@ -426,11 +429,11 @@ EXERCISES: tuple[Exercise, ...] = (
         2,
         3,
         (
-            "The cell above printed both numbers.",
-            "The head reads the class token, and without a block nothing ever moves from a patch to it. "
-            "So what can the logits depend on, and what does the loss tell the patch embedding?",
-            "The first number counts how many of the eight rows of logits differ from each other: rows "
-            "that are all alike are one row. The second is exact, not merely small.",
+            "Print logits_alone and look at its eight rows. Then look at the gradient of the patch embedding.",
+            "logits_alone has the shape (8, 10): count how many of the eight rows differ from each other. The "
+            "head reads the class token, and without a block nothing moves from a patch to it.",
+            "The first number is len(logits_alone.detach().unique(dim=0)). The second is "
+            "alone.patch_embed.proj.weight.grad.abs().max().item(). It is exact, and not only small.",
         ),
     ),
     Exercise(
@@ -442,13 +445,14 @@ EXERCISES: tuple[Exercise, ...] = (
         4,
         15,
         (
-            "Print name and shape of every parameter of a small model and multiply by hand. Every Linear "
-            "has a bias, with one exception that the config can switch.",
-            "Sum of: patch convolution, class token, positions (N + 1 of them), depth times one block, "
-            "final norm, head. A block: two norms of 2D, attention (qkv and proj), MLP (fc1 and fc2).",
-            "A Linear(a, b) has a*b + b. qkv is (D, 3D) and its bias of 3D exists only with "
-            "config.qkv_bias; proj is (D, D); fc1 is (D, hidden) and fc2 (hidden, D) with hidden = "
-            "int(D * mlp_ratio); the convolution is in_channels * P * P * D + D. Add them up.",
+            "Print the name and the size of every parameter of a small model, and explain each of them from "
+            "its config. Every layer has a bias, with one exception that the config can switch off.",
+            "Add up: patch convolution, class token (D), positions (N+1, D), depth times one block, final "
+            "norm (2D), head (D, K). A block has two norms of 2D, qkv (D, 3D), proj (D, D), fc1 (D, hidden) "
+            "and fc2 (hidden, D).",
+            "A Linear(a, b) has a*b + b numbers. The bias of qkv has 3*D and exists only with "
+            "config.qkv_bias. hidden is int(D * mlp_ratio). The convolution has in_channels * P * P * D + D. "
+            "N is (image_size // P) ** 2.",
         ),
     ),
     Exercise(
@@ -460,10 +464,11 @@ EXERCISES: tuple[Exercise, ...] = (
         2,
         3,
         (
-            "One block, not the model: patch embedding, positions and head stay out.",
+            "The question is about one block and not about the model. Patch embedding, positions and head "
+            "do not count.",
             "Divide the parameters of fc1 and fc2, biases included, by those of the whole block.",
-            "With D = 768 the MLP has two matrices of 4 * D * D each and the attention four of D * D "
-            "each; biases and norms hardly matter. Give the fraction, between 0 and 1.",
+            "With D = 768 the MLP has two matrices of 4 * D * D each, and the attention has four of D * D "
+            "each. Biases and norms hardly matter. Give the fraction, between 0 and 1.",
         ),
     ),
     # --- 04_training ------------------------------------------------------------------------
@@ -476,13 +481,14 @@ EXERCISES: tuple[Exercise, ...] = (
         5,
         12,
         (
-            "Without smoothing, the price of one image is minus the log of the probability that its own "
-            "class got. Log of softmax: which of the two can overflow, and must it be formed at all?",
-            "log softmax(x) is x - logsumexp(x): no probability is ever formed. Row i of that table, "
-            "column labels[i], is what you need; with smoothing, s/K of every other column as well.",
-            "log_probs = logits - logits.logsumexp(dim=-1, keepdim=True). The label's entries are "
-            "log_probs.gather(1, labels[:, None]) or log_probs[arange, labels]; s times the mean of a row "
-            "joins (1-s) times its label's entry. Turn the sign, take the mean over the batch.",
+            "Without smoothing, the price of one image is minus the logarithm of the probability that its "
+            "own class got. exp can overflow. Do you need the probability itself?",
+            "The table of log-probabilities (B, K) is logits - logsumexp, without any probability. Row i, "
+            "column labels[i] gives the price of image i, so there are B prices. With smoothing, every "
+            "column of the row counts s/K as well.",
+            "log_probs = logits - logits.logsumexp(dim=-1, keepdim=True). The entries of the labels are "
+            "log_probs[torch.arange(B), labels]. An image costs minus (1-s) times its entry, minus s times "
+            "the mean of its row. Return the mean over the batch.",
         ),
     ),
     Exercise(
@@ -497,8 +503,8 @@ EXERCISES: tuple[Exercise, ...] = (
             "A smoothed target asks for 0.91 on the label, not for 1. Which probabilities would a perfect "
             "model give, and what does the loss charge for them?",
             "The price is lowest where the model gives exactly the target: 0.91 once and 0.01 nine times. "
-            "It is then the entropy of the target.",
-            "Add 0.91 times -ln(0.91) and nine times 0.01 times -ln(0.01).",
+            "This lowest price is the entropy of the target.",
+            "Add 0.91 times -ln(0.91), and nine times 0.01 times -ln(0.01).",
         ),
     ),
     Exercise(
@@ -510,13 +516,13 @@ EXERCISES: tuple[Exercise, ...] = (
         5,
         12,
         (
-            "Two cases: before step warmup_steps a straight line, from there on half a cosine. Steps "
-            "count from 0: which fraction of the peak shall the very first step use?",
-            "The climb is (step + 1) / warmup_steps of the peak. After it, progress runs to exactly 1 at "
+            "There are two cases: a straight line before step warmup_steps, and half a cosine from there on. "
+            "Steps count from 0. Which fraction of the peak does the very first step use?",
+            "The climb is (step + 1) / warmup_steps of the peak. After it, progress grows to exactly 1 at "
             "the last step, and cos(pi * progress) falls from nearly 1 to -1.",
-            "progress = (step + 1 - warmup_steps) / (total_steps - warmup_steps); then final_lr plus "
-            "(peak_lr - final_lr) times half of (1 + cos(pi * progress)). warmup_steps = 0 needs no case "
-            "of its own if the test is step < warmup_steps.",
+            "progress = (step + 1 - warmup_steps) / (total_steps - warmup_steps). The rate is final_lr plus "
+            "(peak_lr - final_lr) times half of (1 + cos(pi * progress)). With the test step < warmup_steps, "
+            "warmup_steps = 0 needs no case of its own.",
         ),
     ),
     Exercise(
@@ -528,13 +534,14 @@ EXERCISES: tuple[Exercise, ...] = (
         4,
         10,
         (
-            "model.named_parameters() gives names and tensors. A bias and a norm's scale have something "
-            "in common that a weight matrix has not: look at their shapes.",
-            "One axis: no decay. Two and more: decay, except cls_token and pos_embed, which have three "
-            "and are told by name.",
-            "Go through named_parameters() once and append to one of two lists: no decay if "
-            "parameter.ndim < 2 or name.split('.')[-1] is 'cls_token' or 'pos_embed'. Return two dicts with "
-            "the keys 'params' and 'weight_decay', the decayed first, 0.0 for the second.",
+            "model.named_parameters() gives names and tensors. Which property do biases and the scales of "
+            "norms share, and a weight matrix does not?",
+            "Biases and norms have one axis, (D,), and do not decay. Matrices have two axes and convolution "
+            "kernels four, and they decay. cls_token and pos_embed have three, (1, T, D): recognise them by "
+            "their names.",
+            "Go through named_parameters() once and append each to one of two lists. It does not decay if "
+            "parameter.ndim < 2, or if name.split('.')[-1] is 'cls_token' or 'pos_embed'. Return two dicts "
+            "with the keys 'params' and 'weight_decay': the decayed group first, and 0.0 for the second.",
         ),
     ),
     Exercise(
@@ -546,14 +553,14 @@ EXERCISES: tuple[Exercise, ...] = (
         6,
         20,
         (
-            "Write it for one image first: draw top and left, cut the window out of the padded image, "
-            "mirror it on heads. A loop over the batch is a right answer.",
-            "torch.randint excludes its upper end, so 2 * padding needs high = 2 * padding + 1. Every draw "
-            "is for one image and takes generator=generator. Padding with mode='reflect' and indexing with "
-            "reflected rows and columns are both right.",
-            "rows = top + arange(H) - padding are the rows to fetch, some outside the image: "
-            "reflect(rows, H) folds them back in. The same for columns, turned round with .flip(-1) where "
-            "the coin says so. For one image: image[:, rows][:, :, columns]. torch.stack the results.",
+            "Write it for one image first. Draw the place of the window, cut the window out of the padded "
+            "image, and mirror it if the coin says so. A loop over the batch is a correct answer.",
+            "Each image (C, H, W) needs three draws of its own, each with generator=generator. The padded "
+            "image is (C, H+2p, W+2p), and the window is (C, H, W). torch.randint excludes its upper end, so "
+            "2 * padding needs high = 2 * padding + 1.",
+            "rows = top + torch.arange(H) - padding are the rows to fetch. Some lie outside the image, and "
+            "reflect(rows, H) brings them back. Do the same for the columns, and turn them round with "
+            ".flip(-1) for a mirror image. One view is image[:, rows][:, :, columns]. torch.stack joins them.",
         ),
     ),
     Exercise(
@@ -565,9 +572,9 @@ EXERCISES: tuple[Exercise, ...] = (
         1,
         2,
         (
-            "Count the places where the window can stand, then think of the mirror.",
-            "Both ends of 0 .. 8 are allowed: how many numbers are that? Top and left are drawn apart.",
-            "Tops times lefts times two, with 9 tops.",
+            "Count the places where the window can stand. Then think of the mirror.",
+            "top can be any whole number from 0 to 8, both ends included. left is drawn separately.",
+            "There are 9 values of top and 9 of left. Multiply them, and then by two.",
         ),
     ),
     Exercise(
@@ -579,10 +586,11 @@ EXERCISES: tuple[Exercise, ...] = (
         6,
         15,
         (
-            "Say the order aloud: clear the old gradients, predict, price, differentiate, clip, step the "
-            "optimizer, step the scheduler. Which of these must know the model's mode?",
-            "cross_entropy gives the mean of a batch. For the mean over all images, weigh each batch with "
-            "its own number of images, and divide by the images seen, not by the batches.",
+            "Write the order of the steps on paper. Which step must come before the gradients are computed, "
+            "and which between the gradients and the update?",
+            "The logits are (B, K) and the labels (B,). cross_entropy gives the mean of one batch. For the "
+            "mean over all images, multiply it by the number of images of the batch, add up, and divide by "
+            "the images seen, not by the batches.",
             "total_loss += loss.item() * len(labels); correct += (logits.argmax(dim=-1) == "
             "labels).sum().item(); seen += len(labels). Clip between backward() and step() with "
             "nn.utils.clip_grad_norm_(model.parameters(), 1.0). model.train() comes first.",
@@ -597,12 +605,13 @@ EXERCISES: tuple[Exercise, ...] = (
         4,
         8,
         (
-            "It is train_one_epoch without everything that learns. What else must be as before when the "
-            "function returns?",
-            "Remember the mode of every submodule before model.eval(): a frozen part may have been in eval "
-            "mode while the rest was training, and model.train() would wake it.",
-            "modes = {module: module.training for module in model.modules()}; model.eval(); the loop under "
-            "torch.no_grad(); then module.training = mode for each. The sums are those of train_one_epoch.",
+            "It is train_one_epoch without everything that learns. What must be as before when the function "
+            "returns?",
+            "Remember the mode of every submodule before model.eval(). A part may have been in eval mode on "
+            "purpose while the rest was training, and model.train() would change it. The sums over logits "
+            "(B, K) and labels (B,) are those of train_one_epoch.",
+            "modes = {module: module.training for module in model.modules()}, then model.eval(). Run the loop "
+            "inside torch.no_grad(). Then set module.training = mode for each of them.",
         ),
     ),
     Exercise(
@@ -615,8 +624,9 @@ EXERCISES: tuple[Exercise, ...] = (
         3,
         (
             "How many full batches of 128 fit into 10,000 images, and how many images are left over?",
-            "A mean of batch means gives every batch the same say, however few images share it.",
-            "One image of a full batch has 1/128 of its batch's say, one of the last batch 1/16. Divide.",
+            "A mean of batch means counts every batch the same, however few images it has.",
+            "An image of a full batch counts 1/128 of its batch. An image of the last batch counts 1/16. "
+            "Divide the second by the first.",
         ),
     ),
 )

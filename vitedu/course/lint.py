@@ -26,7 +26,9 @@ ABSOLUTE = re.compile(
     r"""(?<![\w./:~])/(?:home|Users|root|tmp|var|opt|usr|etc|mnt|work|content|workspace)/[\w.-]+"""
     r"""|(?<!\w)[A-Za-z]:\\+[\w.-]+"""
 )
-LINK = re.compile(r"\]\(([^)\s]+)\)")
+LINK = re.compile(r"\[([^\]]*)\]\(([^)\s]+)\)")
+HEADING = re.compile(r"(?m)^#+ +(.+?) *$")
+ARXIV = re.compile(r"\d{4}\.\d{4,5}")
 
 
 def lint(path: Path, has_checker: Callable[[str], bool] | None = None) -> list[str]:
@@ -121,13 +123,25 @@ def _text(notebook: NotebookNode, path: Path) -> Iterator[str]:
             yield f"{where}: holds the absolute path {found[0]!r}; use one relative to the notebook."
         if cell.cell_type != "markdown":
             continue
-        for target in LINK.findall(cell.source):
+        for words, target in LINK.findall(cell.source):
             if target.startswith("data:"):
                 yield f"{where}: holds a picture as text; let a cell draw it."
-            elif not re.match(r"[a-z]+:|#", target):
-                file = path.parent / target.partition("#")[0]
+            elif ARXIV.findall(words) and "arxiv.org" in target:
+                if ARXIV.findall(words) != ARXIV.findall(target):
+                    yield f"{where}: links {words!r} to {target}; make the two numbers equal."
+            elif not re.match(r"[a-z]+:", target):
+                name, _, anchor = target.partition("#")
+                file = path.parent / name if name else path
                 if not file.exists():
                     yield f"{where}: links to {target}, which is not there; correct the link."
+                elif anchor and anchor not in _anchors(read(file) if name else notebook):
+                    yield f"{where}: links to {target}, but no heading has that name; correct the link."
+
+
+def _anchors(notebook: NotebookNode) -> set[str]:
+    """Give what links can point at: headings as Jupyter names them, with hyphens for spaces."""
+    texts = "\n".join(cell.source for cell in notebook.cells if cell.cell_type == "markdown")
+    return {re.sub(r"[`*]", "", heading).replace(" ", "-") for heading in HEADING.findall(texts)}
 
 
 # --- the exercises ------------------------------------------------------------------------------

@@ -86,6 +86,29 @@ def show_attention_steps(
     return fig
 
 
+@styled
+def show_score_maps(heads: Mapping[str, tuple[torch.Tensor, torch.Tensor]]) -> Figure:
+    """Draw the scores and the weights of some heads as heat maps, one row a head.
+
+    Scores have a scale for each head, symmetric about 0; all weights share one from 0 to 1.
+
+    Args:
+        heads: name -> scores (T, T) and weights (T, T); rows are queries, row 0 the class token.
+    """
+    fig, axes = figure(len(heads), 2, size=(WIDTH, 3.1 * len(heads)))
+    for row, (name, (scores, weights)) in zip(axes, heads.items(), strict=True):
+        reach = float(scores.abs().max())
+        panels = [
+            (f"scores, {name}", scores, DIVERGING, -reach, reach),
+            (f"weights, {name}", weights, SEQUENTIAL, 0.0, 1.0),
+        ]
+        for ax, (title, table, cmap, low, high) in zip(row, panels, strict=True):
+            image = ax.imshow(table.numpy(force=True), cmap=cmap, vmin=low, vmax=high)
+            ax.set(title=title, xlabel="key", ylabel="query")
+            fig.colorbar(image, ax=ax)
+    return fig
+
+
 def _write_numbers(ax, table: torch.Tensor, image) -> None:
     """Write every number into its cell, black or white, whichever the cell's colour sets off."""
     for (row, column), value in np.ndenumerate(table.numpy(force=True)):

@@ -38,9 +38,15 @@ WIDTH = 8.0  # inches: the width of a notebook column
 PICTURE = 0.01, 0.06, 0.375, 0.8333  # in an explorer: left, bottom, width, height of its picture
 DPI = 100
 
+# Every figure is a white card with dark ink, in light and dark themes alike: the ink is set here too, so that
+# a dark style of the reader's own cannot turn it white.
+INK = ("text.color", "axes.labelcolor", "axes.edgecolor", "xtick.color", "ytick.color")
+PAPER = ("figure.facecolor", "axes.facecolor", "savefig.facecolor")
 RC: dict[Any, Any] = {  # matplotlib's types list every key
+    **dict.fromkeys(INK, BLACK),
+    **dict.fromkeys(PAPER, "white"),
+    "savefig.transparent": False,
     "figure.dpi": DPI,
-    "figure.facecolor": "white",
     "font.size": 10,
     "axes.titlesize": 10,
     "axes.labelsize": 10,
@@ -70,7 +76,8 @@ class CourseFigure(Figure):
 
     def _repr_png_(self) -> bytes:
         buffer = io.BytesIO()
-        self.savefig(buffer, format="png")
+        with plt.rc_context(RC):
+            self.savefig(buffer, format="png")
         return buffer.getvalue()
 
 
