@@ -32,6 +32,8 @@ for d in widths:
     assert abs(unscaled[d][0] / d**0.5 - 1) < 0.05 and abs(scaled[d][0] - 1) < 0.05
     assert unscaled[d][1] > 3 * scaled[d][1] and scaled[d][2] == 0
 assert unscaled[64][3] > 0.5 * scaled[64][3] and unscaled[256][3] < 0.25 * scaled[256][3]
+assert all(scores[0].abs().max() == 0 and scores.shape == (197, 197) for scores, _ in by_hand.values())
+assert by_hand["W ~ N(0, 1)"][1].amax(dim=-1).mean() > 0.5 > 0.1 > by_hand["W / √D"][1].amax(dim=-1).mean()
 assert w_cls[:, :, 0].max() - w_cls[:, :, 0].min() < 1e-6
 assert (before - after).abs().max() < 1e-5 and (before - after_half).abs().max() > 1e-2
 assert 2 * (2 * 768) ** 2 * 768 == 4 * (2 * 768) * 768**2  # the lines cross at T = 2D
@@ -58,6 +60,7 @@ assert 4.5 < million[2] / million[4] < 4.7 and 15 < in_bytes[2] / in_bytes[4] < 
 assert right_claims == ["f"] and round(count_parameters(large_32) / 1e6) == 307
 assert curves["whole blocks"][-1] < 0.1 and curves["no blocks"][-1] > floor - 0.05
 assert curves["no skips"][-1] > curves["attention and skips"][-1]
+assert reached["attention"] < reached["whole block"]
 assert min(known["with norms"]) > max(known["without norms"])
 """,
     "04_training": """

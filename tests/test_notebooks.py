@@ -162,10 +162,8 @@ def test_cells_run_again_in_any_order_after_a_full_run(name, tmp_path, monkeypat
 
 def text_of(cell) -> str:
     """Give what a cell printed or showed as text."""
-    return "".join(
-        output.get("text") or output.get("data", {}).get("text/plain", "")
-        for output in cell.outputs
-    )
+    texts = (o.get("text") or o.get("data", {}).get("text/plain", "") for o in cell.outputs)
+    return "".join("".join(text) for text in texts)  # files may store a text as a list of lines
 
 
 def first_failure(notebook) -> str:

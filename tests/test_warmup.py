@@ -2,7 +2,7 @@
 
 import torch
 
-from vitedu.bench.experiments import Measurement, warmup
+from vitedu.bench.experiments import Measurement, measured, warmup
 from vitedu.hardware import Profile
 
 
@@ -40,3 +40,21 @@ def test_table_shows_the_difference_of_each_seed():
         )
     (line,) = warmup.pairs_table(found).splitlines()[1:]
     assert line.split()[:6] == ["pre-norm", "0.01", "0", "1.50", "1.00", "+0.50"]
+
+
+def test_measured_gains_are_those_that_notebook_04_states():
+    """Five seeds: the sign of every gain, and its range, for each norm and peak."""
+    found = {(row.arm, row.seed): row.results["final_loss"] for row in measured("warmup")}
+    gains = {
+        (norm, lr): [
+            found[f"{norm}, {lr:g}, no warm-up", seed] - found[f"{norm}, {lr:g}, warm-up", seed]
+            for seed in range(5)
+        ]
+        for norm, lr in warmup.PEAKS
+    }
+    stated = {key: (round(min(gain), 2), round(max(gain), 2)) for key, gain in gains.items()}
+    assert stated["post-norm", 3e-3] == (0.15, 0.47)
+    assert stated["post-norm", 1e-3] == (-0.24, -0.09)
+    assert stated["pre-norm", 1e-2] == (-0.38, -0.1)
+    assert min(gains["pre-norm", 3e-3]) < 0 < max(gains["pre-norm", 3e-3])
+    assert min(loss for (arm, _), loss in found.items() if arm.startswith("pre-norm, 0.01")) > 1.6

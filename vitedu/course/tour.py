@@ -34,7 +34,10 @@ FOLDING = """{%- extends 'lab/index.html.j2' -%}
 {%- endblock input_group -%}
 {%- block html_head_css -%}
 {{ super() }}
-<style>@media print { details.folded-code::details-content { content-visibility: visible; } }</style>
+<style>
+details.folded-code > summary { margin-left: 75px; font: 13px sans-serif; cursor: pointer; }
+@media print { details.folded-code::details-content { content-visibility: visible; } }
+</style>
 {%- endblock html_head_css -%}
 """
 

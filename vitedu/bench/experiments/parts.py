@@ -22,7 +22,7 @@ from vitedu.fitting import TrainConfig, fit
 from vitedu.hardware import Profile
 from vitedu.vit import VisionTransformer, preset
 
-BASE: dict[str, Any] = {"patch_size": 8, "embed_dim": 64, "depth": 4, "num_heads": 4}
+BASE: dict[str, Any] = {"patch_size": 8, "embed_dim": 64, "depth": 2, "num_heads": 4}
 LADDER: dict[str, dict[str, Any]] = {
     "no block": {"depth": 0},
     "attention": {"depth": 1, "mlp": False, "skips": False, "norms": False},
@@ -41,8 +41,7 @@ SIZES: dict[str, dict[str, Any]] = {
     "width 128": {"embed_dim": 128},
     "1 head": {"num_heads": 1},
     "16 heads": {"num_heads": 16},
-    "depth 2": {"depth": 2},
-    "depth 8": {"depth": 8},
+    "depth 4": {"depth": 4},
     "drop path 0.2": {"drop_path": 0.2},
 }
 ARMS = LADDER | POOLS | SIZES
@@ -110,11 +109,17 @@ def build(arm: str, seed: int) -> VisionTransformer:
 
 def run(arm: str, seed: int, profile: Profile) -> Results:
     """Train one arm and measure it on the validation images."""
-    images, epochs = profile.pick(quick=(200, 1), laptop=(4000, 8), gpu=(4000, 8))
+    images, epochs = profile.pick(quick=(200, 1), laptop=(4000, 6), gpu=(4000, 6))
     data = load_data("shapes", limit=images)
     model = build(arm, seed)
     settings = TrainConfig(
-        epochs=epochs, batch_size=64, lr=2e-3, crop_padding=2, precision="float32", seed=seed
+        epochs=epochs,
+        batch_size=64,
+        optimizer="muon",
+        lr=4e-3,
+        crop_padding=2,
+        precision="float32",
+        seed=seed,
     )
     last = fit(model, data, settings, show_progress=False).rows[-1]
     return {
