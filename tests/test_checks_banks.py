@@ -6,13 +6,13 @@ What is particular to a chapter stands in ``test_checks_<chapter>.py``.
 import functools
 import itertools
 import random
-from typing import NamedTuple
 
 import numpy as np
 import pytest
 import torch
 
 from vitedu import exercises
+from vitedu.checks import diagnosing
 from vitedu.checks.api import judge
 from vitedu.checks.engine import find_checker
 from vitedu.checks.proof.bank import right_answers, wrong_answers
@@ -46,6 +46,7 @@ def seeds(exercise):
 def unhurried(monkeypatch):
     """Judge right and wrong however crowded the machine is: a limit of time is tested elsewhere."""
     monkeypatch.setenv("VITEDU_TIME_LIMIT", "60")
+    monkeypatch.setattr(diagnosing, "PAIR_SECONDS", 5.0)
 
 
 # --- the bank and the acceptance set ------------------------------------------------------------
@@ -76,41 +77,19 @@ def test_bank_and_acceptance_set_are_large_enough(exercise):
     assert len(right_answers(exercise)) >= 5
 
 
-class Sample(NamedTuple):
-    """Pairs of mistakes of each exercise of a chapter, and how many at least must be named how."""
-
-    seed: int
-    pairs: int
-    named: int  # at all
-    within: int  # as both, or as the one that hides the other
-    both: int
-
-
-SAMPLES = {
-    "patches": Sample(seed=1, pairs=5, named=3, within=3, both=0),
-    "attention": Sample(seed=0, pairs=4, named=3, within=0, both=0),
-    "encoder": Sample(seed=1, pairs=5, named=3, within=3, both=0),
-    "training": Sample(seed=0, pairs=3, named=2, within=2, both=0),
-}
-
-
 @pytest.mark.parametrize("exercise", ASKED)
 def test_two_mistakes_together_are_rejected_and_mostly_named(exercise):
-    """A sample of pairs is rejected; most are named as both, or as the one that hides the other."""
-    checker, sample = CHECKERS[exercise], SAMPLES[exercises.find(exercise).chapter]
+    """Pairs are rejected; three of four are named as these two or as the one that hides the other, one as both."""
+    checker = CHECKERS[exercise]
     own = [mistake.id for mistake in checker.bank if mistake.build is None]
     pairs = [p for p in itertools.combinations(own, 2) if checker.make(frozenset(p)) is not None]
-    pairs = random.Random(sample.seed).sample(pairs, sample.pairs)
     found = {}
-    for pair in pairs:
+    for pair in random.Random(0).sample(pairs, 4):
         report = judge(checker.make(frozenset(pair)), exercise, seed=1)
         assert not report.passed, pair
         found[pair] = set(report.misconceptions)
-    assert sum(bool(ids) for ids in found.values()) >= sample.named, found
-    assert sum(bool(ids) and ids <= set(pair) for pair, ids in found.items()) >= sample.within, (
-        found
-    )
-    assert sum(ids == set(pair) for pair, ids in found.items()) >= sample.both, found
+    assert sum(bool(ids) and ids <= set(pair) for pair, ids in found.items()) >= 3, found
+    assert sum(ids == set(pair) for pair, ids in found.items()) >= 1, found
 
 
 # --- no answer, and answers of another kind -----------------------------------------------------

@@ -659,3 +659,14 @@ def test_limits_are_positive():
     """A limit of 0 would be none, or would refuse everything."""
     with pytest.raises(ValueError, match="memory_mb must be positive .got 0."):
         Limits(memory_mb=0)
+
+
+def test_scratch_folder_covers_no_library(tmp_path, monkeypatch):
+    """An environment beneath the system's temporary folder stays visible in bubblewrap."""
+    (tmp_path / "torch").mkdir()
+    (tmp_path / "torch" / "__init__.py").touch()
+    monkeypatch.setattr(ways, "library_folders", lambda: [str(tmp_path)])
+    monkeypatch.setattr(ways, "bubblewrap", lambda *_: [])
+    setup = ways.prepare("bwrap", Limits(), tmp_path, tmp_path).setup
+    assert str(tmp_path) in setup["readable"]
+    assert not any(Path(path).is_relative_to(setup["tmp"]) for path in setup["readable"])

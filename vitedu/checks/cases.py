@@ -15,7 +15,6 @@ same size unless a variation says so: a swapped axis cannot go unnoticed, and no
 another kind want a plain function ``cases(g)``.
 """
 
-import ast
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
@@ -26,6 +25,7 @@ import torch
 
 from vitedu.checks.inputs import draw, normal, plural
 from vitedu.checks.probing import Case
+from vitedu.course.parsing import parse
 
 SMALLEST = 2  # of a size that is dealt; what is special about 1 is a variation
 
@@ -181,7 +181,7 @@ def _letters(expression: str) -> set[str]:
 
 def _value(expression: str, sizes: Mapping[str, int]) -> Any:
     """Compute an expression of letters."""
-    return eval(compile(ast.parse(expression, mode="eval"), "<shapes>", "eval"), {}, dict(sizes))
+    return eval(compile(parse(expression, mode="eval"), "<shapes>", "eval"), {}, dict(sizes))
 
 
 def _filled(template: str, sizes: Mapping[str, int]) -> str:

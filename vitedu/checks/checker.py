@@ -32,8 +32,6 @@ class Checker:
     reference: Any = None  # default: the name of the exercise in the module of its notebook
     # fresh inputs and sizes from a seeded generator
     cases: Callable[[torch.Generator], list[Case]] = lambda g: []
-    # the reference with the named mistakes made, where they are no edits
-    faulty: Callable[[frozenset[str]], Any] | None = None
     bank: tuple[Mistake, ...] = ()
     forbidden: frozenset[str] = frozenset()  # names of torch functions and kernels that may not run
     forbidden_words: str = ""  # how a report speaks of them; default: their names
@@ -86,8 +84,6 @@ class Checker:
             return chosen[0].build()
         if any(mistake.build for mistake in chosen):
             return None
-        if self.faulty:
-            return self.faulty(ids)
         return with_mistakes(self.exercise, [mistake.edits for mistake in chosen])
 
 

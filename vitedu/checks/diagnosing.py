@@ -18,8 +18,6 @@ from vitedu.checks.mistakes import Mistake
 from vitedu.checks.probing import Case, Clash, Observation, observe
 from vitedu.checks.relations import Seen, described
 
-Misconception = Mistake  # until every exercise is written in the new form
-
 PAIR_SECONDS = 1.0  # of computing; looking for two mistakes together while a student waits
 MOST = 5  # so many mistakes made together are still told apart
 # stages that are judged beside the numbers, and the part of the mistakes that show there

@@ -21,6 +21,7 @@ from torch import nn
 
 from vitedu import exercises
 from vitedu.checks.probing import Case, Observation
+from vitedu.course.parsing import parse
 from vitedu.course.references import reference_source
 
 Edits = Mapping[str, str]
@@ -72,7 +73,7 @@ def _bare(source: str) -> str:
         if token.type == tokenize.COMMENT:
             row, column = token.start
             lines[row - 1] = lines[row - 1][:column]
-    for node in ast.walk(ast.parse(source)):
+    for node in ast.walk(parse(source)):
         if isinstance(node, ast.FunctionDef | ast.ClassDef) and ast.get_docstring(node) is not None:
             words = node.body[0]
             for row in range(words.lineno - 1, words.end_lineno or words.lineno):

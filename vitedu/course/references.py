@@ -9,6 +9,7 @@ import importlib.util
 from functools import cache
 from pathlib import Path
 
+from vitedu.course.parsing import parse
 from vitedu.exercises import Exercise
 
 
@@ -40,7 +41,7 @@ def reference_source(exercise: Exercise) -> str:
         tokens_at_224 = (224 // 16) ** 2 + 1  # 14 x 14 patches and the class token
     """
     source = module_source(exercise.module)
-    for node in ast.parse(source).body:
+    for node in parse(source).body:
         if exercise.id in defined_names(node):
             decorators = getattr(node, "decorator_list", [])
             first = min([node.lineno, *(decorator.lineno for decorator in decorators)])

@@ -18,6 +18,7 @@ from vitedu.checks.engine import Checker, conclude, find_checker, gather
 from vitedu.checks.guard import KEPT_OUTPUT, neutral_settings
 from vitedu.checks.probing import Trouble
 from vitedu.checks.reporting import Report
+from vitedu.course.parsing import parse
 from vitedu.grading.box.cells import CLOSED
 from vitedu.grading.box.protocol import AnyBox, AnyWorker
 from vitedu.grading.grades import (
@@ -323,7 +324,7 @@ def _missing(answer: Answer, loaded: Loaded, error: Trouble) -> str:
 def _imported(source: str) -> dict[str, str]:
     """Give the names that the imports of a cell bind, and the libraries that they stand for."""
     try:
-        nodes = list(ast.walk(ast.parse(source)))
+        nodes = list(ast.walk(parse(source)))
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return {}
     found: dict[str, str] = {}
@@ -348,7 +349,7 @@ def _raised_itself(answer: Answer, error: Trouble) -> bool:
         return True
     for text in (answer.source, answer.support):
         try:
-            raised = [n for n in ast.walk(ast.parse(text)) if isinstance(n, ast.Raise) and n.exc]
+            raised = [n for n in ast.walk(parse(text)) if isinstance(n, ast.Raise) and n.exc]
         except (SyntaxError, ValueError, RecursionError, MemoryError):
             continue
         for node in (inner for one in raised for inner in ast.walk(one)):

@@ -18,7 +18,7 @@ from vitedu.checks.values import ValueChecker
 
 
 @dataclass
-class Row:
+class CatchCount:
     """The counts of one exercise."""
 
     exercise: str
@@ -57,9 +57,9 @@ def made(checker: Checker, mistake: Mistake):
     return mistake.build() if mistake.build else checker.make(frozenset({mistake.id}))
 
 
-def measure(exercise_id: str, seeds: range) -> Row:
+def measure(exercise_id: str, seeds: range) -> CatchCount:
     """Count for one exercise."""
-    row = Row(exercise_id)
+    row = CatchCount(exercise_id)
     checker = find_checker(exercise_id)
     for seed in seeds:
         for id_, wrong in wrong_answers(exercise_id):
@@ -83,7 +83,7 @@ def measure(exercise_id: str, seeds: range) -> Row:
 
 
 def catch_matrix(exercise_ids: list[str], num_seeds: int, processes: int | None = None):
-    """Yield a ``Row`` for every exercise, in order.
+    """Yield a ``CatchCount`` for every exercise, in order.
 
     Args:
         exercise_ids: which exercises.
@@ -170,7 +170,7 @@ def main_bank(exercise_ids: list[str], num_seeds: int) -> int:
     for exercise_id in ids:
         exercises.find(exercise_id)
     print(f"{'exercise':<32}{'rejected':>12}{'named':>12}{'accepted':>12}   over {num_seeds} seeds")
-    total = Row("all")
+    total = CatchCount("all")
     for row in catch_matrix(ids, num_seeds):
         for name in ("mistakes", "rejected", "named", "answers", "accepted"):
             setattr(total, name, getattr(total, name) + getattr(row, name))
@@ -183,7 +183,7 @@ def main_bank(exercise_ids: list[str], num_seeds: int) -> int:
     return 0 if total.holds else 1
 
 
-def _line(row: Row) -> str:
+def _line(row: CatchCount) -> str:
     counts = (
         f"{row.rejected}/{row.mistakes}",
         f"{row.named}/{row.mistakes}",

@@ -40,6 +40,9 @@ getattr(preloaded, sys.argv[2])(*sys.argv[3:])
 SYSTEM = ("/usr/lib", "/usr/lib64", "/lib", "/lib64", "/etc/ld.so.cache", "/etc/alternatives")
 STORES = ("/nix/store", "/gnu/store")  # where some systems keep every library
 DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom")
+SCRATCH = (
+    "/scratch"  # inside bubblewrap; not /tmp, where an environment may lie that it would cover
+)
 MASKED = ("vitedu", "__editable__.vitedu", "__editable___vitedu")  # names in site-packages
 # libraries that hold answers of the course, ready to be called; no answer needs them. They are hidden on disk, and not to be
 # imported whether or not this machine has them, so that an answer that asks for one ends in the same way everywhere
@@ -105,7 +108,7 @@ def prepare(way: str, limits: Limits, view: Path, tmp: Path) -> Start:
     needed = [python, os.__file__, os.path.join(libraries[0], "torch", "__init__.py")]
     # root may look into folders that a worker's user may not: inside bubblewrap they are elsewhere
     drops = root and (way == "bwrap" or not any(map(closed_to_others, needed)))
-    inside_view, inside_tmp = ("/box", "/tmp") if way == "bwrap" else (str(view), str(tmp))
+    inside_view, inside_tmp = ("/box", SCRATCH) if way == "bwrap" else (str(view), str(tmp))
     boot = [python, "-I", "-S", "-B", "-c", BOOT, json.dumps([inside_view, libraries])]
     environment = {
         "PATH": "/nowhere", "USER": "student", "HOME": inside_tmp, "TMPDIR": inside_tmp,
@@ -164,7 +167,7 @@ def bubblewrap(root: bool, limits: Limits, view: Path, readable: list[str]) -> l
         else:
             words += ["--ro-bind", "/dev/null", path]
     words += ["--ro-bind", str(view), "/box", "--proc", "/proc"]
-    words += ["--size", str(limits.tmp_mb * MB), "--tmpfs", "/tmp", "--chdir", "/tmp"]
+    words += ["--size", str(limits.tmp_mb * MB), "--tmpfs", SCRATCH, "--chdir", SCRATCH]
     for device in DEVICES:
         words += ["--dev-bind", device, device]
     return [*words, "--remount-ro", "/"]

@@ -7,6 +7,8 @@ import ast
 import builtins
 import re
 
+from vitedu.course.parsing import parse
+
 KEPT = {*dir(builtins), "torch", "nn", "F", "math", "np", "einops", "rearrange", "einsum", "self"}
 _TOKEN = re.compile(r"\w+|[^\w\s]")
 
@@ -18,7 +20,7 @@ def definition(source: str, name: str) -> ast.stmt | None:
         SyntaxError, ValueError, RecursionError, MemoryError: as ``ast.parse``.
     """
     found = None
-    for node in ast.parse(source).body:
+    for node in parse(source).body:
         targets = {t.id for t in getattr(node, "targets", []) if isinstance(t, ast.Name)}
         if name in targets | {getattr(node, "name", None)}:
             found = node

@@ -11,6 +11,7 @@ import re
 from collections.abc import Sequence
 from functools import cache
 
+from vitedu.course.parsing import parse
 from vitedu.course.references import reference_source
 from vitedu.exercises import BY_ID, find
 from vitedu.grading.grades import Answer, Flag
@@ -46,7 +47,7 @@ HOOKS = {"__torch_function__", "__torch_dispatch__", "__eq__", "__class__", "__i
 def scan_answer(answer: Answer) -> list[Flag]:
     """Look at one answer and the code that comes along. Never raises because of content."""
     try:
-        source, support = ast.parse(answer.source), ast.parse(answer.support)
+        source, support = parse(answer.source), parse(answer.support)
         flags = []
         if found := _forbidden(answer.exercise, source, support):
             flags.append(Flag("forbidden_name", f"the answer names {_listed(found)}"))

@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 
+from vitedu.course.parsing import parse
 from vitedu.grading.intake.names import bindings, changes, needed_at_once, reads
 
 MAX_SOURCE = 100_000  # characters of a cell
@@ -132,7 +133,7 @@ def parse_cell(
         lines[first], magics = "", 1
     while True:
         try:
-            tree = ast.parse("\n".join(lines))
+            tree = parse("\n".join(lines))
             break
         except SyntaxError as error:
             at = (error.lineno or 0) - 1

@@ -7,6 +7,7 @@ import ast
 import dis
 
 from vitedu.checks.answers import LocalAnswer, Plain
+from vitedu.course.parsing import parse
 from vitedu.grading.grades import Answer
 from vitedu.grading.line.messages import read_plain, write_plain
 
@@ -22,7 +23,7 @@ def literal(answer: Answer) -> Plain | None:
         >>> literal(Answer("stem_tokens", "stem_tokens = 3 * four"))
     """
     try:
-        (node,) = ast.parse(answer.source).body
+        (node,) = parse(answer.source).body
         if not isinstance(node, ast.Assign) or len(node.targets) != 1:
             return None
         if getattr(node.targets[0], "id", "") != answer.exercise:

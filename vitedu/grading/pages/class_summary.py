@@ -39,7 +39,7 @@ OPEN = "could not be graded"
 
 
 @dataclass
-class Row:
+class StudentRow:
     """One student, in what the page needs."""
 
     student: str
@@ -53,7 +53,7 @@ class Row:
 class Summary:
     """A class in numbers."""
 
-    rows: list[Row] = field(default_factory=list)
+    rows: list[StudentRow] = field(default_factory=list)
     looks: dict[str, Counter] = field(default_factory=lambda: defaultdict(Counter))
     mistakes: Counter = field(default_factory=Counter)  # (exercise, id) -> students
     levels: Counter = field(default_factory=Counter)
@@ -82,7 +82,9 @@ def summarise(
             if each.reason == "grader":
                 summary.faults[each.detail] += 1
         concerns = _concerns(grade, class_flags.get(grade.student, ()))
-        summary.rows.append(Row(grade.student, grade.points, grade.open_points, cells, concerns))
+        summary.rows.append(
+            StudentRow(grade.student, grade.points, grade.open_points, cells, concerns)
+        )
         summary.levels[grade.isolation] += 1
         summary.versions.add(", ".join(f"{name} {v}" for name, v in grade.versions.items()))
         summary.seconds += grade.seconds
