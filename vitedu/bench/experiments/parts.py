@@ -1,7 +1,7 @@
 """What is each part of a small ViT worth on new images? One change at a time.
 
-Role: the arms and one run of them; notebook 03 shows the ladder of one block, notebook 04 the poolings and
-the sizes. Not here: the file of measurements (the package around this module), data, the loop.
+Role: the arms and one run of them; notebook 03 shows the ladder of one block, notebook 04 the poolings. Not
+here: the file of measurements (the package around this module), data, the loop.
 
 Every arm learns the same drawn images for the same epochs at the same rate, and is measured on the validation
 images. At a fixed number of epochs an arm that learns slowly looks worse than it is: so the accuracy on the
@@ -34,49 +34,35 @@ POOLS: dict[str, dict[str, Any]] = {
     "mean of the patches": {"pool": "mean"},
     "maximum of the patches": {"pool": "max"},
 }
-SIZES: dict[str, dict[str, Any]] = {
-    "patch 4": {"patch_size": 4},
-    "patch 16": {"patch_size": 16},
-    "width 32": {"embed_dim": 32},
-    "width 128": {"embed_dim": 128},
-    "1 head": {"num_heads": 1},
-    "16 heads": {"num_heads": 16},
-    "depth 4": {"depth": 4},
-    "drop path 0.2": {"drop_path": 0.2},
-}
-ARMS = LADDER | POOLS | SIZES
+ARMS = LADDER | POOLS
 
 
 class Parts(EncoderBlock):
-    """An encoder block without some of its parts, or with residual branches that drop out.
+    """An encoder block without some of its parts.
 
     Args:
         mlp: whether it has an MLP.
         skips: whether each branch is added to what came in.
         norms: whether each branch starts with a norm.
-        drop_path: how often a whole branch is left out for an image in training; what stays is scaled up.
     """
 
-    def __init__(self, embed_dim, num_heads, *, mlp=True, skips=True, norms=True, drop_path=0.0):
+    def __init__(self, embed_dim, num_heads, *, mlp=True, skips=True, norms=True):
         super().__init__(embed_dim, num_heads)
         if not mlp:
             self.register_module("norm2", None)
             self.register_module("mlp", None)
         if not norms:
             self.norm1 = nn.Identity()
-        self.skips, self.drop_path = skips, drop_path
+        self.skips = skips
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         """Map tokens (B, T, D) to (B, T, D)."""
-        x = self.join(x, self.attn(self.norm1(x))[0])
-        return x if self.mlp is None else self.join(x, self.mlp(self.norm2(x)))
-
-    def join(self, x: torch.Tensor, branch: torch.Tensor) -> torch.Tensor:
-        """Add a branch to the main road, or let it take its place."""
-        if self.training and self.drop_path:
-            stays = torch.rand(len(x), 1, 1, device=x.device) >= self.drop_path
-            branch = branch * stays / (1 - self.drop_path)
-        return x + branch if self.skips else branch
+        step = self.attn(self.norm1(x))[0]
+        x = x + step if self.skips else step
+        if self.mlp is None:
+            return x
+        step = self.mlp(self.norm2(x))
+        return x + step if self.skips else step
 
 
 class MaxPooled(VisionTransformer):
@@ -93,7 +79,7 @@ class MaxPooled(VisionTransformer):
 def build(arm: str, seed: int) -> VisionTransformer:
     """Make the model of an arm."""
     settings = BASE | ARMS[arm]
-    block = {key: settings.pop(key) for key in ("mlp", "skips", "norms", "drop_path") if key in settings}  # fmt: skip
+    block = {key: settings.pop(key) for key in ("mlp", "skips", "norms") if key in settings}
     has_max = settings.get("pool") == "max"
     settings |= {"pool": "mean"} if has_max else {}
     torch.manual_seed(seed)
