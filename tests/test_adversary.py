@@ -14,6 +14,8 @@ from torch import nn
 from vitedu import attention, encoder, patches, training, vit
 from vitedu.checks.api import judge
 
+pytestmark = pytest.mark.bank
+
 SEEDS = range(3)
 
 # --- right answers in unusual clothes -----------------------------------------------------------

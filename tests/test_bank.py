@@ -10,6 +10,8 @@ from vitedu.checks.families import general_mistakes
 from vitedu.checks.proof import bank
 from vitedu.checks.values import ValueChecker
 
+pytestmark = pytest.mark.bank
+
 IDS = [exercise.id for exercise in exercises.EXERCISES]
 FUNCTIONS = [id_ for id_ in IDS if not isinstance(find_checker(id_), ValueChecker)]
 

@@ -17,6 +17,8 @@ from vitedu.checks.engine import find_checker
 from vitedu.checks.probing import observe
 from vitedu.checks.proof.bank import wrong_answers
 
+pytestmark = pytest.mark.bank
+
 SEEDS = range(5)
 PAIRS = {
     "softmax": ("always_last_axis", "not_shifted"),

@@ -10,6 +10,7 @@ import random
 import numpy as np
 import pytest
 import torch
+from given_away import assert_gives_nothing_away
 
 from vitedu import exercises
 from vitedu.checks import diagnosing
@@ -17,6 +18,8 @@ from vitedu.checks.api import judge
 from vitedu.checks.engine import find_checker
 from vitedu.checks.proof.bank import right_answers, wrong_answers
 from vitedu.checks.values import ValueChecker
+
+pytestmark = pytest.mark.bank
 
 CHECKERS = {exercise.id: find_checker(exercise.id) for exercise in exercises.EXERCISES}
 VALUES = [id_ for id_, checker in CHECKERS.items() if isinstance(checker, ValueChecker)]
@@ -54,12 +57,14 @@ def unhurried(monkeypatch):
 
 @pytest.mark.parametrize(("exercise", "wrong", "id_"), WRONG)
 def test_mistake_is_rejected_and_named(exercise, wrong, id_):
-    """Every mistake of the bank fails and is named as itself and nothing else, whatever the seed."""
+    """Every mistake of the bank fails and is named as itself alone, whatever the seed; the report gives nothing away."""
     for seed in seeds(exercise):
         report = judge(wrong, exercise, seed=seed)
         assert report.status in ("failed", "error")
         assert report.misconceptions == [id_], str(report)
         assert report.points < report.max_points
+    if exercise in ASKED:
+        assert_gives_nothing_away(exercise, wrong, report, seed)
 
 
 @pytest.mark.parametrize(("exercise", "answer"), RIGHT)

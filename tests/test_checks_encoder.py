@@ -12,6 +12,8 @@ from vitedu.attention import MultiHeadAttention
 from vitedu.checks.api import judge
 from vitedu.vit import VisionTransformer
 
+pytestmark = pytest.mark.bank
+
 # --- what is forbidden, in every spelling -------------------------------------------------------
 
 LAYER_NORMS = {

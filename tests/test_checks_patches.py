@@ -8,6 +8,8 @@ from torch import nn
 from vitedu import patches as reference
 from vitedu.checks.api import judge
 
+pytestmark = pytest.mark.bank
+
 
 @pytest.mark.parametrize("wrong_size", ["H", "W"])
 def test_patchify_must_refuse_both_sides(wrong_size):

@@ -196,7 +196,7 @@ def test_check_stops_an_answer_that_never_ends(tmp_path, capsys):
     endless = answered(("tokens_at_224", "tokens_at_224 = 197"))
     endless.cells.insert(1, new_code_cell("while True:\n    pass"))
     path.write_text(json.dumps(endless))
-    assert main(["check", str(path), "--seconds", "20"]) == 1
+    assert main(["check", str(path), "--seconds", "10"]) == 1
     assert "passed" in capsys.readouterr().out
 
 

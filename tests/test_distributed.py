@@ -18,6 +18,8 @@ from vitedu.fitting.distributed import Processes, own_device
 from vitedu.fitting.loop import Run, TrainConfig, fit
 from vitedu.vit import VisionTransformer, ViTConfig
 
+pytestmark = pytest.mark.slow
+
 PLAIN = TrainConfig(
     epochs=2, batch_size=8, lr=3e-3, crop_padding=1, device="cpu", precision="float32"
 )

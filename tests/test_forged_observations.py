@@ -15,6 +15,8 @@ from vitedu.checks.probing import Observation, Trouble
 from vitedu.grading.line.messages import read_observation, write_observation
 from vitedu.grading.line.wire import DTYPES, WireError
 
+pytestmark = pytest.mark.bank
+
 JUDGED = [e.id for e in exercises.EXERCISES if isinstance(find_checker(e.id), Checker)]
 SEED, ROUNDS = 3, 2
 SECONDS = 30.0  # of one verdict on a crowded machine; alone it takes less than one

@@ -15,6 +15,8 @@ from vitedu.exercises import in_notebook
 from vitedu.grading.adapters import gradescope
 from vitedu.grading.adapters.gradescope import grade_here, requirements, write_autograder
 
+pytestmark = pytest.mark.slow
+
 NOTEBOOK = Path(__file__).parents[1] / "notebooks" / "01_patches.ipynb"
 
 

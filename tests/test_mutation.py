@@ -10,6 +10,8 @@ from vitedu.checks.proof import mutation
 from vitedu.checks.proof.mutants import Mutant, mutants
 from vitedu.checks.proof.mutation import Count, built, count_mutants, mutants_of
 
+pytestmark = pytest.mark.bank
+
 TOY = '''
 def shares(x: list[int], dim: int = -1, *, keep=True):
     """Divide by the sum, 0 twice."""

@@ -15,6 +15,8 @@ from vitedu.course.notebooks import solve
 from vitedu.exercises import find
 from vitedu.grading.store import safe_name
 
+pytestmark = pytest.mark.slow
+
 STUDENT_VERSION = Path(__file__).parents[1] / "notebooks" / "01_patches.ipynb"
 EXERCISES = ("patchify", "tokens_at_224", "seam_neighbours")
 HOSTILE = {
