@@ -2,14 +2,17 @@
 
 import ast
 import json
+import math
 from collections import Counter
 from pathlib import Path
 
 import psutil
 import pytest
+import torch
 from made_class import exercise_grade, submission_grade
 from sound_notebook import build
 
+from vitedu import patches
 from vitedu.bench import grade as bench
 from vitedu.bench import made_class as bench_class
 from vitedu.bench.grade import Clock, differences, measure
@@ -25,6 +28,7 @@ from vitedu.bench.made_class import (
     right,
     wrong,
 )
+from vitedu.checks.engine import find_checker, judge_answer
 from vitedu.exercises import find, in_notebook
 
 NOTEBOOKS = Path(__file__).parents[1] / "notebooks"
@@ -63,6 +67,17 @@ def test_answers_are_worth_what_is_said():
     for answer in [*right("patchify"), *wrong("patchify"), *wrong("stem_tokens")]:
         ast.parse(answer.source)
     assert wrong("patchify") is wrong("patchify")  # judged once
+
+
+@pytest.mark.parametrize("exercise", in_notebook("01_patches"), ids=lambda exercise: exercise.id)
+def test_right_answers_stand_alone(exercise):
+    """Each brings the helpers that it calls, and passes beside the answers of earlier exercises and a notebook's imports."""
+    for answer in right(exercise.id):
+        names = {"torch": torch, "math": math, "nn": torch.nn, "F": torch.nn.functional}
+        names["sincos_positions"] = patches.sincos_positions
+        exec(answer.source, names)
+        report = judge_answer(find_checker(exercise.id), names[exercise.id], 5)
+        assert report.passed, f"{answer.source}\n{report}"
 
 
 def test_every_attack_is_python_and_has_an_outcome():

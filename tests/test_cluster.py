@@ -75,6 +75,7 @@ def graded(folder, out, **choices):
     with Store(out) as store:
         grades = list(store.load_all(CLASS))
     assert len(grades) == len(list((out / "submissions").glob("*.json"))) == len(CLASS)
+    assert not [e.detail for g in grades for e in g.exercises if e.reason == "grader"]
     return {
         grade.student: [(e.exercise, e.state, e.points, e.reason) for e in grade.exercises]
         for grade in grades

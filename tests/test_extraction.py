@@ -12,7 +12,7 @@ import pytest
 from vitedu.course.notebooks import read, solved
 from vitedu.exercises import EXERCISES, find, in_notebook
 from vitedu.grading.grades import REASONS, Flag, Submission
-from vitedu.grading.intake import notebook_file
+from vitedu.grading.intake import extraction, notebook_file
 from vitedu.grading.intake.extraction import extract
 from vitedu.grading.intake.notebook_file import read_notebook, shrink
 from vitedu.grading.intake.statements import MAX_SOURCE, MAX_STATEMENTS, parse_cell
@@ -503,3 +503,23 @@ def test_every_stub_is_known_as_one_and_no_reference_is(whole_course):
                 assert is_stub(ast.parse(own.source).body[-1], id), id
                 assert not is_stub(ast.parse(full.source).body[-1], id), id
                 assert find(id)
+
+
+def test_reading_has_a_budget_and_the_newest_file_comes_first(tmp_path, monkeypatch):
+    """Once it is spent, older files are not opened; their exercises are open, and the reason names the budget."""
+    files = []
+    for name, exercise in (("01_patches", "patchify"), ("03_encoder", "gelu")):
+        files.append(tmp_path / f"{name}.ipynb")
+        source = (
+            GELU if exercise == "gelu" else "def patchify(images, patch_size):\n    return images"
+        )
+        files[-1].write_text(json.dumps(notebook(cell(source, exercise))), "utf-8")
+    spent = iter([0.0, 0.0, extraction.READ_SECONDS + 0.1])
+    monkeypatch.setattr(extraction.time, "thread_time", lambda: next(spent))
+    opened, read = [], extraction.read_notebook
+    monkeypatch.setattr(extraction, "read_notebook", lambda p: opened.append(p.name) or read(p))
+    found = extract(Submission("ann", tuple(files)))  # oldest first
+    assert opened == ["03_encoder.ipynb"] and set(found.answers) == {"gelu"}
+    reason, detail = found.problems["patchify"]
+    assert reason == "unreadable" and "more than 10 s" in detail
+    assert [flag.kind for flag in found.flags] == ["unreadable"]

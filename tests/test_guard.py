@@ -14,6 +14,7 @@ import pytest
 import torch
 
 from vitedu import attention, encoder, patches, training
+from vitedu.checks import guard
 from vitedu.checks.api import judge
 from vitedu.checks.guard import (
     KEPT_OUTPUT,
@@ -175,8 +176,8 @@ def spoil() -> None:
     warnings.simplefilter("error")
 
 
-def test_an_answer_that_spoils_every_setting_is_judged_by_its_results():
-    """What the answer sets is undone after each call: neither the caller nor the other calls see it."""
+def test_an_answer_that_spoils_every_setting_loses_one_finding():
+    """What the answer sets is undone after each call, and told: neither the caller nor the other calls see it."""
 
     def layer_norm(x, weight, bias, eps=1e-6):
         result = encoder.layer_norm(x, weight, bias, eps)
@@ -185,7 +186,8 @@ def test_an_answer_that_spoils_every_setting_is_judged_by_its_results():
 
     before = settings()
     report = judge(layer_norm, seed=0)
-    assert report.passed, str(report)
+    assert [f.name for f in report.findings if not f.passed] == ["again"], str(report)
+    assert "the default dtype is torch.float64" in str(report)
     assert_same(before, settings())
 
 
@@ -257,6 +259,61 @@ def test_time_limit_works_in_a_thread():
     thread.start()
     thread.join(5)
     assert ended == [True]
+
+
+def test_a_limit_does_not_outlive_its_thread():
+    """A thread that ends inside a block leaves its number to another one, which is not interrupted."""
+    entered, interrupted = [], []
+
+    def end_inside():
+        entered.append((time_limit(0.05), threading.get_ident()))
+        entered[0][0].__enter__()
+
+    def wait(is_reused):
+        try:
+            is_reused.append(threading.get_ident() == entered[0][1])
+            for _ in range(100 if is_reused[0] else 1):
+                time.sleep(0.01)
+        except TimeUp:
+            interrupted.append(True)
+
+    def run(work, *args):
+        thread = threading.Thread(target=work, args=args)
+        thread.start()
+        thread.join()
+
+    run(end_inside)
+    for _ in range(200):
+        is_reused = []
+        run(wait, is_reused)
+        if is_reused[0]:
+            break
+    assert is_reused[0] and not interrupted
+
+
+def test_a_block_is_left_although_time_is_up_at_its_end(monkeypatch):
+    """The exception may come while the block is being left; nothing may come after it."""
+    real, calls, ended = guard._Block.leave, [], []
+
+    def interrupted_once(block):
+        calls.append(block)
+        if len(calls) == 1:
+            raise TimeUp
+        real(block)
+
+    monkeypatch.setattr(guard._Block, "leave", interrupted_once)
+
+    def work():
+        try:
+            with time_limit(30):
+                pass
+        except TimeUp:
+            ended.append(True)
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+    assert ended == [True] and [block.is_left for block in calls] == [True, True]
 
 
 MANY = """

@@ -12,13 +12,17 @@ import pytest
 
 from vitedu import exercises
 from vitedu.checks import crops
+from vitedu.checks.answers import Plain
 from vitedu.course.references import reference_source
 from vitedu.grading.box.conversation import WorkerTrouble
 from vitedu.grading.box.isolation import open_box
 from vitedu.grading.box.limits import Limits
 from vitedu.grading.grades import Answer
 from vitedu.grading.judge import grade_answer
+from vitedu.grading.line import remote_answer
+from vitedu.grading.line.messages import write_plain
 from vitedu.grading.line.remote_answer import GRACE
+from vitedu.grading.line.wire import pack, unpack
 
 SUPPORT = "import math, os, sys, time, gc, threading, random\nimport torch\nimport torch.nn.functional as F\nfrom torch import nn\n"
 ZEROS = "def gelu(x):\n    return x * 0\n"
@@ -209,6 +213,55 @@ def test_a_stuck_worker_is_given_up_once(hurried, source):
     found = grade(hurried, source, runs=3)
     assert (found.state, found.reason) == ("not_gradable", "timeout"), (found.state, found.lines)
     assert found.runs == 1 and found.seconds < 15
+
+
+def test_one_budget_holds_for_all_requests_to_a_worker(box):
+    """An answer that swallows each interrupt and ends just before the deadline is given up once the whole budget is spent."""
+    limits = Limits(load_seconds=4, call_seconds=4 + GRACE, worker_seconds=5)
+    slow = "end = time.monotonic() + 2\nwhile time.monotonic() < end:\n    try:\n        time.sleep(0.1)\n    except BaseException:\n        pass"
+    asked = []
+
+    class Counted:
+        """A worker that counts its requests."""
+
+        def __init__(self, worker):
+            self.worker = worker
+
+        def __enter__(self):
+            return self
+
+        def __exit__(self, *_):
+            self.worker.close()
+
+        output = ""
+
+        def ask(self, frame, seconds):
+            asked.append(seconds)
+            return self.worker.ask(frame, seconds)
+
+    place = SimpleNamespace(worker=lambda: Counted(box.worker()), limits=limits, apart=box.apart)
+    found = grade(place, inside(slow), runs=3)
+    assert (found.state, found.reason, found.runs) == ("not_gradable", "timeout", 1)
+    # load, look, and two or three of the six cases; the last one had only what was left
+    assert 4 <= len(asked) <= 5 and asked[-1] < limits.worker_seconds - 2
+
+
+def test_what_is_left_of_the_budget_is_counted_outside(monkeypatch):
+    """Each request gets at most what the earlier ones left, whatever the worker says of its time."""
+    now = [100.0]
+    monkeypatch.setattr(remote_answer.time, "monotonic", lambda: now[0])
+    granted = []
+
+    def ask(frame, seconds):
+        granted.append(round(seconds, 2))
+        now[0] += 2.0
+        nonce = unpack(frame)[0]["nonce"]
+        return pack({"nonce": nonce, "done": write_plain(Plain(3))})
+
+    limits = Limits(worker_seconds=5.0)
+    remote = remote_answer.RemoteAnswer(SimpleNamespace(ask=ask), limits)
+    assert [remote.plain().value for _ in range(4)] == [3] * 4
+    assert granted == [3.0, 3.0, 1.0, 0.01]
 
 
 def test_an_endless_loop_fails_as_in_the_notebook(hurried):

@@ -2,9 +2,11 @@
 
 import copy
 import csv
+import getpass
 import hashlib
 import io
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -69,6 +71,13 @@ def graded(tmp_path_factory):
     assert status == 0 and tree(folder) == before
     text = (out / "grades.csv").read_text("utf-8-sig")
     rows = list(csv.DictReader(io.StringIO(text, newline="")))
+    log = out / "grader.log"
+    faults = [
+        (row["student"], row["exercise"], row["detail"])
+        for row in rows
+        if row["reason"] == "grader"
+    ]
+    assert not faults, log.read_text() if log.exists() else "no log"
     return out, {(row["student"], row["exercise"]): row for row in rows}, words
 
 
@@ -137,3 +146,45 @@ def test_the_same_command_again_touches_nothing(graded, capsys):
     assert main([*words, "--for", "canvas", "gradescope", "--seed", "5", "--allow-unsafe"]) == 0
     assert {path: path.stat().st_mtime_ns for path in out.rglob("*") if path.is_file()} == before
     assert "6 submissions: 0 graded now, 6 before." in capsys.readouterr().out
+
+
+def test_a_person_decides_what_is_open(graded, tmp_path, capsys):
+    """Points and comment of a filled-in open.csv come into every table and page, and stay there."""
+    out, _, words = graded
+    mine = tmp_path / "out"
+    shutil.copytree(out, mine)
+    words = [*words[:3], str(mine), *words[4:], "--seed", "5", "--allow-unsafe"]
+    rows = list(csv.DictReader(io.StringIO((mine / "open.csv").read_text("utf-8-sig"), newline="")))
+    assert {(row["student"], row["exercise"]) for row in rows} >= {("'=eve", "patchify")}
+    for row in rows:
+        if row["student"] == "'=eve":
+            row |= {"points": "2.5", "comment": "It ends Python, but the idea is right."}
+    with (tmp_path / "filled.csv").open("w", newline="", encoding="utf-8-sig") as file:
+        writer = csv.DictWriter(file, list(rows[0]))
+        writer.writeheader()
+        writer.writerows(rows)
+    capsys.readouterr()
+    assert main([*words, "--with", str(tmp_path / "filled.csv")]) == 0
+    said = capsys.readouterr().out
+    assert "6 submissions: 0 graded now, 6 before." in said and "1 open exercise decided by" in said
+
+    for more in ([], ["--for", "canvas"]):  # the same command later, without the file
+        text = (mine / "grades.csv").read_text("utf-8-sig")
+        table = list(csv.DictReader(io.StringIO(text, newline="")))
+        found = {(row["student"], row["exercise"]): row for row in table}
+        assert outcome(found, "'=eve") == ("failed", "", "2.5")
+        assert "'=eve" not in (mine / "open.csv").read_text("utf-8-sig")
+        page = (mine / "feedback" / f"{safe_name('=eve')}.html").read_text("utf-8")
+        assert "It ends Python, but the idea is right." in page
+        decided = json.loads((mine / "decisions.json").read_text())["=eve"]["patchify"]
+        assert decided["points"] == 2.5 and decided["by"] == getpass.getuser()
+        assert main([*words, *more]) == 0
+
+    before = tree(mine)
+    rows[0] |= {"points": "100"}
+    with (tmp_path / "filled.csv").open("w", newline="", encoding="utf-8-sig") as file:
+        writer = csv.DictWriter(file, list(rows[0]))
+        writer.writeheader()
+        writer.writerows(rows)
+    assert main([*words, "--with", str(tmp_path / "filled.csv")]) == 2
+    assert "points must be a number from 0 to" in capsys.readouterr().err and tree(mine) == before

@@ -4,7 +4,7 @@ Role: grade a made class (``bench_class``) with the real grader, measure, and ho
 beside it, where nbgrader is installed, its ``autograde`` on the same files (``bench_nbgrader``). Not here: the grader.
 
 What is compared: nbgrader runs a notebook and its checks once, in one process without any limits; the grader runs each
-exercise in three fresh processes in a box. nbgrader takes one submission after the other, the grader one more than there
+answer three times, the first time in a process of its own, in a box. nbgrader takes one submission after the other, the grader one more than there
 are cores. Hostile notebooks are left out of the comparison: a fork bomb in nbgrader is a fork bomb.
 """
 
@@ -27,6 +27,7 @@ from typing import Any
 from vitedu.bench.made_class import HOSTILE, Student, lean_notebook, make_class
 from vitedu.exercises import in_notebook, notebook_named
 from vitedu.grading.batch import cores, default_jobs, grade_class
+from vitedu.grading.box.sharing import SharedBox
 from vitedu.grading.grades import SubmissionGrade
 from vitedu.grading.pages.publish import publish
 from vitedu.grading.store import Store
@@ -70,7 +71,7 @@ def bench_grade(
     jobs, stem = jobs or default_jobs(), notebook_named(notebook)
     lean = lean_notebook(Path(notebooks) / f"{stem}.ipynb")
     print(
-        f"{students} submissions of {stem}, {len(in_notebook(stem))} exercises, {MIN_RUNS} fresh processes each, "
+        f"{students} submissions of {stem}, {len(in_notebook(stem))} exercises, {MIN_RUNS} runs each, "
         f"{jobs} at a time on {cores()} cores"
     )
     made = list(make_class(lean, stem, students))
@@ -317,7 +318,7 @@ class TimedBox:
 
     def __init__(self, box, clock: Clock):
         self._box, self._clock, self.level = box, clock, box.level
-        self.limits = box.limits
+        self.limits, self.events = box.limits, box.events
 
     def __enter__(self):
         return self
@@ -329,6 +330,14 @@ class TimedBox:
         """Give a fresh worker."""
         with self._clock.part("starting workers"):
             return TimedWorker(self._box.worker(), self._clock)
+
+    def shared(self) -> SharedBox:
+        """Give the box as one submission sees it."""
+        return SharedBox(self)
+
+    def apart(self):
+        """Open a box for one answer, without a clock."""
+        return self._box.apart()
 
 
 class TimedWorker:

@@ -98,7 +98,8 @@ def _with_helpers(function, module) -> str:
         known = vars(module).get(name)
         if known is None or name in ("torch", "nn", "F", "math"):
             continue
-        helper = _with_helpers(known, module) if inspect.isfunction(known) else ""
+        is_plain = inspect.isfunction(known) and known.__name__ == name  # not imported as another
+        helper = _with_helpers(known, inspect.getmodule(known)) if is_plain else ""
         if not helper:
             return ""
         parts.insert(0, helper)

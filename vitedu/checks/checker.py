@@ -9,6 +9,7 @@ import importlib
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 import torch
@@ -17,7 +18,7 @@ from vitedu import exercises
 from vitedu.checks.families import general_mistakes
 from vitedu.checks.inputs import Deal
 from vitedu.checks.mistakes import Mistake, with_mistakes
-from vitedu.checks.probing import Case
+from vitedu.checks.probing import Case, called_again
 
 Survivors = Mapping[
     str, tuple[str, ...]
@@ -51,6 +52,8 @@ class Checker:
     right: tuple[Any, ...] = ()  # right answers beside the reference
     equivalent: Survivors = field(default_factory=dict)  # no input that is allowed tells them apart
     left_open: Survivors = field(default_factory=dict)  # differ where exercises.md asks for nothing
+    # conditions on the arguments under which a shortcut might be taken; the cases show a wrong one
+    special: tuple[str, ...] = ()
     given: tuple[str, ...] = ()  # methods that the notebook gives: they are never changed
 
     # --- grading ---------------------------------------------------------------------------------
@@ -64,7 +67,8 @@ class Checker:
 
     def draw(self, seed: int) -> list[Case]:
         """Make the cases of one check."""
-        cases, names = self.cases(Deal(seed)), set()
+        cases, names = list(self.cases(Deal(seed))), set()
+        cases += called_again(cases)
         for i in range(len(cases)):  # observations are kept by name
             while cases[i].name in names:
                 cases[i] = replace(cases[i], name=f"{cases[i].name}, again")
@@ -73,18 +77,25 @@ class Checker:
 
     def mistakes(self) -> list[Mistake]:
         """Give the bank: the exercise's own mistakes and those that every such exercise can show."""
+        return list(self._mistakes)
+
+    @cached_property
+    def _mistakes(self) -> tuple[Mistake, ...]:
         own = {mistake.id for mistake in self.bank}
         general = general_mistakes(self.reference, self.draw(0))
-        return list(self.bank) + [m for m in general if m.id not in own]
+        return (*self.bank, *(m for m in general if m.id not in own))
 
-    def make(self, ids: frozenset[str]) -> Any | None:
-        """Give the reference with the named mistakes of the bank made, or None where they do not go together."""
+    def make(self, ids: frozenset[str], dress: int = 0) -> Any | None:
+        """Give the reference with the named mistakes of the bank made, or None where they do not go together.
+
+        ``dress`` chooses among the texts of a mistake that is made alone.
+        """
         chosen = [mistake for mistake in self.bank if mistake.id in ids]
         if len(ids) == 1 and chosen and chosen[0].build:
             return chosen[0].build()
         if any(mistake.build for mistake in chosen):
             return None
-        return with_mistakes(self.exercise, [mistake.edits for mistake in chosen])
+        return with_mistakes(self.exercise, [(m.edits, *m.also)[dress] for m in chosen])
 
 
 def file_of(exercise: exercises.Exercise) -> str:

@@ -13,9 +13,21 @@ from typing import Any
 import torch
 
 from vitedu.checks.checker import Checker
-from vitedu.checks.judging import Problem, Stage, close, read, same
+from vitedu.checks.families import CACHED_BY_SHAPE
+from vitedu.checks.judging import Problem, Stage, close, number_text, read, same, same_error
 from vitedu.checks.mistakes import Mistake
-from vitedu.checks.probing import Case, Clash, Observation, observe
+from vitedu.checks.probing import (
+    ALONE,
+    HEADS,
+    LEFT,
+    OVERWRITTEN,
+    REMEMBERED,
+    REPEATED,
+    Case,
+    Clash,
+    Observation,
+    observe,
+)
 from vitedu.checks.relations import Seen, described
 
 PAIR_SECONDS = 1.0  # of computing; looking for two mistakes together while a student waits
@@ -27,6 +39,7 @@ _OTHER_ASPECTS = (
     "gradients",
     "unchanged",
     "any device",
+    "again",
 )  # parts whose mistakes are recognised without replay
 
 
@@ -54,23 +67,31 @@ def diagnose(
         return []
     found: list[Diagnosis] = []
     mistakes = checker.mistakes()
-    legit = [case for case in cases if not case.raises and not case.on_accelerator]
+    legit = [
+        case for case in cases if not (case.raises or case.on_accelerator or case.driver == "again")
+    ]
+    remembers = "again" in problems and problems["again"].stage is Stage.AGAIN
     numeric = {
         part: p for part, p in problems.items() if p.case in legit and p.stage not in OF_THEIR_OWN
     }
     if numeric:
         problem, parts = next(iter(numeric.values())), tuple(numeric)
         named = replayed(checker.make, mistakes, legit, got, want)
-        for mistake in named:
-            evidence = mistake.evidence and mistake.evidence(problem.case, got[problem.case.name])
-            found.append(_diagnosis(mistake, evidence or problem.got, parts))
+        shares = _shares(checker, named, numeric, got, want)
+        for mistake, share in zip(named, shares, strict=True):
+            shown = numeric[share[0]]
+            evidence = mistake.evidence and mistake.evidence(shown.case, got[shown.case.name])
+            found.append(_diagnosis(mistake, evidence or shown.got, share))
         if not named:
             found += _diagnosed_apart(checker, legit, numeric, got, want)
-        if not found and checker.is_related:
+        if not found and checker.is_related and not remembers:
             in_any_order = problem.stage in (Stage.VALUES, Stage.SHAPE)
             if words := described(legit, got, want, in_any_order):
                 id_, name, seen, look = words
                 found.append(Diagnosis(id_, name, problem.expected, seen, "", look, parts))
+        if not any(d.id for d in found) and problem.stage is Stage.VALUES and not remembers:
+            if words := _probed(cases, got, want):
+                found = [Diagnosis(*words[:2], problem.expected, words[2], "", words[3], parts)]
     crashed = "returns" in problems and problems["returns"].stage in (Stage.CALL, Stage.TYPE)
     for part, problem in problems.items():
         if crashed and problem.case not in legit:
@@ -82,6 +103,54 @@ def diagnose(
                 found = _joined(found, _diagnosis(mistake, problem.got, (part,)))
                 break
     return found
+
+
+_PROBES = {  # what a further call shows -> id, name, evidence, what to look at
+    REMEMBERED: (
+        CACHED_BY_SHAPE.id, CACHED_BY_SHAPE.name, "the same call with other values gives the earlier result",
+        CACHED_BY_SHAPE.look,
+    ),
+    REPEATED: (
+        "random_result", "the same input gives another result each time", "two calls alike, two results",
+        "Look for what is drawn anew in every call: dropout, torch.rand, a layer with fresh weights.",
+    ),
+    ALONE: (
+        "depends_on_the_batch", "the result of an item depends on the others in its batch",
+        "the first item by itself gives another result than in its batch",
+        "Look at what sums, averages or reshapes over axis 0.",
+    ),
+    HEADS: (
+        "heads_unused", "num_heads changes nothing", "the same result with one head",
+        "Look at where num_heads enters.",
+    ),
+}  # fmt: skip
+
+
+def _probed(cases: list[Case], got: Seen, want: Seen) -> tuple[str, str, str, str] | None:
+    """Give the words of the first probe that the answer does not pass, and the reference does."""
+    for case in cases:
+        if case.driver == "again" and got[case.name].error is None:
+            for fact, words in _PROBES.items():
+                found = got[case.name].facts.get(fact)
+                if found and found != want[case.name].facts.get(fact):
+                    return words
+    return None
+
+
+def _shares(checker: Checker, named: list[Mistake], numeric, got, want) -> list[tuple[str, ...]]:
+    """Share the failed parts out among the mistakes found together: to each those that it reproduces by itself."""
+    parts = tuple(numeric)
+    if len(named) < 2:
+        return [parts] * len(named)
+    shares = []
+    for mistake in named:
+        shown = [problem.case for problem in numeric.values()]
+        told = {
+            what[0] for what in _explained(checker.make(frozenset({mistake.id})), shown, got, want)
+        }
+        shares.append(tuple(part for part in parts if numeric[part].case.name in told))
+    rest = tuple(part for part in parts if not any(part in share for share in shares))
+    return [share + rest or parts for share in shares]
 
 
 def _joined(found: list[Diagnosis], new: Diagnosis) -> list[Diagnosis]:
@@ -105,6 +174,10 @@ def _explains(mistake_id: str, problem: Problem, seen: Observation) -> bool:
         "wrong_error": seen.error is not None and problem.case.raises not in seen.error.kinds,
         "error_without_numbers": seen.error is not None and problem.case.raises in seen.error.kinds,
         "modifies_input": problem.stage is Stage.UNCHANGED,
+        "cached_by_shape": seen.facts.get(REMEMBERED) == "the earlier result",
+        "buffer_overwritten": seen.facts.get(OVERWRITTEN) == "they changed",
+        "gradients_left_off": "gradients are switched off" in seen.facts.get(LEFT, ""),
+        "dtype_left": "the default dtype is" in seen.facts.get(LEFT, ""),
         "detached": seen.detached,
         "own_device": problem.stage is Stage.DEVICE and clash is not Clash.GENERATOR,
         "generator_device": problem.stage is Stage.DEVICE and clash is Clash.GENERATOR,
@@ -123,6 +196,10 @@ def _diagnosed_apart(checker: Checker, cases, numeric, got, want) -> list[Diagno
     parts = tuple(part for part, problem in numeric.items() if problem.stage is Stage.VALUES)
     if not numbers or not parts:
         return []
+    if any(
+        not set(numbers[0].outputs) & set(want[numeric[part].case.name].arrays) for part in parts
+    ):
+        return []  # what else is wrong would have to be explained too
     problem, found = numeric[parts[0]], []
     for output in numbers[0].outputs:
         kept, alone = apart(output, cases, got, want)
@@ -133,8 +210,9 @@ def _diagnosed_apart(checker: Checker, cases, numeric, got, want) -> list[Diagno
             evidence = mistake.evidence and mistake.evidence(problem.case, got[problem.case.name])
             found.append(_diagnosis(mistake, evidence or problem.got, parts))
         if not named:
-            words = (f"{output} is another number", f"{output} as the text defines it")
-            found.append(Diagnosis("", *words, "", "", "", parts))
+            number = number_text(float(got[problem.case.name].arrays[output]))
+            words = (f"{output} is another number", "", f"{output} {number}")
+            found.append(Diagnosis("", *words, "", "", parts))
     return sorted(found, key=lambda d: not d.id) if any(d.id for d in found) else []
 
 
@@ -142,7 +220,7 @@ def _diagnosed_apart(checker: Checker, cases, numeric, got, want) -> list[Diagno
 
 
 def replayed(
-    make: Callable[[frozenset[str]], Any],
+    make: Callable[..., Any],
     bank: list[Mistake],
     cases: list[Case],
     got: Seen,
@@ -152,24 +230,37 @@ def replayed(
     """Find the mistakes of the bank, as few as possible, that together reproduce an answer on all cases.
 
     Cases where the answer was wrong are tried first, small ones before large: most candidates fall at the first.
-    ``make`` gives the reference with the named mistakes made, or None where they do not go together.
+    ``make`` gives the reference with the named mistakes made, or None where they do not go together; its second argument
+    chooses among the texts of one mistake.
     """
     order = sorted(
         cases, key=lambda case: (same(case, got[case.name], want[case.name]), _size(case))
     )
 
-    def reproduces(implementation: Any) -> bool:
-        return all(same(case, got[case.name], observe(implementation, case, 2.0)) for case in order)
+    wrong = [case for case in order if not same(case, got[case.name], want[case.name])]
+    is_strong = sum(_is_telling(case, got[case.name]) for case in wrong) > 1
+
+    def reproduces(implementation: Any, on: list[Case] = order) -> bool:
+        return all(same(case, got[case.name], observe(implementation, case, 2.0)) for case in on)
 
     singles = [mistake for mistake in bank if mistake.part not in _OTHER_ASPECTS]
+    guarded: list[Mistake] = []
     for mistake in singles:
-        if reproduces(mistake.build() if mistake.build else make(frozenset({mistake.id}))):
-            return [mistake]
+        if mistake.build:
+            dresses = iter([mistake.build()])
+        else:
+            dresses = (make(frozenset({mistake.id}), n) for n in range(1 + len(mistake.also)))
+        for dress in dresses:
+            if reproduces(dress, wrong):
+                if reproduces(dress, order[len(wrong) :]):
+                    return [mistake]
+                guarded += [mistake] if is_strong and mistake not in guarded else []
+    if len(guarded) == 1:  # it gives every wrong result; where it would show besides, all is right
+        return guarded
     if most == 1:
         return []
     combinable = [mistake for mistake in singles if mistake.build is None]
     start = time.process_time()  # so that a busy machine names no less
-    wrong = [case for case in order if not same(case, got[case.name], want[case.name])]
     telling = list({case.part: case for case in reversed(wrong)}.values())  # one of each part
     alone = {  # what each mistake explains by itself: the right pair explains much
         mistake.id: _explained(make(frozenset({mistake.id})), telling, got, want)
@@ -193,6 +284,13 @@ def replayed(
         if together is not None and reproduces(together):
             return several
     return []
+
+
+def _is_telling(case: Case, seen: Observation) -> bool:
+    """Tell whether nobody gives the same by chance: enough random numbers, all sizes different."""
+    return case.part == "values" or (
+        seen.error is None and any(x.numel() > 8 for x in seen.tensors())
+    )
 
 
 def apart(output: str, cases: list[Case], got: Seen, want: Seen) -> tuple[list[Case], Seen]:
@@ -225,7 +323,7 @@ def _explained(
         ours, theirs, right = got[case.name], observe(implementation, case, 2.0), want[case.name]
         read(case, ours, theirs, right)
         if ours.error is not None and theirs.error is not None:
-            if ours.error.kind == theirs.error.kind:
+            if same_error(ours, theirs):
                 explained.add((case.name, "error"))
             continue
         done = [seen.behaviour() for seen in (ours, theirs, right)]

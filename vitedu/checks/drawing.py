@@ -107,6 +107,21 @@ def draw_patch_order(case: Case, got: Observation, ids: list[str]) -> Drawing | 
     )
 
 
+def draw_laid_patches(case: Case, got: Observation, ids: list[str]) -> Drawing | None:
+    """Say of every square of the answer's image which patch lies there."""
+    (patches, P, (H, W)), output = case.args.values(), got.arrays.get("output")
+    if output is None or output.shape != (len(patches), patches.shape[-1] // P**2, H, W):
+        return None
+    place = {value: token for token, values in enumerate(patches[0].tolist()) for value in values}
+    rows = [row.split(P, dim=2) for row in output[0].split(P, dim=1)]
+    found = [{place.get(x) for x in square.flatten().tolist()} for row in rows for square in row]
+    if any(None in tokens for tokens in found):
+        return None  # other numbers than those of the patches
+    numbers = [str(*tokens) if len(tokens) == 1 else "?" for tokens in found]
+    title = "which patch lies where in your image; ? holds pieces of several"
+    return _two_grids(numbers, [str(i) for i in range(len(found))], W // P, title)
+
+
 def _two_grids(yours: list[str], right: list[str], across: int, title: str) -> Drawing | None:
     first = next((i for i, (a, b) in enumerate(zip(yours, right, strict=True)) if a != b), None)
     if first is None:

@@ -12,14 +12,17 @@ from torch import nn
 
 from vitedu.checks.guard import seed_everything
 from vitedu.checks.probing import (
+    LEFT,
     Case,
     Observation,
     apply,
     build_args,
     changed_args,
+    changes_of,
     driver,
     keep,
     keep_results,
+    state_of,
     type_name,
 )
 
@@ -193,6 +196,10 @@ class WatchedClassifier(nn.Module):
         self.body = nn.Sequential(*body)
         self.head = nn.Linear(hidden, classes, bias=False, dtype=dtype)
         self.load_state_dict({name: value.clone() for name, value in state.items()})
+        self.write_in(journal)
+
+    def write_in(self, journal: Journal) -> None:
+        """Take another journal."""
         self.__journal = journal  # the name is mangled: an answer does not meet it by chance
 
     def forward(self, images: torch.Tensor) -> torch.Tensor:
@@ -204,32 +211,40 @@ class WatchedClassifier(nn.Module):
 
 
 class PlainDescent(torch.optim.Optimizer):
-    """Gradient descent that notes every step and the norm of the gradient it saw.
+    """Gradient descent in two groups that notes every step and the norm of the gradient it saw.
 
     It leaves out the base class's ``__init__``, whose hooks load torch's compiler for seconds.
     """
 
     def __init__(self, parameters, lr: float, steps: list, norms: list):
-        self.param_groups = [{"params": list(parameters), "lr": lr, "weight_decay": 0.0}]
+        first, *others = parameters
+        self.param_groups = [
+            {"params": some, "lr": lr, "weight_decay": 0.0} for some in ([first], others)
+        ]
         self.defaults = {"lr": lr}
         self.state = defaultdict(dict)
         self.__steps, self.__norms = steps, norms
 
     def zero_grad(self, set_to_none: bool = True) -> None:
         """Forget the gradients."""
-        for parameter in self.param_groups[0]["params"]:
+        for parameter in self.__parameters():
             parameter.grad = None
+
+    def __parameters(self) -> list[torch.Tensor]:
+        return [parameter for group in self.param_groups for parameter in group["params"]]
 
     def step(self, closure=None):
         """Walk downhill."""
         loss = closure() if closure else None
         self.__steps.append("optimizer")
-        moved = [p for p in self.param_groups[0]["params"] if p.grad is not None]
+        moved = [p for p in self.__parameters() if p.grad is not None]
         squares = [float(p.grad.double().square().sum()) for p in moved]
         self.__norms.append(math.sqrt(sum(squares)))
         with torch.no_grad():
-            for parameter in moved:
-                parameter -= self.param_groups[0]["lr"] * parameter.grad
+            for group in self.param_groups:
+                for parameter in group["params"]:
+                    if parameter.grad is not None:
+                        parameter -= group["lr"] * parameter.grad
         return loss
 
 
@@ -242,11 +257,12 @@ class Decay:
     def step(self, epoch=None) -> None:
         """Go on by one step."""
         self.__steps.append("scheduler")
-        self.optimizer.param_groups[0]["lr"] *= self.factor
+        for group in self.optimizer.param_groups:
+            group["lr"] *= self.factor
 
     def get_last_lr(self) -> list[float]:
         """Give the learning rate in use."""
-        return [self.optimizer.param_groups[0]["lr"]]
+        return [group["lr"] for group in self.optimizer.param_groups]
 
 
 def _batches(case: Case):
@@ -264,13 +280,25 @@ def _keep_means(seen: Observation, case: Case, result) -> None:
                 seen.types[name] = "number with a graph behind it"
 
 
+def _classifier(case: Case, journal: Journal) -> WatchedClassifier:
+    """Give the case's classifier: that of an earlier call with this call's weights, where there was one."""
+    kept = case.extra.get("kept", [])
+    if not kept:
+        kept.append(WatchedClassifier(case.state, journal))
+    model = kept[0]
+    model.load_state_dict(case.state)
+    model.write_in(journal)
+    return model.train(case.extra["training"])
+
+
 @driver
 def epoch(answer, case: Case, seen: Observation) -> None:
     """Train the case's classifier; ``extra["keep"]`` says what to write down: "results", "learning", "mode", "order"."""
     journal = Journal()
     steps: list[str] = []
     norms: list[float] = []
-    model = WatchedClassifier(case.state, journal).train(case.extra["training"])
+    model = _classifier(case, journal)
+    before = state_of(model)
     optimizer = PlainDescent(model.parameters(), case.args["optimizer"], steps, norms)
     scheduler = Decay(optimizer, case.args["scheduler"], steps)
     result = apply(
@@ -278,6 +306,9 @@ def epoch(answer, case: Case, seen: Observation) -> None:
         case,
         {"model": model, "batches": _batches(case), "optimizer": optimizer, "scheduler": scheduler},
     )
+    if "kept" in case.extra:
+        model.train(case.extra["training"])  # which mode it is left in is free
+        seen.facts[LEFT] = changes_of(model, before)
     aspects, count = case.extra["keep"], len(case.args["batches"])
     if "results" in aspects:
         _keep_means(seen, case, result)
@@ -300,7 +331,7 @@ def epoch(answer, case: Case, seen: Observation) -> None:
 def evaluation(answer, case: Case, seen: Observation) -> None:
     """Evaluate the case's classifier; ``extra["keep"]`` says what to write down: "results", "eval", "modes", "gradients"."""
     journal = Journal()
-    model = WatchedClassifier(case.state, journal).train(case.extra["training"])
+    model = _classifier(case, journal)
     for name in case.extra.get("other_mode", ()):
         part = model.get_submodule(name)
         part.training = not part.training
@@ -308,10 +339,12 @@ def evaluation(answer, case: Case, seen: Observation) -> None:
         model.get_parameter(name).requires_grad_(False)
     modes = {name: part.training for name, part in nn.Module.named_modules(model)}
     learns = {name: value.requires_grad for name, value in nn.Module.named_parameters(model)}
+    before = state_of(model)
     torch.set_grad_enabled(case.extra.get("enabled", True))
     result = apply(answer, case, {"model": model, "batches": _batches(case)})
     enabled = torch.is_grad_enabled()
-    torch.set_grad_enabled(True)
+    if "kept" in case.extra:
+        seen.facts[LEFT] = changes_of(model, before)
     aspects = case.extra["keep"]
     if "results" in aspects:
         _keep_means(seen, case, result)

@@ -9,7 +9,7 @@ import inspect
 import os
 import re
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from vitedu import exercises
@@ -18,8 +18,9 @@ from vitedu.checks.answers import Call, LocalAnswer, Look, Source
 from vitedu.checks.checker import Checker, find_checker
 from vitedu.checks.diagnosing import diagnose
 from vitedu.checks.guard import neutral_settings
-from vitedu.checks.judging import Problem, Stage, compare
-from vitedu.checks.probing import Case, Observation, observe
+from vitedu.checks.judging import DEFINED, Problem, Stage, compare
+from vitedu.checks.probing import CONSTRUCTED, Case, Observation, observe
+from vitedu.checks.relations import contrast
 from vitedu.checks.reporting import Finding, Report
 
 __all__ = ["Checker", "Gathered", "conclude", "find_checker", "gather", "judge_answer"]
@@ -91,6 +92,7 @@ def conclude(
         first.error is not None
         and first.error.kind == "NotImplementedError"
         and first.error.by_hand
+        and not _is_begun(checker, first)
     ):
         return report.not_attempted()
     want = {case.name: observe(checker.reference, case) for case in cases}
@@ -109,10 +111,22 @@ def conclude(
         return report.failed(findings, [], got=got, problems=problems)
 
     problems = _problems(checker, parts, cases, got, want)
+    if (
+        first.error is not None
+        and first.error.kind == "NotImplementedError"
+        and first.error.by_hand
+    ):
+        words = "a forward as well; __init__ holds", "forward is still open: NotImplementedError"
+        open_forward = Problem(
+            Stage.CALL, cases[0], *words, "__init__ holds, forward is still open"
+        )
+        problems["returns"] = open_forward
     findings = _findings(checker, cases, parts, problems)
     if not problems:
         return report.passed_with(findings, got)
     diagnoses = diagnose(checker, cases, problems, got, want)
+    if checker.is_related and not diagnoses:
+        problems = _contrasted(cases, problems, got, want)
     report.failed(findings, diagnoses, got=got, problems=problems, advice=checker.advice)
     if first.error is not None:
         report.status = "error"
@@ -122,6 +136,25 @@ def conclude(
         if drawing:
             report.draw(drawing.svg, drawing.label, drawing.text)
     return report
+
+
+def _contrasted(cases: list[Case], problems: dict[str, Problem], got, want) -> dict[str, Problem]:
+    """Head the problems of wrong values with what is right and what is wrong."""
+    usual = [case for case in cases if not case.on_accelerator and case.driver != "again"]
+    if any(got[case.name].error is not None for case in usual if not case.raises):
+        return problems
+    words = contrast(usual, got, want)
+    return {
+        part: replace(problem, headline=words)
+        if problem.stage is Stage.VALUES and problem.case in usual
+        else problem
+        for part, problem in problems.items()
+    }
+
+
+def _is_begun(checker: Checker, first: Observation) -> bool:
+    """Tell whether a class whose ``forward`` is open has an ``__init__`` that the student wrote, and that holds."""
+    return first.facts.get(CONSTRUCTED) == "yes" and "__init__" not in checker.given
 
 
 def _call(checker: Checker, case: Case) -> Call:
@@ -212,6 +245,8 @@ def _problems(checker: Checker, parts, cases, got, want) -> dict[str, Problem]:
         problem = compare(case, got[case.name], want[case.name])
         if problem is None:
             continue
+        if problem.expected == DEFINED:
+            problem = replace(problem, expected=checker.proves.get("values", DEFINED))
         part = case.part
         if part == "values":
             part = (
@@ -224,6 +259,9 @@ def _problems(checker: Checker, parts, cases, got, want) -> dict[str, Problem]:
         earlier = problems.get(part)
         if earlier is None or problem.stage < earlier.stage:
             problems[part] = problem
+    wrong = [problems[part].case for part in ("values", "returns") if part in problems]
+    if any(case is cases[0] for case in wrong):
+        problems.pop("again", None)  # it would only be wrong once more
     for part, judge in checker.judges.items():
         if part not in problems and not any(got[c.name].error for c in cases if c.part == part):
             words = judge([case for case in cases if case.part == part], got)
@@ -241,6 +279,8 @@ def _findings(
     maximum = exercises.find(checker.exercise).points
     weights = {part: checker.weights.get(part, 3 if part == "values" else 1) for part in parts}
     weights["allowed operations"] = 0
+    if "again" in weights:  # a share of that of the values, so that nothing else weighs less
+        weights["values"] = max(1, weights["values"] - weights["again"])
     total = sum(weights[part] for part in parts)
     trouble = problems["returns"].stage if "returns" in problems else None
     stop = "allowed operations" in problems or trouble in _NOT_CALLED
@@ -260,7 +300,8 @@ def _findings(
         skipped = problem is None and (
             (stop and part not in problems)
             or (rests_on in problems)
-            or (part == "gradients" and "values" in problems)
+            or (part in ("gradients", "again") and "values" in problems)
+            or (part == "again" and "returns" in problems)
             or part in idle
         )
         message = checker.proves.get(part, _PROVES.get(part, f"{part}: as the text asks"))
@@ -278,6 +319,7 @@ _PROVES = {
     "returns": "runs and returns the right types and shapes",
     "values": "equals the definition on random inputs, which stay unchanged",
     "gradients": "gradients equal those of the definition",
+    "again": "called again it looks at the new values, and leaves everything as it was",
     "errors": "impossible sizes are refused with their numbers",
     "any device": "makes no tensor on a device of its own",
 }

@@ -6,6 +6,7 @@ stand here too.
 """
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -32,6 +33,7 @@ NOT_DETACHED = Mistake(
 CACHED_BY_SHAPE = Mistake(
     "cached_by_shape", "a result of an earlier call comes back", "a result of this call's inputs",
     "Inputs of one shape need not be the same inputs.", "Look for a cache whose key leaves out the values.",
+    part="again",
 )  # fmt: skip
 FIRST_OF_BATCH = Mistake(
     "first_of_batch", "the whole batch gets what belongs to its first item", "each item of the batch by itself",
@@ -86,7 +88,7 @@ def general_mistakes(reference: Any, cases: list[Case]) -> list[Mistake]:
             Mistake(
                 "modifies_input", "an input is modified in place", "inputs left as they were", part="unchanged",
                 why="Whoever called still needs the tensor; in training it may belong to the graph.",
-                look="Look for += and for methods that end in an underscore.",
+                look="Look for what writes into it: x += ..., x[...] = ..., a method that ends in an underscore.",
                 build=lambda: wrap(reference, before=_spoil_after(reference)),
             )
         )  # fmt: skip
@@ -117,7 +119,113 @@ def general_mistakes(reference: Any, cases: list[Case]) -> list[Mistake]:
                 build=lambda: wrap(reference, after=lambda x: x.cpu() if isinstance(x, torch.Tensor) else x),
             )
         )  # fmt: skip
+    return mistakes + _traces(reference, cases)
+
+
+def _traces(reference: Any, cases: list[Case]) -> list[Mistake]:
+    """List the mistakes that only a second call shows, or what stands after the call."""
+    again = [case for case in cases if case.part == "again"]
+    kinds = {case.extra["driver"] for case in again}
+    mistakes = []
+    if kinds & {"call", "module"} and any(_is_float(x) for x in again[0].args.values()):
+        mistakes.append(replace(CACHED_BY_SHAPE, build=lambda: remembering(reference)))
+        if not again[0].number:
+            mistakes.append(
+                Mistake(
+                    "buffer_overwritten", "a later call overwrites an earlier result", "earlier results stay as they were",
+                    part="again", why="Whoever called first still holds that tensor, and its numbers change unseen.",
+                    look="Make a new tensor in every call.", build=lambda: overwriting(reference),
+                )
+            )  # fmt: skip
+    if kinds & {"call", "module", "layer_from_layer"}:
+        mistakes += [
+            Mistake(
+                "gradients_left_off", "the call leaves gradients switched off", "everything is left as it was",
+                part="again", why="Nothing that is computed afterwards can be trained.",
+                look="Use `with torch.no_grad():`, which puts back what it found.",
+                build=lambda: leaving(reference, lambda: torch.set_grad_enabled(False)),
+            ),
+            Mistake(
+                "dtype_left", "the call leaves another default dtype behind", "everything is left as it was",
+                part="again", why="Every tensor that is made afterwards has that dtype.",
+                look="Give dtype=... where the tensor is made.",
+                build=lambda: leaving(reference, lambda: torch.set_default_dtype(torch.float64)),
+            ),
+        ]  # fmt: skip
     return mistakes
+
+
+def _around(reference: Any, change: Callable) -> Any:
+    """Give the reference with ``change`` around its call; functions and modules alike."""
+    if isinstance(reference, type) and issubclass(reference, nn.Module):
+
+        class Changed(reference):
+            def forward(self, *args, **kwargs):
+                return change(super().forward)(*args, **kwargs)
+
+        return Changed
+    return change(reference)
+
+
+def remembering(reference: Any) -> Any:
+    """Give the reference with results kept by shape, dtype and gradient flags."""
+    kept: dict = {}
+
+    def change(call):
+        def run(*args, **kwargs):
+            key = (
+                torch.is_grad_enabled(),
+                *(
+                    (tuple(x.shape), x.dtype, x.device, x.requires_grad)
+                    if isinstance(x, torch.Tensor)
+                    else repr(x)
+                    for x in (*args, *kwargs.values())
+                ),
+            )
+            if key not in kept:
+                kept[key] = call(*args, **kwargs)
+            return kept[key]
+
+        return run
+
+    return _around(reference, change)
+
+
+def overwriting(reference: Any) -> Any:
+    """Give the reference with results written into one buffer of each shape, as long as no gradient is asked for."""
+    buffers: dict = {}
+
+    def change(call):
+        def run(*args, **kwargs):
+            result = call(*args, **kwargs)
+            results = result if isinstance(result, tuple) else (result,)
+            out = []
+            for i, x in enumerate(results):
+                if isinstance(x, torch.Tensor) and x.device.type == "cpu":
+                    buffer = buffers.setdefault((i, tuple(x.shape), x.dtype), torch.empty_like(x))
+                    buffer.data.copy_(x.detach())
+                    x = x + (buffer - x).detach() if x.requires_grad else buffer
+                    x.data = buffer.data
+                out.append(x)
+            return tuple(out) if isinstance(result, tuple) else out[0]
+
+        return run
+
+    return _around(reference, change)
+
+
+def leaving(reference: Any, leave: Callable) -> Any:
+    """Give the reference with a setting changed after each call."""
+
+    def change(call):
+        def run(*args, **kwargs):
+            result = call(*args, **kwargs)
+            leave()
+            return result
+
+        return run
+
+    return _around(reference, change)
 
 
 def _is_float(value: Any, dtype: torch.dtype | None = None) -> bool:

@@ -77,22 +77,30 @@ def time_limit(seconds: float):
     try:
         yield
     finally:
-        block.leave()
+        try:
+            block.leave()
+        except TimeUp:  # time is up at this very moment: the block must be left all the same
+            block.leave()
+            raise
 
 
 class _Block:
     """A block of this thread that has a time limit, until it is left, or forgotten with all who entered it."""
 
     def __init__(self):
-        self.thread = ctypes.c_ulong(threading.get_ident())
+        self.owner, self.thread = threading.current_thread(), ctypes.c_ulong(threading.get_ident())
         self.lock, self.is_left = threading.Lock(), False
 
     def interrupt(self) -> bool:
-        """Set the exception in the block's thread, if it is still there; tell whether it was."""
+        """Set the exception in the block's thread, if both are still there; tell whether they were.
+
+        A new thread may have the number of one that has ended.
+        """
         with self.lock:
-            if not self.is_left:
+            is_there = not self.is_left and self.owner.is_alive()
+            if is_there:
                 ctypes.pythonapi.PyThreadState_SetAsyncExc(self.thread, ctypes.py_object(TimeUp))
-            return not self.is_left
+            return is_there
 
     def leave(self) -> None:
         """Take back an exception that was set too late."""
@@ -174,6 +182,24 @@ def neutral_settings():
                 torch.set_num_threads(threads)
             np.random.set_state(numpy_state)
             random.setstate(python_state)
+
+
+def settings_left() -> list[str]:
+    """Say which of torch's settings stand otherwise than ``neutral_settings`` gave them."""
+    words = []
+    if not torch.is_grad_enabled():
+        words.append("gradients are switched off")
+    if torch.get_default_dtype() != torch.float32:
+        words.append(f"the default dtype is {torch.get_default_dtype()}")
+    if _device.CURRENT_DEVICE is not None:
+        words.append(f"the default device is {_device.CURRENT_DEVICE}")
+    if torch.is_inference_mode_enabled():
+        words.append("inference mode is on")
+    if torch.are_deterministic_algorithms_enabled():
+        words.append("deterministic algorithms are on")
+    if torch.is_anomaly_enabled():
+        words.append("anomaly detection is on")
+    return words
 
 
 @contextlib.contextmanager

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from vitedu.checks.probing import Case, Clash, Observation
+from vitedu.checks.probing import LEFT, OVERWRITTEN, REMEMBERED, Case, Clash, Observation
 
 
 class Stage(IntEnum):
@@ -31,6 +31,7 @@ class Stage(IntEnum):
     FINITE = auto()
     VALUES = auto()
     FACTS = auto()
+    AGAIN = auto()  # a second call is as good as the first, and leaves nothing behind
     UNCHANGED = auto()  # the inputs are
     GRADIENTS = auto()
 
@@ -55,8 +56,14 @@ def compare(case: Case, got: Observation, want: Observation) -> Problem | None:
     if case.on_accelerator:
         return _compare_devices(case, got)
     read(case, got, want)
+    if case.driver == "again" and got.error is None:
+        words = _judge_again(got, want)
+        if words:
+            return Problem(Stage.AGAIN, case, *words)
     for stage, judge in _JUDGES.items():
         words = judge(case, got, want)
+        if words and case.driver == "again" and stage is Stage.VALUES:
+            words = (*words[:2], "the first call is right, a call with other values is not")
         if words:
             return Problem(stage, case, *words)
     return None
@@ -170,10 +177,16 @@ def _judge_type(case: Case, got: Observation, want: Observation):
 
 def _judge_structure(case: Case, got: Observation, want: Observation):
     found = vars(got.parameters)
-    wrong = [f"{kind}: {', '.join(names)}" for kind, names in found.items() if names]
+    wrong = [f"{kind}: {some(names)}" for kind, names in found.items() if names]
     if wrong:
         return "parameters with the names and sizes in the text", "; ".join(wrong)
     return None
+
+
+def some(names) -> str:
+    """List names, the first four of many."""
+    names = list(names)
+    return ", ".join(names[:4]) + (f" and {len(names) - 4} more" if len(names) > 4 else "")
 
 
 def _outputs(got: Observation, want: Observation) -> Iterator[tuple[str, Any, torch.Tensor]]:
@@ -228,20 +241,61 @@ def _judge_finite(case: Case, got: Observation, want: Observation):
     return None
 
 
+DEFINED = "the values of the definition"  # a report says it in the words of the exercise
+
+
 def _judge_values(case: Case, got: Observation, want: Observation):
     for name, wanted in want.arrays.items():
         difference = values_differ(case, got.arrays[name], wanted)
         if difference:
             is_alone = len(want.arrays) + len(want.gradients) == 1
             what = "" if is_alone or name == "output" else f"{name}: "
-            return f"{name} as the text defines it", what + difference
+            return DEFINED, what + difference
     return None
 
 
 def _judge_facts(case: Case, got: Observation, want: Observation):
     for fact, wanted in want.facts.items():
         if got.facts.get(fact) != wanted:
-            return fact, got.facts.get(fact, "it is not so")
+            return fact, _other(got.facts.get(fact, "it is not so"), wanted)
+    return None
+
+
+def _other(found: str, wanted: str) -> str:
+    """Leave out of a list "0.1: a, b; 0: c" what stands there in the other as well; say few of many names."""
+    lists = [
+        {
+            key: names.split(", ")
+            for key, _, names in (item.partition(": ") for item in text.split("; "))
+        }
+        for text in (found, wanted)
+    ]
+    if not lists[1].keys() & lists[0].keys():
+        return found
+    left = {k: [n for n in names if n not in lists[1].get(k, ())] for k, names in lists[0].items()}
+    return (
+        "; ".join(f"{k}: {some(names)}" if k else some(names) for k, names in left.items() if names)
+        or found
+    )
+
+
+def _judge_again(got: Observation, want: Observation):
+    said = {
+        REMEMBERED: (
+            "a result of this call's values",
+            "the result of an earlier call with other values",
+            "the same call with other values gives the earlier result",
+        ),
+        OVERWRITTEN: (
+            OVERWRITTEN,
+            "the second call wrote into what the first had returned",
+            "the first result changed when the function was called again",
+        ),
+        LEFT: (LEFT, got.facts.get(LEFT, ""), "the call leaves something changed behind"),
+    }
+    for fact, words in said.items():
+        if fact in got.facts and got.facts[fact] != want.facts.get(fact):
+            return words
     return None
 
 
@@ -267,16 +321,18 @@ def values_differ(case: Case, ours: torch.Tensor, wanted: torch.Tensor) -> str:
         return ""
     rtol, atol = tolerance(case, wanted.dtype)
     error = (ours.double() - wanted.double()).abs()
-    wrong = error > atol + rtol * wanted.double().abs()
+    allowed = atol + rtol * wanted.double().abs()
+    wrong = error > allowed
     if ours.ndim == 0:
         return f"another number: {number_text(float(ours))}"
     # torch's own unravel_index would import its compiler first, and sympy: half a second, 30 MB
-    worst = np.unravel_index(int(error.nan_to_num(float("inf")).argmax()), tuple(error.shape))
+    most = torch.where(wrong, error.nan_to_num(float("inf")), -1.0).argmax()
+    worst = np.unravel_index(int(most), tuple(error.shape))
     place = [int(index) for index in worst]
     largest = float(error[tuple(place)])
     return (
         f"{int(wrong.sum())}/{ours.numel()} values differ; largest difference {largest:.2g} at {place}, "
-        f"allowed {atol + rtol * wanted.double().abs().max():.1g}"
+        f"allowed {float(allowed[tuple(place)]):.1g}"
     )
 
 
@@ -354,12 +410,20 @@ def _compare_devices(case: Case, got: Observation) -> Problem | None:
     return None
 
 
+def same_error(ours: Observation, theirs: Observation) -> bool:
+    """Tell whether two calls ended in the same error: its kind and its message, or a ``raise`` of one's own."""
+    one, other = ours.error, theirs.error
+    if one is None or other is None or one.kind != other.kind or one.by_hand != other.by_hand:
+        return False
+    # torch names the sizes in the order of the operands: a + b and b + a are one mistake
+    return one.by_hand or sorted(one.message.split()) == sorted(other.message.split())
+
+
 def same(case: Case, ours: Observation, theirs: Observation) -> bool:
     """Tell whether two observations show the same behaviour: values, errors, parameters; gradients aside."""
     read(case, ours, theirs)
     if ours.error is not None or theirs.error is not None:
-        kinds = [seen.error and seen.error.kind for seen in (ours, theirs)]
-        return kinds[0] == kinds[1]
+        return same_error(ours, theirs)
     if ours.behaviour() != theirs.behaviour():
         return False
     if ours.arrays.keys() != theirs.arrays.keys() or ours.draws.keys() != theirs.draws.keys():

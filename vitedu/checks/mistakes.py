@@ -47,10 +47,13 @@ class Mistake:
     # what the answer shows, in numbers of its own
     evidence: Callable[[Case, Observation], str] | None = None
     build: Callable[[], Any] | None = None  # makes the wrong answer where no edit can say it
+    also: tuple[
+        Edits, ...
+    ] = ()  # the same mistake in other dresses: another constant, random values
 
     def by(self, edits: Edits, **changes) -> "Mistake":
         """Give the same mistake, with the same words, as edits of another reference."""
-        return replace(self, edits=edits, **changes)
+        return replace(self, **{"edits": edits, "also": ()} | changes)
 
 
 class _Change(NamedTuple):

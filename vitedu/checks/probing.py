@@ -12,7 +12,7 @@ import copy
 import numbers
 import zlib
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Any
 
@@ -29,6 +29,7 @@ from vitedu.checks.guard import (
     neutral_settings,
     quiet,
     seed_everything,
+    settings_left,
     student_frames,
     text_of,
     time_limit,
@@ -123,6 +124,8 @@ class Observation:
     gradient_error: str = ""  # what ended the backward pass
     seconds: float = 0.0  # the time limit, where it was reached
     is_read: bool = False  # facts were read out of the draws; see judging.reader
+    # what the call gave and what it was then; kept for ``again`` alone
+    live: list[tuple[torch.Tensor, torch.Tensor]] = field(default_factory=list)
     error: Trouble | None = None
     operations: frozenset[str] = frozenset()  # names of the torch operations that ran
     printed: str = ""  # the first characters of what it printed
@@ -171,6 +174,7 @@ def observe(answer: Any, case: Case, seconds: float = 10.0) -> Observation:
             seen.error = describe(error)
             if isinstance(error, TimeUp):
                 seen.seconds = seconds
+    seen.live.clear()
     seen.printed = (
         sink.head
         if sink.written == len(sink.head)
@@ -213,6 +217,7 @@ def call(answer, case: Case, seen: Observation) -> None:
     keep_results(seen, case, result)
     seen.modified = changed_args(case, args)
     if case.gradients:
+        torch.set_grad_enabled(True)  # what was left switched off is told by ``again``
         args = build_args(case)
         leaves = {name: args[name].requires_grad_() for name in case.gradients}
         args |= {
@@ -227,7 +232,10 @@ def module(answer, case: Case, seen: Observation) -> None:
     layer = construct(answer, case, seen)
     if layer is None:
         return
-    layer.train(bool(case.gradients))  # both modes give the same
+    seen.facts[CONSTRUCTED] = "yes"
+    kept = case.extra.get("kept")
+    layer.train(in_train_mode(case))
+    before = state_of(layer)
     args = build_args(case)
     is_done, result = watched(seen, lambda: apply(layer, case, args))
     if not is_done:
@@ -235,7 +243,10 @@ def module(answer, case: Case, seen: Observation) -> None:
         result = apply(layer, case, args)
     keep_results(seen, case, result)
     seen.modified = changed_args(case, args)
+    if kept is not None:
+        seen.facts[LEFT] = changes_of(layer, before)
     if case.gradients:
+        torch.set_grad_enabled(True)
         args = build_args(case)
         leaves = {name: args[name].requires_grad_() for name in case.gradients}
         leaves |= dict(nn.Module.named_parameters(layer))
@@ -243,12 +254,19 @@ def module(answer, case: Case, seen: Observation) -> None:
         keep_gradients(seen, lambda: apply(layer, case, args), leaves)
 
 
+def in_train_mode(case: Case) -> bool:
+    """Tell in which mode a case calls its layer; a right one gives the same in both."""
+    return case.extra.get("training", bool(case.gradients) or "kept" in case.extra)
+
+
 def construct(answer, case: Case, seen: Observation) -> nn.Module | None:
     """Build ``answer(*init)`` with the case's parameters; note what is missing or too much."""
+    kept = case.extra.get("kept", [])
     try:
-        layer = answer(*[build(value) for value in case.init.values()])
+        layer = kept[0] if kept else answer(*[build(value) for value in case.init.values()])
     finally:
         after_answer()
+    kept.append(layer)
     if not isinstance(layer, nn.Module):
         seen.types["instance"] = type_name(layer)
         return None
@@ -269,8 +287,153 @@ def construct(answer, case: Case, seen: Observation) -> nn.Module | None:
         return None
     with torch.no_grad():
         for name, parameter in parameters.items():
-            parameter.data = case.state[name].clone()
+            value = case.state[name]
+            if len(kept) > 1 and parameter.dtype == value.dtype and parameter.is_contiguous():
+                parameter.copy_(value)  # in place, as an optimizer writes
+            else:
+                parameter.data = value.clone()
     return layer
+
+
+# --- a second call --------------------------------------------------------------------------------
+
+CONSTRUCTED = "the class can be constructed"
+REMEMBERED = "other values give another result"
+OVERWRITTEN = "earlier results stay as they were"
+REPEATED = "the same call gives the same result"
+ALONE = "an item alone gives the same as in its batch"
+HEADS = "another num_heads gives another result"
+LEFT = "everything is left as it was"
+
+
+def called_again(cases: list[Case]) -> list[Case]:
+    """Give the second call of an exercise: its first case with other values, or none where it is about numbers alone."""
+    main = [c for c in cases if c.part == "values" and not (c.raises or c.on_accelerator)]
+    for case in main[:1]:
+        args, state = other_values(case.args), other_values(case.state)
+        handed = tree_leaves([*args.values(), *state.values()])
+        if case.number and not any(isinstance(x, (torch.Tensor, Recipe)) for x in handed):
+            return []
+        name, extra = f"{case.name}, called again with other values", {"driver": case.driver}
+        return [
+            replace(
+                case, name=name, args=args, state=state, part="again", driver="again",
+                gradients=(), extra=case.extra | extra,
+            )
+        ]  # fmt: skip
+    return []
+
+
+def other_values(value: Any) -> Any:
+    """Give arguments of the same shapes, dtypes and flags with other values; plain numbers stay."""
+
+    def changed(x: Any) -> Any:
+        if isinstance(x, Recipe):
+            return type(x)(**other_values(x.plain()))
+        if not isinstance(x, torch.Tensor):
+            return x
+        flipped = x.detach().flip(tuple(range(x.ndim)))
+        return 0.75 * flipped if x.is_floating_point() else flipped
+
+    return tree_map(changed, value, is_leaf=lambda x: isinstance(x, Recipe))
+
+
+@driver
+def again(answer, case: Case, seen: Observation) -> None:
+    """Make the case's call after another one, with the same object where there is one; note what either leaves behind."""
+    extra = {name: value for name, value in case.extra.items() if name != "driver"} | {"kept": []}
+    later = replace(case, driver=case.extra["driver"], extra=extra)
+    before = replace(later, args=other_values(case.args), state=other_values(case.state))
+    first, left = Observation(), []
+    for this, noted in ((before, first), (later, seen)):
+        DRIVERS[this.driver](answer, this, noted)
+        left += [words for words in settings_left() if words not in left]
+        torch.set_grad_enabled(True)
+    stays = all(torch.equal(now, then) for now, then in _finite(first.live))
+    seen.facts[OVERWRITTEN] = "they stay" if stays else "they changed"
+    is_same = bool(seen.arrays) and _alike(seen.arrays, first.arrays)
+    seen.facts[REMEMBERED] = "the earlier result" if is_same else "another result"
+    for noted in (first, seen):
+        words = noted.facts.get(LEFT, "")
+        left += [words] if words and words not in left else []
+    seen.facts[LEFT] = "; ".join(left)
+    if later.driver in ("call", "module", "layer_from_layer"):
+        seen.facts |= _probed(answer, later, seen)
+
+
+def _probed(answer, case: Case, seen: Observation) -> dict[str, str]:
+    """Call once more with the same values, with one item of the batch, and with one head; say what changes."""
+
+    def results(this: Case) -> dict[str, torch.Tensor]:
+        seed_everything(len(case.name))
+        noted = Observation()
+        try:
+            DRIVERS[this.driver](answer, this, noted)
+        except Exception:
+            return {}
+        return noted.arrays
+
+    words = {True: "the same", False: "another result"}
+    facts = {REPEATED: words[_alike(seen.arrays, results(case), 1e-3)]}
+    sizes = {len(x) for x in seen.arrays.values() if x.ndim > 1}
+    batch = sizes.pop() if len(sizes) == 1 else 1
+    items = {
+        name: value[:1]
+        for name, value in case.args.items()
+        if isinstance(value, torch.Tensor) and value.ndim > 1 and len(value) == batch
+    }
+    if items and batch > 1:
+        alone, of_all = results(replace(case, args=case.args | items)), seen.arrays.items()
+        expected = {name: x[:1] for name, x in of_all if x.ndim > 1 and len(x) == batch}
+        facts[ALONE] = words[_alike(expected, {n: alone[n] for n in expected if n in alone}, 1e-3)]
+    if case.init.get("num_heads", 1) != 1:
+        extra = case.extra | {"kept": []}
+        other = results(replace(case, init=case.init | {"num_heads": 1}, extra=extra))
+        shapes = {name: x.shape for name, x in other.items()}
+        outputs = {n: x for n, x in seen.arrays.items() if x.shape == shapes.get(n)}
+        facts[HEADS] = words[
+            bool(outputs) and _alike(outputs, {n: other[n] for n in outputs}, 1e-5)
+        ]
+    return facts
+
+
+def _alike(some: dict[str, torch.Tensor], others: dict[str, torch.Tensor], off=0.0) -> bool:
+    """Tell whether arrays of the same names hold the same numbers, but for a share of the largest."""
+    return some.keys() == others.keys() and all(
+        one.shape == other.shape
+        and float((one.double() - other.double()).abs().max()) <= off * float(one.abs().max())
+        for one, other in _finite((x, others[name]) for name, x in some.items())
+        if one.numel()
+    )
+
+
+def _finite(pairs):
+    """Give pairs of arrays with numbers where NaN stood: NaN equals nothing."""
+    for pair in pairs:
+        yield tuple(x.detach().nan_to_num() if x.is_floating_point() else x for x in pair)
+
+
+def state_of(model: nn.Module) -> dict[str, str]:
+    """Write down what a call shall leave as it is: the modes of a model's parts and which parameters learn."""
+    modes = {
+        name or "the model itself": "in train mode" if part.training else "in eval mode"
+        for name, part in nn.Module.named_modules(model)
+    }
+    learn = {
+        name: "learning" if value.requires_grad else "frozen"
+        for name, value in nn.Module.named_parameters(model)
+    }
+    return modes | learn
+
+
+def changes_of(model: nn.Module, before: dict[str, str]) -> str:
+    """Say what a call changed, or ""."""
+    now = state_of(model)
+    changed = [
+        f"{name} is {now[name]}" for name in before if now.get(name, "") not in ("", before[name])
+    ]
+    more = f" and {len(changed) - 2} more" if len(changed) > 2 else ""
+    return ", ".join(changed[:2]) + more
 
 
 # --- arguments and results ----------------------------------------------------------------------
@@ -358,6 +521,7 @@ def keep(
         if value.device.type == "cpu":
             kept = seen.draws if drawn else seen.arrays
             kept[name] = value.detach().resolve_conj().resolve_neg().clone()
+            seen.live.append((value, kept[name]))
 
 
 def type_name(value: Any) -> str:
@@ -386,6 +550,7 @@ def keep_gradients(seen: Observation, run: Callable, leaves: dict[str, torch.Ten
     try:
         with quiet():  # what it prints was seen the first time
             result = run()
+        torch.set_grad_enabled(True)
     except Exception as error:
         seen.gradient_error = f"{type(error).__name__}: {error}"[:300]
         return
@@ -444,12 +609,10 @@ class _Kernels(TorchDispatchMode):
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         self.names.add(str(func.overloadpacket))
         result = func(*args, **(kwargs or {}))
-        source = args[0] if args else None
+        sources = [x for x in args[:2] if isinstance(x, torch.Tensor)]
         if (
-            isinstance(source, torch.Tensor)
-            and isinstance(result, torch.Tensor)
-            and source.dtype == torch.float64
-            and source.numel() > 1
+            isinstance(result, torch.Tensor)
+            and any(x.dtype == torch.float64 and x.numel() > 1 for x in sources)
             and result.is_floating_point()
             and result.dtype != torch.float64
         ):

@@ -1,17 +1,20 @@
 """Relations: an unknown mistake whose result is the right one but for something simple.
 
-Role: ``described``: a constant factor or offset, axes in another order, backwards, shifted, normalised along another
-axis, right for the first item only, the right numbers in another order. A relation is claimed only where it holds on
-every case.
+Role: ``described``: a factor or offset, axes in another order, backwards, shifted, normalised along another axis, right
+for the first item only, a term of the sizes too much, the right numbers in another order. A relation is claimed only
+where it holds on every case; of several outputs each is judged by itself. ``contrast`` says what the cases that are
+right share and those that are wrong lack.
 """
 
 import itertools
+import math
 from collections.abc import Callable
+from typing import Any
 
 import torch
 
-from vitedu.checks.judging import close, number_text
-from vitedu.checks.probing import Case, Observation
+from vitedu.checks.judging import close, number_text, same, short, tolerance
+from vitedu.checks.probing import Case, Observation, Recipe, in_train_mode
 
 Seen = dict[str, Observation]  # name of a case -> what happened
 
@@ -25,13 +28,37 @@ _WORDS = {  # id -> what it is, what to look at
         "right up to a constant factor",
         "A factor is missing, or there is one too many.",
     ),
+    "factor_by_input": (
+        "right up to a factor that is another one for each input",
+        "The factor follows from the sizes: look at what is divided or multiplied by.",
+    ),
+    "other_temperature": (
+        "the weights of scores that are scaled in another way",
+        "Look at what the scores are divided by before the exponential.",
+    ),
+    "off_by_a_term": (
+        "the count is off by one term",
+        "Look for a part of that size: it is left out, or counted too often.",
+    ),
+    "one_place_only": (
+        "right but for one place",
+        "Look at what is done with that place alone.",
+    ),
+    "one_range_only": (
+        "right for some values of the input, wrong for the others",
+        "Look for a condition or a limit on the values.",
+    ),
+    "not_exact": (
+        "close to the right values, but not equal",
+        "Look for a rounded constant or an approximation.",
+    ),
     "constant_offset": (
         "right up to a constant",
         "A constant is missing, or there is one too many.",
     ),
     "permuted_axes": (
         "right, with axes in another order",
-        "Look at transpose and permute, and at what each axis means.",
+        "Write down what each axis means after every step.",
     ),
     "flipped_axis": ("right, but backwards", "Look at where counting starts."),
     "shifted_by_one": ("right, but off by one", "Look at where counting starts."),
@@ -45,7 +72,7 @@ _WORDS = {  # id -> what it is, what to look at
     ),
     "": (
         "the right numbers in another order",
-        "Reshape never moves a number past another; permute does.",
+        "Follow one number from the input to its place in the output.",
     ),
 }
 
@@ -77,27 +104,46 @@ def described(
 def relation(cases: list[Case], got: Seen, want: Seen) -> tuple[str, str] | None:
     """Recognise an answer that is the right one under a simple relation, on every case.
 
+    Several outputs are explained together if one relation holds for all that are wrong, else the first by itself.
+
     Returns:
         (id, evidence), or None. The id is one of ``_RELATIONS``.
     """
-    pairs = [
-        (case, case.args, got[case.name].arrays[name], wanted)
-        for case in cases
-        if got[case.name].error is None
-        for name, wanted in want[case.name].arrays.items()
-        if name in got[case.name].arrays
-    ]
-    if len(pairs) < len([c for c in cases if not c.raises]):
+    names = list(dict.fromkeys(name for case in cases for name in want[case.name].arrays))
+    calls = [case for case in cases if not case.raises]
+    by_name = {
+        name: [
+            (case, case.args, got[case.name].arrays[name], want[case.name].arrays[name])
+            for case in calls
+            if got[case.name].error is None
+            and name in want[case.name].arrays
+            and name in got[case.name].arrays
+        ]
+        for name in names
+    }
+    if any(len(by_name[n]) < len([c for c in calls if n in want[c.name].arrays]) for n in names):
         return None
-    wrong = [pair for pair in pairs if not close(pair[0], pair[2], pair[3])]
-    names = {name for case in cases for name in want[case.name].arrays}
-    if len(names) > 1:  # several outputs: explain the wrong ones; the others are right
-        pairs = wrong
-    if not wrong or any(pair[2].numel() == 0 for pair in pairs):
+    wrong = {n: [pair for pair in by_name[n] if not close(pair[0], *pair[2:])] for n in names}
+    wrong = {name: pairs for name, pairs in wrong.items() if pairs}
+    if not wrong:
+        return None
+    if len(names) == 1:
+        return _first_relation(by_name[names[0]])
+    if found := _first_relation([pair for pairs in wrong.values() for pair in pairs]):
+        return found
+    for name in wrong:
+        if by_name[name][0][2].numel() > 1 and (found := _first_relation(by_name[name])):
+            return found[0], f"{name}: {found[1]}"
+    return None
+
+
+def _first_relation(pairs) -> tuple[str, str] | None:
+    """Find what relates ours to the wanted in all (case, arguments, ours, wanted)."""
+    if any(pair[2].numel() == 0 for pair in pairs):
         return None
     if any(
         not torch.isfinite(ours).all() and torch.isfinite(wanted).all()
-        for _, _, ours, wanted in wrong
+        for _, _, ours, wanted in pairs
     ):
         return None  # nothing relates NaN to a number
     for id_, test in _RELATIONS.items():
@@ -131,7 +177,8 @@ def _unchanged_input(pairs):
     return None
 
 
-def _factor(pairs):
+def _ratios(pairs) -> list[float] | None:
+    """List the factor of each pair, or None where one of them has no factor."""
     ratios = []
     for case, _, ours, wanted in pairs:
         if ours.shape != wanted.shape or not wanted.is_floating_point():
@@ -144,9 +191,90 @@ def _factor(pairs):
         if not close(case, ours, wanted * ratio) or abs(ratio) < 1e-6:
             return None
         ratios.append(ratio)
+    return ratios
+
+
+def _factor(pairs):
+    ratios = _ratios(pairs)
     if ratios and max(ratios) - min(ratios) < 1e-3 * abs(ratios[0]) and abs(ratios[0] - 1) > 1e-3:
         return f"your output equals the expected one times {ratios[0]:.2f}"
     return None
+
+
+def _factor_by_input(pairs):
+    if any(pair[2].numel() < 4 for pair in pairs):
+        return None  # any number is another one times something
+    ratios = _ratios(pairs)
+    return _listed("your output equals the expected one times {}", ratios)
+
+
+def _temperature(pairs):
+    """Compare weights that sum to 1 along an axis: logarithms of weights are scores."""
+    factors = []
+    for case, _, ours, wanted in pairs:
+        axes = _unit_sums(ours) & _unit_sums(wanted) if ours.shape == wanted.shape else set()
+        if not axes or (ours < 0).any() or (wanted < 0).any():
+            return None
+        axis = max(axes)
+        if min(float(ours.min()), float(wanted.min())) < 1e-20:
+            continue  # the logarithm of what has vanished says nothing
+        mine, right = (x.double().log() for x in (ours, wanted))
+        mine, right = (x - x.mean(axis, keepdim=True) for x in (mine, right))
+        energy = (right * right).sum()
+        if energy < 1e-9:
+            continue
+        factor = float((mine * right).sum() / energy)
+        if not close(case, ours, (factor * right).softmax(axis).to(ours.dtype)):
+            return None
+        factors.append(factor)
+    return _listed("your weights are those of the expected scores times {}", factors)
+
+
+def _listed(words: str, factors: list[float] | None) -> str | None:
+    """Write factors down, if any is not 1."""
+    wrong = [factor for factor in factors or [] if abs(factor - 1) > 1e-3]
+    if not wrong or not factors:
+        return None
+    told = list(dict.fromkeys(f"{factor:.3g}" for factor in wrong))
+    more = " and others" if len(told) > 3 else ""
+    rest = "; right on the other inputs" if len(wrong) < len(factors) else ""
+    return words.format(", ".join(told[:3])) + more + rest
+
+
+def _term(pairs):
+    """Look for a product of the sizes, times a small number, by which every count is off."""
+    if any(not case.number for case, *_ in pairs) or len(pairs) < 3:
+        return None
+    off = [float(ours) - float(wanted) for _, _, ours, wanted in pairs]
+    slack = [1e-9 * abs(float(wanted)) for *_, wanted in pairs]
+    rows = [_sizes(case) for case, *_ in pairs]
+    shared = [name for name in rows[0] if all(name in row for row in rows)]
+    for count in range(4):
+        for names in itertools.combinations_with_replacement(shared, count):
+            products = [math.prod(row[name] for name in names) for row in rows]
+            times = next((d / p for d, p in zip(off, products, strict=True) if p), 0.0)
+            if abs(times) > 12 or not (2 * times).is_integer() or not times:
+                continue
+            if all(abs(d - times * p) <= e for d, p, e in zip(off, products, slack, strict=True)):
+                much = " * ".join(
+                    [f"{abs(times):g}"] * (abs(times) != 1 or not names) + list(names)
+                )
+                return (
+                    f"your count is {'larger' if times > 0 else 'smaller'} by {much} on every input"
+                )
+    return None
+
+
+def _sizes(case: Case) -> dict[str, float]:
+    """List the numbers that a case is made of, those that follow from a configuration too."""
+    sizes = {
+        n: v for n, v in _settings(case).items() if isinstance(v, int | float) and v is not True
+    }
+    if {"image_size", "patch_size"} <= set(sizes):
+        sizes["num_patches"] = (sizes.pop("image_size") // sizes["patch_size"]) ** 2
+    if {"embed_dim", "mlp_ratio"} <= set(sizes):
+        sizes["hidden"] = int(sizes["embed_dim"] * sizes.pop("mlp_ratio"))
+    return sizes
 
 
 def _offset(pairs):
@@ -268,16 +396,86 @@ def _first_only(pairs):
     return None
 
 
+def _one_place(pairs):
+    """Look for one index along one axis, the first or the last, that alone is wrong."""
+    telling = [pair for pair in pairs if not close(pair[0], pair[2], pair[3])]
+    if not telling or any(ours.shape != wanted.shape for _, _, ours, wanted in telling):
+        return None
+    ndim = min(ours.ndim for _, _, ours, _ in telling)
+    for axis, place in itertools.product(range(-ndim, 0), (0, -1)):
+        if max(ours.shape[axis] for _, _, ours, _ in telling) > 2 and all(
+            ours.shape[axis] > 1
+            and close(case, *(_without(x, axis, place) for x in (ours, wanted)))
+            for case, _, ours, wanted in telling
+        ):
+            return f"only the {'first' if place == 0 else 'last'} place along axis {axis} is wrong"
+    return None
+
+
+def _without(x: torch.Tensor, axis: int, place: int) -> torch.Tensor:
+    return x.narrow(axis, 1 if place == 0 else 0, x.shape[axis] - 1)
+
+
+def _one_range(pairs):
+    """Look for a limit on the values of an input that parts right from wrong, where each number stands alone."""
+    above, below = [], []
+    for case, args, ours, wanted in pairs:
+        if close(case, ours, wanted):
+            continue
+        inputs = [x for x in args.values() if isinstance(x, torch.Tensor) and x.ndim]
+        if len(inputs) != 1 or not inputs[0].shape == ours.shape == wanted.shape:
+            return None
+        x, wrong = inputs[0].double(), _wrong(case, ours, wanted)
+        above.append((x[~wrong], x[wrong]))
+        below.append((-x[~wrong], -x[wrong]))
+    sides = {"above": above, "below": below, "beyond": [(r.abs(), w.abs()) for r, w in above]}
+    for side, parts in sides.items():
+        right, wrong = (torch.cat([part[i].flatten() for part in parts]) for i in (0, 1))
+        if len(right) < 10 or len(wrong) < 5 or float(wrong.min()) < float(right.quantile(0.25)):
+            continue
+        limit = float(wrong.min())
+        if len(right) < 0.1 * len(wrong) or limit < 0.01 * float(wrong.max()):
+            continue  # a few that are right by chance
+        if int((right >= limit).sum()) < 0.5 * len(wrong):  # far out the tolerance hides some
+            number = -limit if side == "below" else limit
+            return f"wrong {side} {'+-' if side == 'beyond' else ''}{number:.2g} only"
+    return None
+
+
+def _nearly(pairs):
+    """Look for values that are all close, and most of them not close enough."""
+    telling = [pair for pair in pairs if not close(pair[0], *pair[2:])]
+    for case, _, ours, wanted in telling:
+        kinds = [(x.shape, x.dtype) for x in (ours, wanted)]
+        if kinds[0] != kinds[1] or case.number or not wanted.is_floating_point():
+            return None
+        off = (ours.double() - wanted.double()).abs().max() / wanted.double().abs().max()
+        if off > 0.01 or float(_wrong(case, ours, wanted).double().mean()) < 0.25:
+            return None
+    return "every value is within 1 % of the largest, and most are not exact" if telling else None
+
+
+def _wrong(case: Case, ours: torch.Tensor, wanted: torch.Tensor) -> torch.Tensor:
+    rtol, atol = tolerance(case, wanted.dtype)
+    return (ours.double() - wanted.double()).abs() > atol + rtol * wanted.double().abs()
+
+
 _RELATIONS: dict[str, Callable] = {
     "constant_output": _constant,
     "unchanged_input": _unchanged_input,
     "constant_factor": _factor,
     "constant_offset": _offset,
+    "off_by_a_term": _term,
+    "factor_by_input": _factor_by_input,
     "permuted_axes": _permuted,
     "flipped_axis": _flipped,
     "shifted_by_one": _shifted,
     "normalised_along_another_axis": _normalised_elsewhere,
+    "other_temperature": _temperature,
     "first_item_only": _first_only,
+    "one_place_only": _one_place,
+    "one_range_only": _one_range,
+    "not_exact": _nearly,
 }
 
 
@@ -301,3 +499,66 @@ def reordered(cases: list[Case], got: Seen, want: Seen) -> str:
                     f"every number is right, but not in its place; the first that is not: {place}"
                 )
     return first
+
+
+# --- what parts right from wrong ------------------------------------------------------------------
+
+
+def contrast(cases: list[Case], got: Seen, want: Seen) -> str:
+    """Say in a few words on which of the cases an answer is right: "right for depth 1, wrong for depth 3"."""
+    cases = [case for case in cases if not case.raises]
+    right = [case for case in cases if same(case, got[case.name], want[case.name])]
+    wrong = [case for case in cases if case not in right]
+    if not right or not wrong:
+        return "the values are wrong on every input"
+    told = []
+    rows = {case.name: _settings(case) for case in cases}
+    for name in dict.fromkeys(name for row in rows.values() for name in row):
+        good, bad = ([rows[case.name].get(name) for case in some] for some in (right, wrong))
+        if words := _parted(name, good, bad):
+            told.append(words)
+    if told:
+        return " and ".join(f"right {words}" for words in told[:2])
+    notes = list(dict.fromkeys(case.part for case in wrong))
+    if "values" not in notes:
+        return f"the common case is right, {' and '.join(notes)} not"
+    held = [part for part in dict.fromkeys(case.part for case in right) if part not in notes]
+    which = right[0].name if len(right) == 1 else " and ".join(held)
+    return f"right on {len(right)} of {len(cases)} inputs" + (f": {which}" if which else "")
+
+
+def _settings(case: Case) -> dict[str, Any]:
+    """List what a case sets: plain arguments, fields of a configuration, dtype and mode."""
+    settings: dict[str, Any] = {}
+    for name, value in (case.init | case.args).items():
+        plain = value.plain() if isinstance(value, Recipe) else {name: value}
+        settings |= {n: v for n, v in plain.items() if isinstance(v, bool | int | float)}
+        if isinstance(value, torch.Tensor) and value.is_floating_point():
+            settings.setdefault("dtype", short(value.dtype))
+    if case.driver == "module":
+        settings["mode"] = "train" if in_train_mode(case) else "eval"
+    return settings
+
+
+def _parted(name: str, good: list, bad: list) -> str:
+    """Say how a setting parts right from wrong, if it does and is no size that every case deals anew."""
+    if any(value in good for value in bad):
+        return ""
+    if name in ("mode", "dtype"):
+        words = "in {} mode" if name == "mode" else "in {}"
+        return f"{words.format(good[0])}, wrong {words.format(bad[0])}"
+    if None in (*good, *bad):
+        if set(good) == {None}:
+            return f"without {name}, wrong with it"
+        return f"with {name}, wrong without it" if set(bad) == {None} else ""
+    whole = [float(value).is_integer() for value in (*good, *bad)]
+    if all(whole[: len(good)]) and not any(whole[len(good) :]):
+        return f"where {name} is a whole number, wrong elsewhere"
+    for some, words in (
+        (good, "for {}, wrong for others"),
+        (bad, "except for {}, and wrong there"),
+    ):
+        told = sorted(set(some))
+        if len(told) < 3 and (len(set(good + bad)) < 4 or set(told) <= {0, 1}):
+            return words.format(f"{name} {' and '.join(map(str, told))}")
+    return ""

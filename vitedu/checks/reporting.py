@@ -23,8 +23,9 @@ _HEADLINES = {
     Stage.DTYPE: "the result has the wrong dtype",
     Stage.DEVICE: "the result is on the wrong device",
     Stage.FINITE: "the result is not finite",
-    Stage.VALUES: "the values differ from the definition",
+    Stage.VALUES: "other values than asked for",
     Stage.FACTS: "not as the text asks",
+    Stage.AGAIN: "a second call goes wrong",
     Stage.UNCHANGED: "an input is modified",
     Stage.GRADIENTS: "the values are right, the gradients are not",
 }
@@ -160,7 +161,9 @@ class Report:
         if is_explained:
             self.headline = " and ".join(d.name for d in diagnoses[:2])
             evidence = None
-            for diagnosis in diagnoses:
+            for number, diagnosis in enumerate(diagnoses, 1):
+                if len(diagnoses) > 1:
+                    self.lines.append((f"mistake {number}", diagnosis.name))
                 self._explain(diagnosis, evidence)
                 evidence = diagnosis.got
         elif problem is not None:

@@ -32,7 +32,7 @@ def add_commands(commands: Commands) -> None:
     new.add_argument("--jobs", type=int, help="submissions at a time (default: cores)")
     new.add_argument("--dask", metavar="ADDRESS", help="grade on the workers of tcp://HOST:PORT")
     new.add_argument(
-        "--runs", type=int, default=3, help="fresh processes an answer, 3 or more (default: 3)"
+        "--runs", type=int, default=3, help="runs of each answer, 3 or more (default: 3)"
     )
     new.add_argument("--seed", type=int, help="repeat a grading (default: secret, one a student)")
     new.add_argument(

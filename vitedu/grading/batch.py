@@ -78,7 +78,7 @@ def grade_class(
         exercises: ids to grade; default: all of ``notebook``.
         notebook: stem of the notebook to grade; default: those that the class handed in.
         only: names of students to grade; default: all.
-        runs: fresh processes an exercise, 3 or more.
+        runs: of each answer, 3 or more.
         seed: of the secret inputs, to repeat a grading; default: secret sizes for the class, and secret values for each
             submission.
         again: grade also what has an up-to-date grade.

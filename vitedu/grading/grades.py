@@ -92,7 +92,7 @@ class ExerciseGrade:
     place: str = ""  # file and number of that cell
     comment: str = ""  # of the person who decided about an open exercise
     decided_by: str = ""  # who that was
-    runs: int = 0  # fresh processes that ran it
+    runs: int = 0  # how often it ran, each time in another process
     seconds: float = 0.0  # wall clock of all of them
 
     def __post_init__(self):

@@ -2,14 +2,17 @@
 
 Role: ``grade_answer``. The same checkers as in the notebook decide (``vitedu.checks.engine``): a ``RemoteAnswer`` stands
 where the student's object would be, and only ``gather`` meets it. Several processes must agree, so that luck earns
-nothing. Never raises because of what an answer is or does; what cannot be judged has a reason and no points.
+nothing; the later ones may be shared by the answers of one student (``box.sharing``). Never raises because of what an answer is or does; what cannot be judged has a reason and no points.
 """
 
 import ast
+import functools
 import hashlib
 import re
 import threading
 import time
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 
 from vitedu import exercises
@@ -35,7 +38,7 @@ from vitedu.grading.line.messages import Loaded, write_observation
 from vitedu.grading.line.remote_answer import RemoteAnswer
 from vitedu.grading.line.wire import WireError, clean, pack
 
-RUNS = 3  # fresh processes; an answer that is right one time in three passes all of them in 4 %
+RUNS = 3  # in other processes; an answer that is right one time in three passes all of them in 4 %
 LONGEST = 2**20  # characters of code
 MOST_CODE = 6000  # characters of it that stay in a grade
 ENDED_ALL = (
@@ -91,7 +94,7 @@ def grade_answer(answer: Answer, seed: int, box: AnyBox, *, runs: int = RUNS) ->
         answer: its code as text.
         seed: of the secret inputs; the same seed repeats them.
         box: gives fresh workers.
-        runs: fresh processes, which must agree.
+        runs: in different processes, which must agree.
 
     Raises:
         ValueError: no such exercise, or no runs.
@@ -105,7 +108,8 @@ def grade_answer(answer: Answer, seed: int, box: AnyBox, *, runs: int = RUNS) ->
         with _JUDGING, neutral_settings():
             cases = checker.draw(seed) if isinstance(checker, Checker) else []
         while len(outcomes) < runs and not (outcomes and outcomes[-1].is_last):
-            outcome = _run(checker, cases, answer, seed, box, outcomes)
+            outcome = _repeated(checker, cases, answer, seed, box, outcomes)
+            outcome = outcome or _run(checker, cases, answer, seed, box, outcomes)
             if outcome.reason == "grader":  # ours to mend, if it can be mended
                 outcome = _run_apart(outcome, checker, cases, answer, seed, box, outcomes)
             outcomes.append(outcome)
@@ -164,10 +168,33 @@ def _tell(grade: ExerciseGrade, report: Report) -> None:
     ]
 
 
-def _run(
+def _repeated(
     checker, cases, answer: Answer, seed: int, box: AnyBox, earlier_runs: list[_Outcome]
+) -> _Outcome | None:
+    """Confirm the first run in a process that the student's other answers use too; None if it did not agree."""
+    repeat = getattr(box, "repeat", None)
+    if not earlier_runs or repeat is None:
+        return None
+    kept_out = (getattr(checker, name, frozenset()) for name in ("forbidden", "hides"))
+    lend = functools.partial(repeat, len(earlier_runs), *kept_out)
+    outcome = _run(checker, cases, answer, seed, box, earlier_runs, lend)
+    return outcome if outcome.verdict == earlier_runs[0].verdict else None
+
+
+def _run(
+    checker,
+    cases,
+    answer: Answer,
+    seed: int,
+    box: AnyBox,
+    earlier_runs: list[_Outcome],
+    lend: Callable[[], AbstractContextManager[AnyWorker]] | None = None,
 ) -> _Outcome:
-    """Run an answer in one fresh worker and judge what it did."""
+    """Run an answer in one worker and judge what it did.
+
+    Args:
+        lend: gives the worker; default: a fresh one of the box.
+    """
     if len(answer.source) + len(answer.support) > LONGEST:
         return _Outcome(reason="unreadable", detail=f"more than {LONGEST:,} characters of code", is_last=True)  # fmt: skip
     if not re.search(r"^\s*[^\s#]", answer.source, re.MULTILINE):
@@ -177,7 +204,7 @@ def _run(
             return _Outcome(checker.judge(_Given(plain)), is_last=True, is_read=True)
     worker: AnyWorker | None = None
     try:
-        with box.worker() as worker:
+        with (lend or box.worker)() as worker:
             remote = RemoteAnswer(worker, box.limits)
             loaded = remote.load(answer, getattr(checker, "forbidden", frozenset()))
             if not loaded.defined:

@@ -78,7 +78,7 @@ def grade_submission(
         parts: the functions that do the work.
         box: where answers run.
         seed: of the secret inputs.
-        runs: fresh processes an exercise.
+        runs: processes that must agree about an exercise; see ``judge.grade_answer``.
         extraction: what ``Parts.extract`` gave, if that is known already.
         log: takes the traceback of a fault of the grader.
 
@@ -90,26 +90,28 @@ def grade_submission(
         found = parts.extract(submission) if extraction is None else extraction
         answers, problems, flags = found.answers, found.problems, list(found.flags)
     grades = []
-    for exercise in exercises:
-        if fault:
-            grades.append(not_gradable(exercise, "grader", fault[0]))
-            continue
-        answer = answers.get(exercise.id)
-        if answer is None:
-            reason, detail = problems.get(exercise.id, ("no_cell", ""))
-            if reason == NOT_HANDED_IN:
-                grades.append(not_handed_in(exercise, detail))
-            else:
-                grades.append(not_gradable(exercise, reason, detail))
-            continue
-        grade = None
-        with faults(log, submission.student, exercise.id) as own_fault:
-            grade = parts.grade(answer, seed, box, runs=runs)
-        if own_fault or grade is None:
-            grade = not_gradable(exercise, "grader", "".join(own_fault))
-        elif grade.reason == "grader":  # a part told of its own fault
-            log(f"{ascii(submission.student)}, {exercise.id}: {grade.detail}")
-        grades.append(grade)
+    shared = getattr(box, "shared", None)
+    with shared() if shared else contextlib.nullcontext(box) as own_box:
+        for exercise in exercises:
+            if fault:
+                grades.append(not_gradable(exercise, "grader", fault[0]))
+                continue
+            answer = answers.get(exercise.id)
+            if answer is None:
+                reason, detail = problems.get(exercise.id, ("no_cell", ""))
+                if reason == NOT_HANDED_IN:
+                    grades.append(not_handed_in(exercise, detail))
+                else:
+                    grades.append(not_gradable(exercise, reason, detail))
+                continue
+            grade = None
+            with faults(log, submission.student, exercise.id) as own_fault:
+                grade = parts.grade(answer, seed, own_box, runs=runs)
+            if own_fault or grade is None:
+                grade = not_gradable(exercise, "grader", "".join(own_fault))
+            elif grade.reason == "grader":  # a part told of its own fault
+                log(f"{ascii(submission.student)}, {exercise.id}: {grade.detail}")
+            grades.append(grade)
     return SubmissionGrade(
         submission.student,
         [path.name for path in submission.files],

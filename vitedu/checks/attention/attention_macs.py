@@ -93,6 +93,7 @@ CHECKER = Checker(
         also("other sizes", "", shapes="num_tokens = long; embed_dim = narrow"),
         also("other sizes", "", T=1),
         also("other sizes", "", D=1),
+        also("other sizes", "", T="D"),
         also("other sizes", "", shapes="num_tokens = side**2 + 1; embed_dim = 64 * heads"),
         also("other sizes", "more than 2**31", shapes="num_tokens = 49 * side**2 + 1; embed_dim = 64 * heads"),
         ranges={"T": (5, 40), "D": (5, 40), "long": (90, 130), "narrow": (3, 9), "side": (8, 32), "heads": (6, 16)},
@@ -104,5 +105,10 @@ CHECKER = Checker(
         "values": ALL_SIX,
         "other sizes": "also for long, short, wide and narrow sequences",
     },
+    special=(
+        "num_tokens == 1",
+        "embed_dim == 1",
+        "num_tokens == embed_dim",
+    ),
     right=(by_products, factored, by_tokens, by_tensor, measured),
 )  # fmt: skip

@@ -27,7 +27,7 @@ MISTAKES = (
             "Look at the two axes in transpose.",
             {"transpose(1, 2).flatten(2)": "transpose(2, 3).reshape(x.shape[0], x.shape[2], -1)"}),
     Mistake("batch_and_tokens_exchanged", "tokens come before the batch", "(B, T, D)",
-            "The first axis is the image's, everywhere in this course.", "Look at the order in permute.",
+            "The first axis is the image's, everywhere in this course.", "Look at the order of the axes.",
             {"transpose(1, 2)": "permute(2, 0, 1, 3)"}, evidence=shapes),
     Mistake("sizes_confused", "the result has a row for each head, not for each token", "(B, T, nh*hd)",
             "After the transpose axis 1 counts tokens, but the sizes still come from x, where it counts heads.",
@@ -108,6 +108,13 @@ CHECKER = Checker(
         "values": "every head is back in its columns, compared to the bit",
         "other sizes": "also for a batch of one, one head, one token, one column a head, and float64",
     },
+    special=(
+        "x.shape[1] == 1",
+        "x.shape[2] == 1",
+        "x.shape[3] == 1",
+        "len(x) == 1",
+        "x.shape[1] == x.shape[2]",
+    ),
     right=(by_joining, by_einops, by_permute, by_slices, by_einsum),
     equivalent={
         SAME_AXIS: (

@@ -175,5 +175,13 @@ CHECKER = Checker(
         "large scores": "finite and right for scores of size 1e4",
     },
     picture=draw_sums,
+    special=(
+        "x.ndim == 1",
+        "x.shape[dim] == 1",
+        "dim == 0",
+        "dim == 1",
+        "len(x) == 1",
+        "len(set(x.shape)) < x.ndim",
+    ),
     right=(by_logsumexp, by_slices, by_pairs, by_logaddexp, in_double, by_matrix_product, as_gradient),
 )  # fmt: skip

@@ -25,10 +25,10 @@ MISTAKES = (
             "Attention works on the last two axes: they have to be tokens and columns.",
             "Exchange axes 1 and 2 at the end.", {".transpose(1, 2)": ""}, evidence=shapes),
     Mistake("columns_before_tokens", "columns and tokens are exchanged", "(B, nh, T, hd)",
-            "Attention works on the last two axes, tokens before columns.", "Look at the order in permute.",
+            "Attention works on the last two axes, tokens before columns.", "Look at the order of the axes.",
             {"transpose(1, 2)": "permute(0, 2, 3, 1)"}, evidence=shapes),
     Mistake("heads_before_batch", "the heads stand before the batch", "(B, nh, T, hd)",
-            "The first axis is the image's, everywhere in this course.", "Look at the order in permute.",
+            "The first axis is the image's, everywhere in this course.", "Look at the order of the axes.",
             {"transpose(1, 2)": "permute(2, 0, 1, 3)"}, evidence=shapes),
     Mistake("joined_with_batch", "heads and batch are joined into one axis", "(B, nh, T, hd)",
             "Some code does that for bmm; here the head has an axis of its own.", "Leave out the last reshape.",
@@ -119,6 +119,13 @@ CHECKER = Checker(
         "other sizes": "also for a batch of one, one head, one token, one column a head, and float64",
         "errors": "a D that num_heads does not divide is refused",
     },
+    special=(
+        "num_heads == 1",
+        "num_heads == x.shape[2]",
+        "num_heads == x.shape[1]",
+        "x.shape[1] == 1",
+        "len(x) == 1",
+    ),
     right=(by_chunks, by_einops, by_unflatten, by_slices, by_windows, by_strides),
     equivalent={
         SAME_AXIS: (

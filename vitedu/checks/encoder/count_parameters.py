@@ -27,10 +27,15 @@ def cases(g: torch.Generator) -> list[Case]:
         return {"image_size": side * P, "patch_size": P, "in_channels": C, "num_classes": K, "embed_dim": D,
                 "depth": depth, "num_heads": heads, "mlp_ratio": (hidden + 0.7) / D, "qkv_bias": qkv_bias}  # fmt: skip
 
+    ones = dict.fromkeys(
+        ("image_size", "patch_size", "in_channels", "num_classes", "depth", "num_heads"), 1
+    )
     huge = {"embed_dim": 7 * 2**20, "num_heads": 7, "depth": 1000, "mlp_ratio": 4.0}
     return [
         case("values", odd()),
         case("values", odd()),
+        case("values", odd() | ones),
+        case("values", odd() | {"depth": 0, "mlp_ratio": 2.0}),
         case("qkv_bias=False", odd(qkv_bias=False)),
         case("presets", vars(PRESETS["vit_tiny_patch4_32"]), "the preset vit_tiny_patch4_32"),
         case("presets", vars(PRESETS["vit_base_patch16_224"]), "the preset vit_base_patch16_224"),
@@ -140,6 +145,16 @@ CHECKER = Checker(
     },
     hides=frozenset({"VisionTransformer", "EncoderBlock", "MultiHeadAttention"}),
     flags=frozenset({"VisionTransformer", "EncoderBlock", "parameters", "numel"}),
+    special=(
+        "config.depth == 0",
+        "config.depth == 1",
+        "config.in_channels == 1",
+        "config.num_classes == 1",
+        "config.image_size == config.patch_size",
+        "config.num_heads == 1",
+        "config.patch_size == 1",
+        "not config.qkv_bias",
+    ),
     right=(by_shapes, by_polynomial, by_layers, by_loop),
     equivalent={
         "image_size is a multiple of patch_size, and a float is a number": (

@@ -185,5 +185,12 @@ CHECKER = Checker(
     picture=draw_block(
         {"no_first_residual": ("first",), "no_second_residual": ("second",), "no_residuals": ("first", "second")}
     ),
+    special=(
+        "self.attn.num_heads == 1",
+        "x.shape[1] == 1",
+        "len(x) == 1",
+        "x.shape[1] == x.shape[2]",
+        "self.mlp.fc1.out_features == x.shape[2]",
+    ),
     right=(WithShortcut, Functional, OwnMlp, TokenByToken),
 )  # fmt: skip

@@ -3,7 +3,7 @@
 import torch
 import torch.nn.functional as F
 
-from vitedu.checks.cases import BATCH_OF_ONE, FLOAT64, ON_ACCELERATOR, also, shaped
+from vitedu.checks.cases import BATCH_OF_ONE, ON_ACCELERATOR, also, shaped
 from vitedu.checks.checker import Checker
 from vitedu.checks.mistakes import Edits, Mistake
 
@@ -111,8 +111,9 @@ CHECKER = Checker(
         also("other sizes", "as many tokens as features", T="D"),
         also("other sizes", "a single token", shapes="x: D" + PARAMETERS, name="x of {D}"),
         also("other sizes", "more axes", shapes="x: A B T D" + PARAMETERS, name="x of {A} x {B} x {T} x {D}"),
-        FLOAT64,
+        also("other sizes", "float64", dtype=torch.float64, scale={"x": 1e4}),
         also("eps", "variance near 1e-6, the default eps", scale={"x": 1e-3}),
+        also("eps", "eps=0", shapes="x: B T D" + PARAMETERS + "; eps = 0.0", keywords=("eps",)),
         also("eps", "eps=0.3", shapes="x: B T D" + PARAMETERS + "; eps = 0.3", scale={}, keywords=("eps",)),
         ON_ACCELERATOR,
         ranges={"D": (5, 9)},
@@ -126,6 +127,12 @@ CHECKER = Checker(
         "other sizes": "also for one token, more axes, as many tokens as features, and float64",
         "eps": "eps as given, inside the root",
     },
+    special=(
+        "x.ndim == 1",
+        "len(x) == 1",
+        "x.ndim > 1 and x.shape[-1] == x.shape[-2]",
+        "eps == 0",
+    ),
     right=(by_var_mean, by_einsum, by_loops, in_double, by_group_norm),
     equivalent={
         "a square has no sign": ("variance = ((mean - x) ** 2).mean(dim=-1, keepdim=True)",),

@@ -22,7 +22,7 @@ CHECKERS = {
                          "Add fc1 and fc2, biases too, and divide by the block."),
             ValueMistake("whole_model", 85_017_600 * reference.mlp_share / 86_567_656, "the MLPs are held against the whole model", "Patch embedding, positions and head are no part of a block.", "Divide by one block."),
             ValueMistake("projection_forgotten", 2 / 3.5, "one of the matrices is forgotten", "A block has the q, k, v projection, the output projection, fc1 and fc2.", "List the six parts of a block first."),
-            ValueMistake("one_layer", 0.5, "one of the two layers of the MLP is counted", "fc1 and fc2 both belong to it, and both belong to the block.", "List the six parts of a block first."),
+            ValueMistake("one_layer", 0.5, "the MLP is taken for half of the block", "Its two layers together have twice as many as attention.", "List the six parts of a block first."),
             ValueMistake("percent", 100 * reference.mlp_share, "the share is given in percent", "A number between 0 and 1 was asked for.", "Divide by 100."),
             ValueMistake("ratio_to_attention", 2.0, "the ratio to attention is given", "The share is of the whole block.", "Divide by the block, not by attention."),
         ),

@@ -42,6 +42,13 @@ def cases(g: torch.Generator) -> list[Case]:
         case(1, shallow | {"in_channels": 1}),
         case(B, square, ", as many patches as columns"),
         case(B, shallow | {"qkv_bias": False}),
+        case(B, fields | {"depth": 0}),
+        case(
+            B,
+            shallow | {"image_size": P, "num_classes": 1},
+            ", in train mode",
+            extra={"training": True},
+        ),
         case(B, shallow, ", float64", torch.float64),
         case(B, shallow, ", on an accelerator", part="any device", on_accelerator=True),
     ]
@@ -162,6 +169,14 @@ CHECKER = Checker(
         "values": "logits equal to the definition at random weights",
         "other sizes": "also for one image, one channel, no qkv bias and float64",
     },
+    special=(
+        "len(images) == 1",
+        "images.shape[1] == 1",
+        "len(self.blocks) == 0",
+        "len(self.blocks) == 1",
+        "self.patch_embed.proj.kernel_size[0] == images.shape[2]",
+        "self.head.out_features == 1",
+    ),
     right=(Plain, Sequential, Unfolded, ImageByImage),
     given=("__init__",),
     left_open={

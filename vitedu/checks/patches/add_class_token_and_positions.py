@@ -71,6 +71,8 @@ CHECKER = Checker(
         BATCH_OF_ONE,
         also("other sizes", "as many patches as columns", N="D"),
         also("other sizes", "one patch", N=1),
+        also("other sizes", "one column", D=1),
+        also("other sizes", "as many images as patches", B="N"),
         FLOAT64,
         ON_ACCELERATOR,
         ranges={"B": (3, 9), "N": (3, 9), "D": (3, 9)},  # a 2 that somebody wrote is none of them
@@ -86,5 +88,12 @@ CHECKER = Checker(
         "the class token has one row already": ("cls = cls_token.expand(B, 1, -1)",),
         SAME_AXIS: ("tokens = torch.cat([cls, patch_tokens], dim=-2)",),
     },
+    special=(
+        "len(patch_tokens) == 1",
+        "patch_tokens.shape[1] == 1",
+        "patch_tokens.shape[2] == 1",
+        "patch_tokens.shape[1] == patch_tokens.shape[2]",
+        "len(patch_tokens) == patch_tokens.shape[1]",
+    ),
     right=(by_repeat, in_two_parts, by_padding, by_filling),
 )  # fmt: skip

@@ -27,6 +27,7 @@ def cases(g: torch.Generator) -> list[Case]:
         case(C, P, D, bias=False, part="without bias"),
         case(1, P, D, dtype=torch.float64, part="other sizes", note=", float64"),
         case(C, 1, D, part="other sizes", note=", patches of one pixel"),
+        case(C, P, 1, part="other sizes", note=", one output"),
         case(C, P, D, part="any device", on_accelerator=True, note=", on an accelerator"),
     ]
 
@@ -48,7 +49,8 @@ MISTAKES = (
             "Leave out the transpose.", {".flatten(1)": ".flatten(1).T.reshape(len(conv.weight), -1)"}),
     Mistake("bias_not_copied", "the bias is not copied", "linear.bias equal to conv.bias",
             "Every output is off by its bias.", "Copy both parameters.",
-            {"linear.bias.copy_(conv.bias)": "linear.bias.zero_()"}),
+            {"linear.bias.copy_(conv.bias)": "linear.bias.zero_()"},
+            also=({"linear.bias.copy_(conv.bias)": "pass"},)),
     Mistake("always_bias", "the linear layer has a bias where the convolution has none",
             "a bias if and only if conv has one",
             "It would add a parameter that the convolution does not have.",
@@ -61,7 +63,9 @@ MISTAKES = (
     Mistake("values_not_copied", "the weights are not those of the convolution", "the values of conv",
             "A fresh nn.Linear starts with values of its own.",
             "Copy under torch.no_grad(): linear.weight.copy_(...).",
-            {"linear.weight.copy_(weight)": "linear.weight.zero_()"}),
+            {"linear.weight.copy_(weight)": "linear.weight.zero_()"},
+            also=({"linear.weight.copy_(weight)": "pass"},
+                  {"linear.weight.copy_(weight)": "pass", "linear.bias.copy_(conv.bias)": "pass"})),
     Mistake("default_dtype", "the layer has torch's default dtype", "the dtype of conv",
             "The next float64 input would fail.", "Give nn.Linear dtype=conv.weight.dtype.",
             {"dtype=weight.dtype": "dtype=torch.float32"}),
@@ -143,5 +147,11 @@ CHECKER = Checker(
         "other sizes": "also for grey images, patches of one pixel and float64",
     },
     equivalent={"it is copied under no_grad": ("weight = conv.weight.flatten(1)",)},
+    special=(
+        "conv.kernel_size == (1, 1)",
+        "conv.in_channels == 1",
+        "conv.out_channels == 1",
+        "conv.bias is None",
+    ),
     right=(by_state_dict, by_new_parameters, by_impulses, by_loops),
 )  # fmt: skip

@@ -27,6 +27,7 @@ def cases(g: torch.Generator) -> list[Case]:
         case(200, 16 + 2 * half, "other sizes"),  # long enough to tell 10000 from 9999
         case(n, 2, "other sizes"),
         case(1, 2 * half, "other sizes"),
+        case(2 * half, 2 * half, "other sizes"),
         case(n, 2 * draw(g, 2, 9) + 1, "errors", "embed_dim {D} is odd", raises="ValueError"),
     ]
 
@@ -134,5 +135,10 @@ CHECKER = Checker(
             "exponent = torch.arange(0, embed_dim, 2) / embed_dim",
         ),
     },
+    special=(
+        "num_positions == 1",
+        "embed_dim == 2",
+        "num_positions == embed_dim",
+    ),
     right=(by_slices, by_loops, by_phase, by_complex_powers),
 )  # fmt: skip

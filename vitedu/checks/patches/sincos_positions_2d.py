@@ -27,6 +27,7 @@ def cases(g: torch.Generator) -> list[Case]:
         case(gw, gh, D),
         case(gh, gh, D),
         case(1, gw, D),
+        case(gh, 1, D),
         case(gh, gw, 4),
         # half of it, cut off, is even: the table of one direction has nothing to refuse
         case(gh, gw, D + 1, *refused, raises="ValueError"),
@@ -50,8 +51,10 @@ MISTAKES = (
     Mistake("one_long_row", "the grid is coded as one long row", "row and column coded apart",
             "The cell below would look far away.", "Use sincos_positions twice, with D/2 columns each.",
             {"gh, gw = grid_size": "gh, gw = grid_size\nreturn sincos_positions(gh * gw, embed_dim)"}),
-    Mistake("grid_is_width_height", "grid_size is read as (across, down)", "grid_size = (gh, gw), down first",
-            "In torch the height comes first.", "Unpack it as gh, gw = grid_size.",
+    Mistake("grid_is_width_height", "the two numbers of the grid have changed places",
+            "cell i in row i // gw and column i % gw, with grid_size = (gh, gw)",
+            "It is right for square grids only.",
+            "Look at the order in which you unpack grid_size, and at which number you divide or repeat by.",
             {"gh, gw = grid_size": "gw, gh = grid_size"}),
     Mistake("added", "row and column codes are added", "row code beside column code",
             "A sum cannot tell (2, 5) from (5, 2).", "Concatenate along the last axis.",
@@ -130,5 +133,11 @@ CHECKER = Checker(
             "return torch.cat([rows.repeat_interleave(gw, dim=0), columns.repeat(gh, 1)], dim=-1)",
         ),
     },
+    special=(
+        "grid_size[0] == 1",
+        "grid_size[1] == 1",
+        "grid_size[0] == grid_size[1]",
+        "embed_dim == 4",
+    ),
     right=(by_broadcast, by_index, by_meshgrid, by_loops),
 )  # fmt: skip

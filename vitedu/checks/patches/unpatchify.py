@@ -5,6 +5,7 @@ import torch.nn.functional as F
 
 from vitedu.checks.cases import BATCH_OF_ONE, FLOAT64, ON_ACCELERATOR, also, shaped
 from vitedu.checks.checker import Checker
+from vitedu.checks.drawing import draw_laid_patches
 from vitedu.checks.families import SAME_AXIS
 from vitedu.checks.mistakes import Mistake
 
@@ -13,6 +14,11 @@ MISTAKES = (
             "A patch is contiguous in the sequence, but not in the image.",
             "Undo patchify step by step: split, permute back, join.",
             {"return x.reshape": "return patches.reshape"}),
+    Mistake("patchify_again", "patchify's permutation is made once more, not undone", "unpatchify(patchify(x)) == x",
+            "The same permutation twice is not the way back: its axes stand in another order now.",
+            "Write the axes down: (B, gh, gw, C, P, P) has to become (B, C, gh, P, gw, P).",
+            {"0, 3, 1, 4, 2, 5": "0, 2, 4, 1, 3, 5"},
+            also=({"return x.reshape": "return patches.reshape(B, C, gh, P, gw, P).permute(0, 2, 4, 1, 3, 5).reshape"},)),
     Mistake("axes_unmixed", "the grid axes and the pixel axes are joined in the wrong pairs",
             "(gh, P) become H, (gw, P) become W",
             "A row of the image passes through gw patches before the next pixel row begins.",
@@ -91,6 +97,9 @@ CHECKER = Checker(
         also("other sizes", "square", gw="gh"),
         BATCH_OF_ONE,
         also("other sizes", "patches of one pixel", P=1, C=1),
+        also("other sizes", "four patches in a row", gh=1, gw=4),  # the root of N is no side of the grid
+        also("other sizes", "one column of patches", gw=1),
+        also("other sizes", "one patch", gh=1, gw=1),
         FLOAT64,
         ON_ACCELERATOR,
         # C is neither the 3 that somebody took for granted nor P*P, and P*P divides no N
@@ -100,6 +109,7 @@ CHECKER = Checker(
         atol=1e-6,
     ),
     bank=MISTAKES,
+    picture=draw_laid_patches,
     proves={
         "values": "every pixel is back in its place",
         "other sizes": "also for squares, a batch of one, patches of one pixel and float64",
@@ -124,5 +134,14 @@ CHECKER = Checker(
             "raise TypeError(...)",
         ),
     },
+    special=(
+        "len(patches) == 1",
+        "patches.shape[1] == 1",
+        "patch_size == 1",
+        "image_size[0] == image_size[1]",
+        "image_size[0] == patch_size",
+        "image_size[1] == patch_size",
+        "patches.shape[2] == patch_size ** 2",
+    ),
     right=(by_fold, by_loops, by_einops, by_joining, by_transposed_convolution),
 )  # fmt: skip

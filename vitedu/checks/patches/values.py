@@ -11,7 +11,7 @@ CHECKERS = {
                          "The model puts one more token in front."),
             ValueMistake("one_side", 14, "one side of the grid is counted", "The grid has two sides.", "Multiply down by across."),
             ValueMistake("one_side_and_token", 15, "one side of the grid is counted", "The grid has two sides.", "Multiply down by across."),
-            ValueMistake("pixels", 224 * 224, "pixels are counted", "A token is a patch, not a pixel.", "Divide each side by the patch size."),
+            ValueMistake("pixels", lambda v: v in (224 * 224, 224 * 224 + 1), "pixels are counted", "A token is a patch, not a pixel.", "Divide each side by the patch size.", example=224 * 224),
             ValueMistake("values", 768, "the width of a token is given", "That is how long one token is.", "Count the tokens."),
         ),
         proves="patches down times patches across, and the class token",

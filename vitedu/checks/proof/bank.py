@@ -49,12 +49,16 @@ def wrong_answers(exercise_id: str) -> list[tuple[str, object]]:
     checker = find_checker(exercise_id)
     if isinstance(checker, ValueChecker):
         return [(m.id, m.example if callable(m.value) else m.value) for m in checker.bank]
-    return [(mistake.id, made(checker, mistake)) for mistake in checker.mistakes()]
+    return [
+        (mistake.id, made(checker, mistake, dress))
+        for mistake in checker.mistakes()
+        for dress in range(1 + len(mistake.also))
+    ]
 
 
-def made(checker: Checker, mistake: Mistake):
-    """Give the wrong answer of one mistake."""
-    return mistake.build() if mistake.build else checker.make(frozenset({mistake.id}))
+def made(checker: Checker, mistake: Mistake, dress: int = 0):
+    """Give the wrong answer of one mistake, in one of its dresses."""
+    return mistake.build() if mistake.build else checker.make(frozenset({mistake.id}), dress)
 
 
 def measure(exercise_id: str, seeds: range) -> CatchCount:

@@ -82,6 +82,32 @@ def mutants(source: str, given: tuple[str, ...] = ()) -> Iterator[Mutant]:
                 yield Mutant(*differing_lines(original, ast.unparse(bare(changed))), text)
 
 
+SPOILED = "(lambda y: (y[0] + 1, *y[1:]) if isinstance(y, tuple) else y + 1)"
+
+
+def shortcuts(source: str, conditions: Iterable[str]) -> Iterator[Mutant]:
+    """Make mutants that are wrong for special arguments alone, as a shortcut or an early return for them would be.
+
+    Args:
+        source: of one function, or of a class with a ``forward``.
+        conditions: expressions of its arguments.
+
+    Example:
+        >>> [mutant.change for mutant in shortcuts("def half(x):\\n    return x / 2", ["x == 0"])]
+        ['wrong where x == 0']
+    """
+    for condition in conditions:
+        tree = ast.parse(source)
+        calls = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]
+        call = next((node for node in calls if node.name == "forward"), calls[0])
+        for node in ast.walk(call):
+            if isinstance(node, ast.Return) and node.value is not None:
+                spoiled = f"{SPOILED}({ast.unparse(node.value)}) if is_special else {ast.unparse(node.value)}"
+                node.value = ast.parse(spoiled, mode="eval").body
+        call.body[:0] = ast.parse(f"is_special = {condition}").body
+        yield Mutant("", f"wrong where {condition}", ast.unparse(ast.fix_missing_locations(tree)))
+
+
 # --- the tree -----------------------------------------------------------------------------------
 
 

@@ -15,7 +15,7 @@ from vitedu import exercises
 from vitedu.checks.checker import Checker, find_checker
 from vitedu.checks.engine import judge_answer
 from vitedu.checks.mistakes import executed
-from vitedu.checks.proof.mutants import Mutant, mutants
+from vitedu.checks.proof.mutants import Mutant, mutants, shortcuts
 from vitedu.course.references import reference_source
 from vitedu.exercises import Exercise
 
@@ -62,9 +62,9 @@ def mutable_exercises() -> list[str]:
 
 
 def mutants_of(exercise: Exercise) -> list[Mutant]:
-    """Make the mutants of a reference; what the notebook gives stays as it is."""
-    given = find_checker(exercise.id).given
-    return list(mutants(reference_source(exercise), given))
+    """Make the mutants of a reference, those of special arguments too; what the notebook gives stays as it is."""
+    checker, source = find_checker(exercise.id), reference_source(exercise)
+    return [*mutants(source, checker.given), *shortcuts(source, checker.special)]
 
 
 def built(mutant: Mutant, name: str, module: str):

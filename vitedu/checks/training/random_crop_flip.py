@@ -219,6 +219,12 @@ CHECKER = Checker(
             "Put top = left = padding, without the mirror: the image must come back unshifted.",
         ),
     },
+    special=(
+        "padding == 0",
+        "len(images) == 1",
+        "images.shape[1] == 1",
+        "images.shape[2] == images.shape[3]",
+    ),
     right=(by_loop, by_unfold, by_gather, by_concatenation),
     equivalent={
         DEFAULT: (

@@ -39,6 +39,7 @@ def cases(g: torch.Generator) -> list[Case]:
         case(total, warmup, peak, final, part="final rate"),
         case(total, 0, peak, final, part="final rate", keywords=("final_lr",), note=", by keyword"),
         case(total, 1, peak, part="other runs"),
+        case(total, warmup, peak, peak, part="other runs"),
         case(total, total - 1, peak, final, part="other runs"),
         case(total, warmup, 1, 0, part="other runs", note=", whole numbers"),
         case(long, long // 20, peak, final, part="other runs", steps=some),
@@ -179,6 +180,16 @@ CHECKER = Checker(
         ),
     },
     picture=draw_schedule,
+    special=(
+        "step == 0",
+        "warmup_steps == 0",
+        "warmup_steps == 1",
+        "total_steps == 1",
+        "final_lr == 0",
+        "final_lr == peak_lr",
+        "step == warmup_steps",
+        "step == total_steps - 1",
+    ),
     right=(with_numpy, with_torch, by_mixing, in_single_precision),
     equivalent={
         "a cosine has no sign": (

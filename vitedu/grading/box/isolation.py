@@ -35,6 +35,7 @@ from vitedu.grading.box.levels import (
     remedy,
 )
 from vitedu.grading.box.limits import Limits
+from vitedu.grading.box.sharing import SharedBox
 from vitedu.grading.box.ways import USERS, possible, prepare
 
 OWN = (
@@ -144,6 +145,10 @@ class Box:
         """
         self.events.append("an answer is run again by a preloaded process of its own")
         return type(self)(self.way, self.limits, self._files, like=self)
+
+    def shared(self) -> SharedBox:
+        """Give the box as one submission sees it: later runs share processes."""
+        return SharedBox(self)
 
     def close(self) -> None:
         """End the preloaded process with all its workers, and remove its folder."""

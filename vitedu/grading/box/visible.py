@@ -37,5 +37,14 @@ class _Visible(importlib.abc.MetaPathFinder, importlib.abc.InspectLoader):
 
 
 def install(sources: dict[str, str]) -> None:
-    """Make modules importable, by full name; each is run when it is first asked for."""
+    """Make modules importable, by full name; each is run when it is first asked for.
+
+    What an earlier call has installed in this process is gone then.
+    """
+    for finder in [finder for finder in sys.meta_path if isinstance(finder, _Visible)]:
+        sys.meta_path.remove(finder)
+        for name in finder.sources:
+            sys.modules.pop(name, None)
+            package, _, last = name.rpartition(".")
+            vars(sys.modules[package]).pop(last, None)
     sys.meta_path.insert(0, _Visible(sources))

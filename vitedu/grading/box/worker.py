@@ -113,6 +113,7 @@ class Session:
 
     def __init__(self) -> None:
         self.answer: LocalAnswer | None = None
+        self.restore: Callable[[], None] | None = None  # once an answer has been loaded
         self.used: set[str] = set()  # forbidden kernels that were called
 
     def answer_to(self, frame: bytes) -> bytes:
@@ -129,13 +130,15 @@ class Session:
 
     def _load(self, request: dict, tensors: list) -> tuple[dict, list]:
         """Install the visible package, run the support code and the answer's cell, keep the answer."""
-        sys.modules.update(dict.fromkeys(CLOSED))  # type: ignore[arg-type]  # None: not to be imported
+        self.answer = None
         install(request["modules"])
-        _run_uncompiled()
-        self._forbid(request["forbidden"])
-        restore: Callable[[], None]
-        probing.after_answer = lambda: restore()
-        restore = Seal().restore  # bound now, before an answer can put another one there
+        if self.restore is None:  # a process that is shared goes on as it is
+            sys.modules.update(dict.fromkeys(CLOSED))  # type: ignore[arg-type]  # None: not to be imported
+            _run_uncompiled()
+            self._forbid(request["forbidden"])
+            probing.after_answer = lambda: restore()  # before the seal, which keeps it
+            self.restore = Seal().restore  # before any answer can put another one there
+        restore = self.restore
         _seed(request["seed"])
         name, module = request["name"], types.ModuleType("__main__")
         sys.modules["__main__"] = module  # dataclasses look their module up

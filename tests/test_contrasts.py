@@ -1,0 +1,160 @@
+"""What is said of mistakes that no bank holds: relations, probes, and what parts right from wrong."""
+
+import math
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from vitedu import attention, encoder, patches, training
+from vitedu.checks.engine import find_checker, judge_answer
+from vitedu.checks.judging import same_error
+from vitedu.checks.probing import Observation, Trouble
+from vitedu.checks.proof.mutants import shortcuts
+
+SEEDS = (3, 4)
+
+
+def attending(scale):
+    """Give attention whose scores are divided by a number of one's own."""
+
+    def scaled_dot_product_attention(q, k, v):
+        weights = (q @ k.mT / scale(k.shape[-1])).softmax(-1)
+        return weights @ v, weights
+
+    return scaled_dot_product_attention
+
+
+def times_width(x, weight, bias, eps=1e-6):
+    return x.shape[-1] * encoder.layer_norm(x, weight, bias, eps)
+
+
+def without_head_bias(config):
+    return encoder.count_parameters(config) - config.num_classes
+
+
+def whole_ratio(config):
+    D = config.embed_dim
+    off = int(D * config.mlp_ratio) - D * int(config.mlp_ratio)
+    return encoder.count_parameters(config) - config.depth * off * (2 * D + 1)
+
+
+def first_position_twice(patch_tokens, cls_token, pos_embed):
+    tokens = patches.add_class_token_and_positions(patch_tokens, cls_token, pos_embed)
+    return torch.cat([tokens[:, :1] + pos_embed[:, :1], tokens[:, 1:]], dim=1)
+
+
+def short_root(x):
+    return x * (1 + torch.erf(x / 1.4)) / 2
+
+
+def cut_below(x):
+    return torch.where(x < -1, torch.zeros_like(x), encoder.gelu(x))
+
+
+def centred_batch(x, weight, bias, eps=1e-6):
+    return encoder.layer_norm(x - x.mean(0, keepdim=True), weight, bias, eps)
+
+
+def noisy(x):
+    return encoder.gelu(x) + torch.rand_like(x)
+
+
+class Dropping(encoder.EncoderBlock):
+    def forward(self, x):
+        return F.dropout(super().forward(x), 0.2, self.training)
+
+
+class Centred(attention.MultiHeadAttention):
+    def forward(self, x):
+        return super().forward(x - x.mean(0, keepdim=True))
+
+
+RECOGNISED = {
+    "whole root": ("scaled_dot_product_attention", attending(lambda d: math.floor(math.sqrt(d) + 2)), "other_temperature", "weights"),
+    "by width": ("layer_norm", times_width, "factor_by_input", "times"),
+    "a term": ("count_parameters", without_head_bias, "off_by_a_term", "smaller by num_classes"),
+    "a place": ("add_class_token_and_positions", first_position_twice, "one_place_only", "first place along axis -2"),
+    "rounded": ("gelu", short_root, "not_exact", "within 1 %"),
+    "a range": ("gelu", cut_below, "one_range_only", "below -1"),
+    "the batch": ("MultiHeadAttention", Centred, "depends_on_the_batch", "by itself"),
+    "noise": ("gelu", noisy, "random_result", "two calls"),
+    "dropout": ("EncoderBlock", Dropping, "random_result", "two calls"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize(
+    ("exercise", "answer", "id_", "words"), RECOGNISED.values(), ids=RECOGNISED
+)
+def test_what_no_bank_holds_is_recognised(exercise, answer, id_, words, seed):
+    """The numbers alone, or one more call, say what is wrong."""
+    report = judge_answer(find_checker(exercise), answer, seed)
+    assert (report.status, report.misconception) == ("failed", id_), str(report)
+    assert words in str(report)
+
+
+class NormEverywhere(nn.Module):
+    """Stands for the model: the final norm after every block."""
+
+    def __new__(cls, config):
+        from vitedu.vit import VisionTransformer
+
+        model = VisionTransformer(config)
+
+        def forward(images):
+            x = model.patch_embed(images)
+            x = patches.add_class_token_and_positions(x, model.cls_token, model.pos_embed)
+            for block in model.blocks:
+                x = model.norm(block(x))
+            return model.head(x[:, 0] if len(model.blocks) else model.norm(x)[:, 0])
+
+        model.forward = forward
+        return model
+
+
+def always_smoothed(logits, labels, label_smoothing=0.1):
+    return training.cross_entropy(logits, labels, label_smoothing)
+
+
+CONTRASTS = {
+    "depth": ("VisionTransformer", NormEverywhere, "wrong"),
+    "whole": ("count_parameters", whole_ratio, "right where mlp_ratio is a whole number"),
+    "one token": (
+        "attention_macs",
+        lambda T, D: attention.attention_macs(T, D) - (T == 1),
+        "right except for num_tokens 1",
+    ),
+}
+
+
+@pytest.mark.parametrize(("exercise", "answer", "words"), CONTRASTS.values(), ids=CONTRASTS)
+def test_what_is_right_is_said_too(exercise, answer, words):
+    """A report of wrong values says on which inputs they are right."""
+    if not isinstance(answer, type):
+        answer.__name__ = exercise
+    report = judge_answer(find_checker(exercise), answer, 3)
+    assert words in report.headline, str(report)
+
+
+def test_errors_are_told_apart_by_their_message():
+    """Two errors of one type are one mistake only if they say the same, whichever operand comes first."""
+
+    def ended(message, by_hand=False):
+        trouble = Trouble("RuntimeError", ("RuntimeError",), message, None, by_hand)
+        return Observation(error=trouble)
+
+    one = ended("size of tensor a (3) must match tensor b (5)")
+    assert same_error(one, ended("size of tensor a (5) must match tensor b (3)"))
+    assert not same_error(one, ended("mat1 and mat2 shapes cannot be multiplied"))
+    assert not same_error(one, ended("size of tensor a (3) must match tensor b (5)", by_hand=True))
+    assert not same_error(one, Observation())
+
+
+def test_shortcuts_are_wrong_in_one_place():
+    """The mutant for special arguments differs there and nowhere else."""
+    (mutant,) = shortcuts("def half(x):\n    return x / 2", ["x == 4"])
+    names: dict = {}
+    exec(mutant.source, names)
+    assert [names["half"](x) for x in (2, 4)] == [1, 3]

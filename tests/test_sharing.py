@@ -1,0 +1,122 @@
+"""Later runs of one student share processes: fewer of them, and the same grades."""
+
+from pathlib import Path
+
+import pytest
+
+from vitedu.course.references import reference_source
+from vitedu.exercises import find
+from vitedu.grading.box.isolation import open_box
+from vitedu.grading.box.sharing import SharedBox
+from vitedu.grading.grades import Answer, Submission
+from vitedu.grading.intake.extraction import Extraction
+from vitedu.grading.student import grade_submission, real_parts
+
+SUPPORT = "import math\nimport os\nimport sys\nimport torch\nfrom torch import nn\n"
+COUNT = "\nsys.loaded = getattr(sys, 'loaded', 0) + 1\n"  # of answers in this process
+
+
+@pytest.fixture(scope="module")
+def box():
+    """The strongest box of this machine."""
+    with open_box(allow_unsafe=True) as box:
+        yield box
+
+
+class Counting:
+    """A box that counts its workers."""
+
+    def __init__(self, box):
+        self.box, self.started = box, 0
+        self.level, self.limits, self.events, self.apart = box.level, box.limits, [], box.apart
+
+    def worker(self):
+        """Give a fresh worker."""
+        self.started += 1
+        return self.box.worker()
+
+    def shared(self):
+        """Give the box as one submission sees it."""
+        return SharedBox(self)
+
+
+def graded(box, sources):
+    """Grade one student's answers; gives the grades and how many workers they took."""
+    answers = {id: Answer(id, source, SUPPORT) for id, source in sources.items()}
+    counting = Counting(box)
+    submission = Submission("ann", (Path("work.ipynb"),))
+    found = grade_submission(
+        submission,
+        [find(id) for id in sources],
+        real_parts(),
+        counting,
+        seed=11,
+        extraction=Extraction(answers),
+    )
+    return {grade.exercise: grade for grade in found.exercises}, counting.started
+
+
+def right(*exercises):
+    """Give the references as answers."""
+    return {id: reference_source(find(id)) for id in exercises}
+
+
+def test_later_runs_share_two_processes(box):
+    """Three answers: a process each, and two that confirm all of them. Each passed three times."""
+    grades, workers = graded(box, right("patchify", "unpatchify", "sincos_positions"))
+    assert [(grade.state, grade.runs) for grade in grades.values()] == [("passed", 3)] * 3
+    assert workers == 3 + 2
+
+
+def test_exercises_that_forbid_other_functions_do_not_meet(box):
+    """Softmax is taken out of a process for good, and attention may use it."""
+    names = ("softmax", "scaled_dot_product_attention", "split_heads", "merge_heads")
+    answers = right(*names)
+    answers["scaled_dot_product_attention"] = (
+        "def scaled_dot_product_attention(q, k, v):\n"
+        "    weights = torch.softmax(q @ k.mT / math.sqrt(q.shape[-1]), dim=-1)\n"
+        "    return weights @ v, weights\n"
+    )
+    grades, workers = graded(box, answers)
+    assert {grade.state for grade in grades.values()} == {"passed"}
+    assert workers == 4 + 2 * 3
+
+
+@pytest.mark.parametrize("trouble", ["unpatchify = abs", "os._exit(3)", "del unpatchify"])
+def test_an_answer_that_fails_beside_others_is_run_alone(trouble, box):
+    """What an earlier answer leaves behind costs the next one no points."""
+    answers = right("patchify", "unpatchify", "sincos_positions")
+    answers["patchify"] += COUNT
+    answers["unpatchify"] += COUNT + f"if sys.loaded > 1:\n    {trouble}\n"
+    grades, workers = graded(box, answers)
+    assert [(grade.state, grade.runs) for grade in grades.values()] == [("passed", 3)] * 3
+    assert workers > 3 + 2
+
+
+def test_an_answer_that_passes_beside_others_alone_is_not_passed(box):
+    """The first run of each answer has a process of its own, and it decides."""
+    answers = right("patchify", "unpatchify")
+    answers["patchify"] += COUNT
+    answers["unpatchify"] += COUNT + "if sys.loaded == 1:\n    unpatchify = abs\n"
+    grades, _ = graded(box, answers)
+    assert grades["patchify"].state == "passed"
+    assert (grades["unpatchify"].state, grades["unpatchify"].points) == ("failed", 0.0)
+
+
+def test_luck_still_earns_nothing(box):
+    """An answer that is right in every other process is open as soon as two of them disagree."""
+    lucky = "\nimport random\nif random.random() < 0.5:\n    unpatchify = abs\n"
+    answers = {"unpatchify": reference_source(find("unpatchify")) + lucky}
+    for _ in range(40):  # each time it is open with a chance of 3 in 8
+        found = graded(box, answers)[0]["unpatchify"]
+        if found.reason == "unstable":
+            return
+    raise AssertionError(found)
+
+
+def test_later_answers_find_the_references_before_them(box):
+    """In a shared process too, each exercise sees its own part of the package."""
+    uses = "from vitedu.patches import patchify\n\n\n"
+    answers = {**right("patchify"), "unpatchify": uses + reference_source(find("unpatchify"))}
+    grades, workers = graded(box, answers)
+    assert [grade.state for grade in grades.values()] == ["passed", "passed"] and workers == 4

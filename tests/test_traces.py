@@ -1,0 +1,158 @@
+"""What a first call cannot show: answers that remember, results that change later, and what a call leaves behind."""
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from vitedu import attention, encoder, training
+from vitedu.checks.engine import find_checker, judge_answer
+from vitedu.checks.families import leaving, overwriting, remembering
+
+SEEDS = (3, 4)
+
+
+def finding(report, name="again"):
+    """Give one finding of a report."""
+    return next(f for f in report.findings if f.name == name)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize(
+    ("wrong", "name", "words"),
+    [
+        (remembering, "cached_by_shape", "an earlier call with other values"),
+        (overwriting, "buffer_overwritten", "the second call wrote into"),
+        (
+            lambda f: leaving(f, lambda: torch.set_grad_enabled(False)),
+            "gradients_left_off",
+            "gradients are switched off",
+        ),
+        (
+            lambda f: leaving(f, lambda: torch.set_default_dtype(torch.float64)),
+            "dtype_left",
+            "the default dtype is torch.float64",
+        ),
+    ],
+    ids=["cache", "buffer", "gradients", "dtype"],
+)
+def test_traces_are_named(wrong, name, words, seed):
+    """Only the second call shows them; they cost its share and no more."""
+    report = judge_answer(find_checker("merge_heads"), wrong(attention.merge_heads), seed)
+    assert report.misconception == name and report.status == "failed"
+    assert [f.name for f in report.findings if not f.passed] == ["again"]
+    assert words in finding(report).message
+    assert report.points > 0.8 * report.max_points
+    assert torch.is_grad_enabled() and torch.get_default_dtype() == torch.float32
+
+
+class RemembersWeights(attention.MultiHeadAttention):
+    """Splits the weights at the first forward and keeps the copies."""
+
+    def forward(self, x):
+        if not hasattr(self, "kept"):
+            self.kept = self.proj.weight.detach().clone()
+        heads, weights = super().forward(x)
+        bias = self.proj.bias
+        back = torch.linalg.solve(self.proj.weight, (heads - bias).mT).mT
+        return F.linear(back, self.kept if not self.is_first() else self.proj.weight, bias), weights
+
+    def is_first(self):
+        """Tell whether the weights are still those of the first call."""
+        return torch.equal(self.kept, self.proj.weight)
+
+
+def test_weights_changed_in_place_count():
+    """A module that keeps what it computed at its first forward is called again with other weights."""
+    report = judge_answer(find_checker("MultiHeadAttention"), RemembersWeights, 3)
+    assert [f.name for f in report.findings if not f.passed] == ["again"]
+
+
+class StaysInEval(encoder.EncoderBlock):
+    """Switches itself to eval mode."""
+
+    def forward(self, x):
+        self.eval()
+        return super().forward(x)
+
+
+def test_modes_of_a_layer_stay():
+    """A layer that was in train mode is in train mode after its forward."""
+    report = judge_answer(find_checker("EncoderBlock"), StaysInEval, 3)
+    assert "is in eval mode" in finding(report).message
+
+
+def freezing(model, batches):
+    """Evaluate and leave all parameters frozen."""
+    model.requires_grad_(False)
+    return training.evaluate(model, batches)
+
+
+def by_model():
+    """Evaluate each model once and remember the result."""
+    kept = {}
+
+    def evaluate(model, batches):
+        batches = list(batches)
+        key = id(model), len(batches), model.training
+        if key not in kept:
+            kept[key] = model, training.evaluate(model, batches)
+        return kept[key][1]
+
+    return evaluate
+
+
+@pytest.mark.parametrize(
+    ("answer", "words"),
+    [
+        (freezing, "is frozen"),
+        (by_model(), "an earlier call with other values"),
+    ],
+    ids=["frozen", "remembered"],
+)
+def test_evaluate_leaves_the_model(answer, words):
+    """The model comes back as it was handed over, and counts anew after its weights changed."""
+    report = judge_answer(find_checker("evaluate"), answer, 3)
+    assert words in finding(report).message
+
+
+# --- an __init__ that holds, with an open forward -------------------------------------------------
+
+
+class OpenForward(encoder.EncoderBlock):
+    """The right parts, and no forward yet."""
+
+    def forward(self, x):
+        raise NotImplementedError("3.3 EncoderBlock")
+
+
+class OpenAttention(attention.MultiHeadAttention):
+    """The given parts, and no forward yet."""
+
+    def forward(self, x):
+        raise NotImplementedError("2.5 MultiHeadAttention")
+
+
+class OpenBlock(nn.Module):
+    """The stub as the notebook gives it."""
+
+    def __init__(self, embed_dim, num_heads, mlp_ratio=4.0):
+        super().__init__()
+        raise NotImplementedError("3.3 EncoderBlock")
+
+    def forward(self, x):
+        raise NotImplementedError("3.3 EncoderBlock")
+
+
+def test_open_forward_is_an_attempt():
+    """A written __init__ is work: the report says that it holds and what is still open."""
+    report = judge_answer(find_checker("EncoderBlock"), OpenForward, 3)
+    assert report.status == "error" and report.headline == "__init__ holds, forward is still open"
+
+
+@pytest.mark.parametrize(
+    ("exercise", "stub"), [("EncoderBlock", OpenBlock), ("MultiHeadAttention", OpenAttention)]
+)
+def test_untouched_stub_is_not_attempted(exercise, stub):
+    """What the notebook gives is no attempt."""
+    assert judge_answer(find_checker(exercise), stub, 3).status == "not_attempted"

@@ -1,0 +1,59 @@
+"""Processes that the later runs of one student's answers share.
+
+Role: ``SharedBox``. The first run of an answer, whose report counts, always has a process of its own. The second and third
+run only confirm it. A process costs more than a run, so one process confirms all exercises of a submission. A run that
+does not agree with the first is repeated in a process of its own (``judge``).
+
+What that gives up: in these runs the answers of one student meet each other, never those of another student. An answer
+gains nothing there, since it has to pass alone first. Not shared are exercises that forbid different functions, since what
+is taken out of a process stays out, and exercises that hide different references.
+"""
+
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
+
+from vitedu.grading.box.protocol import AnyBox, AnyWorker
+
+
+class SharedBox:
+    """A box as one submission sees it. A context manager that ends the shared processes.
+
+    It is an ``AnyBox`` for all but ``repeat``. One thread at a time may use it.
+    """
+
+    def __init__(self, box: AnyBox):
+        self._box = box
+        self._idle: dict[tuple, AnyWorker] = {}
+        self.level, self.limits = box.level, box.limits
+        self.events = getattr(box, "events", [])
+
+    def __enter__(self) -> "SharedBox":
+        return self
+
+    def __exit__(self, *_) -> None:
+        for worker in self._idle.values():
+            worker.__exit__(None, None, None)
+        self._idle.clear()
+
+    def worker(self) -> AnyWorker:
+        """Give a fresh worker; see ``AnyBox``."""
+        return self._box.worker()
+
+    def apart(self) -> AbstractContextManager[AnyBox]:
+        """Open a box for one answer; see ``AnyBox``."""
+        return self._box.apart()
+
+    @contextmanager
+    def repeat(self, *kind) -> Iterator[AnyWorker]:
+        """Lend the worker of a kind; after an error it is ended, and the next one is fresh.
+
+        Args:
+            kind: number of the run, and what else must be equal for answers to share a process.
+        """
+        worker = self._idle.pop(kind, None) or self._box.worker().__enter__()
+        try:
+            yield worker
+        except BaseException:
+            worker.__exit__(None, None, None)
+            raise
+        self._idle[kind] = worker
