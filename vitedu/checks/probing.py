@@ -346,7 +346,11 @@ def other_values(value: Any) -> Any:
         if not isinstance(x, torch.Tensor):
             return x
         flipped = x.detach().flip(tuple(range(x.ndim)))
-        return 0.75 * flipped if x.is_floating_point() else flipped
+        if not x.is_floating_point():
+            return flipped
+        # each number by another factor: some results stay when all are scaled or change places
+        factors = torch.linspace(0.5, 1, max(1, x.numel()), dtype=x.dtype, device=x.device)
+        return flipped * factors[: x.numel()].reshape(x.shape)
 
     return tree_map(changed, value, is_leaf=lambda x: isinstance(x, Recipe))
 
