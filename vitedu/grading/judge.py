@@ -175,7 +175,8 @@ def _repeated(
     repeat = getattr(box, "repeat", None)
     if not earlier_runs or repeat is None:
         return None
-    kept_out = (getattr(checker, name, frozenset()) for name in ("forbidden", "hides"))
+    names = ("forbidden", "hides")
+    kept_out: list[frozenset[str]] = [getattr(checker, name, frozenset()) for name in names]
     lend = functools.partial(repeat, len(earlier_runs), *kept_out)
     outcome = _run(checker, cases, answer, seed, box, earlier_runs, lend)
     return outcome if outcome.verdict == earlier_runs[0].verdict else None

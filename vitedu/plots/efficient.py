@@ -152,11 +152,11 @@ def show_fewer_tokens(lines: Mapping[str, Mapping[int, Sequence[float]]], whole:
         for kept, values in points.items():
             if len(values) > 1:
                 ax.plot([kept, kept], [min(values), max(values)], color=colour, linewidth=2)
-    kept = sorted({kept for points in lines.values() for kept in points})
+    counts = sorted({kept for points in lines.values() for kept in points})
     ax.set(xlabel="patch tokens that go on, of 16", ylabel="test accuracy", ylim=(0, 1.05))
-    ax.set_xticks(kept)
+    ax.set_xticks(counts)
     ax.invert_xaxis()
-    ax.text(kept[-1], 0.04, "guessing", fontsize=8, color=GREY)
+    ax.text(counts[-1], 0.04, "guessing", fontsize=8, color=GREY)
     ax.yaxis.set_major_formatter(lambda value, _: f"{value:.0%}")
     ax.legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
     return fig

@@ -76,7 +76,7 @@ def by_distance(logits: torch.Tensor, answers: torch.Tensor) -> list[float]:
     for d in range(1, GRID):
         said, is_same = logits[:, distance == d] > 0, answers[:, distance == d] > 0.5
         shares = said[is_same].float().mean(), (~said[~is_same]).float().mean()
-        found.append(sum(shares).item() / 2)
+        found.append((shares[0] + shares[1]).item() / 2)
     return found
 
 
@@ -89,7 +89,7 @@ def train(arm: str, seed: int, steps: int) -> tuple[nn.Module, list[float]]:
     generator = torch.Generator().manual_seed(seed)
     rows = torch.arange(GRID)
     distance = torch.maximum(rows[:, None], rows).flatten()
-    shares = {
+    shares: dict[str, Any] = {
         "weight": 1 / (2 * distance + 1),  # all distances count alike: there are 2 d + 1 cells each
         "pos_weight": torch.tensor(3.0),  # three cells say no for each that says yes
     }
