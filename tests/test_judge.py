@@ -10,6 +10,7 @@ import pytest
 
 from vitedu import exercises
 from vitedu.checks.engine import find_checker, judge_answer
+from vitedu.checks.mistakes import edited, text_of_reference
 from vitedu.checks.values import ValueChecker
 from vitedu.course.references import defined_names, module_source, reference_source
 from vitedu.grading import judge
@@ -24,6 +25,7 @@ from vitedu.grading.line.literals import literal
 NOTEBOOKS = Path(__file__).parents[1] / "notebooks"
 SUPPORT = """
 import math
+from collections.abc import Callable, Sequence
 import torch
 import torch.nn.functional as F
 from torch import nn
@@ -70,45 +72,16 @@ def stubs():
 
 # --- the verdict of the notebook ----------------------------------------------------------------
 
-# exercise: (a piece of its reference, what a student writes instead)
-MISTAKES = {
-    "patchify": ("permute(0, 2, 4, 1, 3, 5)", "permute(0, 2, 4, 3, 5, 1)"),
-    "unpatchify": ("permute(0, 3, 1, 4, 2, 5)", "permute(0, 3, 1, 5, 2, 4)"),
-    "linear_from_conv": (".detach().flatten(1)", ".detach().permute(0, 2, 3, 1).flatten(1)"),
-    "add_class_token_and_positions": ("[cls, patch_tokens]", "[patch_tokens, cls]"),
-    "sincos_positions": ("[angle.sin(), angle.cos()]", "[angle.cos(), angle.sin()]"),
-    "sincos_positions_2d": ("[rows.repeat_interleave(gw, dim=0), columns.repeat(gh, 1)]", "[columns.repeat(gh, 1), rows.repeat_interleave(gw, dim=0)]"),
-    "softmax": ("exp.sum(dim=dim,", "exp.sum(dim=-1,"),
-    "scaled_dot_product_attention": ("/ k.shape[-1] ** 0.5", ""),
-    "split_heads": (".reshape(B, T, num_heads, D // num_heads).transpose(1, 2)", ".reshape(B, num_heads, T, D // num_heads)"),
-    "merge_heads": ("x.transpose(1, 2).flatten(2)", "x.reshape(x.shape[0], x.shape[2], -1)"),
-    "MultiHeadAttention": ("self.proj(merge_heads(output))", "merge_heads(output)"),
-    "attention_macs": ("2 * T * T * D", "T * T * D"),
-    "layer_norm": (".mean(dim=-1, keepdim=True)  # biased", ".sum(dim=-1, keepdim=True) / (x.shape[-1] - 1)  # biased"),
-    "gelu": ("return x * phi", "return phi"),
-    "EncoderBlock": ("x = x + attended", "x = attended"),
-    "VisionTransformer": ("x = self.norm(x)", ""),
-    "count_parameters": ("(num_patches + num_prefix_tokens) * D", "num_patches * D"),
-    "cross_entropy": ("(1 - label_smoothing) * on_label", "on_label"),
-    "warmup_cosine": ("(step + 1) / warmup_steps", "step / warmup_steps"),
-    "weight_decay_groups": ("parameter.ndim < 2 or is_token", "parameter.ndim < 2"),
-    "random_crop_flip": ("2 * padding + 1, (B, 1)", "2 * padding, (B, 1)"),
-    "train_one_epoch": ("        nn.utils.clip_grad_norm_(model.parameters(), max_norm=1.0)\n", ""),
-    "evaluate": ("    for module, training in modes.items():\n        module.training = training\n", "    model.train()\n"),
-}  # fmt: skip
-
 
 def wrong(exercise):
-    """Give the source of a wrong answer: a mutated reference, or a wrong value of the bank."""
+    """Give the source of a wrong answer: the reference with the bank's first edit, or a wrong value of the bank."""
     checker = find_checker(exercise)
     if isinstance(checker, ValueChecker):
         mistake = checker.bank[0]
         value = mistake.example if callable(mistake.value) else mistake.value
         return f"{exercise} = {value!r}"
-    old, new = MISTAKES[exercise]
-    source = reference_source(exercises.find(exercise))
-    assert old in source
-    return source.replace(old, new)
+    mistake = next(mistake for mistake in checker.bank if mistake.edits)
+    return edited(text_of_reference(exercise), [mistake.edits])
 
 
 @pytest.mark.parametrize("exercise", ALL)

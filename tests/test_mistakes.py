@@ -16,7 +16,7 @@ def test_every_edit_of_a_bank_fits_its_reference(exercise):
     """Each mistake changes the text as it stands today, and no two of one bank make the same text."""
     text, texts = text_of_reference(exercise.id), []
     for mistake in find_checker(exercise.id).bank:
-        if mistake.edits and not find_checker(exercise.id).faulty:
+        if mistake.edits:
             assert not mistake.build, mistake.id
             texts.append(edited(text, [mistake.edits]))
             with_mistakes(exercise.id, [mistake.edits])
