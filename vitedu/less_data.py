@@ -15,6 +15,11 @@ import math
 
 import torch
 import torch.nn.functional as F
+from torch import nn
+
+from vitedu.encoder import EncoderBlock
+from vitedu.patches import add_class_token_and_positions, sincos_positions_2d
+from vitedu.vit import VisionTransformer, ViTConfig
 
 # the smallest cross-entropy with label smoothing 0.1 and ten classes: the entropy of the target itself
 smoothing_floor = -0.91 * math.log(0.91) - 9 * 0.01 * math.log(0.01)
@@ -261,3 +266,195 @@ def dino_loss(
     target = (centred / teacher_temperature).softmax(dim=-1)
     log_student = (student_logits / student_temperature).log_softmax(dim=-1)
     return -(target * log_student).sum(dim=-1).mean()
+
+
+# --- what the notebook uses and does not ask for --------------------------------------------------
+
+
+def random_resized_crop(
+    images: torch.Tensor, least: float, generator: torch.Generator
+) -> torch.Tensor:
+    """Cut a random square window out of every image and enlarge it to the whole image.
+
+    Args:
+        images: (B, C, H, W) float.
+        least: the smallest share of the area that a window has, in (0, 1].
+        generator: of all draws, on the device of the images.
+
+    Returns:
+        (B, C, H, W), dtype of the images.
+
+    Example:
+        >>> generator = torch.Generator().manual_seed(0)
+        >>> random_resized_crop(torch.zeros(2, 3, 8, 8), 0.25, generator).shape
+        torch.Size([2, 3, 8, 8])
+
+    Reference: Szegedy et al. 2015, section 6 (arXiv 1409.4842). Departure: windows keep the aspect ratio.
+    """
+    B = len(images)
+    draws = torch.rand(3, B, generator=generator, device=images.device)
+    side = (least + (1 - least) * draws[0]).sqrt()  # (B,), as a share of the image's
+    shift = (2 * draws[1:] - 1) * (1 - side)  # (2, B), of the middle, in units of half a side
+    zero = torch.zeros_like(side)
+    rows = torch.stack([side, zero, shift[0]], 1), torch.stack([zero, side, shift[1]], 1)
+    grid = F.affine_grid(torch.stack(rows, 1).to(images), list(images.shape), align_corners=False)
+    return F.grid_sample(images, grid, padding_mode="border", align_corners=False)
+
+
+def grey_view(
+    images: torch.Tensor, generator: torch.Generator, *, least: float = 0.4
+) -> torch.Tensor:
+    """Give one random view of every image: a window, mirrored or not, in grey of a random mixture of colours.
+
+    Two views of an image share its shape. They share neither place nor size nor colour.
+
+    Args:
+        images: (B, 3, H, W) float.
+        generator: of all draws, on the device of the images.
+        least: the smallest share of the area that a window has.
+
+    Returns:
+        (B, 3, H, W); the three channels are equal.
+
+    Example:
+        >>> generator = torch.Generator().manual_seed(0)
+        >>> grey_view(torch.zeros(2, 3, 8, 8), generator).shape
+        torch.Size([2, 3, 8, 8])
+    """
+    B, device = len(images), images.device
+    images = random_resized_crop(images, least, generator)
+    heads = torch.rand(B, generator=generator, device=device) < 0.5
+    images = torch.where(heads[:, None, None, None], images.flip(-1), images)
+    mixture = torch.rand(B, 3, 1, 1, generator=generator, device=device) + 0.1
+    grey = (images * mixture / mixture.sum(dim=1, keepdim=True)).sum(dim=1, keepdim=True)
+    contrast = 0.6 + 0.8 * torch.rand(B, 1, 1, 1, generator=generator, device=device)
+    return (contrast * grey).expand(-1, 3, -1, -1)
+
+
+class DistilledViT(VisionTransformer):
+    """A ViT with a second token and a second head, which learns from a teacher: DeiT.
+
+    In training it gives the logits of both heads; in eval mode the mean of both, as logits.
+
+    Args:
+        config: a ``ViTConfig`` with a class token and one register, which serves as distillation token.
+
+    Example:
+        >>> config = ViTConfig(8, 4, embed_dim=12, depth=1, num_heads=3, num_registers=1)
+        >>> DistilledViT(config).eval()(torch.zeros(2, 3, 8, 8)).shape
+        torch.Size([2, 10])
+
+    Reference: Touvron et al. 2021, section 4. Departure: logits are averaged, where they add probabilities.
+    """
+
+    def __init__(self, config: ViTConfig):
+        super().__init__(config)
+        self.head_dist = nn.Linear(config.embed_dim, config.num_classes)
+
+    def forward(self, images: torch.Tensor):
+        """Map images (B, C, H, W) to (B, K), or to a pair of them in training."""
+        x = add_class_token_and_positions(self.patch_embed(images), self.cls_token, self.pos_embed)
+        for block in self.blocks:
+            x = block(x)
+        x = self.norm(x)  # (B, T, D): class token, distillation token, patches
+        both = self.head(x[:, 0]), self.head_dist(x[:, 1])
+        return both if self.training else (both[0] + both[1]) / 2
+
+
+class MaskedAutoencoder(nn.Module):
+    """An encoder that sees a few patches, and a small decoder that guesses the pixels of all.
+
+    Args:
+        encoder: a ``VisionTransformer`` with a class token. It is what is kept afterwards.
+        depth: blocks of the decoder.
+        masking: the function that hides tokens, such as ``random_masking``.
+
+    Example:
+        >>> encoder = VisionTransformer(ViTConfig(8, 4, embed_dim=12, depth=1, num_heads=3))
+        >>> model = MaskedAutoencoder(encoder)
+        >>> prediction, mask = model(torch.zeros(2, 3, 8, 8), 0.75, torch.rand(2, 4))
+        >>> prediction.shape, mask.sum(dim=1)
+        (torch.Size([2, 4, 48]), tensor([3., 3.]))
+
+    Reference: He et al. 2022, section 3. Departure: the decoder is as wide as the encoder.
+    """
+
+    def __init__(self, encoder: VisionTransformer, depth: int = 1, masking=random_masking):
+        super().__init__()
+        config, D = encoder.config, encoder.config.embed_dim
+        self.encoder, self.masking = encoder, masking
+        self.mask_token = nn.Parameter(torch.zeros(1, 1, D))
+        self.register_buffer("positions", sincos_positions_2d(config.grid_size, D)[None])
+        sizes = D, config.num_heads, config.mlp_ratio
+        self.decoder = nn.Sequential(*(EncoderBlock(*sizes) for _ in range(depth)))
+        self.to_pixels = nn.Sequential(
+            nn.LayerNorm(D), nn.Linear(D, config.in_channels * config.patch_size**2)
+        )
+
+    def forward(self, images: torch.Tensor, mask_ratio: float, noise: torch.Tensor):
+        """Map images (B, C, H, W) and noise (B, N) to predicted pixels (B, N, C*P*P) and mask (B, N)."""
+        encoder = self.encoder
+        x = encoder.patch_embed(images) + encoder.pos_embed[:, 1:]  # (B, N, D)
+        kept, mask, restore = self.masking(x, mask_ratio, noise)  # (B, M, D)
+        first = (encoder.cls_token + encoder.pos_embed[:, :1]).expand(len(x), -1, -1)
+        x = torch.cat([first, kept], dim=1)
+        for block in encoder.blocks:
+            x = block(x)
+        x = encoder.norm(x)[:, 1:]  # (B, M, D)
+        B, N, D = mask.shape[0], mask.shape[1], x.shape[-1]
+        x = torch.cat([x, self.mask_token.expand(B, N - x.shape[1], -1)], dim=1)
+        x = x.gather(1, restore[:, :, None].expand(-1, -1, D)) + self.positions  # image order
+        return self.to_pixels(self.decoder(x)), mask
+
+
+class PrototypeHead(nn.Module):
+    """DINO's head: compare a feature with K learned directions, by cosine.
+
+    Args:
+        embed_dim: D of the features.
+        num_prototypes: K.
+
+    Example:
+        >>> PrototypeHead(12, 64)(torch.zeros(2, 12)).shape
+        torch.Size([2, 64])
+
+    Reference: Caron et al. 2021, section 3.1. Departure: smaller, and directions of fixed length.
+    """
+
+    def __init__(self, embed_dim: int, num_prototypes: int):
+        super().__init__()
+        self.mlp = nn.Sequential(
+            nn.Linear(embed_dim, 2 * embed_dim), nn.GELU(), nn.Linear(2 * embed_dim, embed_dim)
+        )
+        self.prototypes = nn.Parameter(torch.randn(num_prototypes, embed_dim))
+
+    def forward(self, features: torch.Tensor) -> torch.Tensor:
+        """Map features (B, D) to cosines (B, K)."""
+        directions = F.normalize(self.prototypes, dim=-1)
+        return F.normalize(self.mlp(features), dim=-1) @ directions.T
+
+
+def entropy_and_spread(probabilities: torch.Tensor) -> tuple[float, float]:
+    """Measure a collapse: how undecided single answers are, and how much they differ from image to image.
+
+    Args:
+        probabilities: (B, K), a teacher's answers.
+
+    Returns:
+        The mean entropy of an answer, and the entropy of the mean answer minus that; both in nats. A spread of 0
+        means that every image has the same answer.
+
+    Example:
+        >>> entropy, spread = entropy_and_spread(torch.eye(4))
+        >>> round(entropy, 4), round(spread, 4)
+        (0.0, 1.3863)
+    """
+
+    def entropy(p):
+        return -torch.special.xlogy(p, p).sum(dim=-1)
+
+    single, overall = (
+        entropy(probabilities).mean().item(),
+        entropy(probabilities.mean(dim=0)).item(),
+    )
+    return single, overall - single
