@@ -73,6 +73,7 @@ assert [group["weight_decay"] for group in optimizer_groups] == [settings.weight
 assert {group["betas"] for group in optimizer_groups} == {settings.betas}
 assert len(metrics.read_text().splitlines()) == len(history.rows) == settings.epochs
 assert max(below) - min(below) < 1e-5
+""",
     "05_inside": """
 spread = {who: (span.amax(dim=1) - span.amin(dim=1)).mean().item() for who, span in spans.items()}
 assert spread["trained"] > 0.1 and spread["untrained"] < 0.02
