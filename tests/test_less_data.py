@@ -6,17 +6,24 @@ import pytest
 import torch
 import torch.nn.functional as F
 
+from vitedu.bench.experiments import less_data as rows_of
 from vitedu.fast import DroppingBlock
 from vitedu.fitting.augmentation import Draws, random_mix
+from vitedu.hardware import Profile
 from vitedu.less_data import (
+    DistilledViT,
+    MaskedAutoencoder,
     collapse_losses,
     cutmix,
     dino_loss,
     distillation_loss,
     drop_path,
+    entropy_and_spread,
+    grey_view,
     masked_patch_loss,
     mixup,
     random_masking,
+    random_resized_crop,
     smoothing_floor,
 )
 from vitedu.training import cross_entropy
@@ -219,3 +226,87 @@ def test_collapse_losses_are_those_of_the_loss():
         assert dino_loss(logits, logits, torch.zeros(64)).item() == pytest.approx(
             expected, abs=1e-6
         )
+
+
+# --- what the notebook uses and does not ask for --------------------------------------------------
+
+
+def test_random_resized_crop_of_the_whole_is_the_image():
+    """A window of all the area changes nothing; smaller ones show a part, each image its own."""
+    images, generator = torch.rand(6, 3, 8, 8), torch.Generator().manual_seed(0)
+    torch.testing.assert_close(random_resized_crop(images, 1.0, generator), images)
+    ramp = torch.arange(16.0).expand(6, 1, 16, 16)
+    seen = random_resized_crop(ramp, 0.25, generator)
+    widths = seen.amax(dim=(1, 2, 3)) - seen.amin(dim=(1, 2, 3))
+    assert widths.max() < 15 and widths.min() > 6 and len(widths.unique()) == 6
+
+
+def test_grey_views_share_no_colour_and_differ():
+    """Three equal channels; two views of one image are not the same."""
+    images, generator = torch.rand(4, 3, 8, 8), torch.Generator().manual_seed(0)
+    one, other = grey_view(images, generator), grey_view(images, generator)
+    assert torch.equal(one[:, 0], one[:, 1]) and torch.equal(one[:, 0], one[:, 2])
+    assert ((one - other).abs().amax(dim=(1, 2, 3)) > 0).all()
+
+
+def test_distilled_vit_reads_two_tokens():
+    """The second head sees the second token; in eval mode both are averaged."""
+    torch.manual_seed(0)
+    model = DistilledViT(ViTConfig(8, 4, embed_dim=12, depth=1, num_heads=3, num_registers=1))
+    images, seen = random(2, 3, 8, 8), {}
+    model.norm.register_forward_hook(lambda module, inputs, output: seen.update(tokens=output))
+    both = model.train()(images)
+    torch.testing.assert_close(both[0], model.head(seen["tokens"][:, 0]))
+    torch.testing.assert_close(both[1], model.head_dist(seen["tokens"][:, 1]))
+    torch.testing.assert_close(model.eval()(images), (both[0] + both[1]) / 2)
+
+
+def test_masked_autoencoder_never_looks_at_hidden_pixels():
+    """Whatever stands in a hidden patch, the guess is the same; a visible one matters."""
+    torch.manual_seed(0)
+    encoder = VisionTransformer(ViTConfig(8, 4, embed_dim=12, depth=2, num_heads=3))
+    model, noise = MaskedAutoencoder(encoder).eval(), torch.tensor([[0.4, 0.1, 0.3, 0.2]])
+    images = random(1, 3, 8, 8)
+    with torch.no_grad():
+        first, mask = model(images, 0.75, noise)
+        assert mask.tolist() == [[1, 0, 1, 1]]
+        changed = images.clone()
+        changed[:, :, :, :4] = 9.0  # patches 0 and 2
+        changed[:, :, 4:, 4:] = 9.0  # patch 3
+        assert torch.equal(model(changed, 0.75, noise)[0], first)
+        changed[:, :, :4, 4:] += 1.0
+        assert not torch.allclose(model(changed, 0.75, noise)[0], first)
+
+
+def test_entropy_and_spread_tell_both_collapses_apart():
+    """Even answers: entropy log K; one prototype: entropy 0; a spread needs answers that differ."""
+    even, one = torch.full((6, 4), 0.25), torch.eye(4)[[1] * 6]
+    assert entropy_and_spread(even) == pytest.approx((math.log(4), 0.0), abs=1e-6)
+    assert entropy_and_spread(one) == pytest.approx((0.0, 0.0), abs=1e-6)
+    assert entropy_and_spread(torch.eye(4)) == pytest.approx((0.0, math.log(4)), abs=1e-6)
+
+
+@pytest.mark.parametrize("arm", rows_of.ARMS)
+def test_arms_of_the_experiment_train_and_are_measured(arm, monkeypatch):
+    """A short run of each gives both accuracies."""
+    monkeypatch.setattr(rows_of, "few_shapes", lambda count, draw=rows_of.few_shapes: draw(20))
+    found = rows_of.run(arm, 0, Profile("quick", "", ""))
+    assert 0 <= found["train_accuracy"] <= 1 and 0 <= found["test_accuracy"] <= 1
+
+
+def test_fixed_positions_are_those_of_the_table_and_do_not_learn():
+    """As large as learned ones at the start."""
+    model, plain = rows_of.build(0, fixed_positions=True), rows_of.build(0)
+    assert not model.pos_embed.requires_grad and plain.pos_embed.requires_grad
+    assert model.pos_embed.std().item() == pytest.approx(plain.pos_embed.std().item(), rel=1e-4)
+    corner, neighbour, far = model.pos_embed[0, [0, 1, 15]]
+    assert F.cosine_similarity(corner, neighbour, dim=0) > F.cosine_similarity(corner, far, dim=0)
+
+
+def test_windows_are_cut_from_the_image_that_the_label_names():
+    """Copies stand in the order of the split, again and again."""
+    data = rows_of.few_shapes(20)
+    cut = rows_of.windows(data.train, 1.0, 0)
+    assert len(cut) == 20 * rows_of.COPIES
+    assert (cut.images[20:40].int() - data.train.images.int()).abs().max() <= 1
+    assert torch.equal(cut.labels[20:40], data.train.labels)
