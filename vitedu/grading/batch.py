@@ -254,7 +254,7 @@ def choose_exercises(
 
 
 def _told_apart(submissions: list[Submission]) -> list[Submission]:
-    """Sort submissions by name, and add a number to equal names, so that no grade is overwritten."""
+    """Sort submissions by name, and number equal names, so that no grade is overwritten."""
     told, seen = [], set()
     for submission in sorted(submissions, key=lambda s: (s.student, [f.name for f in s.files])):
         name, number = submission.student, 2

@@ -148,7 +148,7 @@ def not_handed_in(exercise: Exercise, detail: str) -> ExerciseGrade:
 
 @contextlib.contextmanager
 def faults(log: Callable[[str], None], student: str, where: str):
-    """Catch a fault of the grader: add a line to the list that is yielded, and log the traceback."""
+    """Catch a fault of the grader: add a line to the yielded list, and log the traceback."""
     fault: list[str] = []
     try:
         yield fault
