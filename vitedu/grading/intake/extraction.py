@@ -154,7 +154,7 @@ def _chapters(name: str, cells: list[Cell], statements: list[Statement]) -> set[
     """Find out which of the course's notebooks a file contains.
 
     The metadata of its cells decide. Without any, a notebook counts if the file's name says so, if
-    the file defines at least half of its exercises, or more of them than of any other notebook.
+    the file defines at least half of its exercises, or as many of them as of any other notebook.
     """
     marked = {BY_ID[cell.exercise].notebook for cell in cells if cell.exercise in BY_ID}
     if marked:

@@ -1,12 +1,12 @@
-"""Who handed in what: a folder of returned work becomes one submission a student.
+"""Turn a folder of returned work into one submission for each student.
 
-Role: read names. Layouts that are recognised: plain files, a folder a student, a folder an
-assignment, Moodle's and Canvas's downloads, nbgrader's ``submitted/``. Not here: what is in a
-notebook (``extraction``); only ``metadata`` asks it.
+Role: reads the names of files and folders. It recognises plain files, a folder for each student, a
+folder for each assignment, the downloads of Moodle and Canvas, and nbgrader's ``submitted/``. Only
+the rule ``metadata`` reads inside a notebook; ``extraction`` reads the answers.
 
-Nothing is lost and nothing is opened: archives, empty folders, links and files that are no
-notebooks become flags of the student whose name they bear, or problems of the folder where they
-bear none. No symbolic link is followed.
+Nothing is lost silently. Archives, empty folders, links and other files become flags of their
+student or, if they belong to none, problems of the folder. Archives are not unpacked, and symbolic
+links are not followed.
 
 References: Moodle names folders ``Full Name_participant_assignsubmission_file_`` (mod/assign,
 download of all submissions); Canvas names files ``lastnamefirst_LATE_user_file_name``
@@ -100,14 +100,15 @@ def look_through(folder: Path, student_from: str = "auto") -> Intake:
         folder: of returned work.
         student_from: what names a student: ``file`` or the top ``folder``, the names that
             ``moodle`` or ``canvas`` give, the notebook's ``metadata`` (``vitedu.student``, else the
-            first of ``authors``), or ``auto``, which tries moodle, canvas, folder and file. What a
-            rule does not fit falls to folder or file, and is flagged.
+            first of ``authors``), or ``auto``, which tries moodle, canvas, folder and file. A name
+            that does not fit the rule is read as folder or file.
 
     Returns:
-        A student with nothing usable has no files and flags that say why. Files are oldest first.
+        Submissions and problems. Files are oldest first. A student without usable files has flags
+        that say why.
 
     Raises:
-        ValueError: no such rule.
+        ValueError: the rule is unknown.
         FileNotFoundError, NotADirectoryError: there is no such folder.
     """
     if student_from not in STUDENT_FROM:

@@ -16,8 +16,8 @@ from vitedu.checks.arguments import RECIPES
 from vitedu.checks.probing import Case, Clash, Observation, Parameters, Trouble
 from vitedu.grading.line.wire import MAX_ARRAY, NAME_OF, Reader, WireError, Writer, clean
 
-# The fields of a case that a worker gets. What decides stays here: the part, the expected error, the
-# tolerances, and the name, which describes the case.
+# The fields of a case that a worker gets. What decides stays here: the part, the expected error,
+# the tolerances, and the name, which describes the case.
 TOLD = "args driver keywords outputs gradients init state number on_accelerator extra".split()
 
 # the most characters of each kind of text; a fact may list all parameters of a model

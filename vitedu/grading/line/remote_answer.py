@@ -42,7 +42,7 @@ class RemoteAnswer:
 
     @property
     def seconds(self) -> float:
-        """Time limit of all calls of a check together. The worker stops itself and has ``GRACE`` left."""
+        """Time limit of all calls of a check; the worker has ``GRACE`` more to reply."""
         return max(1.0, self.limits.call_seconds - GRACE)
 
     def load(self, answer: Answer, forbidden: frozenset[str]) -> Loaded:
