@@ -22,8 +22,8 @@ Each word below has one meaning in the whole package:
   words. The **bank** of an exercise lists its mistakes. ``families`` holds mistakes that several
   exercises share.
 * A **diagnosis** (``diagnosing``) says which mistake an answer makes. It is given only if that
-  mistake reproduces what was observed. If no mistake does, ``relations`` looks for a simple
-  relation to the right result, such as a factor.
+  mistake reproduces what went wrong. If no mistake does, ``relations`` looks for a simple relation
+  to the right result, such as a factor.
 * A **checker** (``checker.Checker``) holds all of this for one exercise, in
   ``<chapter>/<exercise>.py``.
 * A **mutant** is a reference with one small change. A mutant that passes is a **survivor**.

@@ -2,7 +2,7 @@
 
 Role: ``diagnose``. It replays the mistakes of the bank, first one, then several together, and
 compares the results with the answer's. If none fits, ``relations`` looks for a simple relation to
-the right result. A diagnosis about numbers must reproduce the answer on every case.
+the right result. A diagnosis about numbers must reproduce every wrong result.
 """
 
 import itertools
@@ -243,8 +243,9 @@ def replayed(
 ) -> list[Mistake]:
     """Find the fewest mistakes of the bank that together reproduce an answer on all cases, or none.
 
-    A single mistake is also accepted if it is the only one that reproduces every wrong result.
-    ``make`` is ``Checker.make``; ``most`` is the largest number of mistakes made together.
+    A single mistake is also accepted if it is the only one that reproduces all wrong results, and at
+    least two of these cannot agree by chance. ``make`` is ``Checker.make``; ``most`` is the largest
+    number of mistakes made together.
     """
     # Wrong cases come first, small ones before large: most candidates fail on the first case.
     order = sorted(

@@ -78,7 +78,8 @@ ANONYMOUS_SHARED = 0x21  # of mmap: memory that does not count as this process's
 
 LOAD, AND, EQUAL, ABOVE, ANY_BIT, RETURN = 0x20, 0x54, 0x15, 0x25, 0x45, 0x06
 KILL_PROCESS, ERROR, ALLOW = 0x80000000, 0x00050000, 0x7FFF0000
-NUMBER, ARCHITECTURE, FIRST, SECOND, FOURTH = 0, 4, 16, 24, 40  # offsets of call and arguments
+# offsets of the call, the architecture and the arguments in the data of the filter
+NUMBER, ARCHITECTURE, FIRST, SECOND, FOURTH = 0, 4, 16, 24, 40
 ALL_BITS = 0xFFFFFFFF
 
 

@@ -50,7 +50,8 @@ SOLVED = (
     "timm torchvision transformers vit_pytorch x_transformers xformers open_clip flash_attn scipy sklearn "
     "jax flax keras tensorflow"
 ).split()
-NEEDED = ("SYS_ADMIN", "SETUID", "SETGID", "SETPCAP", "KILL", "CHOWN")  # of the preloaded process
+# capabilities of the preloaded process
+NEEDED = ("SYS_ADMIN", "SETUID", "SETGID", "SETPCAP", "KILL", "CHOWN")
 PROFILE = """(version 1)
 (allow default)
 (deny network*)
