@@ -88,11 +88,6 @@ class _Owner:
     late: bool = False
 
 
-def find_submissions(folder: Path, student_from: str = "auto") -> list[Submission]:
-    """Return only the submissions of ``look_through``."""
-    return look_through(folder, student_from).submissions
-
-
 def look_through(folder: Path, student_from: str = "auto") -> Intake:
     """Sort the files of a folder by student.
 
