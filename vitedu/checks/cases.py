@@ -91,7 +91,7 @@ def shaped(
         ranges: letter -> smallest and largest size, if the usual range does not fit.
         gradients: arguments whose gradients are compared in the first case; default all float
             tensors.
-        values: argument -> function that turns normal values into the wanted ones.
+        values: argument -> function that turns the drawn values into the wanted ones.
         common: for all cases: ``name``, a template for their names ("{B:image} of {H} x {W} px"),
             ``scale``, fields of ``Case``.
 
@@ -139,10 +139,10 @@ def _arguments(g, text: str, sizes: dict[str, int], options: dict, values: Mappi
         dims, _, below = what.partition("<")
         shape = [_value(size, sizes) for size in dims.split()]
         if below:
-            args[name] = torch.randint(_value(below.strip(), sizes), shape, generator=g)
-            continue
-        x = normal(g, *shape, dtype=dtype)
-        x = x * (scale.get(name, 1.0) if isinstance(scale, Mapping) else scale)
+            x = torch.randint(_value(below.strip(), sizes), shape, generator=g)
+        else:
+            x = normal(g, *shape, dtype=dtype)
+            x = x * (scale.get(name, 1.0) if isinstance(scale, Mapping) else scale)
         args[name] = values[name](x) if name in values else x
     return args
 

@@ -19,7 +19,7 @@ from vitedu.checks.answers import Call, LocalAnswer, Look, Source
 from vitedu.checks.checker import Checker, find_checker
 from vitedu.checks.diagnosing import diagnose
 from vitedu.checks.guard import neutral_settings
-from vitedu.checks.judging import DEFINED, Problem, Stage, compare
+from vitedu.checks.judging import DEFINED, Problem, Stage, find_problem
 from vitedu.checks.probing import CONSTRUCTED, Case, Observation, observe
 from vitedu.checks.relations import contrast
 from vitedu.checks.reporting import Finding, Report
@@ -247,7 +247,7 @@ def _problems(checker: Checker, parts, cases, got, want) -> dict[str, Problem]:
     """Find the first problem of every part that has one."""
     problems: dict[str, Problem] = {}
     for case in cases:
-        problem = compare(case, got[case.name], want[case.name])
+        problem = find_problem(case, got[case.name], want[case.name])
         if problem is None:
             continue
         if problem.expected == DEFINED:

@@ -1,7 +1,7 @@
 """Judges: compare what an answer did with what the reference did, and report the first difference.
 
-Role: ``compare`` takes two observations of one case and works through the stages in the order of
-``Stage``. It sees only arrays and facts, never the answer itself. Messages give the evidence and
+Role: ``find_problem`` takes two observations of one case and works through the stages in the order
+of ``Stage``. It sees only arrays and facts, never the answer itself. Messages give the evidence and
 never a reference value.
 """
 
@@ -52,7 +52,7 @@ class Problem:
     headline: str = ""  # the headline of the report; default: that of the stage
 
 
-def compare(case: Case, got: Observation, want: Observation) -> Problem | None:
+def find_problem(case: Case, got: Observation, want: Observation) -> Problem | None:
     """Find the first problem on one case; None if the observations agree."""
     if case.on_accelerator:
         return _compare_devices(case, got)
