@@ -116,5 +116,12 @@ CHECKER = Checker(
     },
     special=("len(mask) == 1", "mask.all()", "mask.dtype == torch.bool"),
     right=(by_indexing, by_loop, by_weights, by_where),
-    equivalent={SAME_AXIS: ("per_patch = error.mean(dim=2)",)},
+    equivalent={
+        SAME_AXIS: ("per_patch = error.mean(dim=2)",),
+        "a square has no sign": ("error = (target - prediction) ** 2",),
+        "a mask of either kind takes the dtype of what it multiplies": (
+            "hidden = mask",
+            "hidden = mask.to()",
+        ),
+    },
 )

@@ -3,7 +3,7 @@
 import torch
 
 from vitedu.checks.checker import Checker
-from vitedu.checks.families import FIRST_OF_BATCH, SAME_AXIS
+from vitedu.checks.families import DEFAULT, FIRST_OF_BATCH, SAME_AXIS
 from vitedu.checks.inputs import distinct, draw, normal, plural
 from vitedu.checks.mistakes import Mistake
 from vitedu.checks.probing import Case
@@ -127,7 +127,7 @@ CHECKER = Checker(
         "how many": "the nearest whole number stays, from all to none",
         "other sizes": "also for one image, as many images as tokens, and float64",
     },
-    special=("mask_ratio == 0", "mask_ratio == 1", "len(tokens) == 1", "tokens.shape[0] == tokens.shape[1]"),
+    special=("mask_ratio == 0", "len(tokens) == 1", "tokens.shape[0] == tokens.shape[1]"),
     right=(by_topk, by_loops, as_published, by_ranks),
     equivalent={
         SAME_AXIS: (
@@ -135,5 +135,6 @@ CHECKER = Checker(
             "restore = order.argsort(dim=-1)",
             "kept = tokens.gather(-2, order[:, :M, None].expand(-1, -1, D))",
         ),
+        DEFAULT: ("order = noise.argsort()", "restore = order.argsort()"),
     },
 )  # fmt: skip
