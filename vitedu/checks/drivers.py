@@ -437,6 +437,7 @@ def dropped(answer, case: Case, seen: Observation) -> None:
         result = apply(answer, case, {**args, "x": given})
         keep(seen, f"output of {len(x)} sample(s)", result, drawn=True)
         if not isinstance(result, torch.Tensor) or result.shape != x.shape:
+            seen.types["all outputs"] = "tensor"  # the type and shape of this one are told first
             break
         if not kept:
             seen.facts[THROUGH] = _passed_through(leaf, result)

@@ -157,6 +157,8 @@ MISTAKES = (
             {"generator=generator, ": ""}, part="generator"),
     Mistake("own_generator", "a generator of its own decides", "every draw from the generator given", "Every call would drop the same samples.", "Use the argument, and leave its seed alone.",
             {"device = x": "generator = torch.Generator().manual_seed(0)\ndevice = x"}, part="generator"),
+    Mistake("no_error", "an impossible probability is accepted", "a ValueError", "At 1 nothing stays, and nothing can be divided by 0.", "Test drop_prob first, before you look at training, and raise a ValueError.",
+            {"if not 0 <= drop_prob < 1:": "if False:"}, part="errors"),
     Mistake("generator_device", "draws are made where x is", "draws made where the generator is", "A generator draws on its own device only.", "Draw with device=generator.device and move the result.",
             {"device = x.device if generator is None else generator.device": "device = x.device"}, part="any device"),
 )  # fmt: skip

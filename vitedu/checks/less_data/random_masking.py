@@ -15,9 +15,9 @@ def cases(g: torch.Generator) -> list[Case]:
     B, M = distinct(g, 2, 2, 4)
 
     def case(
-        note="", part="other sizes", B=B, N=N, M=M, off=0.0, ratio=None, dtype=torch.float32, **rest
+        note="", part="other sizes", B=B, N=N, M=M, off=0.2, ratio=None, dtype=torch.float32, **rest
     ):
-        ratio = round(1 - (M + off) / N, 6) if ratio is None else ratio
+        ratio = round(1 - (M + off) / N, 3) if ratio is None else ratio
         noise = torch.rand(B, N, generator=g)
         args = {"tokens": normal(g, B, N, D, dtype=dtype), "mask_ratio": ratio, "noise": noise}
         name = f"{plural(B, 'image')}, {N} tokens of {D}, mask_ratio {ratio}{note}"
@@ -29,7 +29,7 @@ def cases(g: torch.Generator) -> list[Case]:
         case(", rounded up", "how many", off=-0.3),
         case(", rounded down", "how many", off=0.3),
         case(", nothing is hidden", "how many", ratio=0.0),
-        case(", one token stays", "how many", ratio=round(1 - 0.9 / N, 6)),
+        case(", one token stays", "how many", ratio=round(1 - 0.9 / N, 3)),
         case(", all is hidden", "how many", ratio=1.0),
         case(", 147 of 196", "how many", N=196, ratio=0.75),
         case(B=1),
@@ -63,7 +63,7 @@ MISTAKES = (
     Mistake("first_tokens", "the first tokens stay, whatever the noise", "those of lowest noise", "The top of every image would be seen.", "Use noise.", {ORDER: "torch.arange(N, device=tokens.device).repeat(B, 1)"}),
     Mistake("own_noise", "noise of its own decides", "the noise given", "The caller could not repeat the draw.", "Use the argument.", {ORDER: "torch.rand_like(noise).argsort(dim=1)"}),
     Mistake("rounded_down", "the number that stays is rounded down", "round(N * (1 - mask_ratio))", "Published code rounds down; the text asks for the nearest.", "Use round.", {COUNT: "int(N * (1 - mask_ratio) + 1e-9)"}, part="how many"),
-    Mistake("rounded_up", "the number that stays is rounded up", "round(N * (1 - mask_ratio))", "The text asks for the nearest whole number.", "Use round.", {COUNT: "math.ceil(N * (1 - mask_ratio) - 1e-9)"}, part="how many"),
+    Mistake("rounded_up", "the number that stays is rounded up", "round(N * (1 - mask_ratio))", "The text asks for the nearest whole number.", "Use round.", {COUNT: "math.ceil(N * (1 - mask_ratio) - 1e-9)"}),
     Mistake("at_least_one", "one token always stays", "round(N * (1 - mask_ratio)), which may be 0", "At 1.0 all is to be hidden.", "Leave out max.", {COUNT: f"max(1, {COUNT})"}, part="how many"),
     Mistake("boolean_mask", "the mask is boolean", "a mask in the dtype of the tokens", "The loss multiplies with it.", "Turn it with .to(tokens.dtype).", {MASK: "restore >= M"}),
     Mistake("float32_mask", "the mask is float32 whatever the tokens are", "the dtype of the tokens", "The loss would mix two dtypes.", "Turn it with .to(tokens.dtype).", {MASK: "(restore >= M).float()"}, part="other sizes"),
