@@ -48,6 +48,25 @@ def reference_source(exercise: Exercise) -> str:
     raise ValueError(f"{exercise.module} defines no {exercise.id}; write the reference there.")
 
 
+def solution_source(exercise: Exercise) -> str:
+    """Give the statement that solves an exercise in its notebook: what can be measured there is measured.
+
+    Args:
+        exercise: a function, a class or a value.
+
+    Raises:
+        ValueError: its module defines no such name.
+
+    Example:
+        >>> from vitedu.exercises import find
+        >>> print(solution_source(find("stem_tokens")))
+        stem_tokens = stem(torch.zeros(1, 3, 224, 224))[0, 0].numel()
+    """
+    if exercise.measured:
+        return f"{exercise.id} = {exercise.measured}"
+    return reference_source(exercise)
+
+
 def defined_names(node: ast.stmt) -> list[str]:
     """List the names that a function, a class or a plain assignment defines."""
     if isinstance(node, ast.FunctionDef | ast.ClassDef):
