@@ -5,7 +5,7 @@ import torch.nn.functional as F
 
 from vitedu.checks.cases import BATCH_OF_ONE, FLOAT64, ON_ACCELERATOR, also, shaped
 from vitedu.checks.checker import Checker
-from vitedu.checks.families import NOT_DETACHED, SAME_AXIS, SUM_NOT_MEAN
+from vitedu.checks.families import SAME_AXIS, SUM_NOT_MEAN
 from vitedu.checks.mistakes import Mistake
 
 SAID, BOTH = "teacher_logits.argmax(dim=-1)", "0.5 * from_labels + 0.5 * from_teacher"
@@ -39,7 +39,6 @@ MISTAKES = (
             {FROM_LABELS: "F.cross_entropy(cls_logits.softmax(dim=-1), labels)", FROM_TEACHER: "F.cross_entropy(dist_logits.softmax(dim=-1), said)"}),
     SUM_NOT_MEAN.by({FROM_LABELS: "F.cross_entropy(cls_logits, labels, reduction='sum')", FROM_TEACHER: "F.cross_entropy(dist_logits, said, reduction='sum')"}),
     Mistake("python_number", "the loss is a Python number", "a 0-d tensor", "A float has no graph; nothing could be learned from it.", "Leave out .item() and float().", {BOTH: f"({BOTH}).item()"}),
-    NOT_DETACHED.by({BOTH: f"{BOTH} + 0.1 * (teacher_logits - teacher_logits.detach()).sum()"}, name="a gradient reaches the teacher"),
 )  # fmt: skip
 
 
