@@ -507,8 +507,8 @@ def changed_args(case: Case, args: dict[str, Any]) -> tuple[str, ...]:
 
 
 def _differs(now: torch.Tensor, before: torch.Tensor) -> bool:
-    kind = (now.shape, now.dtype, now.device)
-    return kind != (before.shape, before.dtype, before.device) or not torch.equal(
+    kinds = [(x.shape, x.dtype, x.device, x.requires_grad) for x in (now, before)]
+    return kinds[0] != kinds[1] or not torch.equal(
         now.nan_to_num() if now.is_floating_point() else now,
         before.nan_to_num() if before.is_floating_point() else before,
     )

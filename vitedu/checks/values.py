@@ -77,6 +77,13 @@ class ValueChecker:
             return False
         return math.isclose(answer, float(value), rel_tol=rtol, abs_tol=self.atol)
 
+    def _another(self, answer: Any) -> str:
+        """Ask for another value; where it has several parts, say which of them are right."""
+        parts = answer if isinstance(answer, tuple) else ()
+        right = [i + 1 for i, part in enumerate(parts) if self.accepts(part, self.reference[i])]
+        places = f"; right already: number {' and '.join(map(str, right))}" if right else ""
+        return f"another value{places}"
+
     def judge(self, source: Source) -> Report:
         """Judge a value, wherever it is."""
         with neutral_settings():
@@ -91,7 +98,7 @@ class ValueChecker:
             found = _kind(plain) if given.is_known else given.kind
             if found != kind:
                 return report.failed([_missed(kind, found, points)], [])
-            finding = _missed("another value", f"{plain!r}", points)
+            finding = _missed(self._another(plain), f"{plain!r}", points)
             for mistake in self.bank:
                 if mistake.matches(plain, self.accepts):
                     words = Diagnosis(
