@@ -99,6 +99,26 @@ def show_cue_task(image, answers, glyphs) -> Figure:
 
 
 @styled
+def show_by_cell(accuracies: Mapping[str, np.ndarray]) -> Figure:
+    """Draw how often networks compare each cell rightly with the cue in the top left corner.
+
+    Args:
+        accuracies: title -> (gh, gw), balanced accuracy; the cue's own may be NaN.
+    """
+    fig, axes = figure(1, len(accuracies), size=(WIDTH * 1.2, 3.0))
+    for ax, (title, values) in zip(axes[0], accuracies.items(), strict=True):
+        shown = ax.imshow(values, cmap=SEQUENTIAL, vmin=0.5, vmax=1)
+        frame = Rectangle((-0.5, -0.5), 1, 1, fill=False, color=ORANGE, linewidth=2.5, zorder=3)
+        ax.add_patch(frame)
+        ax.text(0, 0, "cue", ha="center", va="center", fontsize=8)
+        ax.set_title(title)
+        hide_ticks(ax)
+    bar = fig.colorbar(shown, ax=axes, shrink=0.8)
+    bar.set_label("balanced accuracy (0.5: guessing)")
+    return fig
+
+
+@styled
 def show_fields(fields: Mapping[str, np.ndarray], sides: Sequence[int]) -> Figure:
     """Draw effective receptive fields, each with the square that it may not leave.
 

@@ -81,6 +81,14 @@ def by_distance(logits: torch.Tensor, answers: torch.Tensor) -> list[float]:
     return found
 
 
+def by_cell(logits: torch.Tensor, answers: torch.Tensor) -> torch.Tensor:
+    """Give the balanced accuracy of every cell (8, 8). That of the cue is NaN, because it is always like itself."""
+    said, is_same = logits > 0, answers > 0.5  # (B, 64)
+    yes = (said & is_same).sum(dim=0) / is_same.sum(dim=0)
+    no = (~said & ~is_same).sum(dim=0) / (~is_same).sum(dim=0)
+    return ((yes + no) / 2).unflatten(0, (GRID, GRID))
+
+
 def train(arm: str, seed: int, steps: int) -> tuple[nn.Module, list[float]]:
     """Train one network, each batch drawn afresh, and give it with its accuracy by distance."""
     torch.manual_seed(seed)
