@@ -79,10 +79,14 @@ class ValueChecker:
 
     def _another(self, answer: Any) -> str:
         """Ask for another value; where it has several parts, say which of them are right."""
-        parts = answer if isinstance(answer, tuple) else ()
-        right = [i + 1 for i, part in enumerate(parts) if self.accepts(part, self.reference[i])]
-        places = f"; right already: number {' and '.join(map(str, right))}" if right else ""
-        return f"another value{places}"
+        words = "first", "second", "third"
+        parts = (
+            zip(words, answer, self.reference, strict=False) if isinstance(answer, tuple) else ()
+        )
+        right = [word for word, part, value in parts if self.accepts(part, value)]
+        return "another value" + (
+            f"; right already: the {' and the '.join(right)}" if right else ""
+        )
 
     def judge(self, source: Source) -> Report:
         """Judge a value, wherever it is."""
