@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import torch
+from matplotlib.backends.backend_agg import FigureCanvasAgg
 
 from vitedu.plots import transfer as plots
 from vitedu.plots.style import GREEN, RED
@@ -57,8 +58,9 @@ def test_diagrams_name_every_box_and_connect_it(name):
     fig = plots.draw_family(name)
     ax = fig.axes[0]
     assert [text.get_text() for text in ax.texts] == [words for _, _, words, _ in boxes.values()]
-    renderer = fig.canvas.get_renderer()
-    fig.draw(renderer)
+    canvas = FigureCanvasAgg(fig)
+    canvas.draw()
+    renderer = canvas.get_renderer()
     for text, box in zip(ax.texts, ax.patches, strict=False):
         inner, outer = text.get_window_extent(renderer), box.get_window_extent(renderer)
         assert outer.x0 <= inner.x0 and inner.x1 <= outer.x1, text.get_text()
