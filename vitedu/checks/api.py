@@ -13,7 +13,7 @@ from vitedu.checks.engine import find_checker, judge_answer
 from vitedu.checks.handed_out import hand_out, was_handed_out
 from vitedu.checks.reporting import Finding, Report
 from vitedu.course import results as store
-from vitedu.course.references import reference_source
+from vitedu.course.references import solution_source
 
 __all__ = ["Report", "check", "has_checker", "hint", "progress", "reset", "solution"]
 
@@ -119,7 +119,7 @@ def has_checker(exercise: str) -> bool:
 
 
 def hint(exercise: Any) -> Shown:
-    """Show the next hint of an exercise. There are three: a nudge, the idea, and nearly the code."""
+    """Show the next of the three hints of an exercise: a nudge, the idea, nearly the code."""
     name = _name(exercise)
     try:
         known = exercises.find(name)
@@ -146,7 +146,7 @@ def solution(exercise: Any) -> Shown:
         known = exercises.find(name)
     except ValueError as error:
         return _say(str(error))
-    return _say(reference_source(known))
+    return _say(solution_source(known))
 
 
 def progress(notebook: str | None = None) -> None:

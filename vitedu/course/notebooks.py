@@ -12,7 +12,7 @@ from pathlib import Path
 import nbformat
 from nbformat import NotebookNode
 
-from vitedu.course.references import reference_source
+from vitedu.course.references import solution_source
 from vitedu.exercises import BY_ID
 
 COMPARED = "nbval-check-output"  # the tag of a cell whose stored output nbval compares
@@ -84,7 +84,7 @@ def solved(notebook: NotebookNode) -> NotebookNode:
     for index, exercise_id in exercise_cells(result):
         if exercise_id not in BY_ID:
             raise ValueError(f"cell {index} has the stub of an unknown exercise {exercise_id!r}.")
-        result.cells[index].source = reference_source(BY_ID[exercise_id])
+        result.cells[index].source = solution_source(BY_ID[exercise_id])
     for cell in result.cells:
         if cell.cell_type == "code" and not is_compared(cell):
             cell.execution_count = None

@@ -18,7 +18,7 @@ def module_source(name: str) -> str:
     """Read the source of a module of this package without importing it.
 
     Raises:
-        ValueError: no such module.
+        ValueError: the module does not exist.
     """
     spec = importlib.util.find_spec(name)
     if spec is None or not spec.origin:
@@ -46,6 +46,24 @@ def reference_source(exercise: Exercise) -> str:
             first = min([node.lineno, *(decorator.lineno for decorator in decorators)])
             return "\n".join(source.splitlines()[first - 1 : node.end_lineno])
     raise ValueError(f"{exercise.module} defines no {exercise.id}; write the reference there.")
+
+
+def solution_source(exercise: Exercise) -> str:
+    """Return the text of the statement that solves an exercise in its notebook.
+
+    A value that can be measured there is given by the expression that measures it.
+
+    Raises:
+        ValueError: the module defines no such name.
+
+    Example:
+        >>> from vitedu.exercises import find
+        >>> print(solution_source(find("stem_tokens")))
+        stem_tokens = stem(torch.zeros(1, 3, 224, 224))[0, 0].numel()
+    """
+    if exercise.measured:
+        return f"{exercise.id} = {exercise.measured}"
+    return reference_source(exercise)
 
 
 def defined_names(node: ast.stmt) -> list[str]:

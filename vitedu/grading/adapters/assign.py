@@ -18,7 +18,7 @@ import nbformat
 from nbformat import NotebookNode
 
 from vitedu.course.notebooks import exercise_cells, find_notebooks, read
-from vitedu.course.references import reference_source
+from vitedu.course.references import solution_source
 from vitedu.exercises import BY_ID
 
 BEGIN, END = "### BEGIN SOLUTION", "### END SOLUTION"
@@ -105,7 +105,7 @@ def source_notebook(notebook: NotebookNode) -> NotebookNode:
         if id not in BY_ID:
             raise ValueError(f"cell {index} has the stub of an unknown exercise {id!r}.")
         stub = result.cells[index]
-        stub.source = with_solution(stub.source, reference_source(BY_ID[id]), id)
+        stub.source = with_solution(stub.source, solution_source(BY_ID[id]), id)
         stub.metadata["nbgrader"] = _schema(id, solution=True)
         check = next((cell for cell in result.cells[index + 1 :] if _checks(cell, id)), None)
         if check is None:
