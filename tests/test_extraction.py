@@ -194,10 +194,26 @@ def test_answers_measured_on_the_notebook_are_gradable(tmp_path):
             "stem_tokens": "stem_tokens = stem(torch.zeros(1, 3, 224, 224))[0, 0].numel()",
         },
         "03_encoder": {
-            "class_token_alone": "class_token_alone = (different_rows, patch_gradient)",
+            "class_token_alone": "rows = logits_alone.round(decimals=5).unique(dim=0)\n"
+            "class_token_alone = (len(rows), alone.patch_embed.proj.weight.grad.abs().max().item())",
             "mlp_share": "block = EncoderBlock(768, 12)\n"
             "count = lambda m: sum(p.numel() for p in m.parameters())\n"
             "mlp_share = count(block.mlp) / count(block)",
+        },
+        "05_inside": {
+            "uniform_distance": "uniform_distance = grid_distances((8, 8)).mean()",
+            "rollout_self_share": "even = torch.full((1, 1, 65, 65), 1 / 65)\n"
+            "rollout_self_share = attention_rollout([even] * 4)[0, 0, 0]",
+        },
+        "06_vit_and_cnn": {
+            "layers_to_see_all": "layers_to_see_all = next(n for n in range(300) "
+            "if receptive_field([3] * n, [1] * n) >= 224)",
+            "token_shifts": "token_shifts = tuple(torch.allclose(tokens_after[k], expected_tokens[k], "
+            "atol=1e-4) for k in tokens_after)",
+        },
+        "08_efficient": {
+            "tokens_reached": "both = lambda x: shifted(shifted(x, 0), 2)\n"
+            "tokens_reached = tuple(reach(both, place).sum() for place in ((0, 0), (5, 5)))",
         },
     }
     from vitedu.checks.engine import find_checker, judge_answer
@@ -230,6 +246,23 @@ def test_helpers_constants_and_later_changes_come_along(tmp_path):
         word in text for word in ("images = [", "print", "plots", "os", "check", "zeros")
     )
     assert answer.source.splitlines()[0] == "@twice"  # as in the cell, line for line
+
+
+CHANGED_IN_PLACE = {
+    "in a with": "with torch.no_grad():\n    layer.weight.fill_(2)",
+    "in a loop": "for p in layer.parameters():\n    p.data.fill_(2)",
+    "by a function": "nn.init.constant_(layer.weight, 2)",
+    "in an if": "if True:\n    layer.load_state_dict({'weight': torch.full((1, 1), 2.0)})",
+}
+
+
+@pytest.mark.parametrize("change", CHANGED_IN_PLACE.values(), ids=CHANGED_IN_PLACE)
+def test_what_methods_change_in_place_comes_along(tmp_path, change):
+    """From a cell of its own, inside of blocks too."""
+    first = "import torch\nfrom torch import nn\nlayer = nn.Linear(1, 1, bias=False)"
+    own = cell("stem_tokens = layer(torch.ones(1)).item()", "stem_tokens")
+    found = handed_in(tmp_path, notebook(first, change, own))
+    assert value(found.answers["stem_tokens"]) == 2.0
 
 
 def test_other_exercises_come_from_the_package_and_only_earlier_ones(tmp_path):

@@ -89,8 +89,11 @@ def test_an_answer_that_fails_beside_others_is_run_alone(trouble, box):
     answers["patchify"] += COUNT
     answers["unpatchify"] += COUNT + f"if sys.loaded > 1:\n    {trouble}\n"
     grades, workers = graded(box, answers)
-    assert [(grade.state, grade.runs) for grade in grades.values()] == [("passed", 3)] * 3
-    assert workers > 3 + 2
+    assert [(grade.state, grade.runs) for grade in grades.values()] == [
+        ("passed", 3), ("passed", 4), ("passed", 3),
+    ]  # fmt: skip
+    # two shared processes for the first; the second's one try there, and the third, which is not tried there any more
+    assert workers == 3 + 2 + 3 + 2
 
 
 def test_an_answer_that_passes_beside_others_alone_is_not_passed(box):

@@ -11,7 +11,7 @@ from dataclasses import replace
 import torch
 from torch import nn
 from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils._pytree import tree_leaves
+from torch.utils._pytree import tree_leaves, tree_map
 
 from vitedu.checks.guard import seed_everything
 from vitedu.checks.probing import (
@@ -418,38 +418,89 @@ _WHOLE = (torch.int8, torch.uint8, torch.int16, torch.int32)
 
 
 class _Work(TorchDispatchMode):
-    """Add up what kernels do: the multiplications of a matrix product, else the largest tensor that takes part."""
+    """Add up what kernels do: the multiplications of a matrix product, else the largest tensor that takes part.
+
+    Whatever is made of a counted tensor is counted, in other threads too. It has no memory of its own, so that
+    nothing but torch can work with its numbers.
+    """
 
     _should_skip_dynamo = classmethod(lambda cls: False)  # else torch imports its compiler first
 
     def __init__(self):
         super().__init__()
-        self.total = 0
+        self.total, inside = 0, {}  # id of a counted tensor -> it, and the tensor with the numbers
+
+        class Counted(torch.Tensor):
+            """A tensor whose operations all come here."""
+
+            __torch_function__ = torch._C._disabled_torch_function_impl
+
+            def __repr__(self):
+                return f"tensor of shape {tuple(self.shape)}"
+
+            @classmethod
+            def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+                return self.__torch_dispatch__(func, types, args, kwargs)
+
+        def counted(x):
+            if type(x) is not torch.Tensor:
+                return x
+            shown = torch.Tensor._make_wrapper_subclass(
+                Counted, x.shape, x.stride(), dtype=x.dtype, device=x.device
+            )
+            inside[id(shown)] = shown, x
+            return shown
+
+        self.counted = counted
+        self.plain = lambda x: inside[id(x)][1] if isinstance(x, Counted) else x
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
-        result = func(*args, **(kwargs or {}))
-        factors = [x for x in args if isinstance(x, torch.Tensor)][-2:]
+        given = args, kwargs or {}
+        plain_args, plain_kwargs = tree_map(self.plain, given)
+        result = func(*plain_args, **plain_kwargs)
+        factors = [x for x in plain_args if isinstance(x, torch.Tensor)][-2:]
+        tensors = [x for x in tree_leaves((plain_args, result)) if isinstance(x, torch.Tensor)]
         if func.overloadpacket in _PRODUCTS:
             self.total += result.numel() * factors[0].shape[-1]
-        else:
-            tensors = [x for x in tree_leaves((args, result)) if isinstance(x, torch.Tensor)]
+        elif func.overloadpacket is torch.ops.aten._local_scalar_dense:
+            self.total += _A_NUMBER
+        elif not _is_view(func):
             self.total += max((x.numel() for x in tensors), default=0)
-        return result
+        written = given[1].get("out", args[0] if func._schema.name.endswith("_") else None)
+        if written is None:
+            return tree_map(self.counted, result)
+        if type(written) is torch.Tensor:
+            raise RuntimeError("its result is written into a tensor that was there before the call")
+        return written
+
+
+def _is_view(func) -> bool:
+    """Tell an operation that gives another look at the same numbers, and does no work."""
+    alias = [r.alias_info for r in func._schema.returns if r.alias_info is not None]
+    return bool(alias) and not any(one.is_write for one in alias)
 
 
 _PRODUCTS = {getattr(torch.ops.aten, name) for name in "mm bmm addmm baddbmm mv addmv".split()}
+_A_NUMBER = 100  # what it counts to read one number out of a tensor: a few for a test, not all
 
 
 @driver
 def growth(answer, case: Case, seen: Observation) -> None:
-    """Count the work of a call, and of one with four times the tokens, along the last axis but one."""
+    """Count the work of a call, and of one with four times the tokens, along the last axis but one; keep what that gave.
+
+    It is too much where it grows faster than the tokens, or reaches that of two products of queries by keys.
+    """
     work = []
     for times in (1, 4):
         args = {
             name: torch.cat([value] * times, dim=-2) for name, value in build_args(case).items()
         }
         with _Work() as counter:
-            apply(answer, case, args)
+            counted = {name: counter.counted(value) for name, value in args.items()}
+            result = tree_map(counter.plain, apply(answer, case, counted))
         work.append(counter.total)
-    words = f"{'about' if work[1] < 6 * work[0] else 'far more than'} four times the work"
+    keep_results(seen, case, result)
+    q, k, v = args.values()
+    square = q[..., 0].numel() * k.shape[-2] * (q.shape[-1] + v.shape[-1])
+    words = f"{'about' if work[1] < min(6 * work[0], square) else 'far more than'} four times the work"
     seen.facts["four times the tokens, about four times the work"] = words

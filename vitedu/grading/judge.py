@@ -24,6 +24,7 @@ from vitedu.checks.reporting import Report
 from vitedu.course.parsing import parse
 from vitedu.grading.box.cells import CLOSED
 from vitedu.grading.box.protocol import AnyBox, AnyWorker
+from vitedu.grading.box.sharing import SharedBox
 from vitedu.grading.grades import (
     FAILED,
     NOT_GRADABLE,
@@ -107,9 +108,16 @@ def grade_answer(answer: Answer, seed: int, box: AnyBox, *, runs: int = RUNS) ->
         checker = find_checker(answer.exercise)
         with _JUDGING, neutral_settings():
             cases = checker.draw(seed) if isinstance(checker, Checker) else []
-        while len(outcomes) < runs and not (outcomes and outcomes[-1].is_last):
-            outcome = _repeated(checker, cases, answer, seed, box, outcomes)
-            outcome = outcome or _run(checker, cases, answer, seed, box, outcomes)
+        wanted = runs
+        while len(outcomes) < wanted and not (outcomes and outcomes[-1].is_last):
+            if outcomes and isinstance(box, SharedBox) and box.is_shared:
+                outcome = _repeated(checker, cases, answer, seed, box, outcomes)
+                if outcome.verdict == outcomes[0].verdict:
+                    outcomes.append(outcome)
+                    continue
+                # no second chance: what agreed beside others counts no more, and one more run has to agree
+                box.is_shared, wanted, outcomes = False, runs + 1, outcomes[:1]
+            outcome = _run(checker, cases, answer, seed, box, outcomes)
             if outcome.reason == "grader":  # ours to mend, if it can be mended
                 outcome = _run_apart(outcome, checker, cases, answer, seed, box, outcomes)
             outcomes.append(outcome)
@@ -168,18 +176,12 @@ def _tell(grade: ExerciseGrade, report: Report) -> None:
     ]
 
 
-def _repeated(
-    checker, cases, answer: Answer, seed: int, box: AnyBox, earlier_runs: list[_Outcome]
-) -> _Outcome | None:
-    """Confirm the first run in a process that the student's other answers use too; None if it did not agree."""
-    repeat = getattr(box, "repeat", None)
-    if not earlier_runs or repeat is None:
-        return None
+def _repeated(checker, cases, answer: Answer, seed: int, box: SharedBox, earlier_runs) -> _Outcome:
+    """Repeat the first run in a process that the student's other answers use too."""
     names = ("forbidden", "hides")
     kept_out: list[frozenset[str]] = [getattr(checker, name, frozenset()) for name in names]
-    lend = functools.partial(repeat, len(earlier_runs), *kept_out)
-    outcome = _run(checker, cases, answer, seed, box, earlier_runs, lend)
-    return outcome if outcome.verdict == earlier_runs[0].verdict else None
+    lend = functools.partial(box.repeat, len(earlier_runs), *kept_out)
+    return _run(checker, cases, answer, seed, box, earlier_runs, lend)
 
 
 def _run(

@@ -26,6 +26,7 @@ from vitedu.grading.grades import (
 )
 
 MIN_RUNS = 3  # an answer that is right one time in three passes three runs with 4 %
+MOST_SECONDS = 600.0  # wall clock of one student's answers; right ones take some 5
 KEPT_TRACEBACK = 12  # lines of one fault in the log
 
 
@@ -103,6 +104,10 @@ def grade_submission(
                     grades.append(not_handed_in(exercise, detail))
                 else:
                     grades.append(not_gradable(exercise, reason, detail))
+                continue
+            if time.monotonic() - start > MOST_SECONDS:
+                words = f"the answers before it took more than {MOST_SECONDS:g} s together"
+                grades.append(not_gradable(exercise, "timeout", words))
                 continue
             grade = None
             with faults(log, submission.student, exercise.id) as own_fault:

@@ -1,11 +1,11 @@
 """Processes that the later runs of one student's answers share.
 
 Role: ``SharedBox``. The first run of an answer, whose report counts, always has a process of its own. The second and third
-run only confirm it. A process costs more than a run, so one process confirms all exercises of a submission. A run that
-does not agree with the first is repeated in a process of its own (``judge``).
+run only confirm it. A process costs more than a run, so one process confirms all exercises of a submission. Once a run
+does not agree with the first, this student's answers meet no more: all further runs have a process each (``judge``).
 
 What that gives up: in these runs the answers of one student meet each other, never those of another student. An answer
-gains nothing there, since it has to pass alone first. Not shared are exercises that forbid different functions, since what
+gains nothing there, since it has to pass alone first, and one that disagrees has to pass alone once more than usual. Not shared are exercises that forbid different functions, since what
 is taken out of a process stays out, and exercises that hide different references.
 """
 
@@ -19,7 +19,12 @@ class SharedBox:
     """A box as one submission sees it. A context manager that ends the shared processes.
 
     It is an ``AnyBox`` for all but ``repeat``. One thread at a time may use it.
+
+    Attributes:
+        is_shared: false once an answer has behaved otherwise beside others than alone.
     """
+
+    is_shared = True
 
     def __init__(self, box: AnyBox):
         self._box = box
