@@ -177,6 +177,13 @@ def test_answer_in_a_cell_of_another_type_is_taken(tmp_path):
     assert answer.source == GELU and kinds(answer) == ["not_code"]
 
 
+def test_an_attempt_turned_into_text_is_no_answer_beside_code(tmp_path):
+    """Metadata stay when a cell becomes text: an attempt that was put aside must not win."""
+    aside = cell("def gelu(x):\n    return x", "gelu", cell_type="markdown")
+    answer = handed_in(tmp_path, notebook(cell(GELU, "gelu"), aside)).answers["gelu"]
+    assert answer.source == GELU and kinds(answer) == ["duplicate"]
+
+
 # --- what comes along ----------------------------------------------------------------------------
 
 

@@ -6,6 +6,7 @@ import pytest
 
 from vitedu.course.references import reference_source
 from vitedu.exercises import find
+from vitedu.grading import judge, student
 from vitedu.grading.box.isolation import open_box
 from vitedu.grading.box.sharing import SharedBox
 from vitedu.grading.grades import Answer, Submission
@@ -104,6 +105,37 @@ def test_an_answer_that_passes_beside_others_alone_is_not_passed(box):
     grades, _ = graded(box, answers)
     assert grades["patchify"].state == "passed"
     assert (grades["unpatchify"].state, grades["unpatchify"].points) == ("failed", 0.0)
+
+
+def test_a_run_alone_is_no_second_chance(monkeypatch, box):
+    """Beside others it failed: what it showed alone before has to show three times more, as without sharing."""
+    alone, tried = iter(["memory", "memory", "memory", "crashed"]), []
+
+    def run(checker, cases, answer, seed, box, earlier_runs, lend=None):
+        tried.append("alone" if lend is None else "shared")
+        return judge._Outcome(reason="crashed" if lend else next(alone))
+
+    monkeypatch.setattr(judge, "_run", run)
+    found = judge.grade_answer(Answer("unpatchify", "", SUPPORT), 11, SharedBox(box))
+    assert (found.reason, found.runs) == ("unstable", 4)
+    assert tried == ["alone", "shared", "alone", "alone", "alone"]
+
+
+def test_answers_that_disturb_each_other_meet_no_more(box):
+    """One that fails or hangs beside others does it once in a submission, not once in each exercise."""
+    answers = right("patchify", "unpatchify", "sincos_positions")
+    for name in answers:
+        answers[name] += COUNT + f"if sys.loaded > 1:\n    {name} = abs\n"
+    grades, workers = graded(box, answers)
+    assert [grade.runs for grade in grades.values()] == [3, 4, 3]
+
+
+def test_one_student_has_a_budget(monkeypatch, box):
+    """Answers that each use up their time cannot hold the class up: those after the budget are open."""
+    monkeypatch.setattr(student, "MOST_SECONDS", -1.0)
+    grades, workers = graded(box, right("patchify", "unpatchify"))
+    assert {(grade.state, grade.reason) for grade in grades.values()} == {("not_gradable", "timeout")}
+    assert workers == 0 and "more than -1 s together" in grades["patchify"].detail
 
 
 def test_luck_still_earns_nothing(box):

@@ -9,7 +9,7 @@ The rules, in the order in which they are applied:
    do not, nor does ``patchify = report.implementation``.
 2. It is looked for in cells that the metadata marks for the exercise, and in all cells of a notebook of its chapter, since
    editors drop metadata and students add cells. Where metadata and name disagree, the name decides, as in ``check``.
-3. The last one wins, in the newest file that has one. A stub that was left as it was does not count beside an answer.
+3. The last one wins, in the newest file that has one; what stands in a cell of text counts beside no code. A stub that was left as it was does not count beside an answer.
 4. With it come the statements that it needs (``statements.Slicer``). Names of other exercises are imported from the
    package, if the exercise comes earlier: a wrong answer costs its own points only.
 """
@@ -188,17 +188,18 @@ def _candidates(file: _File, exercise: str) -> list[Statement]:
 
 
 def _choose(exercise: str, files: list[_File], found: list[list[Statement]]) -> Answer | None:
-    """Apply the rules: the last attempt wins; else the last stub."""
+    """Apply the rules: the last attempt wins, one in a code cell before any other; else the last stub."""
     everything = [(file, s) for file, own in zip(files, found, strict=True) for s in own]
     attempts = [(file, s) for file, s in everything if not is_stub(s.node, exercise)]
     if not everything:
         return None
-    file, target = (attempts or everything)[-1]
+    as_code = [(file, s) for file, s in attempts if file.cells[s.cell].kind == "code"]
+    file, target = (as_code or attempts or everything)[-1]
     flags = []
     if len(attempts) > 1:
         places = ", ".join(f"{f.name} cell {s.cell + 1}" for f, s in attempts[:5])
         flags.append(
-            Flag("duplicate", f"{len(attempts)} answers ({places}); the last one is graded")
+            Flag("duplicate", f"{len(attempts)} answers ({places}); the last code is graded")
         )
     elif len(everything) > 1 and not attempts:
         flags.append(Flag("duplicate", f"the untouched stub is there {len(everything)} times"))
