@@ -1,6 +1,7 @@
 """From notebooks to answers: found by mark or name, cut down to what they need, whatever the file is like."""
 
 import io
+import itertools
 import json
 import random
 import time
@@ -175,6 +176,16 @@ def test_answer_in_a_cell_of_another_type_is_taken(tmp_path):
     """One wrong key in Jupyter turns a cell into markdown."""
     answer = handed_in(tmp_path, notebook(cell(GELU, "gelu", cell_type="markdown"))).answers["gelu"]
     assert answer.source == GELU and kinds(answer) == ["not_code"]
+
+
+def test_finding_answers_has_a_budget(tmp_path, monkeypatch):
+    """Statements that all hang together cost no more than ten seconds a student: what is left is open, never 0."""
+    clock = itertools.count(0, 6)
+    monkeypatch.setattr(extraction.time, "thread_time", lambda: next(clock))
+    both = notebook(cell(GELU, "gelu"), cell("def layer_norm(x):\n    return x", "layer_norm"))
+    found = handed_in(tmp_path, both)  # 6 s for the file, 6 for layer_norm, 12 for gelu
+    assert list(found.answers) == ["layer_norm"]
+    assert found.problems["gelu"][0] == "unreadable" and "10 s" in found.problems["gelu"][1]
 
 
 def test_an_attempt_turned_into_text_is_no_answer_beside_code(tmp_path):
@@ -554,7 +565,7 @@ def test_reading_has_a_budget_and_the_newest_file_comes_first(tmp_path, monkeypa
             GELU if exercise == "gelu" else "def patchify(images, patch_size):\n    return images"
         )
         files[-1].write_text(json.dumps(notebook(cell(source, exercise))), "utf-8")
-    spent = iter([0.0, 0.0, extraction.READ_SECONDS + 0.1])
+    spent = itertools.chain([0.0, 0.0], itertools.repeat(extraction.READ_SECONDS + 0.1))
     monkeypatch.setattr(extraction.time, "thread_time", lambda: next(spent))
     opened, read = [], extraction.read_notebook
     monkeypatch.setattr(extraction, "read_notebook", lambda p: opened.append(p.name) or read(p))
