@@ -502,5 +502,7 @@ def growth(answer, case: Case, seen: Observation) -> None:
     keep_results(seen, case, result)
     q, k, v = args.values()
     square = q[..., 0].numel() * k.shape[-2] * (q.shape[-1] + v.shape[-1])
-    words = f"{'about' if work[1] < min(6 * work[0], square) else 'far more than'} four times the work"
+    words = (
+        f"{'about' if work[1] < min(6 * work[0], square) else 'far more than'} four times the work"
+    )
     seen.facts["four times the tokens, about four times the work"] = words

@@ -109,9 +109,11 @@ def grade_answer(answer: Answer, seed: int, box: AnyBox, *, runs: int = RUNS) ->
         with _JUDGING, neutral_settings():
             cases = checker.draw(seed) if isinstance(checker, Checker) else []
         wanted = runs
+        keeps_out = any(getattr(checker, name, ()) for name in ("forbidden", "hides"))
         while len(outcomes) < wanted and not (outcomes and outcomes[-1].is_last):
-            if outcomes and isinstance(box, SharedBox) and box.is_shared:
-                outcome = _repeated(checker, cases, answer, seed, box, outcomes)
+            if outcomes and isinstance(box, SharedBox) and box.is_shared and not keeps_out:
+                lend = functools.partial(box.repeat, len(outcomes))
+                outcome = _run(checker, cases, answer, seed, box, outcomes, lend)
                 if outcome.verdict == outcomes[0].verdict:
                     outcomes.append(outcome)
                     continue
@@ -174,14 +176,6 @@ def _tell(grade: ExerciseGrade, report: Report) -> None:
         }
         for finding in report.findings
     ]
-
-
-def _repeated(checker, cases, answer: Answer, seed: int, box: SharedBox, earlier_runs) -> _Outcome:
-    """Repeat the first run in a process that the student's other answers use too."""
-    names = ("forbidden", "hides")
-    kept_out: list[frozenset[str]] = [getattr(checker, name, frozenset()) for name in names]
-    lend = functools.partial(box.repeat, len(earlier_runs), *kept_out)
-    return _run(checker, cases, answer, seed, box, earlier_runs, lend)
 
 
 def _run(

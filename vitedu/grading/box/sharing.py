@@ -5,8 +5,9 @@ run only confirm it. A process costs more than a run, so one process confirms al
 does not agree with the first, this student's answers meet no more: all further runs have a process each (``judge``).
 
 What that gives up: in these runs the answers of one student meet each other, never those of another student. An answer
-gains nothing there, since it has to pass alone first, and one that disagrees has to pass alone once more than usual. Not shared are exercises that forbid different functions, since what
-is taken out of a process stays out, and exercises that hide different references.
+gains nothing there, since it has to pass alone first, and one that disagrees has to pass alone once more than usual. Not
+shared are exercises that forbid functions or hide references: what is taken out of a process stays out. So no more than
+two processes wait at a time, with whatever memory an answer has left in them.
 """
 
 from collections.abc import Iterator
@@ -28,7 +29,7 @@ class SharedBox:
 
     def __init__(self, box: AnyBox):
         self._box = box
-        self._idle: dict[tuple, AnyWorker] = {}
+        self._idle: dict[int, AnyWorker] = {}
         self.level, self.limits = box.level, box.limits
         self.events = getattr(box, "events", [])
 
@@ -49,16 +50,12 @@ class SharedBox:
         return self._box.apart()
 
     @contextmanager
-    def repeat(self, *kind) -> Iterator[AnyWorker]:
-        """Lend the worker of a kind; after an error it is ended, and the next one is fresh.
-
-        Args:
-            kind: number of the run, and what else must be equal for answers to share a process.
-        """
-        worker = self._idle.pop(kind, None) or self._box.worker().__enter__()
+    def repeat(self, number: int) -> Iterator[AnyWorker]:
+        """Lend the worker for the run of this number; after an error it is ended, and the next one is fresh."""
+        worker = self._idle.pop(number, None) or self._box.worker().__enter__()
         try:
             yield worker
         except BaseException:
             worker.__exit__(None, None, None)
             raise
-        self._idle[kind] = worker
+        self._idle[number] = worker

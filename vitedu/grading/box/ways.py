@@ -48,7 +48,8 @@ MASKED = ("vitedu", "__editable__.vitedu", "__editable___vitedu")  # names in si
 # imported whether or not this machine has them, so that an answer that asks for one ends in the same way everywhere
 SOLVED = (
     "timm torchvision transformers vit_pytorch x_transformers xformers open_clip flash_attn scipy sklearn "
-    "jax flax keras tensorflow"
+    "jax flax keras tensorflow paddle mxnet torchmetrics torcheval ignite kornia monai diffusers fastai skimage "
+    "torch_geometric mmpretrain lightly"
 ).split()
 NEEDED = ("SYS_ADMIN", "SETUID", "SETGID", "SETPCAP", "KILL", "CHOWN")  # of the preloaded process
 PROFILE = """(version 1)

@@ -40,7 +40,9 @@ from vitedu.grading.intake.submissions import notebook_of, plain
 
 ORDER = {exercise.id: number for number, exercise in enumerate(EXERCISES)}
 MAX_SUPPORT = 200_000  # characters
-READ_SECONDS = 10.0  # of computing for one student's files, and again for the answers; the course takes 2
+READ_SECONDS = (
+    10.0  # of computing for one student's files, and again for the answers; the course takes 2
+)
 
 _BINDS = re.compile(r"^(?:def |class |import )?(\w+)[ \t]*(?:=(?!=)|\(|:|$)", re.MULTILINE)
 
