@@ -39,7 +39,7 @@ from vitedu.grading.line.messages import Loaded, write_observation
 from vitedu.grading.line.remote_answer import RemoteAnswer
 from vitedu.grading.line.wire import WireError, clean, pack
 
-RUNS = 3  # in other processes; an answer that is right one time in three passes all of them in 4 %
+RUNS = 3  # in other processes; an answer that is right one time in three passes in 5 % of all gradings
 LONGEST = 2**20  # characters of code
 MOST_CODE = 6000  # characters of it that stay in a grade
 ENDED_ALL = (

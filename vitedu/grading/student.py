@@ -25,7 +25,7 @@ from vitedu.grading.grades import (
     SubmissionGrade,
 )
 
-MIN_RUNS = 3  # an answer that is right one time in three passes three runs with 4 %
+MIN_RUNS = 3  # an answer that is right one time in three passes in 5 % of all gradings
 MOST_SECONDS = 600.0  # wall clock of one student's answers; right ones take some 5
 KEPT_TRACEBACK = 12  # lines of one fault in the log
 
