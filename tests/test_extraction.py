@@ -6,11 +6,14 @@ import json
 import random
 import time
 import tracemalloc
+from collections import defaultdict
 from pathlib import Path
 
 import pytest
 
+from vitedu.checks.engine import find_checker, judge_answer
 from vitedu.course.notebooks import read, solved
+from vitedu.course.references import solution_source
 from vitedu.exercises import EXERCISES, find, in_notebook
 from vitedu.grading.grades import REASONS, Flag, Submission
 from vitedu.grading.intake import extraction, notebook_file
@@ -200,42 +203,11 @@ def test_an_attempt_turned_into_text_is_no_answer_beside_code(tmp_path):
 
 def test_answers_measured_on_the_notebook_are_gradable(tmp_path):
     """The cells that a measurement rests on come along: models, seeds, loops, a backward pass."""
-    measured = {
-        "02_attention": {
-            "order_blindness": "order_blindness = (torch.allclose(output, output_of_shuffled), "
-            "torch.allclose(output[:, permutation], output_of_shuffled, atol=1e-5))",
-            "untrained_entropy": "w = weights\nuntrained_entropy = "
-            "(-w * w.log()).sum(-1).mean().item() / math.log(65)",
-        },
-        "01_patches": {
-            "seam_neighbours": "seam_neighbours = tuple(bool(t[7, 8] > t[0, 8]) for t in (one_d, two_d))",
-            "stem_tokens": "stem_tokens = stem(torch.zeros(1, 3, 224, 224))[0, 0].numel()",
-        },
-        "03_encoder": {
-            "class_token_alone": "rows = logits_alone.round(decimals=5).unique(dim=0)\n"
-            "class_token_alone = (len(rows), alone.patch_embed.proj.weight.grad.abs().max().item())",
-            "mlp_share": "block = EncoderBlock(768, 12)\n"
-            "count = lambda m: sum(p.numel() for p in m.parameters())\n"
-            "mlp_share = count(block.mlp) / count(block)",
-        },
-        "05_inside": {
-            "uniform_distance": "uniform_distance = grid_distances((8, 8)).mean()",
-            "rollout_self_share": "even = torch.full((1, 1, 65, 65), 1 / 65)\n"
-            "rollout_self_share = attention_rollout([even] * 4)[0, 0, 0]",
-        },
-        "06_vit_and_cnn": {
-            "layers_to_see_all": "layers_to_see_all = next(n for n in range(300) "
-            "if receptive_field([3] * n, [1] * n) >= 224)",
-            "token_shifts": "token_shifts = tuple(torch.allclose(tokens_after[k], expected_tokens[k], "
-            "atol=1e-4) for k in tokens_after)",
-        },
-        "08_efficient": {
-            "tokens_reached": "both = lambda x: shifted(shifted(x, 0), 2)\n"
-            "tokens_reached = tuple(reach(both, place).sum() for place in ((0, 0), (5, 5)))",
-        },
-    }
-    from vitedu.checks.engine import find_checker, judge_answer
-
+    measured = defaultdict(dict)
+    for exercise in EXERCISES:
+        if exercise.measured:
+            measured[exercise.notebook][exercise.id] = solution_source(exercise)
+    assert len(measured) >= 5
     for name, answers in measured.items():
         found = course(tmp_path, name, answers)
         for id in answers:

@@ -1,13 +1,14 @@
 """Processes that the later runs of one student's answers share.
 
-Role: ``SharedBox``. The first run of an answer, whose report counts, always has a process of its own. The second and third
-run only confirm it. A process costs more than a run, so one process confirms all exercises of a submission. Once a run
-does not agree with the first, this student's answers meet no more: all further runs have a process each (``judge``).
+Role: ``SharedBox``. The first run of an answer decides its report and always has its own process.
+The second and third run only confirm it. Starting a process costs more than a run, so one process
+runs all exercises of a submission. Once a run disagrees with the first, all further runs of this
+student have their own processes, and that answer must agree once more than usual (``judge``).
 
-What that gives up: in these runs the answers of one student meet each other, never those of another student. An answer
-gains nothing there, since it has to pass alone first, and one that disagrees has to pass alone once more than usual. Not
-shared are exercises that forbid functions or hide references: what is taken out of a process stays out. So no more than
-two processes wait at a time, with whatever memory an answer has left in them.
+In shared runs the answers of one student can influence each other, but never those of another
+student. They gain nothing by it, because each must first pass alone. Exercises that forbid functions
+or hide references are not shared, because a forbidden function cannot be restored. So at most two
+processes wait at a time. They keep whatever memory an answer has left in them.
 """
 
 from collections.abc import Iterator
@@ -17,12 +18,12 @@ from vitedu.grading.box.protocol import AnyBox, AnyWorker
 
 
 class SharedBox:
-    """A box as one submission sees it. A context manager that ends the shared processes.
+    """A box for one submission, as a context manager that ends the shared processes.
 
-    It is an ``AnyBox`` for all but ``repeat``. One thread at a time may use it.
+    It is an ``AnyBox`` with one more method, ``repeat``. Only one thread may use it at a time.
 
     Attributes:
-        is_shared: false once an answer has behaved otherwise beside others than alone.
+        is_shared: False once an answer has behaved otherwise in a shared run than alone.
     """
 
     is_shared = True
@@ -42,7 +43,7 @@ class SharedBox:
         self._idle.clear()
 
     def worker(self) -> AnyWorker:
-        """Give a fresh worker; see ``AnyBox``."""
+        """Start a fresh worker; see ``AnyBox``."""
         return self._box.worker()
 
     def apart(self) -> AbstractContextManager[AnyBox]:
@@ -51,7 +52,7 @@ class SharedBox:
 
     @contextmanager
     def repeat(self, number: int) -> Iterator[AnyWorker]:
-        """Lend the worker for the run of this number; after an error it is ended, and the next one is fresh."""
+        """Lend the shared worker for the run of this number. After an error it is ended, and the next one is fresh."""
         worker = self._idle.pop(number, None) or self._box.worker().__enter__()
         try:
             yield worker
