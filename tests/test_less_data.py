@@ -171,6 +171,12 @@ def test_config_refuses_an_impossible_rate(field):
         ViTConfig(**{field: 1.0})
 
 
+def test_config_refuses_drops_in_blocks_that_are_scaled():
+    """Such a block is not built; the error says what to change."""
+    with pytest.raises(ValueError, match="drop_path_rate=0.1.*layer_scale=False"):
+        ViTConfig(layer_scale=True, drop_path_rate=0.1)
+
+
 def test_distillation_loss_is_half_of_each_head():
     """The label's price at one head, the teacher's answer's price at the other."""
     cls, dist, teacher = (random(6, 4, seed=seed) for seed in range(3))

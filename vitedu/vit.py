@@ -20,8 +20,10 @@ from torch import nn
 
 from vitedu.attention import MultiHeadAttention
 from vitedu.encoder import EncoderBlock, Mlp
-from vitedu.fast import AttentionWithOptions, DroppingBlock, FusedMlp
+from vitedu.fast import AttentionWithOptions, DroppingBlock, FusedMlp, QuickMlp, ScaledBlock, SwiGlu
 from vitedu.patches import PatchEmbed, add_class_token_and_positions
+
+MLPS = {"gelu": Mlp, "quick_gelu": QuickMlp, "swiglu": SwiGlu}
 
 
 @dataclass(frozen=True)
@@ -43,9 +45,11 @@ class ViTConfig:
     qk_norm: bool = False  # give queries and keys mean 0 and variance 1 before they meet
     num_registers: int = 0  # learned tokens behind the class token, which no head reads
     drop_rate: float = 0.0  # in training, share of the numbers set to 0 at the end of each branch
-    drop_path_rate: float = (
-        0.0  # in training, share of the images that skip the last block's branches
-    )
+    # in training, share of the images that skip the last block's branches
+    drop_path_rate: float = 0.0
+    # of published models since 2021
+    layer_scale: bool = False  # a learned factor a feature at the end of each side road
+    mlp: str = "gelu"  # "gelu" (the paper), "quick_gelu" (CLIP) or "swiglu"
 
     def __post_init__(self):
         if self.image_size % self.patch_size:
@@ -70,6 +74,18 @@ class ViTConfig:
                 raise ValueError(
                     f"{name} must be at least 0 and below 1 (got {name}={getattr(self, name)})."
                 )
+        if self.mlp not in MLPS:
+            raise ValueError(f"mlp must be one of {', '.join(MLPS)} (got {self.mlp!r}).")
+        if self.mlp == "swiglu" and int(self.embed_dim * self.mlp_ratio) % 2:
+            raise ValueError(
+                f"swiglu halves the hidden width, which must be even (got {int(self.embed_dim * self.mlp_ratio)}, "
+                f"embed_dim={self.embed_dim} times mlp_ratio={self.mlp_ratio:g}); use mlp_ratio=4."
+            )
+        if self.layer_scale and (self.drop_rate or self.drop_path_rate):
+            raise ValueError(
+                f"a block with layer_scale drops nothing (got drop_rate={self.drop_rate}, "
+                f"drop_path_rate={self.drop_path_rate}); set both to 0, or layer_scale=False."
+            )
         if self.num_registers < 0 or (self.num_registers and self.pool != "cls"):
             raise ValueError(
                 f"registers stand behind a class token and cannot be fewer than 0 (got num_registers="
@@ -95,10 +111,8 @@ class ViTConfig:
     @property
     def has_textbook_blocks(self) -> bool:
         """Whether the blocks are the textbook's, which have a bias and none of the options."""
-        has_options = (
-            self.fused or self.rope or self.qk_norm or self.drop_rate or self.drop_path_rate
-        )
-        return self.qkv_bias and not has_options
+        options = self.fused or self.rope or self.qk_norm or self.layer_scale or self.mlp != "gelu"
+        return self.qkv_bias and not (options or self.drop_rate or self.drop_path_rate)
 
     @property
     def num_tokens(self) -> int:
@@ -213,11 +227,12 @@ def block_with_options(config: ViTConfig, number: int) -> EncoderBlock:
             qk_norm=config.qk_norm,
             rotary=(config.grid_size, config.num_prefix_tokens) if config.rope else None,
         )
-    mlp = FusedMlp if config.fused else Mlp
+    mlp = FusedMlp if config.fused and config.mlp == "gelu" else MLPS[config.mlp]
+    kind = ScaledBlock if config.layer_scale else EncoderBlock
     sizes = config.embed_dim, config.num_heads, config.mlp_ratio
     layers: dict[str, Any] = {"attention": attention, "mlp": mlp}
     if not (config.drop_rate or config.drop_path_rate):
-        return EncoderBlock(*sizes, **layers)
+        return kind(*sizes, **layers)
     path_rate = config.drop_path_rate * number / max(1, config.depth - 1)
     return DroppingBlock(*sizes, drop_rate=config.drop_rate, drop_path_rate=path_rate, **layers)
 
