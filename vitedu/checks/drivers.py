@@ -104,7 +104,7 @@ ONCE = "every parameter of the model in exactly one group"
 
 
 def _not_once(names: dict[int, str], found: list[tuple[str, list[torch.Tensor]]]) -> str:
-    """Say which parameters of a model are left out of the groups or stand there twice."""
+    """Say which parameters of a model are in no group or in several; "each once" if none are."""
     members = [id(parameter) for _, parameters in found for parameter in parameters]
     who_is_wrong = {
         "left out": [name for key, name in names.items() if key not in members],
@@ -128,7 +128,8 @@ def _read_groups(result, option: str) -> tuple[list[tuple[str, list[torch.Tensor
     """Read the groups as an optimizer would.
 
     Returns:
-        (value of the option, parameters) for each group, and "" or why an optimizer would refuse them.
+        (value of the option, parameters) for each group, and "" or why an optimizer would refuse
+        the groups.
     """
     if isinstance(result, (torch.Tensor, str, dict)) or not isinstance(result, Iterable):
         return [], type_name(result)
@@ -461,9 +462,8 @@ class _Work(TorchDispatchMode):
     def __init__(self):
         super().__init__()
         self.total = 0
-        inside: dict[
-            int, tuple
-        ] = {}  # id of a counted tensor -> it, and the tensor with its numbers
+        # id of a counted tensor -> (the counted tensor, the tensor with its numbers)
+        inside: dict[int, tuple] = {}
 
         class Counted(torch.Tensor):
             """A tensor whose operations are all counted."""
@@ -521,7 +521,7 @@ _A_NUMBER = 100  # the work of reading one number: an answer may test a few, not
 
 @driver
 def growth(answer, case: Case, seen: Observation) -> None:
-    """Compare the work of a call with that of a call with four times the tokens (axis -2); keep the second result.
+    """Compare the work of a call with that of a call with four times the tokens (axis -2).
 
     The work must not grow faster than the tokens, nor reach that of two products of queries by keys.
     """
@@ -548,7 +548,7 @@ def growth(answer, case: Case, seen: Observation) -> None:
 
 @driver
 def renamed(answer, case: Case, seen: Observation) -> None:
-    """Call a function that gives the tensors of a dict other names; keep each under its new one."""
+    """Call a function that renames the tensors of a dict; store each under its new name."""
     args = build_args(case)
     result = apply(answer, case, args)
     seen.modified = changed_args(case, args)
@@ -563,7 +563,7 @@ def renamed(answer, case: Case, seen: Observation) -> None:
 
 @driver
 def rates(answer, case: Case, seen: Observation) -> None:
-    """Call a function that sorts the parameters of a model into groups; write down everybody's learning rate."""
+    """Call a function that sorts a model's parameters into groups; write down each learning rate."""
     args = build_args(case)
     names = {id(parameter): name for name, parameter in args["model"].named_parameters()}
     result = apply(answer, case, args)
@@ -577,7 +577,7 @@ def rates(answer, case: Case, seen: Observation) -> None:
 
 @driver
 def merged(answer, case: Case, seen: Observation) -> None:
-    """Build a layer with an adapter, and merge it: keep the result's parameters, and what became of the layer."""
+    """Build a layer with an adapter and merge it; store the result and what happened to the layer."""
     layer = construct(answer, case, seen)
     if layer is None:
         return
