@@ -430,6 +430,45 @@ def evaluation(answer, case: Case, seen: Observation) -> None:
         seen.facts["every parameter frozen or not, as before"] = "; ".join(changed) or "yes"
 
 
+# --- notebook 07: branches that are dropped -------------------------------------------------------
+
+THROUGH = "gradients pass where a sample stays"
+
+
+@driver
+def dropped(answer, case: Case, seen: Observation) -> None:
+    """Call a function that drops samples, batch after batch with one generator; keep all it gave.
+
+    ``extra["size"]`` is the number of samples in a batch. Results of the first batch tell whether gradients pass.
+    """
+    args, kept = build_args(case), []
+    for x in args["x"].split(case.extra["size"]):
+        leaf = x.clone().requires_grad_(not kept)
+        given = leaf.clone() if not kept else leaf
+        result = apply(answer, case, {**args, "x": given})
+        keep(seen, f"output of {len(x)} sample(s)", result, drawn=True)
+        if not isinstance(result, torch.Tensor) or result.shape != x.shape:
+            seen.types["all outputs"] = "tensor"  # the type and shape of this one are told first
+            break
+        if not kept:
+            seen.facts[THROUGH] = _passed_through(leaf, result)
+            if not torch.equal(given.detach(), x):
+                seen.modified = ("x",)
+        kept.append(result.detach())
+    else:
+        keep(seen, "all outputs", torch.cat(kept), drawn=True)
+
+
+def _passed_through(leaf: torch.Tensor, result: torch.Tensor) -> str:
+    """Say whether the gradient of a result is the factor by which it was multiplied."""
+    torch.set_grad_enabled(True)
+    if not result.requires_grad:
+        return "no gradient at all"
+    (slope,) = torch.autograd.grad(result.sum(), leaf)
+    factor = result.detach() / leaf.detach()
+    return "they do" if torch.allclose(slope, factor, rtol=1e-3, atol=1e-5) else "other gradients"
+
+
 # --- notebook 08: cheaper attention ---------------------------------------------------------------
 
 
