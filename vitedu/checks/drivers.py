@@ -105,7 +105,7 @@ ONCE = "every parameter of the model in exactly one group"
 
 
 def _not_once(names: dict[int, str], found: list[tuple[str, list[torch.Tensor]]]) -> str:
-    """Say which parameters of a model are left out of the groups or stand there twice."""
+    """Say which parameters of a model are in no group or in several; "each once" if none are."""
     members = [id(parameter) for _, parameters in found for parameter in parameters]
     who_is_wrong = {
         "left out": [name for key, name in names.items() if key not in members],
@@ -129,7 +129,8 @@ def _read_groups(result, option: str) -> tuple[list[tuple[str, list[torch.Tensor
     """Read the groups as an optimizer would.
 
     Returns:
-        (value of the option, parameters) for each group, and "" or why an optimizer would refuse them.
+        (value of the option, parameters) for each group, and "" or why an optimizer would refuse
+        the groups.
     """
     if isinstance(result, (torch.Tensor, str, dict)) or not isinstance(result, Iterable):
         return [], type_name(result)
@@ -430,6 +431,45 @@ def evaluation(answer, case: Case, seen: Observation) -> None:
         seen.facts["every parameter frozen or not, as before"] = "; ".join(changed) or "yes"
 
 
+# --- notebook 07: branches that are dropped -------------------------------------------------------
+
+THROUGH = "gradients pass where a sample stays"
+
+
+@driver
+def dropped(answer, case: Case, seen: Observation) -> None:
+    """Call a function that drops samples, batch after batch with one generator; keep all it gave.
+
+    ``extra["size"]`` is the number of samples in a batch. Results of the first batch tell whether gradients pass.
+    """
+    args, kept = build_args(case), []
+    for x in args["x"].split(case.extra["size"]):
+        leaf = x.clone().requires_grad_(not kept)
+        given = leaf.clone() if not kept else leaf
+        result = apply(answer, case, {**args, "x": given})
+        keep(seen, f"output of {len(x)} sample(s)", result, drawn=True)
+        if not isinstance(result, torch.Tensor) or result.shape != x.shape:
+            seen.types["all outputs"] = "tensor"  # the type and shape of this one are told first
+            break
+        if not kept:
+            seen.facts[THROUGH] = _passed_through(leaf, result)
+            if not torch.equal(given.detach(), x):
+                seen.modified = ("x",)
+        kept.append(result.detach())
+    else:
+        keep(seen, "all outputs", torch.cat(kept), drawn=True)
+
+
+def _passed_through(leaf: torch.Tensor, result: torch.Tensor) -> str:
+    """Say whether the gradient of a result is the factor by which it was multiplied."""
+    torch.set_grad_enabled(True)
+    if not result.requires_grad:
+        return "no gradient at all"
+    (slope,) = torch.autograd.grad(result.sum(), leaf)
+    factor = result.detach() / leaf.detach()
+    return "they do" if torch.allclose(slope, factor, rtol=1e-3, atol=1e-5) else "other gradients"
+
+
 # --- notebook 08: cheaper attention ---------------------------------------------------------------
 
 
@@ -462,9 +502,8 @@ class _Work(TorchDispatchMode):
     def __init__(self):
         super().__init__()
         self.total = 0
-        inside: dict[
-            int, tuple
-        ] = {}  # id of a counted tensor -> it, and the tensor with its numbers
+        # id of a counted tensor -> (the counted tensor, the tensor with its numbers)
+        inside: dict[int, tuple] = {}
 
         class Counted(torch.Tensor):
             """A tensor whose operations are all counted."""
@@ -522,7 +561,7 @@ _A_NUMBER = 100  # the work of reading one number: an answer may test a few, not
 
 @driver
 def growth(answer, case: Case, seen: Observation) -> None:
-    """Compare the work of a call with that of a call with four times the tokens (axis -2); keep the second result.
+    """Compare the work of a call with that of a call with four times the tokens (axis -2).
 
     The work must not grow faster than the tokens, nor reach that of two products of queries by keys.
     """
@@ -552,7 +591,7 @@ _MANY = 300  # names; a right answer to a case has fewer, and no reply carries m
 
 @driver
 def renamed(answer, case: Case, seen: Observation) -> None:
-    """Call a function that gives the tensors of a dict other names; keep each under its new one."""
+    """Call a function that renames the tensors of a dict; store each under its new name."""
     args = build_args(case)
     result = apply(answer, case, args)
     seen.modified = changed_args(case, args)
@@ -570,7 +609,7 @@ def renamed(answer, case: Case, seen: Observation) -> None:
 
 @driver
 def rates(answer, case: Case, seen: Observation) -> None:
-    """Call a function that sorts the parameters of a model into groups; write down everybody's learning rate."""
+    """Call a function that sorts a model's parameters into groups; write down each learning rate."""
     args = build_args(case)
     names = {id(parameter): name for name, parameter in args["model"].named_parameters()}
     result = apply(answer, case, args)
@@ -584,7 +623,7 @@ def rates(answer, case: Case, seen: Observation) -> None:
 
 @driver
 def merged(answer, case: Case, seen: Observation) -> None:
-    """Build a layer with an adapter, and merge it: keep the result's parameters, and what became of the layer."""
+    """Build a layer with an adapter and merge it; store the result and what happened to the layer."""
     layer = construct(answer, case, seen)
     if layer is None:
         return
