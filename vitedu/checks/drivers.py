@@ -39,9 +39,10 @@ def layer_from_layer(answer, case: Case, seen: Observation) -> None:
     """
     args = build_args(case)
     result = apply(answer, case, args)
-    seen.types["result"] = "nn.Linear" if isinstance(result, nn.Linear) else type_name(result)
+    is_linear = type(result) is nn.Linear  # a subclass may show another weight than it has
+    seen.types["result"] = "nn.Linear" if is_linear else type_name(result)
     seen.modified = changed_args(case, args)
-    if not isinstance(result, nn.Linear):
+    if not is_linear:
         return
     keep(seen, "weight", result.weight)
     seen.facts["a bias if and only if conv has one"] = (
@@ -104,7 +105,7 @@ ONCE = "every parameter of the model in exactly one group"
 
 
 def _not_once(names: dict[int, str], found: list[tuple[str, list[torch.Tensor]]]) -> str:
-    """Say which parameters of a model are left out of the groups or stand there twice."""
+    """Say which parameters of a model are in no group or in several; "each once" if none are."""
     members = [id(parameter) for _, parameters in found for parameter in parameters]
     who_is_wrong = {
         "left out": [name for key, name in names.items() if key not in members],
@@ -128,7 +129,8 @@ def _read_groups(result, option: str) -> tuple[list[tuple[str, list[torch.Tensor
     """Read the groups as an optimizer would.
 
     Returns:
-        (value of the option, parameters) for each group, and "" or why an optimizer would refuse them.
+        (value of the option, parameters) for each group, and "" or why an optimizer would refuse
+        the groups.
     """
     if isinstance(result, (torch.Tensor, str, dict)) or not isinstance(result, Iterable):
         return [], type_name(result)
@@ -501,9 +503,8 @@ class _Work(TorchDispatchMode):
     def __init__(self):
         super().__init__()
         self.total = 0
-        inside: dict[
-            int, tuple
-        ] = {}  # id of a counted tensor -> it, and the tensor with its numbers
+        # id of a counted tensor -> (the counted tensor, the tensor with its numbers)
+        inside: dict[int, tuple] = {}
 
         class Counted(torch.Tensor):
             """A tensor whose operations are all counted."""
@@ -561,7 +562,7 @@ _A_NUMBER = 100  # the work of reading one number: an answer may test a few, not
 
 @driver
 def growth(answer, case: Case, seen: Observation) -> None:
-    """Compare the work of a call with that of a call with four times the tokens (axis -2); keep the second result.
+    """Compare the work of a call with that of a call with four times the tokens (axis -2).
 
     The work must not grow faster than the tokens, nor reach that of two products of queries by keys.
     """
@@ -586,14 +587,20 @@ def growth(answer, case: Case, seen: Observation) -> None:
 # --- notebook 09: published weights ---------------------------------------------------------------
 
 
+_MANY = 300  # names; a right answer to a case has fewer, and no reply carries many more
+
+
 @driver
 def renamed(answer, case: Case, seen: Observation) -> None:
-    """Call a function that gives the tensors of a dict other names; keep each under its new one."""
+    """Call a function that renames the tensors of a dict; store each under its new name."""
     args = build_args(case)
     result = apply(answer, case, args)
     seen.modified = changed_args(case, args)
-    seen.types["what comes back"] = "dict" if isinstance(result, Mapping) else type_name(result)
-    if not isinstance(result, Mapping):
+    kind = "dict" if isinstance(result, Mapping) else type_name(result)
+    if kind == "dict" and len(result) > _MANY:
+        kind = f"dict of {len(result):,} names"
+    seen.types["what comes back"] = kind
+    if kind != "dict":
         return
     for name, tensor in result.items():
         keep(seen, str(name), tensor)
@@ -603,7 +610,7 @@ def renamed(answer, case: Case, seen: Observation) -> None:
 
 @driver
 def rates(answer, case: Case, seen: Observation) -> None:
-    """Call a function that sorts the parameters of a model into groups; write down everybody's learning rate."""
+    """Call a function that sorts a model's parameters into groups; write down each learning rate."""
     args = build_args(case)
     names = {id(parameter): name for name, parameter in args["model"].named_parameters()}
     result = apply(answer, case, args)
@@ -617,7 +624,7 @@ def rates(answer, case: Case, seen: Observation) -> None:
 
 @driver
 def merged(answer, case: Case, seen: Observation) -> None:
-    """Build a layer with an adapter, and merge it: keep the result's parameters, and what became of the layer."""
+    """Build a layer with an adapter and merge it; store the result and what happened to the layer."""
     layer = construct(answer, case, seen)
     if layer is None:
         return
@@ -625,7 +632,7 @@ def merged(answer, case: Case, seen: Observation) -> None:
     seen.facts["what is frozen: linear, and nothing else"] = f": {', '.join(sorted(frozen))}"
     before = {name: value.clone() for name, value in nn.Module.state_dict(layer).items()}
     result = apply(layer.merged, case, {})
-    is_linear = isinstance(result, nn.Linear)
+    is_linear = type(result) is nn.Linear  # a subclass may hide its parameters
     seen.types["result"] = "nn.Linear" if is_linear else type_name(result)
     if not is_linear:
         return

@@ -702,7 +702,7 @@ class _Devices(TorchDispatchMode):
     """
 
     _should_skip_dynamo = _Kernels._should_skip_dynamo
-    was_read = False  # a number was read out of a meta tensor, which has none
+    was_read = False  # whether a number was read from a meta tensor, which has none
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         kwargs = dict(kwargs or {})
@@ -765,7 +765,8 @@ def _observe_on_accelerator(answer, case: Case, seen: Observation) -> None:
     except Exception as error:
         if _clash_of(text_of(error)) is not Clash.NONE:
             raise
-        # The sizes are right, so the answer refuses the device, unless it tested values, which meta tensors lack.
+        # The sizes are right, so the answer refuses the device; but it may have tested values, which
+        # meta tensors do not have.
         if is_raised_by_hand(error) and not devices.was_read:
             raise
         seen.undecided = True

@@ -78,7 +78,7 @@ class ValueChecker:
         return math.isclose(answer, float(value), rel_tol=rtol, abs_tol=self.atol)
 
     def _another(self, answer: Any) -> str:
-        """Ask for another value; where it has several parts, say which of them are right."""
+        """Write "another value", and which parts of a wrong tuple are already right."""
         words = "first", "second", "third"
         parts = (
             zip(words, answer, self.reference, strict=False) if isinstance(answer, tuple) else ()

@@ -26,7 +26,7 @@ from vitedu.grading.grades import (
 )
 
 MIN_RUNS = 3  # an answer that is right one time in three passes with probability 5 % at most
-MOST_SECONDS = 600.0  # wall clock of one student's answers; right ones take some 5 s
+MOST_SECONDS = 600.0  # wall-clock time of one student's answers; right ones take some 5 s
 KEPT_TRACEBACK = 12  # frames of a traceback that the log keeps
 
 

@@ -23,7 +23,7 @@ class SharedBox:
     It is an ``AnyBox`` with one more method, ``repeat``. Only one thread may use it at a time.
 
     Attributes:
-        is_shared: False once an answer has behaved otherwise in a shared run than alone.
+        is_shared: False after an answer behaved differently in a shared run than alone.
     """
 
     is_shared = True
@@ -52,7 +52,7 @@ class SharedBox:
 
     @contextmanager
     def repeat(self, number: int) -> Iterator[AnyWorker]:
-        """Lend the shared worker for the run of this number. After an error it is ended, and the next one is fresh."""
+        """Lend the shared worker for the run of this number; end it after an error."""
         worker = self._idle.pop(number, None) or self._box.worker().__enter__()
         try:
             yield worker

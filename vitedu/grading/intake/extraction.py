@@ -43,9 +43,8 @@ from vitedu.grading.intake.submissions import notebook_of, plain
 
 ORDER = {exercise.id: number for number, exercise in enumerate(EXERCISES)}
 MAX_SUPPORT = 200_000  # characters
-READ_SECONDS = (
-    10.0  # CPU time for one student's files, and again for the answers; the course takes 2 s
-)
+# CPU time for reading one student's files, and again for finding the answers; the course takes 2 s
+READ_SECONDS = 10.0
 
 _BINDS = re.compile(r"^(?:def |class |import )?(\w+)[ \t]*(?:=(?!=)|\(|:|$)", re.MULTILINE)
 

@@ -40,14 +40,15 @@ def bindings(node: ast.AST) -> Iterator[tuple[str, ast.AST]]:
         work += [(child, holder) for child in inner]
 
 
-MUTATORS = set(  # methods that change what they belong to; torch's own end in "_"
+# methods that change their object; those of torch end in "_"
+MUTATORS = set(
     "append extend insert add update setdefault pop popitem remove discard clear sort reverse train eval "
     "load_state_dict register_buffer register_parameter add_module".split()
 )
 
 
 def changes(node: ast.AST) -> Iterator[str]:
-    """Yield the names whose values a statement changes, also by ``setattr``, a decorator or ``zero_()``.
+    """Yield the names whose values a statement changes, also by a decorator or ``zero_()``.
 
     Example:
         >>> sorted(changes(ast.parse("for p in model.parameters():\\n    p.zero_()").body[0]))
@@ -84,7 +85,7 @@ def changes(node: ast.AST) -> Iterator[str]:
 
 
 def _root(node: ast.AST) -> str:
-    """Name what a chain of attributes, items and calls begins with; "" where it is no name."""
+    """Return the name with which a chain of attributes, items and calls begins, or ""."""
     while isinstance(node, ast.Subscript | ast.Attribute | ast.Call):
         node = node.func if isinstance(node, ast.Call) else node.value
     return node.id if isinstance(node, ast.Name) else ""
