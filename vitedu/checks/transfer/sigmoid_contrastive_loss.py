@@ -5,7 +5,7 @@ import torch.nn.functional as F
 
 from vitedu.checks.cases import also, shaped
 from vitedu.checks.checker import Checker
-from vitedu.checks.families import SAME_AXIS
+from vitedu.checks.families import DEFAULT, SAME_AXIS
 from vitedu.checks.mistakes import Mistake
 from vitedu.checks.training.cross_entropy import LOSS
 from vitedu.checks.transfer.clip_loss import BOTH as CLIP
@@ -131,8 +131,19 @@ CHECKER = Checker(
         "other sizes": "also for one pair, for scale and bias 0, for features of length 1, and float64",
     },
     right=(by_softplus, by_binary_cross_entropy, by_loops, by_two_sums),
-    equivalent={SAME_AXIS: (
-        "image, text = (F.normalize(image_features, dim=1), F.normalize(text_features, dim=-1))",
-        "image, text = (F.normalize(image_features, dim=-1), F.normalize(text_features, dim=1))",
-    )},
+    equivalent={
+        SAME_AXIS: (
+            "image, text = (F.normalize(image_features, dim=1), F.normalize(text_features, dim=-1))",
+            "image, text = (F.normalize(image_features, dim=-1), F.normalize(text_features, dim=1))",
+        ),
+        DEFAULT: (
+            "image, text = (F.normalize(image_features), F.normalize(text_features, dim=-1))",
+            "image, text = (F.normalize(image_features, dim=-1), F.normalize(text_features))",
+        ),
+        "a product has the larger dtype of its factors": ("signs = 2 * torch.eye(len(logits), device=logits.device) - 1",),
+        "images and texts have the same part in the loss": (
+            "text, image = (F.normalize(image_features, dim=-1), F.normalize(text_features, dim=-1))",
+            "image, text = (F.normalize(text_features, dim=-1), F.normalize(image_features, dim=-1))",
+        ),
+    },
 )  # fmt: skip
