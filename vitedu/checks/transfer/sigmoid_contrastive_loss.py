@@ -1,5 +1,7 @@
 """sigmoid_contrastive_loss: its cases, its known mistakes with their words, and right answers written otherwise."""
 
+from typing import Any
+
 import torch
 import torch.nn.functional as F
 
@@ -102,7 +104,7 @@ def given(scale: str, bias: str) -> str:
     return PAIRS.format(scale=scale, bias=bias)
 
 
-LARGE = {"part": "large logits", "rtol": 1e-4, "atol": 2e-2}
+LARGE: dict[str, Any] = {"part": "large logits", "rtol": 1e-4, "atol": 2e-2}
 
 CHECKER = Checker(
     "sigmoid_contrastive_loss",
