@@ -396,7 +396,8 @@ def show_costs(patch_sizes, tokens, projections, pairs) -> CourseFigure:
     fig, axes = figure(1, 2, size=(WIDTH, 3.2))
     left, right = axes[0]
     left.plot(patch_sizes, tokens, "o-")
-    left.set(title="length of the sequence", ylabel="tokens", ylim=(None, 2.5 * max(tokens)))
+    left.set(title="length of the sequence", ylabel="tokens")
+    left.set_ylim(0.6 * min(tokens), 2 * max(tokens))  # room for the numbers
     for P, T in zip(patch_sizes, tokens, strict=True):
         left.annotate(str(T), (P, T), (4, 5), textcoords="offset points")
     total = np.add(projections, pairs)
