@@ -194,7 +194,8 @@ def test_answers_measured_on_the_notebook_are_gradable(tmp_path):
             "stem_tokens": "stem_tokens = stem(torch.zeros(1, 3, 224, 224))[0, 0].numel()",
         },
         "03_encoder": {
-            "class_token_alone": "class_token_alone = (different_rows, patch_gradient)",
+            "class_token_alone": "class_token_alone = (len(logits_alone.detach().unique(dim=0)), "
+            "alone.patch_embed.proj.weight.grad.abs().max().item())",
             "mlp_share": "block = EncoderBlock(768, 12)\n"
             "count = lambda m: sum(p.numel() for p in m.parameters())\n"
             "mlp_share = count(block.mlp) / count(block)",

@@ -87,7 +87,7 @@ def shaped(
         letters: what holds in all cases that do not say otherwise: ``{"H": "gh*P"}``.
         ranges: letter -> smallest and largest size, where the common one does not serve.
         gradients: arguments whose gradients are compared in the first case; default all float tensors.
-        values: argument -> function that turns normal values into those wanted.
+        values: argument -> function that turns the drawn values into those wanted.
         common: ``name``, a template for the names of cases ("{B:image} of {H} x {W} px"), ``scale``, fields of ``Case``.
     """
     first = Variation("values", "", {}, {} if gradients is None else {"gradients": gradients})
@@ -130,10 +130,10 @@ def _arguments(g, text: str, sizes: dict[str, int], options: dict, values: Mappi
         dims, _, below = what.partition("<")
         shape = [_value(size, sizes) for size in dims.split()]
         if below:
-            args[name] = torch.randint(_value(below.strip(), sizes), shape, generator=g)
-            continue
-        x = normal(g, *shape, dtype=dtype)
-        x = x * (scale.get(name, 1.0) if isinstance(scale, Mapping) else scale)
+            x = torch.randint(_value(below.strip(), sizes), shape, generator=g)
+        else:
+            x = normal(g, *shape, dtype=dtype)
+            x = x * (scale.get(name, 1.0) if isinstance(scale, Mapping) else scale)
         args[name] = values[name](x) if name in values else x
     return args
 

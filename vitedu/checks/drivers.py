@@ -451,5 +451,7 @@ def growth(answer, case: Case, seen: Observation) -> None:
         with _Work() as counter:
             apply(answer, case, args)
         work.append(counter.total)
-    words = f"{'about' if work[1] < 6 * work[0] else 'far more than'} four times the work"
+    # an answer that remembers does no work the first time: another probe says so
+    is_about = work[1] < 6 * work[0] or not work[0]
+    words = f"{'about' if is_about else 'far more than'} four times the work"
     seen.facts["four times the tokens, about four times the work"] = words

@@ -1,6 +1,6 @@
 """The engine: from an answer to a report.
 
-Role: ``judge_answer``: probe, judge, diagnose, report. The way of data: cases -> ``gather`` (what the answer does) -> ``conclude`` (``judging.compare``,
+Role: ``judge_answer``: probe, judge, diagnose, report. The way of data: cases -> ``gather`` (what the answer does) -> ``conclude`` (``judging.find_problem``,
 ``diagnosing``) -> ``Report``. Only ``gather`` meets the answer, through ``answers.Source``: it may live elsewhere.
 Nothing here displays or stores anything; that is ``vitedu.checks.api``.
 """
@@ -18,7 +18,7 @@ from vitedu.checks.answers import Call, LocalAnswer, Look, Source
 from vitedu.checks.checker import Checker, find_checker
 from vitedu.checks.diagnosing import diagnose
 from vitedu.checks.guard import neutral_settings
-from vitedu.checks.judging import DEFINED, Problem, Stage, compare
+from vitedu.checks.judging import DEFINED, Problem, Stage, find_problem
 from vitedu.checks.probing import CONSTRUCTED, Case, Observation, observe
 from vitedu.checks.relations import contrast
 from vitedu.checks.reporting import Finding, Report
@@ -242,7 +242,7 @@ def _problems(checker: Checker, parts, cases, got, want) -> dict[str, Problem]:
     """Find the first problem of every part."""
     problems: dict[str, Problem] = {}
     for case in cases:
-        problem = compare(case, got[case.name], want[case.name])
+        problem = find_problem(case, got[case.name], want[case.name])
         if problem is None:
             continue
         if problem.expected == DEFINED:

@@ -1,6 +1,6 @@
 """Judges: hold what an answer did against what the reference did, and say the first difference.
 
-Role: ``compare`` two observations of one case, in the order of judgement: call, structure, type, shape, dtype,
+Role: ``find_problem``: compare two observations of one case, in the order of judgement: call, structure, type, shape, dtype,
 device, finite, values, facts, unchanged, gradients. It looks at arrays and facts alone. Messages give the evidence and never
 a reference value.
 """
@@ -51,7 +51,7 @@ class Problem:
     headline: str = ""  # what a report is headed with; default: the words of the stage
 
 
-def compare(case: Case, got: Observation, want: Observation) -> Problem | None:
+def find_problem(case: Case, got: Observation, want: Observation) -> Problem | None:
     """Find the first difference on one case, or None."""
     if case.on_accelerator:
         return _compare_devices(case, got)

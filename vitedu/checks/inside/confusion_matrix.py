@@ -69,14 +69,16 @@ def by_numpy(predictions, labels, num_classes):
     return torch.from_numpy(counts).to(labels.device)
 
 
+FEW = "predictions: n < K-1; labels: n < K-1; num_classes = K"  # the last class does not occur
 CHECKER = Checker(
     "confusion_matrix",
     cases=shaped(
         "predictions: n < K; labels: n < K; num_classes = K",
-        also("absent classes", "the last class never occurs", shapes="predictions: n < K-1; labels: n < K-1; num_classes = K"),
+        also("absent classes", "the last class never occurs", shapes=FEW),
         also("absent classes", "a class that is only answered", shapes="predictions: n < K; labels: n < K-2; num_classes = K"),
-        also("other sizes", "one image", n=1),
-        also("other sizes", "as many images as classes", n="K"),
+        # without the last class: whether it occurs among so few shall not be left to chance
+        also("other sizes", "one image, not recognised", shapes=FEW, n=1, values={"predictions": torch.zeros_like, "labels": torch.ones_like}),
+        also("other sizes", "as many images as classes", shapes=FEW, n="K"),
         also("other sizes", "two classes", K=2),
         ON_ACCELERATOR,
         ranges={"n": (40, 60), "K": (4, 6)},
