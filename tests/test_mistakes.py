@@ -4,8 +4,8 @@ import pytest
 import torch
 
 from vitedu import exercises
+from vitedu.checks.api import judge
 from vitedu.checks.checker import Checker, file_of, find_checker
-from vitedu.checks.engine import judge
 from vitedu.checks.mistakes import Mistake, edited, find_changes, text_of_reference, with_mistakes
 
 CODE = [exercise for exercise in exercises.EXERCISES if exercise.kind != "value"]
