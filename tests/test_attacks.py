@@ -20,7 +20,7 @@ import pytest
 from attacks import EMPTY, RIGHT, ZEROS, Attack, answers, claims, files, honest, line
 
 from vitedu.exercises import find
-from vitedu.grading.intake.submissions import find_submissions
+from vitedu.grading.intake.submissions import look_through
 from vitedu.grading.store import safe_name
 
 GRADED = (
@@ -354,7 +354,10 @@ def test_a_file_in_ones_own_folder_names_nobody_else(tmp_path):
     for name in ("anna/bob_123_456_02_attention.ipynb", "anna/carl_9_456_x.ipynb", "bob/a.ipynb"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text(sound)
-    assert [submission.student for submission in find_submissions(tmp_path)] == ["anna", "bob"]
+    assert [submission.student for submission in look_through(tmp_path).submissions] == [
+        "anna",
+        "bob",
+    ]
 
 
 def test_every_attack_names_a_known_exercise():
