@@ -84,10 +84,10 @@ def diagnose(
         named = replayed(checker.make, mistakes, legit, got, want)
         # a float32 tensor of one's own meets float64 inputs: that error hides no mistake of the other calls
         ran = [case for case in legit if got[case.name].error is None or not _is_double(case)]
-        seen = {part: p for part, p in numeric.items() if p.case in ran}
-        if not named and seen and len(ran) < len(legit):
+        of_these = {part: p for part, p in numeric.items() if p.case in ran}
+        if not named and of_these and len(ran) < len(legit):
             named = replayed(checker.make, mistakes, ran, got, want)
-            numeric = seen if named else numeric
+            numeric = of_these if named else numeric
         problem, parts = next(iter(numeric.values())), tuple(numeric)
         shares = _shares(checker, named, numeric, got, want)
         for mistake, share in zip(named, shares, strict=True):
