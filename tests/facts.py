@@ -133,4 +133,17 @@ assert by_bits[8] > whole_accuracy - 0.01 and by_bits[2] < 0.6 and 0.25 < byte_f
 assert abs(sum(parts.values()) / peak - 1) < 0.05 and parts["activations"] > 0.8 * peak
 assert run.returncode == 0 and "below 1e-5: True" in run.stdout
 """,
+    "09_transfer": """
+assert logit_difference < 1e-4 and torch.equal(back, photo.float())
+shape_at_40 = {table: by_table["which shape", table, 40] for table in ("stretched", "random", "zeros")}
+assert shape_at_40["stretched"] > shape_at_40["random"] + 0.02
+assert abs(shape_at_40["stretched"] - shape_at_40["zeros"]) < 0.1
+assert ways["head only"][0] == 650 and ways["LoRA"][0] < 0.06 * ways["full"][0] == 0.06 * size_after
+assert merge_difference < 1e-4 and blind_losses[1] > 4 * blind_losses[2] > 2 * blind_losses[0]
+assert untouched < 0.25
+both = frozen["shape\\nprobe"]
+assert both["trained"] > 0.9 > 0.65 > both["untrained"]
+assert len(captions) == 240 and len(vocabulary) == 23
+assert not written and set(lost) == {"class", "box", "mask", "depth"}
+""",
 }

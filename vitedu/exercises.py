@@ -1077,6 +1077,141 @@ EXERCISES: tuple[Exercise, ...] = (
             "torch.arange(len(lengths)).repeat_interleave(torch.tensor(lengths)) writes the numbers.",
         ),
     ),
+    # --- 09_transfer ------------------------------------------------------------------------
+    Exercise(
+        "convert_torchvision_weights",
+        "09_transfer",
+        "9.1",
+        "other names for the same weights",
+        "function",
+        4,
+        12,
+        (
+            "Print both lists of names side by side, without the numbers of the blocks. Each name of theirs "
+            "has one of ours with the same shape.",
+            "Go through the pairs (name, tensor) and build a new dict. Most of the work is str.replace with "
+            "a table of short pieces: ln_1 is norm1, mlp.0 is mlp.fc1.",
+            'Pieces: "encoder.layers.encoder_layer_" is "blocks.", "self_attention.in_proj_" is "attn.qkv." '
+            '(the underscore becomes a dot), "encoder.ln" is "norm", "heads.head" is "head". The tensors stay '
+            "as they are.",
+        ),
+    ),
+    Exercise(
+        "interpolate_positions",
+        "09_transfer",
+        "9.2",
+        "positions for another image size",
+        "function",
+        6,
+        15,
+        (
+            "Which rows of pos_embed stand for places? Only those may be stretched. And a stretch needs two "
+            "directions: what shape shows them?",
+            "Split the prefix off. Fold the other rows into a square picture with D channels, let "
+            "F.interpolate resize it, and go the same way back.",
+            "reshape(1, side, side, D), permute(0, 3, 1, 2), F.interpolate(..., size=new_grid_size, "
+            'mode="bicubic"), then flatten(2).transpose(1, 2), and cat behind the prefix.',
+        ),
+    ),
+    Exercise(
+        "layerwise_lr_groups",
+        "09_transfer",
+        "9.3",
+        "small steps below, large ones above",
+        "function",
+        6,
+        15,
+        (
+            "Write the exponent of decay beside each part of a model with two blocks: head, norm, block 1, "
+            "block 0, patch embedding.",
+            "The exponents are 0, 0, 1, 2, 3. The name of a parameter says where it belongs: its first part, "
+            "and for blocks the number behind the first dot.",
+            'for name, parameter in model.named_parameters(): name.split(".") gives the parts. Block i has '
+            "the exponent L - i. What is neither block, norm nor head has L + 1.",
+        ),
+    ),
+    Exercise(
+        "LoRALinear",
+        "09_transfer",
+        "9.4",
+        "learn beside a frozen layer",
+        "class",
+        6,
+        15,
+        (
+            "forward is one line: two paths that start from x, and a sum. For merged, ask which matrix does "
+            "what up(down(x)) does.",
+            "up(down(x)) is x @ down.weight.T @ up.weight.T, so its matrix is up.weight @ down.weight, of the "
+            "shape of linear.weight.",
+            "merged: a new nn.Linear of the same sizes (a bias if linear has one). Under torch.no_grad() copy "
+            "linear.weight + alpha / rank * (up.weight @ down.weight) into its weight, and copy the bias.",
+        ),
+    ),
+    Exercise(
+        "lora_parameters",
+        "09_transfer",
+        "9.5",
+        "how little learns",
+        "value",
+        1,
+        4,
+        (
+            "How many inputs and outputs does the qkv layer of ViT-B/16 have? Which sizes have down and up?",
+            "down is (rank, 768) and up is (3 * 768, rank). Twelve blocks have one pair each.",
+            "Build LoRALinear(nn.Linear(768, 3 * 768), rank=8, alpha=8), add up p.numel() of what has "
+            "requires_grad, and multiply by 12.",
+        ),
+    ),
+    Exercise(
+        "clip_loss",
+        "09_transfer",
+        "9.6",
+        "which text belongs to which image?",
+        "function",
+        4,
+        10,
+        (
+            "Fill a (B, B) table: row i compares image i with every text. Which entry of the row should win? "
+            "And what does a column ask?",
+            "Normalise both, multiply, divide by the temperature. A row is a classification with B classes, "
+            "and the right class of row i is i. The columns are the same question from the texts.",
+            "logits = image @ text.T / temperature; labels = torch.arange(B); the mean of "
+            "F.cross_entropy(logits, labels) and F.cross_entropy(logits.T, labels).",
+        ),
+    ),
+    Exercise(
+        "sigmoid_contrastive_loss",
+        "09_transfer",
+        "9.7",
+        "each pair by itself",
+        "function",
+        4,
+        10,
+        (
+            "Every cell of the (B, B) table is now a question with two answers: do these two belong "
+            "together? How many cells say yes?",
+            "Make a table of signs, +1 on the diagonal and -1 elsewhere. The price of a cell is "
+            "-logsigmoid(sign * logit). Add all prices up and divide by B.",
+            "signs = 2 * torch.eye(B) - 1 (dtype and device of the logits), then "
+            "-F.logsigmoid(signs * logits).sum() / B.",
+        ),
+    ),
+    Exercise(
+        "blind_losses",
+        "09_transfer",
+        "9.8",
+        "the price of knowing nothing",
+        "value",
+        2,
+        5,
+        (
+            "Features whose cosines are all 0 are easy to make: the first 64 rows of torch.eye(128) for the "
+            "images, the last 64 for the texts.",
+            "Call both of your functions on them. The cosines are 0, so temperature and scale do not matter.",
+            "(clip_loss(a, b, 1.0), sigmoid_contrastive_loss(a, b, 10.0, 0.0), "
+            "sigmoid_contrastive_loss(a, b, 10.0, -10.0)) with a = torch.eye(128)[:64], b = torch.eye(128)[64:].",
+        ),
+    ),
 )
 
 BY_ID: dict[str, Exercise] = {exercise.id: exercise for exercise in EXERCISES}

@@ -1,8 +1,9 @@
-"""What the textbook layers do without: fast linear layers, a fused kernel, rotary positions, QK-norm.
+"""What the textbook layers do without: fast linear layers, a fused kernel, rotary positions, QK-norm, LayerScale, SwiGLU.
 
 Role: ``AttentionWithOptions`` and ``FusedMlp``, the layers of a ``ViTConfig`` that asks for any of these,
 and the functions behind them. An option changes one step of ``MultiHeadAttention`` or ``Mlp`` and adds no
-parameter, so weights of one form load into any other. Not here: which model uses what (``vit``).
+parameter, so weights of one form load into any other. ``LayerScale``, ``SwiGlu`` and ``QuickGelu`` are what
+published models since 2021 have instead or in addition. Not here: which model uses what (``vit``).
 
 A linear layer that sees every token alone is a convolution with a kernel of one. On a CPU torch sends
 the two to different libraries: float32 products to MKL, whose AVX-512 kernels serve Intel's processors
@@ -13,7 +14,8 @@ Legend: B batch, T tokens, D embed_dim, nh heads, hd head_dim, gh gw patch grid.
 
 References: Su et al. 2021, rotary positions (arXiv 2104.09864), along two axes in Heo et al. 2024
 (arXiv 2403.13298); Dehghani et al. 2023, section 2, QK-norm (arXiv 2302.05442); Dao et al. 2022, the
-fused kernel (arXiv 2205.14135).
+fused kernel (arXiv 2205.14135); Touvron et al. 2021, LayerScale (arXiv 2103.17239); Shazeer 2020, SwiGLU
+(arXiv 2002.05202).
 """
 
 from pathlib import Path
@@ -23,7 +25,7 @@ import torch.nn.functional as F
 from torch import nn
 
 from vitedu.attention import MultiHeadAttention, merge_heads
-from vitedu.encoder import Mlp
+from vitedu.encoder import EncoderBlock, Mlp
 from vitedu.hardware import cpu_flags
 
 ROTARY_BASE = 100.0  # the slowest pair of features turns about 1/100 as fast as the first
@@ -130,6 +132,76 @@ class FusedMlp(Mlp):
         if not self.fused:
             return super().forward(x)
         return fast_linear(self.fc2, self.act(fast_linear(self.fc1, x)))
+
+
+class QuickGelu(nn.Module):
+    """CLIP's cheap form of GELU: ``x * sigmoid(1.702 x)``.
+
+    Example:
+        >>> QuickGelu()(torch.tensor([-1.0, 0.0, 1.0]))
+        tensor([-0.1542,  0.0000,  0.8458])
+    """
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Apply it to any shape."""
+        return x * torch.sigmoid(1.702 * x)
+
+
+class QuickMlp(Mlp):
+    """An ``Mlp`` with ``QuickGelu``."""
+
+    def __init__(self, embed_dim: int, hidden_dim: int):
+        super().__init__(embed_dim, hidden_dim)
+        self.act = QuickGelu()
+
+
+class SwiGlu(nn.Module):
+    """An MLP in which one half of the hidden values decides how much of the other half passes.
+
+    Args:
+        embed_dim: D.
+        hidden_dim: width of both halves together, an even number.
+
+    Example:
+        >>> SwiGlu(embed_dim=12, hidden_dim=64)(torch.zeros(2, 5, 12)).shape
+        torch.Size([2, 5, 12])
+    """
+
+    def __init__(self, embed_dim: int, hidden_dim: int):
+        super().__init__()
+        self.fc1 = nn.Linear(embed_dim, hidden_dim)
+        self.fc2 = nn.Linear(hidden_dim // 2, embed_dim)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Map tokens (B, T, D) to (B, T, D)."""
+        gate, value = self.fc1(x).chunk(2, dim=-1)  # (B, T, hidden) -> twice (B, T, hidden/2)
+        return self.fc2(F.silu(gate) * value)
+
+
+class LayerScale(nn.Module):
+    """A learned factor for every feature, near 0 at the start: a block begins as almost nothing."""
+
+    def __init__(self, embed_dim: int, start: float = 1e-5):
+        super().__init__()
+        self.gamma = nn.Parameter(torch.full((embed_dim,), start))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Scale tokens (B, T, D)."""
+        return x * self.gamma
+
+
+class ScaledBlock(EncoderBlock):
+    """An ``EncoderBlock`` with ``LayerScale`` at the end of both side roads; timm's names."""
+
+    def __init__(self, embed_dim: int, num_heads: int, mlp_ratio: float = 4.0, **layers):
+        super().__init__(embed_dim, num_heads, mlp_ratio, **layers)
+        self.ls1, self.ls2 = LayerScale(embed_dim), LayerScale(embed_dim)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Map tokens (B, T, D) to (B, T, D)."""
+        attended, weights = self.attn(self.norm1(x))
+        x = x + self.ls1(attended)
+        return x + self.ls2(self.mlp(self.norm2(x)))
 
 
 class AttentionWithOptions(MultiHeadAttention):

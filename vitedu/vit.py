@@ -20,8 +20,10 @@ from torch import nn
 
 from vitedu.attention import MultiHeadAttention
 from vitedu.encoder import EncoderBlock, Mlp
-from vitedu.fast import AttentionWithOptions, FusedMlp
+from vitedu.fast import AttentionWithOptions, FusedMlp, QuickMlp, ScaledBlock, SwiGlu
 from vitedu.patches import PatchEmbed, add_class_token_and_positions
+
+MLPS = {"gelu": Mlp, "quick_gelu": QuickMlp, "swiglu": SwiGlu}
 
 
 @dataclass(frozen=True)
@@ -42,6 +44,9 @@ class ViTConfig:
     rope: bool = False  # turn queries and keys by their patch's row and column (rotary positions)
     qk_norm: bool = False  # give queries and keys mean 0 and variance 1 before they meet
     num_registers: int = 0  # learned tokens behind the class token, which no head reads
+    # of published models since 2021
+    layer_scale: bool = False  # a learned factor a feature at the end of each side road
+    mlp: str = "gelu"  # "gelu" (the paper), "quick_gelu" (CLIP) or "swiglu"
 
     def __post_init__(self):
         if self.image_size % self.patch_size:
@@ -61,6 +66,13 @@ class ViTConfig:
             )
         if self.pool not in ("cls", "mean"):
             raise ValueError(f"pool must be 'cls' or 'mean' (got {self.pool!r}).")
+        if self.mlp not in MLPS:
+            raise ValueError(f"mlp must be one of {', '.join(MLPS)} (got {self.mlp!r}).")
+        if self.mlp == "swiglu" and int(self.embed_dim * self.mlp_ratio) % 2:
+            raise ValueError(
+                f"swiglu halves the hidden width, which must be even (got {int(self.embed_dim * self.mlp_ratio)}, "
+                f"embed_dim={self.embed_dim} times mlp_ratio={self.mlp_ratio:g}); use mlp_ratio=4."
+            )
         if self.num_registers < 0 or (self.num_registers and self.pool != "cls"):
             raise ValueError(
                 f"registers stand behind a class token and cannot be fewer than 0 (got num_registers="
@@ -86,7 +98,8 @@ class ViTConfig:
     @property
     def has_textbook_blocks(self) -> bool:
         """Whether the blocks are the textbook's, which have a bias and none of the options."""
-        return self.qkv_bias and not (self.fused or self.rope or self.qk_norm)
+        options = self.fused or self.rope or self.qk_norm or self.layer_scale or self.mlp != "gelu"
+        return self.qkv_bias and not options
 
     @property
     def num_tokens(self) -> int:
@@ -200,9 +213,10 @@ def block_with_options(config: ViTConfig) -> EncoderBlock:
             qk_norm=config.qk_norm,
             rotary=(config.grid_size, config.num_prefix_tokens) if config.rope else None,
         )
-    mlp = FusedMlp if config.fused else Mlp
+    mlp = FusedMlp if config.fused and config.mlp == "gelu" else MLPS[config.mlp]
+    kind = ScaledBlock if config.layer_scale else EncoderBlock
     sizes = config.embed_dim, config.num_heads, config.mlp_ratio
-    return EncoderBlock(*sizes, attention=attention, mlp=mlp)
+    return kind(*sizes, attention=attention, mlp=mlp)
 
 
 def initialise(model: VisionTransformer) -> None:

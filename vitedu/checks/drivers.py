@@ -22,6 +22,7 @@ from vitedu.checks.probing import (
     build_args,
     changed_args,
     changes_of,
+    construct,
     driver,
     keep,
     keep_results,
@@ -88,12 +89,22 @@ def groups(answer, case: Case, seen: Observation) -> None:
     names = {id(parameter): name for name, parameter in args["model"].named_parameters()}
     result = apply(answer, case, args)
     seen.modified = changed_args(case, args)
-    found, trouble = _read_groups(result)
+    found, trouble = _read_groups(result, "weight_decay")
     seen.types["result"] = trouble or "groups: dicts with params and weight_decay"
     if trouble:
         return
     seen.facts["two groups"] = f"{len(found)} group(s)"
+    seen.facts[ONCE] = _not_once(names, found)
+    given = f"{case.args['weight_decay']:.6g}"
+    fact = f"weight_decay {given} for matrices and kernels, 0 for all others"
+    seen.facts[fact] = _who_has_what(names, found)
 
+
+ONCE = "every parameter of the model in exactly one group"
+
+
+def _not_once(names: dict[int, str], found: list[tuple[str, list[torch.Tensor]]]) -> str:
+    """Say which parameters of a model are left out of the groups or stand there twice."""
     members = [id(parameter) for _, parameters in found for parameter in parameters]
     who_is_wrong = {
         "left out": [name for key, name in names.items() if key not in members],
@@ -101,24 +112,23 @@ def groups(answer, case: Case, seen: Observation) -> None:
         "not the model's own": ["tensors"] * any(key not in names for key in members),
     }
     wrong = "; ".join(f"{words}: {', '.join(who)}" for words, who in who_is_wrong.items() if who)
-    seen.facts["every parameter of the model in exactly one group"] = wrong or "each once"
+    return wrong or "each once"
 
-    by_decay: dict[str, list[str]] = {}
-    for decay, parameters in found:
+
+def _who_has_what(names: dict[int, str], found: list[tuple[str, list[torch.Tensor]]]) -> str:
+    """List the parameters of each value of the option, over all groups."""
+    by_value: dict[str, list[str]] = {}
+    for value, parameters in found:
         own = [names[id(parameter)] for parameter in parameters if id(parameter) in names]
-        by_decay.setdefault(decay, []).extend(own)
-    table = "; ".join(
-        f"{decay}: {', '.join(sorted(who))}" for decay, who in sorted(by_decay.items())
-    )
-    given = f"{case.args['weight_decay']:.6g}"
-    seen.facts[f"weight_decay {given} for matrices and kernels, 0 for all others"] = table
+        by_value.setdefault(value, []).extend(own)
+    return "; ".join(f"{v}: {', '.join(sorted(who))}" for v, who in sorted(by_value.items()) if who)
 
 
-def _read_groups(result) -> tuple[list[tuple[str, list[torch.Tensor]]], str]:
+def _read_groups(result, option: str) -> tuple[list[tuple[str, list[torch.Tensor]]], str]:
     """Read the groups as an optimizer would.
 
     Returns:
-        (weight decay, parameters) for each group, and "" or why an optimizer would refuse them.
+        (value of the option, parameters) for each group, and "" or why an optimizer would refuse them.
     """
     if isinstance(result, (torch.Tensor, str, dict)) or not isinstance(result, Iterable):
         return [], type_name(result)
@@ -135,9 +145,9 @@ def _read_groups(result) -> tuple[list[tuple[str, list[torch.Tensor]]], str]:
         for parameter in parameters:
             if not isinstance(parameter, torch.Tensor):
                 return [], f"params that hold a {type_name(parameter)}"
-        decay = group.get("weight_decay")
-        decay = "the optimizer's default" if decay is None else f"{float(decay):.6g}"
-        found.append((decay, parameters))
+        value = group.get(option)
+        value = "the optimizer's default" if value is None else f"{float(value):.6g}"
+        found.append((value, parameters))
     return found, ""
 
 
@@ -478,3 +488,61 @@ def growth(answer, case: Case, seen: Observation) -> None:
     is_about = work[1] < 6 * work[0] or not work[0]
     words = f"{'about' if is_about else 'far more than'} four times the work"
     seen.facts["four times the tokens, about four times the work"] = words
+
+
+# --- notebook 09: published weights ---------------------------------------------------------------
+
+
+@driver
+def renamed(answer, case: Case, seen: Observation) -> None:
+    """Call a function that gives the tensors of a dict other names; keep each under its new one."""
+    args = build_args(case)
+    result = apply(answer, case, args)
+    seen.modified = changed_args(case, args)
+    seen.types["what comes back"] = "dict" if isinstance(result, Mapping) else type_name(result)
+    if not isinstance(result, Mapping):
+        return
+    for name, tensor in result.items():
+        keep(seen, str(name), tensor)
+    names = ", ".join(sorted(map(str, result)))
+    seen.facts["no name that the course's model does not have"] = f": {names}"
+
+
+@driver
+def rates(answer, case: Case, seen: Observation) -> None:
+    """Call a function that sorts the parameters of a model into groups; write down everybody's learning rate."""
+    args = build_args(case)
+    names = {id(parameter): name for name, parameter in args["model"].named_parameters()}
+    result = apply(answer, case, args)
+    seen.modified = changed_args(case, args)
+    found, trouble = _read_groups(result, "lr")
+    seen.types["result"] = trouble or "groups: dicts with params and lr"
+    if not trouble:
+        seen.facts[ONCE] = _not_once(names, found)
+        seen.facts["the learning rate of each parameter"] = _who_has_what(names, found)
+
+
+@driver
+def merged(answer, case: Case, seen: Observation) -> None:
+    """Build a layer with an adapter, and merge it: keep the result's parameters, and what became of the layer."""
+    layer = construct(answer, case, seen)
+    if layer is None:
+        return
+    frozen = [n for n, value in nn.Module.named_parameters(layer) if not value.requires_grad]
+    seen.facts["what is frozen: linear, and nothing else"] = f": {', '.join(sorted(frozen))}"
+    before = {name: value.clone() for name, value in nn.Module.state_dict(layer).items()}
+    result = apply(layer.merged, case, {})
+    is_linear = isinstance(result, nn.Linear)
+    seen.types["result"] = "nn.Linear" if is_linear else type_name(result)
+    if not is_linear:
+        return
+    keep(seen, "weight", result.weight)
+    bias = "without a bias" if result.bias is None else "with a bias"
+    seen.facts["a bias if and only if linear has one"] = bias
+    if result.bias is not None:
+        keep(seen, "bias", result.bias)
+    stays = all(torch.equal(x, before[n]) for n, x in nn.Module.state_dict(layer).items())
+    seen.facts["the layer itself as it was"] = "as before" if stays else "changed by merged()"
+    sources = {value.untyped_storage().data_ptr() for value in nn.Module.parameters(layer)}
+    own = not any(value.untyped_storage().data_ptr() in sources for value in result.parameters())
+    seen.facts["a copy of its own"] = "its own" if own else "memory shared with the layer"

@@ -261,7 +261,8 @@ def module(answer, case: Case, seen: Observation) -> None:
         torch.set_grad_enabled(True)
         args = build_args(case)
         leaves = {name: args[name].requires_grad_() for name in case.gradients}
-        leaves |= dict(nn.Module.named_parameters(layer))
+        parameters, frozen = nn.Module.named_parameters(layer), case.extra.get("frozen", ())
+        leaves |= {name: value for name, value in parameters if name not in frozen}
         args |= {name: leaves[name].clone() for name in case.gradients}
         keep_gradients(seen, lambda: apply(layer, case, args), leaves)
 
