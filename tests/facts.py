@@ -113,6 +113,14 @@ assert min(min(v) for v in cue_curves["1 layer of attention"]) > 0.75
 assert max(seen["2 convolutions"][2:]) < 0.55 < 0.75 < min(seen["2 convolutions"][:2])
 assert max(seen["4 convolutions"][4:]) < 0.55 < 0.75 < min(seen["4 convolutions"][:4])
 """,
+    "07_less_data": """
+assert abs(loss.item() - smoothing_floor) < 1e-4 and 0.905 < logits.softmax(dim=-1)[0, 3] < 0.915
+assert (pasted_labels.sum(dim=1) - 1).abs().max() < 1e-5 and abs(blended_labels.max() - 0.6) < 1e-6
+assert abs(means_of_branch.mean() - 1) < 0.05
+assert mask.shape == (len(tested), 64) and int(mask.sum(dim=1).min()) == int(mask.sum(dim=1).max()) == 48
+assert collapse_losses[0] > 4 and collapse_losses[1] < 1e-3
+assert {"both", "neither"} <= set(collapse) and all(len(values) == len(at) for values in collapse.values())
+""",
     "08_efficient": """
 assert window_macs(112**2, 96, 7) == 4 * window_macs(56**2, 96, 7)
 assert abs(attention_macs(112**2, 96) / attention_macs(56**2, 96) - 15.3) < 0.1

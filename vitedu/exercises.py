@@ -907,6 +907,158 @@ EXERCISES: tuple[Exercise, ...] = (
             "(y.T @ y).norm().",
         ),
     ),
+    # --- 07_less_data -----------------------------------------------------------------------
+    Exercise(
+        "mixup",
+        "07_less_data",
+        "7.1",
+        "blend two images and their labels",
+        "function",
+        4,
+        8,
+        (
+            "Which image does lam weigh, and what does the other one get? The labels are mixed in the same "
+            "way, but class numbers cannot be averaged.",
+            "images[permutation] puts every partner in place. Turn labels (B,) into rows (B, K) with a single "
+            "1 each, and blend rows as you blend images.",
+            "mixed = lam * images + (1 - lam) * images[permutation]; one_hot = F.one_hot(labels, "
+            "num_classes) in the dtype of the images; then the same line with one_hot.",
+        ),
+    ),
+    Exercise(
+        "cutmix",
+        "07_less_data",
+        "7.2",
+        "paste a piece of another image",
+        "function",
+        6,
+        15,
+        (
+            "Which pixels come from the partner? The labels follow what was pasted, which may be less than "
+            "the box promises.",
+            "Bring top and bottom into 0 .. H, left and right into 0 .. W, then count the pixels that are left "
+            "of the box. An empty box has area 0 and not less. Write into a clone of the images.",
+            "mixed[:, :, top:bottom, left:right] = images[permutation][:, :, top:bottom, left:right]; share = "
+            "area / (H * W); labels (1 - share) * one_hot + share * one_hot[permutation]. Labels of uint8 "
+            "images are float32.",
+        ),
+    ),
+    Exercise(
+        "smoothing_floor",
+        "07_less_data",
+        "7.3",
+        "the smallest loss with smoothed labels",
+        "value",
+        2,
+        5,
+        (
+            "Write down the target of one image: ten numbers that sum to 1. Which prediction is the best "
+            "answer to it?",
+            "No prediction costs less than the target itself. Its cross-entropy with itself is its entropy.",
+            "The target has 0.9 + 0.1 / 10 once and 0.1 / 10 nine times. Add up -p * log(p) over all ten.",
+        ),
+    ),
+    Exercise(
+        "drop_path",
+        "07_less_data",
+        "7.4",
+        "skip a branch for some images",
+        "function",
+        6,
+        15,
+        (
+            "How many random numbers does a batch of B samples need? And by what must those that stay be "
+            "multiplied, so that the mean over many draws is x?",
+            "Draw B numbers from the generator, compare them with drop_prob, and shape the result so that it "
+            "multiplies whole samples. A sample stays with probability 1 - drop_prob, so divide by that. "
+            "Refuse impossible probabilities before anything else.",
+            "stays = torch.rand(len(x), generator=generator, device=...) >= drop_prob; reshape to (B, 1, ..., "
+            "1); x * stays / (1 - drop_prob). Draw on the generator's device, then move to x's device and "
+            "dtype. Return x where training is false.",
+        ),
+    ),
+    Exercise(
+        "distillation_loss",
+        "07_less_data",
+        "7.5",
+        "two heads, two targets",
+        "function",
+        3,
+        6,
+        (
+            "Two heads, two targets. Which head answers to the label, which to the teacher?",
+            "The teacher's answer is one class for each image. With that it is a label like any other.",
+            "said = teacher_logits.argmax(dim=-1); half of F.cross_entropy(cls_logits, labels) plus half of "
+            "F.cross_entropy(dist_logits, said).",
+        ),
+    ),
+    Exercise(
+        "random_masking",
+        "07_less_data",
+        "7.6",
+        "hide most of an image",
+        "function",
+        8,
+        20,
+        (
+            "Sorting the noise of an image gives an order of its tokens. Which part of that order stays? And "
+            "which question does the inverse of an order answer?",
+            "order = argsort of the noise says which token stands at each place. argsort of order says at "
+            "which place each token stands: that is restore. A token is hidden if its place is M or later.",
+            "kept = tokens.gather(1, order[:, :M, None].expand(-1, -1, D)) with M = round(N * (1 - "
+            "mask_ratio)); restore = order.argsort(dim=1); mask = (restore >= M) in the dtype of tokens.",
+        ),
+    ),
+    Exercise(
+        "masked_patch_loss",
+        "07_less_data",
+        "7.7",
+        "the error where it was hidden",
+        "function",
+        4,
+        8,
+        (
+            "Two averages stand in this loss. What does each of them run over?",
+            "The mean over the pixels of a patch gives (B, N). Of these only the hidden ones count, and all "
+            "hidden patches of the batch count the same.",
+            "per_patch = ((prediction - target) ** 2).mean(dim=-1); (per_patch * mask).sum() / mask.sum(). A "
+            "boolean mask becomes numbers with .to(per_patch.dtype).",
+        ),
+    ),
+    Exercise(
+        "dino_loss",
+        "07_less_data",
+        "7.8",
+        "one view answers for another",
+        "function",
+        5,
+        12,
+        (
+            "The teacher gives the target. What happens to its logits before the softmax, and in which order? "
+            "Which of the arguments may not learn?",
+            "Teacher: subtract center, divide by its temperature, softmax, and no gradient. Student: divide by "
+            "its own temperature, log-softmax. Then a cross-entropy, averaged over the images.",
+            "target = ((teacher_logits - center) / teacher_temperature).softmax(dim=-1).detach(); minus "
+            "(target * log_student).sum(dim=-1).mean().",
+        ),
+    ),
+    Exercise(
+        "collapse_losses",
+        "07_less_data",
+        "7.9",
+        "what does the loss say of a collapse?",
+        "value",
+        2,
+        5,
+        (
+            "Call your dino_loss. What do logits look like that are all even? And logits that are sure of one "
+            "prototype?",
+            "Even: zeros of shape (B, 64). Sure: 100 in column 0 and 0 elsewhere, for every image. Student and "
+            "teacher give the same, and the centre is zero.",
+            "even = torch.zeros(4, 64); sure = even.clone() with sure[:, 0] = 100; dino_loss(even, even, "
+            "torch.zeros(64)) and the same for sure, both as floats.",
+        ),
+    ),
     # --- 08_efficient -----------------------------------------------------------------------
     Exercise(
         "window_partition",

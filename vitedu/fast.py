@@ -1,6 +1,6 @@
-"""What the textbook layers do without: fast linear layers, a fused kernel, rotary positions, QK-norm, LayerScale, SwiGLU.
+"""What the textbook layers do without: fast linear layers, a fused kernel, rotary positions, QK-norm, LayerScale, SwiGLU, drop-path.
 
-Role: ``AttentionWithOptions`` and ``FusedMlp``, the layers of a ``ViTConfig`` that asks for any of these,
+Role: ``AttentionWithOptions``, ``FusedMlp`` and ``DroppingBlock``, the layers of a ``ViTConfig`` that asks for any of these,
 and the functions behind them. An option changes one step of ``MultiHeadAttention`` or ``Mlp`` and adds no
 parameter, so weights of one form load into any other. ``LayerScale``, ``SwiGlu`` and ``QuickGelu`` are what
 published models since 2021 have instead or in addition. Not here: which model uses what (``vit``).
@@ -264,3 +264,40 @@ class AttentionWithOptions(MultiHeadAttention):
         scores = q @ k.transpose(-2, -1) / k.shape[-1] ** 0.5  # (B, nh, T, hd) @ (B, nh, hd, T)
         weights = scores.softmax(dim=-1)  # (B, nh, T, T)
         return self.proj(merge_heads(weights @ v)), None if self.fused else weights
+
+
+class DroppingBlock(EncoderBlock):
+    """An ``EncoderBlock`` whose branches drop in training: single numbers, and whole images.
+
+    Skipping a branch is ``vitedu.less_data.drop_path``, written here once more because models do not know
+    the notebooks; a test holds the two equal.
+
+    Args:
+        embed_dim, num_heads, mlp_ratio, **layers: as in ``EncoderBlock``.
+        drop_rate: share of the numbers of a branch that are set to 0.
+        drop_path_rate: share of the images for which a branch is left out.
+
+    Example:
+        >>> block = DroppingBlock(12, 3, drop_rate=0.1, drop_path_rate=0.2)
+        >>> block(torch.zeros(2, 5, 12)).shape
+        torch.Size([2, 5, 12])
+    """
+
+    def __init__(self, *sizes, drop_rate: float = 0.0, drop_path_rate: float = 0.0, **layers):
+        super().__init__(*sizes, **layers)
+        self.drop_rate, self.drop_path_rate = drop_rate, drop_path_rate
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Map tokens (B, T, D) to (B, T, D)."""
+        attended, _ = self.attn(self.norm1(x))
+        x = x + self.dropped(attended)
+        return x + self.dropped(self.mlp(self.norm2(x)))
+
+    def dropped(self, branch: torch.Tensor) -> torch.Tensor:
+        """Drop parts of what a branch adds, (B, T, D); outside of training nothing."""
+        branch = F.dropout(branch, self.drop_rate, self.training)
+        if not (self.training and self.drop_path_rate):
+            return branch
+        stays = torch.rand(len(branch), device=branch.device) >= self.drop_path_rate
+        scale = stays.to(branch.dtype) / (1 - self.drop_path_rate)
+        return branch * scale[:, None, None]

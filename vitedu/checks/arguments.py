@@ -136,7 +136,7 @@ class Network(Recipe):
 
     @staticmethod
     def _deep(width: int, depth: int = 12) -> nn.Module:
-        """Parts named as in the course's ViT, and more blocks than fit one digit."""
+        """Build a model whose blocks have numbers of two digits."""
         model = Network._encoder(width)
         for _ in range(1, depth):
             model.blocks.append(Network._encoder(width).blocks[0])
@@ -144,12 +144,12 @@ class Network(Recipe):
 
     @staticmethod
     def _shallow(width: int) -> nn.Module:
-        """Three blocks."""
+        """Build a model with three blocks."""
         return Network._deep(width, 3)
 
     @staticmethod
     def _frozen_below(width: int) -> nn.Module:
-        """Four blocks; what stands below the last two does not learn now."""
+        """Build a model with four blocks in which everything below the last two is frozen."""
         model = Network._deep(width, 4)
         for name, parameter in model.named_parameters():
             parameter.requires_grad_(name.startswith(("blocks.2", "blocks.3", "norm", "head")))
@@ -194,17 +194,17 @@ class Network(Recipe):
 
 @recipe
 class StateDict(Recipe):
-    """Tensors by name, as a model gives them."""
+    """A dict of tensors by name, like a model's state dict."""
 
     def __init__(self, **tensors: torch.Tensor):
         self.tensors = tensors
 
     def plain(self) -> dict[str, Any]:
-        """Give the tensors."""
+        """Return the tensors."""
         return dict(self.tensors)
 
     def build(self) -> dict[str, torch.Tensor]:
-        """Make the dict."""
+        """Build the dict."""
         return {name: tensor.clone() for name, tensor in self.tensors.items()}
 
     def changed(self, built: dict[str, torch.Tensor]) -> bool:

@@ -23,6 +23,7 @@ from PIL import Image
 from vitedu.hardware import current_profile
 from vitedu.plots.attention import where_it_looks_figure
 from vitedu.plots.inside import inside_figure
+from vitedu.plots.less_data import neighbours_figure
 from vitedu.plots.patches import patch_row_figure
 from vitedu.plots.style import PICTURE
 from vitedu.plots.transfer import similarity_figure
@@ -341,6 +342,35 @@ def explore_reach(
         setting_name,
         lambda name: grid_size,
         start=next(iter(tables)),
+    )
+
+
+def explore_neighbours(
+    images, gallery, tables: dict[str, Any], names: Sequence[str], truth: Sequence[str]
+) -> Explorer:
+    """Show a square of images, and what lies nearest to the clicked one, by features of the chosen kind.
+
+    Args:
+        images: (n*n, C, H, W), uint8 or floats in [0, 1].
+        gallery: (m, C, H, W), what is searched.
+        tables: kind of features -> (n*n, k) indices into the gallery, the nearest first.
+        names: class of each image of the gallery.
+        truth: class of each image of the square.
+    """
+    side = round(len(images) ** 0.5)
+
+    def describe(kind, i):
+        found = [names[index] for index in tables[kind][i].tolist()]
+        same = sum(name == truth[i] for name in found)
+        return f"{kind}: {same} of the {len(found)} nearest images are of its class, {truth[i]}."
+
+    return Explorer(
+        lambda kind: neighbours_figure(images, gallery, tables[kind], names, f"nearest by {kind}"),
+        describe,
+        list(tables),
+        "features",
+        lambda kind: (side, side),
+        start=list(tables)[-1],
     )
 
 
