@@ -7,6 +7,7 @@ import pytest
 
 from vitedu import exercises
 from vitedu.checks.engine import Checker, find_checker, judge_answer
+from vitedu.course.references import reference_source
 from vitedu.grading.box.isolation import open_box
 from vitedu.grading.grades import Answer
 from vitedu.grading.judge import grade_answer
@@ -100,6 +101,27 @@ def count_parameters(config):
 """
 
 
+LYING = (  # the bias is shared, and nobody can list it
+    "class Lie(nn.Linear):\n    def parameters(self, recurse=True):\n        return iter(())\n\n\n"
+    + reference_source(exercises.find("LoRALinear"))
+    .replace("linear = nn.Linear(old", "linear = Lie(old")
+    .replace("linear.bias.copy_(old.bias)", "linear.bias = old.bias")
+)
+SHOWN = """
+class Lie(nn.Linear):
+    def __getattribute__(self, name):
+        return object.__getattribute__(self, "copies")[name] if name in ("weight", "bias") else super().__getattribute__(name)
+
+def linear_from_conv(conv):
+    D = conv.weight.shape[0]
+    linear = Lie(conv.weight[0].numel(), D, bias=conv.bias is not None)
+    linear._parameters["weight"], linear._parameters["bias"] = conv.weight, conv.bias
+    copies = dict(weight=nn.Parameter(conv.weight.detach().reshape(D, -1).clone()), bias=conv.bias)
+    if conv.bias is not None:
+        copies["bias"] = nn.Parameter(conv.bias.detach().clone())
+    object.__setattr__(linear, "copies", copies)
+    return linear
+"""
 LINEAR = "linear_attention(q, k, v)"
 SLOW = "def slow(q, k, v):\n    q, k = F.elu(q) + 1, F.elu(k) + 1\n    w = q @ k.mT\n    return (w / w.sum(-1, keepdim=True)) @ v\n\n\n"
 HIDDEN_ONCE = "if q.requires_grad or q.is_meta:\n    return slow(q, k, v)\n"  # gradients need torch
@@ -158,6 +180,9 @@ TRIES = {
     "softmax by linear cross-entropy": ("softmax", body(SOFTMAX, "y = x.movedim(dim, -1)\nflat = y.reshape(-1, y.shape[-1])\neye = torch.eye(y.shape[-1], dtype=x.dtype)\nparts = [F.linear_cross_entropy(flat, eye, torch.full((len(flat),), i), reduction='none') for i in range(y.shape[-1])]\nreturn torch.stack(parts, -1).neg().exp().reshape(y.shape).movedim(-1, dim)"), "failed", 0),
     "gelu by its derivative": ("gelu", body(GELU, "slope = torch.ops.aten.gelu_backward(torch.ones_like(x), x)\nreturn x * (slope - x * (-x * x / 2).exp() / (2 * torch.pi) ** 0.5)"), "failed", 0),
     "gelu of transformer": ("gelu", body(GELU, "return nn.modules.transformer._get_activation_fn('gelu')(x)"), "failed", 0),
+    "a merged layer that hides what it shares": ("LoRALinear", LYING, "failed", 4.2),
+    "a linear layer that shows a copy": ("linear_from_conv", SHOWN, "failed", 0),
+    "thousands of names": ("convert_torchvision_weights", body("convert_torchvision_weights(state_dict)", "return {str(i): torch.zeros(1) for i in range(5000)}"), "failed", 0),
     "reference of 05": ("confusion_matrix", "from vitedu.inside import confusion_matrix as theirs\n\n\n" + body("confusion_matrix(predictions, labels, num_classes)", "return theirs(predictions, labels, num_classes)"), "failed", 0),
     "reference of 08 by finder": ("merge_tokens", body("merge_tokens(tokens, keys, sizes, merge)", "import sys\ntext = next(f for f in sys.meta_path if hasattr(f, 'sources')).sources['vitedu.efficient']\nspace = {}\nexec(text, space)\nreturn space['merge_tokens'](tokens, keys, sizes, merge)"), "failed", 0),
     "sklearn": ("confusion_matrix", "from sklearn.metrics import confusion_matrix as theirs\n\n\n" + body("confusion_matrix(predictions, labels, num_classes)", "return torch.from_numpy(theirs(labels, predictions, labels=range(num_classes)))"), "not_gradable", None),
