@@ -13,13 +13,13 @@ from vitedu.checks.probing import Case
 
 
 def cases(g: torch.Generator) -> list[Case]:
-    """Draw grids that are not square, and one that is."""
+    """Draw grids that are not square, the wide one first, and one that is."""
 
     def case(gh, gw, D, part="other sizes", name="grid {gh} x {gw}, embed_dim {D}", **rest):
         args, name = {"grid_size": (gh, gw), "embed_dim": D}, name.format(gh=gh, gw=gw, D=D)
         return Case(name, args, part=part, rtol=0, atol=2e-4, **rest)
 
-    gh, gw = distinct(g, 2, 2, 6)
+    gh, gw = sorted(distinct(g, 2, 2, 6))
     D = 4 * draw(g, 2, 5)
     refused = ("errors", "embed_dim {D} is not divisible by 4")
     return [
@@ -58,7 +58,9 @@ MISTAKES = (
             {"gh, gw = grid_size": "gw, gh = grid_size"}),
     Mistake("added", "row and column codes are added", "row code beside column code",
             "A sum cannot tell (2, 5) from (5, 2).", "Concatenate along the last axis.",
-            {"return torch.cat(": "return (lambda x, dim: torch.cat([x[0] + x[1]] * 2, dim))("}),
+            {"return torch.cat(": "return (lambda x, dim: torch.cat([x[0] + x[1]] * 2, dim))("},
+            also=({"sincos_positions(gh, embed_dim // 2)": "sincos_positions(gh, embed_dim)", "sincos_positions(gw, embed_dim // 2)": "sincos_positions(gw, embed_dim)",
+                   "return torch.cat(": "return (lambda x, dim: x[0] + x[1])("},)),
     Mistake("halves_interleaved", "row and column codes take turns column by column",
             "the row's D/2 columns, then the column's", "The first half belongs to the row alone.",
             "Concatenate; do not stack.",
