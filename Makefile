@@ -26,7 +26,7 @@ TEST_PY := $(subst $(VENV)/,$(TEST_VENV)/,$(PY))
 PYTEST := OMP_NUM_THREADS=1 JUPYTER_PATH=$(CURDIR)/$(VENV)/share/jupyter $(TEST_PY) -m pytest -n logical --maxprocesses 4 --dist loadscope
 
 .DEFAULT_GOAL := help
-.PHONY: help setup lab test check tour solve lint slug colab clean
+.PHONY: help setup lab test proof check tour solve lint slug colab clean
 
 help: ## list the targets
 	@echo "make TARGET [PYTHON=python3.12] [LAB_ARGS=...] [TEST_ARGS=...]"
@@ -39,6 +39,12 @@ lab: $(VENV)/.lab ## set up if need be, open JupyterLab on notebook 01
 
 test: $(TEST_VENV)/.test ## set up if need be, pass every test
 	$(PYTEST) $(TEST_ARGS)
+
+proof: $(TEST_VENV)/.test ## judge the banks of all exercises with more seeds and students, an hour or so
+	VITEDU_THOROUGH=1 $(PYTEST) -q tests/test_spread.py $(TEST_ARGS)
+	$(PY) -m vitedu bank
+	$(PY) -m vitedu bank --unseen
+	$(PY) -m vitedu bank --mutate
 
 check: lint ## the short round: lint, types, units and doctests; no notebook, no bank, no class
 	$(PYTEST) -q -m "not notebook and not slow and not bank" $(TEST_ARGS)

@@ -62,6 +62,18 @@ assert curves["whole blocks"][-1] < 0.1 and curves["no blocks"][-1] > floor - 0.
 assert curves["no skips"][-1] > curves["attention and skips"][-1]
 assert min(known["with norms"]) > max(known["without norms"])
 """,
+    "04_training": """
+assert 0.8 * math.log(data.num_classes) < at_start < 1.2 * math.log(data.num_classes)
+assert (of_single_images < of_all_pixels).all()
+assert misses["before"] < 1e-6 < 0.1 < misses["after"]
+assert abs(norm.weight[0].item() - 0.951) < 1e-3 and different == views_of_one_image == 162
+assert known == 1 and abs(row.train_loss - your_row[0]) < 1e-4
+assert {group["lr"] for group in optimizer_groups} == {settings.lr}
+assert [group["weight_decay"] for group in optimizer_groups] == [settings.weight_decay, 0.0]
+assert {group["betas"] for group in optimizer_groups} == {settings.betas}
+assert len(metrics.read_text().splitlines()) == len(history.rows) == settings.epochs
+assert max(below) - min(below) < 1e-5
+""",
     "05_inside": """
 spread = {who: (span.amax(dim=1) - span.amin(dim=1)).mean().item() for who, span in spans.items()}
 assert spread["trained"] > 0.1 and spread["untrained"] < 0.02

@@ -16,7 +16,7 @@ from vitedu import attention, encoder, exercises, patches, training
 from vitedu.checks import drawing
 from vitedu.checks.api import judge
 from vitedu.checks.engine import SECONDS, find_checker, time_budget
-from vitedu.checks.judging import close, compare
+from vitedu.checks.judging import close, find_problem
 from vitedu.checks.probing import Case, observe
 from vitedu.checks.proof.bank import wrong_answers
 from vitedu.checks.values import ValueChecker
@@ -553,7 +553,9 @@ def test_observation_of_the_reference_equals_itself():
         checker = find_checker(exercise)
         for case in checker.draw(11):
             assert (
-                compare(case, observe(checker.reference, case), observe(checker.reference, case))
+                find_problem(
+                    case, observe(checker.reference, case), observe(checker.reference, case)
+                )
                 is None
             )
 

@@ -5,11 +5,14 @@ import json
 import random
 import time
 import tracemalloc
+from collections import defaultdict
 from pathlib import Path
 
 import pytest
 
+from vitedu.checks.engine import find_checker, judge_answer
 from vitedu.course.notebooks import read, solved
+from vitedu.course.references import solution_source
 from vitedu.exercises import EXERCISES, find, in_notebook
 from vitedu.grading.grades import REASONS, Flag, Submission
 from vitedu.grading.intake import extraction, notebook_file
@@ -182,26 +185,11 @@ def test_answer_in_a_cell_of_another_type_is_taken(tmp_path):
 
 def test_answers_measured_on_the_notebook_are_gradable(tmp_path):
     """The cells that a measurement rests on come along: models, seeds, loops, a backward pass."""
-    measured = {
-        "02_attention": {
-            "order_blindness": "order_blindness = (torch.allclose(output, output_of_shuffled), "
-            "torch.allclose(output[:, permutation], output_of_shuffled, atol=1e-5))",
-            "untrained_entropy": "w = weights\nuntrained_entropy = "
-            "(-w * w.log()).sum(-1).mean().item() / math.log(65)",
-        },
-        "01_patches": {
-            "seam_neighbours": "seam_neighbours = tuple(bool(t[7, 8] > t[0, 8]) for t in (one_d, two_d))",
-            "stem_tokens": "stem_tokens = stem(torch.zeros(1, 3, 224, 224))[0, 0].numel()",
-        },
-        "03_encoder": {
-            "class_token_alone": "class_token_alone = (different_rows, patch_gradient)",
-            "mlp_share": "block = EncoderBlock(768, 12)\n"
-            "count = lambda m: sum(p.numel() for p in m.parameters())\n"
-            "mlp_share = count(block.mlp) / count(block)",
-        },
-    }
-    from vitedu.checks.engine import find_checker, judge_answer
-
+    measured = defaultdict(dict)
+    for exercise in EXERCISES:
+        if exercise.measured:
+            measured[exercise.notebook][exercise.id] = solution_source(exercise)
+    assert len(measured) >= 5
     for name, answers in measured.items():
         found = course(tmp_path, name, answers)
         for id in answers:

@@ -248,8 +248,8 @@ def test_values_of_all_kinds_have_full_points(box):
     numbers = "import numpy as np\n" + SUPPORT
     for source in ("torch.tensor(197)", "np.int64(197)", "196 + 1.0"):
         assert grade(box, "tokens_at_224", f"tokens_at_224 = {source}", numbers).state == "passed"
-    for source in ("[True, False]", "(np.bool_(True), False)", "torch.tensor([True, False])"):
-        value = grade(box, "seam_neighbours", f"seam_neighbours = {source}", numbers)
+    for source in ("[False, True]", "(np.bool_(False), True)", "torch.tensor([False, True])"):
+        value = grade(box, "order_blindness", f"order_blindness = {source}", numbers)
         assert value.state == "passed", (source, value.lines)
 
 

@@ -10,6 +10,7 @@ from vitedu.patches import (
     add_class_token_and_positions,
     linear_from_conv,
     patchify,
+    seam_neighbours,
     sincos_positions,
     sincos_positions_2d,
     tokens_at_224,
@@ -93,6 +94,15 @@ def test_sincos_2d_dot_product_depends_on_the_offset_alone():
     similar = (table @ table.T).reshape(4, 5, 4, 5)
     assert similar[0, 0, 1, 2].item() == pytest.approx(similar[2, 1, 3, 3].item(), abs=1e-5)
     assert similar[0, 0, 1, 2].item() != pytest.approx(similar[0, 0, 1, 3].item(), abs=1e-3)
+
+
+def test_seam_neighbours_are_the_measured_differences():
+    """In the 1-D code patches 7 and 8 are alike, in the 2-D code patches 0 and 8."""
+    for difference, codes in zip(
+        seam_neighbours, (sincos_positions(64, 64), sincos_positions_2d((8, 8), 64)), strict=True
+    ):
+        unit = codes / codes.norm(dim=1, keepdim=True)
+        assert (unit[8] @ (unit[7] - unit[0])).item() == pytest.approx(difference, abs=1e-4)
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ import os
 
 import pytest
 
-from vitedu.grading.intake.submissions import find_submissions, look_through, notebook_of, plain
+from vitedu.grading.intake.submissions import look_through, notebook_of, plain
 
 
 def put(root, *names, content="{}"):
@@ -22,7 +22,7 @@ def found(root, student_from="auto"):
     """Give student -> names of files."""
     return {
         submission.student: [path.name for path in submission.files]
-        for submission in find_submissions(root, student_from)
+        for submission in look_through(root, student_from).submissions
     }
 
 
@@ -30,7 +30,7 @@ def kinds(root, student_from="auto"):
     """Give student -> kinds of flags."""
     return {
         submission.student: [flag.kind for flag in submission.flags]
-        for submission in find_submissions(root, student_from)
+        for submission in look_through(root, student_from).submissions
     }
 
 
@@ -79,7 +79,7 @@ def test_moodle_folders_and_flat_files(tmp_path):
         "Bo Xu": [],
         "Zoë O'Hara": ["Zoë O'Hara_7654321_assignsubmission_file_02_attention.ipynb"],
     }
-    first = find_submissions(tmp_path)[0]
+    first = look_through(tmp_path).submissions[0]
     assert first.identity == {"name": "Ann Lee", "moodle_id": "1234567"}
 
 
@@ -96,7 +96,7 @@ def test_moodle_namesakes_are_two_students_and_one_student_of_two_assignments_is
         "A1/Ann Lee_1_assignsubmission_file_/01_patches.ipynb",
         "A2/Ann Lee_8_assignsubmission_file_/02_attention.ipynb",
     )
-    (submission,) = find_submissions(tmp_path / "two")
+    (submission,) = look_through(tmp_path / "two").submissions
     assert (submission.student, len(submission.files)) == ("Ann Lee", 2)
     assert submission.identity["moodle_id"] == "1 8"
 
@@ -118,7 +118,10 @@ def test_canvas_names(tmp_path):
         "xubo": 1,
     }
     assert "late" in kinds(tmp_path)["xubo"] and "late" not in kinds(tmp_path)["leeann"]
-    assert find_submissions(tmp_path)[1].identity == {"canvas_id": "12345", "name": "leeann"}
+    assert look_through(tmp_path).submissions[1].identity == {
+        "canvas_id": "12345",
+        "name": "leeann",
+    }
 
 
 def test_names_that_only_look_like_canvas_are_files(tmp_path):
@@ -155,7 +158,7 @@ def test_metadata_names_the_student_where_asked(tmp_path):
 def test_two_files_for_one_notebook_are_flagged_and_the_newest_is_last(tmp_path):
     """The later download does not hide the earlier one."""
     put(tmp_path, "anna/01_patches (1).ipynb", "anna/01_patches.ipynb", "bob/01_patches.ipynb")
-    submissions = find_submissions(tmp_path)
+    submissions = look_through(tmp_path).submissions
     assert [path.name for path in submissions[0].files] == [
         "01_patches (1).ipynb",
         "01_patches.ipynb",
@@ -220,12 +223,12 @@ def test_notebook_of_reads_the_courses_names():
 def test_wrong_use_is_refused(tmp_path):
     """A rule or a folder that does not exist."""
     with pytest.raises(ValueError, match="student_from must be one of"):
-        find_submissions(tmp_path, "guess")
+        look_through(tmp_path, "guess")
     with pytest.raises(FileNotFoundError):
-        find_submissions(tmp_path / "nothing")
+        look_through(tmp_path / "nothing")
     put(tmp_path, "x.ipynb")
     with pytest.raises(NotADirectoryError):
-        find_submissions(tmp_path / "x.ipynb")
+        look_through(tmp_path / "x.ipynb")
 
 
 def test_a_folder_named_like_a_download_makes_nobody_else(tmp_path):
@@ -237,9 +240,9 @@ def test_a_folder_named_like_a_download_makes_nobody_else(tmp_path):
     ):
         (tmp_path / name).parent.mkdir(parents=True)
         (tmp_path / name).write_text("{}")
-    assert [one.student for one in find_submissions(tmp_path)] == ["anna", "bob", "carl"]
+    assert [one.student for one in look_through(tmp_path).submissions] == ["anna", "bob", "carl"]
     (tmp_path / "Dan_4_assignsubmission_file_x.ipynb").write_text("{}")
-    assert "Dan" not in [one.student for one in find_submissions(tmp_path)]
+    assert "Dan" not in [one.student for one in look_through(tmp_path).submissions]
 
 
 def test_names_keep_their_signs(tmp_path):
@@ -252,4 +255,6 @@ def test_names_keep_their_signs(tmp_path):
     }
     for name in names:
         (tmp_path / name).write_text("{}")
-    assert sorted(one.student for one in find_submissions(tmp_path)) == sorted(names.values())
+    assert sorted(one.student for one in look_through(tmp_path).submissions) == sorted(
+        names.values()
+    )

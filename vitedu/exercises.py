@@ -20,6 +20,7 @@ class Exercise:
     points: int
     minutes: int  # what a student may expect to need
     hints: tuple[str, ...] = ()  # three: a nudge, the idea, nearly the code
+    measured: str = ""  # of a value: the expression that measures it, in names of its notebook
 
     @property
     def module(self) -> str:
@@ -172,9 +173,10 @@ EXERCISES: tuple[Exercise, ...] = (
         (
             "In an 8 x 8 grid patch 7 is the last of the first row. Where are patches 8 and 0?",
             "Take two entries of each matrix of cosines: [7, 8], across the seam between two rows, and "
-            "[0, 8], one step straight down. Compare the two entries, once for each code.",
-            "bool(one_d[7, 8] > one_d[0, 8]) is the first of the pair; the second asks the same of two_d.",
+            "[0, 8], one step straight down. Subtract the second entry from the first, once for each code.",
+            "(one_d[7, 8] - one_d[0, 8]).item() is the first of the pair; the second asks the same of two_d.",
         ),
+        "tuple((cosines[7, 8] - cosines[0, 8]).item() for cosines in (one_d, two_d))",
     ),
     Exercise(
         "stem_tokens",
@@ -191,6 +193,7 @@ EXERCISES: tuple[Exercise, ...] = (
             "stem(torch.zeros(1, 3, 224, 224)).shape gives the channels and the grid; multiply the two "
             "sides of the grid. The stem adds no class token.",
         ),
+        "stem(torch.zeros(1, 3, 224, 224))[0, 0].numel()",
     ),
     # --- 02_attention -----------------------------------------------------------------------
     Exercise(
@@ -328,6 +331,7 @@ EXERCISES: tuple[Exercise, ...] = (
             "The pair is (torch.allclose(output_of_shuffled, output, atol=1e-5), and the same with "
             "output[:, permutation] in the place of output).",
         ),
+        "tuple(torch.allclose(output_of_shuffled, x, atol=1e-5) for x in (output, output[:, permutation]))",
     ),
     Exercise(
         "untrained_entropy",
@@ -345,6 +349,7 @@ EXERCISES: tuple[Exercise, ...] = (
             "entropy = -(weights * weights.log()).sum(dim=-1) has one value a row; divide it by "
             "math.log(weights.shape[-1]) and take the mean.",
         ),
+        "(-(weights * weights.log()).sum(dim=-1) / math.log(weights.shape[-1])).mean().item()",
     ),
     # --- 03_encoder -------------------------------------------------------------------------
     Exercise(
@@ -435,6 +440,7 @@ EXERCISES: tuple[Exercise, ...] = (
             "The first number is len(logits_alone.detach().unique(dim=0)). The second is "
             "alone.patch_embed.proj.weight.grad.abs().max().item(). It is exact, and not only small.",
         ),
+        "(len(logits_alone.detach().unique(dim=0)), alone.patch_embed.proj.weight.grad.abs().max().item())",
     ),
     Exercise(
         "count_parameters",
@@ -796,6 +802,7 @@ EXERCISES: tuple[Exercise, ...] = (
             "Every layer adds the same number of pixels. Write the receptive field as a formula of L.",
             "Find the smallest L with 2 * L + 1 at least 224. A loop over L is fine.",
         ),
+        "next(L for L in range(1, 224) if receptive_field([3] * L, [1] * L) >= 224)",
     ),
     Exercise(
         "effective_receptive_field",
@@ -841,11 +848,13 @@ EXERCISES: tuple[Exercise, ...] = (
         5,
         (
             "Measure it: compare tokens_after with expected_tokens, once for each shift.",
-            "Two comparisons, one boolean each. Rounding makes equal things differ in the sixth digit, so "
-            "use torch.allclose with atol=1e-4.",
-            "The pair is (torch.allclose(tokens_after['one patch'], expected_tokens['one patch'], "
-            "atol=1e-4), and the same for 'one pixel').",
+            "Both are (B, D, 4, 4). A token is as expected if all of its D values are. Rounding makes equal "
+            "things differ in the sixth digit, so use torch.isclose with atol=1e-4.",
+            "torch.isclose(tokens_after['one patch'], expected_tokens['one patch'], atol=1e-4)"
+            ".all(dim=1).sum().item() is the first of the pair, and the second asks the same of 'one pixel'.",
         ),
+        "tuple(torch.isclose(tokens_after[shift], expected_tokens[shift], atol=1e-4).all(dim=1).sum().item() "
+        "for shift in tokens_after)",
     ),
     Exercise(
         "shift_consistency",
@@ -966,6 +975,7 @@ EXERCISES: tuple[Exercise, ...] = (
             "Draw the shifted window of each token on paper. It overlaps one window of the first block, or "
             "four of them.",
         ),
+        "tuple(reach(lambda x: shifted(shifted(x, 0), 2), token).sum().item() for token in ((0, 0), (5, 5)))",
     ),
     Exercise(
         "relative_position_index",

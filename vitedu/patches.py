@@ -13,8 +13,9 @@ from torch import nn
 
 tokens_at_224 = (224 // 16) ** 2 + 1  # 14 x 14 patches and the class token
 
-# (1-D code, 2-D code): on an 8 x 8 grid, is patch 7 more like patch 8 than patch 0 is?
-seam_neighbours = (True, False)
+# how much more patch 7 is like patch 8 than patch 0 is, on an 8 x 8 grid of 64 columns: cosines of the
+# 1-D code, of the 2-D code
+seam_neighbours = (0.2657, -0.1429)
 
 stem_tokens = (224 // 2**3) ** 2  # three convolutions of stride 2 leave 28 x 28 places
 

@@ -25,8 +25,9 @@ layers_to_see_all = 112
 # 112 x 112 places), and a weight of an MLP of ViT-B/16 (197 tokens)
 weight_uses = (112 * 112, 14 * 14 + 1)
 
-# whether a ViT without positions moves its patch tokens along with a shift: by a patch, by a pixel
-token_shifts = (True, False)
+# how many of the 32 patch tokens of two images follow a shift in a ViT without positions: by a whole
+# patch they move along, by one pixel none stays as it was
+token_shifts = (32, 0)
 
 
 def receptive_field(kernel_sizes: Sequence[int], strides: Sequence[int]) -> int:

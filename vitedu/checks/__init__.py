@@ -1,22 +1,34 @@
-"""What decides exercises, in the notebook and in the grader.
+"""The checkers: they decide whether an answer is right, in the notebook and in the grader.
 
-The words, each with one meaning:
+Each word below has one meaning in the whole package:
 
-* An **exercise** is one thing that a student writes. Its **reference** is ours; a student's is an **answer**.
-* A **case** (``probing.Case``) is one thing to do with an answer: arguments, and how they are given.
+* An **exercise** is one thing that a student writes. The course's solution is the **reference**.
+  The student's is the **answer**.
+* A **case** (``probing.Case``) is one call to make: the arguments, and how they are passed.
 * A **part** is a group of cases under one name, such as "values" or "other sizes".
-* A **driver** is a way to exercise an answer: call a function, build a layer, train for an epoch (``drivers``).
-* To **probe** an answer is to run a case on it. What happened is an **observation**: arrays and plain facts
-  (``probing.Observation``). A probe judges nothing and knows no reference, so it can run where nothing may be given away.
-* A **judge** compares two observations of a case, the answer's and the reference's, **stage** after stage
-  (``judging.Stage``): type, shape, values, gradients and so on. The first difference is a **problem**.
-* A **finding** is the verdict on one part, with its points. A **report** is what a student reads.
-* A **mistake** (``mistakes.Mistake``) is something that people get wrong, as edits of the reference and as words. A
-  **bank** is the mistakes of one exercise. ``families`` holds those that come back.
-* A **diagnosis** claims that an answer makes a certain mistake. It is made only if the mistake reproduces what was
-  seen. Where no mistake does, ``relations`` looks for a simple relation to the right answer.
-* A **checker** (``checker.Checker``) is all of this for one exercise. It stands in ``<chapter>/<exercise>.py``.
-  ``proof`` holds the checkers against their banks, against right answers, and against mutants of the references.
+* A **driver** (``probing``, ``drivers``) is a way to exercise an answer: call a function, build a
+  layer and call it, train for an epoch.
+* A **recipe** (``probing.Recipe``, ``arguments``) is an argument that is not plain data, such as a
+  model. It is built anew for every call.
+* A **probe** runs a case on an answer. It writes down what happened as an **observation**
+  (``probing.Observation``): arrays, and **facts** in words. A probe knows no reference and decides
+  nothing.
+* A **judge** (``judging``) compares two observations of the same case, the answer's and the
+  reference's. It works in **stages** (``judging.Stage``): type, shape, values, gradients and so on.
+  The first difference is a **problem**.
+* A **finding** (``reporting.Finding``) is the verdict on one part, with its points. A **report** is
+  what the student reads.
+* A **mistake** (``mistakes.Mistake``) is a typical error, written as edits of the reference and as
+  words. The **bank** of an exercise lists its mistakes. ``families`` holds mistakes that several
+  exercises share.
+* A **diagnosis** (``diagnosing``) says which mistake an answer makes. It is given only if that
+  mistake reproduces what went wrong. If no mistake does, ``relations`` looks for a simple relation
+  to the right result, such as a factor.
+* A **checker** (``checker.Checker``) holds all of this for one exercise, in
+  ``<chapter>/<exercise>.py``.
+* A **mutant** is a reference with one small change. A mutant that passes is a **survivor**.
+  ``proof`` runs the checkers on their banks, on right answers and on mutants.
 
-The way of data: ``api.check`` -> ``engine.gather`` (probe every case) -> ``engine.conclude`` (judge, diagnose, report).
+A check runs ``api.check``, then ``engine.gather`` (probe every case), then ``engine.conclude``
+(judge, diagnose, report).
 """

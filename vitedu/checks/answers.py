@@ -1,8 +1,9 @@
-"""Where an answer lives: what a judge may ask of it, and the answer in this very process.
+"""The interface between the engine and an answer, and its implementation for an answer in this process.
 
-Role: ``Look`` (what can be told without running an answer), ``Plain`` (an answer that is a value), ``LocalAnswer``. A
-judge asks nothing else of an answer, so that the same judges decide where it lives in another process: see
-``vitedu.grading``. Standard library, numpy and torch only, and no reference.
+Role: ``Source`` (the interface), ``Look`` (what shows without running an answer), ``Plain`` (an
+answer that is a value), ``LocalAnswer`` (the implementation). The engine reaches an answer only
+through ``Source``, so the same code judges an answer in another process (``vitedu.grading``).
+Imports the standard library, numpy and torch only, and no reference.
 """
 
 import dis
@@ -23,37 +24,37 @@ Call = tuple[int, tuple[str, ...]]  # number of positional arguments, names of t
 
 @dataclass(frozen=True)
 class Look:
-    """What an answer is, as far as it shows without being run."""
+    """What an answer is, as far as this shows without running it."""
 
-    idle: bool = False  # nothing is there: None, ..., or a function that does nothing at all
+    idle: bool = False  # nothing was written: None, ..., or a function with an empty body
     is_class: bool = False
     is_layer: bool = False  # an instance of nn.Module
     is_callable: bool = False
-    kind: str = ""  # the name of its type; of a class, its own name
-    signature: str = ""  # "" where none can be read
-    refusals: tuple[str, ...] = ()  # for each call, why the signature does not take it, or ""
+    kind: str = ""  # the name of its type; for a class, the class's name
+    signature: str = ""  # "" if it cannot be read
+    refusals: tuple[str, ...] = ()  # for each call: why the signature does not accept it, or ""
 
 
 @dataclass(frozen=True)
 class Plain:
-    """An answer that is a value, as Python's own numbers, words, booleans and tuples of them."""
+    """An answer that is a value, converted to Python numbers, strings, booleans and tuples of them."""
 
     value: Any = None
     idle: bool = False  # None or ...
-    is_known: bool = True  # False: it is none of these
+    is_known: bool = True  # False if it cannot be converted
     kind: str = ""  # the name of its type
 
 
 class Source(Protocol):
-    """Whom a judge asks. ``answer`` is what a passed report hands on, or None."""
+    """An answer, wherever it lives. ``answer`` is the object that a passed report hands on, or None."""
 
     answer: Any
 
     def look(self, calls: list[Call]) -> Look:
-        """Tell what the answer is, and whether it takes these calls."""
+        """Describe the answer and say whether its signature accepts these calls."""
 
     def observe(self, case: Case, seconds: float) -> Observation:
-        """Exercise it on one case."""
+        """Run one case on it, for at most ``seconds``."""
 
     def plain(self) -> Plain:
         """Give it as a plain value."""
@@ -66,11 +67,11 @@ class LocalAnswer:
         self.answer = answer
 
     def look(self, calls: list[Call]) -> Look:
-        """Tell what the answer is; only its signature is read, nothing of it is run."""
+        """Describe the answer. Only its type and signature are read; none of its code runs."""
         answer, kind = self.answer, type(self.answer)
         if answer is None or answer is Ellipsis or _is_stub(answer):
             return Look(idle=True)
-        is_class = issubclass(kind, type)  # not isinstance, which asks the answer itself
+        is_class = issubclass(kind, type)  # isinstance would read the answer's own __class__
         look = {
             "is_class": is_class,
             "is_layer": issubclass(kind, nn.Module),
@@ -83,11 +84,11 @@ class LocalAnswer:
             signature = inspect.signature(answer)
             refusals = tuple(_refusal(signature, *call) for call in calls)
             return Look(**look, signature=str(signature), refusals=refusals)
-        except Exception:  # a builtin, or an object that answers everything; the call will tell
+        except Exception:  # a builtin, or an object with a broken signature: the call decides
             return Look(**look)
 
     def observe(self, case: Case, seconds: float) -> Observation:
-        """Exercise it on one case."""
+        """Run one case on it, for at most ``seconds``."""
         return observe(self.answer, case, seconds)
 
     def plain(self) -> Plain:
@@ -99,11 +100,11 @@ class LocalAnswer:
         return Plain(kind=kind, is_known=False) if value is _UNKNOWN else Plain(value, kind=kind)
 
 
-_NAME = type.__dict__["__name__"].__get__  # a metaclass may have a __name__ of its own
+_NAME = type.__dict__["__name__"].__get__  # a metaclass may override __name__
 
 
 def _is_stub(answer: Any) -> bool:
-    """Tell whether a function does nothing at all: only a docstring, ``pass`` or ``...``."""
+    """Tell whether a function's body is only a docstring, ``pass`` or ``...``."""
     if type(answer) is not types.FunctionType:
         return False
     code = answer.__code__
@@ -114,7 +115,7 @@ def _is_stub(answer: Any) -> bool:
 
 
 def _refusal(signature: inspect.Signature, positional: int, keywords: tuple[str, ...]) -> str:
-    """Say why a signature does not take a call, or ""."""
+    """Say why a signature does not accept a call, or ""."""
     try:
         signature.bind(*[None] * positional, **dict.fromkeys(keywords))
     except TypeError as error:
@@ -126,7 +127,11 @@ _UNKNOWN = object()
 
 
 def to_plain(value: Any) -> Any:
-    """Turn NumPy and torch scalars and sequences into Python values; words into lower case."""
+    """Convert NumPy and torch scalars and sequences to Python values, and strings to lower case.
+
+    Returns:
+        The value, or ``_UNKNOWN`` if it has another type.
+    """
     if isinstance(value, str):
         return value.strip().casefold()
     if isinstance(value, (torch.Tensor, np.ndarray, np.generic)):

@@ -1,6 +1,7 @@
 """What a notebook imports: ``check``, ``hint``, ``solution``, ``progress``, ``reset``.
 
-Role: find the checker, judge, display, remember. Nothing here raises because of a student's code or a mistyped id.
+Role: find the checker, run the check, show the report and store the result. Nothing here raises
+because of a student's code or a mistyped id.
 """
 
 import os
@@ -12,33 +13,34 @@ from vitedu.checks.engine import find_checker, judge_answer
 from vitedu.checks.handed_out import hand_out, was_handed_out
 from vitedu.checks.reporting import Finding, Report
 from vitedu.course import results as store
-from vitedu.course.references import reference_source
+from vitedu.course.references import solution_source
 
 __all__ = ["Report", "check", "has_checker", "hint", "progress", "reset", "solution"]
 
 
 class Shown(str):
-    """A text that was printed already and needs no echo in a notebook."""
+    """A text that was already printed, so a notebook must not show it again."""
 
     def _ipython_display_(self):
         pass
 
 
 def check(answer: Any, exercise: str | None = None, *, seed: int | None = None) -> Report:
-    """Judge an answer, show the verdict and remember it.
+    """Judge an answer, show the report and store the result.
 
     Args:
         answer: the function, class or value.
-        exercise: its id; default is the answer's ``__name__``. Values must name it.
-        seed: of the random inputs; by default new ones every time.
+        exercise: its id; default is the answer's ``__name__``. A value must name its exercise.
+        seed: of the random inputs; by default a new one every time.
 
     Returns:
-        A ``Report``; ``report.implementation`` is the answer if it passed, the reference otherwise. When the
-        reference comes back as an answer, the report says so and nothing is remembered.
+        A ``Report``. ``report.implementation`` is the answer if it passed, the reference otherwise.
+        If the answer is the reference that an earlier check handed out, the report says so and no
+        result is stored.
     """
     try:
         report = judge(answer, exercise, seed=seed)
-    except Exception as error:  # a fault of ours must not stop a notebook either
+    except Exception as error:  # a bug in a checker must not stop the notebook
         name = exercise if isinstance(exercise, str) else getattr(answer, "__name__", "?")
         fault = f"{type(error).__name__}: {error}"
         report = _refused(
@@ -53,7 +55,7 @@ def check(answer: Any, exercise: str | None = None, *, seed: int | None = None) 
 
 
 def judge(answer: Any, exercise: str | None = None, *, seed: int | None = None) -> Report:
-    """Judge an answer as ``check`` does, without showing or remembering anything."""
+    """Judge an answer as ``check`` does, but show and store nothing."""
     name = exercise if exercise is not None else getattr(answer, "__name__", None)
     if not isinstance(name, str):
         return _refused(
@@ -91,7 +93,7 @@ def _brief(value: Any) -> str:
 
 
 def _show(report: Report) -> None:
-    """Display in a notebook, print elsewhere."""
+    """Display the report in a notebook; print it elsewhere."""
     if _in_notebook():
         report.display()
     else:
@@ -117,7 +119,7 @@ def has_checker(exercise: str) -> bool:
 
 
 def hint(exercise: Any) -> Shown:
-    """Show the next of the three hints of an exercise: a nudge, the idea, nearly the code."""
+    """Show the next hint of an exercise. There are three: a nudge, the idea, and nearly the code."""
     name = _name(exercise)
     try:
         known = exercises.find(name)
@@ -144,11 +146,11 @@ def solution(exercise: Any) -> Shown:
         known = exercises.find(name)
     except ValueError as error:
         return _say(str(error))
-    return _say(reference_source(known))
+    return _say(solution_source(known))
 
 
 def progress(notebook: str | None = None) -> None:
-    """Show every exercise with its state and points; with a notebook's name, only its own."""
+    """Show every exercise with its state and points, or only those of the named notebook."""
     if _in_notebook():
         from IPython.display import HTML, display
 
@@ -158,7 +160,7 @@ def progress(notebook: str | None = None) -> None:
 
 
 class _Both:
-    """A display with a plain and an HTML form."""
+    """A text that a notebook shows as HTML and a terminal as plain text."""
 
     def __init__(self, text: str, html: str):
         self.text, self.html = text, html
@@ -168,7 +170,7 @@ class _Both:
 
 
 def reset(exercise: Any) -> Shown:
-    """Forget what is stored about an exercise: its result and the hints taken."""
+    """Delete what is stored about an exercise: its result and the hints taken."""
     name = _name(exercise)
     try:
         exercises.find(name)

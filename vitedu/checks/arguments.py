@@ -1,7 +1,8 @@
-"""Recipes: arguments that are not plain data, made afresh for every call from plain fields.
+"""Recipes: arguments that are not plain data. Each is built anew for every call from plain fields.
 
-Role: the recipes of all chapters, by name, so that a case can be sent to where the answer lives. Standard library and
-torch only, no reference; ``Config`` takes the course's own ``ViTConfig``.
+Role: the recipes of all chapters, registered by name, so that a case can be sent to another
+process. Imports the standard library and torch only, and no reference. ``Config`` also uses the
+course's ``ViTConfig``.
 """
 
 from typing import Any
@@ -15,20 +16,20 @@ RECIPES: dict[str, type[Recipe]] = {}
 
 
 def recipe(kind: type[Recipe]) -> type[Recipe]:
-    """Register a recipe under its name; ``kind(**recipe.plain())`` makes it again."""
+    """Register a recipe under its class name; ``kind(**recipe.plain())`` makes an equal one."""
     RECIPES[kind.__name__] = kind
     return kind
 
 
 @recipe
 class Conv(Recipe):
-    """A patch-embedding convolution with given values."""
+    """A patch-embedding convolution with the given weight (D, C, P, P) and bias (D,)."""
 
     def __init__(self, weight: torch.Tensor, bias: torch.Tensor | None):
         self.weight, self.bias = weight, bias
 
     def build(self) -> nn.Conv2d:
-        """Make the layer."""
+        """Build the layer."""
         D, C, P, _ = self.weight.shape
         conv = nn.Conv2d(C, D, P, stride=P, bias=self.bias is not None, dtype=self.weight.dtype)
         with torch.no_grad():
@@ -38,7 +39,7 @@ class Conv(Recipe):
         return conv
 
     def changed(self, built: nn.Conv2d) -> bool:
-        """Tell whether its values or their shapes changed."""
+        """Tell whether its values or shapes changed, or a parameter no longer requires gradients."""
         if built.weight.shape != self.weight.shape or not torch.equal(built.weight, self.weight):
             return True
         if not all(value.requires_grad for value in built.parameters()):
@@ -50,13 +51,13 @@ class Conv(Recipe):
 
 @recipe
 class Layer(Recipe):
-    """A layer norm or a linear layer with given values."""
+    """A layer norm or a linear layer with the given weight and bias."""
 
     def __init__(self, weight: torch.Tensor, bias: torch.Tensor):
         self.weight, self.bias = weight, bias
 
     def build(self) -> nn.Module:
-        """Make the layer: a norm of a vector of weights, a linear layer of a matrix."""
+        """Build the layer: a layer norm if the weight is a vector, a linear layer if it is a matrix."""
         shape = list(self.weight.shape)
         layer = nn.LayerNorm(shape, 1e-6) if len(shape) == 1 else nn.Linear(shape[1], shape[0])
         layer = layer.to(self.weight.dtype)
@@ -80,11 +81,11 @@ class Config(Recipe):
         self.fields = fields
 
     def plain(self) -> dict[str, Any]:
-        """Give the fields."""
+        """Return the fields."""
         return dict(self.fields)
 
     def build(self):
-        """Make it."""
+        """Build the configuration."""
         from vitedu.vit import ViTConfig
 
         return ViTConfig(**self.fields)
@@ -99,23 +100,23 @@ class Config(Recipe):
 
 @recipe
 class Network(Recipe):
-    """A small model whose parts have the names and kinds that the case wants."""
+    """A small model for exercises about parameters by name; ``kind`` chooses one of the methods below."""
 
     def __init__(self, kind: str, width: int):
         self.kind, self.width = kind, width
 
     def build(self) -> nn.Module:
-        """Make the model."""
+        """Build the model."""
         return getattr(self, f"_{self.kind}")(self.width)
 
     def changed(self, built: nn.Module) -> bool:
-        """Tell whether a parameter learns that was frozen, or the other way round."""
+        """Tell whether ``requires_grad`` of any parameter changed."""
         pairs = zip(built.parameters(), self.build().parameters(), strict=True)
         return any(now.requires_grad != before.requires_grad for now, before in pairs)
 
     @staticmethod
     def _encoder(width: int) -> nn.Module:
-        """Parts named as in the course's ViT."""
+        """Build a model whose parts are named as in the course's ViT."""
         model = nn.Module()
         model.cls_token = nn.Parameter(torch.zeros(1, 1, width))
         model.pos_embed = nn.Parameter(torch.zeros(1, 5, width))
@@ -131,7 +132,7 @@ class Network(Recipe):
 
     @staticmethod
     def _other_names(width: int) -> nn.Module:
-        """Parts whose names say nothing, or the wrong thing."""
+        """Build a model whose part names say nothing about their kind, or something misleading."""
         model = nn.Module()
         model.stem = nn.Sequential(nn.Conv1d(2, width, 3, bias=False), nn.BatchNorm1d(width))
         model.ln = nn.LayerNorm(width)
@@ -145,7 +146,7 @@ class Network(Recipe):
 
     @staticmethod
     def _nested(width: int) -> nn.Module:
-        """Class token and positions inside a part of the model."""
+        """Build a model whose class token and positions belong to a submodule."""
         model = nn.Module()
         model.encoder = Network._encoder(width)
         model.classifier = nn.Linear(3, 2)
@@ -153,14 +154,14 @@ class Network(Recipe):
 
     @staticmethod
     def _frozen(width: int) -> nn.Module:
-        """A part that does not learn now."""
+        """Build a model with one frozen part."""
         model = Network._encoder(width)
         model.patch_embed.requires_grad_(False)
         return model
 
     @staticmethod
     def _shared(width: int) -> nn.Module:
-        """A matrix that stands in two parts."""
+        """Build a model in which two parts share one matrix."""
         model = Network._encoder(width)
         model.more = nn.Linear(width, 3 * width, bias=False)
         model.more.weight = model.get_parameter("blocks.0.qkv.weight")
@@ -175,19 +176,19 @@ class CpuGenerator(Recipe):
         self.seed = seed
 
     def build(self) -> torch.Generator:
-        """Make the generator."""
+        """Build the generator."""
         return torch.Generator().manual_seed(self.seed)
 
 
 @recipe
 class FeatureMap(Recipe):
-    """Two convolutions with a tanh between them: a grid of cells, each of which sees some pixels."""
+    """Two convolutions with a tanh between them. The output is a grid of cells that each see some pixels."""
 
     def __init__(self, first: torch.Tensor, second: torch.Tensor):
         self.first, self.second = first, second
 
     def build(self) -> nn.Module:
-        """Make the network; the second kernel is as wide as its stride."""
+        """Build the network. The second kernel is as wide as its stride."""
         (M, C, k, _), (D, _, P, _) = self.first.shape, self.second.shape
         dtype = self.first.dtype
         layers = nn.Sequential(

@@ -1,6 +1,6 @@
-"""Cases in short: shapes with letters, and a list of variations.
+"""A short notation for cases: shapes with letters, and a list of variations.
 
-Role: for exercises whose inputs are random tensors and sizes::
+Role: ``shaped`` writes the cases of an exercise whose inputs are random tensors and sizes::
 
     cases=shaped(
         "images: B C gh*P gw*P; patch_size = P",
@@ -10,9 +10,9 @@ Role: for exercises whose inputs are random tensors and sizes::
         ON_ACCELERATOR,
     )
 
-The first case is the shapes themselves, with gradients. Every case deals its sizes anew, and no two letters get the
-same size unless a variation says so: a swapped axis cannot go unnoticed, and no constant fits two cases. Inputs of
-another kind want a plain function ``cases(g)``.
+The first case uses the shapes as written and also compares gradients. Every case draws new sizes,
+so a hard-coded size rarely fits two cases. No two letters get the same size unless a variation says
+so, so a swapped axis always shows. An exercise with other inputs writes ``cases(g)`` by hand.
 """
 
 import re
@@ -27,7 +27,7 @@ from vitedu.checks.inputs import draw, normal, plural
 from vitedu.checks.probing import Case
 from vitedu.course.parsing import parse
 
-SMALLEST = 2  # of a size that is dealt; what is special about 1 is a variation
+SMALLEST = 2  # the smallest size that is drawn; a size of 1 is tested by a variation
 
 _OF_CASE = {f.name for f in fields(Case)} - {"name", "args"}
 _OWN = {"shapes", "dtype", "scale", "values", "name"}
@@ -35,23 +35,25 @@ _OWN = {"shapes", "dtype", "scale", "values", "name"}
 
 @dataclass(frozen=True)
 class Variation:
-    """What one case changes: some letters, the dtype, a field of the ``Case``."""
+    """What one case changes: the sizes of letters, the dtype, or fields of ``Case``."""
 
     part: str
-    note: str  # in words; sizes stand in braces: "H={H} is not divisible by {P}"
-    letters: dict[str, int | str] = field(default_factory=dict)  # a number, or in other letters
+    note: str  # in words, with sizes in braces: "H={H} is not divisible by {P}"
+    # letter -> its size, or an expression of other letters
+    letters: dict[str, int | str] = field(default_factory=dict)
     options: dict[str, Any] = field(default_factory=dict)
 
 
 def also(part: str, note: str, **changes) -> Variation:
-    """Vary a case.
+    """Describe one more case.
 
     Args:
-        part: the finding that it decides.
-        note: what is special, in words, for the name of the case.
-        changes: letters with a number or an expression of other letters (``B=1``, ``Tk="d"``); ``dtype``; ``scale``, a
-            factor for all float tensors or a dict of factors; ``shapes``, ``values`` and ``name`` instead of the common
-            ones; fields of ``Case``.
+        part: the part that the case belongs to.
+        note: what is special about it, in words; it becomes the end of the case's name.
+        changes: a size for a letter, as a number or an expression of other letters (``B=1``,
+            ``Tk="d"``); ``dtype``; ``scale``, one factor for all float tensors or a dict of factors
+            by argument; ``shapes``, ``values`` and ``name`` in place of the common ones; fields of
+            ``Case``.
     """
     options = {name: value for name, value in changes.items() if name in _OF_CASE | _OWN}
     letters = {name: value for name, value in changes.items() if name not in options}
@@ -59,7 +61,7 @@ def also(part: str, note: str, **changes) -> Variation:
 
 
 def refused(note: str, mentions: str = "", **changes) -> Variation:
-    """Vary a case into one that must raise a ValueError; ``mentions`` lists sizes that its message shall name."""
+    """Describe a case that must raise a ValueError; ``mentions`` lists the sizes that the message must name."""
     options = {"raises": "ValueError", "mentions": mentions, "name": note, "gradients": ()}
     return also("errors", "", **{**options, **changes})
 
@@ -78,17 +80,24 @@ def shaped(
     values: Mapping[str, Callable[[torch.Tensor], torch.Tensor]] | None = None,
     **common,
 ) -> Callable[[torch.Generator], list[Case]]:
-    """Give the cases of an exercise as a function of a generator.
+    """Return a function that makes the cases of an exercise from a generator.
 
     Args:
-        shapes: the arguments in order, with ";" between them. ``q: B nh Tq d`` is a tensor of normal values,
-            ``labels: B < K`` one of whole numbers below K, ``patch_size = P`` any expression of letters.
+        shapes: the arguments in order, separated by ";". ``q: B nh Tq d`` is a tensor of normal
+            values, ``labels: B < K`` a tensor of integers below K, ``patch_size = P`` any
+            expression of letters.
         variations: the cases after the first.
-        letters: what holds in all cases that do not say otherwise: ``{"H": "gh*P"}``.
-        ranges: letter -> smallest and largest size, where the common one does not serve.
-        gradients: arguments whose gradients are compared in the first case; default all float tensors.
-        values: argument -> function that turns normal values into those wanted.
-        common: ``name``, a template for the names of cases ("{B:image} of {H} x {W} px"), ``scale``, fields of ``Case``.
+        letters: sizes for all cases that do not set them: ``{"H": "gh*P"}``.
+        ranges: letter -> smallest and largest size, if the usual range does not fit.
+        gradients: arguments whose gradients are compared in the first case; default all float
+            tensors.
+        values: argument -> function that turns the drawn values into the wanted ones.
+        common: for all cases: ``name``, a template for their names ("{B:image} of {H} x {W} px"),
+            ``scale``, fields of ``Case``.
+
+    Raises:
+        ValueError: when a case is made, if a letter is unknown, no size is left, or ``shapes``
+            cannot be parsed.
     """
     first = Variation("values", "", {}, {} if gradients is None else {"gradients": gradients})
 
@@ -120,7 +129,7 @@ def _case(variation: Variation, args: dict, sizes: dict[str, int], options: dict
 
 
 def _arguments(g, text: str, sizes: dict[str, int], options: dict, values: Mapping) -> dict:
-    """Make the arguments in the order of the text."""
+    """Make the arguments in the order of ``text``."""
     dtype, scale = options.pop("dtype", torch.float32), options.pop("scale", 1.0)
     args: dict[str, Any] = {}
     for name, kind, what in _parsed(text):
@@ -130,16 +139,16 @@ def _arguments(g, text: str, sizes: dict[str, int], options: dict, values: Mappi
         dims, _, below = what.partition("<")
         shape = [_value(size, sizes) for size in dims.split()]
         if below:
-            args[name] = torch.randint(_value(below.strip(), sizes), shape, generator=g)
-            continue
-        x = normal(g, *shape, dtype=dtype)
-        x = x * (scale.get(name, 1.0) if isinstance(scale, Mapping) else scale)
+            x = torch.randint(_value(below.strip(), sizes), shape, generator=g)
+        else:
+            x = normal(g, *shape, dtype=dtype)
+            x = x * (scale.get(name, 1.0) if isinstance(scale, Mapping) else scale)
         args[name] = values[name](x) if name in values else x
     return args
 
 
 def _deal(g, text: str, letters: Mapping[str, int | str], ranges: Mapping) -> dict[str, int]:
-    """Deal a size to every letter of a text: those given, then different ones for all others."""
+    """Choose a size for every letter of ``text``: the given ones first, then a different one for each other letter."""
     named = {letter for _, _, what in _parsed(text) for letter in _letters(what)}
     for value in letters.values():
         named |= _letters(value) if isinstance(value, str) else set()
@@ -154,7 +163,7 @@ def _deal(g, text: str, letters: Mapping[str, int | str], ranges: Mapping) -> di
         if not left:
             raise ValueError(f"no size is left for {letter} in {low} .. {high}; widen its range.")
         sizes[letter] = left[draw(g, 0, len(left) - 1)]
-    for _ in letters:  # one may be written in terms of another
+    for _ in letters:  # an expression may need a letter that a later round computes
         for name, value in letters.items():
             if isinstance(value, str) and name not in sizes and _letters(value) <= set(sizes):
                 sizes[name] = _value(value, sizes)
@@ -180,12 +189,12 @@ def _letters(expression: str) -> set[str]:
 
 
 def _value(expression: str, sizes: Mapping[str, int]) -> Any:
-    """Compute an expression of letters."""
+    """Evaluate an expression of letters."""
     return eval(compile(parse(expression, mode="eval"), "<shapes>", "eval"), {}, dict(sizes))
 
 
 def _filled(template: str, sizes: Mapping[str, int]) -> str:
-    """Write sizes into a template: {H}, {2*P}, {B:image}, which counts."""
+    """Write sizes into a template: {H}, {2*P}, or {B:image} for a count with its noun."""
 
     def fill(match: re.Match) -> str:
         value = _value(match[1], sizes)

@@ -1,8 +1,9 @@
-"""What an author writes about an exercise, and where it is found.
+"""What an author writes about an exercise, and how it is found.
 
-Role: ``Checker`` holds everything about one exercise beside its reference: cases, mistakes with their words, right
-answers, explained survivors, what is forbidden. It stands in ``vitedu/checks/<chapter>/<exercise>.py`` as ``CHECKER``;
-``find_checker`` finds it by the exercise's id. Those of values stand together in the chapter's ``values.py``.
+Role: ``Checker`` holds everything about one exercise except its reference: cases, mistakes with
+their words, right answers, explained survivors, forbidden functions.
+``vitedu/checks/<chapter>/<exercise>.py`` defines it as ``CHECKER``, and ``find_checker`` finds it
+by the exercise's id. The value exercises of a chapter share one file, ``values.py``.
 """
 
 import importlib
@@ -20,45 +21,46 @@ from vitedu.checks.inputs import Deal
 from vitedu.checks.mistakes import Mistake, with_mistakes
 from vitedu.checks.probing import Case, called_again
 
-Survivors = Mapping[
-    str, tuple[str, ...]
-]  # a reason -> lines as ``vitedu bank --mutate`` prints them
+# a reason -> the surviving mutants that it explains, as ``vitedu bank --mutate`` prints them
+Survivors = Mapping[str, tuple[str, ...]]
 
 
 @dataclass(frozen=True)
 class Checker:
-    """What decides one exercise whose answer is code."""
+    """Everything that decides one exercise whose answer is code."""
 
     exercise: str
-    reference: Any = None  # default: the name of the exercise in the module of its notebook
-    # fresh inputs and sizes from a seeded generator
+    reference: Any = None  # default: the object named like the exercise in its chapter's module
+    # makes fresh inputs and sizes from a seeded generator
     cases: Callable[[torch.Generator], list[Case]] = lambda g: []
     bank: tuple[Mistake, ...] = ()
-    forbidden: frozenset[str] = frozenset()  # names of torch functions and kernels that may not run
-    forbidden_words: str = ""  # how a report speaks of them; default: their names
-    proves: dict[str, str] = field(default_factory=dict)  # part -> what its passing shows
-    # part -> share of the points; default 1, "values" 3
+    forbidden: frozenset[str] = frozenset()  # torch functions and kernels that may not run
+    forbidden_words: str = ""  # how a report names them; default: their names
+    proves: dict[str, str] = field(default_factory=dict)  # part -> what passing it shows
+    # part -> its share of the points; default 3 for "values", 1 for any other
     weights: dict[str, int] = field(default_factory=dict)
-    # part -> (cases, got) -> (expected, got) or None
+    # part -> extra judge: (cases, got) -> (expected, got) or None
     judges: dict[str, Callable] = field(default_factory=dict)
-    # part -> (why, try), read where it fails first and no known mistake is recognised
+    # part -> (why, try): shown if this part fails first and no mistake is recognised
     advice: dict[str, tuple[str, str]] = field(default_factory=dict)
     # (case, observation, ids of mistakes) -> drawing.Drawing or None
     picture: Callable | None = None
-    # False: what is kept of a call is no output, so no relation to the right one is looked for
+    # False if the observations hold no outputs, so that ``relations`` would make no sense
     is_related: bool = True
 
-    # --- proof: what must pass -------------------------------------------------------------------
-    right: tuple[Any, ...] = ()  # right answers beside the reference
-    equivalent: Survivors = field(default_factory=dict)  # no input that is allowed tells them apart
-    left_open: Survivors = field(default_factory=dict)  # differ where exercises.md asks for nothing
-    # conditions on the arguments under which a shortcut might be taken; the cases show a wrong one
+    # --- proof ------------------------------------------------------------------------------------
+    right: tuple[Any, ...] = ()  # right answers besides the reference; they must pass
+    # survivors that no allowed input can tell from the reference
+    equivalent: Survivors = field(default_factory=dict)
+    # survivors that differ only where exercises.md leaves the behaviour open
+    left_open: Survivors = field(default_factory=dict)
+    # conditions on the arguments; a mutant that is wrong only under one of them must fail
     special: tuple[str, ...] = ()
-    given: tuple[str, ...] = ()  # methods that the notebook gives: they are never changed
+    given: tuple[str, ...] = ()  # methods that the notebook provides; they are never mutated
 
     # --- grading ---------------------------------------------------------------------------------
-    hides: frozenset[str] = frozenset()  # earlier references that would answer it by themselves
-    flags: frozenset[str] = frozenset()  # names that a person should look at in an answer
+    hides: frozenset[str] = frozenset()  # earlier references that alone would solve this exercise
+    flags: frozenset[str] = frozenset()  # names in an answer that a person should look at
 
     def __post_init__(self):
         if self.reference is None:
@@ -66,17 +68,17 @@ class Checker:
             object.__setattr__(self, "reference", getattr(module, self.exercise))
 
     def draw(self, seed: int) -> list[Case]:
-        """Make the cases of one check."""
+        """Make the cases of one check, and give each a name of its own."""
         cases, names = list(self.cases(Deal(seed))), set()
         cases += called_again(cases)
-        for i in range(len(cases)):  # observations are kept by name
+        for i in range(len(cases)):  # observations are stored by the name of their case
             while cases[i].name in names:
                 cases[i] = replace(cases[i], name=f"{cases[i].name}, again")
             names.add(cases[i].name)
         return cases
 
     def mistakes(self) -> list[Mistake]:
-        """Give the bank: the exercise's own mistakes and those that every such exercise can show."""
+        """Return the bank: the exercise's own mistakes and the general ones that its cases can show."""
         return list(self._mistakes)
 
     @cached_property
@@ -86,9 +88,11 @@ class Checker:
         return (*self.bank, *(m for m in general if m.id not in own))
 
     def make(self, ids: frozenset[str], dress: int = 0) -> Any | None:
-        """Give the reference with the named mistakes of the bank made, or None where they do not go together.
+        """Return the reference with the named mistakes of the bank, or None if they cannot be combined.
 
-        ``dress`` chooses among the texts of a mistake that is made alone.
+        Args:
+            ids: which mistakes.
+            dress: which version of the mistake: 0 for ``edits``, n for entry n - 1 of ``also``.
         """
         chosen = [mistake for mistake in self.bank if mistake.id in ids]
         if len(ids) == 1 and chosen and chosen[0].build:
@@ -99,7 +103,7 @@ class Checker:
 
 
 def file_of(exercise: exercises.Exercise) -> str:
-    """Give the stem of the file that holds an exercise's checker.
+    """Return the stem of the file that holds an exercise's checker.
 
     Example:
         >>> file_of(exercises.find("MultiHeadAttention")), file_of(exercises.find("tokens_at_224"))
@@ -111,7 +115,12 @@ def file_of(exercise: exercises.Exercise) -> str:
 
 
 def find_checker(exercise_id: str):
-    """Load the checker of an exercise: a ``Checker`` or ``vitedu.checks.values.ValueChecker``."""
+    """Load the checker of an exercise: a ``Checker`` or a ``vitedu.checks.values.ValueChecker``.
+
+    Raises:
+        ValueError: the exercise is unknown.
+        ImportError: it has no checker file.
+    """
     exercise = exercises.find(exercise_id)
     module = importlib.import_module(f"vitedu.checks.{exercise.chapter}.{file_of(exercise)}")
     return module.CHECKERS[exercise_id] if exercise.kind == "value" else module.CHECKER

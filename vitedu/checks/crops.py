@@ -1,7 +1,8 @@
-"""Reading random crops: from pixels back to the draws that made them.
+"""Reading random crops: recover the random draws from the pixels.
 
-Role: given images and what ``random_crop_flip`` made of them, find each window's top, left and mirroring, and say what
-holds for every right answer, whatever it drew. A right answer is failed by chance less than once in a billion checks.
+Role: given images and what ``random_crop_flip`` returned for them, find the top, left and mirroring
+of each window. Then write down facts that hold for every right answer, whatever it drew. A right
+answer fails by chance less than once in a billion checks.
 """
 
 import math
@@ -12,7 +13,7 @@ import torch.nn.functional as F
 from vitedu.checks.judging import reader
 from vitedu.checks.probing import Case, Observation
 
-CHANCE = 1e-12  # of each statistical test to fail a right answer
+CHANCE = 1e-12  # the probability with which one statistical test may fail a right answer
 
 BORDERS = ("reflected", "zeros", "the edge repeated", "the opposite side")
 MIRRORS = {"left to right": (-1,), "top to bottom": (-2,), "in both directions": (-2, -1)}
@@ -25,7 +26,7 @@ APART = "top, left and coin drawn apart from each other"
 
 
 def padded(images: torch.Tensor, padding: int, border: str = "reflected") -> torch.Tensor:
-    """Put a border of ``padding`` pixels around images (B, C, H, W) of any dtype."""
+    """Pad images (B, C, H, W) of any dtype by ``padding`` pixels on each side."""
 
     def source(size: int) -> torch.Tensor:
         index = torch.arange(-padding, size + padding, device=images.device)
@@ -45,10 +46,14 @@ def padded(images: torch.Tensor, padding: int, border: str = "reflected") -> tor
 
 
 def fingerprints(images: torch.Tensor, size: tuple[int, ...]) -> torch.Tensor:
-    """Give one number for every window (H, W) of images (B, C, H', W'): (B, H'-H+1, W'-W+1).
+    """Compute one number for every window (H, W) of images (B, C, H', W').
 
-    A fixed random mixture of the window's pixels. Pixels that are multiples of 1/256 below 256 make it exact, in
-    whatever order it is summed, so that equal windows have equal numbers and others, but for one in 2**35, have not.
+    The number is a fixed random mixture of the window's pixels. If the pixels are multiples of
+    1/256 below 256, it is exact whatever the order of summation. Equal windows then have equal
+    numbers. Two different windows have the same number with probability 2**-35.
+
+    Returns:
+        Tensor (B, H'-H+1, W'-W+1) of dtype float64.
     """
     shape = (1, images.shape[1], *size)
     weights = torch.randint(2**35, shape, generator=torch.Generator().manual_seed(0))
@@ -58,11 +63,11 @@ def fingerprints(images: torch.Tensor, size: tuple[int, ...]) -> torch.Tensor:
 def draws(
     images: torch.Tensor, outputs: torch.Tensor, padding: int, border: str, mirror: str
 ) -> torch.Tensor:
-    """Find (top, left, mirrored) of every output, (B, 3); -1 where no window fits."""
+    """Find (top, left, mirrored) of every output as a tensor (B, 3); -1 if no window fits."""
     size = tuple(images.shape[-2:])
     windows = fingerprints(padded(images, padding, border), size)  # (B, tops, lefts)
     found = torch.full((len(images), 3), -1)
-    for mirrored in (1, 0):  # a window that is its own mirror image counts as not mirrored
+    for mirrored in (1, 0):  # 0 comes last: a symmetric window counts as not mirrored
         seen = outputs.flip(MIRRORS[mirror]) if mirrored else outputs
         image, top, left = (windows == fingerprints(seen, size)).nonzero().unbind(1)
         found[image] = torch.stack([top, left, torch.full_like(top, mirrored)], dim=1)
@@ -70,7 +75,11 @@ def draws(
 
 
 def explain(case: Case, seen: Observation) -> tuple[torch.Tensor, str]:
-    """Read the draws of all outputs of a case; in words, what their windows are if not what they should be."""
+    """Find the draws of all outputs of a case, and describe the windows.
+
+    Returns:
+        The draws (B, 3), and "so it is" or what is wrong with the windows, in words.
+    """
     images, padding = case.args["images"], case.args["padding"]
     outputs = seen.draws["all outputs"].to(images.dtype)
     first = found = draws(images, outputs, padding, "reflected", "left to right")
@@ -92,7 +101,7 @@ def explain(case: Case, seen: Observation) -> tuple[torch.Tensor, str]:
 
 @reader("random_images")
 def read_random_images(case: Case, seen: Observation) -> None:
-    """Say what the windows are and, for a case with ``extra["draws"]``, how they were drawn."""
+    """Write down what the windows are and, for a case with ``extra["draws"]``, how they were drawn."""
     outputs = seen.draws.get("all outputs")
     if outputs is None or outputs.shape != case.args["images"].shape:
         return
@@ -120,7 +129,10 @@ def read_random_images(case: Case, seen: Observation) -> None:
 
 
 def _undrawn(found: torch.Tensor, padding: int) -> str:
-    """Say so where all outputs are one window, which no draw gives: images that come back as they went in are such."""
+    """Say so if all outputs are the same window, as when the images come back unchanged; "" otherwise.
+
+    Nothing is said if random draws could have done this by chance.
+    """
     windows = 2 * (2 * padding + 1) ** 2
     luck = -(len(found) - 1) * math.log(windows)
     if luck < math.log(CHANCE) and (found >= 0).all() and (found == found[0]).all():
@@ -129,10 +141,15 @@ def _undrawn(found: torch.Tensor, padding: int) -> str:
 
 
 def _variety(calls: list[torch.Tensor], name: str) -> str:
-    """Say so where a draw does not change from image to image."""
+    """Say so if a draw is the same for several images; "" if it is drawn for every image.
+
+    Args:
+        calls: the draws of each batch, each (B,).
+        name: "top", "left" or "coin".
+    """
     if any(len(call.unique()) > 1 for call in calls):
         short = torch.stack([call for call in calls if len(call) == len(calls[-1])])
-        repeats = short.numel() - short.shape[1]  # 57 draws that all fall as in the first batch
+        repeats = short.numel() - short.shape[1]  # draws that could differ from the first batch
         same = repeats > 40 and bool((short == short[0]).all())
         return f"the same {name}s in every batch" if same else ""
     values = torch.cat(calls).unique()
@@ -144,7 +161,7 @@ def _variety(calls: list[torch.Tensor], name: str) -> str:
 
 
 def _places(found: torch.Tensor, count: int, kinds: list[str]) -> str:
-    """Describe which tops and lefts occur, and whether all are equally frequent."""
+    """Describe which tops and lefts occur, and whether they are equally frequent (chi-square test)."""
     words, statistic, freedom = [], 0.0, 0
     for column, name in enumerate(("tops", "lefts")):
         if kinds[column]:
@@ -161,7 +178,7 @@ def _places(found: torch.Tensor, count: int, kinds: list[str]) -> str:
 
 
 def _dependence(found: torch.Tensor, kinds: list[str]) -> str:
-    """Name the pairs of draws that go together, among those drawn for every image."""
+    """Name the pairs of draws that are not independent (chi-square test), among those drawn for every image."""
     names, together = ("top", "left", "coin"), []
     for a, b in ((0, 1), (0, 2), (1, 2)):
         if kinds[a] or kinds[b]:
@@ -182,19 +199,19 @@ def _dependence(found: torch.Tensor, kinds: list[str]) -> str:
 
 
 def chi_square_tail(statistic: float, freedom: int) -> float:
-    """Bound the probability of so large a chi-square from above (Chernoff)."""
+    """Return an upper bound for the probability of a chi-square at least this large (Chernoff's bound)."""
     ratio = statistic / freedom
     return 1.0 if ratio <= 1 else math.exp(freedom / 2 * (1 - ratio + math.log(ratio)))
 
 
 def _binomial_edge(count: int) -> int:
-    """Give the number of heads in ``count`` fair tosses that is undercut with probability below ``CHANCE`` (Hoeffding)."""
+    """Return a number of heads that ``count`` fair tosses undercut with probability below ``CHANCE`` (Hoeffding)."""
     return math.floor(count / 2 - math.sqrt(count * math.log(1 / CHANCE) / 2))
 
 
 @reader("repeated_draws", given=("every call moves the generator on",))
 def read_repeated_draws(case: Case, seen: Observation) -> None:
-    """Say whether the generator, and nothing else, decides."""
+    """Write down whether the generator alone decides the output."""
     first, again, other = (seen.draws.get(name) for name in ("first", "again", "other"))
     if first is None or again is None or other is None or first.shape != again.shape:
         return

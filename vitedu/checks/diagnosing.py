@@ -1,7 +1,8 @@
-"""Diagnosis: which mistake, exactly, gives what we saw?
+"""Diagnosis: find the mistakes that reproduce what an answer did.
 
-Role: ``diagnose``. Known mistakes are replayed, one, then several together, and compared with the answer; where none
-fits, ``relations`` looks for something simpler. Nothing is claimed that does not reproduce the answer on every case.
+Role: ``diagnose``. It replays the mistakes of the bank, first one, then several together, and
+compares the results with the answer's. If none fits, ``relations`` looks for a simple relation to
+the right result. A diagnosis about numbers must reproduce every wrong result.
 """
 
 import itertools
@@ -30,22 +31,23 @@ from vitedu.checks.probing import (
 )
 from vitedu.checks.relations import Seen, described
 
-PAIR_SECONDS = 1.0  # of computing; looking for two mistakes together while a student waits
-MOST = 5  # so many mistakes made together are still told apart
-# stages that are judged beside the numbers, and the part of the mistakes that show there
+PAIR_SECONDS = 1.0  # CPU time for trying pairs of mistakes, because a student waits
+MOST = 5  # the most mistakes made together that are looked for
+# stages whose problems do not show in the numbers -> the ``part`` of the mistakes that cause them
 OF_THEIR_OWN = {Stage.UNCHANGED: "unchanged", Stage.GRADIENTS: "gradients"}
+# parts whose mistakes are recognised from facts, without replay
 _OTHER_ASPECTS = (
     "errors",
     "gradients",
     "unchanged",
     "any device",
     "again",
-)  # parts whose mistakes are recognised without replay
+)
 
 
 @dataclass(frozen=True)
 class Diagnosis:
-    """A recognised mistake: the words of a report."""
+    """A recognised mistake, in the words of a report. ``id`` is "" if it only describes numbers."""
 
     id: str
     name: str
@@ -53,16 +55,20 @@ class Diagnosis:
     got: str
     why: str
     look: str
-    parts: tuple[str, ...]  # the findings that it explains
+    parts: tuple[str, ...]  # the parts whose problems it explains
 
 
-# --- from problems to names ------------------------------------------------------------------------
+# --- from problems to names -----------------------------------------------------------------------
 
 
 def diagnose(
     checker: Checker, cases: list[Case], problems: dict[str, Problem], got: Seen, want: Seen
 ) -> list[Diagnosis]:
-    """Name the mistakes behind the problems, each only if it reproduces what was seen."""
+    """Name the mistakes that cause the problems, given the first problem of each failed part.
+
+    Returns:
+        The diagnoses; an empty list if nothing fits or the answer ran out of time.
+    """
     if any(seen.error is not None and seen.error.kind == "TimeUp" for seen in got.values()):
         return []
     found: list[Diagnosis] = []
@@ -97,7 +103,7 @@ def diagnose(
     crashed = "returns" in problems and problems["returns"].stage in (Stage.CALL, Stage.TYPE)
     for part, problem in problems.items():
         if crashed and problem.case not in legit:
-            continue  # the crash comes first; what it does to the other calls says nothing new
+            continue  # the answer crashes on ordinary calls; these calls fail for the same reason
         for mistake in mistakes:
             if mistake.part == _aspect(problem, part) and _explains(
                 mistake.id, problem, got[problem.case.name]
@@ -107,7 +113,8 @@ def diagnose(
     return found
 
 
-_PROBES = {  # what a further call shows -> id, name, evidence, what to look at
+# fact that a further call writes down (probing.again) -> (id, name, evidence, what to look at)
+_PROBES = {
     REMEMBERED: (
         CACHED_BY_SHAPE.id, CACHED_BY_SHAPE.name, "the same call with other values gives the earlier result",
         CACHED_BY_SHAPE.look,
@@ -149,7 +156,7 @@ def _equal(case: Case, some: dict[str, torch.Tensor], others: dict[str, torch.Te
 
 
 def _probed(cases: list[Case], got: Seen, want: Seen) -> tuple[str, str, str, str] | None:
-    """Give the words of the first probe that the answer does not pass, and the reference does."""
+    """Return the words for the first fact of ``_PROBES`` in which answer and reference differ."""
     for case in cases:
         if case.driver == "again" and got[case.name].error is None:
             for fact, words in _PROBES.items():
@@ -160,7 +167,10 @@ def _probed(cases: list[Case], got: Seen, want: Seen) -> tuple[str, str, str, st
 
 
 def _shares(checker: Checker, named: list[Mistake], numeric, got, want) -> list[tuple[str, ...]]:
-    """Share the failed parts out among the mistakes found together: to each those that it reproduces by itself."""
+    """Assign the failed parts to the mistakes found together.
+
+    A mistake gets the parts that it reproduces alone. Parts that none reproduces alone go to all.
+    """
     parts = tuple(numeric)
     if len(named) < 2:
         return [parts] * len(named)
@@ -176,20 +186,21 @@ def _shares(checker: Checker, named: list[Mistake], numeric, got, want) -> list[
 
 
 def _joined(found: list[Diagnosis], new: Diagnosis) -> list[Diagnosis]:
-    """Add a diagnosis; one that was made already explains one part more."""
+    """Add a diagnosis. If it was made before, add its parts to the earlier one."""
     if new.id not in [diagnosis.id for diagnosis in found]:
         return [*found, new]
     return [replace(d, parts=d.parts + new.parts) if d.id == new.id else d for d in found]
 
 
 def _aspect(problem: Problem, part: str) -> str:
+    """Return the ``part`` of the mistakes that may cause a problem."""
     if problem.stage in OF_THEIR_OWN:
         return OF_THEIR_OWN[problem.stage]
     return "errors" if problem.case.raises else part
 
 
 def _explains(mistake_id: str, problem: Problem, seen: Observation) -> bool:
-    """Tell whether a fact mistake is the one behind a problem."""
+    """Tell whether a mistake that is recognised from facts causes a problem."""
     clash = Clash.NONE if seen.error is None else seen.error.clash
     return {
         "no_error": seen.error is None,
@@ -213,7 +224,10 @@ def _diagnosis(mistake: Mistake, evidence: str, parts: tuple[str, ...]) -> Diagn
 
 
 def _diagnosed_apart(checker: Checker, cases, numeric, got, want) -> list[Diagnosis]:
-    """Name the mistakes of several numbers one by one, where no mistake gives all of them."""
+    """Diagnose the outputs one by one, for an exercise that returns several numbers.
+
+    Used if no mistake reproduces all of them together.
+    """
     numbers = [case for case in cases if case.number and len(case.outputs) > 1]
     parts = tuple(part for part, problem in numeric.items() if problem.stage is Stage.VALUES)
     if not numbers or not parts:
@@ -221,7 +235,7 @@ def _diagnosed_apart(checker: Checker, cases, numeric, got, want) -> list[Diagno
     if any(
         not set(numbers[0].outputs) & set(want[numeric[part].case.name].arrays) for part in parts
     ):
-        return []  # what else is wrong would have to be explained too
+        return []  # a problem outside these outputs would stay unexplained
     problem, found = numeric[parts[0]], []
     for output in numbers[0].outputs:
         kept, alone = apart(output, cases, got, want)
@@ -238,7 +252,7 @@ def _diagnosed_apart(checker: Checker, cases, numeric, got, want) -> list[Diagno
     return sorted(found, key=lambda d: not d.id) if any(d.id for d in found) else []
 
 
-# --- replaying mistakes -----------------------------------------------------------------------------
+# --- replaying mistakes ---------------------------------------------------------------------------
 
 
 def replayed(
@@ -249,12 +263,13 @@ def replayed(
     want: Seen,
     most: int = MOST,
 ) -> list[Mistake]:
-    """Find the mistakes of the bank, as few as possible, that together reproduce an answer on all cases.
+    """Find the fewest mistakes of the bank that together reproduce an answer on all cases, or none.
 
-    Cases where the answer was wrong are tried first, small ones before large: most candidates fall at the first.
-    ``make`` gives the reference with the named mistakes made, or None where they do not go together; its second argument
-    chooses among the texts of one mistake.
+    A single mistake is also accepted if it is the only one that reproduces all wrong results, and at
+    least two of these cannot agree by chance. ``make`` is ``Checker.make``; ``most`` is the largest
+    number of mistakes made together.
     """
+    # Wrong cases come first, small ones before large: most candidates fail on the first case.
     order = sorted(
         cases, key=lambda case: (same(case, got[case.name], want[case.name]), _size(case))
     )
@@ -277,14 +292,16 @@ def replayed(
                 if reproduces(dress, order[len(wrong) :]):
                     return [mistake]
                 guarded += [mistake] if is_strong and mistake not in guarded else []
-    if len(guarded) == 1:  # it gives every wrong result; where it would show besides, all is right
+    # The only mistake that reproduces every wrong result: the answer makes it in those cases alone.
+    if len(guarded) == 1:
         return guarded
     if most == 1:
         return []
     combinable = [mistake for mistake in singles if mistake.build is None]
-    start = time.process_time()  # so that a busy machine names no less
+    start = time.process_time()  # CPU time, so that a busy machine finds as much
     telling = list({case.part: case for case in reversed(wrong)}.values())  # one of each part
-    alone = {  # what each mistake explains by itself: the right pair explains much
+    # What each mistake explains alone. The pairs that explain most are tried first.
+    alone = {
         mistake.id: _explained(make(frozenset({mistake.id})), telling, got, want)
         for mistake in combinable
     }
@@ -296,7 +313,7 @@ def replayed(
         if together is not None and reproduces(together):
             return list(pair)
     several: list[Mistake] = []
-    while len(several) < most:  # always add the mistake that explains most of what is left
+    while len(several) < most:  # greedy: add the mistake that explains most of what is left
         told = set().union(*(alone[mistake.id] for mistake in several))
         best = max(combinable, key=lambda m: len(alone[m.id] - told), default=None)
         if best is None or not alone[best.id] - told:
@@ -309,14 +326,21 @@ def replayed(
 
 
 def _is_telling(case: Case, seen: Observation) -> bool:
-    """Tell whether nobody gives the same by chance: enough random numbers, all sizes different."""
+    """Tell whether another mistake can hardly give the same result by chance.
+
+    True for cases of the part "values", and for results with more than 8 numbers in an array.
+    """
     return case.part == "values" or (
         seen.error is None and any(x.numel() > 8 for x in seen.tensors())
     )
 
 
 def apart(output: str, cases: list[Case], got: Seen, want: Seen) -> tuple[list[Case], Seen]:
-    """Give the calls that returned an output, and what they did as if all other outputs were right."""
+    """Isolate one output: replace all other outputs of the answer by the reference's.
+
+    Returns:
+        The cases on which the answer returned the output, and the changed observations by name.
+    """
     kept = [
         case
         for case in cases
@@ -339,7 +363,11 @@ def apart(output: str, cases: list[Case], got: Seen, want: Seen) -> tuple[list[C
 def _explained(
     implementation: Any, cases: list[Case], got: Seen, want: Seen
 ) -> set[tuple[str, ...]]:
-    """List what a mistake explains by itself: (case, fact or array) where the answer is wrong in just this way."""
+    """List what a mistake explains alone: where the answer is wrong in the same way.
+
+    Returns:
+        Tuples (name of the case, what), where ``what`` names an error, a fact, a type or an array.
+    """
     explained: set[tuple[str, ...]] = set()
     for case in cases:
         ours, theirs, right = got[case.name], observe(implementation, case, 2.0), want[case.name]
@@ -370,7 +398,7 @@ def _explained(
 
 
 def _size(case: Case) -> int:
-    """Estimate the work of a case: small ones are replayed first."""
+    """Count the numbers in a case's tensors, as an estimate of its work."""
     return sum(
         value.numel()
         for value in [*case.state.values(), *case.args.values()]

@@ -1,7 +1,7 @@
-"""Counterexamples as pictures: small SVG drawings that go with a report, each with its words.
+"""Pictures of counterexamples: small SVG drawings in a report, each with a text.
 
-Role: one function a picture, ``(case, observation, ids) -> Drawing or None``. A drawing shows where the student's answer
-put things, never values that were expected. The text says the same for those who do not see the picture.
+Role: one function for each picture, ``(case, observation, ids of mistakes) -> Drawing or None``.
+The text says the same as the picture, for readers who cannot see it.
 """
 
 from dataclasses import dataclass
@@ -16,19 +16,20 @@ INK, WRONG, RIGHT, PALE = "#333333", "#d55e00", "#0072b2", "#e6e6e6"
 
 @dataclass(frozen=True)
 class Drawing:
-    """A picture and what it says."""
+    """A picture and the same in words."""
 
     svg: str
-    label: str  # label of the line in the report: "order"
+    label: str  # the label of its line in the report, such as "order"
     text: str
 
 
 def svg(width: float, height: float, parts: list[str], title: str) -> str:
-    """Put shapes into one SVG element with a title for screen readers."""
+    """Combine shapes into one SVG element with a title for screen readers."""
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{width:.0f}" height="{height:.0f}" role="img" '
         f'viewBox="0 0 {width:.0f} {height:.0f}" font-family="sans-serif" font-size="12">'
-        f'<title>{escape(title)}</title><rect width="100%" height="100%" fill="#ffffff"/>'  # dark themes too
+        # a white background, so that dark themes show the picture as well
+        f'<title>{escape(title)}</title><rect width="100%" height="100%" fill="#ffffff"/>'
         f"{''.join(parts)}</svg>"
     )
 
@@ -49,7 +50,7 @@ def line(
     dash: bool = False,
     arrow: bool = False,
 ) -> str:
-    """Draw a line; with ``arrow`` a head at its end."""
+    """Draw a line, with an arrow head at its end if asked for."""
     style = ' stroke-dasharray="5 4"' if dash else ""
     stroke = f'<line x1="{x1:.1f}" y1="{y1:.1f}" x2="{x2:.1f}" y2="{y2:.1f}" stroke="{colour}" stroke-width="1.5"{style}/>'
     if not arrow:
@@ -70,9 +71,9 @@ def box(
 
 
 def draw_patch_order(case: Case, got: Observation, ids: list[str]) -> Drawing | None:
-    """Number the patches in the order of the answer beside the reading order; circle the first difference.
+    """Show the order of the answer's patches beside the reading order; circle the first difference.
 
-    Where every patch is in its place, the same for the pixels of patch 0, channel 0.
+    If every patch is in its place, show the order of the pixels of patch 0, channel 0.
     """
     images, P = case.args["images"], case.args["patch_size"]
     output = got.arrays.get("output")
@@ -108,7 +109,7 @@ def draw_patch_order(case: Case, got: Observation, ids: list[str]) -> Drawing | 
 
 
 def draw_laid_patches(case: Case, got: Observation, ids: list[str]) -> Drawing | None:
-    """Say of every square of the answer's image which patch lies there."""
+    """Show which patch lies in each square of the answer's image."""
     (patches, P, (H, W)), output = case.args.values(), got.arrays.get("output")
     if output is None or output.shape != (len(patches), patches.shape[-1] // P**2, H, W):
         return None
@@ -123,6 +124,7 @@ def draw_laid_patches(case: Case, got: Observation, ids: list[str]) -> Drawing |
 
 
 def _two_grids(yours: list[str], right: list[str], across: int, title: str) -> Drawing | None:
+    """Draw two grids with ``across`` columns side by side; None if they are equal."""
     first = next((i for i, (a, b) in enumerate(zip(yours, right, strict=True)) if a != b), None)
     if first is None:
         return None
@@ -154,7 +156,7 @@ def _two_grids(yours: list[str], right: list[str], across: int, title: str) -> D
 
 
 def draw_row_sums(case: Case, got: Observation, ids: list[str]) -> Drawing | None:
-    """Show what each query's weights sum to, beside the 1 that they should."""
+    """Show what each query's weights sum to, beside a line at 1."""
     weights = got.arrays.get("weights", got.arrays.get("output"))
     if (
         weights is None
@@ -194,10 +196,10 @@ def draw_row_sums(case: Case, got: Observation, ids: list[str]) -> Drawing | Non
 
 
 def draw_block(missing: dict[str, tuple[str, ...]]):
-    """Give a drawing function for encoder blocks.
+    """Return a drawing function for encoder blocks.
 
     Args:
-        missing: mistake id -> which paths it lacks, of "first" and "second".
+        missing: mistake id -> which residual paths it lacks, of "first" and "second".
     """
 
     def draw(case: Case, got: Observation, ids: list[str]) -> Drawing | None:
@@ -250,7 +252,7 @@ def draw_block(missing: dict[str, tuple[str, ...]]):
 def curves(
     yours: list[float], expected: list[float], title: str, label: str = "curve"
 ) -> Drawing | None:
-    """Draw two curves over steps, yours dashed; axes carry no numbers."""
+    """Draw two curves over steps, the student's one dashed. The axes have no numbers."""
     if len(yours) != len(expected) or len(yours) < 2 or not all(abs(v) < 1e30 for v in yours):
         return None
     low, high = min(*yours, *expected, 0.0), max(*yours, *expected)

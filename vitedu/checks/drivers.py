@@ -1,6 +1,6 @@
-"""Drivers for exercises that are neither a plain function nor a layer; registered on import.
+"""Drivers for exercises that are neither a plain function nor a layer. They register on import.
 
-Standard library, numpy and torch only: see ``vitedu.checks.probing``.
+Imports the standard library, numpy and torch only: see ``vitedu.checks.probing``.
 """
 
 import math
@@ -32,7 +32,10 @@ from vitedu.checks.probing import (
 
 @driver
 def layer_from_layer(answer, case: Case, seen: Observation) -> None:
-    """Call a function that turns one layer into an ``nn.Linear``; keep its parameters and whose memory they are."""
+    """Call a function that turns one layer into an ``nn.Linear``.
+
+    Writes down its parameters and whether they share memory with the given layer.
+    """
     args = build_args(case)
     result = apply(answer, case, args)
     seen.types["result"] = "nn.Linear" if isinstance(result, nn.Linear) else type_name(result)
@@ -66,7 +69,7 @@ def layer_from_layer(answer, case: Case, seen: Observation) -> None:
 
 @driver
 def schedule(answer, case: Case, seen: Observation) -> None:
-    """Call a function once for every step in ``args["step"]`` and keep its numbers as one array."""
+    """Call a function for every step in ``args["step"]`` and store its numbers as one array."""
     rates = []
     for step in case.args["step"]:
         one = Observation()
@@ -80,7 +83,7 @@ def schedule(answer, case: Case, seen: Observation) -> None:
 
 @driver
 def groups(answer, case: Case, seen: Observation) -> None:
-    """Call a function that sorts the parameters of a model into groups; write down who stands where."""
+    """Call a function that sorts a model's parameters into groups; write down which are where."""
     args = build_args(case)
     names = {id(parameter): name for name, parameter in args["model"].named_parameters()}
     result = apply(answer, case, args)
@@ -112,7 +115,11 @@ def groups(answer, case: Case, seen: Observation) -> None:
 
 
 def _read_groups(result) -> tuple[list[tuple[str, list[torch.Tensor]]], str]:
-    """Give (weight decay, parameters) of every group, or say what keeps an optimizer from taking them."""
+    """Read the groups as an optimizer would.
+
+    Returns:
+        (weight decay, parameters) for each group, and "" or why an optimizer would refuse them.
+    """
     if isinstance(result, (torch.Tensor, str, dict)) or not isinstance(result, Iterable):
         return [], type_name(result)
     found = []
@@ -136,7 +143,7 @@ def _read_groups(result) -> tuple[list[tuple[str, list[torch.Tensor]]], str]:
 
 @driver
 def random_images(answer, case: Case, seen: Observation) -> None:
-    """Call a random function batch after batch with one generator; keep all it gave.
+    """Call a random function on one batch after another with the same generator; store all outputs.
 
     ``extra["sizes"]`` splits the case's images into batches.
     """
@@ -156,7 +163,11 @@ def random_images(answer, case: Case, seen: Observation) -> None:
 
 @driver
 def repeated_draws(answer, case: Case, seen: Observation) -> None:
-    """Call a random function with the same generator state under other global ones, and with another generator state."""
+    """Call a random function three times and store the outputs.
+
+    "first" and "again" use the same generator state with different global states. "other" uses
+    another generator state.
+    """
     for name, seed, everything in (("first", 1, 10), ("again", 1, 20), ("other", 2, 10)):
         seed_everything(everything)
         args = build_args(case)
@@ -168,25 +179,25 @@ def repeated_draws(answer, case: Case, seen: Observation) -> None:
 
 
 class Gate(nn.Module):
-    """Halve in eval mode: like dropout it depends on the mode, unlike dropout it is no lottery."""
+    """Halve x in eval mode. It depends on the mode as dropout does, but it is not random."""
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        """Pass x on."""
+        """Return x in train mode, x / 2 in eval mode."""
         return x if self.training else 0.5 * x
 
 
 class Journal(list):
-    """A list that stays one and the same when a model that writes in it is copied."""
+    """A list that a copy of a model shares with the original."""
 
     def __deepcopy__(self, memo) -> "Journal":
         return self
 
 
 class WatchedClassifier(nn.Module):
-    """Two linear layers with a gate between them; writes down how it is used.
+    """Two linear layers with a gate between them. It records how it is used.
 
-    ``journal`` gets an entry (modes of all modules, whether the logits carry gradients) for every call.
-    A copy of the model writes in the same journal.
+    Every call adds (modes of all modules, whether the logits carry gradients) to ``journal``. A
+    copy of the model writes to the same journal.
     """
 
     def __init__(self, state: dict[str, torch.Tensor], journal: Journal):
@@ -202,11 +213,11 @@ class WatchedClassifier(nn.Module):
         self.write_in(journal)
 
     def write_in(self, journal: Journal) -> None:
-        """Take another journal."""
-        self.__journal = journal  # the name is mangled: an answer does not meet it by chance
+        """Use another journal from now on."""
+        self.__journal = journal  # a mangled name, so that an answer does not use it by accident
 
     def forward(self, images: torch.Tensor) -> torch.Tensor:
-        """Give the logits (B, K)."""
+        """Compute the logits (B, K) of images (B, ...)."""
         logits = self.head(self.body(images.flatten(1)))
         modes = {"train" if part.training else "eval" for part in nn.Module.modules(self)}
         self.__journal.append((" and ".join(sorted(modes)), logits.requires_grad))
@@ -214,9 +225,10 @@ class WatchedClassifier(nn.Module):
 
 
 class PlainDescent(torch.optim.Optimizer):
-    """Gradient descent in two groups that notes every step and the norm of the gradient it saw.
+    """Gradient descent with two groups. It records every step and the norm of its gradient.
 
-    It leaves out the base class's ``__init__``, whose hooks load torch's compiler for seconds.
+    The base class's ``__init__`` is not called, because its hooks import torch's compiler, which
+    takes seconds.
     """
 
     def __init__(self, parameters, lr: float, steps: list, norms: list):
@@ -229,7 +241,7 @@ class PlainDescent(torch.optim.Optimizer):
         self.__steps, self.__norms = steps, norms
 
     def zero_grad(self, set_to_none: bool = True) -> None:
-        """Forget the gradients."""
+        """Delete the gradients."""
         for parameter in self.__parameters():
             parameter.grad = None
 
@@ -237,7 +249,7 @@ class PlainDescent(torch.optim.Optimizer):
         return [parameter for group in self.param_groups for parameter in group["params"]]
 
     def step(self, closure=None):
-        """Walk downhill."""
+        """Take one step of gradient descent and record it."""
         loss = closure() if closure else None
         self.__steps.append("optimizer")
         moved = [p for p in self.__parameters() if p.grad is not None]
@@ -252,19 +264,19 @@ class PlainDescent(torch.optim.Optimizer):
 
 
 class Decay:
-    """A scheduler that multiplies the learning rate at every step and notes it."""
+    """A scheduler that multiplies the learning rate by ``factor`` and records every step."""
 
     def __init__(self, optimizer: PlainDescent, factor: float, steps: list):
         self.optimizer, self.factor, self.__steps = optimizer, factor, steps
 
     def step(self, epoch=None) -> None:
-        """Go on by one step."""
+        """Multiply the learning rate of every group."""
         self.__steps.append("scheduler")
         for group in self.optimizer.param_groups:
             group["lr"] *= self.factor
 
     def get_last_lr(self) -> list[float]:
-        """Give the learning rate in use."""
+        """Return the current learning rate of every group."""
         return [group["lr"] for group in self.optimizer.param_groups]
 
 
@@ -272,13 +284,16 @@ UNREAD = ("model", "batches")  # arguments that the driver replaces
 
 
 def _batches(case: Case):
-    """Give the batches as a list or, with ``extra["once"]``, as a generator that can be read once."""
+    """Return the batches as a list or, with ``extra["once"]``, as a generator that is read once."""
     batches = [(images.clone(), labels.clone()) for images, labels in case.args["batches"]]
     return (pair for pair in batches) if case.extra.get("once") else batches
 
 
 def _keep_means(seen: Observation, case: Case, result) -> None:
-    """Write a pair of numbers down; one that carries a graph is no plain number: it holds every batch in memory."""
+    """Store the returned numbers. A number with a graph gets a type of its own.
+
+    Such a number is wrong because its graph keeps every batch in memory.
+    """
     keep_results(seen, case, result)
     if isinstance(result, (tuple, list)) and len(result) == len(case.outputs):
         for name, value in zip(case.outputs, result, strict=True):
@@ -287,7 +302,7 @@ def _keep_means(seen: Observation, case: Case, result) -> None:
 
 
 def _classifier(case: Case, journal: Journal) -> WatchedClassifier:
-    """Give the case's classifier: that of an earlier call with this call's weights, where there was one."""
+    """Return the classifier of an earlier call, or a new one, with the case's weights."""
     kept = case.extra.get("kept", [])
     if not kept:
         kept.append(WatchedClassifier(case.state, journal))
@@ -299,7 +314,10 @@ def _classifier(case: Case, journal: Journal) -> WatchedClassifier:
 
 @driver
 def epoch(answer, case: Case, seen: Observation) -> None:
-    """Train the case's classifier; ``extra["keep"]`` says what to write down: "results", "learning", "mode", "order"."""
+    """Train the case's classifier for an epoch.
+
+    ``extra["keep"]`` lists what to write down: "results", "learning", "mode", "order".
+    """
     journal = Journal()
     steps: list[str] = []
     norms: list[float] = []
@@ -313,7 +331,8 @@ def epoch(answer, case: Case, seen: Observation) -> None:
         {"model": model, "batches": _batches(case), "optimizer": optimizer, "scheduler": scheduler},
     )
     if "kept" in case.extra:
-        model.train(case.extra["training"])  # which mode it is left in is free
+        # The exercise does not say in which mode the model is left.
+        model.train(case.extra["training"])
         seen.facts[LEFT] = changes_of(model, before)
     aspects, count = case.extra["keep"], len(case.args["batches"])
     if "results" in aspects:
@@ -335,9 +354,9 @@ def epoch(answer, case: Case, seen: Observation) -> None:
 
 @driver
 def evaluation(answer, case: Case, seen: Observation) -> None:
-    """Measure the case's classifier; ``extra["keep"]`` says what to write down: "results", "eval", "modes", "gradients".
+    """Evaluate the case's classifier, which replaces ``args["model"]``.
 
-    The classifier stands in the place of ``args["model"]``.
+    ``extra["keep"]`` lists what to write down: "results", "eval", "modes", "gradients".
     """
     journal = Journal()
     model = _classifier(case, journal)
@@ -415,7 +434,7 @@ def evaluation(answer, case: Case, seen: Observation) -> None:
 
 @driver
 def whole_numbers(answer, case: Case, seen: Observation) -> None:
-    """Call a function that gives a tensor of whole numbers; any type of whole numbers will do."""
+    """Call a function that returns a tensor of integers; any integer dtype is accepted."""
     args = build_args(case)
     result = apply(answer, case, args)
     seen.modified = changed_args(case, args)
@@ -428,9 +447,13 @@ _WHOLE = (torch.int8, torch.uint8, torch.int16, torch.int32)
 
 
 class _Work(TorchDispatchMode):
-    """Add up what kernels do: the multiplications of a matrix product, else the largest tensor that takes part."""
+    """Add up the work of all kernels.
 
-    _should_skip_dynamo = classmethod(lambda cls: False)  # else torch imports its compiler first
+    A matrix product counts its multiplications. Any other kernel counts the elements of the largest
+    tensor that takes part.
+    """
+
+    _should_skip_dynamo = classmethod(lambda cls: False)  # otherwise torch imports its compiler
 
     def __init__(self):
         super().__init__()
@@ -452,7 +475,7 @@ _PRODUCTS = {getattr(torch.ops.aten, name) for name in "mm bmm addmm baddbmm mv 
 
 @driver
 def growth(answer, case: Case, seen: Observation) -> None:
-    """Count the work of a call, and of one with four times the tokens, along the last axis but one."""
+    """Compare the work of a call with that of a call with four times the tokens (axis -2)."""
     work = []
     for times in (1, 4):
         args = {
@@ -461,5 +484,7 @@ def growth(answer, case: Case, seen: Observation) -> None:
         with _Work() as counter:
             apply(answer, case, args)
         work.append(counter.total)
-    words = f"{'about' if work[1] < 6 * work[0] else 'far more than'} four times the work"
+    # an answer that returns a stored result does no work at first; another probe reports that
+    is_about = work[1] < 6 * work[0] or not work[0]
+    words = f"{'about' if is_about else 'far more than'} four times the work"
     seen.facts["four times the tokens, about four times the work"] = words

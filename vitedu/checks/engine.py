@@ -1,8 +1,9 @@
 """The engine: from an answer to a report.
 
-Role: ``judge_answer``: probe, judge, diagnose, report. The way of data: cases -> ``gather`` (what the answer does) -> ``conclude`` (``judging.compare``,
-``diagnosing``) -> ``Report``. Only ``gather`` meets the answer, through ``answers.Source``: it may live elsewhere.
-Nothing here displays or stores anything; that is ``vitedu.checks.api``.
+Role: ``judge_answer`` makes the cases, ``gather`` runs them on the answer, and ``conclude`` judges,
+diagnoses and writes the ``Report``. Only ``gather`` reaches the answer, through ``answers.Source``,
+so the answer may live in another process. Nothing is displayed or stored here: see
+``vitedu.checks.api``.
 """
 
 import inspect
@@ -18,17 +19,17 @@ from vitedu.checks.answers import Call, LocalAnswer, Look, Source
 from vitedu.checks.checker import Checker, find_checker
 from vitedu.checks.diagnosing import diagnose
 from vitedu.checks.guard import neutral_settings
-from vitedu.checks.judging import DEFINED, Problem, Stage, compare
+from vitedu.checks.judging import DEFINED, Problem, Stage, find_problem
 from vitedu.checks.probing import CONSTRUCTED, Case, Observation, observe
 from vitedu.checks.relations import contrast
 from vitedu.checks.reporting import Finding, Report
 
 __all__ = ["Checker", "Gathered", "conclude", "find_checker", "gather", "judge_answer"]
 
-SECONDS = 10.0  # a whole check may take so long; VITEDU_TIME_LIMIT changes it
+SECONDS = 10.0  # time limit of a whole check; VITEDU_TIME_LIMIT overrides it
 
-_RETURNS = {Stage.CALL, Stage.STRUCTURE, Stage.TYPE, Stage.SHAPE}  # decided by "returns"
-_NOT_CALLED = {Stage.CALLABLE, Stage.SIGNATURE}
+_RETURNS = {Stage.CALL, Stage.STRUCTURE, Stage.TYPE, Stage.SHAPE}  # the stages of "returns"
+_NOT_CALLED = {Stage.CALLABLE, Stage.SIGNATURE}  # judged without a call
 
 
 def judge_answer(checker, answer: Any, seed: int) -> Report:
@@ -36,7 +37,7 @@ def judge_answer(checker, answer: Any, seed: int) -> Report:
 
     Args:
         checker: a ``Checker`` or ``vitedu.checks.values.ValueChecker``.
-        answer: whatever the student has.
+        answer: any object.
         seed: of the inputs; the same seed repeats the same check.
     """
     source = LocalAnswer(answer)
@@ -49,7 +50,7 @@ def judge_answer(checker, answer: Any, seed: int) -> Report:
 
 @dataclass(frozen=True)
 class Gathered:
-    """All that a judge knows of an answer: what it is, and what it did on each case."""
+    """All that is known about an answer: what it is, and what it did on each case."""
 
     look: Look
     got: dict[str, Observation] = field(default_factory=dict)  # by name of the case
@@ -58,13 +59,13 @@ class Gathered:
 def gather(
     checker: Checker, cases: list[Case], source: Source, seconds: float | None = None
 ) -> Gathered:
-    """Ask an answer, wherever it lives, all that the judges need. No reference is used here.
+    """Probe an answer, wherever it lives, on every case. The reference does not run here.
 
     Args:
-        checker: says what may be given up early.
+        checker: its signature and forbidden operations decide when to stop early.
         cases: as ``checker.draw`` made them.
         source: the answer.
-        seconds: for all calls together; default ``time_budget()``.
+        seconds: time limit for all calls together; default ``time_budget()``.
     """
     look = source.look([_call(checker, case) for case in cases])
     if look.idle or _unusable(checker, look, cases):
@@ -76,7 +77,7 @@ def gather(
 def conclude(
     checker: Checker, cases: list[Case], gathered: Gathered, seed: int, answer: Any = None
 ) -> Report:
-    """Judge what was gathered: compare with the reference, name the mistakes, write the report."""
+    """Judge what was gathered: compare it with the reference, diagnose, and write the report."""
     report = Report(checker.exercise, reference=checker.reference, answer=answer, seed=seed)
     if gathered.look.idle:
         return report.not_attempted()
@@ -139,7 +140,7 @@ def conclude(
 
 
 def _contrasted(cases: list[Case], problems: dict[str, Problem], got, want) -> dict[str, Problem]:
-    """Head the problems of wrong values with what is right and what is wrong."""
+    """Give problems with wrong values a headline: which cases are right and which are wrong."""
     usual = [case for case in cases if not case.on_accelerator and case.driver != "again"]
     if any(got[case.name].error is not None for case in usual if not case.raises):
         return problems
@@ -153,19 +154,19 @@ def _contrasted(cases: list[Case], problems: dict[str, Problem], got, want) -> d
 
 
 def _is_begun(checker: Checker, first: Observation) -> bool:
-    """Tell whether a class whose ``forward`` is open has an ``__init__`` that the student wrote, and that holds."""
+    """Tell whether a class without ``forward`` has a working ``__init__`` of the student's."""
     return first.facts.get(CONSTRUCTED) == "yes" and "__init__" not in checker.given
 
 
 def _call(checker: Checker, case: Case) -> Call:
-    """Give the form of a case's call, or of the construction of a class."""
+    """Return the form of a case's call or, for a class, of its construction."""
     if isinstance(checker.reference, type):
         return len([name for name in case.init if name not in case.keywords]), ()
     return len([name for name in case.args if name not in case.keywords]), case.keywords
 
 
 def _unusable(checker: Checker, look: Look, cases: list[Case]) -> Problem | None:
-    """Judge what can be judged without running anything: callable, a class where one is asked for, signature."""
+    """Judge what shows without a call: a function or a class as asked for, and its signature."""
     wants_class = isinstance(checker.reference, type)
     if wants_class and look.is_layer:
         words = (
@@ -188,7 +189,7 @@ def _unusable(checker: Checker, look: Look, cases: list[Case]) -> Problem | None
 
 
 def _asked(reference: Any) -> inspect.Signature:
-    """Give a reference's signature without what only it takes, by keyword."""
+    """Return the reference's signature without its keyword-only parameters."""
     signature = inspect.signature(reference)
     asked = [p for p in signature.parameters.values() if p.kind is not p.KEYWORD_ONLY]
     return signature.replace(parameters=asked)
@@ -201,7 +202,11 @@ def _plain(signature: str) -> str:
 def _observe_all(
     checker: Checker, source: Source, cases: list[Case], budget: float
 ) -> dict[str, Observation]:
-    """Observe every case within the time limit; once time is up or the verdict stands, the rest is not called."""
+    """Probe every case within the time limit.
+
+    After a timeout, an interrupt or a forbidden operation the remaining cases are not called. They
+    get the last observation.
+    """
     start, got, last = time.perf_counter(), {}, None
     for case in cases:
         if last is not None:
@@ -218,7 +223,7 @@ def _observe_all(
 
 
 def time_budget() -> float:
-    """Read how many seconds a check may take; what is no positive number leaves the default."""
+    """Read the time limit of a check in seconds; the default unless it is a positive number."""
     try:
         seconds = float(os.environ.get("VITEDU_TIME_LIMIT", SECONDS))
     except ValueError:
@@ -227,7 +232,7 @@ def time_budget() -> float:
 
 
 def _parts(checker: Checker, cases: list[Case]) -> list[str]:
-    """List the findings of an exercise, in the order of judgement."""
+    """List the parts of an exercise in the order of judgement."""
     parts = ["allowed operations"] if checker.forbidden else []
     parts += ["returns", "values"]
     if any(case.part == "values" and case.gradients for case in cases):
@@ -239,10 +244,10 @@ def _parts(checker: Checker, cases: list[Case]) -> list[str]:
 
 
 def _problems(checker: Checker, parts, cases, got, want) -> dict[str, Problem]:
-    """Find the first problem of every part."""
+    """Find the first problem of every part that has one."""
     problems: dict[str, Problem] = {}
     for case in cases:
-        problem = compare(case, got[case.name], want[case.name])
+        problem = find_problem(case, got[case.name], want[case.name])
         if problem is None:
             continue
         if problem.expected == DEFINED:
@@ -261,7 +266,7 @@ def _problems(checker: Checker, parts, cases, got, want) -> dict[str, Problem]:
             problems[part] = problem
     wrong = [problems[part].case for part in ("values", "returns") if part in problems]
     if any(case is cases[0] for case in wrong):
-        problems.pop("again", None)  # it would only be wrong once more
+        problems.pop("again", None)  # the second call repeats the first, so it is wrong as well
     for part, judge in checker.judges.items():
         if part not in problems and not any(got[c.name].error for c in cases if c.part == part):
             words = judge([case for case in cases if case.part == part], got)
@@ -275,17 +280,17 @@ def _problems(checker: Checker, parts, cases, got, want) -> dict[str, Problem]:
 def _findings(
     checker: Checker, cases: list[Case], parts: list[str], problems: dict[str, Problem]
 ) -> list[Finding]:
-    """Write a finding for every part; what rests on a failed part is not judged."""
+    """Write a finding for every part. A part that depends on a failed one is skipped."""
     maximum = exercises.find(checker.exercise).points
     weights = {part: checker.weights.get(part, 3 if part == "values" else 1) for part in parts}
     weights["allowed operations"] = 0
-    if "again" in weights:  # a share of that of the values, so that nothing else weighs less
+    if "again" in weights:  # its weight is taken from "values", so that other parts keep theirs
         weights["values"] = max(1, weights["values"] - weights["again"])
     total = sum(weights[part] for part in parts)
     trouble = problems["returns"].stage if "returns" in problems else None
     stop = "allowed operations" in problems or trouble in _NOT_CALLED
-    # Which calls show nothing while that trouble stands? A tensor of zeros is created on the CPU, and torch takes it on
-    # any device: a wrong result may pass there.
+    # Some cases show nothing while an earlier problem exists. A wrong result may pass the device
+    # cases by accident, because they compare no values.
     is_wrong = trouble or ("values" in problems and problems["values"].stage is not Stage.UNCHANGED)
     blind: tuple[str, ...] = ("on_accelerator",) if is_wrong else ()
     if trouble is Stage.CALL:
@@ -326,5 +331,5 @@ _PROVES = {
 
 
 def _spoken(names) -> list[str]:
-    """Write the names of functions and kernels as a student knows them."""
+    """Write the names of functions and kernels as a student knows them, without "aten."."""
     return sorted({name.removeprefix("aten.").strip("_") for name in names})

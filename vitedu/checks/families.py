@@ -1,8 +1,8 @@
-"""Mistakes that come back in exercise after exercise, with their words.
+"""Mistakes that several exercises share, with their words.
 
-Role: ``general_mistakes`` (those of every exercise of a kind, made by wrapping the reference) and families: an
-exercise takes one with ``.by({...})`` and says by which edits it is made there. Reasons of survivors that come back
-stand here too.
+Role: ``general_mistakes`` lists those that every exercise of a kind can show; they wrap the
+reference. The constants are families: an exercise takes one with ``.by({...})`` and gives the edits
+that make it there. Shared explanations of survivors are here as well.
 """
 
 from collections.abc import Callable
@@ -41,7 +41,7 @@ FIRST_OF_BATCH = Mistake(
     "It goes unnoticed with a batch of one.", "Look for an index 0 where the whole batch belongs.",
 )  # fmt: skip
 
-# --- why a changed reference may pass -------------------------------------------------------------
+# --- explanations of survivors --------------------------------------------------------------------
 
 SAME_AXIS = "the same axis, counted from the other end or named in the other order"
 SIDE_BY_SIDE = "two axes that stay side by side to the end may be split in either order"
@@ -57,7 +57,7 @@ TENSOR_AS_NUMBER = "exercises.md takes 0-d tensors as numbers"
 
 
 def general_mistakes(reference: Any, cases: list[Case]) -> list[Mistake]:
-    """List the mistakes that are the same in every exercise, as far as these cases can show them."""
+    """List the general mistakes that these cases can show."""
     main = [case for case in cases if case.part == "values"]
     mistakes = []
     if any(case.raises for case in cases):
@@ -104,7 +104,7 @@ def general_mistakes(reference: Any, cases: list[Case]) -> list[Mistake]:
                 build=lambda: wrap(reference, after=lambda x: x.detach() if isinstance(x, torch.Tensor) else x),
             )
         )  # fmt: skip
-    # a number has no dtype
+    # cases that return a plain number do not count: it has no dtype
     arrays = [value for case in cases if not case.number for value in case.args.values()]
     if any(_is_float(value, torch.float64) for value in arrays):
         mistakes.append(
@@ -128,7 +128,7 @@ def general_mistakes(reference: Any, cases: list[Case]) -> list[Mistake]:
 
 
 def _traces(reference: Any, cases: list[Case]) -> list[Mistake]:
-    """List the mistakes that only a second call shows, or what stands after the call."""
+    """List the mistakes that show only in a second call, or in what the call leaves behind."""
     again = [case for case in cases if case.part == "again"]
     kinds = {case.extra["driver"] for case in again}
     mistakes = []
@@ -161,7 +161,7 @@ def _traces(reference: Any, cases: list[Case]) -> list[Mistake]:
 
 
 def _around(reference: Any, change: Callable) -> Any:
-    """Give the reference with ``change`` around its call; functions and modules alike."""
+    """Return the reference, a function or a module class, with its call wrapped by ``change``."""
     if isinstance(reference, type) and issubclass(reference, nn.Module):
 
         class Changed(reference):
@@ -173,7 +173,7 @@ def _around(reference: Any, change: Callable) -> Any:
 
 
 def remembering(reference: Any) -> Any:
-    """Give the reference with results kept by shape, dtype and gradient flags."""
+    """Return the reference with a cache whose key is shapes, dtypes, devices and gradient flags."""
     kept: dict = {}
 
     def change(call):
@@ -197,7 +197,7 @@ def remembering(reference: Any) -> Any:
 
 
 def overwriting(reference: Any) -> Any:
-    """Give the reference with results written into one buffer of each shape, as long as no gradient is asked for."""
+    """Return the reference with all CPU results of one shape and dtype sharing one buffer."""
     buffers: dict = {}
 
     def change(call):
@@ -220,7 +220,7 @@ def overwriting(reference: Any) -> Any:
 
 
 def leaving(reference: Any, leave: Callable) -> Any:
-    """Give the reference with a setting changed after each call."""
+    """Return the reference with ``leave`` called after each call, to change a setting."""
 
     def change(call):
         def run(*args, **kwargs):
@@ -261,7 +261,7 @@ def _raises(reference, error):
 
 
 def _spoil_after(reference):
-    """Give a ``before`` hook that hands on a copy and then edits the original in place."""
+    """Return a ``before`` hook that passes on a copy and edits the original in place."""
 
     def hook(x):
         copy = x.clone()
@@ -273,7 +273,10 @@ def _spoil_after(reference):
 
 
 def wrap(reference: Any, after: Callable | None = None, before: Callable | None = None) -> Any:
-    """Give the reference with its inputs or outputs tampered with; functions and modules alike."""
+    """Return the reference, a function or a module class, with its tensors changed.
+
+    ``before`` is applied to every input tensor, ``after`` to every output.
+    """
 
     def tampered(call):
         def run(*args, **kwargs):

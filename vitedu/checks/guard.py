@@ -1,8 +1,8 @@
-"""Run code that may do anything, and come back.
+"""Run a student's code without letting it, or the check, change the other's settings.
 
-Role: one context that isolates a check from the student's settings and the student from the check's:
-random states, default dtype and device, gradient modes, warnings, output, time. Standard library and
-torch only. Not a security boundary: code under ``guard`` shares the process.
+Role: contexts for time (``time_limit``), settings (``neutral_settings``: random states, default
+dtype and device, gradient modes, warnings) and output (``quiet``). Also reads errors. Imports the
+standard library, numpy and torch only. This is no security boundary: the code runs in this process.
 """
 
 import contextlib
@@ -14,7 +14,6 @@ import itertools
 import queue
 import random
 import signal
-import sys
 import threading
 import time
 import warnings
@@ -25,15 +24,15 @@ import torch
 from torch import overrides
 from torch.utils import _device
 
-KEPT_OUTPUT = 400  # characters of printed output that a report may show
+KEPT_OUTPUT = 400  # the most characters of printed output that a report shows
 
 
 class TimeUp(BaseException):
-    """The time limit of a check is over. Not an ``Exception``, so that plain handlers let it pass."""
+    """The time limit is over. It is no ``Exception``, so that ``except Exception`` lets it pass."""
 
 
 class Sink(io.TextIOBase):
-    """A text file that keeps its first characters and counts the rest."""
+    """A text file that keeps its first ``KEPT_OUTPUT`` characters and counts all of them."""
 
     def __init__(self):
         self.head, self.written = "", 0
@@ -49,10 +48,10 @@ class Sink(io.TextIOBase):
 
 @contextlib.contextmanager
 def time_limit(seconds: float):
-    """Raise ``TimeUp`` in this thread after so many seconds, again and again until it has left.
+    """Raise ``TimeUp`` in this thread after so many seconds, and again until the block ends.
 
-    A POSIX timer where there is one and this is the main thread (it also interrupts sleeping);
-    elsewhere an exception set from a second thread, which needs Python code to be running.
+    In the main thread of a POSIX system a timer does this; it also interrupts sleeping. Elsewhere a
+    second thread sets the exception, which takes effect only while Python code runs.
     """
     if hasattr(signal, "setitimer") and threading.current_thread() is threading.main_thread():
 
@@ -67,7 +66,7 @@ def time_limit(seconds: float):
         finally:
             signal.setitimer(signal.ITIMER_REAL, 0)
             signal.signal(signal.SIGALRM, before)
-            if pending:  # somebody else's timer was running: let it go on where it would be now
+            if pending:  # a timer of the caller's was running: restart it with the time it has left
                 rest = max(1e-3, pending - (time.monotonic() - start))
                 signal.setitimer(signal.ITIMER_REAL, rest, interval)
         return
@@ -79,22 +78,22 @@ def time_limit(seconds: float):
     finally:
         try:
             block.leave()
-        except TimeUp:  # time is up at this very moment: the block must be left all the same
+        except TimeUp:  # raised during leave(): the block must still be marked as left
             block.leave()
             raise
 
 
 class _Block:
-    """A block of this thread that has a time limit, until it is left, or forgotten with all who entered it."""
+    """A ``with`` block of this thread that has a time limit."""
 
     def __init__(self):
         self.owner, self.thread = threading.current_thread(), ctypes.c_ulong(threading.get_ident())
         self.lock, self.is_left = threading.Lock(), False
 
     def interrupt(self) -> bool:
-        """Set the exception in the block's thread, if both are still there; tell whether they were.
+        """Set the exception in the block's thread and return True, if the block has not ended.
 
-        A new thread may have the number of one that has ended.
+        The thread must be checked too: a new thread may reuse the number of one that has ended.
         """
         with self.lock:
             is_there = not self.is_left and self.owner.is_alive()
@@ -103,23 +102,24 @@ class _Block:
             return is_there
 
     def leave(self) -> None:
-        """Take back an exception that was set too late."""
+        """Mark the block as left, and clear an exception that was set too late."""
         with self.lock:
             self.is_left = True
         ctypes.pythonapi.PyThreadState_SetAsyncExc(self.thread, None)
 
 
-_ORDER = itertools.count()  # of blocks that end at the same time
+_ORDER = itertools.count()  # decides the order of blocks that end at the same time
 _LIMITS: queue.SimpleQueue = queue.SimpleQueue()
 _STARTING = threading.Lock()
 _watcher: threading.Thread | None = None
 
 
 def _to_be_watched() -> queue.SimpleQueue:
-    """Give the line to the one thread that watches all limits, and see that it runs, after a fork too.
+    """Return the queue of the thread that watches all limits; start the thread if it does not run.
 
-    There is one for all and not one for each, since Python may set an exception in the wrong thread: until a new thread
-    runs, it has the number of the one that starts it. It would end before it began, and its starter wait for ever.
+    It may be missing after a fork. One thread watches all limits, because one thread for each would
+    be unsafe. Until a new thread runs, it has the number of the thread that starts it. An exception
+    meant for the starter could end the new thread, and the starter would wait for ever.
     """
     global _watcher
     if _watcher is None or not _watcher.is_alive():
@@ -131,7 +131,7 @@ def _to_be_watched() -> queue.SimpleQueue:
 
 
 def _watch() -> None:
-    """Interrupt blocks whose time is up, every half second until they have been left."""
+    """Interrupt blocks whose time is up, every half second until they end."""
     ends: list[tuple[float, int, weakref.ref]] = []
     while True:
         with contextlib.suppress(queue.Empty):
@@ -141,15 +141,15 @@ def _watch() -> None:
             _, _, limit = heapq.heappop(ends)
             if (block := limit()) is not None and block.interrupt():
                 heapq.heappush(ends, (time.monotonic() + 0.5, next(_ORDER), limit))
-            block = None  # or it would not be forgotten
+            block = None  # a reference here would keep the block alive
 
 
 @contextlib.contextmanager
 def neutral_settings():
-    """Give the block torch's factory settings and put the caller's back afterwards.
+    """Run the block with torch's default settings and restore the caller's afterwards.
 
-    Whatever ``torch.manual_seed``, ``set_default_dtype``, ``no_grad``, ``inference_mode``, ``autocast`` or
-    default device stands around a check, and whatever the checked code sets, changes no verdict.
+    No verdict then depends on the caller's seeds, default dtype or device, ``no_grad``,
+    ``inference_mode`` or ``autocast``. Nothing that the checked code sets stays.
     """
     dtype, precision = torch.get_default_dtype(), torch.get_float32_matmul_precision()
     deterministic = torch.are_deterministic_algorithms_enabled()
@@ -185,7 +185,7 @@ def neutral_settings():
 
 
 def settings_left() -> list[str]:
-    """Say which of torch's settings stand otherwise than ``neutral_settings`` gave them."""
+    """List, in words, the torch settings that differ from those of ``neutral_settings``."""
     words = []
     if not torch.is_grad_enabled():
         words.append("gradients are switched off")
@@ -204,10 +204,10 @@ def settings_left() -> list[str]:
 
 @contextlib.contextmanager
 def _no_function_modes():
-    """Take off what stands between a caller and torch's functions, default devices above all, and put it back.
+    """Remove all torch function modes, default devices above all, and restore them afterwards.
 
-    ``with torch.device("cpu")`` would not do: torch keeps one default device, and a ``set_default_device`` in the
-    block throws out those that ``with`` has put there.
+    ``with torch.device("cpu")`` is not enough: a ``set_default_device`` inside the block would
+    remove the modes that ``with`` has set.
     """
     kept = getattr(torch._GLOBAL_DEVICE_CONTEXT, "device_context", None), _device.CURRENT_DEVICE
     modes = _take_modes()
@@ -222,7 +222,7 @@ def _no_function_modes():
 
 
 def _take_modes() -> list:
-    """Empty the stack of function modes; the bottom one first."""
+    """Empty the stack of function modes and return them, the bottom one first."""
     modes = overrides._get_current_function_mode_stack()
     for _ in modes:
         overrides._pop_mode()
@@ -238,8 +238,9 @@ def quiet():
 
 
 def seed_everything(seed: int) -> None:
-    """Put all global generators in a known state, for one call of the checked code."""
-    torch.default_generator.manual_seed(seed)  # torch.manual_seed formats a stack where CUDA sleeps
+    """Seed all global generators, for one call of the checked code."""
+    # torch.manual_seed would format a stack trace if CUDA is not initialized
+    torch.default_generator.manual_seed(seed)
     if torch.cuda.is_initialized():
         torch.cuda.manual_seed_all(seed)
     np.random.seed(seed % 2**32)
@@ -247,15 +248,15 @@ def seed_everything(seed: int) -> None:
 
 
 def text_of(error: BaseException) -> str:
-    """Give an error's message, whatever its ``__str__`` does."""
+    """Return an error's message, whatever its ``__str__`` does."""
     try:
-        return str.__str__(str(error))  # a subclass of str may be returned, and slice as it likes
+        return str.__str__(str(error))  # __str__ may return a subclass of str with other methods
     except Exception:
         return "(its message cannot be shown)"
 
 
 def is_raised_by_hand(error: BaseException) -> bool:
-    """Tell whether a ``raise`` statement of the student's made an error, not a library on the way."""
+    """Tell whether an error comes from a ``raise`` statement in the student's own code."""
     import dis
 
     trace = error.__traceback__
@@ -269,17 +270,17 @@ def is_raised_by_hand(error: BaseException) -> bool:
 
 @functools.cache
 def _is_students(filename: str) -> bool:
-    """Tell whether code is neither ours nor a library's."""
+    """Tell whether code is neither the package's nor a library's."""
     import sysconfig
 
     ours = __file__.rsplit("checks", 1)[0]
     if "site-packages" in filename or "dist-packages" in filename:
-        return False  # of whatever environment: one may look into another
+        return False  # of any environment, because one environment may include another
     return not filename.startswith((ours, sysconfig.get_paths()["stdlib"], "<frozen"))
 
 
 def student_frames(error: BaseException) -> list[tuple[str, int, str, str]]:
-    """List where an error passed through code that is not ours and not a library's.
+    """List where an error passed through the student's code.
 
     Returns:
         Tuples (file, line number, function, source line), outermost first.
@@ -294,8 +295,3 @@ def student_frames(error: BaseException) -> list[tuple[str, int, str, str]]:
             frames.append((code.co_filename, trace.tb_lineno, code.co_name, line))
         trace = trace.tb_next
     return frames
-
-
-def is_interactive() -> bool:
-    """Tell whether a notebook or IPython shell is listening."""
-    return "IPython" in sys.modules and sys.modules["IPython"].get_ipython() is not None

@@ -1,9 +1,9 @@
-"""The reference in the place of an answer that did not pass, and how it is known again.
+"""Recognise a reference that was handed out in place of an answer that did not pass.
 
-Role: a check cell ends with ``patchify = report.implementation``, so that later cells run. When that cell runs a second
-time, the name holds the reference, and judging it would tell the student nothing about his own answer.
-``hand_out`` remembers what was given, ``was_handed_out`` knows it again: the same object, a copy of it, a subclass that
-overrides nothing, or a wrapper around it.
+Role: a check cell ends with ``patchify = report.implementation``, so that later cells run. If that
+cell runs a second time, the name holds the reference, and judging it would say nothing about the
+student's answer. ``hand_out`` records what was given. ``was_handed_out`` recognises it: the same
+object, a copy, a subclass that overrides nothing, or a wrapper around it.
 """
 
 import functools
@@ -13,14 +13,14 @@ from typing import Any
 
 from vitedu.files import data_folder
 
-MOST = 20  # so many objects inside of each other are looked at
+MOST = 20  # the most objects that are looked at inside one answer
 
-# (the store of a student's results, exercise) -> what was handed out
+# (folder of the student's results, exercise) -> what was handed out
 _given: dict[tuple[Path, str], Any] = {}
 
 
 class _Marked:
-    """What a value that was handed out is an instance of, beside its own type."""
+    """A second base class of values that were handed out, besides their own type."""
 
 
 @functools.cache
@@ -29,10 +29,11 @@ def _marked_type(kind: Any) -> type:
 
 
 def hand_out(exercise: str, reference: Any) -> Any:
-    """Give the reference of an exercise to a student and remember it.
+    """Record that the reference of an exercise is handed out.
 
     Returns:
-        The reference itself; of a number, a word or a pair an equal one that can be told from a student's own.
+        The reference itself. For a number, string or tuple, an equal value with a recognisable
+        type.
     """
     kind: Any = type(reference)
     if kind in (int, float, str, tuple):
@@ -42,7 +43,7 @@ def hand_out(exercise: str, reference: Any) -> Any:
 
 
 def was_handed_out(exercise: str, answer: Any) -> bool:
-    """Tell whether an answer is what ``hand_out`` gave for this exercise, or is made of it alone."""
+    """Tell whether an answer is what ``hand_out`` gave for this exercise, or only wraps it."""
     given = _given.get((data_folder(), exercise))
     if given is None:
         return False
@@ -56,13 +57,13 @@ def was_handed_out(exercise: str, answer: Any) -> bool:
 
 
 def _code(answer: Any) -> Any:
-    """Give the code that a function, or the forward pass of a class, runs."""
+    """Return the code object of a function, or of the ``forward`` of a class, or None."""
     function = getattr(answer, "forward", None) if isinstance(answer, type) else answer
     return getattr(function, "__code__", None)
 
 
 def _inside(answer: Any) -> Iterator[Any]:
-    """List an answer and what it wraps: decorators with and without ``functools.wraps``, partial calls."""
+    """Yield an answer and everything it wraps: decorated functions, closures, partial calls."""
     waiting: list[Any] = [answer]
     seen: list[Any] = []
     while waiting and len(seen) < MOST:
@@ -78,5 +79,5 @@ def _inside(answer: Any) -> Iterator[Any]:
         for cell in getattr(one, "__closure__", None) or ():
             try:
                 waiting.append(cell.cell_contents)
-            except ValueError:  # the name is not bound yet
+            except ValueError:  # an empty cell: the name is not bound yet
                 continue

@@ -1,14 +1,15 @@
-"""Random inputs of a probe: sizes that differ from each other, values from a generator."""
+"""Random inputs of the cases: sizes that differ from each other, and values from a generator."""
 
 import torch
 
-SPLIT = 2**24  # a seed of at least this much has two halves: of a class, and of one student in it
+SPLIT = 2**24  # a seed this large has two halves: seed // SPLIT is common to a class of students
 
 
 class Deal(torch.Generator):
-    """The generator of a check: one stream for values, another one for sizes.
+    """The generator of a check.
 
-    The sizes of a class are the same for all, so that the same answer has the same points. The values are each student's.
+    From a seed of ``SPLIT`` on it has a separate stream for sizes. All students of a class then get
+    the same sizes, so equal answers earn equal points. The values differ from student to student.
 
     Example:
         >>> one, other = Deal(5 * SPLIT + 1), Deal(5 * SPLIT + 2)
@@ -23,7 +24,7 @@ class Deal(torch.Generator):
 
     def __init__(self, seed: int):
         self.manual_seed(seed % 2**63)
-        one_stream = 0 <= seed < SPLIT  # as in a notebook
+        one_stream = 0 <= seed < SPLIT  # a notebook's seeds are this small
         self.sizes = self if one_stream else torch.Generator().manual_seed(seed // SPLIT % 2**63)
 
 
@@ -44,7 +45,7 @@ def distinct(generator: torch.Generator, count: int, low: int, high: int) -> lis
 def normal(
     generator: torch.Generator, *shape: int, dtype: torch.dtype = torch.float32
 ) -> torch.Tensor:
-    """Draw standard normal values."""
+    """Draw standard normal values of the given shape."""
     return torch.randn(shape, generator=generator, dtype=torch.float64).to(dtype)
 
 

@@ -1,8 +1,8 @@
-"""Judges: hold what an answer did against what the reference did, and say the first difference.
+"""Judges: compare what an answer did with what the reference did, and report the first difference.
 
-Role: ``compare`` two observations of one case, in the order of judgement: call, structure, type, shape, dtype,
-device, finite, values, facts, unchanged, gradients. It looks at arrays and facts alone. Messages give the evidence and never
-a reference value.
+Role: ``find_problem`` takes two observations of one case and works through the stages in the order
+of ``Stage``. It sees only arrays and facts, never the answer itself. Messages give the evidence and
+never a reference value.
 """
 
 from collections.abc import Callable, Iterator
@@ -17,13 +17,13 @@ from vitedu.checks.probing import LEFT, OVERWRITTEN, REMEMBERED, Case, Clash, Ob
 
 
 class Stage(IntEnum):
-    """How far an answer got, in the order of judgement: the first stage that fails is told."""
+    """What is judged, in this order. A report shows the first stage that fails."""
 
     CALLABLE = auto()  # a function or class, as the exercise asks
     SIGNATURE = auto()
-    OPERATIONS = auto()  # nothing that the exercise forbids ran
-    CALL = auto()  # the call returns, or raises what it should
-    STRUCTURE = auto()  # the parameters of a layer
+    OPERATIONS = auto()  # no forbidden operation ran
+    CALL = auto()  # the call returns, or raises the right error
+    STRUCTURE = auto()  # names and shapes of a layer's parameters
     TYPE = auto()
     SHAPE = auto()
     DTYPE = auto()
@@ -31,12 +31,13 @@ class Stage(IntEnum):
     FINITE = auto()
     VALUES = auto()
     FACTS = auto()
-    AGAIN = auto()  # a second call is as good as the first, and leaves nothing behind
-    UNCHANGED = auto()  # the inputs are
+    AGAIN = auto()  # a second call is right too, and neither call changes any setting
+    UNCHANGED = auto()  # the inputs are not modified
     GRADIENTS = auto()
 
 
-# float32: sums of a few hundred terms in another order; float64: the same, and float32 constants in the formula
+# (rtol, atol). float32 allows for sums of a few hundred terms in another order; float64 also for
+# float32 constants in the formula.
 TOLERANCE = {torch.float64: (1e-6, 1e-7), torch.float32: (1e-4, 2e-5)}
 
 
@@ -48,11 +49,11 @@ class Problem:
     case: Case
     expected: str
     got: str
-    headline: str = ""  # what a report is headed with; default: the words of the stage
+    headline: str = ""  # the headline of the report; default: that of the stage
 
 
-def compare(case: Case, got: Observation, want: Observation) -> Problem | None:
-    """Find the first difference on one case, or None."""
+def find_problem(case: Case, got: Observation, want: Observation) -> Problem | None:
+    """Find the first problem on one case; None if the observations agree."""
     if case.on_accelerator:
         return _compare_devices(case, got)
     read(case, got, want)
@@ -69,18 +70,17 @@ def compare(case: Case, got: Observation, want: Observation) -> Problem | None:
     return None
 
 
-# --- random answers -----------------------------------------------------------------------------
+# --- random results -----------------------------------------------------------------------------
 
 READERS: dict[str, tuple[Callable[[Case, Observation], None], frozenset[str]]] = {}
 
 
 def reader(driver: str, given: tuple[str, ...] = ()):
-    """Register what reads the facts out of the random results of a driver: ``(case, seen) -> None``.
+    """Register a reader ``(case, seen) -> None`` for the random results of a driver.
 
-    ``given`` names the facts that the driver writes itself; any other is the reader's to write.
-
-    The draws of an observation are judged for shape and dtype; their values are free. The reader turns them into facts
-    that hold for every right answer, and into nothing that depends on the draw.
+    The random results (``seen.draws``) are judged for shape and dtype only. The reader turns their
+    values into facts that are the same for every right answer, whatever it drew. ``given`` names
+    the facts that the driver itself writes; the reader writes all others.
     """
 
     def register(function):
@@ -91,11 +91,11 @@ def reader(driver: str, given: tuple[str, ...] = ()):
 
 
 def read(case: Case, *observations: Observation) -> None:
-    """Let the case's reader add its facts, once."""
+    """Let the case's reader, if it has one, add its facts to each observation once."""
     for seen in observations:
         if case.driver in READERS and not seen.is_read:
             function, given = READERS[case.driver]
-            # what an answer's process says about a draw counts for nothing
+            # facts that came with the answer are dropped: its process could claim anything
             seen.facts = {name: fact for name, fact in seen.facts.items() if name in given}
             seen.is_read = True
             function(case, seen)
@@ -125,7 +125,7 @@ def _judge_call(case: Case, got: Observation, want: Observation):
 
 
 def _headline(seen: Observation) -> str:
-    """Say what no other error shares: that time was up."""
+    """Return the headline of a timeout, or "" for any other error."""
     is_late = seen.error is not None and seen.error.kind == "TimeUp"
     return "the call does not come to an end" if is_late else ""
 
@@ -184,13 +184,13 @@ def _judge_structure(case: Case, got: Observation, want: Observation):
 
 
 def some(names) -> str:
-    """List names, the first four of many."""
+    """Join names with commas, at most four of them."""
     names = list(names)
     return ", ".join(names[:4]) + (f" and {len(names) - 4} more" if len(names) > 4 else "")
 
 
 def _outputs(got: Observation, want: Observation) -> Iterator[tuple[str, Any, torch.Tensor]]:
-    """Pair what came back with what should have: (name, ours or None, wanted)."""
+    """Yield (name, the answer's array or None, the reference's array) for every output."""
     ours = got.arrays | got.draws
     for name, wanted in (want.arrays | want.draws).items():
         yield name, ours.get(name), wanted
@@ -199,7 +199,7 @@ def _outputs(got: Observation, want: Observation) -> Iterator[tuple[str, Any, to
 def _judge_shape(case: Case, got: Observation, want: Observation):
     for name, ours, wanted in _outputs(got, want):
         if ours is None and name in want.devices and got.devices.get(name) not in (None, "cpu"):
-            continue  # a tensor that cannot be read from there; the device is judged later
+            continue  # it is on another device and was not copied; Stage.DEVICE judges that
         if ours is None:
             return f"{name}", "nothing of that name"
         if ours.shape != wanted.shape:
@@ -241,7 +241,8 @@ def _judge_finite(case: Case, got: Observation, want: Observation):
     return None
 
 
-DEFINED = "the values of the definition"  # a report says it in the words of the exercise
+# stands for ``Checker.proves["values"]``, which the engine puts in its place
+DEFINED = "the values of the definition"
 
 
 def _judge_values(case: Case, got: Observation, want: Observation):
@@ -262,7 +263,10 @@ def _judge_facts(case: Case, got: Observation, want: Observation):
 
 
 def _other(found: str, wanted: str) -> str:
-    """Leave out of a list "0.1: a, b; 0: c" what stands there in the other as well; say few of many names."""
+    """Remove from a list such as "0.1: a, b; 0: c" the names that ``wanted`` has as well.
+
+    Of many names only the first ones are kept. Other texts come back unchanged.
+    """
     lists = [
         {
             key: names.split(", ")
@@ -300,13 +304,13 @@ def _judge_again(got: Observation, want: Observation):
 
 
 def tolerance(case: Case, dtype: torch.dtype) -> tuple[float, float]:
-    """Give (rtol, atol) for one case."""
+    """Return (rtol, atol) for one case and dtype."""
     rtol, atol = TOLERANCE.get(dtype, (0.0, 0.0))
     return (rtol if case.rtol is None else case.rtol), (atol if case.atol is None else case.atol)
 
 
 def close(case: Case, ours: torch.Tensor, wanted: torch.Tensor) -> bool:
-    """Tell whether two arrays of equal shape agree within the case's tolerance."""
+    """Tell whether two arrays have one shape and agree within the case's tolerance."""
     if ours.shape != wanted.shape:
         return False
     if not (ours.is_floating_point() and wanted.is_floating_point()):
@@ -316,7 +320,7 @@ def close(case: Case, ours: torch.Tensor, wanted: torch.Tensor) -> bool:
 
 
 def values_differ(case: Case, ours: torch.Tensor, wanted: torch.Tensor) -> str:
-    """Describe how the values differ, or return ""."""
+    """Describe how the values of two arrays of equal shape differ, or return ""."""
     if close(case, ours, wanted):
         return ""
     rtol, atol = tolerance(case, wanted.dtype)
@@ -325,7 +329,7 @@ def values_differ(case: Case, ours: torch.Tensor, wanted: torch.Tensor) -> str:
     wrong = error > allowed
     if ours.ndim == 0:
         return f"another number: {number_text(float(ours))}"
-    # torch's own unravel_index would import its compiler first, and sympy: half a second, 30 MB
+    # not torch.unravel_index: it imports torch's compiler and sympy, half a second and 30 MB
     most = torch.where(wrong, error.nan_to_num(float("inf")), -1.0).argmax()
     worst = np.unravel_index(int(most), tuple(error.shape))
     place = [int(index) for index in worst]
@@ -337,7 +341,7 @@ def values_differ(case: Case, ours: torch.Tensor, wanted: torch.Tensor) -> str:
 
 
 def number_text(number: float) -> str:
-    """Write a number with six digits, a whole one with all of them."""
+    """Write a number with six digits; a whole number with all of its digits."""
     return f"{number:.0f}" if number.is_integer() and abs(number) < 1e15 else f"{number:.6g}"
 
 
@@ -363,7 +367,7 @@ def _judge_gradients(case: Case, got: Observation, want: Observation):
         what, ours = f"gradient of {name}", got.gradients.get(name)
         if ours is None:
             return what, "none"
-        if ours.shape != wanted.shape:  # no autograd gives that; a worker may claim it
+        if ours.shape != wanted.shape:  # autograd never does this, but a worker could claim it
             return what, f"a gradient of shape {tuple(ours.shape)}"
         if (
             ours.is_floating_point()
@@ -396,7 +400,7 @@ _JUDGES = {
 
 
 def _compare_devices(case: Case, got: Observation) -> Problem | None:
-    """Judge one call with inputs on an accelerator."""
+    """Judge a case with inputs on an accelerator: the call works and its results are there too."""
     if got.undecided:
         return None
     if got.error is not None:
@@ -411,16 +415,19 @@ def _compare_devices(case: Case, got: Observation) -> Problem | None:
 
 
 def same_error(ours: Observation, theirs: Observation) -> bool:
-    """Tell whether two calls ended in the same error: its kind and its message, or a ``raise`` of one's own."""
+    """Tell whether two calls ended in the same error.
+
+    The type must be the same. So must the message, unless both come from a ``raise`` by hand.
+    """
     one, other = ours.error, theirs.error
     if one is None or other is None or one.kind != other.kind or one.by_hand != other.by_hand:
         return False
-    # torch names the sizes in the order of the operands: a + b and b + a are one mistake
+    # torch names sizes in the order of the operands, so the order of words is ignored
     return one.by_hand or sorted(one.message.split()) == sorted(other.message.split())
 
 
 def same(case: Case, ours: Observation, theirs: Observation) -> bool:
-    """Tell whether two observations show the same behaviour: values, errors, parameters; gradients aside."""
+    """Tell whether two observations agree in everything except gradients: values, errors, facts."""
     read(case, ours, theirs)
     if ours.error is not None or theirs.error is not None:
         return same_error(ours, theirs)

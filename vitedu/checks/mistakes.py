@@ -1,8 +1,9 @@
-"""Wrong answers made from right ones: a mistake is an edit of the reference's own text.
+"""Wrong answers made from references: a mistake is an edit of the reference's own text.
 
-Role: ``Mistake`` (what an author writes), ``with_mistakes`` (the reference with one or several of them made). Edits
-are found in the text of the reference without docstrings and comments. Those of several mistakes go together where
-they change different places. The result runs beside the names of the chapter's module.
+Role: ``Mistake`` is what an author writes. ``with_mistakes`` returns the reference with one or
+several of them made. Edits are applied to the reference without docstrings and comments. Several
+mistakes can be combined if they change different places. The result is executed with the names of
+the chapter's module.
 """
 
 import ast
@@ -25,34 +26,33 @@ from vitedu.course.parsing import parse
 from vitedu.course.references import reference_source
 
 Edits = Mapping[str, str]
-AT_HAND = {"torch": torch, "nn": nn, "F": F, "math": math}  # names that an edit may use anywhere
+AT_HAND = {"torch": torch, "nn": nn, "F": F, "math": math}  # names that every edit may use
 
 
 @dataclass(frozen=True)
 class Mistake:
-    """A mistake that people make, as edits of the reference and as words.
+    """A typical mistake, as edits of the reference and as words.
 
-    Texts name what to look at and never show the right values.
+    The words say what to look at and never show the right values.
     """
 
     id: str
-    name: str  # completes "2.2 scaled_dot_product_attention: ...": "softmax runs over queries, not keys"
+    # completes "2.2 scaled_dot_product_attention: ...": "softmax runs over queries, not keys"
+    name: str
     expected: str  # the fact that does not hold: "weights.sum(dim=-1) == 1"
     why: str  # one sentence: why it matters
     look: str  # one sentence: what to try or to look at
-    edits: Edits = field(
-        default_factory=dict
-    )  # a piece of the reference -> what stands there instead
-    part: str = "values"  # the finding that it fails: "values", "gradients" or a case's part
-    # what the answer shows, in numbers of its own
+    # a piece of the reference's text -> its replacement
+    edits: Edits = field(default_factory=dict)
+    part: str = "values"  # the part that it fails: "values", "gradients" or a case's part
+    # describes what the answer shows, with numbers from the observation
     evidence: Callable[[Case, Observation], str] | None = None
-    build: Callable[[], Any] | None = None  # makes the wrong answer where no edit can say it
-    also: tuple[
-        Edits, ...
-    ] = ()  # the same mistake in other dresses: another constant, random values
+    build: Callable[[], Any] | None = None  # makes the wrong answer if no edit can
+    # other versions of the same mistake, such as another constant or random values
+    also: tuple[Edits, ...] = ()
 
     def by(self, edits: Edits, **changes) -> "Mistake":
-        """Give the same mistake, with the same words, as edits of another reference."""
+        """Return the same mistake, with the same words, as edits of another reference."""
         return replace(self, **{"edits": edits, "also": ()} | changes)
 
 
@@ -60,12 +60,12 @@ class _Change(NamedTuple):
     """One edit, found in a text."""
 
     start: int
-    end: int  # the same as ``start`` where text is only added
+    end: int  # equal to ``start`` if text is only added
     new: str
 
 
 def text_of_reference(exercise_id: str) -> str:
-    """Give the text that edits are made in: the reference without docstrings, comments and empty lines."""
+    """Return the text that edits apply to: the reference without docstrings and comments."""
     return _bare(reference_source(exercises.find(exercise_id)))
 
 
@@ -87,10 +87,10 @@ def _bare(source: str) -> str:
 def find_changes(text: str, edits: Edits) -> list[_Change]:
     """Find where edits apply.
 
-    The further lines of an edit are written without the indentation of the line that it begins in.
+    The later lines of an edit are written without the indentation of the line in which it begins.
 
     Raises:
-        ValueError: a piece does not stand in the text exactly once.
+        ValueError: the text does not contain a piece exactly once.
 
     Example:
         >>> find_changes("y = x.sum(dim=0)", {"dim=0": "dim=1"})
@@ -106,7 +106,7 @@ def find_changes(text: str, edits: Edits) -> list[_Change]:
             )
         start, end, indentation = places[0]
         found, new = text[start:end], new.replace("\n", "\n" + indentation)
-        if new.startswith(found):  # something is added: what stands there may still be edited
+        if new.startswith(found):  # text is only added, so other edits may change ``found`` itself
             changes.append(_Change(end, end, new.removeprefix(found)))
         elif new.endswith(found):
             changes.append(_Change(start, start, new.removesuffix(found)))
@@ -116,7 +116,7 @@ def find_changes(text: str, edits: Edits) -> list[_Change]:
 
 
 def _places(text: str, old: str) -> list[tuple[int, int, str]]:
-    """List (start, end, indentation) of every place where a piece of text stands."""
+    """List (start, end, indentation) of every occurrence of a piece of text."""
     places, start = [], text.find(old.split("\n")[0])
     while start >= 0:
         line = text[text.rfind("\n", 0, start) + 1 :]
@@ -129,10 +129,10 @@ def _places(text: str, old: str) -> list[tuple[int, int, str]]:
 
 
 def edited(text: str, several: list[Edits]) -> str | None:
-    """Apply the edits of several mistakes at once; None where two of them change the same place.
+    """Apply the edits of several mistakes at once; None if two of them change the same place.
 
     Raises:
-        ValueError: an edit does not meet the text exactly once.
+        ValueError: the text does not contain the piece of an edit exactly once.
 
     Example:
         >>> edited("y = x.sum(dim=0)", [{"dim=0": "dim=1"}, {"sum": "mean"}])
@@ -149,10 +149,10 @@ def edited(text: str, several: list[Edits]) -> str | None:
 
 
 def executed(source: str, name: str, module: str) -> Any:
-    """Run a definition beside the names of a module and give what it defines.
+    """Execute a definition with the names of a module and return what it defines.
 
     Raises:
-        Exception: whatever the definition raises: a default or a decorator may not work.
+        Exception: whatever the definition raises, for example in a default or a decorator.
     """
     namespace = AT_HAND | vars(importlib.import_module(module))
     exec(compile(source, "<mistake>", "exec"), namespace)
@@ -160,13 +160,13 @@ def executed(source: str, name: str, module: str) -> Any:
 
 
 def with_mistakes(exercise_id: str, several: list[Edits]) -> Any | None:
-    """Make the reference of an exercise with the edits of several mistakes, each made once and kept.
+    """Make the reference of an exercise with the edits of several mistakes. Results are cached.
 
     Returns:
-        The function or class, or None where the edits do not go together.
+        The function or class, or None if the edits cannot be combined.
 
     Raises:
-        ValueError: an edit does not meet the reference exactly once.
+        ValueError: the reference does not contain the piece of an edit exactly once.
     """
     return _made(exercise_id, tuple(tuple(edits.items()) for edits in several))
 

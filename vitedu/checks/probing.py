@@ -1,10 +1,11 @@
-"""Probes: call an answer on known inputs and write down what came back, as arrays and plain facts.
+"""Probes: call an answer on known inputs and write down what it returned, as arrays and facts.
 
-Role: ``Case`` (what to do), ``observe`` (do it), ``Observation`` (what happened). Standard library, numpy and
-torch only, and no reference: the same file can run where nothing may be given away. Nothing is judged here.
+Role: ``Case`` (what to do), ``observe`` (do it), ``Observation`` (what happened). Nothing is judged
+here. Imports the standard library, numpy and torch only, and no reference, so that this file can
+also run in the grader's worker, which must not hold the solutions.
 
-A driver is the way an answer is exercised: ``call`` for functions, ``module`` for classes of layers. A chapter
-that needs another registers it in ``vitedu.checks.drivers``.
+The drivers ``call`` (functions), ``module`` (layer classes) and ``again`` (a second call) are here.
+Other drivers are in ``vitedu.checks.drivers``.
 """
 
 import contextlib
@@ -35,52 +36,53 @@ from vitedu.checks.guard import (
     time_limit,
 )
 
-TOO_MANY = 10**7  # no right answer to a case has so many values
+TOO_MANY = 10**7  # a result with more values is not stored; no right answer has so many
 
 
 class Recipe:
-    """An argument that is not plain data: ``build`` makes a fresh one for every call."""
+    """An argument that is not plain data. ``build`` makes a new one for every call."""
 
     def plain(self) -> dict[str, Any]:
-        """Give the arguments that make this recipe again: plain data and tensors."""
+        """Return the constructor arguments of an equal recipe: plain data and tensors."""
         return dict(vars(self))
 
     def build(self) -> Any:
-        """Make the argument."""
+        """Build the argument."""
         raise NotImplementedError
 
     def changed(self, built: Any) -> bool:
-        """Tell whether the call modified it."""
+        """Tell whether the call modified the built argument."""
         return False
 
 
 @dataclass(frozen=True)
 class Case:
-    """One thing to do with an answer. Plain data and recipes only."""
+    """One call to make. It holds plain data and recipes only."""
 
     name: str  # in words, with the numbers: "2 images of 12 x 18 px, patch size 3"
     args: dict[str, Any] = field(default_factory=dict)  # by parameter name, in order
-    part: str = "values"  # the finding it decides; "values" also decides "returns" and "gradients"
+    part: str = "values"  # the part it belongs to; "values" also decides "returns" and "gradients"
     driver: str = "call"
-    keywords: tuple[str, ...] = ()  # arguments that are given by keyword
-    outputs: tuple[str, ...] = ("output",)  # names for what comes back; several mean a tuple
+    keywords: tuple[str, ...] = ()  # arguments that are passed by keyword
+    outputs: tuple[str, ...] = ("output",)  # names of the results; several names mean a tuple
     gradients: tuple[str, ...] = ()  # arguments whose gradients are compared
     init: dict[str, Any] = field(default_factory=dict)  # driver "module": arguments of the class
-    state: dict[str, torch.Tensor] = field(default_factory=dict)  # driver "module": its parameters
-    number: bool = False  # the result is a number: Python, NumPy or 0-d tensor
-    raises: str = ""  # name of the expected exception, "" for none
-    mentions: tuple[Any, ...] = ()  # numbers that its message shall name
+    state: dict[str, torch.Tensor] = field(default_factory=dict)  # driver "module": parameters
+    number: bool = False  # the result is a number: Python, NumPy or a 0-d tensor
+    raises: str = ""  # name of the expected exception, or ""
+    mentions: tuple[Any, ...] = ()  # numbers that its message must name
     rtol: float | None = None  # tolerance; default by dtype
     atol: float | None = None
-    on_accelerator: bool = False  # judged for devices alone; meta tensors where there is none
-    extra: dict[str, Any] = field(default_factory=dict)  # for the chapter's own drivers
+    # only devices are judged; without an accelerator, meta tensors take its place
+    on_accelerator: bool = False
+    extra: dict[str, Any] = field(default_factory=dict)  # options of the driver
 
     def __repr__(self) -> str:
-        return f"Case({self.name!r}, part={self.part!r})"  # never the inputs: they fill screens
+        return f"Case({self.name!r}, part={self.part!r})"  # without the inputs, which are long
 
 
 class Clash(Enum):
-    """What met on two devices, where an error came of it."""
+    """What was on two devices when a call failed for that reason."""
 
     NONE = ""
     TENSORS = "tensors"
@@ -89,13 +91,13 @@ class Clash(Enum):
 
 @dataclass(frozen=True)
 class Trouble:
-    """An exception that left the answer, as text."""
+    """An exception that an answer raised, as text."""
 
-    kind: str  # class name
-    kinds: tuple[str, ...]  # class names of it and its bases
+    kind: str  # its class name
+    kinds: tuple[str, ...]  # the names of its class and all base classes
     message: str
     where: tuple[int, str] | None  # line number and source line in the student's code
-    by_hand: bool = False  # from a raise statement in the student's code
+    by_hand: bool = False  # raised by a raise statement in the student's code
     clash: Clash = Clash.NONE
 
 
@@ -105,38 +107,38 @@ class Parameters:
 
     missing: tuple[str, ...] = ()
     unexpected: tuple[str, ...] = ()
-    misshapen: tuple[str, ...] = ()  # with the shape that they have
+    misshapen: tuple[str, ...] = ()  # each with the wrong shape that it has
 
 
 @dataclass
 class Observation:
-    """What an answer did on one case. All names are those of the case's outputs and arguments."""
+    """What an answer did on one case. Names are those of the case's outputs and arguments."""
 
     arrays: dict[str, torch.Tensor] = field(default_factory=dict)  # outputs, compared by value
-    draws: dict[str, torch.Tensor] = field(default_factory=dict)  # random outputs: values are free
+    draws: dict[str, torch.Tensor] = field(default_factory=dict)  # random outputs
     gradients: dict[str, torch.Tensor] = field(default_factory=dict)  # by argument or parameter
     types: dict[str, str] = field(default_factory=dict)  # of outputs, as a student names them
     devices: dict[str, str] = field(default_factory=dict)  # of outputs that are tensors
-    facts: dict[str, str] = field(default_factory=dict)  # what shall hold, in words -> what holds
+    facts: dict[str, str] = field(default_factory=dict)  # what should hold -> what was observed
     parameters: Parameters = Parameters()
     modified: tuple[str, ...] = ()  # arguments that the call changed
-    detached: bool = False  # an output is cut off from its inputs
-    gradient_error: str = ""  # what ended the backward pass
-    seconds: float = 0.0  # the time limit, where it was reached
-    is_read: bool = False  # facts were read out of the draws; see judging.reader
-    # what the call gave and what it was then; kept for ``again`` alone
+    detached: bool = False  # an output carries no gradient
+    gradient_error: str = ""  # the error that ended the backward pass
+    seconds: float = 0.0  # the time limit, if it was reached
+    is_read: bool = False  # the reader has added its facts; see judging.reader
+    # (returned tensor, its values at that time), used by the driver ``again`` only
     live: list[tuple[torch.Tensor, torch.Tensor]] = field(default_factory=list)
     error: Trouble | None = None
     operations: frozenset[str] = frozenset()  # names of the torch operations that ran
-    printed: str = ""  # the first characters of what it printed
-    undecided: bool = False  # meta tensors could not answer
+    printed: str = ""  # the beginning of what it printed
+    undecided: bool = False  # the call could not be made with meta tensors
 
     def tensors(self) -> list[torch.Tensor]:
-        """Give all that is kept of it as numbers."""
+        """Return all arrays, draws and gradients."""
         return [*self.arrays.values(), *self.draws.values(), *self.gradients.values()]
 
     def behaviour(self) -> dict[tuple[str, str], Any]:
-        """Give what it did beside its numbers: types, facts, parameters."""
+        """Return everything that is judged exactly: types, facts, parameters."""
         return (
             {("type", name): kind for name, kind in self.types.items()}
             | {("fact", name): found for name, found in self.facts.items()}
@@ -154,12 +156,9 @@ def driver(function):
 
 
 def observe(answer: Any, case: Case, seconds: float = 10.0) -> Observation:
-    """Exercise an answer on one case; never raises because of it, and leaves no setting changed.
+    """Run one case on an answer, a function or a class, for at most ``seconds`` of wall-clock time.
 
-    Args:
-        answer: the student's function or class.
-        case: what to do.
-        seconds: wall-clock limit.
+    Never raises because of the answer, and leaves no setting changed.
     """
     seen = Observation()
     with quiet() as sink, neutral_settings():
@@ -168,7 +167,7 @@ def observe(answer: Any, case: Case, seconds: float = 10.0) -> Observation:
                 if case.on_accelerator:
                     _observe_on_accelerator(answer, case, seen)
                 else:
-                    seed_everything(zlib.crc32(case.name.encode()))  # another one for every case
+                    seed_everything(zlib.crc32(case.name.encode()))  # every case has its own seed
                     DRIVERS[case.driver](answer, case, seen)
         except BaseException as error:  # the student's code may raise anything at all
             seen.error = describe(error)
@@ -184,7 +183,7 @@ def observe(answer: Any, case: Case, seconds: float = 10.0) -> Observation:
 
 
 def describe(error: BaseException) -> Trouble:
-    """Write an exception down as text."""
+    """Describe an exception as text."""
     frames = student_frames(error)
     return Trouble(
         kind=type(error).__name__,
@@ -197,7 +196,7 @@ def describe(error: BaseException) -> Trouble:
 
 
 def _clash_of(message: str) -> Clash:
-    """Read an error of torch's, which has no type of its own for two devices."""
+    """Find out from torch's message which things were on two devices: the error has no own type."""
     if "device type for generator" in message:
         return Clash.GENERATOR
     return Clash.TENSORS if "same device" in message else Clash.NONE
@@ -217,18 +216,18 @@ def call(answer, case: Case, seen: Observation) -> None:
     keep_results(seen, case, result)
     seen.modified = changed_args(case, args)
     if case.gradients:
-        torch.set_grad_enabled(True)  # what was left switched off is told by ``again``
+        torch.set_grad_enabled(True)  # if the call switched it off, the part "again" reports that
         args, leaves = build_args(case), {}
         for name in case.gradients:
             for place, leaf in tensors_in(name, args[name]):
                 leaves[place] = leaf.requires_grad_()
-            # not leaves: editing is allowed
+            # copies, because autograd does not allow in-place edits of leaves
             args[name] = tree_map(lambda leaf: leaf.clone(), args[name])
         keep_gradients(seen, lambda: apply(answer, case, args), leaves)
 
 
 def tensors_in(name: str, value: Any) -> list[tuple[str, torch.Tensor]]:
-    """Give the tensors of an argument that is one, or a list of them, each with its name.
+    """List the tensors of an argument that is a tensor or a list, each with its name.
 
     Example:
         >>> [place for place, _ in tensors_in("layers", [torch.zeros(1), torch.zeros(2)])]
@@ -241,7 +240,7 @@ def tensors_in(name: str, value: Any) -> list[tuple[str, torch.Tensor]]:
 
 @driver
 def module(answer, case: Case, seen: Observation) -> None:
-    """Construct a class, load the case's parameters by name, and call the instance."""
+    """Construct a layer class, load the case's parameters by name, and call the instance."""
     layer = construct(answer, case, seen)
     if layer is None:
         return
@@ -268,12 +267,16 @@ def module(answer, case: Case, seen: Observation) -> None:
 
 
 def in_train_mode(case: Case) -> bool:
-    """Tell in which mode a case calls its layer; a right one gives the same in both."""
+    """Tell whether a case calls its layer in train mode. A right layer returns the same in both."""
     return case.extra.get("training", bool(case.gradients) or "kept" in case.extra)
 
 
 def construct(answer, case: Case, seen: Observation) -> nn.Module | None:
-    """Build ``answer(*init)`` with the case's parameters; note what is missing or too much."""
+    """Build ``answer(*init)`` and load the case's parameters; write down how they differ.
+
+    Returns:
+        The layer, or None if it is no module or its parameters have other names or shapes.
+    """
     kept = case.extra.get("kept", [])
     try:
         layer = kept[0] if kept else answer(*[build(value) for value in case.init.values()])
@@ -283,7 +286,7 @@ def construct(answer, case: Case, seen: Observation) -> nn.Module | None:
     if not isinstance(layer, nn.Module):
         seen.types["instance"] = type_name(layer)
         return None
-    # through nn.Module: the class may have a named_parameters of its own
+    # called through nn.Module, because the class may override named_parameters
     parameters = dict(nn.Module.named_parameters(layer))
     own = {name: tuple(value.shape) for name, value in parameters.items()}
     wanted = {name: tuple(value.shape) for name, value in case.state.items()}
@@ -302,7 +305,7 @@ def construct(answer, case: Case, seen: Observation) -> nn.Module | None:
         for name, parameter in parameters.items():
             value = case.state[name]
             if len(kept) > 1 and parameter.dtype == value.dtype and parameter.is_contiguous():
-                parameter.copy_(value)  # in place, as an optimizer writes
+                parameter.copy_(value)  # in place, as an optimizer does
             else:
                 parameter.data = value.clone()
     return layer
@@ -320,7 +323,10 @@ LEFT = "everything is left as it was"
 
 
 def called_again(cases: list[Case]) -> list[Case]:
-    """Give the second call of an exercise: its first case with other values, or none where it is about numbers alone."""
+    """Return the case of a second call: the first case with other values, in the part "again".
+
+    The list is empty if the case has no tensors whose values could change.
+    """
     main = [c for c in cases if c.part == "values" and not (c.raises or c.on_accelerator)]
     for case in main[:1]:
         args, state = other_values(case.args), other_values(case.state)
@@ -338,7 +344,7 @@ def called_again(cases: list[Case]) -> list[Case]:
 
 
 def other_values(value: Any) -> Any:
-    """Give arguments of the same shapes, dtypes and flags with other values; plain numbers stay."""
+    """Return arguments of the same shapes and dtypes with other values; plain numbers stay."""
 
     def changed(x: Any) -> Any:
         if isinstance(x, Recipe):
@@ -348,7 +354,7 @@ def other_values(value: Any) -> Any:
         flipped = x.detach().flip(tuple(range(x.ndim)))
         if not x.is_floating_point():
             return flipped
-        # each number by another factor: some results stay when all are scaled or change places
+        # a factor for each number: some results ignore one common factor or another order
         factors = torch.linspace(0.5, 1, max(1, x.numel()), dtype=x.dtype, device=x.device)
         return flipped * factors[: x.numel()].reshape(x.shape)
 
@@ -357,7 +363,11 @@ def other_values(value: Any) -> Any:
 
 @driver
 def again(answer, case: Case, seen: Observation) -> None:
-    """Make the case's call after another one, with the same object where there is one; note what either leaves behind."""
+    """Make the case's call after a call with other values, on the same layer if there is one.
+
+    Writes down whether the second result is the first one, whether the first result changed, and
+    which settings either call changed.
+    """
     extra = {name: value for name, value in case.extra.items() if name != "driver"} | {"kept": []}
     later = replace(case, driver=case.extra["driver"], extra=extra)
     before = replace(later, args=other_values(case.args), state=other_values(case.state))
@@ -379,7 +389,11 @@ def again(answer, case: Case, seen: Observation) -> None:
 
 
 def _probed(answer, case: Case, seen: Observation) -> dict[str, str]:
-    """Call once more with the same values, with one item of the batch, and with one head; say what changes."""
+    """Call again with the same values, with one item of the batch, and with one head.
+
+    Returns:
+        For each of these calls, whether the result is the same.
+    """
 
     def results(this: Case) -> dict[str, torch.Tensor]:
         seed_everything(len(case.name))
@@ -415,7 +429,7 @@ def _probed(answer, case: Case, seen: Observation) -> dict[str, str]:
 
 
 def _alike(some: dict[str, torch.Tensor], others: dict[str, torch.Tensor], off=0.0) -> bool:
-    """Tell whether arrays of the same names hold the same numbers, but for a share of the largest."""
+    """Tell whether two sets of arrays agree up to ``off`` times the largest value of each array."""
     return some.keys() == others.keys() and all(
         one.shape == other.shape
         and float((one.double() - other.double()).abs().max())
@@ -426,13 +440,13 @@ def _alike(some: dict[str, torch.Tensor], others: dict[str, torch.Tensor], off=0
 
 
 def _finite(pairs):
-    """Give pairs of arrays with numbers where NaN stood: NaN equals nothing."""
+    """Replace NaN by numbers in pairs of arrays, because NaN does not equal itself."""
     for pair in pairs:
         yield tuple(x.detach().nan_to_num() if x.is_floating_point() else x for x in pair)
 
 
 def state_of(model: nn.Module) -> dict[str, str]:
-    """Write down what a call shall leave as it is: the modes of a model's parts and which parameters learn."""
+    """Describe what a call must not change: the modes of a model's parts, and frozen parameters."""
     modes = {
         name or "the model itself": "in train mode" if part.training else "in eval mode"
         for name, part in nn.Module.named_modules(model)
@@ -445,7 +459,7 @@ def state_of(model: nn.Module) -> dict[str, str]:
 
 
 def changes_of(model: nn.Module, before: dict[str, str]) -> str:
-    """Say what a call changed, or ""."""
+    """Say what a call changed since ``state_of`` returned ``before``, or ""."""
     now = state_of(model)
     changed = [
         f"{name} is {now[name]}" for name in before if now.get(name, "") not in ("", before[name])
@@ -458,7 +472,7 @@ def changes_of(model: nn.Module, before: dict[str, str]) -> str:
 
 
 def build(value: Any) -> Any:
-    """Make a fresh argument from plain data or a recipe."""
+    """Make a new argument from plain data or a recipe."""
     if isinstance(value, Recipe):
         return value.build()
     if isinstance(value, torch.Tensor):
@@ -467,12 +481,12 @@ def build(value: Any) -> Any:
 
 
 def build_args(case: Case) -> dict[str, Any]:
-    """Make fresh arguments for one call."""
+    """Make new arguments for one call."""
     return {name: build(value) for name, value in case.args.items()}
 
 
 def apply(function, case: Case, args: dict[str, Any]) -> Any:
-    """Call with the case's positional and keyword arguments."""
+    """Call a function with the case's positional and keyword arguments."""
     positional = [value for name, value in args.items() if name not in case.keywords]
     try:
         return function(*positional, **{name: args[name] for name in case.keywords})
@@ -481,10 +495,11 @@ def apply(function, case: Case, args: dict[str, Any]) -> Any:
 
 
 def _nothing() -> None:
-    """Stand for the grader's ``Seal.restore``."""
+    """Do nothing; the default of ``after_answer``."""
 
 
-# called whenever an answer's code has run: the grader's worker puts back what it changed in torch and here
+# Called whenever an answer's code has run. The grader's worker replaces it by ``Seal.restore``,
+# which undoes what the code changed in torch and in these modules.
 after_answer: Callable[[], None] = _nothing
 
 
@@ -515,7 +530,7 @@ def _differs(now: torch.Tensor, before: torch.Tensor) -> bool:
 
 
 def keep_results(seen: Observation, case: Case, result: Any) -> None:
-    """Write down what came back under the case's output names."""
+    """Store what a call returned under the case's output names."""
     if len(case.outputs) == 1:
         keep(seen, case.outputs[0], result, case.number)
         return
@@ -529,7 +544,15 @@ def keep_results(seen: Observation, case: Case, result: Any) -> None:
 def keep(
     seen: Observation, name: str, value: Any, number: bool = False, drawn: bool = False
 ) -> None:
-    """Write one value down: its type, and its numbers if it has any; those that were drawn stand apart."""
+    """Store one value: its type, and its numbers if it is a tensor on the CPU.
+
+    Args:
+        seen: the observation to write to.
+        name: of the output.
+        value: what was returned.
+        number: accept Python, NumPy and torch numbers alike, as float64.
+        drawn: store the numbers as random (``draws``) instead of as values (``arrays``).
+    """
     is_tensor = type(value) in (torch.Tensor, nn.Parameter)
     if number and not isinstance(value, (complex, np.complexfloating)):
         size = value.numel() if is_tensor else getattr(value, "size", 1)
@@ -549,7 +572,7 @@ def keep(
 
 
 def type_name(value: Any) -> str:
-    """Name a type the way a student would say it."""
+    """Name the type of a value in a student's words; "tensor" means an ordinary dense tensor."""
     if value is None:
         return "None"
     if isinstance(value, np.ndarray):
@@ -563,16 +586,16 @@ def type_name(value: Any) -> str:
             return "nested tensor"
         if value.is_quantized:
             return "quantized tensor"
-        if value.numel() > TOO_MANY:  # an expanded tensor may claim more than any memory holds
+        if value.numel() > TOO_MANY:  # an expanded tensor can be larger than the memory
             return f"tensor of shape {tuple(value.shape)}"
         return "tensor"
     return type(value).__name__
 
 
 def keep_gradients(seen: Observation, run: Callable, leaves: dict[str, torch.Tensor]) -> None:
-    """Write down the gradients of a fixed mixture of all outputs."""
+    """Store the gradients of a fixed weighted sum of all outputs with respect to the leaves."""
     try:
-        with quiet():  # what it prints was seen the first time
+        with quiet():  # what the call prints was stored the first time
             result = run()
         torch.set_grad_enabled(True)
     except Exception as error:
@@ -585,7 +608,7 @@ def keep_gradients(seen: Observation, run: Callable, leaves: dict[str, torch.Ten
     ]
     attached = [x for x in outputs if x.requires_grad]
     floats = [x for x in outputs if x.is_floating_point()]
-    seen.detached = len(attached) < max(1, len(floats))  # a Python number is cut off too
+    seen.detached = len(attached) < max(1, len(floats))  # a Python number counts as detached
     if not attached:
         return
     total = sum(((x * mixture(x)).sum() for x in attached), start=torch.zeros(()))
@@ -600,7 +623,7 @@ def keep_gradients(seen: Observation, run: Callable, leaves: dict[str, torch.Ten
 
 
 def mixture(x: torch.Tensor) -> torch.Tensor:
-    """Give fixed weights of x's shape, no two alike, so that no gradient cancels."""
+    """Return fixed weights of x's shape, all different, so that no gradients cancel."""
     return torch.arange(1, x.numel() + 1, dtype=torch.float64).cos().reshape(x.shape).to(x.dtype)
 
 
@@ -608,7 +631,7 @@ def mixture(x: torch.Tensor) -> torch.Tensor:
 
 
 class _Calls(TorchFunctionMode):
-    """Collect the names of torch functions and methods that are called."""
+    """Collect the names of the torch functions and methods that are called."""
 
     def __init__(self, names: set[str]):
         super().__init__()
@@ -620,11 +643,14 @@ class _Calls(TorchFunctionMode):
 
 
 class _Kernels(TorchDispatchMode):
-    """Collect the names of the kernels that run, and whether float64 was rounded to less."""
+    """Collect the names of the kernels that run, the shapes they make, and float64 rounded to less.
+
+    Names are ``aten.mm``, ``made (2, 3)`` and ``narrowed``.
+    """
 
     @classmethod
     def _should_skip_dynamo(cls) -> bool:
-        return False  # else torch imports its compiler first, two seconds for nothing
+        return False  # otherwise torch imports its compiler, which takes two seconds
 
     def __init__(self, names: set[str]):
         super().__init__()
@@ -647,7 +673,12 @@ class _Kernels(TorchDispatchMode):
 
 
 def watched(seen: Observation, run: Callable) -> tuple[bool, Any]:
-    """Run and note which operations ran; False where watching got in the way: then a plain run is needed."""
+    """Run and write down which operations ran.
+
+    Returns:
+        (True, result), or (False, None) if the run failed: then it must be repeated unwatched,
+        because watching itself may have been the reason.
+    """
     names: set[str] = set()
     try:
         with _Calls(names), _Kernels(names):
@@ -663,9 +694,10 @@ def watched(seen: Observation, run: Callable) -> tuple[bool, Any]:
 
 
 class _Devices(TorchDispatchMode):
-    """Play a GPU with meta tensors: refuse to mix devices, as CUDA does.
+    """Simulate a GPU with meta tensors: refuse to mix devices, as CUDA does.
 
-    The work is done on CPU zeros and comes back as meta tensors: torch's own meta kernels would load its compiler.
+    Kernels run on zeros on the CPU, and their results become meta tensors. Torch's own meta kernels
+    would import its compiler.
     """
 
     _should_skip_dynamo = _Kernels._should_skip_dynamo
@@ -676,9 +708,8 @@ class _Devices(TorchDispatchMode):
         tensors = [x for x in tree_leaves((args, kwargs)) if isinstance(x, torch.Tensor)]
         target = torch.device(kwargs.get("device") or "cpu").type if "device" in kwargs else None
         copies = name in ("aten._to_copy", "aten.copy", "aten.copy_")
-        judged = (
-            tensors[:1] if copies or name.startswith("aten.index") else tensors
-        )  # CUDA takes indices from the CPU
+        # copies may cross devices, and CUDA accepts indices on the CPU
+        judged = tensors[:1] if copies or name.startswith("aten.index") else tensors
         if len({x.device.type for x in judged if x.ndim or x.device.type != "cpu"}) > 1:
             raise RuntimeError("expected all tensors to be on the same device, the accelerator")
         source = kwargs.get("generator")
@@ -706,7 +737,11 @@ def _as_meta(x: Any) -> Any:
 
 
 def _observe_on_accelerator(answer, case: Case, seen: Observation) -> None:
-    """Call on an accelerator's tensors, meta ones where there is none; what those cannot tell stays undecided."""
+    """Call the answer with tensors on CUDA, or with meta tensors if there is no GPU.
+
+    An error that has nothing to do with devices leaves the case undecided, for meta tensors have no
+    values.
+    """
     device = "cuda" if torch.cuda.is_available() else "meta"
     args = build_args(case)
     target = construct(answer, case, seen) if case.driver == "module" else answer
@@ -726,7 +761,7 @@ def _observe_on_accelerator(answer, case: Case, seen: Observation) -> None:
     except Exception as error:
         if _clash_of(text_of(error)) is not Clash.NONE:
             raise
-        if is_raised_by_hand(error):  # a device is turned down, with sizes that are right
+        if is_raised_by_hand(error):  # the sizes are right, so the answer refuses the device
             raise
         seen.undecided = True
         return

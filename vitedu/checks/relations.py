@@ -1,9 +1,11 @@
-"""Relations: an unknown mistake whose result is the right one but for something simple.
+"""Relations: unknown mistakes whose result is related to the right one in a simple way.
 
-Role: ``described``: a factor or offset, axes in another order, backwards, shifted, normalised along another axis, right
-for the first item only, a term of the sizes too much, the right numbers in another order. A relation is claimed only
-where it holds on every case; of several outputs each is judged by itself. ``contrast`` says what the cases that are
-right share and those that are wrong lack.
+Role: ``described`` looks for a factor or offset, axes in another order, a flipped or shifted axis,
+another normalised axis, an output that is right for the first item only, and so on. A relation must
+hold on every case. ``contrast`` says in which settings an answer is right and in which it is wrong.
+
+Most functions take ``pairs``: tuples (case, arguments, the answer's array, the reference's array).
+They return the evidence in words, or None if the relation does not hold for all pairs.
 """
 
 import itertools
@@ -16,9 +18,10 @@ import torch
 from vitedu.checks.judging import close, number_text, same, short, tolerance
 from vitedu.checks.probing import Case, Observation, Recipe, in_train_mode
 
-Seen = dict[str, Observation]  # name of a case -> what happened
+Seen = dict[str, Observation]  # by name of the case
 
-_WORDS = {  # id -> what it is, what to look at
+# id of a relation -> (what it is, what to look at)
+_WORDS = {
     "constant_output": (
         "the output does not depend on the input",
         "Look at which arguments the result is computed from.",
@@ -80,16 +83,16 @@ _WORDS = {  # id -> what it is, what to look at
 def described(
     cases: list[Case], got: Seen, want: Seen, in_any_order: bool
 ) -> tuple[str, str, str, str] | None:
-    """Recognise a simple relation between an answer and the right one.
+    """Recognise a simple relation between an answer's results and the right ones.
 
     Args:
-        cases: those that return something.
-        got: what the answer did on each.
+        cases: the ordinary calls, without accelerator, expected errors or second call.
+        got: what the answer did, by name of the case.
         want: what the reference did.
-        in_any_order: whether the right numbers in another order count as well.
+        in_any_order: also recognise the right numbers in another order.
 
     Returns:
-        (id, what it is, the evidence, what to look at), or None. The id is "" for numbers in another order.
+        (id, what it is, the evidence, what to look at), or None. The id is "" for another order.
     """
     found = relation(cases, got, want)
     if not found and in_any_order:
@@ -102,9 +105,9 @@ def described(
 
 
 def relation(cases: list[Case], got: Seen, want: Seen) -> tuple[str, str] | None:
-    """Recognise an answer that is the right one under a simple relation, on every case.
+    """Find a relation that holds on every case.
 
-    Several outputs are explained together if one relation holds for all that are wrong, else the first by itself.
+    If there are several outputs, one relation for all wrong ones is tried first, then each output.
 
     Returns:
         (id, evidence), or None. The id is one of ``_RELATIONS``.
@@ -138,14 +141,14 @@ def relation(cases: list[Case], got: Seen, want: Seen) -> tuple[str, str] | None
 
 
 def _first_relation(pairs) -> tuple[str, str] | None:
-    """Find what relates ours to the wanted in all (case, arguments, ours, wanted)."""
+    """Find the first relation of ``_RELATIONS`` that holds for all pairs."""
     if any(pair[2].numel() == 0 or pair[2].is_complex() for pair in pairs):
-        return None  # no order among complex numbers: "larger" and "negative" mean nothing there
+        return None  # the relations compare sizes and signs, which complex numbers do not have
     if any(
         not torch.isfinite(ours).all() and torch.isfinite(wanted).all()
         for _, _, ours, wanted in pairs
     ):
-        return None  # nothing relates NaN to a number
+        return None  # NaN is related to no number
     for id_, test in _RELATIONS.items():
         evidence = test(pairs)
         if evidence:
@@ -178,7 +181,7 @@ def _unchanged_input(pairs):
 
 
 def _ratios(pairs) -> list[float] | None:
-    """List the factor of each pair, or None where one of them has no factor."""
+    """List the factor between the two arrays of each pair; None if any pair has no factor."""
     ratios = []
     for case, _, ours, wanted in pairs:
         if ours.shape != wanted.shape or not wanted.is_floating_point():
@@ -203,13 +206,13 @@ def _factor(pairs):
 
 def _factor_by_input(pairs):
     if any(pair[2].numel() < 4 for pair in pairs):
-        return None  # any number is another one times something
+        return None  # few numbers are a multiple of the right ones by chance
     ratios = _ratios(pairs)
     return _listed("your output equals the expected one times {}", ratios)
 
 
 def _temperature(pairs):
-    """Compare weights that sum to 1 along an axis: logarithms of weights are scores."""
+    """Look for softmax weights whose scores, the logarithms of the weights, differ by a factor."""
     factors = []
     for case, _, ours, wanted in pairs:
         axes = _unit_sums(ours) & _unit_sums(wanted) if ours.shape == wanted.shape else set()
@@ -217,7 +220,7 @@ def _temperature(pairs):
             return None
         axis = max(axes)
         if min(float(ours.min()), float(wanted.min())) < 1e-20:
-            continue  # the logarithm of what has vanished says nothing
+            continue  # weights that underflowed have no useful logarithm
         mine, right = (x.double().log() for x in (ours, wanted))
         mine, right = (x - x.mean(axis, keepdim=True) for x in (mine, right))
         energy = (right * right).sum()
@@ -231,7 +234,7 @@ def _temperature(pairs):
 
 
 def _listed(words: str, factors: list[float] | None) -> str | None:
-    """Write factors down, if any is not 1."""
+    """Write the factors that are not 1 into ``words``; None if all are 1."""
     wrong = [factor for factor in factors or [] if abs(factor - 1) > 1e-3]
     if not wrong or not factors:
         return None
@@ -242,7 +245,7 @@ def _listed(words: str, factors: list[float] | None) -> str | None:
 
 
 def _term(pairs):
-    """Look for a product of the sizes, times a small number, by which every count is off."""
+    """Look for a product of sizes, times a small number, by which every count is off."""
     if any(not case.number for case, *_ in pairs) or len(pairs) < 3:
         return None
     off = [float(ours) - float(wanted) for _, _, ours, wanted in pairs]
@@ -266,7 +269,7 @@ def _term(pairs):
 
 
 def _sizes(case: Case) -> dict[str, float]:
-    """List the numbers that a case is made of, those that follow from a configuration too."""
+    """List the sizes of a case, and those that follow from a configuration (num_patches, hidden)."""
     sizes = {
         n: v for n, v in _settings(case).items() if isinstance(v, int | float) and v is not True
     }
@@ -298,7 +301,7 @@ def _permuted(pairs):
     if any(ours.ndim != wanted.ndim for _, _, ours, wanted in pairs):
         return None
     sizes = {ours.ndim for _, _, ours, _ in pairs if ours.ndim > 1}
-    count = min(sizes, default=0)  # only the last axes are common to all
+    count = min(sizes, default=0)  # the last ``count`` axes exist in all pairs
     which = "axes" if len(sizes) == 1 else f"last {count} axes"
     for axes in itertools.permutations(range(count)):
         if list(axes) == sorted(axes):
@@ -309,7 +312,7 @@ def _permuted(pairs):
 
 
 def _reordered_axes(x: torch.Tensor, axes: tuple[int, ...]) -> torch.Tensor:
-    """Permute the last axes of a tensor; one with fewer axes stays as it is."""
+    """Permute the last axes of a tensor; a tensor with fewer axes comes back unchanged."""
     first = x.ndim - len(axes)
     return x.permute(*range(first), *(first + axis for axis in axes)) if first >= 0 else x
 
@@ -367,7 +370,7 @@ def _normalised_elsewhere(pairs):
 
 
 def _unit_sums(x: torch.Tensor) -> set[int]:
-    """List the axes along which a tensor sums to 1, counted from the end."""
+    """List the axes along which a tensor sums to 1, as negative numbers."""
     ones = torch.ones((), dtype=torch.float64)
     return {
         axis for axis in range(-x.ndim, 0) if torch.allclose(x.double().sum(axis), ones, atol=1e-3)
@@ -397,7 +400,7 @@ def _first_only(pairs):
 
 
 def _one_place(pairs):
-    """Look for one index along one axis, the first or the last, that alone is wrong."""
+    """Look for an axis along which only the first or only the last index is wrong."""
     telling = [pair for pair in pairs if not close(pair[0], pair[2], pair[3])]
     if not telling or any(ours.shape != wanted.shape for _, _, ours, wanted in telling):
         return None
@@ -417,7 +420,10 @@ def _without(x: torch.Tensor, axis: int, place: int) -> torch.Tensor:
 
 
 def _one_range(pairs):
-    """Look for a limit on the values of an input that parts right from wrong, where each number stands alone."""
+    """Look for a limit on the input's values that separates right results from wrong ones.
+
+    Applies to functions of one tensor whose result has the same shape.
+    """
     above, below = [], []
     for case, args, ours, wanted in pairs:
         if close(case, ours, wanted) or not wanted.ndim:
@@ -435,15 +441,16 @@ def _one_range(pairs):
             continue
         limit = float(wrong.min())
         if len(right) < 0.1 * len(wrong) or limit < 0.01 * float(wrong.max()):
-            continue  # a few that are right by chance
-        if int((right >= limit).sum()) < 0.5 * len(wrong):  # far out the tolerance hides some
+            continue  # the few right ones may be right by chance
+        # Some results beyond the limit count as right, because they are within the tolerance.
+        if int((right >= limit).sum()) < 0.5 * len(wrong):
             number = -limit if side == "below" else limit
             return f"wrong {side} {'+-' if side == 'beyond' else ''}{number:.2g} only"
     return None
 
 
 def _nearly(pairs):
-    """Look for values that are all close, and most of them not close enough."""
+    """Look for values that are all close to the right ones but mostly outside the tolerance."""
     telling = [pair for pair in pairs if not close(pair[0], *pair[2:])]
     for case, _, ours, wanted in telling:
         kinds = [(x.shape, x.dtype) for x in (ours, wanted)]
@@ -459,6 +466,7 @@ def _nearly(pairs):
 
 
 def _wrong(case: Case, ours: torch.Tensor, wanted: torch.Tensor) -> torch.Tensor:
+    """Mark the values that are outside the tolerance, as booleans."""
     rtol, atol = tolerance(case, wanted.dtype)
     return (ours.double() - wanted.double()).abs() > atol + rtol * wanted.double().abs()
 
@@ -483,7 +491,7 @@ _RELATIONS: dict[str, Callable] = {
 
 
 def reordered(cases: list[Case], got: Seen, want: Seen) -> str:
-    """Say so if every output holds the right numbers in another order; "" otherwise."""
+    """Return evidence if every output has the right numbers in another order; "" otherwise."""
     first = ""
     for case in cases:
         for name, wanted in want[case.name].arrays.items():
@@ -506,11 +514,11 @@ def reordered(cases: list[Case], got: Seen, want: Seen) -> str:
     return first
 
 
-# --- what parts right from wrong ------------------------------------------------------------------
+# --- what separates right from wrong --------------------------------------------------------------
 
 
 def contrast(cases: list[Case], got: Seen, want: Seen) -> str:
-    """Say in a few words on which of the cases an answer is right: "right for depth 1, wrong for depth 3"."""
+    """Say on which cases an answer is right: "right for depth 1, wrong for depth 3"."""
     cases = [case for case in cases if not case.raises]
     right = [case for case in cases if same(case, got[case.name], want[case.name])]
     wrong = [case for case in cases if case not in right]
@@ -533,7 +541,7 @@ def contrast(cases: list[Case], got: Seen, want: Seen) -> str:
 
 
 def _settings(case: Case) -> dict[str, Any]:
-    """List what a case sets: plain arguments, fields of a configuration, dtype and mode."""
+    """List the settings of a case: plain arguments, fields of a configuration, dtype and mode."""
     settings: dict[str, Any] = {}
     for name, value in (case.init | case.args).items():
         plain = value.plain() if isinstance(value, Recipe) else {name: value}
@@ -546,7 +554,10 @@ def _settings(case: Case) -> dict[str, Any]:
 
 
 def _parted(name: str, good: list, bad: list) -> str:
-    """Say how a setting parts right from wrong, if it does and is no size that every case deals anew."""
+    """Say how a setting separates the right cases from the wrong ones, or "".
+
+    Sizes that every case draws anew are left out, because they always differ.
+    """
     if any(value in good for value in bad):
         return ""
     if name in ("mode", "dtype"):

@@ -1,6 +1,7 @@
-"""What a student reads: findings, points, words, and the same as HTML.
+"""What a student reads after a check: findings, points and words, as text and as HTML.
 
-Role: ``Finding`` and ``Report``. Plain text carries everything; HTML decorates it. No reference value is kept here.
+Role: ``Finding`` and ``Report``. The plain text is complete; the HTML only decorates it. No
+reference value is stored here.
 """
 
 import html
@@ -29,17 +30,18 @@ _HEADLINES = {
     Stage.UNCHANGED: "an input is modified",
     Stage.GRADIENTS: "the values are right, the gradients are not",
 }
-_WITHOUT_PROBLEM = {  # of findings that no call decided
+# headlines of findings that were decided without a call
+_WITHOUT_PROBLEM = {
     "exercise": "the exercise is not known",
     "value": "not the value asked for",
 }
 
-# what comes before these holds, and the part says where to look
+# stages at which ``Checker.advice`` is shown; the earlier stages have messages of their own
 _ADVISED = {Stage.FINITE, Stage.VALUES, Stage.FACTS}
 
 
 def _tell_the_same(one: Problem, other: Problem) -> bool:
-    """Tell whether who reads of one problem need not read of the other."""
+    """Tell whether two problems are so similar that a report shows only the first."""
     return (
         one.got == other.got
         or one.stage is other.stage is Stage.CALL
@@ -49,24 +51,24 @@ def _tell_the_same(one: Problem, other: Problem) -> bool:
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing that was judged."""
+    """The verdict on one part."""
 
-    name: str
+    name: str  # of the part
     passed: bool
     message: str  # what was proved, or the evidence against it
     max_points: float = 0.0
-    skipped: bool = False  # not judged, because something before it failed
-    expected: str = ""  # of what failed without a call: what the message says, apart
+    skipped: bool = False  # not judged, because a part that it depends on failed
+    expected: str = ""  # set if it was decided without a call: the message in two pieces
     got: str = ""
 
     @property
     def points(self) -> float:
-        """What it earned."""
+        """Points earned."""
         return self.max_points if self.passed else 0.0
 
     @property
     def mark(self) -> str:
-        """A sign that needs no colour."""
+        """A sign that can be read without colour."""
         return "✓" if self.passed else "–" if self.skipped else "✗"
 
 
@@ -77,12 +79,12 @@ class Report:
         exercise: its id.
         status: "passed", "failed", "error" (the answer raised) or "not_attempted".
         points, max_points: partial credit is the sum over the findings that passed.
-        misconception: id of the recognised mistake, or None.
+        misconception: id of the first recognised mistake, or None.
         misconceptions: ids of all recognised mistakes.
-        findings: what was judged, in order.
-        implementation: the answer if it passed, the reference otherwise, so that the next cells run.
+        findings: the verdicts, in the order of judgement.
+        implementation: the answer if it passed, the reference otherwise, so that later cells run.
         seed: of the inputs; ``check(..., seed=...)`` repeats the check.
-        picture: SVG that shows the counterexample, or "".
+        picture: an SVG that shows the counterexample, or "".
     """
 
     def __init__(
@@ -98,8 +100,8 @@ class Report:
         self.lines: list[tuple[str, str]] = []  # (label, text) below the headline
         self.headline = ""
         self.printed = ""
-        self.is_reference = False  # the answer is what an earlier check handed out
-        self._shown_in: int | None = None  # the execution of a notebook in which it was displayed
+        self.is_reference = False  # the answer is the reference that an earlier check handed out
+        self._shown_in: int | None = None  # the notebook's execution count when it was displayed
         known = exercises.BY_ID.get(exercise)
         self.title = f"{known.number} {exercise}" if known else exercise
         self.max_points = known.points if known else 0
@@ -108,7 +110,7 @@ class Report:
 
     @property
     def passed(self) -> bool:
-        """Whether everything held."""
+        """Whether every part passed."""
         return self.status == "passed"
 
     @property
@@ -118,7 +120,7 @@ class Report:
             return self.max_points
         return round(sum(finding.points for finding in self.findings), 2)
 
-    # --- how a report comes about ---------------------------------------------------------------
+    # --- writing the report -----------------------------------------------------------------------
 
     def not_attempted(self) -> "Report":
         """Say that there is nothing to judge yet."""
@@ -146,9 +148,9 @@ class Report:
     def failed(
         self, findings, diagnoses, *, got=None, problems=None, status="failed", advice=None
     ) -> "Report":
-        """Explain the first thing that does not hold and list the others in a line each.
+        """Explain the first part that failed, and list each other failed part in one line.
 
-        ``advice`` has (why, try) for findings whose results no known mistake explains.
+        ``advice`` holds (why, try) for parts whose problem no diagnosis explains.
         """
         self.status, self.findings = status, findings
         self.misconceptions = [d.id for d in diagnoses if d.id]
@@ -197,7 +199,7 @@ class Report:
         return self
 
     def draw(self, svg: str, label: str, text: str) -> None:
-        """Add a counterexample: a picture, and the same in words before the line that repeats the check."""
+        """Add a counterexample: a picture, and a line of text before the line with the case."""
         self.picture = svg
         place = next(
             (i for i, (name, _) in enumerate(self.lines) if name in ("case", "also", "again")),
@@ -216,21 +218,21 @@ class Report:
         self.lines += [(label, text) for label, text in words.items() if text]
 
     def _keep_printed(self, got: dict | None) -> None:
-        """Show what the answer printed on the first input, so that debugging prints are not lost."""
+        """Keep what the answer printed in the first case, so that debugging prints are shown."""
         if got:
             self.printed = next(iter(got.values())).printed.rstrip()
 
-    # --- how it is read -------------------------------------------------------------------------
+    # --- reading the report -----------------------------------------------------------------------
 
     @property
     def head(self) -> str:
-        """The first line: verdict, exercise, what was found, points."""
+        """The first line: verdict, exercise, headline, points."""
         said = f": {self.headline}" if self.headline else ""
         number = f"   [{self.points:g}/{self.max_points:g} points]" if self.max_points else ""
         return f"{MARKS[self.status]} {self.title}{said}{number}"
 
     def rows(self) -> list[tuple[str, str]]:
-        """The lines below it, as (label, text)."""
+        """Return the lines below the first, as (label, text)."""
         rows = list(self.lines)
         if len(self.findings) > 1 and not self.passed:
             rows.append(("findings", "   ".join(f"{f.mark} {f.name}" for f in self.findings)))
@@ -254,7 +256,7 @@ class Report:
         display({"text/plain": str(self), "text/html": self._repr_html_()}, raw=True)
 
     def _ipython_display_(self) -> None:
-        """Show the report as the last line of a cell, unless ``check`` has just shown it in that cell."""
+        """Show the report as a cell's result, unless ``check`` has shown it in that cell."""
         from IPython import get_ipython
 
         if self._shown_in is None or self._shown_in != get_ipython().execution_count:
@@ -279,7 +281,7 @@ class Report:
         return {"text/plain": str(self), "text/html": self._repr_html_()}
 
     def to_dict(self) -> dict[str, Any]:
-        """Give the report as plain data, ready for JSON."""
+        """Return the report as plain data for JSON."""
         return {
             "exercise": self.exercise,
             "status": self.status,
@@ -302,5 +304,5 @@ class Report:
 
 
 def _indent(text: str) -> str:
-    """Keep later lines of a text under its first."""
+    """Indent the later lines of a text to stand below its first."""
     return str(text).replace("\n", "\n" + " " * 12)

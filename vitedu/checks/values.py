@@ -1,7 +1,8 @@
-"""Checking answers that are a value: a number, a word, a pair of measurements.
+"""Check answers that are a value: a number, a word, a pair of measurements.
 
-Role: ``ValueChecker``. Python numbers, NumPy scalars, 0-d tensors, lists and tuples are alike; letter case and spaces
-around a word never matter. Messages do not show the right value.
+Role: ``ValueChecker``. Python numbers, NumPy scalars and 0-d tensors are treated alike, and so are
+lists and tuples. Letter case and spaces around a word do not matter. Messages do not show the right
+value.
 """
 
 import math
@@ -19,17 +20,16 @@ from vitedu.checks.reporting import Finding, Report
 
 @dataclass(frozen=True)
 class ValueMistake:
-    """A wrong value that people give, and why."""
+    """A typical wrong value, and why it is given."""
 
     id: str
-    value: Any  # the wrong value itself, or a predicate
+    value: Any  # the wrong value, or a predicate
     name: str
     why: str
     look: str
-    example: Any = None  # a value that shows it, where ``value`` is a predicate
-    rtol: float | None = (
-        None  # tolerance; default the checker's; for a value close to another mistake
-    )
+    example: Any = None  # a value that matches, if ``value`` is a predicate
+    # default: the checker's tolerance; set it if two mistakes have close values
+    rtol: float | None = None
 
     def matches(self, answer: Any, accepts: Callable[[Any, Any, float | None], bool]) -> bool:
         """Tell whether an answer is this mistake."""
@@ -43,7 +43,7 @@ class ValueMistake:
 
 @dataclass(frozen=True)
 class ValueChecker:
-    """What decides a value exercise."""
+    """Everything that decides one exercise whose answer is a value."""
 
     exercise: str
     reference: Any
@@ -78,7 +78,7 @@ class ValueChecker:
         return math.isclose(answer, float(value), rel_tol=rtol, abs_tol=self.atol)
 
     def judge(self, source: Source) -> Report:
-        """Judge a value, wherever it is."""
+        """Judge a value, in this process or another."""
         with neutral_settings():
             given = source.plain()
             report = Report(self.exercise, reference=self.reference, answer=source.answer)
@@ -108,7 +108,7 @@ class ValueChecker:
 
 
 def _missed(expected: str, got: str, points: float) -> Finding:
-    """Write the one finding of a value that is not the one asked for."""
+    """Write the finding for a wrong value."""
     message = f"expected {expected}; got {got}"
     return Finding("value", False, message, points, expected=expected, got=got)
 

@@ -72,10 +72,10 @@ def show_hint(args) -> int:
 
 def show_solution(args) -> int:
     """Print the source of a reference."""
-    from vitedu.course.references import reference_source
+    from vitedu.course.references import solution_source
     from vitedu.exercises import find
 
-    print(reference_source(find(args.exercise)))
+    print(solution_source(find(args.exercise)))
     return 0
 
 

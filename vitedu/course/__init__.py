@@ -1,1 +1,1 @@
-"""The course as an object: its notebooks, their lint, the references' text, and what students reached."""
+"""The course as data: its notebooks and their lint, the references' text, and students' results."""

@@ -1,18 +1,20 @@
-"""The two cells with which a notebook runs on Colab, and the repository's address in them.
+"""The two cells that make a notebook run on Colab, and the repository's address in them.
 
-Role: write the badge and the cell that installs the package, say where a notebook has others, and move
-the address everywhere at once: ``make slug REPO=owner/name``. The address stands in ``REPOSITORY`` alone.
+Role: writes the badge and the cell that installs the package, lists notebooks where they are
+missing or different, and changes the address everywhere: ``make slug REPO=owner/name``. The address
+is defined in ``REPOSITORY`` only.
 
-The cells name the tag of this version, ``v<version>``: notebook and package then come from one commit.
-A commit cannot name itself, and a branch would move away under notebooks that students have saved.
+The cells name the tag of this version, ``v<version>``, so that notebook and package come from one
+commit. A commit cannot contain its own hash, and a branch would change under notebooks that
+students have saved.
 
-Why ``--no-deps``: Colab has what the package needs, and torch from another index than pip's would count
-as outdated or incomplete to a resolver. The four small packages are named bare: pip installs what is
-missing and leaves what is there, in whatever version. Nothing is upgraded.
+Why ``--no-deps``: Colab has what the package needs. Its torch comes from another index than pip's,
+and pip might try to replace it. The four small packages are named without versions, so pip installs
+the missing ones and upgrades nothing.
 
-Why full addresses beside the relative links of the text: a relative link opens the other notebook in
-JupyterLab and on GitHub without leaving them. On Colab it needs a notebook that was opened from GitHub
-(googlecolab/colabtools, issue 3877); a copy in Drive has no neighbours.
+Why full addresses besides the relative links in the text: a relative link opens the other notebook
+inside JupyterLab or GitHub. On Colab it works only in a notebook that was opened from GitHub
+(googlecolab/colabtools, issue 3877), not in a copy in Drive.
 """
 
 import json
@@ -28,7 +30,7 @@ from vitedu import __version__
 from vitedu.exercises import EXERCISES
 from vitedu.files import write_whole
 
-PLACEHOLDER = "OWNER_NOT_SET/vitedu"  # no account on GitHub can have this name
+PLACEHOLDER = "OWNER_NOT_SET/vitedu"  # GitHub allows no account of this name
 REPOSITORY = "OWNER_NOT_SET/vitedu"  # `make slug` writes this line
 TAG = f"v{__version__}"
 BADGE = "https://colab.research.google.com/assets/colab-badge.svg"
@@ -64,7 +66,7 @@ REFUSAL = """\
 
 
 def address(notebook: str, repository: str = REPOSITORY) -> str:
-    """Give the address that opens a notebook on Colab.
+    """Return the address that opens a notebook on Colab.
 
     Example:
         >>> address("01_patches", "ada/vitedu").replace(TAG, "v1.0")
@@ -74,7 +76,7 @@ def address(notebook: str, repository: str = REPOSITORY) -> str:
 
 
 def package(repository: str = REPOSITORY) -> str:
-    """Give what pip installs.
+    """Return the argument for pip that installs the package.
 
     Example:
         >>> package("ada/vitedu").replace(TAG, "v1.0")
@@ -84,7 +86,7 @@ def package(repository: str = REPOSITORY) -> str:
 
 
 def sources(notebook: str, repository: str = REPOSITORY) -> dict[str, str]:
-    """Give the text of both cells by id.
+    """Return the text of both cells by cell id.
 
     Args:
         notebook: its name without suffix, as in the syllabus.
@@ -108,10 +110,10 @@ def sources(notebook: str, repository: str = REPOSITORY) -> dict[str, str]:
 
 
 def problems(notebook: NotebookNode, name: str) -> Iterator[str]:
-    """Say where badge and install cell of a notebook are missing, misplaced or not these.
+    """Say where the two cells of a notebook are missing, misplaced or different.
 
     Args:
-        notebook: as ``vitedu.course.notebooks.read`` gives it.
+        notebook: from ``vitedu.course.notebooks.read``.
         name: its name without suffix.
     """
     at = {cell.get("id"): index for index, cell in enumerate(notebook.cells)}
@@ -128,10 +130,10 @@ def problems(notebook: NotebookNode, name: str) -> Iterator[str]:
 
 
 def with_cells(content: dict, name: str, repository: str = REPOSITORY) -> dict:
-    """Give a notebook with both cells, renewed where they stand, else below its title.
+    """Return a notebook with both cells: updated in their place, or inserted below its title.
 
     Args:
-        content: the notebook as JSON has it.
+        content: the notebook as parsed JSON.
         name: its name without suffix.
         repository: ``owner/name`` on GitHub.
     """
@@ -150,7 +152,7 @@ def with_cells(content: dict, name: str, repository: str = REPOSITORY) -> dict:
 
 
 def set_repository(root: Path, repository: str) -> list[Path]:
-    """Write the address into this module, the cells of every notebook, and the links of the README.
+    """Write the address into this module, every notebook's cells, and the links of the README.
 
     Args:
         root: the folder of the repository.
@@ -189,7 +191,7 @@ def set_repository(root: Path, repository: str) -> list[Path]:
 
 
 def main(words: list[str]) -> int:
-    """Set the address, or renew the cells with the present one, and say what comes next."""
+    """Set the address, or update the cells with the present one; return the exit status."""
     repository = words[0] if words else REPOSITORY
     try:
         changed = set_repository(Path(__file__).parents[2], repository)

@@ -1,7 +1,8 @@
-"""What keeps notebooks, references and syllabus in step: each rule says where it is broken and what to do.
+"""Rules that keep notebooks, references and syllabus consistent.
 
-Role: read one notebook as data and list its problems. Nothing is run and no reference is imported.
-The checkers are asked through a function that the caller passes, because notebooks do not know them.
+Role: reads one notebook as data and lists its problems: the place, and what to do. Nothing is run
+and no reference is imported. The caller passes a function that knows the checkers, because this
+room may not import them.
 """
 
 import ast
@@ -36,10 +37,10 @@ def lint(path: Path, has_checker: Callable[[str], bool] | None = None) -> list[s
 
     Args:
         path: the student variant, named as in the syllabus.
-        has_checker: says whether an exercise can be judged; None leaves that rule out.
+        has_checker: tells whether an exercise has a checker; None skips that rule.
 
     Returns:
-        Sentences that name file, cell and remedy; none for a sound notebook.
+        Sentences that name file, cell and remedy; an empty list if nothing is wrong.
 
     Raises:
         ValueError: the file is no notebook.
@@ -75,7 +76,7 @@ def _where(notebook: NotebookNode, index: int) -> str:
 
 
 def _format(notebook: NotebookNode) -> Iterator[str]:
-    """Valid nbformat, with unique cell ids."""
+    """Rule: valid nbformat, with unique cell ids."""
     ids = Counter(cell.get("id") for cell in notebook.cells)
     missing = ids.pop(None, 0)
     if missing:
@@ -91,7 +92,7 @@ def _format(notebook: NotebookNode) -> Iterator[str]:
 
 
 def _outputs(notebook: NotebookNode) -> Iterator[str]:
-    """Outputs only where nbval compares them, and there only text."""
+    """Rule: outputs are stored only where nbval compares them, and are text only."""
     for index, cell in enumerate(notebook.cells):
         where = _where(notebook, index)
         if cell.get("attachments"):
@@ -115,7 +116,7 @@ def _outputs(notebook: NotebookNode) -> Iterator[str]:
 
 
 def _text(notebook: NotebookNode, path: Path) -> Iterator[str]:
-    """No absolute paths, no links into nowhere, no pictures in the text."""
+    """Rule: no absolute paths, no broken links, no pictures in the text."""
     for index, cell in enumerate(notebook.cells):
         where = _where(notebook, index)
         found = ABSOLUTE.search(cell.source + str(cell.get("outputs", "")))
@@ -139,7 +140,7 @@ def _text(notebook: NotebookNode, path: Path) -> Iterator[str]:
 
 
 def _anchors(notebook: NotebookNode) -> set[str]:
-    """Give what links can point at: headings as Jupyter names them, with hyphens for spaces."""
+    """Return the link targets in a notebook: its headings as Jupyter names them."""
     texts = "\n".join(cell.source for cell in notebook.cells if cell.cell_type == "markdown")
     return {re.sub(r"[`*]", "", heading).replace(" ", "-") for heading in HEADING.findall(texts)}
 
@@ -150,7 +151,7 @@ def _anchors(notebook: NotebookNode) -> set[str]:
 def _exercises(
     notebook: NotebookNode, name: str, has_checker: Callable[[str], bool] | None
 ) -> Iterator[str]:
-    """Every exercise of this notebook has one stub, hints, points, a reference and a checker."""
+    """Rule: every exercise of this notebook has one stub, hints, points, a reference, a checker."""
     places = list(exercise_cells(notebook))
     counts = Counter(exercise_id for _, exercise_id in places)
     own = {exercise.id for exercise in in_notebook(name)}
@@ -190,7 +191,7 @@ def _exercises(
 
 
 def _stub(cell: NotebookNode, exercise: Exercise) -> Iterator[str]:
-    """A stub is unsolved, holds nothing else, and agrees with its reference."""
+    """Rule: a stub cell holds an unsolved stub and nothing else, and agrees with its reference."""
     try:
         body = ast.parse(cell.source).body
     except SyntaxError as error:
@@ -216,7 +217,7 @@ def _stub(cell: NotebookNode, exercise: Exercise) -> Iterator[str]:
 
 
 def _class(stub: ast.ClassDef, reference: ast.ClassDef, exercise: Exercise) -> Iterator[str]:
-    """Given methods are the reference's; the others are unsolved, and at least one is."""
+    """Rule: a method equals the reference's or is unsolved, and at least one is unsolved."""
     if [ast.dump(base) for base in stub.bases] != [ast.dump(base) for base in reference.bases]:
         yield f"class {exercise.id} has other bases than its reference; copy them from it."
     if ast.get_docstring(stub) != ast.get_docstring(reference):
@@ -229,7 +230,7 @@ def _class(stub: ast.ClassDef, reference: ast.ClassDef, exercise: Exercise) -> I
     open_methods = 0
     for name, method in methods.items():
         if ast.dump(method) == ast.dump(wanted[name]):
-            continue  # given
+            continue  # a method that the notebook gives
         open_methods += 1
         yield from _agreement(method, wanted[name], f"{exercise.id}.{name}")
         yield from _unsolved(method, exercise)
@@ -238,7 +239,7 @@ def _class(stub: ast.ClassDef, reference: ast.ClassDef, exercise: Exercise) -> I
 
 
 def _agreement(stub: ast.FunctionDef, reference: ast.FunctionDef, name: str) -> Iterator[str]:
-    """Same signature, same docstring. What only the reference takes by keyword is no part of the exercise."""
+    """Rule: same signature and docstring, except for keyword-only arguments of the reference."""
     named = {argument.arg for argument in stub.args.kwonlyargs}
     mine, its = _signature(stub), _signature(_without_keywords(reference, named))
     if mine != its:
@@ -248,7 +249,7 @@ def _agreement(stub: ast.FunctionDef, reference: ast.FunctionDef, name: str) -> 
 
 
 def _without_keywords(node: ast.FunctionDef, kept: set[str]) -> ast.FunctionDef:
-    """Leave out keyword-only arguments with a default that are not among those kept."""
+    """Copy a function without its optional keyword-only arguments, except those in ``kept``."""
     pairs = list(zip(node.args.kwonlyargs, node.args.kw_defaults, strict=True))
     pairs = [pair for pair in pairs if pair[0].arg in kept or pair[1] is None]
     node = copy.deepcopy(node)
@@ -263,7 +264,7 @@ def _signature(node: ast.FunctionDef) -> str:
 
 
 def _unsolved(node: ast.FunctionDef, exercise: Exercise) -> Iterator[str]:
-    """The last statement raises NotImplementedError and says which exercise it is."""
+    """Rule: the last statement raises NotImplementedError and names the exercise."""
     words = f"{exercise.number} {exercise.id}"
     match node.body[-1]:
         case ast.Raise(
@@ -276,7 +277,7 @@ def _unsolved(node: ast.FunctionDef, exercise: Exercise) -> Iterator[str]:
 
 
 def _check_cell(notebook: NotebookNode, index: int, exercise: Exercise) -> Iterator[str]:
-    """The next cell checks the answer and goes on with a working implementation."""
+    """Rule: the next cell begins with the two lines of a check cell."""
     wanted = check_lines(exercise)
     following = notebook.cells[index + 1] if index + 1 < len(notebook.cells) else None
     lines = following.source.splitlines() if following and following.cell_type == "code" else []
@@ -288,7 +289,7 @@ def _check_cell(notebook: NotebookNode, index: int, exercise: Exercise) -> Itera
 
 
 def _names(notebook: NotebookNode) -> Iterator[str]:
-    """References find their names in the notebook, and no import is idle."""
+    """Rule: cells and references find all names that they use, and every import is used."""
     bound = {*dir(builtins), "display", "get_ipython"}
     used: set[str] = set()
     imported: dict[str, str] = {}
@@ -311,11 +312,11 @@ def _names(notebook: NotebookNode) -> Iterator[str]:
         bound |= {name for _, binds in found for name in binds}
         for name in sorted(reads - bound):
             yield f"{where}: {name} is not defined by then; import or define it in an earlier cell."
-        bound |= reads  # said once
+        bound |= reads  # so that each missing name is reported once
         used |= reads
         for node in ast.walk(ast.parse(source)):
             if isinstance(node, ast.ImportFrom) and node.module == "vitedu":
-                continue  # hint, solution, reset: for the student to call
+                continue  # hint, solution, reset: the student may call them
             if isinstance(node, ast.Import | ast.ImportFrom):
                 for alias in node.names:
                     imported[(alias.asname or alias.name).split(".")[0]] = where
@@ -325,7 +326,7 @@ def _names(notebook: NotebookNode) -> Iterator[str]:
 
 
 def _globals(source: str) -> tuple[set[str], set[str]]:
-    """Give the global names that a piece of code reads, and those that it binds."""
+    """Return the global names that a piece of code reads, and those that it binds."""
     reads, binds = set(), set()
 
     def visit(table: symtable.SymbolTable) -> None:

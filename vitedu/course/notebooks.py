@@ -1,8 +1,8 @@
 """Notebooks as data: the exercises in them, and the solved variant.
 
-Role: find stubs by their cell metadata ``{"vitedu": {"exercise": "patchify"}}`` and put the source of
-the reference in the place of each. Not here: what makes a notebook sound (``vitedu.course.lint``),
-running it (``vitedu.course.tour``).
+Role: finds stubs by their cell metadata ``{"vitedu": {"exercise": "patchify"}}`` and replaces each
+by the source of its reference. Rules for notebooks are in ``vitedu.course.lint``, running them is
+in ``vitedu.course.tour``.
 """
 
 import json
@@ -12,18 +12,18 @@ from pathlib import Path
 import nbformat
 from nbformat import NotebookNode
 
-from vitedu.course.references import reference_source
+from vitedu.course.references import solution_source
 from vitedu.exercises import BY_ID
 
 COMPARED = "nbval-check-output"  # the tag of a cell whose stored output nbval compares
 
 
 def find_notebooks(path: Path) -> list[Path]:
-    """List the notebooks at a path: itself, or those directly in the folder, by name.
+    """List the notebooks at a path: the file itself, or those directly in the folder, sorted.
 
     Raises:
-        FileNotFoundError: nothing stands there.
-        ValueError: it is no notebook, or a folder without any.
+        FileNotFoundError: the path does not exist.
+        ValueError: it is no notebook, or a folder without notebooks.
     """
     path = Path(path)
     if not path.exists():
@@ -58,13 +58,13 @@ def read(path: Path) -> NotebookNode:
 
 
 def is_compared(cell: NotebookNode) -> bool:
-    """Tell whether nbval compares the stored output of a cell: by its tag, or by nbval's comment."""
+    """Tell whether nbval compares the stored output of a cell, by its tag or by a comment."""
     marked = cell.source.startswith("# NBVAL_CHECK_OUTPUT")
     return marked or COMPARED in cell.metadata.get("tags", ())
 
 
 def exercise_cells(notebook: NotebookNode) -> Iterator[tuple[int, str]]:
-    """Give the index and the exercise id of every stub, in order."""
+    """Yield the index of the cell and the exercise id of every stub, in order."""
     for index, cell in enumerate(notebook.cells):
         marked = cell.metadata.get("vitedu", {})
         if "exercise" in marked:
@@ -72,18 +72,19 @@ def exercise_cells(notebook: NotebookNode) -> Iterator[tuple[int, str]]:
 
 
 def solved(notebook: NotebookNode) -> NotebookNode:
-    """Put the source of its reference in place of every stub.
+    """Return a copy in which every stub is replaced by the source of its reference.
 
-    Outputs are cleared, except those that nbval compares: a right answer must not change them.
+    Outputs are cleared, except those that nbval compares: right answers do not change them.
 
     Raises:
-        ValueError: a stub names an exercise that the syllabus does not have, or its reference is missing.
+        ValueError: a stub names an exercise that the syllabus does not have, or its reference is
+            missing.
     """
     result = nbformat.from_dict(json.loads(json.dumps(notebook)))
     for index, exercise_id in exercise_cells(result):
         if exercise_id not in BY_ID:
             raise ValueError(f"cell {index} has the stub of an unknown exercise {exercise_id!r}.")
-        result.cells[index].source = reference_source(BY_ID[exercise_id])
+        result.cells[index].source = solution_source(BY_ID[exercise_id])
     for cell in result.cells:
         if cell.cell_type == "code" and not is_compared(cell):
             cell.execution_count = None
@@ -95,11 +96,11 @@ def solve(path: Path, out: Path) -> list[Path]:
     """Write the solved variant of a notebook, or of a folder of them, into the folder ``out``.
 
     Returns:
-        What was written.
+        The files that were written.
 
     Raises:
-        FileNotFoundError, ValueError: as ``find_notebooks`` and ``solved``; or ``out`` is the folder
-            of the notebooks, which would overwrite them.
+        FileNotFoundError, ValueError: as ``find_notebooks`` and ``solved``; or ``out`` is the
+            folder of the notebooks, which would overwrite them.
     """
     sources = find_notebooks(path)
     out = Path(out)

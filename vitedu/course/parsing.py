@@ -1,20 +1,22 @@
-"""Python text as a syntax tree, also where several threads ask for one.
+"""Parse Python text safely in several threads.
 
-Role: ``parse``. Python up to 3.13 counts how deep it stands in a tree once for all threads. Two threads that parse at
-the same time may therefore end in "SystemError: AST constructor recursion depth mismatch".
+Role: ``parse``. Python up to 3.13 shares one recursion counter for all threads in ``ast.parse``.
+Two threads that parse at the same time may fail with "SystemError: AST constructor recursion depth
+mismatch".
 """
 
 import ast
 import threading
 
-_ONE_AT_A_TIME = threading.RLock()  # a finalizer that runs while its thread parses may parse too
+# reentrant, because a finalizer that runs during parsing may parse as well
+_ONE_AT_A_TIME = threading.RLock()
 
 
 def parse(source: str, mode: str = "exec"):
-    """Parse Python text, one thread after the other.
+    """Parse Python text as ``ast.parse`` does, in one thread at a time.
 
     Returns:
-        An ``ast.Module``; with ``mode="eval"`` an ``ast.Expression``.
+        An ``ast.Module``, or with ``mode="eval"`` an ``ast.Expression``.
 
     Raises:
         SyntaxError, ValueError, RecursionError, MemoryError: as ``ast.parse``.

@@ -1,6 +1,6 @@
-"""What a student expected, beside what came out.
+"""Compare what a student predicted with what was measured.
 
-Role: the one line that notebooks print after a measurement. Nothing is judged or stored.
+Role: the line that notebooks print after a measurement. Nothing is judged or stored.
 """
 
 import math
@@ -10,16 +10,16 @@ from typing import Any
 
 
 def compare(guess: Any, measured: Any, what: str | Sequence[str] = "", *, form: str = "") -> None:
-    """Print a prediction beside the measurement, with its signed error where both are numbers.
+    """Print a prediction beside the measurement, with the signed error if both are numbers.
 
-    A wrong guess costs nothing, so nothing that is written into it stops a notebook.
+    A guess of any type is accepted, so that a wrong one never stops a notebook.
 
     Args:
-        guess: what was expected; None is no prediction.
-        measured: what came out. A tuple of measurements is compared item by item with as many
-            guesses; a list is one measurement.
+        guess: what was predicted; None means no prediction.
+        measured: the measurement. A tuple is compared item by item with as many guesses; a list
+            counts as one measurement.
         what: what was measured, or a sequence of names, one for each item.
-        form: how numbers are written, such as ".1%"; by default with four digits.
+        form: format of the numbers, such as ".1%"; default four digits.
 
     Example:
         >>> compare(8, 9)
@@ -45,7 +45,7 @@ def compare(guess: Any, measured: Any, what: str | Sequence[str] = "", *, form: 
 
 
 def _verdict(guess: Any, measured: Any, form: str) -> str:
-    """Say how far a guess was off, if that can be said."""
+    """Say whether a guess is right, or by how much it is off if both are numbers."""
     if _write(guess, form) == _write(measured, form):
         return ", right"
     if _is_number(guess) and _is_number(measured) and math.isfinite(guess - measured):

@@ -1,8 +1,8 @@
-"""What an exercise costs: its lines, words included, and the files that they stand in.
+"""The price of an exercise: its number of lines, words included, and of files.
 
-Role: count, for ``vitedu lint``. An exercise stands in the module of its chapter, in ``exercises.py``, in its file of
-checks and in its notebook (the stub and the check cell). What exercises of a chapter share is counted in equal parts.
-Files are read as text; nothing is imported.
+Role: counts for ``vitedu lint``. An exercise has lines in the module of its chapter, in
+``exercises.py``, in its checker and in its notebook (the stub and the check cell). The lines of a
+file that several exercises share are divided equally. Files are read as text; nothing is imported.
 """
 
 import ast
@@ -20,19 +20,19 @@ PACKAGE = Path(__file__).parents[1]
 
 @dataclass(frozen=True)
 class Price:
-    """The lines of one exercise, by where they stand."""
+    """The lines of one exercise, by file."""
 
     exercise: Exercise
     lines: dict[str, float]
 
     @property
     def total(self) -> float:
-        """All lines."""
+        """The sum of all lines."""
         return sum(self.lines.values())
 
 
 def prices(folder: Path) -> list[Price]:
-    """Count every exercise of the notebooks at a path."""
+    """Count the lines of every exercise in the notebooks at a path."""
     cells = {}
     for path in find_notebooks(folder):
         notebook = read(path)
@@ -70,7 +70,7 @@ def _file_of_checks(exercise: Exercise) -> Path:
 
 @cache
 def _span(path: Path, exercise_id: str) -> int:
-    """Count the lines of the call whose first argument is the exercise's id."""
+    """Count the lines of the call whose first argument is the exercise's id; 0 if there is none."""
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Call) and node.args:
             first = node.args[0]
@@ -81,7 +81,7 @@ def _span(path: Path, exercise_id: str) -> int:
 
 @cache
 def _shared(folder: Path) -> dict[str, list[str]]:
-    """Give module -> exercises' files that import it, for what a chapter's files of checks share."""
+    """Return, for each shared module of a chapter's checkers, the checker files that import it."""
     own = {_file_of_checks(e).stem for e in EXERCISES if e.kind != "value"} | {"values", "__init__"}
     shared = sorted(path.stem for path in folder.glob("*.py") if path.stem not in own)
     texts = {path.stem: path.read_text(encoding="utf-8") for path in folder.glob("*.py")}

@@ -1,7 +1,7 @@
 """The source of each reference, read as text.
 
-Role: find the statement that solves an exercise. Modules are parsed (``ast``), never imported, so that
-this needs no torch and takes no time. Not here: the references themselves, in the module of each notebook.
+Role: finds the statement that solves an exercise. Modules are parsed, never imported, so this is
+fast and needs no torch. The references themselves are in the module of each notebook.
 """
 
 import ast
@@ -27,10 +27,9 @@ def module_source(name: str) -> str:
 
 
 def reference_source(exercise: Exercise) -> str:
-    """Give the statement that solves an exercise, as its module writes it.
+    """Return the text of the statement that solves an exercise, as its module writes it.
 
-    Args:
-        exercise: a function, a class with all its methods, or a value with its assignment.
+    It is a function, a class with all its methods, or the assignment of a value.
 
     Raises:
         ValueError: the module defines no such name.
@@ -49,8 +48,27 @@ def reference_source(exercise: Exercise) -> str:
     raise ValueError(f"{exercise.module} defines no {exercise.id}; write the reference there.")
 
 
+def solution_source(exercise: Exercise) -> str:
+    """Give the statement that solves an exercise in its notebook: what can be measured there is measured.
+
+    Args:
+        exercise: a function, a class or a value.
+
+    Raises:
+        ValueError: its module defines no such name.
+
+    Example:
+        >>> from vitedu.exercises import find
+        >>> print(solution_source(find("stem_tokens")))
+        stem_tokens = stem(torch.zeros(1, 3, 224, 224))[0, 0].numel()
+    """
+    if exercise.measured:
+        return f"{exercise.id} = {exercise.measured}"
+    return reference_source(exercise)
+
+
 def defined_names(node: ast.stmt) -> list[str]:
-    """Name what a statement defines: a function, a class, the targets of a plain assignment."""
+    """List the names that a function, a class or a plain assignment defines."""
     if isinstance(node, ast.FunctionDef | ast.ClassDef):
         return [node.name]
     if isinstance(node, ast.Assign):

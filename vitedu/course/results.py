@@ -1,16 +1,15 @@
 """The store of a student's results: one small JSON file that survives a kernel restart.
 
-Role: keep what each check said and how many hints were taken, and show it as a table. Loads neither
-torch nor numpy. Not here: judging (``vitedu.checks``), the syllabus (``vitedu.exercises``), the folder
-and the lock (``vitedu.files``).
+Role: stores the result of each check and the number of hints taken, and shows them as a table.
+Loads neither torch nor numpy. The folder and the lock come from ``vitedu.files``.
 
-Of every exercise two results are kept: the latest, and beside it the best. Running a notebook again
-from its stub, or breaking an answer, changes the latest; points once earned are the best and stay
-until ``forget``. The tables count the best and say where the latest differs.
+Two results of every exercise are kept: the latest and the best. A later failure changes only the
+latest, so points once earned stay until ``forget``. The tables count the best and say where the
+latest differs.
 
-Nothing that happens to the file stops a notebook. A damaged one is set aside and said; a folder that
-cannot be written is said once and the results stay in memory; two kernels that write at once wait
-for each other, and a reader always sees a whole file.
+A problem with the file never stops a notebook. A damaged file is renamed, with a message. If the
+folder cannot be written, one message says so and the results stay in memory. Two kernels that write
+at once wait for each other, and a reader always sees a complete file.
 """
 
 import html
@@ -29,20 +28,19 @@ NUM_HINTS = 3
 LOCK_SECONDS = 5.0  # a healthy writer holds the lock for milliseconds
 KEPT = ("status", "points", "max_points", "misconception", "headline", "time")
 
-_unsaved: dict[Path, list[Callable[[dict], None]]] = {}  # changes that no file holds yet
+_unsaved: dict[Path, list[Callable[[dict], None]]] = {}  # changes that are not written yet
 _said: set[str] = set()
 
 
 def record(report: dict) -> None:
-    """Keep one report as the latest result of its exercise, and as the best if it is the best.
+    """Store one report as the latest result of its exercise, and as the best if it is the best.
 
     Args:
         report: ``Report.to_dict()``: at least exercise, status, points, max_points; misconception
-            and time (seconds since 1970) if known. A report on a name that the syllabus does not
-            have (a typing error) is not kept.
+            and time (seconds since 1970) if known. A report on an unknown exercise is ignored.
 
     Raises:
-        ValueError: no such status.
+        ValueError: the status is unknown.
     """
     exercise = report["exercise"]
     if exercise not in BY_ID:
@@ -65,10 +63,10 @@ def record(report: dict) -> None:
 
 
 def hint_taken(exercise: str) -> int:
-    """Count one more hint and give the number of the hint to show: 1, 2, 3, then 3 again.
+    """Count one more hint and return the number of the hint to show: 1, 2, 3, then 3 again.
 
     Raises:
-        ValueError: no such exercise.
+        ValueError: the exercise is unknown.
     """
     exercise = find(exercise).id
     number = 0
@@ -84,25 +82,25 @@ def hint_taken(exercise: str) -> int:
 
 
 def forget(exercise: str) -> None:
-    """Drop the results and the hints of one exercise.
+    """Delete the results and the hints of one exercise.
 
     Raises:
-        ValueError: no such exercise.
+        ValueError: the exercise is unknown.
     """
     exercise = find(exercise).id
     _update(lambda entries: entries.pop(exercise, None))
 
 
 def load(home: Path | None = None) -> dict[str, dict]:
-    """Read what is known of each exercise.
+    """Read what is stored about each exercise.
 
     Args:
-        home: the folder of the store; ``files.data_folder()`` if not given.
+        home: the folder of the store; default ``files.data_folder()``.
 
     Returns:
-        exercise id -> ``status``, ``points``, ``max_points``, ``misconception`` and ``time`` of the
-        latest result, ``best`` (the same of the best one, and the hints used by then),
-        ``hints_used`` and ``attempts``. An exercise of which only hints were taken has no status.
+        exercise id -> the fields of ``KEPT`` for the latest result, ``best`` (the same for the best
+        result, with the hints used by then), ``hints_used`` and ``attempts``. An exercise for which
+        only hints were taken has no status.
     """
     path = (home or files.data_folder()) / "progress.json"
     try:
@@ -123,13 +121,13 @@ def _rank(result: dict) -> tuple:
 
 
 def _update(change: Callable[[dict], None]) -> None:
-    """Read, change and write the file while no other process does."""
+    """Read, change and write the file while holding its lock."""
     path = files.data_folder() / "progress.json"
     waiting = _unsaved.setdefault(path, [])
     waiting.append(change)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        # A file is replaced whole. Without the lock, one of two results that come at once may be lost.
+        # The file is replaced in one step. The lock keeps two results at once from losing one.
         with files.locked(path.with_suffix(".lock"), LOCK_SECONDS):
             entries = _read(path)
             for each in waiting:
@@ -137,7 +135,7 @@ def _update(change: Callable[[dict], None]) -> None:
             text = json.dumps({"version": 1, "exercises": entries}, indent=1)
             files.write_whole(path, text.encode())
     except OSError as error:
-        load()  # runs the change, which may report something to its caller
+        load()  # runs the change, which may return something to its caller (see ``hint_taken``)
         _say_once(
             f"{path} cannot be written ({error.strerror or error}); results stay in memory until "
             "this kernel ends. Set VITEDU_HOME to a folder of yours to keep them."
@@ -147,7 +145,7 @@ def _update(change: Callable[[dict], None]) -> None:
 
 
 def _read(path: Path) -> dict[str, dict]:
-    """Read the file; one that makes no sense is renamed, said, and taken as empty."""
+    """Read the file. A damaged one is renamed, with a message, and counts as empty."""
     try:
         text = path.read_bytes()
     except FileNotFoundError:
@@ -162,16 +160,16 @@ def _read(path: Path) -> dict[str, dict]:
         try:
             os.replace(path, aside)
         except OSError:
-            aside = path  # read only, or another process has just moved it
+            aside = path  # the folder is read-only, or another process has just renamed the file
         _say_once(f"{path} was damaged; it is kept as {aside.name} and a new one begins.")
         return {}
 
 
 def _sound(entry: dict) -> dict:
-    """Give the entry back if every part has its type.
+    """Return the entry if all its fields have the right types.
 
     Raises:
-        TypeError, KeyError, AttributeError: it has not.
+        TypeError, KeyError, AttributeError: they have not.
     """
     results = [entry] if "status" in entry else []
     results += [entry["best"]] if "best" in entry else []
@@ -194,10 +192,10 @@ def _say_once(message: str) -> None:
 
 
 def table_text(notebook: str | None = None) -> str:
-    """Show every exercise of one notebook, or of all, with its state and points.
+    """Write a table of every exercise, or of one notebook's, with state and points.
 
     Raises:
-        ValueError: no such notebook.
+        ValueError: the notebook is unknown.
 
     Example:
         >>> print(table_text("01_patches"))  # doctest: +ELLIPSIS
@@ -230,10 +228,10 @@ def table_text(notebook: str | None = None) -> str:
 
 
 def table_html(notebook: str | None = None) -> str:
-    """Show the same as ``table_text`` as an HTML table; every bar has its number beside it.
+    """Write the table of ``table_text`` as HTML. Every bar has its number beside it.
 
     Raises:
-        ValueError: no such notebook.
+        ValueError: the notebook is unknown.
     """
     entries = load()
     rows = []
@@ -269,7 +267,7 @@ def _chosen(notebook: str | None) -> dict[str, list[Exercise]]:
 
 
 def _sums(group: list[Exercise], entries: dict) -> tuple[float, int, int]:
-    """Give points earned, points possible and the number of exercises passed."""
+    """Return points earned, points possible and the number of exercises passed."""
     best = [entries.get(exercise.id, {}).get("best") for exercise in group]
     earned = sum(result["points"] for result in best if result)
     passed = sum(result["status"] == "passed" for result in best if result)
@@ -277,7 +275,7 @@ def _sums(group: list[Exercise], entries: dict) -> tuple[float, int, int]:
 
 
 def _row(exercise: Exercise, entry: dict) -> tuple[str, str, str]:
-    """Give state, points and remarks of one exercise."""
+    """Return state, points and remarks of one exercise, in words."""
     best = entry.get("best")
     state = best["status"].replace("_", " ") if best else "not attempted"
     points = f"{_number(best['points'] if best else 0)}/{exercise.points}"
@@ -285,7 +283,7 @@ def _row(exercise: Exercise, entry: dict) -> tuple[str, str, str]:
     if best and entry["status"] != best["status"]:
         remarks.append(f"latest: {entry['status'].replace('_', ' ')}")
     if entry.get("misconception"):
-        # results of an earlier version of this package have no words
+        # results that an earlier version stored have no headline
         remarks.append(entry.get("headline") or entry["misconception"].replace("_", " "))
     hints = entry.get("hints_used", 0)
     if hints:

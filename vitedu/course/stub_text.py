@@ -1,8 +1,8 @@
-"""Write what a notebook takes from its references: the stub's signature and docstring, and the check cell.
+"""Write what a notebook takes from its references: signatures, docstrings and check cells.
 
-Role: ``fix_stubs``, behind ``vitedu lint --fix``. An author marks a cell with its exercise and writes the TODO lines;
-all else comes from the reference. What a student's stub shall do differs from the reference in one thing: arguments
-that only a keyword can give are not part of it. Not here: finding what is wrong (``vitedu.course.lint``).
+Role: ``fix_stubs``, behind ``vitedu lint --fix``. An author marks a cell with its exercise and
+writes the TODO lines; everything else comes from the reference. A stub does not have the optional
+keyword-only arguments of its reference. Rules for notebooks are in ``vitedu.course.lint``.
 """
 
 import ast
@@ -18,7 +18,7 @@ WIDTH = 100
 
 
 def fix_stubs(path: Path) -> list[str]:
-    """Write stubs and check cells of a notebook anew where they differ from the references.
+    """Rewrite the stubs and check cells of a notebook that differ from the references.
 
     Args:
         path: the student variant; it is rewritten if something changes.
@@ -53,7 +53,7 @@ def fix_stubs(path: Path) -> list[str]:
 
 
 def check_lines(exercise: Exercise) -> tuple[str, str]:
-    """Give the two lines with which a check cell begins."""
+    """Return the first two lines of a check cell."""
     named = f', "{exercise.id}"' if exercise.kind == "value" else ""
     return f"report = check({exercise.id}{named})", f"{exercise.id} = report.implementation"
 
@@ -67,14 +67,18 @@ def _new_cell(name: str) -> dict:
 
 
 def stub_text(exercise: Exercise, before: str) -> str:
-    """Write a stub: signatures and docstrings of the reference, the work of the stub that is there.
+    """Write a stub: signatures and docstrings of the reference, with the body of the present stub.
 
     Args:
-        exercise: whose stub it is.
-        before: the cell as it stands; TODO comments alone are enough.
+        exercise: the exercise of the stub.
+        before: the present text of the cell; TODO comments alone are enough.
 
     Returns:
-        The text of the cell. What the stub leaves open stays open; in a class without methods yet, all but ``__init__``.
+        The text of the cell. Open methods stay open. In a class without methods, all but
+        ``__init__`` become open.
+
+    Raises:
+        ValueError: the reference is no function and no class.
     """
     if exercise.kind == "value":
         has_name = any(line.startswith(f"{exercise.id} = ") for line in before.splitlines())
@@ -107,13 +111,14 @@ def stub_text(exercise: Exercise, before: str) -> str:
 def _definition(text: str, name: str) -> ast.FunctionDef | ast.ClassDef | None:
     try:
         body = ast.parse(text).body
-    except SyntaxError:  # a signature without a body, say
+    except SyntaxError:  # for example a signature without a body
         return None
     kinds = ast.FunctionDef | ast.ClassDef
     return next((node for node in body if isinstance(node, kinds) and node.name == name), None)
 
 
 def _is_open(node: ast.FunctionDef) -> bool:
+    """Tell whether the student must write a method: it raises NotImplementedError."""
     return any(
         isinstance(part, ast.Raise) and "NotImplementedError" in ast.unparse(part)
         for part in ast.walk(node)
@@ -121,9 +126,9 @@ def _is_open(node: ast.FunctionDef) -> bool:
 
 
 def _open(source: str, node, before: str, stub, exercise: Exercise) -> str:
-    """Write one open function: head and docstring of the reference, then the work that is to be done.
+    """Write one open function: signature and docstring of the reference, body of the stub.
 
-    Decorators are left to the student.
+    Decorators are left out: the student writes them.
     """
     indent = " " * (node.col_offset + 4)
     lines = source.splitlines()
@@ -146,7 +151,7 @@ def _open(source: str, node, before: str, stub, exercise: Exercise) -> str:
 
 
 def _end_of_head(stub: ast.FunctionDef) -> int:
-    """Give the last line of a signature; comments before the first statement belong to the work."""
+    """Return the last line of a signature; comments after it belong to the body."""
     parts = [part for part in ast.walk(stub.args) if isinstance(part, ast.arg)]
     ends = [stub.lineno, *(_last_line(part) for part in parts)]
     return max([*ends, *([_last_line(stub.returns)] if stub.returns else [])])
@@ -157,7 +162,7 @@ def _last_line(node: ast.stmt | ast.expr | ast.arg) -> int:
 
 
 def _signature_lines(node: ast.FunctionDef) -> list[str]:
-    """Write a signature without the arguments that only a keyword can give."""
+    """Write a signature without its optional keyword-only arguments."""
     indent = " " * node.col_offset
     arguments = _spaced(ast.unparse(positional(node.args)))
     returns = f" -> {ast.unparse(node.returns)}" if node.returns else ""
@@ -168,7 +173,7 @@ def _signature_lines(node: ast.FunctionDef) -> list[str]:
 
 
 def _spaced(arguments: str) -> str:
-    """Write defaults of annotated arguments as everybody does: ``x: int = 1``, which ``ast`` crowds."""
+    """Put spaces around defaults of annotated arguments (``x: int = 1``), which ``ast`` omits."""
     parts = [
         part.arg + (f": {ast.unparse(part.annotation)}" if part.annotation else "")
         for part in ast.walk(ast.parse(f"def f({arguments}): ..."))
@@ -181,7 +186,7 @@ def _spaced(arguments: str) -> str:
 
 
 def positional(arguments: ast.arguments) -> ast.arguments:
-    """Give a signature without the arguments that only a keyword can give and that have a default."""
+    """Return a signature without its optional keyword-only arguments."""
     kept = copy.copy(arguments)
     pairs = zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True)
     kept.kwonlyargs = [argument for argument, default in pairs if default is None]

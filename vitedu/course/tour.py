@@ -1,7 +1,7 @@
-"""Running notebooks headless: the tour of the solved course, and the check of a student's notebook.
+"""Run notebooks without a browser: the tour of the solved course, and a student's notebook.
 
-Role: execute in a fresh kernel of this Python, with a store of results of its own, and say what came
-out. Not here: judging (the notebook's own ``check`` cells do it), nbval (``tests/test_notebooks.py``).
+Role: executes a notebook in a fresh kernel of this Python, with its own store of results, and
+reports what its ``check`` cells stored. nbval is run by ``tests/test_notebooks.py``.
 """
 
 import os
@@ -21,7 +21,7 @@ from vitedu.course import results
 from vitedu.course.notebooks import exercise_cells, find_notebooks, read, solved
 from vitedu.exercises import BY_ID, in_notebook
 
-# what a browser folds by itself: it opens with mouse, keyboard or touch, and on paper it is open
+# Code is folded with an HTML element, which opens with mouse, keyboard or touch. It prints open.
 FOLDING = """{%- extends 'lab/index.html.j2' -%}
 {%- block input_group -%}
 {%- if 'hide-input' in cell.metadata.get('tags', []) -%}
@@ -44,24 +44,24 @@ details.folded-code > summary { margin-left: 75px; font: 13px sans-serif; cursor
 
 @dataclass(frozen=True)
 class Run:
-    """What came out of running one notebook."""
+    """The result of running one notebook."""
 
-    notebook: NotebookNode  # with outputs, as far as it ran
+    notebook: NotebookNode  # with the outputs of the cells that ran
     seconds: float
-    problem: str | None  # why it stopped, in one line
-    entries: dict[str, dict]  # the store that its checks wrote, as ``results.load`` gives it
+    problem: str | None  # why it stopped early, in one line
+    entries: dict[str, dict]  # the results that its checks stored, from ``results.load``
 
     @property
     def cells(self) -> int:
-        """How many code cells there are."""
+        """The number of code cells."""
         return sum(cell.cell_type == "code" for cell in self.notebook.cells)
 
 
 class ThisPython(KernelSpecManager):
-    """Every kernel is this Python, whatever kernels the machine has registered."""
+    """A manager whose only kernel is this Python, whatever kernels the machine has registered."""
 
     def get_kernel_spec(self, kernel_name):
-        """Give the one kernel."""
+        """Return the one kernel."""
         return KernelSpec(**get_kernel_dict())
 
 
@@ -71,10 +71,10 @@ def execute(
     """Run a notebook from top to bottom, with the quick profile unless ``VITEDU_PROFILE`` is set.
 
     Args:
-        notebook: filled with outputs, in place.
-        folder: where its relative paths start.
+        notebook: it is filled with outputs, in place.
+        folder: the kernel's working folder.
         seconds: time limit of one cell.
-        keep_going: go on after a cell that raises.
+        keep_going: continue after a cell that raises or runs out of time.
     """
     client = NotebookClient(
         notebook,
@@ -82,11 +82,11 @@ def execute(
         timeout=seconds,
         interrupt_on_timeout=keep_going,
         allow_errors=keep_going,
-        extra_arguments=["--log-level=ERROR"],  # not: a warning that nobody can act on
+        extra_arguments=["--log-level=ERROR"],  # hides warnings that a reader cannot act on
         resources={"metadata": {"path": str(folder)}},
     )
     environment = {"VITEDU_PROFILE": "quick", **os.environ}
-    environment.pop("MPLBACKEND", None)  # the kernel's own shows figures in the notebook
+    environment.pop("MPLBACKEND", None)  # the kernel's default shows figures in the notebook
     problem = None
     start = time.perf_counter()
     with tempfile.TemporaryDirectory(prefix="vitedu-") as home:
@@ -135,7 +135,7 @@ def tour(path: Path, out: Path) -> bool:
 
 
 def page(notebook: NotebookNode) -> str:
-    """Write a notebook as an HTML page; code tagged ``hide-input`` is folded until it is opened."""
+    """Write a notebook as an HTML page; code tagged ``hide-input`` is folded."""
     from jinja2 import DictLoader
     from nbconvert import HTMLExporter
 
@@ -146,17 +146,20 @@ def page(notebook: NotebookNode) -> str:
 
 
 def check_notebook(path: Path, *, seconds: float = 600) -> tuple[str, bool]:
-    """Run a student's notebook and collect what its checks say; neither it nor their store changes.
+    """Run a copy of a student's notebook and collect what its checks say.
+
+    The file and the student's store of results do not change.
 
     Args:
         path: a notebook of the course, under any file name.
         seconds: time limit of one cell.
 
     Returns:
-        A table with the full finding of each exercise that did not pass, and whether all passed.
+        A table with the full report of each exercise that did not pass, and whether all passed.
 
     Raises:
-        FileNotFoundError, ValueError: no notebook there, or none of its cells holds an exercise.
+        FileNotFoundError: the path does not exist.
+        ValueError: it is not one notebook of the course.
     """
     paths = find_notebooks(path)
     notebook = read(paths[0])
@@ -185,7 +188,7 @@ def check_notebook(path: Path, *, seconds: float = 600) -> tuple[str, bool]:
 
 
 def _said(notebook: NotebookNode, stub: int) -> list[str]:
-    """Give what a stub and the check after it showed: findings as text, errors as one line."""
+    """Return what a stub and the check after it printed, line by line; an error as one line."""
     lines = []
     for cell in notebook.cells[stub : stub + 2]:
         for output in cell.get("outputs", ()):

@@ -1,5 +1,7 @@
-"""Grading a class of untrusted notebooks: the parent judges, the worker only runs code.
+"""Grade a class of untrusted notebooks. The parent process judges; workers only run code.
 
-The way of data: ``submissions`` (who handed in what) -> ``extraction`` (answers as text, nothing is run) ->
-``judge`` (asks boxed workers, compares here) -> ``batch`` (one file a student) -> ``reports`` and exports.
+``batch`` grades a class and ``student`` grades one submission. ``intake`` reads files and extracts
+the answers as text, without running them. ``judge`` sends one answer to isolated workers (``box``)
+over frames (``line``) and compares here. ``store`` keeps one file for each student. ``pages`` and
+``adapters`` make reports, exports and the files of other systems.
 """

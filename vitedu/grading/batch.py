@@ -1,10 +1,12 @@
-"""A class is graded: every submission found, every one graded, nothing lost.
+"""Grade a class: every submission in a folder gets a grade file.
 
-Role: ``grade_class`` (folder of submissions -> folder of grades, with resume). Not here: one student (``student``), what
-decides whether a grade is up to date (``fingerprint``), how grades are kept (``store``) and shown (``publish``).
+Role: ``grade_class``, which can be stopped and resumed. One student is graded by ``student``;
+``fingerprint`` decides whether a grade is up to date; ``store`` keeps grades and ``publish`` shows
+them.
 
-Whatever goes wrong with one submission, the grader's own faults included, is that submission's finding. What goes wrong
-with the output folder stops the batch: a grade that cannot be kept must not be announced.
+A problem with one submission, even a fault of the grader, is recorded in that submission's grade. A
+problem with the output folder stops the batch, because a grade that cannot be stored must not be
+announced.
 """
 
 import os
@@ -31,22 +33,24 @@ from vitedu.grading.student import (
 )
 from vitedu.progressbar import ProgressBar
 
-SHARE = 0.25  # of the submissions that hold the most frequent notebook; rarer ones are left out
+# A notebook is graded by default if it occurs in this share of the submissions, compared with the
+# most frequent notebook.
+SHARE = 0.25
 
 
 @dataclass
 class Outcome:
     """What a run of ``grade_class`` did."""
 
-    students: list[str]  # who has a grade now, in order
+    students: list[str]  # students with an up-to-date grade, in order
     graded: int  # in this run
     kept: int  # graded by an earlier run
-    waiting: int  # changed or new, and left out by ``only``
+    waiting: int  # changed or new, but left out by ``only``
     level: str  # isolation of this run; "" if nothing had to be graded
     seconds: float
-    class_flags: dict[str, list[Flag]]  # what shows only in the class as a whole
-    problems: list[Flag]  # what was handed in under no name
-    left_out: dict[str, int]  # notebook that is not graded -> submissions that hold it
+    class_flags: dict[str, list[Flag]]  # student -> flags from comparing the class
+    problems: list[Flag]  # files that belong to no student
+    left_out: dict[str, int]  # notebook that is not graded -> number of submissions with it
 
 
 def grade_class(
@@ -67,27 +71,28 @@ def grade_class(
 ) -> Outcome:
     """Grade every submission in a folder that has no up-to-date grade.
 
-    A grade is up to date while files, versions, list of exercises and number of runs are what they were, and the grader
-    itself did not fail. So the same command after a kill finishes the rest and leaves what is there, to the byte.
+    A grade is up to date if files, versions, exercises and number of runs have not changed and the
+    grader itself did not fail. After a kill, the same command grades the rest and leaves finished
+    grades unchanged.
 
     Args:
         folder: what the students handed in; it is only read.
-        out: for ``submissions/*.json``, one a student, and ``grader.log``.
-        jobs: submissions graded at a time; default: one more than there are cores for this process.
-        student_from: where names come from; see ``submissions.find_submissions``.
+        out: folder for ``submissions/*.json``, one for each student, and ``grader.log``.
+        jobs: submissions graded at the same time; default: one more than the usable cores.
+        student_from: where names come from; see ``submissions.look_through``.
         exercises: ids to grade; default: all of ``notebook``.
         notebook: stem of the notebook to grade; default: those that the class handed in.
         only: names of students to grade; default: all.
-        runs: of each answer, 3 or more.
-        seed: of the secret inputs, to repeat a grading; default: secret sizes for the class, and secret values for each
-            submission.
-        again: grade also what has an up-to-date grade.
-        allow_unsafe: grade even where the machine cannot isolate answers at all.
-        parts: the functions that do the work.
-        after: called with the store, the outcome and the exercises while the folder is still held.
+        runs: runs of each answer, 3 or more.
+        seed: of the secret inputs, to repeat a grading; default: secret sizes for the class, and
+            secret values for each submission.
+        again: grade submissions with an up-to-date grade as well.
+        allow_unsafe: grade even if the machine cannot isolate answers at all.
+        parts: the functions that do the work; default ``real_parts()``.
+        after: called with the store, the outcome and the exercises while ``out`` is still locked.
 
     Raises:
-        ValueError: a choice that makes no sense, or nothing to grade.
+        ValueError: an option makes no sense, or there is nothing to grade.
         OSError: ``out`` cannot be written.
     """
     if runs < MIN_RUNS:
@@ -163,7 +168,7 @@ def grade_class(
 
 
 def _refuse_overlap(folder: Path, out: Path) -> None:
-    """Keep grades from being taken for submissions, and submissions from lying where grades are written."""
+    """Raise ValueError if grades could be taken for submissions or be written over them."""
     written = [out / name for name in FOLDERS]
     if out.is_relative_to(folder) or any(folder.is_relative_to(each) for each in written):
         raise ValueError(
@@ -173,7 +178,7 @@ def _refuse_overlap(folder: Path, out: Path) -> None:
 
 
 def _grade_all(todo, chosen, parts, box, store, digests, reading, seed, runs, jobs) -> None:
-    """Grade in threads, each of which waits for workers of the box; write each grade as it comes."""
+    """Grade in threads that wait for the workers of the box; store each grade when it is ready."""
     jobs = min(jobs or getattr(box, "jobs", None) or default_jobs(), len(todo))
     bar, stopped = ProgressBar(total=len(todo)), threading.Event()
 
@@ -181,7 +186,8 @@ def _grade_all(todo, chosen, parts, box, store, digests, reading, seed, runs, jo
         if stopped.is_set():
             return
         own_seed = store.class_secret() * SPLIT + secrets.randbelow(SPLIT) if seed is None else seed
-        grade = getattr(box, "grade_submission", grade_submission)(  # a cluster has its own
+        # a cluster's box has its own grade_submission
+        grade = getattr(box, "grade_submission", grade_submission)(
             submission,
             chosen,
             parts,
@@ -194,7 +200,7 @@ def _grade_all(todo, chosen, parts, box, store, digests, reading, seed, runs, jo
         grade = replace(grade, digest=digests[submission.student])
         try:
             store.save(grade)
-        except (ValueError, TypeError) as error:  # a grade that is no JSON: a fault of the grader
+        except (ValueError, TypeError) as error:  # not valid JSON: a fault of the grader
             store.log(f"{ascii(submission.student)}, writing: {type(error).__name__}: {error}")
             detail = f"{type(error).__name__} in the grader; grader.log has the lines"
             lost = [not_gradable(exercise, "grader", detail) for exercise in chosen]
@@ -206,7 +212,7 @@ def _grade_all(todo, chosen, parts, box, store, digests, reading, seed, runs, jo
             for done, future in enumerate(as_completed(waiting), 1):
                 future.result()
                 bar.update(done, f"{done} of {len(todo)} submissions")
-        except BaseException:  # a full disk, or Ctrl-C: finish what runs, begin nothing
+        except BaseException:  # a full disk or Ctrl-C: finish what runs and start nothing new
             stopped.set()
             pool.shutdown(cancel_futures=True)
             raise
@@ -221,11 +227,12 @@ def choose_exercises(
 
     Args:
         ids: of exercises.
-        notebook: stem of one.
-        handed_in: notebook -> submissions that hold it; what few hold, a stray file, adds nothing to the others' points.
+        notebook: stem of a notebook.
+        handed_in: notebook -> number of submissions with it. A rare notebook is left out: a stray
+            file must not add points that all others miss.
 
     Raises:
-        ValueError: no such exercise or notebook, or nothing left.
+        ValueError: an exercise or notebook is unknown, or nothing is left to grade.
     """
     if ids:
         wanted = {find(id).id for id in ids}
@@ -247,7 +254,7 @@ def choose_exercises(
 
 
 def _told_apart(submissions: list[Submission]) -> list[Submission]:
-    """Sort by name, and give a number to those who share one, so that none is overwritten."""
+    """Sort submissions by name, and number equal names, so that no grade is overwritten."""
     told, seen = [], set()
     for submission in sorted(submissions, key=lambda s: (s.student, [f.name for f in s.files])):
         name, number = submission.student, 2
@@ -259,15 +266,15 @@ def _told_apart(submissions: list[Submission]) -> list[Submission]:
 
 
 def default_jobs() -> int:
-    """Give how many submissions to grade at a time.
+    """Return how many submissions to grade at the same time: one more than cores.
 
-    One more than cores: to join its control group, a worker waits some milliseconds for the kernel and for no core.
+    While a worker joins its control group, it waits some milliseconds without using a core.
     """
     return cores() + 1
 
 
 def cores() -> int:
-    """Count the cores this process may use."""
+    """Count the cores that this process may use."""
     if sys.platform == "linux":
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1

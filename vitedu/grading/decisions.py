@@ -1,8 +1,8 @@
-"""What a person decided about open points, read back from ``open.csv`` and kept.
+"""Decisions of a person about open points, read from a filled-in ``open.csv``.
 
-Role: ``read_decisions`` (a filled-in file -> decisions), ``decided`` (a grade with them). A decision counts only for an
-exercise that is still open and for the files that it was made for: a later submission waits for a person again. The machine's
-own record stays as it is. Not here: writing ``open.csv`` (``pages.exports``).
+Role: ``read_decisions`` reads the file and ``decided`` applies decisions to a grade. A decision
+counts only if the exercise is still open and the grade's digest is the same, so a new submission
+waits for a person again. The stored grade does not change. ``pages.exports`` writes ``open.csv``.
 """
 
 import csv
@@ -15,7 +15,7 @@ from vitedu.grading.grades import FAILED, NOT_GRADABLE, PASSED, ExerciseGrade, S
 from vitedu.grading.pages.exports import cell
 
 FILE = "decisions.json"
-MOST = 1000  # characters of a comment
+MOST = 1000  # the most characters of a comment
 
 # student -> exercise -> points, comment, by, digest
 Decisions = dict[str, dict[str, dict[str, Any]]]
@@ -25,12 +25,13 @@ def read_decisions(path: Path, grades: Iterable[SubmissionGrade], by: str) -> De
     """Read the rows of a filled-in ``open.csv`` that have points.
 
     Args:
-        path: the file; a spreadsheet may have saved it with semicolons.
+        path: the file, separated by commas or semicolons.
         grades: of the class.
-        by: who decides.
+        by: the person who decides.
 
     Raises:
-        ValueError: a row names nobody, nothing that is open, or impossible points. Nothing is taken then.
+        ValueError: a row has an unknown student, an exercise that is not open, or impossible
+            points.
         OSError: the file cannot be read.
     """
     text = Path(path).read_text(encoding="utf-8-sig")
@@ -63,7 +64,7 @@ def read_decisions(path: Path, grades: Iterable[SubmissionGrade], by: str) -> De
 
 
 def decided(grade: SubmissionGrade, decisions: Mapping[str, Any]) -> SubmissionGrade:
-    """Give a grade with what a person decided about it."""
+    """Return a grade with the decisions that apply to it."""
     own = decisions.get(grade.student)
     if not isinstance(own, dict):
         return grade

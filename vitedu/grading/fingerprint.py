@@ -1,7 +1,7 @@
-"""What a grade rests on, summed up: the same sum, the same grade.
+"""Hashes of everything that a grade depends on: if the hash is the same, so is the grade.
 
-Role: ``digest_files`` (what was handed in), ``versions`` (what judged) and ``digest`` (both, with what was asked for).
-Not here: what is done with it (``batch``).
+Role: ``digest_files`` covers what was handed in, ``versions`` the code that judges, and ``digest``
+both of them with what was asked for. ``batch`` compares the hashes.
 """
 
 import functools
@@ -14,7 +14,7 @@ from vitedu import __version__
 from vitedu.exercises import EXERCISES, Exercise
 from vitedu.grading.grades import Submission
 
-# the files whose text decides a grade: what judges, and the checkers and references that it judges by
+# the files whose text decides a grade: the code that judges, the checkers and the references
 DECIDES = [
     "checks/*.py",
     "grading/judge.py",
@@ -24,14 +24,14 @@ DECIDES = [
     "grading/intake/*.py",
     "grading/line/*.py",
     "exercises.py",
-    "fast.py",  # the options of a model that an answer may be handed
+    "fast.py",  # options of models that are passed to answers
     *sorted({f"checks/{exercise.chapter}/*.py" for exercise in EXERCISES}),
     *sorted({f"{exercise.module.removeprefix('vitedu.')}.py" for exercise in EXERCISES}),
 ]
 
 
 def digest_files(submission: Submission) -> str:
-    """Sum up what was handed in: names and contents."""
+    """Hash the names and contents of the files that were handed in."""
     total = hashlib.sha256()
     for path in submission.files:
         total.update(path.name.encode("utf-8", "surrogatepass") + b"\0")
@@ -46,7 +46,7 @@ def digest_files(submission: Submission) -> str:
 
 
 def digest(files: str, exercises: Sequence[Exercise], runs: int) -> str:
-    """Sum up what decides whether a grade is up to date: files, versions, exercises, runs."""
+    """Hash all that a grade depends on: files (as hashed), versions, exercises, number of runs."""
     words = [f"{name} {version}" for name, version in sorted(versions().items())]
     words += [exercise.id for exercise in exercises] + [str(runs), files]
     return hashlib.sha256("\0".join(words).encode()).hexdigest()
@@ -54,7 +54,7 @@ def digest(files: str, exercises: Sequence[Exercise], runs: int) -> str:
 
 @functools.cache
 def versions() -> dict[str, str]:
-    """Say what judged: versions, and a digest over the code of references, checkers and grader."""
+    """Return the versions of what judges, with a hash of the references, checkers and grader."""
     import torch
 
     package = Path(__file__).parents[1]

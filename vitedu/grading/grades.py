@@ -1,10 +1,10 @@
-"""What the parts of the grader hand to each other: answers as text, grades as plain data.
+"""The data that the parts of the grader exchange: answers as text, grades as plain data.
 
-Role: ``Answer`` and ``Submission`` (before grading), ``ExerciseGrade`` and ``SubmissionGrade`` (after), and how grades
-become JSON and come back. Standard library alone. Not here: how any of them comes about.
+Role: ``Answer`` and ``Submission`` before grading, ``ExerciseGrade`` and ``SubmissionGrade`` after
+it, and grades as JSON. Standard library only.
 
-Three states, never two: an exercise was ``passed``, or it ``failed`` and has points for what held, or it is
-``not_gradable`` and has a reason and no points at all, so that no export can take it for a 0.
+An exercise has one of three states. ``passed`` has full points. ``failed`` has points for the parts
+that passed. ``not_gradable`` has a reason and no points at all, so that no export takes it for a 0.
 """
 
 from dataclasses import asdict, dataclass, field
@@ -28,13 +28,13 @@ REASONS = {
     "grader": "the grader itself failed; this is no fault of the answer",
 }
 
-# no reason to leave points open: a whole notebook that is not there earns 0
+# not one of REASONS: if a whole notebook is missing, its exercises earn 0 and are not open
 NOT_HANDED_IN = "not handed in"
 
 
 @dataclass(frozen=True)
 class Flag:
-    """Something that a person may want to look at. A flag alone never changes a point."""
+    """Something that a person may want to look at. A flag never changes points."""
 
     kind: str  # one word: "found_by_name", "duplicate", "forbidden_name", "like_reference", "similar", ...
     message: str  # one sentence with the evidence
@@ -47,23 +47,22 @@ class Answer:
     exercise: str  # id of the syllabus
     source: str  # the answer cell
     support: str = ""  # imports, helper definitions and literal constants of the notebook, in order
-    found_by: str = "metadata"  # or "name", where an editor dropped the metadata
-    notebook: str = ""  # name of the file that it came from
+    found_by: str = "metadata"  # or "name", if the cell has no metadata
+    notebook: str = ""  # name of its file
     flags: tuple[Flag, ...] = ()
     cell: int = 0  # number of its cell in the notebook, from 1
-    bound: tuple[str, ...] = ()  # names that it reads and that its notebook binds somewhere
+    bound: tuple[str, ...] = ()  # names that it reads and its notebook binds somewhere
 
 
 @dataclass(frozen=True)
 class Submission:
     """What one student handed in."""
 
-    student: str  # as the file or folder calls them
+    student: str  # the name in the file or folder
     files: tuple[Path, ...]  # notebooks, oldest first
-    identity: dict[str, str] = field(
-        default_factory=dict
-    )  # what a learning platform's name told: ids
-    flags: tuple[Flag, ...] = ()  # what was odd about the files; ``extract`` hands it on
+    # ids that a learning platform put into the name
+    identity: dict[str, str] = field(default_factory=dict)
+    flags: tuple[Flag, ...] = ()  # what is odd about the files; ``extract`` copies them
 
 
 @dataclass
@@ -73,27 +72,24 @@ class ExerciseGrade:
     exercise: str
     state: str  # one of STATES
     max_points: float
-    points: float | None = None  # None exactly where the state is "not_gradable"
-    reason: str = ""  # a key of REASONS where not gradable, else ""
+    points: float | None = None  # None if and only if the state is "not_gradable"
+    reason: str = ""  # a key of REASONS if not gradable, else ""
     detail: str = ""  # the reason in full, with numbers
-    attempted: bool = True  # False: the stub was left as it was, which earns 0
+    attempted: bool = True  # False: the stub is unchanged, which earns 0
     headline: str = ""  # first line of the checker's report
-    lines: list[list[str]] = field(
-        default_factory=list
-    )  # [label, text] of the report, no reference values
-    findings: list[dict] = field(
-        default_factory=list
-    )  # name, passed, skipped, points, max_points, message
+    lines: list[list[str]] = field(default_factory=list)  # [label, text] of the report
+    # each with name, passed, skipped, points, max_points, message
+    findings: list[dict] = field(default_factory=list)
     misconceptions: list[str] = field(default_factory=list)  # ids of recognised mistakes
     picture: str = ""  # SVG of the counterexample, drawn by the parent
-    printed: str = ""  # the first characters of what the answer printed
+    printed: str = ""  # the beginning of what the answer printed
     flags: list[Flag] = field(default_factory=list)
     code: str = ""  # the cell of an answer that did not pass
     place: str = ""  # file and number of that cell
-    comment: str = ""  # of the person who decided about an open exercise
-    decided_by: str = ""  # who that was
-    runs: int = 0  # how often it ran, each time in another process
-    seconds: float = 0.0  # wall clock of all of them
+    comment: str = ""  # of the person who graded an open exercise
+    decided_by: str = ""  # the name of that person
+    runs: int = 0  # number of runs, each in another process
+    seconds: float = 0.0  # wall-clock time of all runs
 
     def __post_init__(self):
         if self.state not in STATES:
@@ -108,12 +104,12 @@ class ExerciseGrade:
 
 @dataclass
 class SubmissionGrade:
-    """All that is known of one submission after grading: the content of its JSON file."""
+    """Everything known about one submission after grading: the content of its JSON file."""
 
     student: str
-    files: list[str]  # names, not paths: nothing of the grader's machine leaves with a grade
-    digest: str  # SHA-256 over the files, so that a changed submission is graded anew
-    seed: int  # of the secret inputs; the same seed repeats the same grading
+    files: list[str]  # names only: paths would tell about the grader's machine
+    digest: str  # ``fingerprint.digest``; if it changes, the submission is graded again
+    seed: int  # of the secret inputs; the same seed repeats the grading
     isolation: str  # "full", "partial: ..." or "none"
     exercises: list[ExerciseGrade]
     flags: list[Flag] = field(default_factory=list)  # about the submission as a whole
@@ -123,7 +119,7 @@ class SubmissionGrade:
 
     @property
     def points(self) -> float:
-        """Points earned so far; what is not gradable is not in it (see ``open_points``)."""
+        """Points earned so far, without open exercises (see ``open_points``)."""
         return round(sum(grade.points or 0.0 for grade in self.exercises), 2)
 
     @property
@@ -133,7 +129,7 @@ class SubmissionGrade:
 
     @property
     def open_points(self) -> float:
-        """Points that wait for a person, since their exercises are not gradable."""
+        """Points of exercises that are not gradable, which a person must decide."""
         return sum(g.max_points for g in self.exercises if g.state == NOT_GRADABLE)
 
     def to_dict(self) -> dict:
@@ -142,10 +138,10 @@ class SubmissionGrade:
 
     @classmethod
     def from_dict(cls, data: dict) -> "SubmissionGrade":
-        """Read back what ``to_dict`` gave.
+        """Make a grade from what ``to_dict`` returned.
 
         Raises:
-            KeyError, TypeError, ValueError: it is not such data.
+            KeyError, TypeError, ValueError: the data has another form.
         """
         data = dict(data)
         data["flags"] = [Flag(**flag) for flag in data["flags"]]

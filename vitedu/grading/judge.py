@@ -1,8 +1,9 @@
-"""Grade one answer: ask fresh workers what it does, compare here, and believe no reply.
+"""Grade one answer: fresh workers run it, and its observations are judged here.
 
-Role: ``grade_answer``. The same checkers as in the notebook decide (``vitedu.checks.engine``): a ``RemoteAnswer`` stands
-where the student's object would be, and only ``gather`` meets it. Several processes must agree, so that luck earns
-nothing; the later ones may be shared by the answers of one student (``box.sharing``). Never raises because of what an answer is or does; what cannot be judged has a reason and no points.
+Role: ``grade_answer``. The checkers of the notebook decide (``vitedu.checks.engine``). A
+``RemoteAnswer`` replaces the student's object, and only ``gather`` uses it. Several processes must
+agree, so that luck earns nothing. Later runs of one student's answers may share a process
+(``box.sharing``). An answer that cannot be judged gets a reason and no points, never an exception.
 """
 
 import ast
@@ -38,30 +39,31 @@ from vitedu.grading.line.messages import Loaded, write_observation
 from vitedu.grading.line.remote_answer import RemoteAnswer
 from vitedu.grading.line.wire import WireError, clean, pack
 
-RUNS = 3  # in other processes; an answer that is right one time in three passes all of them in 4 %
-LONGEST = 2**20  # characters of code
-MOST_CODE = 6000  # characters of it that stay in a grade
+RUNS = 3  # an answer that is right one time in three passes all runs with probability 4 %
+LONGEST = 2**20  # the most characters of code that are run
+MOST_CODE = 6000  # the most characters of code that a grade keeps
 ENDED_ALL = (
     "the process that starts all workers ended while this answer ran, and again when it ran alone"
 )
-# conclusions change settings of the whole process for a moment (random state, default dtype)
+# Judging changes settings of the whole process for a moment (random state, default dtype), so only
+# one thread may do it at a time.
 _JUDGING = threading.Lock()
 
 
 @dataclass
 class _Outcome:
-    """What one worker's run came to."""
+    """The result of one run."""
 
-    report: Report | None = None  # None: not gradable, or failed before anything could be called
-    reason: str = ""
+    report: Report | None = None  # None: not gradable
+    reason: str = ""  # a key of REASONS if not gradable
     detail: str = ""
     headline: str = ""
     printed: str = ""
-    is_last: bool = False  # another run would only say the same, or wait as long again
+    is_last: bool = False  # another run would say the same or take too long, so none follows
     digest: str = ""  # of all observations
-    is_read: bool = False  # without a process, since there is nothing to run
-    undecided: bool = False  # what it does on another device could not be seen
-    ended_all: bool = False  # the preloaded process ended while this ran, and all its workers
+    is_read: bool = False  # a literal value, judged without a process
+    undecided: bool = False  # its behaviour on another device is not known
+    ended_all: bool = False  # the preloaded process ended during the run, with all its workers
 
     @property
     def state(self) -> str:
@@ -82,7 +84,7 @@ class _Outcome:
         return self.state, self.points, tuple(mistakes), self.reason
 
     def in_words(self) -> str:
-        """Say it for the list of runs that disagreed."""
+        """Describe the verdict, for a list of runs that disagree."""
         mistakes = ", ".join(self.verdict[2])
         return self.reason or f"{self.state} with {self.points:g}" + (mistakes and f" ({mistakes})")
 
@@ -93,11 +95,11 @@ def grade_answer(answer: Answer, seed: int, box: AnyBox, *, runs: int = RUNS) ->
     Args:
         answer: its code as text.
         seed: of the secret inputs; the same seed repeats them.
-        box: gives fresh workers.
-        runs: in different processes, which must agree.
+        box: starts the workers.
+        runs: number of runs, each in another process; all must agree.
 
     Raises:
-        ValueError: no such exercise, or no runs.
+        ValueError: the exercise is unknown, or ``runs`` is below 1.
     """
     if runs < 1:
         raise ValueError(f"runs must be at least 1 (got {runs}).")
@@ -110,12 +112,11 @@ def grade_answer(answer: Answer, seed: int, box: AnyBox, *, runs: int = RUNS) ->
         while len(outcomes) < runs and not (outcomes and outcomes[-1].is_last):
             outcome = _repeated(checker, cases, answer, seed, box, outcomes)
             outcome = outcome or _run(checker, cases, answer, seed, box, outcomes)
-            if outcome.reason == "grader":  # ours to mend, if it can be mended
+            if outcome.reason == "grader":  # try once more, apart from other answers
                 outcome = _run_apart(outcome, checker, cases, answer, seed, box, outcomes)
             outcomes.append(outcome)
-    except (
-        Exception
-    ) as error:  # a fault of ours must not cost a student points, or the class its grades
+    # a fault of the grader must cost no student points and must not stop the batch
+    except Exception as error:
         words = f"{type(error).__name__}: {error}"[:300]
         outcomes = [_Outcome(reason="grader", detail=words)]
     flags = list(answer.flags)
@@ -124,7 +125,7 @@ def grade_answer(answer: Answer, seed: int, box: AnyBox, *, runs: int = RUNS) ->
         words = "; ".join(outcome.in_words() for outcome in outcomes)
         chosen = _Outcome(reason="unstable", detail=f"{len(outcomes)} fresh processes: {words}")
         flags.append(Flag("unstable", f"Fresh processes disagreed: {words}."))
-    if chosen.undecided:  # no reference of the course ever is
+    if chosen.undecided:  # worth a flag, because no reference is ever undecided
         words = "What it does on another device could not be seen: it ended in an error there."
         flags.append(Flag("undecided", words))
     grade = ExerciseGrade(
@@ -149,7 +150,7 @@ def grade_answer(answer: Answer, seed: int, box: AnyBox, *, runs: int = RUNS) ->
 
 
 def _tell(grade: ExerciseGrade, report: Report) -> None:
-    """Write what a report says into a grade."""
+    """Copy what a report says into a grade."""
     grade.attempted = report.status != "not_attempted"
     grade.headline = report.headline if grade.attempted else "not attempted"
     grade.lines = [[label, str(text)] for label, text in report.lines]
@@ -171,7 +172,11 @@ def _tell(grade: ExerciseGrade, report: Report) -> None:
 def _repeated(
     checker, cases, answer: Answer, seed: int, box: AnyBox, earlier_runs: list[_Outcome]
 ) -> _Outcome | None:
-    """Confirm the first run in a process that the student's other answers use too; None if it did not agree."""
+    """Repeat the first run in a process that the student's other answers share.
+
+    Returns:
+        The result; None if this is the first run, sharing is off, or the result differs.
+    """
     repeat = getattr(box, "repeat", None)
     if not earlier_runs or repeat is None:
         return None
@@ -191,11 +196,7 @@ def _run(
     earlier_runs: list[_Outcome],
     lend: Callable[[], AbstractContextManager[AnyWorker]] | None = None,
 ) -> _Outcome:
-    """Run an answer in one worker and judge what it did.
-
-    Args:
-        lend: gives the worker; default: a fresh one of the box.
-    """
+    """Run an answer in one worker and judge what it did; ``lend`` may provide a shared worker."""
     if len(answer.source) + len(answer.support) > LONGEST:
         return _Outcome(reason="unreadable", detail=f"more than {LONGEST:,} characters of code", is_last=True)  # fmt: skip
     if not re.search(r"^\s*[^\s#]", answer.source, re.MULTILINE):
@@ -217,7 +218,7 @@ def _run(
     except WireError as error:
         reason = "memory" if "MemoryError" in str(error) else "protocol"
         return _Outcome(reason=reason, detail=str(error)[:300], printed=_said(worker))
-    except Exception as error:  # a WorkerTrouble, or a fault of ours
+    except Exception as error:  # a WorkerTrouble, or a fault of the grader
         reason = getattr(error, "reason", "")
         if reason not in REASONS:
             raise
@@ -234,13 +235,13 @@ def _run(
 
 
 def _run_apart(first: _Outcome, checker, cases, answer, seed, box, earlier_runs) -> _Outcome:
-    """Run an answer again after a fault of the grader, where no other answer can be the cause.
+    """Run an answer again after a fault of the grader, with a preloaded process of its own.
 
-    Other answers share the preloaded process: when it ends, all that ran are suspects, so each gets one of its own. The
-    answer that ends that one too has done it.
+    Answers share a preloaded process. If it ends, any answer that was running may be the cause. The
+    one that also ends its own process is.
 
     Args:
-        first: what came of the run that is repeated.
+        first: the result of the run that is repeated.
     """
     with box.apart() as own:
         outcome = _run(checker, cases, answer, seed, own, earlier_runs)
@@ -250,31 +251,31 @@ def _run_apart(first: _Outcome, checker, cases, answer, seed, box, earlier_runs)
 
 
 def _said(worker: AnyWorker | None) -> str:
-    """Give the first characters of what a worker printed past its own sink."""
+    """Return the beginning of what a worker wrote to its standard output."""
     return clean(worker.output, KEPT_OUTPUT) if worker is not None else ""
 
 
 @dataclass(frozen=True)
 class _Given:
-    """A value that has arrived."""
+    """A value that was already read, as a source for ``ValueChecker.judge``."""
 
     value: Plain
     answer = None
 
     def plain(self) -> Plain:
-        """Give it."""
+        """Return the value."""
         return self.value
 
 
 def _judged(
     checker, cases, gathered, seed, answer: Answer, loaded: Loaded, printed, earlier_runs
 ) -> _Outcome:
-    """Hold what was gathered against the reference; the same observations get the same report."""
+    """Judge what was gathered. Observations equal to those of an earlier run get its result."""
     seen = list(gathered.got.values())
     errors = [s.error for s in seen if s.error is not None]
     for error in errors:
         if _raised_itself(answer, error):
-            continue  # an answer must not choose to be open
+            continue  # an answer may not make itself not gradable by raising such an error
         if error.kind == "MemoryError" or "allocate memory" in error.message:
             return _Outcome(reason="memory", detail=f"{error.kind}: {error.message}"[:300])
         missing = _missing(answer, loaded, error)
@@ -290,14 +291,14 @@ def _judged(
     with _JUDGING, neutral_settings():
         report = conclude(checker, cases, gathered, seed)
     timed_out = loaded.timed_out or any(error.kind == "TimeUp" for error in errors)
-    # one run is enough for a 0, never for a pass
+    # one run is enough for 0 points, but never for a pass
     is_last = not report.points or (timed_out and not report.passed)
     undecided = any(one.undecided for one in seen)
     return _Outcome(report, printed=printed, is_last=is_last, digest=digest, undecided=undecided)
 
 
 def _undefined(answer: Answer, loaded: Loaded) -> _Outcome:
-    """Say why a cell has not given what it is asked for."""
+    """Return the result of an answer whose cell did not define the name of the exercise."""
     trouble = loaded.trouble
     if trouble is None:
         words = f"the cell of this exercise defines no {answer.exercise}"
@@ -320,17 +321,17 @@ def _undefined(answer: Answer, loaded: Loaded) -> _Outcome:
 
 NEEDED = "Answers of this course need no more than torch, numpy and what Python itself brings."
 _MODULE = re.compile(r"No module named '([\w.]+)")
-_OWN_NAME = re.compile(r"(?:'|import of )vitedu\b")  # in a path it means nothing
+_OWN_NAME = re.compile(r"(?:'|import of )vitedu\b")  # the package's name, but not inside a path
 
 
 def _missing(answer: Answer, loaded: Loaded, error: Trouble) -> str:
-    """Say which part of the code around an answer an error misses, or "".
+    """Say what an answer needs that a worker does not have, judging by an error; "" if nothing.
 
-    The package's own names do not count: those that are not here are not for answers to use.
+    Names of this package do not count: answers may not use those that are missing.
     """
     if "ImportError" in error.kinds and not _OWN_NAME.search(error.message):
         if any(name in error.message for name in CLOSED):
-            return ""  # a door that is closed on purpose
+            return ""  # an import that is forbidden on purpose
         if found := _MODULE.search(error.message):
             return f"it imports {found[1]}, which is not here. {NEEDED}"[:300]
         return f"it needs a library that is not here: {error.message}. {NEEDED}"[:300]
@@ -350,7 +351,7 @@ def _missing(answer: Answer, loaded: Loaded, error: Trouble) -> str:
 
 
 def _imported(source: str) -> dict[str, str]:
-    """Give the names that the imports of a cell bind, and the libraries that they stand for."""
+    """Return name -> library for the imports of a cell, without those from this package."""
     try:
         nodes = list(ast.walk(parse(source)))
     except (SyntaxError, ValueError, RecursionError, MemoryError):
@@ -369,9 +370,9 @@ _CHOSEN_WORDS = ("allocate memory", "out of memory", "No module named", "is not 
 
 
 def _raised_itself(answer: Answer, error: Trouble) -> bool:
-    """Tell whether an answer raises an error that would make it open instead of failing.
+    """Tell whether an answer itself raises an error that would make it not gradable.
 
-    What the worker says of that is a claim, so the code is read as well.
+    The worker's word (``by_hand``) cannot be trusted, so the code is read as well.
     """
     if error.by_hand:
         return True

@@ -1,8 +1,7 @@
-"""The output folder of a graded class: files that are whole or not there.
+"""The output folder of a graded class. A file in it is complete or does not exist.
 
-Role: safe names, writing and reading grades, one lock a folder. Not here: what is in a grade
-(``grades``), what a page says (``feedback``, ``class_report``), how a file is replaced in one step
-(``vitedu.files``).
+Role: safe file names, writing and reading grades, and the lock of the folder. ``grades`` defines
+what a grade is, ``pages`` writes reports, and ``vitedu.files`` replaces a file in one step.
 """
 
 import hashlib
@@ -19,15 +18,15 @@ from vitedu.files import UNFINISHED, locked, write_whole
 from vitedu.grading.grades import SubmissionGrade
 
 FOLDERS = ("submissions", "feedback", "gradescope")
-SECRET = "secret.json"  # not for students: the sizes of the inputs of this class
-SPLIT = 2**24  # as in vitedu.checks.inputs, which would load torch
+SECRET = "secret.json"  # decides the sizes of this class's inputs; students may not see it
+SPLIT = 2**24  # equals vitedu.checks.inputs.SPLIT, whose import would load torch
 
 
 def safe_name(student: str) -> str:
-    """Give a file name for a student: plain letters to recognise it, a digest to tell it apart.
+    """Make a file name for a student: ASCII letters of the name, and a digest that is unique.
 
-    Windows' reserved names, paths, any length and any script are harmless; two students never
-    share a name, whatever their files were called and whether or not the disk minds letter case.
+    It is safe for any name: paths, Windows' reserved names, any length, any script, and file
+    systems that ignore letter case.
 
     Example:
         >>> safe_name("../../Zoë Müller")
@@ -40,13 +39,13 @@ def safe_name(student: str) -> str:
 
 
 class Store:
-    """The output folder, held by one grader at a time.
+    """The output folder, locked by one grader at a time.
 
     Args:
-        out: the folder; it is made.
+        out: the folder; it is created.
 
     Raises:
-        OSError: it cannot be written, or another grader is at work in it.
+        OSError: it cannot be written, or another grader has locked it.
 
     Example:
         >>> import tempfile
@@ -74,7 +73,7 @@ class Store:
                 )
             for place in (self.out, *(self.out / folder for folder in FOLDERS)):
                 for path in place.glob(f".*{UNFINISHED}"):
-                    path.unlink(missing_ok=True)  # of a run that was killed
+                    path.unlink(missing_ok=True)  # left by a run that was killed
             self._held = held.pop_all()
         return self
 
@@ -84,11 +83,11 @@ class Store:
     # --- grades ----------------------------------------------------------------------------------
 
     def path(self, student: str) -> Path:
-        """Give the place of a student's JSON file."""
+        """Return the path of a student's JSON file."""
         return self.out / "submissions" / f"{safe_name(student)}.json"
 
     def load(self, student: str) -> SubmissionGrade | None:
-        """Read a grade back; None where there is none, or none that makes sense."""
+        """Read a grade; None if there is no valid one."""
         try:
             grade = SubmissionGrade.from_dict(json.loads(self.path(student).read_bytes()))
         except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
@@ -96,32 +95,32 @@ class Store:
         return grade if grade.student == student else None
 
     def load_all(self, students: Iterable[str]) -> Iterator[SubmissionGrade]:
-        """Read grades one after the other, so that a class never lies in memory as a whole."""
+        """Read grades one at a time, so that the whole class is never in memory."""
         for student in students:
             grade = self.load(student)
             if grade is not None:
                 yield grade
 
     def save(self, grade: SubmissionGrade) -> None:
-        """Write a grade, as one step.
+        """Write a grade in one step.
 
         Raises:
-            OSError: it cannot be written; an earlier file stays as it was.
+            OSError: it cannot be written; an earlier file stays unchanged.
         """
         text = json.dumps(grade.to_dict(), indent=1, allow_nan=False)
         self._replace(self.path(grade.student), text.encode())
 
-    # --- what is made from grades ----------------------------------------------------------------
+    # --- other files -----------------------------------------------------------------------------
 
     def write(self, name: str, text: str) -> None:
-        """Write a file that can be made again; one that would not change is left alone.
+        """Write a file in one step, unless its content would stay the same.
 
         Args:
             name: its path inside the output folder, made of safe names.
-            text: written as UTF-8.
+            text: the content, written as UTF-8.
 
         Raises:
-            OSError: it cannot be written; an earlier file stays as it was.
+            OSError: it cannot be written; an earlier file stays unchanged.
         """
         path, content = self.out / name, text.encode("utf-8", "replace")
         try:
@@ -132,7 +131,7 @@ class Store:
         self._replace(path, content)
 
     def load_plain(self, name: str) -> dict:
-        """Read a JSON object back; an empty one where there is none that makes sense."""
+        """Read a JSON object; an empty dict if there is no valid one."""
         try:
             data = json.loads((self.out / name).read_bytes())
         except (OSError, ValueError, RecursionError):
@@ -144,7 +143,7 @@ class Store:
         self.write(name, json.dumps(data, indent=1, sort_keys=True))
 
     def class_secret(self) -> int:
-        """Give the number that the sizes of this class are drawn from; it is drawn once and kept."""
+        """Return the secret seed of this class's input sizes, which is drawn once and stored."""
         with self._drawing:
             known = self.load_plain(SECRET).get("sizes")
             if type(known) is not int or not 0 < known < SPLIT:
@@ -153,7 +152,7 @@ class Store:
             return known
 
     def log(self, text: str) -> None:
-        """Add lines to ``grader.log``. A log that cannot be written stops nothing."""
+        """Add lines to ``grader.log``; do nothing if it cannot be written."""
         try:
             with open(self.out / "grader.log", "a", encoding="utf-8", errors="replace") as file:
                 file.write(text.rstrip() + "\n")

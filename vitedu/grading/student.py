@@ -1,8 +1,8 @@
-"""One student is graded: each exercise judged, each trouble a finding of its own.
+"""Grade one student: every exercise is judged, and a failure affects only its own exercise.
 
-Role: ``grade_submission`` and ``Parts``, the functions that it and a class are made of. Not here: how submissions are
-read (``submissions``, ``extraction``), how an answer is judged (``judge``), where it runs (``isolation``), what becomes
-of the grade (``batch``, ``store``).
+Role: ``grade_submission``, and ``Parts``, the functions that it and ``batch`` call. Submissions are
+read by ``intake``, an answer is judged by ``judge`` in a worker of ``box``, and ``batch`` stores
+the grade.
 """
 
 import contextlib
@@ -25,24 +25,24 @@ from vitedu.grading.grades import (
     SubmissionGrade,
 )
 
-MIN_RUNS = 3  # an answer that is right one time in three passes three runs with 4 %
-KEPT_TRACEBACK = 12  # lines of one fault in the log
+MIN_RUNS = 3  # an answer that is right one time in three passes all runs with probability 4 %
+KEPT_TRACEBACK = 12  # frames of a traceback that the log keeps
 
 
 @dataclass(frozen=True)
 class Parts:
-    """The functions that grading puts together; tests put others in their place."""
+    """The functions that grading calls; tests replace them."""
 
-    find: Callable[..., Any]  # (folder, student_from=...) -> submissions and problems
-    extract: Callable[[Submission], Any]  # -> answers, problems and flags of one
+    find: Callable[..., Any]  # (folder, student_from=...) -> ``submissions.Intake``
+    extract: Callable[[Submission], Any]  # -> ``extraction.Extraction``
     open_box: Callable[..., Any]  # (allow_unsafe=...) -> context manager with ``.level``
     grade: Callable[..., ExerciseGrade]  # (answer, seed, box, runs=...) -> grade
+    # (student -> exercise -> answer) -> (student -> flags)
     compare: Callable[[dict[str, dict[str, Answer]]], dict[str, list[Flag]]]
-    # student -> exercise -> answer, to student -> what a person should look at
 
 
 def real_parts() -> Parts:
-    """Load the grader proper."""
+    """Import and return the functions of the real grader."""
     from vitedu.grading.box.isolation import IsolationError, open_box
     from vitedu.grading.box.limits import Limits
     from vitedu.grading.intake.extraction import extract
@@ -73,17 +73,17 @@ def grade_submission(
     """Grade one student. Never raises because of what was handed in.
 
     Args:
-        submission: what ``Parts.find`` gave.
+        submission: from ``Parts.find``.
         exercises: what is graded, in this order, whether or not it was handed in.
         parts: the functions that do the work.
         box: where answers run.
         seed: of the secret inputs.
-        runs: processes that must agree about an exercise; see ``judge.grade_answer``.
-        extraction: what ``Parts.extract`` gave, if that is known already.
-        log: takes the traceback of a fault of the grader.
+        runs: number of runs of each answer; see ``judge.grade_answer``.
+        extraction: from ``Parts.extract``; default: it is called here.
+        log: called with the traceback of a fault of the grader.
 
     Returns:
-        The grade with an empty digest; ``grade_class`` fills it in.
+        The grade with an empty digest, which ``grade_class`` sets.
     """
     start, answers, problems, flags = time.monotonic(), {}, {}, list(submission.flags)
     with faults(log, submission.student, "reading") as fault:
@@ -109,7 +109,7 @@ def grade_submission(
                 grade = parts.grade(answer, seed, own_box, runs=runs)
             if own_fault or grade is None:
                 grade = not_gradable(exercise, "grader", "".join(own_fault))
-            elif grade.reason == "grader":  # a part told of its own fault
+            elif grade.reason == "grader":  # ``Parts.grade`` reported a fault of its own
                 log(f"{ascii(submission.student)}, {exercise.id}: {grade.detail}")
             grades.append(grade)
     return SubmissionGrade(
@@ -127,14 +127,14 @@ def grade_submission(
 
 
 def not_gradable(exercise: Exercise, reason: str, detail: str = "") -> ExerciseGrade:
-    """Say that an exercise has no points yet, and why."""
+    """Make the grade of an exercise that a person must decide, with the reason."""
     return ExerciseGrade(
         exercise.id, NOT_GRADABLE, float(exercise.points), reason=reason, detail=detail
     )
 
 
 def not_handed_in(exercise: Exercise, detail: str) -> ExerciseGrade:
-    """Give the 0 of an exercise whose whole notebook was not handed in."""
+    """Make the grade of an exercise whose whole notebook was not handed in: 0 points."""
     return ExerciseGrade(
         exercise.id,
         FAILED,
@@ -148,13 +148,13 @@ def not_handed_in(exercise: Exercise, detail: str) -> ExerciseGrade:
 
 @contextlib.contextmanager
 def faults(log: Callable[[str], None], student: str, where: str):
-    """Keep a fault of the grader: its last line in the list that is given, its traceback in the log."""
+    """Catch a fault of the grader: add a line to the yielded list, and log the traceback."""
     fault: list[str] = []
     try:
         yield fault
     except KeyboardInterrupt:
         raise
-    except BaseException as error:  # also those that are no Exception: a batch has to go on
+    except BaseException as error:  # SystemExit as well, because the batch must continue
         fault.append(f"{type(error).__name__} in the grader; grader.log has the lines")
         lines = traceback.format_exc(limit=-KEPT_TRACEBACK).splitlines()[-2 * KEPT_TRACEBACK :]
         log(f"{ascii(student)}, {where}:\n  " + "\n  ".join(line[:500] for line in lines))

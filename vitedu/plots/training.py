@@ -1,11 +1,13 @@
 """Figures of notebook 04: what training does, and what came out of it.
 
-Role: arrays in, a matplotlib figure out. Not here: any measuring; a figure draws what it is given.
+Role: arrays in, or a run's file, a matplotlib figure out. Not here: any measuring.
 
 Legend: n images or runs, K classes, N patches, gh gw patch grid.
 """
 
+import json
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 import numpy as np
 from matplotlib.figure import Figure
@@ -17,9 +19,11 @@ from vitedu.plots.style import (
     CYCLE,
     DIVERGING,
     GOOD,
+    GREEN,
     GREY,
     LIGHT,
     ORANGE,
+    RED,
     SEQUENTIAL,
     SKY,
     WIDTH,
@@ -192,34 +196,68 @@ def show_curves(
         chance: the accuracy of guessing, drawn as a grey line.
     """
     fig, axes = figure(1, 2)
-    epochs = np.arange(1, len(train_loss) + 1)
-    left, right = axes[0]
-    for ax, train, validation, scale in (
-        (left, train_loss, validation_loss, 1),
-        (right, train_accuracy, validation_accuracy, 100),
-    ):
-        ax.plot(epochs, np.multiply(train, scale), "o-", color=BLUE, label="training", markersize=4)
-        ax.plot(
-            epochs,
-            np.multiply(validation, scale),
-            "s--",
-            color=ORANGE,
-            label="validation",
-            markersize=4,
-        )
-        ax.set(xlabel="epoch")
-        ax.locator_params(axis="x", integer=True)
-    left.set(ylabel="loss (nats)", ylim=(0, 1.05 * np.nanmax([train_loss, validation_loss])))
-    right.set(ylabel="accuracy (%)", ylim=(0, 100))
-    if np.isfinite(validation_accuracy).any():
-        best = int(np.nanargmax(validation_accuracy))
-        mark = {"color": BLACK, "markersize": 9, "linestyle": "none"}
-        label = f"best validation: epoch {epochs[best]}"
-        right.plot(epochs[best], 100 * validation_accuracy[best], "*", label=label, **mark)
-    if chance is not None:
-        right.axhline(100 * chance, color=GREY, linewidth=0.8, label=f"guessing: {chance:.0%}")
-    handles, labels = right.get_legend_handles_labels()
+    _loss(axes[0, 0], train_loss, validation_loss)
+    _accuracy(axes[0, 1], train_accuracy, validation_accuracy, chance)
+    handles, labels = axes[0, 1].get_legend_handles_labels()
     fig.legend(handles, labels, loc="outside lower center", ncols=4)  # no curve can run into it
+    return fig
+
+
+def _loss(ax, train: Sequence[float], validation: Sequence[float]) -> None:
+    """Draw both losses by epoch; epochs count from 1."""
+    _two_lines(ax, train, validation)
+    ax.set(ylabel="loss (nats)", ylim=(0, 1.05 * np.nanmax([train, validation])))
+
+
+def _accuracy(
+    ax, train: Sequence[float], validation: Sequence[float], chance: float | None
+) -> None:
+    """Draw both accuracies by epoch, the best epoch on the validation images, and guessing."""
+    _two_lines(ax, np.multiply(train, 100), np.multiply(validation, 100))
+    ax.set(ylabel="accuracy (%)", ylim=(0, 100))
+    if np.isfinite(validation).any():
+        best = int(np.nanargmax(validation))
+        mark = {"color": BLACK, "markersize": 9, "linestyle": "none"}
+        label = f"best validation: epoch {best + 1}"
+        ax.plot(best + 1, 100 * validation[best], "*", label=label, **mark)
+    if chance is not None:
+        ax.axhline(100 * chance, color=GREY, linewidth=0.8, label=f"guessing: {chance:.0%}")
+
+
+def _two_lines(ax, train, validation) -> None:
+    epochs = np.arange(1, len(train) + 1)
+    ax.plot(epochs, train, "o-", color=BLUE, label="training", markersize=4)
+    ax.plot(epochs, validation, "s--", color=ORANGE, label="validation", markersize=4)
+    ax.set(xlabel="epoch")
+    ax.locator_params(axis="x", integer=True)
+
+
+@styled
+def show_run(metrics: Path, *, test_accuracy: float, chance: float) -> Figure:
+    """Draw one training run from its file: losses, accuracies, learning rate, and what it cost.
+
+    Args:
+        metrics: ``metrics.jsonl``, a line an epoch, as ``vitedu train`` writes it.
+        test_accuracy: of the weights after the last epoch, in [0, 1].
+        chance: the accuracy of guessing.
+    """
+    rows = [json.loads(line) for line in Path(metrics).read_text(encoding="utf-8").splitlines()]
+    column = {name: [row[name] for row in rows] for name in rows[0]}
+    fig, axes = figure(2, 2, size=(WIDTH, 5.2))
+    _loss(axes[0, 0], column["train_loss"], column["validation_loss"])
+    _accuracy(axes[0, 1], column["train_accuracy"], column["validation_accuracy"], chance)
+    end = {"color": RED, "marker": "D", "linestyle": "none", "clip_on": False}
+    label = f"test, last epoch: {test_accuracy:.1%}"
+    axes[0, 1].plot(len(rows), 100 * test_accuracy, label=label, **end)
+    for ax, values, ylabel in (
+        (axes[1, 0], column["lr"], "mean learning rate"),
+        (axes[1, 1], column["images_per_second"], "training images a second"),
+    ):
+        ax.plot(range(1, len(rows) + 1), values, "o-", color=GREEN, markersize=4)
+        ax.set(xlabel="epoch", ylabel=ylabel, ylim=(0, 1.1 * max(values)))
+        ax.locator_params(axis="x", integer=True)
+    handles, labels = axes[0, 1].get_legend_handles_labels()
+    fig.legend(handles, labels, loc="outside lower center", ncols=3)
     return fig
 
 

@@ -6,9 +6,7 @@ import torch.nn.functional as F
 
 from vitedu.checks.cases import ON_ACCELERATOR, also, shaped
 from vitedu.checks.checker import Checker
-from vitedu.checks.inputs import put_last_class
 from vitedu.checks.mistakes import Mistake
-from vitedu.checks.probing import Case
 
 PAIRS = "labels * num_classes + predictions"
 COUNTS = "torch.bincount(pairs, minlength=num_classes**2).reshape(num_classes, num_classes)"
@@ -71,39 +69,21 @@ def by_numpy(predictions, labels, num_classes):
     return torch.from_numpy(counts).to(labels.device)
 
 
-DRAWN = shaped(
-    "predictions: n < K; labels: n < K; num_classes = K",
-    also(
-        "absent classes",
-        "the last class never occurs",
-        shapes="predictions: n < K-1; labels: n < K-1; num_classes = K",
-    ),
-    also(
-        "absent classes",
-        "a class that is only answered",
-        shapes="predictions: n < K; labels: n < K-2; num_classes = K",
-    ),
-    also("other sizes", "one image", n=1),
-    also("other sizes", "as many images as classes", n="K"),
-    also("other sizes", "two classes", K=2),
-    ON_ACCELERATOR,
-    ranges={"n": (40, 60), "K": (4, 6)},
-    name="{n:image}, {K} classes",
-)
-
-
-def cases(g: torch.Generator) -> list[Case]:
-    """Draw answers and labels; the last class is missing only where a class shall be."""
-    made = DRAWN(g)
-    for case in made:
-        if case.part != "absent classes":
-            put_last_class(g, case.args["labels"], case.args["num_classes"])
-    return made
-
-
+FEW = "predictions: n < K-1; labels: n < K-1; num_classes = K"  # the last class does not occur
 CHECKER = Checker(
     "confusion_matrix",
-    cases=cases,
+    cases=shaped(
+        "predictions: n < K; labels: n < K; num_classes = K",
+        also("absent classes", "the last class never occurs", shapes=FEW),
+        also("absent classes", "a class that is only answered", shapes="predictions: n < K; labels: n < K-2; num_classes = K"),
+        # without the last class: whether it occurs among so few shall not be left to chance
+        also("other sizes", "one image, not recognised", shapes=FEW, n=1, values={"predictions": torch.zeros_like, "labels": torch.ones_like}),
+        also("other sizes", "as many images as classes", shapes=FEW, n="K"),
+        also("other sizes", "two classes", K=2),
+        ON_ACCELERATOR,
+        ranges={"n": (40, 60), "K": (4, 6)},
+        name="{n:image}, {K} classes",
+    ),
     bank=MISTAKES,
     proves={
         "values": "every image counted once, rows the truth, columns the answer, int64",

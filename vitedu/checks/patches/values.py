@@ -19,13 +19,18 @@ CHECKERS = {
     "seam_neighbours": ValueChecker(
         "seam_neighbours", reference.seam_neighbours,
         (
-            ValueMistake("codes_swapped", (False, True), "the two codes are swapped", "The 1-D code knows one order: along the rows.",
+            ValueMistake("codes_swapped", reference.seam_neighbours[::-1], "the two codes are swapped", "The 1-D code knows one order: along the rows.",
                          "The pair is (1-D code, 2-D code)."),
-            ValueMistake("both_see_the_seam", (True, True), "both codes are said to join 7 and 8", "The 2-D code knows that 8 starts a new row.",
-                         "Read the second entry from the similarity of the 2-D table."),
-            ValueMistake("neither", (False, False), "neither code is said to join 7 and 8", "In one long row, 8 follows 7.",
-                         "Read the first entry from the similarity of the 1-D table."),
+            ValueMistake("turned_round", tuple(-x for x in reference.seam_neighbours), "the first is taken from the second", "A positive number says that 7 is more like 8 than 0 is.",
+                         "Subtract the entry [0, 8] from the entry [7, 8]."),
+            ValueMistake("seam_alone", (0.9662, 0.8356), "the cosines across the seam are given", "Alone they do not say which of the two neighbours is nearer.",
+                         "Subtract the entry [0, 8] from each."),
+            ValueMistake("step_alone", (0.7004, 0.9786), "the cosines of one step down are given", "Alone they do not say which of the two neighbours is nearer.",
+                         "Subtract each from the entry [7, 8]."),
+            ValueMistake("ratios", (1.3793, 0.854), "the entries are divided", "A ratio of cosines says little where one of them is near 0.", "Subtract."),
+            ValueMistake("answers_not_numbers", lambda v: set(v) <= {True, False}, "yes or no is given", "The question is by how much.", "Subtract the two entries, once for each code.", example=(1, 0)),
         ),
+        atol=0.006,  # two decimals are enough
         proves="the 1-D code joins the seam, the 2-D code does not",
     ),
     "stem_tokens": ValueChecker(

@@ -1,1 +1,1 @@
-"""Proof that the checkers decide rightly: banks of mistakes, single-step mutants, audits."""
+"""Tests of the checkers themselves: on their banks, on mutants, on an author's answers."""

@@ -1,8 +1,8 @@
-"""What does a checker really decide? Every property's verdict for every answer in a file.
+"""Show the verdict of every part for every answer in a file.
 
-Role: for authors of exercises. ``vitedu audit my_answers.py`` judges each top-level name that is an exercise's id, or
-begins with one and two underscores (``patchify__by_loops``), so that several answers fit in a file. The file is the
-author's own and is executed.
+Role: a tool for authors of exercises. ``vitedu audit my_answers.py`` judges each top-level name
+that is an exercise's id. A name may go on with two underscores and more (``patchify__by_loops``),
+so that one file can hold several answers. The file is executed, so it must be trusted.
 """
 
 import ast
@@ -16,13 +16,13 @@ from vitedu.checks.engine import find_checker, judge_answer
 
 
 def load_answers(path: Path) -> dict[str, object]:
-    """Execute a Python file, or the definitions of a notebook, and give its top-level names.
+    """Execute a Python file, or the definitions of a notebook, and return its top-level names.
 
-    Of a notebook only imports, functions, classes and the values of answer cells are taken: its checks and pictures do
-    not run.
+    In a notebook only imports, functions, classes and the assignments of answer cells are executed,
+    so its checks and pictures do not run.
 
     Raises:
-        ValueError: the file is neither, or cannot be read.
+        ValueError: the file is neither of the two, or does not exist.
     """
     if path.suffix not in (".py", ".ipynb"):
         raise ValueError(f"{path.name} is neither a .py file nor a notebook.")
@@ -31,7 +31,7 @@ def load_answers(path: Path) -> dict[str, object]:
     text = path.read_text(encoding="utf-8")
     module = types.ModuleType("audited_answers")
     module.__file__ = str(path)
-    sys.modules[module.__name__] = module  # so that inspect and dataclasses find it
+    sys.modules[module.__name__] = module  # inspect and dataclasses look it up there
     if path.suffix == ".py":
         exec(compile(text, str(path), "exec"), module.__dict__)
         return dict(vars(module))

@@ -1,7 +1,8 @@
-"""The catch matrix: are wrong answers rejected, named as themselves, and right answers accepted?
+"""Count how many mistakes a checker rejects and names, and how many right answers it accepts.
 
-Role: run every checker on its bank of mistakes and on its acceptance set, over many seeds, and count. ``vitedu bank``
-prints it and tests gate it. Several processes share the work.
+Role: runs each checker on its bank and on its right answers, over many seeds, in several processes.
+``vitedu bank`` prints the counts, and tests require them to be complete. ``main_unseen`` takes each
+mistake out of its bank first.
 """
 
 import os
@@ -22,7 +23,7 @@ class CatchCount:
     """The counts of one exercise."""
 
     exercise: str
-    mistakes: int = 0  # bank entries times seeds
+    mistakes: int = 0  # wrong answers times seeds
     rejected: int = 0
     named: int = 0
     answers: int = 0  # right answers times seeds
@@ -31,12 +32,12 @@ class CatchCount:
 
     @property
     def holds(self) -> bool:
-        """Whether everything was as it should be."""
+        """Whether all mistakes were rejected and named, and all right answers accepted."""
         return self.rejected == self.named == self.mistakes and self.accepted == self.answers
 
 
 def right_answers(exercise_id: str) -> list:
-    """List the reference and the acceptance set of an exercise; values as a student may write them."""
+    """List the right answers of an exercise, the reference first; a tuple also as a list."""
     checker = find_checker(exercise_id)
     if isinstance(checker, ValueChecker):
         value = checker.reference
@@ -45,7 +46,7 @@ def right_answers(exercise_id: str) -> list:
 
 
 def wrong_answers(exercise_id: str) -> list[tuple[str, object]]:
-    """List the mistakes of an exercise: (id, wrong answer)."""
+    """List (id of the mistake, wrong answer) for the bank of an exercise."""
     checker = find_checker(exercise_id)
     if isinstance(checker, ValueChecker):
         return [(m.id, m.example if callable(m.value) else m.value) for m in checker.bank]
@@ -57,12 +58,12 @@ def wrong_answers(exercise_id: str) -> list[tuple[str, object]]:
 
 
 def made(checker: Checker, mistake: Mistake, dress: int = 0):
-    """Give the wrong answer of one mistake, in one of its dresses."""
+    """Return the wrong answer of one mistake, in the version ``dress`` (see ``Checker.make``)."""
     return mistake.build() if mistake.build else checker.make(frozenset({mistake.id}), dress)
 
 
 def measure(exercise_id: str, seeds: range) -> CatchCount:
-    """Count for one exercise."""
+    """Judge all wrong and right answers of one exercise with every seed, and count."""
     row = CatchCount(exercise_id)
     checker = find_checker(exercise_id)
     for seed in seeds:
@@ -91,8 +92,8 @@ def catch_matrix(exercise_ids: list[str], num_seeds: int, processes: int | None 
 
     Args:
         exercise_ids: which exercises.
-        num_seeds: seeds 0 .. num_seeds-1.
-        processes: worker processes; default one for each core.
+        num_seeds: seeds 0 .. num_seeds-1 are used.
+        processes: number of worker processes; default one for each core.
     """
     seeds = range(num_seeds)
     processes = processes or os.cpu_count() or 1
@@ -108,17 +109,17 @@ def catch_matrix(exercise_ids: list[str], num_seeds: int, processes: int | None 
 
 @dataclass
 class Unseen:
-    """What is said of the mistakes of one exercise when each is taken out of the bank first."""
+    """What a checker says about each mistake of an exercise after it was taken out of the bank."""
 
     exercise: str
     mistakes: int = 0
     rejected: int = 0
-    related: int = 0  # recognised from the numbers alone: a factor, another order of axes ...
-    false: list[str] = field(default_factory=list)  # another mistake was named, and why that is odd
+    related: int = 0  # recognised as a relation: a factor, another order of axes ...
+    false: list[str] = field(default_factory=list)  # another mistake of the bank was named
 
 
 def measure_unseen(exercise_id: str, seed: int = 0) -> Unseen:
-    """Judge each mistake of a bank with a checker that does not know it."""
+    """Judge each mistake of a bank with a checker from whose bank it was taken out."""
     checker = find_checker(exercise_id)
     result = Unseen(exercise_id)
     if isinstance(checker, ValueChecker):
@@ -139,7 +140,7 @@ def measure_unseen(exercise_id: str, seed: int = 0) -> Unseen:
 
 
 def main_unseen(exercise_ids: list[str]) -> int:
-    """Print what is said of unknown mistakes; return 0 if all were rejected."""
+    """Print what checkers say about unknown mistakes; return 0 if all were rejected, else 1."""
     ids = exercise_ids or [
         exercise.id for exercise in exercises.EXERCISES if exercise.kind != "value"
     ]

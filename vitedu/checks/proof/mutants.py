@@ -1,13 +1,14 @@
-"""Every single-step change of a function or class: operators, constants, names, arguments, statements.
+"""Make every single-step change of a function or class: operators, constants, names, statements.
 
-Role: from source text to ``Mutant``s. Standard library only; nothing is run or judged here, that is
-``vitedu.checks.proof.mutation``.
+Role: turns source text into ``Mutant``s, with the standard library only. Nothing is run or judged
+here; ``vitedu.checks.proof.mutation`` does that.
 
-Why not a library: mutmut copies the project and runs pytest on the copy, cosmic-ray runs a command for each mutant
-from a session file, and neither moves axes, drops calls or swaps arguments. Here a mutant is one call of a checker in
-this process, some hundredths of a second, and the changes are those that matter to tensor code.
+Why no library: mutmut copies the project and runs pytest on the copy, and cosmic-ray runs a command
+for each mutant. Neither changes axes, drops calls or swaps arguments. Here a mutant costs one call
+of a checker in this process, and the changes are those that matter in tensor code.
 
-What is never changed: docstrings, annotations, and the message of an error (its type, and whether it is raised, are).
+Docstrings, annotations and the messages of errors are never changed. The type of an error is, and
+so is whether it is raised.
 """
 
 import ast
@@ -23,7 +24,7 @@ COMPARISONS = (ast.Lt, ast.LtE, ast.Gt, ast.GtE, ast.Eq, ast.NotEq)
 OPPOSITES = {ast.Is: ast.IsNot, ast.IsNot: ast.Is, ast.In: ast.NotIn, ast.NotIn: ast.In}
 POWERS = {ast.Mult: ast.Pow, ast.Pow: ast.Mult, ast.MatMult: ast.Mult}
 
-# names of functions, methods and types that take the same arguments
+# names that are exchanged: functions, methods and types that take the same arguments
 ALIKE = (
     {"sum", "mean"},
     {"sin", "cos"},
@@ -47,7 +48,7 @@ ALIKE = (
 
 @dataclass(frozen=True)
 class Mutant:
-    """One change: its lines before and after, without messages, and the whole source with it."""
+    """One change: the lines before and after it, without messages, and the changed source."""
 
     before: str
     after: str
@@ -55,16 +56,16 @@ class Mutant:
 
     @property
     def change(self) -> str:
-        """Say it in one line: the line as it stands now, or the line that is gone."""
+        """Describe the change in one line: the new line, or the line that was removed."""
         return self.after if self.after not in ("", "pass") else f"without: {self.before}"
 
 
 def mutants(source: str, given: tuple[str, ...] = ()) -> Iterator[Mutant]:
-    """Make every mutant of a function or class, each text once.
+    """Make every mutant of a function or class. No text is made twice.
 
     Args:
         source: of one function or class.
-        given: methods that stay as they are.
+        given: methods that are not changed.
 
     Example:
         >>> [mutant.after for mutant in mutants("def half(x):\\n    return x / 2")][:4]
@@ -82,15 +83,16 @@ def mutants(source: str, given: tuple[str, ...] = ()) -> Iterator[Mutant]:
                 yield Mutant(*differing_lines(original, ast.unparse(bare(changed))), text)
 
 
+# code of a function that changes a result
 SPOILED = "(lambda y: (y[0] + 1, *y[1:]) if isinstance(y, tuple) else y + 1)"
 
 
 def shortcuts(source: str, conditions: Iterable[str]) -> Iterator[Mutant]:
-    """Make mutants that are wrong for special arguments alone, as a shortcut or an early return for them would be.
+    """Make mutants that are wrong for special arguments only, as a faulty early return would be.
 
     Args:
         source: of one function, or of a class with a ``forward``.
-        conditions: expressions of its arguments.
+        conditions: expressions of its arguments; each makes one mutant.
 
     Example:
         >>> [mutant.change for mutant in shortcuts("def half(x):\\n    return x / 2", ["x == 0"])]
@@ -112,15 +114,15 @@ def shortcuts(source: str, conditions: Iterable[str]) -> Iterator[Mutant]:
 
 
 def places(node: ast.AST, given: tuple[str, ...], path: tuple = ()) -> Iterator[tuple]:
-    """Walk everything that may change: (path from the root, node or list of statements)."""
+    """Yield everything that may be changed: (path from the root, node or list of statements)."""
     yield path, node
     if _is_negative_number(node) or _is_docstring(node):
-        return  # a negative number is one constant, not two nodes
+        return  # a negative number is treated as one constant
     for field, value in ast.iter_fields(node):
         if field in ("annotation", "returns") or (isinstance(node, ast.Raise) and field == "exc"):
             continue
         if isinstance(value, list):
-            if field == "body" and path:  # what is asked for stays
+            if field == "body" and path:  # not the module's body: it holds the definition itself
                 yield (*path, field), value
             for index, child in enumerate(value):
                 if isinstance(child, ast.AST) and getattr(child, "name", None) not in given:
@@ -130,7 +132,7 @@ def places(node: ast.AST, given: tuple[str, ...], path: tuple = ()) -> Iterator[
 
 
 def replaced(tree: ast.AST, path: tuple, new) -> ast.AST:
-    """Copy a tree with another node, or list of statements, at the end of a path."""
+    """Copy a tree and put another node, or list of statements, at the end of a path."""
     root, new = copy.deepcopy(tree), copy.deepcopy(new)
     *parents, last = path
     place: Any = root
@@ -144,7 +146,7 @@ def replaced(tree: ast.AST, path: tuple, new) -> ast.AST:
 
 
 def bare(tree: ast.AST) -> ast.AST:
-    """Take docstrings and messages out; an empty body passes."""
+    """Remove docstrings and the arguments of errors, in place; an empty body becomes ``pass``."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Raise) and isinstance(node.exc, ast.Call):
             node.exc.args = [ast.Constant(...)]
@@ -155,7 +157,7 @@ def bare(tree: ast.AST) -> ast.AST:
 
 
 def differing_lines(old: str, new: str) -> tuple[str, str]:
-    """Give the lines that two texts do not share, each joined into one."""
+    """Return the lines only in ``old`` and those only in ``new``, each joined into one line."""
     old_lines, new_lines = old.splitlines(), new.splitlines()
     before, after = [], []
     for tag, i, j, k, m in difflib.SequenceMatcher(None, old_lines, new_lines, False).get_opcodes():
@@ -166,7 +168,7 @@ def differing_lines(old: str, new: str) -> tuple[str, str]:
 
 
 def siblings(tree: ast.AST, node) -> set[str]:
-    """Name what was bound beside a name: the other parameters, the other targets of an unpacking."""
+    """Return the names bound together with a name: as parameters, or by one unpacking."""
     if not isinstance(node, ast.Name) or not isinstance(node.ctx, ast.Load):
         return set()
     found = set()
@@ -185,7 +187,7 @@ def siblings(tree: ast.AST, node) -> set[str]:
 
 
 def variants(node, beside: set[str]) -> Iterator:
-    """Give what may stand in the place of a node or of a list of statements."""
+    """Yield every replacement of a node or of a list of statements; ``beside`` has its siblings."""
     if isinstance(node, list):
         yield from _bodies(node)
         return
@@ -197,7 +199,7 @@ def variants(node, beside: set[str]) -> Iterator:
 
 
 def edited(node: ast.AST, **fields) -> Any:
-    """Copy a node with other fields."""
+    """Copy a node with other values for some fields."""
     new = copy.deepcopy(node)
     for name, value in fields.items():
         setattr(new, name, value)
@@ -210,7 +212,7 @@ def without(items: list, index: int) -> list:
 
 
 def swapped(items: list) -> Iterator[list]:
-    """Copy a list with two of its items in each other's place, for each two."""
+    """Yield a copy of a list for each two items, with the two swapped."""
     for i, j in itertools.combinations(range(len(items)), 2):
         new = list(items)
         new[i], new[j] = new[j], new[i]
@@ -218,7 +220,7 @@ def swapped(items: list) -> Iterator[list]:
 
 
 def _bodies(body: list[ast.stmt]) -> Iterator[list[ast.stmt]]:
-    """Leave one statement out; unwrap a ``with``; stop a loop after its first turn."""
+    """Remove one statement; unwrap a ``with``; stop a loop after its first iteration."""
     for index, statement in enumerate(body):
         if _is_docstring(statement) or isinstance(statement, ast.Pass | ast.FunctionDef):
             continue
@@ -247,7 +249,7 @@ def _binary(node: ast.BinOp) -> Iterator[ast.AST]:
                 yield edited(node, op=other())
     if kind in POWERS:
         yield edited(node, op=POWERS[kind]())
-    if kind not in (ast.Add, ast.Mult):  # of numbers; the other way round is the same
+    if kind not in (ast.Add, ast.Mult):  # these are commutative
         yield edited(node, left=node.right, right=node.left)
     yield node.left
     yield node.right
@@ -300,7 +302,7 @@ def _constant(node: ast.Constant) -> Iterator[ast.AST]:
 
 
 def _numbers(value: float) -> Iterator[ast.Constant]:
-    """Give the neighbours of a number, which for a small integer are the other axes too."""
+    """Yield numbers near a number; for a small integer, which may be an axis, all small ones."""
     if isinstance(value, int):
         others: set[float] = {value - 1, value + 1, 0, 2 * value, -value} | (
             {-2, -1, 0, 1, 2} if abs(value) < 3 else set()
@@ -364,7 +366,7 @@ def _function(node: ast.FunctionDef) -> Iterator[ast.AST]:
     for index in range(len(node.decorator_list)):
         yield edited(node, decorator_list=without(node.decorator_list, index))
     for index in range(len(node.args.defaults)):
-        if index == 0:  # a later one would leave a gap
+        if index == 0:  # without a later default the signature would be invalid
             yield edited(node, args=edited(node.args, defaults=node.args.defaults[1:]))
 
 

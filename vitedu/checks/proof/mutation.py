@@ -1,8 +1,9 @@
-"""The mutation run: does a checker reject every single-step change of its reference?
+"""Count how many single-step changes of a reference its checker rejects.
 
-Role: make the mutants of each reference (``vitedu.checks.proof.mutants``), let its checker judge them, count. ``vitedu bank
---mutate`` prints it and a test gates it. A mutant that passes is explained by its exercise's checker, as
-equivalent or as left open by the contract, or it is a gap in the checker.
+Role: makes the mutants of each reference (``vitedu.checks.proof.mutants``) and lets the checker
+judge them. ``vitedu bank --mutate`` prints the counts, and a test requires them to be complete. A
+survivor must be explained in the checker, as ``equivalent`` or ``left_open``. An unexplained one is
+a gap in the checker.
 """
 
 import os
@@ -19,40 +20,42 @@ from vitedu.checks.proof.mutants import Mutant, mutants, shortcuts
 from vitedu.course.references import reference_source
 from vitedu.exercises import Exercise
 
-SECONDS = 2.0  # a mutant may take so long
+SECONDS = 2.0  # time limit of a check of one mutant
 
 
 class _Verdict(Checker):
+    """A checker that only decides, and diagnoses nothing."""
+
     def mistakes(self) -> list:
         return []
 
 
 def without_names(checker: Checker) -> Checker:
-    """Copy a checker that names no mistake and draws nothing, for where only the verdict counts."""
+    """Copy a checker without its bank and picture, to be faster if only the verdict counts."""
     kept = {f.name: getattr(checker, f.name) for f in fields(checker) if f.name != "picture"}
     return _Verdict(**kept)
 
 
 @dataclass
 class Count:
-    """What became of the mutants of one exercise."""
+    """The counts of one exercise."""
 
     exercise: str
     mutants: int = 0
     equivalent: int = 0
     left_open: int = 0
     rejected: int = 0
-    unexplained: list[str] = field(default_factory=list)  # changes that passed
-    outdated: list[str] = field(default_factory=list)  # explained, but rejected or not made
+    unexplained: list[str] = field(default_factory=list)  # survivors without explanation
+    outdated: list[str] = field(default_factory=list)  # explained changes that are no survivors
 
     @property
     def holds(self) -> bool:
-        """Whether every mutant is rejected or explained, and no explanation is idle."""
+        """Whether every mutant is rejected or explained, and every explanation is needed."""
         return not self.unexplained and not self.outdated
 
     @property
     def share(self) -> float:
-        """The part of the mutants that differ from the reference which is rejected."""
+        """The share of the mutants that is rejected, not counting equivalent ones."""
         return self.rejected / max(1, self.mutants - self.equivalent)
 
 
@@ -62,21 +65,21 @@ def mutable_exercises() -> list[str]:
 
 
 def mutants_of(exercise: Exercise) -> list[Mutant]:
-    """Make the mutants of a reference, those of special arguments too; what the notebook gives stays as it is."""
+    """Make the mutants of a reference, with those for special arguments. Given methods stay."""
     checker, source = find_checker(exercise.id), reference_source(exercise)
     return [*mutants(source, checker.given), *shortcuts(source, checker.special)]
 
 
 def built(mutant: Mutant, name: str, module: str):
-    """Execute a mutant beside the names of its module; None if that fails already."""
+    """Execute a mutant with the names of its module; None if that fails."""
     try:
         return executed(mutant.source, name, module)
-    except Exception:  # a default or decorator that cannot be evaluated
+    except Exception:  # for example in a default or a decorator
         return None
 
 
 def explained(checker: Checker) -> tuple[set[str], set[str]]:
-    """Give the lines of survivors that are equivalent, and of those that the contract leaves open."""
+    """Return the explained changes of a checker: the equivalent ones and those left open."""
     equivalent, left_open = (
         {line for group in table.values() for line in group}
         for table in (checker.equivalent, checker.left_open)
@@ -85,12 +88,12 @@ def explained(checker: Checker) -> tuple[set[str], set[str]]:
 
 
 def passing_seed(checker: Checker, answer, seeds: range) -> int | None:
-    """Find the first seed for which an answer passes; a student may meet any."""
+    """Return the first seed with which an answer passes, or None."""
     return next((seed for seed in seeds if judge_answer(checker, answer, seed).passed), None)
 
 
 def count_mutants(exercise_id: str, seeds: range) -> Count:
-    """Judge every mutant of one exercise; it is rejected if no seed lets it pass."""
+    """Judge every mutant of one exercise. It counts as rejected if it fails with every seed."""
     exercise = exercises.find(exercise_id)
     checker = without_names(find_checker(exercise_id))
     count = Count(exercise_id)

@@ -37,10 +37,12 @@ CHECKERS = {
     "token_shifts": ValueChecker(
         "token_shifts", reference.token_shifts,
         (
-            ValueMistake("neither", (False, False), "neither shift is said to move the tokens along", "Rounding makes equal things differ in the seventh digit, and == counts that; or the grid was rolled the other way.",
-                         "Use torch.allclose with atol=1e-4, between tokens_after and expected_tokens."),
-            ValueMistake("both", (True, True), "both shifts are said to move the tokens along", "A shift by one pixel brings other pixels into every patch.", "Print the largest difference for both."),
-            ValueMistake("swapped", (False, True), "the two answers have changed places", "The whole patch comes first.", "Turn the pair round."),
+            ValueMistake("neither", (0, 0), "no token is said to follow either shift", "Rounding makes equal things differ in the seventh digit, and == counts that; or the grid was rolled the other way.",
+                         "Use torch.isclose with atol=1e-4, between tokens_after and expected_tokens."),
+            ValueMistake("both", (32, 32), "all tokens are said to follow both shifts", "A shift by one pixel brings other pixels into every patch.", "Print the largest difference for both."),
+            ValueMistake("swapped", (0, 32), "the two answers have changed places", "The whole patch comes first.", "Turn the pair round."),
+            ValueMistake("one_image", (16, 0), "the tokens of one image are counted", "There are two images of 16 patches.", "Count over the batch, too."),
+            ValueMistake("values_counted", lambda v: v[0] == 32 * 64, "values are counted, not tokens", "A token is as expected if all of its values are.", "Take all(dim=1) before you count.", example=(2048, 5)),
         ),
         proves="a shift by whole patches only renumbers the tokens; a shift by a pixel makes new ones",
     ),

@@ -1,1 +1,1 @@
-"""Other systems: nbgrader, Gradescope, a dask cluster."""
+"""Connections to other systems: nbgrader, Gradescope, a dask cluster."""

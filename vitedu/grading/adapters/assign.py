@@ -1,11 +1,12 @@
-"""The notebooks as assignments: plain copies for students, or source assignments for nbgrader.
+"""Write the notebooks as assignments: copies for students, or source notebooks for nbgrader.
 
-Role: ``assign`` and ``assign_nbgrader``. Not here: Gradescope's autograder (``gradescope``); grading.
+Role: ``assign`` and ``assign_nbgrader``.
 
-In an nbgrader source notebook the stub holds the reference between nbgrader's marks, which ``generate_assignment`` takes
-out again, and the cell that checks an exercise is its autograded test: locked, and ending in ``report.points``, which
-nbgrader reads as partial credit. nbgrader runs the notebook and believes it, so a student can forge these points;
-``vitedu grade`` does not, and reads nbgrader's ``submitted/`` as it is.
+In an nbgrader source notebook the stub contains the reference between nbgrader's marks, which
+``generate_assignment`` removes again. The cell that checks an exercise becomes its autograded test:
+it is locked and ends in ``report.points``, which nbgrader reads as partial credit. nbgrader runs
+the notebook and trusts its output, so a student can forge these points. ``vitedu grade`` does not
+trust it, and can read nbgrader's ``submitted/``.
 """
 
 import ast
@@ -17,12 +18,12 @@ import nbformat
 from nbformat import NotebookNode
 
 from vitedu.course.notebooks import exercise_cells, find_notebooks, read
-from vitedu.course.references import reference_source
+from vitedu.course.references import solution_source
 from vitedu.exercises import BY_ID
 
 BEGIN, END = "### BEGIN SOLUTION", "### END SOLUTION"
 SCHEMA = 3
-SECONDS = 600  # one cell may take so long; nbgrader's own 30 are too few for training
+SECONDS = 600  # time limit of one cell; nbgrader's default of 30 is too short for training
 
 README = """\
 # Notebooks for students
@@ -48,13 +49,13 @@ c.ClearSolutions.code_stub = {{"python": "# your code here\\nraise NotImplemente
 
 
 def assign(out: Path, notebooks: Path = Path("notebooks")) -> list[Path]:
-    """Copy notebooks for students: without outputs, with a README.
+    """Copy notebooks for students, without outputs and with a README.
 
     Returns:
-        What was written.
+        The files that were written.
 
     Raises:
-        FileNotFoundError, ValueError: as ``find_notebooks``; or ``out`` is the folder of the notebooks.
+        FileNotFoundError, ValueError: as ``find_notebooks``; or ``out`` is the notebooks' folder.
     """
     sources = find_notebooks(notebooks)
     out = _empty(out, sources)
@@ -73,7 +74,7 @@ def assign_nbgrader(out: Path, notebooks: Path = Path("notebooks")) -> list[Path
     """Write an nbgrader course: ``source/<notebook>/<notebook>.ipynb`` and ``nbgrader_config.py``.
 
     Returns:
-        What was written. A configuration that is there already is left as it is.
+        The files that were written. An existing configuration is not changed.
 
     Raises:
         FileNotFoundError, ValueError: as ``find_notebooks`` and ``source_notebook``.
@@ -97,14 +98,14 @@ def source_notebook(notebook: NotebookNode) -> NotebookNode:
     """Turn a student's notebook into a source notebook of nbgrader.
 
     Raises:
-        ValueError: an exercise is unknown, its stub is not one, or no cell checks it.
+        ValueError: an exercise is unknown, its stub leaves nothing open, or no cell checks it.
     """
     result = _without_outputs(notebook)
     for index, id in exercise_cells(notebook):
         if id not in BY_ID:
             raise ValueError(f"cell {index} has the stub of an unknown exercise {id!r}.")
         stub = result.cells[index]
-        stub.source = with_solution(stub.source, reference_source(BY_ID[id]), id)
+        stub.source = with_solution(stub.source, solution_source(BY_ID[id]), id)
         stub.metadata["nbgrader"] = _schema(id, solution=True)
         check = next((cell for cell in result.cells[index + 1 :] if _checks(cell, id)), None)
         if check is None:
@@ -117,7 +118,7 @@ def source_notebook(notebook: NotebookNode) -> NotebookNode:
 def with_solution(stub: str, reference: str, name: str) -> str:
     """Put the reference's code into a stub, between nbgrader's marks.
 
-    Everything else of the stub stays: signature, docstring, TODO comments, methods that are given.
+    The rest of the stub stays: signature, docstring, TODO comments, given methods.
 
     Raises:
         ValueError: the stub leaves nothing open, or the reference has no such method.
@@ -151,7 +152,7 @@ def with_solution(stub: str, reference: str, name: str) -> str:
 
 
 def _functions(source: str) -> dict[tuple[str, ...], ast.FunctionDef]:
-    """Find the functions of a source and the methods of its classes, by their names."""
+    """Return the functions of a source and the methods of its classes, by name."""
     found: dict[tuple[str, ...], ast.FunctionDef] = {}
     for node in ast.parse(source).body:
         if isinstance(node, ast.FunctionDef):
@@ -164,7 +165,7 @@ def _functions(source: str) -> dict[tuple[str, ...], ast.FunctionDef]:
 
 
 def _body(function: ast.FunctionDef, source: str) -> list[str]:
-    """Give the lines of a function below its docstring, comments too."""
+    """Return the lines of a function below its docstring, with comments."""
     first, lines = function.body[0], source.split("\n")
     start = function.body[0].lineno - 1
     if isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant):
@@ -173,14 +174,14 @@ def _body(function: ast.FunctionDef, source: str) -> list[str]:
 
 
 def _checks(cell: NotebookNode, id: str) -> bool:
-    """Tell the cell that checks an exercise."""
+    """Tell whether a cell checks an exercise."""
     return cell.cell_type == "code" and bool(
         re.search(rf"^report = check\({id}\b", cell.source, re.M)
     )
 
 
 def _schema(grade_id: str, *, solution: bool = False, points: int | None = None) -> dict:
-    """Write nbgrader's metadata of a cell."""
+    """Make nbgrader's metadata of a cell."""
     graded = {} if points is None else {"points": points}
     return {
         "grade": points is not None,
@@ -202,7 +203,7 @@ def _without_outputs(notebook: NotebookNode) -> NotebookNode:
 
 
 def _empty(out: Path, sources: list[Path]) -> Path:
-    """Make the folder to write to, which must not be that of the notebooks."""
+    """Create the output folder, which must not be the folder of the notebooks."""
     out = Path(out)
     if out.exists() and not out.is_dir():
         raise ValueError(f"{out} is a file; name a folder.")

@@ -1,13 +1,15 @@
-"""A class graded on several machines: ``vitedu grade --dask tcp://HOST:PORT``.
+"""Grade a class on several machines: ``vitedu grade --dask tcp://HOST:PORT``.
 
-Role: ``Cluster`` stands where a box would: it hands whole submissions to dask workers, each of which opens the strongest box
-of its own machine and calls the same ``grade_submission``. Only the parent writes grades. Needs ``pip install vitedu[dask]``.
+Role: ``Cluster`` replaces the box in ``batch``. It sends whole submissions to dask workers. Each
+opens the strongest box of its own machine and calls the same ``grade_submission``. Only the parent
+writes grades. Needs ``pip install vitedu[dask]``.
 
-What travels, and who trusts whom: dask pickles our own functions by name, their arguments and their results, between parent,
-scheduler and workers, which are ours and must trust each other: whoever reaches the scheduler's port can run code on all of
-them, so it belongs into a private network or behind TLS. What students wrote crosses as bytes of JSON alone, in and out,
-and the parent reads them strictly; no object that a student's code made is ever pickled, and that code runs in a box
-without a network. Not covered: a worker's machine that has been taken over.
+Security: parent, scheduler and workers must trust each other, because dask pickles functions,
+arguments and results between them. Whoever reaches the scheduler's port can run code on all of
+them, so it needs a private network or TLS. What students wrote is sent as bytes of JSON only, in
+both directions, and the parent reads it strictly. No object made by a student's code is ever
+pickled, and that code runs in a box without a network. A worker's machine that has been taken over
+is not covered.
 """
 
 import atexit
@@ -25,22 +27,23 @@ from vitedu.grading.grades import Answer, Flag, Submission, SubmissionGrade
 from vitedu.grading.intake.extraction import Extraction
 from vitedu.grading.student import Parts, grade_submission, not_gradable, real_parts
 
-CONNECT_SECONDS = 20.0  # until the scheduler answers
-OPEN_SECONDS = 300.0  # for loading torch and opening a box on every worker
-ALONE_SECONDS = 60.0  # without any worker before the class is given up
-ATTEMPTS = 3  # answers of workers that make no sense before a submission is given up
+CONNECT_SECONDS = 20.0  # until the scheduler must answer
+OPEN_SECONDS = 300.0  # for loading torch and opening a box on a worker
+ALONE_SECONDS = 60.0  # without any worker, until grading stops
+ATTEMPTS = 3  # invalid replies of workers until a submission is given up
 
 
 class Cluster:
-    """The workers of a dask scheduler. A context manager; ``batch`` uses it as it does a box.
+    """The workers of a dask scheduler, as a context manager. ``batch`` uses it in place of a box.
 
     Attributes:
-        level: isolation of each worker's box, and how many have it; a grade states that of its own.
-        jobs: submissions under way at a time: one a thread, and one that waits for each worker.
+        level: the isolation levels of the workers' boxes, with their numbers. A grade states the
+            level of its own worker.
+        jobs: submissions sent at the same time: one for each thread, and one waiting per worker.
 
     Raises:
-        ValueError: no scheduler answers there, it has no workers, a worker's versions are others than here, or a worker
-            cannot isolate answers.
+        ValueError: no scheduler answers, it has no workers, a worker's versions differ from the
+            parent's, or a worker cannot isolate answers.
     """
 
     def __init__(self, address: str, *, allow_unsafe: bool = False):
@@ -75,7 +78,7 @@ class Cluster:
         self.close()
 
     def close(self) -> None:
-        """Leave the cluster; it goes on."""
+        """Disconnect from the cluster, which keeps running."""
         self.client.close()
 
     def grade_submission(
@@ -90,17 +93,16 @@ class Cluster:
         log: Callable[[str], None],
         extraction: Extraction | None = None,
     ) -> SubmissionGrade:
-        """Have one student graded by some worker; see ``student.grade_submission``.
+        """Have one student graded by a worker; see ``student.grade_submission``.
 
-        A worker that is lost has its submissions done by another one, as often as the scheduler allows (dask's
-        ``allowed-failures``, 3). After that, each exercise is ``not_gradable`` for the reason ``grader``.
+        If a worker is lost, another one grades its submissions, as often as the scheduler allows
+        (dask's ``allowed-failures``, 3). After that each exercise is ``not_gradable`` for the
+        reason ``grader``.
 
         Raises:
-            OSError: the cluster as a whole is gone; grades that are written stay.
+            OSError: the whole cluster is gone; stored grades stay.
         """
-        if (
-            extraction is None
-        ):  # the grader could not read it, and says so as it does without a cluster
+        if extraction is None:  # the submission could not be read, which is reported as usual
             return grade_submission(
                 submission, exercises, parts, box, seed=seed, runs=runs, log=log
             )
@@ -125,7 +127,7 @@ class Cluster:
         )  # fmt: skip
 
     def _result(self, task: bytes) -> bytes:
-        """Have a task done, and wait for it as long as there are workers."""
+        """Have a task done, and wait as long as there are workers."""
         from distributed import CancelledError, KilledWorker
         from distributed.comm import CommClosedError
 
@@ -147,14 +149,14 @@ class Cluster:
                 f"the cluster at {self.address} is gone ({type(error).__name__}: {error}). Every grade so far is "
                 "written; give the same command again to grade the rest."
             ) from None
-        except Exception as error:  # of the worker; ours cannot tell them apart
+        except Exception as error:  # dask raises any error of the worker here
             raise _Lost(f"{type(error).__name__} on a worker: {error}") from None
 
     def _still_there(self) -> None:
-        """Give up where the scheduler has had no worker for a while.
+        """Check that the scheduler still has workers.
 
         Raises:
-            OSError: it is so.
+            OSError: it has had none for ``ALONE_SECONDS``.
         """
         if self._workers():
             self._alone_since = None
@@ -167,7 +169,7 @@ class Cluster:
         return self.client.scheduler_info(n_workers=-1)["workers"]
 
     def _open(self, worker: str) -> str:
-        """Have a worker open its box; give the level."""
+        """Have a worker open its box; return the level."""
         future = self.client.submit(
             ready, versions(), self.allow_unsafe, workers=[worker], pure=False
         )
@@ -179,18 +181,19 @@ class Cluster:
 
 
 class _Lost(Exception):
-    """No worker gave a grade."""
+    """No worker returned a grade."""
 
 
-# --- what travels -------------------------------------------------------------------------------
+# --- tasks and results --------------------------------------------------------------------------
 
 
 def pack_submission(
     submission: Submission, found: Extraction, exercises: Sequence[Exercise], seed: int, runs: int
 ) -> bytes:
-    """Write down all that a worker has to know of a submission: JSON, with the answers as text.
+    """Write everything that a worker needs about a submission as JSON, with the answers as text.
 
-    The notebooks were read here, since the class is compared here too; their outputs may have any size and stay here.
+    The notebooks are read by the parent, which also compares the class. Their outputs, which may be
+    large, are not sent.
     """
     answers = [found.answers[each.id] for each in exercises if each.id in found.answers]
     head = {
@@ -208,7 +211,7 @@ def pack_submission(
 
 
 def unpack_submission(task: bytes) -> tuple[Submission, Extraction, dict[str, Any]]:
-    """Read what ``pack_submission`` wrote: the submission, its answers, and the other fields as they are."""
+    """Read what ``pack_submission`` wrote: the submission, its answers, and the whole JSON data."""
     head = json.loads(task)
     answers = {}
     for each in head["answers"]:
@@ -225,13 +228,13 @@ def unpack_submission(task: bytes) -> tuple[Submission, Extraction, dict[str, An
 def read_result(
     result: bytes, submission: Submission, exercises: Sequence[Exercise], seed: int
 ) -> tuple[SubmissionGrade, list[str]]:
-    """Read what a worker gave.
+    """Read what a worker returned.
 
     Returns:
         The grade, and lines for the log.
 
     Raises:
-        ValueError: it is no grade of this submission.
+        ValueError: it is no valid grade of this submission.
     """
     try:
         data = json.loads(result)
@@ -255,15 +258,15 @@ def read_result(
 
 
 class Unfit(Exception):
-    """This worker must not grade: its versions are others, or it isolates nothing."""
+    """This worker must not grade: its versions differ, or it cannot isolate answers."""
 
 
-_BOX: list = []  # the one of this process, once it is open
+_BOX: list = []  # the box of this process, once it is open
 _OPENING = threading.Lock()
 
 
 def ready(wanted: dict[str, str], allow_unsafe: bool) -> str:
-    """Open the box of this process; give its level.
+    """Open the box of this process and return its level.
 
     Raises:
         Unfit: a version differs from the parent's, or the machine cannot isolate answers.
@@ -272,7 +275,7 @@ def ready(wanted: dict[str, str], allow_unsafe: bool) -> str:
 
 
 def grade_bytes(task: bytes, wanted: dict[str, str], allow_unsafe: bool) -> bytes:
-    """Grade a packed submission here.
+    """Grade a packed submission in this process.
 
     Returns:
         JSON: the grade as plain data, and lines for the log.
@@ -311,6 +314,6 @@ def _box(wanted: dict[str, str], allow_unsafe: bool):
                 raise Unfit(str(error)) from None
             _BOX.append(box)
             atexit.register(box.close)
-    if _BOX[0].level == "none" and not allow_unsafe:  # opened for somebody who allowed it
+    if _BOX[0].level == "none" and not allow_unsafe:  # opened by an earlier task that allowed it
         raise Unfit("its box isolates nothing; --allow-unsafe grades all the same")
     return _BOX[0]

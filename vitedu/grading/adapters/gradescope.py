@@ -1,11 +1,11 @@
-"""An autograder for Gradescope: a zip file to upload, and what runs in it.
+"""An autograder for Gradescope: the zip file to upload, and the code that runs in it.
 
-Role: ``write_autograder`` (makes the zip) and ``grade_here`` (grades the one submission of a container). Not here: the
-form of ``results.json`` (``exports``); judging.
+Role: ``write_autograder`` makes the zip, and ``grade_here`` grades the one submission of a
+container. ``exports`` defines the content of ``results.json``.
 
-On Gradescope the zip lies unpacked in ``/autograder/source``, the student's files in ``/autograder/submission``, and
-``/autograder/results/results.json`` is what is shown. The package is run from there and never installed, since what lies
-among the libraries can be read by the answers.
+Gradescope unpacks the zip in ``/autograder/source``, puts the student's files in
+``/autograder/submission``, and shows ``/autograder/results/results.json``. The package runs from
+the unpacked folder and is never installed, because answers can read what is installed.
 
 Reference: Gradescope's autograder specifications (gradescope-autograders.readthedocs.io).
 """
@@ -30,7 +30,7 @@ from vitedu.grading.store import SPLIT
 from vitedu.grading.student import grade_submission, not_gradable, real_parts
 
 SETTINGS = "assignment.json"
-MAX_METADATA = 2**20  # bytes of submission_metadata.json that are read
+MAX_METADATA = 2**20  # the most bytes of submission_metadata.json that are read
 
 SETUP = """\
 #!/usr/bin/env bash
@@ -62,7 +62,7 @@ def write_autograder(out: Path, notebooks: Path = Path("notebooks")) -> Path:
 
     Args:
         out: the file, ending in ``.zip``.
-        notebooks: a notebook of the course or a folder of them: what the assignment asks for.
+        notebooks: the notebooks of the assignment: one of the course's, or a folder of them.
 
     Returns:
         The file.
@@ -71,7 +71,7 @@ def write_autograder(out: Path, notebooks: Path = Path("notebooks")) -> Path:
         ValueError: another ending, or a notebook that is not the course's.
         FileNotFoundError: as ``find_notebooks``.
     """
-    from vitedu.course.notebooks import find_notebooks  # nbformat: not in the container
+    from vitedu.course.notebooks import find_notebooks  # needs nbformat, which a container lacks
 
     out = Path(out)
     if out.suffix != ".zip":
@@ -85,14 +85,14 @@ def write_autograder(out: Path, notebooks: Path = Path("notebooks")) -> Path:
     }
     for path in sorted([*package.rglob("*.py"), *package.rglob("templates/*")]):
         files[f"vitedu/{path.relative_to(package).as_posix()}"] = path.read_text(encoding="utf-8")
-    # one number for all who hand in; the values of the inputs are drawn for each of them
+    # All submissions get the same input sizes; the values are drawn for each submission.
     total = hashlib.sha256("\0".join(files.values()).encode()).digest()
     sizes = 1 + int.from_bytes(total[:8], "big") % (SPLIT - 1)
     files[SETTINGS] = json.dumps({"notebooks": names, "sizes": sizes}) + "\n"
     out.parent.mkdir(parents=True, exist_ok=True)
     with replacing(out) as new, zipfile.ZipFile(new, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, text in files.items():
-            entry = zipfile.ZipInfo(name)  # of 1980: the same sources make the same file
+            entry = zipfile.ZipInfo(name)  # dated 1980, so that the same sources make the same zip
             entry.compress_type = zipfile.ZIP_DEFLATED
             entry.external_attr = (0o755 if text.startswith("#!") else 0o644) << 16
             archive.writestr(entry, text)
@@ -100,15 +100,15 @@ def write_autograder(out: Path, notebooks: Path = Path("notebooks")) -> Path:
 
 
 def requirements() -> list[str]:
-    """List what the package needs, without its extras."""
+    """List the packages that this package requires, without extras."""
     wanted = importlib.metadata.requires("vitedu") or []
     return sorted(line for line in wanted if not re.search(r";.*\bextra\b", line))
 
 
 def grade_here(root: Path) -> dict:
-    """Grade ``root/submission`` and write ``root/results/results.json``. Gives what it wrote.
+    """Grade ``root/submission``, write ``root/results/results.json`` and return its content.
 
-    Whatever goes wrong is written there as well: a container without results shows students nothing.
+    Errors are written there as well, because without results Gradescope shows students nothing.
     """
     root = Path(root)
     trouble: list[str] = []
@@ -123,7 +123,7 @@ def grade_here(root: Path) -> dict:
             grade = grade_submission(
                 submission, exercises, parts, box, seed=seed, log=trouble.append
             )
-    except (ValueError, OSError) as error:  # nothing that can isolate answers, say
+    except (ValueError, OSError) as error:  # for example if answers cannot be isolated
         trouble.append(str(error))
         grade = _ungraded(exercises, student, identity, seed, str(error))
     results = gradescope_results(grade)
@@ -140,7 +140,7 @@ def grade_here(root: Path) -> dict:
 
 
 def _student(root: Path) -> tuple[str, dict[str, str]]:
-    """Read who handed in, where Gradescope tells."""
+    """Read the names and addresses of the students, if Gradescope gives them."""
     try:
         with (root / "submission_metadata.json").open("rb") as file:
             users = json.loads(file.read(MAX_METADATA))["users"]
@@ -153,7 +153,7 @@ def _student(root: Path) -> tuple[str, dict[str, str]]:
 def _ungraded(
     exercises: list[Exercise], student: str, identity: dict[str, str], seed: int, why: str
 ) -> SubmissionGrade:
-    """Say for every exercise that the grader could not work."""
+    """Make a grade in which no exercise could be graded."""
     grades = [not_gradable(exercise, "grader", why) for exercise in exercises]
     return SubmissionGrade(student, [], "", seed, "none", grades, identity=identity)
 

@@ -1,1 +1,1 @@
-"""The box: processes that run untrusted answers, what they give up, and what the result is worth."""
+"""The box: isolated processes that run untrusted answers, and the test of their isolation."""

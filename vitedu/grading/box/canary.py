@@ -1,8 +1,8 @@
-"""What a hostile answer would try, done by ourselves at start, in a real worker.
+"""The canary: at the start it tries in a real worker what a hostile answer would try.
 
-Role: ``main``, run in the box by the preloaded process instead of a worker. It reports what it *could* do, with the
-evidence; ``isolation`` makes the level of that. Nothing is damaged where a try succeeds: files that it makes are empty
-and named to be removed, signals have number 0. Standard library alone.
+Role: ``main``, which the preloaded process runs in the box instead of a worker. It reports what it
+could do, with evidence; ``levels`` turns that into the level. A successful try does no damage:
+files outside are empty and removed again, and signals have number 0. Standard library only.
 """
 
 import json
@@ -17,7 +17,7 @@ from vitedu.grading.box.limits import MB
 
 
 def main(requests: int, replies: int) -> None:
-    """Read what to try, reply with what worked; then try to take too much memory, and reply again."""
+    """Read what to try and reply with what worked; then try to take too much memory, and reply."""
     length = int.from_bytes(os.read(requests, 8), "little")
     plan = json.loads(os.read(requests, length))
     tries = {
@@ -48,7 +48,7 @@ def reply(fd: int, data: dict) -> None:
 
 
 def readable(paths: list[str]) -> str:
-    """Name the files that can be read."""
+    """List the files that can be read."""
     could = []
     for path in paths:
         try:
@@ -61,7 +61,7 @@ def readable(paths: list[str]) -> str:
 
 
 def unreadable(paths: list[str]) -> str:
-    """Name what cannot be read although Python needs it."""
+    """List the files that cannot be read."""
     could = readable(paths).split(", ")
     return ", ".join(path for path in paths if path not in could)
 
@@ -73,7 +73,7 @@ def connect(port: int) -> str:
 
 
 def writable(folders: list[str]) -> str:
-    """Name the folders in which a file can be made."""
+    """List the folders in which a file can be created."""
     could = []
     name = f"vitedu-canary-{os.getpid()}"
     for folder in [*folders, "/", "/dev/shm", "/var/tmp", *sys.path]:
@@ -91,7 +91,7 @@ def writable(folders: list[str]) -> str:
 
 
 def signalled(parent: int) -> str:
-    """Name the processes that a signal would reach: the grader, the one that forked this, all."""
+    """List the processes that can be signalled: the grader, the parent of this one, all."""
     could = []
     others = {parent, os.getppid(), -1} - {os.getpid(), 0}
     for pid in sorted(others):
@@ -121,7 +121,7 @@ def filled(tmp_mb: int) -> str:
 
 
 def forked(count: int) -> str:
-    """Start processes that outlive this one if they can; they hold its pipes."""
+    """Start processes that try to outlive this one; they keep its pipes open."""
     made = 0
     for _ in range(count):
         try:

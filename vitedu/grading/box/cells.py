@@ -1,7 +1,8 @@
-"""Run the code of a notebook's cells, statement by statement, as far as it goes.
+"""Run the code of a notebook's cells, one statement at a time.
 
-Role: ``run_cell`` (an answer) and ``run_imports`` (what stands around it). For the worker: standard library only. One
-statement that fails, such as a call on data that is not here, takes no other with it.
+Role: ``run_cell`` runs an answer and ``run_imports`` its support code. If a statement fails, for
+example because it needs data that a worker does not have, the others still run. For the worker, so
+with the standard library only.
 """
 
 import __future__
@@ -11,18 +12,19 @@ import linecache
 from collections.abc import Iterator
 from typing import Any
 
-# parts of torch that no answer needs and that spell forbidden operations out in Python; none of them is loaded by torch itself
+# Parts of torch that implement forbidden operations in Python. No answer needs them, and importing
+# torch does not load them.
 CLOSED = ("torch.onnx.ops", "torch._inductor", "torch.testing._internal")
 
 
 def run_cell(source: str, filename: str, names: dict[str, Any]) -> BaseException | None:
-    """Run a cell; give the first error of a statement.
+    """Run a cell and return the first error of a statement, or None.
 
-    Errors that end a process or a check (``SystemExit``, a time limit) are raised.
+    ``SystemExit`` ends the cell and is returned. A time limit or an interrupt is raised.
 
     Args:
-        source: Python.
-        filename: how error messages call the cell.
+        source: Python code.
+        filename: the cell's name in error messages.
         names: the namespace, which is filled.
     """
     first = None
@@ -34,17 +36,18 @@ def run_cell(source: str, filename: str, names: dict[str, Any]) -> BaseException
         try:
             exec(code, names)
         except SystemExit as error:
-            return first or error  # the rest of a notebook's cell would not run either
+            return first or error  # in a notebook the rest of the cell would not run either
         except Exception as error:
             first = first or error
     return first
 
 
 def run_imports(source: str, filename: str, names: dict[str, Any]) -> list[list]:
-    """Run code of which some parts may be missing here.
+    """Run support code, of which some statements may fail.
 
     Returns:
-        For each statement that failed [names that it would have given, why, module that it imports from or ""].
+        For each statement that failed: [names that it would bind, why, module that it imports, or
+        ""].
     """
     lost = []
     try:
@@ -62,9 +65,12 @@ def run_imports(source: str, filename: str, names: dict[str, Any]) -> list[list]
 def _statements(
     source: str, filename: str, names: dict[str, Any]
 ) -> Iterator[tuple[Any, list[str], str]]:
-    """Compile statement by statement, imports name by name; give code, the names that it sets, whence they come.
+    """Compile each statement and each imported name by itself.
 
-    What an earlier cell has imported from ``__future__`` holds on, as in a notebook.
+    Imports from ``__future__`` in earlier cells apply, as in a notebook.
+
+    Yields:
+        (code, names that it binds, module that it imports or "").
     """
     linecache.cache[filename] = len(source), None, source.splitlines(keepends=True), filename
     flags = 0
@@ -82,7 +88,7 @@ def _statements(
 
 
 def _single(node: ast.stmt) -> list[ast.stmt]:
-    """Take an import of several names apart: one that is missing takes no other with it."""
+    """Split an import of several names, so that a missing one does not affect the others."""
     if not isinstance(node, ast.Import | ast.ImportFrom) or len(node.names) == 1:
         return [node]
     parts: list[ast.stmt] = [
@@ -95,7 +101,7 @@ def _single(node: ast.stmt) -> list[ast.stmt]:
 
 
 def _names_of(node: ast.stmt) -> list[str]:
-    """Name what a statement sets at the top level."""
+    """Return the names that a statement binds."""
     if isinstance(node, ast.Import | ast.ImportFrom):
         return [(alias.asname or alias.name).split(".")[0] for alias in node.names]
     if isinstance(node, ast.FunctionDef | ast.ClassDef | ast.AsyncFunctionDef):
@@ -105,7 +111,7 @@ def _names_of(node: ast.stmt) -> list[str]:
 
 
 def _origin(node: ast.stmt) -> str:
-    """Name the module that an import reads."""
+    """Return the module that an import reads; "" for other statements."""
     if isinstance(node, ast.Import):
         return node.names[0].name
     return (node.module or "") if isinstance(node, ast.ImportFrom) else ""

@@ -1,8 +1,9 @@
-"""Control groups: a memory limit that holds for a worker and whatever it starts, where they are writable.
+"""Control groups: a memory limit for a worker and everything that it starts.
 
-Role: ``find`` the folders in which groups can be made, and ``Group``, one worker's. Both versions of the kernel's
-interface. A worker puts itself into its group through a descriptor that the parent opened, so the box needs no view of it.
-Where nothing is writable (most containers), there is no group, and the limits of the process are all.
+Role: ``find`` the folders in which groups can be made, and ``Group``, the group of one worker. Both
+versions of the kernel's interface are supported. A worker joins its group through a descriptor that
+the parent opened, so the box does not need to see the folder. If no folder is writable, as in most
+containers, there is no group, and only the limits of the process apply.
 
 Reference: the kernel's documentation, admin-guide/cgroup-v1/memory and admin-guide/cgroup-v2.
 """
@@ -15,7 +16,9 @@ from pathlib import Path
 from vitedu.grading.box.limits import MB, Limits
 
 SPARE_MB = 256  # copied pages of the preloaded process, and tables of the kernel
-FILES = {  # version: (file, value) of the memory controller, then the file that counts kills
+# version -> (the files with the limits, the file that counts kills). The second limit is for memory
+# plus swap in version 1, and for swap alone in version 2.
+FILES = {
     1: (["memory.limit_in_bytes", "memory.memsw.limit_in_bytes"], "memory.oom_control"),
     2: (["memory.max", "memory.swap.max"], "memory.events"),
 }
@@ -24,11 +27,14 @@ _numbers = itertools.count(1)
 
 
 def find(own: str | None = None, mounts: str | None = None) -> dict[str, tuple[int, Path]]:
-    """Give for ``memory`` and ``pids`` the version and a folder where a group can be made.
+    """Return, for ``memory`` and ``pids``, the version and a folder where a group can be made.
 
     Args:
-        own: text of /proc/self/cgroup, read where it is None.
-        mounts: text of /proc/self/mountinfo, likewise.
+        own: text of /proc/self/cgroup; default: the file is read.
+        mounts: text of /proc/self/mountinfo; default: the file is read.
+
+    Returns:
+        Empty if no memory limit is possible.
     """
     own = read(Path("/proc/self/cgroup")) if own is None else own
     mounts = read(Path("/proc/self/mountinfo")) if mounts is None else mounts
@@ -52,7 +58,7 @@ def find(own: str | None = None, mounts: str | None = None) -> dict[str, tuple[i
 
 
 def usable(folder: Path, controller: str, version: int, top: Path) -> Path | None:
-    """Give the folder, or in version 2 one above it, in which a group has this controller."""
+    """Return the folder, or in version 2 one above it, where a group gets this controller."""
     places = [folder] if version == 1 else [folder, *folder.parents]
     for place in places:
         if not place.is_relative_to(top) or not os.access(place, os.W_OK):
@@ -63,7 +69,7 @@ def usable(folder: Path, controller: str, version: int, top: Path) -> Path | Non
 
 
 def read(path: Path) -> str:
-    """Read a file of the kernel, empty where it is not there."""
+    """Read a file of the kernel; "" if it does not exist."""
     try:
         return path.read_text()
     except OSError:
@@ -100,12 +106,12 @@ class Group:
             raise
 
     def kills(self) -> int:
-        """Count the processes of this group that the kernel ended for want of memory."""
+        """Count the processes of this group that the kernel killed because memory ran out."""
         lines = read(self.memory / FILES[self.version][1]).splitlines()
         return sum(int(line.split()[1]) for line in lines if line.startswith("oom_kill "))
 
     def close(self) -> None:
-        """Remove the group, which must be empty by now."""
+        """Remove the group. Its processes must have ended."""
         for fd in self.fds:
             os.close(fd)
         self.fds.clear()
@@ -115,14 +121,14 @@ class Group:
                     folder.rmdir()
                 except FileNotFoundError:
                     break
-                except OSError:  # the kernel is not done with the last process
+                except OSError:  # the kernel is still removing the last process
                     time.sleep(0.01)
                 else:
                     break
 
 
 def sweep(places: dict[str, tuple[int, Path]]) -> None:
-    """Remove the groups that a grader left when it was killed."""
+    """Remove the groups of graders that were killed."""
     for _, place in places.values():
         for folder in place.glob("vitedu-*-*"):
             if not Path("/proc", folder.name.split("-")[1]).exists():

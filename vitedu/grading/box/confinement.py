@@ -1,10 +1,12 @@
-"""What a worker gives up between its fork and the first line of an answer.
+"""Restrict a worker after its fork, before any code of an answer runs.
 
-Role: ``become_worker``. Each step that this machine refuses is noted and left out: what the rest is worth is for the canary to
-find out, and the parent takes no worker that gave up less than the canary had. Standard library, torch and numpy.
+Role: ``become_worker``. A step that this machine refuses is recorded and left out. The canary finds
+out what the rest is worth, and the parent accepts no worker with fewer restrictions than the canary
+had. Uses the standard library, torch and numpy.
 
-The order matters: control group and limits need /proc, a mount needs a capability, leaving the user another one,
-Landlock must see the mount, and the filter of system calls comes last, since it refuses most of the others.
+The order matters. The control group and the limits need /proc. A mount and a change of user need
+capabilities. Landlock must see the mount. The filter of system calls comes last, because it refuses
+most of the other steps.
 """
 
 import importlib
@@ -22,11 +24,11 @@ from vitedu.grading.box import linux, seccomp
 from vitedu.grading.box.limits import MB, OUT_OF_MEMORY, Limits
 
 TASKS = {"worker": "vitedu.grading.box.worker", "canary": "vitedu.grading.box.canary"}
-TEMPORARY = ("TMPDIR", "HOME", "MPLCONFIGDIR")  # variables that name the worker's folder
+TEMPORARY = ("TMPDIR", "HOME", "MPLCONFIGDIR")  # variables that are set to the worker's folder
 
 
 def become_worker(setup: dict, task: str, number: int, fds: list[int], folder: Path) -> None:
-    """Give up everything that an answer does not need, run the task, and end the process."""
+    """Apply all restrictions, run the task, and end the process. Never returns."""
     requests, replies, output, status, *groups = fds
     parts, missing = [], {}
 
@@ -46,7 +48,7 @@ def become_worker(setup: dict, task: str, number: int, fds: list[int], folder: P
     if sys.platform == "linux":
         attempt("dies first", Path("/proc/self/oom_score_adj").write_text, "1000")
     limits = Limits(**setup["limits"])
-    held = limits.apply(own_user=bool(setup["uid"]))  # while /proc can be read
+    held = limits.apply(own_user=bool(setup["uid"]))  # before /proc is hidden
     parts.append("limits " + " ".join(sorted(held)))
     if setup["mounts"]:
         attempt("own files", own_files, str(folder), limits)
@@ -79,7 +81,7 @@ def become_worker(setup: dict, task: str, number: int, fds: list[int], folder: P
 
 
 def wire_up(*, keep: set[int], output: int) -> None:
-    """Point stdin to nothing and both outputs to the pipe; close what belongs to others."""
+    """Connect stdin to nothing and both outputs to the pipe; close all other descriptors."""
     nothing = os.open(os.devnull, os.O_RDONLY)
     os.dup2(nothing, 0)
     os.dup2(output, 1)
@@ -92,7 +94,7 @@ def wire_up(*, keep: set[int], output: int) -> None:
 
 
 def own_files(folder: str, limits: Limits) -> None:
-    """Mount an empty file system over the temporary folder, and nothing over /proc."""
+    """Mount an empty file system over the temporary folder, and another over /proc."""
     linux.unshare(linux.NEW_MOUNTS | linux.NEW_IPC)
     linux.mount("none", "/", "", linux.RECURSIVE | linux.PRIVATE)
     safe = linux.NO_SUID | linux.NO_DEVICES
@@ -110,22 +112,22 @@ def change_user(uid: int, folder: Path) -> None:
 
 
 def confine(readable: list[str], folder: Path) -> None:
-    """Let Landlock refuse all files but the libraries and the temporary folder."""
+    """Let Landlock refuse all files except the libraries and the temporary folder."""
     rules = linux.Landlock()
     for path in readable:
         rules.read(path)
     for device in ("/dev/zero", "/dev/urandom", "/dev/random"):
-        rules.read(device)  # writable, /dev/zero would be memory that no limit counts
+        rules.read(device)  # not writable: /dev/zero would be memory that no limit counts
     rules.allow("/dev/null", linux.READ_FILE | linux.WRITE_FILE | linux.TRUNCATE)
     rules.allow(str(folder), linux.IN_OWN_FOLDER)
     rules.enforce()
 
 
 def settle(folder: Path) -> None:
-    """Move into the temporary folder, and draw fresh random numbers.
+    """Change to the temporary folder, and seed the random generators anew.
 
-    All workers are copies of one process: without new seeds, each would draw the same numbers, and
-    an answer that is right by luck would be right three times.
+    All workers are copies of one process. Without new seeds each would draw the same numbers, and
+    an answer that is right by luck would be right in all runs.
     """
     import numpy
     import torch
@@ -143,5 +145,5 @@ def settle(folder: Path) -> None:
 
 
 def tell(status: int, message: dict) -> None:
-    """Write one line to a socket; the filter of system calls leaves only ``write`` for that."""
+    """Write one line to a socket, with ``write``: the filter of system calls refuses ``sendto``."""
     os.write(status, json.dumps(message).encode() + b"\n")

@@ -1,8 +1,8 @@
-"""One conversation with one worker: a frame there, a frame back, one deadline for both.
+"""The conversation with one worker: a request, a reply, and one deadline for both.
 
-Role: ``Worker`` and ``WorkerTrouble``. Nothing here waits without a deadline, keeps more bytes than a cap, or believes a
-length before it is checked; prints are read all the time and dropped past their cap. Not here: what frames mean
-(``wire``) and how a worker comes to life (``isolation``).
+Role: ``Worker`` and ``WorkerTrouble``. Nothing waits without a deadline, keeps bytes without a
+limit, or trusts a length before it is checked. Printed output is always read, and dropped beyond
+its limit. ``wire`` defines the frames, and ``isolation`` starts workers.
 """
 
 import json
@@ -16,9 +16,9 @@ from pathlib import Path
 from vitedu.grading.box.cgroups import Group
 from vitedu.grading.box.limits import MB, OUT_OF_MEMORY, Limits
 
-PREFIX = 8  # bytes in front of a frame that count the rest, little endian
+PREFIX = 8  # bytes at the start of a frame with the length of the rest, little endian
 CHUNK = 1 << 18  # bytes of one read
-GRACE = 1.0  # seconds between the end of a pipe and the news of how the process ended
+GRACE = 1.0  # seconds to wait, after a pipe closed, for the message how the process ended
 
 
 class WorkerTrouble(Exception):
@@ -26,8 +26,9 @@ class WorkerTrouble(Exception):
 
     Attributes:
         reason: a key of ``grades.REASONS``.
-        detail: what was seen, in one sentence.
-        ended_all: whether the preloaded process ended, and so all its workers: perhaps the doing of another answer.
+        detail: the evidence, in one sentence.
+        ended_all: whether the preloaded process ended with all its workers; another answer may be
+            the cause.
     """
 
     def __init__(self, reason: str, detail: str, *, ended_all: bool = False):
@@ -36,14 +37,15 @@ class WorkerTrouble(Exception):
 
 
 class Worker:
-    """A process in the box, ready for requests. A context manager that leaves nothing behind.
+    """A process in the box that takes requests. As a context manager it ends with all it started.
 
     Attributes:
-        parts: what the process gave up before it ran anything.
-        missing: what this machine did not let it give up, and why.
-        cpu: seconds that it had computed by then.
-        survived: after ``close``, whether something still held the worker's pipes.
-        given_up: whether the preloaded process is being ended, which ends this one for no fault of its own.
+        parts: the restrictions of the process.
+        missing: restriction that this machine refused -> why.
+        cpu: CPU seconds that the process had used before the answer.
+        survived: after ``close``: whether a process still held the worker's pipes.
+        given_up: whether the preloaded process is being ended, so that this one's end is no fault
+            of the answer.
     """
 
     def __init__(
@@ -61,8 +63,8 @@ class Worker:
         self.missing: dict[str, str] = {}
         self.cpu = 0.0
         self.survived = self.given_up = False
-        self._heard = b""  # of the status socket
-        self._ended: dict | None = None  # how it ended, once that is known
+        self._heard = b""  # bytes read from the status socket
+        self._ended: dict | None = None  # the message how it ended
         self._reply = bytearray()
         self._printed = bytearray()
         self._dropped = 0
@@ -79,15 +81,15 @@ class Worker:
 
     @property
     def output(self) -> str:
-        """The first characters of all that was printed, and how much was dropped."""
+        """The beginning of what was printed, and how much was dropped."""
         text = self._printed.decode("utf-8", "replace")
         return text + (f"\n[{self._dropped} more bytes]" if self._dropped else "")
 
     def hear(self, seconds: float) -> dict:
-        """Wait for the next line about this worker from the process that started it.
+        """Wait for the next line about this worker from the preloaded process.
 
         Raises:
-            WorkerTrouble: ``grader``, since no answer has run yet.
+            WorkerTrouble: with reason ``grader``, because no answer has run yet.
         """
         deadline = time.monotonic() + seconds
         while b"\n" not in self._heard:
@@ -101,17 +103,18 @@ class Worker:
         return json.loads(line)
 
     def ask(self, frame: bytes, seconds: float) -> bytes:
-        """Send one frame and wait for one.
+        """Send one frame and wait for the reply.
 
         Args:
-            frame: to send, its prefix included.
-            seconds: wall clock for both directions together.
+            frame: the request, with its prefix.
+            seconds: wall-clock limit for both directions together.
 
         Returns:
-            The reply, its prefix included.
+            The reply, with its prefix.
 
         Raises:
-            WorkerTrouble: there is none. The worker is killed, and each later call raises the same.
+            WorkerTrouble: there is none. The worker is killed, and every later call raises the
+                same.
         """
         if self._trouble:
             raise self._trouble
@@ -132,7 +135,7 @@ class Worker:
             if reply is not None:
                 if rest:
                     raise WorkerTrouble("protocol", "the worker replied before it had read all.")
-                self._turn(0, b"")  # what it printed last
+                self._turn(0, b"")  # read what it printed last
                 return reply
             if self._ended is not None or "status" not in self._open:
                 self._drain()
@@ -151,7 +154,7 @@ class Worker:
             rest = self._turn(left, rest)
 
     def _turn(self, seconds: float, rest):
-        """Move bytes in all directions once, waiting at most so long; give what is left to send."""
+        """Read and write once, waiting at most ``seconds``; return what is left to send."""
         poll = select.poll()
         names = {self.fds[name]: name for name in self._open if name in self.fds}
         for fd, name in names.items():
@@ -169,12 +172,12 @@ class Worker:
                     self._take(name, os.read(fd, CHUNK))
             except BlockingIOError:
                 continue
-            except OSError:  # the other end has gone
+            except OSError:  # the other end is closed
                 self._open.discard(name)
         return rest
 
     def _take(self, name: str, data: bytes) -> None:
-        """Keep what was read, within its cap."""
+        """Store what was read from a pipe, up to its limit."""
         if not data:
             self._open.discard(name)
         elif name == "output":
@@ -191,7 +194,11 @@ class Worker:
                     self._ended = json.loads(line)
 
     def _announced(self) -> int | None:
-        """Give the length of the whole reply, None while its prefix is not there yet."""
+        """Return the length of the whole reply; None until its prefix has arrived.
+
+        Raises:
+            WorkerTrouble: the reply is too long, or longer than it announced.
+        """
         if len(self._reply) < PREFIX:
             return None
         length = PREFIX + int.from_bytes(self._reply[:PREFIX], "little")
@@ -209,7 +216,7 @@ class Worker:
         return reply
 
     def _drain(self) -> None:
-        """Read what is still in the pipes of a dead worker: at most what a pipe holds."""
+        """Read what is left in the pipes of a dead worker."""
         for _ in range(64):
             before = len(self._reply), len(self._printed), self._dropped
             self._turn(0, b"")
@@ -222,7 +229,7 @@ class Worker:
             self._turn(deadline - time.monotonic(), b"")
 
     def _how_it_ended(self) -> WorkerTrouble:
-        """Say why a worker died, on evidence."""
+        """Find out from the evidence why a worker died."""
         if self._ended is None or self.given_up:
             words = "the preloaded process ended, and its workers with it."
             return WorkerTrouble("grader", words, ended_all=True)
@@ -239,7 +246,7 @@ class Worker:
         return WorkerTrouble("crashed", f"the process ended itself with status {code}.")
 
     def close(self) -> None:
-        """Kill the worker with everything that it started, and wait until it is dead."""
+        """Kill the worker with everything that it started, and wait for its end."""
         if self._closed:
             return
         self._closed = True
@@ -253,7 +260,7 @@ class Worker:
             self._wait_for_end()
             self._drain_to_the_end()
         except WorkerTrouble:
-            pass  # a last word that is too long
+            pass  # its last reply was too long
         self.status.close()
         for name, fd in self.fds.items():
             if name != "status":
@@ -263,7 +270,7 @@ class Worker:
         self._living.discard(self)
 
     def _drain_to_the_end(self) -> None:
-        """Read until both pipes end: as long as they do not, somebody holds them."""
+        """Read until both pipes are closed. If they stay open, some process still holds them."""
         deadline = time.monotonic() + 0.5
         self._open -= {"request", "status"}
         while self._open and time.monotonic() < deadline:
@@ -273,7 +280,7 @@ class Worker:
 
 
 def signal_name(number: int) -> str:
-    """Name a signal: ``SIGSEGV``."""
+    """Return the name of a signal, such as ``SIGSEGV``."""
     try:
         return signal.Signals(number).name
     except ValueError:
@@ -281,7 +288,7 @@ def signal_name(number: int) -> str:
 
 
 def machine_kills() -> int:
-    """Count the processes that this machine ended for want of memory, since it started."""
+    """Count the processes that this machine has killed because memory ran out, since it started."""
     try:
         lines = Path("/proc/vmstat").read_text().splitlines()
     except OSError:

@@ -1,11 +1,12 @@
-"""The box: one preloaded process in the strongest isolation of this machine, and a fresh worker for each request.
+"""The box: a preloaded process in the strongest isolation of this machine, which forks workers.
 
-Role: ``open_box`` tries the ways of ``ways`` from the strongest down; in each a canary tries what a hostile answer would,
-in a real worker, and the level follows from what it could do (``levels``). A box of the level ``none`` opens only with
-``allow_unsafe``.
+Role: ``open_box`` tries the ways of ``ways``, the strongest first. In each a canary tries what a
+hostile answer would try, and the level follows from what it could do (``levels``). A box of level
+``none`` opens only with ``allow_unsafe``.
 
-What no level covers: a fault of the kernel, what two workers tell each other by the time they take, and answers that
-fingerprint the process that all workers are copies of (its hash seed and addresses are the same in each).
+No level covers faults of the kernel, or workers that communicate by timing. Nor does it cover
+answers that recognise the preloaded process: all workers are its copies, with the same hash seed
+and addresses.
 """
 
 import itertools
@@ -38,6 +39,7 @@ from vitedu.grading.box.limits import Limits
 from vitedu.grading.box.sharing import SharedBox
 from vitedu.grading.box.ways import USERS, possible, prepare
 
+# modules of this folder that are needed inside the box
 OWN = (
     "canary",
     "confinement",
@@ -45,16 +47,17 @@ OWN = (
     "linux",
     "preloaded",
     "seccomp",
-)  # modules that the box needs from here
-LOAD_SECONDS = 120.0  # for importing torch on a cold disk
-START_SECONDS = 20.0  # for a fork, on a busy machine
-NETS = {"control group", "dies first"}  # parts that only catch what gets past the filter of calls
+)
+LOAD_SECONDS = 120.0  # for importing torch from a slow disk
+START_SECONDS = 20.0  # for a fork on a busy machine
+# restrictions that a worker may lack if it has the filter of system calls
+NETS = {"control group", "dies first"}
 
 
 class Box:
-    """A preloaded process, restarted if it dies, and the workers that it forks. Use as a context manager.
+    """A preloaded process, restarted if it dies, and its workers. Use as a context manager.
 
-    May be used from several threads. Closing it, or the end of this process by any cause, ends everything in it.
+    Several threads may use it. Everything in it ends when it is closed or this process ends.
 
     Attributes:
         way: a name of ``ways.WAYS``.
@@ -72,7 +75,8 @@ class Box:
         self.way, self.limits, self._files = way, limits, files
         self.events: list[str] = []
         self._lock = threading.RLock()
-        # a process that dies with its parent dies with the thread that started it: this one stays
+        # The preloaded process dies with the thread that started it, so one thread starts it and
+        # stays until the box is closed.
         self._launcher = ThreadPoolExecutor(1, "box")
         self._folder = tempfile.TemporaryDirectory(
             prefix=f"vitedu-box-{os.getpid()}-", ignore_cleanup_errors=True
@@ -80,7 +84,7 @@ class Box:
         self._process: subprocess.Popen | None = None
         self._control: socket.socket | None = None
         first = random.SystemRandom().randrange(USERS[1])
-        # no two workers have the same user
+        # decides a worker's user; consecutive workers have different ones
         self._numbers: Iterator[int] = like._numbers if like else itertools.count(first)
         self._launches = 0
         self._closed = False
@@ -112,10 +116,10 @@ class Box:
         self.close()
 
     def worker(self) -> Worker:
-        """Give a fresh worker.
+        """Start a fresh worker.
 
         Raises:
-            WorkerTrouble: ``grader``: none could be started, even by a new preloaded process.
+            WorkerTrouble: with reason ``grader``, if even a new preloaded process starts none.
         """
         for attempts_left in (2, 1, 0):
             launches = self._launches
@@ -125,7 +129,7 @@ class Box:
             except WorkerTrouble as trouble:
                 if not attempts_left or self._closed:
                     raise
-                with self._lock:  # another thread may have started it again already
+                with self._lock:  # unless another thread has already restarted it
                     dead = self._process is None or self._process.poll() is not None
                     if launches == self._launches and (dead or attempts_left == 1):
                         self._launch_again(trouble.detail)
@@ -138,7 +142,9 @@ class Box:
         return worker
 
     def apart(self) -> "Box":
-        """Open a box of the same kind for one answer: whatever ends its preloaded process, no other answer did.
+        """Open a box of the same kind for one answer.
+
+        If its preloaded process ends, no other answer can be the cause.
 
         Raises:
             IsolationError: it cannot be opened.
@@ -147,7 +153,7 @@ class Box:
         return type(self)(self.way, self.limits, self._files, like=self)
 
     def shared(self) -> SharedBox:
-        """Give the box as one submission sees it: later runs share processes."""
+        """Return a box for one submission, in which later runs share processes."""
         return SharedBox(self)
 
     def close(self) -> None:
@@ -163,7 +169,7 @@ class Box:
     # --- the preloaded process ------------------------------------------------------------------
 
     def _launch_again(self, why: str) -> None:
-        """Start the preloaded process after it died, or did not answer."""
+        """Restart the preloaded process after it died or did not answer."""
         self.events.append(f"the preloaded process was started again: {why}")
         try:
             self._launch()
@@ -213,10 +219,10 @@ class Box:
         return json.loads(line)["hello"]
 
     def _verify(self, hello: dict) -> None:
-        """Hold the Python and the torch inside against those outside.
+        """Compare the Python and the torch inside with those outside.
 
         Raises:
-            IsolationError: they are others; or there are threads, which a fork would lose.
+            IsolationError: they differ; or there are threads, which a fork would lose.
         """
         if not hello:
             return  # nothing is loaded before the fork
@@ -232,11 +238,11 @@ class Box:
             raise IsolationError(f"the preloaded process has {hello['threads']} threads, not 1.")
 
     def _stop(self) -> None:
-        """End the preloaded process; bubblewrap, or its own last act, ends its workers."""
+        """End the preloaded process. It kills its workers first, or bubblewrap does."""
         for worker in list(self._workers):
-            worker.given_up = True  # before anybody can take its end for its own doing
+            worker.given_up = True  # so that its end is not taken for the answer's doing
         if self._control is not None:
-            self._control.close()  # it reads the end, and kills its workers
+            self._control.close()  # the process notices it and kills its workers
             self._control = None
         if self._process is not None:
             try:
@@ -246,13 +252,13 @@ class Box:
                 self._process.wait()
             self._process = None
 
-    # --- workers ------------------------------------------------------------------------------------
+    # --- workers --------------------------------------------------------------------------------
 
     def _worker(self, task: str) -> Worker:
-        """Have a worker forked, wired to pipes of its own.
+        """Have a worker forked and connect it to new pipes.
 
         Raises:
-            WorkerTrouble: ``grader``: it did not come.
+            WorkerTrouble: with reason ``grader``, if it did not start.
         """
         setup = self._start.setup
         with self._lock:
@@ -269,7 +275,7 @@ class Box:
                 finally:
                     for fd in theirs:
                         os.close(fd)
-                # a fresh Python, where nothing is preloaded, has to load first
+                # without preloading, the worker is a new Python that has to load torch first
                 said = worker.hear(START_SECONDS if setup["forks"] else LOAD_SECONDS)
                 if "parts" not in said:
                     raise WorkerTrouble("grader", f"no worker could be started: {said}")
@@ -281,7 +287,7 @@ class Box:
         return worker
 
     def _wired(self) -> tuple[Worker, list[int]]:
-        """Make a worker's pipes; give our side of it, and the descriptors of its side."""
+        """Make a worker's pipes; return the ``Worker`` with our ends, and the other ends."""
         group = None
         try:
             group = cgroups.Group(self._groups, self.limits) if self._groups else None
@@ -312,12 +318,12 @@ def open_box(
 
     Args:
         limits: of each worker; default: ``Limits()``.
-        allow_unsafe: whether a box of the level ``none`` may be opened.
-        files: the package as the box sees it, path: text; default: ``package_view.base_files()``.
-        ways: to try, in order; default: those of this platform.
+        allow_unsafe: whether a box of level ``none`` may be opened.
+        files: the package's files in the box, path -> text; default ``package_view.base_files()``.
+        ways: the ways to try, in order; default: those of this platform.
 
     Raises:
-        IsolationError: there is none, with the remedy.
+        IsolationError: no box can be opened; the message has the remedy.
     """
     if files is None:
         from vitedu.grading.box import package_view
@@ -354,7 +360,7 @@ def open_box(
 
 
 def write_view(folder: Path, files: dict[str, str]) -> None:
-    """Write the package as the box may see it, readable by everyone."""
+    """Write the package's files for the box into a folder, readable by everyone."""
     own = {f"vitedu/grading/box/{name}.py": PACKAGE / "grading/box" / f"{name}.py" for name in OWN}
     texts = {**files, **{name: path.read_text("utf-8") for name, path in own.items()}}
     for name, text in texts.items():
@@ -366,14 +372,14 @@ def write_view(folder: Path, files: dict[str, str]) -> None:
 
 
 def sweep(folder: Path) -> None:
-    """Remove the folders that a grader left when it was killed."""
+    """Remove the folders of graders that were killed."""
     for left in folder.glob("vitedu-box-*-*"):
         if not pid_lives(int(left.name.split("-")[2])):
             shutil.rmtree(left, ignore_errors=True)
 
 
 def pid_lives(pid: int) -> bool:
-    """Tell whether a process of this number is there."""
+    """Tell whether a process with this number exists."""
     try:
         os.kill(pid, 0)
     except ProcessLookupError:

@@ -1,10 +1,10 @@
-"""What a box is worth: the canary's finds, and the level that follows from them.
+"""The isolation level of a box, measured by the canary.
 
-Role: ``examine`` sends the canary into a worker of a box and makes a ``Trial`` of what it could do. The level follows from
-that, never from what was asked for:
+Role: ``examine`` runs the canary in a worker of a box and returns a ``Trial`` with what it could
+do. The level follows from that alone, never from how the box was configured:
 
-* ``full``: it could do none of it;
-* ``partial: ...``: what it could do is named, but it could change nothing outside;
+* ``full``: the canary could do nothing that is forbidden.
+* ``partial: ...``: it could do what is named, but could change nothing outside.
 * ``none``: it could write files of the grader or signal its processes.
 """
 
@@ -24,7 +24,8 @@ from vitedu.grading.box.limits import Limits
 PACKAGE = Path(__file__).parents[2]
 HOME = os.path.expanduser("~")
 CANARY_SECONDS = 60.0
-BREACHES = {  # what the canary could do: words of the level
+# what the canary could do -> its description in the level
+BREACHES = {
     "write": "files outside can be written",
     "signal": "other processes can be signalled",
     "references": "the references can be read",
@@ -38,16 +39,16 @@ GRAVE = ("write", "signal")
 
 
 class IsolationError(RuntimeError):
-    """No box can be opened, or none that may be used."""
+    """No box can be opened, or its level is too low."""
 
 
 @dataclass(frozen=True)
 class Trial:
     """What the canary found out about one way."""
 
-    breaches: dict[str, str]  # what it could do: evidence
-    parts: tuple[str, ...]  # what each worker gave up
-    missing: dict[str, str]  # parts that did not work here: why
+    breaches: dict[str, str]  # what it could do -> evidence
+    parts: tuple[str, ...]  # restrictions that each worker has
+    missing: dict[str, str]  # restriction that does not work on this machine -> why
 
     @property
     def level(self) -> str:
@@ -60,15 +61,15 @@ class Trial:
 
 
 def examine(release: Callable[[], Worker], limits: Limits, needed: list[str]) -> Trial:
-    """Send the canary into a box.
+    """Run the canary in a box and collect what it could do.
 
     Args:
-        release: gives a worker that runs the canary.
+        release: starts a worker that runs the canary.
         limits: of that worker.
         needed: files that a worker must be able to read.
 
     Raises:
-        IsolationError: a worker cannot read what it needs, or the canary does not reply.
+        IsolationError: a worker cannot read a needed file, or the canary does not reply.
         WorkerTrouble: no worker could be started.
     """
     with Bait() as bait, release() as canary:
@@ -81,7 +82,7 @@ def examine(release: Callable[[], Worker], limits: Limits, needed: list[str]) ->
             raise IsolationError(f"the canary did not reply: {trouble}; {last}") from None
         try:
             found |= read_frame(canary.ask(b"!", CANARY_SECONDS))
-        except WorkerTrouble as trouble:  # it died of it, which is what the limit is for
+        except WorkerTrouble as trouble:  # the memory limit killed it, as it should
             if trouble.reason == "grader":
                 raise
         canary.close()
@@ -100,7 +101,7 @@ def examine(release: Callable[[], Worker], limits: Limits, needed: list[str]) ->
 
 
 class Bait:
-    """Files and a port that only the grader should reach."""
+    """Files and a port that only the grader should be able to reach."""
 
     def __enter__(self):
         self.folders = []
@@ -121,7 +122,7 @@ class Bait:
             folder.cleanup()
 
     def plan(self) -> dict:
-        """Give what the canary is to try."""
+        """Return what the canary should try to reach."""
         folders = [folder.name for folder in self.folders]
         return {
             "files": [os.path.join(folder, "grades.json") for folder in folders],
@@ -133,12 +134,12 @@ class Bait:
 
 
 def badness(trial: Trial) -> tuple[bool, int]:
-    """Order trials: grave breaches first, then their number."""
+    """Return a key that sorts trials from good to bad: grave breaches, then their number."""
     return trial.level == "none", len(trial.breaches)
 
 
 def remedy() -> str:
-    """Say what would raise the level on this machine."""
+    """Say how to raise the level on this machine."""
     if sys.platform == "linux":
         if shutil.which("bwrap") is None:
             return "Install bubblewrap: apt install bubblewrap, dnf install bubblewrap."

@@ -1,7 +1,7 @@
-"""What one worker may use: seconds, memory, bytes; as numbers, and as limits of its process.
+"""The limits of one worker: seconds, memory, bytes.
 
-Role: ``Limits``, and ``apply`` for the forked worker. Standard library alone, inside the box and outside. What the parent
-measures itself (deadlines, reply and output lengths) is only named here.
+Role: ``Limits``, and its ``apply``, which a forked worker calls. The parent itself enforces the
+deadlines and the lengths of replies and output. Standard library only, for the box and the parent.
 """
 
 import math
@@ -10,27 +10,27 @@ import time
 from dataclasses import dataclass
 
 MB = 1 << 20
-OUT_OF_MEMORY = 86  # exit status of a worker that could not go on for want of memory
+OUT_OF_MEMORY = 86  # exit status of a worker that ran out of memory
 
 
 @dataclass(frozen=True)
 class Limits:
-    """The limits of one worker, which answers for one exercise.
+    """The limits of one worker.
 
     Raises:
         ValueError: a limit is not positive.
     """
 
-    load_seconds: float = 10.0  # wall clock until the answer's code has run once
-    call_seconds: float = 20.0  # wall clock of one later request
-    worker_seconds: float = 40.0  # wall clock of all requests to one worker together
-    cpu_seconds: int = 60  # computing time of the worker in all, a net under the deadlines
-    memory_mb: int = 1024  # address space beyond what the preloaded process has
-    reply_mb: int = 8  # length of one reply, as long as a frame may be (``wire.MAX_FRAME``)
-    output_kb: int = 8  # of prints that are kept; the rest is read and dropped
-    tmp_mb: int = 32  # of files, in a folder of its own that ends with it
-    processes: int = 32  # threads; processes are refused where they can be
-    files: int = 1024  # open at a time
+    load_seconds: float = 10.0  # wall-clock time until the answer's code has run once
+    call_seconds: float = 20.0  # wall-clock time of one later request
+    worker_seconds: float = 40.0  # wall-clock time of all requests to one worker together
+    cpu_seconds: int = 60  # CPU time of the worker, in case the deadlines fail
+    memory_mb: int = 1024  # address space beyond that of the preloaded process
+    reply_mb: int = 8  # length of one reply; equals ``wire.MAX_FRAME``
+    output_kb: int = 8  # printed text that is kept; the rest is read and dropped
+    tmp_mb: int = 32  # files in the worker's temporary folder
+    processes: int = 32  # threads; new processes are refused if possible
+    files: int = 1024  # open files
 
     def __post_init__(self):
         for name, value in vars(self).items():
@@ -38,20 +38,19 @@ class Limits:
                 raise ValueError(f"{name} must be positive (got {value}).")
 
     def apply(self, *, own_user: bool) -> list[str]:
-        """Set the limits of this process; give the names of those that this platform takes.
+        """Set the limits of this process; return the names of those that the platform accepts.
 
-        Memory counts from what is mapped now: torch alone maps gigabytes of library. The address
-        space (AS) holds shared mappings too, but could be won back by unmapping libraries; that is
-        what DATA is for. Threads are counted a user, so they are limited only where the worker has
-        a user of its own.
+        Memory is counted from what is mapped now, because torch's libraries alone map gigabytes.
+        The limit on the address space (AS) includes shared mappings, but unmapping libraries would
+        evade it, so DATA is limited too. The kernel counts threads for each user, so they are
+        limited only if the worker has its own user.
         """
-        spent = math.ceil(time.process_time())  # by a worker that had to load for itself
+        # CPU time so far; large if this process had to import torch itself
+        spent = math.ceil(time.process_time())
         wanted = {
             "CORE": (0, 0),
-            "CPU": (
-                spent + self.cpu_seconds,
-                spent + self.cpu_seconds + 1,
-            ),  # SIGXCPU, then SIGKILL
+            # SIGXCPU at the first number, SIGKILL at the second
+            "CPU": (spent + self.cpu_seconds, spent + self.cpu_seconds + 1),
             "FSIZE": (self.tmp_mb * MB,) * 2,
             "NOFILE": (self.files,) * 2,
         }
@@ -64,13 +63,13 @@ class Limits:
             try:
                 resource.setrlimit(getattr(resource, f"RLIMIT_{name}"), (soft, hard))
             except (AttributeError, OSError, ValueError):
-                continue  # not on this platform, or already lower: the canary sees what it means
+                continue  # unknown to this platform, or already lower; the canary tests the effect
             held.append(name)
         return held
 
 
 def mapped_bytes() -> dict[str, int]:
-    """Give the size of this process's address space and of its data; nothing where it is not told."""
+    """Return the bytes of this process's address space and data; {} if they are not known."""
     try:
         with open("/proc/self/statm", encoding="ascii") as file:
             pages = file.read().split()

@@ -1,8 +1,7 @@
-"""The Linux calls that Python has no name for: namespaces, mounts, capabilities, Landlock.
+"""Linux calls that Python does not offer: namespaces, mounts, capabilities, Landlock.
 
-Role: thin wrappers over libc by ctypes, each raising ``OSError`` with the call's name. Standard library alone; they
-run inside the box, before any answer does. Not here: which of them is used when (``preloaded``) and the
-system-call filter (``seccomp``).
+Role: thin wrappers over libc by ctypes. Each raises ``OSError`` with the name of the call. Standard
+library only; they run inside the box before any answer. ``preloaded`` and ``confinement`` use them.
 
 Reference: the manual pages of unshare, setns, mount, prctl, capabilities and landlock.
 """
@@ -17,25 +16,24 @@ NEW_PIDS, NEW_NETWORK = 0x20000000, 0x40000000
 READ_ONLY, NO_SUID, NO_DEVICES, REMOUNT, RECURSIVE, PRIVATE = 1, 2, 4, 32, 16384, 1 << 18
 BIND = 4096
 
-COLLAPSE = 25  # advice about memory: huge pages, now
+COLLAPSE = 25  # advice of madvise: use huge pages, at once
 
 DEATH_SIGNAL, DUMPABLE, DROP_FROM_BOUND, NO_NEW_PRIVILEGES = 1, 4, 24, 38  # options of prctl
 
-# Landlock: which accesses a ruleset of each version handles
+# Landlock: kinds of access
 READ_FILE, READ_FOLDER, WRITE_FILE, TRUNCATE = 1 << 2, 1 << 3, 1 << 1, 1 << 14
-OLDEST = (1 << 13) - 1  # everything of version 1: execute, write, read, remove, make
-ON_FILES = 1 | WRITE_FILE | READ_FILE | TRUNCATE  # what a rule on a single file may name
-IN_OWN_FOLDER = (
-    READ_FILE | READ_FOLDER | WRITE_FILE | TRUNCATE | 0b1_0001_1011_0000
-)  # and make, remove
-SCOPES = 0b11  # no abstract sockets and no signals out of the domain, since version 6
+OLDEST = (1 << 13) - 1  # all accesses of version 1: execute, write, read, remove, make
+ON_FILES = 1 | WRITE_FILE | READ_FILE | TRUNCATE  # accesses that a rule for one file may have
+# the last number is making and removing
+IN_OWN_FOLDER = READ_FILE | READ_FOLDER | WRITE_FILE | TRUNCATE | 0b1_0001_1011_0000
+SCOPES = 0b11  # no abstract sockets and no signals to processes outside, since version 6
 
 
 def call(name: str, *arguments) -> int:
     """Call a function of libc.
 
     Raises:
-        OSError: it returned -1, or this libc does not have it.
+        OSError: it returned -1, or this libc does not have the function.
     """
     libc = ctypes.CDLL(None, use_errno=True)
     if not hasattr(libc, name):
@@ -48,20 +46,20 @@ def call(name: str, *arguments) -> int:
 
 
 def unshare(namespaces: int) -> None:
-    """Leave the shared namespaces named by the flags."""
+    """Move this process into new namespaces, given by the flags."""
     call("unshare", ctypes.c_int(namespaces))
 
 
 def fork_into_new_pids() -> int:
-    """Fork a child that is the first process of a pid namespace of its own; as ``os.fork`` else.
+    """Fork as ``os.fork`` does, but the child is the first process of a new pid namespace.
 
-    It can name no process outside, and when it ends, everything in there ends with it.
+    The child cannot address any process outside, and all processes inside end with it.
     """
     here = os.open("/proc/self/ns/pid", os.O_RDONLY)
     try:
         unshare(NEW_PIDS)
         child = os.fork()
-        if child:  # later children are to be born here again
+        if child:  # later children get the parent's namespace again
             call("setns", ctypes.c_int(here), ctypes.c_int(NEW_PIDS))
         return child
     finally:
@@ -69,13 +67,13 @@ def fork_into_new_pids() -> int:
 
 
 def huge_pages() -> int:
-    """Gather the memory that this process has written so far into huge pages, as far as they go.
+    """Move this process's private memory into huge pages where the kernel can.
 
-    A fork copies an entry for each page: with some 300 MB of small ones, that is most of what a
-    fork costs. Kernels before 6.1 refuse, and nothing is lost.
+    A fork copies one table entry for each page. With some 300 MB of small pages that is most of its
+    cost. Kernels before 6.1 refuse, which does no harm.
 
     Returns:
-        How many bytes were asked for.
+        The number of bytes for which it was requested.
     """
     asked = 0
     with open("/proc/self/maps", encoding="ascii", errors="replace") as file:
@@ -87,7 +85,7 @@ def huge_pages() -> int:
         start, end = (int(number, 16) for number in place.split("-"))
         try:
             call("madvise", ctypes.c_void_p(start), ctypes.c_size_t(end - start), COLLAPSE)
-        except OSError:  # too small for one, or no such advice
+        except OSError:  # smaller than a huge page, or the kernel does not know the advice
             continue
         asked += end - start
     return asked
@@ -100,7 +98,7 @@ def mount(source: str, target: str, kind: str, flags: int, options: str = "") ->
 
 
 def cover(path: str) -> None:
-    """Mount nothing over a file or a folder, so that nobody in this namespace can read it."""
+    """Mount something empty over a file or folder, so that nobody in this namespace can read it."""
     safe = NO_SUID | NO_DEVICES
     if os.path.isdir(path):
         mount("tmpfs", path, "tmpfs", safe | READ_ONLY, "size=4096")
@@ -115,18 +113,18 @@ def prctl(option: int, value: int) -> None:
 
 
 def drop_capabilities() -> None:
-    """Give up every capability, and the way back to them."""
+    """Give up every capability for good."""
     for capability in range(64):
         try:
             prctl(DROP_FROM_BOUND, capability)
-        except OSError:  # past the last one, or not allowed to: then there is none to drop
+        except OSError:  # past the last capability, or there is none to drop
             break
     header = struct.pack("=Ii", 0x20080522, 0)  # version 3, this process
     call("capset", header, bytes(24))
 
 
 class Landlock:
-    """A list of what may be read and written; everything else on disk is refused.
+    """Rules for what may be read and written. All other access to files is refused.
 
     Raises:
         OSError: this kernel has no Landlock.
@@ -147,7 +145,7 @@ class Landlock:
         self.fd = call("syscall", create, ruleset, size, ctypes.c_uint(0))
 
     def allow(self, path: str, accesses: int) -> None:
-        """Allow accesses below a path; a path that does not exist needs no rule."""
+        """Allow accesses below a path; ignore a path that does not exist."""
         try:
             place = os.open(path, getattr(os, "O_PATH", 0) | os.O_CLOEXEC)
         except OSError:
@@ -166,6 +164,6 @@ class Landlock:
         self.allow(path, READ_FILE | READ_FOLDER)
 
     def enforce(self) -> None:
-        """Hold this process to the list, for good. No new privileges must be set before."""
+        """Apply the rules to this process for good. ``NO_NEW_PRIVILEGES`` must be set before."""
         call("syscall", ctypes.c_long(446), ctypes.c_int(self.fd), ctypes.c_uint(0))
         os.close(self.fd)

@@ -1,8 +1,9 @@
-"""What a worker may see of this package: probes and pipes on disk, earlier references in memory, nothing else.
+"""The part of this package that a worker may see.
 
-Role: ``base_files`` (what lies in the box), ``visible_sources`` (what is sent with an answer). The references of the
-exercise under test and of every later one are cut out, with all that is built on them and all comments; so are the
-checkers, the right answers and the wrong ones.
+Role: ``base_files`` are the files in the box: probes and communication. ``visible_sources`` are the
+references that are sent with an answer. They do not contain the reference of the exercise under
+test or of any later one, nor code that uses them, nor comments. Checkers, right answers and
+mistakes are never sent.
 """
 
 import ast
@@ -13,7 +14,7 @@ from pathlib import Path
 from vitedu import __version__, exercises
 from vitedu.course.references import defined_names, module_source
 
-# what a worker runs: no reference, no expected value, no known mistake; isolation adds its own
+# the files that a worker needs: no reference, expected value or mistake; ``isolation`` adds its own
 BASE = (
     "checks/__init__.py",
     "checks/answers.py",
@@ -63,16 +64,16 @@ hint = solution = progress = reset = _nothing
 
 
 def base_files() -> dict[str, str]:
-    """Give the files that may lie in the box: path from the folder that is on ``sys.path`` -> text."""
+    """Return the files in the box: path, relative to the folder on ``sys.path`` -> text."""
     package = Path(__file__).parents[2]
     files = {f"vitedu/{name}": (package / name).read_text(encoding="utf-8") for name in BASE}
     return {"vitedu/__init__.py": FRONT.format(version=__version__), **files}
 
 
 def earlier(exercise_id: str) -> list[exercises.Exercise]:
-    """List the exercises whose references an answer may use: those before it, in the order of the course.
+    """List the exercises whose references an answer may use: all earlier ones of the course.
 
-    Those that would answer it by themselves are left out, as its checker says.
+    Those that alone would solve the exercise are left out (``Checker.hides``).
     """
     from vitedu.checks.checker import find_checker
 
@@ -84,10 +85,10 @@ def earlier(exercise_id: str) -> list[exercises.Exercise]:
 
 @cache
 def visible_sources(exercise_id: str) -> dict[str, str]:
-    """Give the modules of references as they may be seen by an answer to one exercise.
+    """Return the chapter modules as an answer to one exercise may see them.
 
     Returns:
-        Full module name -> source, without the references of this exercise and of all later ones.
+        Full module name -> source, without the references of this exercise and all later ones.
     """
     known = {exercise.id for exercise in earlier(exercise_id)}
     hidden: dict[str, set[str]] = {}
@@ -103,20 +104,18 @@ def visible_sources(exercise_id: str) -> dict[str, str]:
 
 @dataclass(frozen=True)
 class _Statement:
-    """One statement at the top of a module, as far as it matters who may see it."""
+    """One top-level statement of a module, with what decides whether it may be seen."""
 
     text: str  # without annotations of functions
     defines: frozenset[str]
-    names: frozenset[str]  # that it does its work with; annotations do no work
-    imports: tuple[
-        tuple[str, str, str], ...
-    ]  # (module, name, as) of each "from module import name" in it
-    is_import: bool  # nothing but such an import: it may lose names, and stay
+    names: frozenset[str]  # names that it uses, except in annotations
+    imports: tuple[tuple[str, str, str], ...]  # (module, name, as) of each "from ... import" in it
+    is_import: bool  # it is such an import, so it can lose some names and stay
 
 
 @cache
 def _statements(module: str) -> list[_Statement]:
-    """Take a module apart, once for all exercises."""
+    """Split a module into statements, once for all exercises."""
     return [_statement(node) for node in ast.parse(module_source(module)).body]
 
 
@@ -140,23 +139,23 @@ def _statement(node: ast.stmt) -> _Statement:
 
 
 def _add(module: str, hidden: dict[str, set[str]], sources: dict[str, str]) -> None:
-    """Add a module after all that it imports of this package; note in ``hidden`` what it lost."""
+    """Add a module to ``sources`` after those that it imports; add what it lost to ``hidden``."""
     if module in sources:
         return
-    sources[module] = ""  # in work
+    sources[module] = ""  # marks it as begun, for circular imports
     kept = _statements(module)
     for origin in [origin for statement in kept for origin, _, _ in statement.imports]:
         if origin.startswith("vitedu."):
             _add(origin, hidden, sources)
     gone, before = hidden.setdefault(module, set()), -1
-    while len(gone) > before:  # what defined or used a name that is gone may have been used too
+    while len(gone) > before:  # a removed statement may define names that others use
         before = len(gone)
         kept = [rest for statement in kept if (rest := _seen(statement, gone, hidden))]
     sources[module] = "\n".join(statement.text for statement in kept)
 
 
 def _seen(statement: _Statement, gone: set[str], hidden: dict[str, set[str]]) -> _Statement | None:
-    """Give what may be seen of a statement, if anything; add to ``gone`` what it would have defined."""
+    """Return what may be seen of a statement, or None; add the names that are lost to ``gone``."""
     lost = [one for one in statement.imports if one[1] in hidden.get(one[0], ())]
     if statement.is_import and lost:
         gone |= {known_as for _, _, known_as in lost}

@@ -1,13 +1,15 @@
-"""The process that has torch loaded and forks a worker for each request.
+"""The preloaded process: it has torch loaded and forks a worker for each request.
 
-Role: ``serve``, the loop of that process. It holds no expected value, no reference and no student's answer, never reads
-what an answer writes, and ends when its control socket does. It runs inside the box: standard library, torch and
-numpy alone. Not here: what a forked child gives up before an answer runs (``confinement``).
+Role: ``serve``, the loop of that process. It holds no expected value, reference or answer, never
+reads what an answer writes, and ends when its control socket is closed. It runs inside the box,
+with the standard library, torch and numpy only. ``confinement`` restricts a forked worker before an
+answer runs.
 
-Conversation, one JSON line each way at a time: the parent sends the set-up and gets ``hello``; then it sends a task with
-the worker's descriptors (requests, replies, output, status, and files of control groups). On the status socket
-it then reads what the worker gave up (``parts``) or why it did not start, and last how it ended. A byte on that
-socket, or its end, kills the worker.
+Protocol, with one JSON line each way at a time: the parent sends the set-up and receives ``hello``.
+For each worker it then sends a task with the worker's descriptors (requests, replies, output,
+status, and files of control groups). On the status socket it reads which restrictions the worker
+has (``parts``) or why it did not start, and at last how it ended. A byte on that socket, or closing
+it, kills the worker.
 """
 
 import gc
@@ -27,11 +29,11 @@ from vitedu.grading.box import linux
 from vitedu.grading.box.confinement import TASKS, become_worker, tell
 
 LONGEST_LINE = 1 << 16
-MOST_FILES = 4096  # descriptors of this process; a worker closes all of them but its own
+MOST_FILES = 4096  # descriptors of this process; a worker closes all except its own
 
 
 def serve(control_fd: str) -> None:
-    """Load, say hello, and fork workers until the parent closes the control socket."""
+    """Load torch, send ``hello``, and fork workers until the parent closes the control socket."""
     control = socket.socket(fileno=int(control_fd))
     if sys.platform == "linux":
         linux.prctl(linux.DEATH_SIGNAL, signal.SIGKILL)
@@ -52,14 +54,14 @@ def serve(control_fd: str) -> None:
 
 
 def hide(absent: list[str]) -> None:
-    """Let the search for modules pass libraries by, as if they were not installed."""
+    """Make libraries impossible to import, as if they were not installed."""
 
     class OtherFiles(PathFinder):
-        """The usual search."""
+        """Python's usual search for modules, without the hidden ones."""
 
         @classmethod
         def find_spec(cls, fullname, path=None, target=None):
-            """Find nothing of what is hidden."""
+            """Find a module; None if it is hidden."""
             if fullname.split(".")[0] in absent:
                 return None
             return super().find_spec(fullname, path, target)
@@ -68,10 +70,10 @@ def hide(absent: list[str]) -> None:
 
 
 def load(absent: list[str]) -> dict:
-    """Import what every worker needs, and say which Python and which torch it was.
+    """Import what every worker needs, and return the versions of Python, torch and numpy.
 
     Args:
-        absent: libraries that cannot be imported, not even by torch.
+        absent: libraries to hide, from torch as well.
     """
     hide(absent)
     import numpy
@@ -81,11 +83,11 @@ def load(absent: list[str]) -> dict:
         importlib.import_module(name)
     importlib.import_module("numpy.random")
     torch.set_num_threads(1)
-    torch.ones(2, 2) @ torch.ones(2, 2)  # the first product of a process sets up its library
+    torch.ones(2, 2) @ torch.ones(2, 2)  # the first product initialises the library
     for name in TASKS.values():
         getattr(sys.modules[name], "rehearse", lambda: None)()
     gc.collect()
-    gc.freeze()  # a collection in a worker then touches none of these pages
+    gc.freeze()  # a collection in a worker then does not copy these pages
     if sys.platform == "linux":
         linux.huge_pages()
     tasks = Path("/proc/self/task")
@@ -100,7 +102,7 @@ def load(absent: list[str]) -> dict:
 
 
 class Nursery:
-    """The workers that live, by process id, each with its status socket and its folder."""
+    """The living workers: process id -> status socket and temporary folder."""
 
     def __init__(self, setup: dict, control: socket.socket):
         self.setup, self.control = setup, control
@@ -108,7 +110,7 @@ class Nursery:
         self.born = 0
 
     def run(self) -> None:
-        """Serve requests, kills and deaths until the control socket ends; then kill the rest."""
+        """Handle requests, kills and ended workers until the control socket closes."""
         bell, ring = os.pipe()
         for fd in (bell, ring):
             os.set_blocking(fd, False)
@@ -137,7 +139,7 @@ class Nursery:
         number = message["number"]
         status = socket.socket(fileno=fds[3])
         folder = Path(self.setup["tmp"])
-        if not self.setup["mounts"]:  # no file system of its own: at least a folder
+        if not self.setup["mounts"]:  # without its own file system, a worker gets its own folder
             folder = folder / f"worker-{os.getpid()}-{self.born}"
             folder.mkdir(mode=0o700)
         try:
@@ -151,7 +153,7 @@ class Nursery:
             os.close(fd)
 
     def start(self, task: str, number: int, fds: list[int], folder: Path) -> int:
-        """Fork a worker, or where a loaded process cannot fork safely, start a fresh Python."""
+        """Fork a worker. If a loaded process cannot fork safely, the child starts a new Python."""
         own_pids = self.setup["own_pids"]
         pid = linux.fork_into_new_pids() if own_pids else os.fork()
         if pid:
@@ -165,13 +167,13 @@ class Nursery:
                 os.set_inheritable(fd, True)
             words = json.dumps([self.setup, task, number, fds, str(folder)])
             os.execv(self.setup["python"][0], [*self.setup["python"], "begin", words])
-        except BaseException as error:  # nothing of an answer has run yet
+        except BaseException as error:  # no code of an answer has run yet
             tell(fds[3], {"failed": f"{type(error).__name__}: {error}"})
         finally:
             os._exit(1)
 
     def kill(self, pid: int) -> None:
-        """Kill a worker and the group of processes that it leads."""
+        """Kill a worker and its process group."""
         for kill in (os.killpg, os.kill):
             try:
                 kill(pid, signal.SIGKILL)
@@ -180,10 +182,10 @@ class Nursery:
         self.reap(pid)
 
     def reap(self, pid: int = -1) -> None:
-        """Tell the parent of each worker that has ended, how, and remove its folder.
+        """Tell the parent how each ended worker ended, and remove its folder.
 
         Args:
-            pid: wait for this one; else take those that have ended already.
+            pid: wait for this worker; default: handle those that have already ended.
         """
         while self.living:
             try:
@@ -203,23 +205,23 @@ class Nursery:
                 return
 
     def end(self) -> None:
-        """Leave nobody behind."""
+        """Kill all workers."""
         for pid in list(self.living):
             self.kill(pid)
 
 
 def begin(words: str) -> None:
-    """Be the fresh Python that ``Nursery.start`` made."""
+    """Run a worker in the new Python that ``Nursery.start`` started."""
     setup, task, number, fds, folder = json.loads(words)
     load(setup["absent"])
     become_worker(setup, task, number, fds, Path(folder))
 
 
-# --- the line to the parent ------------------------------------------------------------------------
+# --- communication with the parent ----------------------------------------------------------------
 
 
 def send(line: socket.socket, message: dict) -> None:
-    """Send one line; a parent that has gone needs none."""
+    """Send one line; do nothing if the parent has gone."""
     try:
         line.sendall(json.dumps(message).encode() + b"\n")
     except OSError:
@@ -227,7 +229,7 @@ def send(line: socket.socket, message: dict) -> None:
 
 
 def receive(line: socket.socket) -> tuple[dict | None, list[int]]:
-    """Receive one line and the descriptors that came with it; None at the end."""
+    """Receive one line and the descriptors sent with it; None if the socket is closed."""
     text, fds = b"", []
     while not text.endswith(b"\n"):
         try:

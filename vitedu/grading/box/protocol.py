@@ -1,7 +1,7 @@
-"""What the judge needs of a box and of a worker, whichever kind they are.
+"""The interfaces of a box and of a worker.
 
-Role: ``AnyBox`` and ``AnyWorker``, which ``isolation.Box`` and ``conversation.Worker`` fulfil, and which a clock around them
-(``vitedu.bench.grade``) or a box of a test may fulfil as well.
+Role: ``AnyBox`` and ``AnyWorker``. ``isolation.Box`` and ``conversation.Worker`` implement them,
+and so do the benchmark of the grader (``vitedu.bench.grade``) and the tests.
 """
 
 from contextlib import AbstractContextManager
@@ -11,17 +11,17 @@ from vitedu.grading.box.limits import Limits
 
 
 class AnyWorker(Protocol):
-    """A process that runs one answer. It is entered before it is asked and ends when it is left."""
+    """A process that runs answers, as a context manager."""
 
     @property
     def output(self) -> str:
-        """The first characters of all that was printed."""
+        """The beginning of what was printed."""
 
     def ask(self, frame: bytes, seconds: float) -> bytes:
-        """Send one frame and wait for one.
+        """Send one frame and wait for the reply, for at most ``seconds``.
 
         Raises:
-            WorkerTrouble: there is none in time.
+            WorkerTrouble: there is no usable reply.
         """
 
     def __enter__(self) -> "AnyWorker": ...
@@ -36,7 +36,7 @@ class AnyBox(Protocol):
     Attributes:
         level: ``full``, ``partial: ...`` or ``none``.
         limits: of each worker.
-        events: what happened to it, in words; for the log.
+        events: what happened to the box, in words, for the log.
     """
 
     level: str
@@ -44,7 +44,7 @@ class AnyBox(Protocol):
     events: list[str]
 
     def worker(self) -> AnyWorker:
-        """Give a fresh worker.
+        """Start a fresh worker.
 
         Raises:
             WorkerTrouble: none could be started.

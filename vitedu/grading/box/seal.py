@@ -1,11 +1,13 @@
-"""Put back what an answer has changed in torch, in Python and in the probes.
+"""Restore what an answer has changed in torch, in Python and in the probes.
 
-Role: ``Seal``. The probes look functions up when they need them: ``torch.equal``, ``nn.Module.named_modules``, their own
-helpers. An answer runs in the same process and could replace any of them by one that lies. So all of them are written down
-before an answer's code is loaded, and put back each time that it has run. For the worker: standard library and torch only.
+Role: ``Seal``. The probes look up functions when they need them: ``torch.equal``,
+``nn.Module.named_modules``, their own helpers. An answer runs in the same process and could replace
+any of them by one that lies. The seal therefore stores all of them before an answer is loaded, and
+restores them each time after its code has run. For the worker, so with the standard library and
+torch only.
 
-Not covered: what an answer changes in objects that it is handed, and an answer that finds the seal itself. The scan of the
-source looks for the ways that lead there.
+Not covered: changes in objects that are passed to an answer, and an answer that finds the seal
+itself. The scan of the source looks for such code.
 """
 
 import builtins
@@ -16,14 +18,14 @@ from typing import Any
 import torch
 from torch import nn
 
-# modules of the probes: nothing may be added to them either
+# Modules of the probes. Names that an answer adds to them are removed as well.
 OURS = ("vitedu.checks", "vitedu.grading")
 THEIRS = ("torch", "torch.nn", "torch.nn.functional", "torch.autograd", "torch.utils._pytree")
 ALSO = ("builtins", "math", "copy", "numbers", "contextlib", "zlib", "signal", "numpy")
 
 
 class Seal:
-    """What the probes rest on, as it is now."""
+    """The present state of everything that the probes use."""
 
     def __init__(self) -> None:
         named = [sys.modules[name] for name in (*THEIRS, *ALSO) if name in sys.modules]
@@ -50,19 +52,20 @@ class Seal:
             (f, f.__code__, f.__defaults__, f.__kwdefaults__)
             for f in {id(f): f for f in found if type(f) is types.FunctionType}.values()
         ]
-        # bound now: what is looked up later could be another function by then
+        # bound now, because an answer could replace what is looked up later
         self._set, self._drop, self._update = type.__setattr__, type.__delattr__, dict.update
         self._builtins, self._real = vars(builtins), dict(vars(builtins))
 
     @staticmethod
     def _hides(kind: type, name: str) -> bool:
+        """Tell whether an attribute of a class overrides an inherited one or a special name."""
         for base in kind.__mro__[1:]:
             if name in base.__dict__:
                 return True
         return name[:2] == "__"
 
     def restore(self) -> None:
-        """Put everything back."""
+        """Restore everything."""
         update, put, drop = self._update, self._set, self._drop
         update(self._builtins, self._real)
         for space, kept in self._kept:
@@ -82,7 +85,7 @@ class Seal:
                         put(kind, name, value)
             if len(now) != len(kept):
                 for name in [name for name in now if name not in kept and name not in _OF_PYTHON]:
-                    # a method that a student adds to torch's classes may stay, if it hides none
+                    # a method that a student adds to a class of torch may stay if it hides none
                     if kind in self._own or self._hides(kind, name):
                         drop(kind, name)
         for function, code, defaults, keywords in self._code:
@@ -94,7 +97,7 @@ class Seal:
                 function.__kwdefaults__ = keywords
 
 
-# written by Python itself, now and then
+# attributes of classes that Python itself changes
 _OF_PYTHON: set[Any] = {
     "__dict__",
     "__weakref__",

@@ -1,18 +1,21 @@
-"""The system calls that an answer may not make, as a filter of the Linux kernel.
+"""A filter of the Linux kernel for the system calls that an answer may not make.
 
-Role: a table of refused calls, its translation into the kernel's filter language (classic BPF), and ``install``.
-Standard library alone. It is installed in the forked worker, since its parent must fork.
+Role: a table of refused calls, its translation into the kernel's filter language (classic BPF), and
+``install``. Standard library only. The filter is installed in the forked worker, because its parent
+must be able to fork.
 
-Why no library: libseccomp's Python binding is not on PyPI, pyseccomp is one small project that needs the C library
-as well, and both would have to be inside the box on every machine. What is used of them is fifteen lines of assembly,
-held by a test that makes every refused call. Two architectures have a column; on any other ``install`` raises, and
-the level says so.
+Why no library: libseccomp's Python binding is not on PyPI, and pyseccomp is a small project that
+needs the C library too. Either would have to be inside the box on every machine. The part that is
+needed is fifteen lines of assembly, tested by making every refused call. The table has columns for
+two architectures; on any other ``install`` raises, and the level says so.
 
-Not a list of what is allowed: torch, OpenMP and libc differ too much between versions. Instead everything is refused that
-makes a process, a connection or a namespace, reaches into another process, holds memory outside the address space,
-or is a large rarely used part of the kernel; calls newer than the table do not exist (ENOSYS), as on an older kernel.
+Why no list of allowed calls: torch, OpenMP and libc differ too much between versions. Refused are
+calls that make a process, a connection or a namespace, affect another process, hold memory outside
+the address space, or belong to a large and rarely used part of the kernel. Calls newer than the
+table fail with ENOSYS, as on an older kernel.
 
-Reference: the manual page of seccomp; the call numbers of arch/x86 and include/uapi/asm-generic of Linux.
+Reference: the manual page of seccomp; the call numbers of arch/x86 and include/uapi/asm-generic of
+Linux.
 """
 
 import ctypes
@@ -24,9 +27,10 @@ from vitedu.grading.box.linux import call
 
 EPERM, ENOSYS = 1, 38
 NEWEST = 462  # mseal, Linux 6.10; the numbers above 423 are common to all architectures
-MACHINES = {"x86_64": (0, 0xC000003E), "aarch64": (1, 0xC00000B7)}  # column, mark of the kernel
+# machine -> (column of the table, the kernel's number of the architecture)
+MACHINES = {"x86_64": (0, 0xC000003E), "aarch64": (1, 0xC00000B7)}
 
-# call: number on x86-64, on aarch64 (None: not there)
+# call -> number on x86-64 and on aarch64 (None: it does not exist there)
 REFUSED = {
     # another process, another program
     "fork": (57, None), "vfork": (58, None), "execve": (59, 221), "execveat": (322, 281),
@@ -34,14 +38,14 @@ REFUSED = {
     "socket": (41, 198), "socketpair": (53, 199), "bind": (49, 200), "connect": (42, 203),
     "listen": (50, 201), "accept": (43, 202), "accept4": (288, 242), "sendto": (44, 206),
     "sendmsg": (46, 211), "sendmmsg": (307, 269),
-    # reaching into other processes
+    # affecting other processes
     "ptrace": (101, 117), "process_vm_readv": (310, 270), "process_vm_writev": (311, 271),
     "kcmp": (312, 272), "tkill": (200, 130), "rt_sigqueueinfo": (129, 138),
     "rt_tgsigqueueinfo": (297, 240), "pidfd_send_signal": (424, 424), "pidfd_open": (434, 434),
     "pidfd_getfd": (438, 438), "process_madvise": (440, 440), "process_mrelease": (448, 448),
     "setpriority": (141, 140), "ioprio_set": (251, 30), "migrate_pages": (256, 238),
     "move_pages": (279, 239),
-    # memory that no limit of this process counts, or that outlives it
+    # memory that does not count against this process's limits, or that outlives it
     "memfd_create": (319, 279), "memfd_secret": (447, 447), "shmget": (29, 194),
     "shmat": (30, 196), "shmctl": (31, 195), "semget": (64, 190), "semctl": (66, 191),
     "msgget": (68, 186), "msgsnd": (69, 189), "msgctl": (71, 187), "mq_open": (240, 180),
@@ -67,14 +71,15 @@ REFUSED = {
 CLONE, CLONE3 = (56, 220), (435, 435)
 KILL, TGKILL, PRLIMIT, FCNTL, PRCTL = (62, 129), (234, 131), (302, 261), (72, 25), (157, 167)
 MMAP = (9, 222)
-THREAD = 0x00010000  # the flag of clone that makes a thread and no process
-OWNER_COMMANDS = (8, 15)  # of fcntl: who gets signals about a file, which could be somebody else
-DEATH_SIGNAL = 1  # of prctl: to outlive the parent
-ANONYMOUS_SHARED = 0x21  # of mmap: memory that is not counted as this process's data
+THREAD = 0x00010000  # the flag of clone that makes a thread instead of a process
+OWNER_COMMANDS = (8, 15)  # of fcntl: they make the kernel send signals to another process
+DEATH_SIGNAL = 1  # of prctl: it could be reset to outlive the parent
+ANONYMOUS_SHARED = 0x21  # of mmap: memory that does not count as this process's data
 
 LOAD, AND, EQUAL, ABOVE, ANY_BIT, RETURN = 0x20, 0x54, 0x15, 0x25, 0x45, 0x06
 KILL_PROCESS, ERROR, ALLOW = 0x80000000, 0x00050000, 0x7FFF0000
-NUMBER, ARCHITECTURE, FIRST, SECOND, FOURTH = 0, 4, 16, 24, 40  # offsets of call and arguments
+# offsets of the call, the architecture and the arguments in the data of the filter
+NUMBER, ARCHITECTURE, FIRST, SECOND, FOURTH = 0, 4, 16, 24, 40
 ALL_BITS = 0xFFFFFFFF
 
 
@@ -82,8 +87,8 @@ def program(machine: str, pid: int) -> bytes:
     """Assemble the filter.
 
     Args:
-        machine: as ``platform.machine`` names it.
-        pid: of the process that it is for: the only one that may be signalled.
+        machine: as in ``platform.machine()``.
+        pid: of the filtered process, the only one that it may signal.
 
     Raises:
         OSError: the table has no column for this machine.
@@ -98,12 +103,12 @@ def program(machine: str, pid: int) -> bytes:
         lines.append((code, if_true, if_false, operand))
 
     def block(numbers, offset, code, values, match, other, mask=ALL_BITS):
-        """Answer a call by an argument: one of the values, or another."""
+        """Decide a call by an argument: ``match`` for one of the values, else ``other``."""
         add(EQUAL, numbers[column], 0, len(values) + 4)
         add(LOAD, offset)
         add(AND, mask)
         for i, value in enumerate(values):
-            add(code, value, len(values) - i)  # true: past the other values and the next line
+            add(code, value, len(values) - i)  # if true: skip the other values and the next line
         add(RETURN, other)
         add(RETURN, match)
 
@@ -112,10 +117,10 @@ def program(machine: str, pid: int) -> bytes:
     add(EQUAL, mark, 1, 0)
     add(RETURN, KILL_PROCESS)
     add(LOAD, NUMBER)
-    add(ABOVE, NEWEST, 0, 1)  # the x32 calls of x86-64 among them
+    add(ABOVE, NEWEST, 0, 1)  # includes the x32 calls of x86-64
     add(RETURN, ERROR | ENOSYS)
     add(EQUAL, CLONE3[column], 0, 1)
-    add(RETURN, ERROR | ENOSYS)  # libc then takes clone, whose flags a filter can read
+    add(RETURN, ERROR | ENOSYS)  # libc then uses clone, whose flags the filter can read
     for numbers in REFUSED.values():
         if numbers[column] is not None:
             add(EQUAL, numbers[column], 0, 1)
@@ -132,7 +137,7 @@ def program(machine: str, pid: int) -> bytes:
 
 
 def install() -> None:
-    """Hold this process and all its threads to the table, for good.
+    """Apply the filter to this thread for good; threads that it starts later inherit it.
 
     Raises:
         OSError: the kernel refuses, or the machine is not in the table.

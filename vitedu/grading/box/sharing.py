@@ -1,12 +1,14 @@
 """Processes that the later runs of one student's answers share.
 
-Role: ``SharedBox``. The first run of an answer, whose report counts, always has a process of its own. The second and third
-run only confirm it. A process costs more than a run, so one process confirms all exercises of a submission. A run that
-does not agree with the first is repeated in a process of its own (``judge``).
+Role: ``SharedBox``. The first run of an answer decides its report and always has its own process.
+The second and third run only confirm it. Starting a process costs more than a run, so one process
+runs all exercises of a submission. A run that disagrees with the first is repeated in its own
+process (``judge``).
 
-What that gives up: in these runs the answers of one student meet each other, never those of another student. An answer
-gains nothing there, since it has to pass alone first. Not shared are exercises that forbid different functions, since what
-is taken out of a process stays out, and exercises that hide different references.
+In shared runs the answers of one student can influence each other, but never those of another
+student. They gain nothing by it, because each must first pass alone. Exercises that forbid
+different functions share no process, because a forbidden function cannot be restored. Nor do
+exercises that hide different references.
 """
 
 from collections.abc import Iterator
@@ -16,9 +18,9 @@ from vitedu.grading.box.protocol import AnyBox, AnyWorker
 
 
 class SharedBox:
-    """A box as one submission sees it. A context manager that ends the shared processes.
+    """A box for one submission, as a context manager that ends the shared processes.
 
-    It is an ``AnyBox`` for all but ``repeat``. One thread at a time may use it.
+    It is an ``AnyBox`` with one more method, ``repeat``. Only one thread may use it at a time.
     """
 
     def __init__(self, box: AnyBox):
@@ -36,7 +38,7 @@ class SharedBox:
         self._idle.clear()
 
     def worker(self) -> AnyWorker:
-        """Give a fresh worker; see ``AnyBox``."""
+        """Start a fresh worker; see ``AnyBox``."""
         return self._box.worker()
 
     def apart(self) -> AbstractContextManager[AnyBox]:
@@ -45,10 +47,10 @@ class SharedBox:
 
     @contextmanager
     def repeat(self, *kind) -> Iterator[AnyWorker]:
-        """Lend the worker of a kind; after an error it is ended, and the next one is fresh.
+        """Lend a shared worker of a kind. After an error it is ended, and the next one is fresh.
 
         Args:
-            kind: number of the run, and what else must be equal for answers to share a process.
+            kind: what must be equal for answers to share a process, such as the number of the run.
         """
         worker = self._idle.pop(kind, None) or self._box.worker().__enter__()
         try:

@@ -1,7 +1,7 @@
 """Modules that exist only in memory: the part of the package that an answer may use.
 
-Role: ``install`` the sources that a judge sent, so that ``from vitedu.patches import patchify`` works where no such file
-is. For the worker: standard library only.
+Role: ``install`` the sources that the judge sent, so that ``from vitedu.patches import patchify``
+works without such a file. For the worker, so with the standard library only.
 """
 
 import importlib.abc
@@ -25,11 +25,11 @@ class _Visible(importlib.abc.MetaPathFinder, importlib.abc.InspectLoader):
         return importlib.machinery.ModuleSpec(fullname, self, origin=self._file(fullname))
 
     def get_source(self, fullname):
-        """Give its text, for error messages too."""
+        """Return a module's text, which error messages show as well."""
         return self.sources[fullname]
 
     def get_code(self, fullname):
-        """Compile it under a name inside the package: errors there are not the student's lines."""
+        """Compile a module under a file name of the package, unlike the student's code."""
         return self.source_to_code(self.sources[fullname], self._file(fullname))
 
     def _file(self, fullname: str) -> str:
@@ -37,9 +37,9 @@ class _Visible(importlib.abc.MetaPathFinder, importlib.abc.InspectLoader):
 
 
 def install(sources: dict[str, str]) -> None:
-    """Make modules importable, by full name; each is run when it is first asked for.
+    """Make modules importable by full name, and remove those of an earlier call.
 
-    What an earlier call has installed in this process is gone then.
+    A module is executed when it is first imported.
     """
     for finder in [finder for finder in sys.meta_path if isinstance(finder, _Visible)]:
         sys.meta_path.remove(finder)

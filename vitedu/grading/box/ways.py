@@ -1,13 +1,15 @@
-"""The ways to put a process into a box, strongest first, and what each of them needs.
+"""The ways to isolate the preloaded process, strongest first, and what each of them needs.
 
-Role: ``WAYS``, the one table of platforms; ``prepare``, which turns a way into a command and the set-up that the preloaded
-process reads. Nothing is claimed here: what a way is worth, the canary finds out. Not here: what a worker gives up in
-itself after the fork (``preloaded``).
+Role: ``WAYS`` lists the ways of each platform. ``prepare`` turns a way into a command and the
+set-up that the preloaded process reads. The canary finds out what a way is worth. ``confinement``
+restricts each worker after its fork.
 
-* ``bwrap``: bubblewrap makes the box: no network, own process numbers, and of the files only what Python needs.
-* ``namespaces``: where root has no bubblewrap, the preloaded process leaves network and mounts itself.
-* ``sandbox-exec``: Apple's tool. Deprecated and without a successor; written from its manual, not tried on a Mac.
-* ``plain``: what a process can give up by itself: Landlock, the filter of system calls, limits, its user.
+* ``bwrap``: bubblewrap: no network, own process numbers, and only the files that Python needs.
+* ``namespaces``: for root without bubblewrap; the preloaded process enters new namespaces itself.
+* ``sandbox-exec``: Apple's tool, which is deprecated without a successor. This way was written from
+  its manual and not tried on a Mac.
+* ``plain``: only what a process can give up itself: Landlock, the filter of system calls, limits,
+  its user.
 
 Colab is Linux with root in a container that refuses most namespaces.
 """
@@ -28,7 +30,7 @@ WAYS = {
     "linux": ("bwrap", "plain"),
     "darwin": ("sandbox-exec", "plain"),
 }
-USERS = (60706, 400)  # first and how many: user numbers that no system hands out
+USERS = (60706, 400)  # the first, and how many: user numbers that no system assigns
 BOOT = """
 import json, sys
 view, libraries = json.loads(sys.argv[1])
@@ -38,19 +40,18 @@ from vitedu.grading.box import preloaded
 getattr(preloaded, sys.argv[2])(*sys.argv[3:])
 """
 SYSTEM = ("/usr/lib", "/usr/lib64", "/lib", "/lib64", "/etc/ld.so.cache", "/etc/alternatives")
-STORES = ("/nix/store", "/gnu/store")  # where some systems keep every library
+STORES = ("/nix/store", "/gnu/store")  # where some systems keep all libraries
 DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom")
-SCRATCH = (
-    "/scratch"  # inside bubblewrap; not /tmp, where an environment may lie that it would cover
-)
+SCRATCH = "/scratch"  # inside bubblewrap; not /tmp, because a Python environment may be in there
 MASKED = ("vitedu", "__editable__.vitedu", "__editable___vitedu")  # names in site-packages
-# libraries that hold answers of the course, ready to be called; no answer needs them. They are hidden on disk, and not to be
-# imported whether or not this machine has them, so that an answer that asks for one ends in the same way everywhere
+# Libraries that contain answers of the course; no answer needs them. They are hidden on disk, and
+# importing them is refused, so that it fails in the same way whether a machine has them or not.
 SOLVED = (
     "timm torchvision transformers vit_pytorch x_transformers xformers open_clip flash_attn scipy sklearn "
     "jax flax keras tensorflow"
 ).split()
-NEEDED = ("SYS_ADMIN", "SETUID", "SETGID", "SETPCAP", "KILL", "CHOWN")  # of the preloaded process
+# capabilities of the preloaded process
+NEEDED = ("SYS_ADMIN", "SETUID", "SETGID", "SETPCAP", "KILL", "CHOWN")
 PROFILE = """(version 1)
 (allow default)
 (deny network*)
@@ -68,12 +69,12 @@ class Start:
 
     command: list[str]
     environment: dict[str, str]
-    setup: dict  # what it reads first
+    setup: dict  # the first message to it
     needed: list[str] = field(default_factory=list)  # files that a worker must be able to read
 
 
 def possible() -> tuple[str, ...]:
-    """Give the ways of this platform.
+    """Return the ways of this platform.
 
     Raises:
         OSError: there is none.
@@ -87,16 +88,16 @@ def possible() -> tuple[str, ...]:
 
 
 def prepare(way: str, limits: Limits, view: Path, tmp: Path) -> Start:
-    """Write the command and the set-up of a way.
+    """Make the command and the set-up of a way.
 
     Args:
         way: a name of ``WAYS``.
-        limits: for the workers.
-        view: folder with the package as the box may see it.
+        limits: of the workers.
+        view: folder with the package's files for the box.
         tmp: an empty folder.
 
     Raises:
-        OSError: something that the way needs is missing, and what.
+        OSError: something that the way needs is missing; the message says what.
     """
     root = sys.platform == "linux" and os.geteuid() == 0
     python = os.path.realpath(sys.executable)
@@ -106,7 +107,8 @@ def prepare(way: str, limits: Limits, view: Path, tmp: Path) -> Start:
     readable = [path for path in dict.fromkeys(readable) if os.path.exists(path)]
     own_mounts = way in ("bwrap", "namespaces")
     needed = [python, os.__file__, os.path.join(libraries[0], "torch", "__init__.py")]
-    # root may look into folders that a worker's user may not: inside bubblewrap they are elsewhere
+    # A worker's user may lack access to folders that root can read. Inside bubblewrap the files are
+    # mounted elsewhere, so there it always has access.
     drops = root and (way == "bwrap" or not any(map(closed_to_others, needed)))
     inside_view, inside_tmp = ("/box", SCRATCH) if way == "bwrap" else (str(view), str(tmp))
     boot = [python, "-I", "-S", "-B", "-c", BOOT, json.dumps([inside_view, libraries])]
@@ -119,16 +121,16 @@ def prepare(way: str, limits: Limits, view: Path, tmp: Path) -> Start:
         environment["LD_LIBRARY_PATH"] = os.environ["LD_LIBRARY_PATH"]
     setup = {
         "limits": asdict(limits),
-        "forks": sys.platform == "linux",  # elsewhere the libraries do not survive a fork
+        "forks": sys.platform == "linux",  # on other systems the libraries do not survive a fork
         "shared": way == "namespaces",
         "own_pids": own_mounts,
         "mounts": own_mounts,
         "uid": USERS[0] if drops else 0,
         "tmp": inside_tmp,
         "absent": SOLVED,
-        # where the masked ones are covered by a mount, a few rules do: each costs every worker a call
+        # If mounts cover the masked paths, few rules are enough; every rule costs a worker a call.
         "readable": [inside_view, *(readable if own_mounts else unmasked(readable))],
-        "covered": masked(readable) if way == "namespaces" else [],  # bubblewrap does it itself
+        "covered": masked(readable) if way == "namespaces" else [],  # bubblewrap covers them itself
         "python": boot,
     }
     command = boot
@@ -155,7 +157,7 @@ def bubblewrap(root: bool, limits: Limits, view: Path, readable: list[str]) -> l
         words += ["--cap-add", f"CAP_{name}"]
     parents = {parent for path in readable for parent in Path(path).parents} - {Path("/")}
     for parent in sorted(parents - {Path(path) for path in readable}):
-        words += ["--dir", str(parent)]  # else it would be open to its owner alone
+        words += ["--dir", str(parent)]  # otherwise only its owner could open it
     for path in readable:
         if os.path.islink(path) and path in SYSTEM:
             words += ["--symlink", os.readlink(path), path]
@@ -174,7 +176,7 @@ def bubblewrap(root: bool, limits: Limits, view: Path, readable: list[str]) -> l
 
 
 def library_folders() -> list[str]:
-    """Give the folders of installed packages that this Python looks into, torch's first."""
+    """Return the folders of installed packages on this Python's path, the one with torch first."""
     names = ("site-packages", "dist-packages")
     user = site.getusersitepackages() if site.ENABLE_USER_SITE else ""
     folders = [os.path.abspath(path) for path in [*sys.path, user] if Path(path).name in names]
@@ -186,7 +188,7 @@ def library_folders() -> list[str]:
 
 
 def masked(readable: list[str]) -> list[str]:
-    """Name what holds answers inside folders of packages: copies of this package, and other libraries."""
+    """List copies of this package and libraries of ``SOLVED`` inside folders of packages."""
     version = f"python{sys.version_info[0]}.{sys.version_info[1]}"
     found = []
     for path in readable:
@@ -197,7 +199,7 @@ def masked(readable: list[str]) -> list[str]:
 
 
 def unmasked(readable: list[str]) -> list[str]:
-    """Give paths that together hold everything but the masked ones, for rules that only allow."""
+    """List paths that together cover everything except the masked ones; Landlock can only allow."""
     hidden = {Path(path) for path in masked(readable)}
     paths, todo = [], [Path(path) for path in readable]
     while todo:
@@ -212,7 +214,7 @@ def unmasked(readable: list[str]) -> list[str]:
 
 
 def closed_to_others(path: str) -> str:
-    """Name the first part of a path that another user cannot pass or read, else nothing."""
+    """Return the first part of a path that other users cannot enter or read, or ""."""
     path = os.path.realpath(path)
     for part in [*reversed(Path(path).parents), Path(path)]:
         mode = part.stat().st_mode

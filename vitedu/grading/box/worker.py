@@ -1,16 +1,21 @@
-"""The other side of the line: runs one answer in a process of its own and tells what it did.
+"""The worker: runs an answer in its own process and reports what it did.
 
-Role: ``main`` serves the requests of a judge until its pipe closes: "load" code, "look" at the answer, "observe" it on a
-case, give it as a "plain" value. Standard library, numpy, torch, and the few modules named in ``package_view``.
+Role: ``main`` serves the requests of a judge until its pipe closes: "load" code, "look" at the
+answer, "observe" it on a case, send it as a "plain" value. Uses the standard library, numpy, torch,
+and the modules named in ``package_view``.
 
-What it holds is worth nothing to a cheat: inputs, and references of earlier exercises. No expected value, tolerance,
-expected error or misconception ever comes here, and a nonce, used once, tells a reply from an older one. Everything sent
-back is a claim, since student code shares this process and can reach every object in it. Values are compared elsewhere,
-so a claim helps only where it is no value: that an input was left unchanged, that no forbidden operation ran, how often a
-step was called. Forbidden kernels are therefore taken out of torch itself before student code is loaded, which holds in
-other threads and outside of torch's modes too. Not covered: kernels that torch itself needs (``_NEEDED``), watched by the
-probes, with the making of parameters refused; the same operation in another library, of which the known ones are not there (``ways.SOLVED``); a copy of
-torch's Python text. The scan of the source looks for those.
+This process holds nothing that helps a cheat: only inputs and references of earlier exercises.
+Expected values, tolerances, expected errors and mistakes are never sent here. A nonce ties each
+reply to its request. No reply can be trusted, because student code shares this process and can
+change every object in it. Values are compared by the judge, so a false reply helps only about what
+is no value: that an input was not modified, that no forbidden operation ran, how often a step was
+called.
+
+Forbidden kernels are therefore replaced in torch itself before student code is loaded. This also
+covers other threads and calls outside of torch's modes. Three ways around it remain, and the scan
+of the source looks for them: kernels that torch itself needs (``_NEEDED``), which the probes watch
+while making parameters is refused; the same operation in another library, of which the known ones
+are hidden (``ways.SOLVED``); and a copy of torch's Python text.
 """
 
 import contextlib
@@ -54,22 +59,25 @@ from vitedu.grading.line.messages import (
 )
 from vitedu.grading.line.wire import PREFIX, WireError, length_of, pack, unpack
 
-MAX_HEADER = 16 * 2**20  # bytes; what comes from the judge is trusted
-HIGHEST = 512  # file descriptors are moved up to here, out of the way of closing loops
-_IN_PYTHON = ("torch._refs", "torch._decomp", "torch.nn.functional")  # made of other kernels
-_ELSEWHERE = {  # methods and modules of torch that do the same: name of the kernel -> place
+MAX_HEADER = 16 * 2**20  # bytes; large, because the judge is trusted
+HIGHEST = 512  # descriptors are moved up to here, so that an answer's loop does not close them
+# modules that implement kernels in Python, from other kernels
+_IN_PYTHON = ("torch._refs", "torch._decomp", "torch.nn.functional")
+# name of a kernel -> another function of torch that does the same
+_ELSEWHERE = {
     "softmax": "torch.distributions.transforms.SoftmaxTransform._call",
     "scaled_dot_product_attention": "torch._higher_order_ops.flex_attention.math_attention",
     "multi_head_attention_forward": "torch.ao.nn.quantizable.modules.activation.MultiheadAttention._forward_impl",
 }
-REHEARSALS = (4, 4, 3, 4, 3)  # elements of an input; with fewer than 4 the answer ends in an error
-_NEEDED = {"empty", "normal_", "uniform_"}  # torch itself cannot do without; they are watched only
-_KEYS = ("CPU", "AutogradCPU", "MkldnnCPU")  # replaced for every kernel, its own or composed
-_LAYOUTS = ("QuantizedCPU", "SparseCPU", "SparseCsrCPU", "NestedTensorCPU")  # where it has its own
+REHEARSALS = (4, 4, 3, 4, 3)  # sizes of the input; below 4 the rehearsed answer raises an error
+_NEEDED = {"empty", "normal_", "uniform_"}  # torch itself needs them, so they are only watched
+_KEYS = ("CPU", "AutogradCPU", "MkldnnCPU")  # dispatch keys that are replaced for every kernel
+# dispatch keys that are replaced only if the kernel has an implementation for them
+_LAYOUTS = ("QuantizedCPU", "SparseCPU", "SparseCsrCPU", "NestedTensorCPU")
 
 
 def main(read_fd: int, write_fd: int) -> None:
-    """Serve one judge: frames come from ``read_fd`` and go to ``write_fd``; returns when the pipe closes."""
+    """Read frames from ``read_fd`` and write replies to ``write_fd`` until the pipe closes."""
     source, sink = _aside(read_fd), _aside(write_fd)
     session = Session()
     while True:
@@ -77,17 +85,17 @@ def main(read_fd: int, write_fd: int) -> None:
         if frame is None:
             return
         reply = session.answer_to(frame)
-        signal.setitimer(signal.ITIMER_REAL, 0)  # a timer of the student's
+        signal.setitimer(signal.ITIMER_REAL, 0)  # in case the answer has set a timer
         if not _send(sink, reply):
             return
 
 
 def rehearse() -> None:
-    """Exercise a trivial answer, so that what is slow for the first time is done before the fork.
+    """Run a trivial answer a few times before the fork, so that nothing is slow for the first time.
 
-    An error is rehearsed too, and all of it a few times, after which Python has settled on the form of its code: what a
-    worker does not write, it shares. Gradients are left out: where there is a GPU, torch starts threads for them, which a
-    fork would lose.
+    An error is rehearsed too. After a few runs Python no longer changes its code objects, so
+    workers share those pages. Gradients are not rehearsed: with a GPU, torch starts threads for
+    them, which a fork would lose.
     """
     cell = "import math\n\ndef rehearsed(x):\n    if len(x) < 4:\n        raise ValueError(f'{len(x)}')\n"
     cell += "    return (x.reshape(2, 2).permute(1, 0).flatten() * 2).sum(), x\n"
@@ -104,44 +112,45 @@ def rehearse() -> None:
         pack(*session._observe(request, arrays))
     _seed(0)
     _in_python()
-    with contextlib.suppress(ImportError):  # gradients look there
+    with contextlib.suppress(ImportError):  # the first backward pass would import it
         importlib.import_module("torch.nested._internal.nested_tensor")
 
 
 class Session:
-    """What is loaded in this worker."""
+    """The state of this worker: the loaded answer, and methods for the requests."""
 
     def __init__(self) -> None:
         self.answer: LocalAnswer | None = None
-        self.restore: Callable[[], None] | None = None  # once an answer has been loaded
+        self.restore: Callable[[], None] | None = None  # set when the first answer is loaded
         self.used: set[str] = set()  # forbidden kernels that were called
 
     def answer_to(self, frame: bytes) -> bytes:
-        """Do what a frame asks, and never raise."""
+        """Do what a frame asks and return the reply. Never raises."""
         nonce = None
         try:
             request, tensors = unpack(frame, MAX_HEADER)
             nonce = request["nonce"]
             head, arrays = getattr(self, f"_{request['do']}")(request, tensors)
             return pack({"nonce": nonce, "done": head}, arrays)
-        except BaseException as error:  # student code may leave anything behind, for any object
+        except BaseException as error:  # student code may raise anything, at any place
             kind = error.args[0] if isinstance(error, WireError) else type(error).__name__
             return pack({"nonce": nonce, "failed": str(kind)[:200]})
 
     def _load(self, request: dict, tensors: list) -> tuple[dict, list]:
-        """Install the visible package, run the support code and the answer's cell, keep the answer."""
+        """Install the visible modules, run the support and the answer's cell, keep the answer."""
         self.answer = None
         install(request["modules"])
-        if self.restore is None:  # a process that is shared goes on as it is
-            sys.modules.update(dict.fromkeys(CLOSED))  # type: ignore[arg-type]  # None: not to be imported
+        if self.restore is None:  # the first answer; a shared process does this only once
+            sys.modules.update(dict.fromkeys(CLOSED))  # type: ignore[arg-type]  # None forbids an import
             _run_uncompiled()
             self._forbid(request["forbidden"])
-            probing.after_answer = lambda: restore()  # before the seal, which keeps it
-            self.restore = Seal().restore  # before any answer can put another one there
+            # both are set before any answer runs; the first before the seal, so that it is sealed
+            probing.after_answer = lambda: restore()
+            self.restore = Seal().restore
         restore = self.restore
         _seed(request["seed"])
         name, module = request["name"], types.ModuleType("__main__")
-        sys.modules["__main__"] = module  # dataclasses look their module up
+        sys.modules["__main__"] = module  # dataclasses look up their module
         names = vars(module)
         lost: list[Any] = []
         error: BaseException | None = None
@@ -151,9 +160,8 @@ class Session:
                     given = _given(request["given"], f"{request['support']}\n{request['answer']}")
                     names.update(given)
                     lost = run_imports(request["support"], "<support>", names)
-                    names.update(
-                        given
-                    )  # what was built earlier is the reference, whatever came along
+                    # again, in case the support code has rebound an earlier exercise
+                    names.update(given)
                     error = run_cell(request["answer"], "<answer>", names)
             except BaseException as trouble:
                 error = trouble
@@ -189,15 +197,14 @@ class Session:
         return self.answer
 
     def _forbid(self, names: list[str]) -> None:
-        """Put a refusal in the place of forbidden kernels, for all threads and ways of calling.
+        """Replace forbidden kernels by functions that refuse, for all threads and ways of calling.
 
         Args:
-            names: of functions and kernels; those that name no kernel are watched for by the probes alone.
+            names: of functions and kernels; names of no kernel are only watched by the probes.
         """
         kernels = {name.removeprefix("aten.").split(".")[0] for name in names}
-        if (
-            kernels & _NEEDED
-        ):  # whoever builds a layer makes parameters, or stands-in for them, in any thread
+        # these kernels make parameters; refusing Parameter and Module prevents building any layer
+        if kernels & _NEEDED:
             _refuse(torch.nn.Parameter.__new__, "aten.empty", self.used.add)
             torch.nn.Module.__init__ = _refusal("aten.empty", self.used.add)  # type: ignore[method-assign]
         kernels -= _NEEDED
@@ -209,7 +216,7 @@ class Session:
         self._replace("mkldnn", fused)
 
     def _replace(self, namespace: str, kernels: set[str]) -> None:
-        """Put a refusal in the place of kernels, wherever they can be called on a CPU."""
+        """Replace kernels by functions that refuse, for all dispatch keys of the CPU."""
         library = torch.library.Library(namespace, "IMPL")
 
         def refusal(name):
@@ -227,13 +234,13 @@ class Session:
                 own = [key for key in _LAYOUTS if has_own(f"{namespace}::{full}", key)]
                 for key in (*_KEYS, *own):
                     with warnings.catch_warnings():
-                        warnings.simplefilter("ignore")  # that a kernel is replaced
+                        warnings.simplefilter("ignore")  # torch warns that a kernel is replaced
                         library.impl(full, refusal(kernel), key)
         _make_final(library)
 
 
 def _take_from_python(kernels: set[str], note: Callable[[str], None]) -> None:
-    """Take out torch's own definitions of kernels in Python, which need none of them."""
+    """Replace torch's own Python definitions of kernels, which do not call these kernels."""
     bare = {name.strip("_") for name in kernels}
     for name, inner in _in_python() if bare else ():
         if name.strip("_") in bare:
@@ -241,7 +248,7 @@ def _take_from_python(kernels: set[str], note: Callable[[str], None]) -> None:
 
 
 def _refusal(name: str, note: Callable[[str], None]) -> Callable[..., Any]:
-    """Give a function that refuses, for what has a code that cannot be replaced."""
+    """Return a function that refuses, to replace one whose code object cannot be replaced."""
 
     def refused(*args: Any, **kwargs: Any) -> None:
         note(name)
@@ -251,7 +258,7 @@ def _refusal(name: str, note: Callable[[str], None]) -> Callable[..., Any]:
 
 
 def _refuse(function: Any, name: str, note: Callable[[str], None]) -> None:
-    """Replace the code of a function and not its name: whoever holds the function meets the refusal."""
+    """Replace the code object of a function, so that existing references to it refuse as well."""
 
     def refused(*args, note, name, **kwargs):
         note(name)
@@ -263,7 +270,10 @@ def _refuse(function: Any, name: str, note: Callable[[str], None]) -> None:
 
 @functools.cache
 def _in_python() -> list[tuple[str, types.FunctionType]]:
-    """List torch's definitions of kernels in Python; done once before the fork, since it reads thousands of objects."""
+    """List torch's Python definitions of kernels.
+
+    Called once before the fork, because it reads thousands of objects.
+    """
     found: dict[int, tuple[str, Any]] = {}
     for title, module in list(sys.modules.items()):
         if module is not None and title.startswith(_IN_PYTHON):
@@ -288,7 +298,7 @@ def _in_python() -> list[tuple[str, types.FunctionType]]:
 
 
 def _at(place: str) -> Any:
-    """Find a function of a module or class that is loaded; else None."""
+    """Find a function of a loaded module or class; None if it does not exist."""
     end = max(i for i, c in enumerate(place) if c == "." and place[:i] in sys.modules)
     owner: Any = sys.modules[place[:end]]
     for name in place[end + 1 :].split("."):
@@ -297,8 +307,8 @@ def _at(place: str) -> Any:
 
 
 def _make_final(library: torch.library.Library) -> None:
-    """Let what a library registered outlive it, with no object left that could undo it."""
-    ctypes.pythonapi.Py_IncRef(ctypes.py_object(library.m))  # never freed; nothing leads to it
+    """Keep what a library registered for ever, and leave no object that could undo it."""
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(library.m))  # never freed, and not reachable
     for finalizer in list(weakref.finalize._registry):  # type: ignore[attr-defined]
         if (alive := finalizer.peek()) and alive[0] is library:
             finalizer.detach()
@@ -306,7 +316,7 @@ def _make_final(library: torch.library.Library) -> None:
 
 
 def _given(places: list[list[str]], text: str) -> dict[str, Any]:
-    """Give the references of earlier exercises that the code mentions, as earlier cells would have."""
+    """Return the references of earlier exercises that the code mentions: name -> object."""
     given, words = {}, set(re.findall(r"\w+", text))
     for name, module in places:
         if name in words:
@@ -315,13 +325,13 @@ def _given(places: list[list[str]], text: str) -> dict[str, Any]:
     return given
 
 
-_COMPILERS = ("script", "trace", "script_if_tracing")  # of torch.jit
+_COMPILERS = ("script", "trace", "script_if_tracing")  # functions of torch.jit
 
 
 def _run_uncompiled() -> None:
-    """Let an answer that asks to be compiled run as it is written: no compiler works in the box, and none is needed.
+    """Make torch's compilers return the function itself: none works in the box, or is needed.
 
-    The decorators give the function back, so that its signature can be read as well.
+    The signature of the answer then stays readable as well.
     """
 
     def as_it_is(function: Any = None, *rest: Any, **settings: Any) -> Any:
@@ -333,21 +343,22 @@ def _run_uncompiled() -> None:
 
 
 def _seed(seed: int) -> None:
-    """Make chance differ from process to process, where an answer asks for it in the usual places."""
+    """Seed the usual global generators, differently in every process."""
     random.seed(seed)
     np.random.seed(seed % 2**32)  # noqa: NPY002 - the generator that an answer would use
-    torch.default_generator.manual_seed(seed)  # torch.manual_seed formats a stack where CUDA sleeps
+    # torch.manual_seed would format a stack trace if CUDA is not initialized
+    torch.default_generator.manual_seed(seed)
 
 
 # --- the pipes ----------------------------------------------------------------------------------
 
 
 def _aside(fd: int) -> int:
-    """Move a file descriptor up, closed to programs that are started, and close the old one."""
+    """Move a file descriptor to a high number, not inherited by programs, and close the old one."""
     for lowest in (HIGHEST, 128, 32):
         try:
             moved = fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, lowest)
-        except OSError:  # fewer descriptors are allowed
+        except OSError:  # the limit on descriptors is lower
             continue
         os.close(fd)
         return moved
@@ -355,7 +366,7 @@ def _aside(fd: int) -> int:
 
 
 def _receive(fd: int) -> bytes | None:
-    """Read one frame; None at the end."""
+    """Read one frame; None if the pipe is closed."""
     prefix = _read(fd, PREFIX)
     rest = _read(fd, length_of(prefix)) if prefix else None
     return prefix + rest if prefix and rest else None
@@ -368,7 +379,7 @@ def _read(fd: int, count: int) -> bytes | None:
             part = os.read(fd, min(count, 2**20))
         except OSError:
             return None
-        except BaseException:  # a signal that the answer's code has set up
+        except BaseException:  # raised by a signal handler of the answer's
             continue
         if not part:
             return None

@@ -1,1 +1,1 @@
-"""From a folder of returned files to answers as text. Nothing is executed."""
+"""Read a folder of returned files and extract the answers as text. Nothing is executed."""

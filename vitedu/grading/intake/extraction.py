@@ -1,17 +1,19 @@
-"""From notebooks to answers: which cell answers which exercise, and what comes along. Nothing is run.
+"""Find the answers in a submission's notebooks, with the code that they need. Nothing is run.
 
-Role: ``extract`` (a submission -> its answers as text, and why the others are missing). Not here: reading files
-(``notebook_file``), what an answer needs (``statements``), what looks odd in an answer (``scan``).
+Role: ``extract`` returns the answers of a submission as text, and why others are missing.
+``notebook_file`` reads files, ``statements`` finds what an answer needs, and ``scan`` flags what
+looks odd in it.
 
 The rules, in the order in which they are applied:
 
-1. The answer of an exercise is what gives its name a value at the top level: a function, a class, an assignment. Imports
-   do not, nor does ``patchify = report.implementation``.
-2. It is looked for in cells that the metadata marks for the exercise, and in all cells of a notebook of its chapter, since
-   editors drop metadata and students add cells. Where metadata and name disagree, the name decides, as in ``check``.
-3. The last one wins, in the newest file that has one. A stub that was left as it was does not count beside an answer.
-4. With it come the statements that it needs (``statements.Slicer``). Names of other exercises are imported from the
-   package, if the exercise comes earlier: a wrong answer costs its own points only.
+1. The answer of an exercise is the top-level function, class or assignment that defines its name.
+   An import does not count, nor does ``patchify = report.implementation``. 2. It is searched in
+   cells that the metadata marks for the exercise, and in all cells of a notebook of its chapter,
+   because editors drop metadata and students add cells. If metadata and name disagree, the name
+   decides, as in ``check``. 3. The last answer in the newest file that has one is graded. An
+   unchanged stub counts only if there is no other answer. 4. The statements that the answer needs
+   are included (``statements.Slicer``). Names of earlier exercises are imported from the package,
+   so that a wrong answer costs only its own points.
 """
 
 import ast
@@ -40,13 +42,14 @@ from vitedu.grading.intake.submissions import notebook_of, plain
 
 ORDER = {exercise.id: number for number, exercise in enumerate(EXERCISES)}
 MAX_SUPPORT = 200_000  # characters
-READ_SECONDS = 10.0  # of computing for one student's files; the course's notebooks take 0.2
+READ_SECONDS = 10.0  # CPU time for one student's files; the course's notebooks take 0.2 s
 
 _BINDS = re.compile(r"^(?:def |class |import )?(\w+)[ \t]*(?:=(?!=)|\(|:|$)", re.MULTILINE)
 
-# what a notebook computes from things that a worker has not, for answers measured on it
+# exercise -> name -> code in place of what a notebook computes from data that a worker lacks
 GIVEN = {
-    "untrained_entropy": {  # maps of an untrained model: scores of std 0.08, as std 0.02 gives
+    # attention maps of an untrained model: weights of std 0.02 give scores of std 0.08
+    "untrained_entropy": {
         "weights": "import torch\n\nweights = torch.softmax(0.08 * torch.randn(8, 3, 65, 65), dim=-1)"
     },
 }
@@ -54,27 +57,26 @@ GIVEN = {
 
 @dataclass
 class Extraction:
-    """What a submission answers."""
+    """The answers of a submission."""
 
     answers: dict[str, Answer] = field(default_factory=dict)  # by exercise
-    problems: dict[str, tuple[str, str]] = field(
-        default_factory=dict
-    )  # exercise without an answer: (key of REASONS, detail)
+    # exercise without an answer -> (key of REASONS or NOT_HANDED_IN, detail)
+    problems: dict[str, tuple[str, str]] = field(default_factory=dict)
     flags: list[Flag] = field(default_factory=list)  # about the submission
-    notebooks: set[str] = field(default_factory=set)  # of the course, that were handed in
+    notebooks: set[str] = field(default_factory=set)  # notebooks of the course in it
 
 
 @dataclass
 class _File:
-    """One notebook, read and cut into statements."""
+    """One notebook, read and split into statements."""
 
     name: str
     cells: list[Cell]
     parsed: list[ParsedCell]
     slicer: Slicer
-    chapters: set[str]  # notebooks of the course that it holds
-    budget_left: int  # characters that other files may have
-    bound: set[str]  # names that it binds at the top level, anywhere and in any way
+    chapters: set[str]  # notebooks of the course that it contains
+    budget_left: int  # characters that the student's other files may have
+    bound: set[str]  # all names that it binds at the top level
 
 
 def extract(submission: Submission) -> Extraction:
@@ -84,7 +86,7 @@ def extract(submission: Submission) -> Extraction:
     unreadable: dict[str, str] = {}
     budget = MAX_CODE
     start = time.thread_time()
-    for path in reversed(submission.files):  # the newest first, should the budget be spent
+    for path in reversed(submission.files):  # newest first, in case the budget runs out
         if time.thread_time() - start > READ_SECONDS:
             file, problem = None, f"reading the newer files took more than {READ_SECONDS:g} s"
         else:
@@ -121,7 +123,7 @@ def extract(submission: Submission) -> Extraction:
 
 
 def _read(path: Path, budget: int, flags: list[Flag]) -> tuple[_File | None, str]:
-    """Read a file and cut it into statements; or say why not."""
+    """Read a file and split it into statements; or return None and why not."""
     notebook, name = read_notebook(path), plain(path.name)
     if notebook.problem:
         return None, notebook.problem
@@ -133,7 +135,7 @@ def _read(path: Path, budget: int, flags: list[Flag]) -> tuple[_File | None, str
         parsed.append(ParsedCell())
         if usable:
             parsed[-1] = parse_cell(cell.source, number, len(statements), budget)
-            if len(cell.source) <= min(budget, MAX_SOURCE):  # it was parsed, in vain or not
+            if len(cell.source) <= min(budget, MAX_SOURCE):  # it was parsed, even if that failed
                 budget -= len(cell.source)
         statements += parsed[-1].statements
     unknown = {c.exercise for c in notebook.cells if c.exercise and c.exercise not in BY_ID}
@@ -143,15 +145,16 @@ def _read(path: Path, budget: int, flags: list[Flag]) -> tuple[_File | None, str
     chapters = _chapters(name, notebook.cells, statements)
     bound = set().union(*(s.bound | declared_global(s.node) for s in statements))
     for cell, found in zip(notebook.cells, parsed, strict=True):
-        if found.error:  # what Python's parser refuses may bind names all the same
+        if found.error:  # a cell that cannot be parsed may still bind names
             bound |= set(_BINDS.findall(cell.source[:MAX_SOURCE]))
     return _File(name, notebook.cells, parsed, Slicer(statements), chapters, budget, bound), ""
 
 
 def _chapters(name: str, cells: list[Cell], statements: list[Statement]) -> set[str]:
-    """Say which of the course's notebooks a file holds.
+    """Find out which of the course's notebooks a file contains.
 
-    By its marks; without any, by the names that it defines: those of which it has most, and any of which it has half.
+    The metadata of its cells decide. Without any, a notebook counts if the file's name says so, if
+    the file defines at least half of its exercises, or as many of them as of any other notebook.
     """
     marked = {BY_ID[cell.exercise].notebook for cell in cells if cell.exercise in BY_ID}
     if marked:
@@ -188,7 +191,7 @@ def _candidates(file: _File, exercise: str) -> list[Statement]:
 
 
 def _choose(exercise: str, files: list[_File], found: list[list[Statement]]) -> Answer | None:
-    """Apply the rules: the last attempt wins; else the last stub."""
+    """Choose the last attempt, or else the last stub."""
     everything = [(file, s) for file, own in zip(files, found, strict=True) for s in own]
     attempts = [(file, s) for file, s in everything if not is_stub(s.node, exercise)]
     if not everything:
@@ -206,7 +209,7 @@ def _choose(exercise: str, files: list[_File], found: list[list[Statement]]) -> 
 
 
 def _answer(exercise: str, file: _File, target: Statement, flags: list[Flag]) -> Answer:
-    """Write down an answer with what it needs."""
+    """Make an answer from its statement and all that it needs."""
     mark, cell = file.cells[target.cell].exercise, file.cells[target.cell]
     if mark != exercise:
         if mark:
@@ -222,7 +225,11 @@ def _answer(exercise: str, file: _File, target: Statement, flags: list[Flag]) ->
     chapter = BY_ID[exercise].notebook
 
     def taken(name: str) -> bool:
-        """Other exercises' names, unless they are of a later chapter, or a helper of another one's: then it is theirs."""
+        """Tell whether a name belongs to another exercise and not to the student.
+
+        A name of a later chapter, or of a chapter that this file does not contain, is the student's
+        own helper.
+        """
         other = BY_ID.get(name)
         if other is None or name == exercise or other.notebook > chapter:
             return False
@@ -277,7 +284,7 @@ def _answer(exercise: str, file: _File, target: Statement, flags: list[Flag]) ->
 
 
 def _with_given(slicer, target, exercise, taken, until, given):
-    """Slice again, with names that the grader gives taken for known."""
+    """Collect again what an answer needs, without the names that the grader provides."""
     kept, elsewhere, left_out = slicer.needed(
         target, exercise, lambda name: taken(name) or name in given, until
     )
@@ -285,18 +292,18 @@ def _with_given(slicer, target, exercise, taken, until, given):
 
 
 def _source(parsed: ParsedCell, kept: list[Statement], read: set[str]) -> str:
-    """Write the answer's own cell, without imports that nothing needs."""
+    """Write the answer's own cell, without unneeded imports."""
     return kept_lines(parsed, [s for s in kept if _written(s, read)])
 
 
 def _futures(earlier: list[Statement]) -> list[str]:
-    """Give the imports from ``__future__``, which hold for all cells that follow."""
+    """Return the imports from ``__future__``, which apply to all later cells."""
     imports = [s.node for s in earlier if isinstance(s.node, ast.ImportFrom)]
     return [ast.unparse(node) for node in imports if node.module == "__future__"]
 
 
 def _written(statement: Statement, read: set[str]) -> str:
-    """Write a statement; of an import only what is read, so that what a worker has not does no harm."""
+    """Write a statement; an import without unread names, which a worker may not have."""
     node = statement.node
     if not isinstance(node, ast.Import | ast.ImportFrom):
         return statement.text
@@ -331,7 +338,7 @@ def _why_not(
             if not cell.source.strip():
                 return "no_cell", f"its cell in {file.name} is empty"
             return "no_cell", f"its cell in {file.name} does not define {exercise}"
-    for file in files:  # a mark that was dropped, and a cell that cannot be parsed
+    for file in files:  # a cell without metadata that cannot be parsed
         if notebook in file.chapters:
             for number, (cell, parsed) in enumerate(zip(file.cells, file.parsed, strict=True)):
                 words = (

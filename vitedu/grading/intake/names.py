@@ -1,7 +1,7 @@
-"""Which names a statement of Python binds, changes and reads. Decided from its text; nothing is run.
+"""Find which names a Python statement binds, changes and reads. Nothing is run.
 
-Role: ``bindings``, ``changes``, ``reads``, ``declared_global``, ``needed_at_once``. Not here: which statements an answer needs
-(``statements``).
+Role: ``bindings``, ``changes``, ``reads``, ``declared_global``, ``needed_at_once``. ``statements``
+uses them to decide which statements an answer needs.
 """
 
 import ast
@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 
 
 def bindings(node: ast.AST) -> Iterator[tuple[str, ast.AST]]:
-    """Give each name that a statement binds at its own level, and the node that binds it."""
+    """Yield each name that a statement binds in its own scope, and the node that binds it."""
     work: list[tuple[ast.AST, ast.AST]] = [(node, node)]
     while work:
         node, holder = work.pop()
@@ -41,7 +41,7 @@ def bindings(node: ast.AST) -> Iterator[tuple[str, ast.AST]]:
 
 
 def changes(node: ast.AST) -> Iterator[str]:
-    """Give the names whose values a statement changes in place: ``setattr`` and decorators count too."""
+    """Yield the names whose values a statement changes, also by ``setattr`` or a decorator."""
     work: list[ast.AST] = [node]
     while work:
         node = work.pop()
@@ -67,11 +67,11 @@ def changes(node: ast.AST) -> Iterator[str]:
 
 
 def reads(statements: Iterable[ast.stmt], bound: set[str]) -> set[str]:
-    """Name what statements read from outside: not what they have bound themselves before.
+    """Return the names that statements read before they bind them.
 
     Args:
         statements: in order.
-        bound: names known before; grows.
+        bound: names that are already bound; the statements' own are added to it.
     """
     found: set[str] = set()
     for node in statements:
@@ -84,7 +84,7 @@ def reads(statements: Iterable[ast.stmt], bound: set[str]) -> set[str]:
             found |= _read_by(ast.unparse(node)) - bound
             bound |= {name for name, _ in bindings(node)}
             continue
-        for name, value in ast.iter_fields(node):  # the head: a test, an iterable, a context
+        for name, value in ast.iter_fields(node):  # the head: a condition, an iterable, a context
             for part in value if isinstance(value, list) else [value]:
                 if name not in inner and isinstance(part, ast.expr | ast.withitem | ast.pattern):
                     if isinstance(part, ast.withitem):
@@ -108,26 +108,26 @@ def reads(statements: Iterable[ast.stmt], bound: set[str]) -> set[str]:
 
 
 def _read_by(text: str) -> set[str]:
-    """Name the globals that a statement or expression reads, in its functions too."""
+    """Return the globals that a statement or expression reads, also inside its functions."""
     return set(_globals_read(symtable.symtable(text, "cell", "exec"), top=True))
 
 
 def _globals_read(table: symtable.SymbolTable, top: bool = False) -> Iterator[str]:
     for symbol in table.get_symbols():
         outer = symbol.is_referenced() and (top or symbol.is_global())
-        if outer or symbol.is_declared_global():  # ``calls += 1`` counts as no reference
+        if outer or symbol.is_declared_global():  # symtable counts ``calls += 1`` as no reference
             yield symbol.get_name()
     for child in table.get_children():
         yield from _globals_read(child)
 
 
 def declared_global(node: ast.AST) -> set[str]:
-    """Name what functions inside a statement make global by ``global``."""
+    """Return the names that functions inside a statement declare ``global``."""
     return {name for n in ast.walk(node) if isinstance(n, ast.Global) for name in n.names}
 
 
 def needed_at_once(node: ast.stmt) -> set[str]:
-    """Name what a definition reads when it is made and not when it is called: bases, decorators, defaults.
+    """Return what a definition reads when it is executed: bases, decorators, defaults.
 
     Example:
         >>> sorted(needed_at_once(ast.parse("class A(B):\\n    x = c\\n    def f(self): return d").body[0]))

@@ -1,6 +1,6 @@
-"""Code without what its author chose freely: names, comments, docstrings, type hints, layout.
+"""Remove what an author chooses freely from code: names, comments, docstrings, type hints, layout.
 
-Role: ``normalised`` and ``tokens`` of a definition, for comparing answers. Parsed only, nothing is run.
+Role: ``normalised`` and ``tokens`` of a definition, for comparing answers. Nothing is run.
 """
 
 import ast
@@ -14,7 +14,7 @@ _TOKEN = re.compile(r"\w+|[^\w\s]")
 
 
 def definition(source: str, name: str) -> ast.stmt | None:
-    """Give the last statement of a source that defines a name at the top level; None if none does.
+    """Return the last top-level statement that defines a name; None if there is none.
 
     Raises:
         SyntaxError, ValueError, RecursionError, MemoryError: as ``ast.parse``.
@@ -28,7 +28,7 @@ def definition(source: str, name: str) -> ast.stmt | None:
 
 
 def normalised(source: str, name: str) -> str:
-    """Write a definition with its names numbered as they appear; "" if there is none.
+    """Write a definition with its names numbered in order of appearance; "" if there is none.
 
     Example:
         >>> one, other = "def f(x): return x + 1", "def f(y: int): return (y + 1)  # one more"
@@ -40,7 +40,7 @@ def normalised(source: str, name: str) -> str:
 
 
 def tokens(source: str, name: str) -> list[str]:
-    """Write a definition as tokens, every name of the author's the same.
+    """Split a definition into tokens, with the same token for all names of the author's.
 
     Example:
         >>> tokens("total = first.sum(dim=1)", "total")
@@ -51,7 +51,7 @@ def tokens(source: str, name: str) -> list[str]:
 
 
 class _Plain(ast.NodeTransformer):
-    """Renames and drops. Attributes and keywords stay: they are torch's."""
+    """Renames names and drops docstrings and types. Attributes and keywords stay: torch's names."""
 
     def __init__(self, numbered: bool):
         self.numbered = numbered

@@ -1,11 +1,12 @@
-"""A notebook file as cells, however large or broken it is.
+"""Read a notebook file of any size and quality into cells.
 
-Role: bytes -> ``NotebookFile``: cells as text, nothing run, nothing trusted, never an exception because of content. Not
-here: which cell answers what (``extraction``).
+Role: turns bytes into a ``NotebookFile``, whose cells are text. Nothing is run or trusted, and the
+content never causes an exception. ``extraction`` decides which cell answers what.
 
-Memory: a file is never read whole. It streams through ``shrink`` in blocks, which drops what no grade needs (outputs,
-attachments, widget state) before anything is parsed, and gives up where more than ``MAX_KEPT`` bytes remain; so does a file
-of more than ``MAX_FILE`` bytes, before its first byte is read. Parsing costs some twenty bytes for each byte kept at worst.
+Memory: a file is never read as a whole. ``shrink`` reads it in blocks and drops what no grade needs
+(outputs, attachments, widget state) before anything is parsed. A file with more than ``MAX_KEPT``
+bytes after that is refused. A file of more than ``MAX_FILE`` bytes is refused unread. Parsing takes
+at most some twenty bytes for each byte kept.
 """
 
 import codecs
@@ -17,16 +18,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO
 
-MAX_FILE = 256 * 2**20  # bytes; a larger file is not opened
-MAX_KEPT = 4 * 2**20  # bytes without outputs; the course's own notebooks have 60 kB
+MAX_FILE = 256 * 2**20  # bytes; a larger file is not read
+MAX_KEPT = 4 * 2**20  # bytes without outputs; the course's notebooks have 60 kB
 MAX_CELLS = 5_000
-MAX_STEPS = 5_000_000  # brackets and strings that are skipped: some four seconds
+MAX_STEPS = 5_000_000  # brackets and strings that are skipped; takes some four seconds
 BLOCK = 2**20
 
 SKIPPED = (b'"outputs"', b'"attachments"', b'"widgets"')
-_STRING = re.compile(
-    rb'[^"\\]*(?:\\.[^"\\]*){0,1000}', re.S
-)  # bounded: the matcher keeps each turn
+# The number of repetitions is bounded, because the matcher stores each of them.
+_STRING = re.compile(rb'[^"\\]*(?:\\.[^"\\]*){0,1000}', re.S)
 _STRUCTURE = re.compile(rb'["\[\]{}]')
 _COLON = re.compile(rb"\s*:\s*")
 
@@ -37,21 +37,21 @@ class Cell:
 
     kind: str  # "code", "markdown", "raw"
     source: str  # newlines are \n
-    exercise: str = ""  # what the metadata marks it as, unchecked
+    exercise: str = ""  # the exercise in its metadata, unchecked
 
 
 @dataclass(frozen=True)
 class NotebookFile:
-    """What was read of a file."""
+    """The content of a file, as far as it could be read."""
 
     cells: list[Cell] = field(default_factory=list)
     metadata: dict[str, Any] = field(default_factory=dict)
-    problem: str = ""  # why nothing was read, with numbers
-    oddities: list[str] = field(default_factory=list)  # what was read nevertheless
+    problem: str = ""  # why nothing could be read, with numbers
+    oddities: list[str] = field(default_factory=list)  # faults that did not prevent reading
 
 
 class _Unreadable(ValueError):
-    """Why a file gives no cells."""
+    """The file cannot be read; the message says why."""
 
 
 def read_notebook(path: Path) -> NotebookFile:
@@ -74,7 +74,7 @@ def read_notebook(path: Path) -> NotebookFile:
 
 
 def _kept_bytes(path: Path) -> bytes:
-    """Open a regular file, no link, and drop what is not needed."""
+    """Open a regular file, but no link, and return its text without what is not needed."""
     flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
     with open(os.open(path, flags | getattr(os, "O_BINARY", 0)), "rb", buffering=0) as file:
         status = os.fstat(file.fileno())
@@ -97,14 +97,14 @@ def _kept_bytes(path: Path) -> bytes:
 
 
 def shrink(file: BinaryIO, max_kept: int = MAX_KEPT) -> bytes:
-    """Copy JSON text without the values of ``SKIPPED`` keys, which become null.
+    """Copy JSON text and replace the values of ``SKIPPED`` keys by null.
 
     Args:
-        file: read in blocks, once.
-        max_kept: more than so many bytes left, and it is given up.
+        file: read once, in blocks.
+        max_kept: the most bytes that may be left.
 
     Raises:
-        ValueError: too much is left, or the text ends inside a value.
+        ValueError: more is left, or the text ends inside a value.
 
     Example:
         >>> import io
@@ -115,7 +115,7 @@ def shrink(file: BinaryIO, max_kept: int = MAX_KEPT) -> bytes:
 
 
 class _Shrinker:
-    """A buffer of a few blocks, a place in it, and what is kept so far."""
+    """The state of ``shrink``: a buffer, a position in it, and the text kept so far."""
 
     def __init__(self, file: BinaryIO, max_kept: int):
         self.file, self.max_kept = file, max_kept
@@ -138,7 +138,7 @@ class _Shrinker:
                 self.skip_value()
 
     def keep(self, end: int) -> None:
-        """Keep the buffer up to ``end`` and go there."""
+        """Keep the buffer up to ``end`` and move there."""
         self.kept += memoryview(self.buffer)[self.at : end]
         self.at = end
         if len(self.kept) > self.max_kept:
@@ -148,21 +148,21 @@ class _Shrinker:
             )
 
     def more(self) -> bool:
-        """Add a block and drop what lies behind; False at the end of the file."""
+        """Read a block and drop the buffer before the position; False at the end of the file."""
         block = self.file.read(BLOCK)
         self.buffer, self.at = self.buffer[self.at :] + (block or b""), 0
         return bool(block)
 
     def string_end(self, keep: bool) -> int:
-        """Find the place behind the string that begins here."""
+        """Return the position after the string that begins here."""
         place = self.at + 1
         while True:
             found = _STRING.match(self.buffer, place)
-            place = found.end() if found else place  # the pattern always matches, if nothing
+            place = found.end() if found else place  # always found, perhaps empty
             if place < len(self.buffer) - 1 or self.buffer[place : place + 1] == b'"':
                 if self.buffer[place : place + 1] == b'"':
                     return place + 1
-                self.step()  # a backslash: the pattern took its thousand turns
+                self.step()  # a backslash: the pattern reached its 1000 repetitions
                 continue
             if keep:
                 if len(self.buffer) - self.at > self.max_kept:
@@ -171,19 +171,19 @@ class _Shrinker:
                     )
                 place -= self.at
             else:
-                self.at, place = place, 0  # a backslash at the end waits for its character
+                self.at, place = place, 0  # a backslash at the end needs the next block
             if not self.more():
                 raise _Unreadable("the file ends inside a string; it was not stored whole")
 
     def colon(self) -> int:
-        """Find the place behind a colon that follows here; 0 if none does."""
+        """Return the position after the colon that follows here; 0 if there is none."""
         while len(self.buffer) - self.at < 64 and self.more():
             pass
         match = _COLON.match(self.buffer, self.at)
         return match.end() if match else 0
 
     def skip_value(self) -> None:
-        """Go behind the value that begins here and keep null instead."""
+        """Move after the value that begins here and keep null in its place."""
         if self.at >= len(self.buffer):
             self.more()
         first = self.buffer[self.at : self.at + 1]
@@ -206,7 +206,7 @@ class _Shrinker:
                     depth += 1 if found[0] in b"[{" else -1
                     self.at += 1
         else:
-            return  # a number or a word stays
+            return  # a number, true, false or null is kept
         self.kept += b"null"
 
     def step(self) -> None:
@@ -221,12 +221,12 @@ class _Shrinker:
 def _parsed(text: bytes) -> Any:
     return json.loads(
         text.decode("utf-8-sig", "replace"),
-        parse_int=lambda digits: int(digits) if len(digits) < 20 else 0,  # huge ones take minutes
+        parse_int=lambda digits: int(digits) if len(digits) < 20 else 0,  # a huge one takes minutes
     )
 
 
 def _cells(content: Any) -> NotebookFile:
-    """Find the cells of nbformat 3 and 4; what is malformed is left out and told."""
+    """Find the cells of nbformat 3 and 4. Malformed ones are left out and listed as oddities."""
     if not isinstance(content, dict):
         raise _Unreadable(f"it is JSON, but a {type(content).__name__} and no notebook")
     sheets = content.get("worksheets")
@@ -267,10 +267,10 @@ def _cells(content: Any) -> NotebookFile:
 
 
 def _text(source: Any) -> str | None:
-    """Join a source; None if it is no text."""
+    """Return the source of a cell as one text; None if it is no text."""
     if isinstance(source, list) and all(isinstance(line, str) for line in source):
         source = "".join(source)
     if not isinstance(source, str):
         return None
     source = source.replace("\r\n", "\n").replace("\r", "\n").lstrip("\ufeff")
-    return source.encode("utf-8", "replace").decode("utf-8")  # halves of a surrogate pair
+    return source.encode("utf-8", "replace").decode("utf-8")  # replaces lone surrogates

@@ -1,8 +1,8 @@
-"""What a class handed in, read once: answers when they are needed, and what only the whole class tells.
+"""The submissions of a class, each read at most once.
 
-Role: ``Reading``. What it finds out about the class is kept in ``class.json`` under a sum of all files and versions, so
-that the same command again reads no notebook. Not here: how a notebook is read (``extraction``), how answers are compared
-(``similarity``).
+Role: ``Reading``. It also counts notebooks and compares answers over the whole class. These results
+are stored in ``class.json`` with a hash of all files and versions, so that the same command again
+reads no notebook. ``extraction`` reads a notebook, ``similarity`` compares answers.
 """
 
 import hashlib
@@ -19,10 +19,10 @@ FILE = "class.json"
 
 
 class Reading:
-    """The submissions of a class and what is in them. ``extraction`` may be asked from several threads.
+    """The submissions of a class and their content. Several threads may call ``extraction``.
 
     Attributes:
-        files: student -> digest of what was handed in, taken before it is read.
+        files: student -> digest of the files, computed before they are read.
     """
 
     def __init__(self, submissions: list[Submission], parts: Parts, store: Store):
@@ -36,9 +36,11 @@ class Reading:
         self._known: dict[str, Any] = known if known.get("key") == self._key else {"key": self._key}
 
     def extraction(self, submission: Submission) -> Any:
-        """Read one student's answers, without the notebooks' outputs.
+        """Read one student's answers.
 
-        None if the grader fails at it; ``grade_submission`` then tries again and tells.
+        Returns:
+            From ``Parts.extract``, or None after a fault of the grader. ``grade_submission`` then
+            tries again and reports the fault.
         """
         student = submission.student
         if student not in self._found:
@@ -49,14 +51,14 @@ class Reading:
         return self._found[student]
 
     def notebooks(self) -> Counter:
-        """Count the submissions that hold each of the course's notebooks."""
+        """Count the submissions that contain each of the course's notebooks."""
         if "notebooks" not in self._known:
             held = Counter(name for found in self._all() for name in found.notebooks)
             self._known["notebooks"] = dict(sorted(held.items()))
         return Counter(self._known["notebooks"])
 
     def flags(self) -> dict[str, list[Flag]]:
-        """Compare the class's answers; a fault of that is logged and costs nobody anything."""
+        """Compare the class's answers. A fault in doing so is logged and changes no grade."""
         if "flags" not in self._known:
             self._all()
             answers = {s: found.answers for s, found in self._found.items() if found is not None}
@@ -72,7 +74,7 @@ class Reading:
         return {s: [Flag(*words) for words in own] for s, own in self._known["flags"].items()}
 
     def keep(self) -> None:
-        """Write down what the class tells.
+        """Store what was found out about the class.
 
         Raises:
             OSError: the output folder cannot be written.

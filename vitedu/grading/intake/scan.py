@@ -1,9 +1,9 @@
-"""What a person should look at in answers. Flags only, never points; nothing is run.
+"""Flag what a person should look at in one answer. Points do not change, and nothing is run.
 
-Role: ``scan_answer`` (one answer: forbidden names, calls that no answer needs, the published reference itself). Not here:
-answers of one class that are nearly the same (``similarity``).
+Role: ``scan_answer`` looks for forbidden names, calls that no answer needs, and the published
+reference. ``similarity`` compares the answers of a class.
 
-A scan reads names. It misses what is hidden well, and the isolation does not depend on it.
+The scan reads names only, so hidden tricks pass. The isolation does not depend on it.
 """
 
 import ast
@@ -17,17 +17,18 @@ from vitedu.exercises import BY_ID, find
 from vitedu.grading.grades import Answer, Flag
 from vitedu.grading.intake.normalising import normalised, tokens
 
-LONG_ENOUGH = (
-    90  # tokens of a reference, its given signature among them, that few write alike by chance
-)
+# tokens of a reference, with its signature; hardly anybody writes one this long by chance
+LONG_ENOUGH = 90
 
-MODULES = set(  # importing one is worth a look
+# modules whose import is worth a look
+MODULES = set(
     "os subprocess ctypes multiprocessing socket signal gc inspect importlib pickle shutil builtins atexit mmap cffi "
     "code codeop linecache pathlib tempfile threading tracemalloc traceback pty resource faulthandler http urllib "
     "requests dill cloudpickle joblib marshal zipimport runpy site weakref concurrent asyncio platform glob".split()
 )
 CALLS = set("open exec eval compile __import__ globals breakpoint input get_ipython".split())
-ATTRIBUTES = {  # attribute -> what it reaches
+# attribute -> what it gives access to
+ATTRIBUTES = {
     **dict.fromkeys("os sys subprocess builtins importlib ctypes inspect".split(), "a module through another"),
     **dict.fromkeys("_getframe f_back f_locals f_globals tb_frame gi_frame cr_frame".split(), "frames of the caller"),
     **dict.fromkeys("__globals__ __closure__ __code__ __builtins__ __subclasses__ __bases__ __mro__ __dict__ "
@@ -45,7 +46,7 @@ HOOKS = {"__torch_function__", "__torch_dispatch__", "__eq__", "__class__", "__i
 
 
 def scan_answer(answer: Answer) -> list[Flag]:
-    """Look at one answer and the code that comes along. Never raises because of content."""
+    """Return the flags of one answer and its support code. Never raises because of the content."""
     try:
         source, support = parse(answer.source), parse(answer.support)
         flags = []
@@ -59,7 +60,7 @@ def scan_answer(answer: Answer) -> list[Flag]:
             )
         return flags
     except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return []  # the judge says what is wrong with it
+        return []  # the judge will say what is wrong with the code
 
 
 def _listed(words) -> str:
@@ -72,7 +73,7 @@ def _listed(words) -> str:
 
 @cache
 def forbidden_names(exercise: str) -> set[str]:
-    """Give the bare names that an exercise forbids: of functions, without spelling of torch's layers."""
+    """Return the names that an exercise forbids, in the spelling of ``_bare``."""
     from vitedu.checks.checker import find_checker
 
     names: frozenset[str] = getattr(find_checker(exercise), "forbidden", frozenset())
@@ -81,28 +82,29 @@ def forbidden_names(exercise: str) -> set[str]:
 
 @cache
 def flagged_names(exercise: str) -> frozenset[str]:
-    """Give the names that are allowed and yet worth a look in answers to an exercise."""
+    """Return the names that an exercise allows, but that are worth a look."""
     from vitedu.checks.checker import find_checker
 
     return getattr(find_checker(exercise), "flags", frozenset())
 
 
 def _bare(name: str) -> str:
-    """Spell functions, layers and kernels alike: LayerNorm, layer_norm, native_layer_norm_."""
+    """Unify names of functions, layers and kernels: LayerNorm, layer_norm, native_layer_norm_."""
     return re.sub(r"^(aten|native)_?|loss$", "", name.lower().strip("_")).replace("_", "")
 
 
 def _forbidden(exercise: str, *trees: ast.AST) -> set[str]:
-    """Find forbidden names: attributes, imports from torch, and words in strings that look them up."""
+    """Find forbidden names: attributes, imports from torch, and strings passed to a call."""
     forbidden, found = forbidden_names(exercise), set()
     flagged = flagged_names(exercise)
+    # modules of the course; for example ``attention.softmax`` is allowed as an earlier exercise
     ours = {
         alias.asname or alias.name.split(".")[0]
         for tree in trees
         for node in ast.walk(tree)
         if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("vitedu")
         for alias in node.names
-    }  # attention.softmax is an earlier exercise
+    }
     for tree in trees:
         for node in ast.walk(tree):
             if isinstance(node, ast.Attribute) and _bare(node.attr) in forbidden:
@@ -138,7 +140,7 @@ def _path(node: ast.AST) -> str:
 
 
 def _dangerous(tree: ast.AST, exercise: str) -> set[str]:
-    """Find imports, calls, attributes and assignments that reach out of an answer."""
+    """Find imports, calls, attributes and assignments that affect more than the answer itself."""
     found, imported, changed = set(), set(), []
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
@@ -200,14 +202,14 @@ def _dangerous(tree: ast.AST, exercise: str) -> set[str]:
 
 
 def _root(node: ast.AST) -> str:
-    """Name what a chain of attributes begins with; "" where it is more than that."""
+    """Return the name with which a chain of attributes begins; "" for any other expression."""
     while isinstance(node, ast.Attribute):
         node = node.value
     return node.id if isinstance(node, ast.Name) else ""
 
 
 def _is_inside(module: str) -> bool:
-    """Tell the private parts of torch and numpy, and those that hand out other modules."""
+    """Tell whether a module is a private part of torch or numpy, or gives access to others."""
     first, *rest = module.split(".")
     if first not in ("torch", "numpy"):
         return False
@@ -215,7 +217,7 @@ def _is_inside(module: str) -> bool:
 
 
 def _is_ours(module: str) -> bool:
-    """Tell the parts of the package that judge, and those that hold sources."""
+    """Tell whether a module of this package judges answers or contains solutions."""
     return re.match(r"vitedu\.(checks|grading|course|bench|commands)\b", module) is not None
 
 
@@ -231,14 +233,14 @@ def _is_self(nodes: Sequence[ast.AST]) -> bool:
 
 
 def _is_reference(answer: Answer) -> bool:
-    """Tell whether an answer is the reference, but for names, comments, docstrings, hints of types and layout."""
+    """Tell whether an answer equals the reference, apart from names, comments, types and layout."""
     reference = _long_reference(answer.exercise)
     return bool(reference) and normalised(answer.source, answer.exercise) == reference
 
 
 @cache
 def _long_reference(exercise: str) -> str:
-    """Give a reference, normalised; "" if it is a value, or so short that many write it."""
+    """Return a reference, normalised; "" if it is a value or too short to prove anything."""
     source = reference_source(find(exercise))
     if BY_ID[exercise].kind == "value" or len(tokens(source, exercise)) < LONG_ENOUGH:
         return ""

@@ -1,11 +1,12 @@
-"""Answers of one class that are nearly the same: pairs for a person to look at. Flags only, never points.
+"""Flag nearly equal answers in a class, for a person to look at. Points do not change.
 
-Role: ``compare_class``. An answer becomes the set of its runs of ``RUN`` tokens, names aside. What is in the reference
-does not count, which takes the course's own skeleton and the obvious away, and neither does what more than ``COMMON`` of
-the class wrote: an idea that many had is no copy. Pairs are found through the runs that they share, so that nobody is
-compared with everybody.
+Role: ``compare_class``. An answer is the set of its runs of ``RUN`` consecutive tokens, without
+names. Runs of the reference do not count, because they belong to the course's skeleton or are
+obvious. Runs that more than ``COMMON`` of the class wrote do not count either. Pairs are found
+through the runs that they share, so that not every pair is compared.
 
-Reference: Schleimer, Wilkerson and Aiken 2003, "Winnowing"; here all runs are kept, since classes are small.
+Reference: Schleimer, Wilkerson and Aiken 2003, "Winnowing". Here all runs are kept, because classes
+are small.
 """
 
 from collections import Counter, defaultdict
@@ -17,12 +18,12 @@ from vitedu.grading.grades import Answer, Flag
 from vitedu.grading.intake.normalising import definition, tokens
 from vitedu.grading.intake.stubs import is_stub
 
-RUN = 6  # tokens
-ALIKE = 0.8  # share of the runs of both that are common
-ENOUGH = 25  # common runs of a pair, over all exercises, to be worth a look
-COMMON = 0.1  # of the class
-FEW = 4  # students who may share a run, however small the class
-SHOWN = 5  # partners named in a flag
+RUN = 6  # tokens in a run
+ALIKE = 0.8  # a pair of answers is alike if it shares this part of all its runs
+ENOUGH = 25  # a pair of students is flagged from this many common runs on
+COMMON = 0.1  # a run that a larger share of the class wrote does not count
+FEW = 4  # in a small class, a run counts if at most so many students wrote it
+SHOWN = 5  # the most partners named in a flag
 
 
 def compare_class(answers: dict[str, dict[str, Answer]]) -> dict[str, list[Flag]]:
@@ -32,7 +33,7 @@ def compare_class(answers: dict[str, dict[str, Answer]]) -> dict[str, list[Flag]
         answers: student -> exercise -> answer.
 
     Returns:
-        student -> flags of kind "similar", for those who have any.
+        student -> flags of kind "similar", only for students who have any.
     """
     shared: dict[tuple[str, str], list[tuple[str, float, int]]] = defaultdict(list)
     exercises = sorted({id for own in answers.values() for id in own})
@@ -63,11 +64,11 @@ def compare_class(answers: dict[str, dict[str, Answer]]) -> dict[str, list[Flag]
 
 
 def runs(answer: Answer) -> frozenset[tuple[str, ...]]:
-    """Cut an answer's definition into runs of tokens, without those of the reference; a stub has none."""
+    """Return the runs of tokens of an answer, without those of the reference; a stub has none."""
     return _own_runs(answer.source, answer.exercise)
 
 
-@lru_cache(maxsize=1000)  # stubs, and what many wrote alike
+@lru_cache(maxsize=1000)  # many students have the same stub or answer
 def _own_runs(source: str, exercise: str) -> frozenset[tuple[str, ...]]:
     try:
         node = definition(source, exercise)
@@ -88,7 +89,7 @@ def _reference_runs(exercise: str) -> frozenset[tuple[str, ...]]:
 
 
 def _rare(sets: dict[str, frozenset]) -> dict[str, frozenset]:
-    """Drop what many wrote."""
+    """Drop the runs that many students wrote."""
     count = Counter(run for own in sets.values() for run in own)
     most = max(FEW, COMMON * len(sets))
     common = {run for run, number in count.items() if number > most}
@@ -96,7 +97,7 @@ def _rare(sets: dict[str, frozenset]) -> dict[str, frozenset]:
 
 
 def _pairs(sets: dict[str, frozenset]):
-    """Give (pair, likeness, common runs) of the answers that are alike."""
+    """Yield (pair of students, shared part, number of common runs) for answers that are alike."""
     holders = defaultdict(list)
     for student in sorted(sets):
         for run in sets[student]:

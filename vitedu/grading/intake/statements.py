@@ -1,12 +1,13 @@
-"""The statements of a notebook, and which of them an answer needs. Decided by reading; nothing is run.
+"""The statements of a notebook, and which of them an answer needs. Nothing is run.
 
-Role: ``parse_cell`` (text of a cell -> statements, IPython's own syntax taken out) and ``Slicer`` (an answer -> the
-statements that it needs, and no others: no plots, no checks, no training, nobody's other answers). Not here: which
-statement is the answer (``extraction``).
+Role: ``parse_cell`` splits a cell into statements, without IPython's own syntax. ``Slicer`` finds
+the statements that an answer needs, without plots, checks, training and other answers.
+``extraction`` decides which statement is the answer.
 
-A needed name means the last statement before the answer that binds it, and all that changes it in between. Where none
-does, and the answer is a function or a class, it means the first one after it. Star imports come along always, since
-nothing here knows which names they bring. So does what changes the answer after its definition.
+For a name that the answer reads, the last statement before the answer that binds it is needed, and
+everything that changes it in between. If there is none and the answer is a function or a class, the
+first statement after it is needed. Star imports are always included, because the names that they
+bind are not known here. So is everything that changes the answer after its definition.
 """
 
 import ast
@@ -19,15 +20,15 @@ from vitedu.course.parsing import parse
 from vitedu.grading.intake.names import bindings, changes, needed_at_once, reads
 
 MAX_SOURCE = 100_000  # characters of a cell
-MAX_CODE = (
-    500_000  # characters of a submission: parsed, each may take 200 bytes; the course has 80,000
-)
-MAX_STATEMENTS = 20_000  # of a notebook: what an attack may cost in memory; the course's have 400
-MAX_MAGICS = 60  # lines of a cell that are IPython's and not Python's
+# characters of a submission; parsing takes up to 200 bytes for each; the course has 80,000
+MAX_CODE = 500_000
+MAX_STATEMENTS = 20_000  # of a notebook, to limit memory; the course's notebooks have 400
+MAX_MAGICS = 60  # lines of a cell in IPython's own syntax
 MAX_MAGIC_LINE = 2_000  # characters
-MAX_STEPS = 300_000  # looks at a statement for one answer
-STEPS_OF_A_READ = 200  # finding out what a statement reads takes as long as so many looks
-PYTHON_MAGICS = {"time", "timeit", "capture", "prun", "python", "python3"}  # the rest is Python
+MAX_STEPS = 300_000  # for one answer; a step is a look at one statement
+STEPS_OF_A_READ = 200  # what finding the names that a statement reads costs, in steps
+PYTHON_MAGICS = {"time", "timeit", "capture", "prun", "python", "python3"}  # cells of Python code
+# calls that only show or check something
 SHOWN_ONLY = {
     "print",
     "display",
@@ -39,8 +40,10 @@ SHOWN_ONLY = {
     "reset",
     "compare",
 }
+# calls inside a loop that make it a training loop
 HEAVY = {"backward", "step", "sleep", "fit", "train_one_epoch", "zero_grad"}
-USUAL = {  # what the course's first cell imports, for notebooks that lost it
+# the imports of the course's first cell, for notebooks without it
+USUAL = {
     "torch": "import torch",
     "nn": "from torch import nn",
     "F": "import torch.nn.functional as F",
@@ -56,24 +59,24 @@ class Statement:
     """One top-level statement of one cell."""
 
     cell: int
-    place: int  # among all statements of the notebook
+    place: int  # its index among all statements of the notebook
     node: ast.stmt
     text: str  # as the student wrote it
-    shared: bool = False  # stands on a line with others
+    shared: bool = False  # it shares a line with another statement
 
     @cached_property
     def bound(self) -> set[str]:
-        """Names that it binds at the top level."""
+        """The names that it binds at the top level."""
         return {name for name, _ in bindings(self.node)}
 
     @cached_property
     def changed(self) -> set[str]:
-        """Names whose value it changes in place: ``table[0] = 1``, ``Block.forward = f``, ``n += 1``."""
+        """The names whose value it changes: ``table[0] = 1``, ``Block.forward = f``, ``n += 1``."""
         return set(changes(self.node))
 
     @cached_property
     def read(self) -> set[str]:
-        """Names of the notebook that it reads, those that its functions read when they are called too."""
+        """The global names that it reads, also inside its functions when they are called."""
         try:
             return reads([self.node], set())
         except (SyntaxError, ValueError, RecursionError, MemoryError):
@@ -92,7 +95,7 @@ class Statement:
         return isinstance(self.node, ast.Expr) and isinstance(self.node.value, ast.Call)
 
     def defines(self, name: str) -> bool:
-        """Tell whether it gives a name a value of the student's: no import, no ``report.implementation``."""
+        """Tell whether it defines a name, other than by an import or ``report.implementation``."""
         return any(
             found == name and not isinstance(node, ast.alias) and not _is_wrapper(node)
             for found, node in bindings(self.node)
@@ -104,18 +107,19 @@ class ParsedCell:
     """The statements of a cell, or why there are none."""
 
     statements: list[Statement] = field(default_factory=list)
-    lines: list[str] = field(default_factory=list)  # magics replaced
+    lines: list[str] = field(default_factory=list)  # with IPython's lines blanked
     error: str = ""
-    magics: int = 0  # lines taken out
+    magics: int = 0  # number of blanked lines
 
 
 def parse_cell(
     source: str, cell: int = 0, first_place: int = 0, budget: int = MAX_SOURCE
 ) -> ParsedCell:
-    """Read one cell. Never raises because of content.
+    """Split one cell into statements. Never raises because of the content.
 
-    IPython's lines (``%magic``, ``!command``, ``help?``) are taken out where Python's parser stops at them, so that a
-    string that begins with ``!`` stays. A cell of another language (``%%bash``) has no statements.
+    A line of IPython's (``%magic``, ``!command``, ``help?``) is blanked only if Python's parser
+    fails at it, so that such a line inside a string stays. A cell of another language (``%%bash``)
+    has no statements. ``budget`` is the number of characters that the submission may still have.
 
     Example:
         >>> parsed = parse_cell("%matplotlib inline\\nx = 1")
@@ -137,7 +141,7 @@ def parse_cell(
             break
         except SyntaxError as error:
             at = (error.lineno or 0) - 1
-            tries = min(MAX_MAGICS, 500_000 // len(source))  # each parses the whole cell
+            tries = min(MAX_MAGICS, 500_000 // len(source))  # every try parses the whole cell
             if magics >= tries or not 0 <= at < len(lines) or not _is_magic(lines[at]):
                 message = f"line {at + 1}: {error.msg}" if at >= 0 else str(error.msg)
                 return ParsedCell(error=message[:300], magics=magics)
@@ -169,9 +173,9 @@ def _is_magic(line: str) -> bool:
 
 
 def kept_lines(parsed: ParsedCell, kept: Iterable[Statement]) -> str:
-    """Write a cell with the kept statements where they stood; blank lines stand for the others.
+    """Write a cell with only the kept statements; the others become blank lines.
 
-    So a line number in an error is a line of the student's cell.
+    A line number in an error is then a line number of the student's cell.
     """
     stays = {id(statement) for statement in kept}
     lines = list(parsed.lines)
@@ -207,16 +211,16 @@ class Slicer:
     def needed(
         self, target: Statement, own: str, taken: Callable[[str], bool], until: int
     ) -> tuple[list[Statement], set[str], list[str]]:
-        """Collect what an answer needs.
+        """Collect the statements that an answer needs.
 
         Args:
-            target: the statement that answers.
-            own: the name that it answers.
-            taken: tells the names that come from elsewhere: other exercises.
-            until: place of the first statement that is no longer the answer's: its next definition.
+            target: the statement that is the answer.
+            own: the name of the exercise, which ``target`` binds.
+            taken: tells whether a name belongs to another exercise, whose code is not included.
+            until: place of the next definition of ``own``; what follows does not affect the answer.
 
         Returns:
-            The statements in order, ``target`` among them; the names that come from elsewhere or from nowhere; and
+            The statements in order, with ``target``; the names that are taken or not found; and
             what was left out although it is needed, in words.
         """
         self.target, self.own, self.taken, self.until = target, own, taken, until
@@ -225,7 +229,8 @@ class Slicer:
         self.steps = 0
         work = [(name, target.place) for name in target.read | target.changed]
         if target.is_definition and own not in needed_at_once(target.node):
-            # a function that calls itself does not mean an earlier one; a class that is built on itself does
+            # A function that calls itself needs no earlier definition of its name. A class that
+            # inherits from its own name does.
             work = [(name, place) for name, place in work if name != own]
         for statement in [*self.changers.get(own, []), *self._attaching(own)]:
             if target.place < statement.place < until and not _is_shown_only(statement):
@@ -249,7 +254,7 @@ class Slicer:
         return [self.chosen[place] for place in sorted(self.chosen)], self.open, self.left_out
 
     def _take(self, statement: Statement) -> list[tuple[str, int]]:
-        """Choose a statement; give what it needs itself."""
+        """Choose a statement; return the (name, place) that it needs in turn."""
         if statement.place in self.chosen:
             return []
         if _is_heavy(statement) and statement.cell != self.target.cell:
@@ -264,7 +269,7 @@ class Slicer:
         return [(name, before) for name in statement.read | (statement.changed - {self.own})]
 
     def _binding(self, name: str, before: int) -> list[Statement]:
-        """Give the last statement that binds a name, and what changes it afterwards."""
+        """Return the last statement before a place that binds a name, and what changes it later."""
         self.steps += len(self.binders.get(name, [])) + len(self.changers.get(name, [])) + 1
         if self.steps > MAX_STEPS:
             return []
@@ -273,7 +278,7 @@ class Slicer:
         if not earlier:
             after = [s for s in binders if s.place > before and not _is_heavy(s)]
             if after and self.target.is_definition and name != self.own:
-                # it is there by the time the answer is called
+                # a later definition exists by the time the answer is called
                 later = [s for s in self.changers.get(name, []) if s.place > after[0].place]
                 return after[:1] + [s for s in later if not _is_shown_only(s)]
             self.open.add(name)
@@ -290,7 +295,7 @@ class Slicer:
         return found
 
     def _attaching(self, own: str) -> Iterator[Statement]:
-        """Give the calls ``attach(Block, forward)`` of helpers that put something into their argument."""
+        """Yield calls such as ``attach(Block, forward)`` of helpers that set attributes."""
         for statement in self.statements:
             call = statement.node.value if isinstance(statement.node, ast.Expr) else None
             if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Name):
@@ -301,7 +306,7 @@ class Slicer:
                     yield statement
 
     def _take_calls(self) -> None:
-        """Add calls between the chosen statements that work on chosen values, and seeds."""
+        """Add calls in the cells of chosen statements that use chosen values or set a seed."""
         values = set()
         for statement in self.chosen.values():
             if not statement.is_import and not statement.is_definition:
@@ -347,7 +352,7 @@ def _last_name(node: ast.AST) -> str:
 
 
 def _is_wrapper(node: ast.AST) -> bool:
-    """Tell ``patchify = report.implementation`` and its kin: the notebook's, not the student's."""
+    """Tell whether a statement only binds ``report.implementation``, as check cells do."""
     value = getattr(node, "value", None)
     if not isinstance(node, ast.Assign | ast.AnnAssign | ast.NamedExpr) or value is None:
         return False
@@ -359,7 +364,7 @@ def _only_wraps(statement: Statement, name: str) -> bool:
 
 
 def _is_shown_only(statement: Statement) -> bool:
-    """Tell a call that shows or checks something and changes nothing."""
+    """Tell whether a statement is a call that shows or checks something and changes nothing."""
     if not (isinstance(statement.node, ast.Expr) and isinstance(statement.node.value, ast.Call)):
         return False
     call = statement.node.value.func
@@ -372,7 +377,7 @@ def _is_shown_only(statement: Statement) -> bool:
 
 
 def _attaches(node: ast.AST) -> bool:
-    """Tell a function that sets attributes of something."""
+    """Tell whether a statement is a function that sets attributes."""
     return isinstance(node, ast.FunctionDef) and any(
         (isinstance(n, ast.Call) and _last_name(n.func) == "setattr")
         or (isinstance(n, ast.Attribute) and isinstance(n.ctx, ast.Store))
@@ -381,7 +386,7 @@ def _attaches(node: ast.AST) -> bool:
 
 
 def _is_constant(statement: Statement) -> bool:
-    node = statement.node  # SEED = 0
+    node = statement.node  # for example SEED = 0
     return isinstance(node, ast.Assign) and isinstance(node.value, ast.Constant)
 
 

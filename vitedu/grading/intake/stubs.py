@@ -1,14 +1,14 @@
-"""Telling a stub that was left as it was from an answer, by reading.
+"""Tell an unchanged stub from an answer by reading its code.
 
-Role: ``is_stub``. Not here: the checkers' own test of a stub, which decides the points; this one only chooses between
-several cells of one exercise.
+Role: ``is_stub`` chooses between several cells of one exercise. The points do not depend on it: the
+checkers have their own test of a stub.
 """
 
 import ast
 
 
 def is_stub(node: ast.AST, name: str) -> bool:
-    """Tell whether a statement gives a name nothing yet.
+    """Tell whether a statement is a stub: a function or class without an answer, or ``None``.
 
     Args:
         node: the statement.
@@ -34,7 +34,7 @@ def is_stub(node: ast.AST, name: str) -> bool:
 
 
 def _body(function: ast.FunctionDef) -> list[ast.stmt]:
-    """The statements of a function, without docstrings and ``pass``."""
+    """Return the statements of a function without docstrings and ``pass``."""
     return [
         statement
         for statement in function.body

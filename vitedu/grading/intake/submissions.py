@@ -1,13 +1,16 @@
-"""Who handed in what: a folder of returned work becomes one submission a student.
+"""Turn a folder of returned work into one submission for each student.
 
-Role: read names. Layouts that are recognised: plain files, a folder a student, a folder an assignment, Moodle's and
-Canvas's downloads, nbgrader's ``submitted/``. Not here: what is in a notebook (``extraction``); only ``metadata`` asks it.
+Role: reads the names of files and folders. It recognises plain files, a folder for each student, a
+folder for each assignment, the downloads of Moodle and Canvas, and nbgrader's ``submitted/``. Only
+the rule ``metadata`` reads inside a notebook; ``extraction`` reads the answers.
 
-Nothing is lost and nothing is opened: archives, empty folders, links and files that are no notebooks become flags of the
-student whose name they bear, or problems of the folder where they bear none. No symbolic link is followed.
+Nothing is lost silently. Archives, empty folders, links and other files become flags of their
+student or, if they belong to none, problems of the folder. Archives are not unpacked, and symbolic
+links are not followed.
 
-References: Moodle names folders ``Full Name_participant_assignsubmission_file_`` (mod/assign, download of all
-submissions); Canvas names files ``lastnamefirst_LATE_user_file_name`` (lib/content_zipper.rb).
+References: Moodle names folders ``Full Name_participant_assignsubmission_file_`` (mod/assign,
+download of all submissions); Canvas names files ``lastnamefirst_LATE_user_file_name``
+(lib/content_zipper.rb).
 """
 
 import os
@@ -23,8 +26,8 @@ from vitedu.exercises import EXERCISES
 from vitedu.grading.grades import Flag, Submission
 
 STUDENT_FROM = ("auto", "file", "folder", "moodle", "canvas", "metadata")
-MAX_NOTEBOOKS = 40  # of one student; the newest are taken
-MAX_DEPTH = 12  # folders inside folders
+MAX_NOTEBOOKS = 40  # of one student; only the newest are taken
+MAX_DEPTH = 12  # nested folders
 
 _NOTEBOOKS = tuple(dict.fromkeys(exercise.notebook for exercise in EXERCISES))
 _CHAPTERS = "|".join(re.escape(name.split("_", 1)[1]) for name in _NOTEBOOKS)
@@ -44,23 +47,23 @@ CANVAS_SURE = re.compile(
 
 _NBGRADER = {"source", "release", "autograded", "feedback", "solution"}
 _ARCHIVES = (".zip", ".7z", ".rar", ".tar", ".gz", ".tgz", ".bz2", ".xz")
-_HANDED_IN = (*_ARCHIVES, ".py", ".pdf", ".html", ".docx")  # not a list or a note of the instructor
+_HANDED_IN = (*_ARCHIVES, ".py", ".pdf", ".html", ".docx")  # others may be the instructor's notes
 _CLUTTER = {"__macosx", "__pycache__", "thumbs.db", "desktop.ini", "timestamp.txt"}
 
 
 @dataclass(frozen=True)
 class Intake:
-    """What a folder holds."""
+    """The content of a folder."""
 
-    submissions: list[Submission]  # one a student, by name
-    problems: list[Flag]  # what belongs to nobody
+    submissions: list[Submission]  # one for each student, sorted by name
+    problems: list[Flag]  # files that belong to no student
 
 
 @dataclass(frozen=True)
 class _Entry:
     """A file, or a folder without files, below the folder that is graded."""
 
-    parts: tuple[str, ...]  # its path, relative
+    parts: tuple[str, ...]  # its relative path
     path: Path
     kind: str  # "file", "link", "special", "empty", "deep", "closed"
     order: tuple = ()  # newer is larger
@@ -76,18 +79,13 @@ class _Entry:
 
 @dataclass(frozen=True)
 class _Owner:
-    """Whose a file is, as far as its name tells."""
+    """The student to whom a file belongs, as far as its name tells."""
 
     key: tuple
     name: str
-    rule: str  # the layout that told
+    rule: str  # the layout that was recognised
     identity: dict[str, str] = field(default_factory=dict)
     late: bool = False
-
-
-def find_submissions(folder: Path, student_from: str = "auto") -> list[Submission]:
-    """Give one submission a student, by name; see ``look_through``."""
-    return look_through(folder, student_from).submissions
 
 
 def look_through(folder: Path, student_from: str = "auto") -> Intake:
@@ -95,15 +93,17 @@ def look_through(folder: Path, student_from: str = "auto") -> Intake:
 
     Args:
         folder: of returned work.
-        student_from: what names a student: ``file`` or the top ``folder``, the names that ``moodle`` or ``canvas`` give,
-            the notebook's ``metadata`` (``vitedu.student``, else the first of ``authors``), or ``auto``, which tries
-            moodle, canvas, folder and file. What a rule does not fit falls to folder or file, and is flagged.
+        student_from: what names a student: ``file`` or the top ``folder``, the names that
+            ``moodle`` or ``canvas`` give, the notebook's ``metadata`` (``vitedu.student``, else the
+            first of ``authors``), or ``auto``, which tries moodle, canvas, folder and file. A name
+            that does not fit the rule is read as folder or file.
 
     Returns:
-        A student with nothing usable has no files and flags that say why. Files are oldest first.
+        Submissions and problems. Files are oldest first. A student without usable files has flags
+        that say why.
 
     Raises:
-        ValueError: no such rule.
+        ValueError: the rule is unknown.
         FileNotFoundError, NotADirectoryError: there is no such folder.
     """
     if student_from not in STUDENT_FROM:
@@ -132,16 +132,16 @@ def look_through(folder: Path, student_from: str = "auto") -> Intake:
 
 
 def whole_folder(folder: Path, student: str, identity: dict[str, str] | None = None) -> Submission:
-    """Take everything in a folder for one student's, whatever the names say."""
+    """Make one student's submission of everything in a folder, whatever the names say."""
     owner = _Owner(("folder", student), plain(student), "folder", identity or {})
     return _submission([(entry, owner) for entry in _walk(Path(folder))], owner)[0]
 
 
-# --- looking -------------------------------------------------------------------------------------
+# --- reading the folder --------------------------------------------------------------------------
 
 
 def _walk(root: Path, parts: tuple[str, ...] = ()) -> Iterator[_Entry]:
-    """Give every visible entry below a folder; a folder without any is an entry itself."""
+    """Yield every visible entry below a folder. A folder without any is an entry itself."""
     try:
         with os.scandir(root.joinpath(*parts)) as listing:
             found = sorted(listing, key=lambda entry: entry.name)
@@ -176,7 +176,7 @@ def _walk(root: Path, parts: tuple[str, ...] = ()) -> Iterator[_Entry]:
 
 
 def _inside_nbgrader(root: Path) -> tuple[Path, list[Flag]]:
-    """Step into ``submitted/`` where the folder is an nbgrader course."""
+    """Return ``submitted/`` if the folder is an nbgrader course, with a flag that says so."""
     names = {entry.name for entry in os.scandir(root) if entry.is_dir(follow_symlinks=False)}
     course = (root / "nbgrader_config.py").exists() or (root / "gradebook.db").exists()
     if "submitted" not in names or not (course or names & _NBGRADER):
@@ -186,7 +186,7 @@ def _inside_nbgrader(root: Path) -> tuple[Path, list[Flag]]:
 
 
 def _assignment_folders(entries: Iterable[_Entry]) -> bool:
-    """Tell whether the top folders are assignments, named as the course's notebooks, and not students."""
+    """Tell whether the top folders are assignments: all have names of the course's notebooks."""
     tops = {entry.parts[0] for entry in entries if len(entry.parts) > 1}
     return bool(tops) and all(notebook_of(top) and not _without_notebook(top) for top in tops)
 
@@ -198,9 +198,9 @@ def _looks_like_canvas(entries: Iterable[_Entry]) -> bool:
 
 
 def _depth_of_moodle(entries: list[_Entry]) -> int:
-    """Say at which depth the folder holds Moodle's names: 0, 1 for several downloads side by side, -1 for none.
+    """Return the depth of Moodle's names: 0, 1 for several downloads side by side, -1 for none.
 
-    A student names what lies in a folder of his own. So names count one level down only where all that lies there is named so.
+    Depth 1 requires that all names there are Moodle's, because a student could have chosen some.
     """
     tops = {entry.parts[0] for entry in entries}
     fitting = sum(MOODLE.match(top) is not None for top in tops)
@@ -216,10 +216,10 @@ def _depth_of_moodle(entries: list[_Entry]) -> int:
 def _owner(
     entry: _Entry, parts: tuple[str, ...], rule: str, canvas: bool, moodle: int, root: Path
 ) -> _Owner | None:
-    """Say whose an entry is; None where its name does not tell."""
+    """Find the student to whom an entry belongs; None if its name does not tell."""
     if rule in ("auto", "moodle") and (found := _moodle_owner(entry.parts, moodle)):
         return found
-    # in a folder of a student's own, the student chose the names of files, and may choose another's
+    # inside a student's folder the student chose the names, and could choose another student's
     canvas = rule == "canvas" or (rule == "auto" and canvas and len(parts) == 1)
     if canvas and (found := _canvas_owner(entry.name)):
         return found
@@ -234,13 +234,14 @@ def _owner(
     name = entry.name.casefold()
     if not is_notebook(name) and not name.endswith(_HANDED_IN) and entry.kind == "file":
         return None
-    whole = parts[0] if len(parts) > 1 else root.resolve().name  # all are named as the course's
+    # if the file is named like a notebook of the course, the folder's name stands for the student
+    whole = parts[0] if len(parts) > 1 else root.resolve().name
     student = plain(_without_notebook(_stem(plain(entry.name))) or whole)
     return _Owner(("file", student), student, "file")
 
 
 def _moodle_owner(parts: tuple[str, ...], depth: int) -> _Owner | None:
-    """Read the name that Moodle gives at this depth; what lies deeper is named by the student."""
+    """Read the name that Moodle gave at this depth; the student chose all deeper names."""
     if not 0 <= depth < len(parts):
         return None
     match = MOODLE.match(parts[depth])
@@ -277,10 +278,10 @@ def _name_in_metadata(entry: _Entry) -> str:
 
 
 def _apart(owned: dict[tuple, list]) -> list[list[tuple[_Entry, _Owner]]]:
-    """Join what is one student's under several keys.
+    """Group the entries by student.
 
-    Moodle numbers a student anew for each assignment: one name with two numbers is one student, unless both stand in
-    the same download.
+    Moodle gives a student another number in each assignment. One name with two numbers is therefore
+    one student, unless both numbers are in the same download.
     """
     moodle: dict[str, list[tuple]] = defaultdict(list)
     for key in owned:
@@ -300,7 +301,7 @@ def _apart(owned: dict[tuple, list]) -> list[list[tuple[_Entry, _Owner]]]:
 
 
 def _named_apart(submissions: list[tuple[Submission, str]]) -> list[Submission]:
-    """Add the number, or the layout, to a name that several students bear."""
+    """Add the number, or the layout, to a name that several students have."""
     count: dict[str, int] = defaultdict(int)
     for submission, _ in submissions:
         count[submission.student] += 1
@@ -323,7 +324,7 @@ def _named_apart(submissions: list[tuple[Submission, str]]) -> list[Submission]:
 
 
 def _submission(found: list[tuple[_Entry, _Owner]], owner: _Owner) -> tuple[Submission, str]:
-    """Put together what one student handed in; gives the layout that named the student, too."""
+    """Make one student's submission; return it with the layout that named the student."""
     entries, flags = [entry for entry, _ in found], []
     usable = [entry for entry in entries if entry.kind == "file" and is_notebook(entry.name)]
     usable.sort(key=lambda entry: entry.order)
@@ -359,7 +360,7 @@ def _submission(found: list[tuple[_Entry, _Owner]], owner: _Owner) -> tuple[Subm
     for _, own in found:
         for key, value in own.identity.items():
             known = identity.setdefault(key, value)
-            if key == "moodle_id" and value not in known.split():  # one for each assignment
+            if key == "moodle_id" and value not in known.split():  # keep one for each assignment
                 identity[key] = f"{known} {value}"
     files = tuple(entry.path for entry in usable)
     return Submission(owner.name, files, identity, tuple(flags)), owner.rule
@@ -400,7 +401,7 @@ def _unusable(entry: _Entry) -> Flag:
 
 
 def is_notebook(name: str) -> bool:
-    """Tell a notebook by its name, also where a browser added an ending.
+    """Tell whether a file is a notebook by its name, even if a browser added an ending.
 
     Example:
         >>> is_notebook("anna.ipynb"), is_notebook("anna.ipynb.txt"), is_notebook("anna.zip")
@@ -410,7 +411,7 @@ def is_notebook(name: str) -> bool:
 
 
 def notebook_of(name: str) -> str:
-    """Find the course's notebook that a file name speaks of; "" if none.
+    """Find the course's notebook that a file name contains; "" if there is none.
 
     Example:
         >>> notebook_of("02_attention_anna (1).ipynb"), notebook_of("anna.ipynb")
@@ -422,7 +423,7 @@ def notebook_of(name: str) -> str:
 
 
 def plain(name: str) -> str:
-    """Make a name from a file system fit for text: composed, without control characters or broken bytes.
+    """Make a file name safe for text: composed, without control characters or broken bytes.
 
     Example:
         >>> plain("Zoe\\u0308\\n")
@@ -443,7 +444,7 @@ def _broken(name: str) -> bool:
 
 
 def _stem(name: str) -> str:
-    """Drop endings and the marks of copies."""
+    """Remove endings and the marks of copies, such as "(1)"."""
     stem = re.sub(r"(?i)(?:\.ipynb)?\.(?:ipynb|txt|json|tar\.gz|\w{1,5})$", "", name)
     while match := COPY_MARK.search(stem):
         stem = stem[: match.start()]
@@ -451,10 +452,10 @@ def _stem(name: str) -> str:
 
 
 def _without_notebook(stem: str) -> str:
-    """Drop the name of the course's notebook: "anna_01_patches" is anna's."""
+    """Remove the name of the course's notebook: "anna_01_patches" becomes "anna"."""
     rest = NOTEBOOK_IN_NAME.sub("\0", stem, count=1)
     rest = re.sub(r"[\s_.\-–]*\x00[\s_.\-–]*", " ", rest).strip(" _-.")
-    whole = re.fullmatch(r"\(([^()]+)\)|\[([^\[\]]+)\]", rest)  # "01_patches (Anna)" is Anna's
+    whole = re.fullmatch(r"\(([^()]+)\)|\[([^\[\]]+)\]", rest)  # "01_patches (Anna)"
     return (whole[1] or whole[2]).strip() if whole else rest
 
 

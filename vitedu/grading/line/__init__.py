@@ -1,1 +1,1 @@
-"""The line between the grader and a process that nobody trusts: frames, messages, answers asked from afar."""
+"""The connection between the grader and untrusted workers: frames, messages, remote answers."""

@@ -1,6 +1,6 @@
-"""Answers that are nothing but a name and numbers: they are read, and nothing of them is run.
+"""Read answers that are only a name and numbers, without running them.
 
-Role: ``literal``. Not here: answers that have to be run (``judge``).
+Role: ``literal``. ``judge`` runs all other answers in a worker.
 """
 
 import ast
@@ -13,9 +13,9 @@ from vitedu.grading.line.messages import read_plain, write_plain
 
 
 def literal(answer: Answer) -> Plain | None:
-    """Read an answer that is nothing but a name and numbers: no process could disagree.
+    """Read an answer that is only a name and numbers; None if it has to be run.
 
-    Sums and the like count as numbers where Python itself folds them into one before anything runs, within its limits.
+    Arithmetic counts as a number if Python's compiler folds it into a constant.
 
     Example:
         >>> literal(Answer("stem_tokens", "stem_tokens = 3 * 4  # a guess")).value
@@ -36,7 +36,7 @@ def literal(answer: Answer) -> Plain | None:
             return None
         plain = read_plain(write_plain(LocalAnswer(steps[0].argval).plain()))
     except (ValueError, TypeError, SyntaxError, RecursionError, MemoryError):
-        return None  # a worker tells what is wrong
+        return None  # a worker will report what is wrong
     return None if plain.idle else plain
 
 

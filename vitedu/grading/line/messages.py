@@ -1,8 +1,9 @@
-"""What the grader and a worker say to each other, as plain data: cases out, observations back.
+"""The messages between the grader and a worker, as plain data: cases out, observations back.
 
-Role: write cases (only what an answer may know), looks, values and observations, and read them back. What comes from
-a worker is read strictly: known facts of the right type, short clean texts, few and small tensors; else ``WireError``.
-It stays a claim: student code ran where it was written. Standard library, numpy and torch only.
+Role: writes and reads cases (only what an answer may know), looks, values and observations. Data
+from a worker is read strictly: known fields of the right type, short clean texts, few and small
+tensors; anything else is a ``WireError``. The content is still not trusted, because student code
+ran in the process that wrote it. Imports the standard library, numpy and torch only.
 """
 
 from dataclasses import dataclass, fields
@@ -15,18 +16,18 @@ from vitedu.checks.arguments import RECIPES
 from vitedu.checks.probing import Case, Clash, Observation, Parameters, Trouble
 from vitedu.grading.line.wire import MAX_ARRAY, NAME_OF, Reader, WireError, Writer, clean
 
-# what decides stays with the judge: the finding, the expected error, tolerances, and the name in words
-TOLD = (
-    "args driver keywords outputs gradients init state number on_accelerator extra".split()
-)  # fields of a case that a worker gets
+# The fields of a case that a worker gets. What decides stays here: the part, the expected error,
+# the tolerances, and the name, which describes the case.
+TOLD = "args driver keywords outputs gradients init state number on_accelerator extra".split()
 
-WORD, NAME, TEXT, FACT = 60, 200, 600, 8000  # characters; a fact may list all parameters of a model
-MOST = 512  # facts, names in a fact, arrays
+# the most characters of each kind of text; a fact may list all parameters of a model
+WORD, NAME, TEXT, FACT = 60, 200, 600, 8000
+MOST = 512  # the most entries of a list
 MOST_OPERATIONS = 5000
-ROOM = 6 * 2**20  # bytes of all arrays of an observation
+ROOM = 6 * 2**20  # the most bytes of all arrays of an observation
 
-_GROUPS = ("arrays", "draws", "gradients")  # of an observation's tensors
-_WORDS = ("types", "devices", "facts")  # name -> text
+_GROUPS = ("arrays", "draws", "gradients")  # the fields of an observation that hold tensors
+_WORDS = ("types", "devices", "facts")  # the fields that map names to texts
 _KEYS = {"tensors", "parameters", "modified", "detached", "gradient_error", "seconds", "error"}
 _KEYS |= {"operations", "printed", "undecided", *_WORDS}
 
@@ -35,14 +36,14 @@ _KEYS |= {"operations", "printed", "undecided", *_WORDS}
 
 
 def write_case(case: Case, name: str) -> tuple[dict, list[torch.Tensor]]:
-    """Write what an answer may know of a case, under a name that says nothing."""
+    """Write what an answer may know about a case, under a name that tells nothing."""
     writer = Writer(RECIPES)
     told = {field: writer.write(getattr(case, field)) for field in TOLD}
     return {"name": name, "told": told}, writer.tensors
 
 
 def read_case(data: dict, tensors: list[torch.Tensor]) -> Case:
-    """Read a case; for the worker, which trusts its parent."""
+    """Read a case in the worker, which trusts its parent."""
     reader = Reader(tensors, RECIPES)
     return Case(data["name"], **{field: reader.read(data["told"][field]) for field in TOLD})
 
@@ -51,17 +52,17 @@ def read_case(data: dict, tensors: list[torch.Tensor]) -> Case:
 
 
 def write_look(look: Look) -> dict:
-    """Write what an answer is."""
+    """Write a look."""
     data = {field.name: getattr(look, field.name) for field in fields(Look)}
     refusals = [refusal[:NAME] for refusal in look.refusals]
     return {**data, "signature": look.signature[:TEXT], "refusals": refusals}
 
 
 def read_look(data: Any) -> Look:
-    """Read what a worker says an answer is.
+    """Read a look that a worker sent.
 
     Raises:
-        WireError: it is no such thing.
+        WireError: the data has another form.
     """
     data = _dict(data, {field.name for field in fields(Look)})
     flags = {name: _flag(data[name]) for name in ("idle", "is_class", "is_layer", "is_callable")}
@@ -74,7 +75,7 @@ def read_look(data: Any) -> Look:
 
 
 def write_plain(plain: Plain) -> dict:
-    """Write a value; one that cannot cross is of an unknown kind."""
+    """Write a value; one that no frame can carry becomes unknown."""
     try:
         value = Writer().write(plain.value)
     except WireError:
@@ -88,10 +89,10 @@ def write_plain(plain: Plain) -> dict:
 
 
 def read_plain(data: Any) -> Plain:
-    """Read a value that a worker sent: numbers, words, booleans and tuples of them.
+    """Read a value that a worker sent: numbers, strings, booleans and tuples of them.
 
     Raises:
-        WireError: it is something else.
+        WireError: the data has another form.
     """
     data = _dict(data, {"value", "idle", "is_known", "kind"})
     value = _short(Reader().read(data["value"]))
@@ -113,28 +114,27 @@ def _short(value: Any) -> Any:
 
 @dataclass(frozen=True)
 class Loaded:
-    """What came of an answer's code."""
+    """The result of executing an answer's code."""
 
-    defined: bool  # the name of the exercise is there
+    defined: bool  # the code defined the name of the exercise
     trouble: Trouble | None = None  # the first error of a statement of the answer's cell
     timed_out: bool = False
-    lost: tuple[
-        tuple[tuple[str, ...], str, str], ...
-    ] = ()  # of the support: names, why, imported from
+    # failed statements of the support: (names that they would bind, why, module imported from)
+    lost: tuple[tuple[tuple[str, ...], str, str], ...] = ()
     printed: str = ""
 
 
 def write_loaded(loaded: Loaded) -> dict:
-    """Write what came of the code."""
+    """Write the result of executing an answer's code."""
     lost = [[list(names)[:MOST], why, origin] for names, why, origin in loaded.lost[:MOST]]
     return {**vars(loaded), "trouble": write_trouble(loaded.trouble), "lost": lost}
 
 
 def read_loaded(data: Any) -> Loaded:
-    """Read what a worker says came of the code.
+    """Read a ``Loaded`` that a worker sent.
 
     Raises:
-        WireError: it is no such thing.
+        WireError: the data has another form.
     """
     data = _dict(data, {field.name for field in fields(Loaded)})
     lost = []
@@ -156,7 +156,7 @@ def read_loaded(data: Any) -> Loaded:
 
 
 def write_observation(seen: Observation) -> tuple[dict, list[torch.Tensor]]:
-    """Write what an answer did; a tensor that is too large or of a rare dtype leaves its type alone."""
+    """Write an observation; of a tensor that is too large or has a rare dtype, only its type."""
     types, names, room = dict(seen.types), [], ROOM
     tensors: list[torch.Tensor] = []
     for group in _GROUPS:
@@ -190,10 +190,10 @@ def write_observation(seen: Observation) -> tuple[dict, list[torch.Tensor]]:
 
 
 def read_observation(data: Any, tensors: list[torch.Tensor]) -> Observation:
-    """Read what a worker says an answer did. That draws were read is the judge's to say, and does not cross.
+    """Read an observation that a worker sent. ``is_read`` is not sent: only the judge sets it.
 
     Raises:
-        WireError: it is no such thing.
+        WireError: the data has another form.
     """
     data = _dict(data, _KEYS)
     names = [_pair(item) for item in _list(data["tensors"], MOST)]
@@ -229,7 +229,7 @@ def read_observation(data: Any, tensors: list[torch.Tensor]) -> Observation:
 
 
 def _pair(item: Any) -> tuple[str, str]:
-    """Read a name and what is said of it."""
+    """Read a name and its text."""
     if not isinstance(item, list) or len(item) != 2:
         raise WireError("expected a name and a text.")
     return clean(item[0], NAME), clean(item[1], FACT)
@@ -240,7 +240,7 @@ def _names(data: Any) -> tuple[str, ...]:
 
 
 def write_trouble(error: Trouble | None) -> dict | None:
-    """Write an error down, if there is one."""
+    """Write an error, or None."""
     if error is None:
         return None
     where = error.where and list(error.where)
@@ -249,10 +249,10 @@ def write_trouble(error: Trouble | None) -> dict | None:
 
 
 def read_trouble(data: Any) -> Trouble | None:
-    """Read an error, if there is one.
+    """Read an error, or None.
 
     Raises:
-        WireError: it is no such thing.
+        WireError: the data has another form.
     """
     if data is None:
         return None

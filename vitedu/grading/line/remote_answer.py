@@ -1,7 +1,8 @@
-"""An answer that lives in a worker, asked as one in this process would be.
+"""An answer in a worker, with the interface of an answer in this process.
 
-Role: ``RemoteAnswer``, the judge's side of the conversation with ``worker``. What comes back is read strictly and stays a
-claim. Not here: what is made of it (``judge``), how bytes cross (``conversation``).
+Role: ``RemoteAnswer``, the judge's side of the conversation with ``worker``. Replies are read
+strictly, and their content is not trusted. ``judge`` uses them, and ``conversation`` transfers the
+bytes.
 """
 
 import secrets
@@ -23,30 +24,29 @@ from vitedu.grading.line.messages import (
 )
 from vitedu.grading.line.wire import WireError, clean, pack, unpack
 
-GRACE = 3.0  # seconds that a worker may take over what it was given before it counts as stuck
-MOST_BYTES = 24 * 2**20  # of all observations of one worker together
+GRACE = 3.0  # seconds after its time limit until a worker counts as stuck
+MOST_BYTES = 24 * 2**20  # the most bytes of all observations of one worker together
 
 
 class RemoteAnswer:
-    """An answer in a worker, asked as one in this process would be; see ``answers.Source``."""
+    """An answer in a worker; an implementation of ``answers.Source``."""
 
     answer = None
 
     def __init__(self, worker: AnyWorker, limits: Limits):
         self.worker, self.limits = worker, limits
-        self.salt = secrets.token_hex(4)  # in the names of cases, which seed an answer's chance
+        self.salt = secrets.token_hex(4)  # makes case names, which seed the generators, secret
         self.count, self.room = 0, MOST_BYTES
-        self.left = (
-            limits.worker_seconds
-        )  # an answer may stay under every deadline and swallow every interrupt
+        # A limit for all requests together: an answer could use up the time of every single one.
+        self.left = limits.worker_seconds
 
     @property
     def seconds(self) -> float:
-        """What all calls of a check may take together; a worker stops itself, and has ``GRACE`` to say so."""
+        """Time limit of all calls of a check; the worker has ``GRACE`` more to reply."""
         return max(1.0, self.limits.call_seconds - GRACE)
 
     def load(self, answer: Answer, forbidden: frozenset[str]) -> Loaded:
-        """Send the code and have it run."""
+        """Send the code to the worker and have it executed."""
         head, _ = self._ask(
             {
                 "do": "load",
@@ -64,12 +64,12 @@ class RemoteAnswer:
         return read_loaded(head)
 
     def look(self, calls: list[Call]) -> Look:
-        """Have it told what the answer is."""
+        """Have the worker describe the answer, and whether its signature accepts these calls."""
         head, _ = self._ask({"do": "look", "calls": [[n, list(names)] for n, names in calls]})
         return read_look(head)
 
     def observe(self, case: Case, seconds: float) -> Observation:
-        """Have it exercised on one case."""
+        """Have the worker run one case on the answer, for at most ``seconds``."""
         self.count += 1
         data, tensors = write_case(case, f"{self.salt} {self.count}")
         request = {"do": "observe", "case": data, "seconds": seconds}
@@ -80,7 +80,7 @@ class RemoteAnswer:
         return seen
 
     def plain(self) -> Plain:
-        """Have it given as a value."""
+        """Have the worker send the answer as a plain value."""
         return read_plain(self._ask({"do": "plain"})[0])
 
     def _ask(self, request: dict, tensors=(), seconds: float = GRACE):

@@ -1,9 +1,10 @@
-"""Frames: how plain data and tensors cross the line to a process that nobody trusts.
+"""Frames: the format in which plain data and tensors are exchanged with an untrusted process.
 
-Role: ``pack`` and ``unpack`` whole frames; ``Writer`` and ``Reader`` for values inside them. A frame is 8 bytes, little
-endian, that count what follows; 4 bytes that count a JSON header; the header; the bytes of the tensors, one after the
-other. No pickle, no ``torch.load``, nothing that is executed. Whatever the bytes are, ``unpack`` gives plain data or
-``WireError``; what the data says is a claim all the same. Standard library, numpy and torch only.
+Role: ``pack`` and ``unpack`` for whole frames, ``Writer`` and ``Reader`` for values inside them. A
+frame has 8 bytes (little endian) with the length of the rest, 4 bytes with the length of a JSON
+header, the header, and the bytes of the tensors one after the other. There is no pickle, no
+``torch.load``, and nothing is executed. Whatever the bytes are, ``unpack`` returns plain data or
+raises ``WireError``. Imports the standard library, numpy and torch only.
 """
 
 import json
@@ -14,17 +15,17 @@ from typing import Any
 
 import torch
 
-PREFIX = 8  # bytes that count the rest of a frame
+PREFIX = 8  # bytes with the length of the rest of a frame
 MAX_FRAME = 8 * 2**20  # bytes; a case and its observation have below 1 MB
 MAX_HEADER = 2**20  # bytes of JSON that a worker may send
 MAX_ARRAY = 2**20  # bytes of one tensor; the largest that a right answer returns has 54 kB
 MAX_TENSORS = 512
-MAX_DEPTH = 24  # of nested values
+MAX_DEPTH = 24  # nested values
 MAX_ITEMS = 100_000  # values in one frame
-MAX_DIGITS = 300  # of an integer: a float can still hold it
+MAX_DIGITS = 300  # of an integer, so that it can be converted to a float
 MAX_AXES = 16
 
-# for rarer ones torch lacks operations that the judges use
+# other dtypes lack torch operations that the judges use
 DTYPES = {
     name: getattr(torch, name)
     for name in (
@@ -35,21 +36,21 @@ NAME_OF = {dtype: name for name, dtype in DTYPES.items()}
 
 
 class WireError(ValueError):
-    """These bytes, or this data, are not what was agreed on."""
+    """Bytes or data that do not follow the format."""
 
 
 # --- frames -------------------------------------------------------------------------------------
 
 
 def pack(header: Any, tensors: list[torch.Tensor] | tuple = ()) -> bytes:
-    """Make a frame, prefix included.
+    """Make a frame, with its prefix.
 
     Args:
-        header: None, booleans, finite numbers, texts, lists and dicts of them.
-        tensors: on the CPU, dense.
+        header: None, booleans, finite numbers, strings, lists and dicts of them.
+        tensors: dense, on the CPU.
 
     Raises:
-        WireError: it does not fit into a frame.
+        WireError: a frame cannot carry it.
     """
     listed, chunks = [], []
     for tensor in tensors:
@@ -69,10 +70,10 @@ def pack(header: Any, tensors: list[torch.Tensor] | tuple = ()) -> bytes:
 
 
 def length_of(prefix: bytes) -> int:
-    """Read from its first 8 bytes how many more a frame has.
+    """Read the length of the rest of a frame from its first 8 bytes.
 
     Raises:
-        WireError: other than 8 bytes, or more than a frame may have.
+        WireError: there are not 8 bytes, or the length is not allowed.
     """
     length = int.from_bytes(prefix, "little")
     if len(prefix) != PREFIX or not 4 <= length <= MAX_FRAME:
@@ -81,13 +82,13 @@ def length_of(prefix: bytes) -> int:
 
 
 def unpack(frame: bytes, max_header: int = MAX_HEADER) -> tuple[Any, list[torch.Tensor]]:
-    """Read a frame, prefix included.
+    """Read a frame, with its prefix.
 
     Returns:
-        (header, tensors): plain JSON data with finite numbers, and tensors with memory of their own.
+        (header, tensors): plain JSON data with finite numbers, and tensors with their own memory.
 
     Raises:
-        WireError: anything at all is wrong with it.
+        WireError: anything is wrong with the frame.
     """
     if length_of(frame[:PREFIX]) != len(frame) - PREFIX:
         raise WireError(f"a frame of {len(frame)} bytes announces another length.")
@@ -115,7 +116,7 @@ def _to_bytes(tensor: torch.Tensor) -> bytes:
 
 
 def _read_tensor(item: Any, frame: bytes, start: int) -> tuple[torch.Tensor, int]:
-    """Rebuild one tensor from its bytes; give it and where the next one begins."""
+    """Rebuild one tensor from its bytes; return it and the position of the next one."""
     if not isinstance(item, list) or len(item) != 2 or not isinstance(item[1], list):
         raise WireError("a tensor is listed with dtype and shape.")
     dtype, shape = DTYPES.get(item[0]) if isinstance(item[0], str) else None, item[1]
@@ -130,14 +131,14 @@ def _read_tensor(item: Any, frame: bytes, start: int) -> tuple[torch.Tensor, int
         raise WireError(f"a tensor of {length} bytes has {len(frame) - start} left.")
     if not length:
         return torch.zeros(shape, dtype=dtype), start
-    chunk = bytearray(memoryview(frame)[start : start + length])  # one copy, not two
+    chunk = bytearray(memoryview(frame)[start : start + length])  # a slice of bytes copies twice
     if dtype is torch.bool and max(chunk) > 1:
         raise WireError("a boolean is 0 or 1.")
     return torch.frombuffer(chunk, dtype=dtype).reshape(shape), start + length
 
 
 def _parse(text: bytes) -> Any:
-    """Parse JSON that may be hostile: finite numbers, no endless digits, not too deep, not too much."""
+    """Parse JSON that may be hostile: limited numbers, depth and amount."""
     try:
         data = json.loads(
             text.decode("utf-8"), parse_constant=_refuse, parse_int=_integer, parse_float=_finite
@@ -177,14 +178,14 @@ def _finite(digits: str) -> float:
 
 
 def clean(text: Any, most: int) -> str:
-    """Give a text without what breaks files, pages and terminals, cut to so many characters.
+    """Cut a text to ``most`` characters and replace those that are not printable.
 
     Raises:
         WireError: it is no text.
     """
     if not isinstance(text, str):
         raise WireError(f"a text was expected (got {type(text).__name__}).")
-    text = str.__str__(text)[:most]  # a subclass might answer otherwise
+    text = str.__str__(text)[:most]  # a subclass of str may have other methods
     if text.isprintable():
         return text
     return "".join(c if c.isprintable() or c in "\n\t" else "\ufffd" for c in text)
@@ -194,9 +195,9 @@ def clean(text: Any, most: int) -> str:
 
 
 class Writer:
-    """Turn values into JSON data; tensors are collected beside it.
+    """Converts values to JSON data and collects their tensors.
 
-    Lists, tuples, dicts, tensors, numbers that JSON lacks and recipes become ``{tag: content}``.
+    Lists, tuples, dicts, tensors, recipes and numbers that JSON lacks become ``{tag: content}``.
     """
 
     def __init__(self, recipes: dict[str, type] | None = None):
@@ -204,10 +205,10 @@ class Writer:
         self.tensors: list[torch.Tensor] = []
 
     def write(self, value: Any) -> Any:
-        """Give the JSON data of a value.
+        """Convert a value to JSON data.
 
         Raises:
-            WireError: no such value crosses.
+            WireError: a value of this type cannot be sent.
         """
         if value is None or type(value) in (bool, str):
             return value
@@ -231,11 +232,11 @@ class Writer:
 
 
 class Reader:
-    """Turn JSON data and tensors back into values: what ``Writer`` wrote.
+    """Converts what ``Writer`` wrote back into values.
 
     Args:
-        tensors: as ``unpack`` gave them.
-        recipes: those that may be made again, by name; none where the sender is not trusted.
+        tensors: from ``unpack``.
+        recipes: name -> recipe that may be built; none if the sender is not trusted.
     """
 
     def __init__(
@@ -244,10 +245,10 @@ class Reader:
         self.tensors, self.recipes = tensors, recipes or {}
 
     def read(self, data: Any) -> Any:
-        """Give the value.
+        """Convert JSON data to a value.
 
         Raises:
-            WireError: it is not such data.
+            WireError: ``Writer`` does not write such data.
         """
         if data is None or isinstance(data, bool | int | float):
             return data

@@ -1,1 +1,1 @@
-"""What comes out of a graded class: pages, tables, files for other programs."""
+"""The results of a graded class: pages, tables, files for other programs."""

@@ -1,7 +1,8 @@
-"""The page that an instructor reads: how a class did, what it misunderstood, and who needs a person.
+"""The page for the instructor: results of the class, its mistakes, and what a person must look at.
 
-Role: ``report_page`` (a summary of the class -> one HTML file with drawn figures). What a mistake means comes from the
-checkers' own bank, through ``explain``. Not here: counting (``class_summary``), the layout (``templates/class_report.html``).
+Role: ``report_page`` turns a summary of the class into one HTML page. The words about a mistake
+come from the checkers' banks, through ``explain``. ``class_summary`` counts, and
+``templates/class_report.html`` has the layout.
 """
 
 from collections import Counter, defaultdict
@@ -14,12 +15,12 @@ from vitedu.grading.grades import NOT_GRADABLE, PASSED
 from vitedu.grading.pages.class_summary import OPEN, Summary
 from vitedu.grading.pages.skeleton import SIGNS, number, render, text
 
-MOST_BARS = 16  # of the histogram
+MOST_BARS = 16  # in the histogram
 MOST_MISTAKES = 15
-STEPS = (1, 2, 5, 10, 20, 50, 100, 200)  # widths of a bar in points
-WIDTH, HEIGHT, LEFT, TOP = 760, 206, 8, 40  # of the histogram, in units of its drawing
+STEPS = (1, 2, 5, 10, 20, 50, 100, 200)  # possible widths of a bar, in points
+WIDTH, HEIGHT, LEFT, TOP = 760, 206, 8, 40  # of the histogram, in SVG units
 
-# exercise, id of a mistake -> name, why, what to try
+# (exercise, id of a mistake) -> (name, why, what to try)
 Explain = Callable[[str, str], tuple[str, str, str]]
 
 
@@ -51,7 +52,7 @@ def report_page(summary: Summary, exercises: Sequence[Exercise], explain: Explai
 
 
 def _tiles(summary: Summary) -> list[tuple[str, str]]:
-    """Give the large figures of the head."""
+    """Return the large numbers at the top, each with its label."""
     points = [row.points for row in summary.rows]
     final = [row.points for row in summary.rows if not row.open_points]
     waiting = len(points) - len(final)
@@ -68,7 +69,7 @@ def _tiles(summary: Summary) -> list[tuple[str, str]]:
 
 
 def _histogram(summary: Summary) -> dict:
-    """Draw how many students have how many points; those with open points stand on top, hatched."""
+    """Draw a histogram of points; students with open points are stacked on top, hatched."""
     whole = max(summary.max_points, 1.0)
     step = next((s for s in STEPS if whole / s <= MOST_BARS), STEPS[-1])
     count = int(-(-whole // step))
@@ -122,9 +123,10 @@ def _words(x: float, y: float, words: str, anchor: str = "middle") -> dict[str, 
 
 
 def _people(summary: Summary) -> list[tuple[str, int, list[dict]]]:
-    """List who needs a person, by the kind of concern: what could not be graded comes first.
+    """List the students that a person must look at, by kind of concern.
 
-    Within a kind, who has most points at stake comes first.
+    Open exercises come first, then the most frequent kinds. Within a kind, the student with the
+    most points at stake comes first.
     """
     by_label = defaultdict(list)
     for row in summary.rows:
@@ -144,7 +146,7 @@ def _people(summary: Summary) -> list[tuple[str, int, list[dict]]]:
 
 
 def _hardest(summary: Summary, judged: list[Exercise]) -> list[dict]:
-    """Give a row an exercise: the share that passed, and a bar that is cut by outcome."""
+    """Return a row for each exercise, hardest first: the share that passed, and a stacked bar."""
 
     def passed(exercise: Exercise) -> float:
         return summary.looks[exercise.id][PASSED] / summary.looks[exercise.id].total()
@@ -177,7 +179,7 @@ def _shares(looks: Counter) -> list[dict[str, str]]:
 def _mistakes(
     summary: Summary, exercises: Sequence[Exercise], explain: Explain
 ) -> tuple[list[dict], int]:
-    """Give the most frequent mistakes with their explanations, and how many more there are."""
+    """Return the most frequent mistakes with their explanations, and how many more there are."""
     numbers = {exercise.id: exercise.number for exercise in exercises}
     known = [each for each in summary.mistakes.most_common() if each[0][0] in numbers]
     known.sort(key=lambda each: (-each[1], numbers[each[0][0]], each[0][1]))
@@ -198,7 +200,7 @@ def _mistakes(
 
 
 def _grid(summary: Summary, notebook: str, exercises: list[Exercise]) -> dict:
-    """Give the table of a notebook: a row a student, a column an exercise."""
+    """Return the table of a notebook: a row for each student, a column for each exercise."""
     rows = []
     for row in summary.rows:
         signs, earned, waiting = [], 0.0, 0.0
@@ -215,7 +217,7 @@ def _grid(summary: Summary, notebook: str, exercises: list[Exercise]) -> dict:
 
 
 def bank_words(exercise: str, mistake: str) -> tuple[str, str, str]:
-    """Look a mistake up in the checkers' bank: name, why it matters, what to try."""
+    """Look up a mistake in the bank of its exercise: name, why it matters, what to try."""
     from vitedu.checks.engine import find_checker
 
     checker = find_checker(exercise)

@@ -1,7 +1,7 @@
-"""A class in numbers: what the instructor's page is drawn from.
+"""The numbers of a class for the instructor's page.
 
-Role: ``summarise`` (grades, one after the other -> counts, a row a student, who needs a person and why). Standard library
-alone. Not here: how it looks (``class_report``).
+Role: ``summarise`` reads grades one at a time and returns counts, a row for each student, and what
+a person must look at. ``class_report`` makes the page of it.
 """
 
 from collections import Counter, defaultdict
@@ -12,13 +12,12 @@ from vitedu.grading.grades import NOT_GRADABLE, PASSED, REASONS, Flag
 from vitedu.grading.grades import SubmissionGrade as Grade
 from vitedu.grading.pages.skeleton import look
 
-# flags that only say how an answer was found; all others are for a person
+# flags that only say how an answer was found; a person should look at all others
 HARMLESS = set(
     "found_by_name duplicate conflict not_code magics renamed two_files other_file layout oddity unknown_exercise".split()
 )
-IF_NOT_PASSED = {"left_out"}  # matters where the answer failed, perhaps for want of it
-
-IF_POINTS = {"like_reference", "undecided"}  # nothing is to be decided about an answer with 0
+IF_NOT_PASSED = {"left_out"}  # shown only if the answer did not pass, because it may be the cause
+IF_POINTS = {"like_reference", "undecided"}  # shown only if the answer earned points
 
 KINDS = {
     "similar": "nearly the same answers as somebody else's",
@@ -40,26 +39,26 @@ OPEN = "could not be graded"
 
 @dataclass
 class StudentRow:
-    """One student, in what the page needs."""
+    """One student on the page."""
 
     student: str
     points: float
     open_points: float
-    cells: dict[str, tuple[str, float | None]]  # exercise -> look, points
-    concerns: list[tuple[str, str]]  # why a person should look: label, evidence
+    cells: dict[str, tuple[str, float | None]]  # exercise -> (key of ``skeleton.SIGNS``, points)
+    concerns: list[tuple[str, str]]  # why a person should look: (label, evidence)
 
 
 @dataclass
 class Summary:
-    """A class in numbers."""
+    """The numbers of a class."""
 
     rows: list[StudentRow] = field(default_factory=list)
     looks: dict[str, Counter] = field(default_factory=lambda: defaultdict(Counter))
-    mistakes: Counter = field(default_factory=Counter)  # (exercise, id) -> students
+    mistakes: Counter = field(default_factory=Counter)  # (exercise, id) -> number of students
     levels: Counter = field(default_factory=Counter)
     versions: set[str] = field(default_factory=set)
-    problems: Sequence[Flag] = ()  # what was handed in under no name
-    faults: Counter = field(default_factory=Counter)  # of the grader itself: words -> answers
+    problems: Sequence[Flag] = ()  # files that belong to no student
+    faults: Counter = field(default_factory=Counter)  # faults of the grader -> number of answers
     runs: set[int] = field(default_factory=set)
     seconds: float = 0.0
     max_points: float = 0.0
@@ -70,7 +69,7 @@ def summarise(
     class_flags: Mapping[str, Sequence[Flag]],
     problems: Sequence[Flag] = (),
 ) -> Summary:
-    """Read grades one after the other and keep what the page needs."""
+    """Read grades one at a time and keep what the page needs."""
     summary = Summary(problems=problems)
     for grade in grades:
         cells = {each.exercise: (look(each), each.points) for each in grade.exercises}
@@ -93,7 +92,7 @@ def summarise(
 
 
 def _concerns(grade: Grade, class_flags: Sequence[Flag]) -> list[tuple[str, str]]:
-    """Say why a person should look, one line for all exercises of which the same is to be said."""
+    """List why a person should look at a submission, with one line for each reason."""
     said = defaultdict(list)  # (label, words) -> exercises
     for each in grade.exercises:
         if each.state == NOT_GRADABLE:

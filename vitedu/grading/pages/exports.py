@@ -1,14 +1,13 @@
-"""Grades as tables and files for other programs: CSV, Canvas, Moodle, Gradescope.
+"""Write grades as tables and files for other programs: CSV, Canvas, Moodle, Gradescope.
 
-Role: from ``SubmissionGrade`` to text; every function takes grades one after the other. Standard library alone. Not
-here: which grades, and writing files (``batch``, ``store``).
+Role: turns ``SubmissionGrade``s, one at a time, into text. ``publish`` writes the files.
 
-One rule everywhere: what is not gradable has an empty cell, never a 0, and stands in ``open.csv`` with its reason.
+One rule holds everywhere: what is not gradable has an empty cell, never a 0, and is listed in
+``open.csv`` with its reason.
 
-``grades.csv``, ``totals.csv`` and ``open.csv`` are opened by people, most of them in Excel, which takes a CSV file for
-the code page of the system unless it begins with a byte order mark: they have one (Python reads it as "utf-8-sig", R and
-pandas skip it). Files for learning platforms are read by programs and have none: Canvas looks for "Student" in the very
-first cell.
+``grades.csv``, ``totals.csv`` and ``open.csv`` begin with a byte order mark, because Excel
+otherwise reads them in the system's code page. Python reads them as "utf-8-sig"; R and pandas skip
+the mark. Files for learning platforms have none: Canvas requires "Student" in the very first cell.
 
 References: Canvas' importer (app/models/gradebook_importer.rb), Moodle's offline grading worksheet
 (mod/assign/feedback/offline), https://gradescope-autograders.readthedocs.io/en/latest/specs/,
@@ -27,28 +26,28 @@ from vitedu.grading.grades import SubmissionGrade as Grade
 from vitedu.grading.pages.skeleton import count, number, plain
 
 MARK = "\ufeff"  # byte order mark: tells Excel that this is UTF-8
-FORMULA = tuple("=+-@|＝＋－＠")  # signs that some spreadsheet computes, full width ones too
-MOST = 1000  # characters of a cell; a spreadsheet takes 32,767
+FORMULA = tuple("=+-@|＝＋－＠")  # signs with which a formula begins in some spreadsheet
+MOST = 1000  # the most characters of a cell; spreadsheets accept 32,767
 
-Flags = Mapping[str, Sequence[Flag]]  # student -> what shows only in the class as a whole
+Flags = Mapping[str, Sequence[Flag]]  # student -> flags from comparing the class
 
 
 def cell(words: str) -> str:
-    """Make text that a spreadsheet shows and never computes; line ends become spaces.
+    """Make text that a spreadsheet shows and does not compute; line ends become spaces.
 
-    A cell that begins like a formula gets an apostrophe, also behind blanks, which some programs skip.
+    A cell that begins like a formula, also after spaces, gets an apostrophe in front.
 
     Example:
         >>> cell("=1+1"), cell(" @SUM(A1)"), cell("Anna-Lena"), cell("a\\tb\\r\\nc")
         ("'=1+1", "' @SUM(A1)", 'Anna-Lena', 'a b c')
     """
     flat = " ".join(plain(words[:MOST]).replace("\t", " ").splitlines())
-    seen = (c for c in flat if unicodedata.category(c) not in ("Cf", "Zs"))  # as a reader sees it
+    seen = (c for c in flat if unicodedata.category(c) not in ("Cf", "Zs"))  # visible characters
     return f"'{flat}" if words[:1] in ("\t", "\r", "\n") or next(seen, "") in FORMULA else flat
 
 
 def table(rows: Iterable[Sequence], *, mark: bool = False) -> str:
-    """Write rows as CSV; numbers stay numbers, text is made safe."""
+    """Write rows as CSV. Numbers stay numbers; text is made safe by ``cell``."""
     buffer = io.StringIO(newline="")
     writer = csv.writer(buffer, lineterminator="\r\n")
     for row in rows:
@@ -60,7 +59,7 @@ def table(rows: Iterable[Sequence], *, mark: bool = False) -> str:
 
 
 def grades_csv(grades: Iterable[Grade], class_flags: Flags) -> str:
-    """One row a student and exercise."""
+    """Write a row for each student and exercise."""
 
     def rows():
         yield ["student", "exercise", "points", "max_points", "state", "reason", "attempted"] + [
@@ -85,7 +84,7 @@ def grades_csv(grades: Iterable[Grade], class_flags: Flags) -> str:
 
 
 def totals_csv(grades: Iterable[Grade], class_flags: Flags) -> str:
-    """One row a student. While points are open the sum is not final, and the column says so."""
+    """Write a row for each student. The column "final" says whether no points are open."""
 
     def rows():
         yield ["student", "points", "max_points", "open_points", "final", "passed", "failed"] + [
@@ -115,9 +114,9 @@ def totals_csv(grades: Iterable[Grade], class_flags: Flags) -> str:
 
 
 def open_csv(grades: Iterable[Grade]) -> str:
-    """List what a person has to grade: one row a student and exercise, with the reason.
+    """Write a row for each exercise of a student that a person has to grade, with the reason.
 
-    Points and a comment are filled in by hand and read back: ``vitedu grade ... --with open.csv``.
+    Points and a comment are filled in by hand and read with ``vitedu grade ... --with open.csv``.
     """
 
     def rows():
@@ -146,12 +145,12 @@ def _points(points: float | None):
 
 
 def canvas_csv(grades: Iterable[Grade], exercises: Sequence[Exercise], assignment: str = "") -> str:
-    """Write a gradebook file for Canvas: one column a notebook, or one in all under the name of an assignment.
+    """Write a gradebook file for Canvas: a column for each notebook, or one for an assignment.
 
-    Canvas finds students by ID, then by SIS IDs, then by name, and an assignment by its name or by a number in
-    parentheses behind it, as its own export writes them; a column that it does not know becomes a new assignment.
-    A cell is empty while anything in it is open. Where Canvas holds a grade already, an empty cell takes it away:
-    its preview shows that before anything is changed.
+    Canvas finds students by ID, then by SIS IDs, then by name. It finds an assignment by its name,
+    or by a number in parentheses after it, as its own export writes it. An unknown column becomes a
+    new assignment. A cell is empty while any of its points are open. An empty cell deletes a grade
+    that Canvas already has; its preview shows this first.
     """
     columns = _columns(exercises, assignment)
 
@@ -174,10 +173,11 @@ def canvas_csv(grades: Iterable[Grade], exercises: Sequence[Exercise], assignmen
 def moodle_csv(grades: Iterable[Grade], exercises: Sequence[Exercise]) -> str:
     """Write a grading worksheet for Moodle's assignment ("Upload grading worksheet").
 
-    Moodle finds students by "Identifier", which carries the number from the names of its own download (a student has
-    one in each assignment, hence a row each), and skips rows of other assignments and rows whose grade is empty: what is
-    open stays open. It skips a grade above the assignment's maximum, so set that to
-    the sum of points; to replace grades it wants "Allow updating records that have been modified more recently".
+    Moodle finds students by "Identifier", the number in the names of its own download. A student
+    has a number, and so a row, for each assignment. Moodle skips rows of other assignments and rows
+    without a grade, so open points stay open. It also skips a grade above the assignment's maximum,
+    which should therefore be the sum of points. Replacing grades needs the option "Allow updating
+    records that have been modified more recently".
     """
     everything = _columns(exercises, "vitedu")["vitedu"]
 
@@ -208,7 +208,7 @@ def _columns(exercises: Sequence[Exercise], assignment: str) -> dict[str, list[E
 
 
 def _sum(grade: Grade, exercises: Sequence[Exercise]) -> float | None:
-    """Add points up; None while one of them is open."""
+    """Add up the points of exercises; None if any of them is open."""
     by_id = {each.exercise: each for each in grade.exercises}
     points = [by_id[exercise.id].points for exercise in exercises if exercise.id in by_id]
     if None in points or len(points) < len(exercises):
@@ -217,12 +217,12 @@ def _sum(grade: Grade, exercises: Sequence[Exercise]) -> float | None:
 
 
 def gradescope_results(grade: Grade) -> dict:
-    """Give the content of Gradescope's ``results.json`` for one submission.
+    """Make the content of Gradescope's ``results.json`` for one submission.
 
-    Gradescope wants a score for every test or one for the submission. A test that is not gradable has none here, nor a
-    status, so that it shows as neither passed nor failed; the submission's score is then the sum of what was graded,
-    and its text says first that it is not final. Where nothing could be graded that sum is 0, which Gradescope can
-    not do without: the text says that it is no grade.
+    Gradescope requires a score for every test, or one for the submission. A test that is not
+    gradable gets no score and no status here, so it shows as neither passed nor failed. The
+    submission's score is the sum of what was graded, and its text says first if that is not final.
+    If nothing could be graded, the required score is 0, and the text says that it is not a grade.
     """
     tests = [_gradescope_test(find(each.exercise), each) for each in grade.exercises]
     waiting = [each for each in grade.exercises if each.state == NOT_GRADABLE]
@@ -273,5 +273,5 @@ def _gradescope_test(exercise: Exercise, grade: ExerciseGrade) -> dict:
 
 
 def gradescope_text(grade: Grade) -> str:
-    """Give ``results.json`` as text."""
+    """Write ``results.json`` as text."""
     return json.dumps(gradescope_results(grade), indent=1)

@@ -1,8 +1,9 @@
-"""The page that a student gets back.
+"""The feedback page for a student.
 
-Role: ``feedback_page`` (a submission's grade -> one HTML file). A passed exercise shows what was proved. A failed one shows
-the first thing that failed, the mistake if it was recognised, the evidence, why it matters, and the next step. The page
-holds no reference value and no seed of the class. Not here: judging; the layout (``templates/feedback.html``).
+Role: ``feedback_page`` turns a submission's grade into one HTML page. A passed exercise shows what
+was proved. A failed one shows the first failed part, the recognised mistake, the evidence, why it
+matters, and the next step. The page contains no reference value and no seed of the class.
+``templates/feedback.html`` has the layout.
 """
 
 import re
@@ -17,7 +18,7 @@ from vitedu.grading.grades import FAILED, NOT_GRADABLE, PASSED, REASONS, Exercis
 from vitedu.grading.grades import SubmissionGrade as Grade
 from vitedu.grading.pages.skeleton import SIGNS, look, number, render
 
-# label of a checker's line -> how the page calls it; the labels of drawings stay as they are
+# label of a line in a report -> its label on the page; the labels of drawings are not changed
 LABELS = {
     "proved": "what this proves",
     "expected": "what should hold",
@@ -28,12 +29,12 @@ LABELS = {
     "also": "also",
     "note": "note",
 }
-PROSE = {"why", "try", "also", "note"}  # the other lines have columns and are set like code
-SECRET = {"again"}  # it would repeat the inputs of the class
-MOST_LINES = 60  # of a cell
+PROSE = {"why", "try", "also", "note"}  # the other lines are aligned text, shown as code
+SECRET = {"again"}  # lines that are not shown: the seed would reveal the inputs
+MOST_LINES = 60  # of a cell that are shown
 MOST_NEXT = 3  # exercises under "where the next points are"
 
-# the flags that a student reads; suspicions are for the instructor alone
+# the flags that a student may read; suspicions are for the instructor only
 OPEN_FLAGS = set(
     "found_by_name duplicate conflict not_code magics left_out late two_files renamed unreadable archive no_notebook "
     "link other_file".split()
@@ -54,7 +55,7 @@ NEXT = {
 
 
 class Line(NamedTuple):
-    """One line of a report, as the page shows it."""
+    """One line of a report on the page."""
 
     label: str
     words: str
@@ -62,7 +63,7 @@ class Line(NamedTuple):
 
 
 class Part(NamedTuple):
-    """One finding of a report, as the page shows it."""
+    """One finding of a report on the page."""
 
     kind: str
     sign: str
@@ -97,7 +98,7 @@ class Card:
 
     @property
     def lost(self) -> float:
-        """Points that a better answer would bring."""
+        """The points that a right answer would add."""
         return self.grade.max_points - (self.grade.points or 0.0)
 
     @property
@@ -108,7 +109,7 @@ class Card:
 
     @property
     def rows(self) -> list[Line]:
-        """The report of an exercise that is not right yet."""
+        """The lines of the report of an exercise that did not pass."""
         told = [(label, words) for label, words in self.grade.lines if words]
         lines = [
             Line(LABELS.get(label, label), words, label not in PROSE)
@@ -119,7 +120,7 @@ class Card:
 
     @property
     def code(self) -> list[tuple[int, str, bool]]:
-        """The student's own cell: number, text, and whether an error came from there, for each line."""
+        """The student's cell, line by line: number, text, and whether an error came from there."""
         at = {int(n) for _, words in self.grade.lines for n in re.findall(r"\(line (\d+):", words)}
         lines = self.grade.code.rstrip().split("\n") if self.grade.code.strip() else []
         shown = [(n, line, n in at) for n, line in enumerate(lines, 1)]
@@ -128,7 +129,7 @@ class Card:
 
     @property
     def findings(self) -> list[Part]:
-        """What was judged, with the points of each."""
+        """The findings, each with its points."""
         parts = []
         for finding in self.grade.findings:
             passed, skipped = finding["passed"], finding.get("skipped")
@@ -143,7 +144,7 @@ class Card:
 
     @property
     def held(self) -> list[str]:
-        """What is right already in an answer that failed."""
+        """What is already right in an answer that failed."""
         return [f["message"] for f in self.grade.findings if f["passed"] and f.get("max_points")]
 
     @property
@@ -185,7 +186,7 @@ def feedback_page(grade: Grade) -> str:
 
 
 def _alike(cards: list[Card]) -> list[list[Card]]:
-    """Put exercises that are open for one and the same reason together; the page tells the reason once."""
+    """Group exercises that are open for the same reason, so that the page gives it once."""
     alike = defaultdict(list)
     for card in cards:
         grade = card.grade

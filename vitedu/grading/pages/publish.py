@@ -1,7 +1,8 @@
-"""``vitedu grade``: grade a class and write all that comes out of it.
+"""``vitedu grade``: grade a class and write all results.
 
-Role: ``main_grade`` (the command) and ``publish`` (grades on disk -> tables, pages, files for learning platforms). Every
-file is a function of the grades alone and is written anew only where it changes. Not here: grading (``batch``).
+Role: ``main_grade`` is the command. ``publish`` turns stored grades into tables, pages and files
+for learning platforms. Each file depends only on the grades, and is written only if it changes.
+``batch`` grades.
 """
 
 import getpass
@@ -30,7 +31,7 @@ from vitedu.grading.store import Store, safe_name
 from vitedu.grading.student import Parts
 
 FORMATS = ("gradescope", "canvas", "moodle")
-IDS = {"canvas": "canvas_id", "moodle": "moodle_id"}  # what finds a student there
+IDS = {"canvas": "canvas_id", "moodle": "moodle_id"}  # the id by which a platform finds a student
 
 
 def main_grade(
@@ -47,12 +48,12 @@ def main_grade(
 
     Args:
         folder, out, **choices: see ``batch.grade_class``.
-        formats: of ``FORMATS``, beside what is always written.
+        formats: of ``FORMATS``, in addition to what is always written.
         decisions: an ``open.csv`` in which a person has filled in points and comments.
-        assignment: the column of ``canvas.csv``; default: a column a notebook.
+        assignment: the column of ``canvas.csv``; default: a column for each notebook.
 
     Returns:
-        0 once every submission that was to be graded has its grade, also where a part of it is not gradable.
+        0. It means that every submission has a grade, even if some exercises are not gradable.
     """
     lines: list[str] = []
 
@@ -82,7 +83,7 @@ def publish(
     formats: Sequence[str] = (),
     assignment: str = "",
 ) -> list[str]:
-    """Write tables and pages; gives lines for the terminal.
+    """Write tables and pages; return lines for the terminal.
 
     Raises:
         OSError: the folder cannot be written.
@@ -120,7 +121,7 @@ def publish(
 
 
 def keep_decisions(store: Store, outcome: Outcome, path: Path) -> str:
-    """Read what a person decided, and keep it beside the grades; gives a line for the terminal.
+    """Read a person's decisions and store them beside the grades; return a line for the terminal.
 
     Raises:
         ValueError, OSError: as ``read_decisions``.
@@ -134,7 +135,7 @@ def keep_decisions(store: Store, outcome: Outcome, path: Path) -> str:
 
 
 def _feedback(store: Store, grade: SubmissionGrade) -> str:
-    """Write a student's page; if the grader fails at it, the points alone."""
+    """Write a student's page, or a page with the points only after a fault of the grader."""
     try:
         return feedback_page(grade)
     except Exception as error:

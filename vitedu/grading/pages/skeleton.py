@@ -1,8 +1,8 @@
-"""What the pages of the grader share: text made harmless, words for numbers, the templates.
+"""What the grader's pages share: safe text, words for numbers, the templates.
 
-Role: ``render`` (a template of ``templates/`` and its values -> one HTML file), ``text`` (whatever a student typed loses
-what is no text), ``picture`` (an SVG of the parent, checked), ``look``. Jinja2 escapes every value by itself; only
-``picture`` gives markup. Not here: what a page says (``feedback``, ``class_report``).
+Role: ``render`` fills a template of ``templates/``. ``text`` removes unsafe characters, ``picture``
+checks an SVG, and ``look`` classifies a grade. Jinja2 escapes every value; only ``picture`` returns
+markup. ``feedback`` and ``class_report`` provide the content.
 """
 
 import functools
@@ -17,7 +17,7 @@ from markupsafe import Markup
 from vitedu.grading.grades import FAILED, NOT_GRADABLE, PASSED, ExerciseGrade
 from vitedu.grading.store import safe_name
 
-# state -> (sign, word); the sign carries what the colour carries
+# state -> (sign, word); the sign says the same as the colour
 SIGNS = {
     PASSED: ("✓", "passed"),
     "partly": ("◐", "partly right"),
@@ -32,7 +32,7 @@ _DIRECTIONS = {*range(0x202A, 0x202F), *range(0x2066, 0x206A), 0x200E, 0x200F, 0
 
 
 def plain(words: str) -> str:
-    """Take out what is no text: control characters, halves of characters, marks that turn lines around.
+    """Replace control characters, lone surrogates, and marks that change the writing direction.
 
     Example:
         >>> plain("a\\x1b[31mb\\u202ec\\ttab")
@@ -47,7 +47,7 @@ def plain(words: str) -> str:
 
 
 def text(words: str, most: int = 4000) -> str:
-    """Give text that can be shown; very long text is cut, and says so.
+    """Make text safe to show; very long text is cut, with a remark.
 
     Example:
         >>> text("a\\x1bb"), text("abc", most=1)
@@ -78,7 +78,7 @@ def count(amount: int, one: str, many: str = "") -> str:
 
 
 def look(grade: ExerciseGrade) -> str:
-    """Name the key of ``SIGNS`` that shows a grade."""
+    """Return the key of ``SIGNS`` for a grade."""
     if grade.state != FAILED:
         return grade.state
     if not grade.attempted:
@@ -87,9 +87,10 @@ def look(grade: ExerciseGrade) -> str:
 
 
 def picture(svg: str) -> Markup:
-    """Give a drawing back if it holds shapes and words alone, else nothing.
+    """Return a drawing as markup if it contains only shapes and words; otherwise nothing.
 
-    Drawings are made by the grader. This is the second lock: what a student typed cannot become a script or an address.
+    The grader makes the drawings itself. This is a second barrier, so that text of a student's
+    cannot become a script or a link.
 
     Example:
         >>> picture('<svg xmlns="http://www.w3.org/2000/svg"><rect width="2"/></svg>') != ""
@@ -133,7 +134,7 @@ def render(template: str, **values) -> str:
     """Fill a template of ``templates/``.
 
     Raises:
-        jinja2.UndefinedError: the template names a value that is not given.
+        jinja2.UndefinedError: the template uses a value that is not given.
     """
     return _environment().get_template(template).render(signs=SIGNS, **values)
 
