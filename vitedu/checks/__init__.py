@@ -5,7 +5,8 @@ Each word below has one meaning in the whole package:
 * An **exercise** is one thing that a student writes. The course's solution is the **reference**.
   The student's is the **answer**.
 * A **case** (``probing.Case``) is one call to make: the arguments, and how they are passed.
-* A **part** is a group of cases under one name, such as "values" or "other sizes".
+* A **part** is a group of cases under one name, such as "values" or "other sizes". The cases of
+  "values" also decide the parts "returns" and "gradients".
 * A **driver** (``probing``, ``drivers``) is a way to exercise an answer: call a function, build a
   layer and call it, train for an epoch.
 * A **recipe** (``probing.Recipe``, ``arguments``) is an argument that is not plain data, such as a

@@ -1,4 +1,4 @@
-"""The interface between the engine and an answer, and its implementation for an answer in this process.
+"""The interface between the engine and an answer, and an answer in this process.
 
 Role: ``Source`` (the interface), ``Look`` (what shows without running an answer), ``Plain`` (an
 answer that is a value), ``LocalAnswer`` (the implementation). The engine reaches an answer only
@@ -37,7 +37,7 @@ class Look:
 
 @dataclass(frozen=True)
 class Plain:
-    """An answer that is a value, converted to Python numbers, strings, booleans and tuples of them."""
+    """An answer that is a value, as Python numbers, strings, booleans and tuples of them."""
 
     value: Any = None
     idle: bool = False  # None or ...
@@ -46,7 +46,7 @@ class Plain:
 
 
 class Source(Protocol):
-    """An answer, wherever it lives. ``answer`` is the object that a passed report hands on, or None."""
+    """An answer, wherever it lives. ``answer`` is the object itself, if it is in this process."""
 
     answer: Any
 

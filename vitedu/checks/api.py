@@ -119,7 +119,7 @@ def has_checker(exercise: str) -> bool:
 
 
 def hint(exercise: Any) -> Shown:
-    """Show the next hint of an exercise. There are three: a nudge, the idea, and nearly the code."""
+    """Show the next of the three hints of an exercise: a nudge, the idea, nearly the code."""
     name = _name(exercise)
     try:
         known = exercises.find(name)

@@ -39,7 +39,7 @@ class Conv(Recipe):
         return conv
 
     def changed(self, built: nn.Conv2d) -> bool:
-        """Tell whether its values or shapes changed, or a parameter no longer requires gradients."""
+        """Tell whether its values or shapes changed, or a parameter does not require gradients."""
         if built.weight.shape != self.weight.shape or not torch.equal(built.weight, self.weight):
             return True
         if not all(value.requires_grad for value in built.parameters()):
@@ -57,7 +57,7 @@ class Layer(Recipe):
         self.weight, self.bias = weight, bias
 
     def build(self) -> nn.Module:
-        """Build the layer: a layer norm if the weight is a vector, a linear layer if it is a matrix."""
+        """Build a layer norm if the weight is a vector, a linear layer if it is a matrix."""
         shape = list(self.weight.shape)
         layer = nn.LayerNorm(shape, 1e-6) if len(shape) == 1 else nn.Linear(shape[1], shape[0])
         layer = layer.to(self.weight.dtype)
@@ -100,7 +100,7 @@ class Config(Recipe):
 
 @recipe
 class Network(Recipe):
-    """A small model for exercises about parameters by name; ``kind`` chooses one of the methods below."""
+    """A small model for exercises about named parameters; ``kind`` chooses a method below."""
 
     def __init__(self, kind: str, width: int):
         self.kind, self.width = kind, width
@@ -182,7 +182,7 @@ class CpuGenerator(Recipe):
 
 @recipe
 class FeatureMap(Recipe):
-    """Two convolutions with a tanh between them. The output is a grid of cells that each see some pixels."""
+    """Two convolutions with a tanh between them: a grid of cells that each see some pixels."""
 
     def __init__(self, first: torch.Tensor, second: torch.Tensor):
         self.first, self.second = first, second

@@ -61,7 +61,7 @@ def also(part: str, note: str, **changes) -> Variation:
 
 
 def refused(note: str, mentions: str = "", **changes) -> Variation:
-    """Describe a case that must raise a ValueError; ``mentions`` lists the sizes that the message must name."""
+    """Describe a case that must raise a ValueError whose message names the sizes ``mentions``."""
     options = {"raises": "ValueError", "mentions": mentions, "name": note, "gradients": ()}
     return also("errors", "", **{**options, **changes})
 
@@ -148,7 +148,7 @@ def _arguments(g, text: str, sizes: dict[str, int], options: dict, values: Mappi
 
 
 def _deal(g, text: str, letters: Mapping[str, int | str], ranges: Mapping) -> dict[str, int]:
-    """Choose a size for every letter of ``text``: the given ones first, then a different one for each other letter."""
+    """Choose a size for every letter of ``text``: the given ones, and a new one for each other."""
     named = {letter for _, _, what in _parsed(text) for letter in _letters(what)}
     for value in letters.values():
         named |= _letters(value) if isinstance(value, str) else set()

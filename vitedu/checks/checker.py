@@ -78,7 +78,7 @@ class Checker:
         return cases
 
     def mistakes(self) -> list[Mistake]:
-        """Return the bank: the exercise's own mistakes and the general ones that its cases can show."""
+        """Return the bank: the exercise's own mistakes, and general ones that its cases can show."""
         return list(self._mistakes)
 
     @cached_property
@@ -88,7 +88,7 @@ class Checker:
         return (*self.bank, *(m for m in general if m.id not in own))
 
     def make(self, ids: frozenset[str], dress: int = 0) -> Any | None:
-        """Return the reference with the named mistakes of the bank, or None if they cannot be combined.
+        """Return the reference with the named mistakes made, or None if they cannot be combined.
 
         Args:
             ids: which mistakes.

@@ -101,7 +101,7 @@ def explain(case: Case, seen: Observation) -> tuple[torch.Tensor, str]:
 
 @reader("random_images")
 def read_random_images(case: Case, seen: Observation) -> None:
-    """Write down what the windows are and, for a case with ``extra["draws"]``, how they were drawn."""
+    """Write down what the windows are and, with ``extra["draws"]``, how they were drawn."""
     outputs = seen.draws.get("all outputs")
     if outputs is None or outputs.shape != case.args["images"].shape:
         return
@@ -129,10 +129,7 @@ def read_random_images(case: Case, seen: Observation) -> None:
 
 
 def _undrawn(found: torch.Tensor, padding: int) -> str:
-    """Say so if all outputs are the same window, as when the images come back unchanged; "" otherwise.
-
-    Nothing is said if random draws could have done this by chance.
-    """
+    """Say so if all outputs are the same window, which draws do not give by chance; "" otherwise."""
     windows = 2 * (2 * padding + 1) ** 2
     luck = -(len(found) - 1) * math.log(windows)
     if luck < math.log(CHANCE) and (found >= 0).all() and (found == found[0]).all():
@@ -141,12 +138,7 @@ def _undrawn(found: torch.Tensor, padding: int) -> str:
 
 
 def _variety(calls: list[torch.Tensor], name: str) -> str:
-    """Say so if a draw is the same for several images; "" if it is drawn for every image.
-
-    Args:
-        calls: the draws of each batch, each (B,).
-        name: "top", "left" or "coin".
-    """
+    """Say so if a draw is the same for several images; ``calls`` has the draws (B,) of each batch."""
     if any(len(call.unique()) > 1 for call in calls):
         short = torch.stack([call for call in calls if len(call) == len(calls[-1])])
         repeats = short.numel() - short.shape[1]  # draws that could differ from the first batch
@@ -161,7 +153,7 @@ def _variety(calls: list[torch.Tensor], name: str) -> str:
 
 
 def _places(found: torch.Tensor, count: int, kinds: list[str]) -> str:
-    """Describe which tops and lefts occur, and whether they are equally frequent (chi-square test)."""
+    """Describe which tops and lefts occur, and whether all are equally frequent (chi-square)."""
     words, statistic, freedom = [], 0.0, 0
     for column, name in enumerate(("tops", "lefts")):
         if kinds[column]:
@@ -178,7 +170,7 @@ def _places(found: torch.Tensor, count: int, kinds: list[str]) -> str:
 
 
 def _dependence(found: torch.Tensor, kinds: list[str]) -> str:
-    """Name the pairs of draws that are not independent (chi-square test), among those drawn for every image."""
+    """Name the pairs of draws that are not independent (chi-square)."""
     names, together = ("top", "left", "coin"), []
     for a, b in ((0, 1), (0, 2), (1, 2)):
         if kinds[a] or kinds[b]:
@@ -199,13 +191,16 @@ def _dependence(found: torch.Tensor, kinds: list[str]) -> str:
 
 
 def chi_square_tail(statistic: float, freedom: int) -> float:
-    """Return an upper bound for the probability of a chi-square at least this large (Chernoff's bound)."""
+    """Return an upper bound for the probability of a chi-square this large (Chernoff)."""
     ratio = statistic / freedom
     return 1.0 if ratio <= 1 else math.exp(freedom / 2 * (1 - ratio + math.log(ratio)))
 
 
 def _binomial_edge(count: int) -> int:
-    """Return a number of heads that ``count`` fair tosses undercut with probability below ``CHANCE`` (Hoeffding)."""
+    """Return a number of heads below which ``count`` fair tosses fall with at most ``CHANCE``.
+
+    Hoeffding's bound.
+    """
     return math.floor(count / 2 - math.sqrt(count * math.log(1 / CHANCE) / 2))
 
 

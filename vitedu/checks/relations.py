@@ -269,7 +269,7 @@ def _term(pairs):
 
 
 def _sizes(case: Case) -> dict[str, float]:
-    """List the sizes of a case, and those that follow from a configuration (num_patches, hidden)."""
+    """List the sizes of a case, and those that follow from them (num_patches, hidden)."""
     sizes = {
         n: v for n, v in _settings(case).items() if isinstance(v, int | float) and v is not True
     }

@@ -18,7 +18,7 @@ def module_source(name: str) -> str:
     """Read the source of a module of this package without importing it.
 
     Raises:
-        ValueError: no such module.
+        ValueError: the module does not exist.
     """
     spec = importlib.util.find_spec(name)
     if spec is None or not spec.origin:
@@ -49,13 +49,12 @@ def reference_source(exercise: Exercise) -> str:
 
 
 def solution_source(exercise: Exercise) -> str:
-    """Give the statement that solves an exercise in its notebook: what can be measured there is measured.
+    """Return the text of the statement that solves an exercise in its notebook.
 
-    Args:
-        exercise: a function, a class or a value.
+    A value that can be measured there is given by the expression that measures it.
 
     Raises:
-        ValueError: its module defines no such name.
+        ValueError: the module defines no such name.
 
     Example:
         >>> from vitedu.exercises import find
