@@ -49,11 +49,6 @@ def normal(
     return torch.randn(shape, generator=generator, dtype=torch.float64).to(dtype)
 
 
-def put_last_class(generator: torch.Generator, labels: torch.Tensor, num_classes: int) -> None:
-    """Give one of the labels the last class, in place: whether it occurs is then no matter of luck."""
-    labels[draw(generator, 0, len(labels) - 1)] = num_classes - 1
-
-
 def plural(count: int, noun: str) -> str:
     """Write a count with its noun.
 

@@ -8,7 +8,7 @@ import torch.nn.functional as F
 from vitedu.checks.cases import also, shaped
 from vitedu.checks.checker import Checker
 from vitedu.checks.families import SAME_AXIS
-from vitedu.checks.inputs import put_last_class
+from vitedu.checks.inputs import draw
 from vitedu.checks.mistakes import Mistake
 from vitedu.checks.probing import Case, Observation
 
@@ -178,7 +178,7 @@ def cases(g: torch.Generator) -> list[Case]:
         if ABSENT in case.name:
             labels.remainder_(K - 1)
         else:
-            put_last_class(g, labels, K)
+            labels[draw(g, 0, len(labels) - 1)] = K - 1
     return made
 
 
