@@ -113,6 +113,14 @@ assert min(min(v) for v in cue_curves["1 layer of attention"]) > 0.75
 assert max(seen["2 convolutions"][2:]) < 0.55 < 0.75 < min(seen["2 convolutions"][:2])
 assert max(seen["4 convolutions"][4:]) < 0.55 < 0.75 < min(seen["4 convolutions"][:4])
 """,
+    "07_less_data": """
+assert abs(loss.item() - smoothing_floor) < 1e-4 and 0.905 < logits.softmax(dim=-1)[0, 3] < 0.915
+assert (pasted_labels.sum(dim=1) - 1).abs().max() < 1e-5 and abs(blended_labels.max() - 0.6) < 1e-6
+assert abs(means_of_branch.mean() - 1) < 0.05
+assert mask.shape == (len(tested), 64) and int(mask.sum(dim=1).min()) == int(mask.sum(dim=1).max()) == 48
+assert collapse_losses[0] > 4 and collapse_losses[1] < 1e-3
+assert {"both", "neither"} <= set(collapse) and all(len(values) == len(at) for values in collapse.values())
+""",
     "08_efficient": """
 assert window_macs(112**2, 96, 7) == 4 * window_macs(56**2, 96, 7)
 assert abs(attention_macs(112**2, 96) / attention_macs(56**2, 96) - 15.3) < 0.1
@@ -132,5 +140,18 @@ assert round(padding, 2) == 0.43 and round(packing_mask(counts).float().mean().i
 assert by_bits[8] > whole_accuracy - 0.01 and by_bits[2] < 0.6 and 0.25 < byte_factor < 0.27
 assert abs(sum(parts.values()) / peak - 1) < 0.05 and parts["activations"] > 0.8 * peak
 assert run.returncode == 0 and "below 1e-5: True" in run.stdout
+""",
+    "09_transfer": """
+assert logit_difference < 1e-4 and torch.equal(back, photo.float())
+shape_at_40 = {table: by_table["which shape", table, 40] for table in ("stretched", "random", "zeros")}
+assert shape_at_40["stretched"] > shape_at_40["random"] + 0.02
+assert abs(shape_at_40["stretched"] - shape_at_40["zeros"]) < 0.1
+assert ways["head only"][0] == 650 and ways["LoRA"][0] < 0.06 * ways["full"][0] == 0.06 * size_after
+assert merge_difference < 1e-4 and blind_losses[1] > 4 * blind_losses[2] > 2 * blind_losses[0]
+assert untouched < 0.25
+both = frozen["shape\\nprobe"]
+assert both["trained"] > 0.9 > 0.65 > both["untrained"]
+assert len(captions) == 240 and len(vocabulary) == 23
+assert not written and set(lost) == {"class", "box", "mask", "depth"}
 """,
 }

@@ -93,12 +93,19 @@ def test_torchvision_logits_are_equal(size, patch, depth, heads, width, hidden, 
         dict(class_token=False, global_pool="avg", fc_norm=False),
         dict(no_embed_class=True),
         dict(dynamic_img_size=True),
+        dict(init_values=0.1),
+        dict(reg_tokens=4),
+        dict(reg_tokens=3, no_embed_class=True, init_values=0.1),
+        dict(mlp_layer=timm.layers.SwiGLUPacked, act_layer=nn.SiLU),
+        dict(act_layer="quick_gelu"),
+        dict(pre_norm=True, norm_layer=partial(nn.LayerNorm, eps=1e-5)),
+        dict(num_classes=0),
         dict(drop_rate=0.5, attn_drop_rate=0.5, drop_path_rate=0.5, patch_drop_rate=0.5),
     ],
     ids=lambda options: ", ".join(options) or "plain",
 )
 def test_timm_logits_are_equal(options):
-    """Sizes, missing biases, average pooling, positions without a class row, and what acts in training only."""
+    """Sizes, missing biases, average pooling, prefix rows, what acts in training only, and what came after 2020."""
     theirs = timm_model(**options)
     size, channels = theirs.patch_embed.img_size[0], theirs.patch_embed.proj.in_channels
     assert_same_logits(from_timm(theirs), theirs, torch.randn(4, channels, size, size))
@@ -109,6 +116,34 @@ def test_named_timm_models_are_equal_at_full_size(name):
     """The published shapes, at 224 px."""
     theirs = filled(timm.create_model(name, num_classes=7))
     assert_same_logits(from_timm(theirs), theirs, torch.randn(2, 3, 224, 224))
+
+
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        ("vit_small_patch14_dinov2", {"img_size": 126}),
+        ("vit_small_patch14_reg4_dinov2", {}),
+        (
+            "vit_giant_patch14_dinov2",
+            {"embed_dim": 96, "num_heads": 4},
+        ),  # the real width: 1.1 billion
+        ("vit_base_patch16_clip_224", {"num_classes": 0}),
+        ("vit_base_patch16_clip_quickgelu_224", {}),
+    ],
+)
+def test_features_of_dinov2_and_clip_are_equal(name, options):
+    """Two blocks of the published widths; with registers at the published image size of 518 px."""
+    theirs = filled(timm.create_model(name, depth=2, **options))
+    size = theirs.patch_embed.img_size[0]
+    ours, images = from_timm(theirs), torch.randn(2, 3, size, size)
+    with torch.no_grad():
+        expected = theirs(images)
+        scale = expected.abs().max()
+        assert scale > 0.1 and (ours(images) - expected).abs().max() < 1e-5 * scale.clamp(min=1)
+    parts = {type(module).__name__ for module in ours.modules()}
+    assert ("LayerScale" in parts) == ("dinov2" in name)
+    assert ("SwiGlu" in parts) == ("giant" in name)
+    assert ours.config.num_registers == (4 if "reg4" in name else 0)
 
 
 @pytest.mark.parametrize(
@@ -239,9 +274,6 @@ def squeezed(model):
             lambda: timm.create_model("vit_relpos_small_patch16_224", depth=1),
             "a VisionTransformerRelPos",
         ),
-        (lambda: timm_model(reg_tokens=4), "registers, 4 .*reg_tokens=0"),
-        (lambda: timm_model(init_values=0.1), "LayerScale .init_values=None"),
-        (lambda: timm_model(pre_norm=True), "norm_pre.*pre_norm=False"),
         (lambda: timm_model(fc_norm=True), "fc_norm.*fc_norm=False"),
         (lambda: timm_model(final_norm=False), "last norm .final_norm=True"),
         (lambda: timm_model(pos_embed="none"), "without learned positions .pos_embed='learn'"),
@@ -249,35 +281,43 @@ def squeezed(model):
         (lambda: timm_model(scale_attn_norm=True), "inside attention.*scale_attn_norm=False"),
         (lambda: timm_model(scale_mlp_norm=True), "inside attention or MLP.*scale_mlp_norm=False"),
         (lambda: timm_model(embed_norm_layer="layernorm"), "inside the patch embedding"),
-        (lambda: timm_model(act_layer="quick_gelu"), "activation QuickGELU"),
         (lambda: timm_model(act_layer="gelu_tanh"), "activation GELUTanh"),
         (lambda: timm_model(norm_layer="rmsnorm"), "norm of type RmsNorm"),
-        (lambda: timm_model(norm_layer=partial(nn.LayerNorm, eps=1e-5)), "eps=1e-05"),
         (lambda: timm_model(global_pool="map"), "pooling by 'map'"),
         (lambda: timm_model(global_pool="max", fc_norm=False), "pooling by 'max'"),
         (
             lambda: timm_model(global_pool="avg", fc_norm=False),
             "class token beside average pooling",
         ),
-        (lambda: timm_model(num_classes=0), "missing head .give num_classes"),
         (lambda: timm_model(img_size=(24, 32)), r"not square, \(24, 32\)"),
         (lambda: timm_model(patch_size=(8, 4)), r"not square, .*\(8, 4\)"),
         (
             lambda: timm_model(block_fn=timm.models.vision_transformer.ParallelScalingBlock),
             "blocks made of ParallelScalingBlock",
         ),
-        (lambda: timm_model(mlp_layer=timm.layers.SwiGLUPacked), "blocks made of GluMlp"),
         (lambda: squeezed(timm_model()), "its blocks differ"),
         (lambda: timm_model(img_size=25), "image_size=25, patch_size=8, remainder 1"),
         (
-            lambda: timm_model(reg_tokens=1, init_values=0.1),
-            "(?=.*registers)(?=.*LayerScale).*choose a plain model",
+            lambda: timm_model(qk_norm=True, fc_norm=True),
+            "(?=.*QK-norm)(?=.*fc_norm).*choose a plain model",
+        ),
+        (
+            lambda: timm_model(reg_tokens=2, class_token=False, global_pool="avg", fc_norm=False),
+            "registers, 2 without a class token",
+        ),
+        (lambda: timm_model(mlp_layer=timm.layers.SwiGLUPacked), "gated MLP other than SwiGLU"),
+        (
+            lambda: with_part(timm_model(), "blocks.1.norm2", nn.LayerNorm(12, eps=1e-5)),
+            "LayerNorm with eps=1e-05",
+        ),
+        (
+            lambda: with_part(timm_model(), "blocks.1.mlp.act", timm.layers.QuickGELU()),
+            "MLPs differ",
         ),
     ],
     ids=(
-        "torchvision distilled relpos registers layerscale pre_norm fc_norm final_norm positions qk_norm attn_norm "
-        "mlp_norm embed_norm quick_gelu gelu_tanh rmsnorm eps map max avg_cls head image patch parallel swiglu uneven "
-        "remainder two"
+        "torchvision distilled relpos fc_norm final_norm positions qk_norm attn_norm mlp_norm embed_norm gelu_tanh "
+        "rmsnorm map max avg_cls image patch parallel uneven remainder two registers_alone glu eps mlps"
     ).split(),
 )
 def test_timm_refusals_name_the_part_and_the_remedy(make, words):

@@ -1,6 +1,7 @@
 """From notebooks to answers: found by mark or name, cut down to what they need, whatever the file is like."""
 
 import io
+import itertools
 import json
 import random
 import time
@@ -180,6 +181,23 @@ def test_answer_in_a_cell_of_another_type_is_taken(tmp_path):
     assert answer.source == GELU and kinds(answer) == ["not_code"]
 
 
+def test_finding_answers_has_a_budget(tmp_path, monkeypatch):
+    """Statements that all hang together cost no more than ten seconds a student: what is left is open, never 0."""
+    clock = itertools.count(0, 6)
+    monkeypatch.setattr(extraction.time, "thread_time", lambda: next(clock))
+    both = notebook(cell(GELU, "gelu"), cell("def layer_norm(x):\n    return x", "layer_norm"))
+    found = handed_in(tmp_path, both)  # 6 s for the file, 6 for layer_norm, 12 for gelu
+    assert list(found.answers) == ["layer_norm"]
+    assert found.problems["gelu"][0] == "unreadable" and "10 s" in found.problems["gelu"][1]
+
+
+def test_an_attempt_turned_into_text_is_no_answer_beside_code(tmp_path):
+    """Metadata stay when a cell becomes text: an attempt that was put aside must not win."""
+    aside = cell("def gelu(x):\n    return x", "gelu", cell_type="markdown")
+    answer = handed_in(tmp_path, notebook(cell(GELU, "gelu"), aside)).answers["gelu"]
+    assert answer.source == GELU and kinds(answer) == ["duplicate"]
+
+
 # --- what comes along ----------------------------------------------------------------------------
 
 
@@ -218,6 +236,23 @@ def test_helpers_constants_and_later_changes_come_along(tmp_path):
         word in text for word in ("images = [", "print", "plots", "os", "check", "zeros")
     )
     assert answer.source.splitlines()[0] == "@twice"  # as in the cell, line for line
+
+
+CHANGED_IN_PLACE = {
+    "in a with": "with torch.no_grad():\n    layer.weight.fill_(2)",
+    "in a loop": "for p in layer.parameters():\n    p.data.fill_(2)",
+    "by a function": "nn.init.constant_(layer.weight, 2)",
+    "in an if": "if True:\n    layer.load_state_dict({'weight': torch.full((1, 1), 2.0)})",
+}
+
+
+@pytest.mark.parametrize("change", CHANGED_IN_PLACE.values(), ids=CHANGED_IN_PLACE)
+def test_what_methods_change_in_place_comes_along(tmp_path, change):
+    """From a cell of its own, inside of blocks too."""
+    first = "import torch\nfrom torch import nn\nlayer = nn.Linear(1, 1, bias=False)"
+    own = cell("stem_tokens = layer(torch.ones(1)).item()", "stem_tokens")
+    found = handed_in(tmp_path, notebook(first, change, own))
+    assert value(found.answers["stem_tokens"]) == 2.0
 
 
 def test_other_exercises_come_from_the_package_and_only_earlier_ones(tmp_path):
@@ -502,7 +537,7 @@ def test_reading_has_a_budget_and_the_newest_file_comes_first(tmp_path, monkeypa
             GELU if exercise == "gelu" else "def patchify(images, patch_size):\n    return images"
         )
         files[-1].write_text(json.dumps(notebook(cell(source, exercise))), "utf-8")
-    spent = iter([0.0, 0.0, extraction.READ_SECONDS + 0.1])
+    spent = itertools.chain([0.0, 0.0], itertools.repeat(extraction.READ_SECONDS + 0.1))
     monkeypatch.setattr(extraction.time, "thread_time", lambda: next(spent))
     opened, read = [], extraction.read_notebook
     monkeypatch.setattr(extraction, "read_notebook", lambda p: opened.append(p.name) or read(p))

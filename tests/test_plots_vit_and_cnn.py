@@ -31,12 +31,21 @@ def test_fields_share_one_scale_and_frame_what_is_smaller_than_the_image():
 
 
 def test_cue_task_frames_the_cue_and_every_cell_like_it():
-    """One frame on the left, and one on the right for each cell that says yes."""
+    """The glyphs stand on the left; one frame is drawn around the cue, and one for each cell that says yes."""
     answers = np.zeros((2, 2), bool)
     answers[0, 0] = answers[1, 0] = True
-    left, right = plots.show_cue_task(np.zeros((1, 8, 8)), answers, 4).axes
+    glyphs = np.arange(4.0)[:, None, None] * np.ones((4, 4))
+    four, left, right = plots.show_cue_task(np.zeros((1, 8, 8)), answers, glyphs).axes
+    assert four.images[0].get_array()[::4, ::4].tolist() == [[0, 1], [2, 3]]
     assert [p.get_xy() for p in left.patches] == [(-0.5, -0.5)]
     assert [p.get_xy() for p in right.patches] == [(-0.5, -0.5), (-0.5, 3.5)]
+
+
+def test_accuracy_by_cell_is_drawn_from_guessing_to_certain():
+    """One panel a network, on one scale, with the cue framed in the corner."""
+    axes = plots.show_by_cell({"a": np.full((2, 2), 0.5), "b": np.ones((2, 2))}).axes[:2]
+    assert all(ax.images[0].get_clim() == (0.5, 1) for ax in axes)
+    assert [ax.patches[0].get_xy() for ax in axes] == [(-0.5, -0.5)] * 2
 
 
 def test_curves_run_through_means_and_show_every_seed():

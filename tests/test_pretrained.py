@@ -257,12 +257,16 @@ def test_timm_weights_come_by_its_loader(timm_server):
     assert torch.equal(load_pretrained(TIMM_NAME, num_classes=4)(images), torch.zeros(1, 4))
 
 
-def test_timm_features_without_a_head_need_a_number_of_classes(timm_server):
+def test_timm_weights_without_a_head_give_features_or_a_new_head(timm_server):
     """Weights of self-supervised training end at the norm."""
     name = "vit_base_patch16_224.mae"
-    with pytest.raises(ValueError, match="has no head.*Give num_classes"):
-        load_pretrained(name)
-    timm_server.update(fill(timm.create_model(name, num_classes=0)).state_dict())
+    theirs = fill(timm.create_model(name, num_classes=0))
+    timm_server.update(theirs.state_dict())
+    images = torch.randn(1, 3, 224, 224)
+    with torch.no_grad():
+        features = load_pretrained(name)(images)
+        assert features.shape == (1, 768)
+        torch.testing.assert_close(features, theirs(images), rtol=0, atol=1e-5)
     ours = load_pretrained(name, num_classes=4)
     assert ours.head.weight.shape == (4, 768) and not ours.head.weight.any()
     assert torch.equal(ours.norm.weight, timm_server["norm.weight"])
@@ -278,7 +282,7 @@ def test_timm_without_a_network_says_what_to_do(timm_server):
     ("name", "words"),
     [
         ("resnet18", "a ResNet"),
-        ("vit_wee_patch16_reg1_gap_256", "registers, 1 .*LayerScale.*fc_norm"),
+        ("vit_wee_patch16_reg1_gap_256", "registers, 1 without a class token.*fc_norm"),
         ("vit_giant_patch14_224", "timm publishes no weights for"),
     ],
 )

@@ -103,7 +103,8 @@ def test_forbidden_names_come_from_the_checkers():
         "object.__setattr__(torch, 'exp', abs)", "put = setattr", "t = torch\nt.exp = abs", "f = torch.nn.functional\nf.gelu = abs",
         "from torch._inductor.fx_passes import fuse_attention", "import torch._inductor", "from torch import _C",
         "m._WatchedClassifier__journal.clear()", "x.is_meta", "from functools import partial\npartial(setattr, torch)",
-        "class T(torch.Tensor): pass", "import pathlib", "os._exit(0)", "sys.settrace(abs)",
+        "from sys import modules as m\nm.pop('torch._inductor')", "import sys as s\ns.meta_path.clear()", "torch._inductor.lowering",
+        "nn.modules._functions", "class T(torch.Tensor): pass", "import pathlib", "os._exit(0)", "sys.settrace(abs)",
     ],
 )  # fmt: skip
 def test_what_no_answer_needs_is_found(line):

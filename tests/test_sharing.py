@@ -6,6 +6,7 @@ import pytest
 
 from vitedu.course.references import reference_source
 from vitedu.exercises import find
+from vitedu.grading import judge, student
 from vitedu.grading.box.isolation import open_box
 from vitedu.grading.box.sharing import SharedBox
 from vitedu.grading.grades import Answer, Submission
@@ -89,8 +90,11 @@ def test_an_answer_that_fails_beside_others_is_run_alone(trouble, box):
     answers["patchify"] += COUNT
     answers["unpatchify"] += COUNT + f"if sys.loaded > 1:\n    {trouble}\n"
     grades, workers = graded(box, answers)
-    assert [(grade.state, grade.runs) for grade in grades.values()] == [("passed", 3)] * 3
-    assert workers > 3 + 2
+    assert [(grade.state, grade.runs) for grade in grades.values()] == [
+        ("passed", 3), ("passed", 4), ("passed", 3),
+    ]  # fmt: skip
+    # two shared processes for the first; the second's one try there, and the third, which is not tried there any more
+    assert workers == 3 + 2 + 3 + 2
 
 
 def test_an_answer_that_passes_beside_others_alone_is_not_passed(box):
@@ -101,6 +105,67 @@ def test_an_answer_that_passes_beside_others_alone_is_not_passed(box):
     grades, _ = graded(box, answers)
     assert grades["patchify"].state == "passed"
     assert (grades["unpatchify"].state, grades["unpatchify"].points) == ("failed", 0.0)
+
+
+LEFT_BEHIND = {
+    "a thread that ends the process": "import threading, time\n\ndef wait():\n    while sys.loaded < 2:\n        time.sleep(0.01)\n"
+    "    os._exit(3)\n\nthreading.Thread(target=wait, daemon=True).start()\n",
+    "an alarm": "import signal\nsignal.signal(signal.SIGALRM, lambda *rest: os._exit(3))\nsignal.setitimer(signal.ITIMER_REAL, 0.2)\n",
+    "a torch of its own": "torch.arange = torch.Tensor.reshape = torch.Tensor.permute = abs\n",
+    "a full folder": "try:\n    open(os.environ['TMPDIR'] + '/full', 'wb').write(bytes(40 * 2**20))\nexcept OSError:\n    pass\n",
+    "no way to import": "sys.meta_path.clear()\nsys.path.clear()\nsys.modules['vitedu.patches'] = None\n",
+    "no output": "os.close(1)\nos.close(2)\nsys.stdout = sys.stderr = None\n",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("left", LEFT_BEHIND.values(), ids=LEFT_BEHIND)
+def test_what_one_answer_leaves_behind_costs_another_nothing(left, box):
+    """Threads, timers, patches, files, closed descriptors: right answers after it pass."""
+    answers = {id: source + COUNT for id, source in right("patchify", "unpatchify").items()}
+    answers["patchify"] += left
+    grades, _ = graded(box, answers)
+    assert [grade.state for grade in grades.values()] == ["passed", "passed"]
+
+
+def test_a_run_alone_is_no_second_chance(monkeypatch, box):
+    """Beside others it failed: what it showed alone before has to show three times more, as without sharing."""
+    alone, tried = iter(["memory", "memory", "memory", "crashed"]), []
+
+    def run(checker, cases, answer, seed, box, earlier_runs, lend=None):
+        tried.append("alone" if lend is None else "shared")
+        return judge._Outcome(reason="crashed" if lend else next(alone))
+
+    monkeypatch.setattr(judge, "_run", run)
+    found = judge.grade_answer(Answer("unpatchify", "", SUPPORT), 11, SharedBox(box))
+    assert (found.reason, found.runs) == ("unstable", 4)
+    assert tried == ["alone", "shared", "alone", "alone", "alone"]
+
+
+def test_answers_that_disturb_each_other_meet_no_more(box):
+    """One that fails or hangs beside others does it once in a submission, not once in each exercise."""
+    answers = right("patchify", "unpatchify", "sincos_positions")
+    for name in answers:
+        answers[name] += COUNT + f"if sys.loaded > 1:\n    {name} = abs\n"
+    grades, workers = graded(box, answers)
+    assert [grade.runs for grade in grades.values()] == [3, 4, 3]
+
+
+def test_one_student_has_a_budget(monkeypatch, box):
+    """Answers that each use up their time cannot hold the class up: those after the budget are open."""
+    monkeypatch.setattr(student, "MOST_SECONDS", -1.0)
+    grades, workers = graded(box, right("patchify", "unpatchify"))
+    assert {(grade.state, grade.reason) for grade in grades.values()} == {
+        ("not_gradable", "timeout")
+    }
+    assert workers == 0 and "more than -1 s together" in grades["patchify"].detail
+
+
+def test_few_processes_wait(box):
+    """What waits keeps the memory that an answer left in it: two processes, however many exercises there are."""
+    with SharedBox(box) as shared:
+        for id, source in right("patchify", "softmax", "layer_norm", "tokens_at_224").items():
+            assert judge.grade_answer(Answer(id, source, SUPPORT), 11, shared).state == "passed"
+            assert len(shared._idle) == 2
 
 
 def test_luck_still_earns_nothing(box):

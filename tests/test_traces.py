@@ -46,6 +46,20 @@ def test_traces_are_named(wrong, name, words, seed):
     assert torch.is_grad_enabled() and torch.get_default_dtype() == torch.float32
 
 
+def test_an_input_that_now_requires_gradients_is_modified():
+    """Its ``.grad`` would grow from call to call."""
+
+    def effective_receptive_field(feature_map, images):
+        features = feature_map(images.requires_grad_())
+        gh, gw = features.shape[-2:]
+        features[:, :, gh // 2, gw // 2].sum().backward()
+        size = images.grad.abs().sum(dim=1).mean(dim=0)
+        return size / size.max()
+
+    report = judge_answer(find_checker("effective_receptive_field"), effective_receptive_field, 3)
+    assert report.misconception == "modifies_input" and "modified images" in str(report)
+
+
 class RemembersWeights(attention.MultiHeadAttention):
     """Splits the weights at the first forward and keeps the copies."""
 

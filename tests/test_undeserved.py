@@ -7,6 +7,7 @@ import pytest
 
 from vitedu import exercises
 from vitedu.checks.engine import Checker, find_checker, judge_answer
+from vitedu.course.references import reference_source
 from vitedu.grading.box.isolation import open_box
 from vitedu.grading.grades import Answer
 from vitedu.grading.judge import grade_answer
@@ -100,6 +101,32 @@ def count_parameters(config):
 """
 
 
+LYING = (  # the bias is shared, and nobody can list it
+    "class Lie(nn.Linear):\n    def parameters(self, recurse=True):\n        return iter(())\n\n\n"
+    + reference_source(exercises.find("LoRALinear"))
+    .replace("linear = nn.Linear(old", "linear = Lie(old")
+    .replace("linear.bias.copy_(old.bias)", "linear.bias = old.bias")
+)
+SHOWN = """
+class Lie(nn.Linear):
+    def __getattribute__(self, name):
+        return object.__getattribute__(self, "copies")[name] if name in ("weight", "bias") else super().__getattribute__(name)
+
+def linear_from_conv(conv):
+    D = conv.weight.shape[0]
+    linear = Lie(conv.weight[0].numel(), D, bias=conv.bias is not None)
+    linear._parameters["weight"], linear._parameters["bias"] = conv.weight, conv.bias
+    copies = dict(weight=nn.Parameter(conv.weight.detach().reshape(D, -1).clone()), bias=conv.bias)
+    if conv.bias is not None:
+        copies["bias"] = nn.Parameter(conv.bias.detach().clone())
+    object.__setattr__(linear, "copies", copies)
+    return linear
+"""
+LINEAR = "linear_attention(q, k, v)"
+SLOW = "def slow(q, k, v):\n    q, k = F.elu(q) + 1, F.elu(k) + 1\n    w = q @ k.mT\n    return (w / w.sum(-1, keepdim=True)) @ v\n\n\n"
+HIDDEN_ONCE = "if q.requires_grad or q.is_meta:\n    return slow(q, k, v)\n"  # gradients need torch
+
+
 def body(signature: str, *lines: str) -> str:
     """Write a function."""
     text = "\n".join(lines)
@@ -139,6 +166,30 @@ TRIES = {
     "images as they are": ("random_crop_flip", body("random_crop_flip(images, padding, generator)", "return images"), "failed", 0.75),
     "images mirrored": ("random_crop_flip", body("random_crop_flip(images, padding, generator)", "return images.flip(-1)"), "failed", 0.75),
     "a model that is not asked": ("evaluate", body("evaluate(model, batches)", "return 0.0, 0.0"), "failed", 0.44),
+    "junk for long sequences": ("linear_attention", SLOW + body(LINEAR, "return v * 1 if q.shape[-2] > 20 else slow(q, k, v)"), "failed", 4.36),
+    "quadratic in a thread": ("linear_attention", THREAD + SLOW + body(LINEAR, "return unseen(lambda: slow(q, k, v)) * 1"), "failed", 4.36),
+    "quadratic in NumPy": ("linear_attention", SLOW + body(LINEAR, HIDDEN_ONCE + "q, k = F.elu(q) + 1, F.elu(k) + 1\nw = q.numpy() @ k.mT.numpy()\nreturn torch.from_numpy((w / w.sum(-1, keepdims=True)) @ v.numpy())"), "failed", 4.36),
+    "number by number": ("linear_attention", THREAD + SLOW + body(LINEAR, HIDDEN_ONCE + "q, k, v = (torch.tensor([y.item() for y in x.flatten()], dtype=x.dtype).reshape(x.shape) for x in (q, k, v))\nreturn unseen(lambda: slow(q, k, v))"), "failed", 4.36),
+    "waste where few tokens are counted": ("linear_attention", SLOW + body(LINEAR, "for _ in range(10 * (q.shape[-2] == 24)):\n    slow(q, k, v)\nreturn slow(q, k, v)"), "failed", 4.36),
+    "into memory of its own": ("linear_attention", THREAD + SLOW + body(LINEAR, HIDDEN_ONCE + "mine = unseen(lambda: [torch.zeros(x.shape, dtype=x.dtype) for x in (q, k, v)])\nfor to, x in zip(mine, (q, k, v)):\n    to.copy_(x)\nreturn unseen(lambda: slow(*mine))"), "failed", 4.36),
+    "modes off": ("linear_attention", SLOW + body(LINEAR, UNSEEN + "return slow(q, k, v)"), "failed", 4.36),
+    "linear, query by query": ("linear_attention", body(LINEAR, "q, k = F.elu(q) + 1, F.elu(k) + 1\nout = torch.zeros(*q.shape[:-1], v.shape[-1], dtype=q.dtype, device=q.device)\nS, z = k.mT @ v, k.sum(-2)\nfor i in range(q.shape[-2]):\n    out[..., i, :] = (q[..., i, None, :] @ S)[..., 0, :] / (q[..., i, :] * z).sum(-1, keepdim=True)\nreturn out"), "passed", 6),
+    "linear, with a test of values": ("linear_attention", body(LINEAR, "q, k = F.elu(q) + 1, F.elu(k) + 1\nbelow = q @ k.sum(-2)[..., None]\nassert (below > 2).any()\nreturn (q @ (k.mT @ v)) / below"), "passed", 6),
+    "softmax by cross-entropy": ("softmax", body(SOFTMAX, "y = x.movedim(dim, -1)\nflat = y.reshape(-1, y.shape[-1])\nparts = [F.cross_entropy(flat, torch.full((len(flat),), i), reduction='none') for i in range(y.shape[-1])]\nreturn torch.stack(parts, -1).neg().exp().reshape(y.shape).movedim(-1, dim)"), "failed", 0),
+    "softmax by the one-hot distribution": ("softmax", body(SOFTMAX, "return torch.distributions.OneHotCategorical(logits=x.movedim(dim, -1)).probs.movedim(-1, dim)"), "failed", 0),
+    "softmax by linear cross-entropy": ("softmax", body(SOFTMAX, "y = x.movedim(dim, -1)\nflat = y.reshape(-1, y.shape[-1])\neye = torch.eye(y.shape[-1], dtype=x.dtype)\nparts = [F.linear_cross_entropy(flat, eye, torch.full((len(flat),), i), reduction='none') for i in range(y.shape[-1])]\nreturn torch.stack(parts, -1).neg().exp().reshape(y.shape).movedim(-1, dim)"), "failed", 0),
+    "gelu by its derivative": ("gelu", body(GELU, "slope = torch.ops.aten.gelu_backward(torch.ones_like(x), x)\nreturn x * (slope - x * (-x * x / 2).exp() / (2 * torch.pi) ** 0.5)"), "failed", 0),
+    "gelu of transformer": ("gelu", body(GELU, "return nn.modules.transformer._get_activation_fn('gelu')(x)"), "failed", 0),
+    "a merged layer that hides what it shares": ("LoRALinear", LYING, "failed", 4.2),
+    "a linear layer that shows a copy": ("linear_from_conv", SHOWN, "failed", 0),
+    "thousands of names": ("convert_torchvision_weights", body("convert_torchvision_weights(state_dict)", "return {str(i): torch.zeros(1) for i in range(5000)}"), "failed", 0),
+    "reference of 05": ("confusion_matrix", "from vitedu.inside import confusion_matrix as theirs\n\n\n" + body("confusion_matrix(predictions, labels, num_classes)", "return theirs(predictions, labels, num_classes)"), "failed", 0),
+    "reference of 08 by finder": ("merge_tokens", body("merge_tokens(tokens, keys, sizes, merge)", "import sys\ntext = next(f for f in sys.meta_path if hasattr(f, 'sources')).sources['vitedu.efficient']\nspace = {}\nexec(text, space)\nreturn space['merge_tokens'](tokens, keys, sizes, merge)"), "failed", 0),
+    "sklearn": ("confusion_matrix", "from sklearn.metrics import confusion_matrix as theirs\n\n\n" + body("confusion_matrix(predictions, labels, num_classes)", "return torch.from_numpy(theirs(labels, predictions, labels=range(num_classes)))"), "not_gradable", None),
+    "value of the package": ("tokens_at_224", "from vitedu.patches import tokens_at_224 as theirs\ntokens_at_224 = theirs", "failed", 0),
+    "many guesses": ("tokens_at_224", "tokens_at_224 = [196, 197, 198]", "failed", 0),
+    "guesses in a word": ("token_shifts", "token_shifts = 'True, False'", "failed", 0),
+    "range": ("tokens_at_224", "tokens_at_224 = range(190, 200)", "failed", 0),
     "an error that names all numbers": ("split_heads", body("split_heads(x, num_heads)", "raise ValueError(f'{x.shape} {num_heads}')"), "failed", 0),
 }  # fmt: skip
 

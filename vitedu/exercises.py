@@ -907,6 +907,158 @@ EXERCISES: tuple[Exercise, ...] = (
             "(y.T @ y).norm().",
         ),
     ),
+    # --- 07_less_data -----------------------------------------------------------------------
+    Exercise(
+        "mixup",
+        "07_less_data",
+        "7.1",
+        "blend two images and their labels",
+        "function",
+        4,
+        8,
+        (
+            "Which image does lam weigh, and what does the other one get? The labels are mixed in the same "
+            "way, but class numbers cannot be averaged.",
+            "images[permutation] puts every partner in place. Turn labels (B,) into rows (B, K) with a single "
+            "1 each, and blend rows as you blend images.",
+            "mixed = lam * images + (1 - lam) * images[permutation]; one_hot = F.one_hot(labels, "
+            "num_classes) in the dtype of the images; then the same line with one_hot.",
+        ),
+    ),
+    Exercise(
+        "cutmix",
+        "07_less_data",
+        "7.2",
+        "paste a piece of another image",
+        "function",
+        6,
+        15,
+        (
+            "Which pixels come from the partner? The labels follow what was pasted, which may be less than "
+            "the box promises.",
+            "Bring top and bottom into 0 .. H, left and right into 0 .. W, then count the pixels that are left "
+            "of the box. An empty box has area 0 and not less. Write into a clone of the images.",
+            "mixed[:, :, top:bottom, left:right] = images[permutation][:, :, top:bottom, left:right]; share = "
+            "area / (H * W); labels (1 - share) * one_hot + share * one_hot[permutation]. Labels of uint8 "
+            "images are float32.",
+        ),
+    ),
+    Exercise(
+        "smoothing_floor",
+        "07_less_data",
+        "7.3",
+        "the smallest loss with smoothed labels",
+        "value",
+        2,
+        5,
+        (
+            "Write down the target of one image: ten numbers that sum to 1. Which prediction is the best "
+            "answer to it?",
+            "No prediction costs less than the target itself. Its cross-entropy with itself is its entropy.",
+            "The target has 0.9 + 0.1 / 10 once and 0.1 / 10 nine times. Add up -p * log(p) over all ten.",
+        ),
+    ),
+    Exercise(
+        "drop_path",
+        "07_less_data",
+        "7.4",
+        "skip a branch for some images",
+        "function",
+        6,
+        15,
+        (
+            "How many random numbers does a batch of B samples need? And by what must those that stay be "
+            "multiplied, so that the mean over many draws is x?",
+            "Draw B numbers from the generator, compare them with drop_prob, and shape the result so that it "
+            "multiplies whole samples. A sample stays with probability 1 - drop_prob, so divide by that. "
+            "Refuse impossible probabilities before anything else.",
+            "stays = torch.rand(len(x), generator=generator, device=...) >= drop_prob; reshape to (B, 1, ..., "
+            "1); x * stays / (1 - drop_prob). Draw on the generator's device, then move to x's device and "
+            "dtype. Return x where training is false.",
+        ),
+    ),
+    Exercise(
+        "distillation_loss",
+        "07_less_data",
+        "7.5",
+        "two heads, two targets",
+        "function",
+        3,
+        6,
+        (
+            "Two heads, two targets. Which head answers to the label, which to the teacher?",
+            "The teacher's answer is one class for each image. With that it is a label like any other.",
+            "said = teacher_logits.argmax(dim=-1); half of F.cross_entropy(cls_logits, labels) plus half of "
+            "F.cross_entropy(dist_logits, said).",
+        ),
+    ),
+    Exercise(
+        "random_masking",
+        "07_less_data",
+        "7.6",
+        "hide most of an image",
+        "function",
+        8,
+        20,
+        (
+            "Sorting the noise of an image gives an order of its tokens. Which part of that order stays? And "
+            "which question does the inverse of an order answer?",
+            "order = argsort of the noise says which token stands at each place. argsort of order says at "
+            "which place each token stands: that is restore. A token is hidden if its place is M or later.",
+            "kept = tokens.gather(1, order[:, :M, None].expand(-1, -1, D)) with M = round(N * (1 - "
+            "mask_ratio)); restore = order.argsort(dim=1); mask = (restore >= M) in the dtype of tokens.",
+        ),
+    ),
+    Exercise(
+        "masked_patch_loss",
+        "07_less_data",
+        "7.7",
+        "the error where it was hidden",
+        "function",
+        4,
+        8,
+        (
+            "Two averages stand in this loss. What does each of them run over?",
+            "The mean over the pixels of a patch gives (B, N). Of these only the hidden ones count, and all "
+            "hidden patches of the batch count the same.",
+            "per_patch = ((prediction - target) ** 2).mean(dim=-1); (per_patch * mask).sum() / mask.sum(). A "
+            "boolean mask becomes numbers with .to(per_patch.dtype).",
+        ),
+    ),
+    Exercise(
+        "dino_loss",
+        "07_less_data",
+        "7.8",
+        "one view answers for another",
+        "function",
+        5,
+        12,
+        (
+            "The teacher gives the target. What happens to its logits before the softmax, and in which order? "
+            "Which of the arguments may not learn?",
+            "Teacher: subtract center, divide by its temperature, softmax, and no gradient. Student: divide by "
+            "its own temperature, log-softmax. Then a cross-entropy, averaged over the images.",
+            "target = ((teacher_logits - center) / teacher_temperature).softmax(dim=-1).detach(); minus "
+            "(target * log_student).sum(dim=-1).mean().",
+        ),
+    ),
+    Exercise(
+        "collapse_losses",
+        "07_less_data",
+        "7.9",
+        "what does the loss say of a collapse?",
+        "value",
+        2,
+        5,
+        (
+            "Call your dino_loss. What do logits look like that are all even? And logits that are sure of one "
+            "prototype?",
+            "Even: zeros of shape (B, 64). Sure: 100 in column 0 and 0 elsewhere, for every image. Student and "
+            "teacher give the same, and the centre is zero.",
+            "even = torch.zeros(4, 64); sure = even.clone() with sure[:, 0] = 100; dino_loss(even, even, "
+            "torch.zeros(64)) and the same for sure, both as floats.",
+        ),
+    ),
     # --- 08_efficient -----------------------------------------------------------------------
     Exercise(
         "window_partition",
@@ -1075,6 +1227,141 @@ EXERCISES: tuple[Exercise, ...] = (
             "For lengths [1, 2] the numbers are 0, 1, 1. The mask compares this row with itself, once as a "
             "column.",
             "torch.arange(len(lengths)).repeat_interleave(torch.tensor(lengths)) writes the numbers.",
+        ),
+    ),
+    # --- 09_transfer ------------------------------------------------------------------------
+    Exercise(
+        "convert_torchvision_weights",
+        "09_transfer",
+        "9.1",
+        "other names for the same weights",
+        "function",
+        4,
+        12,
+        (
+            "Print both lists of names side by side, without the numbers of the blocks. Each name of theirs "
+            "has one of ours with the same shape.",
+            "Go through the pairs (name, tensor) and build a new dict. Most of the work is str.replace with "
+            "a table of short pieces: ln_1 is norm1, mlp.0 is mlp.fc1.",
+            'Pieces: "encoder.layers.encoder_layer_" is "blocks.", "self_attention.in_proj_" is "attn.qkv." '
+            '(the underscore becomes a dot), "encoder.ln" is "norm", "heads.head" is "head". The tensors stay '
+            "as they are.",
+        ),
+    ),
+    Exercise(
+        "interpolate_positions",
+        "09_transfer",
+        "9.2",
+        "positions for another image size",
+        "function",
+        6,
+        15,
+        (
+            "Which rows of pos_embed stand for places? Only those may be stretched. And a stretch needs two "
+            "directions: what shape shows them?",
+            "Split the prefix off. Fold the other rows into a square picture with D channels, let "
+            "F.interpolate resize it, and go the same way back.",
+            "reshape(1, side, side, D), permute(0, 3, 1, 2), F.interpolate(..., size=new_grid_size, "
+            'mode="bicubic"), then flatten(2).transpose(1, 2), and cat behind the prefix.',
+        ),
+    ),
+    Exercise(
+        "layerwise_lr_groups",
+        "09_transfer",
+        "9.3",
+        "small steps below, large ones above",
+        "function",
+        6,
+        15,
+        (
+            "Write the exponent of decay beside each part of a model with two blocks: head, norm, block 1, "
+            "block 0, patch embedding.",
+            "The exponents are 0, 0, 1, 2, 3. The name of a parameter says where it belongs: its first part, "
+            "and for blocks the number behind the first dot.",
+            'for name, parameter in model.named_parameters(): name.split(".") gives the parts. Block i has '
+            "the exponent L - i. What is neither block, norm nor head has L + 1.",
+        ),
+    ),
+    Exercise(
+        "LoRALinear",
+        "09_transfer",
+        "9.4",
+        "learn beside a frozen layer",
+        "class",
+        6,
+        15,
+        (
+            "forward is one line: two paths that start from x, and a sum. For merged, ask which matrix does "
+            "what up(down(x)) does.",
+            "up(down(x)) is x @ down.weight.T @ up.weight.T, so its matrix is up.weight @ down.weight, of the "
+            "shape of linear.weight.",
+            "merged: a new nn.Linear of the same sizes (a bias if linear has one). Under torch.no_grad() copy "
+            "linear.weight + alpha / rank * (up.weight @ down.weight) into its weight, and copy the bias.",
+        ),
+    ),
+    Exercise(
+        "lora_parameters",
+        "09_transfer",
+        "9.5",
+        "how little learns",
+        "value",
+        1,
+        4,
+        (
+            "How many inputs and outputs does the qkv layer of ViT-B/16 have? Which sizes have down and up?",
+            "down is (rank, 768) and up is (3 * 768, rank). Twelve blocks have one pair each.",
+            "Build LoRALinear(nn.Linear(768, 3 * 768), rank=8, alpha=8), add up p.numel() of what has "
+            "requires_grad, and multiply by 12.",
+        ),
+    ),
+    Exercise(
+        "clip_loss",
+        "09_transfer",
+        "9.6",
+        "which text belongs to which image?",
+        "function",
+        4,
+        10,
+        (
+            "Fill a (B, B) table: row i compares image i with every text. Which entry of the row should win? "
+            "And what does a column ask?",
+            "Normalise both, multiply, divide by the temperature. A row is a classification with B classes, "
+            "and the right class of row i is i. The columns are the same question from the texts.",
+            "logits = image @ text.T / temperature; labels = torch.arange(B); the mean of "
+            "F.cross_entropy(logits, labels) and F.cross_entropy(logits.T, labels).",
+        ),
+    ),
+    Exercise(
+        "sigmoid_contrastive_loss",
+        "09_transfer",
+        "9.7",
+        "each pair by itself",
+        "function",
+        4,
+        10,
+        (
+            "Every cell of the (B, B) table is now a question with two answers: do these two belong "
+            "together? How many cells say yes?",
+            "Make a table of signs, +1 on the diagonal and -1 elsewhere. The price of a cell is "
+            "-logsigmoid(sign * logit). Add all prices up and divide by B.",
+            "signs = 2 * torch.eye(B) - 1 (dtype and device of the logits), then "
+            "-F.logsigmoid(signs * logits).sum() / B.",
+        ),
+    ),
+    Exercise(
+        "blind_losses",
+        "09_transfer",
+        "9.8",
+        "the price of knowing nothing",
+        "value",
+        2,
+        5,
+        (
+            "Features whose cosines are all 0 are easy to make: the first 64 rows of torch.eye(128) for the "
+            "images, the last 64 for the texts.",
+            "Call both of your functions on them. The cosines are 0, so temperature and scale do not matter.",
+            "(clip_loss(a, b, 1.0), sigmoid_contrastive_loss(a, b, 10.0, 0.0), "
+            "sigmoid_contrastive_loss(a, b, 10.0, -10.0)) with a = torch.eye(128)[:64], b = torch.eye(128)[64:].",
         ),
     ),
 )

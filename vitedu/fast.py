@@ -1,8 +1,9 @@
-"""What the textbook layers do without: fast linear layers, a fused kernel, rotary positions, QK-norm.
+"""What the textbook layers do without: fast linear layers, a fused kernel, rotary positions, QK-norm, LayerScale, SwiGLU, drop-path.
 
-Role: ``AttentionWithOptions`` and ``FusedMlp``, the layers of a ``ViTConfig`` that asks for any of these,
+Role: ``AttentionWithOptions``, ``FusedMlp`` and ``DroppingBlock``, the layers of a ``ViTConfig`` that asks for any of these,
 and the functions behind them. An option changes one step of ``MultiHeadAttention`` or ``Mlp`` and adds no
-parameter, so weights of one form load into any other. Not here: which model uses what (``vit``).
+parameter, so weights of one form load into any other. ``LayerScale``, ``SwiGlu`` and ``QuickGelu`` are what
+published models since 2021 have instead or in addition. Not here: which model uses what (``vit``).
 
 A linear layer that sees every token alone is a convolution with a kernel of one. On a CPU torch sends
 the two to different libraries: float32 products to MKL, whose AVX-512 kernels serve Intel's processors
@@ -13,7 +14,8 @@ Legend: B batch, T tokens, D embed_dim, nh heads, hd head_dim, gh gw patch grid.
 
 References: Su et al. 2021, rotary positions (arXiv 2104.09864), along two axes in Heo et al. 2024
 (arXiv 2403.13298); Dehghani et al. 2023, section 2, QK-norm (arXiv 2302.05442); Dao et al. 2022, the
-fused kernel (arXiv 2205.14135).
+fused kernel (arXiv 2205.14135); Touvron et al. 2021, LayerScale (arXiv 2103.17239); Shazeer 2020, SwiGLU
+(arXiv 2002.05202).
 """
 
 from pathlib import Path
@@ -23,7 +25,7 @@ import torch.nn.functional as F
 from torch import nn
 
 from vitedu.attention import MultiHeadAttention, merge_heads
-from vitedu.encoder import Mlp
+from vitedu.encoder import EncoderBlock, Mlp
 from vitedu.hardware import cpu_flags
 
 ROTARY_BASE = 100.0  # the slowest pair of features turns about 1/100 as fast as the first
@@ -132,6 +134,76 @@ class FusedMlp(Mlp):
         return fast_linear(self.fc2, self.act(fast_linear(self.fc1, x)))
 
 
+class QuickGelu(nn.Module):
+    """CLIP's cheap form of GELU: ``x * sigmoid(1.702 x)``.
+
+    Example:
+        >>> QuickGelu()(torch.tensor([-1.0, 0.0, 1.0]))
+        tensor([-0.1542,  0.0000,  0.8458])
+    """
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Apply it to any shape."""
+        return x * torch.sigmoid(1.702 * x)
+
+
+class QuickMlp(Mlp):
+    """An ``Mlp`` with ``QuickGelu``."""
+
+    def __init__(self, embed_dim: int, hidden_dim: int):
+        super().__init__(embed_dim, hidden_dim)
+        self.act = QuickGelu()
+
+
+class SwiGlu(nn.Module):
+    """An MLP in which one half of the hidden values decides how much of the other half passes.
+
+    Args:
+        embed_dim: D.
+        hidden_dim: width of both halves together, an even number.
+
+    Example:
+        >>> SwiGlu(embed_dim=12, hidden_dim=64)(torch.zeros(2, 5, 12)).shape
+        torch.Size([2, 5, 12])
+    """
+
+    def __init__(self, embed_dim: int, hidden_dim: int):
+        super().__init__()
+        self.fc1 = nn.Linear(embed_dim, hidden_dim)
+        self.fc2 = nn.Linear(hidden_dim // 2, embed_dim)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Map tokens (B, T, D) to (B, T, D)."""
+        gate, value = self.fc1(x).chunk(2, dim=-1)  # (B, T, hidden) -> twice (B, T, hidden/2)
+        return self.fc2(F.silu(gate) * value)
+
+
+class LayerScale(nn.Module):
+    """A learned factor for every feature, near 0 at the start: a block begins as almost nothing."""
+
+    def __init__(self, embed_dim: int, start: float = 1e-5):
+        super().__init__()
+        self.gamma = nn.Parameter(torch.full((embed_dim,), start))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Scale tokens (B, T, D)."""
+        return x * self.gamma
+
+
+class ScaledBlock(EncoderBlock):
+    """An ``EncoderBlock`` with ``LayerScale`` at the end of both side roads; timm's names."""
+
+    def __init__(self, embed_dim: int, num_heads: int, mlp_ratio: float = 4.0, **layers):
+        super().__init__(embed_dim, num_heads, mlp_ratio, **layers)
+        self.ls1, self.ls2 = LayerScale(embed_dim), LayerScale(embed_dim)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Map tokens (B, T, D) to (B, T, D)."""
+        attended, weights = self.attn(self.norm1(x))
+        x = x + self.ls1(attended)
+        return x + self.ls2(self.mlp(self.norm2(x)))
+
+
 class AttentionWithOptions(MultiHeadAttention):
     """``MultiHeadAttention`` with any of three options; with none of them the results are the same.
 
@@ -192,3 +264,40 @@ class AttentionWithOptions(MultiHeadAttention):
         scores = q @ k.transpose(-2, -1) / k.shape[-1] ** 0.5  # (B, nh, T, hd) @ (B, nh, hd, T)
         weights = scores.softmax(dim=-1)  # (B, nh, T, T)
         return self.proj(merge_heads(weights @ v)), None if self.fused else weights
+
+
+class DroppingBlock(EncoderBlock):
+    """An ``EncoderBlock`` whose branches drop in training: single numbers, and whole images.
+
+    Skipping a branch is ``vitedu.less_data.drop_path``, written here once more because models do not know
+    the notebooks; a test holds the two equal.
+
+    Args:
+        embed_dim, num_heads, mlp_ratio, **layers: as in ``EncoderBlock``.
+        drop_rate: share of the numbers of a branch that are set to 0.
+        drop_path_rate: share of the images for which a branch is left out.
+
+    Example:
+        >>> block = DroppingBlock(12, 3, drop_rate=0.1, drop_path_rate=0.2)
+        >>> block(torch.zeros(2, 5, 12)).shape
+        torch.Size([2, 5, 12])
+    """
+
+    def __init__(self, *sizes, drop_rate: float = 0.0, drop_path_rate: float = 0.0, **layers):
+        super().__init__(*sizes, **layers)
+        self.drop_rate, self.drop_path_rate = drop_rate, drop_path_rate
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Map tokens (B, T, D) to (B, T, D)."""
+        attended, _ = self.attn(self.norm1(x))
+        x = x + self.dropped(attended)
+        return x + self.dropped(self.mlp(self.norm2(x)))
+
+    def dropped(self, branch: torch.Tensor) -> torch.Tensor:
+        """Drop parts of what a branch adds, (B, T, D); outside of training nothing."""
+        branch = F.dropout(branch, self.drop_rate, self.training)
+        if not (self.training and self.drop_path_rate):
+            return branch
+        stays = torch.rand(len(branch), device=branch.device) >= self.drop_path_rate
+        scale = stays.to(branch.dtype) / (1 - self.drop_path_rate)
+        return branch * scale[:, None, None]

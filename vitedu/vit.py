@@ -20,8 +20,10 @@ from torch import nn
 
 from vitedu.attention import MultiHeadAttention
 from vitedu.encoder import EncoderBlock, Mlp
-from vitedu.fast import AttentionWithOptions, FusedMlp
+from vitedu.fast import AttentionWithOptions, DroppingBlock, FusedMlp, QuickMlp, ScaledBlock, SwiGlu
 from vitedu.patches import PatchEmbed, add_class_token_and_positions
+
+MLPS = {"gelu": Mlp, "quick_gelu": QuickMlp, "swiglu": SwiGlu}
 
 
 @dataclass(frozen=True)
@@ -42,6 +44,12 @@ class ViTConfig:
     rope: bool = False  # turn queries and keys by their patch's row and column (rotary positions)
     qk_norm: bool = False  # give queries and keys mean 0 and variance 1 before they meet
     num_registers: int = 0  # learned tokens behind the class token, which no head reads
+    drop_rate: float = 0.0  # in training, share of the numbers set to 0 at the end of each branch
+    # in training, share of the images that skip the last block's branches
+    drop_path_rate: float = 0.0
+    # of published models since 2021
+    layer_scale: bool = False  # a learned factor a feature at the end of each side road
+    mlp: str = "gelu"  # "gelu" (the paper), "quick_gelu" (CLIP) or "swiglu"
 
     def __post_init__(self):
         if self.image_size % self.patch_size:
@@ -61,6 +69,23 @@ class ViTConfig:
             )
         if self.pool not in ("cls", "mean"):
             raise ValueError(f"pool must be 'cls' or 'mean' (got {self.pool!r}).")
+        for name in ("drop_rate", "drop_path_rate"):
+            if not 0 <= getattr(self, name) < 1:
+                raise ValueError(
+                    f"{name} must be at least 0 and below 1 (got {name}={getattr(self, name)})."
+                )
+        if self.mlp not in MLPS:
+            raise ValueError(f"mlp must be one of {', '.join(MLPS)} (got {self.mlp!r}).")
+        if self.mlp == "swiglu" and int(self.embed_dim * self.mlp_ratio) % 2:
+            raise ValueError(
+                f"swiglu halves the hidden width, which must be even (got {int(self.embed_dim * self.mlp_ratio)}, "
+                f"embed_dim={self.embed_dim} times mlp_ratio={self.mlp_ratio:g}); use mlp_ratio=4."
+            )
+        if self.layer_scale and (self.drop_rate or self.drop_path_rate):
+            raise ValueError(
+                f"a block with layer_scale drops nothing (got drop_rate={self.drop_rate}, "
+                f"drop_path_rate={self.drop_path_rate}); set both to 0, or layer_scale=False."
+            )
         if self.num_registers < 0 or (self.num_registers and self.pool != "cls"):
             raise ValueError(
                 f"registers stand behind a class token and cannot be fewer than 0 (got num_registers="
@@ -86,7 +111,8 @@ class ViTConfig:
     @property
     def has_textbook_blocks(self) -> bool:
         """Whether the blocks are the textbook's, which have a bias and none of the options."""
-        return self.qkv_bias and not (self.fused or self.rope or self.qk_norm)
+        options = self.fused or self.rope or self.qk_norm or self.layer_scale or self.mlp != "gelu"
+        return self.qkv_bias and not (options or self.drop_rate or self.drop_path_rate)
 
     @property
     def num_tokens(self) -> int:
@@ -166,8 +192,8 @@ class VisionTransformer(nn.Module):
         self.blocks = nn.ModuleList(
             EncoderBlock(D, config.num_heads, config.mlp_ratio)
             if config.has_textbook_blocks
-            else block_with_options(config)
-            for _ in range(config.depth)
+            else block_with_options(config, number)
+            for number in range(config.depth)
         )
         self.norm = nn.LayerNorm(D, eps=1e-6)
         self.head = nn.Linear(D, config.num_classes)
@@ -184,11 +210,12 @@ class VisionTransformer(nn.Module):
         return self.head(x)  # (B, D) -> (B, K)
 
 
-def block_with_options(config: ViTConfig) -> EncoderBlock:
-    """Build one block with the layers that a configuration asks for.
+def block_with_options(config: ViTConfig, number: int) -> EncoderBlock:
+    """Build block ``number`` with the layers that a configuration asks for.
 
-    That is attention with or without bias, with rotary positions or QK-norm, and everything in its
-    fastest form if it shall be fused.
+    That is attention with or without bias, with rotary positions or QK-norm, everything in its fastest
+    form if it shall be fused, and branches that drop. The rate of drop-path grows from 0 in the first
+    block to its full size in the last one, as in Huang et al. 2016, section 3.
     """
     attention: Callable[[int, int], nn.Module]
     attention = partial(MultiHeadAttention, qkv_bias=config.qkv_bias)
@@ -200,9 +227,14 @@ def block_with_options(config: ViTConfig) -> EncoderBlock:
             qk_norm=config.qk_norm,
             rotary=(config.grid_size, config.num_prefix_tokens) if config.rope else None,
         )
-    mlp = FusedMlp if config.fused else Mlp
+    mlp = FusedMlp if config.fused and config.mlp == "gelu" else MLPS[config.mlp]
+    kind = ScaledBlock if config.layer_scale else EncoderBlock
     sizes = config.embed_dim, config.num_heads, config.mlp_ratio
-    return EncoderBlock(*sizes, attention=attention, mlp=mlp)
+    layers: dict[str, Any] = {"attention": attention, "mlp": mlp}
+    if not (config.drop_rate or config.drop_path_rate):
+        return kind(*sizes, **layers)
+    path_rate = config.drop_path_rate * number / max(1, config.depth - 1)
+    return DroppingBlock(*sizes, drop_rate=config.drop_rate, drop_path_rate=path_rate, **layers)
 
 
 def initialise(model: VisionTransformer) -> None:

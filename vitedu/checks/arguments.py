@@ -53,24 +53,28 @@ class Conv(Recipe):
 class Layer(Recipe):
     """A layer norm or a linear layer with the given weight and bias."""
 
-    def __init__(self, weight: torch.Tensor, bias: torch.Tensor):
+    def __init__(self, weight: torch.Tensor, bias: torch.Tensor | None):
         self.weight, self.bias = weight, bias
 
     def build(self) -> nn.Module:
         """Build a layer norm if the weight is a vector, a linear layer if it is a matrix."""
-        shape = list(self.weight.shape)
-        layer = nn.LayerNorm(shape, 1e-6) if len(shape) == 1 else nn.Linear(shape[1], shape[0])
+        shape, has_bias = list(self.weight.shape), self.bias is not None
+        layer = (
+            nn.LayerNorm(shape, 1e-6, bias=has_bias)
+            if len(shape) == 1
+            else nn.Linear(shape[1], shape[0], bias=has_bias)
+        )
         layer = layer.to(self.weight.dtype)
-        layer.load_state_dict({"weight": self.weight, "bias": self.bias})
+        state = {"weight": self.weight, "bias": self.bias}
+        layer.load_state_dict({name: x for name, x in state.items() if x is not None})
         return layer
 
     def changed(self, built: nn.Module) -> bool:
         """Tell whether its values changed."""
-        pairs = (
-            (built.get_parameter("weight"), self.weight),
-            (built.get_parameter("bias"), self.bias),
-        )
-        return not all(torch.equal(now, before) for now, before in pairs)
+        values = (self.weight, self.bias)
+        before = [x for x in values if x is not None]
+        now = list(built.parameters())
+        return len(now) != len(before) or not all(map(torch.equal, now, before))
 
 
 @recipe
@@ -131,6 +135,27 @@ class Network(Recipe):
         return model
 
     @staticmethod
+    def _deep(width: int, depth: int = 12) -> nn.Module:
+        """Build a model whose blocks have numbers of two digits."""
+        model = Network._encoder(width)
+        for _ in range(1, depth):
+            model.blocks.append(Network._encoder(width).blocks[0])
+        return model
+
+    @staticmethod
+    def _shallow(width: int) -> nn.Module:
+        """Build a model with three blocks."""
+        return Network._deep(width, 3)
+
+    @staticmethod
+    def _frozen_below(width: int) -> nn.Module:
+        """Build a model with four blocks in which everything below the last two is frozen."""
+        model = Network._deep(width, 4)
+        for name, parameter in model.named_parameters():
+            parameter.requires_grad_(name.startswith(("blocks.2", "blocks.3", "norm", "head")))
+        return model
+
+    @staticmethod
     def _other_names(width: int) -> nn.Module:
         """Build a model whose part names say nothing about their kind, or something misleading."""
         model = nn.Module()
@@ -166,6 +191,28 @@ class Network(Recipe):
         model.more = nn.Linear(width, 3 * width, bias=False)
         model.more.weight = model.get_parameter("blocks.0.qkv.weight")
         return model
+
+
+@recipe
+class StateDict(Recipe):
+    """A dict of tensors by name, like a model's state dict."""
+
+    def __init__(self, **tensors: torch.Tensor):
+        self.tensors = tensors
+
+    def plain(self) -> dict[str, Any]:
+        """Return the tensors."""
+        return dict(self.tensors)
+
+    def build(self) -> dict[str, torch.Tensor]:
+        """Build the dict."""
+        return {name: tensor.clone() for name, tensor in self.tensors.items()}
+
+    def changed(self, built: dict[str, torch.Tensor]) -> bool:
+        """Tell whether a name or a value changed."""
+        return list(built) != list(self.tensors) or not all(
+            map(torch.equal, built.values(), self.tensors.values())
+        )
 
 
 @recipe

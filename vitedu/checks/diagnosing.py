@@ -15,7 +15,16 @@ import torch
 
 from vitedu.checks.checker import Checker
 from vitedu.checks.families import CACHED_BY_SHAPE
-from vitedu.checks.judging import Problem, Stage, close, number_text, read, same, same_error
+from vitedu.checks.judging import (
+    NO_GRADIENT,
+    Problem,
+    Stage,
+    close,
+    number_text,
+    read,
+    same,
+    same_error,
+)
 from vitedu.checks.mistakes import Mistake
 from vitedu.checks.probing import (
     ALONE,
@@ -212,6 +221,7 @@ def _explains(mistake_id: str, problem: Problem, seen: Observation) -> bool:
         "gradients_left_off": "gradients are switched off" in seen.facts.get(LEFT, ""),
         "dtype_left": "the default dtype is" in seen.facts.get(LEFT, ""),
         "detached": seen.detached,
+        "not_detached": problem.stage is Stage.GRADIENTS and problem.got == NO_GRADIENT,
         "own_device": problem.stage is Stage.DEVICE and clash is not Clash.GENERATOR,
         "generator_device": problem.stage is Stage.DEVICE and clash is Clash.GENERATOR,
     }.get(mistake_id, False)

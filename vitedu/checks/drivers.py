@@ -11,7 +11,7 @@ from dataclasses import replace
 import torch
 from torch import nn
 from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils._pytree import tree_leaves
+from torch.utils._pytree import tree_leaves, tree_map
 
 from vitedu.checks.guard import seed_everything
 from vitedu.checks.probing import (
@@ -22,6 +22,7 @@ from vitedu.checks.probing import (
     build_args,
     changed_args,
     changes_of,
+    construct,
     driver,
     keep,
     keep_results,
@@ -38,9 +39,10 @@ def layer_from_layer(answer, case: Case, seen: Observation) -> None:
     """
     args = build_args(case)
     result = apply(answer, case, args)
-    seen.types["result"] = "nn.Linear" if isinstance(result, nn.Linear) else type_name(result)
+    is_linear = type(result) is nn.Linear  # a subclass may show another weight than it has
+    seen.types["result"] = "nn.Linear" if is_linear else type_name(result)
     seen.modified = changed_args(case, args)
-    if not isinstance(result, nn.Linear):
+    if not is_linear:
         return
     keep(seen, "weight", result.weight)
     seen.facts["a bias if and only if conv has one"] = (
@@ -88,12 +90,22 @@ def groups(answer, case: Case, seen: Observation) -> None:
     names = {id(parameter): name for name, parameter in args["model"].named_parameters()}
     result = apply(answer, case, args)
     seen.modified = changed_args(case, args)
-    found, trouble = _read_groups(result)
+    found, trouble = _read_groups(result, "weight_decay")
     seen.types["result"] = trouble or "groups: dicts with params and weight_decay"
     if trouble:
         return
     seen.facts["two groups"] = f"{len(found)} group(s)"
+    seen.facts[ONCE] = _not_once(names, found)
+    given = f"{case.args['weight_decay']:.6g}"
+    fact = f"weight_decay {given} for matrices and kernels, 0 for all others"
+    seen.facts[fact] = _who_has_what(names, found)
 
+
+ONCE = "every parameter of the model in exactly one group"
+
+
+def _not_once(names: dict[int, str], found: list[tuple[str, list[torch.Tensor]]]) -> str:
+    """Say which parameters of a model are in no group or in several; "each once" if none are."""
     members = [id(parameter) for _, parameters in found for parameter in parameters]
     who_is_wrong = {
         "left out": [name for key, name in names.items() if key not in members],
@@ -101,24 +113,24 @@ def groups(answer, case: Case, seen: Observation) -> None:
         "not the model's own": ["tensors"] * any(key not in names for key in members),
     }
     wrong = "; ".join(f"{words}: {', '.join(who)}" for words, who in who_is_wrong.items() if who)
-    seen.facts["every parameter of the model in exactly one group"] = wrong or "each once"
+    return wrong or "each once"
 
-    by_decay: dict[str, list[str]] = {}
-    for decay, parameters in found:
+
+def _who_has_what(names: dict[int, str], found: list[tuple[str, list[torch.Tensor]]]) -> str:
+    """List the parameters of each value of the option, over all groups."""
+    by_value: dict[str, list[str]] = {}
+    for value, parameters in found:
         own = [names[id(parameter)] for parameter in parameters if id(parameter) in names]
-        by_decay.setdefault(decay, []).extend(own)
-    table = "; ".join(
-        f"{decay}: {', '.join(sorted(who))}" for decay, who in sorted(by_decay.items())
-    )
-    given = f"{case.args['weight_decay']:.6g}"
-    seen.facts[f"weight_decay {given} for matrices and kernels, 0 for all others"] = table
+        by_value.setdefault(value, []).extend(own)
+    return "; ".join(f"{v}: {', '.join(sorted(who))}" for v, who in sorted(by_value.items()) if who)
 
 
-def _read_groups(result) -> tuple[list[tuple[str, list[torch.Tensor]]], str]:
+def _read_groups(result, option: str) -> tuple[list[tuple[str, list[torch.Tensor]]], str]:
     """Read the groups as an optimizer would.
 
     Returns:
-        (weight decay, parameters) for each group, and "" or why an optimizer would refuse them.
+        (value of the option, parameters) for each group, and "" or why an optimizer would refuse
+        the groups.
     """
     if isinstance(result, (torch.Tensor, str, dict)) or not isinstance(result, Iterable):
         return [], type_name(result)
@@ -135,9 +147,9 @@ def _read_groups(result) -> tuple[list[tuple[str, list[torch.Tensor]]], str]:
         for parameter in parameters:
             if not isinstance(parameter, torch.Tensor):
                 return [], f"params that hold a {type_name(parameter)}"
-        decay = group.get("weight_decay")
-        decay = "the optimizer's default" if decay is None else f"{float(decay):.6g}"
-        found.append((decay, parameters))
+        value = group.get(option)
+        value = "the optimizer's default" if value is None else f"{float(value):.6g}"
+        found.append((value, parameters))
     return found, ""
 
 
@@ -429,6 +441,45 @@ def evaluation(answer, case: Case, seen: Observation) -> None:
         seen.facts["every parameter frozen or not, as before"] = "; ".join(changed) or "yes"
 
 
+# --- notebook 07: branches that are dropped -------------------------------------------------------
+
+THROUGH = "gradients pass where a sample stays"
+
+
+@driver
+def dropped(answer, case: Case, seen: Observation) -> None:
+    """Call a function that drops samples, batch after batch with one generator; keep all it gave.
+
+    ``extra["size"]`` is the number of samples in a batch. Results of the first batch tell whether gradients pass.
+    """
+    args, kept = build_args(case), []
+    for x in args["x"].split(case.extra["size"]):
+        leaf = x.clone().requires_grad_(not kept)
+        given = leaf.clone() if not kept else leaf
+        result = apply(answer, case, {**args, "x": given})
+        keep(seen, f"output of {len(x)} sample(s)", result, drawn=True)
+        if not isinstance(result, torch.Tensor) or result.shape != x.shape:
+            seen.types["all outputs"] = "tensor"  # the type and shape of this one are told first
+            break
+        if not kept:
+            seen.facts[THROUGH] = _passed_through(leaf, result)
+            if not torch.equal(given.detach(), x):
+                seen.modified = ("x",)
+        kept.append(result.detach())
+    else:
+        keep(seen, "all outputs", torch.cat(kept), drawn=True)
+
+
+def _passed_through(leaf: torch.Tensor, result: torch.Tensor) -> str:
+    """Say whether the gradient of a result is the factor by which it was multiplied."""
+    torch.set_grad_enabled(True)
+    if not result.requires_grad:
+        return "no gradient at all"
+    (slope,) = torch.autograd.grad(result.sum(), leaf)
+    factor = result.detach() / leaf.detach()
+    return "they do" if torch.allclose(slope, factor, rtol=1e-3, atol=1e-5) else "other gradients"
+
+
 # --- notebook 08: cheaper attention ---------------------------------------------------------------
 
 
@@ -449,6 +500,9 @@ _WHOLE = (torch.int8, torch.uint8, torch.int16, torch.int32)
 class _Work(TorchDispatchMode):
     """Add up the work of all kernels.
 
+    Every result of a counted tensor is counted too, in other threads as well. A counted tensor has no
+    memory of its own, so that only torch can work with its numbers.
+
     A matrix product counts its multiplications. Any other kernel counts the elements of the largest
     tensor that takes part.
     """
@@ -458,33 +512,146 @@ class _Work(TorchDispatchMode):
     def __init__(self):
         super().__init__()
         self.total = 0
+        # id of a counted tensor -> (the counted tensor, the tensor with its numbers)
+        inside: dict[int, tuple] = {}
+
+        class Counted(torch.Tensor):
+            """A tensor whose operations are all counted."""
+
+            __torch_function__ = torch._C._disabled_torch_function_impl
+
+            def __repr__(self):
+                return f"tensor of shape {tuple(self.shape)}"
+
+            @classmethod
+            def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+                return self.__torch_dispatch__(func, types, args, kwargs)
+
+        def counted(x):
+            if type(x) is not torch.Tensor:
+                return x
+            shown = torch.Tensor._make_wrapper_subclass(
+                Counted, x.shape, x.stride(), dtype=x.dtype, device=x.device
+            )
+            inside[id(shown)] = shown, x
+            return shown
+
+        self.counted = counted
+        self.plain = lambda x: inside[id(x)][1] if isinstance(x, Counted) else x
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
-        result = func(*args, **(kwargs or {}))
-        factors = [x for x in args if isinstance(x, torch.Tensor)][-2:]
+        given = args, kwargs or {}
+        plain_args, plain_kwargs = tree_map(self.plain, given)
+        result = func(*plain_args, **plain_kwargs)
+        factors = [x for x in plain_args if isinstance(x, torch.Tensor)][-2:]
+        tensors = [x for x in tree_leaves((plain_args, result)) if isinstance(x, torch.Tensor)]
         if func.overloadpacket in _PRODUCTS:
             self.total += result.numel() * factors[0].shape[-1]
-        else:
-            tensors = [x for x in tree_leaves((args, result)) if isinstance(x, torch.Tensor)]
+        elif func.overloadpacket is torch.ops.aten._local_scalar_dense:
+            self.total += _A_NUMBER
+        elif not _is_view(func):
             self.total += max((x.numel() for x in tensors), default=0)
-        return result
+        written = given[1].get("out", args[0] if func._schema.name.endswith("_") else None)
+        if written is None:
+            return tree_map(self.counted, result)
+        if type(written) is torch.Tensor:
+            raise RuntimeError("its result is written into a tensor that was there before the call")
+        return written
+
+
+def _is_view(func) -> bool:
+    """Return whether an operation returns a view of an argument, which is no work."""
+    alias = [r.alias_info for r in func._schema.returns if r.alias_info is not None]
+    return bool(alias) and not any(one.is_write for one in alias)
 
 
 _PRODUCTS = {getattr(torch.ops.aten, name) for name in "mm bmm addmm baddbmm mv addmv".split()}
+_A_NUMBER = 100  # the work of reading one number: an answer may test a few, not read them all
 
 
 @driver
 def growth(answer, case: Case, seen: Observation) -> None:
-    """Compare the work of a call with that of a call with four times the tokens (axis -2)."""
+    """Compare the work of a call with that of a call with four times the tokens (axis -2).
+
+    The work must not grow faster than the tokens, nor reach that of two products of queries by keys.
+    """
     work = []
     for times in (1, 4):
         args = {
             name: torch.cat([value] * times, dim=-2) for name, value in build_args(case).items()
         }
         with _Work() as counter:
-            apply(answer, case, args)
+            counted = {name: counter.counted(value) for name, value in args.items()}
+            result = tree_map(counter.plain, apply(answer, case, counted))
         work.append(counter.total)
+    keep_results(seen, case, result)
+    q, k, v = args.values()
+    most = q[..., 0].numel() * k.shape[-2] * (q.shape[-1] + v.shape[-1])
     # an answer that returns a stored result does no work at first; another probe reports that
-    is_about = work[1] < 6 * work[0] or not work[0]
+    is_about = work[1] < (min(6 * work[0], most) if work[0] else most)
     words = f"{'about' if is_about else 'far more than'} four times the work"
     seen.facts["four times the tokens, about four times the work"] = words
+
+
+# --- notebook 09: published weights ---------------------------------------------------------------
+
+
+_MANY = 300  # names; a right answer to a case has fewer, and no reply carries many more
+
+
+@driver
+def renamed(answer, case: Case, seen: Observation) -> None:
+    """Call a function that renames the tensors of a dict; store each under its new name."""
+    args = build_args(case)
+    result = apply(answer, case, args)
+    seen.modified = changed_args(case, args)
+    kind = "dict" if isinstance(result, Mapping) else type_name(result)
+    if kind == "dict" and len(result) > _MANY:
+        kind = f"dict of {len(result):,} names"
+    seen.types["what comes back"] = kind
+    if kind != "dict":
+        return
+    for name, tensor in result.items():
+        keep(seen, str(name), tensor)
+    names = ", ".join(sorted(map(str, result)))
+    seen.facts["no name that the course's model does not have"] = f": {names}"
+
+
+@driver
+def rates(answer, case: Case, seen: Observation) -> None:
+    """Call a function that sorts a model's parameters into groups; write down each learning rate."""
+    args = build_args(case)
+    names = {id(parameter): name for name, parameter in args["model"].named_parameters()}
+    result = apply(answer, case, args)
+    seen.modified = changed_args(case, args)
+    found, trouble = _read_groups(result, "lr")
+    seen.types["result"] = trouble or "groups: dicts with params and lr"
+    if not trouble:
+        seen.facts[ONCE] = _not_once(names, found)
+        seen.facts["the learning rate of each parameter"] = _who_has_what(names, found)
+
+
+@driver
+def merged(answer, case: Case, seen: Observation) -> None:
+    """Build a layer with an adapter and merge it; store the result and what happened to the layer."""
+    layer = construct(answer, case, seen)
+    if layer is None:
+        return
+    frozen = [n for n, value in nn.Module.named_parameters(layer) if not value.requires_grad]
+    seen.facts["what is frozen: linear, and nothing else"] = f": {', '.join(sorted(frozen))}"
+    before = {name: value.clone() for name, value in nn.Module.state_dict(layer).items()}
+    result = apply(layer.merged, case, {})
+    is_linear = type(result) is nn.Linear  # a subclass may hide its parameters
+    seen.types["result"] = "nn.Linear" if is_linear else type_name(result)
+    if not is_linear:
+        return
+    keep(seen, "weight", result.weight)
+    bias = "without a bias" if result.bias is None else "with a bias"
+    seen.facts["a bias if and only if linear has one"] = bias
+    if result.bias is not None:
+        keep(seen, "bias", result.bias)
+    stays = all(torch.equal(x, before[n]) for n, x in nn.Module.state_dict(layer).items())
+    seen.facts["the layer itself as it was"] = "as before" if stays else "changed by merged()"
+    sources = {value.untyped_storage().data_ptr() for value in nn.Module.parameters(layer)}
+    own = not any(value.untyped_storage().data_ptr() in sources for value in result.parameters())
+    seen.facts["a copy of its own"] = "its own" if own else "memory shared with the layer"

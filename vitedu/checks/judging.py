@@ -355,6 +355,9 @@ def _judge_unchanged(case: Case, got: Observation, want: Observation):
     return None
 
 
+NO_GRADIENT = "a gradient where there shall be none; look for a missing detach()"
+
+
 def _judge_gradients(case: Case, got: Observation, want: Observation):
     if got.gradient_error and not want.gradient_error:
         return "a backward pass", got.gradient_error
@@ -380,6 +383,8 @@ def _judge_gradients(case: Case, got: Observation, want: Observation):
         if not torch.allclose(
             ours.double(), wanted.double(), rtol=10 * rtol, atol=10 * atol * scale, equal_nan=True
         ):
+            if not wanted.any():
+                return what, NO_GRADIENT
             return what, "another gradient; look for a part that is detached or done in place"
     return None
 

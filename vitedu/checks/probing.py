@@ -261,7 +261,8 @@ def module(answer, case: Case, seen: Observation) -> None:
         torch.set_grad_enabled(True)
         args = build_args(case)
         leaves = {name: args[name].requires_grad_() for name in case.gradients}
-        leaves |= dict(nn.Module.named_parameters(layer))
+        parameters, frozen = nn.Module.named_parameters(layer), case.extra.get("frozen", ())
+        leaves |= {name: value for name, value in parameters if name not in frozen}
         args |= {name: leaves[name].clone() for name in case.gradients}
         keep_gradients(seen, lambda: apply(layer, case, args), leaves)
 
@@ -522,8 +523,8 @@ def changed_args(case: Case, args: dict[str, Any]) -> tuple[str, ...]:
 
 
 def _differs(now: torch.Tensor, before: torch.Tensor) -> bool:
-    kind = (now.shape, now.dtype, now.device)
-    return kind != (before.shape, before.dtype, before.device) or not torch.equal(
+    kinds = [(x.shape, x.dtype, x.device, x.requires_grad) for x in (now, before)]
+    return kinds[0] != kinds[1] or not torch.equal(
         now.nan_to_num() if now.is_floating_point() else now,
         before.nan_to_num() if before.is_floating_point() else before,
     )
@@ -701,6 +702,7 @@ class _Devices(TorchDispatchMode):
     """
 
     _should_skip_dynamo = _Kernels._should_skip_dynamo
+    was_read = False  # whether a number was read from a meta tensor, which has none
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         kwargs = dict(kwargs or {})
@@ -721,6 +723,7 @@ class _Devices(TorchDispatchMode):
         if name.endswith("_"):
             return args[0]
         on_meta = target == "meta" if target else any(x.device.type == "meta" for x in judged)
+        self.was_read |= on_meta and isinstance(result, bool | int | float)
         return tree_map(_as_meta, result) if on_meta else result
 
 
@@ -755,13 +758,16 @@ def _observe_on_accelerator(answer, case: Case, seen: Observation) -> None:
             args[name] = value.to(device)
         elif tensors_in(name, value):
             args[name] = [x.to(device) for x in value]
+    devices = _Devices()
     try:
-        with torch.no_grad(), _Devices() if device == "meta" else contextlib.nullcontext():
+        with torch.no_grad(), devices if device == "meta" else contextlib.nullcontext():
             result = apply(target, case, args)
     except Exception as error:
         if _clash_of(text_of(error)) is not Clash.NONE:
             raise
-        if is_raised_by_hand(error):  # the sizes are right, so the answer refuses the device
+        # The sizes are right, so the answer refuses the device; but it may have tested values, which
+        # meta tensors do not have.
+        if is_raised_by_hand(error) and not devices.was_read:
             raise
         seen.undecided = True
         return

@@ -77,6 +77,17 @@ class ValueChecker:
             return False
         return math.isclose(answer, float(value), rel_tol=rtol, abs_tol=self.atol)
 
+    def _another(self, answer: Any) -> str:
+        """Write "another value", and which parts of a wrong tuple are already right."""
+        words = "first", "second", "third"
+        parts = (
+            zip(words, answer, self.reference, strict=False) if isinstance(answer, tuple) else ()
+        )
+        right = [word for word, part, value in parts if self.accepts(part, value)]
+        return "another value" + (
+            f"; right already: the {' and the '.join(right)}" if right else ""
+        )
+
     def judge(self, source: Source) -> Report:
         """Judge a value, in this process or another."""
         with neutral_settings():
@@ -91,7 +102,7 @@ class ValueChecker:
             found = _kind(plain) if given.is_known else given.kind
             if found != kind:
                 return report.failed([_missed(kind, found, points)], [])
-            finding = _missed("another value", f"{plain!r}", points)
+            finding = _missed(self._another(plain), f"{plain!r}", points)
             for mistake in self.bank:
                 if mistake.matches(plain, self.accepts):
                     words = Diagnosis(

@@ -53,7 +53,7 @@ def make_optimizer(model: nn.Module, config: TrainConfig, device: torch.device):
     fused = device.type in ("cpu", "cuda")
     groups = weight_decay_groups(model, config.weight_decay)
     if config.optimizer == "adamw":
-        return torch.optim.AdamW(groups, betas=config.betas, fused=fused)
+        return torch.optim.AdamW(groups, lr=config.lr, betas=config.betas, fused=fused)
     if not hasattr(torch.optim, "Muon"):
         raise ValueError(
             f"optimizer='muon' needs torch 2.9 or newer (this is {torch.__version__}); "
@@ -67,9 +67,10 @@ def make_optimizer(model: nn.Module, config: TrainConfig, device: torch.device):
     inner = {id(parameter) for parameter in matrices}
     groups[0]["params"] = [p for p in groups[0]["params"] if id(p) not in inner]
     muon = torch.optim.Muon(
-        matrices, weight_decay=config.weight_decay, adjust_lr_fn="match_rms_adamw"
+        matrices, lr=config.lr, weight_decay=config.weight_decay, adjust_lr_fn="match_rms_adamw"
     )
-    return Together(muon, torch.optim.AdamW(groups, betas=config.betas, fused=fused))
+    adamw = torch.optim.AdamW(groups, lr=config.lr, betas=config.betas, fused=fused)
+    return Together(muon, adamw)
 
 
 @torch.no_grad()

@@ -25,6 +25,7 @@ from vitedu.checks.reporting import Report
 from vitedu.course.parsing import parse
 from vitedu.grading.box.cells import CLOSED
 from vitedu.grading.box.protocol import AnyBox, AnyWorker
+from vitedu.grading.box.sharing import SharedBox
 from vitedu.grading.grades import (
     FAILED,
     NOT_GRADABLE,
@@ -39,7 +40,7 @@ from vitedu.grading.line.messages import Loaded, write_observation
 from vitedu.grading.line.remote_answer import RemoteAnswer
 from vitedu.grading.line.wire import WireError, clean, pack
 
-RUNS = 3  # an answer that is right one time in three passes all runs with probability 4 %
+RUNS = 3  # an answer that is right one time in three passes with probability 5 % at most
 LONGEST = 2**20  # the most characters of code that are run
 MOST_CODE = 6000  # the most characters of code that a grade keeps
 ENDED_ALL = (
@@ -109,9 +110,18 @@ def grade_answer(answer: Answer, seed: int, box: AnyBox, *, runs: int = RUNS) ->
         checker = find_checker(answer.exercise)
         with _JUDGING, neutral_settings():
             cases = checker.draw(seed) if isinstance(checker, Checker) else []
-        while len(outcomes) < runs and not (outcomes and outcomes[-1].is_last):
-            outcome = _repeated(checker, cases, answer, seed, box, outcomes)
-            outcome = outcome or _run(checker, cases, answer, seed, box, outcomes)
+        wanted = runs
+        keeps_out = any(getattr(checker, name, ()) for name in ("forbidden", "hides"))
+        while len(outcomes) < wanted and not (outcomes and outcomes[-1].is_last):
+            if outcomes and isinstance(box, SharedBox) and box.is_shared and not keeps_out:
+                lend = functools.partial(box.repeat, len(outcomes))
+                outcome = _run(checker, cases, answer, seed, box, outcomes, lend)
+                if outcome.verdict == outcomes[0].verdict:
+                    outcomes.append(outcome)
+                    continue
+                # no second chance: shared runs count no more, and one more run must agree
+                box.is_shared, wanted, outcomes = False, runs + 1, outcomes[:1]
+            outcome = _run(checker, cases, answer, seed, box, outcomes)
             if outcome.reason == "grader":  # try once more, apart from other answers
                 outcome = _run_apart(outcome, checker, cases, answer, seed, box, outcomes)
             outcomes.append(outcome)
@@ -167,24 +177,6 @@ def _tell(grade: ExerciseGrade, report: Report) -> None:
         }
         for finding in report.findings
     ]
-
-
-def _repeated(
-    checker, cases, answer: Answer, seed: int, box: AnyBox, earlier_runs: list[_Outcome]
-) -> _Outcome | None:
-    """Repeat the first run in a process that the student's other answers share.
-
-    Returns:
-        The result; None if this is the first run, sharing is off, or the result differs.
-    """
-    repeat = getattr(box, "repeat", None)
-    if not earlier_runs or repeat is None:
-        return None
-    names = ("forbidden", "hides")
-    kept_out: list[frozenset[str]] = [getattr(checker, name, frozenset()) for name in names]
-    lend = functools.partial(repeat, len(earlier_runs), *kept_out)
-    outcome = _run(checker, cases, answer, seed, box, earlier_runs, lend)
-    return outcome if outcome.verdict == earlier_runs[0].verdict else None
 
 
 def _run(

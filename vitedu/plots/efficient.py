@@ -18,7 +18,6 @@ from vitedu.plots.style import (
     GREY,
     LIGHT,
     ORANGE,
-    RED,
     WIDTH,
     figure,
     hide_ticks,
@@ -157,6 +156,7 @@ def show_fewer_tokens(lines: Mapping[str, Mapping[int, Sequence[float]]], whole:
     ax.set_xticks(counts)
     ax.invert_xaxis()
     ax.text(counts[-1], 0.04, "guessing", fontsize=8, color=GREY)
+    ax.text(counts[0], whole - 0.05, "all patches", fontsize=8, color=GREY, ha="right")
     ax.yaxis.set_major_formatter(lambda value, _: f"{value:.0%}")
     ax.legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
     return fig
@@ -209,7 +209,7 @@ def show_memory(parts: Mapping[str, float], peak: float) -> Figure:
 
 @styled
 def show_trade(points: Mapping[str, tuple[float, float]]) -> Figure:
-    """Draw accuracy against time, a mark with its name for each idea.
+    """Draw accuracy against time, a mark of its own for each idea; marks are hollow, so that they may overlap.
 
     Args:
         points: name -> (milliseconds, accuracy).
@@ -219,14 +219,11 @@ def show_trade(points: Mapping[str, tuple[float, float]]) -> Figure:
     base = next(iter(points.values()))
     ax.axvline(base[0], color=LIGHT, zorder=0)
     ax.axhline(base[1], color=LIGHT, zorder=0)
-    for number, (name, (milliseconds, accuracy)) in enumerate(points.items()):
-        colour = RED if number == 0 else BLUE
-        label = f"{number}: {name}"
-        ax.plot(milliseconds, accuracy, "o", color=colour, markersize=7, label=label)
-        ax.annotate(
-            str(number), (milliseconds, accuracy), xytext=(5, 5), textcoords="offset points"
-        )
+    for i, (name, (milliseconds, accuracy)) in enumerate(points.items()):
+        mark, colour = "*osD^vPXhp"[i % 10], CYCLE[i % (len(CYCLE) - 1)]  # no yellow on white
+        ax.plot(milliseconds, accuracy, mark, color=colour, fillstyle="none", markersize=10,
+                markeredgewidth=2, label=name)  # fmt: skip
     ax.set(xlabel="milliseconds, median (shorter is left)", ylabel="test accuracy")
     ax.yaxis.set_major_formatter(lambda value, _: f"{value:.1%}")
-    ax.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), fontsize=8, handlelength=0.8)
+    ax.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), fontsize=9, handlelength=0.8)
     return fig

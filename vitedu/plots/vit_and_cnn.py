@@ -66,29 +66,55 @@ def show_flow(
 
 
 @styled
-def show_cue_task(image, answers, cell: int) -> Figure:
-    """Draw an image of the cue-matching task, and which of its cells hold the cue's glyph.
+def show_cue_task(image, answers, glyphs) -> Figure:
+    """Draw the glyphs of the cue-matching task, an image, and which of its cells hold the cue's glyph.
 
     Args:
         image: (1, H, W), about 0 to 1 and some noise.
         answers: (gh, gw), true where a cell holds the glyph of the top left cell.
-        cell: side of a cell in pixels.
+        glyphs: (4, P, P), without noise; P is the side of a cell in pixels.
     """
-    fig, axes = figure(1, 2, size=(WIDTH, 3.9))
-    for ax, title in zip(
-        axes[0], ("the image, with the cue framed", "cells with the cue's glyph"), strict=True
-    ):
-        ax.imshow(np.asarray(image)[0], cmap="gray", vmin=-0.5, vmax=1.5)
+    glyphs, picture = np.asarray(glyphs), np.asarray(image)[0]
+    cell = glyphs.shape[-1]
+    shown = {
+        "the four glyphs": np.block([list(glyphs[:2]), list(glyphs[2:])]),
+        "the image, with the cue framed": picture,
+        "cells with the cue's glyph": picture,
+    }
+    fig, axes = figure(1, 3, size=(WIDTH * 1.2, 3.6), width_ratios=[1, 2, 2])
+    for ax, (title, values) in zip(axes[0], shown.items(), strict=True):
+        ax.imshow(values, cmap="gray", vmin=-0.2, vmax=1.2)
         ax.set_title(title)
         hide_ticks(ax)
-        for line in range(0, len(image[0]) + 1, cell):
-            ax.axhline(line - 0.5, color=LIGHT, linewidth=0.6)
-            ax.axvline(line - 0.5, color=LIGHT, linewidth=0.6)
-    frames = [(axes[0, 0], 0, 0)]
-    frames += [(axes[0, 1], row, column) for row, column in np.argwhere(np.asarray(answers))]
+        for line in range(0, len(values) + 1, cell):
+            ax.axhline(line - 0.5, color=BLUE, linewidth=1.2)
+            ax.axvline(line - 0.5, color=BLUE, linewidth=1.2)
+    frames = [(axes[0, 1], 0, 0)]
+    frames += [(axes[0, 2], row, column) for row, column in np.argwhere(np.asarray(answers))]
     for ax, row, column in frames:
         corner = column * cell - 0.5, row * cell - 0.5
-        ax.add_patch(Rectangle(corner, cell, cell, fill=False, color=ORANGE, linewidth=2))
+        frame = Rectangle(corner, cell, cell, fill=False, color=ORANGE, linewidth=2.5, zorder=3)
+        ax.add_patch(frame)
+    return fig
+
+
+@styled
+def show_by_cell(accuracies: Mapping[str, np.ndarray]) -> Figure:
+    """Draw how often networks compare each cell rightly with the cue in the top left corner.
+
+    Args:
+        accuracies: title -> (gh, gw), balanced accuracy; the cue's own may be NaN.
+    """
+    fig, axes = figure(1, len(accuracies), size=(WIDTH * 1.2, 3.0))
+    for ax, (title, values) in zip(axes[0], accuracies.items(), strict=True):
+        shown = ax.imshow(values, cmap=SEQUENTIAL, vmin=0.5, vmax=1)
+        frame = Rectangle((-0.5, -0.5), 1, 1, fill=False, color=ORANGE, linewidth=2.5, zorder=3)
+        ax.add_patch(frame)
+        ax.text(0, 0, "cue", ha="center", va="center", fontsize=8)
+        ax.set_title(title)
+        hide_ticks(ax)
+    bar = fig.colorbar(shown, ax=axes, shrink=0.8)
+    bar.set_label("balanced accuracy (0.5: guessing)")
     return fig
 
 

@@ -23,8 +23,10 @@ from PIL import Image
 from vitedu.hardware import current_profile
 from vitedu.plots.attention import where_it_looks_figure
 from vitedu.plots.inside import inside_figure
+from vitedu.plots.less_data import neighbours_figure
 from vitedu.plots.patches import patch_row_figure
 from vitedu.plots.style import PICTURE
+from vitedu.plots.transfer import similarity_figure
 
 WIDGET = "application/vnd.jupyter.widget-view+json"
 SPOTS = ((0.5, 0.5), (0.22, 0.5), (0.15, 0.15), (0.9, 0.85))  # row, column in the picture
@@ -340,4 +342,61 @@ def explore_reach(
         setting_name,
         lambda name: grid_size,
         start=next(iter(tables)),
+    )
+
+
+def explore_neighbours(
+    images, gallery, tables: dict[str, Any], names: Sequence[str], truth: Sequence[str]
+) -> Explorer:
+    """Show a square of images, and what lies nearest to the clicked one, by features of the chosen kind.
+
+    Args:
+        images: (n*n, C, H, W), uint8 or floats in [0, 1].
+        gallery: (m, C, H, W), what is searched.
+        tables: kind of features -> (n*n, k) indices into the gallery, the nearest first.
+        names: class of each image of the gallery.
+        truth: class of each image of the square.
+    """
+    side = round(len(images) ** 0.5)
+
+    def describe(kind, i):
+        found = [names[index] for index in tables[kind][i].tolist()]
+        same = sum(name == truth[i] for name in found)
+        return f"{kind}: {same} of the {len(found)} nearest images are of its class, {truth[i]}."
+
+    return Explorer(
+        lambda kind: neighbours_figure(images, gallery, tables[kind], names, f"nearest by {kind}"),
+        describe,
+        list(tables),
+        "features",
+        lambda kind: (side, side),
+        start=list(tables)[-1],
+    )
+
+
+def explore_similarity(
+    images, tables: Sequence[Mapping[str, np.ndarray]], grid_size: tuple[int, int]
+) -> Explorer:
+    """Show for the clicked patch which patches have features like its own, for every model.
+
+    Args:
+        images: n pictures (C, H, W), uint8 or floats in [0, 1].
+        tables: for each picture, name of the model -> (N, N) cosines between the features of its patches.
+        grid_size: (gh, gw).
+    """
+
+    def describe(i, k):
+        row, column = divmod(k, grid_size[1])
+        alike = ", ".join(
+            f"{int((table[k] > 0.5).sum()) - 1} ({name})" for name, table in tables[i].items()
+        )
+        return f"Picture {i}, patch {k} (row {row}, column {column}): patches with a cosine above 0.5: {alike}."
+
+    return Explorer(
+        lambda i: similarity_figure(images[i], tables[i], grid_size),
+        describe,
+        range(len(images)),
+        "picture",
+        lambda i: grid_size,
+        start=0,
     )

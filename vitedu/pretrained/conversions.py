@@ -1,7 +1,8 @@
 """Other libraries' Vision Transformers, read into ours.
 
 Role: ``from_torchvision`` and ``from_timm`` turn a model in memory into a ``VisionTransformer`` with the
-same logits, or say what ours has no place for. Not here: names, downloads, files and pictures
+same logits, or say what ours has no place for. ``PublishedViT`` is ours with what CLIP's image encoder has
+around its blocks. Not here: names, downloads, files and pictures
 (``loading``, ``published``), positions for another image size (``vitedu.transfer``).
 
 Legend: D embed_dim, N num_patches, gh gw patch grid.
@@ -17,24 +18,46 @@ from typing import Any
 import torch
 from torch import nn
 
+from vitedu.patches import add_class_token_and_positions
+from vitedu.transfer import convert_torchvision_weights
 from vitedu.vit import VisionTransformer, ViTConfig
 
 NORM_EPS = 1e-6  # of every norm in vitedu.vit
 
-# torchvision's names, left, and timm's, which are ours; applied in this order
-TORCHVISION_NAMES = {
-    "class_token": "cls_token",
-    "encoder.pos_embedding": "pos_embed",
-    "conv_proj": "patch_embed.proj",
-    "encoder.layers.encoder_layer_": "blocks.",
-    "ln_1": "norm1",
-    "self_attention.in_proj_": "attn.qkv.",  # q, k and v stacked, in both libraries
-    "self_attention.out_proj": "attn.proj",
-    "ln_2": "norm2",
-    "mlp.0": "mlp.fc1",
-    "mlp.3": "mlp.fc2",
-    "encoder.ln": "norm",
-}
+
+class PublishedViT(VisionTransformer):
+    """Our model with three departures that its configuration does not know.
+
+    Args:
+        config: its ``num_classes`` is the width of the output, embed_dim where there is no head.
+        norm_first: a norm over all tokens before the first block, as in CLIP.
+        norm_eps: of every norm.
+        has_head: without one the output is the features that a head would read.
+
+    Reference: Radford et al. 2021, section 2.4 (arXiv 2103.00020), the norm before the first block.
+    """
+
+    def __init__(
+        self, config: ViTConfig, *, norm_first: bool = False, norm_eps: float = NORM_EPS, has_head: bool = True
+    ):  # fmt: skip
+        super().__init__(config)
+        self.norm_pre = nn.LayerNorm(config.embed_dim) if norm_first else nn.Identity()
+        if not has_head:
+            self.head = nn.Identity()  # type: ignore[assignment]
+        for module in self.modules():
+            if isinstance(module, nn.LayerNorm):
+                module.eps = norm_eps
+
+    def forward(self, images: torch.Tensor) -> torch.Tensor:
+        """Map images (B, C, H, W) to logits (B, K), or to features (B, D) without a head."""
+        x = self.patch_embed(images)  # (B, C, H, W) -> (B, N, D)
+        x = add_class_token_and_positions(x, self.cls_token, self.pos_embed)  # -> (B, T, D)
+        x = self.norm_pre(x)
+        for block in self.blocks:
+            x = block(x)
+        x = self.norm(x)
+        x = x[:, 0] if self.config.pool == "cls" else x.mean(dim=1)  # (B, T, D) -> (B, D)
+        return self.head(x)
 
 
 def from_torchvision(model: Any) -> VisionTransformer:
@@ -70,27 +93,25 @@ def from_torchvision(model: Any) -> VisionTransformer:
         mlp_ratio=_ratio(first.mlp[0].out_features, model.hidden_dim),
         qkv_bias=first.self_attention.in_proj_bias is not None,
     )
-    tensors = {f"head.{name}": tensor for name, tensor in head.state_dict().items()}
-    for name, tensor in model.state_dict().items():
-        if not name.startswith("heads."):
-            for theirs, ours in TORCHVISION_NAMES.items():
-                name = name.replace(theirs, ours)
-            tensors[name] = tensor
+    body = {n: tensor for n, tensor in model.state_dict().items() if not n.startswith("heads.")}
+    tensors = convert_torchvision_weights(body)
+    tensors |= {f"head.{name}": tensor for name, tensor in head.state_dict().items()}
     return _assemble(config, tensors, model.training)
 
 
 def from_timm(model: Any) -> VisionTransformer:
     """Copy a timm ViT into ours.
 
-    Class token or average pooling, with or without biases. Positions that timm adds before the class
-    token comes (``no_embed_class``) are ours with a class row of zeros.
+    Class token or average pooling, registers, LayerScale, SwiGLU, a norm before the first block, with or
+    without biases and head. Positions that timm adds before the class token comes (``no_embed_class``) are
+    ours with rows of zeros.
 
     Args:
         model: a ``timm.models.VisionTransformer``; it is left unchanged and shares no memory.
 
     Returns:
-        A model with the same logits in eval mode, of the same device, dtype and mode. Dropout and
-        stochastic depth are left out.
+        A model with the same logits in eval mode, or the same features (B, D) where there is no head; of
+        the same device, dtype and mode. Dropout and stochastic depth are left out.
 
     Raises:
         ValueError: it has a part that ours has no place for; the message names each, and the remedy.
@@ -102,25 +123,44 @@ def from_timm(model: Any) -> VisionTransformer:
     """
     _refuse("timm", _timm_obstacles(model))
     first = model.blocks[0]
+    has_head = isinstance(model.head, nn.Linear)
+    registers = 0 if model.reg_token is None else model.reg_token.shape[1]
     config = ViTConfig(
         image_size=model.patch_embed.img_size[0],
         patch_size=model.patch_embed.patch_size[0],
         in_channels=model.patch_embed.proj.in_channels,
-        num_classes=model.head.out_features,
+        num_classes=model.head.out_features if has_head else model.embed_dim,
         embed_dim=model.embed_dim,
         depth=len(model.blocks),
         num_heads=first.attn.num_heads,
         mlp_ratio=_ratio(first.mlp.fc1.out_features, model.embed_dim),
         qkv_bias=first.attn.qkv.bias is not None,
         pool="cls" if model.cls_token is not None else "mean",
+        num_registers=registers,
+        layer_scale=hasattr(first.ls1, "gamma"),
+        mlp=_kind_of_mlp(first.mlp),
     )
     tensors = dict(model.state_dict())
     if model.cls_token is None:
         tensors["cls_token"] = model.pos_embed.new_zeros(1, 0, config.embed_dim)
-    elif model.no_embed_class:
-        row = torch.zeros_like(model.pos_embed[:, :1])
-        tensors["pos_embed"] = torch.cat([row, model.pos_embed], dim=1)  # (1, N, D) -> (1, N+1, D)
-    return _assemble(config, tensors, model.training)
+    if registers:  # behind the class token, (1, 1, D) and (1, R, D) -> (1, 1+R, D)
+        tensors["cls_token"] = torch.cat([model.cls_token, tensors.pop("reg_token")], dim=1)
+    if model.cls_token is not None and model.no_embed_class:
+        rows = model.pos_embed.new_zeros(1, 1 + registers, config.embed_dim)
+        tensors["pos_embed"] = torch.cat([rows, model.pos_embed], dim=1)  # (1, N, D) -> (1, T, D)
+    around = {
+        "norm_first": not _nothing(model.norm_pre),
+        "norm_eps": first.norm1.eps,
+        "has_head": has_head,
+    }
+    return _assemble(config, tensors, model.training, **around)
+
+
+def _kind_of_mlp(mlp: Any) -> str:
+    """Give the name that our configuration has for a timm MLP."""
+    if hasattr(mlp, "gate_last"):
+        return "swiglu"
+    return "quick_gelu" if type(mlp.act).__name__ == "QuickGELU" else "gelu"
 
 
 def _ratio(hidden: int, embed_dim: int) -> float:
@@ -132,11 +172,19 @@ def _ratio(hidden: int, embed_dim: int) -> float:
 
 
 def _assemble(
-    config: ViTConfig, tensors: dict[str, torch.Tensor], training: bool
+    config: ViTConfig,
+    tensors: dict[str, torch.Tensor],
+    training: bool,
+    *,
+    norm_first: bool = False,
+    norm_eps: float = NORM_EPS,
+    has_head: bool = True,
 ) -> VisionTransformer:
     """Build our model around copies of the tensors; a bias that is missing there is zero here."""
+    is_plain = not norm_first and norm_eps == NORM_EPS and has_head
+    around = {"norm_first": norm_first, "norm_eps": norm_eps, "has_head": has_head}
     with torch.device("meta"):  # no memory, no random numbers: every value is replaced
-        model = VisionTransformer(config)
+        model = VisionTransformer(config) if is_plain else PublishedViT(config, **around)
     state = {name: tensor.detach().clone() for name, tensor in tensors.items()}
     for name, expected in model.state_dict().items():
         if name not in state and name.endswith(".bias"):
@@ -192,7 +240,7 @@ def _torchvision_obstacles(model: Any) -> Iterator[str]:
 
 def _timm_obstacles(model: Any) -> Iterator[str]:
     """Name each part of a timm model that ours has no place for, with the remedy."""
-    from timm.layers import LayerScale
+    from timm.layers import GluMlp, QuickGELU
     from timm.layers.activations import GELU
     from timm.models import vision_transformer as library
 
@@ -215,18 +263,16 @@ def _timm_obstacles(model: Any) -> Iterator[str]:
             f"images or patches that are not square, {embed.img_size} and {embed.patch_size} "
             "(give one number for img_size and patch_size)"
         )
-    if getattr(model, "reg_token", None) is not None:
-        yield f"registers, {model.reg_token.shape[1]} beside the class token (reg_tokens=0)"
+    if model.reg_token is not None and model.cls_token is None:
+        yield f"registers, {model.reg_token.shape[1]} without a class token (reg_tokens=0)"
     if model.pos_embed is None:
         yield "a model without learned positions (pos_embed='learn')"
-    if not _nothing(model.norm_pre):
-        yield "norm_pre, a norm before the first block (pre_norm=False)"
 
     # the blocks
     blocks = list(model.blocks)
     kinds: set[type] = {type(block) for block in blocks} - {library.Block}
     kinds |= {type(block.attn) for block in blocks if hasattr(block, "attn")} - {library.Attention}
-    kinds |= {type(block.mlp) for block in blocks if hasattr(block, "mlp")} - {library.Mlp}
+    kinds |= {type(block.mlp) for block in blocks if hasattr(block, "mlp")} - {library.Mlp, GluMlp}
     if kinds:
         names = ", ".join(sorted(kind.__name__ for kind in kinds))
         yield f"blocks made of {names} (leave block_fn, attn_layer and mlp_layer alone)"
@@ -234,8 +280,6 @@ def _timm_obstacles(model: Any) -> Iterator[str]:
         yield from _of_blocks([block.attn.num_heads for block in blocks])
         if any(block.attn.head_dim * block.attn.num_heads != model.embed_dim for block in blocks):
             yield "heads that are not embed_dim / num_heads wide (leave attn_head_dim alone)"
-        if any(isinstance(part, LayerScale) for block in blocks for part in block.children()):
-            yield "LayerScale (init_values=None)"
         if not all(_nothing(block.attn.q_norm) for block in blocks):
             yield "QK-norm (qk_norm=False)"
         inner = [getattr(part, "norm", None) for b in blocks for part in (b.attn, b.mlp)]
@@ -243,7 +287,13 @@ def _timm_obstacles(model: Any) -> Iterator[str]:
             yield "a norm inside attention or MLP (scale_attn_norm=False, scale_mlp_norm=False)"
         if any(getattr(block.attn, "gate", None) is not None for block in blocks):
             yield "gated attention (gated=False)"
-        yield from _of_activations([block.mlp.act for block in blocks], nn.GELU, GELU)
+        gated = [block.mlp for block in blocks if isinstance(block.mlp, GluMlp)]
+        if any(mlp.gate_last or not isinstance(mlp.act, nn.SiLU) for mlp in gated):
+            yield "a gated MLP other than SwiGLU (mlp_layer=SwiGLUPacked)"
+        plain = [block.mlp.act for block in blocks if not isinstance(block.mlp, GluMlp)]
+        yield from _of_activations(plain, nn.GELU, GELU, QuickGELU)
+        if len({_kind_of_mlp(block.mlp) for block in blocks}) > 1:
+            yield "blocks whose MLPs differ (use one mlp_layer and act_layer)"
 
     # from the last block to the logits
     if getattr(model, "attn_pool", None) is not None or model.global_pool not in ("token", "avg"):
@@ -254,11 +304,13 @@ def _timm_obstacles(model: Any) -> Iterator[str]:
         yield "fc_norm, a norm after pooling (fc_norm=False)"
     elif _nothing(model.norm):
         yield "a model without a last norm (final_norm=True)"
-    if not isinstance(model.head, nn.Linear):
-        yield "a missing head (give num_classes)"
+    if not isinstance(model.head, nn.Linear) and not _nothing(model.head):
+        yield f"a head of type {type(model.head).__name__} (num_classes)"
     if not kinds:
         norms = [norm for block in blocks for norm in (block.norm1, block.norm2)]
-        yield from _of_norms([*norms, *([] if _nothing(model.norm) else [model.norm])])
+        norms += [norm for norm in (model.norm_pre, model.norm) if not _nothing(norm)]
+        eps = {norm.eps for norm in norms if isinstance(norm, nn.LayerNorm)}
+        yield from _of_norms(norms, eps=eps.pop() if len(eps) == 1 else NORM_EPS)
 
 
 def _nothing(module: nn.Module | None) -> bool:
@@ -271,16 +323,16 @@ def _of_blocks(heads: list[int]) -> Iterator[str]:
         yield f"blocks with {heads} heads (use one number of heads, and at least one block)"
 
 
-def _of_norms(norms: list[nn.Module]) -> Iterator[str]:
+def _of_norms(norms: list[nn.Module], eps: float = NORM_EPS) -> Iterator[str]:
     """Find norms of another kind or with another eps, which would change every logit a little."""
     for norm in norms:
         if not isinstance(norm, nn.LayerNorm) or norm.weight is None:
             yield f"a norm of type {type(norm).__name__} (norm_layer=LayerNorm, with a weight)"
             return
-        if norm.eps != NORM_EPS:
+        if norm.eps != eps:
             yield (
-                f"LayerNorm with eps={norm.eps:g}, ours is {NORM_EPS:g} "
-                f"(norm_layer=partial(LayerNorm, eps={NORM_EPS:g}))"
+                f"LayerNorm with eps={norm.eps:g}, ours is {eps:g} "
+                f"(norm_layer=partial(LayerNorm, eps={eps:g}))"
             )
             return
 

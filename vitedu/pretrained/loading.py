@@ -40,6 +40,7 @@ def load_pretrained(
             the two, in this order, knows the name.
         image_size: pixels; the positions are interpolated to it as timm does. Default: the weights'.
         num_classes: K; another number than the weights have makes a new head of zeros, to be trained.
+            Weights without a head (DINOv2) give features (B, D) where this is left out.
         weights: a file in the library's own names (``.safetensors``, or a torch file of tensors only)
             instead of a download; image size and classes are read from it.
 
@@ -61,17 +62,19 @@ def load_pretrained(
     if library_of(name, source) == "torchvision":
         model = _load_torchvision(name, tensors)
     else:
-        model = _load_timm(name, tensors, num_classes)
+        model = _load_timm(name, tensors)
+    model = model.float()  # files may hold half precision, which not every device interpolates
     if image_size not in (None, model.config.image_size):
         config = replace(model.config, image_size=image_size)  # refuses what patches do not divide
         positions = interpolate_positions(
             model.pos_embed.detach(), config.grid_size, config.num_prefix_tokens, antialias=True
         )
         model.config, model.pos_embed = config, nn.Parameter(positions)
-    if num_classes not in (None, model.config.num_classes):
+    has_head = isinstance(model.head, nn.Linear)
+    if num_classes is not None and not (has_head and num_classes == model.config.num_classes):
         model.config = replace(model.config, num_classes=num_classes)
         model.head = _new_head(model.config.embed_dim, num_classes)
-    return model.float().eval()  # files may hold half precision
+    return model.eval()
 
 
 def read_weights(path: str | Path) -> dict[str, torch.Tensor]:
@@ -177,22 +180,18 @@ def _load_torchvision(
     return from_torchvision(_filled(theirs, tensors, name))
 
 
-def _load_timm(
-    name: str, tensors: dict[str, torch.Tensor] | None, num_classes: int | None
-) -> VisionTransformer:
+def _load_timm(name: str, tensors: dict[str, torch.Tensor] | None) -> VisionTransformer:
     """Build timm's model around its weights, or around a file's, and convert it."""
     import timm
 
     entry = timm_entry(name)
-    K: int | None
+    K = entry.num_classes or 0  # 0: features, no head
     if tensors is not None:
-        size, K = _sizes(tensors, "patch_embed.proj.weight", "pos_embed", "head.weight")
-    elif entry.has_weights:
-        K = entry.num_classes or num_classes
-    else:
+        head = "head.weight" if "head.weight" in tensors else "norm.weight"
+        size, width = _sizes(tensors, "patch_embed.proj.weight", "pos_embed", head)
+        K = width if head == "head.weight" else 0
+    elif not entry.has_weights:
         raise ValueError(f"timm publishes no weights for {name!r}; give a file with weights=path.")
-    if not K:
-        raise ValueError(f"{name!r} has no head: its weights are features. Give num_classes.")
     from_timm(
         timm.create_model(name, num_classes=K)
     )  # what is refused is refused before the download
@@ -207,10 +206,7 @@ def _load_timm(
         raise _no_download(
             name, f"https://huggingface.co/{entry.hf_hub_id}", HF_HUB_CACHE, error
         ) from error
-    model = from_timm(theirs)
-    if not entry.num_classes:
-        model.head = _new_head(model.config.embed_dim, K)
-    return model
+    return from_timm(theirs)
 
 
 def _sizes(

@@ -26,6 +26,8 @@ from vitedu.hardware import Profile
 
 GRID, CELL, WIDTH, HEADS = 8, 4, 64, 4
 NOISE = 0.2
+# four patterns of 0 and 1, the same in every run
+GLYPHS = torch.rand(4, CELL, CELL, generator=torch.Generator().manual_seed(3)).round()
 ARMS: dict[str, dict[str, Any]] = {
     "1 layer of attention": {"attention": 1, "convolutions": 0},
     "2 convolutions": {"attention": 0, "convolutions": 2},
@@ -35,10 +37,9 @@ ARMS: dict[str, dict[str, Any]] = {
 
 def draw_grids(count: int, generator: torch.Generator) -> tuple[torch.Tensor, torch.Tensor]:
     """Draw images (count, 1, 32, 32) and answers (count, 64): 1.0 where a cell holds the cue's glyph."""
-    glyphs = torch.rand(4, CELL, CELL, generator=torch.Generator().manual_seed(3)).round()
     kinds = torch.randint(4, (count, GRID**2), generator=generator)
     is_same = kinds == kinds[:, :1]
-    cells = glyphs[kinds]  # (B, 64, 4, 4)
+    cells = GLYPHS[kinds]  # (B, 64, 4, 4)
     cells = cells + NOISE * torch.randn(cells.shape, generator=generator)
     images = F.fold(
         cells.flatten(2).mT, GRID * CELL, CELL, stride=CELL
@@ -78,6 +79,14 @@ def by_distance(logits: torch.Tensor, answers: torch.Tensor) -> list[float]:
         shares = said[is_same].float().mean(), (~said[~is_same]).float().mean()
         found.append((shares[0] + shares[1]).item() / 2)
     return found
+
+
+def by_cell(logits: torch.Tensor, answers: torch.Tensor) -> torch.Tensor:
+    """Give the balanced accuracy of every cell (8, 8). That of the cue is NaN, because it is always like itself."""
+    said, is_same = logits > 0, answers > 0.5  # (B, 64)
+    yes = (said & is_same).sum(dim=0) / is_same.sum(dim=0)
+    no = (~said & ~is_same).sum(dim=0) / (~is_same).sum(dim=0)
+    return ((yes + no) / 2).unflatten(0, (GRID, GRID))
 
 
 def train(arm: str, seed: int, steps: int) -> tuple[nn.Module, list[float]]:

@@ -18,6 +18,8 @@ MISTAKES = (
             "Put q and k through the feature map first.", {FEATURES: "q, k"}),
     Mistake("without_one", "the 1 of the feature map is missing", "features elu(x) + 1", "elu goes down to -1; features shall be positive.",
             "Look at the smallest feature.", {FEATURES: "F.elu(q), F.elu(k)"}),
+    Mistake("one_inside", "the 1 is added inside elu", "features elu(x) + 1", "elu(x + 1) goes down to -1; features shall be positive.",
+            "Look at the brackets.", {FEATURES: "F.elu(q + 1), F.elu(k + 1)"}),
     Mistake("queries_only", "only the queries go through the feature map", "features of queries and of keys",
             "The weights can be negative.", "Do the same to k.", {"F.elu(k) + 1": "k"}),
     Mistake("keys_only", "only the keys go through the feature map", "features of queries and of keys",

@@ -77,7 +77,7 @@ CHECKER = Checker(
     ),
     bank=MISTAKES,
     forbidden=frozenset(
-        "gelu gelu_ aten.gelu aten.gelu_ "
+        "gelu gelu_ aten.gelu aten.gelu_ aten.gelu_backward "
         # layers with GELU behind them
         "mkldnn._linear_pointwise mkldnn._convolution_pointwise mkldnn._convolution_transpose_pointwise".split()
     ),

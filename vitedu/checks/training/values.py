@@ -11,9 +11,9 @@ CHECKERS = {
         (
             ValueMistake("zero", 0.0, "a smoothed target cannot be met for free", "The loss compares with the target, and a target that is spread has an entropy of its own.",
                          "Ask what the loss charges where the model gives exactly the target."),
-            ValueMistake("label_only", -math.log(0.91), "only the label is priced", "The other classes have a share of the target too.", "Weigh each class's price with its target, and add all ten."),
+            ValueMistake("label_only", -math.log(0.91), "only the label is priced", "The other classes have a share of the target too.", "Weigh each class's price with its target, and add all ten.", rtol=5e-3),
             ValueMistake("label_weighted_only", -0.91 * math.log(0.91), "only the label is priced", "The other classes have a share of the target too.", "Add the nine others."),
-            ValueMistake("one_minus_s", -math.log(0.9), "only 1 - s is priced", "The label also gets its share s/K, and the other classes have theirs.", "The target has 0.91 once and 0.01 nine times."),
+            ValueMistake("one_minus_s", -math.log(0.9), "only 1 - s is priced", "The label also gets its share s/K, and the other classes have theirs.", "The target has 0.91 once and 0.01 nine times.", rtol=5e-3),
             ValueMistake("shared_by_others", -(0.9 * math.log(0.9) + 0.1 * math.log(0.1 / 9)), "s is shared by the nine others only", "s/K goes to every class, the label included.",
                          "The target has 0.91 once and 0.01 nine times."),
             ValueMistake("one_other", -(0.91 * math.log(0.91) + 0.01 * math.log(0.01)), "one other class is counted", "There are nine.", "Nine times the price of 0.01."),

@@ -2,13 +2,13 @@
 
 Role: ``SharedBox``. The first run of an answer decides its report and always has its own process.
 The second and third run only confirm it. Starting a process costs more than a run, so one process
-runs all exercises of a submission. A run that disagrees with the first is repeated in its own
-process (``judge``).
+runs all exercises of a submission. Once a run disagrees with the first, all further runs of this
+student have their own processes, and that answer must agree once more than usual (``judge``).
 
 In shared runs the answers of one student can influence each other, but never those of another
-student. They gain nothing by it, because each must first pass alone. Exercises that forbid
-different functions share no process, because a forbidden function cannot be restored. Nor do
-exercises that hide different references.
+student. They gain nothing by it, because each must first pass alone. Exercises that forbid functions
+or hide references are not shared, because a forbidden function cannot be restored. So at most two
+processes wait at a time. They keep whatever memory an answer has left in them.
 """
 
 from collections.abc import Iterator
@@ -21,11 +21,16 @@ class SharedBox:
     """A box for one submission, as a context manager that ends the shared processes.
 
     It is an ``AnyBox`` with one more method, ``repeat``. Only one thread may use it at a time.
+
+    Attributes:
+        is_shared: False after an answer behaved differently in a shared run than alone.
     """
+
+    is_shared = True
 
     def __init__(self, box: AnyBox):
         self._box = box
-        self._idle: dict[tuple, AnyWorker] = {}
+        self._idle: dict[int, AnyWorker] = {}
         self.level, self.limits = box.level, box.limits
         self.events = getattr(box, "events", [])
 
@@ -46,16 +51,12 @@ class SharedBox:
         return self._box.apart()
 
     @contextmanager
-    def repeat(self, *kind) -> Iterator[AnyWorker]:
-        """Lend a shared worker of a kind. After an error it is ended, and the next one is fresh.
-
-        Args:
-            kind: what must be equal for answers to share a process, such as the number of the run.
-        """
-        worker = self._idle.pop(kind, None) or self._box.worker().__enter__()
+    def repeat(self, number: int) -> Iterator[AnyWorker]:
+        """Lend the shared worker for the run of this number; end it after an error."""
+        worker = self._idle.pop(number, None) or self._box.worker().__enter__()
         try:
             yield worker
         except BaseException:
             worker.__exit__(None, None, None)
             raise
-        self._idle[kind] = worker
+        self._idle[number] = worker

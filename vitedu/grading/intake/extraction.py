@@ -7,13 +7,14 @@ looks odd in it.
 The rules, in the order in which they are applied:
 
 1. The answer of an exercise is the top-level function, class or assignment that defines its name.
-   An import does not count, nor does ``patchify = report.implementation``. 2. It is searched in
-   cells that the metadata marks for the exercise, and in all cells of a notebook of its chapter,
-   because editors drop metadata and students add cells. If metadata and name disagree, the name
-   decides, as in ``check``. 3. The last answer in the newest file that has one is graded. An
-   unchanged stub counts only if there is no other answer. 4. The statements that the answer needs
-   are included (``statements.Slicer``). Names of earlier exercises are imported from the package,
-   so that a wrong answer costs only its own points.
+   An import does not count, nor does ``patchify = report.implementation``.
+2. It is searched in cells that the metadata marks for the exercise, and in all cells of a notebook of
+   its chapter, because editors drop metadata and students add cells. If metadata and name disagree,
+   the name decides, as in ``check``.
+3. The last answer in the newest file that has one is graded. A cell of text counts only if no code
+   cell has an answer, and an unchanged stub only if there is no other answer.
+4. The statements that the answer needs are included (``statements.Slicer``). Names of earlier exercises
+   are imported from the package, so that a wrong answer costs only its own points.
 """
 
 import ast
@@ -42,7 +43,8 @@ from vitedu.grading.intake.submissions import notebook_of, plain
 
 ORDER = {exercise.id: number for number, exercise in enumerate(EXERCISES)}
 MAX_SUPPORT = 200_000  # characters
-READ_SECONDS = 10.0  # CPU time for one student's files; the course's notebooks take 0.2 s
+# CPU time for reading one student's files, and again for finding the answers; the course takes 2 s
+READ_SECONDS = 10.0
 
 _BINDS = re.compile(r"^(?:def |class |import )?(\w+)[ \t]*(?:=(?!=)|\(|:|$)", re.MULTILINE)
 
@@ -101,21 +103,23 @@ def extract(submission: Submission) -> Extraction:
         unreadable[""] = "; ".join(flag.message for flag in submission.flags) or "no file at all"
     for file in files:
         result.notebooks |= file.chapters
+    from vitedu.grading.intake.scan import scan_answer  # loads checkers, and torch with them
+
+    start = time.thread_time()
     for exercise in EXERCISES:
         found = [_candidates(file, exercise.id) for file in files]
+        if any(found) and time.thread_time() - start > READ_SECONDS:
+            words = f"finding the answers before it took more than {READ_SECONDS:g} s"
+            result.problems[exercise.id] = "unreadable", words
+            continue
         answer = _choose(exercise.id, files, found)
         if answer:
-            result.answers[exercise.id] = answer
+            flags = answer.flags + tuple(scan_answer(answer))
+            result.answers[exercise.id] = replace(answer, flags=flags)
         else:
             result.problems[exercise.id] = _why_not(
                 exercise.id, exercise.notebook, files, unreadable, result.notebooks
             )
-    from vitedu.grading.intake.scan import scan_answer  # loads checkers, and torch with them
-
-    result.answers = {
-        id: replace(answer, flags=answer.flags + tuple(scan_answer(answer)))
-        for id, answer in result.answers.items()
-    }
     return result
 
 
@@ -191,17 +195,18 @@ def _candidates(file: _File, exercise: str) -> list[Statement]:
 
 
 def _choose(exercise: str, files: list[_File], found: list[list[Statement]]) -> Answer | None:
-    """Choose the last attempt, or else the last stub."""
+    """Choose the last attempt, in a code cell if there is one, or else the last stub."""
     everything = [(file, s) for file, own in zip(files, found, strict=True) for s in own]
     attempts = [(file, s) for file, s in everything if not is_stub(s.node, exercise)]
     if not everything:
         return None
-    file, target = (attempts or everything)[-1]
+    as_code = [(file, s) for file, s in attempts if file.cells[s.cell].kind == "code"]
+    file, target = (as_code or attempts or everything)[-1]
     flags = []
     if len(attempts) > 1:
         places = ", ".join(f"{f.name} cell {s.cell + 1}" for f, s in attempts[:5])
         flags.append(
-            Flag("duplicate", f"{len(attempts)} answers ({places}); the last one is graded")
+            Flag("duplicate", f"{len(attempts)} answers ({places}); the last code is graded")
         )
     elif len(everything) > 1 and not attempts:
         flags.append(Flag("duplicate", f"the untouched stub is there {len(everything)} times"))

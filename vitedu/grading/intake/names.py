@@ -40,8 +40,20 @@ def bindings(node: ast.AST) -> Iterator[tuple[str, ast.AST]]:
         work += [(child, holder) for child in inner]
 
 
+# methods that change their object; those of torch end in "_"
+MUTATORS = set(
+    "append extend insert add update setdefault pop popitem remove discard clear sort reverse train eval "
+    "load_state_dict register_buffer register_parameter add_module".split()
+)
+
+
 def changes(node: ast.AST) -> Iterator[str]:
-    """Yield the names whose values a statement changes, also by ``setattr`` or a decorator."""
+    """Yield the names whose values a statement changes, also by a decorator or ``zero_()``.
+
+    Example:
+        >>> sorted(changes(ast.parse("for p in model.parameters():\\n    p.zero_()").body[0]))
+        ['model', 'p']
+    """
     work: list[ast.AST] = [node]
     while work:
         node = work.pop()
@@ -55,15 +67,28 @@ def changes(node: ast.AST) -> Iterator[str]:
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.args:
             if node.func.id in ("setattr", "delattr") and isinstance(node.args[0], ast.Name):
                 yield node.args[0].id
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+            method = node.func.attr
+            if method in MUTATORS or (method.endswith("_") and not method.startswith("_")):
+                # weight.zero_(), and nn.init.zeros_(weight)
+                yield from (name for each in (node.func, *node.args[:1]) if (name := _root(each)))
+        if isinstance(node, ast.For):  # for parameter in model.parameters(): parameter.zero_()
+            targets = {each.id for each in ast.walk(node.target) if isinstance(each, ast.Name)}
+            if any(name in targets for inner in node.body for name in changes(inner)):
+                yield from (each.id for each in ast.walk(node.iter) if isinstance(each, ast.Name))
         if isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name):
             yield node.target.id
         if isinstance(node, ast.Subscript | ast.Attribute) and isinstance(node.ctx, ast.Store):
-            root: ast.AST = node
-            while isinstance(root, ast.Subscript | ast.Attribute):
-                root = root.value
-            if isinstance(root, ast.Name):
-                yield root.id
+            if name := _root(node):
+                yield name
         work += ast.iter_child_nodes(node)
+
+
+def _root(node: ast.AST) -> str:
+    """Return the name with which a chain of attributes, items and calls begins, or ""."""
+    while isinstance(node, ast.Subscript | ast.Attribute | ast.Call):
+        node = node.func if isinstance(node, ast.Call) else node.value
+    return node.id if isinstance(node, ast.Name) else ""
 
 
 def reads(statements: Iterable[ast.stmt], bound: set[str]) -> set[str]:

@@ -16,6 +16,7 @@ from vitedu.course.references import reference_source
 from vitedu.exercises import BY_ID, find
 from vitedu.grading.grades import Answer, Flag
 from vitedu.grading.intake.normalising import normalised, tokens
+from vitedu.grading.intake.statements import USUAL
 
 # tokens of a reference, with its signature; hardly anybody writes one this long by chance
 LONG_ENOUGH = 90
@@ -41,6 +42,7 @@ ATTRIBUTES = {
     **dict.fromkeys("set_default_dtype set_default_device use_deterministic_algorithms".split(), "a global setting"),
 }  # fmt: skip
 INSIDES = {"ctypeslib", "cdll", "pythonapi", "_inductor", "cpp_extension"}
+LOADED = {"modules", "meta_path", "path_hooks"}  # of sys: how modules are found
 HANDED_ON = {"setattr", "delattr", "vars", "eval", "exec", "__import__", "globals"}
 HOOKS = {"__torch_function__", "__torch_dispatch__", "__eq__", "__class__", "__instancecheck__"}
 
@@ -141,11 +143,12 @@ def _path(node: ast.AST) -> str:
 
 def _dangerous(tree: ast.AST, exercise: str) -> set[str]:
     """Find imports, calls, attributes and assignments that affect more than the answer itself."""
-    found, imported, changed = set(), set(), []
+    found, imported, changed, of_sys = set(), set(), [], {"sys"}
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             imported |= {a.asname or a.name.split(".")[0] for a in node.names}
             found |= {f"import {a.name}" for a in node.names if a.name.split(".")[0] in MODULES}
+            of_sys |= {a.asname for a in node.names if a.name == "sys" and a.asname}
             found |= {f"import {a.name}" for a in node.names if _is_ours(a.name)}
             found |= {f"import {a.name}" for a in node.names if _is_inside(a.name)}
         elif isinstance(node, ast.ImportFrom):
@@ -157,7 +160,8 @@ def _dangerous(tree: ast.AST, exercise: str) -> set[str]:
                 f"from {module} import {a.name}"
                 for a in node.names
                 if a.name in MODULES | {"sys"} or a.name in ATTRIBUTES or a.name in INSIDES
-            }
+                or (module == "sys" and a.name in LOADED)
+            }  # fmt: skip
             if exercise in {a.name for a in node.names} and module.startswith("vitedu"):
                 found.add(f"from {module} import {exercise}")
         elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
@@ -174,8 +178,10 @@ def _dangerous(tree: ast.AST, exercise: str) -> set[str]:
                 found.add(f"{_path(node)} ({ATTRIBUTES[node.attr]})")
             if re.match(r"_[A-Z]\w*?__\w", node.attr):
                 found.add(f"{_path(node)} (a name of another class)")
-            if _path(node) == "sys.modules":
-                found.add("sys.modules")
+            if node.attr in LOADED and _root(node) in of_sys:
+                found.add(f"sys.{node.attr}")
+            if re.match(r"_[a-zA-Z]", node.attr) and _root(node) in imported | USUAL.keys():
+                found.add(f"{_path(node)} (the insides of a library)")
         elif isinstance(node, ast.Name) and node.id in ("__builtins__", "__file__", "__loader__"):
             found.add(node.id)
         elif isinstance(node, ast.Assign) and _root(node.value) in imported:  # t = torch

@@ -1,0 +1,318 @@
+"""The references of notebook 07, against loops, torch's own functions, and cases known beforehand."""
+
+import math
+
+import pytest
+import torch
+import torch.nn.functional as F
+
+from vitedu.bench.experiments import less_data as rows_of
+from vitedu.fast import DroppingBlock
+from vitedu.fitting.augmentation import Draws, random_mix
+from vitedu.hardware import Profile
+from vitedu.less_data import (
+    DistilledViT,
+    MaskedAutoencoder,
+    collapse_losses,
+    cutmix,
+    dino_loss,
+    distillation_loss,
+    drop_path,
+    entropy_and_spread,
+    grey_view,
+    masked_patch_loss,
+    mixup,
+    random_masking,
+    random_resized_crop,
+    smoothing_floor,
+)
+from vitedu.training import cross_entropy
+from vitedu.vit import VisionTransformer, ViTConfig
+
+RING = torch.tensor([2, 0, 3, 1])  # no two are each other's partner
+
+
+def random(*shape, seed=0, dtype=torch.float32):
+    return torch.randn(shape, generator=torch.Generator().manual_seed(seed), dtype=dtype)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("lam", [0.0, 0.3, 1.0])
+def test_mixup_is_a_mean_with_weights(lam, dtype):
+    """Image by image, label by label; rows sum to 1 and have the images' dtype."""
+    images, labels = random(4, 3, 5, 7, dtype=dtype), torch.tensor([0, 4, 2, 0])
+    mixed, soft = mixup(images, labels, 5, lam, RING)
+    for i, j in enumerate(RING.tolist()):
+        torch.testing.assert_close(mixed[i], lam * images[i] + (1 - lam) * images[j])
+        expected = torch.zeros(5, dtype=dtype)
+        expected[labels[i]] += lam
+        expected[labels[j]] += 1 - lam
+        torch.testing.assert_close(soft[i], expected)
+    assert mixed.dtype == soft.dtype == dtype
+
+
+@pytest.mark.parametrize(
+    "box",
+    [(1, 2, 4, 6), (-3, -3, 2, 2), (3, 5, 99, 99), (0, 0, 5, 7), (2, 2, 2, 6), (-5, 1, -2, 4), (4, 6, 1, 2), (1, 9, 3, 12)],
+)  # fmt: skip
+def test_cutmix_pastes_pixels_and_counts_them(box):
+    """Every pixel comes from one of the two; the label is the share of pixels that came from the partner."""
+    images = torch.arange(4 * 5 * 7).reshape(4, 1, 5, 7).float()  # no two pixels alike
+    labels = torch.tensor([0, 1, 2, 3])
+    before = images.clone()
+    mixed, soft = cutmix(images, labels, 4, box, RING)
+    inside = torch.zeros(5, 7, dtype=torch.bool)
+    for i in range(5):
+        for j in range(7):
+            inside[i, j] = box[0] <= i < box[2] and box[1] <= j < box[3]
+    assert torch.equal(mixed, torch.where(inside, images[RING], images))
+    share = inside.float().mean()
+    expected = (1 - share) * torch.eye(4) + share * torch.eye(4)[RING]
+    torch.testing.assert_close(soft, expected)
+    assert torch.equal(images, before)
+
+
+def test_cutmix_keeps_uint8_images_and_gives_float32_labels():
+    """A data set in bytes can be mixed before it is normalised."""
+    images = torch.randint(0, 256, (4, 3, 5, 7), dtype=torch.uint8)
+    mixed, soft = cutmix(images, torch.tensor([0, 1, 2, 1]), 3, (0, 0, 3, 3), RING)
+    assert mixed.dtype is torch.uint8 and soft.dtype is torch.float32
+    torch.testing.assert_close(soft.sum(dim=1), torch.ones(4))
+
+
+def test_training_mixes_as_the_textbook_does():
+    """What ``fit`` does to a batch is mixup with a weight and CutMix with a box of each image's own."""
+    images, labels = random(6, 3, 8, 8), torch.tensor([0, 1, 2, 0, 1, 2])
+
+    def drawn():
+        return torch.Generator().manual_seed(3)
+
+    draws = Draws(drawn(), images.device)
+    partner, kept = draws.permutation(6), draws.uniform(6)
+    mixed, soft = random_mix(images, labels, 3, mixup=1.0, cutmix=0.0, generator=drawn())
+    for i in range(6):
+        image, label = mixup(images, labels, 3, kept[i].item(), partner)
+        torch.testing.assert_close(mixed[i], image[i])
+        torch.testing.assert_close(soft[i], label[i])
+    mixed, soft = random_mix(images, labels, 3, mixup=0.0, cutmix=1.0, generator=drawn())
+    for i in range(6):
+        changed = (mixed[i] != images[i]).any(dim=0).nonzero()
+        ends = [0, 0, 0, 0]
+        if len(changed) and partner[i] != i:
+            ends = [*changed.amin(dim=0).tolist(), *(changed.amax(dim=0) + 1).tolist()]
+        image, label = cutmix(images, labels, 3, tuple(ends), partner)
+        torch.testing.assert_close(mixed[i], image[i])
+        torch.testing.assert_close(soft[i], label[i])
+
+
+def test_smoothing_floor_is_what_the_best_logits_cost():
+    """Logits that are the log of the target; any other direction costs more."""
+    target = torch.full((1, 10), 0.01, dtype=torch.float64)
+    target[0, 3] = 0.91
+    label = torch.tensor([3])
+    assert cross_entropy(target.log(), label, 0.1).item() == pytest.approx(smoothing_floor)
+    for step in (0.01, -0.01):
+        moved = target.log()
+        moved[0, 3] += step
+        assert cross_entropy(moved, label, 0.1).item() > smoothing_floor
+
+
+def test_drop_path_drops_samples_and_keeps_the_mean():
+    """Each sample is 0 or divided by what stays; over many draws the mean is x."""
+    x, generator = torch.ones(20_000, 2, 3), torch.Generator().manual_seed(0)
+    found = drop_path(x, 0.2, True, generator)
+    assert set(found.unique().tolist()) == {0.0, 1.25}
+    assert (found == found[:, :1, :1]).all()
+    assert found.mean().item() == pytest.approx(1, abs=0.02)  # four standard deviations: 0.014
+    again = drop_path(x, 0.2, True, generator)
+    assert not torch.equal(found, again)
+
+
+def test_drop_path_leaves_evaluation_alone_and_refuses_the_impossible():
+    """Identity in eval and at 0; a probability of 1 would leave nothing to divide."""
+    x = random(3, 4)
+    assert torch.equal(drop_path(x, 0.5, False), x) and torch.equal(drop_path(x, 0.0, True), x)
+    for bad in (-0.1, 1.0, 1.5, math.nan):
+        for training in (True, False):
+            with pytest.raises(ValueError, match=f"drop_prob={bad}"):
+                drop_path(x, bad, training)
+
+
+def test_block_that_drops_is_the_textbook_one_with_drop_path():
+    """The option of the model draws and divides as the exercise does; its depth decides its rate."""
+    config = ViTConfig(8, 4, embed_dim=12, depth=3, num_heads=3, drop_path_rate=0.4)
+    model, images = VisionTransformer(config), random(50, 3, 8, 8)
+    assert [block.drop_path_rate for block in model.blocks] == [0.0, 0.2, 0.4]
+    block, x = model.blocks[2].train(), random(50, 5, 12)
+    torch.manual_seed(7)
+    found = block(x)
+    torch.manual_seed(7)
+    y = x + drop_path(block.attn(block.norm1(x))[0], 0.4, True)
+    y = y + drop_path(block.mlp(block.norm2(y)), 0.4, True)
+    torch.testing.assert_close(found, y)
+    plain = VisionTransformer(ViTConfig(8, 4, embed_dim=12, depth=3, num_heads=3))
+    plain.load_state_dict(model.state_dict())
+    with torch.no_grad():
+        assert torch.equal(plain.eval()(images), model.eval()(images))
+
+
+def test_model_that_drops_numbers_drops_them_in_training_alone():
+    """Dropout at the end of each branch."""
+    block = DroppingBlock(12, 3, drop_rate=0.5).train()
+    branch = torch.ones(4, 5, 12)
+    assert set(block.dropped(branch).unique().tolist()) == {0.0, 2.0}
+    assert torch.equal(block.eval().dropped(branch), branch)
+
+
+@pytest.mark.parametrize("field", ["drop_rate", "drop_path_rate"])
+def test_config_refuses_an_impossible_rate(field):
+    """The error names the field and the number."""
+    with pytest.raises(ValueError, match=f"{field}=1.0"):
+        ViTConfig(**{field: 1.0})
+
+
+def test_config_refuses_drops_in_blocks_that_are_scaled():
+    """Such a block is not built; the error says what to change."""
+    with pytest.raises(ValueError, match="drop_path_rate=0.1.*layer_scale=False"):
+        ViTConfig(layer_scale=True, drop_path_rate=0.1)
+
+
+def test_distillation_loss_is_half_of_each_head():
+    """The label's price at one head, the teacher's answer's price at the other."""
+    cls, dist, teacher = (random(6, 4, seed=seed) for seed in range(3))
+    labels = torch.tensor([0, 1, 2, 3, 0, 1])
+    expected = -sum(
+        cls.log_softmax(-1)[i, labels[i]] + dist.log_softmax(-1)[i, teacher[i].argmax()] for i in range(6)
+    ) / 12  # fmt: skip
+    torch.testing.assert_close(distillation_loss(cls, dist, teacher, labels), expected)
+
+
+@pytest.mark.parametrize(("ratio", "count"), [(0.0, 12), (0.75, 3), (0.3, 8), (0.95, 1), (1.0, 0)])
+def test_random_masking_hides_and_restores(ratio, count):
+    """The lowest noise stays in its order; kept and hidden tokens together can be put back."""
+    tokens, noise = random(3, 12, 4), torch.rand(3, 12)
+    kept, mask, restore = random_masking(tokens, ratio, noise)
+    assert kept.shape == (3, count, 4) and mask.sum().item() == 3 * (12 - count)
+    for b in range(3):
+        order = sorted(range(12), key=lambda i, b=b: noise[b, i])
+        assert torch.equal(kept[b], tokens[b, order[:count]])
+        assert mask[b].nonzero().flatten().tolist() == sorted(order[count:])
+        shuffled = torch.cat([kept[b], tokens[b, order[count:]]])
+        assert torch.equal(shuffled[restore[b]], tokens[b])
+
+
+def test_masked_patch_loss_sees_hidden_patches_alone():
+    """A visible target may be anything; hidden patches of all images count the same."""
+    prediction, target = random(3, 5, 6), random(3, 5, 6, seed=1)
+    mask = torch.tensor([[1, 0, 0, 0, 0], [1, 1, 1, 1, 0], [0, 0, 0, 0, 0]])
+    errors = [((prediction[b, n] - target[b, n]) ** 2).mean() for b, n in mask.nonzero().tolist()]
+    expected = sum(errors) / 5
+    for kind in (torch.bool, torch.float32):
+        found = masked_patch_loss(prediction, target, mask.to(kind))
+        torch.testing.assert_close(found, expected)
+    target[mask == 0] = 99.0
+    torch.testing.assert_close(masked_patch_loss(prediction, target, mask.bool()), expected)
+
+
+def test_dino_loss_is_the_cross_entropy_with_a_fixed_target():
+    """torch's own with soft targets; teacher and centre learn nothing."""
+    student, teacher, center = (x.requires_grad_() for x in (random(5, 7), random(5, 7, seed=1), random(7, seed=2)))  # fmt: skip
+    loss = dino_loss(student, teacher, center, 0.2, 0.5)
+    target = ((teacher - center) / 0.5).softmax(-1).detach()
+    torch.testing.assert_close(loss, F.cross_entropy(student / 0.2, target))
+    loss.backward()
+    assert student.grad.abs().sum() > 0 and teacher.grad is None and center.grad is None
+
+
+def test_collapse_losses_are_those_of_the_loss():
+    """An even answer costs log 64, a sure one nothing: the loss does not forbid collapse."""
+    even = torch.zeros(4, 64)
+    sure = F.pad(torch.full((4, 1), 100.0), (0, 63))
+    for logits, expected in zip((even, sure), collapse_losses, strict=True):
+        assert dino_loss(logits, logits, torch.zeros(64)).item() == pytest.approx(
+            expected, abs=1e-6
+        )
+
+
+# --- what the notebook uses and does not ask for --------------------------------------------------
+
+
+def test_random_resized_crop_of_the_whole_is_the_image():
+    """A window of all the area changes nothing; smaller ones show a part, each image its own."""
+    images, generator = torch.rand(6, 3, 8, 8), torch.Generator().manual_seed(0)
+    torch.testing.assert_close(random_resized_crop(images, 1.0, generator), images)
+    ramp = torch.arange(16.0).expand(6, 1, 16, 16)
+    seen = random_resized_crop(ramp, 0.25, generator)
+    widths = seen.amax(dim=(1, 2, 3)) - seen.amin(dim=(1, 2, 3))
+    assert widths.max() < 15 and widths.min() > 6 and len(widths.unique()) == 6
+
+
+def test_grey_views_share_no_colour_and_differ():
+    """Three equal channels; two views of one image are not the same."""
+    images, generator = torch.rand(4, 3, 8, 8), torch.Generator().manual_seed(0)
+    one, other = grey_view(images, generator), grey_view(images, generator)
+    assert torch.equal(one[:, 0], one[:, 1]) and torch.equal(one[:, 0], one[:, 2])
+    assert ((one - other).abs().amax(dim=(1, 2, 3)) > 0).all()
+
+
+def test_distilled_vit_reads_two_tokens():
+    """The second head sees the second token; in eval mode both are averaged."""
+    torch.manual_seed(0)
+    model = DistilledViT(ViTConfig(8, 4, embed_dim=12, depth=1, num_heads=3, num_registers=1))
+    images, seen = random(2, 3, 8, 8), {}
+    model.norm.register_forward_hook(lambda module, inputs, output: seen.update(tokens=output))
+    both = model.train()(images)
+    torch.testing.assert_close(both[0], model.head(seen["tokens"][:, 0]))
+    torch.testing.assert_close(both[1], model.head_dist(seen["tokens"][:, 1]))
+    torch.testing.assert_close(model.eval()(images), (both[0] + both[1]) / 2)
+
+
+def test_masked_autoencoder_never_looks_at_hidden_pixels():
+    """Whatever stands in a hidden patch, the guess is the same; a visible one matters."""
+    torch.manual_seed(0)
+    encoder = VisionTransformer(ViTConfig(8, 4, embed_dim=12, depth=2, num_heads=3))
+    model, noise = MaskedAutoencoder(encoder).eval(), torch.tensor([[0.4, 0.1, 0.3, 0.2]])
+    images = random(1, 3, 8, 8)
+    with torch.no_grad():
+        first, mask = model(images, 0.75, noise)
+        assert mask.tolist() == [[1, 0, 1, 1]]
+        changed = images.clone()
+        changed[:, :, :, :4] = 9.0  # patches 0 and 2
+        changed[:, :, 4:, 4:] = 9.0  # patch 3
+        assert torch.equal(model(changed, 0.75, noise)[0], first)
+        changed[:, :, :4, 4:] += 1.0
+        assert not torch.allclose(model(changed, 0.75, noise)[0], first)
+
+
+def test_entropy_and_spread_tell_both_collapses_apart():
+    """Even answers: entropy log K; one prototype: entropy 0; a spread needs answers that differ."""
+    even, one = torch.full((6, 4), 0.25), torch.eye(4)[[1] * 6]
+    assert entropy_and_spread(even) == pytest.approx((math.log(4), 0.0), abs=1e-6)
+    assert entropy_and_spread(one) == pytest.approx((0.0, 0.0), abs=1e-6)
+    assert entropy_and_spread(torch.eye(4)) == pytest.approx((0.0, math.log(4)), abs=1e-6)
+
+
+@pytest.mark.parametrize("arm", rows_of.ARMS)
+def test_arms_of_the_experiment_train_and_are_measured(arm, monkeypatch):
+    """A short run of each gives both accuracies."""
+    monkeypatch.setattr(rows_of, "few_shapes", lambda count, draw=rows_of.few_shapes: draw(20))
+    found = rows_of.run(arm, 0, Profile("quick", "", ""))
+    assert 0 <= found["train_accuracy"] <= 1 and 0 <= found["test_accuracy"] <= 1
+
+
+def test_fixed_positions_are_those_of_the_table_and_do_not_learn():
+    """As large as learned ones at the start."""
+    model, plain = rows_of.build(0, fixed_positions=True), rows_of.build(0)
+    assert not model.pos_embed.requires_grad and plain.pos_embed.requires_grad
+    assert model.pos_embed.std().item() == pytest.approx(plain.pos_embed.std().item(), rel=1e-4)
+    corner, neighbour, far = model.pos_embed[0, [0, 1, 15]]
+    assert F.cosine_similarity(corner, neighbour, dim=0) > F.cosine_similarity(corner, far, dim=0)
+
+
+def test_windows_are_cut_from_the_image_that_the_label_names():
+    """Copies stand in the order of the split, again and again."""
+    data = rows_of.few_shapes(20)
+    cut = rows_of.windows(data.train, 1.0, 0)
+    assert len(cut) == 20 * rows_of.COPIES
+    assert (cut.images[20:40].int() - data.train.images.int()).abs().max() <= 1
+    assert torch.equal(cut.labels[20:40], data.train.labels)

@@ -1,0 +1,59 @@
+"""Figures of notebook 07: the right number in the right place, the right neighbour under its name."""
+
+import math
+
+import numpy as np
+import torch
+
+from vitedu.plots import less_data as plots
+from vitedu.plots.widgets import explore_neighbours
+
+
+def test_gap_joins_the_means_of_both_accuracies():
+    """A row an arm, from the top, in percent."""
+    found = {"a": {"train": [1.0, 0.8], "test": [0.2, 0.4]}, "b": {"train": [0.5], "test": [0.5]}}
+    ax = plots.show_gap(found, guessing=0.1).axes[0]
+    gaps = [line.get_xdata() for line in ax.lines if line.get_linewidth() == 4]
+    assert np.allclose(gaps, [[30, 90], [50, 50]])
+    assert [label.get_text() for label in ax.get_yticklabels()] == ["a", "b"]
+
+
+def test_rows_of_pictures_carry_their_names():
+    """A row may be shorter than the others."""
+    fig = plots.show_rows({"one": torch.rand(3, 3, 4, 4), "two": torch.rand(2, 3, 4, 4)}, ["x"])
+    assert sum(len(ax.images) for ax in fig.axes) == 5
+    assert [ax.get_ylabel() for ax in fig.axes if ax.get_ylabel()] == ["one", "two"]
+    assert fig.axes[0].get_title() == "x"
+
+
+def test_collapse_has_a_panel_for_entropy_and_one_for_spread():
+    """Each arm in both, with the level of an even answer."""
+    fig = plots.show_collapse({"a": [(4.0, 0.1), (1.0, 2.0)]}, [0, 9], math.log(64))
+    first, second = (ax.lines[0].get_ydata() for ax in fig.axes)
+    assert list(first) == [4.0, 1.0] and list(second) == [0.1, 2.0]
+    assert [ax.get_title() for ax in fig.axes] == ["entropy", "spread"]
+
+
+def test_neighbours_follow_the_clicked_image():
+    """Image 3 of a square of four stands at the bottom right; its neighbours appear with their classes."""
+    images = torch.zeros(4, 3, 8, 8)
+    images[3] = 1
+    gallery = torch.linspace(0, 1, 5)[:, None, None, None].expand(5, 3, 8, 8)
+    nearest = torch.tensor([[0, 1]] * 3 + [[4, 2]])
+    fig, move = plots.neighbours_figure(images, gallery, nearest, list("abcde"), "test")
+    mosaic = fig.axes[0].images[0].get_array()
+    assert mosaic[12, 12].min() == 1 and mosaic[3, 12].max() == 0
+    frame, first, second, *words = move(3)
+    assert frame.get_xy() == (7.5, 7.5)
+    assert first.get_array().min() == 1 and np.allclose(second.get_array(), 0.5)
+    assert [word.get_text() for word in words] == ["e", "c"]
+
+
+def test_explorer_counts_neighbours_of_the_same_class():
+    """The sentence below the picture says how many of the nearest are of its class."""
+    images, gallery = torch.rand(4, 3, 8, 8), torch.rand(5, 3, 8, 8)
+    tables = {"pixels": torch.tensor([[0, 1]] * 4), "features": torch.tensor([[0, 2]] * 4)}
+    explorer = explore_neighbours(images, gallery, tables, list("abacc"), list("abab"))
+    assert "2 of the 2 nearest images are of its class, a" in explorer.describe("features", 0)
+    assert "1 of the 2" in explorer.describe("pixels", 1)
+    assert explorer.frame("features", 0) != explorer.frame("pixels", 0)

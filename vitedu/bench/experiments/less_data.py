@@ -1,0 +1,104 @@
+"""What helps a small ViT that has 400 images? One change at a time, measured by the gap between training and test.
+
+Role: the arms and one run of sections 1 to 6 and 10 of notebook 07. Not here: the operations themselves
+(``vitedu.fitting``, ``vitedu.less_data``), the file of measurements (the package around this module).
+
+Every arm trains the same model on the same 400 drawn shapes for the same number of steps, and differs in one thing from
+"nothing". Both accuracies are measured afterwards on images as they are, so that they can be compared.
+"""
+
+from dataclasses import replace
+from functools import cache
+from typing import Any
+
+import torch
+
+from vitedu.bench.experiments import Results
+from vitedu.data import Data, load_data
+from vitedu.data.loading import Split
+from vitedu.fitting import TrainConfig, fit
+from vitedu.fitting.loop import measure, measure_test_accuracy
+from vitedu.hardware import Profile
+from vitedu.less_data import random_resized_crop
+from vitedu.patches import sincos_positions_2d
+from vitedu.vit import VisionTransformer, ViTConfig
+
+CONFIG = ViTConfig(patch_size=8, embed_dim=64, depth=4, num_heads=4, mlp_ratio=2, pool="mean")
+COUNT = 400  # training images
+COPIES = 8  # of each image, where windows are cut beforehand
+ARMS: dict[str, dict[str, Any]] = {
+    "nothing": {},
+    "shifts and mirrors": {"crop_padding": 4},
+    "random-resized crops": {"resized": 0.5},
+    "one operation of a policy": {"policy_share": 0.8},
+    "mixup": {"mixup_share": 0.8},
+    "CutMix": {"cutmix_share": 0.8},
+    "label smoothing": {"label_smoothing": 0.1},
+    "dropout": {"model": {"drop_rate": 0.1}},
+    "drop-path": {"model": {"drop_path_rate": 0.2}},
+    "fixed positions": {"fixed_positions": True},
+    "shifts and CutMix": {"crop_padding": 4, "cutmix_share": 0.5},
+}
+
+
+def build(seed: int, *, fixed_positions: bool = False, **changes) -> VisionTransformer:
+    """Make the untrained model; ``changes`` are fields of its configuration."""
+    torch.manual_seed(seed)
+    model = VisionTransformer(replace(CONFIG, fused=True, **changes))
+    if fixed_positions:
+        table = sincos_positions_2d(CONFIG.grid_size, CONFIG.embed_dim)
+        model.pos_embed.data.copy_(table / table.std() * model.pos_embed.std())
+        model.pos_embed.requires_grad_(False)
+    return model
+
+
+def run(arm: str, seed: int, profile: Profile) -> Results:
+    """Train one model and measure it on training and test images as they are."""
+    return learn(ARMS[arm], seed, profile)
+
+
+def learn(settings: dict[str, Any], seed: int, profile: Profile) -> Results:
+    """Train with any settings: those of an arm, or one's own."""
+    options = {"crop_padding": None, **settings}
+    changes = options.pop("model", {})
+    least, fixed = options.pop("resized", None), options.pop("fixed_positions", False)
+    data = few_shapes(profile.pick(quick=100, laptop=COUNT, gpu=COUNT))
+    epochs = profile.pick(quick=1, laptop=32, gpu=64)
+    learnt_from = data
+    if least:
+        learnt_from = replace(data, train=windows(data.train, least, seed))
+        epochs = max(1, epochs // COPIES)
+    config = TrainConfig(
+        epochs=epochs, batch_size=50, lr=2e-3, precision="float32", seed=seed, **options
+    )
+    model = build(seed, fixed_positions=fixed, **changes)
+    history = fit(model, learnt_from, config, show_progress=False)
+    if history.interrupted:
+        raise KeyboardInterrupt
+    model = model.cpu()
+    cpu = torch.device("cpu")
+    return {
+        "train_accuracy": measure(model, data.train, data, cpu, torch.float32)[1],
+        "test_accuracy": measure_test_accuracy(model, data, torch.float32),
+        "seconds": round(history.seconds, 1),
+    }
+
+
+@cache
+def few_shapes(count: int) -> Data:
+    """Draw ``count`` training images and 1,000 test images, fewer for few; 100 stand for validation, where nothing is chosen."""
+    data = load_data("shapes", limit=count)
+    parts = {"train": count, "validation": 100, "test": min(1_000, 3 * count)}
+    kept = {
+        name: Split(getattr(data, name).images[:most], getattr(data, name).labels[:most])
+        for name, most in parts.items()
+    }
+    return replace(data, **kept)
+
+
+def windows(split: Split, least: float, seed: int) -> Split:
+    """Cut ``COPIES`` random windows out of every image, once."""
+    generator = torch.Generator().manual_seed(seed)
+    images = split.images.repeat(COPIES, 1, 1, 1).float()
+    cut = random_resized_crop(images, least, generator).round().clamp(0, 255).to(torch.uint8)
+    return Split(cut, split.labels.repeat(COPIES))

@@ -1,0 +1,1 @@
+"""The checkers of notebook 07, one file an exercise."""

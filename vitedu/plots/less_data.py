@@ -1,0 +1,147 @@
+"""Figures of notebook 07: the gap, mixed images, reconstructions, a collapse, neighbours by features.
+
+Role: draw what the notebook measured. Not here: the measuring; every function takes what is already there.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+
+import numpy as np
+import torch
+from matplotlib.figure import Figure
+from matplotlib.patches import Rectangle
+
+from vitedu.plots.style import (
+    BLUE,
+    CYCLE,
+    GREY,
+    LIGHT,
+    ORANGE,
+    PICTURE,
+    WIDTH,
+    CourseFigure,
+    figure,
+    hide_ticks,
+    styled,
+    to_picture,
+)
+
+
+@styled
+def show_gap(found: Mapping[str, Mapping[str, Sequence[float]]], guessing: float) -> Figure:
+    """Draw training and test accuracy of every arm, joined by a line: the gap.
+
+    Args:
+        found: arm -> {"train": accuracies of all seeds, "test": the same}, in [0, 1].
+        guessing: the accuracy of guessing.
+    """
+    fig, axes = figure(size=(WIDTH, 0.32 * len(found) + 1.2))
+    ax = axes[0, 0]
+    for row, both in enumerate(found.values()):
+        train, test = ([100 * value for value in both[split]] for split in ("train", "test"))
+        ax.plot([np.mean(test), np.mean(train)], [row, row], color=LIGHT, linewidth=4, zorder=0)
+        for values, mark, colour, label in (
+            (train, "o", ORANGE, "training images"),
+            (test, "s", BLUE, "test images"),
+        ):
+            ax.plot(values, [row] * len(values), mark, color=colour, alpha=0.35, markersize=4)
+            ax.plot(
+                np.mean(values), row, mark, color=colour, label=label if row == 0 else None, markersize=7
+            )  # fmt: skip
+    ax.axvline(100 * guessing, color=GREY, linestyle=":", label="guessing")
+    ax.set(yticks=range(len(found)), yticklabels=list(found), xlim=(0, 103))
+    ax.set_xlabel("accuracy (%); small marks: single seeds, large ones: their mean")
+    ax.invert_yaxis()
+    fig.legend(loc="outside upper center", ncols=3)
+    return fig
+
+
+@styled
+def show_rows(rows: Mapping[str, Sequence], titles: Sequence[str] = ()) -> Figure:
+    """Draw rows of pictures, each row with its name.
+
+    Args:
+        rows: name -> pictures (C, H, W), as many in each row.
+        titles: over the pictures of the first row.
+    """
+    columns = max(len(pictures) for pictures in rows.values())
+    fig, axes = figure(len(rows), columns, size=(WIDTH, 0.4 + 0.95 * WIDTH / columns * len(rows)))
+    for line, (name, pictures) in zip(axes, rows.items(), strict=True):
+        for ax, picture in zip(line, pictures, strict=False):
+            ax.imshow(to_picture(picture))
+        for ax in line:
+            hide_ticks(ax)
+        line[0].set_ylabel(name, fontsize=8)
+    for ax, title in zip(axes[0], titles, strict=False):
+        ax.set_title(title, fontsize=8)
+    return fig
+
+
+@styled
+def show_collapse(
+    found: Mapping[str, Sequence[tuple[float, float]]], steps: Sequence[int], most: float
+) -> Figure:
+    """Draw entropy and spread of a teacher's answers while it learns, one line an arm.
+
+    Args:
+        found: arm -> (entropy, spread) at each of the steps, in nats.
+        steps: where they were measured.
+        most: the entropy of an even answer, log K.
+    """
+    fig, axes = figure(1, 2, size=(WIDTH, 3.1), sharey=True)
+    for panel, (ax, name) in enumerate(zip(axes[0], ("entropy", "spread"), strict=True)):
+        for i, (arm, values) in enumerate(found.items()):
+            style = {"color": CYCLE[i % len(CYCLE)], "marker": "osD^"[i % 4], "markersize": 4}
+            ax.plot(steps, [value[panel] for value in values], label=arm, **style)
+        ax.axhline(most, color=GREY, linestyle=":", label=f"even answer: {most:.2f}")
+        ax.axhline(0, color=GREY, linewidth=0.6)
+        ax.set(xlabel="step", title=name)
+    axes[0, 0].set(ylabel="nats", ylim=(-0.1, 1.1 * most))
+    handles, labels = axes[0, 0].get_legend_handles_labels()
+    fig.legend(handles, labels, loc="outside lower center", ncols=3)
+    return fig
+
+
+def neighbours_figure(
+    images: torch.Tensor, gallery: torch.Tensor, nearest: torch.Tensor, names: Sequence[str], title: str
+) -> tuple[Figure, Callable]:  # fmt: skip
+    """Draw a square of images, ready to frame one and to show what lies nearest to it.
+
+    Args:
+        images: (n*n, C, H, W), the square.
+        gallery: (m, C, H, W), what is searched.
+        nearest: (n*n, k), indices into the gallery, the nearest first; k is even.
+        names: of the classes of the gallery's images, m of them.
+        title: what nearness is measured by.
+
+    Returns:
+        The figure, and a function that moves it to image i and gives the artists that changed.
+    """
+    n, k = round(len(images) ** 0.5), nearest.shape[1]
+    side = images.shape[-1]
+    mosaic = images.unflatten(0, (n, n)).permute(2, 0, 3, 1, 4).flatten(3, 4).flatten(1, 2)
+    fig = CourseFigure(figsize=(WIDTH, 3.6))
+    left = fig.add_axes(PICTURE)
+    left.imshow(to_picture(mosaic))
+    left.set_title("click an image")
+    hide_ticks(left)
+    frame = Rectangle((-0.5, -0.5), side, side, fill=False, edgecolor=ORANGE, linewidth=2.5)
+    left.add_patch(frame)
+    fig.text(0.7, 0.93, title, ha="center", fontsize=10)
+    shown, words = [], []
+    for j in range(k):
+        row, column = divmod(j, k // 2)
+        width = 0.56 / (k // 2)
+        ax = fig.add_axes((0.42 + column * width, 0.5 - 0.4 * row, 0.9 * width, 0.32))
+        hide_ticks(ax)
+        shown.append(ax.imshow(to_picture(gallery[0])))
+        words.append(ax.text(side / 2, side + 3, "", ha="center", va="top", fontsize=8))
+
+    def move(i: int):
+        row, column = divmod(i, n)
+        frame.set_xy((column * side - 0.5, row * side - 0.5))
+        for picture, word, index in zip(shown, words, nearest[i].tolist(), strict=True):
+            picture.set_data(to_picture(gallery[index]))
+            word.set_text(names[index])
+        return frame, *shown, *words
+
+    return fig, move
