@@ -434,6 +434,8 @@ def _one_range(pairs):
         x, wrong = inputs[0].double(), _wrong(case, ours, wanted)
         above.append((x[~wrong], x[wrong]))
         below.append((-x[~wrong], -x[wrong]))
+    if not above:
+        return None
     sides = {"above": above, "below": below, "beyond": [(r.abs(), w.abs()) for r, w in above]}
     for side, parts in sides.items():
         right, wrong = (torch.cat([part[i].flatten() for part in parts]) for i in (0, 1))
