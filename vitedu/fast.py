@@ -152,7 +152,7 @@ class QuickMlp(Mlp):
 
     def __init__(self, embed_dim: int, hidden_dim: int):
         super().__init__(embed_dim, hidden_dim)
-        self.act = QuickGelu()
+        self.act = QuickGelu()  # type: ignore[assignment]
 
 
 class SwiGlu(nn.Module):

@@ -379,6 +379,8 @@ class MaskedAutoencoder(nn.Module):
     Reference: He et al. 2022, section 3. Departure: the decoder is as wide as the encoder.
     """
 
+    positions: torch.Tensor
+
     def __init__(self, encoder: VisionTransformer, depth: int = 1, masking=random_masking):
         super().__init__()
         config, D = encoder.config, encoder.config.embed_dim

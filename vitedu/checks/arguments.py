@@ -138,8 +138,8 @@ class Network(Recipe):
     def _deep(width: int, depth: int = 12) -> nn.Module:
         """Build a model whose blocks have numbers of two digits."""
         model = Network._encoder(width)
-        for _ in range(1, depth):
-            model.blocks.append(Network._encoder(width).blocks[0])
+        blocks = [Network._encoder(width).get_submodule("blocks.0") for _ in range(depth)]
+        model.blocks = nn.ModuleList(blocks)
         return model
 
     @staticmethod

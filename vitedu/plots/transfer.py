@@ -41,16 +41,18 @@ def show_adapted(found: Mapping[str, tuple[int, Sequence[float]]], *, chance: fl
 
     Args:
         found: way of training -> (trained parameters, accuracies of the seeds).
-        chance: what guessing reaches.
+        chance: what guessing reaches. Ways with equally many parameters stand side by side.
     """
     fig, axes = figure(size=(WIDTH, 3.6))
     ax = axes[0, 0]
+    sizes = [trained for trained, _ in found.values()]
     for number, (name, (trained, accuracies)) in enumerate(found.items()):
+        x = trained * 1.25 ** sizes[:number].count(trained)  # equal numbers stand side by side
         style = {"color": CYCLE[number], "marker": MARKS[number % len(MARKS)]}
         values = [100 * accuracy for accuracy in accuracies]
-        ax.plot([trained] * len(values), values, linestyle="", alpha=0.35, markersize=5, **style)
+        ax.plot([x] * len(values), values, linestyle="", alpha=0.35, markersize=5, **style)
         label = f"{name}: {trained:,}"
-        ax.plot(trained, np.mean(values), linestyle="", markersize=9, label=label, **style)
+        ax.plot(x, np.mean(values), linestyle="", markersize=9, label=label, **style)
     ax.axhline(100 * chance, color=BLACK, linestyle="--", label=f"by chance: {chance:.0%}")
     ax.set(xscale="log", xlabel="trained parameters", ylabel="test accuracy, %", ylim=(0, 103))
     ax.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), fontsize=8)

@@ -13,6 +13,7 @@ et al. 2020, section 3.2 (arXiv 2010.11929), for positions at another resolution
 
 import math
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import torch
@@ -182,9 +183,9 @@ def _assemble(
 ) -> VisionTransformer:
     """Build our model around copies of the tensors; a bias that is missing there is zero here."""
     is_plain = not norm_first and norm_eps == NORM_EPS and has_head
-    around = {"norm_first": norm_first, "norm_eps": norm_eps, "has_head": has_head}
+    kind = partial(PublishedViT, norm_first=norm_first, norm_eps=norm_eps, has_head=has_head)
     with torch.device("meta"):  # no memory, no random numbers: every value is replaced
-        model = VisionTransformer(config) if is_plain else PublishedViT(config, **around)
+        model = VisionTransformer(config) if is_plain else kind(config)
     state = {name: tensor.detach().clone() for name, tensor in tensors.items()}
     for name, expected in model.state_dict().items():
         if name not in state and name.endswith(".bias"):

@@ -6,7 +6,7 @@ from torch import nn
 
 from vitedu.checks.cases import also, shaped
 from vitedu.checks.checker import Checker
-from vitedu.checks.families import SAME_AXIS
+from vitedu.checks.families import DEFAULT, SAME_AXIS
 from vitedu.checks.mistakes import Mistake
 from vitedu.checks.training.cross_entropy import LOSS
 
@@ -139,8 +139,18 @@ CHECKER = Checker(
         "other sizes": "also for one pair, for features of length 1, and float64",
     },
     right=(by_logsumexp, by_cosine, by_loops, with_targets),
-    equivalent={SAME_AXIS: (
-        "image, text = (F.normalize(image_features, dim=1), F.normalize(text_features, dim=-1))",
-        "image, text = (F.normalize(image_features, dim=-1), F.normalize(text_features, dim=1))",
-    )},
+    equivalent={
+        SAME_AXIS: (
+            "image, text = (F.normalize(image_features, dim=1), F.normalize(text_features, dim=-1))",
+            "image, text = (F.normalize(image_features, dim=-1), F.normalize(text_features, dim=1))",
+        ),
+        DEFAULT: (
+            "image, text = (F.normalize(image_features), F.normalize(text_features, dim=-1))",
+            "image, text = (F.normalize(image_features, dim=-1), F.normalize(text_features))",
+        ),
+        "images and texts have the same part in the loss": (
+            "text, image = (F.normalize(image_features, dim=-1), F.normalize(text_features, dim=-1))",
+            "image, text = (F.normalize(text_features, dim=-1), F.normalize(image_features, dim=-1))",
+        ),
+    },
 )  # fmt: skip

@@ -5,7 +5,7 @@ import torch.nn.functional as F
 
 from vitedu.checks.cases import FLOAT64, ON_ACCELERATOR, also, shaped
 from vitedu.checks.checker import Checker
-from vitedu.checks.families import SAME_AXIS
+from vitedu.checks.families import DEFAULT, SAME_AXIS
 from vitedu.checks.mistakes import Mistake
 
 GRID = "patches.reshape(1, side, side, D).permute(0, 3, 1, 2)"
@@ -144,5 +144,24 @@ CHECKER = Checker(
     },
     special=("num_prefix_tokens == 1", "num_prefix_tokens == 0"),
     right=(by_steps, by_resize, by_matrices),
-    equivalent={SAME_AXIS: ()},
+    equivalent={
+        SAME_AXIS: (
+            "grid = patches.reshape(-1, side, side, D).permute(0, 3, 1, 2)",
+            "grid = patches.reshape(1, side, side, D).permute(0, 3, 1, -2)",
+            "patches = grid.flatten(2).transpose(2, 1)", "patches = grid.flatten(-2).transpose(1, 2)",
+            "patches = grid.flatten(2).transpose(-2, 2)", "patches = grid.flatten(2).transpose(1, -1)",
+            "return torch.cat([prefix, patches], dim=-2)",
+        ),
+        DEFAULT: ("grid = F.interpolate(grid, size=size, mode='bicubic')", "size = new_grid_size"),
+        "bicubic gives the old values back where the size is the same": (
+            "without: if (side, side) == tuple(new_grid_size):; return pos_embed", "if (side,) == tuple(new_grid_size):",
+            "if (side, side) == new_grid_size:", "if (side, side) == tuple():", "without: return pos_embed",
+        ),
+    },
+    left_open={
+        "the old grid is square, so no error is asked for": (
+            "without: if side * side != N:; raise ValueError(...)", "if side * side < N:", "if side * side > N:",
+            "without: raise ValueError(...)", "raise TypeError(...)",
+        ),
+    },
 )  # fmt: skip

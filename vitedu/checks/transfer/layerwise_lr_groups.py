@@ -146,4 +146,12 @@ CHECKER = Checker(
         "frozen parameters": "a parameter that is frozen now stands in its group, too",
     },
     right=(by_parts, one_group_each, from_the_top, by_a_table),
+    equivalent={
+        "a group more that stays empty": tuple(
+            "groups: list[dict] = [{'params': [], 'lr': base_lr * decay ** (L + 1 - depth)} "
+            f"for depth in range(L + {n})]" for n in (3, 4)
+        ),
+        "no part of the model comes before blocks in the alphabet": ("if part <= 'blocks':",),
+        "the order of a look-up": ("depth = L + 1 if part in ('head', 'norm') else 0",),
+    },
 )  # fmt: skip

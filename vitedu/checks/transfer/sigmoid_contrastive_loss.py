@@ -1,11 +1,13 @@
 """sigmoid_contrastive_loss: its cases, its known mistakes with their words, and right answers written otherwise."""
 
+from typing import Any
+
 import torch
 import torch.nn.functional as F
 
 from vitedu.checks.cases import also, shaped
 from vitedu.checks.checker import Checker
-from vitedu.checks.families import SAME_AXIS
+from vitedu.checks.families import DEFAULT, SAME_AXIS
 from vitedu.checks.mistakes import Mistake
 from vitedu.checks.training.cross_entropy import LOSS
 from vitedu.checks.transfer.clip_loss import BOTH as CLIP
@@ -102,7 +104,7 @@ def given(scale: str, bias: str) -> str:
     return PAIRS.format(scale=scale, bias=bias)
 
 
-LARGE = {"part": "large logits", "rtol": 1e-4, "atol": 2e-2}
+LARGE: dict[str, Any] = {"part": "large logits", "rtol": 1e-4, "atol": 2e-2}
 
 CHECKER = Checker(
     "sigmoid_contrastive_loss",
@@ -131,8 +133,19 @@ CHECKER = Checker(
         "other sizes": "also for one pair, for scale and bias 0, for features of length 1, and float64",
     },
     right=(by_softplus, by_binary_cross_entropy, by_loops, by_two_sums),
-    equivalent={SAME_AXIS: (
-        "image, text = (F.normalize(image_features, dim=1), F.normalize(text_features, dim=-1))",
-        "image, text = (F.normalize(image_features, dim=-1), F.normalize(text_features, dim=1))",
-    )},
+    equivalent={
+        SAME_AXIS: (
+            "image, text = (F.normalize(image_features, dim=1), F.normalize(text_features, dim=-1))",
+            "image, text = (F.normalize(image_features, dim=-1), F.normalize(text_features, dim=1))",
+        ),
+        DEFAULT: (
+            "image, text = (F.normalize(image_features), F.normalize(text_features, dim=-1))",
+            "image, text = (F.normalize(image_features, dim=-1), F.normalize(text_features))",
+        ),
+        "a product has the larger dtype of its factors": ("signs = 2 * torch.eye(len(logits), device=logits.device) - 1",),
+        "images and texts have the same part in the loss": (
+            "text, image = (F.normalize(image_features, dim=-1), F.normalize(text_features, dim=-1))",
+            "image, text = (F.normalize(text_features, dim=-1), F.normalize(image_features, dim=-1))",
+        ),
+    },
 )  # fmt: skip
