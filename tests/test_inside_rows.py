@@ -10,6 +10,8 @@ from vitedu.data import load_data
 from vitedu.hardware import Profile
 from vitedu.patches import patchify
 
+SHUFFLE = "one fixed patch shuffle"
+
 
 @pytest.fixture(scope="module")
 def data():
@@ -28,15 +30,28 @@ def test_shuffle_puts_patches_where_it_says_and_back(data):
     assert torch.equal(inside.move_patches(moved, order.argsort()), images)
 
 
-def test_structure_sees_a_grid_and_loses_it_under_the_shuffle():
-    """Positions that hold their own place are alike where near; put back, the structure returns."""
-    gh, gw = inside.CONFIG.grid_size
-    places = torch.cartesian_prod(torch.arange(gh), torch.arange(gw)).float()
-    waves = torch.cat([torch.cos(places * 0.6), torch.sin(places * 0.6)], dim=1)[None]
+def test_like_content_follows_what_moves():
+    """Positions that hold what is seen at their place correlate with it, and not with a shuffle of it."""
+    N = inside.CONFIG.num_patches
+    covered = torch.arange(N) / N
+    angles = covered[:, None] * 2
+    waves = torch.cat([torch.cos(angles), torch.sin(angles)], dim=1)[None]  # alike where content is
     order = inside.patch_shuffle(0)
-    assert inside.structure(waves) > 0.5
-    assert abs(inside.structure(waves[:, order])) < 0.5 * inside.structure(waves)
-    assert inside.structure(waves[:, order][:, order.argsort()]) == inside.structure(waves)
+    assert inside.like_content(waves, covered) > 0.95
+    assert abs(inside.like_content(waves[:, order], covered)) < 0.3
+    assert inside.like_content(waves[:, order], covered[order]) > 0.95
+
+
+def test_shuffled_model_is_the_plain_one_with_its_positions_moved(data):
+    """Attention does not know places: moved patches with moved positions give the same logits."""
+    plain, moved = (inside.build(arm, 0, data).eval() for arm in ("class token", SHUFFLE))
+    with torch.no_grad():
+        order = moved.order
+        moved.pos_embed[:, 1:] = plain.pos_embed[:, 1:][:, order]
+        images = torch.randn(2, 3, 32, 32)
+        assert (moved(images) - plain(images)).abs().max() < 1e-5
+        moved.pos_embed[:, 1:] = plain.pos_embed[:, 1:]
+        assert (moved(images) - plain(images)).abs().max() > 1e-4
 
 
 @pytest.mark.parametrize("arm", inside.ARMS)
@@ -65,6 +80,6 @@ def test_largest_patch_pools_over_patches(data):
 def test_run_measures_before_and_after(monkeypatch, data):
     """A short run has its results twice, and the shuffled arm a reading of its own."""
     monkeypatch.setattr(inside, "images", lambda limit: data)
-    found = inside.run("one fixed patch shuffle", 0, Profile("quick", "", ""))
+    found = inside.run(SHUFFLE, 0, Profile("quick", "", ""))
     assert {"test_accuracy", "untrained: head spread", "trained: head spread"} <= found.keys()
-    assert "trained: neighbours unshuffled" in found
+    assert {"trained: like content", "trained: like content, put back"} <= found.keys()

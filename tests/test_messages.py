@@ -255,6 +255,7 @@ REPORTS = {
         ✗ 1.4 tokens_at_224: not the value asked for   [0/1 points]
           expected  another value
           got       200
+          try       hint("tokens_at_224") gives a first step.
         """,
     ),
     "a wrong kind of value": (

@@ -4,6 +4,7 @@ import pytest
 import torch
 
 from vitedu import exercises
+from vitedu.checks.api import judge
 from vitedu.checks.checker import Checker, file_of, find_checker
 from vitedu.checks.mistakes import Mistake, edited, find_changes, text_of_reference, with_mistakes
 
@@ -85,3 +86,20 @@ def test_every_checker_is_found_by_the_id_of_its_exercise(exercise):
     """The file has the exercise's name, and the checker decides this exercise."""
     assert find_checker(exercise.id).exercise == exercise.id
     assert file_of(exercise) == "values" or file_of(exercise).replace("_", "") == exercise.id.replace("_", "").lower()  # fmt: skip
+
+
+def rollout_of_plain_tensors(layers):
+    """Multiply in the wrong order, with an identity that is always float32 and on the CPU."""
+    rollout = torch.eye(layers[0].shape[-1])
+    for weights in layers:
+        step = (weights.mean(dim=1) + torch.eye(weights.shape[-1])) / 2
+        rollout = rollout @ (step / step.sum(dim=-1, keepdim=True))
+    return rollout
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_mistake_is_named_where_float64_inputs_end_in_an_error(seed):
+    """The error of one dtype hides no mistake of all other calls, and is told beside it."""
+    report = judge(rollout_of_plain_tensors, "attention_rollout", seed=seed)
+    assert report.misconceptions == ["order_reversed", "own_device"]
+    assert "float64" in str(report)

@@ -142,10 +142,11 @@ def test_show_map_scales_draws_the_same_maps_on_two_scales():
         assert lower.images[0].get_clim() == (0, 3)
 
 
-def test_show_score_maps_draws_each_head_with_weights_from_0_to_1():
-    """Scores and weights of every head, the scores symmetric about 0."""
+def test_show_score_maps_draws_each_head_with_weights_relative_to_uniform():
+    """Scores and weights of every head, the scores symmetric about 0, the weights on one scale."""
     scores = torch.tensor([[0.0, 0.0], [-3.0, 1.0]])
     axes = panels(plots.show_score_maps({"a": (scores, scores.softmax(-1)), "b": (scores, scores)}))
     assert [ax.get_title() for ax in axes] == ["scores, a", "weights, a", "scores, b", "weights, b"]
     assert np.array_equal(axes[0].images[0].get_array(), scores)
-    assert [axes[k].images[0].get_clim() for k in (0, 1)] == [(-3, 3), (0, 1)]
+    assert np.allclose(axes[1].images[0].get_array(), 2 * scores.softmax(-1))
+    assert [axes[k].images[0].get_clim() for k in (0, 1)] == [(-3, 3), (0.1, 30)]

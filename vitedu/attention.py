@@ -16,9 +16,8 @@ attention_megabytes = 32 * 12 * 197**2 * 4 / 1e6  # one layer of ViT-B/16: B, nh
 # (tokens_unchanged, tokens_permuted_alike) when the input tokens are permuted and no position is added
 order_blindness = (False, True)
 
-untrained_entropy = (
-    1.0  # mean entropy of an attention row over log(T); 0.9999 and more at the start
-)
+# mean entropy of a row over log(T), first layer of the untrained model of notebook 02
+untrained_entropy = 0.9997
 
 
 def softmax(x: torch.Tensor, dim: int = -1) -> torch.Tensor:

@@ -91,6 +91,8 @@ def draw_patch_order(case: Case, got: Observation, ids: list[str]) -> Drawing | 
         if len(sources) == 1:
             numbers[sources.pop()] = str(token)
     right = [str(i) for i in range(gh * gw)]
+    if set(numbers) == {"?"}:
+        return None  # every patch is cut up, so a grid would say nothing
     if numbers != right:
         what = "patches" if "?" not in numbers else "patches; ? is cut up among several tokens"
         return _two_grids(
@@ -119,6 +121,8 @@ def draw_laid_patches(case: Case, got: Observation, ids: list[str]) -> Drawing |
     if any(None in tokens for tokens in found):
         return None  # other numbers than those of the patches
     numbers = [str(*tokens) if len(tokens) == 1 else "?" for tokens in found]
+    if set(numbers) == {"?"}:
+        return None  # pieces everywhere, so a grid would say nothing
     title = "which patch lies where in your image; ? holds pieces of several"
     return _two_grids(numbers, [str(i) for i in range(len(found))], W // P, title)
 

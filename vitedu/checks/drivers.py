@@ -442,7 +442,8 @@ def dropped(answer, case: Case, seen: Observation) -> None:
 
     ``extra["size"]`` is the number of samples in a batch. Results of the first batch tell whether gradients pass.
     """
-    args, kept = build_args(case), []
+    args = build_args(case)
+    kept: list[torch.Tensor] = []
     for x in args["x"].split(case.extra["size"]):
         leaf = x.clone().requires_grad_(not kept)
         given = leaf.clone() if not kept else leaf

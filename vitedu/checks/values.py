@@ -115,7 +115,9 @@ class ValueChecker:
                         ("value",),
                     )
                     return report.failed([finding], [words])
-            return report.failed([finding], [])
+            report.failed([finding], [])
+            report.lines.append(("try", f'hint("{self.exercise}") gives a first step.'))
+            return report
 
 
 def _missed(expected: str, got: str, points: float) -> Finding:

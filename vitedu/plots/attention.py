@@ -90,7 +90,8 @@ def show_attention_steps(
 def show_score_maps(heads: Mapping[str, tuple[torch.Tensor, torch.Tensor]]) -> Figure:
     """Draw the scores and the weights of some heads as heat maps, one row a head.
 
-    Scores have a scale for each head, symmetric about 0; all weights share one from 0 to 1.
+    Scores have a scale for each head, symmetric about 0. All weights share one, relative to uniform and
+    logarithmic: from a tenth of it to thirty times it.
 
     Args:
         heads: name -> scores (T, T) and weights (T, T); rows are queries, row 0 the class token.
@@ -98,14 +99,15 @@ def show_score_maps(heads: Mapping[str, tuple[torch.Tensor, torch.Tensor]]) -> F
     fig, axes = figure(len(heads), 2, size=(WIDTH, 3.1 * len(heads)))
     for row, (name, (scores, weights)) in zip(axes, heads.items(), strict=True):
         reach = float(scores.abs().max())
-        panels = [
-            (f"scores, {name}", scores, DIVERGING, -reach, reach),
-            (f"weights, {name}", weights, SEQUENTIAL, 0.0, 1.0),
-        ]
-        for ax, (title, table, cmap, low, high) in zip(row, panels, strict=True):
-            image = ax.imshow(table.numpy(force=True), cmap=cmap, vmin=low, vmax=high)
-            ax.set(title=title, xlabel="key", ylabel="query")
-            fig.colorbar(image, ax=ax)
+        left, right = row
+        image = left.imshow(scores.numpy(force=True), cmap=DIVERGING, vmin=-reach, vmax=reach)
+        fig.colorbar(image, ax=left, label="score")
+        relative = (weights * weights.shape[-1]).numpy(force=True).clip(1e-9)
+        image = right.imshow(relative, cmap=SEQUENTIAL, norm=LogNorm(0.1, 30))
+        bar = fig.colorbar(image, ax=right, label="weight / uniform", extend="both")
+        bar.set_ticks([0.1, 1, 10], labels=["0.1", "1", "10"])
+        for ax, what in ((left, "scores"), (right, "weights")):
+            ax.set(title=f"{what}, {name}", xlabel="key", ylabel="query")
     return fig
 
 
@@ -215,7 +217,7 @@ def show_saturation(measured: Mapping[str, Mapping[int, tuple[float, float, floa
         measured: name of the variant -> width d -> (mean largest weight, share of rows whose largest
             weight exceeds 0.99, median size of the softmax's Jacobian).
     """
-    titles = ("mean largest weight", "rows with a weight > 0.99", "median size of gradient")
+    titles = ("mean largest weight", "rows with a weight > 0.99", "median norm of Jacobian")
     fig, axes = figure(1, 3, size=(WIDTH, 2.9))
     styles = (("o-", RED), ("s--", BLUE))
     for (name, by_width), (style, colour) in zip(measured.items(), styles, strict=True):

@@ -47,8 +47,8 @@ def _draw_map(ax, values, uniform: float, **options):
     return ax.imshow(relative, cmap=SEQUENTIAL, norm=_scale(), **options)
 
 
-def _bar(fig, shown, axes) -> None:
-    bar = fig.colorbar(shown, ax=axes, shrink=0.9, extend="both", label="weight / uniform")
+def _bar(fig, shown, axes, label: str = "weight / uniform") -> None:
+    bar = fig.colorbar(shown, ax=axes, shrink=0.9, extend="both", label=label)
     bar.set_ticks([0.1, 1, 10], labels=["0.1", "1", "10"])
 
 
@@ -160,7 +160,7 @@ def show_pointing(images, masks, maps: Mapping[str, np.ndarray]) -> Figure:
     axes[0, 0].set_ylabel("image", fontsize=8)
     for row, name in enumerate(maps, start=1):
         axes[row, 0].set_ylabel(name, fontsize=8)
-    _bar(fig, shown, axes[1:].ravel().tolist())
+    _bar(fig, shown, axes[1:].ravel().tolist(), "value / mean of its map")
     return fig
 
 

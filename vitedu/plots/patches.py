@@ -397,6 +397,9 @@ def show_costs(patch_sizes, tokens, projections, pairs) -> CourseFigure:
     left, right = axes[0]
     left.plot(patch_sizes, tokens, "o-")
     left.set(title="length of the sequence", ylabel="tokens")
+    left.set_ylim(0.6 * min(tokens), 2 * max(tokens))  # room for the numbers
+    for P, T in zip(patch_sizes, tokens, strict=True):
+        left.annotate(str(T), (P, T), (4, 5), textcoords="offset points")
     total = np.add(projections, pairs)
     right.plot(patch_sizes, total, "o-", color=BLACK, label="all")
     right.plot(patch_sizes, projections, "s--", label="linear layers, ~ T")
@@ -454,7 +457,7 @@ def show_similarity(
         unit = torch.nn.functional.normalize(codes.float(), dim=1)
         cosine = (unit @ unit.T).numpy()
         shown = line[0].imshow(cosine, cmap=DIVERGING, vmin=-1, vmax=1)
-        line[0].set_title("all pairs")
+        line[0].set_title(f"all {gh * gw} x {gh * gw} pairs", fontsize=9)
         line[0].set_ylabel(name)
         hide_ticks(line[0])
         for ax, k in zip(line[1:], positions, strict=True):

@@ -6,6 +6,9 @@ of measurements (the package around this module).
 Every arm trains the same small model with at most one thing changed, and measures on test images that no
 choice used. Its patches have 8 px, twice those of the model that the notebook looks into, so that a run costs a
 quarter. What is said of the untrained model is measured on the same model before its first step.
+
+The shuffle stands inside its model, behind the crops and flips of training. A shuffle of the images themselves
+would be cropped and flipped as if it were a picture.
 """
 
 from dataclasses import replace
@@ -14,6 +17,7 @@ from statistics import fmean
 from typing import Any
 
 import torch
+import torch.nn.functional as F
 
 from vitedu.bench.experiments import Results
 from vitedu.data import Data, load_data
@@ -24,7 +28,6 @@ from vitedu.inside import (
     attention_distance,
     attention_rollout,
     class_attention,
-    grid_distances,
     input_gradient,
     pointing_game,
     position_similarity,
@@ -41,7 +44,6 @@ ARMS: dict[str, dict[str, Any]] = {
 }
 IMAGES = 500  # test images that maps are measured on
 OUTLIER = 3.0  # a token of more than so many median norms counts as an outlier
-FAR = 2.5  # patches; the grid is 4 x 4
 
 
 class LargestPatch(VisionTransformer):
@@ -55,15 +57,30 @@ class LargestPatch(VisionTransformer):
         return self.head(self.norm(x).amax(dim=1))  # (B, N, D) -> (B, D) -> (B, K)
 
 
+class ShuffledPatches(VisionTransformer):
+    """See the patches of every image in one other order: place i gets the patch of place ``order[i]``."""
+
+    order: torch.Tensor  # (N,)
+
+    def forward(self, images: torch.Tensor) -> torch.Tensor:
+        """Map images (B, C, H, W) to logits (B, K)."""
+        return super().forward(move_patches(images, self.order))
+
+
 def build(arm: str, seed: int, data: Data) -> VisionTransformer:
     """Make the untrained model of an arm."""
     options = {name: value for name, value in ARMS[arm].items() if name != "shuffled"}
     kind = LargestPatch if options.get("pool") == "max" else VisionTransformer
     if kind is LargestPatch:
         options["pool"] = "mean"  # the shape without a class token
+    if ARMS[arm].get("shuffled"):
+        kind = ShuffledPatches
     sizes: dict[str, Any] = {"num_classes": data.num_classes, "in_channels": data.in_channels}
     torch.manual_seed(seed)
-    return kind(replace(CONFIG, fused=True, **sizes, **options))
+    model = kind(replace(CONFIG, fused=True, **sizes, **options))
+    if isinstance(model, ShuffledPatches):
+        model.register_buffer("order", patch_shuffle(seed), persistent=False)
+    return model
 
 
 def settings(seed: int, epochs: int) -> TrainConfig:
@@ -76,12 +93,10 @@ def settings(seed: int, epochs: int) -> TrainConfig:
 def run(arm: str, seed: int, profile: Profile) -> Results:
     """Train one model and measure what the notebook measures."""
     data = images(profile.pick(quick=300, laptop=None, gpu=None))
-    order = patch_shuffle(seed)
-    if ARMS[arm].get("shuffled"):
-        data = shuffled(data, order)
     model = build(arm, seed, data)
     before = looked_into(model, data)
-    history = fit(model, data, settings(seed, profile.pick(quick=1, laptop=4, gpu=4)))
+    config = settings(seed, profile.pick(quick=1, laptop=4, gpu=4))
+    history = fit(model, data, config, show_progress=False)
     if history.interrupted:
         raise KeyboardInterrupt
     model = model.cpu()
@@ -91,11 +106,6 @@ def run(arm: str, seed: int, profile: Profile) -> Results:
     }
     for when, found in (("untrained", before), ("trained", looked_into(model, data))):
         results |= {f"{when}: {name}": round(value, 4) for name, value in found.items()}
-    if ARMS[arm].get("shuffled"):  # put the positions where their content came from
-        back = model.pos_embed.detach()[:, CONFIG.num_tokens - CONFIG.num_patches :][
-            :, order.argsort()
-        ]
-        results["trained: neighbours unshuffled"] = round(structure(back), 4)
     return results | {"precision": history.precision, "seconds": round(history.seconds, 1)}
 
 
@@ -110,15 +120,6 @@ def patch_shuffle(seed: int) -> torch.Tensor:
     return torch.randperm(CONFIG.num_patches, generator=torch.Generator().manual_seed(seed))
 
 
-def shuffled(data: Data, order: torch.Tensor) -> Data:
-    """Give the data with the patches of every image in another order, the same for all."""
-    splits = {}
-    for name in ("train", "validation", "test"):
-        split = getattr(data, name)
-        splits[name] = replace(split, images=move_patches(split.images, order), masks=None)
-    return replace(data, **splits)
-
-
 def move_patches(images: torch.Tensor, order: torch.Tensor) -> torch.Tensor:
     """Put the patch from place ``order[i]`` to place i: (B, C, H, W) -> (B, C, H, W)."""
     P, (gh, gw) = CONFIG.patch_size, CONFIG.grid_size
@@ -129,11 +130,17 @@ def move_patches(images: torch.Tensor, order: torch.Tensor) -> torch.Tensor:
     return moved.transpose(3, 4).flatten(4, 5).flatten(2, 3)
 
 
-def structure(pos_embed: torch.Tensor) -> float:
-    """Give the mean cosine of neighbouring positions minus that of far ones."""
+def like_content(pos_embed: torch.Tensor, covered: torch.Tensor) -> float:
+    """Correlate how alike two positions are with how alike what is usually seen at them is.
+
+    Args:
+        pos_embed: (1, T, D).
+        covered: (N,), the share of images in which the object touches what stands at each place.
+    """
     cosines = position_similarity(pos_embed, CONFIG.grid_size).flatten(1)  # (N, N)
-    apart = grid_distances(CONFIG.grid_size)
-    return (cosines[apart == 1].mean() - cosines[apart > FAR].mean()).item()
+    unlike = (covered[:, None] - covered).abs()
+    others = unlike.new_ones(unlike.shape).fill_diagonal_(0).bool()
+    return torch.corrcoef(torch.stack([cosines[others], -unlike[others]]))[0, 1].item()
 
 
 def looked_into(model: Any, data: Data) -> dict[str, float]:
@@ -148,7 +155,6 @@ def looked_into(model: Any, data: Data) -> dict[str, float]:
     results = {
         "head spread": fmean((span.max() - span.min()).item() for span in spans),  # patches
         "mean distance": fmean(span.mean().item() for span in spans),
-        "neighbours": structure(model.pos_embed.detach()),
         "outliers": (patches > OUTLIER * patches.median()).double().mean().item(),
         "largest norm": (patches.max() / patches.median()).item(),
     }
@@ -156,8 +162,15 @@ def looked_into(model: Any, data: Data) -> dict[str, float]:
         registers = norms[:, 1 : 1 + config.num_registers]
         results["register norm"] = (registers.mean() / patches.median()).item()
     masks = data.test.masks
-    if masks is not None and config.pool == "cls":
-        masks = masks[:IMAGES]
+    if masks is None:
+        return results
+    masks = masks[:IMAGES]
+    covered = F.max_pool2d(masks[:, None].float(), config.patch_size).mean(dim=0).flatten()  # (N,)
+    positions = model.pos_embed.detach()
+    results["like content"] = like_content(positions, covered)
+    if isinstance(model, ShuffledPatches):  # place i holds what comes from place order[i]
+        results["like content, put back"] = like_content(positions, covered[model.order])
+    elif config.pool == "cls":
         last = class_attention(layers[-1], config.grid_size).mean(dim=1)
         rolled = attention_rollout(layers)[:, 0, -config.num_patches :]
         maps = {

@@ -89,7 +89,7 @@ def few_shapes(count: int) -> Data:
     """Draw ``count`` training images and 1,000 test images, fewer for few; 100 stand for validation, where nothing is chosen."""
     data = load_data("shapes", limit=count)
     parts = {"train": count, "validation": 100, "test": min(1_000, 3 * count)}
-    kept = {
+    kept: dict[str, Any] = {
         name: Split(getattr(data, name).images[:most], getattr(data, name).labels[:most])
         for name, most in parts.items()
     }

@@ -34,6 +34,8 @@ DISTANCE_BANK = (
     ValueMistake("largest", 7 * 2**0.5, "the largest distance is given", "That is from corner to corner.", "Average over all 64 x 64 pairs."),
     ValueMistake("flat_index", _mean([((a,), (b,)) for a in range(64) for b in range(64)]), "the numbers of the patches are subtracted",
                  "Patch 8 stands right below patch 0.", "Turn a number into row and column first."),
+    ValueMistake("one_decimal", round(reference.uniform_distance, 1), "only one decimal is given", "Other answers round to the same.",
+                 "Give two decimals or more.", rtol=1e-6),
 )  # fmt: skip
 
 _U = 1 / 65
@@ -50,6 +52,8 @@ SELF_BANK = (
     ValueMistake("on_the_patches", 1 - reference.rollout_self_share, "the share of the patches is given", "The question is what stays on the class token.", "Read entry [0, 0].", rtol=1e-4),
     ValueMistake("one_patch", (1 - 0.5**4) * _U, "the share of one patch is given", "The question is what stays on the class token.", "Read entry [0, 0].", rtol=1e-3),
     ValueMistake("not_halved", 1 + 4 * _U, "the rows are not normalised", "No share exceeds 1.", "Halve after adding the identity.", rtol=1e-3),
+    ValueMistake("two_decimals", round(reference.rollout_self_share, 2), "only two decimals are given", "Other answers round to the same.",
+                 "Give three decimals or more.", rtol=1e-6),
     ValueMistake("percent", 100 * reference.rollout_self_share, "a percentage is given", "The scale runs from 0 to 1.", "Do not multiply by 100."),
 )  # fmt: skip
 
