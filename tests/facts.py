@@ -114,7 +114,7 @@ assert max(seen["2 convolutions"][2:]) < 0.55 < 0.75 < min(seen["2 convolutions"
 assert max(seen["4 convolutions"][4:]) < 0.55 < 0.75 < min(seen["4 convolutions"][:4])
 """,
     "07_less_data": """
-assert abs(loss.item() - smoothing_floor) < 1e-4 and 0.905 < logits.softmax(dim=-1)[0, 3] < 0.915
+assert abs(gap - smoothed_gap) < 0.02 and abs(loss.item() - 0.5003) < 1e-4 and 0.905 < logits.softmax(dim=-1)[0, 3] < 0.915
 assert (pasted_labels.sum(dim=1) - 1).abs().max() < 1e-5 and abs(blended_labels.max() - 0.6) < 1e-6
 assert abs(means_of_branch.mean() - 1) < 0.05
 assert mask.shape == (len(tested), 64) and int(mask.sum(dim=1).min()) == int(mask.sum(dim=1).max()) == 48

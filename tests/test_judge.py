@@ -25,7 +25,7 @@ from vitedu.grading.line.literals import literal
 NOTEBOOKS = Path(__file__).parents[1] / "notebooks"
 SUPPORT = """
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 import torch
 import torch.nn.functional as F
 from torch import nn

@@ -24,9 +24,9 @@ from vitedu.less_data import (
     mixup,
     random_masking,
     random_resized_crop,
-    smoothing_floor,
+    smoothed_gap,
 )
-from vitedu.training import cross_entropy
+from vitedu.training import cross_entropy, smoothing_floor
 from vitedu.vit import VisionTransformer, ViTConfig
 
 RING = torch.tensor([2, 0, 3, 1])  # no two are each other's partner
@@ -105,16 +105,15 @@ def test_training_mixes_as_the_textbook_does():
         torch.testing.assert_close(soft[i], label[i])
 
 
-def test_smoothing_floor_is_what_the_best_logits_cost():
-    """Logits that are the log of the target; any other direction costs more."""
-    target = torch.full((1, 10), 0.01, dtype=torch.float64)
-    target[0, 3] = 0.91
-    label = torch.tensor([3])
-    assert cross_entropy(target.log(), label, 0.1).item() == pytest.approx(smoothing_floor)
-    for step in (0.01, -0.01):
-        moved = target.log()
-        moved[0, 3] += step
-        assert cross_entropy(moved, label, 0.1).item() > smoothing_floor
+def test_smoothed_gap_costs_least():
+    """A larger gap costs more, and so does a smaller one."""
+
+    def cost(gap):
+        logits = gap * torch.eye(10, dtype=torch.float64)[3:4]
+        return cross_entropy(logits, torch.tensor([3]), 0.1).item()
+
+    assert cost(smoothed_gap) == pytest.approx(smoothing_floor)
+    assert min(cost(smoothed_gap + 0.01), cost(smoothed_gap - 0.01)) > smoothing_floor
 
 
 def test_drop_path_drops_samples_and_keeps_the_mean():

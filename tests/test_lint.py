@@ -19,6 +19,11 @@ ROOT = Path(__file__).parents[1]
 NOTEBOOKS = list(dict.fromkeys(exercise.notebook for exercise in EXERCISES))
 
 
+def test_every_exercise_has_an_id_of_its_own():
+    """Grades, results and checkers are found by the id."""
+    assert len({exercise.id for exercise in EXERCISES}) == len(EXERCISES)
+
+
 def problems_of(notebook, folder, name="01_patches", **options):
     path = folder / f"{name}.ipynb"
     with open(path, "w", encoding="utf-8") as file:

@@ -944,18 +944,19 @@ EXERCISES: tuple[Exercise, ...] = (
         ),
     ),
     Exercise(
-        "smoothing_floor",
+        "smoothed_gap",
         "07_less_data",
         "7.3",
-        "the smallest loss with smoothed labels",
+        "how far logits grow with smoothed labels",
         "value",
         2,
         5,
         (
             "Write down the target of one image: ten numbers that sum to 1. Which prediction is the best "
             "answer to it?",
-            "No prediction costs less than the target itself. Its cross-entropy with itself is its entropy.",
-            "The target has 0.9 + 0.1 / 10 once and 0.1 / 10 nine times. Add up -p * log(p) over all ten.",
+            "The best prediction is the target itself. Softmax makes it of logits, so the ratio of two "
+            "probabilities is the exponential of the difference of their logits.",
+            "The target has 0.9 + 0.1 / 10 once and 0.1 / 10 nine times. The gap is the logarithm of the ratio.",
         ),
     ),
     Exercise(

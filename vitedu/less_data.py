@@ -21,8 +21,8 @@ from vitedu.encoder import EncoderBlock
 from vitedu.patches import add_class_token_and_positions, sincos_positions_2d
 from vitedu.vit import VisionTransformer, ViTConfig
 
-# the smallest cross-entropy with label smoothing 0.1 and ten classes: the entropy of the target itself
-smoothing_floor = -0.91 * math.log(0.91) - 9 * 0.01 * math.log(0.01)
+# how far the label's logit stands above the others where label smoothing of 0.1 over ten classes costs least
+smoothed_gap = math.log(0.91 / 0.01)
 # DINO's loss over 64 prototypes if both networks answer alike for every image: all even, or all sure of one
 collapse_losses = (math.log(64), 0.0)
 

@@ -87,15 +87,18 @@ def show_collapse(
         steps: where they were measured.
         most: the entropy of an even answer, log K.
     """
-    fig, axes = figure(1, 2, size=(WIDTH, 3.1), sharey=True)
+    fig, axes = figure(1, 2, size=(WIDTH, 3.1))
     for panel, (ax, name) in enumerate(zip(axes[0], ("entropy", "spread"), strict=True)):
         for i, (arm, values) in enumerate(found.items()):
             style = {"color": CYCLE[i % len(CYCLE)], "marker": "osD^"[i % 4], "markersize": 4}
             ax.plot(steps, [value[panel] for value in values], label=arm, **style)
-        ax.axhline(most, color=GREY, linestyle=":", label=f"even answer: {most:.2f}")
         ax.axhline(0, color=GREY, linewidth=0.6)
         ax.set(xlabel="step", title=name)
+        ax.locator_params(axis="x", integer=True)
+    largest = max(spread for values in found.values() for _, spread in values)
+    axes[0, 0].axhline(most, color=GREY, linestyle=":", label=f"even answer: {most:.2f}")
     axes[0, 0].set(ylabel="nats", ylim=(-0.1, 1.1 * most))
+    axes[0, 1].set_ylim(-0.02, max(0.6, 1.1 * largest))  # a scale of its own
     handles, labels = axes[0, 0].get_legend_handles_labels()
     fig.legend(handles, labels, loc="outside lower center", ncols=3)
     return fig

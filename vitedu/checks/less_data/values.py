@@ -5,19 +5,19 @@ import math
 from vitedu import less_data as reference
 from vitedu.checks.values import ValueChecker, ValueMistake
 
-_FLOOR = reference.smoothing_floor
-FLOOR_BANK = (
-    ValueMistake("zero", 0.0, "a loss of 0 is expected", "The target spreads 0.1 over all classes; whoever is sure of one pays for the others.", "Compute the loss of the target itself as prediction."),
-    ValueMistake("off_label", -0.9 * math.log(0.9) - 9 * (0.1 / 9) * math.log(0.1 / 9), "the label gets no share of the 0.1", "All ten classes share it, the label too.", "The target has 0.91 once and 0.01 nine times."),
-    ValueMistake("only_label", -0.91 * math.log(0.91), "only the label's class is counted", "The other nine have a share of the target, and a price.", "Add nine times 0.01 * -log(0.01)."),
-    ValueMistake("label_price", -math.log(0.91), "the price of the label is taken alone", "The target has ten entries.", "Weigh each price with its share of the target."),
-    ValueMistake("one_other", -0.91 * math.log(0.91) - 0.01 * math.log(0.01), "one of the other classes is counted", "There are nine.", "Count all ten entries."),
-    ValueMistake("base_two", _FLOOR / math.log(2), "the log has base 2", "The loss is in nats, as torch's.", "Use math.log."),
-    ValueMistake("base_ten", _FLOOR / math.log(10), "the log has base 10", "The loss is in nats, as torch's.", "Use math.log."),
-    ValueMistake("even", math.log(10), "the loss of an even answer is given", "That is what an untrained model pays.", "The best answer is the target itself."),
-    ValueMistake("mean_of_prices", _FLOOR / 10, "the sum over classes is divided by ten", "A cross-entropy adds up over classes.", "Leave out the mean."),
-    ValueMistake("sign", -_FLOOR, "the sign is turned", "A loss is at least 0.", "Look for the minus before the sum."),
-    ValueMistake("certain", -0.91 * math.log(1) + 9 * 0.01 * 100, "the loss of a model that is sure is given", "Certainty is not the best answer here.", "The best answer is the target itself."),
+GAP_BANK = (
+    ValueMistake("no_end", math.isinf, "the logits are said to grow without end", "That is what hard labels ask for. The smoothed target is met at a finite distance.", "Compare the two kinds of entries of the target.", example=math.inf),
+    ValueMistake("off_label", math.log(81), "the label gets no share of the 0.1", "All ten classes share it, the label too.", "The target has 0.91 once and 0.01 nine times."),
+    ValueMistake("nine_as_one", math.log(0.91 / 0.09), "the nine others are taken for one class", "Each of them has a logit of its own.", "Compare the label with one other class."),
+    ValueMistake("one_minus_s", math.log(0.9 / 0.1), "the label is held against all that was spread", "One other class gets a tenth of it.", "The target has 0.91 once and 0.01 nine times."),
+    ValueMistake("ratio", 91.0, "the ratio of the probabilities is given", "Logits are logarithms, so the ratio becomes a difference.", "Take the logarithm."),
+    ValueMistake("difference", 0.9, "the difference of the probabilities is given", "Softmax turns differences of logits into ratios.", "Take the logarithm of the ratio."),
+    ValueMistake("label_alone", lambda v: abs(abs(v) - 0.0943) < 2e-3, "the logarithm of one probability is given", "Only the difference between two logits is fixed.", "Take both entries of the target.", example=math.log(0.91)),
+    ValueMistake("other_alone", lambda v: abs(abs(v) - 4.6052) < 5e-3, "the logarithm of one probability is given", "Only the difference between two logits is fixed.", "Take both entries of the target.", example=math.log(0.01)),
+    ValueMistake("base_two", math.log2(91), "the log has base 2", "Softmax uses e.", "Use math.log."),
+    ValueMistake("base_ten", math.log10(91), "the log has base 10", "Softmax uses e.", "Use math.log."),
+    ValueMistake("sign", -math.log(91), "the sign is turned", "The label's logit is the larger one.", "Divide the label's probability by the other."),
+    ValueMistake("floor", 0.5003, "that is the smallest loss", "The question is about the logits of the answer that has it.", "Compare the two kinds of entries of the target."),
 )  # fmt: skip
 
 _LN = math.log(64)
@@ -32,9 +32,9 @@ COLLAPSE_BANK = (
 )  # fmt: skip
 
 CHECKERS = {
-    "smoothing_floor": ValueChecker(
-        "smoothing_floor", reference.smoothing_floor, FLOOR_BANK, rtol=2e-3,
-        proves="the entropy of a target with 0.91 once and 0.01 nine times",
+    "smoothed_gap": ValueChecker(
+        "smoothed_gap", reference.smoothed_gap, GAP_BANK, rtol=3e-3,
+        proves="the log of the ratio of 0.91 and 0.01",
     ),
     "collapse_losses": ValueChecker(
         "collapse_losses", reference.collapse_losses, COLLAPSE_BANK, rtol=1e-3, atol=1e-3,
