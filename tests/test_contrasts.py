@@ -49,6 +49,10 @@ def short_root(x):
     return x * (1 + torch.erf(x / 1.4)) / 2
 
 
+def long_root(x):
+    return x * (1 + torch.erf(x / 1.414)) / 2
+
+
 def cut_below(x):
     return torch.where(x < -1, torch.zeros_like(x), encoder.gelu(x))
 
@@ -77,6 +81,7 @@ RECOGNISED = {
     "a term": ("count_parameters", without_head_bias, "off_by_a_term", "smaller by num_classes"),
     "a place": ("add_class_token_and_positions", first_position_twice, "one_place_only", "first place along axis -2"),
     "rounded": ("gelu", short_root, "not_exact", "within 1 %"),
+    "rounded less": ("gelu", long_root, "not_exact", "within 1 %"),
     "a range": ("gelu", cut_below, "one_range_only", "below -1"),
     "the batch": ("MultiHeadAttention", Centred, "depends_on_the_batch", "by itself"),
     "noise": ("gelu", noisy, "random_result", "two calls"),
@@ -93,6 +98,19 @@ def test_what_no_bank_holds_is_recognised(exercise, answer, id_, words, seed):
     report = judge_answer(find_checker(exercise), answer, seed)
     assert (report.status, report.misconception) == ("failed", id_), str(report)
     assert words in str(report)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_the_table_of_an_earlier_call_is_recognised(seed):
+    """A cache whose key leaves out an argument gives the right table of another call."""
+    kept: dict[int, torch.Tensor] = {}
+
+    def sincos_positions(num_positions, embed_dim):
+        table = patches.sincos_positions(num_positions, embed_dim)
+        return kept.setdefault(num_positions, table)
+
+    report = judge_answer(find_checker("sincos_positions"), sincos_positions, seed)
+    assert (report.status, report.misconception) == ("failed", "cached_by_shape"), str(report)
 
 
 class NormEverywhere(nn.Module):

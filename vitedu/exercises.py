@@ -648,7 +648,7 @@ EXERCISES: tuple[Exercise, ...] = (
             "weights[b, h, i, j] is how much token i looks at token j. Which of the two indices is fixed "
             "here, and to what?",
             "Take the row of token 0, for all images and heads. Its first entry is the class token "
-            "itself; the rest are the patches, row by row of the grid.",
+            "itself; the last gh * gw are the patches, row by row of the grid.",
             "weights[:, :, 0, -N:] with N = gh * gw has shape (B, nh, N). Fold its last axis into (gh, gw) "
             "with unflatten or reshape, gh first.",
         ),

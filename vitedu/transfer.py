@@ -11,7 +11,6 @@ learning rates (arXiv 2106.08254); Hu et al. 2021, "LoRA" (arXiv 2106.09685); Ra
 """
 
 import math
-from collections.abc import Mapping
 
 import torch
 import torch.nn.functional as F
@@ -27,7 +26,7 @@ blind_losses = (
 )
 
 
-def convert_torchvision_weights(state_dict: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+def convert_torchvision_weights(state_dict: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
     """Give torchvision's weights the names that this course and timm use.
 
     Both libraries compute the same from the same numbers; they only call them by other names.

@@ -166,6 +166,7 @@ class Network(Recipe):
         model.normalized_head = nn.Linear(width, 3)
         model.debias = nn.Linear(width, 2, bias=False)
         model.compose = nn.Linear(width, 2, bias=False)
+        model.tokenizer = nn.Linear(width, 2, bias=False)
         return model
 
     @staticmethod

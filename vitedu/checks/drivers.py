@@ -380,6 +380,8 @@ def evaluation(answer, case: Case, seen: Observation) -> None:
     modes = {name: part.training for name, part in nn.Module.named_modules(model)}
     learns = {name: value.requires_grad for name, value in nn.Module.named_parameters(model)}
     before = state_of(model)
+    for value in nn.Module.parameters(model):  # what an earlier loss.backward() left
+        value.grad = torch.ones_like(value)
     torch.set_grad_enabled(case.extra.get("enabled", True))
     args = build_args(case) | {"model": model}
     if "batches" in args:
@@ -423,6 +425,14 @@ def evaluation(answer, case: Case, seen: Observation) -> None:
         else:
             fact = "gradients switched off afterwards, as they were before"
             seen.facts[fact] = "switched on" if enabled else "yes"
+        lost = [
+            name
+            for name, value in nn.Module.named_parameters(model)
+            if value.grad is None or not torch.equal(value.grad, torch.ones_like(value))
+        ]
+        seen.facts["gradients that were there before stay"] = (
+            f"changed: {', '.join(lost)}" if lost else "they stay"
+        )
         changed = [
             f"{name} {'learns' if value.requires_grad else 'is frozen'}"
             for name, value in nn.Module.named_parameters(model)

@@ -180,6 +180,7 @@ CHECKER = Checker(
         also("large scores", "large scores", scale={"q": 1e3, "k": 1e3}, rtol=1e-2, atol=1e-2),
         ON_ACCELERATOR,
         outputs=("output", "weights"),
+        ranges={"d": (5, 8)},  # no square: its root is told from a rounded one
     ),
     bank=MISTAKES,
     forbidden=FUSED_NAMES,

@@ -25,7 +25,7 @@ MISTAKES = (
     Mistake("keys_only", "only the keys go through the feature map", "features of queries and of keys",
             "The weights can be negative.", "Do the same to q.", {"F.elu(q) + 1": "q"}),
     Mistake("relu", "relu is taken for the feature map", "features elu(x) + 1", "A feature of 0 has no gradient, and a query may get no weight at all.",
-            "Use F.elu.", {FEATURES: "F.relu(q) + 1e-6, F.relu(k) + 1e-6"}),
+            "Use F.elu.", {FEATURES: "F.relu(q) + 1e-6, F.relu(k) + 1e-6"}, also=({FEATURES: "F.relu(q) + 1, F.relu(k) + 1"},)),
     Mistake("softmax_features", "softmax is taken for the feature map", "features elu(x) + 1", "That is another linear attention (Shen et al. 2018).",
             "Use F.elu.", {FEATURES: "q.softmax(dim=-1), k.softmax(dim=-2)"}),
     Mistake("scaled", "queries are divided by the root of the depth", "features elu(x) + 1 of q and k as they come",

@@ -33,6 +33,9 @@ MISTAKES = (
     Mistake("erf_alone", "the gate is erf itself, which runs from -1 to 1", "a probability between 0 and 1",
             "For x = 0 it would be shut, for negative x it would turn the sign.",
             "Look at how Phi is made of erf.", {"0.5 * (1 + ": "("}),
+    Mistake("upper_tail", "the gate is the probability above x", "the probability below x",
+            "Large values would be stopped, and very negative ones would pass.", "Look at the gate for x = 5.",
+            {"1 + ": "1 - "}),
     Mistake("x_missing", "the gate is returned, without the value it lets pass", "x * Phi(x)",
             "A gate alone is a sigmoid.", "Multiply by x.", {"x * phi": "phi"}),
 )  # fmt: skip

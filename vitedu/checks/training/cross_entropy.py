@@ -8,6 +8,7 @@ import torch.nn.functional as F
 from vitedu.checks.cases import also, shaped
 from vitedu.checks.checker import Checker
 from vitedu.checks.families import SAME_AXIS
+from vitedu.checks.inputs import draw
 from vitedu.checks.mistakes import Mistake
 from vitedu.checks.probing import Case, Observation
 
@@ -146,27 +147,44 @@ LARGE: dict[str, Any] = {
     "atol": 8e-3,
 }  # logsumexp of 1e4 rounds to 2e-3
 
+ABSENT = "the last class does not occur"
+DRAWN = shaped(
+    PLAIN,
+    also("values", "", **LEARNS),
+    also("label smoothing", "", shapes=SMOOTHED, **LEARNS),
+    also("label smoothing", "by keyword", shapes=MORE, keywords=("label_smoothing",), **LEARNS),
+    also("label smoothing", "", shapes=f"{PLAIN}; label_smoothing = 1.0"),
+    also("other sizes", "one image", B=1),
+    also("other sizes", "as many images as classes", B="K"),
+    also("other sizes", "two classes", K=2),
+    also("other sizes", ABSENT),
+    # no probability so small that another mistake than one of dtype shows here now and then
+    also("other sizes", "float64", shapes=SMOOTHED, dtype=torch.float64, scale=0.25),
+    also(note="scores around 10,000", scale=1e4, **LARGE),
+    also(note="scores around 10,000", shapes=SMOOTHED, scale=1e4, **LARGE),
+    also(note="scores all near 10,000", values={"logits": lambda x: x + 1e4}, **LARGE),
+    also(note="scores all near -10,000", values={"logits": lambda x: x - 1e4}, **LARGE),
+    also("any device", "on an accelerator", shapes=SMOOTHED, on_accelerator=True),
+    ranges={"B": (3, 7), "K": (3, 7), "s": (4, 20), "t": (21, 40)},
+    scale=2.0,
+)
+
+
+def cases(g: torch.Generator) -> list[Case]:
+    """Draw scores and labels; the last class occurs in all cases but one."""
+    made = DRAWN(g)
+    for case in made:
+        labels, K = case.args["labels"], case.args["logits"].shape[1]
+        if ABSENT in case.name:
+            labels.remainder_(K - 1)
+        else:
+            labels[draw(g, 0, len(labels) - 1)] = K - 1
+    return made
+
+
 CHECKER = Checker(
     "cross_entropy",
-    cases=shaped(
-        PLAIN,
-        also("values", "", **LEARNS),
-        also("label smoothing", "", shapes=SMOOTHED, **LEARNS),
-        also("label smoothing", "by keyword", shapes=MORE, keywords=("label_smoothing",), **LEARNS),
-        also("label smoothing", "", shapes=f"{PLAIN}; label_smoothing = 1.0"),
-        also("other sizes", "one image", B=1),
-        also("other sizes", "as many images as classes", B="K"),
-        also("other sizes", "two classes", K=2),
-        # no probability so small that another mistake than one of dtype shows here now and then
-        also("other sizes", "float64", shapes=SMOOTHED, dtype=torch.float64, scale=0.25),
-        also(note="scores around 10,000", scale=1e4, **LARGE),
-        also(note="scores around 10,000", shapes=SMOOTHED, scale=1e4, **LARGE),
-        also(note="scores all near 10,000", values={"logits": lambda x: x + 1e4}, **LARGE),
-        also(note="scores all near -10,000", values={"logits": lambda x: x - 1e4}, **LARGE),
-        also("any device", "on an accelerator", shapes=SMOOTHED, on_accelerator=True),
-        ranges={"B": (3, 7), "K": (3, 7), "s": (4, 20), "t": (21, 40)},
-        scale=2.0,
-    ),
+    cases=cases,
     bank=MISTAKES,
     forbidden=frozenset(
         "cross_entropy cross_entropy_loss cross_entropy_loss.default aten.cross_entropy_loss linear_cross_entropy".split()

@@ -184,6 +184,22 @@ def by_parts(state_dict):
     return dict(zip(map(rename, state_dict), state_dict.values(), strict=True))  # fmt: skip
 
 
+def by_table(state_dict):
+    table = (
+        ("encoder.layers.encoder_layer_", "blocks."), (".self_attention.in_proj_", ".attn.qkv."),
+        (".self_attention.out_proj", ".attn.proj"), (".ln_", ".norm"), ("encoder.ln", "norm"),
+        ("mlp.0", "mlp.fc1"), ("mlp.3", "mlp.fc2"), ("heads.head", "head"), ("class_token", "cls_token"),
+        ("encoder.pos_embedding", "pos_embed"), ("conv_proj", "patch_embed.proj"),
+    )  # fmt: skip
+    found = {}
+    for name in sorted(state_dict):
+        ours = name
+        for old, new in table:
+            ours = ours.replace(old, new)
+        found[ours] = state_dict[name]
+    return found
+
+
 CHECKER = Checker(
     "convert_torchvision_weights",
     cases=cases,
@@ -192,5 +208,5 @@ CHECKER = Checker(
         "values": "every tensor stands under its name in the course's model, with its own numbers",
         "other sizes": "also for one block, twelve blocks, and float64",
     },
-    right=(by_pattern, by_hand, by_parts),
+    right=(by_pattern, by_hand, by_parts, by_table),
 )

@@ -117,6 +117,14 @@ def by_matrices(pos_embed, new_grid_size, num_prefix_tokens=1):
     return torch.cat([prefix, new.reshape(1, -1, grid.shape[-1])], dim=1)
 
 
+def by_feature(pos_embed, new_grid_size, num_prefix_tokens=1):
+    count = pos_embed.shape[1] - num_prefix_tokens
+    side = next(n for n in range(1, count + 1) if n * n == count)
+    images = pos_embed[0, num_prefix_tokens:].T.reshape(-1, 1, side, side)  # one for each feature
+    images = F.interpolate(images, size=tuple(new_grid_size), mode="bicubic")
+    return torch.cat([pos_embed[0, :num_prefix_tokens], images.flatten(1).T])[None]
+
+
 CHECKER = Checker(
     "interpolate_positions",
     cases=shaped(
@@ -143,7 +151,7 @@ CHECKER = Checker(
         "other sizes": "larger, smaller, square or not, the same grid, a single patch, and float64",
     },
     special=("num_prefix_tokens == 1", "num_prefix_tokens == 0"),
-    right=(by_steps, by_resize, by_matrices),
+    right=(by_steps, by_resize, by_matrices, by_feature),
     equivalent={
         SAME_AXIS: (
             "grid = patches.reshape(-1, side, side, D).permute(0, 3, 1, 2)",

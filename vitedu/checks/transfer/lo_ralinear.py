@@ -191,6 +191,22 @@ class FromScratch(nn.Module):
         return made
 
 
+class ByAddmm(Given):
+    def forward(self, x):
+        change = torch.einsum("...i,ri,or->...o", x, self.down.weight, self.up.weight)
+        return self.linear(x).add(change, alpha=self.alpha / self.rank)
+
+    def merged(self):
+        weight, bias, scale = self.linear.weight, self.linear.bias, self.alpha / self.rank
+        linear = nn.Linear(*weight.shape[::-1], bias=bias is not None, dtype=weight.dtype)
+        linear = linear.to(weight.device)
+        with torch.no_grad():
+            linear.weight.copy_(weight.addmm(self.up.weight, self.down.weight, alpha=scale))
+            if bias is not None:
+                linear.bias.copy_(bias)
+        return linear
+
+
 CHECKER = Checker(
     "LoRALinear",
     cases=cases,
@@ -203,6 +219,6 @@ CHECKER = Checker(
         "other sizes": "also without a bias, for rank 1, alpha 0, square layers, one vector and float64",
     },
     special=("self.rank == 1", "self.alpha == 0", "self.linear.bias is None"),
-    right=(ByFunctions, ByWeights, FromScratch),
+    right=(ByFunctions, ByWeights, FromScratch, ByAddmm),
     given=("__init__",),
 )  # fmt: skip

@@ -42,6 +42,9 @@ MISTAKES = (
             {OWN: OWN + ".square()"}),
     Mistake("not_divided", "it is not divided by the norms of the two sides", "a quotient between 0 and 1",
             "Larger features would look more alike.", "Multiply x by 2: nothing may change.", {"shared / " + OWN: "shared"}),
+    Mistake("number_added", "a small number is added below", "the product of the two norms",
+            "Small features would look less alike than large ones.", "Divide x and y by 30: nothing may change.",
+            {OWN: "(" + OWN + " + 1e-3)"}, also=({OWN: "(" + OWN + " + 1e-4)"},)),
     Mistake("y_norm_twice", "the norm of y.T @ y is taken twice", "one norm of each side",
             "The result would change when x and y change places.", "Compare linear_cka(x, y) with linear_cka(y, x).",
             {"(x.T @ x)": "(y.T @ y)"}),
@@ -96,6 +99,8 @@ CHECKER = Checker(
         also("other sizes", "one feature against several", p=1),
         also("other sizes", "more features than images", p="3 * n", q="2 * n + 1"),
         also("other sizes", "y a hundred times as large", scale={"y": 100.0}),
+        # features that are small, not so small that a guard against 0 is felt
+        also("other sizes", "both sides a thirtieth as large", scale=1 / 30, rtol=1e-2),
         FLOAT64,
         ON_ACCELERATOR,
         ranges={"n": (6, 9), "p": (2, 5), "q": (2, 5)},

@@ -58,7 +58,7 @@ def cases(g: torch.Generator) -> list[Case]:
 ROLL = "images.roll(shift, dims=(-2, -1))"
 SAME = "model(images).argmax(dim=-1) == model(shifted).argmax(dim=-1)"
 MODES = ("no_eval", "train_mode", "left_in_eval", "always_train", "root_mode_only", "children_only", "children_forced",
-         "graph_built", "gradients_left_off")  # fmt: skip
+         "graph_built", "gradients_left_off", "gradients_cleared")  # fmt: skip
 
 MISTAKES = (
     # the reference treats modes and gradients in the lines of evaluate's
