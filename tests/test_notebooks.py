@@ -27,7 +27,7 @@ from vitedu.course.notebooks import (
     solve,
     solved,
 )
-from vitedu.course.references import reference_source
+from vitedu.course.references import reference_source, solution_source
 from vitedu.course.tour import page
 from vitedu.exercises import EXERCISES, find, in_notebook
 
@@ -232,7 +232,7 @@ def test_solved_replaces_every_stub_and_nothing_else():
     for index, (old, new) in enumerate(zip(notebook.cells, result.cells, strict=True)):
         if index in stubs:
             assert old.source == stub_source(find(stubs[index]))
-            assert new.source == reference_source(find(stubs[index]))
+            assert new.source == solution_source(find(stubs[index]))
         else:
             assert new.source == old.source
 
