@@ -128,7 +128,7 @@ REPORTS = {
           got       AttributeError: 'Tensor' object has no attribute 'meen'   (line ..: return (x - x.meen(dim=-1, keepdim=True)) / x.std(dim=-1, keepdim=True))
           case      x of 4 x 5 x 7
           again     check(..., "layer_norm", seed=3) repeats these inputs
-          findings  ✓ allowed operations   ✗ returns   – values   – gradients   ✗ other sizes   ✗ far from zero   ✗ eps   – any device   – again
+          findings  ✓ allowed operations   ✗ returns   – values   – gradients   ✗ other sizes   ✗ eps   – any device   – again
         """,
     ),
     "a forgotten return": (

@@ -17,9 +17,6 @@ MISTAKES = (
     Mistake("class_token_kept", "the first N tokens are taken, the class token among them", "N patches, without token 0",
             "Every patch then shows the weight of its neighbour to the left.",
             "The patches are the last N tokens.", {"-gh * gw :": ": gh * gw"}),
-    Mistake("all_other_tokens", "every token behind the class token is taken for a patch", "the last N tokens",
-            "Registers stand between the class token and the patches.", "Count the patches from the end.",
-            {"-gh * gw :": "1 : gh * gw + 1"}, part="other tokens"),
     Mistake("row_of_last_token", "the row of the last token is taken", "the row of the class token, token 0",
             "The last token is a patch at the bottom right.", "Look at the index of the query.", {"0, -gh": "-1, -gh"}),
     Mistake("row_of_first_patch", "the row of the first patch is taken", "the row of the class token, token 0",
@@ -51,36 +48,31 @@ MISTAKES = (
 
 
 def by_reshape(weights, grid_size):
-    N = grid_size[0] * grid_size[1]
-    return weights[:, :, 0, -N:].reshape(*weights.shape[:2], *grid_size)
+    return weights[:, :, 0, 1:].reshape(*weights.shape[:2], *grid_size)
 
 
 def by_loops(weights, grid_size):
     gh, gw = grid_size
     rows = [
-        torch.stack([weights[..., 0, (i - gh) * gw + j] for j in range(gw)], -1) for i in range(gh)
+        torch.stack([weights[..., 0, 1 + i * gw + j] for j in range(gw)], -1) for i in range(gh)
     ]
     return torch.stack(rows, -2)
 
 
 def by_selecting(weights, grid_size):
     B, nh, T, _ = weights.shape
-    gh, gw = grid_size
-    return weights.select(2, 0).narrow(-1, T - gh * gw, gh * gw).view(B, nh, gh, gw)
+    return weights.select(2, 0).narrow(-1, 1, T - 1).view(B, nh, grid_size[0], grid_size[1])
 
 
 def by_a_query(weights, grid_size):
     query = torch.zeros_like(weights[:, :, :, 0])
     query[..., 0] = 1
-    return torch.einsum("bht,bhts->bhs", query, weights)[
-        ..., -grid_size[0] * grid_size[1] :
-    ].unflatten(-1, grid_size)
+    return torch.einsum("bht,bhts->bhs", query, weights)[..., 1:].unflatten(-1, grid_size)
 
 
 def by_splitting(weights, grid_size):
-    gh, gw = grid_size
-    *_, patches = weights.unbind(dim=-2)[0].split([weights.shape[-1] - gh * gw, gh * gw], dim=-1)
-    return torch.stack(patches.chunk(gh, dim=-1), dim=-2)
+    _, patches = weights.unbind(dim=-2)[0].split([1, weights.shape[-1] - 1], dim=-1)
+    return torch.stack(patches.chunk(grid_size[0], dim=-1), dim=-2)
 
 
 CHECKER = Checker(
@@ -90,7 +82,6 @@ CHECKER = Checker(
         also("other sizes", "a square grid", gw="gh"),
         also("other sizes", "one head", nh=1),
         also("other sizes", "a single row of patches", gh=1),
-        also("other tokens", "two registers behind the class token", T="gh*gw + 3"),
         BATCH_OF_ONE,
         FLOAT64,
         ON_ACCELERATOR,
@@ -101,7 +92,6 @@ CHECKER = Checker(
     bank=MISTAKES,
     proves={
         "values": "the class token's weights on the patches, each at its place, not normalised again",
-        "other tokens": "the patches are the last N tokens",
         "other sizes": "also for square grids, one row, one head, a batch of one and float64",
     },
     right=(by_reshape, by_loops, by_selecting, by_a_query, by_splitting),
