@@ -236,7 +236,7 @@ CHECKER = Checker(
         "any device": "the generator may live on the CPU while x does not",
     },
     advice={
-        "values": ("A sample goes as a whole, and the others grow so that the mean stays.", "Call it on torch.ones(8, 3), in training: which rows and which numbers come back?"),
+        "values": ("A sample goes as a whole, and the others grow so that the mean stays.", "Call it on torch.ones(8, 3), in training, and look at the rows that come back."),
     },
     special=("drop_prob == 0", "not training", "len(x) == 1", "x.ndim == 2", "generator is None"),
     right=(by_bernoulli, by_where, by_floor, by_loop, by_index),
