@@ -63,7 +63,7 @@ CHECKERS = {
     ),
     "untrained_entropy": ValueChecker(
         "untrained_entropy", reference.untrained_entropy, ENTROPY_BANK,
-        rtol=2e-4,  # an exactly uniform map, 1, was not measured
+        rtol=4.5e-4,  # an exactly uniform map, 1, was not measured
         proves="an untrained map is uniform but for a trace",
     ),
 }  # fmt: skip
