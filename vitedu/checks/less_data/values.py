@@ -6,9 +6,9 @@ from vitedu import less_data as reference
 from vitedu.checks.values import ValueChecker, ValueMistake
 
 GAP_BANK = (
-    ValueMistake("no_end", math.isinf, "the logits are said to grow without end", "That is what hard labels ask for. The smoothed target is met at a finite distance.", "Compare the two kinds of entries of the target.", example=math.inf),
     ValueMistake("off_label", math.log(81), "the label gets no share of the 0.1", "All ten classes share it, the label too.", "The target has 0.91 once and 0.01 nine times."),
     ValueMistake("nine_as_one", math.log(0.91 / 0.09), "the nine others are taken for one class", "Each of them has a logit of its own.", "Compare the label with one other class."),
+    ValueMistake("no_end", math.isinf, "the logits are said to grow without end", "That is what hard labels ask for. The smoothed target is met at a finite distance.", "Compare the two kinds of entries of the target.", example=math.inf),
     ValueMistake("one_minus_s", math.log(0.9 / 0.1), "the label is held against all that was spread", "One other class gets a tenth of it.", "The target has 0.91 once and 0.01 nine times."),
     ValueMistake("ratio", 91.0, "the ratio of the probabilities is given", "Logits are logarithms, so the ratio becomes a difference.", "Take the logarithm."),
     ValueMistake("difference", 0.9, "the difference of the probabilities is given", "Softmax turns differences of logits into ratios.", "Take the logarithm of the ratio."),
