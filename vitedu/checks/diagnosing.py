@@ -110,8 +110,8 @@ def diagnose(
             if words := described(legit, got, want, in_any_order):
                 id_, name, seen, look = words
                 found.append(Diagnosis(id_, name, problem.expected, seen, "", look, parts))
-        if not any(d.id for d in found) and (words := _earlier(legit, got, want)):
-            found = [_diagnosis(CACHED_BY_SHAPE, words, parts)]
+        if not any(d.id for d in found) and (evidence := _earlier(legit, got, want)):
+            found = [_diagnosis(CACHED_BY_SHAPE, evidence, parts)]
         if not any(d.id for d in found) and problem.stage is Stage.VALUES and not remembers:
             if words := _probed(cases, got, want):
                 found = [Diagnosis(*words[:2], problem.expected, words[2], "", words[3], parts)]
