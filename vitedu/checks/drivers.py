@@ -591,6 +591,7 @@ def growth(answer, case: Case, seen: Observation) -> None:
     # an answer that returns a stored result does no work at first; another probe reports that
     is_about = work[1] < (min(6 * work[0], most) if work[0] else most)
     words = f"{'about' if is_about else 'far more than'} four times the work"
+    words = words if work[1] else "no work at all"
     seen.facts["four times the tokens, about four times the work"] = words
 
 
