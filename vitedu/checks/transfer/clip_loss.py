@@ -4,7 +4,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from vitedu.checks.cases import also, shaped
+from vitedu.checks.cases import BATCH_OF_ONE, FLOAT64, ON_ACCELERATOR, also, shaped
 from vitedu.checks.checker import Checker
 from vitedu.checks.families import DEFAULT, SAME_AXIS
 from vitedu.checks.mistakes import Mistake
@@ -113,6 +113,18 @@ def unequal(x: torch.Tensor) -> torch.Tensor:
 
 VALUES = {"image_features": unequal, "text_features": unequal}
 
+# the same unit vectors, written otherwise
+SAME_UNITS = {
+    SAME_AXIS: (
+        "image, text = (F.normalize(image_features, dim=1), F.normalize(text_features, dim=-1))",
+        "image, text = (F.normalize(image_features, dim=-1), F.normalize(text_features, dim=1))",
+    ),
+    DEFAULT: (
+        "image, text = (F.normalize(image_features), F.normalize(text_features, dim=-1))",
+        "image, text = (F.normalize(image_features, dim=-1), F.normalize(text_features))",
+    ),
+}
+
 CHECKER = Checker(
     "clip_loss",
     cases=shaped(
@@ -122,10 +134,10 @@ CHECKER = Checker(
         also("temperatures", "a large temperature", shapes=LENGTHS + "10.0"),
         also("temperatures", "temperature 1, by keyword", shapes=LENGTHS + "1.0", keywords=("temperature",)),
         also("other sizes", "features of length 1", values={"image_features": F.normalize, "text_features": F.normalize}),
-        also("other sizes", "a batch of one", B=1),
+        BATCH_OF_ONE,
         also("other sizes", "as many pairs as features", B="D"),
-        also("other sizes", "float64", dtype=torch.float64),
-        also("any device", "on an accelerator", on_accelerator=True),
+        FLOAT64,
+        ON_ACCELERATOR,
         ranges={"B": (4, 7), "D": (3, 6), "t": (2, 6)},
         values=VALUES,
         name="{B:pair} of {D} features",
@@ -140,14 +152,7 @@ CHECKER = Checker(
     },
     right=(by_logsumexp, by_cosine, by_loops, with_targets),
     equivalent={
-        SAME_AXIS: (
-            "image, text = (F.normalize(image_features, dim=1), F.normalize(text_features, dim=-1))",
-            "image, text = (F.normalize(image_features, dim=-1), F.normalize(text_features, dim=1))",
-        ),
-        DEFAULT: (
-            "image, text = (F.normalize(image_features), F.normalize(text_features, dim=-1))",
-            "image, text = (F.normalize(image_features, dim=-1), F.normalize(text_features))",
-        ),
+        **SAME_UNITS,
         "images and texts have the same part in the loss": (
             "text, image = (F.normalize(image_features, dim=-1), F.normalize(text_features, dim=-1))",
             "image, text = (F.normalize(text_features, dim=-1), F.normalize(image_features, dim=-1))",

@@ -5,13 +5,12 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 
-from vitedu.checks.cases import also, shaped
+from vitedu.checks.cases import BATCH_OF_ONE, FLOAT64, ON_ACCELERATOR, also, shaped
 from vitedu.checks.checker import Checker
-from vitedu.checks.families import DEFAULT, SAME_AXIS
 from vitedu.checks.mistakes import Mistake
 from vitedu.checks.training.cross_entropy import LOSS
 from vitedu.checks.transfer.clip_loss import BOTH as CLIP
-from vitedu.checks.transfer.clip_loss import NORMALISED, UNITS, VALUES
+from vitedu.checks.transfer.clip_loss import NORMALISED, SAME_UNITS, UNITS, VALUES
 
 LOGITS = "scale * image @ text.T + bias"
 SUM = "-F.logsigmoid(signs * logits).sum() / len(logits)"
@@ -116,10 +115,10 @@ CHECKER = Checker(
         also("other sizes", "SigLIP's start: scale 10, bias -10, by keyword", shapes=given("10.0", "-10.0"), keywords=("scale", "bias")),
         also("other sizes", "scale and bias 0", shapes=given("0.0", "0.0")),
         also("other sizes", "features of length 1", values={"image_features": F.normalize, "text_features": F.normalize}),
-        also("other sizes", "a batch of one", B=1),
+        BATCH_OF_ONE,
         also("other sizes", "as many pairs as features", B="D"),
-        also("other sizes", "float64", dtype=torch.float64),
-        also("any device", "on an accelerator", on_accelerator=True),
+        FLOAT64,
+        ON_ACCELERATOR,
         ranges={"B": (4, 7), "D": (3, 6), "s": (3, 9), "b": (3, 9)},
         values=VALUES,
         name="{B:pair} of {D} features",
@@ -134,14 +133,7 @@ CHECKER = Checker(
     },
     right=(by_softplus, by_binary_cross_entropy, by_loops, by_two_sums),
     equivalent={
-        SAME_AXIS: (
-            "image, text = (F.normalize(image_features, dim=1), F.normalize(text_features, dim=-1))",
-            "image, text = (F.normalize(image_features, dim=-1), F.normalize(text_features, dim=1))",
-        ),
-        DEFAULT: (
-            "image, text = (F.normalize(image_features), F.normalize(text_features, dim=-1))",
-            "image, text = (F.normalize(image_features, dim=-1), F.normalize(text_features))",
-        ),
+        **SAME_UNITS,
         "a product has the larger dtype of its factors": ("signs = 2 * torch.eye(len(logits), device=logits.device) - 1",),
         "images and texts have the same part in the loss": (
             "text, image = (F.normalize(image_features, dim=-1), F.normalize(text_features, dim=-1))",
