@@ -304,31 +304,37 @@ def random_resized_crop(
 def grey_view(
     images: torch.Tensor, generator: torch.Generator, *, least: float = 0.4
 ) -> torch.Tensor:
-    """Give one random view of every image: a window, mirrored or not, in grey of a random mixture of colours.
+    """Give one random view of every image: moved, turned, of another size, mirrored or not, in another grey.
 
-    Two views of an image share its shape. They share neither place nor size nor colour.
+    Two views of an image share its shape. They share neither place nor size nor direction nor colour.
 
     Args:
         images: (B, 3, H, W) float.
         generator: of all draws, on the device of the images.
-        least: the smallest share of the area that a window has.
+        least: the smallest share of the area that a window has; the largest is 1.2.
 
     Returns:
-        (B, 3, H, W); the three channels are equal.
+        (B, 3, H, W); the three channels are equal. What lies outside of the image repeats its edge.
 
     Example:
         >>> generator = torch.Generator().manual_seed(0)
         >>> grey_view(torch.zeros(2, 3, 8, 8), generator).shape
         torch.Size([2, 3, 8, 8])
     """
-    B, device = len(images), images.device
-    images = random_resized_crop(images, least, generator)
-    heads = torch.rand(B, generator=generator, device=device) < 0.5
-    images = torch.where(heads[:, None, None, None], images.flip(-1), images)
-    mixture = torch.rand(B, 3, 1, 1, generator=generator, device=device) + 0.1
-    grey = (images * mixture / mixture.sum(dim=1, keepdim=True)).sum(dim=1, keepdim=True)
-    contrast = 0.6 + 0.8 * torch.rand(B, 1, 1, 1, generator=generator, device=device)
-    return (contrast * grey).expand(-1, 3, -1, -1)
+    draws = torch.rand(9, len(images), generator=generator, device=images.device)
+    side = (least + (1.2 - least) * draws[0]).sqrt()  # (B,), as a share of the image's
+    angle = 0.4 * (2 * draws[1] - 1)  # radians
+    cos, sin = side * angle.cos(), side * angle.sin()
+    mirror = (draws[2] < 0.5).to(cos) * 2 - 1
+    shift = 0.35 * (2 * draws[3:5] - 1)  # (2, B), of the middle, in units of half a side
+    rows = [mirror * cos, -sin, shift[0]], [mirror * sin, cos, shift[1]]
+    turn = torch.stack([torch.stack(row, 1) for row in rows], 1).to(images)  # (B, 2, 3)
+    mixture = (draws[5:8] + 0.1) / (draws[5:8] + 0.1).sum(dim=0)  # (3, B), of the colours
+    contrast = 0.6 + 0.8 * draws[8]
+    grey = torch.einsum("bchw,cb->bhw", images, (contrast * mixture).to(images))[:, None]
+    grid = F.affine_grid(turn, list(grey.shape), align_corners=False)
+    moved = F.grid_sample(grey, grid, padding_mode="border", align_corners=False)
+    return moved.expand(-1, 3, -1, -1)
 
 
 class DistilledViT(VisionTransformer):

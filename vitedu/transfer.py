@@ -81,7 +81,6 @@ def interpolate_positions(
         pos_embed: (1, prefix + N, D), its patches from a square grid.
         new_grid_size: (gh, gw), patches down and across.
         num_prefix_tokens: rows before those of the patches, which stand for no place; they are kept.
-        antialias: no part of the exercise. timm sets it: a softer cubic kernel, when enlarging too.
 
     Returns:
         (1, prefix + gh*gw, D); ``pos_embed`` itself where the grid is the same.
@@ -107,6 +106,7 @@ def interpolate_positions(
         return pos_embed
     grid = patches.reshape(1, side, side, D).permute(0, 3, 1, 2)  # (1, N, D) -> (1, D, side, side)
     size = tuple(new_grid_size)
+    # antialias is no part of the exercise; timm sets it: a softer kernel, when enlarging too
     grid = F.interpolate(grid, size=size, mode="bicubic", antialias=antialias)  # -> (1, D, gh, gw)
     patches = grid.flatten(2).transpose(1, 2)  # -> (1, gh*gw, D)
     return torch.cat([prefix, patches], dim=1)

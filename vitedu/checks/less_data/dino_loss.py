@@ -15,7 +15,7 @@ CENTRED, TARGET = (
 STUDENT = "(student_logits / student_temperature).log_softmax(dim=-1)"
 LOSS = "-(target * log_student).sum(dim=-1).mean()"
 MISTAKES = (
-    Mistake("no_center", "the teacher is not centred", "teacher_logits - center", "One prototype can win for every image: the first kind of collapse.", "Subtract center from the teacher's logits.",
+    Mistake("no_center", "the teacher is not centred", "teacher_logits - center", "One prototype can win for every image, and then all answers are the same.", "Subtract center from the teacher's logits.",
             {CENTRED: "teacher_logits.detach()"}),
     Mistake("center_added", "the centre is added", "teacher_logits - center", "What wins anyway would win more.", "Look at the sign.", {CENTRED: "(teacher_logits + center).detach()"}),
     Mistake("center_of_batch", "the mean of the batch is subtracted, not center", "the running mean that is given", "One batch is too few images; the caller keeps the mean.", "Use the argument.",
@@ -29,13 +29,13 @@ MISTAKES = (
             {TARGET: "(teacher_logits.detach() / teacher_temperature).softmax(dim=-1) - center.detach()"}),
     Mistake("temperatures_swapped", "the temperatures have changed places", "the teacher is divided by teacher_temperature", "The student would be sharper than what it copies.", "Look at which is divided by which.",
             {"centred / teacher_temperature": "centred / student_temperature", "student_logits / student_temperature": "student_logits / teacher_temperature"}),
-    Mistake("one_temperature", "the student's temperature serves both", "a temperature for each", "Without sharpening the teacher drifts to an even answer: the second kind of collapse.", "Use teacher_temperature for the teacher.",
+    Mistake("one_temperature", "the student's temperature serves both", "a temperature for each", "Without sharpening the teacher drifts to an even answer for every image.", "Use teacher_temperature for the teacher.",
             {"centred / teacher_temperature": "centred / student_temperature"}),
     Mistake("teacher_temperature_for_both", "the teacher's temperature serves both", "a temperature for each", "The student would have to be as sharp as its logits say.", "Use student_temperature for the student.",
             {"student_logits / student_temperature": "student_logits / teacher_temperature"}),
     Mistake("multiplied", "the logits are multiplied by the temperature", "divided by the temperature", "A small temperature would make the answers even, not sharp.", "Divide.",
             {"centred / teacher_temperature": "centred * teacher_temperature", "student_logits / student_temperature": "student_logits * student_temperature"}),
-    Mistake("no_sharpening", "the teacher's logits are not divided by a temperature", "centred / teacher_temperature", "The teacher drifts to an even answer: the second kind of collapse.", "Divide by teacher_temperature.",
+    Mistake("no_sharpening", "the teacher's logits are not divided by a temperature", "centred / teacher_temperature", "The teacher drifts to an even answer for every image.", "Divide by teacher_temperature.",
             {"centred / teacher_temperature": "centred"}),
     Mistake("student_not_divided", "the student's logits are not divided by a temperature", "student_logits / student_temperature", "The student could hardly be as sharp as the teacher.", "Divide by student_temperature.",
             {"student_logits / student_temperature": "student_logits"}),
@@ -115,6 +115,9 @@ CHECKER = Checker(
         "values": "the cross-entropy of the student with the centred, sharpened teacher",
         "other sizes": "also for one image, two prototypes, and float64",
         "large logits": "finite where the logits are large",
+    },
+    advice={
+        "values": ("The teacher is centred first and divided by its temperature afterwards; the student is only divided.", "Give both the same logits and the centre 0, then look at the teacher's and the student's half apart."),
     },
     special=("len(student_logits) == 1", "student_logits.shape[0] == student_logits.shape[1]"),
     right=(by_cross_entropy, by_loop, by_einsum, by_divergence),

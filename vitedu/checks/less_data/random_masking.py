@@ -127,6 +127,9 @@ CHECKER = Checker(
         "how many": "the nearest whole number stays, from all to none",
         "other sizes": "also for one image, as many images as tokens, and float64",
     },
+    advice={
+        "values": ("Token i of the image, its place in the order of noise, and its entry of the mask are three things.", "Call it on the example of the text and compare kept, mask and restore one by one."),
+    },
     special=("mask_ratio == 0", "len(tokens) == 1", "tokens.shape[0] == tokens.shape[1]"),
     right=(by_topk, by_loops, as_published, by_ranks),
     equivalent={
