@@ -7,6 +7,7 @@ import torch
 import torch.nn.functional as F
 
 from vitedu.bench.experiments import less_data as rows_of
+from vitedu.bench.experiments import no_labels
 from vitedu.fast import DroppingBlock
 from vitedu.fitting.augmentation import Draws, random_mix
 from vitedu.hardware import Profile
@@ -315,3 +316,14 @@ def test_windows_are_cut_from_the_image_that_the_label_names():
     assert len(cut) == 20 * rows_of.COPIES
     assert (cut.images[20:40].int() - data.train.images.int()).abs().max() <= 1
     assert torch.equal(cut.labels[20:40], data.train.labels)
+
+
+@pytest.mark.parametrize("loss", ["DINO", "contrast"])
+def test_learning_without_labels_moves_every_weight_of_the_average(loss):
+    """Two steps change the untrained model, the same way for the same seed."""
+    images = torch.randint(0, 256, (80, 3, 32, 32), dtype=torch.uint8)
+    before, after, again = (no_labels.learn(images, loss, steps, seed=3) for steps in (0, 2, 2))
+    for (name, old), new, same in zip(
+        before.named_parameters(), after.parameters(), again.parameters(), strict=True
+    ):
+        assert not torch.equal(old, new) and torch.equal(new, same), name

@@ -3,7 +3,10 @@
 import pytest
 import torch
 
+from vitedu.bench.experiments import measured, no_labels
+from vitedu.bench.experiments.less_data import few_shapes
 from vitedu.data import load_data
+from vitedu.inside import nearest_accuracy
 from vitedu.pretrained import shown
 from vitedu.pretrained.shown import read_own, weights_to_show
 from vitedu.vit import VisionTransformer, preset
@@ -36,6 +39,22 @@ def test_model_that_notebook_05_looks_into_knows_shapes_it_has_not_seen():
     with torch.no_grad():
         answers = model((test.images[:200] / 255 - mean) / std).argmax(dim=1)
     assert (answers == test.labels[:200]).float().mean() > 0.93
+
+
+def test_features_without_labels_sort_shapes_better_than_pixels_do():
+    """The ten nearest of 100 labelled images: as its row says, and far above the pixels."""
+    config, weights, _ = read_own("no_labels")
+    model = VisionTransformer(config)
+    model.head = torch.nn.Identity()
+    model.load_state_dict(weights)
+    data, shares = few_shapes(400), []
+    for read in (no_labels.pixels_of, model.eval()):
+        learnt = no_labels.read_all(read, data.train.images[:100])
+        new = no_labels.read_all(read, data.test.images)
+        shares.append(nearest_accuracy(learnt, data.train.labels[:100], new, data.test.labels))
+    rows = [run.results for run in measured("no_labels") if (run.arm, run.seed) == ("contrast", 0)]
+    assert abs(shares[1] - rows[0]["nearest, 100 labels"]) < 0.01  # the weights are float16
+    assert shares[1] > shares[0] + 0.07
 
 
 def test_stand_in_takes_the_place_of_a_failed_download(monkeypatch):

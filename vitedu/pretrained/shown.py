@@ -99,7 +99,7 @@ def read_own(name: str) -> tuple[ViTConfig, dict[str, torch.Tensor], dict]:
     """Read weights that come with the package.
 
     Args:
-        name: of a folder beside this file: "stand_in" (notebook 03) or "looked_into" (notebook 05).
+        name: of a folder beside this file: "stand_in" (notebook 03), "looked_into" (05) or "no_labels" (07; it has no head).
 
     Returns:
         The shape of the model, its weights, and what is known of its data (names, mean, std, sizes).
