@@ -9,8 +9,7 @@ from torch import nn
 from vitedu.attention import MultiHeadAttention
 from vitedu.checks.checker import Checker
 from vitedu.checks.drawing import draw_block
-from vitedu.checks.encoder.states import random_state
-from vitedu.checks.inputs import distinct, draw, normal, plural
+from vitedu.checks.inputs import distinct, draw, normal, plural, random_state
 from vitedu.checks.mistakes import Mistake
 from vitedu.checks.probing import Case
 from vitedu.encoder import EncoderBlock, Mlp
@@ -118,7 +117,7 @@ MISTAKES = (
 )  # fmt: skip
 
 
-class Parts(nn.Module):
+class _Parts(nn.Module):
     """The parts by their names; only ``forward`` differs below."""
 
     def __init__(self, embed_dim, num_heads, mlp_ratio=4.0):
@@ -129,7 +128,7 @@ class Parts(nn.Module):
         self.mlp = Mlp(embed_dim, int(embed_dim * mlp_ratio))
 
 
-class WithShortcut(Parts):
+class WithShortcut(_Parts):
     def forward(self, x):
         shortcut = x
         x, _ = self.attn(self.norm1(x))
@@ -137,7 +136,7 @@ class WithShortcut(Parts):
         return torch.add(self.mlp(self.norm2(x)), x)
 
 
-class Functional(Parts):
+class Functional(_Parts):
     def forward(self, x):
         D = (x.shape[-1],)
         y = x + self.attn(F.layer_norm(x, D, self.norm1.weight, self.norm1.bias, 1e-6))[0]
@@ -166,7 +165,7 @@ class OwnMlp(nn.Module):
         return self.mlp["fc2"](x * (torch.erf(x / math.sqrt(2)) + 1) / 2)
 
 
-class TokenByToken(Parts):
+class TokenByToken(_Parts):
     def forward(self, x):
         x = x + self.attn(self.norm1(x))[0]
         return torch.stack([token + self.mlp(self.norm2(token)) for token in x.unbind(1)], dim=1)
@@ -174,8 +173,6 @@ class TokenByToken(Parts):
 
 CHECKER = Checker(
     "EncoderBlock",
-    cases=cases,
-    bank=MISTAKES,
     proves={
         "values": "two residual steps, each normalised first",
         "hidden width": "int(embed_dim * mlp_ratio) hidden units",
@@ -185,12 +182,6 @@ CHECKER = Checker(
     picture=draw_block(
         {"no_first_residual": ("first",), "no_second_residual": ("second",), "no_residuals": ("first", "second")}
     ),
-    special=(
-        "self.attn.num_heads == 1",
-        "x.shape[1] == 1",
-        "len(x) == 1",
-        "x.shape[1] == x.shape[2]",
-        "self.mlp.fc1.out_features == x.shape[2]",
-    ),
-    right=(WithShortcut, Functional, OwnMlp, TokenByToken),
+    special="self.attn.num_heads == 1; x.shape[1] == 1; len(x) == 1; x.shape[1] == x.shape[2]; "
+    "self.mlp.fc1.out_features == x.shape[2]",
 )  # fmt: skip

@@ -89,12 +89,10 @@ CHECKER = Checker(
         values={"weights": lambda x: x.softmax(dim=-1)},
         name="{B:image}, {nh:head}, {gh} x {gw} patches",
     ),
-    bank=MISTAKES,
     proves={
         "values": "the class token's weights on the patches, each at its place, not normalised again",
         "other sizes": "also for square grids, one row, one head, a batch of one and float64",
     },
-    right=(by_reshape, by_loops, by_selecting, by_a_query, by_splitting),
     equivalent={
         SAME_AXIS: ("return weights[:, :, 0, -gh * gw:].unflatten(2, (gh, gw))",),
     },

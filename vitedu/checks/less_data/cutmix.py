@@ -162,13 +162,10 @@ def by_counting(images, labels, num_classes, box, permutation):
 
 CHECKER = Checker(
     "cutmix",
-    cases=cases,
-    bank=MISTAKES,
     proves={
         "values": "the box comes from the partner, and the labels follow its area",
         "clipped boxes": "also where the box crosses an edge, lies outside, or is empty",
         "other sizes": "also for one image, square ones, uint8, and float64",
     },
-    special=("len(images) == 1", "images.shape[2] == images.shape[3]", "images.dtype == torch.uint8"),
-    right=(by_mask, by_loop, by_cat, by_counting),
+    special="len(images) == 1; images.shape[2] == images.shape[3]; images.dtype == torch.uint8",
 )  # fmt: skip

@@ -86,11 +86,9 @@ CHECKER = Checker(
         scale=2.0,
         name="{B:image}, {K} classes",
     ),
-    bank=MISTAKES,
     proves={
         "values": "half the loss of each head, one with the labels and one with the teacher's answers",
         "other sizes": "also for one image, two classes, a teacher that is sure, and float64",
     },
-    right=(by_log_softmax, by_loop, stacked, by_one_hot),
     equivalent={SAME_AXIS: ("said = teacher_logits.argmax(dim=1)",)},
 )

@@ -21,7 +21,7 @@ APART = "every sample has a draw of its own, anew in every call"
 
 
 @reader("dropped", given=(THROUGH,))
-def read_dropped(case: Case, seen: Observation) -> None:
+def _read_dropped(case: Case, seen: Observation) -> None:
     """Say what happened to the samples and, for a case with ``extra["draws"]``, how often and to which."""
     x, p, found = case.args["x"], case.args["drop_prob"], seen.draws.get("all outputs")
     if found is None or found.shape != x.shape:
@@ -74,33 +74,18 @@ def cases(g: torch.Generator) -> list[Case]:
     B, p, few = draw(g, 6, 8), draw(g, 3, 4) / 10, draw(g, 1, 2) / 10
     again = {"seed": draw(g, 0, 10**6)}
 
-    def case(
-        note,
-        part="other sizes",
-        shape=(B, T, D),
-        p=p,
-        training=True,
-        generator=True,
-        size=0,
-        dtype=torch.float32,
-        **rest,
-    ):
-        x = normal(g, *shape, dtype=dtype)
-        x = x.abs().clamp_min(0.1) * torch.where(x < 0, -1, 1).to(
-            dtype
-        )  # no value so small that it reads as 0
+    def case(note, part="other sizes", shape=(B, T, D), p=p, training=True, generator=True, **rest):
+        x = normal(g, *shape, dtype=rest.pop("dtype", torch.float32))
+        x = torch.where(x < 0, -1, 1).to(x) * x.abs().clamp_min(0.1)  # nothing that reads as 0
         args = {"x": x, "drop_prob": p, "training": training}
         if generator:
             args["generator"] = CpuGenerator(draw(g, 0, 10**6))
         words = f"x {tuple(shape)}, drop_prob {p}, {'training' if training else 'eval'}{note}"
-        rest = {"driver": "dropped", "extra": {"size": size or len(x)}} | rest
-        return Case(words, args, part, **rest)
+        return Case(words, args, part, **{"driver": "dropped", "extra": {"size": len(x)}} | rest)
 
-    plain, error = (
-        {"driver": "call", "generator": False},
-        {"driver": "call", "raises": "ValueError"},
-    )
-    draws = {"size": 50, "extra": {"size": 50, "draws": True}}
+    plain = {"driver": "call", "generator": False}
+    error = {"driver": "call", "raises": "ValueError"}
+    draws = {"extra": {"size": 50, "draws": True}}
     return [
         case("", "values", training=False, gradients=("x",), **plain),
         case("", "values"),
@@ -225,8 +210,6 @@ def by_index(x, drop_prob, training, generator=None):
 
 CHECKER = Checker(
     "drop_path",
-    cases=cases,
-    bank=MISTAKES,
     proves={
         "values": "in eval mode nothing changes; in training whole samples are 0 and the others divided by 1 - drop_prob",
         "draws": "each sample is dropped with probability drop_prob, by its own draw",
@@ -238,6 +221,5 @@ CHECKER = Checker(
     advice={
         "values": ("A sample goes as a whole, and the others grow so that the mean stays.", "Call it on torch.ones(8, 3), in training, and look at the rows that come back."),
     },
-    special=("drop_prob == 0", "not training", "len(x) == 1", "x.ndim == 2", "generator is None"),
-    right=(by_bernoulli, by_where, by_floor, by_loop, by_index),
+    special="drop_prob == 0; not training; len(x) == 1; x.ndim == 2; generator is None",
 )  # fmt: skip

@@ -108,7 +108,6 @@ CHECKER = Checker(
         rtol=1e-6,
         atol=1e-6,
     ),
-    bank=MISTAKES,
     picture=draw_laid_patches,
     proves={
         "values": "every pixel is back in its place",
@@ -116,32 +115,12 @@ CHECKER = Checker(
     },
     equivalent={SAME_AXIS: ("x = x.permute(0, -3, 1, 4, 2, 5)",)},
     left_open={
-        "no error is asked for where the patches do not fill the image": (
-            "without: if H % P or W % P or gh * gw != N or length % (P * P):; raise ValueError(...)",
-            "if H % P and W % P and (gh * gw != N) and length % (P * P):",
-            "if W % P or gh * gw != N or length % (P * P):",
-            "if H % P or gh * gw != N or length % (P * P):",
-            "if H % P or W % P or length % (P * P):",
-            "if H % P or W % P or gh * gw != N:",
-            "if W % P or W % P or gh * gw != N or length % (P * P):",
-            "if H % P or H % P or gh * gw != N or length % (P * P):",
-            "if H % P or W % P or gh * gw < N or length % (P * P):",
-            "if H % P or W % P or gh * gw > N or length % (P * P):",
-            "if H % P or W % P or gh * gw != N or length % (P / P):",
-            "if H % P or W % P or gh * gw != N or length % (P // P):",
-            "if H % P or W % P or gh * gw != N or length % P:",
-            "without: raise ValueError(...)",
-            "raise TypeError(...)",
-        ),
+        "no error is asked for where the patches do not fill the image": ("H % P or gh",
+            "if W % P or", "ValueError", "H % P and W", "P or length", "gh * gw < N", "gh * gw > N",
+            "TypeError(...)", "length % (P / P)", "length % (P // P)", "length % P:",
+            "gh * gw != N:"),
     },
-    special=(
-        "len(patches) == 1",
-        "patches.shape[1] == 1",
-        "patch_size == 1",
-        "image_size[0] == image_size[1]",
-        "image_size[0] == patch_size",
-        "image_size[1] == patch_size",
-        "patches.shape[2] == patch_size ** 2",
-    ),
-    right=(by_fold, by_loops, by_einops, by_joining, by_transposed_convolution),
+    special="len(patches) == 1; patches.shape[1] == 1; patch_size == 1; "
+    "image_size[0] == image_size[1]; image_size[0] == patch_size; image_size[1] == patch_size; "
+    "patches.shape[2] == patch_size ** 2",
 )  # fmt: skip

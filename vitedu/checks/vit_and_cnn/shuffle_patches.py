@@ -126,13 +126,10 @@ def by_rows(images, patch_size, permutation):
 
 CHECKER = Checker(
     "shuffle_patches",
-    cases=cases,
-    bank=MISTAKES,
     proves={
         "values": "patch i of the result is patch permutation[i] of the image, and no pixel moves inside it",
         "other sizes": "also for squares, one image, one row of patches, patches of one pixel and float64",
     },
-    right=(by_loops, by_fold, by_einops, by_pixel_indices, by_rows),
     equivalent={
         SAME_AXIS: ("return unpatchify(patches[:, permutation], patch_size, images.shape[2:])",),
     },
