@@ -182,10 +182,9 @@ class ByHeads(Given):
         output, weights = self.proj.bias, []
         for j in range(self.num_heads):
             rows = [slice(third * D + j * width, third * D + (j + 1) * width) for third in range(3)]
-            q, k, v = (
-                F.linear(x, self.qkv.weight[r], None if self.qkv.bias is None else self.qkv.bias[r])
-                for r in rows
-            )
+            q, k, v = (x @ self.qkv.weight[r].T for r in rows)
+            if self.qkv.bias is not None:
+                q, k, v = (part + self.qkv.bias[r] for part, r in zip((q, k, v), rows, strict=True))
             weights.append(torch.softmax(q @ k.mT / math.sqrt(width), dim=2))
             output = output + weights[-1] @ v @ self.proj.weight[:, rows[0]].T
         return output, torch.stack(weights, dim=1)

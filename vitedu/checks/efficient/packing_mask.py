@@ -60,9 +60,7 @@ def by_lists(lengths):
 
 
 def by_membership(lengths):
-    member = torch.cat([
-        torch.eye(len(lengths))[i].repeat(n, 1) for i, n in enumerate(lengths)
-    ])  # fmt: skip
+    member = torch.cat([torch.eye(len(lengths))[i].repeat(n, 1) for i, n in enumerate(lengths)])
     return (member @ member.T).bool()
 
 

@@ -84,9 +84,8 @@ def by_loops(grid_size, window_size, shift):
 
 
 def by_products(grid_size, window_size, shift):
-    one_hot = torch.stack([
-        (r < shift).float() * 2 - 1 for r in _places(grid_size, window_size, shift)
-    ])  # fmt: skip
+    places = _places(grid_size, window_size, shift)
+    one_hot = torch.stack([(r < shift).float() * 2 - 1 for r in places])
     return ((one_hot[..., None] * one_hot[..., None, :]) > 0).all(0)
 
 

@@ -40,9 +40,8 @@ MISTAKES = (
 def by_loops(x, w):
     _, gh, gw, D = x.shape
     corners = [(top, left) for top in range(0, gh, w) for left in range(0, gw, w)]
-    return torch.stack(
-        [image[i : i + w, j : j + w].reshape(-1, D) for image in x for i, j in corners]
-    )
+    windows = [image[i : i + w, j : j + w] for image in x for i, j in corners]
+    return torch.stack([window.reshape(-1, D) for window in windows])
 
 
 def by_unfold(x, w):

@@ -115,9 +115,7 @@ def by_layers(config):
 
     D, P = config.embed_dim, config.patch_size
     H = int(config.mlp_ratio * D)
-    block = (
-        2 * (D + D) + linear(D, 3 * D, config.qkv_bias) + linear(D, D) + linear(D, H) + linear(H, D)
-    )
+    block = 4 * D + linear(D, 3 * D, config.qkv_bias) + linear(D, D) + linear(D, H) + linear(H, D)
     tokens = 1 + (config.image_size // P) * (config.image_size // P)
     outside = linear(P * P * config.in_channels, D) + linear(D, config.num_classes)
     return outside + D + tokens * D + block * config.depth + 2 * D

@@ -52,13 +52,10 @@ def cases(g: torch.Generator) -> list[Case]:
 ADD = "A block corrects its tokens; without the path around it replaces them."
 MISTAKES = (
     Mistake("no_first_residual", "the path around attention is missing", "x plus what attention says",
-            ADD,
-            "Add x back after attention.", {"x + attended": "attended"}),
+            ADD, "Add x back after attention.", {"x + attended": "attended"}),
     Mistake("no_second_residual", "the path around the MLP is missing", "x plus what the MLP says",
-            ADD,
-            "Add x back after the MLP.", {"return x + ": "return "}),
-    Mistake("no_residuals", "both paths around are missing", "two additions",
-            ADD,
+            ADD, "Add x back after the MLP.", {"return x + ": "return "}),
+    Mistake("no_residuals", "both paths around are missing", "two additions", ADD,
             "Add x back after attention, and again after the MLP.",
             {"x + attended": "attended", "return x + ": "return "}),
     Mistake("pair_added", "attention's pair is added, not its output", "x plus the first of (output, weights)",
@@ -149,9 +146,8 @@ class OwnMlp(nn.Module):
     def __init__(self, embed_dim, num_heads, mlp_ratio=4.0):
         super().__init__()
         hidden = int(mlp_ratio * embed_dim)
-        self.mlp = nn.ModuleDict(
-            {"fc1": nn.Linear(embed_dim, hidden), "fc2": nn.Linear(hidden, embed_dim)}
-        )
+        fc1, fc2 = nn.Linear(embed_dim, hidden), nn.Linear(hidden, embed_dim)
+        self.mlp = nn.ModuleDict({"fc1": fc1, "fc2": fc2})
         self.norm2, self.norm1 = (nn.LayerNorm(embed_dim, 1e-6) for _ in range(2))
         self.attn = MultiHeadAttention(embed_dim, num_heads)
 

@@ -112,12 +112,7 @@ def by_images(layers):
         rollout = None
         for weights in image:
             step = sum(weights.unbind(0)) / len(weights)
-            step = torch.stack(
-                [
-                    row + torch.eye(len(row), dtype=row.dtype, device=row.device)[i]
-                    for i, row in enumerate(step)
-                ]
-            )
+            step = step + torch.diag(torch.ones_like(step[0]))
             step = torch.stack([row / row.sum() for row in step])
             rollout = step if rollout is None else torch.mm(step, rollout)
         maps.append(rollout)

@@ -53,10 +53,8 @@ def by_reshape(weights, grid_size):
 
 def by_loops(weights, grid_size):
     gh, gw = grid_size
-    rows = [
-        torch.stack([weights[..., 0, 1 + i * gw + j] for j in range(gw)], -1) for i in range(gh)
-    ]
-    return torch.stack(rows, -2)
+    first = weights[..., 0, 1:].unbind(-1)
+    return torch.stack([torch.stack(first[i * gw : i * gw + gw], -1) for i in range(gh)], -2)
 
 
 def by_selecting(weights, grid_size):

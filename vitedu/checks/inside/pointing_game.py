@@ -116,9 +116,8 @@ def by_pooling(attention, masks):
 
 
 def by_enlarging(attention, masks):
-    first = (
-        F.one_hot(attention.flatten(1).argmax(1), attention[0].numel()).bool().view_as(attention)
-    )
+    hottest = attention.flatten(1).argmax(1)
+    first = F.one_hot(hottest, attention[0].numel()).bool().view_as(attention)
     P = masks.shape[1] // attention.shape[1]
     pixels = first.repeat_interleave(P, 1).repeat_interleave(P, 2)
     return (pixels & masks).flatten(1).any(1).float().mean().item()

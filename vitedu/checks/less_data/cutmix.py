@@ -142,9 +142,8 @@ def by_cat(images, labels, num_classes, box, permutation):
     middle = torch.cat([*middle, images[:, :, top:bottom, right:]], dim=3)
     mixed = torch.cat([images[:, :, :top], middle, images[:, :, bottom:]], dim=2)
     keep = 1 - (bottom - top) * (right - left) / (H * W)
-    soft = torch.eye(num_classes, device=images.device)[labels].to(
-        (images[:1, 0, 0, 0] * 1.0).dtype
-    )
+    dtype = (images[:1, 0, 0, 0] * 1.0).dtype
+    soft = torch.eye(num_classes, device=images.device)[labels].to(dtype)
     return mixed, keep * soft + (1 - keep) * soft[permutation]
 
 

@@ -8,10 +8,8 @@ from vitedu.checks.checker import Checker
 from vitedu.checks.families import NOT_DETACHED, SAME_AXIS, SUM_NOT_MEAN
 from vitedu.checks.mistakes import Mistake
 
-CENTRED, TARGET = (
-    "(teacher_logits - center).detach()",
-    "(centred / teacher_temperature).softmax(dim=-1)",
-)
+CENTRED = "(teacher_logits - center).detach()"
+TARGET = "(centred / teacher_temperature).softmax(dim=-1)"
 STUDENT = "(student_logits / student_temperature).log_softmax(dim=-1)"
 LOSS = "-(target * log_student).sum(dim=-1).mean()"
 MISTAKES = (

@@ -9,10 +9,8 @@ from vitedu.checks.families import SAME_AXIS, SUM_NOT_MEAN
 from vitedu.checks.mistakes import Mistake
 
 SAID, BOTH = "teacher_logits.argmax(dim=-1)", "0.5 * from_labels + 0.5 * from_teacher"
-FROM_LABELS, FROM_TEACHER = (
-    "F.cross_entropy(cls_logits, labels)",
-    "F.cross_entropy(dist_logits, said)",
-)
+FROM_LABELS = "F.cross_entropy(cls_logits, labels)"
+FROM_TEACHER = "F.cross_entropy(dist_logits, said)"
 KL = "F.kl_div((dist_logits / {t}).log_softmax(-1), (teacher_logits / {t}).softmax(-1).detach(), reduction='batchmean')"
 HALVES = "half of each loss"
 

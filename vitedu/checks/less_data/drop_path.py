@@ -180,9 +180,8 @@ def by_floor(x, drop_prob, training, generator=None):
         return x
     keep = 1 - drop_prob
     device = generator.device if generator is not None else x.device
-    mask = (
-        keep + torch.rand((len(x), *[1] * (x.dim() - 1)), generator=generator, device=device)
-    ).floor()
+    one_each = (len(x), *[1] * (x.dim() - 1))
+    mask = (keep + torch.rand(one_each, generator=generator, device=device)).floor()
     return x / keep * mask.to(device=x.device, dtype=x.dtype)  # fmt: skip
 
 

@@ -22,11 +22,8 @@ def cases(g: torch.Generator) -> list[Case]:
             mask = torch.rand(B, N, generator=g).argsort(dim=1) < hidden
         prediction = normal(g, B, N, P, dtype=dtype)
         target = 2 * normal(g, B, N, P, dtype=dtype) + 1
-        args = {
-            "prediction": prediction,
-            "target": target,
-            "mask": mask.to(rest.pop("kind", dtype)),
-        }
+        mask = mask.to(rest.pop("kind", dtype))
+        args = {"prediction": prediction, "target": target, "mask": mask}
         name = f"{plural(B, 'image')}, {N} patches of {P} values{note}"
         return Case(name, args, part, **rest)
 
@@ -81,13 +78,8 @@ def by_indexing(prediction, target, mask):
 
 
 def by_loop(prediction, target, mask):
-    errors = [
-        (prediction[b, n] - target[b, n]).pow(2).mean()
-        for b in range(len(mask))
-        for n in range(mask.shape[1])
-        if mask[b, n]
-    ]
-    return torch.stack(errors).mean()
+    hidden = [(b, n) for b in range(len(mask)) for n in range(mask.shape[1]) if mask[b, n]]
+    return torch.stack([(prediction[i] - target[i]).pow(2).mean() for i in hidden]).mean()
 
 
 def by_weights(prediction, target, mask):

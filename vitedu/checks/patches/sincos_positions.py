@@ -98,9 +98,8 @@ def by_phase(num_positions, embed_dim):
     column = torch.arange(embed_dim, dtype=torch.float64)
     rate = torch.pow(torch.tensor(10000.0, dtype=torch.float64), -2 * (column // 2) / embed_dim)
     turn = (column % 2) * math.pi / 2
-    return torch.sin(torch.outer(torch.arange(num_positions, dtype=torch.float64), rate) + turn).to(
-        torch.float32
-    )
+    position = torch.arange(num_positions, dtype=torch.float64)
+    return torch.sin(torch.outer(position, rate) + turn).to(torch.float32)
 
 
 def by_complex_powers(num_positions, embed_dim):

@@ -109,10 +109,7 @@ def by_meshgrid(grid_size, embed_dim):
 
 def by_loops(grid_size, embed_dim):
     _four_divides(embed_dim)
-    rows, columns = (
-        code_by_loops(grid_size[0], embed_dim // 2),
-        code_by_loops(grid_size[1], embed_dim // 2),
-    )
+    rows, columns = (code_by_loops(size, embed_dim // 2) for size in grid_size)
     return torch.stack([torch.cat([r, c]) for r in rows for c in columns])
 
 

@@ -65,13 +65,8 @@ def by_loops(patches, patch_size, image_size):
 def by_einops(patches, patch_size, image_size):
     from einops import rearrange
 
-    return rearrange(
-        patches,
-        "b (i j) (c p q) -> b c (i p) (j q)",
-        i=image_size[0] // patch_size,
-        p=patch_size,
-        q=patch_size,
-    )
+    sizes = {"i": image_size[0] // patch_size, "p": patch_size, "q": patch_size}
+    return rearrange(patches, "b (i j) (c p q) -> b c (i p) (j q)", **sizes)
 
 
 def by_joining(patches, patch_size, image_size):
@@ -83,9 +78,8 @@ def by_joining(patches, patch_size, image_size):
 
 def by_transposed_convolution(patches, patch_size, image_size):
     length = patches.shape[-1]
-    kernels = torch.eye(length, dtype=patches.dtype, device=patches.device).view(
-        length, -1, patch_size, patch_size
-    )
+    kernels = torch.eye(length, dtype=patches.dtype, device=patches.device)
+    kernels = kernels.view(length, -1, patch_size, patch_size)
     grid = patches.mT.unflatten(-1, (image_size[0] // patch_size, -1))
     return F.conv_transpose2d(grid, kernels, stride=patch_size)
 

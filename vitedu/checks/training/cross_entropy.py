@@ -141,11 +141,8 @@ def by_divergence(logits, labels, label_smoothing=0.0):
 PLAIN = "logits: B K; labels: B < K"
 SMOOTHED, MORE = f"{PLAIN}; label_smoothing = s / 50", f"{PLAIN}; label_smoothing = t / 50"
 LEARNS = {"gradients": ("logits",)}
-LARGE: dict[str, Any] = {
-    "part": "large scores",
-    "rtol": 1e-4,
-    "atol": 8e-3,
-}  # logsumexp of 1e4 rounds to 2e-3
+# logsumexp of 1e4 rounds to 2e-3
+LARGE: dict[str, Any] = {"part": "large scores", "rtol": 1e-4, "atol": 8e-3}
 
 ABSENT = "the last class does not occur"
 DRAWN = shaped(

@@ -115,9 +115,8 @@ def all_at_once(model, batches):
     logits, labels = map(torch.cat, zip(*pairs, strict=True))
     for part, training in zip(model.modules(), modes, strict=True):
         part.training = training
-    return float(F.cross_entropy(logits, labels)), float(
-        (logits.argmax(1) == labels).float().mean()
-    )
+    hits = (logits.argmax(1) == labels).float()
+    return float(F.cross_entropy(logits, labels)), float(hits.mean())
 
 
 CHECKER = Checker(

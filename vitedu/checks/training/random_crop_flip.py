@@ -64,8 +64,7 @@ def _placed(how: str) -> Edits:
 MISTAKES = (
     Mistake("zero_border", "the border is black", "a reflected border",
             "A black edge tells the model where the image was; it never occurs in a test image.",
-            "Reflect: the pixel before the first is the second.",
-            {"rows, columns = reflect":
+            "Reflect: the pixel before the first is the second.", {"rows, columns = reflect":
                  "inside = ((rows >= 0) & (rows < H))[:, :, None]"
                  " & ((columns >= 0) & (columns < W))[:, None]\nrows, columns = reflect",
              "picked.permute": "(picked * inside.unsqueeze(-1)).permute"}),

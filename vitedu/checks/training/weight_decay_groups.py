@@ -112,10 +112,8 @@ def by_module_kind(model, weight_decay):
             if parameter not in met:
                 (rest if spared else decay).append(parameter)
             met.add(parameter)
-    return (
-        dict(weight_decay=weight_decay, params=decay, name="decay"),
-        dict(weight_decay=0, params=rest, name="rest"),
-    )
+    spared = dict(weight_decay=0, params=rest, name="rest")
+    return dict(weight_decay=weight_decay, params=decay, name="decay"), spared
 
 
 def by_generator(model, weight_decay):

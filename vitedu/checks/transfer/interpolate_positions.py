@@ -107,9 +107,8 @@ def _weights(old, new, like):
 
 
 def by_matrices(pos_embed, new_grid_size, num_prefix_tokens=1):
-    prefix, patches = pos_embed.split(
-        [num_prefix_tokens, pos_embed.shape[1] - num_prefix_tokens], 1
-    )
+    parts = [num_prefix_tokens, pos_embed.shape[1] - num_prefix_tokens]
+    prefix, patches = pos_embed.split(parts, 1)
     side = int(patches.shape[1] ** 0.5)
     down, across = (_weights(side, size, patches) for size in new_grid_size)
     grid = patches.reshape(side, side, -1)

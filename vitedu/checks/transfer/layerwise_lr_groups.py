@@ -115,9 +115,8 @@ def from_the_top(model, base_lr, decay):
     rest = dict(model.named_parameters())
     rate = torch.tensor(base_lr, dtype=torch.float64)
     for stem in ("head", *(f"blocks.{i}." for i in reversed(range(len(model.blocks)))), ""):
-        chosen = [
-            n for n in rest if n.startswith(stem) or (stem == "head" and n.startswith("norm."))
-        ]
+        stems = (stem, "norm.") if stem == "head" else (stem,)
+        chosen = [name for name in rest if name.startswith(stems)]
         yield {"params": [rest.pop(name) for name in chosen], "lr": float(rate)}
         rate = rate * decay
 

@@ -159,9 +159,8 @@ class FromScratch(nn.Module):
 
     def merged(self):
         old = self.linear
-        made = nn.Linear(old.in_features, old.out_features, bias=old.bias is not None).to(
-            old.weight
-        )
+        made = nn.Linear(old.in_features, old.out_features, bias=old.bias is not None)
+        made = made.to(old.weight)
         thin = torch.einsum("or,ri->oi", self.up.weight, self.down.weight)
         state = {"weight": old.weight.detach() + self.scale * thin.detach()}
         made.load_state_dict(state | ({} if old.bias is None else {"bias": old.bias}))

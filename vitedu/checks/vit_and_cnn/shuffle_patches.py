@@ -108,9 +108,8 @@ def by_einops(images, patch_size, permutation):
 def by_pixel_indices(images, patch_size, permutation):
     H, W = images.shape[2:]
     pixels = torch.arange(H * W, device=images.device).reshape(H, W)
-    blocks = (
-        pixels.unfold(0, patch_size, patch_size).unfold(1, patch_size, patch_size).flatten(0, 1)
-    )
+    blocks = pixels.unfold(0, patch_size, patch_size).unfold(1, patch_size, patch_size)
+    blocks = blocks.flatten(0, 1)
     source = torch.empty(H * W, dtype=torch.long, device=images.device)
     source[blocks.flatten()] = blocks[permutation].flatten()
     return images.flatten(2)[..., source].unflatten(-1, (H, W))
