@@ -43,6 +43,23 @@ FIRST_OF_BATCH = Mistake(
 )  # fmt: skip
 
 
+PYTHON_NUMBER = Mistake(
+    "python_number", "the loss is a Python number", "a 0-d tensor", "A float has no graph; nothing could be learned from it.",
+    "Leave out .item() and float().",
+)  # fmt: skip
+GLOBAL_DRAWS = Mistake(
+    "global_draws", "draws do not come from generator", "every draw from generator", "A run could not be repeated.",
+    "Give every draw generator=generator.",
+)  # fmt: skip
+OWN_GENERATOR = Mistake(
+    "own_generator", "a generator of its own decides", "every draw from the generator given", "Every call would draw the same.",
+    "Use the argument, and leave its seed alone.",
+)  # fmt: skip
+GENERATOR_DEVICE = Mistake(
+    "generator_device", "draws are made where the images are", "draws made where the generator is",
+    "A generator draws on its own device only.", "Draw with device=generator.device and move the result.", part="any device",
+)  # fmt: skip
+
 # of scaled_dot_product_attention and of the layer around it
 UNSTABLE = Mistake("unstable", "large scores overflow", "finite weights for large scores",
         "exp(89) is infinite in float32; trained networks reach such scores.",

@@ -5,7 +5,7 @@ import torch.nn.functional as F
 
 from vitedu.checks.cases import BATCH_OF_ONE, FLOAT64, ON_ACCELERATOR, also, shaped
 from vitedu.checks.checker import Checker
-from vitedu.checks.families import NOT_DETACHED, SAME_AXIS, SUM_NOT_MEAN
+from vitedu.checks.families import NOT_DETACHED, PYTHON_NUMBER, SAME_AXIS, SUM_NOT_MEAN
 from vitedu.checks.mistakes import Mistake
 
 CENTRED = "(teacher_logits - center).detach()"
@@ -50,7 +50,7 @@ MISTAKES = (
             {"(centred / teacher_temperature).softmax(dim=-1)": "(centred / teacher_temperature).softmax(dim=0)", "log_softmax(dim=-1)": "log_softmax(dim=0)"}),
     Mistake("squared_error", "a squared difference is taken", "a cross-entropy", "Between probabilities it has almost no gradient where the student is wrong and sure.", "Multiply by the student's log-probabilities.",
             {LOSS: "((target - log_student.exp()) ** 2).sum(dim=-1).mean()"}),
-    Mistake("python_number", "the loss is a Python number", "a 0-d tensor", "A float has no graph; nothing could be learned from it.", "Leave out .item() and float().", {LOSS: f"({LOSS}).item()"}),
+    PYTHON_NUMBER.by({LOSS: f"({LOSS}).item()"}),
     NOT_DETACHED.by({CENTRED: "teacher_logits - center"}),
 )  # fmt: skip
 

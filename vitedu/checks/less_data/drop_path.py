@@ -10,6 +10,7 @@ from vitedu.checks.arguments import CpuGenerator
 from vitedu.checks.checker import Checker
 from vitedu.checks.crops import CHANCE
 from vitedu.checks.drivers import THROUGH
+from vitedu.checks.families import GENERATOR_DEVICE, GLOBAL_DRAWS, OWN_GENERATOR
 from vitedu.checks.inputs import distinct, draw, normal
 from vitedu.checks.judging import reader
 from vitedu.checks.mistakes import Mistake
@@ -138,14 +139,13 @@ MISTAKES = (
     Mistake("scaled_in_eval", "x is multiplied by 1 - drop_prob in eval mode", "x as it is", "What stays in training is scaled up already.", "Return x.",
             {"if not training or drop_prob == 0:": "if not training:\n    return x * (1 - drop_prob)\nif drop_prob == 0:"}),
     Mistake("zero_in_eval", "the branch is 0 in eval mode", "x as it is", "The trained branch would never be used.", "Return x.", {"if not training or drop_prob == 0:": "if not training:\n    return 0 * x\nif drop_prob == 0:"}),
-    Mistake("global_draws", "draws do not come from generator", "every draw from generator", "A run could not be repeated.", "Give rand generator=generator.",
-            {"generator=generator, ": ""}, part="generator"),
-    Mistake("own_generator", "a generator of its own decides", "every draw from the generator given", "Every call would drop the same samples.", "Use the argument, and leave its seed alone.",
-            {"device = x": "generator = torch.Generator().manual_seed(0)\ndevice = x"}, part="generator"),
+    GLOBAL_DRAWS.by({"generator=generator, ": ""}, look="Give rand generator=generator.", part="generator"),
+    OWN_GENERATOR.by({"device = x": "generator = torch.Generator().manual_seed(0)\ndevice = x"},
+                     why="Every call would drop the same samples.", part="generator"),
     Mistake("no_error", "an impossible probability is accepted", "a ValueError", "At 1 nothing stays, and nothing can be divided by 0.", "Test drop_prob first, before you look at training, and raise a ValueError.",
             {"if not 0 <= drop_prob < 1:": "if False:"}, part="errors"),
-    Mistake("generator_device", "draws are made where x is", "draws made where the generator is", "A generator draws on its own device only.", "Draw with device=generator.device and move the result.",
-            {"device = x.device if generator is None else generator.device": "device = x.device"}, part="any device"),
+    GENERATOR_DEVICE.by({"device = x.device if generator is None else generator.device": "device = x.device"},
+                        name="draws are made where x is"),
 )  # fmt: skip
 
 

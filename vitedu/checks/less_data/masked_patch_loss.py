@@ -4,7 +4,7 @@ import torch
 import torch.nn.functional as F
 
 from vitedu.checks.checker import Checker
-from vitedu.checks.families import MEAN_OF_MEANS, SAME_AXIS, SUM_NOT_MEAN
+from vitedu.checks.families import MEAN_OF_MEANS, PYTHON_NUMBER, SAME_AXIS, SUM_NOT_MEAN
 from vitedu.checks.inputs import distinct, normal, plural
 from vitedu.checks.mistakes import Mistake
 from vitedu.checks.probing import Case
@@ -64,7 +64,7 @@ MISTAKES = (
     Mistake("masked_prediction", "the prediction is set to 0 in visible patches, and all count", ONLY, "The target of a visible patch is not 0.", "Mask the error, not the prediction.",
             {"error = (prediction": "error = (prediction * mask[..., None]", MEAN: "per_patch.mean()"}),
     Mistake("patch_errors", "an error for each patch comes back", "one number", "A loss is one number for the batch.", "Average over the hidden patches.", {MEAN: "per_patch * hidden"}),
-    Mistake("python_number", "the loss is a Python number", "a 0-d tensor", "A float has no graph; nothing could be learned from it.", "Leave out .item() and float().", {MEAN: f"({MEAN}).item()"}),
+    PYTHON_NUMBER.by({MEAN: f"({MEAN}).item()"}),
     Mistake("first_image", "only the first image counts", "all hidden patches of the batch", "The others would teach nothing.", "Look for an index 0, or for a return inside a loop.",
             {MEAN: "(per_patch * hidden)[0].sum() / hidden[0].sum().clamp(min=1)"}),
     Mistake("no_boolean", "a boolean mask ends in an error", "boolean masks work like float ones", "A mask is a question of yes and no.", "Turn it into numbers with mask.to(...).",

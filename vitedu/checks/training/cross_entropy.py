@@ -7,7 +7,7 @@ import torch.nn.functional as F
 
 from vitedu.checks.cases import also, shaped
 from vitedu.checks.checker import Checker
-from vitedu.checks.families import SAME_AXIS
+from vitedu.checks.families import PYTHON_NUMBER, SAME_AXIS
 from vitedu.checks.inputs import draw
 from vitedu.checks.mistakes import Mistake
 from vitedu.checks.probing import Case, Observation
@@ -32,9 +32,7 @@ def _then(line: str) -> dict[str, str]:
 
 
 MISTAKES = (
-    Mistake("python_number", "the loss is a Python number", "a 0-d tensor",
-            "A float has no graph; nothing could be learned from it.", "Leave out .item() and float().",
-            {"on_all).mean()": "on_all).mean().item()"}),
+    PYTHON_NUMBER.by({"on_all).mean()": "on_all).mean().item()"}),
     Mistake("summed", "the losses of the batch are added, not averaged", "the mean over the batch",
             "Twice the batch would make twice the gradient, and the learning rate would depend on the batch size.",
             "Divide by the number of images, or end with .mean().", {"on_all).mean": "on_all).sum"}, **LOSS),

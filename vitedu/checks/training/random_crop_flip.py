@@ -6,7 +6,13 @@ import torch.nn.functional as F
 from vitedu.checks import crops  # noqa: F401  it reads the draws off the outputs
 from vitedu.checks.arguments import CpuGenerator
 from vitedu.checks.checker import Checker
-from vitedu.checks.families import DEFAULT, SAME_AXIS
+from vitedu.checks.families import (
+    DEFAULT,
+    GENERATOR_DEVICE,
+    GLOBAL_DRAWS,
+    OWN_GENERATOR,
+    SAME_AXIS,
+)
 from vitedu.checks.inputs import distinct, draw
 from vitedu.checks.mistakes import Edits, Mistake
 from vitedu.checks.probing import Case
@@ -108,12 +114,8 @@ MISTAKES = (
     Mistake("rounded_draws", "the outermost places are drawn half as often", "all places equally often",
             "Rounding gives both ends half an interval.", "Use randint.",
             _drawn("(torch.rand(B, 1, **draw) * 2 * padding).round().long()")),
-    Mistake("global_draws", "draws do not come from generator", "every draw from generator",
-            "A run could not be repeated.", "Give every draw generator=generator.",
-            {'"generator": generator, ': ""}),
-    Mistake("own_generator", "a generator of its own decides", "every draw from the generator given",
-            "Every call would draw the same.", "Use the argument, and leave its seed alone.",
-            {"draw =": "generator = torch.Generator().manual_seed(0)\ndraw ="}),
+    GLOBAL_DRAWS.by({'"generator": generator, ': ""}),
+    OWN_GENERATOR.by({"draw =": "generator = torch.Generator().manual_seed(0)\ndraw ="}),
     Mistake("generator_copied", "a copy of the generator decides", "every draw from the generator given",
             "The generator never moves on, so that every batch gets the same draws.",
             "Give the generator itself to the functions that draw.",
@@ -135,10 +137,7 @@ MISTAKES = (
     Mistake("modifies_input", "an input is modified in place", "images left as they were",
             "The next epoch would start from shifted images.", "Write into a new tensor.",
             {"return picked": "images.copy_(picked.permute(0, 3, 1, 2))\nreturn picked"}, part="unchanged"),
-    Mistake("generator_device", "draws are made where the images are", "draws made where the generator is",
-            "A generator draws on its own device only.",
-            "Draw with device=generator.device and move the result.",
-            {'"device": generator.device': '"device": images.device'}, part="any device"),
+    GENERATOR_DEVICE.by({'"device": generator.device': '"device": images.device'}),
 )  # fmt: skip
 
 
