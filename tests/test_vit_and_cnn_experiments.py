@@ -1,8 +1,9 @@
 """The experiments of notebook 06: their tasks are what the text says, and a short run of each gives its results."""
 
+import pytest
 import torch
 
-from vitedu.bench.experiments import cue, data_hunger, robustness
+from vitedu.bench.experiments import cue, data_hunger, measured, patch_sizes, robustness, texture
 from vitedu.hardware import Profile
 
 QUICK = Profile("quick", "", "")
@@ -93,3 +94,43 @@ def test_disturbances_do_what_they_say():
     noisy = robustness.add_noise(images, 0.1).float() / 255
     assert abs(noisy.std().item() - 0.1) < 0.003
     assert all(each(images).shape == images.shape for each in robustness.DISTURBANCES.values())
+
+
+def test_texture_fills_the_object_alone_and_torn_images_keep_their_shapes():
+    """Outside the mask nothing changes, inside the texture names another class, and no texture is left out."""
+    data = texture.textured(0.4, 200)
+    images, shape, other = texture.torn(data, 0.4)
+    mask = data.test.masks[:, None].expand_as(images)
+    assert torch.equal(images[~mask], data.test.images[~mask])
+    assert torch.equal(shape, data.test.labels) and (other != shape).all()
+    assert set(other.tolist()) == {0, 1, 2, 3} and (images[mask] != data.test.images[mask]).any()
+    for kind in range(4):  # two images of one texture agree wherever both have their object
+        first, second = (other == kind).nonzero().flatten()[:2].tolist()
+        both = mask[first] & mask[second]
+        apart = images[first].float() - images[second].float()
+        assert apart[both].abs().mean() < 30 < 0.4 * 255  # grain alone
+
+
+def test_a_texture_without_contrast_says_nothing():
+    """All textures are then the same picture."""
+    data = texture.textured(0.0, 200)
+    assert torch.equal(texture.torn(data, 0.0)[0], data.test.images)
+
+
+def test_short_runs_of_texture_and_patch_size_give_every_result():
+    """One arm of each, in the quick profile: accuracies are shares."""
+    found = texture.run("CNN, contrast 0.2", 0, QUICK)
+    assert all(
+        0 <= found[name] <= 1 for name in ("test_accuracy", "shape_share", "answered_either")
+    )
+    found = patch_sizes.run("16 px, 8 epochs", 0, QUICK)
+    assert 0 <= found["test_accuracy"] <= 1 and 0 <= found["train_accuracy"] <= 1
+
+
+@pytest.mark.parametrize("module", [texture, patch_sizes])
+def test_every_arm_was_measured_with_every_seed(module):
+    """The notebook takes means over the same seeds for all arms."""
+    rows = measured(module.__name__.rpartition(".")[2])
+    seeds = {row.seed for row in rows}
+    assert {(row.arm, row.seed) for row in rows} == {(a, s) for a in module.ARMS for s in seeds}
+    assert len(rows) == len(module.ARMS) * len(seeds)
