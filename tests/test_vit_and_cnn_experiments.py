@@ -1,9 +1,8 @@
 """The experiments of notebook 06: their tasks are what the text says, and a short run of each gives its results."""
 
-import pytest
 import torch
 
-from vitedu.bench.experiments import cue, data_hunger, measured, patch_sizes, robustness, texture
+from vitedu.bench.experiments import cue, data_hunger, measured, robustness, texture
 from vitedu.hardware import Profile
 
 QUICK = Profile("quick", "", "")
@@ -117,20 +116,21 @@ def test_a_texture_without_contrast_says_nothing():
     assert torch.equal(texture.torn(data, 0.0)[0], data.test.images)
 
 
-def test_short_runs_of_texture_and_patch_size_give_every_result():
-    """One arm of each, in the quick profile: accuracies are shares."""
+def test_short_run_of_texture_gives_every_result():
+    """One arm, in the quick profile: all results are shares."""
     found = texture.run("CNN, contrast 0.2", 0, QUICK)
     assert all(
         0 <= found[name] <= 1 for name in ("test_accuracy", "shape_share", "answered_either")
     )
-    found = patch_sizes.run("16 px, 8 epochs", 0, QUICK)
-    assert 0 <= found["test_accuracy"] <= 1 and 0 <= found["train_accuracy"] <= 1
 
 
-@pytest.mark.parametrize("module", [texture, patch_sizes])
-def test_every_arm_was_measured_with_every_seed(module):
-    """The notebook takes means over the same seeds for all arms."""
-    rows = measured(module.__name__.rpartition(".")[2])
+def test_both_networks_were_measured_at_every_contrast_with_the_same_seeds():
+    """And both change over from shape to texture as its contrast grows."""
+    rows = measured("texture")
     seeds = {row.seed for row in rows}
-    assert {(row.arm, row.seed) for row in rows} == {(a, s) for a in module.ARMS for s in seeds}
-    assert len(rows) == len(module.ARMS) * len(seeds)
+    shares = {(row.arm, row.seed): row.results["shape_share"] for row in rows}
+    assert shares.keys() == {(arm, seed) for arm in texture.ARMS for seed in seeds}
+    for network in data_hunger.NETWORKS:
+        for seed in seeds:
+            assert shares[f"{network}, contrast 0.05", seed] > 0.7
+            assert shares[f"{network}, contrast 0.4", seed] < 0.3

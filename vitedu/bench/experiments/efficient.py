@@ -43,21 +43,20 @@ ONE_GRID = {"patch_size": 4, "widths": [48], "depths": [4], "has_positions": Tru
 FOUR_STAGES = {"patch_size": 2, "widths": [8, 16, 32, 64], "depths": [2, 2, 4, 1]}
 WINDOWS = {**FOUR_STAGES, "kinds": ["windows"] * 4}
 ARMS: dict[str, dict[str, Any]] = {
-    "global attention": {**ONE_GRID, "kinds": ["global"]},
-    "patches of 8 px": {**ONE_GRID, "kinds": ["global"], "patch_size": 8},
-    "windows": {**ONE_GRID, "kinds": ["windows"]},
-    "averaged keys": {**ONE_GRID, "kinds": ["averaged keys"]},
-    "linear attention": {**ONE_GRID, "kinds": ["linear"]},
-    "MLP-Mixer": {**ONE_GRID, "kinds": ["mixer"]},
-    "ConvNeXt": {**ONE_GRID, "kinds": ["convolution"]},
     "four stages, offset bias": {**WINDOWS, "has_bias": True},
     "four stages, no positions": WINDOWS,
-    "four stages, absolute positions": {**WINDOWS, "has_positions": True},
+    "ConvNeXt": {**ONE_GRID, "kinds": ["convolution"]},
+    "MLP-Mixer": {**ONE_GRID, "kinds": ["mixer"]},
     "convolutions, then attention": {
         **FOUR_STAGES,
         "kinds": ["convolution", "convolution", "global", "global"],
         "has_positions": True,
     },
+    "global attention": {**ONE_GRID, "kinds": ["global"]},
+    "patches of 8 px": {**ONE_GRID, "kinds": ["global"], "patch_size": 8},
+    "windows": {**ONE_GRID, "kinds": ["windows"]},
+    "averaged keys": {**ONE_GRID, "kinds": ["averaged keys"]},
+    "linear attention": {**ONE_GRID, "kinds": ["linear"]},
 }
 HEAD_DIM = {48: 16}  # of the one width; the four widths have heads of 8 columns
 RECIPE: dict[str, Any] = {
