@@ -1,6 +1,7 @@
 """The mutation run: what is changed, what is not, and that the checkers reject it."""
 
 import ast
+import functools
 
 import pytest
 
@@ -8,9 +9,10 @@ from vitedu import exercises
 from vitedu.checks.engine import find_checker, judge_answer
 from vitedu.checks.proof import mutation
 from vitedu.checks.proof.mutants import Mutant, mutants
-from vitedu.checks.proof.mutation import Count, built, count_mutants, mutants_of
+from vitedu.checks.proof.mutation import Count, built, count_mutants
 
 pytestmark = pytest.mark.bank
+mutants_of = functools.cache(mutation.mutants_of)  # two tests look at all of them
 
 TOY = '''
 def shares(x: list[int], dim: int = -1, *, keep=True):

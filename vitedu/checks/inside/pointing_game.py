@@ -39,7 +39,7 @@ def cases(g: torch.Generator) -> list[Case]:
 
     return [
         case(", some equally hot", "values", ties=True),
-        case(", one hottest patch each", "clear maps"),
+        case(", one hottest patch each", "clear maps", B=IMAGES + 1),
         case(gh=gh + draw(g, 3, 4), gw=2),
         case(gh=gw),
         case(", patches of one pixel", P=1),
