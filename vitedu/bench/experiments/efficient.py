@@ -120,6 +120,9 @@ class AveragedKeysBlock(GridBlock):
 class WindowBlock(GridBlock):
     """The same within windows of 4 x 4 tokens, shifted or not; a smaller grid is one window."""
 
+    mask: torch.Tensor  # (windows, w*w, w*w), True where attention is allowed
+    index: torch.Tensor  # (w*w, w*w), the number of each offset
+
     def __init__(self, embed_dim: int, grid: int, shift: int = 0, has_bias: bool = False):
         super().__init__(embed_dim, grid)
         w = self.window_size = min(4, grid)
@@ -237,6 +240,7 @@ class Staged(nn.Module):
         self.blocks = nn.Sequential()
         for stage, (D, depth, kind) in enumerate(zip(widths, depths, kinds, strict=True)):
             for i in range(depth):
+                block: nn.Module
                 if kind == "windows":
                     block = WindowBlock(D, grid, shift=2 * (i % 2), has_bias=has_bias)
                 else:
@@ -271,7 +275,8 @@ def shorten_with(model: Staged, images: torch.Tensor, how: str) -> torch.Tensor:
     """
     x = model.embed(images).flatten(1, 2)  # (B, T, D)
     sizes = torch.ones(x.shape[:2])  # how many patches each token stands for
-    for i, block in enumerate(model.blocks):
+    blocks: list[Any] = list(model.blocks)
+    for i, block in enumerate(blocks):
         normed = block.norm1(x)
         attended, weights = block.attn(normed)  # weights (B, nh, T, T)
         x = x + attended

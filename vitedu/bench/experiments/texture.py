@@ -9,7 +9,7 @@ the answer shows which of them was used. The contrast of the texture is swept: i
 
 import time
 from functools import cache
-from typing import Any
+from typing import Any, cast
 
 import torch
 
@@ -37,7 +37,8 @@ def fill(split: Split, textures: torch.Tensor, contrast: float) -> torch.Tensor:
     pattern = contrast * (waves[textures].float() - 0.5)  # (N, 32, 32)
     generator = torch.Generator().manual_seed(len(split))
     noise = 0.05 * torch.randn(pattern.shape, generator=generator)
-    image = 0.25 + 0.4 * split.masks.float() + pattern * split.masks + noise
+    masks = cast(torch.Tensor, split.masks)  # drawn shapes have them
+    image = 0.25 + 0.4 * masks.float() + pattern * masks + noise
     return (255 * image).clamp(0, 255).byte()[:, None].expand(-1, 3, -1, -1).contiguous()
 
 
@@ -60,10 +61,12 @@ def textured(contrast: float, limit: int) -> Data:
     """Give images whose texture names the class as well as the shape does."""
     splits = {}
     for name, split in kinds_of_shapes(limit).items():
-        split = Split(split.images[:limit], split.labels[:limit], split.masks[:limit])
-        splits[name] = Split(fill(split, split.labels, contrast), split.labels, split.masks)
+        masks = cast(torch.Tensor, split.masks)[:limit]
+        split = Split(split.images[:limit], split.labels[:limit], masks)
+        splits[name] = Split(fill(split, split.labels, contrast), split.labels, masks)
     pixels = splits["train"].images.float().transpose(0, 1).flatten(1) / 255
-    return Data("textures", KINDS, **splits, mean=pixels.mean(dim=1), std=pixels.std(dim=1))
+    parts = splits["train"], splits["validation"], splits["test"]
+    return Data("textures", KINDS, *parts, mean=pixels.mean(dim=1), std=pixels.std(dim=1))
 
 
 def learn(network: str, contrast: float, seed: int, profile: Profile) -> Results:
@@ -75,7 +78,7 @@ def learn(network: str, contrast: float, seed: int, profile: Profile) -> Results
     """
     data = textured(contrast, profile.pick(quick=200, laptop=2_000, gpu=2_000))
     started, steps = time.process_time(), profile.pick(quick=6, laptop=250, gpu=250)
-    model = build(network, seed)
+    model: Any = build(network, seed)
     model.head = torch.nn.Linear(model.head.in_features, len(KINDS))
     config = settings(network, steps=steps, images=len(data.train), seed=seed)
     if fit(model, data, config, show_progress=False).interrupted:
