@@ -104,7 +104,8 @@ def learn(images: torch.Tensor, loss: str, steps: int, seed: int) -> nn.Module:
             price = dino_loss(student(views), answers.roll(BATCH, 0), center)  # the other views'
             center = 0.9 * center + 0.1 * answers.mean(dim=0)
         else:
-            price = clip_loss(*student(views).split(BATCH), temperature=0.2)
+            one, other = student(views).split(BATCH)
+            price = clip_loss(one, other, temperature=0.2)
         optimizer.zero_grad()
         price.backward()
         optimizer.step()
