@@ -240,7 +240,7 @@ def table_html(notebook: str | None = None) -> str:
         rows.append(
             f'<tr><th colspan="3" style="text-align:left">{html.escape(name)}</th>'
             f'<th style="text-align:right">{_number(earned)}/{possible}</th>'
-            f'<th colspan="2" style="text-align:left">{_html_bar(earned, possible)} '
+            f'<th colspan="2" style="text-align:left;white-space:nowrap">{_html_bar(earned, possible)} '
             f"{passed} of {len(group)} passed</th></tr>"
         )
         for exercise in group:

@@ -17,6 +17,7 @@ from typing import Any, TypeVar, cast
 import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.figure import Figure
+from matplotlib.patches import Rectangle
 
 BLACK = "#000000"
 ORANGE = "#E69F00"
@@ -124,6 +125,37 @@ def to_picture(image) -> np.ndarray:
     image = np.asarray(image)
     picture = image / 255.0 if image.dtype == np.uint8 else image.clip(0, 1)
     return picture[0] if picture.shape[0] == 1 else picture.transpose(1, 2, 0)
+
+
+def choices(fig: Figure, values: np.ndarray, words: list[list[str]], title: str) -> Callable:
+    """Draw the left side of an explorer of two numbers: a table to click into, and its frame.
+
+    Args:
+        fig: an explorer's figure, empty where ``PICTURE`` says.
+        values: (rows, columns), what colours the cells.
+        words: what each cell says.
+        title: what the colour means.
+
+    Returns:
+        A function that frames cell k and gives the frame.
+    """
+    ax = fig.add_axes(PICTURE)
+    shown = ax.imshow(values, cmap=SEQUENTIAL, aspect="auto")
+    for row, line in enumerate(words):
+        for column, word in enumerate(line):
+            ink = BLACK if shown.norm(values[row, column]) > 0.6 else "white"
+            ax.text(column, row, word, ha="center", va="center", fontsize=8, color=ink)
+    ax.set_title(title)
+    hide_ticks(ax)
+    box = {"fill": False, "edgecolor": ORANGE, "linewidth": 3}
+    frame = ax.add_patch(Rectangle((-0.5, -0.5), 1, 1, **box))
+
+    def move(k: int):
+        row, column = divmod(k, values.shape[1])
+        frame.set_xy((column - 0.5, row - 0.5))
+        return frame
+
+    return move
 
 
 def hide_ticks(ax) -> None:

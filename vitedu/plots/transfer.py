@@ -85,7 +85,7 @@ def similarity_figure(
     frame = Rectangle((0, 0), P, P, fill=False, edgecolor=ORANGE, linewidth=2.5)
     left.add_patch(frame)
     changing: list = [frame]
-    side = 0.5 / len(tables)
+    side = min(0.5 / len(tables), 0.3)
     maps = []
     for number, (name, table) in enumerate(tables.items()):
         ax = fig.add_axes((0.41 + number * (side + 0.01), 0.2, side, side * WIDTH / 3.6))
