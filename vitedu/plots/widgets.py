@@ -48,18 +48,18 @@ STYLE = f"""<style>
 # of HTML runs no script; an output does.
 LABELS = """<script>
 (function (script) {
+  const box = script.closest(".vitedu-explorer")
   function label() {
-    const box = script.closest(".vitedu-explorer")
-    for (const slider of box?.querySelectorAll(".widget-hslider") ?? []) {
-      const handle = slider.querySelector(".noUi-handle"), said = slider.querySelector(".widget-readout")
-      handle?.setAttribute("aria-label", slider.querySelector("label").textContent)
-      if (said?.textContent) handle?.setAttribute("aria-valuetext", said.textContent)
+    for (const slider of box.querySelectorAll(".widget-hslider")) {
+      const handle = slider.querySelector(".noUi-handle"), value = slider.querySelector(".widget-readout")
+      if (!handle || !value) continue
+      handle.setAttribute("aria-label", slider.querySelector("label").textContent)
+      handle.setAttribute("aria-valuetext", value.textContent)
     }
-    const words = box?.querySelector("[role=status]"), picture = box?.querySelector("img")
+    const words = box.querySelector("[role=status]"), picture = box.querySelector("img")
     if (words && picture) picture.alt = words.textContent
   }
-  const page = script.closest(".jp-OutputArea, .output_area, body")
-  new MutationObserver(label).observe(page, {childList: true, subtree: true, characterData: true})
+  new MutationObserver(label).observe(box, {childList: true, subtree: true, characterData: true})
   label()
 })(document.currentScript)
 </script>"""
