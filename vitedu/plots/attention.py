@@ -90,15 +90,15 @@ def softmax_figure(
         [f"d {d}\nT {t:g}\n{uncertain[i, j]:.2f}" for j, t in enumerate(temperatures)]
         for i, d in enumerate(widths)
     ]
-    frame = choices(fig, uncertain, words, "entropy (nats); click a cell")
+    highest = np.log(weights.shape[-1])
+    frame = choices(fig, uncertain, words, "entropy (nats); click a cell", highest)
     ax = fig.add_axes((0.48, 0.2, 0.5, 0.69))
     keys = range(weights.shape[-1])
     bars = ax.bar(keys, [0.0] * len(keys), color=BLUE)
     below = {"ha": "center", "va": "top", "fontsize": 8, "transform": ax.get_xaxis_transform()}
     numbers = [ax.text(key, -0.02, "", **below) for key in keys]
     ax.axhline(1 / len(keys), color=GREY, linestyle=":", zorder=0)
-    ax.text(len(keys) - 0.5, 1 / len(keys) + 0.01, "uniform", color=GREY, ha="right", zorder=0)
-    ax.set(title="weights of the keys", ylim=(0, 1), ylabel="weight", xticks=[])
+    ax.set(title="weights of the keys; dotted: uniform", ylim=(0, 1), ylabel="weight", xticks=[])
     ax.set_xlabel("score of each key, divided by the temperature", labelpad=16)
 
     def move(k: int):

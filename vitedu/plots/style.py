@@ -127,7 +127,9 @@ def to_picture(image) -> np.ndarray:
     return picture[0] if picture.shape[0] == 1 else picture.transpose(1, 2, 0)
 
 
-def choices(fig: Figure, values: np.ndarray, words: list[list[str]], title: str) -> Callable:
+def choices(
+    fig: Figure, values: np.ndarray, words: list[list[str]], title: str, high: float
+) -> Callable:
     """Draw the left side of an explorer of two numbers: a table to click into, and its frame.
 
     Args:
@@ -135,24 +137,27 @@ def choices(fig: Figure, values: np.ndarray, words: list[list[str]], title: str)
         values: (rows, columns), what colours the cells.
         words: what each cell says.
         title: what the colour means.
+        high: where the colours end; they start at 0.
 
     Returns:
         A function that frames cell k and gives the frame.
     """
     ax = fig.add_axes(PICTURE)
-    shown = ax.imshow(values, cmap=SEQUENTIAL, aspect="auto")
+    ax.pcolormesh(values, cmap=SEQUENTIAL, vmin=0, vmax=high, edgecolors="white")
+    ax.invert_yaxis()
     for row, line in enumerate(words):
         for column, word in enumerate(line):
-            ink = BLACK if shown.norm(values[row, column]) > 0.6 else "white"
-            ax.text(column, row, word, ha="center", va="center", fontsize=8, color=ink)
+            ink = BLACK if values[row, column] > 0.6 * high else "white"
+            where = {"ha": "center", "va": "center"}
+            ax.text(column + 0.5, row + 0.5, word, fontsize=8, color=ink, **where)
     ax.set_title(title)
     hide_ticks(ax)
     box = {"fill": False, "edgecolor": ORANGE, "linewidth": 3}
-    frame = ax.add_patch(Rectangle((-0.5, -0.5), 1, 1, **box))
+    frame = ax.add_patch(Rectangle((0, 0), 1, 1, **box))
 
     def move(k: int):
         row, column = divmod(k, values.shape[1])
-        frame.set_xy((column - 0.5, row - 0.5))
+        frame.set_xy((column, row))
         return frame
 
     return move

@@ -99,7 +99,8 @@ def schedule_figure(
     """
     fig = CourseFigure(figsize=(WIDTH, 3.6))
     words = [[f"peak {peak:g}\n{warmup} steps" for warmup in warmups] for peak in peaks]
-    frame = choices(fig, rates.mean(axis=-1), words, "colour: mean rate; click a cell")
+    means = rates.mean(axis=-1)
+    frame = choices(fig, means, words, "colour: mean rate; click a cell", means.max())
     ax = fig.add_axes((0.5, 0.16, 0.48, 0.73))
     (line,) = ax.plot(rates[0, 0], color=BLUE)
     ax.set(xlabel="step", ylabel="learning rate used", title="the schedule")
