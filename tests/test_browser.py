@@ -183,16 +183,12 @@ class Lab:
 
     def run(self, index):
         """Run one cell with Ctrl+Enter; give it as it is then."""
-        before = self.cells()[index]["execution_count"]
+        # the same count may come again after a restart
+        cell = f"jupyterapp.shell.currentWidget.content.model.sharedModel.cells[{index}]"
+        self.page.evaluate(f"{cell}.execution_count = null")
         self.cell(index).locator(".cm-line").first.click()
         self.page.keyboard.press("Control+Enter")
-        self.page.wait_for_function(
-            """([index, before]) => {
-              const cells = jupyterapp.shell.currentWidget.content.model.sharedModel.cells
-              return ![null, before].includes(cells[index].execution_count)
-            }""",
-            arg=[index, before],
-        )
+        self.page.wait_for_function(f"() => {cell}.execution_count !== null")
         self.wait_idle()
         return self.cells()[index]
 

@@ -305,7 +305,7 @@ def _bar(earned: float, possible: int, width: int = 20) -> str:
 def _html_bar(earned: float, possible: int) -> str:
     share = 100 * earned / possible if possible else 0
     return (
-        '<span aria-hidden="true" style="display:inline-block;width:8em;height:.7em;'
+        '<span aria-hidden="true" style="display:inline-block;width:5em;height:.7em;'
         'border:1px solid currentColor;vertical-align:middle"><span style="display:block;'
         f'height:100%;width:{share:.0f}%;background:currentColor;opacity:.6"></span></span>'
     )

@@ -56,6 +56,7 @@ LABELS = """<script>
       handle.setAttribute("aria-label", slider.querySelector("label").textContent)
       handle.setAttribute("aria-valuetext", value.textContent)
     }
+    box.querySelector(".vitedu-cells")?.setAttribute("aria-hidden", "true")  // the slider says it all
     const words = box.querySelector("[role=status]"), picture = box.querySelector("img")
     if (words && picture) picture.alt = words.textContent
   }
@@ -132,7 +133,10 @@ class Explorer:
     # -- without a kernel -------------------------------------------------------------------------
 
     def still(self) -> str:
-        """Give the form for pages: every setting at a few cells, drawn beforehand, as HTML."""
+        """Give the form for pages: every setting at a few cells, drawn beforehand, as HTML.
+
+        JupyterLab takes arrow keys for its own unless the focused element has ``data-lm-suppress-shortcuts``.
+        """
         cells = {s: [self.cell_at(s, *spot) for spot in SPOTS] for s in self.settings}
         pictures = [
             [f"data:image/jpeg;base64,{base64.b64encode(self.frame(s, c)).decode()}" for c in row]
@@ -144,24 +148,24 @@ class Explorer:
         name, said = html.escape(self.setting_name), html.escape(words[first][0])
         return f"""
 <div id="{key}">
-  <label>{name}: <output>{html.escape(str(self.start))}</output>
-    <input type="range" min="0" max="{len(self.settings) - 1}" value="{first}" step="1"></label>
-  <label>place: <output>1</output>
-    <input type="range" min="0" max="{len(SPOTS) - 1}" value="0" step="1"></label><br>
+  <label>{name}: <span>{html.escape(str(self.start))}</span>
+    <input data-lm-suppress-shortcuts type="range" min="0" max="{len(self.settings) - 1}" value="{first}" step="1"></label>
+  <label>place: <span>1</span>
+    <input data-lm-suppress-shortcuts type="range" min="0" max="{len(SPOTS) - 1}" value="0" step="1"></label><br>
   <img src="{pictures[first][0]}" alt="{said}" style="max-width: 100%">
   <p role="status" aria-live="polite">{said}</p>
   <script>
     (function (box) {{
       const pictures = {script_json(pictures)}, words = {script_json(words)};
       const names = {script_json([str(s) for s in self.settings])}, spots = {script_json(SPOTS)};
-      const picture = box.querySelector("img"), said = box.querySelectorAll("output");
+      const picture = box.querySelector("img"), said = box.querySelectorAll("label span");
       const [setting, place] = box.querySelectorAll("input");
       function show() {{
         picture.src = pictures[setting.value][place.value];
         picture.alt = words[setting.value][place.value];
         box.querySelector("p").textContent = words[setting.value][place.value];
-        said[0].textContent = names[setting.value];
-        said[1].textContent = Number(place.value) + 1;
+        said[0].textContent = setting.ariaValueText = names[setting.value];
+        said[1].textContent = place.ariaValueText = Number(place.value) + 1;
       }}
       setting.oninput = place.oninput = show;
       picture.onclick = function (event) {{  // the place that is drawn and lies nearest
