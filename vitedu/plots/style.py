@@ -38,6 +38,7 @@ DIVERGING = "RdBu_r"
 WIDTH = 8.0  # inches: the width of a notebook column
 PICTURE = 0.01, 0.06, 0.375, 0.8333  # in an explorer: left, bottom, width, height of its picture
 DPI = 100
+MARGIN = 0.08  # inches of paper around a figure that a cell shows: a dark page begins beyond it
 
 # Every figure is a white card with dark ink, in light and dark themes alike: the ink is set here too, so that
 # a dark style of the reader's own cannot turn it white.
@@ -78,7 +79,7 @@ class CourseFigure(Figure):
     def _repr_png_(self) -> bytes:
         buffer = io.BytesIO()
         with plt.rc_context(RC):
-            self.savefig(buffer, format="png")
+            self.savefig(buffer, format="png", bbox_inches=self.bbox_inches.padded(MARGIN))
         return buffer.getvalue()
 
 
