@@ -408,6 +408,9 @@ def look(lab, theme, width, name):
         arg=theme,
     )
     lab.page.set_viewport_size({"width": width, "height": 900})
+    lab.page.wait_for_function(  # JupyterLab fills cells that are out of sight when it has time
+        "() => jupyterapp.shell.currentWidget.content.widgets.every(cell => !cell.isPlaceholder())"
+    )
     unfit = lab.page.evaluate(UNFIT)
     lab.picture(f"{name}-{theme.split()[-1].lower()}-{width}")
     return unfit
