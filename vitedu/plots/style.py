@@ -149,12 +149,11 @@ def choices(
     for row, line in enumerate(words):
         for column, word in enumerate(line):
             ink = BLACK if values[row, column] > 0.6 * high else "white"
-            where = {"ha": "center", "va": "center"}
-            ax.text(column + 0.5, row + 0.5, word, fontsize=8, color=ink, **where)
+            ax.text(column + 0.5, row + 0.5, word, ha="center", va="center", fontsize=8, color=ink)
     ax.set_title(title)
     hide_ticks(ax)
-    box = {"fill": False, "edgecolor": ORANGE, "linewidth": 3}
-    frame = ax.add_patch(Rectangle((0, 0), 1, 1, **box))
+    frame = Rectangle((0, 0), 1, 1, fill=False, edgecolor=ORANGE, linewidth=3)
+    ax.add_patch(frame)
 
     def move(k: int):
         row, column = divmod(k, values.shape[1])
