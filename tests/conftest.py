@@ -7,7 +7,7 @@ import pytest
 
 import vitedu  # noqa: F401 - before torch, whose threads it keeps from holding each other up
 
-SPLIT = ("test_notebooks.py", "test_checks_banks.py", "test_spread.py")  # each test stands alone
+SPLIT = ("test_notebooks.py", "test_checks_banks.py")  # each test stands alone
 
 os.environ["MPLBACKEND"] = "Agg"
 os.environ["VITEDU_HOME"] = tempfile.mkdtemp(prefix="vitedu-tests-")  # the doctests' too

@@ -6,6 +6,7 @@ What is particular to a chapter stands in ``test_checks_<chapter>.py``.
 import functools
 import itertools
 import random
+from collections.abc import Iterator
 
 import numpy as np
 import pytest
@@ -15,8 +16,8 @@ from given_away import assert_gives_nothing_away
 from vitedu import exercises
 from vitedu.checks import diagnosing
 from vitedu.checks.api import judge
-from vitedu.checks.engine import find_checker
-from vitedu.checks.proof.bank import right_answers, wrong_answers
+from vitedu.checks.engine import find_checker, judge_answer
+from vitedu.checks.proof import bank
 from vitedu.checks.values import ValueChecker
 
 pytestmark = pytest.mark.bank
@@ -26,17 +27,7 @@ VALUES = [id_ for id_, checker in CHECKERS.items() if isinstance(checker, ValueC
 ASKED = [id_ for id_ in CHECKERS if id_ not in VALUES]  # functions and classes
 CLASSES = [id_ for id_ in ASKED if isinstance(CHECKERS[id_].reference, type)]
 FUNCTIONS = [id_ for id_ in ASKED if id_ not in CLASSES]
-WRONG = [
-    pytest.param(exercise, wrong, id_, id=f"{exercise}-{id_}")
-    for exercise in CHECKERS
-    for id_, wrong in wrong_answers(exercise)
-]
-RIGHT = [
-    pytest.param(exercise, answer, id=f"{exercise}-{answer.__name__}")
-    for exercise in ASKED
-    for answer in right_answers(exercise)
-]
-SEEDS = range(2)  # `vitedu bank` takes twenty
+SEEDS = bank.students(2)  # of one class; `vitedu bank` takes twenty, of four
 
 
 @pytest.fixture(autouse=True)
@@ -49,31 +40,21 @@ def unhurried(monkeypatch):
 # --- the bank and the acceptance set ------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("exercise", "wrong", "id_"), WRONG)
-def test_mistake_is_rejected_and_named(exercise, wrong, id_):
-    """Every mistake of the bank fails and is named as itself alone, whatever the seed; the report gives nothing away."""
-    for seed in SEEDS:
-        report = judge(wrong, exercise, seed=seed)
-        assert report.status in ("failed", "error")
-        assert report.misconceptions == [id_], str(report)
-        assert report.points < report.max_points
-    if exercise in ASKED:
-        assert_gives_nothing_away(exercise, wrong, report, seed)
+@pytest.mark.parametrize("exercise", CHECKERS)
+def test_mistakes_are_rejected_named_and_cost_alike_and_right_answers_pass(exercise):
+    """Whatever the seed; every mistake is named as itself alone, and no report gives anything away."""
 
+    def reports() -> Iterator[bank.Judged]:
+        for one in bank.judged(exercise, SEEDS):
+            is_full = one.report.points == one.report.max_points
+            assert is_full == (not one.mistake), str(one.report)
+            if one.mistake and exercise in ASKED and one.seed == SEEDS[-1]:
+                assert_gives_nothing_away(exercise, one.answer, one.report, one.seed)
+            yield one
 
-@pytest.mark.parametrize(("exercise", "answer"), RIGHT)
-def test_right_answer_passes(exercise, answer):
-    """Every right implementation earns full points, whatever the seed."""
-    for seed in SEEDS:
-        report = judge(answer, exercise, seed=seed)
-        assert report.passed and report.points == report.max_points, str(report)
-
-
-@pytest.mark.parametrize("exercise", ASKED)
-def test_bank_and_acceptance_set_are_large_enough(exercise):
-    """At least six mistakes of its own and four right implementations beside the reference."""
-    assert len(CHECKERS[exercise].bank) >= 6
-    assert len(right_answers(exercise)) >= 5
+    row = bank.count(exercise, reports())
+    assert row.holds, row.troubles
+    assert exercise in VALUES or row.mistakes >= 6 * len(SEEDS) and row.answers >= 5 * len(SEEDS)
 
 
 @pytest.mark.parametrize("exercise", ASKED)
@@ -82,9 +63,9 @@ def test_two_mistakes_together_are_rejected_and_mostly_named(exercise):
     checker = CHECKERS[exercise]
     own = [mistake.id for mistake in checker.bank if mistake.build is None]
     pairs = [p for p in itertools.combinations(own, 2) if checker.make(frozenset(p)) is not None]
-    found = {}
+    found, replays = {}, diagnosing.Replays()
     for pair in random.Random(0).sample(pairs, 4):
-        report = judge(checker.make(frozenset(pair)), exercise, seed=1)
+        report = judge_answer(checker, checker.make(frozenset(pair)), 1, replays)
         assert not report.passed, pair
         found[pair] = set(report.misconceptions)
     assert sum(bool(ids) and ids <= set(pair) for pair, ids in found.items()) >= 3, found
@@ -126,32 +107,34 @@ FACTS = {"no_error", "own_device", "constant_output", "detached"}
 FACTS |= {"weights_not_returned", "python_number"}
 
 
-@pytest.mark.parametrize(
-    "result",
-    [
-        None,
-        [],
-        "text",
-        float("nan"),
-        torch.full((2,), float("nan")),
-        np.zeros(3),
-        torch.zeros(2, 3).long(),
-    ],
-    ids=["None", "list", "text", "nan", "nans", "array", "integers"],
-)
+OTHER_RESULTS = {
+    "None": None,
+    "list": [],
+    "text": "text",
+    "nan": float("nan"),
+    "nans": torch.full((2,), float("nan")),
+    "array": np.zeros(3),
+    "integers": torch.zeros(2, 3).long(),
+}
+
+
 @pytest.mark.parametrize("exercise", ASKED)
-def test_other_results_fail_without_a_false_name(exercise, result):
+def test_other_results_fail_without_a_false_name(exercise):
     """What is no result at all fails; a constant may be called one, and nothing else is claimed of its values."""
-    reference = CHECKERS[exercise].reference
-    if exercise in CLASSES:
-        answer = type("Answer", (reference,), {"forward": lambda self, x: result})
-    else:
-        answer = functools.wraps(reference)(lambda *args, **kwargs: result)
-    report = judge(answer, exercise, seed=0)
-    assert report.status == "failed", str(report)
-    assert set(report.misconceptions) <= FACTS, str(report)
-    if result is None:
-        assert "return" in str(report)
+    checker, replays = CHECKERS[exercise], diagnosing.Replays()
+    for name, result in OTHER_RESULTS.items():
+        if exercise in CLASSES:
+            forward = {"forward": lambda self, x, result=result: result}
+            answer = type("Answer", (checker.reference,), forward)
+        else:
+            answer = functools.wraps(checker.reference)(
+                lambda *args, result=result, **kwargs: result
+            )
+        report = judge_answer(checker, answer, 0, replays)
+        assert report.status == "failed", f"{name}: {report}"
+        assert set(report.misconceptions) <= FACTS, f"{name}: {report}"
+        if result is None:
+            assert "return" in str(report)
 
 
 @pytest.mark.parametrize("exercise", FUNCTIONS)

@@ -251,7 +251,8 @@ def test_lint_asks_for_a_checker_and_three_hints(tmp_path, monkeypatch):
         "patchify: has no checker; write one in the folder vitedu/checks/patches." in p
         for p in problems
     )
-    bare = [replace(e, hints=(), points=0) for e in notebook_lint.in_notebook("01_patches")]
+    without = {"nudge": "", "idea": " ", "nearly": "", "points": 0}
+    bare = [replace(e, **without) for e in notebook_lint.in_notebook("01_patches")]
     monkeypatch.setattr(notebook_lint, "in_notebook", lambda name: bare)
     problems = problems_of(build(), tmp_path)
     assert sum("has 0 hints; write three" in problem for problem in problems) == len(bare)

@@ -5,7 +5,7 @@ import torch
 
 from vitedu import exercises
 from vitedu.checks.api import judge
-from vitedu.checks.checker import Checker, file_of, find_checker
+from vitedu.checks.checker import Checker, find_checker
 from vitedu.checks.mistakes import Mistake, edited, find_changes, text_of_reference, with_mistakes
 
 CODE = [exercise for exercise in exercises.EXERCISES if exercise.kind != "value"]
@@ -85,7 +85,7 @@ def test_a_checker_makes_its_mistakes_and_leaves_out_what_it_cannot():
 def test_every_checker_is_found_by_the_id_of_its_exercise(exercise):
     """The file has the exercise's name, and the checker decides this exercise."""
     assert find_checker(exercise.id).exercise == exercise.id
-    assert file_of(exercise) == "values" or file_of(exercise).replace("_", "") == exercise.id.replace("_", "").lower()  # fmt: skip
+    assert exercise.checker == "values" or exercise.checker.replace("_", "") == exercise.id.replace("_", "").lower()  # fmt: skip
 
 
 def rollout_of_plain_tensors(layers):

@@ -27,8 +27,9 @@ Each word below has one meaning in the whole package:
   to the right result, such as a factor.
 * A **checker** (``checker.Checker``) holds all of this for one exercise, in
   ``<chapter>/<exercise>.py``.
-* A **mutant** is a reference with one small change. A mutant that passes is a **survivor**.
-  ``proof`` runs the checkers on their banks, on right answers and on mutants.
+* A **mutant** is a reference with one small change. A mutant that passes is a **survivor**. Its
+  checker explains it by a piece of the changed text. ``proof`` runs the checkers on their banks,
+  on right answers and on mutants.
 
 A check runs ``api.check``, then ``engine.gather`` (probe every case), then ``engine.conclude``
 (judge, diagnose, report).

@@ -2,15 +2,17 @@
 
 Role: ``Checker`` holds everything about one exercise except its reference: cases, mistakes with
 their words, right answers, explained survivors, forbidden functions.
-``vitedu/checks/<chapter>/<exercise>.py`` defines it as ``CHECKER``, and ``find_checker`` finds it
-by the exercise's id. The value exercises of a chapter share one file, ``values.py``.
+``vitedu/checks/<chapter>/<exercise>.py`` defines it, and ``find_checker`` finds it by the exercise's
+id. In that file ``cases`` makes the cases, ``MISTAKES`` is the bank, and every other function or
+class without a leading underscore is a right answer; ``CHECKER`` holds the rest. The value
+exercises of a chapter share one file, ``values.py``.
 """
 
 import importlib
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cache, cached_property
+from types import FunctionType, ModuleType
 from typing import Any
 
 import torch
@@ -21,7 +23,8 @@ from vitedu.checks.inputs import Deal
 from vitedu.checks.mistakes import Mistake, with_mistakes
 from vitedu.checks.probing import Case, called_again
 
-# a reason -> the surviving mutants that it explains, as ``vitedu bank --mutate`` prints them
+# a reason -> the surviving mutants that it explains: whole changes, as ``vitedu bank --mutate``
+# prints them, or a piece of text that all of them contain and no rejected mutant does
 Survivors = Mapping[str, tuple[str, ...]]
 
 
@@ -54,8 +57,8 @@ class Checker:
     equivalent: Survivors = field(default_factory=dict)
     # survivors that differ only where exercises.md leaves the behaviour open
     left_open: Survivors = field(default_factory=dict)
-    # conditions on the arguments; a mutant that is wrong only under one of them must fail
-    special: tuple[str, ...] = ()
+    # conditions on the arguments, with "; " between: a mutant that is wrong only under one must fail
+    special: str = ""
     given: tuple[str, ...] = ()  # methods that the notebook provides; they are never mutated
 
     # --- grading ---------------------------------------------------------------------------------
@@ -102,18 +105,7 @@ class Checker:
         return with_mistakes(self.exercise, [(m.edits, *m.also)[dress] for m in chosen])
 
 
-def file_of(exercise: exercises.Exercise) -> str:
-    """Return the stem of the file that holds an exercise's checker.
-
-    Example:
-        >>> file_of(exercises.find("MultiHeadAttention")), file_of(exercises.find("tokens_at_224"))
-        ('multi_head_attention', 'values')
-    """
-    if exercise.kind == "value":
-        return "values"
-    return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", exercise.id).lower()
-
-
+@cache
 def find_checker(exercise_id: str):
     """Load the checker of an exercise: a ``Checker`` or a ``vitedu.checks.values.ValueChecker``.
 
@@ -122,5 +114,19 @@ def find_checker(exercise_id: str):
         ImportError: it has no checker file.
     """
     exercise = exercises.find(exercise_id)
-    module = importlib.import_module(f"vitedu.checks.{exercise.chapter}.{file_of(exercise)}")
-    return module.CHECKERS[exercise_id] if exercise.kind == "value" else module.CHECKER
+    module = importlib.import_module(f"vitedu.checks.{exercise.chapter}.{exercise.checker}")
+    return module.CHECKERS[exercise_id] if exercise.kind == "value" else _whole(module)
+
+
+def _whole(module: ModuleType) -> Checker:
+    """Complete a file's ``CHECKER`` with its ``cases``, its ``MISTAKES`` and its right answers."""
+    public = {
+        name: thing
+        for name, thing in vars(module).items()
+        if isinstance(thing, FunctionType | type)
+        and thing.__module__ == module.__name__
+        and not name.startswith("_")
+    }
+    cases = public.pop("cases", module.CHECKER.cases)
+    bank, right = module.MISTAKES, tuple(public.values())
+    return replace(module.CHECKER, cases=cases, bank=bank, right=right)

@@ -67,11 +67,37 @@ class Diagnosis:
     parts: tuple[str, ...]  # the parts whose problems it explains
 
 
+class Replays:
+    """What the reference and the mistakes of a bank do on the cases of one draw.
+
+    They do the same on a case whatever answer they are compared with, so each runs once a case.
+    Whoever judges many answers on the same draw keeps one of these for all of them.
+    """
+
+    def __init__(self) -> None:
+        self._seen: dict[tuple[Any, str], Observation] = {}
+
+    def observe(self, implementation: Any, case: Case, seconds: float = 2.0) -> Observation:
+        """Run a case on the reference or on a mistake, or recall what it did."""
+        key = implementation, case.name
+        if key not in self._seen:
+            seen = observe(implementation, case, seconds)
+            if seen.error is not None and seen.error.kind == "TimeUp":
+                return seen  # a busy machine: another time it may end
+            self._seen[key] = seen
+        return self._seen[key]
+
+
 # --- from problems to names -----------------------------------------------------------------------
 
 
 def diagnose(
-    checker: Checker, cases: list[Case], problems: dict[str, Problem], got: Seen, want: Seen
+    checker: Checker,
+    cases: list[Case],
+    problems: dict[str, Problem],
+    got: Seen,
+    want: Seen,
+    replays: Replays,
 ) -> list[Diagnosis]:
     """Name the mistakes that cause the problems, given the first problem of each failed part.
 
@@ -90,21 +116,21 @@ def diagnose(
         part: p for part, p in problems.items() if p.case in legit and p.stage not in OF_THEIR_OWN
     }
     if numeric:
-        named = replayed(checker.make, mistakes, legit, got, want)
+        named = replayed(checker.make, mistakes, legit, got, want, replays)
         # a float32 tensor of one's own meets float64 inputs: that error hides no mistake of the other calls
         ran = [case for case in legit if got[case.name].error is None or not _is_double(case)]
         of_these = {part: p for part, p in numeric.items() if p.case in ran}
         if not named and of_these and len(ran) < len(legit):
-            named = replayed(checker.make, mistakes, ran, got, want)
+            named = replayed(checker.make, mistakes, ran, got, want, replays)
             numeric = of_these if named else numeric
         problem, parts = next(iter(numeric.values())), tuple(numeric)
-        shares = _shares(checker, named, numeric, got, want)
+        shares = _shares(checker, named, numeric, got, want, replays)
         for mistake, share in zip(named, shares, strict=True):
             shown = numeric[share[0]]
             evidence = mistake.evidence and mistake.evidence(shown.case, got[shown.case.name])
             found.append(_diagnosis(mistake, evidence or shown.got, share))
         if not named:
-            found += _diagnosed_apart(checker, legit, numeric, got, want)
+            found += _diagnosed_apart(checker, legit, numeric, got, want, replays)
         if not found and checker.is_related and not remembers:
             in_any_order = problem.stage in (Stage.VALUES, Stage.SHAPE)
             if words := described(legit, got, want, in_any_order):
@@ -184,7 +210,9 @@ def _probed(cases: list[Case], got: Seen, want: Seen) -> tuple[str, str, str, st
     return None
 
 
-def _shares(checker: Checker, named: list[Mistake], numeric, got, want) -> list[tuple[str, ...]]:
+def _shares(
+    checker: Checker, named: list[Mistake], numeric, got, want, replays: Replays
+) -> list[tuple[str, ...]]:
     """Assign the failed parts to the mistakes found together.
 
     A mistake gets the parts that it reproduces alone. Parts that none reproduces alone go to all.
@@ -195,9 +223,8 @@ def _shares(checker: Checker, named: list[Mistake], numeric, got, want) -> list[
     shares = []
     for mistake in named:
         shown = [problem.case for problem in numeric.values()]
-        told = {
-            what[0] for what in _explained(checker.make(frozenset({mistake.id})), shown, got, want)
-        }
+        alone = checker.make(frozenset({mistake.id}))
+        told = {what[0] for what in _explained(alone, shown, got, want, replays)}
         shares.append(tuple(part for part in parts if numeric[part].case.name in told))
     rest = tuple(part for part in parts if not any(part in share for share in shares))
     return [share + rest or parts for share in shares]
@@ -242,7 +269,9 @@ def _diagnosis(mistake: Mistake, evidence: str, parts: tuple[str, ...]) -> Diagn
     )
 
 
-def _diagnosed_apart(checker: Checker, cases, numeric, got, want) -> list[Diagnosis]:
+def _diagnosed_apart(
+    checker: Checker, cases, numeric, got, want, replays: Replays
+) -> list[Diagnosis]:
     """Diagnose the outputs one by one, for an exercise that returns several numbers.
 
     Used if no mistake reproduces all of them together.
@@ -260,7 +289,7 @@ def _diagnosed_apart(checker: Checker, cases, numeric, got, want) -> list[Diagno
         kept, alone = apart(output, cases, got, want)
         if all(same(case, alone[case.name], want[case.name]) for case in kept):
             continue
-        named = replayed(checker.make, checker.mistakes(), kept, alone, want, most=1)
+        named = replayed(checker.make, checker.mistakes(), kept, alone, want, replays, most=1)
         for mistake in named:
             evidence = mistake.evidence and mistake.evidence(problem.case, got[problem.case.name])
             found.append(_diagnosis(mistake, evidence or problem.got, parts))
@@ -280,6 +309,7 @@ def replayed(
     cases: list[Case],
     got: Seen,
     want: Seen,
+    replays: Replays,
     most: int = MOST,
 ) -> list[Mistake]:
     """Find the fewest mistakes of the bank that together reproduce an answer on all cases, or none.
@@ -297,7 +327,7 @@ def replayed(
     is_strong = sum(_is_telling(case, got[case.name]) for case in wrong) > 1
 
     def reproduces(implementation: Any, on: list[Case] = order) -> bool:
-        return all(same(case, got[case.name], observe(implementation, case, 2.0)) for case in on)
+        return all(same(case, got[case.name], replays.observe(implementation, case)) for case in on)
 
     singles = [mistake for mistake in bank if mistake.part not in _OTHER_ASPECTS]
     guarded: list[Mistake] = []
@@ -321,7 +351,7 @@ def replayed(
     telling = list({case.part: case for case in reversed(wrong)}.values())  # one of each part
     # What each mistake explains alone. The pairs that explain most are tried first.
     alone = {
-        mistake.id: _explained(make(frozenset({mistake.id})), telling, got, want)
+        mistake.id: _explained(make(frozenset({mistake.id})), telling, got, want, replays)
         for mistake in combinable
     }
     pairs = itertools.combinations(combinable, 2)
@@ -386,7 +416,7 @@ def apart(output: str, cases: list[Case], got: Seen, want: Seen) -> tuple[list[C
 
 
 def _explained(
-    implementation: Any, cases: list[Case], got: Seen, want: Seen
+    implementation: Any, cases: list[Case], got: Seen, want: Seen, replays: Replays
 ) -> set[tuple[str, ...]]:
     """List what a mistake explains alone: where the answer is wrong in the same way.
 
@@ -395,7 +425,8 @@ def _explained(
     """
     explained: set[tuple[str, ...]] = set()
     for case in cases:
-        ours, theirs, right = got[case.name], observe(implementation, case, 2.0), want[case.name]
+        ours, right = got[case.name], want[case.name]
+        theirs = replays.observe(implementation, case)
         read(case, ours, theirs, right)
         if ours.error is not None and theirs.error is not None:
             if same_error(ours, theirs):

@@ -17,10 +17,10 @@ from vitedu import exercises
 from vitedu.checks import drivers  # noqa: F401  (registers the chapters' drivers)
 from vitedu.checks.answers import Call, LocalAnswer, Look, Source
 from vitedu.checks.checker import Checker, find_checker
-from vitedu.checks.diagnosing import diagnose
+from vitedu.checks.diagnosing import Replays, diagnose
 from vitedu.checks.guard import neutral_settings
 from vitedu.checks.judging import DEFINED, Problem, Stage, find_problem
-from vitedu.checks.probing import CONSTRUCTED, Case, Observation, observe
+from vitedu.checks.probing import CONSTRUCTED, Case, Observation
 from vitedu.checks.relations import contrast
 from vitedu.checks.reporting import Finding, Report
 
@@ -32,20 +32,22 @@ _RETURNS = {Stage.CALL, Stage.STRUCTURE, Stage.TYPE, Stage.SHAPE}  # the stages 
 _NOT_CALLED = {Stage.CALLABLE, Stage.SIGNATURE}  # judged without a call
 
 
-def judge_answer(checker, answer: Any, seed: int) -> Report:
+def judge_answer(checker, answer: Any, seed: int, replays: Replays | None = None) -> Report:
     """Judge an answer in this process. Never raises because of what the answer is or does.
 
     Args:
         checker: a ``Checker`` or ``vitedu.checks.values.ValueChecker``.
         answer: any object.
         seed: of the inputs; the same seed repeats the same check.
+        replays: kept by the caller for all answers that he judges with this seed.
     """
     source = LocalAnswer(answer)
     if not isinstance(checker, Checker):
         return checker.judge(source)
     with neutral_settings():
         cases = checker.draw(seed)
-        return conclude(checker, cases, gather(checker, cases, source), seed, answer)
+        gathered = gather(checker, cases, source)
+        return conclude(checker, cases, gathered, seed, answer, replays)
 
 
 @dataclass(frozen=True)
@@ -75,7 +77,12 @@ def gather(
 
 
 def conclude(
-    checker: Checker, cases: list[Case], gathered: Gathered, seed: int, answer: Any = None
+    checker: Checker,
+    cases: list[Case],
+    gathered: Gathered,
+    seed: int,
+    answer: Any = None,
+    replays: Replays | None = None,
 ) -> Report:
     """Judge what was gathered: compare it with the reference, diagnose, and write the report."""
     report = Report(checker.exercise, reference=checker.reference, answer=answer, seed=seed)
@@ -96,7 +103,8 @@ def conclude(
         and not _is_begun(checker, first)
     ):
         return report.not_attempted()
-    want = {case.name: observe(checker.reference, case) for case in cases}
+    replays = replays or Replays()
+    want = {case.name: replays.observe(checker.reference, case, SECONDS) for case in cases}
 
     used = sorted(
         checker.forbidden & frozenset().union(*(seen.operations for seen in got.values()))
@@ -125,7 +133,7 @@ def conclude(
     findings = _findings(checker, cases, parts, problems)
     if not problems:
         return report.passed_with(findings, got)
-    diagnoses = diagnose(checker, cases, problems, got, want)
+    diagnoses = diagnose(checker, cases, problems, got, want, replays)
     if checker.is_related and not diagnoses:
         problems = _contrasted(cases, problems, got, want)
     report.failed(findings, diagnoses, got=got, problems=problems, advice=checker.advice)

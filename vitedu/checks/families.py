@@ -13,8 +13,9 @@ import torch
 from torch import nn
 from torch.utils._pytree import tree_leaves, tree_map
 
+from vitedu.checks.evidence import row_sums, shapes
 from vitedu.checks.mistakes import Mistake
-from vitedu.checks.probing import Case, tensors_in
+from vitedu.checks.probing import Case, Observation, tensors_in
 
 # --- families -----------------------------------------------------------------------------------
 
@@ -41,6 +42,167 @@ FIRST_OF_BATCH = Mistake(
     "It goes unnoticed with a batch of one.", "Look for an index 0 where the whole batch belongs.",
 )  # fmt: skip
 
+
+PYTHON_NUMBER = Mistake(
+    "python_number", "the loss is a Python number", "a 0-d tensor", "A float has no graph; nothing could be learned from it.",
+    "Leave out .item() and float().",
+)  # fmt: skip
+GLOBAL_DRAWS = Mistake(
+    "global_draws", "draws do not come from generator", "every draw from generator", "A run could not be repeated.",
+    "Give every draw generator=generator.",
+)  # fmt: skip
+OWN_GENERATOR = Mistake(
+    "own_generator", "a generator of its own decides", "every draw from the generator given", "Every call would draw the same.",
+    "Use the argument, and leave its seed alone.",
+)  # fmt: skip
+GENERATOR_DEVICE = Mistake(
+    "generator_device", "draws are made where the images are", "draws made where the generator is",
+    "A generator draws on its own device only.", "Draw with device=generator.device and move the result.", part="any device",
+)  # fmt: skip
+
+# of scaled_dot_product_attention and of the layer around it
+UNSTABLE = Mistake("unstable", "large scores overflow", "finite weights for large scores",
+        "exp(89) is infinite in float32; trained networks reach such scores.",
+        "Use your softmax of 2.1, which shifts the scores first.",
+        {"softmax(scores, dim=-1)": "scores.exp() / scores.exp().sum(dim=-1, keepdim=True)"})  # fmt: skip
+SCORES_RETURNED = Mistake("scores_returned", "the scores come back in the place of the weights",
+        "weights.sum(dim=-1) == 1", "The scores may be negative and sum to anything.",
+        "Return what softmax gave.", {"@ v, weights": "@ v, scores"}, evidence=row_sums)  # fmt: skip
+RESULTS_SWAPPED = Mistake("results_swapped", "the two results are swapped", "output first, then weights",
+        "Who unpacks output, weights = ... gets each under the other's name.",
+        "Look at the order in the return.", {"weights @ v, weights": "weights, weights @ v"}, evidence=shapes)  # fmt: skip
+WEIGHTS_NOT_RETURNED = Mistake("weights_not_returned", "only the output comes back",
+        "two results: output, weights", "Without the weights there is nothing to look at.", "Return a pair.",
+        {"@ v, weights": "@ v"})  # fmt: skip
+
+# kernels that compute attention in one call
+FUSED_NAMES = frozenset(
+    "scaled_dot_product_attention _scaled_dot_product_attention_math aten.scaled_dot_product_attention "
+    "aten._scaled_dot_product_attention_math aten._scaled_dot_product_attention_math_for_mps "
+    "aten._scaled_dot_product_flash_attention aten._scaled_dot_product_flash_attention_for_cpu "
+    "aten._scaled_dot_product_efficient_attention aten._scaled_dot_product_cudnn_attention "
+    "aten._scaled_dot_product_fused_attention_overrideable aten._flash_attention_forward "
+    "aten._efficient_attention_forward aten._cudnn_attention_forward "
+    "multi_head_attention_forward aten._native_multi_head_attention aten._transformer_encoder_layer_fwd".split()
+)
+
+
+def own_results(case: Case, seen: Observation) -> str:
+    """Give the mean loss and the accuracy of the answer."""
+    values = [seen.arrays.get(name) for name in case.outputs]
+    if any(value is None for value in values):
+        return "other results"
+    return "mean loss {:.4g}, accuracy {:.4g}".format(*(float(x) for x in values if x is not None))
+
+
+def graph_of(case: Case, seen: Observation) -> str:
+    """Say what a mean loss with a graph looks like."""
+    return "a mean loss with requires_grad=True"
+
+
+# the means of train_one_epoch and evaluate
+START, FOR = "total_loss, correct, seen = 0.0, 0, 0", "for images, labels in batches:"
+COUNTED = {START: START + "\ncount = 0", "seen += len(labels)": "seen += len(labels)\ncount += 1"}
+
+RESULTS_BANK = (
+    Mistake("loss_unweighted", "the mean loss is a mean of batch means", "every image counts the same",
+            "An image of a short last batch would weigh more than any other.",
+            "Multiply each batch's loss by its number of images, and divide by all images.",
+            COUNTED | {".item() * len(labels)": ".item()", "total_loss / seen": "total_loss / count"},
+            evidence=own_results),
+    Mistake("accuracy_unweighted", "the accuracy is a mean of batch accuracies", "every image counts the same",
+            "An image of a short last batch would weigh more than any other.",
+            "Count hits and images; divide once, at the end.",
+            COUNTED | {".sum().item()": ".double().mean().item()", "correct / seen": "correct / count"},
+            evidence=own_results),
+    Mistake("loss_over_batches", "the mean loss divides a sum over images by the batches",
+            "the mean over all images", "It grows with the batch size.", "Divide by the images seen.",
+            COUNTED | {"total_loss / seen": "total_loss / count"}, evidence=own_results),
+    Mistake("hits_over_batches", "the accuracy divides hits by the batches", "an accuracy in [0, 1]",
+            "Hits are counted image by image, and a batch has many.", "Divide by the images seen.",
+            COUNTED | {"correct / seen": "correct / count"}, evidence=own_results),
+    Mistake("loss_summed", "the losses are added, not averaged", "the mean over all images",
+            "It would grow with the data set.", "Divide by the images seen.",
+            {"total_loss / seen": "total_loss"}, evidence=own_results),
+    Mistake("hits_counted", "the accuracy is a count", "an accuracy in [0, 1]",
+            "Counts of data sets of two sizes cannot be compared.", "Divide by the images seen.",
+            {"correct / seen": "correct"}, evidence=own_results),
+    Mistake("percent", "the accuracy is in percent", "an accuracy in [0, 1]",
+            "The course keeps fractions and shows percent.", "Leave out the 100.",
+            {"correct / seen": "100 * correct / seen"}, evidence=own_results),
+    Mistake("swapped_results", "accuracy and loss have changed places", "(mean_loss, accuracy)",
+            "Callers unpack them in this order.", "Turn the pair round.",
+            {"total_loss / seen, correct / seen": "correct / seen, total_loss / seen"}, evidence=own_results),
+    Mistake("loss_alone", "only the loss is returned", "(mean_loss, accuracy)", "Callers unpack two numbers.",
+            "Count the hits too.", {", correct / seen": ""}),
+    Mistake("last_batch_only", "only the last batch is reported", "a mean over all batches",
+            "One batch is a noisy sample.", "Start the sums before the loop, and add inside.",
+            {FOR: FOR + "\n    total_loss, correct, seen = 0.0, 0, 0"}, evidence=own_results),
+    Mistake("one_batch_only", "the loop ends after the first batch", "every batch once",
+            "The other batches are never seen.", "Look for a return or break inside the loop.",
+            {"seen += len(labels)": "seen += len(labels)\nbreak"}, evidence=own_results),
+    Mistake("last_batch_dropped", "a short last batch is left out", "every batch, of whatever size",
+            "Its images would never count.", "Take every batch that comes.",
+            {START: START + "\nsize = 0", FOR: FOR + "\n    size = size or len(labels)\n    if len(labels) < size:\n        break"},
+            evidence=own_results),
+    Mistake("softmax_first", "softmax is applied before cross-entropy", "cross-entropy of the logits",
+            "Cross-entropy applies the softmax itself; twice flattens it.", "Hand the logits over as they are.",
+            {"entropy(logits": "entropy(logits.softmax(dim=-1)"}, evidence=own_results),
+    Mistake("smoothed_loss", "the loss is smoothed", "mean cross-entropy without smoothing",
+            "Smoothed and plain losses cannot be compared.", "Leave label_smoothing at its default.",
+            {"entropy(logits, labels": "entropy(logits, labels, label_smoothing=0.1"}, evidence=own_results),
+    Mistake("needs_len", "the batches must have a length", "any iterable, a generator too",
+            "A generator does not know how many batches it will give.", "Count while you go.",
+            {FOR: "len(batches)\n" + FOR}),
+    Mistake("read_twice", "the batches are read twice", "any iterable, read once",
+            "A generator is empty after its first reading.", "Do all the work in one loop.",
+            {FOR: "for _ in batches:\n    pass\n" + FOR}),
+)  # fmt: skip
+
+# what evaluate and shift_consistency do with modes and gradients, in the same lines
+PARTS = {"modes.items()": "[(part, modes[part]) for part in (model, *model.children())]"}
+GRAPH = {"@torch.no_grad()": "@torch.enable_grad()"}
+
+MODES_BANK = (
+    Mistake("no_eval", "the model keeps the mode it came in", "eval mode",
+            "Dropout would hide parts of the model, and running statistics would move.",
+            "Call model.eval() first.", {"model.eval()": "pass"}),
+    Mistake("train_mode", "the model is measured in train mode", "eval mode",
+            "Dropout would hide parts of the model, and running statistics would move.",
+            "Call model.eval(), not model.train().", {"model.eval()": "model.train()"}),
+    Mistake("left_in_eval", "the model stays in eval mode", "every part in the mode it was in before",
+            "The next epoch would train without dropout.",
+            "Remember the modes before model.eval(), and put them back.", {"module.training = training": "pass"}),
+    Mistake("always_train", "the model is in train mode afterwards, whatever it was before",
+            "every part in the mode it was in before",
+            "A frozen part, or a model that only predicts, would wake up.",
+            "Remember the modes before model.eval(), and put them back.",
+            {"module.training = training": "module.training = True"}),
+    Mistake("root_mode_only", "the model's own mode is restored, and forced on all its parts",
+            "every part in the mode it was in before",
+            "model.train(mode) sets every part alike; a frozen part would wake up.",
+            "Remember the mode of each of model.modules().",
+            {"module.training = training": "module.train(modes[model])"}),
+    Mistake("children_only", "a part inside a part does not get its mode back",
+            "every part in the mode it was in before",
+            "model.children() gives the parts and not what is inside them, but model.eval() reaches all.",
+            "Go through model.modules(), not children().", PARTS),
+    Mistake("children_forced", "a part inside a part gets the mode of the part around it",
+            "every part in the mode it was in before",
+            "model.children() gives the parts and not what is inside them, and train(mode) sets both alike; a frozen part would wake up.",
+            "Go through model.modules(), not children(), and set the attribute training.",
+            PARTS | {"module.training = training": "module.train(training)"}),
+    Mistake("graph_built", "a graph for gradients is built", "no gradients",
+            "It costs memory for every batch and serves nobody.", "Work under torch.no_grad().", GRAPH),
+    Mistake("gradients_cleared", "gradients that the caller holds are wiped or changed", "gradients as they were before",
+            "An accumulated gradient would be lost if someone measures between two steps.", "Leave out zero_grad() and backward().",
+            {"model.eval()": "model.eval()\nmodel.zero_grad()"}),
+    Mistake("gradients_left_off", "gradients stay switched off afterwards", "gradients possible again",
+            "The next loss.backward() would fail.",
+            "Use torch.no_grad() as a context or decorator, which ends by itself.",
+            {"@torch.no_grad()\ndef": "def", "model.eval()": "model.eval()\ntorch.set_grad_enabled(False)"}),
+)  # fmt: skip
+
 # --- explanations of survivors --------------------------------------------------------------------
 
 SAME_AXIS = "the same axis, counted from the other end or named in the other order"
@@ -52,6 +214,17 @@ NEGATIVE_DIVISOR = "a remainder by -n is 0 where one by n is"
 SAME_ZERO = "0 and 0.0 are added to alike"
 AS_MANY_LABELS = "a batch has as many labels as images"
 TENSOR_AS_NUMBER = "exercises.md takes 0-d tensors as numbers"
+
+RESULTS_SURVIVORS = {
+    SAME_ZERO: (
+        "correct, total_loss, seen = (0.0, 0, 0)",
+        "seen, correct, total_loss = (0.0, 0, 0)",
+        "total_loss, seen, correct = (0.0, 0, 0)",
+        "total_loss, correct, seen = (0, 0.0, 0)",
+        "total_loss, correct, seen = (0, 0, 0.0)",
+    ),
+    SAME_AXIS: ("correct += (logits.argmax(dim=1) == labels).sum().item()",),
+}
 
 # --- mistakes that every exercise of a kind can show ----------------------------------------------
 

@@ -1,6 +1,10 @@
 """Random inputs of the cases: sizes that differ from each other, and values from a generator."""
 
+import math
+from collections.abc import Callable
+
 import torch
+from torch import nn
 
 SPLIT = 2**24  # a seed this large has two halves: seed // SPLIT is common to a class of students
 
@@ -57,3 +61,64 @@ def plural(count: int, noun: str) -> str:
         ('1 image', '3 images')
     """
     return f"{count} {noun}{'' if count == 1 else 's'}"
+
+
+def random_state(
+    make: Callable[[], nn.Module], g: torch.Generator, dtype=torch.float32
+) -> dict[str, torch.Tensor]:
+    """Draw parameters at which nothing hides: norms that scale and shift, biases that are not 0.
+
+    ``make`` builds the module; it is built without memory.
+    """
+    with torch.device("meta"):
+        shapes = {name: tuple(value.shape) for name, value in make().named_parameters()}
+    state = {}
+    for name, shape in shapes.items():
+        values = normal(g, *shape, dtype=dtype)
+        if len(shape) >= 2 and not name.endswith(("cls_token", "pos_embed")):
+            values = values / math.prod(shape[1:]) ** 0.5
+        if "norm" in name and name.endswith("weight"):
+            values = 1 + 0.5 * values
+        state[name] = values
+    return state
+
+
+def classifier_state(
+    g: torch.Generator, pixels: int, hidden: int, K: int, norm=False, dtype=torch.float32
+):
+    """Draw the state of a ``drivers.WatchedClassifier``."""
+    state = {
+        "body.0.weight": normal(g, hidden, pixels) / pixels**0.5,
+        "head.weight": 1.5 * normal(g, K, hidden) / hidden**0.5,
+    }
+    if norm:
+        state |= {
+            "body.2.weight": 1 + 0.3 * normal(g, hidden),
+            "body.2.bias": 0.3 * normal(g, hidden),
+            "body.2.running_mean": 0.3 * normal(g, hidden),
+            "body.2.running_var": 0.5 + torch.rand(hidden, generator=g),
+        }
+    state = {name: value.to(dtype) for name, value in state.items()}
+    if norm:
+        state["body.2.num_batches_tracked"] = torch.tensor(7)
+    return state
+
+
+def draw_batches(g: torch.Generator, state: dict, sizes, shape, scales=(2.0,)):
+    """Draw batches: the first is all right, the last all wrong, so that means differ however they are weighted."""
+    K, dtype = len(state["head.weight"]), state["head.weight"].dtype
+    batches = []
+    for i, size in enumerate(sizes):
+        images = scales[i % len(scales)] * normal(g, size, *shape, dtype=dtype)
+        hidden = images.flatten(1) @ state["body.0.weight"].T
+        if "body.2.weight" in state:
+            scale = (state["body.2.running_var"] + 1e-5).rsqrt() * state["body.2.weight"]
+            hidden = (0.5 * hidden - state["body.2.running_mean"]) * scale + state["body.2.bias"]
+        best = (hidden @ state["head.weight"].T).argmax(dim=-1)
+        shift = torch.randint(1, K, (size,), generator=g)
+        if i == 0:
+            shift = torch.zeros_like(shift)
+        elif i < len(sizes) - 1:
+            shift = shift * torch.randint(0, 2, (size,), generator=g)
+        batches.append((images, (best + shift) % K))
+    return batches

@@ -173,8 +173,9 @@ def _exercises(
                 f"{about}: has {counts[exercise.id]} stubs; mark exactly one cell with the metadata "
                 f'{{"vitedu": {{"exercise": "{exercise.id}"}}}}.'
             )
-        if len([hint for hint in exercise.hints if hint.strip()]) != 3:
-            yield f"{about}: has {len(exercise.hints)} hints; write three in vitedu/exercises.py."
+        written = sum(bool(hint.strip()) for hint in exercise.hints)
+        if written != 3:
+            yield f"{about}: has {written} hints; write three in vitedu/exercises.py."
         if exercise.points < 1 or exercise.minutes < 1:
             yield f"{about}: has no points or minutes; set them in vitedu/exercises.py."
         if has_checker and not has_checker(exercise.id):

@@ -54,18 +54,13 @@ def _price(exercise: Exercise, in_notebook: int) -> Price:
     if exercise.kind == "value":
         lines["checks"] = _span(folder / "values.py", exercise.id)
         return Price(exercise, lines)
-    path = _file_of_checks(exercise)
+    path = folder / f"{exercise.checker}.py"
     lines["checks"] = len(path.read_text(encoding="utf-8").splitlines())
     for shared, users in _shared(folder).items():
         if path.stem in users:
             count = len((folder / f"{shared}.py").read_text(encoding="utf-8").splitlines())
             lines[f"checks, {shared}.py"] = count / len(users)
     return Price(exercise, lines)
-
-
-def _file_of_checks(exercise: Exercise) -> Path:
-    stem = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", exercise.id).lower()
-    return PACKAGE / "checks" / exercise.chapter / f"{stem}.py"
 
 
 @cache
@@ -82,7 +77,7 @@ def _span(path: Path, exercise_id: str) -> int:
 @cache
 def _shared(folder: Path) -> dict[str, list[str]]:
     """Return, for each shared module of a chapter's checkers, the checker files that import it."""
-    own = {_file_of_checks(e).stem for e in EXERCISES if e.kind != "value"} | {"values", "__init__"}
+    own = {exercise.checker for exercise in EXERCISES} | {"__init__"}
     shared = sorted(path.stem for path in folder.glob("*.py") if path.stem not in own)
     texts = {path.stem: path.read_text(encoding="utf-8") for path in folder.glob("*.py")}
     users = {}

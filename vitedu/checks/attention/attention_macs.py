@@ -100,15 +100,9 @@ CHECKER = Checker(
         number=True,
         rtol=2e-7,
     ),
-    bank=MISTAKES,
     proves={
         "values": ALL_SIX,
         "other sizes": "also for long, short, wide and narrow sequences",
     },
-    special=(
-        "num_tokens == 1",
-        "embed_dim == 1",
-        "num_tokens == embed_dim",
-    ),
-    right=(by_products, factored, by_tokens, by_tensor, measured),
+    special="num_tokens == 1; embed_dim == 1; num_tokens == embed_dim",
 )  # fmt: skip

@@ -2,9 +2,9 @@
 
 import torch
 
-from vitedu.checks.attention.evidence import shapes
 from vitedu.checks.cases import BATCH_OF_ONE, FLOAT64, ON_ACCELERATOR, also, shaped
 from vitedu.checks.checker import Checker
+from vitedu.checks.evidence import shapes
 from vitedu.checks.families import SAME_AXIS
 from vitedu.checks.mistakes import Mistake
 
@@ -103,24 +103,13 @@ CHECKER = Checker(
         rtol=1e-6,
         atol=1e-6,
     ),
-    bank=MISTAKES,
     proves={
         "values": "every head is back in its columns, compared to the bit",
         "other sizes": "also for a batch of one, one head, one token, one column a head, and float64",
     },
-    special=(
-        "x.shape[1] == 1",
-        "x.shape[2] == 1",
-        "x.shape[3] == 1",
-        "len(x) == 1",
-        "x.shape[1] == x.shape[2]",
-    ),
-    right=(by_joining, by_einops, by_permute, by_slices, by_einsum),
+    special="x.shape[1] == 1; x.shape[2] == 1; x.shape[3] == 1; len(x) == 1; "
+    "x.shape[1] == x.shape[2]",
     equivalent={
-        SAME_AXIS: (
-            "return x.transpose(2, 1).flatten(2)",
-            "return x.transpose(1, -2).flatten(2)",
-            "return x.transpose(1, 2).flatten(-2)",
-        ),
+        SAME_AXIS: ("flatten(-2)", "(2, 1).flatten", "(1, -2).flatten"),
     },
 )

@@ -7,17 +7,17 @@ import torch.nn.functional as F
 
 from vitedu.attention import MultiHeadAttention as Given  # right answers need its constructor
 from vitedu.attention import merge_heads, scaled_dot_product_attention, split_heads
-from vitedu.checks.attention.evidence import draw_sums, row_sums, shapes
-from vitedu.checks.attention.scaled_dot_product_attention import (
+from vitedu.checks.checker import Checker
+from vitedu.checks.evidence import draw_sums, row_sums, shapes
+from vitedu.checks.families import (
     FUSED_NAMES,
     RESULTS_SWAPPED,
+    SAME_AXIS,
     SCORES_RETURNED,
     UNSTABLE,
     WEIGHTS_NOT_RETURNED,
 )
-from vitedu.checks.checker import Checker
-from vitedu.checks.families import SAME_AXIS
-from vitedu.checks.inputs import distinct, normal
+from vitedu.checks.inputs import distinct, normal, random_state
 from vitedu.checks.mistakes import Mistake
 from vitedu.checks.probing import Case
 
@@ -27,29 +27,18 @@ def cases(g: torch.Generator) -> list[Case]:
 
     def case(B, T, nh, hd, bias=True, dtype=torch.float32, x=None, note="", **rest):
         D = nh * hd
-        state = {"qkv.weight": normal(g, 3 * D, D, dtype=dtype) / D**0.5}
-        if bias:
-            state["qkv.bias"] = normal(g, 3 * D, dtype=dtype) / 2
-        state["proj.weight"] = normal(g, D, D, dtype=dtype) / D**0.5
-        state["proj.bias"] = normal(g, D, dtype=dtype) / 2
         init = {"embed_dim": D, "num_heads": nh} | ({} if bias else {"qkv_bias": False})
+        state = random_state(lambda: Given(**init), g, dtype)
+        state |= {name: value / 2 for name, value in state.items() if name.endswith("bias")}
         name = f"MultiHeadAttention({', '.join(str(v) for v in init.values())}) on x ({B}, {T}, {D}){note}"
         args = {"x": normal(g, B, T, D, dtype=dtype) if x is None else x}
-        return Case(
-            name,
-            args,
-            driver="module",
-            init=init,
-            state=state,
-            outputs=("output", "weights"),
-            **rest,
-        )
+        rest |= {"driver": "module", "outputs": ("output", "weights")}
+        return Case(name, args, init=init, state=state, **rest)
 
     B, T, nh, hd = distinct(g, 4, 2, 6)
     # tokens in pairs that are almost alike: scores of size 1000, and no row gives all to one key
-    pairs = 30.0 * normal(g, B, 4, nh * hd).repeat_interleave(2, dim=1) + 0.03 * normal(
-        g, B, 8, nh * hd
-    )
+    pairs = 30.0 * normal(g, B, 4, nh * hd).repeat_interleave(2, dim=1)
+    pairs = pairs + 0.03 * normal(g, B, 8, nh * hd)
     return [
         case(B, T, nh, hd, gradients=("x",)),
         case(B, hd, nh, T, bias=False, part="without bias", note=", no bias in qkv"),
@@ -193,10 +182,9 @@ class ByHeads(Given):
         output, weights = self.proj.bias, []
         for j in range(self.num_heads):
             rows = [slice(third * D + j * width, third * D + (j + 1) * width) for third in range(3)]
-            q, k, v = (
-                F.linear(x, self.qkv.weight[r], None if self.qkv.bias is None else self.qkv.bias[r])
-                for r in rows
-            )
+            q, k, v = (x @ self.qkv.weight[r].T for r in rows)
+            if self.qkv.bias is not None:
+                q, k, v = (part + self.qkv.bias[r] for part, r in zip((q, k, v), rows, strict=True))
             weights.append(torch.softmax(q @ k.mT / math.sqrt(width), dim=2))
             output = output + weights[-1] @ v @ self.proj.weight[:, rows[0]].T
         return output, torch.stack(weights, dim=1)
@@ -241,8 +229,6 @@ LAYERS = frozenset(
 
 CHECKER = Checker(
     "MultiHeadAttention",
-    cases=cases,
-    bank=MISTAKES,
     forbidden=FUSED_NAMES | LAYERS,
     proves={
         "allowed operations": "made from your own parts",
@@ -253,15 +239,8 @@ CHECKER = Checker(
         "large scores": "finite and right for large scores",
     },
     picture=draw_sums,
-    special=(
-        "self.num_heads == 1",
-        "x.shape[1] == 1",
-        "len(x) == 1",
-        "x.shape[2] == self.num_heads",
-        "self.qkv.bias is None",
-        "x.shape[1] == self.num_heads",
-    ),
-    right=(AsInTimm, ByHeads, ByEinsum, ByEinops, OfParts),
+    special="self.num_heads == 1; x.shape[1] == 1; len(x) == 1; x.shape[2] == self.num_heads; "
+    "self.qkv.bias is None; x.shape[1] == self.num_heads",
     equivalent={SAME_AXIS: ("q, k, v = self.qkv(x).chunk(3, dim=2)",)},
     given=("__init__",),
 )

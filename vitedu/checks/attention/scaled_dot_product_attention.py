@@ -5,26 +5,19 @@ import math
 import torch
 import torch.nn.functional as F
 
-from vitedu.checks.attention.evidence import draw_sums, row_sums, shapes
 from vitedu.checks.cases import FLOAT64, ON_ACCELERATOR, also, shaped
 from vitedu.checks.checker import Checker
-from vitedu.checks.families import DEFAULT, SAME_AXIS
+from vitedu.checks.evidence import draw_sums, row_sums, shapes
+from vitedu.checks.families import (
+    DEFAULT,
+    FUSED_NAMES,
+    RESULTS_SWAPPED,
+    SAME_AXIS,
+    SCORES_RETURNED,
+    UNSTABLE,
+    WEIGHTS_NOT_RETURNED,
+)
 from vitedu.checks.mistakes import Mistake
-
-# mistakes of the layer (2.5) too
-UNSTABLE = Mistake("unstable", "large scores overflow", "finite weights for large scores",
-        "exp(89) is infinite in float32; trained networks reach such scores.",
-        "Use your softmax of 2.1, which shifts the scores first.",
-        {"softmax(scores, dim=-1)": "scores.exp() / scores.exp().sum(dim=-1, keepdim=True)"})  # fmt: skip
-SCORES_RETURNED = Mistake("scores_returned", "the scores come back in the place of the weights",
-        "weights.sum(dim=-1) == 1", "The scores may be negative and sum to anything.",
-        "Return what softmax gave.", {"@ v, weights": "@ v, scores"}, evidence=row_sums)  # fmt: skip
-RESULTS_SWAPPED = Mistake("results_swapped", "the two results are swapped", "output first, then weights",
-        "Who unpacks output, weights = ... gets each under the other's name.",
-        "Look at the order in the return.", {"weights @ v, weights": "weights, weights @ v"}, evidence=shapes)  # fmt: skip
-WEIGHTS_NOT_RETURNED = Mistake("weights_not_returned", "only the output comes back",
-        "two results: output, weights", "Without the weights there is nothing to look at.", "Return a pair.",
-        {"@ v, weights": "@ v"})  # fmt: skip
 
 MISTAKES = (
     Mistake("softmax_over_queries", "softmax runs over queries, not keys", "weights.sum(dim=-1) == 1",
@@ -114,16 +107,6 @@ MISTAKES = (
             {"weights = softmax": "scores = scores.masked_fill(torch.ones_like(scores).tril() == 0, -1e9)\nweights = softmax"}),
 )  # fmt: skip
 
-FUSED_NAMES = frozenset(
-    "scaled_dot_product_attention _scaled_dot_product_attention_math aten.scaled_dot_product_attention "
-    "aten._scaled_dot_product_attention_math aten._scaled_dot_product_attention_math_for_mps "
-    "aten._scaled_dot_product_flash_attention aten._scaled_dot_product_flash_attention_for_cpu "
-    "aten._scaled_dot_product_efficient_attention aten._scaled_dot_product_cudnn_attention "
-    "aten._scaled_dot_product_fused_attention_overrideable aten._flash_attention_forward "
-    "aten._efficient_attention_forward aten._cudnn_attention_forward "
-    "multi_head_attention_forward aten._native_multi_head_attention aten._transformer_encoder_layer_fwd".split()
-)
-
 
 def by_einsum(q, k, v):
     scores = torch.einsum("...id,...jd->...ij", q, k) * q.size(-1) ** -0.5
@@ -182,7 +165,6 @@ CHECKER = Checker(
         outputs=("output", "weights"),
         ranges={"d": (5, 8)},  # no square: its root is told from a rounded one
     ),
-    bank=MISTAKES,
     forbidden=FUSED_NAMES,
     proves={
         "allowed operations": "made from products and a softmax",
@@ -192,18 +174,8 @@ CHECKER = Checker(
         "large scores": "finite and right for large scores",
     },
     picture=draw_sums,
-    special=(
-        "q.ndim == 2",
-        "q.ndim == 3",
-        "len(q) == 1",
-        "q.shape[-2] == 1",
-        "k.shape[-2] == 1",
-        "k.shape[-1] == 1",
-        "v.shape[-1] == 1",
-        "q.shape == k.shape",
-        "q.shape[-2] == q.shape[-1]",
-    ),
-    right=(by_einsum, by_queries, by_kernel_regression, by_batches, in_double),
+    special="q.ndim == 2; q.ndim == 3; len(q) == 1; q.shape[-2] == 1; k.shape[-2] == 1; "
+    "k.shape[-1] == 1; v.shape[-1] == 1; q.shape == k.shape; q.shape[-2] == q.shape[-1]",
     equivalent={
         SAME_AXIS: ("scores = q @ k.transpose(-1, -2) / k.shape[-1] ** 0.5",),
         "queries and keys have one depth": ("scores = q @ k.transpose(-2, -1) / q.shape[-1] ** 0.5",),

@@ -5,14 +5,23 @@ from typing import Any
 
 import torch
 
-from vitedu.checks.attention.evidence import draw_sums, sums_along_dim
-from vitedu.checks.attention.scaled_dot_product_attention import FUSED_NAMES
 from vitedu.checks.cases import FLOAT64, ON_ACCELERATOR, also, shaped
 from vitedu.checks.checker import Checker
+from vitedu.checks.evidence import draw_sums, sums_of
+from vitedu.checks.families import FUSED_NAMES
 from vitedu.checks.mistakes import Mistake
+from vitedu.checks.probing import Case, Observation
+
+
+def _sums_along_dim(case: Case, seen: Observation) -> str:
+    output, dim = seen.arrays.get("output"), case.args.get("dim", -1)
+    if output is None or output.shape != case.args["x"].shape or not output.isfinite().all():
+        return ""
+    return f"sums along dim={dim}: {sums_of(output, dim)}"
+
 
 MAXIMUM, SUM = "x.amax(dim=dim, keepdim=True)", "exp.sum(dim=dim, keepdim=True)"
-ALONG_DIM: dict[str, Any] = {"evidence": sums_along_dim}
+ALONG_DIM: dict[str, Any] = {"evidence": _sums_along_dim}
 
 MISTAKES = (
     Mistake("not_shifted", "large scores overflow", "finite weights for scores as large as 1e4",
@@ -87,15 +96,15 @@ SOFTMAX_NAMES = frozenset(
 )
 
 
-def far(x):
+def _far(x):
     """Move four rows around +1e4, around -1e4, around both, and 120 apart: float32 exp ends at 88."""
     middle = torch.tensor([1e4, -1e4, 1e4, 60.0])[:, None].repeat(1, x.shape[1])
     middle[2:, ::2] *= -1
     return middle + x
 
 
-def far_columns(x):
-    return far(x.T).T.contiguous()
+def _far_columns(x):
+    return _far(x.T).T.contiguous()
 
 
 def by_logsumexp(x, dim=-1):
@@ -159,13 +168,12 @@ CHECKER = Checker(
         also("other sizes", "no other axis", shapes="x: b"),
         also("other sizes", "one score a row", b=1),
         FLOAT64,
-        also("large scores", "scores of size 1e4", shapes="x: 4 e", values={"x": far}, **LARGE),
-        also("large scores", "scores of size 1e4", shapes="x: e 4; dim = 0", values={"x": far_columns}, **LARGE),
+        also("large scores", "scores of size 1e4", shapes="x: 4 e", values={"x": _far}, **LARGE),
+        also("large scores", "scores of size 1e4", shapes="x: e 4; dim = 0", values={"x": _far_columns}, **LARGE),
         ON_ACCELERATOR,
         ranges=dict.fromkeys("abcd", (3, 7)) | {"e": (5, 8)},
         scale=2.0,
     ),
-    bank=MISTAKES,
     forbidden=SOFTMAX_NAMES | FUSED_NAMES,  # attention to the unit matrix is softmax
     forbidden_words="log_softmax, softmax, softmin",
     proves={
@@ -176,13 +184,6 @@ CHECKER = Checker(
         "large scores": "finite and right for scores of size 1e4",
     },
     picture=draw_sums,
-    special=(
-        "x.ndim == 1",
-        "x.shape[dim] == 1",
-        "dim == 0",
-        "dim == 1",
-        "len(x) == 1",
-        "len(set(x.shape)) < x.ndim",
-    ),
-    right=(by_logsumexp, by_slices, by_pairs, by_logaddexp, in_double, by_matrix_product, as_gradient),
+    special="x.ndim == 1; x.shape[dim] == 1; dim == 0; dim == 1; len(x) == 1; "
+    "len(set(x.shape)) < x.ndim",
 )  # fmt: skip

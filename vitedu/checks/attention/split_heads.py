@@ -2,9 +2,9 @@
 
 import torch
 
-from vitedu.checks.attention.evidence import shapes
 from vitedu.checks.cases import BATCH_OF_ONE, FLOAT64, ON_ACCELERATOR, also, refused, shaped
 from vitedu.checks.checker import Checker
+from vitedu.checks.evidence import shapes
 from vitedu.checks.families import SAME_AXIS
 from vitedu.checks.mistakes import Mistake
 
@@ -113,24 +113,14 @@ CHECKER = Checker(
         rtol=1e-6,
         atol=1e-6,
     ),
-    bank=MISTAKES,
     proves={
         "values": "head j holds columns j*hd : (j+1)*hd of every token, compared to the bit",
         "other sizes": "also for a batch of one, one head, one token, one column a head, and float64",
         "errors": "a D that num_heads does not divide is refused",
     },
-    special=(
-        "num_heads == 1",
-        "num_heads == x.shape[2]",
-        "num_heads == x.shape[1]",
-        "x.shape[1] == 1",
-        "len(x) == 1",
-    ),
-    right=(by_chunks, by_einops, by_unflatten, by_slices, by_windows, by_strides),
+    special="num_heads == 1; num_heads == x.shape[2]; num_heads == x.shape[1]; x.shape[1] == 1; "
+    "len(x) == 1",
     equivalent={
-        SAME_AXIS: (
-            "return x.reshape(B, T, num_heads, D // num_heads).transpose(2, 1)",
-            "return x.reshape(B, T, num_heads, D // num_heads).transpose(1, -2)",
-        ),
+        SAME_AXIS: ("transpose(2, 1)", "transpose(1, -2)"),
     },
 )

@@ -3,10 +3,9 @@
 import torch
 import torch.nn.functional as F
 
-from vitedu.checks.attention.scaled_dot_product_attention import FUSED_NAMES
 from vitedu.checks.cases import BATCH_OF_ONE, FLOAT64, ON_ACCELERATOR, also, shaped
 from vitedu.checks.checker import Checker
-from vitedu.checks.families import SAME_AXIS
+from vitedu.checks.families import FUSED_NAMES, SAME_AXIS
 from vitedu.checks.mistakes import Mistake
 
 FEATURES = "F.elu(q) + 1, F.elu(k) + 1"
@@ -97,7 +96,6 @@ CHECKER = Checker(
         rtol=1e-4,
         atol=2e-5,
     ),
-    bank=MISTAKES,
     forbidden=FUSED_NAMES,
     weights={"cost": 3},
     proves={
@@ -107,6 +105,5 @@ CHECKER = Checker(
         "leading axes": "with none, one or two leading axes",
         "other sizes": "also when T equals d, for one query, one key, a batch of one, and float64",
     },
-    right=(by_einsum, by_column_of_ones, by_tokens, with_epsilon, with_mean_keys),
     equivalent={SAME_AXIS: ("collected = k.transpose(-1, -2) @ v",)},
 )  # fmt: skip

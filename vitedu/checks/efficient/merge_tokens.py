@@ -11,9 +11,8 @@ from vitedu.checks.mistakes import Mistake
 TARGET = "target.scatter(1, 2 * leaving + 1, 2 * partner.gather(1, leaving) + 2)"
 LEAVES = "scatter(1, 2 * leaving + 1, False)"
 SIMILARITY = "unit[:, 1::2] @ unit[:, 2::2].mT"
-COUNT = (
-    "torch.zeros_like(sizes).scatter_add(1, target, torch.ones_like(sizes))[stays].reshape(B, -1)"
-)
+ONES = "torch.ones_like(sizes)"
+COUNT = f"torch.zeros_like(sizes).scatter_add(1, target, {ONES})[stays].reshape(B, -1)"
 MEAN = "the mean weighted with sizes"
 
 MISTAKES = (
@@ -67,11 +66,7 @@ def by_loops(tokens, keys, sizes, merge):
             pairs.append((max(alike), even, 2 * alike.index(max(alike)) + 2))
         for _, even, odd in sorted(pairs, reverse=True)[:merge]:
             groups[odd] += groups.pop(even)
-        rows.append(
-            torch.stack(
-                [x[0], *((x[g] * s[g, None]).sum(0) / s[g].sum() for p, g in groups.items() if p)]
-            )
-        )
+        rows.append(torch.stack([s[g] @ x[g] / s[g].sum() for g in groups.values()]))
         counts.append(torch.stack([s[g].sum() for g in groups.values()]))
     return torch.stack(rows), torch.stack(counts)
 
@@ -84,9 +79,7 @@ def by_matrix(tokens, keys, sizes, merge):
     rank = score.argsort(-1, descending=True).argsort(-1)
     goes = torch.arange(T, device=tokens.device).repeat(len(tokens), 1)
     goes[:, 1::2] = torch.where(rank < merge, 2 * odd + 2, goes[:, 1::2])
-    table = (
-        F.one_hot(goes, T).to(tokens.dtype).mT * sizes.to(tokens.dtype)[:, None]
-    )  # (B, to, from)
+    table = F.one_hot(goes, T).to(tokens.dtype).mT * sizes.to(tokens.dtype)[:, None]
     stays = (goes == torch.arange(T, device=tokens.device)).nonzero()[:, 1].reshape(len(tokens), -1)
     table = table.gather(1, stays[..., None].expand(-1, -1, T))
     return (table / table.sum(-1, keepdim=True)) @ tokens, table.sum(-1).to(sizes.dtype)
@@ -124,9 +117,8 @@ def as_published(tokens, keys, sizes, merge):
     odd_places = torch.arange(2, T, 2, device=tokens.device).expand(B, -1)
     back = torch.cat([2 * rest + 1, odd_places], dim=1).argsort(dim=1)
     both = both.gather(1, back[..., None].expand(wide))
-    return torch.cat([tokens[:, :1], both[..., :-1] / both[..., -1:]], dim=1), torch.cat(
-        [sizes[:, :1], both[..., -1]], dim=1
-    )
+    total = torch.cat([sizes[:, :1], both[..., -1]], dim=1)
+    return torch.cat([tokens[:, :1], both[..., :-1] / both[..., -1:]], dim=1), total
 
 
 CHECKER = Checker(
@@ -148,30 +140,17 @@ CHECKER = Checker(
         outputs=("tokens", "sizes"),
         gradients=("tokens",),
     ),
-    bank=MISTAKES,
     proves={
         "values": "the most similar pairs are merged, weighted with their sizes; all else keeps its place",
         "other sizes": "also for no merge and for all, a batch of one, and float64",
         "errors": "more merges than even-placed tokens are refused",
     },
-    right=(by_loops, by_matrix, by_running_mean, as_published),
     equivalent={
-        SAME_AXIS: (
-            "unit = F.normalize(keys, dim=2)",
-            "best, partner = similarity.max(dim=2)",
-            "leaving = best.argsort(dim=1, descending=True)[:, :merge]",
-            "target = target.scatter(-1, 2 * leaving + 1, 2 * partner.gather(1, leaving) + 2)",
-            "target = target.scatter(1, 2 * leaving + 1, 2 * partner.gather(-1, leaving) + 2)",
-            "stays = torch.ones_like(target, dtype=torch.bool).scatter(-1, 2 * leaving + 1, False)",
-            "total = torch.zeros_like(sizes).scatter_add(-1, target, sizes)",
-            "mixed = torch.zeros_like(tokens).scatter_add(-2, target[:, :, None].expand(-1, -1, D), weighted)",
-            "return (torch.cat([tokens[:, :1], mixed], dim=-2), total)",
-        ),
+        SAME_AXIS: ("-1, 2 * leaving", "keys, dim=2", "(-1, leaving)", "max(dim=2)",
+            "dim=1, descending", "(-1, target, sizes)", "-2, target[:, :, None]",
+            "[tokens[:, :1], mixed], dim=-2"),
         DEFAULT: ("leaving = best.argsort(descending=True)[:, :merge]",),
-        "all arguments live on one device": (
-            "target = torch.arange(T, device=keys.device).repeat(B, 1)",
-            "target = torch.arange(T, device=sizes.device).repeat(B, 1)",
-        ),
+        "all arguments live on one device": ("device=keys", "device=sizes"),
         "merge is a whole number": ("if not 0 <= merge <= T / 2:",),
     },
 )  # fmt: skip

@@ -84,22 +84,13 @@ CHECKER = Checker(
         rtol=1e-6,
         atol=1e-6,
     ),
-    bank=MISTAKES,
     proves={
         "values": "the class token and the most attended patches, in their order",
         "other sizes": "also where one patch or all stay, for a batch of one, and float64",
     },
-    right=(by_loops, by_mask, by_one_topk, by_indexing, by_one_hot),
     equivalent={
-        SAME_AXIS: (
-            "chosen = cls_attention.topk(keep, dim=1).indices.sort(dim=-1).values + 1",
-            "chosen = cls_attention.topk(keep, dim=-1).indices.sort(dim=1).values + 1",
-            "places = torch.cat([chosen.new_zeros(B, 1), chosen], dim=-1)",
-            "return tokens.gather(-2, places[:, :, None].expand(-1, -1, D))",
-        ),
-        DEFAULT: (
-            "chosen = cls_attention.topk(keep, dim=-1).indices.sort().values + 1",
-            "chosen = cls_attention.topk(keep).indices.sort(dim=-1).values + 1",
-        ),
+        SAME_AXIS: ("keep, dim=1", "sort(dim=1)", "-2, places",
+            "[chosen.new_zeros(B, 1), chosen], dim=-1"),
+        DEFAULT: ("().values + 1", "(keep).indices"),
     },
 )  # fmt: skip

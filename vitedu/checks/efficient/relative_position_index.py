@@ -7,10 +7,8 @@ from vitedu.checks.checker import Checker
 from vitedu.checks.families import NEW_AXIS
 from vitedu.checks.mistakes import Mistake
 
-DOWN, ACROSS = (
-    "rows[:, None] - rows[None, :] + gh - 1",
-    "columns[:, None] - columns[None, :] + gw - 1",
-)
+DOWN = "rows[:, None] - rows[None, :] + gh - 1"
+ACROSS = "columns[:, None] - columns[None, :] + gw - 1"
 NUMBER = "down * (2 * gw - 1) + across"
 
 MISTAKES = (
@@ -52,16 +50,14 @@ MISTAKES = (
 def by_loops(grid_size):
     gh, gw = grid_size
     places = [divmod(i, gw) for i in range(gh * gw)]
-    return torch.tensor([
-        [(r - s + gh - 1) * (2 * gw - 1) + c - d + gw - 1 for s, d in places] for r, c in places
-    ])  # fmt: skip
+    offsets = [[(r - s + gh - 1, c - d + gw - 1) for s, d in places] for r, c in places]
+    return torch.tensor([[down * (2 * gw - 1) + across for down, across in row] for row in offsets])
 
 
 def as_swin(grid_size):
     gh, gw = grid_size
-    coords = torch.stack(torch.meshgrid(torch.arange(gh), torch.arange(gw), indexing="ij")).flatten(
-        1
-    )
+    coords = torch.meshgrid(torch.arange(gh), torch.arange(gw), indexing="ij")
+    coords = torch.stack(coords).flatten(1)
     relative = (coords[:, :, None] - coords[:, None, :]).permute(1, 2, 0).contiguous()
     relative[:, :, 0] += gh - 1
     relative[:, :, 1] += gw - 1
@@ -78,22 +74,15 @@ def by_one_number(grid_size):
 def by_windows_of_a_table(grid_size):
     gh, gw = grid_size
     table = torch.arange((2 * gh - 1) * (2 * gw - 1)).reshape(2 * gh - 1, 2 * gw - 1)
-    rows = [
-        table[i : i + gh, j : j + gw].flip(0, 1).flatten() for i in range(gh) for j in range(gw)
-    ]
-    return torch.stack(rows)
+    places = [(i, j) for i in range(gh) for j in range(gw)]
+    return torch.stack([table[i : i + gh, j : j + gw].flip(0, 1).flatten() for i, j in places])
 
 
 def in_short_integers(grid_size):
     gh, gw = grid_size
-    row, column = (
-        torch.arange(gh * gw, dtype=torch.int32) // gw,
-        torch.arange(gh * gw, dtype=torch.int32) % gw,
-    )
-    down, across = (
-        torch.sub(row[:, None], row) + gh - 1,
-        torch.sub(column[:, None], column) + gw - 1,
-    )
+    place = torch.arange(gh * gw, dtype=torch.int32)
+    row, column = place // gw, place % gw
+    down, across = (torch.sub(x[:, None], x) + n - 1 for x, n in ((row, gh), (column, gw)))
     return down * (2 * gw - 1) + across
 
 
@@ -110,20 +99,12 @@ CHECKER = Checker(
         name="{gh} and {gw} tokens along the sides",
         driver="whole_numbers",
     ),
-    bank=MISTAKES,
     proves={
         "values": "every offset has one number, that of published tables",
         "other sizes": "also for a square, one row, one column and one token",
     },
-    right=(by_loops, as_swin, by_one_number, by_windows_of_a_table, in_short_integers),
     equivalent={
-        NEW_AXIS: (
-            "down = rows[:, None] - rows + gh - 1",
-            "down = rows[:, None] - rows[:,] + gh - 1",
-            "down = rows[:, None] - rows[None,] + gh - 1",
-            "across = columns[:, None] - columns + gw - 1",
-            "across = columns[:, None] - columns[:,] + gw - 1",
-            "across = columns[:, None] - columns[None,] + gw - 1",
-        ),
+        NEW_AXIS: ("[None,] + gh", "[None,] + gw", "columns + gw", "[:,] + gh - 1", "[:,] + gw - 1",
+            "rows + gh - 1"),
     },
 )  # fmt: skip

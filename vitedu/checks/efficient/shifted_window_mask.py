@@ -84,9 +84,8 @@ def by_loops(grid_size, window_size, shift):
 
 
 def by_products(grid_size, window_size, shift):
-    one_hot = torch.stack([
-        (r < shift).float() * 2 - 1 for r in _places(grid_size, window_size, shift)
-    ])  # fmt: skip
+    places = _places(grid_size, window_size, shift)
+    one_hot = torch.stack([(r < shift).float() * 2 - 1 for r in places])
     return ((one_hot[..., None] * one_hot[..., None, :]) > 0).all(0)
 
 
@@ -102,29 +101,16 @@ CHECKER = Checker(
         ranges={"s": (1, 2), "a": (2, 5), "b": (2, 5), "w": (6, 7)},
         name="{a*w} x {b*w} tokens, window_size {w}, shift {s}",
     ),
-    bank=MISTAKES,
     proves={
         "values": "only neighbours of the image may look at each other",
         "other sizes": "also for squares and for larger shifts",
         "no shift": "without a shift nothing is forbidden",
     },
-    right=(by_origin, by_distance, by_slices, by_loops, by_products),
     equivalent={
-        SAME_AXIS: (
-            "region = window_partition(region[None, :, :, None], window_size)[..., -1]",
-            "return region[:, :, None] == region[:, None]",
-        ),
-        "the regions only need four different numbers": (
-            "row_wraps = torch.arange(gh) < gh - shift",
-            "column_wraps = torch.arange(gw) < gw - shift",
-            "region = 2 * row_wraps[:, None].int() - column_wraps.int()",
-            "region = -2 * row_wraps[:, None].int() + column_wraps.int()",
-            "region = 3 * row_wraps[:, None].int() + column_wraps.int()",
-            "region = 4 * row_wraps[:, None].int() + column_wraps.int()",
-        ),
-        "a boolean counts as 0 or 1": (
-            "region = 2 * row_wraps[:, None] + column_wraps.int()",
-            "region = 2 * row_wraps[:, None].int() + column_wraps",
-        ),
+        SAME_AXIS: ("[..., -1]", "[:, :, None] == region[:, None]"),
+        "the regions only need four different numbers": ("region = -2", "region = 3", "region = 4",
+            "arange(gh) < gh", "arange(gw) < gw", "() - column_wraps"),
+        "a boolean counts as 0 or 1": ("[:, None] + column_wraps",
+            "region = 2 * row_wraps[:, None].int() + column_wraps"),
     },
 )  # fmt: skip

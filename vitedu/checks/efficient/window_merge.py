@@ -90,17 +90,12 @@ CHECKER = Checker(
         rtol=1e-6,
         atol=1e-6,
     ),
-    bank=MISTAKES,
     proves={
         "values": "every token is back in its place",
         "other sizes": "also for squares, a batch of one, one window, windows of one token and float64",
     },
-    right=(by_slices, by_einops, by_cat, by_fold, by_index),
     equivalent={
         SAME_AXIS: ("w, D = (window_size, windows.shape[2])", "x = x.permute(0, 1, -3, 2, 4, 5)"),
-        SIDE_BY_SIDE: (
-            "x = windows.reshape(gh // w, -1, gw // w, w, w, D)",
-            "x = windows.reshape(-1, gh // w, gw // w, w, D, w)",
-        ),
+        SIDE_BY_SIDE: ("w, -1, gw // w", "w, w, D, w"),
     },
 )  # fmt: skip

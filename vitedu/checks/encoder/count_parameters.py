@@ -27,9 +27,7 @@ def cases(g: torch.Generator) -> list[Case]:
         return {"image_size": side * P, "patch_size": P, "in_channels": C, "num_classes": K, "embed_dim": D,
                 "depth": depth, "num_heads": heads, "mlp_ratio": (hidden + 0.7) / D, "qkv_bias": qkv_bias}  # fmt: skip
 
-    ones = dict.fromkeys(
-        ("image_size", "patch_size", "in_channels", "num_classes", "depth", "num_heads"), 1
-    )
+    ones = dict.fromkeys("image_size patch_size in_channels num_classes depth num_heads".split(), 1)
     huge = {"embed_dim": 7 * 2**20, "num_heads": 7, "depth": 1000, "mlp_ratio": 4.0}
     return [
         case("values", odd()),
@@ -43,32 +41,32 @@ def cases(g: torch.Generator) -> list[Case]:
     ]
 
 
-def missing(id_: str, what: str, look: str, edits: Edits) -> Mistake:
+def _missing(id_: str, what: str, look: str, edits: Edits) -> Mistake:
     why = "The sum falls short by exactly that."
     return Mistake(id_, f"{what} not counted", "every parameter once", why, look, edits)
 
 
 MISTAKES = (
-    missing("one_vector_missing", "one vector of embed_dim values is",
+    _missing("one_vector_missing", "one vector of embed_dim values is",
             "Candidates: the class token, its row of pos_embed, the bias of the patch embedding.",
             {"num_prefix_tokens * D + (": "("}),
-    missing("positions_missing", "the positions are", "pos_embed is a parameter too.",
+    _missing("positions_missing", "the positions are", "pos_embed is a parameter too.",
             {"(num_patches + num_prefix_tokens) * D": "0"}),
-    missing("final_norm_missing", "as much as the final norm is",
+    _missing("final_norm_missing", "as much as the final norm is",
             "Candidates: the norm behind the last block, or the class token with its row of pos_embed.",
             {"depth * block + norm": "depth * block"}),
-    missing("one_norm_a_block", "as much as one norm of each block is",
+    _missing("one_norm_a_block", "as much as one norm of each block is",
             "A block has norm1 and norm2, each with a scale and a shift.",
             {"attention + norm": "attention"}),
-    missing("norm_without_bias", "the biases of the norms are", "A norm scales and shifts.",
+    _missing("norm_without_bias", "the biases of the norms are", "A norm scales and shifts.",
             {"norm = 2 * D": "norm = D"}),
-    missing("projection_missing", "the output projection of attention is",
+    _missing("projection_missing", "the output projection of attention is",
             "Four matrices: q, k, v and the one behind the heads.", {" + D * D + D": ""}),
-    missing("no_biases", "the biases of the linear layers are",
+    _missing("no_biases", "the biases of the linear layers are",
             "Every nn.Linear and Conv2d has one, unless told otherwise.",
             {"**2 * D + D": "**2 * D", "(3 * D if config.qkv_bias else 0) + D * D + D": "D * D",
              "+ hidden + hidden * D + D": "+ hidden * D", " + config.num_classes": ""}),
-    missing("mlp_biases_missing", "the biases of the MLP are", "fc1 and fc2 have one bias each.",
+    _missing("mlp_biases_missing", "the biases of the MLP are", "fc1 and fc2 have one bias each.",
             {"+ hidden + hidden * D + D": "+ hidden * D"}),
     Mistake("mlp_biases_of_one_width", "both biases of the MLP are counted with embed_dim entries",
             "fc1 has as many biases as hidden units",
@@ -117,9 +115,7 @@ def by_layers(config):
 
     D, P = config.embed_dim, config.patch_size
     H = int(config.mlp_ratio * D)
-    block = (
-        2 * (D + D) + linear(D, 3 * D, config.qkv_bias) + linear(D, D) + linear(D, H) + linear(H, D)
-    )
+    block = 4 * D + linear(D, 3 * D, config.qkv_bias) + linear(D, D) + linear(D, H) + linear(H, D)
     tokens = 1 + (config.image_size // P) * (config.image_size // P)
     outside = linear(P * P * config.in_channels, D) + linear(D, config.num_classes)
     return outside + D + tokens * D + block * config.depth + 2 * D
@@ -137,8 +133,6 @@ def by_loop(config):
 
 CHECKER = Checker(
     "count_parameters",
-    cases=cases,
-    bank=MISTAKES,
     forbidden=frozenset({"aten.uniform_", "aten.normal_", "aten.empty"}),
     forbidden_words="building the model",
     proves={
@@ -149,30 +143,17 @@ CHECKER = Checker(
     },
     hides=frozenset({"VisionTransformer", "EncoderBlock", "MultiHeadAttention"}),
     flags=frozenset({"VisionTransformer", "EncoderBlock", "parameters", "numel"}),
-    special=(
-        "config.depth == 0",
-        "config.depth == 1",
-        "config.in_channels == 1",
-        "config.num_classes == 1",
-        "config.image_size == config.patch_size",
-        "config.num_heads == 1",
-        "config.patch_size == 1",
-        "not config.qkv_bias",
-    ),
-    right=(by_shapes, by_polynomial, by_layers, by_loop),
+    special="config.depth == 0; config.depth == 1; config.in_channels == 1; "
+    "config.num_classes == 1; config.image_size == config.patch_size; config.num_heads == 1; "
+    "config.patch_size == 1; not config.qkv_bias",
     equivalent={
-        "image_size is a multiple of patch_size, and a float is a number": (
-            "num_patches = (config.image_size / config.patch_size) ** 2",
-        ),
-        "a ViTConfig has the attribute": (
-            "num_prefix_tokens = getattr(config, 'num_prefix_tokens')",
-            *(f"num_prefix_tokens = getattr(config, 'num_prefix_tokens', {n})" for n in (-2, -1, 0, 2)),
-        ),
+        "image_size is a multiple of patch_size, and a float is a number": ("image_size / config",),
+        "a ViTConfig has the attribute": ("config, 'num_prefix_tokens', -",
+            "(config, 'num_prefix_tokens')", "config, 'num_prefix_tokens', 0",
+            "config, 'num_prefix_tokens', 2"),
     },
     left_open={
         "pool is a field of this package; the contract's model reads its class token": (
-            "num_prefix_tokens = getattr(config, 'num_prefix_tokens_', 1)",
-            "prefix_and_positions = D + (num_patches + num_prefix_tokens) * D",
-        ),
+            "num_prefix_tokens_", "prefix_and_positions = D"),
     },
 )  # fmt: skip

@@ -9,8 +9,7 @@ from torch import nn
 from vitedu.attention import MultiHeadAttention
 from vitedu.checks.checker import Checker
 from vitedu.checks.drawing import draw_block
-from vitedu.checks.encoder.states import random_state
-from vitedu.checks.inputs import distinct, draw, normal, plural
+from vitedu.checks.inputs import distinct, draw, normal, plural, random_state
 from vitedu.checks.mistakes import Mistake
 from vitedu.checks.probing import Case
 from vitedu.encoder import EncoderBlock, Mlp
@@ -53,13 +52,10 @@ def cases(g: torch.Generator) -> list[Case]:
 ADD = "A block corrects its tokens; without the path around it replaces them."
 MISTAKES = (
     Mistake("no_first_residual", "the path around attention is missing", "x plus what attention says",
-            ADD,
-            "Add x back after attention.", {"x + attended": "attended"}),
+            ADD, "Add x back after attention.", {"x + attended": "attended"}),
     Mistake("no_second_residual", "the path around the MLP is missing", "x plus what the MLP says",
-            ADD,
-            "Add x back after the MLP.", {"return x + ": "return "}),
-    Mistake("no_residuals", "both paths around are missing", "two additions",
-            ADD,
+            ADD, "Add x back after the MLP.", {"return x + ": "return "}),
+    Mistake("no_residuals", "both paths around are missing", "two additions", ADD,
             "Add x back after attention, and again after the MLP.",
             {"x + attended": "attended", "return x + ": "return "}),
     Mistake("pair_added", "attention's pair is added, not its output", "x plus the first of (output, weights)",
@@ -118,7 +114,7 @@ MISTAKES = (
 )  # fmt: skip
 
 
-class Parts(nn.Module):
+class _Parts(nn.Module):
     """The parts by their names; only ``forward`` differs below."""
 
     def __init__(self, embed_dim, num_heads, mlp_ratio=4.0):
@@ -129,7 +125,7 @@ class Parts(nn.Module):
         self.mlp = Mlp(embed_dim, int(embed_dim * mlp_ratio))
 
 
-class WithShortcut(Parts):
+class WithShortcut(_Parts):
     def forward(self, x):
         shortcut = x
         x, _ = self.attn(self.norm1(x))
@@ -137,7 +133,7 @@ class WithShortcut(Parts):
         return torch.add(self.mlp(self.norm2(x)), x)
 
 
-class Functional(Parts):
+class Functional(_Parts):
     def forward(self, x):
         D = (x.shape[-1],)
         y = x + self.attn(F.layer_norm(x, D, self.norm1.weight, self.norm1.bias, 1e-6))[0]
@@ -150,9 +146,8 @@ class OwnMlp(nn.Module):
     def __init__(self, embed_dim, num_heads, mlp_ratio=4.0):
         super().__init__()
         hidden = int(mlp_ratio * embed_dim)
-        self.mlp = nn.ModuleDict(
-            {"fc1": nn.Linear(embed_dim, hidden), "fc2": nn.Linear(hidden, embed_dim)}
-        )
+        fc1, fc2 = nn.Linear(embed_dim, hidden), nn.Linear(hidden, embed_dim)
+        self.mlp = nn.ModuleDict({"fc1": fc1, "fc2": fc2})
         self.norm2, self.norm1 = (nn.LayerNorm(embed_dim, 1e-6) for _ in range(2))
         self.attn = MultiHeadAttention(embed_dim, num_heads)
 
@@ -166,7 +161,7 @@ class OwnMlp(nn.Module):
         return self.mlp["fc2"](x * (torch.erf(x / math.sqrt(2)) + 1) / 2)
 
 
-class TokenByToken(Parts):
+class TokenByToken(_Parts):
     def forward(self, x):
         x = x + self.attn(self.norm1(x))[0]
         return torch.stack([token + self.mlp(self.norm2(token)) for token in x.unbind(1)], dim=1)
@@ -174,8 +169,6 @@ class TokenByToken(Parts):
 
 CHECKER = Checker(
     "EncoderBlock",
-    cases=cases,
-    bank=MISTAKES,
     proves={
         "values": "two residual steps, each normalised first",
         "hidden width": "int(embed_dim * mlp_ratio) hidden units",
@@ -185,12 +178,6 @@ CHECKER = Checker(
     picture=draw_block(
         {"no_first_residual": ("first",), "no_second_residual": ("second",), "no_residuals": ("first", "second")}
     ),
-    special=(
-        "self.attn.num_heads == 1",
-        "x.shape[1] == 1",
-        "len(x) == 1",
-        "x.shape[1] == x.shape[2]",
-        "self.mlp.fc1.out_features == x.shape[2]",
-    ),
-    right=(WithShortcut, Functional, OwnMlp, TokenByToken),
+    special="self.attn.num_heads == 1; x.shape[1] == 1; len(x) == 1; x.shape[1] == x.shape[2]; "
+    "self.mlp.fc1.out_features == x.shape[2]",
 )  # fmt: skip

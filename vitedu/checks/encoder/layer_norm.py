@@ -8,7 +8,7 @@ from vitedu.checks.checker import Checker
 from vitedu.checks.mistakes import Edits, Mistake
 
 
-def over(dim: str) -> Edits:
+def _over(dim: str) -> Edits:
     return {
         "x.mean(dim=-1": f"x.mean(dim={dim}",
         "(dim=-1, keepdim=True)\nreturn": f"(dim={dim}, keepdim=True)\nreturn",
@@ -18,19 +18,19 @@ def over(dim: str) -> Edits:
 MISTAKES = (
     Mistake("over_tokens", "the mean runs over the tokens, not over the features of each",
             "every token normalised by itself", "A token would depend on its neighbours.",
-            "Look at the dim of mean and variance: it is the last one.", over("-2")),
+            "Look at the dim of mean and variance: it is the last one.", _over("-2")),
     Mistake("over_the_batch", "the mean runs over the batch, as in batch norm",
             "every token normalised by itself",
             "The answer for one image would depend on which others came with it.",
-            "Look at the dim of mean and variance: it is the last one.", over("0")),
+            "Look at the dim of mean and variance: it is the last one.", _over("0")),
     Mistake("over_tokens_and_features", "one mean is taken over all tokens of an image",
             "every token normalised by itself",
             "Tokens of an image would share a mean, as in group norm with one group.",
-            "Average over the last axis alone.", over("(-2, -1)")),
+            "Average over the last axis alone.", _over("(-2, -1)")),
     Mistake("over_axis_one", "the mean runs over axis 1, whatever stands there",
             "every token normalised over its own features, the last axis",
             "(B, T, D), (T, D) and (D,) have their features in different places, counted from the front.",
-            "Count the axis from the back.", over("1")),
+            "Count the axis from the back.", _over("1")),
     Mistake("axis_lost", "mean and variance lose their axis", "one mean for each token, of shape (..., 1)",
             "Without that axis the subtraction lines tokens up with features, and fails or mixes them.",
             "Give mean and variance keepdim=True.",
@@ -124,19 +124,12 @@ CHECKER = Checker(
         scale={"x": 10.0},
         values={"x": lambda x: x + 2 * x.std(), "weight": lambda weight: 1 + 0.5 * weight},
     ),
-    bank=MISTAKES,
     forbidden=frozenset("layer_norm native_layer_norm aten.native_layer_norm aten.layer_norm".split()),
     proves={
         "other sizes": "also for one token, more axes, as many tokens as features, and float64",
         "eps": "eps as given, inside the root",
     },
-    special=(
-        "x.ndim == 1",
-        "len(x) == 1",
-        "x.ndim > 1 and x.shape[-1] == x.shape[-2]",
-        "eps == 0",
-    ),
-    right=(by_var_mean, by_einsum, by_loops, in_double, by_group_norm),
+    special="x.ndim == 1; len(x) == 1; x.ndim > 1 and x.shape[-1] == x.shape[-2]; eps == 0",
     equivalent={
         "a square has no sign": ("variance = ((mean - x) ** 2).mean(dim=-1, keepdim=True)",),
     },

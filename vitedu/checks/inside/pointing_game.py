@@ -39,7 +39,7 @@ def cases(g: torch.Generator) -> list[Case]:
 
     return [
         case(", some equally hot", "values", ties=True),
-        case(", one hottest patch each", "clear maps"),
+        case(", one hottest patch each", "clear maps", B=IMAGES + 1),
         case(gh=gh + draw(g, 3, 4), gw=2),
         case(gh=gw),
         case(", patches of one pixel", P=1),
@@ -47,7 +47,7 @@ def cases(g: torch.Generator) -> list[Case]:
     ]
 
 
-def own_share(case: Case, seen: Observation) -> str:
+def _own_share(case: Case, seen: Observation) -> str:
     value = seen.arrays.get("output")
     return "another result" if value is None else f"a share of {float(value):.4g}"
 
@@ -57,45 +57,45 @@ HOTTEST = "attention.flatten(1).argmax(dim=1, keepdim=True)"
 MEAN = "touched.flatten(1).gather(1, hottest).double().mean().item()"
 MISTAKES = (
     Mistake("coldest", "the coldest patch points", "the patch with the largest value", "The map says where attention is, not where it is missing.",
-            "Look at argmin.", {"argmax": "argmin"}, evidence=own_share),
+            "Look at argmin.", {"argmax": "argmin"}, evidence=_own_share),
     Mistake("half_covered", "at least half of the patch must lie on the object", "one pixel of the object is enough",
             "The text asks whether the patch covers at least one pixel of the mask.", "Ask for any pixel of the patch.",
-            {TOUCHED: "cells.double().mean(dim=(2, 4)) >= 0.5"}, evidence=own_share),
+            {TOUCHED: "cells.double().mean(dim=(2, 4)) >= 0.5"}, evidence=_own_share),
     Mistake("fully_covered", "the whole patch must lie on the object", "one pixel of the object is enough",
             "The text asks whether the patch covers at least one pixel of the mask.", "Ask for any pixel of the patch, not all.",
-            {TOUCHED: "cells.all(dim=4).all(dim=2)"}, evidence=own_share),
+            {TOUCHED: "cells.all(dim=4).all(dim=2)"}, evidence=_own_share),
     Mistake("corner_pixel", "only the first pixel of the patch is looked at", "any pixel of the patch", "The object may touch the patch elsewhere.",
-            "Look at all P x P pixels.", {TOUCHED: "cells[:, :, 0, :, 0]"}, evidence=own_share),
+            "Look at all P x P pixels.", {TOUCHED: "cells[:, :, 0, :, 0]"}, evidence=_own_share),
     Mistake("count", "hits are counted, not averaged", "a share in [0, 1]", "Counts of two sets of images cannot be compared.",
-            "Divide by the number of images.", {".mean()": ".sum()"}, evidence=own_share),
+            "Divide by the number of images.", {".mean()": ".sum()"}, evidence=_own_share),
     Mistake("percent", "the share is in percent", "a share in [0, 1]", "The course keeps fractions and shows percent.",
-            "Leave out the 100.", {".item()": ".item() * 100"}, evidence=own_share),
+            "Leave out the 100.", {".item()": ".item() * 100"}, evidence=_own_share),
     Mistake("misses", "the misses are counted", "the share of images that hit", "A good map would score 0.", "Count where the mask is touched.",
-            {TOUCHED: "~cells.any(dim=4).any(dim=2)"}, evidence=own_share),
+            {TOUCHED: "~cells.any(dim=4).any(dim=2)"}, evidence=_own_share),
     Mistake("attention_on_object", "the attention on the object is added up", "a hit or a miss for each image",
             "That is a measure too, but not this game: here only the hottest patch counts.", "Take the hottest patch of every image.",
-            {MEAN: "((attention * touched).sum(dim=(1, 2)) / attention.sum(dim=(1, 2))).mean().item()"}, evidence=own_share),
+            {MEAN: "((attention * touched).sum(dim=(1, 2)) / attention.sum(dim=(1, 2))).mean().item()"}, evidence=_own_share),
     Mistake("one_for_all", "one hottest patch is taken for the whole batch", "the hottest patch of each image",
             "The images do not share their object's place.", "Take the argmax image by image.",
-            {HOTTEST: "(attention.flatten().argmax() % (gh * gw)).expand(B, 1)"}, evidence=own_share),
+            {HOTTEST: "(attention.flatten().argmax() % (gh * gw)).expand(B, 1)"}, evidence=_own_share),
     Mistake("grid_turned", "the hottest patch is counted down the columns", "row by row, as the masks are cut",
             "Its number then belongs to another place of the grid.", "Flatten map and mask in one order.",
-            {HOTTEST: "attention.transpose(1, 2).flatten(1).argmax(dim=1, keepdim=True)"}, evidence=own_share),
+            {HOTTEST: "attention.transpose(1, 2).flatten(1).argmax(dim=1, keepdim=True)"}, evidence=_own_share),
     Mistake("divided_by_rows", "the number of the patch is divided by the number of rows", "row = number // gw, column = number % gw",
             "A row of the grid holds gw patches. It goes unnoticed on a square grid.", "Divide by the patches of a row.",
             {HOTTEST: "attention.flatten(1).argmax(dim=1)",
              MEAN: "F.pad(touched, (0, gh, 0, gh * gw))[torch.arange(B), hottest // gh, hottest % gh].double().mean().item()"},
-            evidence=own_share),
+            evidence=_own_share),
     Mistake("last_of_equals", "of equally hot patches the last one counts", "the first of them, in reading order",
             "The rule must say which, or two people get two scores.", "argmax gives the first; look for >= or a sort.",
-            {HOTTEST: "(gh * gw - 1 - attention.flatten(1).flip(1).argmax(dim=1, keepdim=True))"}, evidence=own_share),
+            {HOTTEST: "(gh * gw - 1 - attention.flatten(1).flip(1).argmax(dim=1, keepdim=True))"}, evidence=_own_share),
     Mistake("any_of_equals", "it is a hit if any of several equally hot patches hits", "the first of them, in reading order",
             "An even map would always hit.", "Take one patch for each image.",
             {MEAN: "(touched & (attention == attention.amax(dim=(1, 2), keepdim=True))).flatten(1).any(1).double().mean().item()"},
-            evidence=own_share),
+            evidence=_own_share),
     Mistake("pixels_pooled", "the share of object pixels in the hottest patch is averaged", "a hit or a miss for each image",
             "A patch at the edge of the object counts as a hit like any other.", "Ask for any pixel, then average over images.",
-            {TOUCHED: "cells.double().mean(dim=(2, 4))"}, evidence=own_share),
+            {TOUCHED: "cells.double().mean(dim=(2, 4))"}, evidence=_own_share),
 )  # fmt: skip
 
 
@@ -116,9 +116,8 @@ def by_pooling(attention, masks):
 
 
 def by_enlarging(attention, masks):
-    first = (
-        F.one_hot(attention.flatten(1).argmax(1), attention[0].numel()).bool().view_as(attention)
-    )
+    hottest = attention.flatten(1).argmax(1)
+    first = F.one_hot(hottest, attention[0].numel()).bool().view_as(attention)
     P = masks.shape[1] // attention.shape[1]
     pixels = first.repeat_interleave(P, 1).repeat_interleave(P, 2)
     return (pixels & masks).flatten(1).any(1).float().mean().item()
@@ -140,27 +139,16 @@ def by_numpy(attention, masks):
 
 CHECKER = Checker(
     "pointing_game",
-    cases=cases,
-    bank=MISTAKES,
     proves={
         "values": "the share of images whose hottest patch, the first of equals, meets the object",
         "clear maps": "right where one patch is the hottest",
         "other sizes": "also for tall grids, square ones, patches of one pixel and one image",
     },
-    right=(by_loops, by_pooling, by_enlarging, by_sorting, by_numpy),
     equivalent={
-        SAME_AXIS: (
-            "H, W = masks.shape[1:]",
-            "touched = cells.any(dim=4).any(dim=-2)",
-            "hottest = attention.flatten(-2).argmax(dim=1, keepdim=True)",
-            "hottest = attention.flatten(1).argmax(dim=-1, keepdim=True)",
-            "return touched.flatten(-2).gather(1, hottest).double().mean().item()",
-            "return touched.flatten(1).gather(-1, hottest).double().mean().item()",
-        ),
+        SAME_AXIS: ("flatten(-2)", "any(dim=-2)", "(-1, hottest)", "dim=-1, keepdim",
+            "masks.shape[1:]"),
         "patches are square": ("cells = masks.reshape(B, gh, W // gw, gw, H // gh)",),
-        "shares of a few images need no more digits": (
-            "return touched.flatten(1).gather(1, hottest).float().mean().item()",
-        ),
+        "shares of a few images need no more digits": ("float().mean",),
     },
     left_open={
         TENSOR_AS_NUMBER: ("return touched.flatten(1).gather(1, hottest).double().mean()",),

@@ -78,7 +78,7 @@ def in_double(pos_embed, grid_size):
     return torch.bmm(unit, unit.mT)[0].reshape(gh * gw, gh, gw).to(pos_embed.dtype)
 
 
-def positions(x: torch.Tensor) -> torch.Tensor:
+def _positions(x: torch.Tensor) -> torch.Tensor:
     """Make positions of unlike lengths, with a mean of their own; the last two point away from each other."""
     x = x * (0.3 + torch.arange(x.shape[1]).cos().abs()[:, None].to(x)) + 0.4
     return torch.cat([x[:, :-1], 0.1 * x[:, -1:] - x[:, -2:-1]], dim=1)
@@ -95,24 +95,16 @@ CHECKER = Checker(
         FLOAT64,
         ON_ACCELERATOR,
         letters={"T": "gh*gw + 1"},
-        values={"pos_embed": positions},
+        values={"pos_embed": _positions},
         name="{gh} x {gw} patches, positions of {D}",
     ),
-    bank=MISTAKES,
     proves={
         "values": "cosines of every patch position with every other, as maps",
         "prefix rows": "however many rows stand before those of the patches",
         "other sizes": "also for a square grid, one row and float64",
     },
-    right=(by_torch, by_lengths, by_loops, by_einsum, in_double),
     equivalent={
-        "there is one table of positions": (
-            "unit = torch.nn.functional.normalize(pos_embed[-1, -gh * gw:], dim=-1)",
-        ),
-        SAME_AXIS: (
-            "unit = torch.nn.functional.normalize(pos_embed[0, -gh * gw:], dim=1)",
-            "unit = torch.nn.functional.normalize(pos_embed[0, -gh * gw:])",
-            "return (unit @ unit.T).unflatten(1, (gh, gw))",
-        ),
+        "there is one table of positions": ("[-1, -gh * gw:]",),
+        SAME_AXIS: ("(1, (gh, gw))", "[0, -gh * gw:], dim=1", "(pos_embed[0, -gh * gw:])"),
     },
 )  # fmt: skip

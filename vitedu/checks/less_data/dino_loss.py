@@ -5,13 +5,11 @@ import torch.nn.functional as F
 
 from vitedu.checks.cases import BATCH_OF_ONE, FLOAT64, ON_ACCELERATOR, also, shaped
 from vitedu.checks.checker import Checker
-from vitedu.checks.families import NOT_DETACHED, SAME_AXIS, SUM_NOT_MEAN
+from vitedu.checks.families import NOT_DETACHED, PYTHON_NUMBER, SAME_AXIS, SUM_NOT_MEAN
 from vitedu.checks.mistakes import Mistake
 
-CENTRED, TARGET = (
-    "(teacher_logits - center).detach()",
-    "(centred / teacher_temperature).softmax(dim=-1)",
-)
+CENTRED = "(teacher_logits - center).detach()"
+TARGET = "(centred / teacher_temperature).softmax(dim=-1)"
 STUDENT = "(student_logits / student_temperature).log_softmax(dim=-1)"
 LOSS = "-(target * log_student).sum(dim=-1).mean()"
 MISTAKES = (
@@ -52,7 +50,7 @@ MISTAKES = (
             {"(centred / teacher_temperature).softmax(dim=-1)": "(centred / teacher_temperature).softmax(dim=0)", "log_softmax(dim=-1)": "log_softmax(dim=0)"}),
     Mistake("squared_error", "a squared difference is taken", "a cross-entropy", "Between probabilities it has almost no gradient where the student is wrong and sure.", "Multiply by the student's log-probabilities.",
             {LOSS: "((target - log_student.exp()) ** 2).sum(dim=-1).mean()"}),
-    Mistake("python_number", "the loss is a Python number", "a 0-d tensor", "A float has no graph; nothing could be learned from it.", "Leave out .item() and float().", {LOSS: f"({LOSS}).item()"}),
+    PYTHON_NUMBER.by({LOSS: f"({LOSS}).item()"}),
     NOT_DETACHED.by({CENTRED: "teacher_logits - center"}),
 )  # fmt: skip
 
@@ -110,19 +108,13 @@ CHECKER = Checker(
         scale=0.15,
         name="{B:image}, {K} prototypes",
     ),
-    bank=MISTAKES,
     proves={
         "values": "the cross-entropy of the student with the centred, sharpened teacher",
         "other sizes": "also for one image, two prototypes, and float64",
         "large logits": "finite where the logits are large",
     },
-    special=("len(student_logits) == 1", "student_logits.shape[0] == student_logits.shape[1]"),
-    right=(by_cross_entropy, by_loop, by_einsum, by_divergence),
+    special="len(student_logits) == 1; student_logits.shape[0] == student_logits.shape[1]",
     equivalent={
-        SAME_AXIS: (
-            "target = (centred / teacher_temperature).softmax(dim=1)",
-            "log_student = (student_logits / student_temperature).log_softmax(dim=1)",
-            "return -(target * log_student).sum(dim=1).mean()",
-        ),
+        SAME_AXIS: ("(dim=1)",),
     },
 )  # fmt: skip

@@ -5,14 +5,12 @@ import torch.nn.functional as F
 
 from vitedu.checks.cases import BATCH_OF_ONE, FLOAT64, ON_ACCELERATOR, also, shaped
 from vitedu.checks.checker import Checker
-from vitedu.checks.families import SAME_AXIS, SUM_NOT_MEAN
+from vitedu.checks.families import PYTHON_NUMBER, SAME_AXIS, SUM_NOT_MEAN
 from vitedu.checks.mistakes import Mistake
 
 SAID, BOTH = "teacher_logits.argmax(dim=-1)", "0.5 * from_labels + 0.5 * from_teacher"
-FROM_LABELS, FROM_TEACHER = (
-    "F.cross_entropy(cls_logits, labels)",
-    "F.cross_entropy(dist_logits, said)",
-)
+FROM_LABELS = "F.cross_entropy(cls_logits, labels)"
+FROM_TEACHER = "F.cross_entropy(dist_logits, said)"
 KL = "F.kl_div((dist_logits / {t}).log_softmax(-1), (teacher_logits / {t}).softmax(-1).detach(), reduction='batchmean')"
 HALVES = "half of each loss"
 
@@ -38,7 +36,7 @@ MISTAKES = (
     Mistake("softmax_first", "softmax is applied twice", "cross-entropy of the logits", "Probabilities as logits can hardly prefer any class.", "Leave the logits as they are.",
             {FROM_LABELS: "F.cross_entropy(cls_logits.softmax(dim=-1), labels)", FROM_TEACHER: "F.cross_entropy(dist_logits.softmax(dim=-1), said)"}),
     SUM_NOT_MEAN.by({FROM_LABELS: "F.cross_entropy(cls_logits, labels, reduction='sum')", FROM_TEACHER: "F.cross_entropy(dist_logits, said, reduction='sum')"}),
-    Mistake("python_number", "the loss is a Python number", "a 0-d tensor", "A float has no graph; nothing could be learned from it.", "Leave out .item() and float().", {BOTH: f"({BOTH}).item()"}),
+    PYTHON_NUMBER.by({BOTH: f"({BOTH}).item()"}),
 )  # fmt: skip
 
 
@@ -86,11 +84,9 @@ CHECKER = Checker(
         scale=2.0,
         name="{B:image}, {K} classes",
     ),
-    bank=MISTAKES,
     proves={
         "values": "half the loss of each head, one with the labels and one with the teacher's answers",
         "other sizes": "also for one image, two classes, a teacher that is sure, and float64",
     },
-    right=(by_log_softmax, by_loop, stacked, by_one_hot),
     equivalent={SAME_AXIS: ("said = teacher_logits.argmax(dim=1)",)},
 )

@@ -10,6 +10,7 @@ from vitedu.checks.arguments import CpuGenerator
 from vitedu.checks.checker import Checker
 from vitedu.checks.crops import CHANCE
 from vitedu.checks.drivers import THROUGH
+from vitedu.checks.families import GENERATOR_DEVICE, GLOBAL_DRAWS, OWN_GENERATOR
 from vitedu.checks.inputs import distinct, draw, normal
 from vitedu.checks.judging import reader
 from vitedu.checks.mistakes import Mistake
@@ -21,7 +22,7 @@ APART = "every sample has a draw of its own, anew in every call"
 
 
 @reader("dropped", given=(THROUGH,))
-def read_dropped(case: Case, seen: Observation) -> None:
+def _read_dropped(case: Case, seen: Observation) -> None:
     """Say what happened to the samples and, for a case with ``extra["draws"]``, how often and to which."""
     x, p, found = case.args["x"], case.args["drop_prob"], seen.draws.get("all outputs")
     if found is None or found.shape != x.shape:
@@ -74,33 +75,18 @@ def cases(g: torch.Generator) -> list[Case]:
     B, p, few = draw(g, 6, 8), draw(g, 3, 4) / 10, draw(g, 1, 2) / 10
     again = {"seed": draw(g, 0, 10**6)}
 
-    def case(
-        note,
-        part="other sizes",
-        shape=(B, T, D),
-        p=p,
-        training=True,
-        generator=True,
-        size=0,
-        dtype=torch.float32,
-        **rest,
-    ):
-        x = normal(g, *shape, dtype=dtype)
-        x = x.abs().clamp_min(0.1) * torch.where(x < 0, -1, 1).to(
-            dtype
-        )  # no value so small that it reads as 0
+    def case(note, part="other sizes", shape=(B, T, D), p=p, training=True, generator=True, **rest):
+        x = normal(g, *shape, dtype=rest.pop("dtype", torch.float32))
+        x = torch.where(x < 0, -1, 1).to(x) * x.abs().clamp_min(0.1)  # nothing that reads as 0
         args = {"x": x, "drop_prob": p, "training": training}
         if generator:
             args["generator"] = CpuGenerator(draw(g, 0, 10**6))
         words = f"x {tuple(shape)}, drop_prob {p}, {'training' if training else 'eval'}{note}"
-        rest = {"driver": "dropped", "extra": {"size": size or len(x)}} | rest
-        return Case(words, args, part, **rest)
+        return Case(words, args, part, **{"driver": "dropped", "extra": {"size": len(x)}} | rest)
 
-    plain, error = (
-        {"driver": "call", "generator": False},
-        {"driver": "call", "raises": "ValueError"},
-    )
-    draws = {"size": 50, "extra": {"size": 50, "draws": True}}
+    plain = {"driver": "call", "generator": False}
+    error = {"driver": "call", "raises": "ValueError"}
+    draws = {"extra": {"size": 50, "draws": True}}
     return [
         case("", "values", training=False, gradients=("x",), **plain),
         case("", "values"),
@@ -153,14 +139,13 @@ MISTAKES = (
     Mistake("scaled_in_eval", "x is multiplied by 1 - drop_prob in eval mode", "x as it is", "What stays in training is scaled up already.", "Return x.",
             {"if not training or drop_prob == 0:": "if not training:\n    return x * (1 - drop_prob)\nif drop_prob == 0:"}),
     Mistake("zero_in_eval", "the branch is 0 in eval mode", "x as it is", "The trained branch would never be used.", "Return x.", {"if not training or drop_prob == 0:": "if not training:\n    return 0 * x\nif drop_prob == 0:"}),
-    Mistake("global_draws", "draws do not come from generator", "every draw from generator", "A run could not be repeated.", "Give rand generator=generator.",
-            {"generator=generator, ": ""}, part="generator"),
-    Mistake("own_generator", "a generator of its own decides", "every draw from the generator given", "Every call would drop the same samples.", "Use the argument, and leave its seed alone.",
-            {"device = x": "generator = torch.Generator().manual_seed(0)\ndevice = x"}, part="generator"),
+    GLOBAL_DRAWS.by({"generator=generator, ": ""}, look="Give rand generator=generator.", part="generator"),
+    OWN_GENERATOR.by({"device = x": "generator = torch.Generator().manual_seed(0)\ndevice = x"},
+                     why="Every call would drop the same samples.", part="generator"),
     Mistake("no_error", "an impossible probability is accepted", "a ValueError", "At 1 nothing stays, and nothing can be divided by 0.", "Test drop_prob first, before you look at training, and raise a ValueError.",
             {"if not 0 <= drop_prob < 1:": "if False:"}, part="errors"),
-    Mistake("generator_device", "draws are made where x is", "draws made where the generator is", "A generator draws on its own device only.", "Draw with device=generator.device and move the result.",
-            {"device = x.device if generator is None else generator.device": "device = x.device"}, part="any device"),
+    GENERATOR_DEVICE.by({"device = x.device if generator is None else generator.device": "device = x.device"},
+                        name="draws are made where x is"),
 )  # fmt: skip
 
 
@@ -195,9 +180,8 @@ def by_floor(x, drop_prob, training, generator=None):
         return x
     keep = 1 - drop_prob
     device = generator.device if generator is not None else x.device
-    mask = (
-        keep + torch.rand((len(x), *[1] * (x.dim() - 1)), generator=generator, device=device)
-    ).floor()
+    one_each = (len(x), *[1] * (x.dim() - 1))
+    mask = (keep + torch.rand(one_each, generator=generator, device=device)).floor()
     return x / keep * mask.to(device=x.device, dtype=x.dtype)  # fmt: skip
 
 
@@ -225,8 +209,6 @@ def by_index(x, drop_prob, training, generator=None):
 
 CHECKER = Checker(
     "drop_path",
-    cases=cases,
-    bank=MISTAKES,
     proves={
         "values": "in eval mode nothing changes; in training whole samples are 0 and the others divided by 1 - drop_prob",
         "draws": "each sample is dropped with probability drop_prob, by its own draw",
@@ -238,6 +220,5 @@ CHECKER = Checker(
     advice={
         "values": ("A sample goes as a whole, and the others grow so that the mean stays.", "Call it on torch.ones(8, 3), in training, and look at the rows that come back."),
     },
-    special=("drop_prob == 0", "not training", "len(x) == 1", "x.ndim == 2", "generator is None"),
-    right=(by_bernoulli, by_where, by_floor, by_loop, by_index),
+    special="drop_prob == 0; not training; len(x) == 1; x.ndim == 2; generator is None",
 )  # fmt: skip

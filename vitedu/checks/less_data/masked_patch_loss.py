@@ -4,7 +4,7 @@ import torch
 import torch.nn.functional as F
 
 from vitedu.checks.checker import Checker
-from vitedu.checks.families import MEAN_OF_MEANS, SAME_AXIS, SUM_NOT_MEAN
+from vitedu.checks.families import MEAN_OF_MEANS, PYTHON_NUMBER, SAME_AXIS, SUM_NOT_MEAN
 from vitedu.checks.inputs import distinct, normal, plural
 from vitedu.checks.mistakes import Mistake
 from vitedu.checks.probing import Case
@@ -14,17 +14,7 @@ def cases(g: torch.Generator) -> list[Case]:
     """Draw patches, and masks that hide another number of them in every image."""
     B, N, P = distinct(g, 3, 4, 9)
 
-    def case(
-        note="",
-        part="other sizes",
-        B=B,
-        N=N,
-        P=P,
-        mask=None,
-        dtype=torch.float32,
-        kind=None,
-        **rest,
-    ):
+    def case(note="", part="other sizes", B=B, P=P, mask=None, dtype=torch.float32, **rest):
         if mask is None:
             hidden = torch.randint(1, N, (B, 1), generator=g)
             hidden[0] = 1 if B > 1 else hidden[0]
@@ -32,8 +22,9 @@ def cases(g: torch.Generator) -> list[Case]:
             mask = torch.rand(B, N, generator=g).argsort(dim=1) < hidden
         prediction = normal(g, B, N, P, dtype=dtype)
         target = 2 * normal(g, B, N, P, dtype=dtype) + 1
-        args = {"prediction": prediction, "target": target, "mask": mask.to(kind or dtype)}
-        name = f"{plural(B, 'image')}, {plural(N, 'patch')[:-1] + 'es' if N > 1 else '1 patch'} of {P} values{note}"
+        mask = mask.to(rest.pop("kind", dtype))
+        args = {"prediction": prediction, "target": target, "mask": mask}
+        name = f"{plural(B, 'image')}, {N} patches of {P} values{note}"
         return Case(name, args, part, **rest)
 
     one = torch.zeros(B, N)
@@ -73,7 +64,7 @@ MISTAKES = (
     Mistake("masked_prediction", "the prediction is set to 0 in visible patches, and all count", ONLY, "The target of a visible patch is not 0.", "Mask the error, not the prediction.",
             {"error = (prediction": "error = (prediction * mask[..., None]", MEAN: "per_patch.mean()"}),
     Mistake("patch_errors", "an error for each patch comes back", "one number", "A loss is one number for the batch.", "Average over the hidden patches.", {MEAN: "per_patch * hidden"}),
-    Mistake("python_number", "the loss is a Python number", "a 0-d tensor", "A float has no graph; nothing could be learned from it.", "Leave out .item() and float().", {MEAN: f"({MEAN}).item()"}),
+    PYTHON_NUMBER.by({MEAN: f"({MEAN}).item()"}),
     Mistake("first_image", "only the first image counts", "all hidden patches of the batch", "The others would teach nothing.", "Look for an index 0, or for a return inside a loop.",
             {MEAN: "(per_patch * hidden)[0].sum() / hidden[0].sum().clamp(min=1)"}),
     Mistake("no_boolean", "a boolean mask ends in an error", "boolean masks work like float ones", "A mask is a question of yes and no.", "Turn it into numbers with mask.to(...).",
@@ -87,13 +78,8 @@ def by_indexing(prediction, target, mask):
 
 
 def by_loop(prediction, target, mask):
-    errors = [
-        (prediction[b, n] - target[b, n]).pow(2).mean()
-        for b in range(len(mask))
-        for n in range(mask.shape[1])
-        if mask[b, n]
-    ]
-    return torch.stack(errors).mean()
+    hidden = [(b, n) for b in range(len(mask)) for n in range(mask.shape[1]) if mask[b, n]]
+    return torch.stack([(prediction[i] - target[i]).pow(2).mean() for i in hidden]).mean()
 
 
 def by_weights(prediction, target, mask):
@@ -108,14 +94,11 @@ def by_where(prediction, target, mask):
 
 CHECKER = Checker(
     "masked_patch_loss",
-    cases=cases,
-    bank=MISTAKES,
     proves={
         "values": "the mean of the squared errors of the hidden patches, with boolean masks and float ones",
         "other sizes": "also where all are hidden, one, or none of an image; for one image, and float64",
     },
-    special=("len(mask) == 1", "mask.all()", "mask.dtype == torch.bool"),
-    right=(by_indexing, by_loop, by_weights, by_where),
+    special="len(mask) == 1; mask.all(); mask.dtype == torch.bool",
     equivalent={
         SAME_AXIS: ("per_patch = error.mean(dim=2)",),
         "a square has no sign": ("error = (target - prediction) ** 2",),

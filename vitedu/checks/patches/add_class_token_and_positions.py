@@ -78,7 +78,6 @@ CHECKER = Checker(
         ranges={"B": (3, 9), "N": (3, 9), "D": (3, 9)},  # a 2 that somebody wrote is none of them
         name="{B:image} of {N:patch token}, embed_dim {D}",
     ),
-    bank=MISTAKES,
     proves={
         "values": "the class token first, and every token at its position",
         "other sizes": "also for one image, one patch, as many patches as columns, and float64",
@@ -88,12 +87,6 @@ CHECKER = Checker(
         "the class token has one row already": ("cls = cls_token.expand(B, 1, -1)",),
         SAME_AXIS: ("tokens = torch.cat([cls, patch_tokens], dim=-2)",),
     },
-    special=(
-        "len(patch_tokens) == 1",
-        "patch_tokens.shape[1] == 1",
-        "patch_tokens.shape[2] == 1",
-        "patch_tokens.shape[1] == patch_tokens.shape[2]",
-        "len(patch_tokens) == patch_tokens.shape[1]",
-    ),
-    right=(by_repeat, in_two_parts, by_padding, by_filling),
+    special="len(patch_tokens) == 1; patch_tokens.shape[1] == 1; patch_tokens.shape[2] == 1; "
+    "patch_tokens.shape[1] == patch_tokens.shape[2]; len(patch_tokens) == patch_tokens.shape[1]",
 )  # fmt: skip

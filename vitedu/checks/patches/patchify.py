@@ -107,20 +107,13 @@ CHECKER = Checker(
         rtol=1e-6,
         atol=1e-6,
     ),
-    bank=MISTAKES,
     proves={
         "values": "every pixel stands where it should",
         "other sizes": "also for squares, a batch of one, patches of one pixel and float64",
     },
     picture=draw_patch_order,
-    special=(
-        "len(images) == 1",
-        "images.shape[1] == 1",
-        "patch_size == 1",
-        "images.shape[2] == images.shape[3]",
-        "images.shape[2] == patch_size",
-        "images.shape[3] == patch_size",
-    ),
-    right=(by_loops, by_tensor_unfold, by_im2col, by_convolution, by_einops, by_chunks),
+    special="len(images) == 1; images.shape[1] == 1; patch_size == 1; "
+    "images.shape[2] == images.shape[3]; images.shape[2] == patch_size; "
+    "images.shape[3] == patch_size",
     equivalent={SAME_AXIS: ("x = x.permute(0, 2, 4, 1, -3, 5)",)},
 )  # fmt: skip

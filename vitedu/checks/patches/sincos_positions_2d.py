@@ -109,17 +109,12 @@ def by_meshgrid(grid_size, embed_dim):
 
 def by_loops(grid_size, embed_dim):
     _four_divides(embed_dim)
-    rows, columns = (
-        code_by_loops(grid_size[0], embed_dim // 2),
-        code_by_loops(grid_size[1], embed_dim // 2),
-    )
+    rows, columns = (code_by_loops(size, embed_dim // 2) for size in grid_size)
     return torch.stack([torch.cat([r, c]) for r in rows for c in columns])
 
 
 CHECKER = Checker(
     "sincos_positions_2d",
-    cases=cases,
-    bank=MISTAKES,
     proves={
         "values": "every cell's row code, then its column code",
         "other sizes": "also for square grids, one row and four columns",
@@ -127,20 +122,8 @@ CHECKER = Checker(
     },
     equivalent={
         NEGATIVE_DIVISOR: ("if embed_dim % -4:",),
-        "an even number halved is whole, as a float too": (
-            "rows = sincos_positions(gh, embed_dim / 2)",
-            "columns = sincos_positions(gw, embed_dim / 2)",
-        ),
-        SAME_AXIS: (
-            "return torch.cat([rows.repeat_interleave(gw, dim=-2), columns.repeat(gh, 1)], dim=1)",
-            "return torch.cat([rows.repeat_interleave(gw, dim=0), columns.repeat(gh, 1)], dim=-1)",
-        ),
+        "an even number halved is whole, as a float too": ("embed_dim / 2",),
+        SAME_AXIS: ("(gw, dim=-2)", "(gh, 1)], dim=-1"),
     },
-    special=(
-        "grid_size[0] == 1",
-        "grid_size[1] == 1",
-        "grid_size[0] == grid_size[1]",
-        "embed_dim == 4",
-    ),
-    right=(by_broadcast, by_index, by_meshgrid, by_loops),
+    special="grid_size[0] == 1; grid_size[1] == 1; grid_size[0] == grid_size[1]; embed_dim == 4",
 )  # fmt: skip

@@ -65,13 +65,8 @@ def by_loops(patches, patch_size, image_size):
 def by_einops(patches, patch_size, image_size):
     from einops import rearrange
 
-    return rearrange(
-        patches,
-        "b (i j) (c p q) -> b c (i p) (j q)",
-        i=image_size[0] // patch_size,
-        p=patch_size,
-        q=patch_size,
-    )
+    sizes = {"i": image_size[0] // patch_size, "p": patch_size, "q": patch_size}
+    return rearrange(patches, "b (i j) (c p q) -> b c (i p) (j q)", **sizes)
 
 
 def by_joining(patches, patch_size, image_size):
@@ -83,9 +78,8 @@ def by_joining(patches, patch_size, image_size):
 
 def by_transposed_convolution(patches, patch_size, image_size):
     length = patches.shape[-1]
-    kernels = torch.eye(length, dtype=patches.dtype, device=patches.device).view(
-        length, -1, patch_size, patch_size
-    )
+    kernels = torch.eye(length, dtype=patches.dtype, device=patches.device)
+    kernels = kernels.view(length, -1, patch_size, patch_size)
     grid = patches.mT.unflatten(-1, (image_size[0] // patch_size, -1))
     return F.conv_transpose2d(grid, kernels, stride=patch_size)
 
@@ -108,7 +102,6 @@ CHECKER = Checker(
         rtol=1e-6,
         atol=1e-6,
     ),
-    bank=MISTAKES,
     picture=draw_laid_patches,
     proves={
         "values": "every pixel is back in its place",
@@ -116,32 +109,12 @@ CHECKER = Checker(
     },
     equivalent={SAME_AXIS: ("x = x.permute(0, -3, 1, 4, 2, 5)",)},
     left_open={
-        "no error is asked for where the patches do not fill the image": (
-            "without: if H % P or W % P or gh * gw != N or length % (P * P):; raise ValueError(...)",
-            "if H % P and W % P and (gh * gw != N) and length % (P * P):",
-            "if W % P or gh * gw != N or length % (P * P):",
-            "if H % P or gh * gw != N or length % (P * P):",
-            "if H % P or W % P or length % (P * P):",
-            "if H % P or W % P or gh * gw != N:",
-            "if W % P or W % P or gh * gw != N or length % (P * P):",
-            "if H % P or H % P or gh * gw != N or length % (P * P):",
-            "if H % P or W % P or gh * gw < N or length % (P * P):",
-            "if H % P or W % P or gh * gw > N or length % (P * P):",
-            "if H % P or W % P or gh * gw != N or length % (P / P):",
-            "if H % P or W % P or gh * gw != N or length % (P // P):",
-            "if H % P or W % P or gh * gw != N or length % P:",
-            "without: raise ValueError(...)",
-            "raise TypeError(...)",
-        ),
+        "no error is asked for where the patches do not fill the image": ("H % P or gh",
+            "if W % P or", "ValueError", "H % P and W", "P or length", "gh * gw < N", "gh * gw > N",
+            "TypeError(...)", "length % (P / P)", "length % (P // P)", "length % P:",
+            "gh * gw != N:"),
     },
-    special=(
-        "len(patches) == 1",
-        "patches.shape[1] == 1",
-        "patch_size == 1",
-        "image_size[0] == image_size[1]",
-        "image_size[0] == patch_size",
-        "image_size[1] == patch_size",
-        "patches.shape[2] == patch_size ** 2",
-    ),
-    right=(by_fold, by_loops, by_einops, by_joining, by_transposed_convolution),
+    special="len(patches) == 1; patches.shape[1] == 1; patch_size == 1; "
+    "image_size[0] == image_size[1]; image_size[0] == patch_size; image_size[1] == patch_size; "
+    "patches.shape[2] == patch_size ** 2",
 )  # fmt: skip

@@ -1,21 +1,33 @@
 """Count how many mistakes a checker rejects and names, and how many right answers it accepts.
 
 Role: runs each checker on its bank and on its right answers, over many seeds, in several processes.
+The seeds are students of classes, and a mistake must cost all students of a class the same.
 ``vitedu bank`` prints the counts, and tests require them to be complete. ``main_unseen`` takes each
 mistake out of its bank first.
 """
 
 import os
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import partial
 from multiprocessing import get_context
+from typing import NamedTuple
 
 from vitedu import exercises
 from vitedu.checks.checker import Checker, find_checker
+from vitedu.checks.diagnosing import Replays
 from vitedu.checks.engine import judge_answer
+from vitedu.checks.inputs import SPLIT
 from vitedu.checks.mistakes import Mistake
+from vitedu.checks.reporting import Report
 from vitedu.checks.values import ValueChecker
+
+SPREAD = (
+    0.02  # the most of an exercise's points that a mistake may cost one student of a class more
+)
+CLASS_SIZE = 5
 
 
 @dataclass
@@ -26,14 +38,26 @@ class CatchCount:
     mistakes: int = 0  # wrong answers times seeds
     rejected: int = 0
     named: int = 0
+    alike: int = 0  # earned points within ``SPREAD`` of the other students' of the class
     answers: int = 0  # right answers times seeds
     accepted: int = 0
     troubles: list[str] = field(default_factory=list)  # what went wrong, in words
 
     @property
     def holds(self) -> bool:
-        """Whether all mistakes were rejected and named, and all right answers accepted."""
-        return self.rejected == self.named == self.mistakes and self.accepted == self.answers
+        """Whether all mistakes were rejected, named and cost alike, and all right answers accepted."""
+        whole = self.rejected == self.named == self.alike == self.mistakes
+        return whole and self.accepted == self.answers
+
+
+class Judged(NamedTuple):
+    """One answer of an exercise and the report on it."""
+
+    mistake: str  # its id, or "" for a right answer
+    number: int  # of the answer among all of the exercise
+    answer: object
+    seed: int
+    report: Report
 
 
 def right_answers(exercise_id: str) -> list:
@@ -62,28 +86,55 @@ def made(checker: Checker, mistake: Mistake, dress: int = 0):
     return mistake.build() if mistake.build else checker.make(frozenset({mistake.id}), dress)
 
 
-def measure(exercise_id: str, seeds: range) -> CatchCount:
-    """Judge all wrong and right answers of one exercise with every seed, and count."""
-    row = CatchCount(exercise_id)
+def students(count: int) -> list[int]:
+    """Give the seeds of ``count`` students, five of each class, who share the sizes of their inputs."""
+    return [(1 + n // CLASS_SIZE) * SPLIT + n for n in range(count)]
+
+
+def judged(exercise_id: str, seeds: Iterable[int]) -> Iterator[Judged]:
+    """Judge all wrong and right answers of one exercise with every seed.
+
+    Each seed is another student: answers that remember earlier calls are made anew for it.
+    """
     checker = find_checker(exercise_id)
     for seed in seeds:
-        for id_, wrong in wrong_answers(exercise_id):
-            report = judge_answer(checker, wrong, seed)
+        replays = Replays()
+        right = [("", answer) for answer in right_answers(exercise_id)]
+        for number, (id_, answer) in enumerate([*wrong_answers(exercise_id), *right]):
+            report = judge_answer(checker, answer, seed, replays)
+            yield Judged(id_, number, answer, seed, report)
+
+
+def measure(exercise_id: str, seeds: Iterable[int]) -> CatchCount:
+    """Judge all wrong and right answers of one exercise with every seed, and count."""
+    return count(exercise_id, judged(exercise_id, seeds))
+
+
+def count(exercise_id: str, reports: Iterable[Judged]) -> CatchCount:
+    """Count what ``judged`` yields for one exercise."""
+    row = CatchCount(exercise_id)
+    points = defaultdict(list)  # of one mistake in one class
+    for id_, number, answer, seed, report in reports:
+        if id_:
             row.mistakes += 1
             row.rejected += report.status in ("failed", "error")
-            row.named += report.misconception == id_
-            if report.misconception != id_:
-                row.troubles.append(
-                    f"seed {seed}: {id_} was {report.status}, named {report.misconception}"
-                )
-        for right in right_answers(exercise_id):
-            report = judge_answer(checker, right, seed)
+            row.named += report.misconceptions == [id_]
+            points[id_, number, seed if seed < SPLIT else seed // SPLIT].append(report.points)
+            if report.misconceptions != [id_]:
+                names = " and ".join(report.misconceptions) or "nothing"
+                row.troubles.append(f"seed {seed}: {id_} was {report.status}, named {names}")
+        else:
             row.answers += 1
             row.accepted += report.passed
             if not report.passed:
-                row.troubles.append(
-                    f"seed {seed}: the right answer {getattr(right, '__name__', right)} was {report.status}"
-                )
+                name = getattr(answer, "__name__", answer)
+                row.troubles.append(f"seed {seed}: the right answer {name} was {report.status}")
+    for (id_, *_), earned in points.items():
+        if max(earned) - min(earned) <= SPREAD * exercises.find(exercise_id).points:
+            row.alike += len(earned)
+        else:
+            found = ", ".join(f"{one:g}" for one in sorted(set(earned)))
+            row.troubles.append(f"{id_} earned students of one class {found} points")
     return row
 
 
@@ -92,10 +143,10 @@ def catch_matrix(exercise_ids: list[str], num_seeds: int, processes: int | None 
 
     Args:
         exercise_ids: which exercises.
-        num_seeds: seeds 0 .. num_seeds-1 are used.
+        num_seeds: how many ``students`` each answer is judged for.
         processes: number of worker processes; default one for each core.
     """
-    seeds = range(num_seeds)
+    seeds = students(num_seeds)
     processes = processes or os.cpu_count() or 1
     if processes == 1:
         yield from (measure(exercise_id, seeds) for exercise_id in exercise_ids)
@@ -174,10 +225,12 @@ def main_bank(exercise_ids: list[str], num_seeds: int) -> int:
     ids = exercise_ids or [exercise.id for exercise in exercises.EXERCISES]
     for exercise_id in ids:
         exercises.find(exercise_id)
-    print(f"{'exercise':<32}{'rejected':>12}{'named':>12}{'accepted':>12}   over {num_seeds} seeds")
+    print(
+        f"{'exercise':<32}{'rejected':>12}{'named':>12}{'alike':>12}{'accepted':>12}   over {num_seeds} seeds"
+    )
     total = CatchCount("all")
     for row in catch_matrix(ids, num_seeds):
-        for name in ("mistakes", "rejected", "named", "answers", "accepted"):
+        for name in ("mistakes", "rejected", "named", "alike", "answers", "accepted"):
             setattr(total, name, getattr(total, name) + getattr(row, name))
         print(_line(row), flush=True)
         for trouble in row.troubles[:5]:
@@ -192,6 +245,7 @@ def _line(row: CatchCount) -> str:
     counts = (
         f"{row.rejected}/{row.mistakes}",
         f"{row.named}/{row.mistakes}",
+        f"{row.alike}/{row.mistakes}",
         f"{row.accepted}/{row.answers}",
     )
     return (

@@ -13,7 +13,7 @@ from functools import partial
 from multiprocessing import get_context
 
 from vitedu import exercises
-from vitedu.checks.checker import Checker, find_checker
+from vitedu.checks.checker import Checker, Survivors, find_checker
 from vitedu.checks.engine import judge_answer
 from vitedu.checks.mistakes import executed
 from vitedu.checks.proof.mutants import Mutant, mutants, shortcuts
@@ -46,7 +46,7 @@ class Count:
     left_open: int = 0
     rejected: int = 0
     unexplained: list[str] = field(default_factory=list)  # survivors without explanation
-    outdated: list[str] = field(default_factory=list)  # explained changes that are no survivors
+    outdated: list[str] = field(default_factory=list)  # explanations of what is no survivor
 
     @property
     def holds(self) -> bool:
@@ -67,7 +67,8 @@ def mutable_exercises() -> list[str]:
 def mutants_of(exercise: Exercise) -> list[Mutant]:
     """Make the mutants of a reference, with those for special arguments. Given methods stay."""
     checker, source = find_checker(exercise.id), reference_source(exercise)
-    return [*mutants(source, checker.given), *shortcuts(source, checker.special)]
+    conditions = checker.special.split("; ") if checker.special else []
+    return [*mutants(source, checker.given), *shortcuts(source, conditions)]
 
 
 def built(mutant: Mutant, name: str, module: str):
@@ -78,13 +79,22 @@ def built(mutant: Mutant, name: str, module: str):
         return None
 
 
-def explained(checker: Checker) -> tuple[set[str], set[str]]:
-    """Return the explained changes of a checker: the equivalent ones and those left open."""
-    equivalent, left_open = (
-        {line for group in table.values() for line in group}
-        for table in (checker.equivalent, checker.left_open)
-    )
-    return equivalent, left_open
+def explained(table: Survivors, changes: set[str]) -> dict[str, set[str]]:
+    """Return the changes that each entry of a table explains.
+
+    An entry that is a whole change explains this one. Any other entry explains every change that
+    contains it.
+
+    Example:
+        >>> found = explained({"the same axis": ("dim=1",)}, {"x.sum(dim=1)", "x.sum(dim=0)"})
+        >>> found["dim=1"]
+        {'x.sum(dim=1)'}
+    """
+    entries = [entry for group in table.values() for entry in group]
+    return {
+        entry: {entry} & changes or {change for change in changes if entry in change}
+        for entry in entries
+    }
 
 
 def passing_seed(checker: Checker, answer, seeds: range) -> int | None:
@@ -97,22 +107,25 @@ def count_mutants(exercise_id: str, seeds: range) -> Count:
     exercise = exercises.find(exercise_id)
     checker = without_names(find_checker(exercise_id))
     count = Count(exercise_id)
-    equivalent, left_open = explained(checker)
-    idle = equivalent | left_open
+    made = mutants_of(exercise)
+    changes = {mutant.change for mutant in made}
+    equivalent = explained(checker.equivalent, changes)
+    left_open = explained(checker.left_open, changes)
+    survivors = set()
     limit = os.environ.get("VITEDU_TIME_LIMIT")
     os.environ["VITEDU_TIME_LIMIT"] = str(SECONDS)
     try:
-        for mutant in mutants_of(exercise):
+        for mutant in made:
             count.mutants += 1
             answer = built(mutant, exercise_id, exercise.module)
             seed = None if answer is None else passing_seed(checker, answer, seeds)
             if seed is None:
                 count.rejected += 1
                 continue
-            idle.discard(mutant.change)
-            if mutant.change in equivalent:
+            survivors.add(mutant.change)
+            if any(mutant.change in found for found in equivalent.values()):
                 count.equivalent += 1
-            elif mutant.change in left_open:
+            elif any(mutant.change in found for found in left_open.values()):
                 count.left_open += 1
             else:
                 count.unexplained.append(f"{mutant.change}   (seed {seed})")
@@ -120,7 +133,8 @@ def count_mutants(exercise_id: str, seeds: range) -> Count:
         os.environ.pop("VITEDU_TIME_LIMIT")
         if limit is not None:
             os.environ["VITEDU_TIME_LIMIT"] = limit
-    count.outdated = sorted(idle)
+    both = equivalent | left_open
+    count.outdated = sorted(e for e, found in both.items() if not found or found - survivors)
     return count
 
 

@@ -7,7 +7,7 @@ import torch.nn.functional as F
 
 from vitedu.checks.cases import also, shaped
 from vitedu.checks.checker import Checker
-from vitedu.checks.families import SAME_AXIS
+from vitedu.checks.families import PYTHON_NUMBER, SAME_AXIS
 from vitedu.checks.inputs import draw
 from vitedu.checks.mistakes import Mistake
 from vitedu.checks.probing import Case, Observation
@@ -32,9 +32,7 @@ def _then(line: str) -> dict[str, str]:
 
 
 MISTAKES = (
-    Mistake("python_number", "the loss is a Python number", "a 0-d tensor",
-            "A float has no graph; nothing could be learned from it.", "Leave out .item() and float().",
-            {"on_all).mean()": "on_all).mean().item()"}),
+    PYTHON_NUMBER.by({"on_all).mean()": "on_all).mean().item()"}),
     Mistake("summed", "the losses of the batch are added, not averaged", "the mean over the batch",
             "Twice the batch would make twice the gradient, and the learning rate would depend on the batch size.",
             "Divide by the number of images, or end with .mean().", {"on_all).mean": "on_all).sum"}, **LOSS),
@@ -141,11 +139,8 @@ def by_divergence(logits, labels, label_smoothing=0.0):
 PLAIN = "logits: B K; labels: B < K"
 SMOOTHED, MORE = f"{PLAIN}; label_smoothing = s / 50", f"{PLAIN}; label_smoothing = t / 50"
 LEARNS = {"gradients": ("logits",)}
-LARGE: dict[str, Any] = {
-    "part": "large scores",
-    "rtol": 1e-4,
-    "atol": 8e-3,
-}  # logsumexp of 1e4 rounds to 2e-3
+# logsumexp of 1e4 rounds to 2e-3
+LARGE: dict[str, Any] = {"part": "large scores", "rtol": 1e-4, "atol": 8e-3}
 
 ABSENT = "the last class does not occur"
 DRAWN = shaped(
@@ -184,8 +179,6 @@ def cases(g: torch.Generator) -> list[Case]:
 
 CHECKER = Checker(
     "cross_entropy",
-    cases=cases,
-    bank=MISTAKES,
     forbidden=frozenset(
         "cross_entropy cross_entropy_loss cross_entropy_loss.default aten.cross_entropy_loss linear_cross_entropy".split()
     ),
@@ -206,34 +199,16 @@ CHECKER = Checker(
             "Form no probability, and shift each row by its own largest score; logsumexp does both.",
         ),
     },
-    special=(
-        "len(labels) == 1",
-        "logits.shape[1] == 2",
-        "logits.shape[0] == logits.shape[1]",
-        "label_smoothing == 0",
-        "label_smoothing == 1",
-    ),
-    right=(by_nll, by_target_table, by_loop, in_float64, by_divergence),
+    special="len(labels) == 1; logits.shape[1] == 2; logits.shape[0] == logits.shape[1]; "
+    "label_smoothing == 0; label_smoothing == 1",
     equivalent={
-        SAME_AXIS: (
-            "log_probs = logits - logits.logsumexp(dim=1, keepdim=True)",
-            "on_label = -log_probs.gather(-1, labels.long().unsqueeze(1)).squeeze(1)",
-            "on_label = -log_probs.gather(1, labels.long().unsqueeze(-1)).squeeze(1)",
-            "on_label = -log_probs.gather(1, labels.long().unsqueeze(1)).squeeze(-1)",
-            "on_all = -log_probs.mean(dim=1)",
-        ),
+        SAME_AXIS: ("squeeze(-1)", "mean(dim=1)", "dim=1, keepdim", "-1, labels"),
         "the mean over all pairs (i, j) of a_i + b_j is the mean of a plus that of b": (
-            "on_label = -log_probs.gather(1, labels.long().unsqueeze(1))",
-            "on_label = -log_probs.gather(1, labels.long().unsqueeze(1)).squeeze()",
-            "on_label = -log_probs.gather(1, labels.long().unsqueeze(1)).unsqueeze(1)",
-            "on_label = -log_probs.gather(1, labels.long().unsqueeze(1)).squeeze(-2)",
-            "on_label = -log_probs.gather(1, labels.long().unsqueeze(1)).squeeze(0)",
-            "on_all = -log_probs.mean()",
-        ),
+            "log_probs.mean()", ".squeeze(0)", ".squeeze(-2)", ".squeeze()",
+            "(1, labels.long().unsqueeze(1)).unsqueeze",
+            "on_label = -log_probs.gather(1, labels.long().unsqueeze(1))"),
     },
     left_open={
-        "labels of a smaller integer type than int64 are not asked for": (
-            "on_label = -log_probs.gather(1, labels.unsqueeze(1)).squeeze(1)",
-        ),
+        "labels of a smaller integer type than int64 are not asked for": ("labels.unsqueeze",),
     },
 )  # fmt: skip

@@ -6,7 +6,13 @@ import torch.nn.functional as F
 from vitedu.checks import crops  # noqa: F401  it reads the draws off the outputs
 from vitedu.checks.arguments import CpuGenerator
 from vitedu.checks.checker import Checker
-from vitedu.checks.families import DEFAULT, SAME_AXIS
+from vitedu.checks.families import (
+    DEFAULT,
+    GENERATOR_DEVICE,
+    GLOBAL_DRAWS,
+    OWN_GENERATOR,
+    SAME_AXIS,
+)
 from vitedu.checks.inputs import distinct, draw
 from vitedu.checks.mistakes import Edits, Mistake
 from vitedu.checks.probing import Case
@@ -19,17 +25,16 @@ def cases(g: torch.Generator) -> list[Case]:
     With the widest padding every one is, so only one case has it.
     """
 
-    def case(
-        sizes, C, H, W, padding, note="", part="values", dtype=torch.uint8, extra=None, **rest
-    ):
-        B = sum(sizes)
+    def case(sizes, C, H, W, padding, note="", part="values", dtype=torch.uint8, **rest):
+        B, extra = sum(sizes), {"sizes": sizes} | rest.pop("extra", {})
         pixels = torch.randint(0, 256, (B, C, H, W), generator=g, dtype=torch.uint8)
         images = pixels if dtype == torch.uint8 else (pixels.double() / 256).to(dtype)
         batches = f"{len(sizes)} batches, " if len(sizes) > 1 else ""
-        words = f"{batches}{B} {str(dtype).removeprefix('torch.')} images"
+        kind = str(dtype).removeprefix("torch.")
+        name = f"{batches}{B} {kind} images ({C}, {H}, {W}), padding {padding}{note}"
         args = {"images": images, "padding": padding, "generator": CpuGenerator(draw(g, 0, 10**6))}
-        return Case(f"{words} ({C}, {H}, {W}), padding {padding}{note}", args, part,
-                    extra={"sizes": sizes} | (extra or {}), **{"driver": "random_images"} | rest)  # fmt: skip
+        rest = {"driver": "random_images"} | rest
+        return Case(name, args, part, extra=extra, **rest)
 
     H, W = distinct(g, 2, 5, 7)
     B, C, p = draw(g, 12, 16), draw(g, 2, 4), draw(g, 2, 3)
@@ -52,12 +57,12 @@ def cases(g: torch.Generator) -> list[Case]:
 DRAW = "torch.randint(0, 2 * padding + 1, (B, 1), **draw)"
 
 
-def drawn(how: str) -> Edits:
+def _drawn(how: str) -> Edits:
     """Draw top and left in another way."""
     return {f"{side} = {DRAW}": f"{side} = {how}" for side in ("top", "left")}
 
 
-def placed(how: str) -> Edits:
+def _placed(how: str) -> Edits:
     """Place the window otherwise than by top and left."""
     return {"rows = top": f"rows = {how.format('top')}", "columns = left": f"columns = {how.format('left')}"}  # fmt: skip
 
@@ -65,8 +70,7 @@ def placed(how: str) -> Edits:
 MISTAKES = (
     Mistake("zero_border", "the border is black", "a reflected border",
             "A black edge tells the model where the image was; it never occurs in a test image.",
-            "Reflect: the pixel before the first is the second.",
-            {"rows, columns = reflect":
+            "Reflect: the pixel before the first is the second.", {"rows, columns = reflect":
                  "inside = ((rows >= 0) & (rows < H))[:, :, None]"
                  " & ((columns >= 0) & (columns < W))[:, None]\nrows, columns = reflect",
              "picked.permute": "(picked * inside.unsqueeze(-1)).permute"}),
@@ -92,30 +96,26 @@ MISTAKES = (
             "The text asks for a fair coin.", "torch.rand is uniform in 0 .. 1: compare with 0.5.",
             {"< 0.5": "< 0.25"}),
     Mistake("no_crop", "the window never moves", "a top and a left from 0 to 2 * padding",
-            "Only the mirror is left.", "Draw the place of the window.", placed("0 * {} + padding")),
+            "Only the mirror is left.", "Draw the place of the window.", _placed("0 * {} + padding")),
     Mistake("corner_only", "the window stays in the corner of the padded image",
             "a top and a left from 0 to 2 * padding", "Every image would be shifted alike.",
-            "Draw the place of the window.", placed("0 * {}")),
+            "Draw the place of the window.", _placed("0 * {}")),
     Mistake("one_place", "the whole batch shares one window", "a top and a left for every image",
-            "Images of one batch are then shifted all alike.", "Draw B tops and B lefts.", placed("{}[:1]")),
+            "Images of one batch are then shifted all alike.", "Draw B tops and B lefts.", _placed("{}[:1]")),
     Mistake("top_is_left", "the window moves along the diagonal only", "top and left drawn apart",
             "Most places are never met.", "Draw twice.", {"columns = left": "columns = top"}),
     Mistake("last_place_never", "the last place is never drawn", "places 0 to 2 * padding, both included",
-            "torch.randint leaves out its upper end.", "high = 2 * padding + 1.", drawn("torch.randint(0, 2 * padding, (B, 1), **draw)")),
+            "torch.randint leaves out its upper end.", "high = 2 * padding + 1.", _drawn("torch.randint(0, 2 * padding, (B, 1), **draw)")),
     Mistake("first_place_never", "the first place is never drawn", "places 0 to 2 * padding, both included",
-            "Places count from 0.", "low = 0.", drawn("torch.randint(1, 2 * padding + 1, (B, 1), **draw)")),
+            "Places count from 0.", "low = 0.", _drawn("torch.randint(1, 2 * padding + 1, (B, 1), **draw)")),
     Mistake("half_the_border", "places run from 0 to padding only", "places 0 to 2 * padding",
             "padding is added on both sides, so there are 2 * padding + 1 places.",
-            "Draw up to twice the padding.", drawn("torch.randint(0, padding + 1, (B, 1), **draw)")),
+            "Draw up to twice the padding.", _drawn("torch.randint(0, padding + 1, (B, 1), **draw)")),
     Mistake("rounded_draws", "the outermost places are drawn half as often", "all places equally often",
             "Rounding gives both ends half an interval.", "Use randint.",
-            drawn("(torch.rand(B, 1, **draw) * 2 * padding).round().long()")),
-    Mistake("global_draws", "draws do not come from generator", "every draw from generator",
-            "A run could not be repeated.", "Give every draw generator=generator.",
-            {'"generator": generator, ': ""}),
-    Mistake("own_generator", "a generator of its own decides", "every draw from the generator given",
-            "Every call would draw the same.", "Use the argument, and leave its seed alone.",
-            {"draw =": "generator = torch.Generator().manual_seed(0)\ndraw ="}),
+            _drawn("(torch.rand(B, 1, **draw) * 2 * padding).round().long()")),
+    GLOBAL_DRAWS.by({'"generator": generator, ': ""}),
+    OWN_GENERATOR.by({"draw =": "generator = torch.Generator().manual_seed(0)\ndraw ="}),
     Mistake("generator_copied", "a copy of the generator decides", "every draw from the generator given",
             "The generator never moves on, so that every batch gets the same draws.",
             "Give the generator itself to the functions that draw.",
@@ -137,10 +137,7 @@ MISTAKES = (
     Mistake("modifies_input", "an input is modified in place", "images left as they were",
             "The next epoch would start from shifted images.", "Write into a new tensor.",
             {"return picked": "images.copy_(picked.permute(0, 3, 1, 2))\nreturn picked"}, part="unchanged"),
-    Mistake("generator_device", "draws are made where the images are", "draws made where the generator is",
-            "A generator draws on its own device only.",
-            "Draw with device=generator.device and move the result.",
-            {'"device": generator.device': '"device": images.device'}, part="any device"),
+    GENERATOR_DEVICE.by({'"device": generator.device': '"device": images.device'}),
 )  # fmt: skip
 
 
@@ -205,8 +202,6 @@ def by_concatenation(images, padding, generator):
 
 CHECKER = Checker(
     "random_crop_flip",
-    cases=cases,
-    bank=MISTAKES,
     proves={
         "values": "every output is a window of its reflected image, mirrored or not; images stay unchanged",
         "draws": "every place and both sides of the coin, drawn for each image by itself",
@@ -220,38 +215,17 @@ CHECKER = Checker(
             "Put top = left = padding, without the mirror: the image must come back unshifted.",
         ),
     },
-    special=(
-        "padding == 0",
-        "len(images) == 1",
-        "images.shape[1] == 1",
-        "images.shape[2] == images.shape[3]",
-    ),
-    right=(by_loop, by_unfold, by_gather, by_concatenation),
+    special="padding == 0; len(images) == 1; images.shape[1] == 1; "
+    "images.shape[2] == images.shape[3]",
     equivalent={
-        DEFAULT: (
-            *(f"{side} = torch.randint(2 * padding + 1, (B, 1), **draw).to(images.device)" for side in ("top", "left")),
-            "picked = images[batch[:, None, None], :, rows[:, :, None], columns[:, None]]",
-        ),
-        "reflect begins with the absolute value": (
-            "rows = padding - (top + torch.arange(H, device=images.device))",
-            "columns = padding - (left + torch.arange(W, device=images.device))",
-        ),
+        DEFAULT: ("(2 * padding + 1, (B, 1), **draw)", "columns[:, None]"),
+        "reflect begins with the absolute value": ("= padding -",),
         "the offset drawn is 2*padding minus the other, and both are as likely": (
-            "rows = top - torch.arange(H, device=images.device) - padding",
-            "columns = left - torch.arange(W, device=images.device) - padding",
-        ),
-        "the other side of a fair coin": (
-            *(f"flip = (torch.rand(B, 1, **draw) {by} 0.5).to(images.device)" for by in ("<=", ">", ">=")),
-            "columns = torch.where(flip, columns, columns.flip(1))",
-        ),
-        "an index may live on the CPU": (
-            "batch = torch.arange(B)",
-            "batch = torch.arange(B, device=generator.device)",
-        ),
-        SAME_AXIS: (
-            "columns = torch.where(flip, columns.flip(-1), columns)",
-            "return picked.permute(0, 3, 1, -2).contiguous()",
-        ),
+            "- torch.arange",),
+        "the other side of a fair coin": ("(B, 1, **draw) >", "(B, 1, **draw) <= 0",
+            "flip, columns, columns.flip"),
+        "an index may live on the CPU": ("torch.arange(B)", "B, device=generator"),
+        SAME_AXIS: ("(-1), columns", "(0, 3, 1, -2)"),
     },
     left_open={
         "nothing is said about the layout in memory": ("return picked.permute(0, 3, 1, 2)",),

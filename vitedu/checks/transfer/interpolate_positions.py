@@ -107,9 +107,8 @@ def _weights(old, new, like):
 
 
 def by_matrices(pos_embed, new_grid_size, num_prefix_tokens=1):
-    prefix, patches = pos_embed.split(
-        [num_prefix_tokens, pos_embed.shape[1] - num_prefix_tokens], 1
-    )
+    parts = [num_prefix_tokens, pos_embed.shape[1] - num_prefix_tokens]
+    prefix, patches = pos_embed.split(parts, 1)
     side = int(patches.shape[1] ** 0.5)
     down, across = (_weights(side, size, patches) for size in new_grid_size)
     grid = patches.reshape(side, side, -1)
@@ -144,32 +143,21 @@ CHECKER = Checker(
         ranges={"side": (4, 5), "gh": (6, 9), "gw": (6, 9), "D": (2, 3)},
         name="{side} x {side} patches to {gh} x {gw}, {D} features",
     ),
-    bank=MISTAKES,
     proves={
         "values": "bicubic between the places of the old grid, row by row, the class token's row kept",
         "prefix rows": "with as many rows before the patches as the argument says",
         "other sizes": "larger, smaller, square or not, the same grid, a single patch, and float64",
     },
-    special=("num_prefix_tokens == 1", "num_prefix_tokens == 0"),
-    right=(by_steps, by_resize, by_matrices, by_feature),
+    special="num_prefix_tokens == 1; num_prefix_tokens == 0",
     equivalent={
-        SAME_AXIS: (
-            "grid = patches.reshape(-1, side, side, D).permute(0, 3, 1, 2)",
-            "grid = patches.reshape(1, side, side, D).permute(0, 3, 1, -2)",
-            "patches = grid.flatten(2).transpose(2, 1)", "patches = grid.flatten(-2).transpose(1, 2)",
-            "patches = grid.flatten(2).transpose(-2, 2)", "patches = grid.flatten(2).transpose(1, -1)",
-            "return torch.cat([prefix, patches], dim=-2)",
-        ),
+        SAME_AXIS: ("flatten(-2)", "(0, 3, 1, -2)", "transpose(2, 1)", "transpose(-2, 2)",
+            "transpose(1, -1)", "(-1, side, side, D)", "[prefix, patches], dim=-2"),
         DEFAULT: ("grid = F.interpolate(grid, size=size, mode='bicubic')", "size = new_grid_size"),
-        "bicubic gives the old values back where the size is the same": (
-            "without: if (side, side) == tuple(new_grid_size):; return pos_embed", "if (side,) == tuple(new_grid_size):",
-            "if (side, side) == new_grid_size:", "if (side, side) == tuple():", "without: return pos_embed",
-        ),
+        "bicubic gives the old values back where the size is the same": ("return pos_embed",
+            "if (side,)", "(side, side) == tuple()", "(side, side) == new_grid_size"),
     },
     left_open={
-        "the old grid is square, so no error is asked for": (
-            "without: if side * side != N:; raise ValueError(...)", "if side * side < N:", "if side * side > N:",
-            "without: raise ValueError(...)", "raise TypeError(...)",
-        ),
+        "the old grid is square, so no error is asked for": ("ValueError", "TypeError(...)",
+            "side * side < N", "side * side > N"),
     },
 )  # fmt: skip

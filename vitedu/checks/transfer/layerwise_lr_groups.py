@@ -14,13 +14,9 @@ def cases(g: torch.Generator) -> list[Case]:
 
     def case(kind, words, part="other models", decay=None):
         decay = draw(g, 60, 85) / 100 if decay is None else decay
-        args = {
-            "model": Network(kind, 2 * draw(g, 2, 4)),
-            "base_lr": draw(g, 2, 9) / 1000,
-            "decay": decay,
-        }
-        name = f"{words}, base_lr={args['base_lr']:g}, decay={decay:g}"
-        return Case(name, args, part, driver="rates")
+        model, base_lr = Network(kind, 2 * draw(g, 2, 4)), draw(g, 2, 9) / 1000
+        args = {"model": model, "base_lr": base_lr, "decay": decay}
+        return Case(f"{words}, base_lr={base_lr:g}, decay={decay:g}", args, part, driver="rates")
 
     return [
         case("shallow", "three blocks", "values"),
@@ -119,9 +115,8 @@ def from_the_top(model, base_lr, decay):
     rest = dict(model.named_parameters())
     rate = torch.tensor(base_lr, dtype=torch.float64)
     for stem in ("head", *(f"blocks.{i}." for i in reversed(range(len(model.blocks)))), ""):
-        chosen = [
-            n for n in rest if n.startswith(stem) or (stem == "head" and n.startswith("norm."))
-        ]
+        stems = (stem, "norm.") if stem == "head" else (stem,)
+        chosen = [name for name in rest if name.startswith(stems)]
         yield {"params": [rest.pop(name) for name in chosen], "lr": float(rate)}
         rate = rate * decay
 
@@ -138,19 +133,13 @@ def by_a_table(model, base_lr, decay):
 
 CHECKER = Checker(
     "layerwise_lr_groups",
-    cases=cases,
-    bank=MISTAKES,
     proves={
         "values": "every parameter once, at the rate of its depth",
         "other models": "also for one block, twelve blocks, and a decay of 1",
         "frozen parameters": "a parameter that is frozen now stands in its group, too",
     },
-    right=(by_parts, one_group_each, from_the_top, by_a_table),
     equivalent={
-        "a group more that stays empty": tuple(
-            "groups: list[dict] = [{'params': [], 'lr': base_lr * decay ** (L + 1 - depth)} "
-            f"for depth in range(L + {n})]" for n in (3, 4)
-        ),
+        "a group more that stays empty": ("range(L + 3)", "range(L + 4)"),
         "no part of the model comes before blocks in the alphabet": ("if part <= 'blocks':",),
         "the order of a look-up": ("depth = L + 1 if part in ('head', 'norm') else 0",),
     },

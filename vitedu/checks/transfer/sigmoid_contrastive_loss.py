@@ -98,7 +98,7 @@ def by_two_sums(image_features, text_features, scale, bias):
 PAIRS = "image_features: B D; text_features: B D; scale = {scale}; bias = {bias}"
 
 
-def given(scale: str, bias: str) -> str:
+def _given(scale: str, bias: str) -> str:
     """Write the arguments with these two numbers."""
     return PAIRS.format(scale=scale, bias=bias)
 
@@ -108,12 +108,12 @@ LARGE: dict[str, Any] = {"part": "large logits", "rtol": 1e-4, "atol": 2e-2}
 CHECKER = Checker(
     "sigmoid_contrastive_loss",
     cases=shaped(
-        given("s / 2", "-b / 4"),
-        also(note="scale 10,000", shapes=given("1e4", "-b / 4"), **LARGE),
-        also(note="bias 10,000", shapes=given("s / 2", "1e4"), **LARGE),
-        also(note="bias -10,000", shapes=given("s / 2", "-1e4"), **LARGE),
-        also("other sizes", "SigLIP's start: scale 10, bias -10, by keyword", shapes=given("10.0", "-10.0"), keywords=("scale", "bias")),
-        also("other sizes", "scale and bias 0", shapes=given("0.0", "0.0")),
+        _given("s / 2", "-b / 4"),
+        also(note="scale 10,000", shapes=_given("1e4", "-b / 4"), **LARGE),
+        also(note="bias 10,000", shapes=_given("s / 2", "1e4"), **LARGE),
+        also(note="bias -10,000", shapes=_given("s / 2", "-1e4"), **LARGE),
+        also("other sizes", "SigLIP's start: scale 10, bias -10, by keyword", shapes=_given("10.0", "-10.0"), keywords=("scale", "bias")),
+        also("other sizes", "scale and bias 0", shapes=_given("0.0", "0.0")),
         also("other sizes", "features of length 1", values={"image_features": F.normalize, "text_features": F.normalize}),
         BATCH_OF_ONE,
         also("other sizes", "as many pairs as features", B="D"),
@@ -125,19 +125,15 @@ CHECKER = Checker(
         rtol=2e-4,
         atol=2e-5,
     ),
-    bank=MISTAKES,
     proves={
         "values": "minus the sum of logsigmoid over all pairs, each with its sign, divided by B",
         "large logits": "finite and right for logits of 10,000",
         "other sizes": "also for one pair, for scale and bias 0, for features of length 1, and float64",
     },
-    right=(by_softplus, by_binary_cross_entropy, by_loops, by_two_sums),
     equivalent={
         **SAME_UNITS,
         "a product has the larger dtype of its factors": ("signs = 2 * torch.eye(len(logits), device=logits.device) - 1",),
-        "images and texts have the same part in the loss": (
-            "text, image = (F.normalize(image_features, dim=-1), F.normalize(text_features, dim=-1))",
-            "image, text = (F.normalize(text_features, dim=-1), F.normalize(image_features, dim=-1))",
-        ),
+        "images and texts have the same part in the loss": ("text, image",
+            "(text_features, dim=-1), F.normalize(image_features, dim=-1)"),
     },
 )  # fmt: skip

@@ -119,18 +119,12 @@ def by_recursion(kernel_sizes, strides):
 
 CHECKER = Checker(
     "receptive_field",
-    cases=cases,
-    bank=MISTAKES,
     proves={
         "values": "every kernel adds to it, and every stride widens what comes after it",
         "other stacks": "also for one layer, no strides, strides alone and kernels of one pixel",
     },
-    right=(from_the_back, by_a_sum, by_intervals, by_gradient, by_recursion),
     equivalent={"two numbers bound in the other order": ("step, size = (1, 1)",)},
     left_open={
-        "nothing is said about lists of two lengths": (
-            "for kernel_size, stride in zip(kernel_sizes, strides):",
-            "for kernel_size, stride in zip(kernel_sizes, strides, strict=False):",
-        ),
+        "nothing is said about lists of two lengths": ("strict=False", "(kernel_sizes, strides)"),
     },
 )

@@ -6,30 +6,22 @@ import numpy as np
 import torch
 
 from vitedu.checks.checker import Checker
-from vitedu.checks.families import SAME_AXIS, TENSOR_AS_NUMBER
-from vitedu.checks.inputs import distinct, draw, normal
+from vitedu.checks.families import MODES_BANK, SAME_AXIS, TENSOR_AS_NUMBER
+from vitedu.checks.inputs import classifier_state, distinct, draw, normal
 from vitedu.checks.mistakes import Mistake
 from vitedu.checks.probing import Case
-from vitedu.checks.training.evaluate import MISTAKES as OF_EVALUATE
-from vitedu.checks.training.results import classifier_state
 
 
 def cases(g: torch.Generator) -> list[Case]:
     """Draw classifiers that read every pixel by itself, so that every shift changes some predictions."""
 
-    def case(
-        words, B, keep, part="values", training=False, shift=None, dtype=torch.float32, **extra
-    ):
+    def case(words, B, keep, part="values", shift=None, dtype=torch.float32, **extra):
         state = classifier_state(g, C * H * W, hidden, K, norm=True, dtype=dtype)
-        args = {
-            "model": None,
-            "images": normal(g, B, C, H, W, dtype=dtype),
-            "shift": shift or (dy, dx),
-        }
-        return Case(
-            f"{words}, {B} image(s) of {H} x {W} px, shift {args['shift']}", args, part, driver="evaluation",
-            state=state, extra={"keep": (keep,), "training": training} | extra, number=True,
-        )  # fmt: skip
+        images, shift = normal(g, B, C, H, W, dtype=dtype), shift or (dy, dx)
+        args = {"model": None, "images": images, "shift": shift}
+        extra = {"keep": (keep,), "training": False} | extra
+        name = f"{words}, {B} image(s) of {H} x {W} px, shift {shift}"
+        return Case(name, args, part, driver="evaluation", state=state, extra=extra, number=True)
 
     C, (H, W), (dy, dx) = draw(g, 2, 3), distinct(g, 2, 6, 8), distinct(g, 2, 1, 2)
     K, hidden = distinct(g, 2, 4, 6)
@@ -57,12 +49,9 @@ def cases(g: torch.Generator) -> list[Case]:
 
 ROLL = "images.roll(shift, dims=(-2, -1))"
 SAME = "model(images).argmax(dim=-1) == model(shifted).argmax(dim=-1)"
-MODES = ("no_eval", "train_mode", "left_in_eval", "always_train", "root_mode_only", "children_only", "children_forced",
-         "graph_built", "gradients_left_off", "gradients_cleared")  # fmt: skip
 
 MISTAKES = (
-    # the reference treats modes and gradients in the lines of evaluate's
-    *(mistake for mistake in OF_EVALUATE if mistake.id in MODES),
+    *MODES_BANK,
     Mistake("axes_swapped", "dy and dx are swapped", "dy rows down and dx columns to the right",
             "Rows are the axis -2, columns the axis -1.", "Look at the order of dims.", {"(-2, -1)": "(-1, -2)"}),
     Mistake("other_way", "the image moves up and to the left", "a positive shift moves down and to the right",
@@ -144,8 +133,6 @@ def by_indices(model, images, shift):
 
 CHECKER = Checker(
     "shift_consistency",
-    cases=cases,
-    bank=MISTAKES,
     proves={
         "values": "the share of predictions that a shift by (dy, dx) leaves as they were",
         "eval mode": "measured in eval mode, parameters and running statistics untouched",
@@ -153,16 +140,9 @@ CHECKER = Checker(
         "no gradients": "no graph is built, and gradients work again afterwards",
         "other sizes": "also for one image, no shift, one direction and float64",
     },
-    right=(both_at_once, by_a_copy, image_by_image, by_indices),
     equivalent={
-        SAME_AXIS: (
-            "shifted = images.roll(shift, dims=(2, -1))",
-            "same = model(images).argmax(dim=1) == model(shifted).argmax(dim=-1)",
-            "same = model(images).argmax(dim=-1) == model(shifted).argmax(dim=1)",
-        ),
-        "a share of so few images has all its digits in float32": (
-            "return same.double().mean().item()",
-        ),
+        SAME_AXIS: ("argmax(dim=1)", "dims=(2, -1)"),
+        "a share of so few images has all its digits in float32": ("same.double",),
     },
     left_open={TENSOR_AS_NUMBER: ("return same.float().mean()",)},
 )

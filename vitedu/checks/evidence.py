@@ -21,14 +21,6 @@ def row_sums(case: Case, seen: Observation) -> str:
     return f"row sums {sums_of(weights, -1)}; column sums {sums_of(weights, -2)}"
 
 
-def sums_along_dim(case: Case, seen: Observation) -> str:
-    """Say what the answer's weights sum to along the axis that was asked for."""
-    output, dim = seen.arrays.get("output"), case.args.get("dim", -1)
-    if output is None or output.shape != case.args["x"].shape or not output.isfinite().all():
-        return ""
-    return f"sums along dim={dim}: {sums_of(output, dim)}"
-
-
 def draw_sums(case: Case, seen: Observation, ids: list[str]) -> Drawing | None:
     """Draw what each row sums to, where the weights have the shape of weights."""
     if "x" in case.args and not case.init:  # softmax

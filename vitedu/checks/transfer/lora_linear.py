@@ -1,6 +1,7 @@
 """LoRALinear: its cases, its known mistakes with their words, and right answers written otherwise."""
 
 import copy
+from functools import partial
 
 import torch
 import torch.nn.functional as F
@@ -18,44 +19,20 @@ def cases(g: torch.Generator) -> list[Case]:
     """Draw a frozen layer, two thin matrices and tokens; no two sizes are the same."""
     B, T, n_in, n_out, rank = distinct(g, 5, 2, 9)
 
-    def case(
-        note="",
-        part="other sizes",
-        n_in=n_in,
-        n_out=n_out,
-        rank=rank,
-        alpha=None,
-        bias=True,
-        dtype=torch.float32,
-        shape=(B, T),
-        **rest,
-    ):
-        weight = normal(g, n_out, n_in, dtype=dtype) / n_in**0.5
-        vector = normal(g, n_out, dtype=dtype) if bias else None
-        linear, alpha = Layer(weight, vector), rank + 1.5 if alpha is None else alpha
-        state = {
-            "linear.weight": normal(g, n_out, n_in, dtype=dtype) / n_in**0.5,
-            "down.weight": normal(g, rank, n_in, dtype=dtype),
-            "up.weight": normal(g, n_out, rank, dtype=dtype),
-        }
+    def case(note="", part="other sizes", n_out=n_out, rank=rank, bias=True, shape=(B, T), **rest):
+        drawn = partial(normal, g, dtype=rest.pop("dtype", torch.float32))
+        weight, vector = drawn(n_out, n_in) / n_in**0.5, drawn(n_out) if bias else None
+        linear, alpha = Layer(weight, vector), rest.pop("alpha", rank + 1.5)
+        state = {"linear.weight": drawn(n_out, n_in) / n_in**0.5}
+        state |= {"down.weight": drawn(rank, n_in), "up.weight": drawn(n_out, rank)}
         if bias:
-            state["linear.bias"] = normal(g, n_out, dtype=dtype)
+            state["linear.bias"] = drawn(n_out)
+        rest = {"driver": "module", "args": {"x": drawn(*shape, n_in)}} | rest
         frozen = [name for name in state if name.startswith("linear")]
+        rest |= {"extra": {"frozen": frozen}, "rtol": 1e-4, "atol": 1e-5}
+        shown = f"Linear({n_in}, {n_out}, bias={bias}), rank={rank}, alpha={alpha:g}"
         init = {"linear": linear, "rank": rank, "alpha": alpha}
-        rest = {"driver": "module", "args": {"x": normal(g, *shape, n_in, dtype=dtype)}} | rest
-        name = (
-            f"LoRALinear(Linear({n_in}, {n_out}, bias={bias}), rank={rank}, alpha={alpha:g}){note}"
-        )
-        return Case(
-            name,
-            part=part,
-            init=init,
-            state=state,
-            extra={"frozen": frozen},
-            rtol=1e-4,
-            atol=1e-5,
-            **rest,
-        )
+        return Case(f"LoRALinear({shown}){note}", part=part, init=init, state=state, **rest)
 
     def merge(note="", part="merged", **rest):
         return case(note, part, driver="merged", args={}, **rest)
@@ -182,9 +159,8 @@ class FromScratch(nn.Module):
 
     def merged(self):
         old = self.linear
-        made = nn.Linear(old.in_features, old.out_features, bias=old.bias is not None).to(
-            old.weight
-        )
+        made = nn.Linear(old.in_features, old.out_features, bias=old.bias is not None)
+        made = made.to(old.weight)
         thin = torch.einsum("or,ri->oi", self.up.weight, self.down.weight)
         state = {"weight": old.weight.detach() + self.scale * thin.detach()}
         made.load_state_dict(state | ({} if old.bias is None else {"bias": old.bias}))
@@ -209,8 +185,6 @@ class ByAddmm(Given):
 
 CHECKER = Checker(
     "LoRALinear",
-    cases=cases,
-    bank=MISTAKES,
     weights={"merged": 3},
     proves={
         "values": "the frozen layer plus alpha / rank times up(down(x))",
@@ -218,7 +192,6 @@ CHECKER = Checker(
         "merged": "one nn.Linear with the same result and memory of its own; the layer stays as it is",
         "other sizes": "also without a bias, for rank 1, alpha 0, square layers, one vector and float64",
     },
-    special=("self.rank == 1", "self.alpha == 0", "self.linear.bias is None"),
-    right=(ByFunctions, ByWeights, FromScratch, ByAddmm),
+    special="self.rank == 1; self.alpha == 0; self.linear.bias is None",
     given=("__init__",),
 )  # fmt: skip
