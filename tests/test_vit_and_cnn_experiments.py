@@ -2,7 +2,7 @@
 
 import torch
 
-from vitedu.bench.experiments import cue, data_hunger, robustness
+from vitedu.bench.experiments import cue, data_hunger, measured, robustness, texture
 from vitedu.hardware import Profile
 
 QUICK = Profile("quick", "", "")
@@ -93,3 +93,44 @@ def test_disturbances_do_what_they_say():
     noisy = robustness.add_noise(images, 0.1).float() / 255
     assert abs(noisy.std().item() - 0.1) < 0.003
     assert all(each(images).shape == images.shape for each in robustness.DISTURBANCES.values())
+
+
+def test_texture_fills_the_object_alone_and_torn_images_keep_their_shapes():
+    """Outside the mask nothing changes, inside the texture names another class, and no texture is left out."""
+    data = texture.textured(0.4, 200)
+    images, shape, other = texture.torn(data, 0.4)
+    mask = data.test.masks[:, None].expand_as(images)
+    assert torch.equal(images[~mask], data.test.images[~mask])
+    assert torch.equal(shape, data.test.labels) and (other != shape).all()
+    assert set(other.tolist()) == {0, 1, 2, 3} and (images[mask] != data.test.images[mask]).any()
+    for kind in range(4):  # two images of one texture agree wherever both have their object
+        first, second = (other == kind).nonzero().flatten()[:2].tolist()
+        both = mask[first] & mask[second]
+        apart = images[first].float() - images[second].float()
+        assert apart[both].abs().mean() < 30 < 0.4 * 255  # grain alone
+
+
+def test_a_texture_without_contrast_says_nothing():
+    """All textures are then the same picture."""
+    data = texture.textured(0.0, 200)
+    assert torch.equal(texture.torn(data, 0.0)[0], data.test.images)
+
+
+def test_short_run_of_texture_gives_every_result():
+    """One arm, in the quick profile: all results are shares."""
+    found = texture.run("CNN, contrast 0.2", 0, QUICK)
+    assert all(
+        0 <= found[name] <= 1 for name in ("test_accuracy", "shape_share", "answered_either")
+    )
+
+
+def test_both_networks_were_measured_at_every_contrast_with_the_same_seeds():
+    """And both change over from shape to texture as its contrast grows."""
+    rows = measured("texture")
+    seeds = {row.seed for row in rows}
+    shares = {(row.arm, row.seed): row.results["shape_share"] for row in rows}
+    assert shares.keys() == {(arm, seed) for arm in texture.ARMS for seed in seeds}
+    for network in data_hunger.NETWORKS:
+        for seed in seeds:
+            assert shares[f"{network}, contrast 0.05", seed] > 0.7
+            assert shares[f"{network}, contrast 0.4", seed] < 0.3

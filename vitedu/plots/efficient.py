@@ -5,6 +5,7 @@ already there.
 """
 
 from collections.abc import Mapping, Sequence
+from statistics import fmean
 
 import torch
 from matplotlib.colors import ListedColormap
@@ -15,6 +16,7 @@ from vitedu.plots.style import (
     BLACK,
     BLUE,
     CYCLE,
+    DIVERGING,
     GREY,
     LIGHT,
     ORANGE,
@@ -208,22 +210,43 @@ def show_memory(parts: Mapping[str, float], peak: float) -> Figure:
 
 
 @styled
-def show_trade(points: Mapping[str, tuple[float, float]]) -> Figure:
+def show_trade(points: Mapping[str, tuple[float, Sequence[float]]]) -> Figure:
     """Draw accuracy against time, a mark of its own for each idea; marks are hollow, so that they may overlap.
 
     Args:
-        points: name -> (milliseconds, accuracy).
+        points: name -> (milliseconds, accuracies of all seeds); the mark is their mean, the line their range.
     """
-    fig, axes = figure(size=(WIDTH, 4.0))
+    fig, axes = figure(size=(WIDTH, 2.2 + 0.2 * len(points)))
     ax = axes[0, 0]
     base = next(iter(points.values()))
     ax.axvline(base[0], color=LIGHT, zorder=0)
-    ax.axhline(base[1], color=LIGHT, zorder=0)
-    for i, (name, (milliseconds, accuracy)) in enumerate(points.items()):
+    ax.axhline(fmean(base[1]), color=LIGHT, zorder=0)
+    for i, (name, (milliseconds, accuracies)) in enumerate(points.items()):
         mark, colour = "*osD^vPXhp"[i % 10], CYCLE[i % (len(CYCLE) - 1)]  # no yellow on white
-        ax.plot(milliseconds, accuracy, mark, color=colour, fillstyle="none", markersize=10,
+        ax.plot([milliseconds] * 2, [min(accuracies), max(accuracies)], color=colour, linewidth=1)
+        ax.plot(milliseconds, fmean(accuracies), mark, color=colour, fillstyle="none", markersize=10,
                 markeredgewidth=2, label=name)  # fmt: skip
     ax.set(xlabel="milliseconds, median (shorter is left)", ylabel="test accuracy")
     ax.yaxis.set_major_formatter(lambda value, _: f"{value:.1%}")
     ax.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), fontsize=9, handlelength=0.8)
+    return fig
+
+
+@styled
+def show_bias(tables: Mapping[str, torch.Tensor]) -> Figure:
+    """Draw the number that attention adds to the score of each offset, one panel a head.
+
+    Args:
+        tables: title -> (2*gh-1, 2*gw-1), the offset 0 in the middle. All share one scale.
+    """
+    fig, axes = figure(1, len(tables), size=(WIDTH, 2.4))
+    reach = max(table.abs().max().item() for table in tables.values()) or 1.0
+    for ax, (title, table) in zip(axes[0], tables.items(), strict=True):
+        down, across = (side // 2 for side in table.shape)
+        where = (-across - 0.5, across + 0.5, down + 0.5, -down - 0.5)
+        shown = ax.imshow(table, cmap=DIVERGING, vmin=-reach, vmax=reach, extent=where)
+        ax.set(title=title, xticks=[-across, 0, across], yticks=[-down, 0, down])
+    axes[0, 0].set_ylabel("rows from key to query")
+    fig.supxlabel("columns from key to query", fontsize=9, color=GREY)
+    fig.colorbar(shown, ax=axes, shrink=0.8).set_label("added to the score")
     return fig

@@ -1,0 +1,120 @@
+"""The experiments of notebook 08: the models are what the text says, and a short run of each gives its results."""
+
+import pytest
+import torch
+
+from vitedu.bench.experiments import efficient, measured
+from vitedu.encoder import EncoderBlock
+from vitedu.hardware import Profile
+
+QUICK = Profile("quick", "", "")
+SIZE = sum(p.numel() for p in efficient.build("global attention", 0).parameters())
+
+
+def with_weights_of(block, other):
+    """Give a block the weights of another, and the numbers that only it has stay."""
+    block.load_state_dict(other.state_dict(), strict=False)
+    return block.eval()
+
+
+@pytest.mark.parametrize("arm", efficient.ARMS)
+def test_every_arm_has_about_as_many_parameters_and_gives_logits(arm):
+    """Within seven percent of plain global attention, finite, and every parameter gets a gradient."""
+    model = efficient.build(arm, 0)
+    assert abs(sum(p.numel() for p in model.parameters()) / SIZE - 1) < 0.07
+    logits = model(torch.randn(2, 3, 32, 32))
+    logits.square().sum().backward()
+    assert logits.shape == (2, 10) and logits.isfinite().all()
+    assert all(p.grad is not None and p.grad.isfinite().all() for p in model.parameters())
+
+
+def test_arms_of_four_stages_start_from_the_same_weights():
+    """With one seed they differ in their positions alone, so that runs can be compared pair by pair."""
+    states = [
+        efficient.build(f"four stages, {kind}", 3).state_dict()
+        for kind in ("no positions", "offset bias")
+    ]
+    assert all(
+        torch.equal(value, state[key]) for state in states for key, value in states[0].items()
+    )
+    assert all(not value.any() for key, value in states[1].items() if key.endswith(".bias_table"))
+
+
+def test_block_on_a_grid_is_an_encoder_block_and_so_is_one_window():
+    """Global attention on a grid of 4 x 4 equals the textbook block, and a window of the whole grid does."""
+    torch.manual_seed(0)
+    plain, x = EncoderBlock(16, 2, 2.0).eval(), torch.randn(3, 4, 4, 16)
+    wanted = plain(x.flatten(1, 2)).unflatten(1, (4, 4))
+    for block in (efficient.GridBlock(16, 4), efficient.WindowBlock(16, 4, shift=2)):
+        torch.testing.assert_close(with_weights_of(block, plain)(x), wanted, atol=1e-5, rtol=1e-5)
+
+
+def test_offset_bias_decides_who_is_read():
+    """A large number for the offset 0 makes every token read itself alone."""
+    torch.manual_seed(0)
+    block, x = efficient.WindowBlock(16, 8, shift=2, has_bias=True), torch.randn(2, 8, 8, 16)
+    with torch.no_grad():
+        block.bias_table.view(2, 49)[:, 24] = 1e4  # 7 x 7 offsets, no step in the middle
+        values = block.attn.qkv(x).chunk(3, dim=-1)[2]
+        torch.testing.assert_close(block.mix(x), block.attn.proj(values), atol=1e-5, rtol=1e-5)
+
+
+def test_averaged_keys_lose_nothing_where_neighbours_are_alike():
+    """On a grid whose 2 x 2 squares are constant, averaged keys give what global attention gives."""
+    torch.manual_seed(0)
+    x = torch.randn(2, 4, 4, 16).repeat_interleave(2, 1).repeat_interleave(2, 2)
+    plain = efficient.GridBlock(16, 8).eval()
+    found = with_weights_of(efficient.AveragedKeysBlock(16, 8), plain)(x)
+    torch.testing.assert_close(found, plain(x), atol=1e-5, rtol=1e-5)
+
+
+@pytest.mark.parametrize("how", ["pruned", "merged"])
+def test_fewer_tokens_change_nothing_where_all_are_alike(how):
+    """An image of one colour without positions keeps its logits; one with content does not."""
+    model = efficient.build("global attention", 0).eval()
+    images = torch.randn(2, 3, 32, 32)
+    with torch.no_grad():
+        changed = efficient.shorten_with(model, images, how) - model(images)
+        model.pos_embed.zero_()
+        plain = torch.ones(2, 3, 32, 32)
+        same = efficient.shorten_with(model, plain, how) - model(plain)
+    assert changed.abs().max() > 1e-3 and same.abs().max() < 1e-4
+
+
+def test_rounded_weights_have_at_most_255_values_in_a_row():
+    """And none moves by more than half a step."""
+    torch.manual_seed(0)
+    layer = torch.nn.Linear(2_000, 3)
+    before = layer.weight.detach().clone()
+    efficient.round_weights(layer)
+    step = before.abs().amax(dim=1, keepdim=True) / 127
+    assert max(len(row.unique()) for row in layer.weight) <= 255
+    assert ((layer.weight - before).abs() <= 0.501 * step).all()
+
+
+def test_macs_are_counted_and_four_stages_need_a_quarter():
+    """The patch embedding of 64 patches alone needs 48 x 48 products each."""
+    plain, small = (
+        efficient.macs(efficient.build(arm, 0))
+        for arm in ("global attention", "four stages, no positions")
+    )
+    blocks = 4 * (8 * 64 * 48**2 + 2 * 64**2 * 48)
+    assert abs(plain - (64 * 48 * 48 + blocks + 48 * 10) / 1e6) < 1e-3
+    assert 0.2 < small / plain < 0.3
+
+
+def test_short_runs_give_every_result():
+    """Plain attention has its other forms measured, too."""
+    found = efficient.run("global attention", 0, QUICK)
+    forms = ("pruned", "merged", "int8")
+    assert all(0 <= found[f"{form}, test_accuracy"] <= 1 for form in forms)
+
+
+def test_rows_are_those_that_the_notebook_speaks_of():
+    """The five models of one grid were measured, each seed once; linear attention is far behind."""
+    rows = measured("efficient")
+    runs = [(row.arm, row.seed) for row in rows]
+    found = {row.arm: row.results["test_accuracy"] for row in rows if row.seed == 0}
+    assert len(runs) == len(set(runs))
+    assert {"patches of 8 px", "windows", "averaged keys", "linear attention"} <= found.keys()
+    assert found["global attention"] > found["linear attention"] + 0.1
