@@ -6,6 +6,8 @@ TEST_ARGS ?=
 # for pip, such as PIP_ARGS="--index-url <address of torch's CPU builds>"
 PIP_ARGS ?=
 
+CHROMIUM ?= $(shell command -v chromium || command -v chromium-browser || command -v google-chrome)
+
 # threads of torch that wait for each other on a busy machine shall soon sleep, not spin
 ifndef OMP_WAIT_POLICY
 GOMP_SPINCOUNT ?= 1000
@@ -26,7 +28,7 @@ TEST_PY := $(subst $(VENV)/,$(TEST_VENV)/,$(PY))
 PYTEST := OMP_NUM_THREADS=1 JUPYTER_PATH=$(CURDIR)/$(VENV)/share/jupyter $(TEST_PY) -m pytest -n logical --maxprocesses 4 --dist loadscope
 
 .DEFAULT_GOAL := help
-.PHONY: help setup lab test proof check tour solve lint slug colab clean
+.PHONY: help setup lab test proof check tour solve lint slug colab browser clean
 
 help: ## list the targets
 	@echo "make TARGET [PYTHON=python3.12] [LAB_ARGS=...] [TEST_ARGS=...]"
@@ -67,6 +69,12 @@ colab: $(TEST_VENV)/.test ## run each notebook alone with Colab's versions (5 GB
 	"$(PYTHON)" -m venv build/colab
 	build/colab/bin/python -m pip install --quiet $(PIP_ARGS) --requirement tests/colab.txt
 	VITEDU_COLAB_PYTHON=$(CURDIR)/build/colab/bin/python $(TEST_PY) -m pytest tests/test_colab.py -rP -m network $(TEST_ARGS)
+
+browser: $(TEST_VENV)/.test ## drive JupyterLab in Chromium, as students see it (CHROMIUM=/path/to/it)
+	@test -x "$(CHROMIUM)" || { echo "There is no Chromium here. On Debian and Ubuntu: apt install chromium."; \
+	  echo "Or name a browser of its family: make browser CHROMIUM=/usr/bin/google-chrome"; exit 2; }
+	$(TEST_PY) -m pip install --quiet $(PIP_ARGS) --editable ".[browser]"
+	CHROMIUM="$(CHROMIUM)" VITEDU_LAB_PYTHON=$(CURDIR)/$(PY) $(PYTEST) -n 0 -m browser tests/test_browser.py $(TEST_ARGS)
 
 clean: ## remove build/, caches and the environments
 	rm -rf $(VENV) $(TEST_VENV) build .pytest_cache .ruff_cache .mypy_cache *.egg-info

@@ -4,6 +4,7 @@ import io
 
 import matplotlib.pyplot as plt
 import numpy as np
+import pytest
 import torch
 
 from vitedu.plots import style
@@ -71,3 +72,16 @@ def test_figure_is_dark_on_white_in_every_theme():
     light = plt.imread(io.BytesIO(draw()._repr_png_()))
     assert np.array_equal(dark, light)
     assert (light[0, 0] == 1).all() and light[:, :, :3].min() == 0
+
+
+def test_shown_figure_keeps_a_margin():
+    """Ink that reaches the edge of a figure does not reach the edge of its white card."""
+    fig = style.CourseFigure(figsize=(1, 1))
+    ax = fig.add_axes((0, 0, 1, 1))
+    ax.imshow(np.zeros((2, 2)), cmap="gray")
+    ax.axis("off")
+    shown = plt.imread(io.BytesIO(fig._repr_png_()))[..., :3].mean(axis=-1)
+    margin = round(style.MARGIN * style.DPI)
+    inner = shown[margin:-margin, margin:-margin]
+    assert inner.mean() < 0.1
+    assert shown.sum() - inner.sum() == pytest.approx(shown.size - inner.size, rel=1e-3)

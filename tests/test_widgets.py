@@ -1,6 +1,7 @@
 """Explorers answer a click, and say the same without a kernel."""
 
 import base64
+import html
 import re
 import sys
 
@@ -8,8 +9,21 @@ import numpy as np
 import pytest
 import torch
 
+from vitedu.fast import rotary_table, rotate
+from vitedu.inside import position_similarity
+from vitedu.patches import sincos_positions, sincos_positions_2d
 from vitedu.plots import widgets
-from vitedu.plots.widgets import SPOTS, WIDGET, explore_attention, explore_inside, explore_patches
+from vitedu.plots.widgets import (
+    SPOTS,
+    WIDGET,
+    explore_attention,
+    explore_inside,
+    explore_patches,
+    explore_positions,
+    explore_schedule,
+    explore_softmax,
+)
+from vitedu.training import warmup_cosine
 
 
 @pytest.fixture
@@ -137,6 +151,74 @@ def test_explorer_rejects_a_start_that_is_no_setting(looking):
     """The message lists the settings."""
     with pytest.raises(ValueError, match=r"one of \[1, 2\] \(got 3\)"):
         widgets.Explorer(looking.draw, looking.describe, [1, 2], "n", looking.grid, start=3)
+
+
+def one_of_each():
+    """Give an explorer of each kind that is clicked into a table or compares positions."""
+    scores = {d: torch.arange(4.0) * d**0.5 for d in (4, 64)}
+    scaled = {d: row / d**0.5 for d, row in scores.items()}
+    softmax = explore_softmax(
+        {"q·k": scores, "q·k / √d": scaled}, lambda s: s.softmax(-1), (0.5, 2)
+    )
+    schedule = explore_schedule(warmup_cosine, (20, 50), peaks=(2e-3, 1e-3), warmups=(0, 5, 10))
+    grid, D = (4, 4), 16
+    turned = rotate(torch.ones(1, 16, 1, D), rotary_table(grid, D))[0, :, 0]
+    codes = {"1-D": sincos_positions(16, D), "2-D": sincos_positions_2d(grid, D), "rotary": turned}
+    cosines = {k: position_similarity(code[None], grid).flatten(1) for k, code in codes.items()}
+    positions = explore_positions(torch.rand(3, 16, 16), cosines, grid)
+    return {"softmax": softmax, "schedule": schedule, "positions": positions}
+
+
+@pytest.mark.parametrize("kind", ["softmax", "schedule", "positions"])
+def test_every_cell_and_setting_has_its_picture_and_words(kind):
+    """No two frames and no two sentences are the same, and a click answers in the live form too."""
+    explorer = one_of_each()[kind]
+    places = [
+        (setting, cell)
+        for setting in explorer.settings
+        for cell in range(int(np.prod(explorer.grid(setting))))
+    ]
+    assert len({explorer.describe(*place) for place in places}) == len(places)
+    assert len({explorer.frame(*place) for place in places}) == len(places)
+    live = explorer.live()
+    part(live, "Button")[1].click()
+    assert explorer.describe(explorer.start, 1) in html.unescape(part(live, "HTML")[-1].value)
+
+
+def test_softmax_explorer_says_the_entropy():
+    """The scale takes the width out of the weights; the temperature stays."""
+    explorer = one_of_each()["softmax"]
+    said = [explorer.describe("q·k / √d", cell).split(": ")[1] for cell in range(4)]
+    assert said[0] == said[2] != said[1] == said[3]
+    weights = (torch.arange(4.0) / 2).softmax(-1)
+    entropy = torch.distributions.Categorical(weights).entropy()
+    assert f"{weights.max():.3f}, the entropy {entropy:.2f} of at most 1.39 nats" in said[1]
+
+
+def test_schedule_explorer_says_first_highest_and_last():
+    """The sentence has the rates of the schedule that was given."""
+    explorer = one_of_each()["schedule"]
+    said = explorer.describe(50, 4)
+    assert (
+        "50 steps, 5 of them warm-up, peak 0.001: the first step uses 2.0e-04, step 4 the" in said
+    )
+
+
+def test_positions_explorer_finds_the_neighbours():
+    """The 1-D code takes the end of a row for a neighbour of the next row's start; the others do not."""
+    explorer = one_of_each()["positions"]
+    seam = {
+        name: explorer.describe(name, 4).split("most alike is patch ")[1].split(" (")[0]
+        for name in explorer.settings
+    }
+    assert seam["1-D"] in ("3", "5")
+    assert {seam["2-D"], seam["rotary"]} <= {"0", "5", "8"}
+
+
+def test_live_form_carries_its_labels():
+    """An output that runs a script names the sliders: widgets of HTML run none."""
+    (output,) = part(one_of_each()["schedule"].live(), "Output")
+    assert "aria-label" in output.outputs[0]["data"]["text/html"]
 
 
 def test_inside_explorer_follows_picture_and_patch():

@@ -5,6 +5,7 @@ reference value is stored here.
 """
 
 import html
+import re
 from dataclasses import dataclass
 from typing import Any
 
@@ -269,6 +270,8 @@ class Report:
             f'<div style="white-space:pre-wrap;overflow-wrap:anywhere">{html.escape(text)}</div>'
             for label, text in self.rows()
         )
+        # a mark stays beside its word
+        cells = re.sub("([✓✗–]) ", "\\1\N{NO-BREAK SPACE}", cells)
         picture = f'<div style="margin:.5em 0 .2em">{self.picture}</div>' if self.picture else ""
         return (
             f'<div style="border-left:4px solid {colour};padding:.2em .8em;margin:.2em 0">'

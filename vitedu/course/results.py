@@ -240,7 +240,7 @@ def table_html(notebook: str | None = None) -> str:
         rows.append(
             f'<tr><th colspan="3" style="text-align:left">{html.escape(name)}</th>'
             f'<th style="text-align:right">{_number(earned)}/{possible}</th>'
-            f'<th colspan="2" style="text-align:left">{_html_bar(earned, possible)} '
+            f'<th colspan="2" style="text-align:left;white-space:nowrap">{_html_bar(earned, possible)} '
             f"{passed} of {len(group)} passed</th></tr>"
         )
         for exercise in group:
@@ -305,7 +305,7 @@ def _bar(earned: float, possible: int, width: int = 20) -> str:
 def _html_bar(earned: float, possible: int) -> str:
     share = 100 * earned / possible if possible else 0
     return (
-        '<span aria-hidden="true" style="display:inline-block;width:8em;height:.7em;'
+        '<span aria-hidden="true" style="display:inline-block;width:5em;height:.7em;'
         'border:1px solid currentColor;vertical-align:middle"><span style="display:block;'
         f'height:100%;width:{share:.0f}%;background:currentColor;opacity:.6"></span></span>'
     )

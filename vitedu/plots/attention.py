@@ -8,6 +8,7 @@ pattern in any noise, as ``show_map_scales`` demonstrates.
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import torch
@@ -29,6 +30,7 @@ from vitedu.plots.style import (
     SKY,
     WIDTH,
     CourseFigure,
+    choices,
     figure,
     hide_ticks,
     styled,
@@ -56,6 +58,65 @@ def show_temperatures(weights: Mapping[float, torch.Tensor], scores: torch.Tenso
     last = axes[0, -1]
     last.text(0.98, 0.6, "dotted: uniform", color=GREY, ha="right", transform=last.transAxes)
     return fig
+
+
+def entropy(weights: np.ndarray) -> np.ndarray:
+    """Give the entropy (nats) of weights along the last axis: 0 if one has all, ln T if they are equal.
+
+    Example:
+        >>> float(entropy(np.array([0.0, 1.0])))
+        0.0
+    """
+    return -(weights * np.log(weights.clip(1e-30))).sum(axis=-1) + 0.0
+
+
+@styled
+def softmax_figure(
+    scores: np.ndarray, weights: np.ndarray, widths: Sequence[int], temperatures: Sequence[float]
+) -> tuple[Figure, Callable]:
+    """Draw the entropies of all widths and temperatures, ready to show the weights of one of them.
+
+    Args:
+        scores: (widths, temperatures, T), what softmax received.
+        weights: (widths, temperatures, T), what it gave.
+        widths: d of each row.
+        temperatures: of each column.
+
+    Returns:
+        The figure, and a function that moves it to cell k and gives the artists that changed.
+    """
+    fig = CourseFigure(figsize=(WIDTH, 3.6))
+    uncertain = entropy(weights)
+    words = [
+        [f"d {d}\nT {t:g}\n{uncertain[i, j]:.2f}" for j, t in enumerate(temperatures)]
+        for i, d in enumerate(widths)
+    ]
+    highest = np.log(weights.shape[-1])
+    frame = choices(fig, uncertain, words, "entropy (nats); click a cell", highest)
+    ax = fig.add_axes((0.48, 0.2, 0.5, 0.69))
+    keys = range(weights.shape[-1])
+    bars = ax.bar(keys, [0.0] * len(keys), color=BLUE)
+    below: dict[str, Any] = {
+        "ha": "center",
+        "va": "top",
+        "fontsize": 8,
+        "transform": ax.get_xaxis_transform(),
+    }
+    numbers = [ax.text(key, -0.02, "", **below) for key in keys]
+    ax.axhline(1 / len(keys), color=GREY, linestyle=":", zorder=0)
+    ax.set(title="weights of the keys; dotted: uniform", ylim=(0, 1), ylabel="weight", xticks=[])
+    ax.set_xlabel("score of each key, divided by the temperature", labelpad=16)
+
+    def move(k: int):
+        cell = np.unravel_index(k, uncertain.shape)
+        for bar, number, weight, score in zip(
+            bars, numbers, weights[cell], scores[cell], strict=True
+        ):
+            bar.set_height(weight)
+            number.set_text(f"{score:.1f}")
+        return frame(k), *bars, *numbers
+
+    return fig, move
 
 
 @styled

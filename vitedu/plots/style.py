@@ -17,6 +17,7 @@ from typing import Any, TypeVar, cast
 import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.figure import Figure
+from matplotlib.patches import Rectangle
 
 BLACK = "#000000"
 ORANGE = "#E69F00"
@@ -37,6 +38,7 @@ DIVERGING = "RdBu_r"
 WIDTH = 8.0  # inches: the width of a notebook column
 PICTURE = 0.01, 0.06, 0.375, 0.8333  # in an explorer: left, bottom, width, height of its picture
 DPI = 100
+MARGIN = 0.08  # inches of paper around a figure that a cell shows: a dark page begins beyond it
 
 # Every figure is a white card with dark ink, in light and dark themes alike: the ink is set here too, so that
 # a dark style of the reader's own cannot turn it white.
@@ -77,7 +79,7 @@ class CourseFigure(Figure):
     def _repr_png_(self) -> bytes:
         buffer = io.BytesIO()
         with plt.rc_context(RC):
-            self.savefig(buffer, format="png")
+            self.savefig(buffer, format="png", bbox_inches=self.bbox_inches.padded(MARGIN))
         return buffer.getvalue()
 
 
@@ -124,6 +126,41 @@ def to_picture(image) -> np.ndarray:
     image = np.asarray(image)
     picture = image / 255.0 if image.dtype == np.uint8 else image.clip(0, 1)
     return picture[0] if picture.shape[0] == 1 else picture.transpose(1, 2, 0)
+
+
+def choices(
+    fig: Figure, values: np.ndarray, words: list[list[str]], title: str, high: float
+) -> Callable:
+    """Draw the left side of an explorer of two numbers: a table to click into, and its frame.
+
+    Args:
+        fig: an explorer's figure, empty where ``PICTURE`` says.
+        values: (rows, columns), what colours the cells.
+        words: what each cell says.
+        title: what the colour means.
+        high: where the colours end; they start at 0.
+
+    Returns:
+        A function that frames cell k and gives the frame.
+    """
+    ax = fig.add_axes(PICTURE)
+    ax.pcolormesh(values, cmap=SEQUENTIAL, vmin=0, vmax=high, edgecolors="white")
+    ax.invert_yaxis()
+    for row, line in enumerate(words):
+        for column, word in enumerate(line):
+            ink = BLACK if values[row, column] > 0.6 * high else "white"
+            ax.text(column + 0.5, row + 0.5, word, ha="center", va="center", fontsize=8, color=ink)
+    ax.set_title(title)
+    hide_ticks(ax)
+    frame = Rectangle((0, 0), 1, 1, fill=False, edgecolor=ORANGE, linewidth=3)
+    ax.add_patch(frame)
+
+    def move(k: int):
+        row, column = divmod(k, values.shape[1])
+        frame.set_xy((column, row))
+        return frame
+
+    return move
 
 
 def hide_ticks(ax) -> None:

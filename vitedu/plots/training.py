@@ -6,7 +6,7 @@ Legend: n images or runs, K classes, N patches, gh gw patch grid.
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -27,6 +27,8 @@ from vitedu.plots.style import (
     SEQUENTIAL,
     SKY,
     WIDTH,
+    CourseFigure,
+    choices,
     figure,
     hide_ticks,
     styled,
@@ -79,6 +81,38 @@ def show_learning_rates(schedules: Mapping[str, Sequence[float]]) -> Figure:
     ax.set(xlabel="step", ylabel="learning rate used", ylim=(0, None))
     ax.legend()
     return fig
+
+
+@styled
+def schedule_figure(
+    rates: np.ndarray, peaks: Sequence[float], warmups: Sequence[int]
+) -> tuple[Figure, Callable]:
+    """Draw the mean rates of all peaks and warm-ups, ready to show the rate of every step of one.
+
+    Args:
+        rates: (peaks, warmups, steps).
+        peaks: of each row.
+        warmups: steps of warm-up of each column.
+
+    Returns:
+        The figure, and a function that moves it to cell k and gives the artists that changed.
+    """
+    fig = CourseFigure(figsize=(WIDTH, 3.6))
+    words = [[f"peak {peak:g}\n{warmup} steps" for warmup in warmups] for peak in peaks]
+    means = rates.mean(axis=-1)
+    frame = choices(fig, means, words, "colour: mean rate; click a cell", means.max())
+    ax = fig.add_axes((0.5, 0.16, 0.48, 0.73))
+    (line,) = ax.plot(rates[0, 0], color=BLUE)
+    ax.set(xlabel="step", ylabel="learning rate used", title="the schedule")
+    ax.set(xlim=(0, rates.shape[-1] - 1), ylim=(0, 1.05 * rates.max()))
+    for warmup in warmups[1:]:
+        ax.axvline(warmup - 1, color=LIGHT, zorder=0)
+
+    def move(k: int):
+        line.set_ydata(rates[np.unravel_index(k, rates.shape[:2])])
+        return frame(k), line
+
+    return fig, move
 
 
 @styled

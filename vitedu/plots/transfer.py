@@ -85,10 +85,11 @@ def similarity_figure(
     frame = Rectangle((0, 0), P, P, fill=False, edgecolor=ORANGE, linewidth=2.5)
     left.add_patch(frame)
     changing: list = [frame]
-    side = 0.5 / len(tables)
+    side = min(0.5 / len(tables), 0.3)
+    start = 0.41 + (0.5 - side * len(tables)) / 2
     maps = []
     for number, (name, table) in enumerate(tables.items()):
-        ax = fig.add_axes((0.41 + number * (side + 0.01), 0.2, side, side * WIDTH / 3.6))
+        ax = fig.add_axes((start + number * (side + 0.01), 0.2, side, side * WIDTH / 3.6))
         shown = ax.imshow(np.zeros(grid_size), cmap=DIVERGING, vmin=-1, vmax=1)
         ax.set_title(name)
         hide_ticks(ax)

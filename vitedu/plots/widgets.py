@@ -21,11 +21,12 @@ from matplotlib.figure import Figure
 from PIL import Image
 
 from vitedu.hardware import current_profile
-from vitedu.plots.attention import where_it_looks_figure
+from vitedu.plots.attention import entropy, softmax_figure, where_it_looks_figure
 from vitedu.plots.inside import inside_figure
 from vitedu.plots.less_data import neighbours_figure
 from vitedu.plots.patches import patch_row_figure
 from vitedu.plots.style import PICTURE
+from vitedu.plots.training import schedule_figure
 from vitedu.plots.transfer import similarity_figure
 
 WIDGET = "application/vnd.jupyter.widget-view+json"
@@ -43,6 +44,26 @@ STYLE = f"""<style>
 .vitedu-cells button:hover, .vitedu-cells button:focus {{ background: transparent;
   color: transparent; box-shadow: none; outline: 2px solid #E69F00 }}
 </style>"""
+# The sliders of ipywidgets have no name for screen readers, and its pictures no description. A widget
+# of HTML runs no script; an output does.
+LABELS = """<script>
+(function (script) {
+  const box = script.closest(".vitedu-explorer")
+  function label() {
+    for (const slider of box.querySelectorAll(".widget-hslider")) {
+      const handle = slider.querySelector(".noUi-handle"), value = slider.querySelector(".widget-readout")
+      if (!handle || !value) continue
+      handle.setAttribute("aria-label", slider.querySelector("label").textContent)
+      handle.setAttribute("aria-valuetext", value.textContent)
+    }
+    box.querySelector(".vitedu-cells")?.setAttribute("aria-hidden", "true")  // the slider says it all
+    const words = box.querySelector("[role=status]"), picture = box.querySelector("img")
+    if (words && picture) picture.alt = words.textContent
+  }
+  new MutationObserver(label).observe(box, {childList: true, subtree: true, characterData: true})
+  label()
+})(document.currentScript)
+</script>"""
 
 
 class Explorer:
@@ -56,6 +77,7 @@ class Explorer:
         setting_name: what the setting is, such as "patch size (px)".
         grid: gives rows and columns of the picture's cells for a setting.
         start: the setting that is shown first.
+        cell_name: what a cell of the picture is called.
     """
 
     def __init__(
@@ -66,11 +88,13 @@ class Explorer:
         setting_name: str,
         grid: Callable[[Any], tuple[int, int]],
         start: Any,
+        cell_name: str = "patch",
     ):
         if start not in settings:
             raise ValueError(f"start must be one of {list(settings)} (got {start!r}).")
         self.draw, self.describe, self.grid = draw, describe, grid
         self.settings, self.setting_name, self.start = list(settings), setting_name, start
+        self.cell_name = cell_name
         self.drawn: dict = {}  # setting -> figure, its function, and the pixels that never change
 
     def __repr__(self) -> str:
@@ -109,7 +133,10 @@ class Explorer:
     # -- without a kernel -------------------------------------------------------------------------
 
     def still(self) -> str:
-        """Give the form for pages: every setting at a few cells, drawn beforehand, as HTML."""
+        """Give the form for pages: every setting at a few cells, drawn beforehand, as HTML.
+
+        JupyterLab takes arrow keys for its own unless the focused element has ``data-lm-suppress-shortcuts``.
+        """
         cells = {s: [self.cell_at(s, *spot) for spot in SPOTS] for s in self.settings}
         pictures = [
             [f"data:image/jpeg;base64,{base64.b64encode(self.frame(s, c)).decode()}" for c in row]
@@ -121,24 +148,24 @@ class Explorer:
         name, said = html.escape(self.setting_name), html.escape(words[first][0])
         return f"""
 <div id="{key}">
-  <label>{name}: <output>{html.escape(str(self.start))}</output>
-    <input type="range" min="0" max="{len(self.settings) - 1}" value="{first}" step="1"></label>
-  <label>place: <output>1</output>
-    <input type="range" min="0" max="{len(SPOTS) - 1}" value="0" step="1"></label><br>
+  <label>{name}: <span>{html.escape(str(self.start))}</span>
+    <input data-lm-suppress-shortcuts type="range" min="0" max="{len(self.settings) - 1}" value="{first}" step="1"></label>
+  <label>place: <span>1</span>
+    <input data-lm-suppress-shortcuts type="range" min="0" max="{len(SPOTS) - 1}" value="0" step="1"></label><br>
   <img src="{pictures[first][0]}" alt="{said}" style="max-width: 100%">
   <p role="status" aria-live="polite">{said}</p>
   <script>
     (function (box) {{
       const pictures = {script_json(pictures)}, words = {script_json(words)};
       const names = {script_json([str(s) for s in self.settings])}, spots = {script_json(SPOTS)};
-      const picture = box.querySelector("img"), said = box.querySelectorAll("output");
+      const picture = box.querySelector("img"), said = box.querySelectorAll("label span");
       const [setting, place] = box.querySelectorAll("input");
       function show() {{
         picture.src = pictures[setting.value][place.value];
         picture.alt = words[setting.value][place.value];
         box.querySelector("p").textContent = words[setting.value][place.value];
-        said[0].textContent = names[setting.value];
-        said[1].textContent = Number(place.value) + 1;
+        said[0].textContent = setting.ariaValueText = names[setting.value];
+        said[1].textContent = place.ariaValueText = Number(place.value) + 1;
       }}
       setting.oninput = place.oninput = show;
       picture.onclick = function (event) {{  // the place that is drawn and lies nearest
@@ -167,13 +194,14 @@ class Explorer:
         setting = widgets.SelectionSlider(
             options=options, value=self.start, description=self.setting_name, style=wide
         )
-        cell = widgets.IntSlider(description="patch", style=wide)
+        cell = widgets.IntSlider(description=self.cell_name, style=wide)
         picture = widgets.Image(format="jpeg", layout=widgets.Layout(width="100%"))
         words, style = widgets.HTML(), widgets.HTML(STYLE)
         shared = {"layout": widgets.Layout(), "style": widgets.ButtonStyle()}
         most = max(rows * columns for rows, columns in map(self.grid, self.settings))
         buttons = [
-            widgets.Button(description=str(k), tooltip=f"patch {k}", **shared) for k in range(most)
+            widgets.Button(description=str(k), tooltip=f"{self.cell_name} {k}", **shared)
+            for k in range(most)
         ]
         for k, button in enumerate(buttons):
             if button.has_trait("tabbable"):
@@ -208,7 +236,12 @@ class Explorer:
 
         setting.observe(regrid, "value")
         regrid()
-        return widgets.VBox([style, widgets.HBox([setting, cell]), stage, words])
+        data = {"text/html": LABELS}
+        label = {"output_type": "display_data", "data": data, "metadata": {}}
+        names = widgets.Output(outputs=[label])
+        whole = widgets.VBox([style, widgets.HBox([setting, cell]), stage, words, names])
+        whole.add_class("vitedu-explorer")
+        return whole
 
 
 def kernel_answers() -> bool:
@@ -399,4 +432,120 @@ def explore_similarity(
         "picture",
         lambda i: grid_size,
         start=0,
+    )
+
+
+def explore_softmax(
+    scores: Mapping[str, Mapping[int, Any]], softmax: Callable, temperatures: Sequence[float]
+) -> Explorer:
+    """Show the weights that a query gives to some keys, for the clicked width and temperature.
+
+    Args:
+        scores: how the scores are scaled -> width d -> the scores of all keys (T,).
+        softmax: turns scores (T,) into weights (T,).
+        temperatures: the values to choose from; scores are divided by them.
+    """
+    widths = list(next(iter(scores.values())))
+    weights = {
+        scale: np.stack(
+            [[softmax(by_width[d] / t).numpy() for t in temperatures] for d in widths]
+        )  # (widths, temperatures, T)
+        for scale, by_width in scores.items()
+    }
+
+    def describe(scale, k):
+        row, column = divmod(k, len(temperatures))
+        w = weights[scale][row, column]
+        return (
+            f"Scores {scale}, d = {widths[row]}, temperature {temperatures[column]:g}: the largest of "
+            f"{len(w)} weights is {w.max():.3f}, the entropy {entropy(w):.2f} of at most {np.log(len(w)):.2f} nats."
+        )
+
+    def draw(scale):
+        divided = [[scores[scale][d].numpy() / t for t in temperatures] for d in widths]
+        return softmax_figure(np.stack(divided), weights[scale], widths, temperatures)
+
+    return Explorer(
+        draw,
+        describe,
+        list(scores),
+        "scores",
+        lambda scale: (len(widths), len(temperatures)),
+        start=next(iter(scores)),
+        cell_name="width and temperature",
+    )
+
+
+def explore_schedule(
+    schedule: Callable, lengths: Sequence[int], peaks: Sequence[float], warmups: Sequence[int]
+) -> Explorer:
+    """Show the learning rate of every step, for the clicked peak and warm-up.
+
+    Args:
+        schedule: gives the rate for (step, total_steps, warmup_steps, peak_lr).
+        lengths: numbers of steps to choose from.
+        peaks: the largest rates to choose from.
+        warmups: steps of warm-up to choose from, less than every length.
+    """
+    rates = {
+        length: np.array(
+            [
+                [
+                    [schedule(step, length, warmup, peak) for step in range(length)]
+                    for warmup in warmups
+                ]
+                for peak in peaks
+            ]
+        )  # (peaks, warmups, length)
+        for length in lengths
+    }
+
+    def describe(length, k):
+        row, column = divmod(k, len(warmups))
+        rate = rates[length][row, column]
+        return (
+            f"{length} steps, {warmups[column]} of them warm-up, peak {peaks[row]:g}: the first step uses "
+            f"{rate[0]:.1e}, step {rate.argmax()} the most, the last {rate[-1]:.1e}; the mean is {rate.mean():.1e}."
+        )
+
+    return Explorer(
+        lambda length: schedule_figure(rates[length], peaks, warmups),
+        describe,
+        lengths,
+        "length (steps)",
+        lambda length: (len(peaks), len(warmups)),
+        start=lengths[len(lengths) // 2],
+        cell_name="peak and warm-up",
+    )
+
+
+def explore_positions(image, tables: Mapping[str, Any], grid_size: tuple[int, int]) -> Explorer:
+    """Show which positions are like that of the clicked patch, for one way of giving positions.
+
+    Args:
+        image: (C, H, W), uint8 or floats in [0, 1].
+        tables: name of the way -> (N, N) cosines between the positions of all patches.
+        grid_size: (gh, gw).
+    """
+    tables = {name: np.asarray(table) for name, table in tables.items()}
+
+    def describe(name, k):
+        others = np.delete(tables[name][k], k)
+        places = np.delete(np.arange(len(tables[name])), k)
+        most, least = places[others.argmax()], places[others.argmin()]
+        return (
+            f"{name}, patch {k} {place(k)}: most alike is patch {most} {place(most)}, cosine "
+            f"{others.max():.2f}; least alike is patch {least} {place(least)}, cosine {others.min():.2f}."
+        )
+
+    def place(k):
+        return f"(row {k // grid_size[1]}, column {k % grid_size[1]})"
+
+    return Explorer(
+        lambda name: similarity_figure(image, {name: tables[name]}, grid_size),
+        describe,
+        list(tables),
+        "positions",
+        lambda name: grid_size,
+        start=next(iter(tables)),
     )

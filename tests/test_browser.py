@@ -1,0 +1,483 @@
+"""JupyterLab as a student sees it: a real server, a real kernel, Chromium, mouse and keyboard.
+
+Left out where no browser is: `make browser` installs what it takes and runs this file. A picture of
+how each test left the page, passed or failed, lies in build/browser.
+"""
+
+import json
+import os
+import shutil
+import socket
+import subprocess
+import time
+import urllib.error
+import urllib.request
+
+import pytest
+from test_notebooks import NAMES, NOTEBOOKS
+
+from vitedu.course import results
+from vitedu.exercises import in_notebook
+
+# `make browser` sets both: the Python of the students' environment, and a browser
+LAB = os.environ.get("VITEDU_LAB_PYTHON")
+CHROMIUM = os.environ.get("CHROMIUM")
+PICTURES = NOTEBOOKS.parent / "build" / "browser"
+SETTINGS = {
+    "apputils-extension/notification": {"fetchNews": "false", "checkForUpdates": False},
+    "apputils-extension/themes": {"theme": "JupyterLab Light"},
+}
+CELLS = "jupyterapp.shell.currentWidget.content.model.sharedModel.cells"
+MINUTE = 60_000  # in Playwright's milliseconds
+KEPT = ("PATH", "LANG", "OMP_NUM_THREADS", "GOMP_SPINCOUNT", "JUPYTER_PATH")
+
+pytestmark = [
+    pytest.mark.browser,
+    pytest.mark.slow,
+    pytest.mark.skipif(
+        not (LAB and CHROMIUM), reason="needs Chromium; `make browser` installs the rest and runs"
+    ),
+]
+
+
+# --- JupyterLab -----------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory):
+    """Give a new user's folder: a copy of the notebooks, settings of JupyterLab, no results."""
+    home = tmp_path_factory.mktemp("home")
+    shutil.copytree(NOTEBOOKS, home / "notebooks", ignore=shutil.ignore_patterns(".*"))
+    write_settings(home)
+    return home
+
+
+def write_settings(home, **changed):
+    """Write the settings of JupyterLab that differ from its own."""
+    for name, values in SETTINGS.items():
+        path = home / f".jupyter/lab/user-settings/@jupyterlab/{name}.jupyterlab-settings"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps({k: changed.get(k, v) for k, v in values.items()}))
+
+
+@pytest.fixture(scope="module")
+def server(home):
+    """Start JupyterLab on a free port with a token; give its address."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    kept = {name: os.environ[name] for name in KEPT if name in os.environ}
+    environment = {
+        **kept,
+        "HOME": str(home),
+        "VITEDU_HOME": str(home / "store"),
+        "VITEDU_PROFILE": "quick",
+        "CUDA_VISIBLE_DEVICES": "",
+        "PYTHONPATH": str(NOTEBOOKS.parent),
+        "SHELL": "/bin/sh",
+    }
+    options = [f"--port={port}", "--ServerApp.token=vitedu", "--no-browser", "--allow-root"]
+    options += ["--LabApp.expose_app_in_browser=True", f"--notebook-dir={home / 'notebooks'}"]
+    with open(home / "server.log", "w") as log:
+        process = subprocess.Popen(
+            [LAB, "-m", "jupyterlab", *options], env=environment, cwd=home, stdout=log, stderr=log
+        )
+    address = f"http://127.0.0.1:{port}"
+    try:
+        wait_for_server(process, f"{address}/api/status?token=vitedu", home / "server.log")
+        yield address
+    finally:
+        process.terminate()
+        process.wait(timeout=30)
+
+
+def wait_for_server(process, address, log, seconds=120):
+    """Return when it answers; fail with its log when it ends or stays silent."""
+    end = time.monotonic() + seconds
+    while time.monotonic() < end and process.poll() is None:
+        try:
+            return urllib.request.urlopen(address, timeout=5).read()
+        except (urllib.error.URLError, ConnectionError):
+            time.sleep(0.2)
+    pytest.fail(f"JupyterLab does not answer:\n{log.read_text()[-3000:]}")
+
+
+@pytest.fixture(scope="module")
+def browser():
+    """Start Chromium."""
+    playwright = pytest.importorskip("playwright.sync_api")
+    with playwright.sync_playwright() as library:
+        browser = library.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield browser
+        browser.close()
+
+
+class Lab:
+    """A notebook open in JupyterLab; what a student does, and what he sees."""
+
+    def __init__(self, browser, address, width=1280):
+        self.page = browser.new_page(viewport={"width": width, "height": 900})
+        self.page.set_default_timeout(MINUTE)
+        self.address = address
+
+    def open(self, name):
+        """Open a notebook, and wait until its kernel is idle."""
+        self.page.goto(f"{self.address}/lab/workspaces/{name}/tree/{name}.ipynb?token=vitedu")
+        self.page.wait_for_function(
+            "() => window.jupyterapp?.shell.currentWidget?.content?.widgets"
+        )
+        self.page.evaluate("jupyterapp.shell.collapseLeft()")
+        self.wait_idle()
+
+    def wait_idle(self):
+        """Wait until the kernel has nothing to do."""
+        self.page.wait_for_function(
+            """() => {
+              const notebook = jupyterapp.shell.currentWidget
+              const kernel = notebook.sessionContext.session?.kernel
+              const cells = notebook.content.model.sharedModel.cells
+              return kernel?.status === "idle" && kernel.connectionStatus === "connected"
+                && cells.every(cell => (cell.executionState ?? "idle") === "idle")
+            }""",
+            timeout=4 * MINUTE,
+        )
+
+    def menu(self, *names):
+        """Click through the menu at the top."""
+        self.page.get_by_role("menuitem", name=names[0], exact=True).first.click()
+        for name in names[1:]:
+            self.page.get_by_role("menuitem", name=name).first.click()
+
+    def start_all(self):
+        """Let every cell run, from the menu."""
+        self.menu("Run", "Run All Cells")
+        self.page.wait_for_function(
+            """() => jupyterapp.shell.currentWidget.content.model.sharedModel.cells
+              .some(cell => cell.executionState === "running")"""
+        )
+
+    def cells(self):
+        """Give the notebook as JupyterLab has it: its code cells with their outputs."""
+        notebook = self.page.evaluate(
+            "jupyterapp.shell.currentWidget.content.model.sharedModel.toJSON()"
+        )
+        return notebook["cells"]
+
+    def cell(self, index):
+        """Bring a cell into view; give where it stands on the page."""
+        self.page.evaluate(
+            """index => {
+              const notebook = jupyterapp.shell.currentWidget.content
+              notebook.activeCellIndex = index
+              return notebook.scrollToItem(index, "center")
+            }""",
+            index,
+        )
+        return self.page.locator(f'.jp-Notebook .jp-Cell[data-windowed-list-index="{index}"]')
+
+    def write(self, index, source):
+        """Click into a cell and type in the place of what it holds."""
+        self.cell(index).locator(".cm-line").first.click()
+        self.page.keyboard.press("ControlOrMeta+a")
+        self.page.keyboard.insert_text(source)
+        assert self.cells()[index]["source"] == source
+
+    def start(self, index):
+        """Start one cell with Ctrl+Enter."""
+        # the same count may come again after a restart
+        self.page.evaluate(f"{CELLS}[{index}].execution_count = null")
+        self.cell(index)
+        self.page.evaluate(
+            """() => {
+              const notebook = jupyterapp.shell.currentWidget.content
+              notebook.mode = "command"  // also where the source is folded
+              notebook.activate()
+            }"""
+        )
+        self.page.keyboard.press("Control+Enter")
+
+    def run(self, index):
+        """Run one cell; give it as it is then."""
+        self.start(index)
+        self.page.wait_for_function(f"() => {CELLS}[{index}].execution_count !== null")
+        self.wait_idle()
+        return self.cells()[index]
+
+    def picture(self, name):
+        """Keep a picture of the page in build/browser."""
+        PICTURES.mkdir(parents=True, exist_ok=True)
+        self.page.screenshot(path=PICTURES / f"{name}.png")
+
+
+def index_of(cells, exercise):
+    """Give the index of the stub of an exercise."""
+    marks = [cell["metadata"].get("vitedu", {}).get("exercise") for cell in cells]
+    return marks.index(exercise)
+
+
+def texts(cell):
+    """Give the texts of a cell's outputs."""
+    return [
+        output.get("text") or output.get("data", {}).get("text/plain", "")
+        for output in cell["outputs"]
+    ]
+
+
+def errors(cells):
+    """Give the outputs that say that something went wrong: errors, and what a kernel prints in red."""
+    outputs = [output for cell in cells for output in cell.get("outputs", ())]
+    return [o for o in outputs if o["output_type"] == "error" or o.get("name") == "stderr"]
+
+
+@pytest.fixture(scope="module")
+def first(browser, server):
+    """Open notebook 01 and run it, as its students have it."""
+    lab = Lab(browser, server)
+    lab.open("01_patches")
+    lab.start_all()
+    lab.wait_idle()
+    yield lab
+    lab.page.close()
+
+
+@pytest.fixture
+def patches(first, request):
+    """Give notebook 01 after its run, and keep a picture of how the test left it."""
+    first.page.set_viewport_size({"width": 1280, "height": 900})
+    yield first
+    first.picture(request.node.name)
+
+
+# --- an evening with notebook 01 ------------------------------------------------------------------
+
+
+def test_fresh_notebook_runs_and_nothing_is_attempted(patches, home):
+    """Every cell runs without an error, and every check says that there is nothing to judge yet."""
+    cells = patches.cells()
+    assert errors(cells) == []
+    assert all(cell["execution_count"] for cell in cells if cell["cell_type"] == "code")
+    stubs = [index_of(cells, exercise.id) for exercise in in_notebook("01_patches")]
+    for index in stubs:
+        assert "not attempted yet" in texts(cells[index + 1])[0]
+        patches.cell(index + 1).get_by_text("not attempted yet").wait_for()
+    entries = results.load(home / "store")
+    assert {entry["status"] for entry in entries.values()} == {"not_attempted"}
+    assert len(entries) == len(stubs)
+
+
+RIGHT = """def patchify(images, patch_size):
+    B, C, H, W = images.shape
+    P = patch_size
+    if H % P or W % P:
+        raise ValueError(f"patches of {P} do not divide an image of {H} x {W}")
+    pieces = images.reshape(B, C, H // P, P, W // P, P)
+    return pieces.permute(0, 2, 4, 1, 3, 5).reshape(B, -1, C * P * P)"""
+WRONG = RIGHT.replace("1, 3, 5)", "3, 5, 1)")
+
+
+def test_wrong_answer_is_named_and_drawn_and_its_verdict_stays(patches, home):
+    """The report names the mistake and shows a drawing; a second check changes nothing that is kept."""
+    index = index_of(patches.cells(), "patchify")
+    patches.write(index, WRONG)
+    patches.run(index)
+    assert "inside a patch the order is row, column, channel" in texts(patches.run(index + 1))[0]
+    drawing = patches.cell(index + 1).locator(".jp-OutputArea-output svg")
+    assert drawing.is_visible()
+    assert drawing.bounding_box()["width"] > 100
+    kept = results.load(home / "store")["patchify"]
+    assert kept["status"] == "failed"
+    assert "which the last check handed out" in texts(patches.run(index + 1))[0]
+    assert results.load(home / "store")["patchify"] == kept
+
+
+def test_right_answer_passes_and_its_verdict_stays(patches, home):
+    """It passes, and passes again when the check cell runs again."""
+    index = index_of(patches.cells(), "patchify")
+    patches.write(index, RIGHT)
+    patches.run(index)
+    for _ in range(2):
+        assert texts(patches.run(index + 1))[0].startswith("✓ 1.1 patchify")
+        assert results.load(home / "store")["patchify"]["status"] == "passed"
+
+
+def test_restart_keeps_the_progress(patches):
+    """A fresh kernel knows nothing of the session, and what was passed before."""
+    patches.menu("Kernel", "Restart Kernel…")
+    patches.page.locator(".jp-Dialog .jp-mod-accept").click()
+    patches.page.wait_for_function(
+        "() => jupyterapp.shell.currentWidget.sessionContext.session.kernel.status !== 'idle'"
+    )
+    patches.wait_idle()
+    cells = patches.cells()
+    start = next(k for k, c in enumerate(cells) if c["source"].startswith("# before torch"))
+    end = next(k for k, c in enumerate(cells) if c["source"] == 'progress("01_patches")')
+    assert patches.run(start)["execution_count"] == 1
+    (said,) = texts(patches.run(end))
+    assert "1 of 9 exercises passed" in said
+    patches.page.set_viewport_size({"width": 800, "height": 900})
+
+
+# --- explorers ------------------------------------------------------------------------------------
+
+
+def explorer_of(lab):
+    """Give the cell of notebook 01 that ends in an explorer."""
+    return next(
+        k for k, cell in enumerate(lab.cells()) if "explore_patches(" in cell["source"][:40]
+    )
+
+
+def drag(lab, slider, start, end):
+    """Pull a slider with the mouse from one share of its way to another."""
+    box = slider.bounding_box()
+    x = [box["x"] + share * box["width"] for share in (start, end)]
+    lab.page.mouse.move(x[0], box["y"] + box["height"] / 2)
+    lab.page.mouse.down()
+    lab.page.mouse.move(x[1], box["y"] + box["height"] / 2, steps=4)
+    lab.page.mouse.up()
+
+
+def says(cell, words):
+    """Wait until an explorer's sentence holds these words; give where it stands."""
+    sentence = cell.get_by_role("status").filter(has_text=words)
+    sentence.wait_for()
+    return sentence
+
+
+def test_still_explorer_follows_mouse_and_arrow_keys(patches):
+    """The form without a kernel: sliders with names, a picture that answers a click, words that say it."""
+    cell = patches.cell(explorer_of(patches))
+    size, place = (cell.get_by_role("slider", name=name) for name in ("patch size", "place"))
+    says(cell, "Patch 105 of 196")
+    drag(patches, size, 0.95, 0.02)
+    says(cell, "of 16 (")
+    size.press("ArrowRight")
+    says(cell, "of 49 (row 3, column 3)")
+    place.press("ArrowRight")
+    says(cell, "of 49 (row 1, column 3)")
+    picture = cell.locator("img")
+    box = picture.bounding_box()
+    picture.click(position={"x": box["width"] * 0.33, "y": box["height"] * 0.85})
+    said = says(cell, "of 49 (row 6, column 5)")
+    assert picture.get_attribute("alt") == said.inner_text()
+
+
+def test_live_explorer_follows_mouse_and_arrow_keys(patches):
+    """The form with a kernel, in JupyterLab's own widgets: every control has a name and answers."""
+    index = explorer_of(patches)
+    source = patches.cells()[index]["source"]
+    patches.write(index, f"%env VITEDU_PROFILE=laptop\n{source}")
+    patches.run(index)
+    cell = patches.cell(index)
+    size = cell.get_by_role("slider", name="patch size (px)", exact=True)
+    patch = cell.get_by_role("slider", name="patch", exact=True)
+    says(cell, "Patch 105 of 196")
+    patch.press("ArrowRight")
+    says(cell, "Patch 106 of 196")
+    drag(patches, cell.locator(".noUi-base").first, 1, 0)
+    says(cell, "of 16 (")
+    size.press("ArrowRight")
+    says(cell, "of 49 (")
+    cell.get_by_title("patch 8", exact=True).click()
+    said = says(cell, "Patch 8 of 49 (row 1, column 1)")
+    assert size.get_attribute("aria-valuetext") == "32"
+    assert cell.locator("img").get_attribute("alt") == said.inner_text()
+    patches.write(index, source)
+
+
+# --- what it looks like ---------------------------------------------------------------------------
+
+# Boxes wider than their place, and printed tables whose lines wrap; prose may. Cells that are out of
+# sight are laid out too.
+UNFIT = """() => {
+  const pen = document.createElement("canvas").getContext("2d"), unfit = []
+  for (const cell of document.querySelectorAll(".jp-Notebook .jp-Cell")) {
+    cell.style.contentVisibility = "visible"
+    const report = words => unfit.push(`cell ${cell.dataset.windowedListIndex}: ${words}`)
+    for (const box of cell.querySelectorAll(".jp-OutputArea-output, .jp-MarkdownOutput"))
+      if (box.scrollWidth > box.clientWidth + 1)
+        report(`${box.scrollWidth - box.clientWidth} px too wide: ${box.innerText.slice(0, 60)}`)
+    for (const text of cell.querySelectorAll(".jp-OutputArea-output pre")) {
+      pen.font = getComputedStyle(text).font
+      const letters = text.clientWidth / pen.measureText("0").width
+      for (const line of text.textContent.split("\\n").map(line => line.trimEnd()))
+        if (line.length > letters && /\\S {2,}\\S.*\\S {2,}\\S/.test(line))
+          report(`${line.length} letters wrap: ${line}`)
+    }
+  }
+  return unfit
+}"""
+
+
+def look(lab, theme, width, name):
+    """Change the theme and the width; keep a picture; give what does not fit."""
+    lab.page.evaluate(
+        "theme => jupyterapp.commands.execute('apputils:change-theme', {theme})", theme
+    )
+    lab.page.wait_for_function(
+        "theme => document.body.dataset.jpThemeName === theme && !document.querySelector('.jp-Spinner')",
+        arg=theme,
+    )
+    lab.page.set_viewport_size({"width": width, "height": 900})
+    lab.page.wait_for_function(  # JupyterLab fills cells that are out of sight when it has time
+        "() => jupyterapp.shell.currentWidget.content.widgets.every(cell => !cell.isPlaceholder())"
+    )
+    unfit = lab.page.evaluate(UNFIT)
+    lab.picture(f"{name}-{theme.split()[-1].lower()}-{width}")
+    return unfit
+
+
+LOOKS = [
+    (theme, width) for theme in ("JupyterLab Light", "JupyterLab Dark") for width in (1280, 800)
+]
+
+
+@pytest.mark.parametrize("theme, width", LOOKS)
+def test_notebook_with_its_outputs_fits(patches, theme, width):
+    """Nothing is wider than the page, and no table breaks its lines, in light and dark, wide and narrow."""
+    patches.cell(explorer_of(patches))
+    assert look(patches, theme, width, "01_patches") == []
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if name != "01_patches"])
+def test_text_of_the_notebook_fits(browser, server, name):
+    """The same for the text of the other notebooks, which are not run here."""
+    lab = Lab(browser, server)
+    lab.open(name)
+    unfit = {f"{theme}, {width}": look(lab, theme, width, name) for theme, width in LOOKS}
+    lab.page.close()
+    assert unfit == dict.fromkeys(unfit, [])
+
+
+# --- training, stopped ----------------------------------------------------------------------------
+
+
+def test_stopped_training_leaves_a_model_that_later_cells_use(browser, server, home):
+    """The stop button ends the training of notebook 04, and the cells below measure its model."""
+    path = home / "notebooks" / "04_training.ipynb"
+    short, endless = "epochs=profile.pick(quick=2,", "epochs=profile.pick(quick=20000,"
+    text = path.read_text(encoding="utf-8")
+    assert text.count(short) == 1
+    path.write_text(text.replace(short, endless), encoding="utf-8")
+    lab = Lab(browser, server)
+    lab.open("04_training")
+    names = [cell["id"] for cell in lab.cells()]
+    for name in ("setup", "data", "model-config", "my-accuracy", "run-config"):
+        lab.run(names.index(name))
+    training = names.index("run")
+    lab.start(training)
+    lab.page.wait_for_function(
+        """index => {
+          const cell = jupyterapp.shell.currentWidget.content.model.sharedModel.cells[index]
+          return JSON.stringify(cell.outputs).includes("epoch 3")
+        }""",
+        arg=training,
+    )
+    lab.page.get_by_role("button", name="Interrupt the kernel").click()
+    lab.wait_idle()
+    assert "interrupted after" in "".join(texts(lab.cells()[training]))
+    assert "last epoch, " in texts(lab.run(names.index("curves-read")))[0]
+    assert "last-epoch test accuracy" in "".join(texts(lab.run(names.index("test"))))
+    assert errors(lab.cells()) == []
+    lab.picture("stopped_training")
+    lab.page.close()
