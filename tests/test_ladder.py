@@ -1,0 +1,62 @@
+"""vitedu.bench.experiments.ladder: each model has one part more than the one before, and nothing else differs."""
+
+import pytest
+import torch
+
+from vitedu.bench.experiments import ladder
+from vitedu.hardware import Profile
+from vitedu.vit import ViTConfig
+
+WIDE = ViTConfig(image_size=224, patch_size=16, embed_dim=64, depth=1, num_heads=4)
+COUNTS = {
+    "no attention": 62_538,
+    "one head": 79_178,
+    "four heads": 79_178,  # heads divide the columns, they add none
+    "and a skip": 79_178,
+    "and a norm": 79_306,
+    "and the MLP": 112_522,
+}
+
+
+@pytest.mark.parametrize("arm", ladder.ARMS)
+def test_parameters_of_each_model_on_images_of_224_px(arm):
+    """Counted by hand: patches, class token, positions and head, then what each part adds."""
+    model = ladder.build(arm, 0, WIDE)
+    assert sum(p.numel() for p in model.parameters()) == COUNTS[arm]
+
+
+def test_whole_block_is_the_course_s_block():
+    """With every part the model computes what a ViT of one block computes before its last norm."""
+    model = ladder.build("and the MLP", 0).eval()
+    rung, x = model.blocks[0], torch.randn(2, 5, 64)
+    torch.manual_seed(0)
+    plain = ladder.VisionTransformer(ladder.CONFIG).blocks[0]
+    with torch.no_grad():
+        assert torch.equal(rung(x), plain(x))
+
+
+def test_model_without_attention_is_blind_and_one_with_it_is_not():
+    """Without mixing the class token never meets a patch, so all images get the same logits."""
+    images = torch.randn(4, 3, 32, 32)
+    with torch.no_grad():
+        for arm, count in (("no attention", 1), ("one head", 4)):
+            logits = ladder.build(arm, 0)(images)
+            assert len(torch.unique(logits, dim=0)) == count, arm
+
+
+def test_heads_alone_differ_between_one_head_and_four():
+    """The same weights, the same shapes, another function."""
+    one, four = (ladder.build(arm, 3) for arm in ("one head", "four heads"))
+    pairs = zip(one.state_dict().values(), four.state_dict().values(), strict=True)
+    assert all(torch.equal(a, b) for a, b in pairs)
+    images = torch.randn(2, 3, 32, 32)
+    with torch.no_grad():
+        assert not torch.equal(one(images), four(images))
+
+
+def test_run_gives_accuracies_and_the_size():
+    """A short run of one arm."""
+    found = ladder.run("and a norm", 0, Profile("quick", "", ""))
+    assert 0 <= found["test_accuracy"] <= 1 and 0 <= found["train_accuracy"] <= 1
+    model = ladder.build("and a norm", 0)
+    assert found["parameters"] == sum(p.numel() for p in model.parameters())
