@@ -7,8 +7,7 @@ from vitedu.checks.checker import Checker
 from vitedu.checks.families import NEGATIVE_DIVISOR, SAME_AXIS
 from vitedu.checks.inputs import distinct, draw
 from vitedu.checks.mistakes import Mistake
-from vitedu.checks.patches.sincos_positions import by_loops as code_by_loops
-from vitedu.checks.patches.sincos_positions import by_phase, by_slices
+from vitedu.checks.patches.sincos_positions import by_loops, by_phase, by_slices
 from vitedu.checks.probing import Case
 
 
@@ -107,9 +106,9 @@ def by_meshgrid(grid_size, embed_dim):
     return torch.stack([torch.sin(angle), torch.cos(angle)], dim=-1).reshape(-1, embed_dim).float()
 
 
-def by_loops(grid_size, embed_dim):
+def by_pairs(grid_size, embed_dim):
     _four_divides(embed_dim)
-    rows, columns = (code_by_loops(size, embed_dim // 2) for size in grid_size)
+    rows, columns = (by_loops(size, embed_dim // 2) for size in grid_size)
     return torch.stack([torch.cat([r, c]) for r in rows for c in columns])
 
 
