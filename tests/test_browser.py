@@ -300,23 +300,6 @@ def test_right_answer_passes_and_its_verdict_stays(patches, home):
         assert results.load(home / "store")["patchify"]["status"] == "passed"
 
 
-def test_restart_keeps_the_progress(patches):
-    """A fresh kernel knows nothing of the session, and what was passed before."""
-    patches.menu("Kernel", "Restart Kernel…")
-    patches.page.locator(".jp-Dialog .jp-mod-accept").click()
-    patches.page.wait_for_function(
-        "() => jupyterapp.shell.currentWidget.sessionContext.session.kernel.status !== 'idle'"
-    )
-    patches.wait_idle()
-    cells = patches.cells()
-    start = next(k for k, c in enumerate(cells) if c["source"].startswith("# before torch"))
-    end = next(k for k, c in enumerate(cells) if c["source"] == 'progress("01_patches")')
-    assert patches.run(start)["execution_count"] == 1
-    (said,) = texts(patches.run(end))
-    assert "1 of 9 exercises passed" in said
-    patches.page.set_viewport_size({"width": 800, "height": 900})
-
-
 # --- explorers ------------------------------------------------------------------------------------
 
 
@@ -368,6 +351,7 @@ def test_live_explorer_follows_mouse_and_arrow_keys(patches):
     source = patches.cells()[index]["source"]
     patches.write(index, f"%env VITEDU_PROFILE=laptop\n{source}")
     patches.run(index)
+    patches.write(index, source)
     cell = patches.cell(index)
     size = cell.get_by_role("slider", name="patch size (px)", exact=True)
     patch = cell.get_by_role("slider", name="patch", exact=True)
@@ -382,7 +366,23 @@ def test_live_explorer_follows_mouse_and_arrow_keys(patches):
     said = says(cell, "Patch 8 of 49 (row 1, column 1)")
     assert size.get_attribute("aria-valuetext") == "32"
     assert cell.locator("img").get_attribute("alt") == said.inner_text()
-    patches.write(index, source)
+
+
+def test_restart_keeps_the_progress(patches):  # the tests below need no kernel
+    """A fresh kernel knows nothing of the session, and what was passed before."""
+    patches.menu("Kernel", "Restart Kernel…")
+    patches.page.locator(".jp-Dialog .jp-mod-accept").click()
+    patches.page.wait_for_function(
+        "() => jupyterapp.shell.currentWidget.sessionContext.session.kernel.status !== 'idle'"
+    )
+    patches.wait_idle()
+    cells = patches.cells()
+    start = next(k for k, c in enumerate(cells) if c["source"].startswith("# before torch"))
+    end = next(k for k, c in enumerate(cells) if c["source"] == 'progress("01_patches")')
+    assert patches.run(start)["execution_count"] == 1
+    (said,) = texts(patches.run(end))
+    assert "1 of 9 exercises passed" in said
+    patches.page.set_viewport_size({"width": 800, "height": 900})
 
 
 # --- what it looks like ---------------------------------------------------------------------------

@@ -94,7 +94,8 @@ def _with_helpers(function, module) -> str:
     if not inspect.isfunction(function) or function.__name__ == "<lambda>":
         return ""
     parts = [inspect.getsource(function)]
-    for name in function.__code__.co_names:
+    names = [node.id for node in ast.walk(ast.parse(parts[0])) if isinstance(node, ast.Name)]
+    for name in dict.fromkeys(names):
         known = vars(module).get(name)
         if known is None or name in ("torch", "nn", "F", "math"):
             continue
