@@ -40,7 +40,8 @@ class Rung(nn.Module):
         super().__init__()
         self.attn, self.has_skip = block.attn, "skip" in parts
         self.norm1 = block.norm1 if "norm" in parts else nn.Identity()
-        self.norm2, self.mlp = (block.norm2, block.mlp) if "MLP" in parts else (None, None)
+        self.norm2 = block.norm2 if "MLP" in parts else nn.Identity()
+        self.mlp = block.mlp if "MLP" in parts else None
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         """Map tokens (B, T, D) to (B, T, D)."""
@@ -58,6 +59,7 @@ def build(arm: str, seed: int, config: ViTConfig = CONFIG) -> VisionTransformer:
     model.register_module("norm", nn.Identity())
     rungs = []
     for block in model.blocks:
+        assert isinstance(block, EncoderBlock)
         block.attn.num_heads = heads  # the number of heads changes no shape
         rungs.append(Rung(block, parts))
     model.blocks = nn.ModuleList(rungs if parts else [])
