@@ -54,7 +54,8 @@ def test_mistakes_are_rejected_named_and_cost_alike_and_right_answers_pass(exerc
 
     row = bank.count(exercise, reports())
     assert row.holds, row.troubles
-    assert exercise in VALUES or row.mistakes >= 6 * len(SEEDS) and row.answers >= 5 * len(SEEDS)
+    if exercise in ASKED:  # enough of its own, beside the mistakes that all can show
+        assert len(CHECKERS[exercise].bank) >= 6 and row.answers >= 5 * len(SEEDS)
 
 
 @pytest.mark.parametrize("exercise", ASKED)
