@@ -474,10 +474,10 @@ def dropped(answer, case: Case, seen: Observation) -> None:
 def _passed_through(leaf: torch.Tensor, result: torch.Tensor) -> str:
     """Say whether the gradient of a result is the factor by which it was multiplied."""
     torch.set_grad_enabled(True)
-    if not result.requires_grad:
-        return "no gradient at all"
-    (slope,) = torch.autograd.grad(result.sum(), leaf)
     factor = result.detach() / leaf.detach()
+    if not result.requires_grad:  # a sample that is dropped may be a constant
+        return "no gradient at all" if factor.any() else "they do"
+    (slope,) = torch.autograd.grad(result.sum(), leaf)
     return "they do" if torch.allclose(slope, factor, rtol=1e-3, atol=1e-5) else "other gradients"
 
 

@@ -291,9 +291,9 @@ def general_mistakes(reference: Any, cases: list[Case]) -> list[Mistake]:
     if any(case.on_accelerator for case in cases):
         mistakes.append(
             Mistake(
-                "own_device", "a tensor is made on the CPU, wherever the inputs are", "one device", part="any device",
+                "own_device", "a tensor stays on the CPU, wherever the inputs are", "one device", part="any device",
                 why="On a GPU the two cannot meet.",
-                look="Make new tensors with device=x.device, or from an input: x.new_zeros(...).",
+                look="Make new tensors with device=x.device, or from an input: x.new_zeros(...). Move draws with .to(x.device).",
                 build=lambda: wrap(reference, after=lambda x: x.cpu() if isinstance(x, torch.Tensor) else x),
             )
         )  # fmt: skip

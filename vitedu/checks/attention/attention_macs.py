@@ -45,6 +45,8 @@ MISTAKES = (
     Mistake("arguments_swapped", "tokens and width are swapped", "attention_macs(num_tokens, embed_dim)",
             "The projections are linear in T and quadratic in D, the products the other way round.",
             "Look at which letter is squared where.", {"T, D =": "D, T ="}),
+    Mistake("token_added", "one token too many is counted", "num_tokens, as it is given", "The class token is among them already.",
+            "Leave out the 1.", {"T, D = num_tokens,": "T, D = num_tokens + 1,"}),
     Mistake("biases_counted", "the biases are counted", "products of matrices, no biases",
             "A bias is an addition without a multiplication; by convention it is left out.",
             "Leave out what is added after a product.", {"return projections": "projections += 4 * T * D\nreturn projections"}),

@@ -21,6 +21,8 @@ MISTAKES = (
     Mistake("sizes_ignored", "merged tokens get the plain mean", MEAN, "A token that stands for ten patches would weigh as much as a single patch.",
             "Multiply by sizes before you add, and divide by the sum of the sizes.",
             {"tokens * sizes[:, :, None]": "tokens", "/ total[:, 1:, None]": f"/ {COUNT}[:, 1:, None]"}),
+    Mistake("plain_mean_of_two", "each token that joins gets half of the weight", MEAN, "A token that stands for ten patches would weigh as much as a single patch.",
+            "Multiply by sizes before you add, and divide by the sum of the sizes.", build=lambda: _half_and_half),
     Mistake("added_up", "merged tokens are added up", MEAN, "A sum is as long as it has members, and the next layer takes length for content.",
             "Divide by the sum of the sizes.", {" / total[:, 1:, None]": ""}),
     Mistake("sizes_not_added", "the sizes do not grow", "sizes that add up to those before", "The next merge would weigh wrongly.",
@@ -48,6 +50,10 @@ MISTAKES = (
              "mixed = mixed.gather(1, order[:, :, None].expand(-1, -1, D))\ntotal = torch.cat([total[:, :1], total[:, 1:].gather(1, order)], dim=1)\nreturn torch"}),
     FIRST_OF_BATCH.by({"leaving = best": "best, partner = best[:1].expand_as(best), partner[:1].expand_as(partner)\nleaving = best"}),
 )  # fmt: skip
+
+
+def _half_and_half(tokens, keys, sizes, merge):
+    return by_running_mean(tokens, keys, sizes, merge, is_plain=True)
 
 
 def _bounded(tokens, merge):
@@ -85,7 +91,7 @@ def by_matrix(tokens, keys, sizes, merge):
     return (table / table.sum(-1, keepdim=True)) @ tokens, table.sum(-1).to(sizes.dtype)
 
 
-def by_running_mean(tokens, keys, sizes, merge):
+def by_running_mean(tokens, keys, sizes, merge, is_plain=False):
     _bounded(tokens, merge)
     unit, images, counts = F.normalize(keys, p=2.0, dim=2), [], []
     for b in range(len(tokens)):
@@ -93,7 +99,8 @@ def by_running_mean(tokens, keys, sizes, merge):
         x, s, gone = list(tokens[b]), list(sizes[b]), best.topk(merge).indices.tolist()
         for i in gone:
             here, there = 2 * i + 1, 2 * int(partner[i]) + 2
-            x[there] = (x[there] * s[there] + x[here] * s[here]) / (s[there] + s[here])
+            ours, theirs = (1, 1) if is_plain else (s[there], s[here])
+            x[there] = (x[there] * ours + x[here] * theirs) / (ours + theirs)
             s[there] = s[there] + s[here]
         left = [place for place in range(len(x)) if place not in {2 * i + 1 for i in gone}]
         images.append(torch.stack([x[place] for place in left]))

@@ -28,6 +28,8 @@ MISTAKES = (
             {"return image": "image = image.roll(-1)\nreturn image"}),
     Mistake("lengths_reversed", "the images stand in reverse order", "images in the order of lengths", "It goes unnoticed where the lengths are a palindrome.",
             "Look for a flip or an append in front.", {"torch.as_tensor(lengths)": "torch.as_tensor(lengths).flip(0)"}),
+    Mistake("lengths_compared", "images of one length are taken for the same image", WITHIN, "Their tokens would see each other.", "Compare numbers of images, not their lengths.",
+            {"return image": "image = torch.as_tensor(lengths)[image]\nreturn image"}, part="other sizes"),
     Mistake("numbers_of_images", "the number of each token's image comes back", "(T, T) boolean", "Attention needs an entry for each pair.",
             "Compare the numbers with themselves, as column and as row.", {f"return {EQUAL}": "return image"}),
     Mistake("added_to_scores", "a float mask with large negative numbers comes back", "a boolean mask",

@@ -28,6 +28,8 @@ MISTAKES = (
     Mistake("sides_swapped", "height and width of the grid are swapped", "grid_size is (gh, gw)",
             "It goes unnoticed where the grid is square.", "Look at the order in which grid_size is unpacked.",
             {"gh, gw = grid_size": "gw, gh = grid_size"}),
+    Mistake("one_image", "all windows are taken for those of one image", "(B, gh, gw, D): as many images as the windows fill",
+            "It goes unnoticed with a batch of one.", "Let -1 stand for B, and write D out.", {"-1, gh // w, gw // w, w, w, D": "1, gh // w, gw // w, w, w, -1", "-1, gh, gw, D": "1, gh, gw, -1"}),
     Mistake("grid_stays_flat", "the tokens keep one axis", "(B, gh, gw, D)", "The next roll needs rows and columns.",
             "Give gh and gw an axis each at the end.", {"-1, gh, gw, D": "-1, gh * gw, D"}),
     Mistake("channels_in_front", "the columns of a token come before the grid", "(B, gh, gw, D)",
@@ -86,6 +88,8 @@ CHECKER = Checker(
         also("other sizes", "windows of one token", w=1),
         FLOAT64,
         ON_ACCELERATOR,
+        letters={"a": 5, "b": 7},  # a grid that is taken to be square fails alike with every seed
+        ranges={"w": (2, 4)},
         name="{B:grid} of {a*w} x {b*w} tokens, window_size {w}",
         rtol=1e-6,
         atol=1e-6,

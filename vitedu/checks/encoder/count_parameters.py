@@ -22,7 +22,7 @@ def cases(g: torch.Generator) -> list[Case]:
     def odd(qkv_bias=True):
         heads, P = distinct(g, 2, 2, 7)
         D = heads * draw(g, 5, 30)
-        C, side, depth, K = distinct(g, 4, 2, 9)
+        C, side, depth, K = distinct(g, 4, 4, 9)  # never 3 channels
         hidden = draw(g, 2 * D, 5 * D)
         return {"image_size": side * P, "patch_size": P, "in_channels": C, "num_classes": K, "embed_dim": D,
                 "depth": depth, "num_heads": heads, "mlp_ratio": (hidden + 0.7) / D, "qkv_bias": qkv_bias}  # fmt: skip
@@ -58,6 +58,7 @@ MISTAKES = (
     _missing("one_norm_a_block", "as much as one norm of each block is",
             "A block has norm1 and norm2, each with a scale and a shift.",
             {"attention + norm": "attention"}),
+    _missing("norms_missing", "the norms are", "Each of them scales and shifts: 2 * embed_dim.", {"norm = 2 * D": "norm = 0"}),
     _missing("norm_without_bias", "the biases of the norms are", "A norm scales and shifts.",
             {"norm = 2 * D": "norm = D"}),
     _missing("projection_missing", "the output projection of attention is",

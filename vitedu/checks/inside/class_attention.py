@@ -1,5 +1,7 @@
 """class_attention: its cases, its known mistakes with their words, and right answers written otherwise."""
 
+import math
+
 import torch
 
 from vitedu.checks.cases import BATCH_OF_ONE, FLOAT64, ON_ACCELERATOR, also, shaped
@@ -34,7 +36,7 @@ MISTAKES = (
             "They went through softmax already; a second one makes them nearly even.", "Take the softmax away.",
             {ROW: ROW + ".softmax(dim=-1)"}),
     Mistake("heads_averaged", "the heads are averaged", "one map for every head", "Heads differ, and the mean hides it.",
-            "The result has an axis of heads.", {ROW: "weights[:, :, 0, -gh * gw :].mean(dim=1, keepdim=True)"}),
+            "The result has an axis of heads.", {ROW: "weights[:, :, 0, -gh * gw :].mean(dim=1, keepdim=True)"}, also=({ROW: "weights.mean(dim=1)[:, 0, -gh * gw :]"},)),
     Mistake("grid_turned", "rows and columns of the grid have changed places", "(gh, gw): gh rows, gw columns",
             "On a square grid no shape objects, and every map is wrong.", "Look at the order of gh and gw.",
             {"(gh, gw))": "(gw, gh))"}),
@@ -43,33 +45,37 @@ MISTAKES = (
             {"(gh, gw))": "(gw, gh)).transpose(-2, -1)"}),
     Mistake("upside_down", "the map stands on its head", "the first patches in the top row",
             "Row 0 of a map is its top row.", "Look for a flip.", {"(gh, gw))": "(gh, gw)).flip(-2)"}),
+    Mistake("registers_taken", "all that follows token 0 is taken for patches", "the last N tokens", "Registers may stand between the class token and the patches.",
+            "Count from the end, or from T - N.", {ROW: "weights[:, :, 0, 1 : 1 + gh * gw]"}, part="other sizes"),
     FIRST_OF_BATCH.by({ROW: "weights[:1].expand_as(weights)[:, :, 0, -gh * gw :]"}),
 )  # fmt: skip
 
 
 def by_reshape(weights, grid_size):
-    return weights[:, :, 0, 1:].reshape(*weights.shape[:2], *grid_size)
+    return weights[:, :, 0, -math.prod(grid_size) :].reshape(*weights.shape[:2], *grid_size)
 
 
 def by_loops(weights, grid_size):
     gh, gw = grid_size
-    first = weights[..., 0, 1:].unbind(-1)
+    first = weights[..., 0, -gh * gw :].unbind(-1)
     return torch.stack([torch.stack(first[i * gw : i * gw + gw], -1) for i in range(gh)], -2)
 
 
 def by_selecting(weights, grid_size):
-    B, nh, T, _ = weights.shape
-    return weights.select(2, 0).narrow(-1, 1, T - 1).view(B, nh, grid_size[0], grid_size[1])
+    (B, nh, T, _), (gh, gw) = weights.shape, grid_size
+    return weights.select(2, 0).narrow(-1, T - gh * gw, gh * gw).view(B, nh, gh, gw)
 
 
 def by_a_query(weights, grid_size):
     query = torch.zeros_like(weights[:, :, :, 0])
     query[..., 0] = 1
-    return torch.einsum("bht,bhts->bhs", query, weights)[..., 1:].unflatten(-1, grid_size)
+    found = torch.einsum("bht,bhts->bhs", query, weights)
+    return found[..., -math.prod(grid_size) :].unflatten(-1, grid_size)
 
 
 def by_splitting(weights, grid_size):
-    _, patches = weights.unbind(dim=-2)[0].split([1, weights.shape[-1] - 1], dim=-1)
+    N = math.prod(grid_size)
+    _, patches = weights.unbind(dim=-2)[0].split([weights.shape[-1] - N, N], dim=-1)
     return torch.stack(patches.chunk(grid_size[0], dim=-1), dim=-2)
 
 
@@ -80,6 +86,7 @@ CHECKER = Checker(
         also("other sizes", "a square grid", gw="gh"),
         also("other sizes", "one head", nh=1),
         also("other sizes", "a single row of patches", gh=1),
+        also("other sizes", "three registers behind the class token", T="gh*gw + 4"),
         BATCH_OF_ONE,
         FLOAT64,
         ON_ACCELERATOR,
@@ -89,7 +96,7 @@ CHECKER = Checker(
     ),
     proves={
         "values": "the class token's weights on the patches, each at its place, not normalised again",
-        "other sizes": "also for square grids, one row, one head, a batch of one and float64",
+        "other sizes": "also for square grids, one row, one head, registers, a batch of one and float64",
     },
     equivalent={
         SAME_AXIS: ("return weights[:, :, 0, -gh * gw:].unflatten(2, (gh, gw))",),

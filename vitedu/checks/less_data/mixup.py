@@ -25,7 +25,7 @@ def cases(g: torch.Generator) -> list[Case]:
 
     return [
         case("", "values", gradients=("images",)),
-        case("", "values", lam=1 - tenths / 10),
+        case("", "values", lam=round(1 - tenths / 10, 1)),
         case(", all of it", lam=1.0),
         case(", nothing of it", lam=0.0),
         case("", H=W),
@@ -42,6 +42,8 @@ SUM = "rows of labels that sum to 1"
 MISTAKES = (
     Mistake("lam_for_partner", "lam weighs the partner", "lam weighs the image in its own place", "At lam = 1 nothing may change.", "Look at which of the two lam multiplies.",
             {f"mixed = {OWN} + {PARTNER}": "lam = 1 - lam\nmixed = lam * images + (1 - lam) * images[permutation]"}),
+    Mistake("own_share_larger", "the image in its own place always gets the larger share", "lam, which may be below 1/2", "The caller chooses lam.", "Look for max.",
+            {f"mixed = {OWN}": "lam = max(lam, 1 - lam)\nmixed = lam * images"}),
     Mistake("labels_kept", "the labels are not mixed", "labels mixed as the images are", "The model would be asked for full certainty about a blend.",
             "Mix the one-hot labels, too.", {LABELS: "one_hot"}),
     Mistake("images_kept", "the images are not mixed", "images mixed as the labels are", "Then it is label smoothing with a neighbour's label.",

@@ -48,7 +48,7 @@ MISTAKES = (
             "Bring it back to the order of the image, with restore.", {"restore >= M": "torch.arange(N, device=tokens.device).expand(B, N) >= M"}),
     Mistake("mask_by_order", "the mask is read off the order itself", "restore says at which place a token stands", "order[i] is the token at place i, which is the other way round.",
             "Compare restore with M.", {"restore >= M": "order >= M"}),
-    Mistake("restore_is_order", "restore is the order of the noise", "the inverse of that order", "Gathering twice with one order does not put it back.", "Take argsort once more.", {RESTORE: "order"}),
+    Mistake("restore_is_order", "restore is the order of the noise", "the inverse of that order", "Gathering twice with one order does not put it back.", "Take argsort once more.", {RESTORE: "order"}, also=({"mask, restore": "mask, order"},)),
     Mistake("noise_gathered", "the smallest noise is given, not its tokens", "kept (B, M, D)", "The encoder needs tokens.", "Gather tokens with the indices.",
             {KEPT: "noise.sort(dim=1).values[:, :M].to(tokens.dtype)"}),
     Mistake("image_order", "the tokens that stay come in the order of the image", "in order of their noise", "restore would put them in other places.", "Leave the indices unsorted.",

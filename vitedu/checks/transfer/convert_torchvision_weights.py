@@ -37,7 +37,7 @@ def cases(g: torch.Generator) -> list[Case]:
     return [
         case(3),
         case(1, "other sizes"),
-        case(12, "other sizes"),
+        case(33, "other sizes", note=", more than torchvision's largest"),
         case(2, "other sizes", torch.float64, ", float64"),
     ]
 
@@ -86,6 +86,8 @@ MISTAKES = (
             "Read the number up to the dot.", part="other sizes", build=lambda: _one_digit),
     Mistake("twelve_blocks", "twelve blocks are expected", "as many blocks as there are", "Other sizes have 24 or 32.", "Go through the names that come.",
             build=lambda: _twelve_blocks),
+    Mistake("first_twelve", "blocks from the thirteenth on are left out", "as many blocks as there are", "Other sizes have 24 or 32.", "Go through the names that come.",
+            part="other sizes", build=lambda: _first_twelve),
     Mistake("half_precision", "the tensors change their dtype", "the tensors as they are", "Numbers are rounded.", "Leave out .half() and .float().",
             {KEEP: "converted[name] = tensor.half()"}, also=({KEEP: "converted[name] = tensor.double()"},)),
 )  # fmt: skip
@@ -113,6 +115,11 @@ def _twelve_blocks(state_dict):
         name = f"encoder.layers.encoder_layer_{i}.ln_1.weight"
         found[f"blocks.{i}.norm1.weight"] = state_dict[name]
     return found
+
+
+def _first_twelve(state_dict):
+    found = by_pattern(state_dict)
+    return {name: x for name, x in found.items() if not re.match(r"blocks\.(1[2-9]|[2-9]\d)", name)}
 
 
 def by_pattern(state_dict):
@@ -187,6 +194,6 @@ CHECKER = Checker(
     "convert_torchvision_weights",
     proves={
         "values": "every tensor stands under its name in the course's model, with its own numbers",
-        "other sizes": "also for one block, twelve blocks, and float64",
+        "other sizes": "also for one block, 33 blocks, and float64",
     },
 )

@@ -27,7 +27,7 @@ def cases(g: torch.Generator) -> list[Case]:
         case([patch], [patch], "other stacks", ", one layer, as a patch embedding"),
         case([3] * depth, [2] * depth, "other stacks", ", all of stride 2"),
         case([width, 1, 1, width], [1, 2, 1, 1], "other stacks", ", kernels of one pixel"),
-        case((width, 3), (2, 2), "other stacks", ", in tuples"),
+        case((width + 2, 3), (2, 2), "other stacks", ", in tuples"),
     ]
 
 
