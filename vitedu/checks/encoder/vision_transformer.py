@@ -42,7 +42,9 @@ def cases(g: torch.Generator) -> list[Case]:
         case(B, square, ", as many patches as columns"),
         case(B, shallow | {"qkv_bias": False}),
         case(B, fields | {"depth": 0}),
-        case(1, fields | {"depth": 33, "embed_dim": 4, "num_heads": 2}, ", more blocks than ViT-H"),
+        case(
+            1, fields | {"depth": 13, "embed_dim": 4, "num_heads": 2}, ", one block more than ViT-B"
+        ),
         case(B, shallow | one, ", in train mode", extra={"training": True}),
         case(B, shallow, ", float64", torch.float64),
         case(B, shallow, ", on an accelerator", part="any device", on_accelerator=True),
