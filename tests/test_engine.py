@@ -314,6 +314,7 @@ def test_default_seeds_differ():
     assert len({judge(encoder.gelu).seed for _ in range(4)}) == 4
 
 
+@pytest.mark.slow
 def test_case_names_are_unique():
     """Observations are kept by the name of their case: no two cases of a checker share one."""
     for exercise in FUNCTIONS:

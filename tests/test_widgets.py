@@ -25,6 +25,8 @@ from vitedu.plots.widgets import (
 )
 from vitedu.training import warmup_cosine
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def explorer():
@@ -128,7 +130,6 @@ def test_map_shows_the_weights_of_the_query(looking):
     assert np.unravel_index(shown.get_array().argmax(), (4, 4)) == (1, 2)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("profile", ["quick", "laptop"])
 def test_bundle_has_the_live_form_only_where_a_kernel_answers(explorer, profile, monkeypatch):
     """Without a kernel, and in the quick profile, the still form stands alone."""
@@ -170,7 +171,6 @@ def one_of_each():
     return {"softmax": softmax, "schedule": schedule, "positions": positions}
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["softmax", "schedule", "positions"])
 def test_every_cell_and_setting_has_its_picture_and_words(kind):
     """No two frames and no two sentences are the same, and a click answers in the live form too."""
@@ -223,7 +223,6 @@ def test_live_form_carries_its_labels():
     assert "aria-label" in output.outputs[0]["data"]["text/html"]
 
 
-@pytest.mark.slow
 def test_inside_explorer_follows_picture_and_patch():
     """The setting is the picture; the sentence says what is answered at the clicked patch."""
     weights = torch.rand(2, 3, 2, 5, 5).softmax(dim=-1).numpy()  # (n, L, nh, T, T)
