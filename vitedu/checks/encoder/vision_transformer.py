@@ -42,9 +42,7 @@ def cases(g: torch.Generator) -> list[Case]:
         case(B, square, ", as many patches as columns"),
         case(B, shallow | {"qkv_bias": False}),
         case(B, fields | {"depth": 0}),
-        case(
-            1, fields | {"depth": 13, "embed_dim": 4, "num_heads": 2}, ", one block more than ViT-B"
-        ),
+        case(1, shallow | {"depth": 13}, ", one block more than ViT-B"),
         case(B, shallow | one, ", in train mode", extra={"training": True}),
         case(B, shallow, ", float64", torch.float64),
         case(B, shallow, ", on an accelerator", part="any device", on_accelerator=True),
@@ -86,6 +84,8 @@ MISTAKES = (
             "Look at the loop.", {"in self.blocks:": "in reversed(self.blocks):"}),
     Mistake("last_block_left_out", "the last block is left out", "every block once", "Off by one.",
             "Look at where the loop ends.", {"in self.blocks:": "in self.blocks[:-1]:"}),
+    Mistake("first_blocks_only", "deeper models are cut short", "config.depth blocks", "Other sizes have 12, 24 or 32.", "Go through all of self.blocks.",
+            {"in self.blocks:": "in self.blocks[:6]:"}, part="other sizes", also=({"in self.blocks:": "in self.blocks[:12]:"},)),
     Mistake("blocks_unused", "what the blocks return is not used", "every block works on what the one before returned",
             "A block changes nothing in place: it returns new tokens.", "Look at the left side of the line that calls a block.",
             {"x = block(x)": "block(x)"}),

@@ -194,8 +194,8 @@ def by_loop(x, drop_prob, training, generator=None):
     device = x.device if generator is None else generator.device
     rows = []
     for row in x:
-        stays = (torch.rand(1, generator=generator, device=device) >= drop_prob).to(x.device)
-        rows.append(row * stays.to(x.dtype).squeeze() / (1 - drop_prob))
+        stays = torch.rand(1, generator=generator, device=device) >= drop_prob
+        rows.append(row / (1 - drop_prob) if stays else torch.zeros_like(row))
     return torch.stack(rows)
 
 
