@@ -37,7 +37,7 @@ def cases(g: torch.Generator) -> list[Case]:
     return [
         case(3),
         case(1, "other sizes"),
-        case(33, "other sizes", note=", more than torchvision's largest"),
+        case(13, "other sizes", note=", one more than vit_b_16"),
         case(2, "other sizes", torch.float64, ", float64"),
     ]
 
@@ -194,6 +194,6 @@ CHECKER = Checker(
     "convert_torchvision_weights",
     proves={
         "values": "every tensor stands under its name in the course's model, with its own numbers",
-        "other sizes": "also for one block, 33 blocks, and float64",
+        "other sizes": "also for one block, 13 blocks, and float64",
     },
 )
