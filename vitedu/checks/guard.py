@@ -149,17 +149,16 @@ def neutral_settings():
     """Run the block with torch's default settings and restore the caller's afterwards.
 
     No verdict then depends on the caller's seeds, default dtype or device, ``no_grad``,
-    ``inference_mode`` or ``autocast``. Nothing that the checked code sets stays.
+    ``inference_mode`` or ``autocast``. Nothing that the checked code sets stays. Blocks may be
+    nested; only the outermost one restores the random states, because every call is seeded anew.
     """
     dtype, precision = torch.get_default_dtype(), torch.get_float32_matmul_precision()
     deterministic = torch.are_deterministic_algorithms_enabled()
     warn_only = torch.is_deterministic_algorithms_warn_only_enabled()
     anomaly, threads = torch.is_anomaly_enabled(), torch.get_num_threads()
-    numpy_state, python_state = np.random.get_state(), random.getstate()
-    gpus = range(torch.cuda.device_count()) if torch.cuda.is_initialized() else []
     with contextlib.ExitStack() as stack:
         stack.enter_context(_no_function_modes())
-        stack.enter_context(torch.random.fork_rng(devices=gpus))
+        stack.enter_context(_random_states())
         stack.enter_context(torch.inference_mode(False))
         stack.enter_context(torch.enable_grad())
         for kind in {"cpu", "cuda"} if torch.cuda.is_available() else {"cpu"}:
@@ -180,8 +179,27 @@ def neutral_settings():
             torch.autograd.set_detect_anomaly(anomaly)
             if torch.get_num_threads() != threads:
                 torch.set_num_threads(threads)
-            np.random.set_state(numpy_state)
-            random.setstate(python_state)
+
+
+_OUTERMOST = threading.local()  # ``is_open`` within a block of this thread
+
+
+@contextlib.contextmanager
+def _random_states():
+    """Restore all global random states at the end of the outermost block of this thread."""
+    if getattr(_OUTERMOST, "is_open", False):
+        yield
+        return
+    numpy_state, python_state = np.random.get_state(), random.getstate()
+    gpus = range(torch.cuda.device_count()) if torch.cuda.is_initialized() else []
+    _OUTERMOST.is_open = True
+    try:
+        with torch.random.fork_rng(devices=gpus):
+            yield
+    finally:
+        _OUTERMOST.is_open = False
+        np.random.set_state(numpy_state)
+        random.setstate(python_state)
 
 
 def settings_left() -> list[str]:
