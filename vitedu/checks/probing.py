@@ -525,7 +525,9 @@ def changed_args(case: Case, args: dict[str, Any]) -> tuple[str, ...]:
 
 def _differs(now: torch.Tensor, before: torch.Tensor) -> bool:
     kinds = [(x.shape, x.dtype, x.device, x.requires_grad) for x in (now, before)]
-    return kinds[0] != kinds[1] or not torch.equal(
+    if kinds[0] != kinds[1] or torch.equal(now, before):
+        return kinds[0] != kinds[1]
+    return not torch.equal(
         now.nan_to_num() if now.is_floating_point() else now,
         before.nan_to_num() if before.is_floating_point() else before,
     )
@@ -719,7 +721,10 @@ class _Devices(TorchDispatchMode):
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         kwargs = dict(kwargs or {})
         name = str(func.overloadpacket)
-        tensors = [x for x in tree_leaves((args, kwargs)) if isinstance(x, torch.Tensor)]
+        handed = [*args, *kwargs.values()]
+        if any(isinstance(x, list | tuple) for x in handed):
+            handed = tree_leaves(handed)
+        tensors = [x for x in handed if isinstance(x, torch.Tensor)]
         target = torch.device(kwargs.get("device") or "cpu").type if "device" in kwargs else None
         copies = name in ("aten._to_copy", "aten.copy", "aten.copy_")
         # copies may cross devices, and CUDA accepts indices on the CPU
@@ -731,12 +736,18 @@ class _Devices(TorchDispatchMode):
             raise RuntimeError("Expected another device type for generator, the accelerator's")
         if kwargs.get("device") is not None:
             kwargs["device"] = torch.device("cpu")
-        result = func(*tree_map(_as_zeros, args), **tree_map(_as_zeros, kwargs))
+        zeros = [_on_each(_as_zeros, x) for x in args]
+        result = func(*zeros, **{key: _on_each(_as_zeros, x) for key, x in kwargs.items()})
         if name.endswith("_"):
             return args[0]
         on_meta = target == "meta" if target else any(x.device.type == "meta" for x in judged)
         self.was_read |= on_meta and isinstance(result, bool | int | float)
-        return tree_map(_as_meta, result) if on_meta else result
+        return _on_each(_as_meta, result) if on_meta else result
+
+
+def _on_each(function: Callable, value: Any) -> Any:
+    """Call a function on a value, or on all values in a list or tuple."""
+    return tree_map(function, value) if isinstance(value, list | tuple) else function(value)
 
 
 def _as_zeros(x: Any) -> Any:

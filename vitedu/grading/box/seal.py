@@ -33,12 +33,12 @@ class Seal:
     def __init__(self) -> None:
         named = [sys.modules[name] for name in (*THEIRS, *ALSO) if name in sys.modules]
         own = [m for n, m in list(sys.modules.items()) if m is not None and n.startswith(OURS)]
-        tables = [
-            value
+        tables = {  # each once, although several modules may import it
+            id(value): value
             for module in own
             for name, value in vars(module).items()
             if type(value) is dict and not name.startswith("__")
-        ]
+        }
         self._own = {each for m in own for each in vars(m).values() if type(each) is type}
         self._own -= {each for each in self._own if not each.__module__.startswith(OURS)}
         kinds = {torch.Tensor, nn.Parameter, nn.Module, nn.Linear, nn.Sequential, nn.BatchNorm1d}
@@ -52,7 +52,7 @@ class Seal:
         self._kept: list[list[Any]] = [
             *([self._update_alone, vars(module)] for module in (builtins, *named)),
             *([self._restore_own, vars(module)] for module in own),
-            *([self._restore_table, table] for table in tables),
+            *([self._restore_table, table] for table in tables.values()),
             *([self._restore_class, kind] for kind in kinds | self._own),
         ]
         for kept in self._kept:
