@@ -74,14 +74,15 @@ class RemoteAnswer:
     def observe_all(self, cases: list[Case], seconds: float) -> Iterator[Observation]:
         """Have the worker run cases on the answer, for at most ``seconds`` together.
 
-        One request carries as many cases as fit. The worker replies about as many of them as it
-        has time and room for, at least one.
+        The first case goes alone, because many answers end there. Every later request carries as
+        many cases as fit, and the worker replies about as many as it has time and room for.
         """
-        start, todo = time.monotonic(), list(cases)
-        while todo:
+        start, done = time.monotonic(), 0
+        while done < len(cases):
+            todo = cases[done:] if done else cases[:1]
             found = self._observe(todo, max(LEAST, seconds - (time.monotonic() - start)))
             yield from found
-            todo = todo[len(found) :]
+            done += len(found)
 
     def _observe(self, cases: list[Case], seconds: float) -> list[Observation]:
         written: list[list] = []
