@@ -21,6 +21,14 @@ def store(tmp_path, monkeypatch):
     return folder
 
 
+@pytest.fixture(scope="module")
+def browser():
+    """Start the Chromium that `make browser` names."""
+    playwright = pytest.importorskip("playwright.sync_api")
+    with playwright.sync_playwright() as library:
+        yield library.chromium.launch(executable_path=os.environ["CHROMIUM"], args=["--no-sandbox"])
+
+
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config, log):
     """Keep the tests of a file in one worker, so that what it makes once is made once.

@@ -38,7 +38,7 @@ SETTINGS: dict[str, Any] = {
     "extensions": ["myst_nb", __name__],
     "html_theme": "sphinx_book_theme",
     "html_title": "Vision Transformers by hand",
-    "html_theme_options": {"use_download_button": False, "show_toc_level": 2},
+    "html_theme_options": {"use_download_button": False, "navbar_persistent": []},
     "html_static_path": [str(STATIC)],
     "html_css_files": ["site.css"],
     "html_js_files": ["listen.js"],
@@ -60,7 +60,7 @@ course. To write the answers and to have them checked, open the notebooks in Jup
 
 {note}
 
-| notebook | exercises | minutes |
+| notebook | exercises | minutes for them |
 |---|---|---|
 {rows}
 
@@ -88,16 +88,17 @@ FOR_STUDENTS = (
 FOR_INSTRUCTORS = (
     "**For instructors:** the solution of each exercise stands below its cell, folded."
 )
+BLOCK = '<div class="formula" role="group" aria-label="formula" tabindex="0">{}</div>'  # may scroll
 QUESTIONS = """# Questions on {title}
 
 The answers name sections of [the notebook]({name}.ipynb).
 
 {text}"""
-FIGURE = """## The training run of notebook 04
+FIGURE = """## The training run
 
 ![{alt}](training_run.png)
 
-[Notebook 04](04_training.ipynb) shows how this figure comes about.
+[{title}]({name}.ipynb) shows how this figure comes about.
 """
 
 
@@ -108,7 +109,7 @@ def site(
 
     Args:
         path: a notebook of the course, or a folder of them, as students get them.
-        out: is emptied first.
+        out: new, empty, or pages of an earlier build, which go.
         runs: keeps the solved notebooks with their outputs. One that has the same cells and the same
             profile is not run again.
         instructor: add the solution below every answer cell, folded.
@@ -117,18 +118,20 @@ def site(
         What is wrong with the pages; an empty list if nothing is.
 
     Raises:
-        FileNotFoundError, ValueError: as ``find_notebooks`` and ``solved``; or a notebook fails.
-        ModuleNotFoundError: Sphinx is not installed.
+        FileNotFoundError, ValueError: as ``find_notebooks`` and ``solved``; a notebook fails; ``out``
+            holds other things; or Sphinx is not installed.
     """
+    paths, out = find_notebooks(path), Path(out)
     try:
         from sphinx.application import Sphinx
     except ModuleNotFoundError as error:
-        raise ModuleNotFoundError("the pages need Sphinx: pip install 'vitedu[site]'.") from error
-    students = {each.stem: read(each) for each in find_notebooks(path)}
-    Path(runs).mkdir(parents=True, exist_ok=True)
+        raise ValueError("the pages need Sphinx: pip install 'vitedu[site]'.") from error
+    if out.exists() and any(out.iterdir()) and not (out / "objects.inv").exists():
+        raise ValueError(f"{out} holds other things than pages; name a new folder.")
+    students = {each.stem: read(each) for each in paths}
     pages = {
-        name: page(student, solved_run(name, student, Path(path), Path(runs)), instructor)
-        for name, student in students.items()
+        each.stem: page(students[each.stem], solved_run(each, Path(runs)), instructor)
+        for each in paths
     }
     shutil.rmtree(out, ignore_errors=True)
     with tempfile.TemporaryDirectory(prefix="vitedu-site-") as work:
@@ -147,7 +150,8 @@ def site(
             warning=warnings,
         )
         app.build()
-    found = [line for line in warnings.getvalue().splitlines() if line] + problems(out)
+    said = re.sub(r"\x1b\[[\d;]*m", "", warnings.getvalue())  # in colours
+    found = [line.replace(f"{source}{os.sep}", "") for line in said.splitlines()] + problems(out)
     return found if instructor else found + given_away(out, students.values())
 
 
@@ -156,36 +160,40 @@ def setup(app) -> dict[str, bool]:
     from docutils.nodes import SkipNode
     from docutils.utils.math.latex2mathml import tex2mathml
 
-    def formula(writer, node):
-        writer.body.append(tex2mathml(node.astext(), as_block=node.tagname == "math_block"))
+    def write(writer, node):
+        formula = tex2mathml(node.astext())
+        if node.tagname == "math_block":
+            formula = BLOCK.format(formula.replace("<math ", '<math display="block" ', 1))
+        writer.body.append(formula)
         raise SkipNode
 
-    app.add_html_math_renderer("mathml", (formula, None), (formula, None))
+    app.add_html_math_renderer("mathml", (write, None), (write, None))
     return {"parallel_read_safe": True, "parallel_write_safe": True}
 
 
 # --- pages before they are built ------------------------------------------------------------------
 
 
-def solved_run(name: str, student: NotebookNode, path: Path, runs: Path) -> NotebookNode:
+def solved_run(path: Path, runs: Path) -> NotebookNode:
     """Give the solved variant of a notebook with its outputs, from the folder ``runs`` if it is there.
 
     Raises:
         ValueError: it does not run to its end.
     """
-    wanted, kept = solved(student), runs / f"{name}.ipynb"
+    wanted, kept = solved(read(path)), runs / path.name
     profile = os.environ.get("VITEDU_PROFILE", "quick")  # as ``execute`` chooses it
     if kept.exists():
         found = read(kept)
         sources = [[cell.source for cell in notebook.cells] for notebook in (wanted, found)]
         if sources[0] == sources[1] and found.metadata.get("vitedu_profile") == profile:
-            print(f"{name}: its run lies in {kept}")
+            print(f"{path.stem}: its run lies in {kept}")
             return found
-    run = execute(wanted, (path if path.is_dir() else path.parent).resolve(), seconds=3600)
+    run = execute(wanted, path.resolve().parent, seconds=3600)
     if run.problem:
-        raise ValueError(f"{name}, solved, stopped early: {run.problem}.")
-    print(f"{name}: ran for {run.seconds:.0f} seconds", flush=True)
+        raise ValueError(f"{path.name}, solved, stopped early: {run.problem}.")
+    print(f"{path.stem}: ran for {run.seconds:.0f} seconds", flush=True)
     run.notebook.metadata["vitedu_profile"] = profile
+    runs.mkdir(parents=True, exist_ok=True)
     nbformat.write(run.notebook, kept)
     return run.notebook
 
@@ -203,6 +211,8 @@ def page(student: NotebookNode, ran: NotebookNode, instructor: bool) -> Notebook
             cell.outputs = copy.deepcopy(answered.outputs)
             for output in cell.outputs:
                 output.get("data", {}).pop(WIDGET, None)
+                for size in output.get("metadata", {}).values():
+                    size.pop("height", None)  # a narrow page changes it
             if words := [*filter(None, map(in_words, cell.outputs))]:
                 cell.metadata["mystnb"] = {"image": {"alt": " ".join(words)}}
         if instructor and "exercise" in cell.metadata.get("vitedu", {}):
@@ -248,7 +258,7 @@ def texts(pages: Mapping[str, NotebookNode], instructor: bool) -> dict[str, byte
             if cell.get("id") == SUMMARY:
                 (output,) = cell.outputs
                 files["training_run.png"] = base64.b64decode(output.data["image/png"])
-                figure = FIGURE.format(alt=in_words(output))
+                figure = FIGURE.format(alt=in_words(output), title=title, name=name)
     files["index.md"] = FRONT.format(
         note=note(next(iter(pages.values())), instructor),
         rows="\n".join(rows),
@@ -281,7 +291,7 @@ class Page(HTMLParser):
 
 def problems(folder: Path) -> list[str]:
     """List links inside a folder of pages that lead nowhere, and pictures without words."""
-    pages = {path.resolve(): Page(path) for path in sorted(Path(folder).rglob("*.html"))}
+    pages = {path.resolve(): Page(path) for path in sorted(Path(folder).glob("*.html"))}
     found = []
     for path, content in pages.items():
         found += [f"{path.name}: the picture {source} has no words" for source in content.wordless]
