@@ -26,11 +26,11 @@ from vitedu.course.notebooks import find_notebooks, read, solved
 from vitedu.course.references import reference_source, solution_source
 from vitedu.course.tour import execute
 from vitedu.exercises import EXERCISES, in_notebook
+from vitedu.plots.widgets import WIDGET
 
 STATIC = Path(__file__).parent / "site_static"
 SUMMARY = "summary-figure"  # the cell of notebook 04 whose figure sums up the training run
 SELF_TEST = re.compile(r"(?ms)^### Test yourself\n(.+?)(?=^#|\Z)")
-WIDGET = "application/vnd.jupyter.widget-view+json"  # needs a kernel; the still form does not
 SHORTEST = 20  # letters without spaces; a shorter line of a reference gives nothing away
 
 SETTINGS: dict[str, Any] = {
@@ -139,17 +139,8 @@ def site(
         source.mkdir()
         for name, text in texts(pages, instructor).items():
             (source / name).write_bytes(text)
-        app = Sphinx(
-            source,
-            None,
-            out,
-            Path(work, "doctrees"),
-            "html",
-            SETTINGS,
-            status=None,
-            warning=warnings,
-        )
-        app.build()
+        streams = {"status": None, "warning": warnings}
+        Sphinx(source, None, out, Path(work, "doctrees"), "html", SETTINGS, **streams).build()
     said = re.sub(r"\x1b\[[\d;]*m", "", warnings.getvalue())  # in colours
     found = [line.replace(f"{source}{os.sep}", "") for line in said.splitlines()] + problems(out)
     return found if instructor else found + given_away(out, students.values())
