@@ -45,14 +45,9 @@ def test_run_is_that_of_fit_however_often_it_pauses(data):
     """The same weights and the same history, to the last bit, and a loss for every step."""
     model = new_model()
     history = fit(model, data, CONFIG, show_progress=False)
-    paused = []
-
-    def pause(panel):
-        panel.pause()
-        paused.append(panel.state)
-
-    panel = panel_of(data, {2: pause, 5: pause})
-    panel.show = lambda: panel.start()  # a pause shows itself, and is over at once
+    panel = panel_of(data, {2: TrainingPanel.pause, 5: TrainingPanel.pause})
+    # each pause shows itself, and is over at once
+    panel.show = lambda: panel.start() if panel.state == "paused" else None
     panel.start()
     panel.thread.join()
     assert panel.state == "done"
@@ -70,10 +65,8 @@ def test_pause_holds_the_run_and_start_goes_on(data):
     """Between the two, no step is made."""
     panel = panel_of(data, {3: TrainingPanel.pause})
     panel.start()
-    panel.thread.join(timeout=0.2)
-    while len(panel.losses) < 3:
+    while panel.state != "paused":
         panel.thread.join(timeout=0.05)
-    assert panel.state == "paused"
     panel.thread.join(timeout=0.2)
     assert (panel.thread.is_alive(), len(panel.losses)) == (True, 3)
     panel.start()

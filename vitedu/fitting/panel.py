@@ -72,6 +72,7 @@ class TrainingPanel:
         self.thread: threading.Thread | None = None
         self.may_go, self.shall_stop = threading.Event(), threading.Event()
         self.may_go.set()
+        self.is_held = False  # by a pause, between two steps
         self.widget: Any = None
         self.show = lambda: None  # called in the training's thread when something has changed
 
@@ -80,13 +81,15 @@ class TrainingPanel:
 
     @property
     def state(self) -> str:
-        """Say "ready", "running", "paused", "stopping", "stopped", "broken" or "done"."""
+        """Say "ready", "running", "pausing", "paused", "stopping", "stopped", "broken" or "done"."""
         if self.thread is None:
             return "ready"
         if self.thread.is_alive() and self.history is None and not self.problem:
             if self.shall_stop.is_set():
                 return "stopping"
-            return "running" if self.may_go.is_set() else "paused"
+            if self.may_go.is_set():
+                return "running"
+            return "paused" if self.is_held else "pausing"
         if self.problem:
             return "broken"
         return "stopped" if self.history and self.history.interrupted else "done"
@@ -133,8 +136,10 @@ class TrainingPanel:
         if is_due:
             self._remember()
         if not self.may_go.is_set():
+            self.is_held = True
             self._remember()
             self.may_go.wait()
+            self.is_held = False
         if self.shall_stop.is_set():
             raise KeyboardInterrupt
 
@@ -219,14 +224,14 @@ class TrainingPanel:
         stop = widgets.Button(description="stop", icon="stop", disabled=True)
         picture = widgets.Image(format="png", layout=widgets.Layout(max_width="100%"))
         words = widgets.HTML()
-        labels = {"ready": "start", "running": "pause", "paused": "go on"}
+        labels = {"ready": "start", "running": "pause", "pausing": "go on", "paused": "go on"}
 
         def show():
             state, moment = self.state, self.moments[-1]
             go.description = labels.get(state, "start")
             go.icon = "pause" if state == "running" else "play"
             go.disabled = state not in labels
-            stop.disabled = state not in ("running", "paused")
+            stop.disabled = state not in ("running", "pausing", "paused")
             said = html.escape(f"{state.capitalize()}. {self.describe(moment)}. {self.problem}")
             words.value = f'<p role="status" aria-live="polite">{said}</p>'
             picture.value = self.frame(moment)
