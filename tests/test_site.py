@@ -59,7 +59,8 @@ def course(tmp_path):
         ran.metadata["vitedu_profile"] = "quick"
         if name == "01_patches":
             still = {"text/html": STILL, "text/plain": "Explorer", site.WIDGET: {"model_id": "1"}}
-            ran.cells[3].outputs = [picture()]
+            wordless = v4.new_output("display_data", {**picture().data, "text/plain": "Curves."})
+            ran.cells[3].outputs = [wordless, picture()]
             ran.cells[4].outputs = [v4.new_output("display_data", still)]
         nbformat.write(ran, runs / f"{name}.ipynb")
     return folder, runs
@@ -81,7 +82,7 @@ def test_page_has_the_students_cells_and_the_solved_outputs(course):
     assert STUB.source in [cell.source for cell in cells]
     assert not [cell for cell in cells if SECRET in cell.source]
     drawn, explored = (cell for cell in cells if cell.get("outputs"))
-    assert drawn.metadata.mystnb.image.alt == "Figure. Loss of the run."
+    assert drawn.metadata.mystnb.image.alt == "Curves. Figure. Loss of the run."
     assert set(explored.outputs[0].data) == {"text/html", "text/plain"}
     assert "size `quick`" in cells[1].source and "judge no method" in cells[1].source
 
@@ -201,7 +202,7 @@ def test_small_course_is_built_without_and_with_solutions(course, tmp_path):
     assert set(pages) >= {"index", "01_patches", "01_patches_questions", "02_attention", "search"}
     first = pages["01_patches"]
     assert "NotImplementedError" in first and "reshape" not in first
-    assert 'alt="Figure. Loss of the run."' in first and 'alt="patch 5 of 196"' in first
+    assert 'alt="Curves. Figure. Loss of the run."' in first and 'alt="patch 5 of 196"' in first
     assert "widget-view" not in first
     assert re.search(r"(?s)<details.*?Show the code of this cell.*?long_helper.*?</details>", first)
     assert "<mfrac>" in first and '<math display="block"' in first

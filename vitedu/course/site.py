@@ -174,7 +174,7 @@ def solved_run(path: Path, runs: Path) -> NotebookNode:
     wanted, kept = solved(read(path)), runs / path.name
     profile = os.environ.get("VITEDU_PROFILE", "quick")  # as ``execute`` chooses it
     if kept.exists():
-        found = read(kept)
+        found = nbformat.read(kept, as_version=4)
         sources = [[cell.source for cell in notebook.cells] for notebook in (wanted, found)]
         if sources[0] == sources[1] and found.metadata.get("vitedu_profile") == profile:
             print(f"{path.stem}: its run lies in {kept}")
@@ -247,7 +247,7 @@ def texts(pages: Mapping[str, NotebookNode], instructor: bool) -> dict[str, byte
                 text = QUESTIONS.format(title=title, name=name, text=found[1])
                 files[f"{questions[-1]}.md"] = text
             if cell.get("id") == SUMMARY:
-                (output,) = cell.outputs
+                output = cell.outputs[-1]
                 files["training_run.png"] = base64.b64decode(output.data["image/png"])
                 figure = FIGURE.format(alt=in_words(output), title=title, name=name)
     files["index.md"] = FRONT.format(
