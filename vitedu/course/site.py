@@ -50,6 +50,7 @@ SETTINGS: dict[str, Any] = {
     "myst_enable_extensions": ["dollarmath", "colon_fence"],
     "myst_heading_anchors": 3,
     "nb_execution_mode": "off",
+    "nb_merge_streams": True,
     "nb_code_prompt_show": "Show the code of this cell",
     "nb_code_prompt_hide": "Hide the code of this cell",
 }

@@ -18,7 +18,7 @@ function pieces(section) {
       part.closest("section") === section &&
       !part.closest(LEFT_OUT) &&
       !part.parentElement.closest(READ) && // a paragraph in an item is read with the item
-      part.checkVisibility() &&
+      (part.checkVisibility?.() ?? true) &&
       spoken(part)
   )
 }
@@ -31,7 +31,7 @@ function spoken(part) {
 
 function addControls(section) {
   const heading = section.querySelector(":scope > h1, :scope > h2, :scope > h3, :scope > h4")
-  if (!heading) return
+  if (!heading || pieces(section).length < 2) return // nothing below the heading but other sections
   const box = document.createElement("div"), start = document.createElement("button"), end = document.createElement("button")
   box.className = "listen"
   box.setAttribute("role", "group")
