@@ -269,14 +269,16 @@ class Page(HTMLParser):
 
     def __init__(self, path: Path):
         super().__init__()
-        self.names, self.links, self.wordless = set(), [], []
+        self.names: set[str | None] = set()
+        self.links: list[str] = []
+        self.wordless: list[str] = []
         self.feed(path.read_text(encoding="utf-8"))
 
     def handle_starttag(self, tag, attrs):
         """Note what one element holds."""
         given = dict(attrs)
         self.names |= {given.get("id"), given.get("name") if tag == "a" else None}
-        self.links += [given[key] for key in ("href", "src") if given.get(key)]
+        self.links += [link for key in ("href", "src") if (link := given.get(key))]
         if tag == "img" and not given.get("alt"):
             self.wordless.append((given.get("src") or "")[:80])
 
