@@ -32,6 +32,7 @@ COMES_WITH = {
     "huggingface_hub": "timm",
     "vit_pytorch": "vit-pytorch",
     "dask": "distributed",
+    "docutils": "myst-nb",
     "sphinx": "myst-nb",
     "traitlets": "ipykernel",
 }
