@@ -38,7 +38,11 @@ SETTINGS: dict[str, Any] = {
     "extensions": ["myst_nb", __name__],
     "html_theme": "sphinx_book_theme",
     "html_title": "Vision Transformers by hand",
-    "html_theme_options": {"use_download_button": False, "navbar_persistent": []},
+    "html_theme_options": {
+        "use_download_button": False,
+        "navbar_persistent": [],
+        "footer_content_items": [],
+    },
     "html_static_path": [str(STATIC)],
     "html_css_files": ["site.css"],
     "html_js_files": ["listen.js"],
