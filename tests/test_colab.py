@@ -114,6 +114,7 @@ def test_command_upgrades_nothing():
     assert all(re.fullmatch("[a-z]+", word) for word in words[4:]), words
 
 
+@pytest.mark.slow
 def test_pip_leaves_what_is_installed():
     """Asked for the small packages where they are, pip changes none, and needs no network for it."""
     command = [sys.executable, "-m", "pip", "install", "--no-deps", "--no-index", "--dry-run"]
