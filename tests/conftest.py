@@ -1,6 +1,7 @@
 """What holds for every test: no window opens, and nobody's results are touched."""
 
 import os
+import re
 import sys
 import tempfile
 from pathlib import Path
@@ -22,6 +23,7 @@ FIRST = (
     "test_forged_observations.py",
 )
 LAST = ("test_checks_banks.py",)
+LEFT_OUT = re.compile(r"^pytestmark = (\[\s*)?pytest\.mark\.(slow|bank)\b", re.M)
 
 # jsonschema reads notebooks and would build 38 grammars for addresses that no notebook holds. That takes two
 # seconds of every Python that reads one, so neither this process builds them nor those that it starts.
@@ -43,12 +45,12 @@ def store(tmp_path, monkeypatch):
     return folder
 
 
-@pytest.fixture(scope="module")
-def browser():
-    """Start the Chromium that `make browser` names."""
-    playwright = pytest.importorskip("playwright.sync_api")
-    with playwright.sync_playwright() as library:
-        yield library.chromium.launch(executable_path=os.environ["CHROMIUM"], args=["--no-sandbox"])
+def pytest_ignore_collect(collection_path, config):
+    """Leave unread what ``make check`` leaves out as a whole: some of these files load large libraries."""
+    marks = config.option.markexpr
+    if "not slow" in marks and "not bank" in marks and collection_path.match("test_*.py"):
+        return True if LEFT_OUT.search(collection_path.read_text("utf-8")) else None
+    return None
 
 
 def pytest_collection_modifyitems(items):
@@ -78,3 +80,11 @@ def pytest_xdist_make_scheduler(config, log):
             return nodeid if path.endswith(SPLIT) else path
 
     return ByFile(config, log)
+
+
+@pytest.fixture(scope="module")
+def browser():
+    """Start the Chromium that `make browser` names."""
+    playwright = pytest.importorskip("playwright.sync_api")
+    with playwright.sync_playwright() as library:
+        yield library.chromium.launch(executable_path=os.environ["CHROMIUM"], args=["--no-sandbox"])

@@ -42,7 +42,7 @@ MEGABYTES = 200  # that grading may need beyond what importing torch takes
 MINUTES = 20  # that a run may take on a crowded machine
 
 needs_linux = pytest.mark.skipif(sys.platform != "linux", reason="the full box is Linux's")
-pytestmark = [needs_linux, pytest.mark.slow]
+pytestmark = [pytest.mark.slow, needs_linux]
 
 
 def hand_in(folder: Path, out: Path) -> None:
