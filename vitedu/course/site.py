@@ -140,12 +140,12 @@ def site(
     }
     shutil.rmtree(out, ignore_errors=True)
     with tempfile.TemporaryDirectory(prefix="vitedu-site-") as work:
-        source, warnings = Path(work, "source"), io.StringIO()
+        source, trees, warnings = Path(work, "source"), Path(work, "trees"), io.StringIO()
         source.mkdir()
         for name, text in texts(pages, instructor).items():
             (source / name).write_bytes(text)
-        streams = {"status": None, "warning": warnings}
-        Sphinx(source, None, out, Path(work, "doctrees"), "html", SETTINGS, **streams).build()
+        app = Sphinx(source, None, out, trees, "html", SETTINGS, status=None, warning=warnings)
+        app.build()
     said = re.sub(r"\x1b\[[\d;]*m", "", warnings.getvalue())  # in colours
     found = [line.replace(f"{source}{os.sep}", "") for line in said.splitlines()] + problems(out)
     return found if instructor else found + given_away(out, students.values())
