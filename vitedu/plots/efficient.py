@@ -4,7 +4,7 @@ Role: draw what the notebook measured. Not here: the measuring; every function t
 already there.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from statistics import fmean
 
 import torch
@@ -20,7 +20,10 @@ from vitedu.plots.style import (
     GREY,
     LIGHT,
     ORANGE,
+    PICTURE,
+    SKY,
     WIDTH,
+    CourseFigure,
     figure,
     hide_ticks,
     styled,
@@ -28,6 +31,7 @@ from vitedu.plots.style import (
 )
 
 TWO = ListedColormap([LIGHT, BLUE])  # forbidden, allowed
+NEARER = (BLUE, SKY, "#BFE3F7", "white")  # reached after one block, two, three, and not yet
 
 
 @styled
@@ -100,6 +104,46 @@ def show_reach(
     words = "cross: the token that asks; dark: its gradient is not zero"
     fig.supxlabel(words, fontsize=9, color=GREY)
     return fig
+
+
+@styled
+def blocks_figure(reached: torch.Tensor, grid_size: tuple[int, int]) -> tuple[Figure, Callable]:
+    """Draw a grid of tokens, ready to colour each by the number of blocks after which one token sees it.
+
+    Args:
+        reached: (3, N, N) boolean; entry (n, i, j) says that token i depends on token j after n+1 blocks.
+        grid_size: (gh, gw), N = gh*gw.
+
+    Returns:
+        The figure, and a function that moves it to token k and gives the artists that changed.
+    """
+    gw = grid_size[1]
+    counts = reached.sum(dim=-1)  # (3, N)
+    after = (3 - reached.sum(dim=0)).unflatten(-1, grid_size)  # (N, gh, gw), 0: after one block
+    fig = CourseFigure(figsize=(WIDTH, 3.6))
+    left = fig.add_axes(PICTURE)
+    right = fig.add_axes((0.56, PICTURE[1] + 0.12, 0.42, PICTURE[3] - 0.12))
+    lines = {"edgecolors": GREY, "linewidth": 0.4}
+    shown = left.pcolormesh(after[0], cmap=ListedColormap(NEARER), vmin=0, vmax=3, **lines)
+    left.invert_yaxis()
+    left.set_title("click a token")
+    hide_ticks(left)
+    frame = left.add_patch(Rectangle((0, 0), 1, 1, fill=False, edgecolor=ORANGE, linewidth=2.5))
+    names = ("one block", "two blocks", "three blocks")
+    bars = right.barh(names, counts[:, 0], color=NEARER[:3], edgecolor=BLACK, linewidth=0.8)
+    right.invert_yaxis()
+    right.set(xlim=(0, reached.shape[-1]), xlabel=f"tokens seen, of {reached.shape[-1]}")
+    right.set_title("seen after (colours as on the left; white: not yet)", fontsize=9)
+
+    def move(k: int):
+        row, column = divmod(k, gw)
+        shown.set_array(after[k])
+        frame.set_xy((column, row))
+        for bar, count in zip(bars, counts[:, k].tolist(), strict=True):
+            bar.set_width(count)
+        return shown, frame, *bars
+
+    return fig, move
 
 
 @styled
