@@ -3,7 +3,7 @@
 PYTHON ?= python3
 LAB_ARGS ?=
 TEST_ARGS ?=
-# for pip, such as PIP_ARGS="--index-url <address of torch's CPU builds>"
+# for pip, such as PIP_ARGS="--extra-index-url https://download.pytorch.org/whl/cpu": torch without CUDA, a tenth of the size
 PIP_ARGS ?=
 
 CHROMIUM ?= $(shell command -v chromium || command -v chromium-browser || command -v google-chrome)
@@ -91,7 +91,9 @@ $(VENV)/.lab: requirements.txt pyproject.toml
 	  echo "Name a newer one: make $(or $(MAKECMDGOALS),lab) PYTHON=python3.12"; exit 2; }
 	@test -x $(PY) || "$(PYTHON)" -m venv $(VENV) || { rm -rf $(VENV); \
 	  echo "$(PYTHON) could not create $(VENV); on Debian and Ubuntu: apt install python3-venv"; exit 2; }
-	@echo "Setting up $(VENV), once. On Linux torch and its CUDA libraries are some gigabytes: this takes minutes."
+	@echo "Setting up $(VENV), once. On Linux torch and its CUDA libraries are 5.4 GB: this takes minutes. pip shows each file below."
+	@test -n "$(PIP_ARGS)" || { echo "A machine without an NVIDIA GPU needs a tenth of that. To take it, stop with Ctrl-C and run:"; \
+	  echo "  make $(or $(MAKECMDGOALS),lab) PIP_ARGS=\"--extra-index-url https://download.pytorch.org/whl/cpu\""; }
 	@echo "If the download breaks, run the same command again; what has arrived is kept."
 	$(PY) -m pip install $(PIP_ARGS) --requirement requirements.txt --editable .
 	@touch $@

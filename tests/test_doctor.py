@@ -55,7 +55,7 @@ def test_diagnose_finds_nothing_to_mend_on_a_healthy_machine(monkeypatch):
     assert [f for f in findings if f.state == "mend"] == []
     subjects = {finding.subject for finding in findings}
     wanted = {"python", "kernel", "cores", "device", "profile", "CIFAR-10", "memory", "results"}
-    wanted |= {"grading", "threads"}
+    wanted |= {"grading", "threads", "torch build"}
     assert subjects == wanted | set(doctor.IMPORTED) | set(doctor.LOOKED_UP)
     assert doctor.text(findings).endswith("everything is in place")
 
@@ -236,6 +236,24 @@ def test_machine_says_which_device_and_precision(monkeypatch, changes, driver, s
     assert (found.state, remedy in found.remedy) == (state, True)
     assert found.text.startswith(changes.get("device", "cpu"))
     assert changes.get("precision", "float32") in found.text
+
+
+@pytest.mark.parametrize(
+    ("device", "cuda", "driver", "state", "text"),
+    [
+        ("cpu", None, None, "good", "without CUDA"),
+        ("cpu", "13.2", None, "note", "for CUDA 13.2, on a machine without an NVIDIA driver"),
+        ("cpu", "13.2", "nvidia-smi", "good", "for CUDA 13.2"),
+        ("cuda", "13.2", None, "good", "for CUDA 13.2"),
+    ],
+    ids=["cpu-build", "cuda-build-on-cpu", "driver-too-old", "gpu"],
+)
+def test_torch_build_fits_the_machine(monkeypatch, device, cuda, driver, state, text):
+    """Gigabytes of CUDA on a machine without a GPU are worth a note that says how to save them."""
+    monkeypatch.setattr(doctor.shutil, "which", lambda name: driver)
+    found = doctor.build(device, cuda)
+    assert (found.state, found.text) == (state, text)
+    assert (f"--extra-index-url {doctor.CPU_BUILD}" in found.remedy) == (state == "note")
 
 
 def test_machine_is_silent_about_the_device_where_torch_is_broken():

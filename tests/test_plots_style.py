@@ -53,9 +53,18 @@ def test_styled_function_draws_in_style_and_leaves_settings_alone():
 
 
 def test_figure_draws_itself_for_a_notebook():
-    """A notebook asks a cell's value for ``_repr_png_``; it gets PNG bytes."""
-    fig, _ = style.figure()
-    assert fig._repr_png_().startswith(b"\x89PNG")
+    """A notebook gets two dots for one of the page, the size on the page, and words for who cannot see it."""
+    fig, axes = style.figure(1, 2, size=(4, 3))
+    axes[0, 0].plot([1, 2], label="train")
+    axes[0, 0].set(title="loss", xlabel="epoch", ylabel="nats")
+    axes[0, 1].set(title="the $T$\nimage", ylabel="hidden")
+    axes[0, 1].axis("off")
+    picture, about = fig._repr_png_()
+    assert picture.startswith(b"\x89PNG")
+    height, width, _ = plt.imread(io.BytesIO(picture)).shape
+    assert (width, height) == (2 * about["width"], 2 * about["height"])
+    assert about["width"] == pytest.approx(style.DPI * (4 + 2 * style.MARGIN), abs=1)
+    assert about["alt"] == "Figure. loss: nats against epoch: curves: train. the T image."
 
 
 def test_figure_is_dark_on_white_in_every_theme():
@@ -68,8 +77,8 @@ def test_figure_is_dark_on_white_in_every_theme():
         return fig
 
     with plt.style.context("dark_background"), plt.rc_context({"savefig.transparent": True}):
-        dark = plt.imread(io.BytesIO(draw()._repr_png_()))
-    light = plt.imread(io.BytesIO(draw()._repr_png_()))
+        dark = plt.imread(io.BytesIO(draw().png()))
+    light = plt.imread(io.BytesIO(draw().png()))
     assert np.array_equal(dark, light)
     assert (light[0, 0] == 1).all() and light[:, :, :3].min() == 0
 
@@ -80,7 +89,7 @@ def test_shown_figure_keeps_a_margin():
     ax = fig.add_axes((0, 0, 1, 1))
     ax.imshow(np.zeros((2, 2)), cmap="gray")
     ax.axis("off")
-    shown = plt.imread(io.BytesIO(fig._repr_png_()))[..., :3].mean(axis=-1)
+    shown = plt.imread(io.BytesIO(fig.png()))[..., :3].mean(axis=-1)
     margin = round(style.MARGIN * style.DPI)
     inner = shown[margin:-margin, margin:-margin]
     assert inner.mean() < 0.1

@@ -44,6 +44,7 @@ case "$1 $2" in
   "-c "*) exit {status} ;;
   "--version "*) echo "Python 3.9.18" ;;
   "-m venv") mkdir -p "$3/bin" && cp "$0" "$3/bin/python" ;;
+  "-m pip") ! test -e "{log}.broken" ;;
 esac
 """
 
@@ -187,6 +188,37 @@ def test_a_second_run_repeats_no_set_up(fresh, target):
     assert status == 0, out
     assert again and not [call for call in again if "venv" in call or "pip" in call]
     assert set(again) < set(calls)
+
+
+@needs_make
+def test_a_broken_download_is_taken_up_by_the_same_command(fresh):
+    """It fails loudly, says what to do, and the next run asks pip again in the .venv that stands."""
+    folder, make = fresh
+    (folder / "log.broken").touch()
+    status, out, _ = make("lab")
+    assert status != 0
+    assert "run the same command again" in out
+    (folder / "log.broken").unlink()
+    status, out, calls = make("lab")
+    assert status == 0, out
+    assert not [call for call in calls if "venv" in call]
+    assert "-m pip install --requirement requirements.txt --editable ." in calls
+    assert calls[-1].startswith("-m jupyterlab")
+
+
+@needs_make
+def test_pip_takes_arguments_and_the_smaller_torch_is_offered(fresh):
+    """Who needs no CUDA is told the command, with the doctor's address; who gave it is not."""
+    _, make = fresh
+    words = f"--extra-index-url {doctor.CPU_BUILD}"
+    _, out, _ = make("lab")
+    assert f'make lab PIP_ARGS="{words}"' in out
+    make("clean")
+    status, out, calls = make("test", f"PIP_ARGS={words}")
+    assert status == 0, out
+    assert "A machine without an NVIDIA GPU" not in out
+    assert f"-m pip install {words} --requirement requirements.txt --editable ." in calls
+    assert f"-m pip install --quiet {words} --editable .[test]" in calls
 
 
 @needs_make

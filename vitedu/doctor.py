@@ -21,6 +21,7 @@ from vitedu import files
 
 LONG_WAIT = 10_000  # rounds of the loop in which an OpenMP thread waits
 MARKS = {"good": "ok", "note": "note", "mend": "MEND"}
+CPU_BUILD = "https://download.pytorch.org/whl/cpu"  # torch without CUDA, about a tenth of the size
 
 # The lower bounds of requirements.txt (a test holds them equal): imported here, or only looked up.
 IMPORTED = {
@@ -264,6 +265,7 @@ def machine(ran: Ran, torch_works: bool) -> list[Condition]:
     else:
         findings.append(Condition("device", "good", used))
     findings.append(Condition("profile", "good", found["profile"].removeprefix("profile ")))
+    findings.append(build(found["device"], found["cuda_build"]))
     if (Path(found["cache"]) / "cifar-10-batches-py").is_dir():
         findings.append(Condition("CIFAR-10", "good", found["cache"]))
     else:
@@ -276,6 +278,20 @@ def machine(ran: Ran, torch_works: bool) -> list[Condition]:
             )
         )
     return findings
+
+
+def build(device: str, cuda: str | None) -> Condition:
+    """Look whether torch's build fits the machine: the one for CUDA takes gigabytes for nothing on a CPU."""
+    if not cuda:
+        return Condition("torch build", "good", "without CUDA")
+    if device == "cuda" or shutil.which("nvidia-smi"):
+        return Condition("torch build", "good", f"for CUDA {cuda}")
+    remedy = (
+        "It works. To save disk (the CUDA build takes 5.4 GB, the CPU build about a tenth):\n"
+        f'make clean && make setup PIP_ARGS="--extra-index-url {CPU_BUILD}"'
+    )
+    text = f"for CUDA {cuda}, on a machine without an NVIDIA driver"
+    return Condition("torch build", "note", text, remedy)
 
 
 def threads(environment: Mapping[str, str]) -> Condition:

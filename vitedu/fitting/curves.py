@@ -37,6 +37,6 @@ class LiveCurves:
         """Replace the figure by one with the epochs so far."""
         if self.display is not None:
             figure = draw_curves(history, self.num_classes)
-            picture = base64.b64encode(figure._repr_png_()).decode()
+            picture = base64.b64encode(figure.png()).decode()
             text = f"curves of {len(history.rows)} epochs"
             self.display({"image/png": picture, "text/plain": text})

@@ -76,11 +76,35 @@ def styled(draw: Drawing) -> Drawing:
 class CourseFigure(Figure):
     """A figure that shows itself as the value of a cell, whatever the backend."""
 
-    def _repr_png_(self) -> bytes:
+    def png(self, dpi: float = DPI) -> bytes:
+        """Give the figure on its white card as a PNG file."""
         buffer = io.BytesIO()
         with plt.rc_context(RC):
-            self.savefig(buffer, format="png", bbox_inches=self.bbox_inches.padded(MARGIN))
+            card = self.bbox_inches.padded(MARGIN)
+            self.savefig(buffer, format="png", dpi=dpi, bbox_inches=card)
         return buffer.getvalue()
+
+    def words(self) -> str:
+        """Say in words what can be read off each panel: its title, axes and curves."""
+        title = self.get_suptitle()
+        panels = [_words_of_panel(axes) for axes in self.axes]
+        return "Figure. " + " ".join(f"{part}." for part in (title, *panels) if part)
+
+    def _repr_png_(self) -> tuple[bytes, dict]:
+        """Show two dots of the picture for one of the page, so that screens of any kind show it sharp."""
+        card = self.bbox_inches.padded(MARGIN)
+        size = {"width": round(card.width * DPI), "height": round(card.height * DPI)}
+        return self.png(2 * DPI), {**size, "alt": self.words()}
+
+
+def _words_of_panel(axes) -> str:
+    """Say what the words around one panel say, without mathematical notation's dollars."""
+    title = " ".join(axes.get_title(loc).strip() for loc in ("left", "center", "right")).strip()
+    x, y = axes.get_xlabel(), axes.get_ylabel()
+    named = f"{y} against {x}" if x and y and axes.axison else (x or y) if axes.axison else ""
+    legend = axes.get_legend_handles_labels()[1]
+    parts = (title, named, f"curves: {', '.join(legend)}" if legend else "")
+    return ": ".join(" ".join(part.split()) for part in parts if part).replace("$", "")
 
 
 def figure(
