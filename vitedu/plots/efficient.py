@@ -118,8 +118,8 @@ def blocks_figure(reached: torch.Tensor, grid_size: tuple[int, int]) -> tuple[Fi
         The figure, and a function that moves it to token k and gives the artists that changed.
     """
     gw = grid_size[1]
-    counts = reached.sum(dim=-1)  # (3, N)
-    after = (3 - reached.sum(dim=0)).unflatten(-1, grid_size)  # (N, gh, gw), 0: after one block
+    counts = reached.sum(dim=-1).T.tolist()  # N lists of 3
+    after = (3 - reached.sum(dim=0)).unflatten(-1, grid_size).numpy()  # (N, gh, gw), 0: one block
     fig = CourseFigure(figsize=(WIDTH, 3.6))
     left = fig.add_axes(PICTURE)
     right = fig.add_axes((0.56, PICTURE[1] + 0.12, 0.42, PICTURE[3] - 0.12))
@@ -130,7 +130,7 @@ def blocks_figure(reached: torch.Tensor, grid_size: tuple[int, int]) -> tuple[Fi
     hide_ticks(left)
     frame = left.add_patch(Rectangle((0, 0), 1, 1, fill=False, edgecolor=ORANGE, linewidth=2.5))
     names = ("one block", "two blocks", "three blocks")
-    bars = right.barh(names, counts[:, 0], color=NEARER[:3], edgecolor=BLACK, linewidth=0.8)
+    bars = right.barh(names, counts[0], color=NEARER[:3], edgecolor=BLACK, linewidth=0.8)
     right.invert_yaxis()
     right.set(xlim=(0, reached.shape[-1]), xlabel=f"tokens seen, of {reached.shape[-1]}")
     right.set_title("seen after (colours as on the left; white: not yet)", fontsize=9)
@@ -139,7 +139,7 @@ def blocks_figure(reached: torch.Tensor, grid_size: tuple[int, int]) -> tuple[Fi
         row, column = divmod(k, gw)
         shown.set_array(after[k])
         frame.set_xy((column, row))
-        for bar, count in zip(bars, counts[:, k].tolist(), strict=True):
+        for bar, count in zip(bars, counts[k], strict=True):
             bar.set_width(count)
         return shown, frame, *bars
 
