@@ -50,7 +50,7 @@ proof: $(VENV)/.lab ## judge the banks of all exercises for twenty students, an 
 check: lint ## the short round: lint, types, units and doctests; no notebook, no bank, no class
 	$(PYTEST) -q -m "not notebook and not slow and not bank" $(TEST_ARGS)
 
-tour: $(VENV)/.lab ## run the whole solved course, one HTML page a notebook in build/tour
+tour: $(VENV)/.lab ## run the whole solved course: a page a notebook in build/tour, all figures in build/figures.png
 	$(PY) -m vitedu tour notebooks --out build/tour
 
 solve: $(VENV)/.lab ## write the solved notebooks to build/solved

@@ -368,6 +368,40 @@ def test_live_explorer_follows_mouse_and_arrow_keys(patches):
     assert cell.locator("img").get_attribute("alt") == said.inner_text()
 
 
+PANEL = """%env VITEDU_PROFILE=laptop
+from vitedu.data import load_data
+from vitedu.fitting import TrainConfig
+from vitedu.fitting.panel import TrainingPanel
+from vitedu.vit import VisionTransformer, ViTConfig
+
+tiny = VisionTransformer(ViTConfig(patch_size=8, embed_dim=16, depth=1, num_heads=2))
+settings = TrainConfig(epochs=500, batch_size=16, device="cpu")
+TrainingPanel(tiny, load_data("shapes", limit=500), settings)"""
+
+
+def test_training_panel_obeys_its_buttons(patches):
+    """Start, pause, go on and stop, by mouse and key; a pause holds."""
+    index = explorer_of(patches)
+    source = patches.cells()[index]["source"]
+    patches.write(index, PANEL)
+    patches.run(index)
+    patches.write(index, source)
+    cell = patches.cell(index)
+    says(cell, "Ready. Step 0 of 16000")
+    at_start = cell.locator("img").get_attribute("src")
+    cell.get_by_role("button", name="start").click()
+    says(cell, "Running")
+    cell.get_by_role("button", name="pause").press("Enter")
+    held = says(cell, "Paused").inner_text()
+    cell.locator(f'img:not([src="{at_start}"])').wait_for()
+    patches.page.wait_for_timeout(1500)
+    assert says(cell, "Paused").inner_text() == held
+    cell.get_by_role("button", name="go on").click()
+    says(cell, "Running")
+    cell.get_by_role("button", name="stop").click()
+    says(cell, "Stopped")
+
+
 def test_restart_keeps_the_progress(patches):  # the tests below need no kernel
     """A fresh kernel knows nothing of the session, and what was passed before."""
     patches.menu("Kernel", "Restart Kernel…")

@@ -219,6 +219,7 @@ def test_tour_writes_pages_and_says_which_notebook_failed(tmp_path, capsys):
             notebook.cells.append(new_code_cell("1 / 0"))
         (folder / "01_patches.ipynb").write_text(json.dumps(notebook))
     assert main(["tour", str(good), "--out", str(good / "out")]) == 0
+    assert (good / "figures.png").is_file()
     out = capsys.readouterr().out
     assert re.search(r"^01_patches +3 +\d+\.\d  1 of 1 exercises passed$", out, re.M)
     assert main(["tour", str(bad), "--out", str(bad / "out")]) == 1

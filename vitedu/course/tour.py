@@ -19,6 +19,7 @@ from nbformat import NotebookNode
 
 from vitedu.course import results
 from vitedu.course.notebooks import exercise_cells, find_notebooks, read, solved
+from vitedu.course.sheet import draw_sheet
 from vitedu.exercises import BY_ID, in_notebook
 
 # Code is folded with an HTML element, which opens with mouse, keyboard or touch. It prints open.
@@ -103,9 +104,9 @@ def execute(
 
 
 def tour(path: Path, out: Path) -> bool:
-    """Run the solved variant of every notebook and write each as an HTML page.
+    """Run the solved variant of every notebook, write each as an HTML page, and all figures as one picture.
 
-    Prints a table: notebook, code cells, seconds, result.
+    Prints a table: notebook, code cells, seconds, result. The picture is ``figures.png`` beside the pages' folder.
 
     Returns:
         True if every notebook ran to its end and every exercise in it passed.
@@ -118,6 +119,7 @@ def tour(path: Path, out: Path) -> bool:
     width = max(len("notebook"), *(len(each.stem) for each in paths))
     print(f"{'notebook':<{width}}  {'cells':>5}  {'seconds':>7}  result", flush=True)
     everything_passed = True
+    ran = []
     for each in paths:
         run = execute(solved(read(each)), each.parent, seconds=600)
         wanted = [exercise_id for _, exercise_id in exercise_cells(run.notebook)]
@@ -130,7 +132,10 @@ def tour(path: Path, out: Path) -> bool:
         everything_passed &= not result.startswith("FAILED")
         print(f"{each.stem:<{width}}  {run.cells:>5}  {run.seconds:>7.1f}  {result}", flush=True)
         (Path(out) / f"{each.stem}.html").write_text(page(run.notebook), encoding="utf-8")
-    print(f"{len(paths)} pages in {out}")
+        ran.append((each.stem, run.notebook))
+    sheet = Path(out).parent / "figures.png"
+    count = draw_sheet(ran, sheet)
+    print(f"{len(paths)} pages in {out}, {count} figures in {sheet}")
     return everything_passed
 
 

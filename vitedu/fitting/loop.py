@@ -62,6 +62,7 @@ def fit(
     *,
     show_progress: bool = True,
     on_epoch: Callable[[History], None] | None = None,
+    on_step: Callable[[float], None] | None = None,
     resume: Path | None = None,
 ) -> History:
     """Train a model in place, and say how it went.
@@ -80,6 +81,8 @@ def fit(
             the curves below it.
         on_epoch: called with the history after each epoch, on rank 0 alone if there are several
             processes; ``model`` is then what would come out.
+        on_step: called with the loss after each step; on an accelerator it waits for the device. A
+            ``KeyboardInterrupt`` that it raises ends the run as an interruption.
         resume: a file. If it is there, the run that wrote it goes on after its last finished epoch;
             the model needs the same shape, its weights are replaced. After each epoch the state is
             written to it. It stays when the run is over, and then gives its outcome at once. Several
@@ -99,6 +102,7 @@ def fit(
     was_training = model.training
     device = own_device(config.device)
     run = Run(model, data, config, device, meet(device))
+    run.on_step = on_step
     try:
         run.all_epochs(show_progress and not run.processes.rank, on_epoch, resume)
     except KeyboardInterrupt:
@@ -132,6 +136,7 @@ class Run:
         precision = str(self.dtype).removeprefix("torch.")
         self.history = History(config, str(device), precision, processes.count)
         self.bar: ProgressBar | None = None
+        self.on_step: Callable[[float], None] | None = None
         self.has_average = config.ema_decay > 0
         self.model = model.to(device)
         processes.align(model)
@@ -208,6 +213,8 @@ class Run:
             correct += hits
             if reads_at_once and not losses[step].isfinite():
                 raise diverged(epoch, step, lrs[-1], self.dtype, history)
+            if self.on_step:
+                self.on_step(loss.item())
             if self.bar and self.bar.is_due():
                 text = f"epoch {epoch + 1}/{config.epochs}"
                 if reads_at_once:

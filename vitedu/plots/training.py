@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 from matplotlib.figure import Figure
+from matplotlib.patches import Rectangle
 
 from vitedu.plots.style import (
     BAD,
@@ -234,6 +235,62 @@ def show_curves(
     _accuracy(axes[0, 1], train_accuracy, validation_accuracy, chance)
     handles, labels = axes[0, 1].get_legend_handles_labels()
     fig.legend(handles, labels, loc="outside lower center", ncols=4)  # no curve can run into it
+    return fig
+
+
+@styled
+def show_moment(
+    losses: Sequence[float],
+    validation: Sequence[tuple[float, float]],
+    steps: int,
+    images,
+    truth: Sequence[str],
+    answers: Sequence[str],
+) -> CourseFigure:
+    """Draw where a training stands: its loss, and some images with the answer that each gets now.
+
+    Args:
+        losses: of every step so far.
+        validation: step and loss of each finished epoch.
+        steps: of the whole run.
+        images: (n, C, H, W), uint8 or floats in [0, 1].
+        truth: the class of each.
+        answers: what the model says.
+    """
+    fig, axes = figure(1, 2, size=(WIDTH, 3.6))
+    ax, wall = axes[0]
+    count = np.arange(1, len(losses) + 1)
+    ax.plot(count, losses, color=SKY, linewidth=0.6, label="training, each step")
+    if len(losses) >= 20:
+        smooth = running_mean(losses, 10)
+        ax.plot(count[-len(smooth) :], smooth, color=BLUE, label="mean of ten steps")
+    if validation:
+        ax.plot(*zip(*validation, strict=True), "s", color=ORANGE, label="validation")
+    top = 1.05 * max([1.0, *losses, *(loss for _, loss in validation)])
+    ax.set(xlim=(0, steps), ylim=(0, top), xlabel="step", ylabel="loss (nats)")
+    if losses:
+        ax.legend(loc="lower left", fontsize=8)
+
+    columns = int(np.ceil(len(images) ** 0.5))
+    side = 1.3  # one cell: an image, and room for its answer
+    for k, image in enumerate(images):
+        row, column = divmod(k, columns)
+        is_right = truth[k] == answers[k]
+        box = (
+            column * side,
+            column * side + 1,
+            row * side + 1,
+            row * side,
+        )  # left, right, bottom, top
+        wall.imshow(to_picture(image), cmap="gray", vmin=0, vmax=1, extent=box)
+        frame = Rectangle((box[0], box[3]), 1, 1, fill=False, linewidth=2)
+        frame.set_edgecolor(GOOD if is_right else BAD)
+        wall.add_patch(frame)
+        said = f"{'✓' if is_right else '✗'} {answers[k]}"
+        wall.text(box[0] + 0.5, box[2] + 0.16, said, ha="center", va="center", fontsize=6)
+    rows = -(-len(images) // columns)
+    wall.set(xlim=(-0.1, columns * side), ylim=(rows * side + 0.05, -0.1), aspect="equal")
+    wall.axis("off")
     return fig
 
 

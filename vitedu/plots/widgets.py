@@ -134,10 +134,7 @@ class Explorer:
     # -- without a kernel -------------------------------------------------------------------------
 
     def still(self) -> str:
-        """Give the form for pages: every setting at a few cells, drawn beforehand, as HTML.
-
-        JupyterLab takes arrow keys for its own unless the focused element has ``data-lm-suppress-shortcuts``.
-        """
+        """Give the form for pages: every setting at a few cells, drawn beforehand, as HTML."""
         cells = {s: [self.cell_at(s, *spot) for spot in SPOTS] for s in self.settings}
         pictures = [
             [f"data:image/jpeg;base64,{base64.b64encode(self.frame(s, c)).decode()}" for c in row]
@@ -145,41 +142,8 @@ class Explorer:
         ]
         words = [[self.describe(s, c) for c in row] for s, row in cells.items()]
         first = self.settings.index(self.start)
-        key = f"explorer-{uuid.uuid4().hex}"
-        name, said = html.escape(self.setting_name), html.escape(words[first][0])
-        return f"""
-<div id="{key}">
-  <label>{name}: <span>{html.escape(str(self.start))}</span>
-    <input data-lm-suppress-shortcuts type="range" min="0" max="{len(self.settings) - 1}" value="{first}" step="1"></label>
-  <label>place: <span>1</span>
-    <input data-lm-suppress-shortcuts type="range" min="0" max="{len(SPOTS) - 1}" value="0" step="1"></label><br>
-  <img src="{pictures[first][0]}" alt="{said}" style="max-width: 100%">
-  <p role="status" aria-live="polite">{said}</p>
-  <script>
-    (function (box) {{
-      const pictures = {script_json(pictures)}, words = {script_json(words)};
-      const names = {script_json([str(s) for s in self.settings])}, spots = {script_json(SPOTS)};
-      const picture = box.querySelector("img"), said = box.querySelectorAll("label span");
-      const [setting, place] = box.querySelectorAll("input");
-      function show() {{
-        picture.src = pictures[setting.value][place.value];
-        picture.alt = words[setting.value][place.value];
-        box.querySelector("p").textContent = words[setting.value][place.value];
-        said[0].textContent = setting.ariaValueText = names[setting.value];
-        said[1].textContent = place.ariaValueText = Number(place.value) + 1;
-      }}
-      setting.oninput = place.oninput = show;
-      picture.onclick = function (event) {{  // the place that is drawn and lies nearest
-        const frame = picture.getBoundingClientRect();
-        const x = ((event.clientX - frame.left) / frame.width - {PICTURE[0]}) / {PICTURE[2]};
-        const y = ((event.clientY - frame.top) / frame.height - {1 - PICTURE[1] - PICTURE[3]:.4f}) / {PICTURE[3]};
-        const far = spots.map(([row, column]) => Math.hypot(row - y, column - x));
-        place.value = far.indexOf(Math.min(...far));
-        show();
-      }};
-    }})(document.getElementById("{key}"));
-  </script>
-</div>"""
+        names = [str(s) for s in self.settings]
+        return still_page(pictures, words, names, self.setting_name, first, SPOTS)
 
     # -- with a kernel ----------------------------------------------------------------------------
 
@@ -243,6 +207,69 @@ class Explorer:
         whole = widgets.VBox([style, widgets.HBox([setting, cell]), stage, words, names])
         whole.add_class("vitedu-explorer")
         return whole
+
+
+def still_page(
+    pictures: Sequence[Sequence[str]],
+    words: Sequence[Sequence[str]],
+    names: Sequence[str],
+    setting_name: str,
+    first: int = 0,
+    spots: Sequence[tuple[float, float]] = (),
+) -> str:
+    """Write frames that were drawn beforehand as HTML: a slider for the setting, and one for the place.
+
+    JupyterLab takes arrow keys for its own unless the focused element has ``data-lm-suppress-shortcuts``.
+
+    Args:
+        pictures: for each setting the pictures of all places, as addresses of data.
+        words: what each picture shows.
+        names: of the settings.
+        setting_name: what the setting is.
+        first: the setting that is shown first.
+        spots: row and column of each place in the picture, 0 to 1; none for one place and no slider.
+    """
+    key = f"explorer-{uuid.uuid4().hex}"
+    name, said = html.escape(setting_name), html.escape(words[first][0])
+    place = ""
+    if spots:
+        place = f"""
+  <label>place: <span>1</span>
+    <input data-lm-suppress-shortcuts type="range" min="0" max="{len(spots) - 1}" value="0" step="1"></label>"""
+    return f"""
+<div id="{key}">
+  <label>{name}: <span>{html.escape(names[first])}</span>
+    <input data-lm-suppress-shortcuts type="range" min="0" max="{len(names) - 1}" value="{first}" step="1"></label>{place}<br>
+  <img src="{pictures[first][0]}" alt="{said}" style="max-width: 100%">
+  <p role="status" aria-live="polite">{said}</p>
+  <script>
+    (function (box) {{
+      const pictures = {script_json(pictures)}, words = {script_json(words)};
+      const names = {script_json(names)}, spots = {script_json(spots)};
+      const picture = box.querySelector("img"), said = box.querySelectorAll("label span");
+      const [setting, place] = box.querySelectorAll("input");
+      function show() {{
+        const here = place ? place.value : 0;
+        picture.src = pictures[setting.value][here];
+        picture.alt = words[setting.value][here];
+        box.querySelector("p").textContent = words[setting.value][here];
+        said[0].textContent = setting.ariaValueText = names[setting.value];
+        if (place) said[1].textContent = place.ariaValueText = Number(here) + 1;
+      }}
+      setting.oninput = show;
+      if (!place) return;
+      place.oninput = show;
+      picture.onclick = function (event) {{  // the place that is drawn and lies nearest
+        const frame = picture.getBoundingClientRect();
+        const x = ((event.clientX - frame.left) / frame.width - {PICTURE[0]}) / {PICTURE[2]};
+        const y = ((event.clientY - frame.top) / frame.height - {1 - PICTURE[1] - PICTURE[3]:.4f}) / {PICTURE[3]};
+        const far = spots.map(([row, column]) => Math.hypot(row - y, column - x));
+        place.value = far.indexOf(Math.min(...far));
+        show();
+      }};
+    }})(document.getElementById("{key}"));
+  </script>
+</div>"""
 
 
 def kernel_answers() -> bool:

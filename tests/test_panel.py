@@ -1,0 +1,152 @@
+"""The training panel trains as ``fit`` does, obeys its buttons, and shows what happens."""
+
+import re
+
+import pytest
+import torch
+
+from vitedu.data import load_data
+from vitedu.fitting import TrainConfig, fit
+from vitedu.fitting import panel as module
+from vitedu.fitting.panel import TrainingPanel
+from vitedu.vit import VisionTransformer, ViTConfig
+
+CONFIG = TrainConfig(epochs=2, batch_size=16, device="cpu", crop_padding=2)
+STEPS = 8
+
+
+@pytest.fixture(scope="module")
+def data():
+    """64 drawn shapes: four steps an epoch."""
+    return load_data("shapes", limit=64)
+
+
+def new_model():
+    """A tiny model, always with the same weights."""
+    torch.manual_seed(0)
+    return VisionTransformer(ViTConfig(patch_size=8, embed_dim=16, depth=1, num_heads=2))
+
+
+def panel_of(data, at_step=None, **kwargs):
+    """Give a panel; ``at_step`` maps a number of finished steps to what shall happen then."""
+    panel = TrainingPanel(new_model(), data, kwargs.pop("config", CONFIG), count=4)
+    after_step = panel._after_step
+
+    def act(loss):
+        if len(panel.losses) + 1 in (at_step or {}):
+            at_step[len(panel.losses) + 1](panel)
+        after_step(loss)
+
+    panel._after_step = act
+    return panel
+
+
+def test_run_is_that_of_fit_however_often_it_pauses(data):
+    """The same weights and the same history, to the last bit, and a loss for every step."""
+    model = new_model()
+    history = fit(model, data, CONFIG, show_progress=False)
+    panel = panel_of(data, {2: TrainingPanel.pause, 5: TrainingPanel.pause})
+    # each pause shows itself, and is over at once
+    panel.show = lambda: panel.start() if panel.state == "paused" else None
+    panel.start()
+    panel.thread.join()
+    assert panel.state == "done"
+    assert len(panel.losses) == STEPS
+    for ours, theirs in zip(panel.history.rows, history.rows, strict=True):
+        assert (ours.train_loss, ours.validation_loss) == (
+            theirs.train_loss,
+            theirs.validation_loss,
+        )
+    for a, b in zip(panel.model.parameters(), model.parameters(), strict=True):
+        assert torch.equal(a, b)
+
+
+def test_pause_holds_the_run_and_start_goes_on(data):
+    """Between the two, no step is made."""
+    panel = panel_of(data, {3: TrainingPanel.pause})
+    panel.start()
+    while panel.state != "paused":
+        panel.thread.join(timeout=0.05)
+    panel.thread.join(timeout=0.2)
+    assert (panel.thread.is_alive(), len(panel.losses)) == (True, 3)
+    panel.start()
+    panel.thread.join()
+    assert (panel.state, len(panel.losses)) == ("done", STEPS)
+
+
+def test_stop_keeps_what_was_learned(data):
+    """In the middle of an epoch; also out of a pause."""
+    start = new_model().head.weight.detach().clone()
+    panel = panel_of(data, {3: TrainingPanel.pause})
+    panel.show = lambda: panel.stop() if panel.state == "paused" else None
+    panel.start()
+    panel.thread.join()
+    assert panel.state == "stopped"
+    assert (panel.history.interrupted, len(panel.losses)) == (True, 3)
+    assert not torch.equal(panel.model.head.weight, start)
+
+
+def test_a_broken_run_says_why(data):
+    """An error in the thread is not lost."""
+    panel = panel_of(data, config=TrainConfig(epochs=1, batch_size=16, device="cpu", lr=1e30))
+    panel.start()
+    panel.thread.join()
+    assert panel.state == "broken"
+    assert "DivergedError" in panel.problem
+
+
+def test_a_new_panel_stops_the_one_before(data):
+    """A cell that is run again does not leave a training behind."""
+    first = panel_of(data, {2: TrainingPanel.pause})
+    first.start()
+    panel_of(data)
+    first.thread.join()
+    assert first.state == "stopped"
+
+
+def test_still_form_goes_through_the_whole_run(data):
+    """Without a kernel: a picture and a sentence for each moment, the first and the last among them."""
+    panel = panel_of(data)
+    page = panel.still()
+    assert panel.state == "done"
+    assert [len(moment.losses) for moment in panel.moments] == [*range(STEPS + 1), STEPS]
+    pictures = re.findall(r"data:image/png;base64,[\w+/=]+", page)
+    assert len(set(pictures)) >= STEPS
+    still = re.sub(r"<script>.*?</script>", "", page, flags=re.DOTALL)
+    assert still.count("<input") == 1
+    assert re.search(r"Step 0 of 8, \d of these 4 images right", still)
+    assert "Step 8 of 8" in page and "after epoch 2" in page
+
+
+def test_buttons_follow_the_run(data):
+    """Start becomes pause, then go on; when it is over, both rest and the words say so."""
+    panel = panel_of(data, {3: TrainingPanel.pause})
+    panel.widget = live = panel.live()
+    (go, stop), words, picture = live.children[0].children, live.children[1], live.children[2]
+    assert (go.description, go.disabled, stop.disabled) == ("start", False, True)
+    before = picture.value
+    go.click()
+    while panel.state != "paused":
+        panel.thread.join(timeout=0.05)
+    panel.show()
+    assert (go.description, stop.disabled) == ("go on", False)
+    assert "Paused. Step 3 of 8" in words.value
+    go.click()
+    panel.thread.join()
+    panel.show()
+    assert (go.disabled, stop.disabled) == (True, True)
+    assert "Done. Step 8 of 8" in words.value
+    assert picture.value != before
+
+
+def test_a_notebook_gets_the_form_that_works_there(data, monkeypatch):
+    """With a kernel nothing is trained before a click; without one the run is over."""
+    monkeypatch.setattr(module, "kernel_answers", lambda: True)
+    panel = panel_of(data)
+    bundle = panel._repr_mimebundle_()
+    assert bundle[module.WIDGET]["model_id"] == panel.widget.model_id
+    assert panel.state == "ready"
+    monkeypatch.setattr(module, "kernel_answers", lambda: False)
+    panel = panel_of(data)
+    assert module.WIDGET not in panel._repr_mimebundle_()
+    assert panel.state == "done"

@@ -1,0 +1,259 @@
+"""A training run with buttons: start, pause, stop; its curves, and images as they turn right.
+
+Role: one interface with two forms, as the explorers have. Where a kernel answers, ``fit`` runs in a
+thread of its own and the panel follows it. Elsewhere the run is over before the panel is shown, and a
+slider goes through it. Not here: the loop (``loop``), the drawing (``plots.training``).
+"""
+
+import asyncio
+import base64
+import html
+import threading
+import time
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from torch import nn
+
+from vitedu.fitting.config import TrainConfig
+from vitedu.fitting.evaluating import predict
+from vitedu.fitting.history import EpochResult, History
+from vitedu.fitting.loop import fit
+from vitedu.plots.training import show_moment
+from vitedu.plots.widgets import WIDGET, kernel_answers, still_page
+
+SECONDS = 1.0  # between two pictures of a running training
+MOMENTS = 8  # pictures of the form without a kernel
+
+
+@dataclass(frozen=True)
+class Moment:
+    """Where a training stands."""
+
+    losses: tuple[float, ...]  # of every step so far
+    epochs: tuple[EpochResult, ...]  # that are finished
+    answers: tuple[int, ...]  # the model's, for the images that the panel shows
+
+
+class TrainingPanel:
+    """Train a model with buttons, and watch it.
+
+    The run is that of ``fit``, to the last bit, however often it pauses; a pause counts as time of its
+    epoch. While it runs, other cells can run too, but random numbers that they draw are not repeatable.
+    A new panel stops the one before it.
+
+    Args:
+        model: as in ``fit``; it holds what was learned, during the run and after it.
+        data: as in ``fit``, with ``class_names``.
+        config: as in ``fit``.
+        count: how many validation images the panel shows.
+
+    Example:
+        >>> panel = TrainingPanel(model, data, TrainConfig(epochs=3))  # doctest: +SKIP
+        >>> panel  # as the last line of a cell  # doctest: +SKIP
+    """
+
+    latest: ClassVar["TrainingPanel | None"] = None
+
+    def __init__(self, model: nn.Module, data, config: TrainConfig, *, count: int = 16):
+        if TrainingPanel.latest is not None:
+            TrainingPanel.latest.stop()
+        TrainingPanel.latest = self
+        self.model, self.data, self.config = model, data, config
+        self.images = data.validation.images[:count]
+        self.labels = data.validation.labels[:count].tolist()
+        self.steps = config.epochs * -(-len(data.train.labels) // config.batch_size)
+        self.history: History | None = None  # when the run is over
+        self.problem = ""  # why it broke, if it did
+        self.losses: list[float] = []
+        self.epochs: list[EpochResult] = []
+        self.moments = [self._moment()]
+        self.shown = 0.0  # when the last picture was made, in seconds of a clock that only grows
+        self.thread: threading.Thread | None = None
+        self.may_go, self.shall_stop = threading.Event(), threading.Event()
+        self.may_go.set()
+        self.is_held = False  # by a pause, between two steps
+        self.widget: Any = None
+        self.show = lambda: None  # called in the training's thread when something has changed
+
+    def __repr__(self) -> str:
+        return f"TrainingPanel({self.state}: {self.describe(self.moments[-1])})"
+
+    @property
+    def state(self) -> str:
+        """Say "ready", "running", "pausing", "paused", "stopping", "stopped", "broken" or "done"."""
+        if self.thread is None:
+            return "ready"
+        if self.thread.is_alive() and self.history is None and not self.problem:
+            if self.shall_stop.is_set():
+                return "stopping"
+            if self.may_go.is_set():
+                return "running"
+            return "paused" if self.is_held else "pausing"
+        if self.problem:
+            return "broken"
+        return "stopped" if self.history and self.history.interrupted else "done"
+
+    # -- what the buttons do ----------------------------------------------------------------------
+
+    def start(self) -> None:
+        """Start the run, or go on after a pause."""
+        self.may_go.set()
+        if self.thread is None:
+            self.thread = threading.Thread(target=self._train, daemon=True)
+            self.thread.start()
+
+    def pause(self) -> None:
+        """Wait before the next step."""
+        self.may_go.clear()
+        self.show()
+
+    def stop(self) -> None:
+        """End the run after the step that is being made; what was learned stays."""
+        self.shall_stop.set()
+        self.may_go.set()
+
+    def _train(self) -> None:
+        try:
+            self.history = fit(
+                self.model,
+                self.data,
+                self.config,
+                show_progress=False,
+                on_epoch=self._after_epoch,
+                on_step=self._after_step,
+            )
+        except Exception as error:  # a thread has nobody else to tell
+            self.problem = f"{type(error).__name__}: {error}"
+        self._remember()
+
+    def _after_step(self, loss: float) -> None:
+        self.losses.append(loss)
+        if self.widget is None:
+            is_due = len(self.losses) % max(1, self.steps // MOMENTS) == 0
+        else:
+            is_due = time.monotonic() - self.shown >= SECONDS
+        if is_due:
+            self._remember()
+        if not self.may_go.is_set():
+            self.is_held = True
+            self._remember()
+            self.may_go.wait()
+            self.is_held = False
+        if self.shall_stop.is_set():
+            raise KeyboardInterrupt
+
+    def _after_epoch(self, history: History) -> None:
+        self.epochs = list(history.rows)
+
+    def _remember(self) -> None:
+        """Keep where the training stands, and show it."""
+        moment = self._moment()
+        if self.widget is None:
+            self.moments.append(moment)
+        else:
+            self.moments[-1] = moment
+        self.shown = time.monotonic()
+        self.show()
+
+    def _moment(self) -> Moment:
+        device = next(self.model.parameters()).device
+        answers = predict(self.model, self.images.to(device), self.data).argmax(dim=-1).tolist()
+        return Moment(tuple(self.losses), tuple(self.epochs), tuple(answers))
+
+    # -- what is shown ----------------------------------------------------------------------------
+
+    def describe(self, moment: Moment) -> str:
+        """Say in words where a training stands."""
+        right = sum(a == b for a, b in zip(moment.answers, self.labels, strict=True))
+        words = [f"Step {len(moment.losses)} of {self.steps}"]
+        if moment.losses:
+            words.append(f"loss {moment.losses[-1]:.2f}")
+        words.append(f"{right} of these {len(self.labels)} images right")
+        if moment.epochs:
+            last = moment.epochs[-1]
+            words.append(
+                f"validation accuracy {last.validation_accuracy:.1%} after epoch {last.epoch}"
+            )
+        return ", ".join(words)
+
+    def frame(self, moment: Moment) -> bytes:
+        """Draw where a training stands, as a PNG file."""
+        validation = [
+            (row.epoch * self.steps / self.config.epochs, row.validation_loss)
+            for row in moment.epochs
+        ]
+        names = self.data.class_names
+        figure = show_moment(
+            moment.losses,
+            validation,
+            self.steps,
+            self.images,
+            [names[k] for k in self.labels],
+            [names[k] for k in moment.answers],
+        )
+        return figure.png()
+
+    def _repr_mimebundle_(self, include=None, exclude=None) -> dict:
+        if kernel_answers():
+            if self.widget is None:
+                self.widget = self.live()
+            view = {"version_major": 2, "version_minor": 0, "model_id": self.widget.model_id}
+            page = "<p>Run this cell: the panel needs a kernel to train with.</p>"
+            return {"text/plain": repr(self), "text/html": page, WIDGET: view}
+        return {"text/plain": repr(self), "text/html": self.still()}
+
+    def still(self) -> str:
+        """Give the form for pages: the whole run, made beforehand, as pictures with a slider."""
+        self.start()
+        assert self.thread is not None
+        self.thread.join()
+        moments = self.moments
+        pictures = [
+            [f"data:image/png;base64,{base64.b64encode(self.frame(moment)).decode()}"]
+            for moment in moments
+        ]
+        words = [[self.describe(moment)] for moment in moments]
+        return still_page(pictures, words, [str(len(moment.losses)) for moment in moments], "step")
+
+    def live(self):
+        """Give the form for a running kernel: two buttons, a line of words and a picture."""
+        import ipywidgets as widgets
+
+        go = widgets.Button(description="start", icon="play")
+        stop = widgets.Button(description="stop", icon="stop", disabled=True)
+        picture = widgets.Image(format="png", layout=widgets.Layout(max_width="100%"))
+        words = widgets.HTML()
+        labels = {"ready": "start", "running": "pause", "pausing": "go on", "paused": "go on"}
+
+        def show():
+            state, moment = self.state, self.moments[-1]
+            go.description = labels.get(state, "start")
+            go.icon = "pause" if state == "running" else "play"
+            go.disabled = state not in labels
+            stop.disabled = state not in ("running", "pausing", "paused")
+            said = html.escape(f"{state.capitalize()}. {self.describe(moment)}. {self.problem}")
+            words.value = f'<p role="status" aria-live="polite">{said}</p>'
+            picture.value = self.frame(moment)
+
+        def click_go(_):
+            if self.state == "running":
+                self.pause()
+            else:
+                self.start()
+            show()
+
+        def click_stop(_):
+            self.stop()
+            show()
+
+        go.on_click(click_go)
+        stop.on_click(click_stop)
+        show()
+        try:  # pictures are drawn where the other figures are drawn, in the kernel's own thread
+            call = asyncio.get_running_loop().call_soon_threadsafe
+        except RuntimeError:
+            self.show = show
+        else:
+            self.show = lambda: call(show)
+        return widgets.VBox([widgets.HBox([go, stop]), words, picture])
