@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 import torch
 
-from vitedu.bench.experiments import inside
+from vitedu.bench.experiments import inside, measured
 from vitedu.data import load_data
 from vitedu.hardware import Profile
 from vitedu.patches import patchify
@@ -83,3 +83,15 @@ def test_run_measures_before_and_after(monkeypatch, data):
     found = inside.run(SHUFFLE, 0, Profile("quick", "", ""))
     assert {"test_accuracy", "untrained: head spread", "trained: head spread"} <= found.keys()
     assert {"trained: like content", "trained: like content, put back"} <= found.keys()
+
+
+def test_rows_are_those_that_the_notebook_speaks_of():
+    """Three seeds each: the largest patch learns fastest, and positions follow what is seen there."""
+    found = {(row.arm, row.seed): row.results for row in measured("inside")}
+    assert found.keys() == {(arm, seed) for arm in inside.ARMS for seed in range(3)}
+    for seed in range(3):
+        plain, moved = found["class token", seed], found[SHUFFLE, seed]
+        largest, mean = (found[f"{kind} of the patches", seed] for kind in ("largest", "mean"))
+        assert largest["test_accuracy"] > plain["test_accuracy"] + 0.06
+        assert plain["test_accuracy"] > mean["test_accuracy"] + 0.06
+        assert moved["trained: like content, put back"] > moved["trained: like content"] + 0.2
