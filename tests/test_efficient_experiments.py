@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from vitedu.bench.experiments import efficient, measured, search
+from vitedu.bench.experiments import efficient, measured
 from vitedu.encoder import EncoderBlock
 from vitedu.hardware import Profile
 
@@ -124,22 +124,3 @@ def test_rows_are_those_that_the_notebook_speaks_of():
         for kind in ("no positions", "offset bias")
     ]
     assert pairs[0] == pairs[1]
-
-
-@pytest.mark.parametrize("arm", search.ARMS)
-def test_candidates_of_the_search_cost_the_same(arm):
-    """Within six percent of the plain one, and the arm is the model that its name says."""
-    plain, model = (search.build(name, 0) for name in (next(iter(search.ARMS)), arm))
-    assert abs(efficient.macs(model) / efficient.macs(plain) - 1) < 0.06
-    assert all(getattr(model.config, key) == value for key, value in search.ARMS[arm].items())
-
-
-def test_search_has_its_candidates_with_one_seed_and_its_best_two_with_others():
-    """The rows hold what the notebook reads; a short run has the same results."""
-    rows = measured("search")
-    first = min(row.seed for row in rows)
-    chosen = {row.arm: row.results["validation_accuracy"] for row in rows if row.seed == first}
-    assert chosen.keys() == search.ARMS.keys()
-    for arm in sorted(chosen, key=chosen.get)[-2:]:
-        assert len([row for row in rows if row.arm == arm]) >= 3
-    assert search.run(arm, 0, QUICK).keys() == rows[0].results.keys()

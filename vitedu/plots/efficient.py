@@ -123,8 +123,8 @@ def blocks_figure(reached: torch.Tensor, grid_size: tuple[int, int]) -> tuple[Fi
     fig = CourseFigure(figsize=(WIDTH, 3.6))
     left = fig.add_axes(PICTURE)
     right = fig.add_axes((0.56, PICTURE[1] + 0.12, 0.42, PICTURE[3] - 0.12))
-    lines = {"edgecolors": GREY, "linewidth": 0.4}
-    shown = left.pcolormesh(after[0], cmap=ListedColormap(NEARER), vmin=0, vmax=3, **lines)
+    colours = ListedColormap(list(NEARER))
+    shown = left.pcolormesh(after[0], cmap=colours, vmin=0, vmax=3, edgecolors=GREY, linewidth=0.4)
     left.invert_yaxis()
     left.set_title("click a token")
     hide_ticks(left)
@@ -267,9 +267,10 @@ def show_trade(points: Mapping[str, tuple[float, Sequence[float]]]) -> Figure:
     ax.axhline(fmean(base[1]), color=LIGHT, zorder=0)
     for i, (name, (milliseconds, accuracies)) in enumerate(points.items()):
         mark, colour = "*osD^vPXhp"[i % 10], CYCLE[i % (len(CYCLE) - 1)]  # no yellow on white
+        seeds = f", {len(accuracies)} seeds" if len(accuracies) > 1 else ""
         ax.plot([milliseconds] * 2, [min(accuracies), max(accuracies)], color=colour, linewidth=1)
         ax.plot(milliseconds, fmean(accuracies), mark, color=colour, fillstyle="none", markersize=10,
-                markeredgewidth=2, label=name)  # fmt: skip
+                markeredgewidth=2, label=name + seeds)  # fmt: skip
     ax.set(xlabel="milliseconds, median (shorter is left)", ylabel="test accuracy")
     ax.yaxis.set_major_formatter(lambda value, _: f"{value:.1%}")
     ax.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), fontsize=9, handlelength=0.8)
