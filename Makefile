@@ -24,7 +24,8 @@ BIN := $(VENV)/bin
 endif
 PY := $(BIN)/python
 TEST_PY := $(subst $(VENV)/,$(TEST_VENV)/,$(PY))
-# as many workers as cores, each with one thread, so that they are no busy neighbours of each other
+# one worker more than cores (tests/conftest.py), because tests also wait; each with one thread, so that
+# they are no busy neighbours of each other
 PYTEST := OMP_NUM_THREADS=1 JUPYTER_PATH=$(CURDIR)/$(VENV)/share/jupyter $(TEST_PY) -m pytest -n logical --maxprocesses 4 --dist loadscope
 
 .DEFAULT_GOAL := help
@@ -47,8 +48,10 @@ proof: $(VENV)/.lab ## judge the banks of all exercises for twenty students, an 
 	$(PY) -m vitedu bank --unseen
 	$(PY) -m vitedu bank --mutate
 
-check: lint ## the short round: lint, types, units and doctests; no notebook, no bank, no class
-	$(PYTEST) -q -m "not notebook and not slow and not bank" $(TEST_ARGS)
+check: $(TEST_VENV)/.test ## the short round: lint, types, units and doctests; no notebook, no bank, no class
+	@mkdir -p build; $(MAKE) --no-print-directory lint > build/lint.txt 2>&1 & lint=$$!; \
+	$(PYTEST) -q --maxprocesses 2 -m "not notebook and not slow and not bank" $(TEST_ARGS); failed=$$?; \
+	wait $$lint || failed=1; cat build/lint.txt; exit $$failed
 
 tour: $(VENV)/.lab ## run the whole solved course: a page a notebook in build/tour, all figures in build/figures.png
 	$(PY) -m vitedu tour notebooks --out build/tour

@@ -56,6 +56,7 @@ def test_names_are_told_apart():
     assert len({change.name for change in CHANGES}) == len(CHANGES)
 
 
+@pytest.mark.slow
 def test_bench_runs_what_is_missing_and_keeps_every_row(data, tmp_path, capsys):
     """The second call runs the second seed alone, and the table shows both."""
     out = tmp_path / "runs" / "rows.jsonl"

@@ -42,7 +42,7 @@ MEGABYTES = 200  # that grading may need beyond what importing torch takes
 MINUTES = 20  # that a run may take on a crowded machine
 
 needs_linux = pytest.mark.skipif(sys.platform != "linux", reason="the full box is Linux's")
-pytestmark = needs_linux
+pytestmark = [pytest.mark.slow, needs_linux]
 
 
 def hand_in(folder: Path, out: Path) -> None:
@@ -233,7 +233,6 @@ def expect(graded: dict, student: str, worth, name: str = "softmax") -> dict:
 ALL = [(table, name) for table, attacks in TABLES.items() for name in attacks]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(("table", "name"), ALL, ids=lambda part: part.replace(" ", "_"))
 def test_each_gets_what_it_deserves(graded, table, name):
     """Full points for honest work, nothing but the honest part for tricks, and a flag for a person where one is due."""
@@ -245,21 +244,18 @@ def test_each_gets_what_it_deserves(graded, table, name):
         assert grade["runs"] == 3 or earned(graded, grade) == "nothing"
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", files.CONTENT)
 def test_broken_files_are_findings_of_their_own(graded, name):
     """What cannot be read is not gradable, with the reason; what can be read is graded."""
     expect(graded, f"file_{name}", files.CONTENT[name][0])
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", honest.FILES)
 def test_notebooks_of_all_editors_score_in_full(graded, name):
     """Colab, VS Code and JupyterLab, other encodings, other names, another order."""
     expect(graded, f"saved_{name}", "full")
 
 
-@pytest.mark.slow
 def test_controls_do_not_move(graded):
     """Honest work at both ends of the class: right 4, zeros 0.44, untouched 0."""
     for end in ("aa", "zz"):
@@ -269,7 +265,6 @@ def test_controls_do_not_move(graded):
     assert exercise(graded, "zz_empty")["attempted"] is False
 
 
-@pytest.mark.slow
 def test_luck_earns_nothing(graded):
     """Right one time in three: three processes agree on right in 4 %; all others fail or go to a person."""
     found = [earned(graded, exercise(graded, f"lucky_{n}")) for n in range(LUCKY)]
@@ -279,7 +274,6 @@ def test_luck_earns_nothing(graded):
         assert ("unstable" in flags) == (word == "unstable") and "dangerous" in flags
 
 
-@pytest.mark.slow
 def test_links_are_not_followed(graded):
     """A link to a neighbour's work, to a file of the system or to itself earns nothing and shows nothing."""
     for name in ("link_to_neighbour", "link_to_etc", "link_to_itself", "pipe"):
@@ -288,7 +282,6 @@ def test_links_are_not_followed(graded):
     assert "root:" not in json.dumps(graded["grades"])
 
 
-@pytest.mark.slow
 def test_a_killed_grader_begun_again_loses_and_changes_nothing(graded):
     """The second run ends well, keeps the first one's grades to the byte, and every student has one."""
     assert graded["first"].process.returncode == -signal.SIGKILL
@@ -305,7 +298,6 @@ def test_a_killed_grader_begun_again_loses_and_changes_nothing(graded):
     assert "grader" not in reasons
 
 
-@pytest.mark.slow
 def test_nothing_is_left_behind(graded):
     """No process of either run, no folder of a box, no changed file of the students or beside them."""
     assert graded["first"].worlds and graded["second"].worlds, "no box of its own was seen"
@@ -319,7 +311,6 @@ def test_nothing_is_left_behind(graded):
     assert not list(graded["out"].rglob("pickled*"))
 
 
-@pytest.mark.slow
 def test_the_grader_stays_small(graded):
     """200 MB of outputs, of prints and of arrays do not end up in its memory."""
     words = (
@@ -331,7 +322,6 @@ def test_the_grader_stays_small(graded):
     assert alone / 2 < most < alone + MEGABYTES, (alone, most)
 
 
-@pytest.mark.slow
 def test_pages_and_tables_run_nothing(graded):
     """No script of a student's in a page, no formula in a table, no name that leaves the folder."""
     pages = [path for path in graded["out"].rglob("*.html")]

@@ -375,6 +375,7 @@ print(outcome.graded, outcome.kept, len(outcome.students))
 """
 
 
+@pytest.mark.slow
 def test_killed_at_any_moment_the_same_command_finishes(tmp_path, out):
     """Six kills at random moments: whole files only, none that stood is touched, the last run completes the class."""
     names = [f"s{i:03d}" for i in range(60)]
@@ -400,6 +401,7 @@ def test_killed_at_any_moment_the_same_command_finishes(tmp_path, out):
     assert not list(out.rglob(f"*{UNFINISHED}"))
 
 
+@pytest.mark.slow
 def test_a_class_of_200_does_not_fill_the_memory(tmp_path, out):
     """Grades with large pictures are written and let go: 160 MB of them grow the process by less than 60 MB."""
     resource = pytest.importorskip("resource")
@@ -447,6 +449,7 @@ print(private() - before, *[name for name in heavy.split() if name in sys.module
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 def test_the_grader_itself_is_small():
     """Beyond torch, all its modules, checkers and one judged answer take less than 30 MB, and it loads no large library."""

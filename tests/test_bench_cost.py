@@ -31,6 +31,7 @@ def test_each_sweep_passes_through_the_base_and_changes_one_thing(base):
             assert config.embed_dim // config.num_heads == base.embed_dim // base.num_heads
 
 
+@pytest.mark.slow
 def test_costs_are_relative_to_the_base():
     """The base costs 1 and 1 in every panel; more depth is more FLOP, nearly in proportion."""
     models = sweeps(TINY)
@@ -60,6 +61,7 @@ def test_figure_shows_measured_beside_counted():
         show_cost(dict.fromkeys("abcde", []), base={}, of="")
 
 
+@pytest.mark.slow
 def test_bench_writes_figure_and_figures(tmp_path, monkeypatch, capsys):
     """A line for every model; a PNG; the numbers as JSON."""
     monkeypatch.setitem(PRESETS, bench_cost.PRESET, TINY)

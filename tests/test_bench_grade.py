@@ -31,6 +31,8 @@ from vitedu.bench.made_class import (
 from vitedu.checks.engine import find_checker, judge_answer
 from vitedu.exercises import find, in_notebook
 
+pytestmark = pytest.mark.slow
+
 NOTEBOOKS = Path(__file__).parents[1] / "notebooks"
 
 
@@ -132,7 +134,6 @@ def test_judging_is_what_workers_do_not_take():
     assert sum(clock.shares().values()) == 6.0
 
 
-@pytest.mark.slow
 def test_a_made_class_gets_the_grades_that_were_known_before(monkeypatch, tmp_path, capsys):
     """One of each kind through the real grader: hostile ones too, and nobody else's points move."""
     monkeypatch.setattr(bench_class, "in_notebook", lambda stem: [find("patchify")])

@@ -38,6 +38,7 @@ def build(name, config=TINY):
     return CANDIDATES[name].build(config)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [name for name in CANDIDATES if name != "vit-pytorch"])
 @pytest.mark.parametrize("config", [TINY, *(PRESETS[p] for p in bench_train.CPU_PRESETS)])
 def test_every_model_has_the_parameters_of_ours(name, config):

@@ -30,7 +30,10 @@ distributed = pytest.importorskip(
 )
 
 # dask leaves what it cannot close in time to the end of the process
-pytestmark = pytest.mark.filterwarnings("default::ResourceWarning:distributed")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.filterwarnings("default::ResourceWarning:distributed"),
+]
 IDS = ["tokens_at_224", "seam_neighbours", "stem_tokens"]
 SOURCES = {id: reference_source(find(id)) for id in IDS}
 CLASS = {
@@ -82,7 +85,6 @@ def graded(folder, out, **choices):
     }
 
 
-@pytest.mark.slow
 def test_a_class_has_the_same_grades_also_when_a_worker_is_killed(running, folder, tmp_path):
     """One of two workers dies half-way; everybody is graded, and the same command again changes nothing."""
     alone = graded(folder, tmp_path / "alone")

@@ -15,6 +15,7 @@ from IPython.core.inputtransformer2 import TransformerManager
 from jupyter_client import AsyncKernelManager
 from jupyter_client.kernelspec import KernelSpec, KernelSpecManager
 from nbclient import NotebookClient
+from nbformat.v4 import new_code_cell
 from packaging.requirements import Requirement
 from packaging.version import Version
 from sound_notebook import build
@@ -114,6 +115,7 @@ def test_command_upgrades_nothing():
     assert all(re.fullmatch("[a-z]+", word) for word in words[4:]), words
 
 
+@pytest.mark.slow
 def test_pip_leaves_what_is_installed():
     """Asked for the small packages where they are, pip changes none, and needs no network for it."""
     command = [sys.executable, "-m", "pip", "install", "--no-deps", "--no-index", "--dry-run"]
@@ -316,6 +318,10 @@ def pip(*words):
     ).stdout.splitlines()
 
 
+MEMORY = 12  # GB; a free Colab has 12.7
+PEAK = "import resource\n\nprint(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)"  # in KB
+
+
 @pytest.mark.slow
 @pytest.mark.network
 @pytest.mark.skipif(
@@ -323,7 +329,10 @@ def pip(*words):
 )
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 def test_notebook_runs_alone_with_the_versions_of_colab(path, tmp_path):
-    """From an empty folder, without the package: the first cell gets it, every cell runs, nothing is upgraded."""
+    """From an empty folder, without the package: the first cell gets it, every cell runs, nothing is upgraded.
+
+    In the quick profile, or that of VITEDU_PROFILE.
+    """
     pip("uninstall", "--quiet", "--yes", "vitedu", "safetensors")
     before = set(pip("freeze"))
     notebook = read(path)
@@ -333,14 +342,15 @@ def test_notebook_runs_alone_with_the_versions_of_colab(path, tmp_path):
     ).stdout.strip()
     address = f'PACKAGE = "git+file://{ROOT}@{head}"'
     install.source = re.sub(r'(?m)^PACKAGE = "[^"]+"', address, install.source)
+    notebook.cells.append(new_code_cell(PEAK, id="peak"))
     (tmp_path / "empty").mkdir()
     environment = {key: text for key, text in os.environ.items() if key != "PYTHONPATH"}
-    environment |= {"VITEDU_PROFILE": "quick", "VITEDU_HOME": str(tmp_path / "store")}
+    environment = {"VITEDU_PROFILE": "quick", **environment, "VITEDU_HOME": str(tmp_path / "store")}
     environment.pop("MPLBACKEND", None)
     client = NotebookClient(
         notebook,
         km=AsyncKernelManager(kernel_name="python3", kernel_spec_manager=Kernel()),
-        timeout=300,
+        timeout=600,
         resources={"metadata": {"path": str(tmp_path / "empty")}},
     )
     start = time.perf_counter()
@@ -351,7 +361,9 @@ def test_notebook_runs_alone_with_the_versions_of_colab(path, tmp_path):
         for name in ("execute_input", "status.idle")
     )
     print(f"{path.stem}: install cell {(ended - begun).total_seconds():.1f} s,", end=" ")
-    print(f"whole notebook {time.perf_counter() - start:.0f} s")
+    peak = int(notebook.cells[-1].outputs[0].text) / 1e6
+    print(f"whole notebook {time.perf_counter() - start:.0f} s, {peak:.1f} GB at the peak")
+    assert peak < MEMORY
     outputs = [output for cell in notebook.cells for output in cell.get("outputs", ())]
     assert [output.text for output in outputs if output.get("name") == "stderr"] == []
     after = set(pip("freeze"))

@@ -13,6 +13,8 @@ from vitedu.checks.judging import same_error
 from vitedu.checks.probing import Observation, Trouble
 from vitedu.checks.proof.mutants import shortcuts
 
+pytestmark = pytest.mark.slow
+
 SEEDS = (3, 4)
 
 

@@ -111,6 +111,7 @@ def test_timm_logits_are_equal(options):
     assert_same_logits(from_timm(theirs), theirs, torch.randn(4, channels, size, size))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["vit_tiny_patch16_224", "deit_tiny_patch16_224"])
 def test_named_timm_models_are_equal_at_full_size(name):
     """The published shapes, at 224 px."""
@@ -118,6 +119,7 @@ def test_named_timm_models_are_equal_at_full_size(name):
     assert_same_logits(from_timm(theirs), theirs, torch.randn(2, 3, 224, 224))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "options"),
     [

@@ -69,6 +69,12 @@ def test_shapes_repeat_by_seed_and_differ_between_seeds(shapes):
     assert torch.equal(again.test.images, shapes.test.images)
     assert torch.equal(again.train.images, shapes.train.images[:500])
     assert torch.equal(again.train.masks, shapes.train.masks[:500])
+    few = load_data("shapes", limit=503, held_out=7)
+    assert [len(split) for split in splits(few).values()] == [503, 7, 7]
+    for name, split in splits(few).items():
+        whole = getattr(shapes, name)
+        for kind in ("images", "labels", "masks"):
+            assert torch.equal(getattr(split, kind), getattr(whole, kind)[: len(split)])
     assert not {image.tobytes() for image in other.train.images.numpy()} & {
         image.tobytes() for image in again.train.images.numpy()
     }
@@ -80,6 +86,7 @@ def test_shapes_share_no_image_between_splits(shapes):
     assert len(seen) == 13_000
 
 
+@pytest.mark.slow
 def test_shapes_are_drawn_in_seconds():
     """12,000 images take less than 6 s of computing."""
     start = time.process_time()
@@ -179,7 +186,7 @@ def test_data_prints_its_sizes(shapes):
 
 
 @pytest.mark.parametrize("wrong", [0, -3, 1.5, True, "many"], ids=str)
-@pytest.mark.parametrize("name", ["limit", "image_size"])
+@pytest.mark.parametrize("name", ["limit", "held_out", "image_size"])
 def test_load_data_rejects_what_is_no_count(name, wrong):
     """Sizes are positive integers."""
     with pytest.raises(ValueError, match=f"{name} must be a positive integer"):
@@ -248,7 +255,8 @@ def test_cifar10_holds_a_tenth_of_each_class_out(monkeypatch):
     assert sorted(number["test"]) == list(range(20)) and data.test.images[0, 1, 5, 5] == 250
     for split in splits(data).values():
         assert torch.equal(split.images[:, 0, 0, 0] % 2, split.labels.to(torch.uint8))
-    assert len(load_data("cifar10", limit=10).train) == 10
+    few = load_data("cifar10", limit=10, held_out=3)
+    assert [len(split) for split in splits(few).values()] == [10, 3, 3]
 
 
 def test_cifar10_has_one_size():
@@ -291,6 +299,9 @@ def test_folder_limit_keeps_validation_and_test_whole(tmp_path):
     data = load_data(make_folder(tmp_path / "x", {"a": 40, "b": 20}), limit=15)
     assert data.train.labels.bincount().tolist() == [10, 5]
     assert (len(data.validation), len(data.test)) == (5, 9)
+    few = load_data(tmp_path / "x", limit=15, held_out=7)
+    assert [len(split) for split in splits(few).values()] == [15, 5, 7]
+    assert torch.equal(few.test.images, data.test.images[:7])
 
 
 def test_folder_of_unequal_images_is_cropped_to_the_default(tmp_path):

@@ -103,6 +103,7 @@ def test_macs_are_counted_and_four_stages_need_a_quarter():
     assert 0.2 < small / plain < 0.3
 
 
+@pytest.mark.slow
 def test_short_runs_give_every_result():
     """Plain attention has its other forms measured, too."""
     found = efficient.run("global attention", 0, QUICK)

@@ -226,6 +226,7 @@ def test_function_instead_of_class():
     assert report.headline == "this is not a class" and report.points == 0
 
 
+@pytest.mark.slow
 def test_class_that_is_no_module():
     """A class that makes something else than a layer is told so."""
 
@@ -270,6 +271,7 @@ def slow_in_one_case(images, patch_size):
     return RIGHT(images, patch_size)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("answer", [endless, stubborn, sleeping, slow_in_one_case])
 def test_an_answer_that_never_ends_is_ended(answer, monkeypatch):
     """After the time limit of the whole check there is a report, and the later calls are not waited for."""
@@ -294,6 +296,7 @@ def test_time_limit_is_read_with_care(text, seconds, monkeypatch):
 # --- seeds --------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("exercise", FUNCTIONS)
 def test_a_seed_repeats_its_report_and_another_draws_anew(exercise):
     """The same seed gives the same report to the letter, another one other inputs."""
@@ -311,6 +314,7 @@ def test_default_seeds_differ():
     assert len({judge(encoder.gelu).seed for _ in range(4)}) == 4
 
 
+@pytest.mark.slow
 def test_case_names_are_unique():
     """Observations are kept by the name of their case: no two cases of a checker share one."""
     for exercise in FUNCTIONS:
@@ -381,6 +385,7 @@ RELATIONS = {
 }  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("answer", "id_", "words"), RELATIONS.values(), ids=RELATIONS)
 @pytest.mark.parametrize("seed", range(3))
 def test_simple_relations_are_recognised(answer, id_, words, seed):
@@ -390,6 +395,7 @@ def test_simple_relations_are_recognised(answer, id_, words, seed):
     assert words in str(report), str(report)
 
 
+@pytest.mark.slow
 def test_a_factor_that_changes_is_no_constant_factor():
     """A factor that is another one for each input is called that."""
     answer = relative(RIGHT, lambda y: y * y.shape[-1])
@@ -451,6 +457,7 @@ def replays(report, exercise: str, answer, seed: int) -> bool:
     return True
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("exercise", "answer"), UNNAMED.values(), ids=UNNAMED)
 def test_an_unknown_mistake_gets_no_false_name(exercise, answer):
     """A wrong answer outside the bank fails, and is given a name only if the named mistake does the very same."""
@@ -463,6 +470,7 @@ def test_an_unknown_mistake_gets_no_false_name(exercise, answer):
 # --- findings and points ------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_points_are_split_over_the_findings():
     """The points of an exercise are the sum over its findings, and a right answer has them all."""
     for exercise in FUNCTIONS:
@@ -547,6 +555,7 @@ def test_comparison_of_special_values():
     assert not close(case, a, a[:2])
 
 
+@pytest.mark.slow
 def test_observation_of_the_reference_equals_itself():
     """For every exercise, the reference observed twice shows no problem on any case."""
     for exercise in FUNCTIONS:

@@ -30,6 +30,7 @@ for epochs, loss in (((1, 2), 0.5), ((2, 3), 0.25)):  # the second run goes on f
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(
     importlib.util.find_spec("tensorboard") is None, reason="needs tensorboard (extra: test)"
 )

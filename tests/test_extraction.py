@@ -84,6 +84,7 @@ def whole_course(tmp_path_factory):
 # --- which cell answers what ---------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_every_exercise_of_the_solved_course_is_found_and_stands_alone(whole_course):
     """Support and answer run together, and define what was asked, without plots, data or checks."""
     found = extract(Submission("ann", whole_course))
@@ -96,6 +97,7 @@ def test_every_exercise_of_the_solved_course_is_found_and_stands_alone(whole_cou
         value(answer)
 
 
+@pytest.mark.slow
 def test_dropped_metadata_changes_nothing_but_how_answers_were_found(whole_course, tmp_path):
     """An editor that drops all cell metadata costs nobody an answer."""
     marked = extract(Submission("ann", whole_course))
@@ -201,6 +203,7 @@ def test_an_attempt_turned_into_text_is_no_answer_beside_code(tmp_path):
 # --- what comes along ----------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_answers_measured_on_the_notebook_are_gradable(tmp_path):
     """The cells that a measurement rests on come along: models, seeds, loops, a backward pass."""
     measured = defaultdict(dict)
@@ -345,6 +348,7 @@ def test_hostile_source_is_read_or_refused_but_never_raises(source, tmp_path):
     assert "gelu" in answer.answers
 
 
+@pytest.mark.slow
 def test_code_that_only_costs_time_is_bounded(tmp_path, monkeypatch):
     """A chain without end, statements without number, a submission of nothing but code: given up, and told."""
     answer = "def gelu(y):\n    return x"
@@ -460,6 +464,7 @@ def test_outputs_are_skipped_and_never_held(tmp_path):
     assert peak < 8 * 2**20
 
 
+@pytest.mark.slow
 def test_too_large_a_file_is_refused_with_its_size(tmp_path, monkeypatch):
     """Before it is read, where the file is too large; while it is read, where what counts is."""
     monkeypatch.setattr(notebook_file, "MAX_FILE", 3 * 2**20)

@@ -128,6 +128,7 @@ SURROUNDINGS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("around", SURROUNDINGS.values(), ids=SURROUNDINGS)
 def test_verdict_and_settings_do_not_depend_on_the_surroundings(around):
     """The same seed gives the same report under any setting, and every setting stands as before."""
@@ -261,6 +262,7 @@ def test_time_limit_works_in_a_thread():
     assert ended == [True]
 
 
+@pytest.mark.slow
 def test_a_limit_does_not_outlive_its_thread():
     """A thread that ends inside a block leaves its number to another one, which is not interrupted."""
     entered, interrupted = [], []
@@ -344,6 +346,7 @@ print(threading.active_count() - before, "more")
 """
 
 
+@pytest.mark.slow
 def test_limits_that_end_at_once_hang_nobody_and_outlive_no_block():
     """In several threads, where time is up before, while and after a block is entered; one thread watches them all."""
     done = subprocess.run(

@@ -22,7 +22,10 @@ from vitedu.grading.grades import REASONS
 
 SMALL = Limits(memory_mb=256, cpu_seconds=1, reply_mb=1, output_kb=4, tmp_mb=8, processes=16)
 LINUX = sys.platform == "linux"
-pytestmark = pytest.mark.skipif(not LINUX, reason="the other ways were not tried elsewhere")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(not LINUX, reason="the other ways were not tried elsewhere"),
+]
 needs_bwrap = pytest.mark.skipif(shutil.which("bwrap") is None, reason="needs bubblewrap")
 
 
@@ -537,11 +540,7 @@ def test_nothing_survives_a_grader_that_is_killed():
 
 @pytest.mark.parametrize(
     ("way", "forks"),
-    [
-        ("plain", True),
-        pytest.param("namespaces", True, marks=pytest.mark.slow),
-        pytest.param("plain", False, marks=pytest.mark.slow),
-    ],
+    [("plain", True), ("namespaces", True), ("plain", False)],
 )
 def test_weaker_ways_work_and_end(monkeypatch, way, forks):
     """Same workers, same end; also where each worker is a fresh Python, as on macOS."""

@@ -22,6 +22,8 @@ from vitedu.grading.judge import grade_answer
 from vitedu.grading.line import wire
 from vitedu.grading.line.literals import literal
 
+pytestmark = pytest.mark.slow
+
 NOTEBOOKS = Path(__file__).parents[1] / "notebooks"
 SUPPORT = """
 import math

@@ -24,6 +24,8 @@ from vitedu.grading.line.messages import write_plain
 from vitedu.grading.line.remote_answer import GRACE
 from vitedu.grading.line.wire import pack, unpack
 
+pytestmark = pytest.mark.slow
+
 SUPPORT = "import math, os, sys, time, gc, threading, random\nimport torch\nimport torch.nn.functional as F\nfrom torch import nn\n"
 ZEROS = "def gelu(x):\n    return x * 0\n"
 RIGHT = "def gelu(x):\n    return 0.5 * x * (1 + torch.erf(x / math.sqrt(2)))\n"

@@ -292,6 +292,7 @@ def test_entropy_and_spread_tell_both_collapses_apart():
     assert entropy_and_spread(torch.eye(4)) == pytest.approx((0.0, math.log(4)), abs=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("arm", rows_of.ARMS)
 def test_arms_of_the_experiment_train_and_are_measured(arm, monkeypatch):
     """A short run of each gives both accuracies."""
@@ -318,6 +319,7 @@ def test_windows_are_cut_from_the_image_that_the_label_names():
     assert torch.equal(cut.labels[20:40], data.train.labels)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("loss", ["DINO", "contrast"])
 def test_learning_without_labels_moves_every_weight_of_the_average(loss):
     """Two steps change the untrained model, the same way for the same seed."""

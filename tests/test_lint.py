@@ -208,6 +208,7 @@ def test_lint_follows_anchors(tmp_path):
     assert problems_of(notebook, tmp_path) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fault", FAULTS)
 def test_lint_names_the_fault(tmp_path, fault):
     """One fault gives a sentence that names the file and the fault."""
@@ -289,6 +290,7 @@ def test_missing_notebooks_names_each(tmp_path):
     assert missing_notebooks(ROOT / "notebooks") == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NOTEBOOKS)
 def test_notebooks_of_the_course_are_sound(name):
     """No problem in any committed notebook."""

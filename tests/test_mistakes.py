@@ -97,6 +97,7 @@ def rollout_of_plain_tensors(layers):
     return rollout
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
 def test_mistake_is_named_where_float64_inputs_end_in_an_error(seed):
     """The error of one dtype hides no mistake of all other calls, and is told beside it."""

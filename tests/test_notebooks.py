@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from conftest import NO_GRAMMARS
 from facts import FACTS
 from nbformat.v4 import new_code_cell, new_output
 from sound_notebook import build, stub_source
@@ -79,16 +80,12 @@ def nbval(path: Path, home: Path, shared: Path) -> Outcome:
         # the package beside these tests, wherever else one is installed
         "PYTHONPATH": os.pathsep.join([str(shared / "offline"), str(NOTEBOOKS.parent)]),
         "PYTHONWARNINGS": "error::UserWarning,error::FutureWarning,error::RuntimeWarning",
+        "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",  # nbval alone, below
     }
     # -x: the cells after the first that fails would fail for its sake
-    command = [sys.executable, "-m", "pytest", "--nbval-lax", "--nbval-current-env", "-q", "-x"]
-    command += [
-        "--nbval-cell-timeout=300",
-        "-p",
-        "no:cacheprovider",
-        "-c",
-        str(shared / "pytest.ini"),
-    ]
+    command = [sys.executable, "-m", "pytest", "-p", "nbval.plugin", "-p", "no:cacheprovider"]
+    command += ["--nbval-lax", "--nbval-current-env", "--nbval-cell-timeout=300", "-q", "-x"]
+    command += ["-c", str(shared / "pytest.ini")]
     done = subprocess.run(
         [*command, "--rootdir", str(path.parent), str(path)],
         env=environment,
@@ -107,7 +104,7 @@ def shared(tmp_path_factory):
     """Give the folder of what all runs share."""
     folder = tmp_path_factory.mktemp("shared")
     (folder / "offline").mkdir()
-    (folder / "offline" / "sitecustomize.py").write_text(OFFLINE)
+    (folder / "offline" / "sitecustomize.py").write_text(NO_GRAMMARS + OFFLINE)
     (folder / "pytest.ini").write_text("[pytest]\n")
     return folder
 

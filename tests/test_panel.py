@@ -11,6 +11,8 @@ from vitedu.fitting import panel as module
 from vitedu.fitting.panel import TrainingPanel
 from vitedu.vit import VisionTransformer, ViTConfig
 
+pytestmark = pytest.mark.slow
+
 CONFIG = TrainConfig(epochs=2, batch_size=16, device="cpu", crop_padding=2)
 STEPS = 8
 

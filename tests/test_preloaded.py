@@ -13,7 +13,10 @@ from vitedu.grading.box.levels import IsolationError
 from vitedu.grading.grades import Answer
 from vitedu.grading.judge import ENDED_ALL, grade_answer
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="elsewhere nothing is preloaded")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(sys.platform != "linux", reason="elsewhere nothing is preloaded"),
+]
 RIGHT = "import math, torch\ndef gelu(x):\n    return 0.5 * x * (1 + torch.erf(x / math.sqrt(2)))\n"
 ENDS_IT = "ends_them_all = True\nimport time\ntime.sleep(0.5)\n" + RIGHT
 

@@ -248,6 +248,7 @@ def timm_server(monkeypatch):
     return published
 
 
+@pytest.mark.slow
 def test_timm_weights_come_by_its_loader(timm_server):
     """With the published head, and with a new one."""
     theirs = fill(timm.create_model(TIMM_NAME))
@@ -257,6 +258,7 @@ def test_timm_weights_come_by_its_loader(timm_server):
     assert torch.equal(load_pretrained(TIMM_NAME, num_classes=4)(images), torch.zeros(1, 4))
 
 
+@pytest.mark.slow
 def test_timm_weights_without_a_head_give_features_or_a_new_head(timm_server):
     """Weights of self-supervised training end at the norm."""
     name = "vit_base_patch16_224.mae"

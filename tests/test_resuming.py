@@ -58,6 +58,7 @@ def run(config, path=None, *, stop_at=None, data=DATA, **options):
     return model, fit(model, data, config, show_progress=False, resume=path)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "fields",
     [

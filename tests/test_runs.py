@@ -19,6 +19,8 @@ from vitedu.fitting.event_files import PATTERN
 from vitedu.fitting.loop import TrainConfig, predict
 from vitedu.fitting.trained import load_run
 
+pytestmark = pytest.mark.slow
+
 CLASSES = ("dim", "light")
 WORDS = ["--preset", "vit_micro_patch8_32", "--epochs", "3", "--batch-size", "8", "--lr", "2e-3"]
 

@@ -189,6 +189,7 @@ def made_class(size):
     return answers
 
 
+@pytest.mark.slow
 def test_copies_are_found_and_nobody_else():
     """Renamed and commented, in a class of 200 where honest answers repeat; in a few seconds."""
     answers = made_class(200)

@@ -97,6 +97,7 @@ def imported(source):
                 yield DISTRIBUTION.get(name, name)
 
 
+@pytest.mark.slow
 def test_everything_imported_is_installed_by_name():
     """Notebooks need requirements.txt alone; the package may use any extra, the tests theirs."""
     named = set(requirements())

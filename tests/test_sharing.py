@@ -13,6 +13,8 @@ from vitedu.grading.grades import Answer, Submission
 from vitedu.grading.intake.extraction import Extraction
 from vitedu.grading.student import grade_submission, real_parts
 
+pytestmark = pytest.mark.slow
+
 SUPPORT = "import math\nimport os\nimport sys\nimport torch\nfrom torch import nn\n"
 COUNT = "\nsys.loaded = getattr(sys, 'loaded', 0) + 1\n"  # of answers in this process
 

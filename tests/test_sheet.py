@@ -4,6 +4,7 @@ import base64
 import io
 
 import numpy as np
+import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 from PIL import Image
 
@@ -26,6 +27,7 @@ def notebook(*colours, size=(40, 20)):
     return new_notebook(cells=[new_markdown_cell("words"), *cells])
 
 
+@pytest.mark.slow
 def test_every_figure_stands_on_the_sheet_in_its_shape(tmp_path):
     """Six figures of twice their height need two rows; none is cut or stretched."""
     colours = ("red", "blue", "lime", "yellow", "cyan", "magenta")

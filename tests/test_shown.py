@@ -11,6 +11,8 @@ from vitedu.pretrained import shown
 from vitedu.pretrained.shown import read_own, weights_to_show
 from vitedu.vit import VisionTransformer, preset
 
+pytestmark = pytest.mark.slow
+
 
 def answers(found):
     """Give the classes that a model with these weights names."""

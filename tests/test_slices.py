@@ -13,6 +13,8 @@ from vitedu.grading.grades import Submission
 from vitedu.grading.intake.extraction import extract
 from vitedu.grading.judge import grade_answer
 
+pytestmark = pytest.mark.slow
+
 HEADS = """class MultiHeadAttention(nn.Module):
     def __init__(self, embed_dim, num_heads, qkv_bias=True):
         super().__init__()

@@ -29,6 +29,7 @@ def test_a_sound_notebook_stays_as_it_is(name, tmp_path):
     assert Path(path).read_bytes() == before
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_stubs_that_drifted_and_checks_that_are_gone_are_written_again(name, tmp_path):
     """With every docstring changed and every check cell emptied, one run makes the notebook sound again."""

@@ -9,6 +9,8 @@ from vitedu import attention, encoder, training
 from vitedu.checks.engine import find_checker, judge_answer
 from vitedu.checks.families import leaving, overwriting, remembering
 
+pytestmark = pytest.mark.slow
+
 SEEDS = (3, 4)
 
 

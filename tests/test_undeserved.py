@@ -14,6 +14,8 @@ from vitedu.grading.box.isolation import open_box
 from vitedu.grading.grades import Answer
 from vitedu.grading.judge import grade_answer
 
+pytestmark = pytest.mark.slow
+
 SUPPORT = "import math, os, threading\nimport torch\nimport torch.nn.functional as F\nfrom torch import nn\n"
 SOFTMAX, GELU, NORM = "softmax(x, dim=-1)", "gelu(x)", "layer_norm(x, weight, bias, eps=1e-6)"
 ATTENTION = "scaled_dot_product_attention(q, k, v)"

@@ -1,5 +1,6 @@
 """The experiments of notebook 06: their tasks are what the text says, and a short run of each gives its results."""
 
+import pytest
 import torch
 
 from vitedu.bench.experiments import cue, data_hunger, measured, robustness, texture
@@ -74,6 +75,7 @@ def test_both_networks_have_the_same_size_and_every_arm_its_data():
     assert len(data_hunger.ARMS) == len(data_hunger.COUNTS) * 2
 
 
+@pytest.mark.slow
 def test_short_runs_give_every_result():
     """One arm of each, in the quick profile: accuracies are shares."""
     found = cue.run("2 convolutions", 0, QUICK)

@@ -1,5 +1,6 @@
 """vitedu.bench.experiments.warmup: pairs that differ in warm-up alone, and what is read off their losses."""
 
+import pytest
 import torch
 
 from vitedu.bench.experiments import Measurement, measured, warmup
@@ -13,6 +14,7 @@ def test_one_seed_gives_the_same_weights_for_either_norm():
     assert all(torch.equal(post[name], pre[name]) for name in post)
 
 
+@pytest.mark.slow
 def test_warm_up_alone_differs_within_a_pair():
     """A short run of each arm gives a loss; the arms of a pair differ in one setting."""
     without, climbing = (

@@ -26,6 +26,8 @@ from vitedu.plots.widgets import (
 )
 from vitedu.training import warmup_cosine
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def explorer():

@@ -60,6 +60,7 @@ VALUES = st.recursive(
 )
 
 
+@pytest.mark.slow
 @QUICK
 @given(VALUES)
 @example([float("inf"), -float("inf"), (), {}, -0.0])
@@ -87,6 +88,7 @@ def test_special_floats_and_expanded_tensors_cross():
     assert same_bits(back, odd) and wide.shape == (5, 7) and bool((wide == 1).all())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("exercise", FUNCTIONS)
 def test_cases_of_every_exercise_cross(exercise):
     """The reference does the very same on a case that crossed, which tells nothing of what is expected."""

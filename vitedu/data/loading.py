@@ -25,6 +25,7 @@ SPLITS = ("train", "validation", "test")
 SHAPES_SIZES = (10_000, 1_000, 2_000)
 VALIDATION_SHARE = 0.10  # of the images that are not for testing
 TEST_SHARE = 0.15  # of a folder that brings no test images of its own
+Most = tuple[int | None, int | None, int | None]  # images of each split; None: all
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -100,6 +101,7 @@ def load_data(
     seed: int = 0,
     image_size: int | None = None,
     limit: int | None = None,
+    held_out: int | None = None,
 ) -> Data:
     """Load a data set by name, or from a folder of images.
 
@@ -113,6 +115,7 @@ def load_data(
         image_size: H = W in pixels. By default 32, or for a folder of equal squares their size.
         limit: the number of training images for quick work; validation and test stay whole.
             Classes keep their shares.
+        held_out: the most validation images, and the most test images, for quicker work.
 
     Raises:
         ValueError: nothing of that name, or a folder that cannot be used; the message says why.
@@ -123,17 +126,19 @@ def load_data(
         >>> data.train.images.shape, data.class_names[:3]
         (torch.Size([100, 3, 32, 32]), ('disk', 'ring', 'moon'))
     """
-    for name, value in {"image_size": image_size, "limit": limit}.items():
+    sizes = {"image_size": image_size, "limit": limit, "held_out": held_out}
+    for name, value in sizes.items():
         if value is not None and not is_integer(value, at_least=1):
             raise ValueError(f"{name} must be a positive integer or None (got {value!r}).")
     if not is_integer(seed, at_least=0):
         raise ValueError(f"seed must be an integer from 0 up (got {seed!r}).")
+    most = (limit, held_out, held_out)  # of each split
     if source == "shapes":
-        return load_shapes(seed, image_size or 32, limit)
+        return load_shapes(seed, image_size or 32, most)
     if source == "cifar10":
         if image_size not in (None, 32):
             raise ValueError(f"the images of cifar10 are 32 px wide (got image_size={image_size}).")
-        return load_cifar10(seed, limit)
+        return load_cifar10(seed, most)
     if not isinstance(source, (str, Path)) or not str(source).strip():
         raise ValueError(
             f"source must be 'shapes', 'cifar10' or the path of a folder (got {source!r})."
@@ -144,7 +149,7 @@ def load_data(
             f"no data named {str(source)!r}, and no folder at {folder.absolute()}. "
             "Choices: 'shapes', 'cifar10', or the path of a folder of class folders of images."
         )
-    return load_folder(folder, seed, image_size, limit)
+    return load_folder(folder, seed, image_size, most)
 
 
 def is_integer(value, at_least: int) -> bool:
@@ -152,17 +157,17 @@ def is_integer(value, at_least: int) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and value >= at_least
 
 
-def load_shapes(seed: int, image_size: int, limit: int | None) -> Data:
+def load_shapes(seed: int, image_size: int, most: Most) -> Data:
     """Draw the three splits from independent streams of one seed."""
     splits = []
-    for stream, size in enumerate(SHAPES_SIZES):
-        size = min(limit or size, size) if stream == 0 else size
+    for stream, (size, limit) in enumerate(zip(SHAPES_SIZES, most, strict=True)):
+        size = min(limit or size, size)
         drawn = draw_shapes(size, seed=seed, stream=stream, image_size=image_size)
         splits.append(Split(*map(torch.from_numpy, drawn)))
     return gather("shapes", tuple(SHAPES), splits)
 
 
-def load_cifar10(seed: int, limit: int | None) -> Data:
+def load_cifar10(seed: int, most: Most) -> Data:
     """Fetch CIFAR-10 with torchvision, once, and hold a tenth of its training images out.
 
     Reference: Krizhevsky 2009, "Learning Multiple Layers of Features from Tiny Images".
@@ -189,13 +194,13 @@ def load_cifar10(seed: int, limit: int | None) -> Data:
     train, test = np.split(np.arange(len(labels)), [len(halves[0].data)])
     train, validation = part(train, labels[train], VALIDATION_SHARE, rng)
     splits = []
-    for index, size in ((train, limit), (validation, None), (test, None)):
+    for index, size in zip((train, validation, test), most, strict=True):
         index = index[mixed_order(labels[index], rng)][:size]
         splits.append(to_split(pixels[index], labels[index]))
     return gather("cifar10", tuple(halves[0].classes), splits)
 
 
-def load_folder(folder: Path, seed: int, image_size: int | None, limit: int | None) -> Data:
+def load_folder(folder: Path, seed: int, image_size: int | None, most: Most) -> Data:
     """Find the images of a folder, split them where it does not, decode them."""
     found = find_images(folder)
     rng = np.random.default_rng(seed)
@@ -209,9 +214,8 @@ def load_folder(folder: Path, seed: int, image_size: int | None, limit: int | No
     if "validation" not in files:
         rows = files["train"]
         files["train"], files["validation"] = part(rows, rows[:, 1], VALIDATION_SHARE, rng)
-    for split in SPLITS:
-        files[split] = files[split][mixed_order(files[split][:, 1], rng)]
-    files["train"] = files["train"][:limit]
+    for split, limit in zip(SPLITS, most, strict=True):
+        files[split] = files[split][mixed_order(files[split][:, 1], rng)][:limit]
 
     rows = np.concatenate([files[split] for split in SPLITS])
     ends = np.cumsum([len(files[split]) for split in SPLITS])[:-1]

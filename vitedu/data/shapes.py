@@ -8,7 +8,7 @@ distance in pixels gives an anti-aliased edge at any image size. The contrast ha
 object is brighter than its ground, because a small ViT does not learn in minutes without it. Labels
 survive a left-right flip: no class is the mirror image of another.
 
-Legend: B images of one block, S image_size.
+Legend: B images drawn at once, S image_size.
 
 Reference: Quilez, "2D distance functions", https://iquilezles.org/articles/distfunctions2d/
 """
@@ -118,20 +118,25 @@ def draw_shapes(
         ((20, 3, 32, 32), [0, 1, 2, 3, 4, 5, 6, 7, 8, 9])
     """
     blocks = [
-        _draw_block(np.random.SeedSequence(seed, spawn_key=(stream, block)), image_size)
-        for block in range(-(-count // BLOCK))
+        _draw_block(
+            np.random.SeedSequence(seed, spawn_key=(stream, start // BLOCK)),
+            image_size,
+            min(BLOCK, count - start),
+        )
+        for start in range(0, count, BLOCK)
     ]
-    images, labels, masks = (np.concatenate(parts)[:count] for parts in zip(*blocks, strict=True))
+    images, labels, masks = (np.concatenate(parts) for parts in zip(*blocks, strict=True))
     return images, labels, masks
 
 
-def _draw_block(seeds: np.random.SeedSequence, S: int) -> tuple[np.ndarray, ...]:
+def _draw_block(seeds: np.random.SeedSequence, S: int, count: int) -> tuple[np.ndarray, ...]:
+    """Draw the first ``count`` images of a block. Numbers are drawn for all, so that these stay the same."""
     rng = np.random.Generator(np.random.PCG64(seeds))
     K = len(SHAPES)
-    labels = rng.permuted(np.tile(np.arange(K), (BLOCK // K, 1)), axis=1).ravel()
+    labels = rng.permuted(np.tile(np.arange(K), (BLOCK // K, 1)), axis=1).ravel()[:count]
 
     def draw(low, high, *shape):  # one number an image, ready to broadcast over pixels
-        return rng.uniform(low, high, (BLOCK, *shape)).astype(np.float32)[..., None, None]
+        return rng.uniform(low, high, (BLOCK, *shape))[:count].astype(np.float32)[..., None, None]
 
     axis = (np.arange(S, dtype=np.float32) + 0.5) / S
     x, y = axis[None, None, :], 1 - axis[None, :, None]  # 0 .. 1; y points up
@@ -144,7 +149,7 @@ def _draw_block(seeds: np.random.SeedSequence, S: int) -> tuple[np.ndarray, ...]
     dx, dy = (x - centre_x) / radius, (y - centre_y) / radius  # (B, S, S)
     u = mirror * (dx * np.cos(turn) + dy * np.sin(turn))
     v = dy * np.cos(turn) - dx * np.sin(turn)
-    distance = np.empty((BLOCK, S, S), np.float32)
+    distance = np.empty((count, S, S), np.float32)
     for label, shape in enumerate(SHAPES.values()):
         chosen = labels == label
         distance[chosen] = shape(u[chosen], v[chosen])
@@ -156,7 +161,7 @@ def _draw_block(seeds: np.random.SeedSequence, S: int) -> tuple[np.ndarray, ...]
     hue = draw(0, 1, 1)
     angle = draw(0, 2 * np.pi)
     ramp = 0.5 + 0.6 * ((x - 0.5) * np.cos(angle) + (y - 0.5) * np.sin(angle))
-    lights = np.zeros((BLOCK, S, S), np.float32)
+    lights = np.zeros((count, S, S), np.float32)
     for _ in range(4):
         size, strength = draw(0.06, 0.2), draw(0.0, 0.22)
         apart = np.hypot(x - draw(0, 1), y - draw(0, 1))

@@ -47,9 +47,9 @@ def build(network: str, seed: int) -> nn.Module:
 
 
 @cache
-def shapes(count: int) -> Data:
-    """Draw the data set with so many training images."""
-    return load_data("shapes", limit=count)
+def shapes(count: int, held_out: int | None) -> Data:
+    """Draw the data set with so many training images, and no more validation or test images."""
+    return load_data("shapes", limit=count, held_out=held_out)
 
 
 def settings(network: str, *, steps: int, images: int, seed: int) -> TrainConfig:
@@ -61,7 +61,9 @@ def settings(network: str, *, steps: int, images: int, seed: int) -> TrainConfig
 def run(arm: str, seed: int, profile: Profile) -> Results:
     """Train one network on some images and measure it on training and test images."""
     network, count = ARMS[arm].values()
-    data = shapes(min(count, profile.pick(quick=400, laptop=count, gpu=count)))
+    data = shapes(
+        *profile.pick(quick=(min(count, 400), 200), laptop=(count, None), gpu=(count, None))
+    )
     few = Split(
         data.validation.images[:100], data.validation.labels[:100]
     )  # nothing is chosen here

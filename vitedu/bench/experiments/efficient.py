@@ -319,7 +319,7 @@ def macs(model: nn.Module) -> float:
 
 def learn(model: nn.Module, seed: int, profile: Profile) -> tuple[Data, float]:
     """Train any model as all arms are trained; give the data and the accuracy on training images."""
-    data = shapes(profile.pick(quick=200, laptop=3_200, gpu=3_200))
+    data = shapes(*profile.pick(quick=(200, 200), laptop=(3_200, None), gpu=(3_200, None)))
     few = Split(
         data.validation.images[:100], data.validation.labels[:100]
     )  # nothing is chosen here

@@ -92,7 +92,7 @@ def settings(seed: int, epochs: int) -> TrainConfig:
 
 def run(arm: str, seed: int, profile: Profile) -> Results:
     """Train one model and measure what the notebook measures."""
-    data = images(profile.pick(quick=150, laptop=None, gpu=None))
+    data = images(*profile.pick(quick=(150, 100), laptop=(None, None), gpu=(None, None)))
     model = build(arm, seed, data)
     before = looked_into(model, data)
     config = settings(seed, profile.pick(quick=1, laptop=4, gpu=4))
@@ -110,9 +110,9 @@ def run(arm: str, seed: int, profile: Profile) -> Results:
 
 
 @cache
-def images(limit: int | None) -> Data:
+def images(limit: int | None, held_out: int | None) -> Data:
     """Draw the images once."""
-    return load_data("shapes", limit=limit)
+    return load_data("shapes", limit=limit, held_out=held_out)
 
 
 def patch_shuffle(seed: int) -> torch.Tensor:

@@ -67,14 +67,14 @@ def build(arm: str, seed: int, config: ViTConfig = CONFIG) -> VisionTransformer:
 
 
 @cache
-def images(limit: int) -> Data:
+def images(limit: int, held_out: int | None) -> Data:
     """Draw the images once."""
-    return load_data("shapes", limit=limit)
+    return load_data("shapes", limit=limit, held_out=held_out)
 
 
 def run(arm: str, seed: int, profile: Profile) -> Results:
     """Train one model and measure it on images that it has not seen."""
-    data = images(profile.pick(quick=200, laptop=4_000, gpu=4_000))
+    data = images(*profile.pick(quick=(200, 100), laptop=(4_000, None), gpu=(4_000, None)))
     model, started = build(arm, seed), time.process_time()
     config = TrainConfig(
         epochs=profile.pick(quick=1, laptop=5, gpu=5),

@@ -87,8 +87,8 @@ def learn(settings: dict[str, Any], seed: int, profile: Profile) -> Results:
 @cache
 def few_shapes(count: int) -> Data:
     """Draw ``count`` training images and 1,000 test images, fewer for few; 100 stand for validation, where nothing is chosen."""
-    data = load_data("shapes", limit=count)
     parts = {"train": count, "validation": 100, "test": min(1_000, 3 * count)}
+    data = load_data("shapes", limit=count, held_out=max(100, parts["test"]))
     kept: dict[str, Any] = {
         name: Split(getattr(data, name).images[:most], getattr(data, name).labels[:most])
         for name, most in parts.items()

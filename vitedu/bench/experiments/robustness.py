@@ -92,7 +92,7 @@ def train_to_goal(network: str, seed: int, data: Data, steps: int) -> tuple[nn.M
 
 def run(arm: str, seed: int, profile: Profile) -> Results:
     """Train one network to the goal and measure it under every disturbance."""
-    data = shapes(profile.pick(quick=400, laptop=3_200, gpu=3_200))
+    data = shapes(*profile.pick(quick=(400, 200), laptop=(3_200, None), gpu=(3_200, None)))
     started = time.process_time()
     model, reached = train_to_goal(arm, seed, data, profile.pick(quick=6, laptop=1_500, gpu=1_500))
     found = {name: round(value, 4) for name, value in accuracy_under(model, data).items()}

@@ -44,8 +44,8 @@ def fill(split: Split, textures: torch.Tensor, contrast: float) -> torch.Tensor:
 
 @cache
 def kinds_of_shapes(limit: int) -> dict[str, Split]:
-    """Give at least so many training images of the four kinds, labelled 0 .. 3, and all others, split by split."""
-    data = load_data("shapes", limit=3 * limit)  # four kinds of ten
+    """Give at least so many images of the four kinds, labelled 0 .. 3, split by split, or all that there are."""
+    data = load_data("shapes", limit=3 * limit, held_out=3 * limit)  # four kinds of ten
     numbers = torch.tensor([data.class_names.index(kind) for kind in KINDS])
     chosen = {}
     for name in ("train", "validation", "test"):

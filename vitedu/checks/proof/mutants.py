@@ -15,6 +15,7 @@ import ast
 import copy
 import difflib
 import itertools
+import pickle
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -74,9 +75,10 @@ def mutants(source: str, given: tuple[str, ...] = ()) -> Iterator[Mutant]:
     tree = ast.parse(source)
     original = ast.unparse(bare(copy.deepcopy(tree)))
     seen = {ast.unparse(tree)}
+    packed = pickle.dumps(tree)  # unpacked ten times faster than copied
     for path, node in places(tree, given):
         for new in variants(node, siblings(tree, node)):
-            changed = ast.fix_missing_locations(replaced(tree, path, new))
+            changed = ast.fix_missing_locations(replaced(packed, path, new))
             text = ast.unparse(changed)
             if text not in seen:
                 seen.add(text)
@@ -131,9 +133,9 @@ def places(node: ast.AST, given: tuple[str, ...], path: tuple = ()) -> Iterator[
             yield from places(value, given, (*path, field))
 
 
-def replaced(tree: ast.AST, path: tuple, new) -> ast.AST:
-    """Copy a tree and put another node, or list of statements, at the end of a path."""
-    root, new = copy.deepcopy(tree), copy.deepcopy(new)
+def replaced(packed: bytes, path: tuple, new) -> ast.AST:
+    """Unpack a tree and put another node, or list of statements, at the end of a path."""
+    root, new = pickle.loads(packed), copy.deepcopy(new)
     *parents, last = path
     place: Any = root
     for step in parents:
@@ -153,7 +155,7 @@ def bare(tree: ast.AST) -> ast.AST:
         if isinstance(node, ast.FunctionDef | ast.ClassDef):
             if ast.get_docstring(node, clean=False) is not None:
                 node.body = node.body[1:] or [ast.Pass()]
-    return ast.fix_missing_locations(tree)
+    return tree
 
 
 def differing_lines(old: str, new: str) -> tuple[str, str]:
