@@ -142,6 +142,8 @@ def test_bundle_has_the_live_form_only_where_a_kernel_answers(explorer, profile,
 
     monkeypatch.setattr("IPython.get_ipython", Shell)
     assert (WIDGET in explorer._repr_mimebundle_()) == (profile == "laptop")
+    monkeypatch.setenv("VITEDU_STILL", "1")  # pages are being made
+    assert WIDGET not in explorer._repr_mimebundle_()
 
 
 def test_no_kernel_answers_without_ipywidgets(monkeypatch):

@@ -11,6 +11,7 @@ import base64
 import html
 import io
 import json
+import os
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -275,14 +276,16 @@ def still_page(
 def kernel_answers() -> bool:
     """Say whether somebody may be looking through a kernel that has ipywidgets.
 
-    The quick profile runs notebooks that nobody watches, so it gets the still form.
+    Nobody looks where ``VITEDU_STILL`` is set, as by ``vitedu tour`` and ``vitedu site``, or in the quick profile.
     """
     try:
         import ipywidgets  # noqa: F401
         from IPython import get_ipython
     except ImportError:
         return False
-    return hasattr(get_ipython(), "kernel") and current_profile().name != "quick"
+    if "VITEDU_STILL" in os.environ or current_profile().name == "quick":
+        return False
+    return hasattr(get_ipython(), "kernel")
 
 
 def script_json(value) -> str:
