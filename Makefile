@@ -29,7 +29,7 @@ TEST_PY := $(subst $(VENV)/,$(TEST_VENV)/,$(PY))
 PYTEST := OMP_NUM_THREADS=1 JUPYTER_PATH=$(CURDIR)/$(VENV)/share/jupyter $(TEST_PY) -m pytest -n logical --maxprocesses 4 --dist loadscope
 
 .DEFAULT_GOAL := help
-.PHONY: help setup lab test proof check tour solve lint slug colab browser clean
+.PHONY: help setup lab test proof check tour site solve lint slug colab browser clean
 
 help: ## list the targets
 	@echo "make TARGET [PYTHON=python3.12] [LAB_ARGS=...] [TEST_ARGS=...]"
@@ -56,6 +56,9 @@ check: $(TEST_VENV)/.test ## the short round: lint, types, units and doctests; n
 tour: $(VENV)/.lab ## run the whole solved course: a page a notebook in build/tour, all figures in build/figures.png
 	$(PY) -m vitedu tour notebooks --out build/tour
 
+site: $(TEST_VENV)/.test ## the course as pages in build/site; INSTRUCTOR=1: with solutions, in build/site-instructor
+	$(TEST_PY) -m vitedu site notebooks $(if $(INSTRUCTOR),--instructor)
+
 solve: $(VENV)/.lab ## write the solved notebooks to build/solved
 	$(PY) -m vitedu solve notebooks --out build/solved
 
@@ -73,11 +76,11 @@ colab: $(TEST_VENV)/.test ## run each notebook alone with Colab's versions (5 GB
 	build/colab/bin/python -m pip install --quiet $(PIP_ARGS) --requirement tests/colab.txt
 	VITEDU_COLAB_PYTHON=$(CURDIR)/build/colab/bin/python $(TEST_PY) -m pytest tests/test_colab.py -rP -m network $(TEST_ARGS)
 
-browser: $(TEST_VENV)/.test ## drive JupyterLab in Chromium, as students see it (CHROMIUM=/path/to/it)
+browser: $(TEST_VENV)/.test ## drive JupyterLab and the pages in Chromium, as students see them (CHROMIUM=/path/to/it)
 	@test -x "$(CHROMIUM)" || { echo "There is no Chromium here. On Debian and Ubuntu: apt install chromium."; \
 	  echo "Or name a browser of its family: make browser CHROMIUM=/usr/bin/google-chrome"; exit 2; }
 	$(TEST_PY) -m pip install --quiet $(PIP_ARGS) --editable ".[browser]"
-	CHROMIUM="$(CHROMIUM)" VITEDU_LAB_PYTHON=$(CURDIR)/$(PY) $(PYTEST) -n 0 -m browser tests/test_browser.py $(TEST_ARGS)
+	CHROMIUM="$(CHROMIUM)" VITEDU_LAB_PYTHON=$(CURDIR)/$(PY) $(PYTEST) -n 0 -m browser tests/test_browser.py tests/test_site.py $(TEST_ARGS)
 
 clean: ## remove build/, caches and the environments
 	rm -rf $(VENV) $(TEST_VENV) build .pytest_cache .ruff_cache .mypy_cache *.egg-info
@@ -106,5 +109,5 @@ $(TEST_VENV)/.test: $(VENV)/.lab
 	@test -x $(TEST_PY) || $(PY) -m venv $(TEST_VENV)
 	@$(TEST_PY) -c 'import pathlib, sys, sysconfig; pathlib.Path(sysconfig.get_path("purelib"), "student.pth").write_text(sys.argv[1])' \
 	  "$$($(PY) -c 'import sysconfig; print(sysconfig.get_path("purelib"))')"
-	$(TEST_PY) -m pip install --quiet $(PIP_ARGS) --editable ".[test]"
+	$(TEST_PY) -m pip install --quiet $(PIP_ARGS) --editable ".[test,site]"
 	@touch $@

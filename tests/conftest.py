@@ -80,3 +80,11 @@ def pytest_xdist_make_scheduler(config, log):
             return nodeid if path.endswith(SPLIT) else path
 
     return ByFile(config, log)
+
+
+@pytest.fixture(scope="module")
+def browser():
+    """Start the Chromium that `make browser` names."""
+    playwright = pytest.importorskip("playwright.sync_api")
+    with playwright.sync_playwright() as library:
+        yield library.chromium.launch(executable_path=os.environ["CHROMIUM"], args=["--no-sandbox"])

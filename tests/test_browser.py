@@ -102,16 +102,6 @@ def wait_for_server(process, address, log, seconds=120):
     pytest.fail(f"JupyterLab does not answer:\n{log.read_text()[-3000:]}")
 
 
-@pytest.fixture(scope="module")
-def browser():
-    """Start Chromium."""
-    playwright = pytest.importorskip("playwright.sync_api")
-    with playwright.sync_playwright() as library:
-        browser = library.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        yield browser
-        browser.close()
-
-
 class Lab:
     """A notebook open in JupyterLab; what a student does, and what he sees."""
 

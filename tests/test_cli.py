@@ -72,6 +72,7 @@ def test_wrong_words_are_wrong_use(words, capsys):
         (["solve", "nowhere"], "there is no nowhere"),
         (["lint", "nowhere"], "there is no nowhere"),
         (["tour", "nowhere"], "there is no nowhere"),
+        (["site", "nowhere"], "there is no nowhere"),
     ],
     ids=lambda value: value if isinstance(value, str) else "-".join(value),
 )

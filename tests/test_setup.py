@@ -32,6 +32,8 @@ COMES_WITH = {
     "huggingface_hub": "timm",
     "vit_pytorch": "vit-pytorch",
     "dask": "distributed",
+    "docutils": "myst-nb",
+    "sphinx": "myst-nb",
     "traitlets": "ipykernel",
 }
 # our own files, which tests import beside each other
@@ -177,7 +179,7 @@ def test_help_is_the_default_and_lists_every_target(fresh):
 
 
 @needs_make
-@pytest.mark.parametrize("target", ["lab", "test", "check", "tour", "solve", "lint"])
+@pytest.mark.parametrize("target", ["lab", "test", "check", "tour", "site", "solve", "lint"])
 def test_a_second_run_repeats_no_set_up(fresh, target):
     """The first creates .venv and installs; the second only does its work."""
     _, make = fresh
@@ -219,7 +221,7 @@ def test_pip_takes_arguments_and_the_smaller_torch_is_offered(fresh):
     assert status == 0, out
     assert "A machine without an NVIDIA GPU" not in out
     assert f"-m pip install {words} --requirement requirements.txt --editable ." in calls
-    assert f"-m pip install --quiet {words} --editable .[test]" in calls
+    assert f"-m pip install --quiet {words} --editable .[test,site]" in calls
 
 
 @needs_make
@@ -238,9 +240,11 @@ def test_changed_requirements_are_installed(fresh):
 def test_test_installs_its_extra_once(fresh):
     """Students who never test never download it, and it stands apart from what they use."""
     _, make = fresh
-    assert not [call for call in make("lab")[2] if "[test]" in call]
+    assert not [call for call in make("lab")[2] if "[test" in call]
     calls = make("test")[2]
-    assert "-m venv .venv-test" in calls and "-m pip install --quiet --editable .[test]" in calls
+    assert (
+        "-m venv .venv-test" in calls and "-m pip install --quiet --editable .[test,site]" in calls
+    )
     (call,) = make("test")[2]
     assert call.startswith("-m pytest")
 

@@ -19,6 +19,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from functools import cache
+from types import CodeType
 from typing import Any
 
 import torch
@@ -190,7 +191,12 @@ def _letters(expression: str) -> set[str]:
 
 def _value(expression: str, sizes: Mapping[str, int]) -> Any:
     """Evaluate an expression of letters."""
-    return eval(compile(parse(expression, mode="eval"), "<shapes>", "eval"), {}, dict(sizes))
+    return eval(_compiled(expression), {}, dict(sizes))
+
+
+@cache
+def _compiled(expression: str) -> CodeType:
+    return compile(parse(expression, mode="eval"), "<shapes>", "eval")
 
 
 def _filled(template: str, sizes: Mapping[str, int]) -> str:

@@ -74,6 +74,8 @@ class Checker:
         """Make the cases of one check, and give each a name of its own."""
         cases, names = list(self.cases(Deal(seed))), set()
         cases += called_again(cases)
+        if not self.forbidden:  # then nobody asks which operations ran
+            cases = [replace(case, watched=False) for case in cases]
         for i in range(len(cases)):  # observations are stored by the name of their case
             while cases[i].name in names:
                 cases[i] = replace(cases[i], name=f"{cases[i].name}, again")

@@ -7,6 +7,7 @@ standard library, numpy and torch only. This is no security boundary: the code r
 
 import contextlib
 import ctypes
+import dis
 import functools
 import heapq
 import io
@@ -149,22 +150,23 @@ def neutral_settings():
     """Run the block with torch's default settings and restore the caller's afterwards.
 
     No verdict then depends on the caller's seeds, default dtype or device, ``no_grad``,
-    ``inference_mode`` or ``autocast``. Nothing that the checked code sets stays.
+    ``inference_mode`` or ``autocast``. Nothing that the checked code sets stays. Blocks may be
+    nested; only the outermost one restores the random states, because every call is seeded anew.
     """
     dtype, precision = torch.get_default_dtype(), torch.get_float32_matmul_precision()
     deterministic = torch.are_deterministic_algorithms_enabled()
     warn_only = torch.is_deterministic_algorithms_warn_only_enabled()
     anomaly, threads = torch.is_anomaly_enabled(), torch.get_num_threads()
-    numpy_state, python_state = np.random.get_state(), random.getstate()
-    gpus = range(torch.cuda.device_count()) if torch.cuda.is_initialized() else []
-    with contextlib.ExitStack() as stack:
-        stack.enter_context(_no_function_modes())
-        stack.enter_context(torch.random.fork_rng(devices=gpus))
-        stack.enter_context(torch.inference_mode(False))
-        stack.enter_context(torch.enable_grad())
-        for kind in {"cpu", "cuda"} if torch.cuda.is_available() else {"cpu"}:
-            stack.enter_context(torch.autocast(kind, enabled=False))
-        stack.enter_context(warnings.catch_warnings())
+    on_gpu = torch.autocast("cuda", enabled=False) if torch.cuda.is_available() else None
+    with (
+        _no_function_modes(),
+        _random_states(),
+        torch.inference_mode(False),
+        torch.enable_grad(),
+        torch.autocast("cpu", enabled=False),
+        on_gpu or contextlib.nullcontext(),
+        warnings.catch_warnings(),
+    ):
         warnings.simplefilter("ignore")
         torch.set_default_dtype(torch.float32)
         if deterministic:
@@ -180,8 +182,27 @@ def neutral_settings():
             torch.autograd.set_detect_anomaly(anomaly)
             if torch.get_num_threads() != threads:
                 torch.set_num_threads(threads)
-            np.random.set_state(numpy_state)
-            random.setstate(python_state)
+
+
+_OUTERMOST = threading.local()  # ``is_open`` within a block of this thread
+
+
+@contextlib.contextmanager
+def _random_states():
+    """Restore all global random states at the end of the outermost block of this thread."""
+    if getattr(_OUTERMOST, "is_open", False):
+        yield
+        return
+    numpy_state, python_state = np.random.get_state(), random.getstate()
+    gpus = range(torch.cuda.device_count()) if torch.cuda.is_initialized() else []
+    _OUTERMOST.is_open = True
+    try:
+        with torch.random.fork_rng(devices=gpus):
+            yield
+    finally:
+        _OUTERMOST.is_open = False
+        np.random.set_state(numpy_state)
+        random.setstate(python_state)
 
 
 def settings_left() -> list[str]:
@@ -257,15 +278,12 @@ def text_of(error: BaseException) -> str:
 
 def is_raised_by_hand(error: BaseException) -> bool:
     """Tell whether an error comes from a ``raise`` statement in the student's own code."""
-    import dis
-
     trace = error.__traceback__
     while trace is not None and trace.tb_next is not None:
         trace = trace.tb_next
     if trace is None or not _is_students(trace.tb_frame.f_code.co_filename):
         return False
-    instructions = dis.get_instructions(trace.tb_frame.f_code)
-    return any(i.offset == trace.tb_lasti and i.opname == "RAISE_VARARGS" for i in instructions)
+    return trace.tb_frame.f_code.co_code[trace.tb_lasti] == dis.opmap["RAISE_VARARGS"]
 
 
 @functools.cache

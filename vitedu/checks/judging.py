@@ -13,7 +13,15 @@ from typing import Any
 import numpy as np
 import torch
 
-from vitedu.checks.probing import LEFT, OVERWRITTEN, REMEMBERED, Case, Clash, Observation
+from vitedu.checks.probing import (
+    LEFT,
+    OVERWRITTEN,
+    REMEMBERED,
+    Case,
+    Clash,
+    Observation,
+    hands_double,
+)
 
 
 class Stage(IntEnum):
@@ -211,8 +219,9 @@ def _judge_dtype(case: Case, got: Observation, want: Observation):
     for name, ours, wanted in _outputs(got, want):
         if ours is not None and ours.dtype != wanted.dtype:
             return f"{name} of dtype {short(wanted.dtype)}", f"dtype {short(ours.dtype)}"
+    is_narrowed = "narrowed" in got.operations and "narrowed" not in want.operations
     in_double = any(wanted.dtype == torch.float64 for wanted in want.tensors())
-    if in_double and "narrowed" in got.operations and "narrowed" not in want.operations:
+    if is_narrowed and in_double and hands_double(case):
         return "float64 input computed in float64", "values rounded to a smaller dtype on the way"
     return None
 

@@ -75,6 +75,7 @@ class Case:
     atol: float | None = None
     # only devices are judged; without an accelerator, meta tensors take its place
     on_accelerator: bool = False
+    watched: bool = True  # whether the operations that run are written down, see ``watched``
     extra: dict[str, Any] = field(default_factory=dict)  # options of the driver
 
     def __repr__(self) -> str:
@@ -209,7 +210,7 @@ def _clash_of(message: str) -> Clash:
 def call(answer, case: Case, seen: Observation) -> None:
     """Call a function on the case's arguments."""
     args = build_args(case)
-    is_done, result = watched(seen, lambda: apply(answer, case, args))
+    is_done, result = watched(seen, case, lambda: apply(answer, case, args))
     if not is_done:
         args = build_args(case)
         result = apply(answer, case, args)
@@ -249,7 +250,7 @@ def module(answer, case: Case, seen: Observation) -> None:
     layer.train(in_train_mode(case))
     before = state_of(layer)
     args = build_args(case)
-    is_done, result = watched(seen, lambda: apply(layer, case, args))
+    is_done, result = watched(seen, case, lambda: apply(layer, case, args))
     if not is_done:
         args = build_args(case)
         result = apply(layer, case, args)
@@ -524,7 +525,9 @@ def changed_args(case: Case, args: dict[str, Any]) -> tuple[str, ...]:
 
 def _differs(now: torch.Tensor, before: torch.Tensor) -> bool:
     kinds = [(x.shape, x.dtype, x.device, x.requires_grad) for x in (now, before)]
-    return kinds[0] != kinds[1] or not torch.equal(
+    if kinds[0] != kinds[1] or torch.equal(now, before):
+        return kinds[0] != kinds[1]
+    return not torch.equal(
         now.nan_to_num() if now.is_floating_point() else now,
         before.nan_to_num() if before.is_floating_point() else before,
     )
@@ -644,10 +647,7 @@ class _Calls(TorchFunctionMode):
 
 
 class _Kernels(TorchDispatchMode):
-    """Collect the names of the kernels that run, the shapes they make, and float64 rounded to less.
-
-    Names are ``aten.mm``, ``made (2, 3)`` and ``narrowed``.
-    """
+    """Collect the names of the kernels that run, and ``narrowed`` for float64 rounded to less."""
 
     @classmethod
     def _should_skip_dynamo(cls) -> bool:
@@ -668,18 +668,32 @@ class _Kernels(TorchDispatchMode):
             and result.dtype != torch.float64
         ):
             self.names.add("narrowed")
-        if isinstance(result, torch.Tensor):
-            self.names.add(f"made {tuple(result.shape)}")
         return result
 
 
-def watched(seen: Observation, run: Callable) -> tuple[bool, Any]:
-    """Run and write down which operations ran.
+def hands_double(case: Case) -> bool:
+    """Tell whether a case hands in float64, so that rounding it to less is a mistake."""
+    handed = tree_leaves([_fields(value) for value in (*case.args.values(), *case.state.values())])
+    return any(isinstance(x, torch.Tensor) and x.dtype == torch.float64 for x in handed)
+
+
+def _fields(value: Any) -> Any:
+    """Return the fields of a recipe; any other value stays as it is."""
+    return value.plain() if isinstance(value, Recipe) else value
+
+
+def watched(seen: Observation, case: Case, run: Callable) -> tuple[bool, Any]:
+    """Run and write down which operations ran, if somebody asks for them.
+
+    Watching makes a call several times slower, so it is left out where the exercise forbids nothing
+    and no float64 could be rounded.
 
     Returns:
         (True, result), or (False, None) if the run failed: then it must be repeated unwatched,
         because watching itself may have been the reason.
     """
+    if not (case.watched or hands_double(case)):
+        return True, run()
     names: set[str] = set()
     try:
         with _Calls(names), _Kernels(names):
@@ -707,7 +721,10 @@ class _Devices(TorchDispatchMode):
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         kwargs = dict(kwargs or {})
         name = str(func.overloadpacket)
-        tensors = [x for x in tree_leaves((args, kwargs)) if isinstance(x, torch.Tensor)]
+        handed = [*args, *kwargs.values()]
+        if any(isinstance(x, list | tuple) for x in handed):
+            handed = tree_leaves(handed)
+        tensors = [x for x in handed if isinstance(x, torch.Tensor)]
         target = torch.device(kwargs.get("device") or "cpu").type if "device" in kwargs else None
         copies = name in ("aten._to_copy", "aten.copy", "aten.copy_")
         # copies may cross devices, and CUDA accepts indices on the CPU
@@ -719,12 +736,18 @@ class _Devices(TorchDispatchMode):
             raise RuntimeError("Expected another device type for generator, the accelerator's")
         if kwargs.get("device") is not None:
             kwargs["device"] = torch.device("cpu")
-        result = func(*tree_map(_as_zeros, args), **tree_map(_as_zeros, kwargs))
+        zeros = [_on_each(_as_zeros, x) for x in args]
+        result = func(*zeros, **{key: _on_each(_as_zeros, x) for key, x in kwargs.items()})
         if name.endswith("_"):
             return args[0]
         on_meta = target == "meta" if target else any(x.device.type == "meta" for x in judged)
         self.was_read |= on_meta and isinstance(result, bool | int | float)
-        return tree_map(_as_meta, result) if on_meta else result
+        return _on_each(_as_meta, result) if on_meta else result
+
+
+def _on_each(function: Callable, value: Any) -> Any:
+    """Call a function on a value, or on all values in a list or tuple."""
+    return tree_map(function, value) if isinstance(value, list | tuple) else function(value)
 
 
 def _as_zeros(x: Any) -> Any:

@@ -25,6 +25,17 @@ def add_commands(commands: Commands) -> None:
         "path", type=Path, nargs="?", default=Path("notebooks"), help="default: %(default)s"
     )
     new.add_argument("--out", type=Path, default=Path("build/tour"), help="default: %(default)s")
+    new = commands.add(
+        "site", build_site, "build the course as pages, from a run of the solved course"
+    )
+    new.add_argument(
+        "path", type=Path, nargs="?", default=Path("notebooks"), help="default: %(default)s"
+    )
+    new.add_argument("--instructor", action="store_true", help="with the solutions, folded")
+    new.add_argument("--out", type=Path, help="default: build/site, or build/site-instructor")
+    new.add_argument(
+        "--runs", type=Path, default=Path("build/runs"), help="keeps the run; default: %(default)s"
+    )
 
     new = commands.add(
         "bank", run_bank, "run every known mistake and right answer through the checkers"
@@ -79,6 +90,18 @@ def tour_notebooks(args) -> int:
     from vitedu.course.tour import tour
 
     return 0 if tour(args.path, args.out) else 1
+
+
+def build_site(args) -> int:
+    """Build the pages and print what is wrong with them; status 1 if something is."""
+    from vitedu.course.site import site
+
+    out = args.out or Path("build/site-instructor" if args.instructor else "build/site")
+    found = site(args.path, out, runs=args.runs, instructor=args.instructor)
+    for problem in found:
+        print(problem)
+    print(f"{out / 'index.html'}, {len(found)} problems")
+    return 1 if found else 0
 
 
 def run_bank(args) -> int:

@@ -86,7 +86,7 @@ def execute(
         extra_arguments=["--log-level=ERROR"],  # hides warnings that a reader cannot act on
         resources={"metadata": {"path": str(folder)}},
     )
-    environment = {"VITEDU_PROFILE": "quick", **os.environ}
+    environment = {"VITEDU_PROFILE": "quick", **os.environ, "VITEDU_STILL": "1"}
     environment.pop("MPLBACKEND", None)  # the kernel's default shows figures in the notebook
     problem = None
     start = time.perf_counter()

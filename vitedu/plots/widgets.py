@@ -11,6 +11,7 @@ import base64
 import html
 import io
 import json
+import os
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -22,6 +23,7 @@ from PIL import Image
 
 from vitedu.hardware import current_profile
 from vitedu.plots.attention import entropy, softmax_figure, where_it_looks_figure
+from vitedu.plots.efficient import blocks_figure
 from vitedu.plots.inside import inside_figure
 from vitedu.plots.less_data import neighbours_figure
 from vitedu.plots.patches import patch_row_figure
@@ -274,14 +276,16 @@ def still_page(
 def kernel_answers() -> bool:
     """Say whether somebody may be looking through a kernel that has ipywidgets.
 
-    The quick profile runs notebooks that nobody watches, so it gets the still form.
+    Nobody looks where ``VITEDU_STILL`` is set, as by ``vitedu tour`` and ``vitedu site``, or in the quick profile.
     """
     try:
         import ipywidgets  # noqa: F401
         from IPython import get_ipython
     except ImportError:
         return False
-    return hasattr(get_ipython(), "kernel") and current_profile().name != "quick"
+    if "VITEDU_STILL" in os.environ or current_profile().name == "quick":
+        return False
+    return hasattr(get_ipython(), "kernel")
 
 
 def script_json(value) -> str:
@@ -402,6 +406,34 @@ def explore_reach(
         setting_name,
         lambda name: grid_size,
         start=next(iter(tables)),
+    )
+
+
+def explore_blocks(tables: Mapping[str, Any], grid_size: tuple[int, int]) -> Explorer:
+    """Show after how many blocks the clicked token of a grid sees every other one.
+
+    Args:
+        tables: kind of attention -> (3, N, N) boolean; entry (n, i, j) says that token i depends on token j
+            after n+1 blocks.
+        grid_size: (gh, gw), N = gh*gw.
+    """
+
+    def describe(kind, k):
+        row, column = divmod(k, grid_size[1])
+        one, two, three = tables[kind][:, k].sum(dim=-1).tolist()
+        return (
+            f"{kind}: the token in row {row}, column {column} sees {one} of {tables[kind].shape[-1]} tokens "
+            f"after one block, {two} after two and {three} after three."
+        )
+
+    return Explorer(
+        lambda kind: blocks_figure(tables[kind], grid_size),
+        describe,
+        list(tables),
+        "attention",
+        lambda kind: grid_size,
+        start=next(iter(tables)),
+        cell_name="token",
     )
 
 

@@ -3,14 +3,17 @@
 Role: ``Seal``. The probes look up functions when they need them: ``torch.equal``,
 ``nn.Module.named_modules``, their own helpers. An answer runs in the same process and could replace
 any of them by one that lies. The seal therefore stores all of them before an answer is loaded, and
-restores them each time after its code has run. For the worker, so with the standard library and
-torch only.
+restores them each time after its code has run. Python numbers the changes of each dict, up to
+version 3.12, so a dict whose number is still the same needs no restoring. For the worker, so with
+the standard library and torch only.
 
 Not covered: changes in objects that are passed to an answer, and an answer that finds the seal
 itself. The scan of the source looks for such code.
 """
 
 import builtins
+import ctypes
+import gc
 import sys
 import types
 from typing import Any
@@ -30,31 +33,78 @@ class Seal:
     def __init__(self) -> None:
         named = [sys.modules[name] for name in (*THEIRS, *ALSO) if name in sys.modules]
         own = [m for n, m in list(sys.modules.items()) if m is not None and n.startswith(OURS)]
-        spaces = [vars(module) for module in (*named, *own)]
-        self._kept = [(space, dict(space)) for space in spaces]
-        self._closed = [(vars(module), dict(vars(module))) for module in own]
-        self._tables = [
-            (value, dict(value))
+        tables = {  # each once, although several modules may import it
+            id(value): value
             for module in own
             for name, value in vars(module).items()
             if type(value) is dict and not name.startswith("__")
-        ]
+        }
         self._own = {each for m in own for each in vars(m).values() if type(each) is type}
         self._own -= {each for each in self._own if not each.__module__.startswith(OURS)}
         kinds = {torch.Tensor, nn.Parameter, nn.Module, nn.Linear, nn.Sequential, nn.BatchNorm1d}
-        kinds |= self._own
-        self._classes = [(kind, dict(vars(kind))) for kind in kinds]
-        found = [*(f for _, kept in self._closed for f in kept.values())]
-        found += [
-            f for kind, kept in self._classes for f in kept.values() if kind is not torch.Tensor
-        ]
+        found = [f for module in own for f in vars(module).values()]
+        found += [f for k in (kinds | self._own) - {torch.Tensor} for f in vars(k).values()]
         self._code = [
             (f, f.__code__, f.__defaults__, f.__kwdefaults__)
             for f in {id(f): f for f in found if type(f) is types.FunctionType}.values()
         ]
+        # [how to restore, what, its entries, where its number is, the number now]
+        self._kept: list[list[Any]] = [
+            *([self._update_alone, vars(module)] for module in (builtins, *named)),
+            *([self._restore_own, vars(module)] for module in own),
+            *([self._restore_table, table] for table in tables.values()),
+            *([self._restore_class, kind] for kind in kinds | self._own),
+        ]
+        for kept in self._kept:
+            space = _space_of(kept[1])
+            kept += [dict(space), _number_of(space) if NUMBERED else None, None]
         # bound now, because an answer could replace what is looked up later
         self._set, self._drop, self._update = type.__setattr__, type.__delattr__, dict.update
-        self._builtins, self._real = vars(builtins), dict(vars(builtins))
+        self._read = ctypes._SimpleCData.value.__get__  # type: ignore[attr-defined]
+        self.restore()
+
+    def restore(self) -> None:
+        """Restore everything."""
+        for kept in self._kept:
+            restore, space, entries, number, before = kept
+            if number is None:
+                restore(space, entries)
+            elif self._read(number) != before:
+                restore(space, entries)
+                kept[4] = self._read(number)
+        for function, code, defaults, keywords in self._code:
+            if function.__code__ is not code:
+                function.__code__ = code
+            if function.__defaults__ is not defaults:
+                function.__defaults__ = defaults
+            if function.__kwdefaults__ is not keywords:
+                function.__kwdefaults__ = keywords
+
+    def _update_alone(self, space: dict, entries: dict) -> None:
+        """Restore a module of others, in which new names may stay."""
+        self._update(space, entries)
+
+    def _restore_own(self, space: dict, entries: dict) -> None:
+        self._update(space, entries)
+        if len(space) != len(entries):
+            for name in [name for name in space if name not in entries]:
+                del space[name]
+
+    def _restore_table(self, table: dict, entries: dict) -> None:
+        table.clear()
+        self._update(table, entries)
+
+    def _restore_class(self, kind: type, entries: dict) -> None:
+        now = kind.__dict__
+        for name, value in entries.items():
+            if name not in now or now[name] is not value:
+                if name not in _OF_PYTHON:
+                    self._set(kind, name, value)
+        if len(now) != len(entries):
+            for name in [name for name in now if name not in entries and name not in _OF_PYTHON]:
+                # a method that a student adds to a class of torch may stay if it hides none
+                if kind in self._own or self._hides(kind, name):
+                    self._drop(kind, name)
 
     @staticmethod
     def _hides(kind: type, name: str) -> bool:
@@ -63,38 +113,6 @@ class Seal:
             if name in base.__dict__:
                 return True
         return name[:2] == "__"
-
-    def restore(self) -> None:
-        """Restore everything."""
-        update, put, drop = self._update, self._set, self._drop
-        update(self._builtins, self._real)
-        for space, kept in self._kept:
-            update(space, kept)
-        for space, kept in self._closed:
-            if len(space) != len(kept):
-                for name in [name for name in space if name not in kept]:
-                    del space[name]
-        for table, kept in self._tables:
-            table.clear()
-            update(table, kept)
-        for kind, kept in self._classes:
-            now = kind.__dict__
-            for name, value in kept.items():
-                if name not in now or now[name] is not value:
-                    if name not in _OF_PYTHON:
-                        put(kind, name, value)
-            if len(now) != len(kept):
-                for name in [name for name in now if name not in kept and name not in _OF_PYTHON]:
-                    # a method that a student adds to a class of torch may stay if it hides none
-                    if kind in self._own or self._hides(kind, name):
-                        drop(kind, name)
-        for function, code, defaults, keywords in self._code:
-            if function.__code__ is not code:
-                function.__code__ = code
-            if function.__defaults__ is not defaults:
-                function.__defaults__ = defaults
-            if function.__kwdefaults__ is not keywords:
-                function.__kwdefaults__ = keywords
 
 
 # attributes of classes that Python itself changes
@@ -107,3 +125,37 @@ _OF_PYTHON: set[Any] = {
     "__annotations__",
     "__slotnames__",
 }
+
+
+# --- the numbers of dicts -------------------------------------------------------------------------
+
+
+def _number_of(space: dict) -> ctypes.c_uint64:
+    """Return the place where CPython numbers the last change of a dict: the dict's fourth word."""
+    return ctypes.c_uint64.from_address(id(space) + 3 * ctypes.sizeof(ctypes.c_void_p))
+
+
+def _space_of(kept: Any) -> dict:
+    """Return the dict behind a class; a dict itself stays as it is."""
+    return gc.get_referents(kept.__dict__)[0] if isinstance(kept, type) else kept
+
+
+def _are_numbered() -> bool:
+    """Try whether this Python gives a dict a new number for each change."""
+    if sys.implementation.name != "cpython":
+        return False
+    table, kind = {"a": 1}, type("Kind", (), {})
+    for space, changes in (
+        (table, (lambda: table.update(a=2), lambda: table.update(b=1), table.popitem, table.clear)),
+        (kind, (lambda: setattr(kind, "a", 1), lambda: delattr(kind, "a"))),
+    ):
+        number = _number_of(_space_of(space))
+        for change in changes:
+            before = number.value
+            change()
+            if number.value == before:
+                return False
+    return True
+
+
+NUMBERED = _are_numbered()  # CPython 3.10 to 3.12 do; elsewhere every dict is restored every time

@@ -29,6 +29,7 @@ import random
 import re
 import signal
 import sys
+import time
 import types
 import warnings
 import weakref
@@ -42,7 +43,7 @@ from vitedu.checks import (
     drivers,  # noqa: F401  (registers the chapters' drivers)
     probing,
 )
-from vitedu.checks.answers import LocalAnswer
+from vitedu.checks.answers import LEAST, LocalAnswer
 from vitedu.checks.guard import TimeUp, neutral_settings, quiet, time_limit
 from vitedu.checks.probing import Case, describe
 from vitedu.grading.box.cells import CLOSED, run_cell, run_imports
@@ -57,7 +58,7 @@ from vitedu.grading.line.messages import (
     write_observation,
     write_plain,
 )
-from vitedu.grading.line.wire import PREFIX, WireError, length_of, pack, unpack
+from vitedu.grading.line.wire import LARGE, MANY, PREFIX, WireError, length_of, pack, unpack
 
 MAX_HEADER = 16 * 2**20  # bytes; large, because the judge is trusted
 HIGHEST = 512  # descriptors are moved up to here, so that an answer's loop does not close them
@@ -80,14 +81,15 @@ def main(read_fd: int, write_fd: int) -> None:
     """Read frames from ``read_fd`` and write replies to ``write_fd`` until the pipe closes."""
     source, sink = _aside(read_fd), _aside(write_fd)
     session = Session()
-    while True:
-        frame = _receive(source)
-        if frame is None:
-            return
-        reply = session.answer_to(frame)
-        signal.setitimer(signal.ITIMER_REAL, 0)  # in case the answer has set a timer
-        if not _send(sink, reply):
-            return
+    with neutral_settings():  # the inner blocks then need not restore the random states
+        while True:
+            frame = _receive(source)
+            if frame is None:
+                return
+            reply = session.answer_to(frame)
+            signal.setitimer(signal.ITIMER_REAL, 0)  # in case the answer has set a timer
+            if not _send(sink, reply):
+                return
 
 
 def rehearse() -> None:
@@ -108,12 +110,27 @@ def rehearse() -> None:
         session.answer = LocalAnswer(names["rehearsed"])
         session._look({"calls": [[1, []]]}, [])
         data, tensors = write_case(case, "rehearsal")
-        request, arrays = unpack(pack({"do": "observe", "case": data, "seconds": 5.0}, tensors))
-        pack(*session._observe(request, arrays))
+        cases = [[data, len(tensors)]]
+        request, arrays = unpack(pack({"cases": cases, "seconds": 5.0}, tensors))
+        pack(*session._observe_all(request, arrays))
     _seed(0)
     _in_python()
     with contextlib.suppress(ImportError):  # the first backward pass would import it
         importlib.import_module("torch.nested._internal.nested_tensor")
+    _SEALED.append(_sealed())
+
+
+_SEALED: list[Callable[[], None]] = []  # made before the fork; an answer that forbids needs another
+
+
+def _sealed() -> Callable[[], None]:
+    """Close what no answer needs, and seal the probes; return what restores them."""
+    sys.modules.update(dict.fromkeys(CLOSED))  # type: ignore[arg-type]  # None forbids an import
+    _run_uncompiled()
+    # set before the seal, so that it is sealed
+    probing.after_answer = lambda: restore()
+    restore = Seal().restore
+    return restore
 
 
 class Session:
@@ -141,12 +158,9 @@ class Session:
         self.answer = None
         install(request["modules"])
         if self.restore is None:  # the first answer; a shared process does this only once
-            sys.modules.update(dict.fromkeys(CLOSED))  # type: ignore[arg-type]  # None forbids an import
-            _run_uncompiled()
             self._forbid(request["forbidden"])
-            # both are set before any answer runs; the first before the seal, so that it is sealed
-            probing.after_answer = lambda: restore()
-            self.restore = Seal().restore
+            is_ready = _SEALED and not request["forbidden"]
+            self.restore = _SEALED.pop() if is_ready else _sealed()
         restore = self.restore
         _seed(request["seed"])
         name, module = request["name"], types.ModuleType("__main__")
@@ -187,6 +201,25 @@ class Session:
         seen = self._loaded().observe(read_case(request["case"], tensors), request["seconds"])
         seen.operations |= self.used
         return write_observation(seen)
+
+    def _observe_all(self, request: dict, tensors: list) -> tuple[list, list]:
+        """Observe cases in turn; stop when time or room is used up, or a case ran out of time."""
+        heads: list[dict] = []
+        arrays: list[torch.Tensor] = []
+        start, first = time.monotonic(), 0
+        for data, count in request["cases"]:
+            left = request["seconds"] - (time.monotonic() - start)
+            size = sum(x.numel() * x.element_size() for x in arrays)
+            if heads and (left < LEAST or len(arrays) > MANY or size > LARGE):
+                break
+            case = {"case": data, "seconds": max(LEAST, left)}
+            head, found = self._observe(case, tensors[first : first + count])
+            first += count
+            heads.append(head)
+            arrays += found
+            if head["error"] and head["error"]["kind"] in ("TimeUp", "KeyboardInterrupt"):
+                break
+        return heads, arrays
 
     def _plain(self, request: dict, tensors: list) -> tuple[dict, list]:
         return write_plain(self._loaded().plain()), []

@@ -18,7 +18,9 @@ from vitedu.grading.line.wire import MAX_ARRAY, NAME_OF, Reader, WireError, Writ
 
 # The fields of a case that a worker gets. What decides stays here: the part, the expected error,
 # the tolerances, and the name, which describes the case.
-TOLD = "args driver keywords outputs gradients init state number on_accelerator extra".split()
+TOLD = (
+    "args driver keywords outputs gradients init state number on_accelerator watched extra".split()
+)
 
 # the most characters of each kind of text; a fact may list all parameters of a model
 WORD, NAME, TEXT, FACT = 60, 200, 600, 8000
@@ -170,7 +172,6 @@ def write_observation(seen: Observation) -> tuple[dict, list[torch.Tensor]]:
                 is_rare = array.dtype not in NAME_OF
                 words = str(array.dtype) if is_rare else f"shape {tuple(array.shape)}"
                 types[name] = f"tensor of {words}"
-    operations = sorted(name for name in seen.operations if not name.startswith("made "))
     data = {
         "tensors": names,
         "types": [list(pair) for pair in types.items()],
@@ -182,11 +183,28 @@ def write_observation(seen: Observation) -> tuple[dict, list[torch.Tensor]]:
         "gradient_error": seen.gradient_error,
         "seconds": seen.seconds,
         "error": write_trouble(seen.error),
-        "operations": operations[:MOST_OPERATIONS],
+        "operations": sorted(seen.operations)[:MOST_OPERATIONS],
         "printed": seen.printed,
         "undecided": seen.undecided,
     }
     return data, tensors
+
+
+def read_observations(data: Any, tensors: list[torch.Tensor], most: int) -> list[Observation]:
+    """Read the observations of one reply, at least one and at most ``most``.
+
+    Raises:
+        WireError: the data has another form.
+    """
+    seen, start = [], 0
+    for one in _list(data, most):
+        names = one.get("tensors") if isinstance(one, dict) else None
+        end = start + len(_list(names, MOST))
+        seen.append(read_observation(one, tensors[start:end]))
+        start = end
+    if not seen or start != len(tensors):
+        raise WireError(f"{len(seen)} observations name {start} of {len(tensors)} arrays.")
+    return seen
 
 
 def read_observation(data: Any, tensors: list[torch.Tensor]) -> Observation:

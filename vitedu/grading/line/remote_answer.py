@@ -7,8 +7,11 @@ bytes.
 
 import secrets
 import time
+from collections.abc import Iterator
 
-from vitedu.checks.answers import Call, Look, Plain
+import torch
+
+from vitedu.checks.answers import LEAST, Call, Look, Plain
 from vitedu.checks.probing import Case, Observation
 from vitedu.grading.box.limits import Limits
 from vitedu.grading.box.package_view import earlier, visible_sources
@@ -18,11 +21,11 @@ from vitedu.grading.line.messages import (
     Loaded,
     read_loaded,
     read_look,
-    read_observation,
+    read_observations,
     read_plain,
     write_case,
 )
-from vitedu.grading.line.wire import WireError, clean, pack, unpack
+from vitedu.grading.line.wire import LARGE, MANY, WireError, clean, pack, unpack
 
 GRACE = 3.0  # seconds after its time limit until a worker counts as stuck
 MOST_BYTES = 24 * 2**20  # the most bytes of all observations of one worker together
@@ -68,16 +71,36 @@ class RemoteAnswer:
         head, _ = self._ask({"do": "look", "calls": [[n, list(names)] for n, names in calls]})
         return read_look(head)
 
-    def observe(self, case: Case, seconds: float) -> Observation:
-        """Have the worker run one case on the answer, for at most ``seconds``."""
-        self.count += 1
-        data, tensors = write_case(case, f"{self.salt} {self.count}")
-        request = {"do": "observe", "case": data, "seconds": seconds}
-        seen = read_observation(*self._ask(request, tensors, seconds + GRACE))
-        self.room -= sum(array.numel() * array.element_size() for array in seen.tensors())
+    def observe_all(self, cases: list[Case], seconds: float) -> Iterator[Observation]:
+        """Have the worker run cases on the answer, for at most ``seconds`` together.
+
+        The first case goes alone, because many answers end there. Every later request carries as
+        many cases as fit, and the worker replies about as many as it has time and room for.
+        """
+        start, done = time.monotonic(), 0
+        while done < len(cases):
+            todo = cases[done:] if done else cases[:1]
+            found = self._observe(todo, max(LEAST, seconds - (time.monotonic() - start)))
+            yield from found
+            done += len(found)
+
+    def _observe(self, cases: list[Case], seconds: float) -> list[Observation]:
+        written: list[list] = []
+        tensors: list[torch.Tensor] = []
+        for case in cases:
+            if len(tensors) > MANY or sum(x.numel() * x.element_size() for x in tensors) > LARGE:
+                break
+            self.count += 1
+            data, own = write_case(case, f"{self.salt} {self.count}")
+            written.append([data, len(own)])
+            tensors += own
+        request = {"do": "observe_all", "cases": written, "seconds": seconds}
+        found = read_observations(*self._ask(request, tensors, seconds + GRACE), len(written))
+        for seen in found:
+            self.room -= sum(array.numel() * array.element_size() for array in seen.tensors())
         if self.room < 0:
             raise WireError(f"all results together have more than {MOST_BYTES} bytes.")
-        return seen
+        return found
 
     def plain(self) -> Plain:
         """Have the worker send the answer as a plain value."""

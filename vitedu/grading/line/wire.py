@@ -20,6 +20,7 @@ MAX_FRAME = 8 * 2**20  # bytes; a case and its observation have below 1 MB
 MAX_HEADER = 2**20  # bytes of JSON that a worker may send
 MAX_ARRAY = 2**20  # bytes of one tensor; the largest that a right answer returns has 54 kB
 MAX_TENSORS = 512
+MANY, LARGE = 128, 2**20  # tensors and bytes of a frame from which on no other case is added
 MAX_DEPTH = 24  # nested values
 MAX_ITEMS = 100_000  # values in one frame
 MAX_DIGITS = 300  # of an integer, so that it can be converted to a float

@@ -1,0 +1,72 @@
+"""Many cases in one request: every case is answered, however many one reply holds."""
+
+import pytest
+import torch
+
+from vitedu.checks.answers import LocalAnswer
+from vitedu.checks.probing import Case, Observation
+from vitedu.grading.box import worker
+from vitedu.grading.box.limits import Limits
+from vitedu.grading.line import remote_answer
+from vitedu.grading.line.messages import read_observations, write_observation
+from vitedu.grading.line.remote_answer import RemoteAnswer
+from vitedu.grading.line.wire import WireError
+
+CASES = [Case(f"{n} numbers", {"x": torch.arange(n) * 1.0}, watched=False) for n in (3, 5, 4)]
+
+
+class Here:
+    """A worker in this process that counts the requests."""
+
+    output = ""
+
+    def __init__(self, function):
+        self.session, self.asked = worker.Session(), 0
+        self.session.answer = LocalAnswer(function)
+
+    def ask(self, frame, seconds):
+        """Answer a request."""
+        self.asked += 1
+        return self.session.answer_to(frame)
+
+
+def observed(function):
+    """Give what a function did on all cases, and the number of requests."""
+    here = Here(function)
+    return list(RemoteAnswer(here, Limits()).observe_all(CASES, 5.0)), here.asked
+
+
+@pytest.mark.parametrize("full", [None, "reply", "request"])
+def test_every_case_is_answered_once_and_in_order(monkeypatch, full):
+    """A reply or a request that is full after one case only means more requests."""
+    if full:
+        monkeypatch.setattr(worker if full == "reply" else remote_answer, "MANY", 0)
+    seen, asked = observed(lambda x: 2 * x)
+    assert asked == (len(CASES) if full else 2)  # the first case goes alone
+    for one, case in zip(seen, CASES, strict=True):
+        assert torch.equal(one.arrays["output"], 2 * case.args["x"])
+
+
+def test_no_case_runs_after_one_that_was_interrupted():
+    """The worker replies at once; whether to go on is decided by the engine."""
+    calls = []
+
+    def interrupted(x):
+        calls.append(len(x))
+        raise KeyboardInterrupt
+
+    here = Here(interrupted)
+    first = next(RemoteAnswer(here, Limits()).observe_all(CASES, 5.0))
+    assert first.error.kind == "KeyboardInterrupt"
+    assert set(calls) == {3} and here.asked == 1
+
+
+@pytest.mark.parametrize("change", ["none", "many", "an array too many", "no list", "no dict"])
+def test_replies_of_another_form_are_refused(change):
+    """A reply holds 1 to as many observations as were asked for, and each array has one owner."""
+    one, arrays = write_observation(Observation(arrays={"output": torch.ones(2)}))
+    data = {"none": [], "many": [one] * 3, "no list": one, "no dict": [one, 5]}.get(change, [one])
+    arrays = arrays * 3 if change in ("many", "an array too many") else arrays
+    with pytest.raises(WireError):
+        read_observations(data, arrays, 2)
+    assert len(read_observations([one, one], arrays[:1] * 2, 2)) == 2

@@ -1,0 +1,72 @@
+"""The seal: what an answer changes is restored, whether or not Python numbers the changes."""
+
+import math
+
+import pytest
+import torch
+from torch import nn
+
+from vitedu.checks import probing
+from vitedu.grading.box import seal
+
+
+@pytest.fixture(params=[True, False], ids=["numbered", "not numbered"])
+def sealed(request, monkeypatch):
+    """A seal that reads the numbers of dicts, or one that restores every dict every time."""
+    if request.param and not seal.NUMBERED:
+        pytest.skip("this Python does not number the changes of a dict")
+    monkeypatch.setattr(seal, "NUMBERED", request.param)
+    kept = seal.Seal()
+    yield kept
+    kept.restore()
+
+
+def lie(*rest, **settings):
+    """Stand for whatever an answer would put in the place of something."""
+
+
+def test_what_the_probes_use_is_restored(sealed):
+    """A function of torch or Python, a method, a driver and the code of a helper come back."""
+    before = torch.equal, math.cos, nn.Module.named_modules, probing.DRIVERS["call"]
+    code = probing.keep.__code__
+    for _ in range(2):  # a second change is seen as well
+        torch.equal = math.cos = nn.Module.named_modules = lie
+        probing.DRIVERS["call"] = lie
+        probing.DRIVERS["new"] = lie
+        probing.keep.__code__ = lie.__code__
+        sealed.restore()
+        now = torch.equal, math.cos, nn.Module.named_modules, probing.DRIVERS["call"]
+        assert now == before
+        assert probing.keep.__code__ is code
+        assert "new" not in probing.DRIVERS
+
+
+def test_names_that_are_added_to_the_probes_go(sealed):
+    """A new name in a module of the probes, or one that hides an inherited method, is removed."""
+    probing.added = lie
+    probing.Observation.__eq__, before = lie, probing.Observation.__eq__
+    nn.Linear.named_parameters = lie
+    nn.Linear.own = lie  # hides nothing: a student may add it
+    sealed.restore()
+    assert not hasattr(probing, "added")
+    assert probing.Observation.__eq__ is before
+    assert "named_parameters" not in vars(nn.Linear)
+    assert nn.Linear.own is lie
+    del nn.Linear.own
+
+
+def test_nothing_is_written_where_nothing_changed():
+    """Where changes are numbered, an unchanged dict is not touched."""
+    if not seal.NUMBERED:
+        pytest.skip("this Python does not number the changes of a dict")
+    kept, restored = seal.Seal(), []
+    for each in kept._kept:
+        each[0] = lambda space, entries: restored.append(space)
+    kept.restore()
+    assert not restored
+    math.cos, before = lie, math.cos
+    try:
+        kept.restore()
+    finally:
+        math.cos = before
+    assert restored == [vars(math)]

@@ -1,0 +1,391 @@
+"""vitedu.course.site: the course as pages, from small notebooks with outputs made here; in Chromium, from notebook 01."""
+
+import base64
+import functools
+import html
+import os
+import re
+import subprocess
+import sys
+import threading
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+
+import nbformat
+import pytest
+from nbformat import v4
+from test_notebooks import NAMES, NOTEBOOKS
+
+from vitedu.course import site
+from vitedu.course.notebooks import exercise_cells, read, solved
+from vitedu.course.tour import Run
+from vitedu.exercises import find
+from vitedu.plots.style import figure
+
+PATCHES = read(NOTEBOOKS / "01_patches.ipynb")
+STUB = PATCHES.cells[next(i for i, name in exercise_cells(PATCHES) if name == "patchify")]
+SECRET = "images.reshape("  # of the reference of patchify, and of no notebook
+STILL = '<div id="explorer-1"><img src="data:image/png;base64,AA==" alt="patch 5 of 196"></div>'
+FIRST = [
+    v4.new_markdown_cell("# 01 · First\n\nSee [the cut](#1--cut) and [the next](02_attention.ipynb)."),
+    v4.new_markdown_cell("## 1 · Cut\n\nThe loss is $\\frac{1}{n}$:\n\n$$x^2$$"),
+    v4.new_code_cell(STUB.source, metadata=STUB.metadata),
+    v4.new_code_cell("draw()", id=site.SUMMARY),
+    v4.new_code_cell("explore()"),
+    v4.new_code_cell("long_helper = 1", metadata={"tags": ["hide-input"]}),
+    v4.new_markdown_cell("### Test yourself\n\n<details><summary>1. Why?</summary>\nSo.\n</details>"),
+]  # fmt: skip
+SECOND = [v4.new_markdown_cell("# 02 · Second\n\nBack to [its section](01_patches.ipynb#1--cut).")]
+
+
+def picture():
+    """Give the output of a cell that draws, as IPython stores it."""
+    fig, axes = figure()
+    axes[0, 0].set(title="Loss of the run")
+    png, metadata = fig._repr_png_()
+    data = {"image/png": base64.b64encode(png).decode(), "text/plain": "<Figure>"}
+    return v4.new_output("display_data", data, metadata={"image/png": metadata})
+
+
+@pytest.fixture
+def course(tmp_path):
+    """Give a course of two notebooks, and the runs of its solved variant."""
+    folder, runs = tmp_path / "notebooks", tmp_path / "runs"
+    folder.mkdir()
+    runs.mkdir()
+    for name, cells in {"01_patches": FIRST, "02_attention": SECOND}.items():
+        student = v4.new_notebook(cells=cells, metadata=PATCHES.metadata)
+        nbformat.write(student, folder / f"{name}.ipynb")
+        ran = solved(student)
+        ran.metadata["vitedu_profile"] = "quick"
+        if name == "01_patches":
+            still = {"text/html": STILL, "text/plain": "Explorer", site.WIDGET: {"model_id": "1"}}
+            wordless = v4.new_output("display_data", {**picture().data, "text/plain": "Curves."})
+            ran.cells[3].outputs = [wordless, picture()]
+            ran.cells[4].outputs = [v4.new_output("display_data", still)]
+        nbformat.write(ran, runs / f"{name}.ipynb")
+    return folder, runs
+
+
+def made(course, *instructor):
+    """Give the pages of the first notebook, before Sphinx."""
+    folder, runs = course
+    path = folder / "01_patches.ipynb"
+    return site.page(read(path), site.solved_run(path, runs), *instructor)
+
+
+# --- pages before they are built ------------------------------------------------------------------
+
+
+def test_page_has_the_students_cells_and_the_solved_outputs(course):
+    """The answer stays open, the picture is the reference's, and has words; widgets are still."""
+    cells = made(course, False).cells
+    assert STUB.source in [cell.source for cell in cells]
+    assert not [cell for cell in cells if SECRET in cell.source]
+    drawn, explored = (cell for cell in cells if cell.get("outputs"))
+    assert drawn.metadata.mystnb.image.alt == "Curves. Figure. Loss of the run."
+    assert set(explored.outputs[0].data) == {"text/html", "text/plain"}
+    assert "size `quick`" in cells[1].source and "judge no method" in cells[1].source
+
+
+def test_instructors_page_has_the_solution_below_the_stub(course):
+    """It is folded, and the stub stays."""
+    cells = made(course, True).cells
+    below = cells[[cell.source for cell in cells].index(STUB.source) + 1]
+    assert SECRET in below.source and below.metadata.tags == ["hide-input"]
+
+
+def test_run_is_repeated_when_a_cell_or_the_profile_changed(course, monkeypatch):
+    """Otherwise it is taken from the folder of runs."""
+    folder, runs = course
+    path, ran = folder / "02_attention.ipynb", []
+
+    def execute(notebook, *args, **options):
+        ran.append(notebook)
+        return Run(notebook, 1.0, None, {})
+
+    monkeypatch.setattr(site, "execute", execute)
+    monkeypatch.delenv("VITEDU_PROFILE", raising=False)
+    site.solved_run(path, runs)
+    assert not ran
+    monkeypatch.setenv("VITEDU_PROFILE", "laptop")
+    for _ in range(2):
+        assert site.solved_run(path, runs).metadata["vitedu_profile"] == "laptop"
+    assert len(ran) == 1
+    path.write_text(path.read_text().replace("Back to", "Go back to"))
+    site.solved_run(path, runs)
+    assert len(ran) == 2
+
+
+def test_notebook_that_fails_makes_no_pages(course, monkeypatch, tmp_path):
+    """The error names the notebook and why it stopped."""
+    folder, _ = course
+    monkeypatch.setattr(
+        site, "execute", lambda notebook, *a, **o: Run(notebook, 1.0, "no memory", {})
+    )
+    with pytest.raises(ValueError, match="01_patches.ipynb, solved, stopped early: no memory"):
+        site.solved_run(folder / "01_patches.ipynb", tmp_path / "none")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_notebook_holds_six_questions_with_folded_answers(name):
+    """They become a page of their own."""
+    texts = [cell.source for cell in read(NOTEBOOKS / f"{name}.ipynb").cells]
+    (text,) = (found[1] for source in texts if (found := site.SELF_TEST.search(source)))
+    asked, folded = text.split("<details>", 1)
+    asked = (
+        asked if re.search(r"(?m)^1\. ", asked) else re.sub(r"<details>|<summary>", "\n", folded)
+    )
+    assert len(re.findall(r"(?m)^\d+\. ", asked)) >= 6
+    assert text.count("<details>") == text.count("</details>")
+
+
+# --- pages after they were built ------------------------------------------------------------------
+
+
+def write_pages(folder, **pages):
+    """Write pages of HTML, and give their folder."""
+    for name, text in pages.items():
+        (folder / f"{name}.html").write_text(text)
+    return folder
+
+
+def test_links_and_pictures_of_pages_are_checked(tmp_path):
+    """Files, places inside them, and words for pictures; other hosts are not asked."""
+    good = '<h1 id="ä">A</h1><a href="b.html#x"></a><a href="#%C3%A4"></a><a href="https://a.example/x"></a>'
+    write_pages(tmp_path, a=good, b='<p id="x"><img src="a.html" alt="a"></p>')
+    assert site.problems(tmp_path) == []
+    write_pages(tmp_path, c='<a href="no.html"></a><a href="b.html#y"></a><img src="a.html">')
+    assert site.problems(tmp_path) == [
+        "c.html: the picture a.html has no words",
+        "c.html: no.html leads to no file",
+        "c.html: b.html#y leads to no place of that page",
+    ]
+
+
+@pytest.mark.parametrize("name", ["a.html", "_sources/a.ipynb", "searchindex.js"])
+def test_line_of_a_reference_is_found_in_every_file(tmp_path, name):
+    """Coloured code, other spaces and other files hide nothing; what students have is no secret."""
+    reference = site.solution_source(find("patchify"))
+    line = next(line for line in reference.splitlines() if SECRET in line)
+    coloured = re.sub(r"(\w+)", r"<b>\1</b>", html.escape(line))
+    path = tmp_path / name
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(f"<p>x &lt; {coloured if path.suffix == '.html' else line.replace(' ', '  ')}")
+    (found,) = site.given_away(tmp_path, [])
+    assert f"{path.name} holds a line of " in found
+    known = v4.new_notebook(cells=[v4.new_markdown_cell(line)])
+    assert site.given_away(tmp_path, [known]) == []
+
+
+def build(path, runs, out, *options):
+    """Build pages in a process of its own; give the status, what it says, the pages' texts."""
+    words = ["site", str(path), "--runs", str(runs), "--out", str(out), *options]
+    done = subprocess.run(
+        [sys.executable, "-m", "vitedu", *words],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=600,
+    )
+    pages = {path.stem: path.read_text(encoding="utf-8") for path in out.glob("*.html")}
+    return done.returncode, done.stdout, pages
+
+
+@pytest.mark.slow
+def test_small_course_is_built_without_and_with_solutions(course, tmp_path):
+    """Links, folded code, pictures with words, formulas, questions, search; and no solution for students."""
+    pytest.importorskip("sphinx")
+    status, said, pages = build(*course, tmp_path / "out")
+    assert status == 0, said
+    assert set(pages) >= {"index", "01_patches", "01_patches_questions", "02_attention", "search"}
+    first = pages["01_patches"]
+    assert "NotImplementedError" in first and "reshape" not in first
+    assert 'alt="Curves. Figure. Loss of the run."' in first and 'alt="patch 5 of 196"' in first
+    assert "widget-view" not in first
+    assert re.search(r"(?s)<details.*?Show the code of this cell.*?long_helper.*?</details>", first)
+    assert "<mfrac>" in first and '<math display="block"' in first
+    assert "training_run.png" in pages["index"]
+    assert "<summary>1. Why?</summary>" in pages["01_patches_questions"]
+    assert '"second":' in (tmp_path / "out/searchindex.js").read_text()
+
+    # with solutions; and without the notebook that a link of the first leads to
+    (course[0] / "02_attention.ipynb").unlink()
+    status, said, pages = build(*course, tmp_path / "out", "--instructor")
+    assert status == 1 and "'02_attention.ipynb'" in said
+    assert "reshape" in pages["01_patches"] and "Show the solution" in pages["01_patches"]
+
+
+def test_folder_with_other_things_is_not_emptied(course, tmp_path):
+    """What was named by mistake stays as it is."""
+    folder, runs = course
+    with pytest.raises(ValueError, match="other things than pages"):
+        pytest.importorskip("sphinx") and site.site(folder, folder, runs=runs)
+    assert len(list(folder.iterdir())) == 2
+
+
+# --- in Chromium ----------------------------------------------------------------------------------
+
+CHROMIUM = os.environ.get("CHROMIUM")  # `make browser` sets it
+IN_CHROMIUM = [
+    pytest.mark.browser,
+    pytest.mark.slow,
+    pytest.mark.skipif(not CHROMIUM, reason="needs Chromium; `make browser` runs it"),
+]
+PICTURES = NOTEBOOKS.parent / "build" / "browser"
+PAGES = ("index", "01_patches", "01_patches_questions", "search")
+# a voice of the reader's own computer, which keeps what it was asked to say and ends when the test says so
+VOICE = """
+let now = null
+window.said = []
+Object.defineProperty(window, "speechSynthesis", {value: {
+  getVoices: () => [{name: "far", lang: "en-GB", localService: false}, {name: "near", lang: "en-US", localService: VALUE}],
+  speak: utterance => { now = utterance; said.push([utterance.voice.name, utterance.text]) },
+  cancel: () => { now?.onerror?.({error: "canceled"}); now = null },
+}})
+window.SpeechSynthesisUtterance = function (text) { this.text = text }
+window.finish = () => now.onend()
+"""
+
+
+@pytest.fixture(scope="module")
+def address(tmp_path_factory):
+    """Run notebook 01, solved, build its pages, and serve them; give their address."""
+    folder = tmp_path_factory.mktemp("site")
+    _, said, pages = build(NOTEBOOKS / "01_patches.ipynb", folder / "runs", folder / "out")
+    assert set(PAGES) <= set(pages), said
+    *_, last = said.splitlines()
+    assert last.endswith(f"{said.count('02_attention.ipynb')} problems"), said  # is not built here
+    handler = functools.partial(QuietHandler, directory=str(folder / "out"))
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+
+
+class QuietHandler(SimpleHTTPRequestHandler):
+    """Serves a folder and prints nothing."""
+
+    def log_message(self, *words):
+        """Say nothing."""
+
+
+@pytest.fixture
+def page(browser, address, request):
+    """Give a function that opens a page; keep a picture of how the test left it."""
+    opened = []
+
+    def open_page(name, theme="light", width=1280, scripts=()):
+        context = browser.new_context(color_scheme=theme, viewport={"width": width, "height": 900})
+        page = context.new_page()
+        opened.append(page)
+        page.route("https://**", lambda route: route.abort())  # Colab's badge
+        for script in scripts:
+            page.add_init_script(script)
+        page.goto(f"{address}/{name}.html")
+        return page
+
+    yield open_page
+    PICTURES.mkdir(parents=True, exist_ok=True)
+    for k, each in enumerate(opened):
+        name = re.sub(r"\W+", "_", request.node.name)
+        each.screenshot(path=PICTURES / f"site_{name}_{k}.png")
+        each.context.close()
+
+
+class TestInChromium:
+    """The pages of notebook 01, as a reader sees them."""
+
+    pytestmark = IN_CHROMIUM
+
+    @pytest.mark.parametrize("theme", ["light", "dark"])
+    @pytest.mark.parametrize("width", [1280, 400])
+    def test_pages_fit_and_axe_finds_nothing_serious(self, page, theme, width):
+        """No page is wider than its window, and everybody can use it."""
+        axe = pytest.importorskip("axe_playwright_python.sync_playwright").Axe()
+        found = {}
+        for name in PAGES:
+            opened = page(name, theme, width)
+            assert opened.evaluate("document.documentElement.dataset.theme") == theme
+            wide = opened.evaluate("document.documentElement.scrollWidth - innerWidth")
+            violations = axe.run(opened).response["violations"]
+            serious = [v for v in violations if v["impact"] in ("serious", "critical")]
+            told = [(v["id"], [node["html"][:200] for node in v["nodes"]]) for v in serious]
+            found[name] = (max(wide, 0), told)
+        assert found == dict.fromkeys(PAGES, (0, []))
+
+    def test_explorer_follows_mouse_and_keys(self, page):
+        """Its still form: arrow keys move the slider, a click into the picture the place."""
+        box = page("01_patches").locator("div[id^=explorer-]").first
+        status, slider = box.get_by_role("status"), box.get_by_role("slider").first
+        before, picture = status.inner_text(), box.locator("img").get_attribute("src")
+        slider.focus()
+        slider.press("ArrowLeft")
+        after = status.inner_text()
+        assert after != before and box.locator("img").get_attribute("src") != picture
+        assert box.locator("img").get_attribute("alt") == after
+        size = box.locator("img").bounding_box()
+        place = {"x": 0.06 * size["width"], "y": 0.2 * size["height"]}
+        box.locator("img").click(position=place)
+        assert status.inner_text() != after
+
+    def test_long_helper_opens_with_the_keyboard(self, page):
+        """The code that is folded in the notebook is folded here."""
+        opened = page("01_patches")
+        code = opened.get_by_text("after the last block").first
+        assert not code.is_visible()
+        fold = opened.locator("details", has=code).locator("summary")
+        fold.focus()
+        fold.press("Enter")
+        assert code.is_visible()
+
+    def test_search_finds_the_notebook(self, page):
+        """A word of the text leads to its page, without a server."""
+        opened = page("search")
+        opened.goto(f"{opened.url}?q=jigsaw")
+        link = opened.locator("#search-results a[href*='01_patches.html']").first
+        link.wait_for()
+
+    def test_section_is_read_paused_and_stopped_by_keyboard(self, page):
+        """Piece by piece, its own text alone, in a voice of the reader's computer."""
+        opened = page("01_patches", scripts=[VOICE.replace("VALUE", "true")])
+        group = opened.get_by_role("group", name="Listen to: How this works")
+        button = group.get_by_role("button").first
+        button.focus()
+        button.press("Enter")
+        assert button.inner_text() == "Pause"
+        opened.evaluate("finish()")
+        button.press("Enter")
+        assert button.inner_text() == "Continue"
+        button.press("Enter")
+        said = opened.evaluate("said")
+        assert {voice for voice, _ in said} == {"near"}
+        texts = [text for _, text in said]
+        assert texts[0] == "How this works" and texts[1].startswith("A cell marked TODO is yours.")
+        assert texts[2:] == texts[1:2]  # a pause goes on where it was
+        read_now = opened.locator(".being-read")
+        assert read_now.inner_text().startswith("A cell marked TODO is yours.")
+        stop = group.get_by_role("button", name="Stop")
+        stop.press("Enter")
+        assert button.inner_text() == "Listen" and read_now.count() == 0 and not stop.is_visible()
+        button.press("Enter")
+        for _ in range(100):
+            if button.inner_text() == "Listen":
+                break
+            opened.evaluate("finish()")
+        texts = [text for _, text in opened.evaluate("said")][4:]
+        assert "Nobody grades a prediction" in texts[-1]  # the section's last paragraph
+        assert not [text for text in texts if "hint(" in text or "import" in text]  # no code
+
+    @pytest.mark.parametrize(
+        "script",
+        [
+            "delete window.speechSynthesis; delete Window.prototype.speechSynthesis",
+            VOICE.replace("VALUE", "false"),
+        ],
+        ids=["no speech", "no voice of its own"],
+    )
+    def test_without_a_voice_there_are_no_controls(self, page, script):
+        """And nothing breaks."""
+        opened = page("01_patches", scripts=[script])
+        opened.locator("article h1").wait_for()
+        assert opened.locator(".listen").count() == 0

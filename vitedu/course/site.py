@@ -1,0 +1,336 @@
+"""The course as pages: the students' notebooks with the outputs of the solved run, built by Sphinx.
+
+Role: puts notebooks and outputs together, has myst-nb and sphinx-book-theme build the pages, and
+looks through what was built: links, words for pictures, and that no solution got out. The browser's
+part, reading aloud, is in ``site_static/listen.js``. Running a notebook is in ``vitedu.course.tour``.
+"""
+
+import base64
+import copy
+import html
+import io
+import os
+import re
+import shutil
+import tempfile
+from collections.abc import Iterable, Mapping
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+import nbformat
+from nbformat import NotebookNode, v4
+
+from vitedu.course.notebooks import find_notebooks, read, solved
+from vitedu.course.references import reference_source, solution_source
+from vitedu.course.tour import execute
+from vitedu.exercises import EXERCISES, in_notebook
+from vitedu.plots.widgets import WIDGET
+
+STATIC = Path(__file__).parent / "site_static"
+SUMMARY = "summary-figure"  # the cell of notebook 04 whose figure sums up the training run
+SELF_TEST = re.compile(r"(?ms)^### Test yourself\n(.+?)(?=^#|\Z)")
+SHORTEST = 20  # letters without spaces; a shorter line of a reference gives nothing away
+
+SETTINGS: dict[str, Any] = {
+    "project": "vitedu",
+    "extensions": ["myst_nb", __name__],
+    "html_theme": "sphinx_book_theme",
+    "html_title": "Vision Transformers by hand",
+    "html_theme_options": {
+        "use_download_button": False,
+        "navbar_persistent": [],
+        "footer_content_items": [],
+    },
+    "html_static_path": [str(STATIC)],
+    "html_css_files": ["site.css"],
+    "html_js_files": ["listen.js"],
+    "html_math_renderer": "mathml",
+    "html_copy_source": False,
+    "html_show_sourcelink": False,
+    "html_use_index": False,
+    "language": "en",
+    "myst_enable_extensions": ["dollarmath", "colon_fence"],
+    "myst_heading_anchors": 3,
+    "nb_execution_mode": "off",
+    "nb_merge_streams": True,
+    "nb_code_prompt_show": "Show the code of this cell",
+    "nb_code_prompt_hide": "Hide the code of this cell",
+}
+FRONT = """# Vision Transformers by hand
+
+You learn how a Vision Transformer works by writing every part of it. These pages let you read the notebooks of the
+course. To write the answers and to have them checked, open the notebooks in Jupyter.
+
+{note}
+
+| notebook | exercises | minutes for them |
+|---|---|---|
+{rows}
+
+{figure}
+
+:::{{toctree}}
+:caption: Notebooks
+:hidden:
+{notebooks}
+:::
+
+:::{{toctree}}
+:caption: Test yourself
+:hidden:
+{questions}
+:::
+"""
+NOTE = """:::{{note}}
+The outputs come from a run of the solved course in the size `{profile}`.{quick} {answers}
+:::"""
+QUICK = " Models are hardly trained in this size, so judge no method by its numbers."
+FOR_STUDENTS = (
+    "The cells marked TODO are as students get them, so each check shows what the reference got."
+)
+FOR_INSTRUCTORS = (
+    "**For instructors:** the solution of each exercise stands below its cell, folded."
+)
+BLOCK = '<div class="formula" role="group" aria-label="formula" tabindex="0">{}</div>'  # may scroll
+QUESTIONS = """# Questions on {title}
+
+The answers name sections of [the notebook]({name}.ipynb).
+
+{text}"""
+FIGURE = """## The training run
+
+![{alt}](training_run.png)
+
+[{title}]({name}.ipynb) shows how this figure comes about.
+"""
+
+
+def site(
+    path: Path, out: Path, *, runs: Path = Path("build/runs"), instructor: bool = False
+) -> list[str]:
+    """Build the course as pages in the folder ``out``, which may be published as it is.
+
+    Args:
+        path: a notebook of the course, or a folder of them, as students get them.
+        out: new, empty, or pages of an earlier build, which go.
+        runs: keeps the solved notebooks with their outputs. One that has the same cells and the same
+            profile is not run again.
+        instructor: add the solution below every answer cell, folded.
+
+    Returns:
+        What is wrong with the pages; an empty list if nothing is.
+
+    Raises:
+        FileNotFoundError, ValueError: as ``find_notebooks`` and ``solved``; a notebook fails; ``out``
+            holds other things; or Sphinx is not installed.
+    """
+    paths, out = find_notebooks(path), Path(out)
+    try:
+        from sphinx.application import Sphinx
+    except ModuleNotFoundError as error:
+        raise ValueError("the pages need Sphinx: pip install 'vitedu[site]'.") from error
+    if out.exists() and any(out.iterdir()) and not (out / "objects.inv").exists():
+        raise ValueError(f"{out} holds other things than pages; name a new folder.")
+    students = {each.stem: read(each) for each in paths}
+    pages = {
+        each.stem: page(students[each.stem], solved_run(each, Path(runs)), instructor)
+        for each in paths
+    }
+    shutil.rmtree(out, ignore_errors=True)
+    with tempfile.TemporaryDirectory(prefix="vitedu-site-") as work:
+        source, trees, warnings = Path(work, "source"), Path(work, "trees"), io.StringIO()
+        source.mkdir()
+        for name, text in texts(pages, instructor).items():
+            (source / name).write_bytes(text)
+        app = Sphinx(source, None, out, trees, "html", SETTINGS, status=None, warning=warnings)
+        app.build()
+    said = re.sub(r"\x1b\[[\d;]*m", "", warnings.getvalue())  # in colours
+    found = [line.replace(f"{source}{os.sep}", "") for line in said.splitlines()] + problems(out)
+    return found if instructor else found + given_away(out, students.values())
+
+
+def setup(app) -> dict[str, bool]:
+    """Write formulas as MathML, which a browser shows without a script; Sphinx calls this."""
+    from docutils.nodes import SkipNode
+    from docutils.utils.math.latex2mathml import tex2mathml
+
+    def write(writer, node):
+        formula = tex2mathml(node.astext())
+        if node.tagname == "math_block":
+            formula = BLOCK.format(formula.replace("<math ", '<math display="block" ', 1))
+        writer.body.append(formula)
+        raise SkipNode
+
+    app.add_html_math_renderer("mathml", (write, None), (write, None))
+    return {"parallel_read_safe": True, "parallel_write_safe": True}
+
+
+# --- pages before they are built ------------------------------------------------------------------
+
+
+def solved_run(path: Path, runs: Path) -> NotebookNode:
+    """Give the solved variant of a notebook with its outputs, from the folder ``runs`` if it is there.
+
+    Raises:
+        ValueError: it does not run to its end.
+    """
+    wanted, kept = solved(read(path)), runs / path.name
+    profile = os.environ.get("VITEDU_PROFILE", "quick")  # as ``execute`` chooses it
+    if kept.exists():
+        found = nbformat.read(kept, as_version=4)
+        sources = [[cell.source for cell in notebook.cells] for notebook in (wanted, found)]
+        if sources[0] == sources[1] and found.metadata.get("vitedu_profile") == profile:
+            print(f"{path.stem}: its run lies in {kept}")
+            return found
+    run = execute(wanted, path.resolve().parent, seconds=3600)
+    if run.problem:
+        raise ValueError(f"{path.name}, solved, stopped early: {run.problem}.")
+    print(f"{path.stem}: ran for {run.seconds:.0f} seconds", flush=True)
+    run.notebook.metadata["vitedu_profile"] = profile
+    runs.mkdir(parents=True, exist_ok=True)
+    nbformat.write(run.notebook, kept)
+    return run.notebook
+
+
+def page(student: NotebookNode, ran: NotebookNode, instructor: bool) -> NotebookNode:
+    """Give a student's notebook with the outputs of the solved one, whose cells are its own.
+
+    Every picture gets words, and an explorer its still form.
+    """
+    result = copy.deepcopy(ran)
+    result.cells = []
+    for cell, answered in zip(copy.deepcopy(student.cells), ran.cells, strict=True):
+        result.cells.append(cell)
+        if cell.cell_type == "code":
+            cell.outputs = copy.deepcopy(answered.outputs)
+            for output in cell.outputs:
+                output.get("data", {}).pop(WIDGET, None)
+                for size in output.get("metadata", {}).values():
+                    size.pop("height", None)  # a narrow page changes it
+            if words := [*filter(None, map(in_words, cell.outputs))]:
+                cell.metadata["mystnb"] = {"image": {"alt": " ".join(words)}}
+        if instructor and "exercise" in cell.metadata.get("vitedu", {}):
+            shown = {
+                "code_prompt_show": "Show the solution",
+                "code_prompt_hide": "Hide the solution",
+            }
+            metadata = {"tags": ["hide-input"], "mystnb": shown}
+            result.cells.append(v4.new_code_cell(answered.source, metadata=metadata))
+    result.cells.insert(1, v4.new_markdown_cell(note(result, instructor)))
+    return result
+
+
+def in_words(output: NotebookNode) -> str:
+    """Give what stands for the picture of an output, or nothing if it has none."""
+    if "image/png" not in output.get("data", {}):
+        return ""
+    return output.metadata.get("image/png", {}).get("alt") or output.data["text/plain"]
+
+
+def note(notebook: NotebookNode, instructor: bool) -> str:
+    """Say where the outputs of a notebook come from."""
+    profile = notebook.metadata["vitedu_profile"]
+    quick = QUICK if profile == "quick" else ""
+    answers = FOR_INSTRUCTORS if instructor else FOR_STUDENTS
+    return NOTE.format(profile=profile, quick=quick, answers=answers)
+
+
+def texts(pages: Mapping[str, NotebookNode], instructor: bool) -> dict[str, bytes]:
+    """Give the files that Sphinx reads: the notebooks, their questions, the front page and its figure."""
+    files = {f"{name}.ipynb": nbformat.writes(notebook) for name, notebook in pages.items()}
+    questions, rows, figure = [], [], ""
+    for name, notebook in pages.items():
+        title = notebook.cells[0].source.splitlines()[0].removeprefix("# ")
+        exercises = in_notebook(name)
+        minutes = sum(exercise.minutes for exercise in exercises)
+        rows.append(f"| [{title}]({name}.ipynb) | {len(exercises)} | {minutes} |")
+        for cell in notebook.cells:
+            if cell.cell_type == "markdown" and (found := SELF_TEST.search(cell.source)):
+                questions.append(f"{name}_questions")
+                text = QUESTIONS.format(title=title, name=name, text=found[1])
+                files[f"{questions[-1]}.md"] = text
+            if cell.get("id") == SUMMARY:
+                output = cell.outputs[-1]
+                files["training_run.png"] = base64.b64decode(output.data["image/png"])
+                figure = FIGURE.format(alt=in_words(output), title=title, name=name)
+    files["index.md"] = FRONT.format(
+        note=note(next(iter(pages.values())), instructor),
+        rows="\n".join(rows),
+        figure=figure,
+        notebooks="\n".join(pages),
+        questions="\n".join(questions),
+    )
+    return {name: text.encode() if isinstance(text, str) else text for name, text in files.items()}
+
+
+# --- pages after they were built ------------------------------------------------------------------
+
+
+class Page(HTMLParser):
+    """What a page holds: names that links may lead to, links, and pictures without words."""
+
+    def __init__(self, path: Path):
+        super().__init__()
+        self.names: set[str | None] = set()
+        self.links: list[str] = []
+        self.wordless: list[str] = []
+        self.feed(path.read_text(encoding="utf-8"))
+
+    def handle_starttag(self, tag, attrs):
+        """Note what one element holds."""
+        given = dict(attrs)
+        self.names |= {given.get("id"), given.get("name") if tag == "a" else None}
+        self.links += [link for key in ("href", "src") if (link := given.get(key))]
+        if tag == "img" and not given.get("alt"):
+            self.wordless.append((given.get("src") or "")[:80])
+
+
+def problems(folder: Path) -> list[str]:
+    """List links inside a folder of pages that lead nowhere, and pictures without words."""
+    pages = {path.resolve(): Page(path) for path in sorted(Path(folder).glob("*.html"))}
+    found = []
+    for path, content in pages.items():
+        found += [f"{path.name}: the picture {source} has no words" for source in content.wordless]
+        for link in content.links:
+            parts = urlsplit(link)
+            if parts.scheme or parts.netloc:
+                continue
+            target = (path.parent / unquote(parts.path)).resolve() if parts.path else path
+            if not target.is_file():
+                found.append(f"{path.name}: {link} leads to no file")
+            elif parts.fragment and target in pages:
+                if unquote(parts.fragment) not in pages[target].names:
+                    found.append(f"{path.name}: {link} leads to no place of that page")
+    return found
+
+
+def given_away(folder: Path, students: Iterable[NotebookNode]) -> list[str]:
+    """List the lines of references in a folder of pages, but for those that students have anyway.
+
+    Every file that is text is looked through: pages, the search index, sources.
+    """
+    cells = [cell.source for notebook in students for cell in notebook.cells]
+    known = compact("\n".join(cells))
+    lines = {}  # a line without its spaces -> the exercise
+    for exercise in EXERCISES:
+        for line in (reference_source(exercise) + "\n" + solution_source(exercise)).splitlines():
+            if len(compact(line)) >= SHORTEST and compact(line) not in known:
+                lines[compact(line)] = exercise.id
+    found = []
+    for path in sorted(each for each in Path(folder).rglob("*") if each.is_file()):
+        try:
+            text = path.read_text(encoding="utf-8")
+        except UnicodeDecodeError:  # a picture or a font
+            continue
+        text = compact(text) + compact(html.unescape(re.sub("<[^>]*>", "", text)))
+        found += [
+            f"{path.name} holds a line of {lines[line]}: {line}" for line in lines if line in text
+        ]
+    return found
+
+
+def compact(text: str) -> str:
+    """Take out all spaces and ends of lines."""
+    return "".join(text.split())
