@@ -17,6 +17,7 @@ from vitedu.plots.widgets import (
     SPOTS,
     WIDGET,
     explore_attention,
+    explore_blocks,
     explore_inside,
     explore_patches,
     explore_positions,
@@ -170,10 +171,14 @@ def one_of_each():
     codes = {"1-D": sincos_positions(16, D), "2-D": sincos_positions_2d(grid, D), "rotary": turned}
     cosines = {k: position_similarity(code[None], grid).flatten(1) for k, code in codes.items()}
     positions = explore_positions(torch.rand(3, 16, 16), cosines, grid)
-    return {"softmax": softmax, "schedule": schedule, "positions": positions}
+    near = (torch.arange(16)[:, None] - torch.arange(16)).abs()
+    blocks = explore_blocks(
+        {f"{w} a block": near <= w * torch.ones(3, 1, 1).cumsum(0) for w in (1, 2)}, grid
+    )
+    return {"softmax": softmax, "schedule": schedule, "positions": positions, "blocks": blocks}
 
 
-@pytest.mark.parametrize("kind", ["softmax", "schedule", "positions"])
+@pytest.mark.parametrize("kind", ["softmax", "schedule", "positions", "blocks"])
 def test_every_cell_and_setting_has_its_picture_and_words(kind):
     """No two frames and no two sentences are the same, and a click answers in the live form too."""
     explorer = one_of_each()[kind]
@@ -217,6 +222,17 @@ def test_positions_explorer_finds_the_neighbours():
     }
     assert seam["1-D"] in ("3", "5")
     assert {seam["2-D"], seam["rotary"]} <= {"0", "5", "8"}
+
+
+def test_blocks_explorer_counts_and_colours_what_each_block_adds():
+    """A token that sees its neighbours in each block sees one more on each side after every block."""
+    explorer = one_of_each()["blocks"]
+    said = explorer.describe("1 a block", 5)
+    assert said.endswith(
+        "row 1, column 1 sees 3 of 16 tokens after one block, 5 after two and 7 after three."
+    )
+    shown, *_ = explorer.draw("1 a block")[1](5)
+    assert shown.get_array().flatten().tolist()[:10] == [3, 3, 2, 1, 0, 0, 0, 1, 2, 3]
 
 
 def test_live_form_carries_its_labels():

@@ -4,7 +4,7 @@ Role: draw what the notebook measured. Not here: the measuring; every function t
 already there.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from statistics import fmean
 
 import torch
@@ -20,7 +20,10 @@ from vitedu.plots.style import (
     GREY,
     LIGHT,
     ORANGE,
+    PICTURE,
+    SKY,
     WIDTH,
+    CourseFigure,
     figure,
     hide_ticks,
     styled,
@@ -28,6 +31,7 @@ from vitedu.plots.style import (
 )
 
 TWO = ListedColormap([LIGHT, BLUE])  # forbidden, allowed
+NEARER = (BLUE, SKY, "#BFE3F7", "white")  # reached after one block, two, three, and not yet
 
 
 @styled
@@ -100,6 +104,47 @@ def show_reach(
     words = "cross: the token that asks; dark: its gradient is not zero"
     fig.supxlabel(words, fontsize=9, color=GREY)
     return fig
+
+
+@styled
+def blocks_figure(reached: torch.Tensor, grid_size: tuple[int, int]) -> tuple[Figure, Callable]:
+    """Draw a grid of tokens, ready to colour each by the number of blocks after which one token sees it.
+
+    Args:
+        reached: (3, N, N) boolean; entry (n, i, j) says that token i depends on token j after n+1 blocks.
+        grid_size: (gh, gw), N = gh*gw.
+
+    Returns:
+        The figure, and a function that moves it to token k and gives the artists that changed.
+    """
+    gw = grid_size[1]
+    counts = reached.sum(dim=-1).T.tolist()  # N lists of 3
+    after = (3 - reached.sum(dim=0)).unflatten(-1, grid_size).numpy()  # (N, gh, gw), 0: one block
+    fig = CourseFigure(figsize=(WIDTH, 3.6))
+    left = fig.add_axes(PICTURE)
+    right = fig.add_axes((0.56, PICTURE[1] + 0.12, 0.42, PICTURE[3] - 0.12))
+    colours = ListedColormap(list(NEARER))
+    shown = left.pcolormesh(after[0], cmap=colours, vmin=0, vmax=3, edgecolors=GREY, linewidth=0.4)
+    left.invert_yaxis()
+    left.set_title("click a token")
+    hide_ticks(left)
+    frame = Rectangle((0, 0), 1, 1, fill=False, edgecolor=ORANGE, linewidth=2.5)
+    left.add_patch(frame)
+    names = ("one block", "two blocks", "three blocks")
+    bars = right.barh(names, counts[0], color=NEARER[:3], edgecolor=BLACK, linewidth=0.8)
+    right.invert_yaxis()
+    right.set(xlim=(0, reached.shape[-1]), xlabel=f"tokens seen, of {reached.shape[-1]}")
+    right.set_title("seen after (colours as on the left; white: not yet)", fontsize=9)
+
+    def move(k: int):
+        row, column = divmod(k, gw)
+        shown.set_array(after[k])
+        frame.set_xy((column, row))
+        for bar, count in zip(bars, counts[k], strict=True):
+            bar.set_width(count)
+        return shown, frame, *bars
+
+    return fig, move
 
 
 @styled
@@ -223,9 +268,10 @@ def show_trade(points: Mapping[str, tuple[float, Sequence[float]]]) -> Figure:
     ax.axhline(fmean(base[1]), color=LIGHT, zorder=0)
     for i, (name, (milliseconds, accuracies)) in enumerate(points.items()):
         mark, colour = "*osD^vPXhp"[i % 10], CYCLE[i % (len(CYCLE) - 1)]  # no yellow on white
+        seeds = f", {len(accuracies)} seeds" if len(accuracies) > 1 else ""
         ax.plot([milliseconds] * 2, [min(accuracies), max(accuracies)], color=colour, linewidth=1)
         ax.plot(milliseconds, fmean(accuracies), mark, color=colour, fillstyle="none", markersize=10,
-                markeredgewidth=2, label=name)  # fmt: skip
+                markeredgewidth=2, label=name + seeds)  # fmt: skip
     ax.set(xlabel="milliseconds, median (shorter is left)", ylabel="test accuracy")
     ax.yaxis.set_major_formatter(lambda value, _: f"{value:.1%}")
     ax.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), fontsize=9, handlelength=0.8)

@@ -23,6 +23,7 @@ from PIL import Image
 
 from vitedu.hardware import current_profile
 from vitedu.plots.attention import entropy, softmax_figure, where_it_looks_figure
+from vitedu.plots.efficient import blocks_figure
 from vitedu.plots.inside import inside_figure
 from vitedu.plots.less_data import neighbours_figure
 from vitedu.plots.patches import patch_row_figure
@@ -405,6 +406,34 @@ def explore_reach(
         setting_name,
         lambda name: grid_size,
         start=next(iter(tables)),
+    )
+
+
+def explore_blocks(tables: Mapping[str, Any], grid_size: tuple[int, int]) -> Explorer:
+    """Show after how many blocks the clicked token of a grid sees every other one.
+
+    Args:
+        tables: kind of attention -> (3, N, N) boolean; entry (n, i, j) says that token i depends on token j
+            after n+1 blocks.
+        grid_size: (gh, gw), N = gh*gw.
+    """
+
+    def describe(kind, k):
+        row, column = divmod(k, grid_size[1])
+        one, two, three = tables[kind][:, k].sum(dim=-1).tolist()
+        return (
+            f"{kind}: the token in row {row}, column {column} sees {one} of {tables[kind].shape[-1]} tokens "
+            f"after one block, {two} after two and {three} after three."
+        )
+
+    return Explorer(
+        lambda kind: blocks_figure(tables[kind], grid_size),
+        describe,
+        list(tables),
+        "attention",
+        lambda kind: grid_size,
+        start=next(iter(tables)),
+        cell_name="token",
     )
 
 

@@ -1,6 +1,6 @@
 """What does each cheaper form of attention cost in accuracy, if all of them are trained alike?
 
-Role: the models and one run of sections 11 to 13 of notebook 08. Not here: the ideas themselves (``vitedu.efficient``),
+Role: the models and one run of sections 3 and 12 of notebook 08. Not here: the ideas themselves (``vitedu.efficient``),
 the time that each model takes, which the notebook measures, the file of measurements (the package around this module).
 
 Every model learns from the same drawn shapes, for the same number of steps, with the same shifts and mirror images and
