@@ -60,7 +60,7 @@ class Seal:
             kept += [dict(space), _number_of(space) if NUMBERED else None, None]
         # bound now, because an answer could replace what is looked up later
         self._set, self._drop, self._update = type.__setattr__, type.__delattr__, dict.update
-        self._read = ctypes._SimpleCData.value.__get__  # type: ignore[attr-defined]
+        self._read = vars(ctypes._SimpleCData)["value"].__get__
         self.restore()
 
     def restore(self) -> None:

@@ -95,7 +95,8 @@ class RemoteAnswer:
             written.append([data, len(own)])
             tensors += own
         request = {"do": "observe_all", "cases": written, "seconds": seconds}
-        found = read_observations(*self._ask(request, tensors, seconds + GRACE), len(written))
+        heads, arrays = self._ask(request, tensors, seconds + GRACE)
+        found = read_observations(heads, arrays, len(written))
         for seen in found:
             self.room -= sum(array.numel() * array.element_size() for array in seen.tensors())
         if self.room < 0:
