@@ -103,7 +103,7 @@ MISTAKES = (
     Mistake("one_place", "the whole batch shares one window", "a top and a left for every image",
             "Images of one batch are then shifted all alike.", "Draw B tops and B lefts.", _placed("{}[:1]")),
     Mistake("one_draw", "all images of a batch move together, and mirror together", "draws of its own for every image",
-            "A batch would have no variety.", "Draw B tops, B lefts and B coins.", _placed("{}[:1]") | {"rand(B, 1": "rand(1, 1"}),
+            "A batch would have no variety.", "Draw B tops, B lefts and B coins.", {**_placed("{}[:1]"), "rand(B, 1": "rand(1, 1"}),
     Mistake("top_is_left", "the window moves along the diagonal only", "top and left drawn apart",
             "Most places are never met.", "Draw twice.", {"columns = left": "columns = top"}),
     Mistake("last_place_never", "the last place is never drawn", "places 0 to 2 * padding, both included",
