@@ -479,7 +479,10 @@ def test_text_of_the_notebook_fits(browser, server, name):
 def test_stopped_training_leaves_a_model_that_later_cells_use(browser, server, home):
     """The stop button ends the training of notebook 04, and the cells below measure its model."""
     path = home / "notebooks" / "04_training.ipynb"
-    short, endless = "epochs=profile.pick(quick=2,", "epochs=profile.pick(quick=20000,"
+    short, endless = (
+        "settings, epochs=profile.pick(quick=2,",
+        "settings, epochs=profile.pick(quick=20000,",
+    )
     text = path.read_text(encoding="utf-8")
     assert text.count(short) == 1
     path.write_text(text.replace(short, endless), encoding="utf-8")
