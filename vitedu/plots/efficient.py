@@ -267,7 +267,7 @@ def show_trade(points: Mapping[str, tuple[float, Sequence[float]]]) -> Figure:
     ax.axvline(base[0], color=LIGHT, zorder=0)
     ax.axhline(fmean(base[1]), color=LIGHT, zorder=0)
     for i, (name, (milliseconds, accuracies)) in enumerate(points.items()):
-        mark, colour = "*osD^vPXhp"[i % 10], CYCLE[i % (len(CYCLE) - 1)]  # no yellow on white
+        mark, colour = "*os^DvX<P>d"[i % 11], CYCLE[i % (len(CYCLE) - 1)]  # no yellow on white
         seeds = f", {len(accuracies)} seeds" if len(accuracies) > 1 else ""
         ax.plot([milliseconds] * 2, [min(accuracies), max(accuracies)], color=colour, linewidth=1)
         ax.plot(milliseconds, fmean(accuracies), mark, color=colour, fillstyle="none", markersize=10,
