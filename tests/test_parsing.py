@@ -6,6 +6,8 @@ import threading
 import time
 from pathlib import Path
 
+import pytest
+
 from vitedu.course.parsing import parse
 
 SOURCE = (Path(__file__).parents[1] / "vitedu/checks/reporting.py").read_text("utf-8")
@@ -51,3 +53,35 @@ def test_threads_that_parse_together_all_get_their_tree():
     """Nobody meets "recursion depth mismatch", which ast.parse itself may end in."""
     assert faults(parse) == []
     assert ast.dump(parse("a + 1", "eval")) == ast.dump(ast.parse("a + 1", mode="eval"))
+
+
+def test_a_tree_that_another_thread_spoiled_is_built_again(monkeypatch):
+    """What other libraries parse meanwhile costs a second try, not a grade; a lasting error is passed on."""
+    errors = [SystemError("AST constructor recursion depth mismatch (before=48, after=29)")] * 2
+    parse_once = ast.parse
+
+    def spoiled(*args, **choices):
+        if errors:
+            raise errors.pop()
+        return parse_once(*args, **choices)
+
+    monkeypatch.setattr(ast, "parse", spoiled)
+    assert parse("a = 1").body[0].lineno == 1
+    errors.extend([SystemError("for good")] * 9)
+    with pytest.raises(SystemError, match="for good"):
+        parse("a = 1")
+
+
+def test_nothing_in_the_package_parses_past_the_lock():
+    """A parser of its own in any module would fail now and then in a class graded by several threads."""
+    package = Path(__file__).parents[1] / "vitedu"
+    # what a box runs has an interpreter of its own; a doctest runs alone
+    own = {"course/parsing.py", "grading/box/cells.py"}
+    found = [
+        f"{path.relative_to(package)}: {line.strip()}"
+        for path in package.rglob("*.py")
+        if path.relative_to(package).as_posix() not in own
+        for line in path.read_text("utf-8").splitlines()
+        if "ast.parse(" in line and ">>>" not in line
+    ]
+    assert found == []

@@ -25,6 +25,7 @@ from vitedu.checks.engine import judge_answer
 from vitedu.checks.proof.bank import wrong_answers
 from vitedu.checks.proof.mutation import built, mutants_of, without_names
 from vitedu.course.notebooks import exercise_cells, read
+from vitedu.course.parsing import parse
 from vitedu.course.references import reference_source
 from vitedu.exercises import Exercise, find, in_notebook
 from vitedu.grading.grades import FAILED, NOT_GRADABLE, PASSED
@@ -78,7 +79,7 @@ def right(exercise_id: str) -> list[MadeAnswer]:
     """Give right answers: the reference, without its docstring, and by other roads."""
     exercise = find(exercise_id)
     worth = Expected(PASSED, float(exercise.points))
-    tree = ast.parse(reference_source(exercise))
+    tree = parse(reference_source(exercise))
     answers = [MadeAnswer(ast.unparse(tree), worth)]
     if exercise.kind != "value":
         for other in find_checker(exercise_id).right:
@@ -94,7 +95,7 @@ def _with_helpers(function, module) -> str:
     if not inspect.isfunction(function) or function.__name__ == "<lambda>":
         return ""
     parts = [inspect.getsource(function)]
-    names = [node.id for node in ast.walk(ast.parse(parts[0])) if isinstance(node, ast.Name)]
+    names = [node.id for node in ast.walk(parse(parts[0])) if isinstance(node, ast.Name)]
     for name in dict.fromkeys(names):
         known = vars(module).get(name)
         if known is None or name in ("torch", "nn", "F", "math"):
@@ -230,7 +231,7 @@ HOSTILE: dict[str, tuple[str, tuple[str, str] | None]] = {
 def hostile(exercise: Exercise, kind: str) -> MadeAnswer:
     """Give a hostile answer to a function and what it gets."""
     code, outcome = HOSTILE[kind]
-    source = code.format(name=exercise.id, right=ast.unparse(ast.parse(reference_source(exercise))))
+    source = code.format(name=exercise.id, right=ast.unparse(parse(reference_source(exercise))))
 
     def refused(*args):
         raise OSError("no process may be started")

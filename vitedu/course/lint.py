@@ -19,6 +19,7 @@ from nbformat import NotebookNode
 
 from vitedu.course import colab
 from vitedu.course.notebooks import COMPARED, exercise_cells, is_compared, read
+from vitedu.course.parsing import parse
 from vitedu.course.references import defined_names, reference_source
 from vitedu.course.stub_text import check_lines
 from vitedu.exercises import BY_ID, EXERCISES, Exercise, in_notebook
@@ -194,7 +195,7 @@ def _exercises(
 def _stub(cell: NotebookNode, exercise: Exercise) -> Iterator[str]:
     """Rule: a stub cell holds an unsolved stub and nothing else, and agrees with its reference."""
     try:
-        body = ast.parse(cell.source).body
+        body = parse(cell.source).body
     except SyntaxError as error:
         yield f"the stub is no valid Python ({error.msg}, line {error.lineno}); correct it."
         return
@@ -203,7 +204,7 @@ def _stub(cell: NotebookNode, exercise: Exercise) -> Iterator[str]:
         return
     if not re.search(rf"# TODO {re.escape(exercise.number)}\b", cell.source):
         yield f"the stub has no comment '# TODO {exercise.number}: ...'; say what to do."
-    stub, reference = body[0], ast.parse(reference_source(exercise)).body[0]
+    stub, reference = body[0], parse(reference_source(exercise)).body[0]
     if exercise.kind == "value":
         value = getattr(stub, "value", None)
         if not (isinstance(value, ast.Constant) and value.value is None):
@@ -315,7 +316,7 @@ def _names(notebook: NotebookNode) -> Iterator[str]:
             yield f"{where}: {name} is not defined by then; import or define it in an earlier cell."
         bound |= reads  # so that each missing name is reported once
         used |= reads
-        for node in ast.walk(ast.parse(source)):
+        for node in ast.walk(parse(source)):
             if isinstance(node, ast.ImportFrom) and node.module == "vitedu":
                 continue  # hint, solution, reset: the student may call them
             if isinstance(node, ast.Import | ast.ImportFrom):

@@ -2,14 +2,17 @@
 
 Role: ``parse``. Python up to 3.13 shares one recursion counter for all threads in ``ast.parse``.
 Two threads that parse at the same time may fail with "SystemError: AST constructor recursion depth
-mismatch".
+mismatch". Everything in this package parses here. Other libraries parse without asking (since 3.11
+``traceback`` does), so a tree that such a neighbour spoiled is built again.
 """
 
 import ast
 import threading
+from contextlib import suppress
 
 # reentrant, because a finalizer that runs during parsing may parse as well
 _ONE_AT_A_TIME = threading.RLock()
+TRIES = 5
 
 
 def parse(source: str, mode: str = "exec"):
@@ -26,4 +29,7 @@ def parse(source: str, mode: str = "exec"):
         1
     """
     with _ONE_AT_A_TIME:
+        for _ in range(TRIES - 1):
+            with suppress(SystemError):
+                return ast.parse(source, mode=mode)
         return ast.parse(source, mode=mode)

@@ -12,6 +12,7 @@ from functools import cache
 from pathlib import Path
 
 from vitedu.course.notebooks import exercise_cells, find_notebooks, read
+from vitedu.course.parsing import parse
 from vitedu.course.references import reference_source
 from vitedu.exercises import EXERCISES, Exercise
 
@@ -66,7 +67,7 @@ def _price(exercise: Exercise, in_notebook: int) -> Price:
 @cache
 def _span(path: Path, exercise_id: str) -> int:
     """Count the lines of the call whose first argument is the exercise's id; 0 if there is none."""
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in ast.walk(parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Call) and node.args:
             first = node.args[0]
             if isinstance(first, ast.Constant) and first.value == exercise_id:

@@ -11,6 +11,7 @@ import json
 import textwrap
 from pathlib import Path
 
+from vitedu.course.parsing import parse
 from vitedu.course.references import reference_source
 from vitedu.exercises import BY_ID, Exercise
 
@@ -110,7 +111,7 @@ def stub_text(exercise: Exercise, before: str) -> str:
 
 def _definition(text: str, name: str) -> ast.FunctionDef | ast.ClassDef | None:
     try:
-        body = ast.parse(text).body
+        body = parse(text).body
     except SyntaxError:  # for example a signature without a body
         return None
     kinds = ast.FunctionDef | ast.ClassDef
@@ -176,7 +177,7 @@ def _spaced(arguments: str) -> str:
     """Put spaces around defaults of annotated arguments (``x: int = 1``), which ``ast`` omits."""
     parts = [
         part.arg + (f": {ast.unparse(part.annotation)}" if part.annotation else "")
-        for part in ast.walk(ast.parse(f"def f({arguments}): ..."))
+        for part in ast.walk(parse(f"def f({arguments}): ..."))
         if isinstance(part, ast.arg)
     ]
     for part in parts:

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from vitedu import exercises
 from vitedu.checks.engine import find_checker, judge_answer
+from vitedu.course.parsing import parse
 
 
 def load_answers(path: Path) -> dict[str, object]:
@@ -47,7 +48,7 @@ def load_answers(path: Path) -> dict[str, object]:
 def _run_definitions(source: str, name: str, module: types.ModuleType, is_answer: bool) -> None:
     kept = (ast.Import, ast.ImportFrom, ast.FunctionDef, ast.ClassDef)
     try:
-        body = ast.parse(source).body
+        body = parse(source).body
     except SyntaxError as error:
         print(f"{name}: left out, {error.msg} in line {error.lineno}")
         return

@@ -20,6 +20,8 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from vitedu.course.parsing import parse
+
 ARITHMETIC = (ast.Add, ast.Sub, ast.Mult, ast.Div, ast.FloorDiv, ast.Mod)
 COMPARISONS = (ast.Lt, ast.LtE, ast.Gt, ast.GtE, ast.Eq, ast.NotEq)
 OPPOSITES = {ast.Is: ast.IsNot, ast.IsNot: ast.Is, ast.In: ast.NotIn, ast.NotIn: ast.In}
@@ -72,7 +74,7 @@ def mutants(source: str, given: tuple[str, ...] = ()) -> Iterator[Mutant]:
         >>> [mutant.after for mutant in mutants("def half(x):\\n    return x / 2")][:4]
         ['pass', 'return x + 2', 'return x - 2', 'return x * 2']
     """
-    tree = ast.parse(source)
+    tree = parse(source)
     original = ast.unparse(bare(copy.deepcopy(tree)))
     seen = {ast.unparse(tree)}
     packed = pickle.dumps(tree)  # unpacked ten times faster than copied
@@ -101,14 +103,14 @@ def shortcuts(source: str, conditions: Iterable[str]) -> Iterator[Mutant]:
         ['wrong where x == 0']
     """
     for condition in conditions:
-        tree = ast.parse(source)
+        tree = parse(source)
         calls = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]
         call = next((node for node in calls if node.name == "forward"), calls[0])
         for node in ast.walk(call):
             if isinstance(node, ast.Return) and node.value is not None:
                 spoiled = f"{SPOILED}({ast.unparse(node.value)}) if is_special else {ast.unparse(node.value)}"
-                node.value = ast.parse(spoiled, mode="eval").body
-        call.body[:0] = ast.parse(f"is_special = {condition}").body
+                node.value = parse(spoiled, mode="eval").body
+        call.body[:0] = parse(f"is_special = {condition}").body
         yield Mutant("", f"wrong where {condition}", ast.unparse(ast.fix_missing_locations(tree)))
 
 

@@ -18,6 +18,7 @@ import nbformat
 from nbformat import NotebookNode
 
 from vitedu.course.notebooks import exercise_cells, find_notebooks, read
+from vitedu.course.parsing import parse
 from vitedu.course.references import solution_source
 from vitedu.exercises import BY_ID
 
@@ -154,7 +155,7 @@ def with_solution(stub: str, reference: str, name: str) -> str:
 def _functions(source: str) -> dict[tuple[str, ...], ast.FunctionDef]:
     """Return the functions of a source and the methods of its classes, by name."""
     found: dict[tuple[str, ...], ast.FunctionDef] = {}
-    for node in ast.parse(source).body:
+    for node in parse(source).body:
         if isinstance(node, ast.FunctionDef):
             found[(node.name,)] = node
         if isinstance(node, ast.ClassDef):

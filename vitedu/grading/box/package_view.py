@@ -12,6 +12,7 @@ from functools import cache
 from pathlib import Path
 
 from vitedu import __version__, exercises
+from vitedu.course.parsing import parse
 from vitedu.course.references import defined_names, module_source
 
 # the files that a worker needs: no reference, expected value or mistake; ``isolation`` adds its own
@@ -116,7 +117,7 @@ class _Statement:
 @cache
 def _statements(module: str) -> list[_Statement]:
     """Split a module into statements, once for all exercises."""
-    return [_statement(node) for node in ast.parse(module_source(module)).body]
+    return [_statement(node) for node in parse(module_source(module)).body]
 
 
 def _statement(node: ast.stmt) -> _Statement:
