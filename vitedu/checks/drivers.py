@@ -598,7 +598,7 @@ def growth(answer, case: Case, seen: Observation) -> None:
 # --- notebook 09: published weights ---------------------------------------------------------------
 
 
-_MANY = 300  # names; a right answer to a case has fewer, and no reply carries many more
+_MANY = 350  # names; a right answer to a case has fewer, and no reply carries many more
 
 
 @driver

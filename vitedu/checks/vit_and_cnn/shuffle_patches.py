@@ -73,6 +73,10 @@ MISTAKES = (
             "Colours would come apart.", "A patch holds all channels of its square.",
             {BACK + ORDER + ", patch_size, " + END:
                  "result = images.clone()\nresult[:, :1] = unpatchify(" + ORDER + ", patch_size, " + END + "[:, :1]\nreturn result"}),
+    Mistake("read_after_written", "patches are read from places that were already written over", "patch i of the result is patch permutation[i] of the image",
+            "A patch that was written over is lost, and its new content is copied on.",
+            "Read from the images as they came and write into a tensor with memory of its own.",
+            {BACK + ORDER: "patches = patches.clone()\nfor i, j in enumerate(permutation.tolist()):\n    patches[:, i] = patches[:, j]\n" + BACK + "patches"}),
     Mistake("patches_returned", "the sequence of patches is returned", "images of the old shape",
             "A model takes images.", "Put the patches together again.",
             {BACK + ORDER + ", patch_size, " + END: "return " + ORDER}),
