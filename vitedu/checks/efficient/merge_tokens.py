@@ -145,6 +145,7 @@ CHECKER = Checker(
         "tokens: B N+1 D; keys: B N+1 d; sizes: B N+1; merge = r",
         also("values", "", gradients=(), N=9, r=3),
         also("other sizes", "no merge", r=0),
+        also("other sizes", "one merge", r=1),
         also("other sizes", "all even-placed ones of an odd number", N=7, r=4),
         also("other sizes", "all even-placed ones of an even number", N=8, r=4),
         also("other sizes", "sizes of 1", values={"sizes": torch.ones_like}),
@@ -171,4 +172,6 @@ CHECKER = Checker(
         "all arguments live on one device": ("device=keys", "device=sizes"),
         "merge is a whole number": ("if not 0 <= merge <= T / 2:",),
     },
+    special="len(tokens) == 1; merge == 0; merge == tokens.shape[1] // 2; merge == 1; "
+    "bool((sizes == 1).all())",
 )  # fmt: skip

@@ -93,4 +93,5 @@ CHECKER = Checker(
         "other sizes": "also for one image, two classes, a teacher that is sure, and float64",
     },
     equivalent={SAME_AXIS: ("said = teacher_logits.argmax(dim=1)",)},
+    special="len(labels) == 1; cls_logits.shape[1] == 2; len(labels) == cls_logits.shape[1]",
 )

@@ -32,6 +32,7 @@ def cases(g: torch.Generator) -> list[Case]:
         case(1, C, gw, gh, P),
         case(B, 1, gh, gw, 1, note=", patches of one pixel"),
         case(B, C, 1, gw, Q, note=", one row of patches"),
+        case(B, C, gh, 1, Q, note=", one column of patches"),
         case(B, C, gh, gw, P, note=", float64", dtype=torch.float64),
         case(B, C, gh, gw, P, "any device", note=", on an accelerator", on_accelerator=True),
     ]
@@ -136,4 +137,7 @@ CHECKER = Checker(
     equivalent={
         SAME_AXIS: ("return unpatchify(patches[:, permutation], patch_size, images.shape[2:])",),
     },
+    special="len(images) == 1; images.shape[1] == 1; patch_size == 1; "
+    "images.shape[2] == images.shape[3]; images.shape[2] == patch_size; "
+    "images.shape[3] == patch_size",
 )
