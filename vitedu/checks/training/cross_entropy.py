@@ -66,7 +66,7 @@ MISTAKES = (
             "log(p + 1e-8) never asks more than 18, and its gradient vanishes where the model is most wrong.",
             "Form log-probabilities without forming probabilities.",
             {LOG_PROBS: "(logits.softmax(dim=-1) + 1e-8).log()"}, **LOSS,
-            also=tuple({LOG_PROBS: f"(logits.softmax(dim=-1) + {small}).log()"} for small in (1e-6, 1e-10, 1e-12))),
+            also=tuple({LOG_PROBS: f"(logits.softmax(dim=-1) + {small}).log()"} for small in (1e-10, 1e-12))),
     Mistake("prediction_as_label", "the price is that of the favourite class, not of the label",
             "the probability of the truth", "A model would be content with whatever it believes.",
             "Pick column labels[i], not argmax.", _then("labels = logits.argmax(dim=-1)"), **LOSS),
