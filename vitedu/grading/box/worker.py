@@ -81,15 +81,14 @@ def main(read_fd: int, write_fd: int) -> None:
     """Read frames from ``read_fd`` and write replies to ``write_fd`` until the pipe closes."""
     source, sink = _aside(read_fd), _aside(write_fd)
     session = Session()
-    with neutral_settings():  # the inner blocks then need not restore the random states
-        while True:
-            frame = _receive(source)
-            if frame is None:
-                return
-            reply = session.answer_to(frame)
-            signal.setitimer(signal.ITIMER_REAL, 0)  # in case the answer has set a timer
-            if not _send(sink, reply):
-                return
+    while True:
+        frame = _receive(source)
+        if frame is None:
+            return
+        reply = session.answer_to(frame)
+        signal.setitimer(signal.ITIMER_REAL, 0)  # in case the answer has set a timer
+        if not _send(sink, reply):
+            return
 
 
 def rehearse() -> None:
@@ -117,9 +116,12 @@ def rehearse() -> None:
     _in_python()
     with contextlib.suppress(ImportError):  # the first backward pass would import it
         importlib.import_module("torch.nested._internal.nested_tensor")
+    # entered for good: the blocks of a worker then find neutral settings, and keep no random states
+    _NEUTRAL.enter_context(neutral_settings())
     _SEALED.append(_sealed())
 
 
+_NEUTRAL = contextlib.ExitStack()
 _SEALED: list[Callable[[], None]] = []  # made before the fork; an answer that forbids needs another
 
 
