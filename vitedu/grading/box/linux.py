@@ -7,6 +7,7 @@ Reference: the manual pages of unshare, setns, mount, prctl, capabilities and la
 """
 
 import ctypes
+import functools
 import os
 import struct
 
@@ -35,7 +36,7 @@ def call(name: str, *arguments) -> int:
     Raises:
         OSError: it returned -1, or this libc does not have the function.
     """
-    libc = ctypes.CDLL(None, use_errno=True)
+    libc = _libc()
     if not hasattr(libc, name):
         raise OSError(38, f"{name} is not in this libc")
     result = getattr(libc, name)(*arguments)
@@ -43,6 +44,12 @@ def call(name: str, *arguments) -> int:
         number = ctypes.get_errno()
         raise OSError(number, f"{name}: {os.strerror(number)}")
     return result
+
+
+@functools.cache
+def _libc() -> ctypes.CDLL:
+    """Load libc once, before the fork."""
+    return ctypes.CDLL(None, use_errno=True)
 
 
 def unshare(namespaces: int) -> None:
