@@ -224,7 +224,8 @@ def _inner_settings():
             torch.set_default_dtype(torch.float32)
             torch.set_autocast_enabled("cpu", False)
             torch.set_autocast_enabled("cuda", False)
-            torch.use_deterministic_algorithms(False)
+            if torch.are_deterministic_algorithms_enabled():  # it imports what a worker must not
+                torch.use_deterministic_algorithms(False)
             torch.autograd.set_detect_anomaly(False)
         torch.set_autocast_dtype("cpu", half)
         torch.set_float32_matmul_precision(precision)

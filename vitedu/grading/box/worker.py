@@ -120,7 +120,8 @@ def rehearse() -> None:
         session = Session()
         session.answer = LocalAnswer(names["rehearsed"])
         session._look({"calls": [[1, []]]}, [])
-        cases, tensors = [], []
+        cases: list[list] = []
+        tensors: list[torch.Tensor] = []
         for each in (case, *probing.called_again([case]), replace(case, on_accelerator=True)):
             data, own = write_case(each, "rehearsal")
             cases.append([data, len(own)])
