@@ -40,6 +40,8 @@ MISTAKES = (
     Mistake("epsilon_in_log", "a small number in the log hides large losses", "the student's log_softmax", "log(p + 1e-6) never asks more than 14.", "Use log_softmax.",
             {"(student_logits / student_temperature).log_softmax(dim=-1)": "((student_logits / student_temperature).softmax(dim=-1) + 1e-6).log()"},
             part="large logits", also=({"(student_logits / student_temperature).log_softmax(dim=-1)": "((student_logits / student_temperature).softmax(dim=-1) + 1e-8).log()"},)),
+    Mistake("log_of_softmax", "the log is taken of a softmax", "the student's log_softmax", "A probability that rounds to 0 has no finite log.", "Use log_softmax.",
+            {STUDENT: "(student_logits / student_temperature).softmax(dim=-1).log()"}, part="large logits"),
     Mistake("roles_swapped", "the logs are taken of the teacher, not of the student", "minus the sum of teacher times log student", "The cross-entropy is not symmetric.", "The target stands outside of the log.",
             {LOSS: "-(log_student.exp() * target.log().clamp(min=-100)).sum(dim=-1).mean()"}),
     Mistake("sign", "the sign is turned", "a loss of at least 0", "The student would learn to disagree.", "The log of a probability is at most 0; look for the minus.", {LOSS: LOSS[1:]}),
