@@ -132,6 +132,69 @@ def test_evaluate_leaves_the_model(answer, words):
     assert words in finding(report).message
 
 
+def cooled(model, batches, optimizer, scheduler):
+    """Train, and change a setting of the caller's optimizer for good."""
+    results = training.train_one_epoch(model, batches, optimizer, scheduler)
+    for group in optimizer.param_groups:
+        group["lr"] /= 2
+    return results
+
+
+def test_an_epoch_leaves_the_optimizer():
+    """The scheduler alone sets the rates of the caller's groups."""
+    report = judge_answer(find_checker("train_one_epoch"), cooled, 3)
+    assert [f.name for f in report.findings if not f.passed] == ["learning"]
+    assert "the optimizer's groups" in finding(report, "learning").message
+
+
+def frozen(module):
+    module.requires_grad_(False)
+
+
+def switched(module):
+    module.train(not module.training)
+
+
+def scaled(module):
+    with torch.no_grad():
+        for value in module.parameters():
+            value.mul_(1.01)
+
+
+@pytest.mark.parametrize("change", [frozen, switched, scaled])
+@pytest.mark.parametrize(
+    "exercise",
+    [
+        "linear_from_conv",
+        "weight_decay_groups",
+        "logit_lens",
+        "effective_receptive_field",
+        "layerwise_lr_groups",
+    ],
+)
+def test_a_module_comes_back_as_it_was_handed_over(exercise, change):
+    """What learns, the mode of a part and every value stay."""
+    checker = find_checker(exercise)
+
+    def answer(*args):
+        result = checker.reference(*args)
+        for x in args:
+            if isinstance(x, nn.Module):
+                change(x)
+        return result
+
+    report = judge_answer(checker, answer, 3)
+    assert not report.passed and "modified" in str(report)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_counts_of_pairs_are_counted_anew(seed):
+    """Both arguments in another order give other pairs, so a remembered table is seen."""
+    checker = find_checker("confusion_matrix")
+    report = judge_answer(checker, remembering(checker.reference), seed)
+    assert [f.name for f in report.findings if not f.passed] == ["again"]
+
+
 # --- an __init__ that holds, with an open forward -------------------------------------------------
 
 

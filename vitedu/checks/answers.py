@@ -90,15 +90,12 @@ class LocalAnswer:
         except Exception:  # a builtin, or an object with a broken signature: the call decides
             return Look(**look)
 
-    def observe(self, case: Case, seconds: float) -> Observation:
-        """Run one case on it, for at most ``seconds``."""
-        return observe(self.answer, case, seconds)
-
     def observe_all(self, cases: list[Case], seconds: float) -> Iterator[Observation]:
         """Run cases on it, for at most ``seconds`` together, and half a second each after that."""
         start = time.perf_counter()
         for case in cases:
-            yield self.observe(case, max(LEAST, seconds - (time.perf_counter() - start)))
+            left = seconds - (time.perf_counter() - start)
+            yield observe(self.answer, case, max(LEAST, left))
 
     def plain(self) -> Plain:
         """Give it as a plain value."""

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from vitedu.checks.probing import Recipe
+from vitedu.checks.probing import Recipe, state_of
 
 RECIPES: dict[str, type[Recipe]] = {}
 
@@ -21,8 +21,25 @@ def recipe(kind: type[Recipe]) -> type[Recipe]:
     return kind
 
 
+class Part(Recipe):
+    """A module, which a call must leave as it was built: an input is never modified."""
+
+    def changed(self, built: nn.Module) -> bool:
+        """Tell whether a value, the mode of a part, or what learns changed."""
+        fresh = self.build()
+        now, before = nn.Module.state_dict(built), nn.Module.state_dict(fresh)
+        return (
+            state_of(built) != state_of(fresh)
+            or now.keys() != before.keys()
+            or any(
+                now[name].dtype != x.dtype or not torch.equal(now[name], x)
+                for name, x in before.items()
+            )
+        )
+
+
 @recipe
-class Conv(Recipe):
+class Conv(Part):
     """A patch-embedding convolution with the given weight (D, C, P, P) and bias (D,)."""
 
     def __init__(self, weight: torch.Tensor, bias: torch.Tensor | None):
@@ -38,19 +55,9 @@ class Conv(Recipe):
                 conv.bias.copy_(self.bias)
         return conv
 
-    def changed(self, built: nn.Conv2d) -> bool:
-        """Tell whether its values or shapes changed, or a parameter does not require gradients."""
-        if built.weight.shape != self.weight.shape or not torch.equal(built.weight, self.weight):
-            return True
-        if not all(value.requires_grad for value in built.parameters()):
-            return True
-        if self.bias is None or built.bias is None:
-            return self.bias is not built.bias
-        return not torch.equal(built.bias, self.bias)
-
 
 @recipe
-class Layer(Recipe):
+class Layer(Part):
     """A layer norm or a linear layer with the given weight and bias."""
 
     def __init__(self, weight: torch.Tensor, bias: torch.Tensor | None):
@@ -68,13 +75,6 @@ class Layer(Recipe):
         state = {"weight": self.weight, "bias": self.bias}
         layer.load_state_dict({name: x for name, x in state.items() if x is not None})
         return layer
-
-    def changed(self, built: nn.Module) -> bool:
-        """Tell whether its values changed."""
-        values = (self.weight, self.bias)
-        before = [x for x in values if x is not None]
-        now = list(built.parameters())
-        return len(now) != len(before) or not all(map(torch.equal, now, before))
 
 
 @recipe
@@ -103,20 +103,17 @@ class Config(Recipe):
 
 
 @recipe
-class Network(Recipe):
+class Network(Part):
     """A small model for exercises about named parameters; ``kind`` chooses a method below."""
 
     def __init__(self, kind: str, width: int):
         self.kind, self.width = kind, width
 
     def build(self) -> nn.Module:
-        """Build the model."""
-        return getattr(self, f"_{self.kind}")(self.width)
-
-    def changed(self, built: nn.Module) -> bool:
-        """Tell whether ``requires_grad`` of any parameter changed."""
-        pairs = zip(built.parameters(), self.build().parameters(), strict=True)
-        return any(now.requires_grad != before.requires_grad for now, before in pairs)
+        """Build the model, with the same weights every time."""
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(0)
+            return getattr(self, f"_{self.kind}")(self.width)
 
     @staticmethod
     def _encoder(width: int) -> nn.Module:
@@ -228,7 +225,7 @@ class CpuGenerator(Recipe):
 
 
 @recipe
-class FeatureMap(Recipe):
+class FeatureMap(Part):
     """Two convolutions with a tanh between them: a grid of cells that each see some pixels."""
 
     def __init__(self, first: torch.Tensor, second: torch.Tensor):
@@ -246,11 +243,6 @@ class FeatureMap(Recipe):
         state = {"0.weight": self.first.clone(), "2.weight": self.second.clone()}
         layers.load_state_dict(state)
         return layers
-
-    def changed(self, built: nn.Module) -> bool:
-        """Tell whether its values changed."""
-        pairs = zip(built.parameters(), (self.first, self.second), strict=True)
-        return any(not torch.equal(now, before) for now, before in pairs)
 
     def __str__(self) -> str:
         return "a feature map"

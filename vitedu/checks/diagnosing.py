@@ -76,6 +76,12 @@ class Replays:
 
     def __init__(self) -> None:
         self._seen: dict[tuple[Any, str], Observation] = {}
+        self._drawn: list[Case] = []
+
+    def cases(self, checker: Checker, seed: int) -> list[Case]:
+        """Make the cases of the draw, or recall them: every call gets arguments of its own."""
+        self._drawn = self._drawn or checker.draw(seed)
+        return self._drawn
 
     def observe(self, implementation: Any, case: Case, seconds: float = 2.0) -> Observation:
         """Run a case on the reference or on a mistake, or recall what it did."""

@@ -356,6 +356,8 @@ def epoch(answer, case: Case, seen: Observation) -> None:
             [value.detach().flatten() for value in nn.Module.state_dict(model).values()]
         )
         seen.arrays["parameters after the epoch"] = state
+        options = [{n: v for n, v in g.items() if n != "params"} for g in optimizer.param_groups]
+        seen.facts["the optimizer's groups as the scheduler leaves them"] = str(options)
     if "mode" in aspects:
         modes = sorted({mode for mode, learns in journal if learns})
         seen.facts["every part of the model in train mode"] = ", ".join(modes) or "never called"
@@ -598,7 +600,7 @@ def growth(answer, case: Case, seen: Observation) -> None:
 # --- notebook 09: published weights ---------------------------------------------------------------
 
 
-_MANY = 300  # names; a right answer to a case has fewer, and no reply carries many more
+_MANY = 350  # names; a right answer to a case has fewer, and no reply carries many more
 
 
 @driver

@@ -43,8 +43,9 @@ def judge_answer(checker, answer: Any, seed: int, replays: Replays | None = None
     source = LocalAnswer(answer)
     if not isinstance(checker, Checker):
         return checker.judge(source)
+    replays = replays or Replays()
     with neutral_settings():
-        cases = checker.draw(seed)
+        cases = replays.cases(checker, seed)
         gathered = gather(checker, cases, source)
         return conclude(checker, cases, gathered, seed, answer, replays)
 

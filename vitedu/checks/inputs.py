@@ -1,7 +1,8 @@
 """Random inputs of the cases: sizes that differ from each other, and values from a generator."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from functools import cache
 
 import torch
 from torch import nn
@@ -63,17 +64,22 @@ def plural(count: int, noun: str) -> str:
     return f"{count} {noun}{'' if count == 1 else 's'}"
 
 
+@cache
+def _shapes(make: Callable[..., nn.Module], *args) -> dict[str, tuple[int, ...]]:
+    """List the shapes of the parameters of ``make(*args)``, which is built without memory."""
+    with torch.device("meta"):
+        return {name: tuple(value.shape) for name, value in make(*args).named_parameters()}
+
+
 def random_state(
-    make: Callable[[], nn.Module], g: torch.Generator, dtype=torch.float32
+    make: Callable[..., nn.Module], args: Iterable, g: torch.Generator, dtype=torch.float32
 ) -> dict[str, torch.Tensor]:
     """Draw parameters at which nothing hides: norms that scale and shift, biases that are not 0.
 
-    ``make`` builds the module; it is built without memory.
+    ``make(*args)`` builds the module, once for the same arguments.
     """
-    with torch.device("meta"):
-        shapes = {name: tuple(value.shape) for name, value in make().named_parameters()}
     state = {}
-    for name, shape in shapes.items():
+    for name, shape in _shapes(make, *args).items():
         values = normal(g, *shape, dtype=dtype)
         if len(shape) >= 2 and not name.endswith(("cls_token", "pos_embed")):
             values = values / math.prod(shape[1:]) ** 0.5

@@ -255,12 +255,14 @@ DEFINED = "the values of the definition"
 
 
 def _judge_values(case: Case, got: Observation, want: Observation):
+    written = " and ".join(sorted(set(got.modified) - set(want.modified)))
+    also = f"; the call wrote into {written} as well" if written else ""
     for name, wanted in want.arrays.items():
         difference = values_differ(case, got.arrays[name], wanted)
         if difference:
             is_alone = len(want.arrays) + len(want.gradients) == 1
             what = "" if is_alone or name == "output" else f"{name}: "
-            return DEFINED, what + difference
+            return DEFINED, what + difference + also
     return None
 
 

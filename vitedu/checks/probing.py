@@ -10,6 +10,7 @@ Other drivers are in ``vitedu.checks.drivers``.
 
 import contextlib
 import copy
+import itertools
 import numbers
 import zlib
 from collections.abc import Callable
@@ -347,6 +348,7 @@ def called_again(cases: list[Case]) -> list[Case]:
 
 def other_values(value: Any) -> Any:
     """Return arguments of the same shapes and dtypes with other values; plain numbers stay."""
+    steps = itertools.count()
 
     def changed(x: Any) -> Any:
         if isinstance(x, Recipe):
@@ -354,8 +356,8 @@ def other_values(value: Any) -> Any:
         if not isinstance(x, torch.Tensor):
             return x
         flipped = x.detach().flip(tuple(range(x.ndim)))
-        if not x.is_floating_point():
-            return flipped
+        if not x.is_floating_point():  # each is rolled further, because pairs may be counted
+            return flipped.roll(next(steps), 0) if x.ndim else flipped
         # a factor for each number: some results ignore one common factor or another order
         factors = torch.linspace(0.5, 1, max(1, x.numel()), dtype=x.dtype, device=x.device)
         return flipped * factors[: x.numel()].reshape(x.shape)

@@ -28,7 +28,7 @@ def cases(g: torch.Generator) -> list[Case]:
     def case(B, T, nh, hd, bias=True, dtype=torch.float32, x=None, note="", **rest):
         D = nh * hd
         init = {"embed_dim": D, "num_heads": nh} | ({} if bias else {"qkv_bias": False})
-        state = random_state(lambda: Given(**init), g, dtype)
+        state = random_state(Given, init.values(), g, dtype)
         state |= {name: value / 2 for name, value in state.items() if name.endswith("bias")}
         name = f"MultiHeadAttention({', '.join(str(v) for v in init.values())}) on x ({B}, {T}, {D}){note}"
         args = {"x": normal(g, B, T, D, dtype=dtype) if x is None else x}

@@ -110,4 +110,6 @@ CHECKER = Checker(
         "other sizes": "also when T equals d, for one query, one key, a batch of one, and float64",
     },
     equivalent={SAME_AXIS: ("collected = k.transpose(-1, -2) @ v",)},
+    special="q.shape[-2] == k.shape[-2]; q.shape[-2] == 1; k.shape[-2] == 1; "
+    "q.shape[-1] == v.shape[-1]; len(q) == 1",
 )  # fmt: skip

@@ -13,11 +13,22 @@ LEAVES = "scatter(1, 2 * leaving + 1, False)"
 SIMILARITY = "unit[:, 1::2] @ unit[:, 2::2].mT"
 ONES = "torch.ones_like(sizes)"
 COUNT = f"torch.zeros_like(sizes).scatter_add(1, target, {ONES})[stays].reshape(B, -1)"
+STAYS = "stays = torch.ones_like(target"
+# of those that join the same token, all but the last go nowhere
+KEEP_ONE = (
+    "for row, odd, who in zip(target, partner.tolist(), leaving{}.tolist()):\n"
+    "    last = {{odd[i]: i for i in who}}\n"
+    "    row[[2 * i + 1 for i in who]] = torch.tensor([2 * odd[i] + 2 if last[odd[i]] == i else 2 * i + 1 for i in who])\n"
+) + STAYS
 MEAN = "the mean weighted with sizes"
 
 MISTAKES = (
     Mistake("dropped", "the tokens are dropped, not merged", MEAN, "That is pruning: what the tokens knew is lost.",
             "Add each leaving token to its partner.", {TARGET: "target"}),
+    Mistake("one_of_several_kept", "of several that join the same token only one is added", "every token that leaves joins its partner",
+            "Where each write starts from the partner as it came, the last one replaces those before it.",
+            "Add each time to what is already there, in turn or with scatter_add or index_add.",
+            {STAYS: KEEP_ONE.format("")}, also=({STAYS: KEEP_ONE.format(".sort(dim=-1).values")},)),
     Mistake("sizes_ignored", "merged tokens get the plain mean", MEAN, "A token that stands for ten patches would weigh as much as a single patch.",
             "Multiply by sizes before you add, and divide by the sum of the sizes.",
             {"tokens * sizes[:, :, None]": "tokens", "/ total[:, 1:, None]": f"/ {COUNT}[:, 1:, None]"}),
@@ -134,6 +145,7 @@ CHECKER = Checker(
         "tokens: B N+1 D; keys: B N+1 d; sizes: B N+1; merge = r",
         also("values", "", gradients=(), N=9, r=3),
         also("other sizes", "no merge", r=0),
+        also("other sizes", "one merge", r=1),
         also("other sizes", "all even-placed ones of an odd number", N=7, r=4),
         also("other sizes", "all even-placed ones of an even number", N=8, r=4),
         also("other sizes", "sizes of 1", values={"sizes": torch.ones_like}),
@@ -160,4 +172,6 @@ CHECKER = Checker(
         "all arguments live on one device": ("device=keys", "device=sizes"),
         "merge is a whole number": ("if not 0 <= merge <= T / 2:",),
     },
+    special="len(tokens) == 1; merge == 0; merge == tokens.shape[1] // 2; merge == 1; "
+    "bool((sizes == 1).all())",
 )  # fmt: skip

@@ -84,4 +84,5 @@ CHECKER = Checker(
         NEW_AXIS: ("[:, None] == image[:,]", "[:, None] == image[None,]",
             "return image[:, None] == image"),
     },
+    special="len(lengths) == 1; len(set(lengths)) == 1",
 )  # fmt: skip

@@ -93,4 +93,5 @@ CHECKER = Checker(
             "[chosen.new_zeros(B, 1), chosen], dim=-1"),
         DEFAULT: ("().values + 1", "(keep).indices"),
     },
+    special="len(tokens) == 1; keep == cls_attention.shape[1]; keep == 1",
 )  # fmt: skip

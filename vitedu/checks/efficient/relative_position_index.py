@@ -107,4 +107,5 @@ CHECKER = Checker(
         NEW_AXIS: ("[None,] + gh", "[None,] + gw", "columns + gw", "[:,] + gh - 1", "[:,] + gw - 1",
             "rows + gh - 1"),
     },
+    special="grid_size[0] == 1; grid_size[1] == 1; grid_size[0] == grid_size[1]",
 )  # fmt: skip

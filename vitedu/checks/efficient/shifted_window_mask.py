@@ -113,4 +113,6 @@ CHECKER = Checker(
         "a boolean counts as 0 or 1": ("[:, None] + column_wraps",
             "region = 2 * row_wraps[:, None].int() + column_wraps"),
     },
+    special="shift == 0; grid_size[0] == window_size; grid_size[1] == window_size; "
+    "grid_size[0] == grid_size[1]; shift == window_size - 1; 2 * shift == window_size",
 )  # fmt: skip

@@ -102,4 +102,6 @@ CHECKER = Checker(
         SAME_AXIS: ("w, D = (window_size, windows.shape[2])", "x = x.permute(0, 1, -3, 2, 4, 5)"),
         SIDE_BY_SIDE: ("w, -1, gw // w", "w, w, D, w"),
     },
+    special="window_size == 1; grid_size[0] == window_size; grid_size[1] == window_size; "
+    "grid_size[0] == grid_size[1]",
 )  # fmt: skip

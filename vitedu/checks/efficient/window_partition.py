@@ -91,4 +91,6 @@ CHECKER = Checker(
         SAME_AXIS: ("x = x.permute(0, 1, -3, 2, 4, 5)",),
         SIDE_BY_SIDE: ("w, B, w, gw", "gw // w, D, w"),
     },
+    special="len(x) == 1; window_size == 1; x.shape[1] == window_size; "
+    "x.shape[2] == window_size; x.shape[1] == x.shape[2]",
 )  # fmt: skip

@@ -22,7 +22,7 @@ def cases(g: torch.Generator) -> list[Case]:
         init = {"embed_dim": D, "num_heads": heads}
         if ratio is not None:
             init["mlp_ratio"] = ratio
-        state = random_state(lambda: EncoderBlock(*init.values()), g, dtype)
+        state = random_state(EncoderBlock, init.values(), g, dtype)
         for name in ("attn.proj.weight", "attn.proj.bias"):
             state[name] = said * state[name]  # how much attention adds to the tokens
         shown = "" if ratio is None else f", mlp_ratio {ratio}"

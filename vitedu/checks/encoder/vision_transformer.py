@@ -17,7 +17,7 @@ def cases(g: torch.Generator) -> list[Case]:
 
     def case(B, fields, note="", dtype=torch.float32, part="other sizes", **rest):
         config = Config(**fields)
-        state = random_state(lambda: VisionTransformer(config.build()), g, dtype)
+        state = random_state(VisionTransformer, [config.build()], g, dtype)
         side = fields["image_size"]
         images = normal(g, B, fields["in_channels"], side, side, dtype=dtype)
         if dtype == torch.float32:
@@ -35,6 +35,7 @@ def cases(g: torch.Generator) -> list[Case]:
               "depth": depth, "num_heads": heads, "mlp_ratio": 2.0}  # fmt: skip
     shallow = fields | {"depth": 1}
     one = {"image_size": P, "num_classes": 1}
+    deep = {"image_size": 2, "patch_size": 1, "embed_dim": 4, "num_heads": 2, "depth": 25}
     square = shallow | {"image_size": 3 * P, "embed_dim": 9, "num_heads": 3}
     return [
         case(B, fields, part="values", gradients=("images",)),
@@ -42,7 +43,7 @@ def cases(g: torch.Generator) -> list[Case]:
         case(B, square, ", as many patches as columns"),
         case(B, shallow | {"qkv_bias": False}),
         case(B, fields | {"depth": 0}),
-        case(1, shallow | {"depth": 13}, ", one block more than ViT-B"),
+        case(1, shallow | deep, ", one block more than ViT-L"),
         case(B, shallow | one, ", in train mode", extra={"training": True}),
         case(B, shallow, ", float64", torch.float64),
         case(B, shallow, ", on an accelerator", part="any device", on_accelerator=True),
@@ -96,7 +97,7 @@ MISTAKES = (
     Mistake("first_blocks_only", "deeper models are cut short", "config.depth blocks",
             "Other sizes have 12, 24 or 32.", "Go through all of self.blocks.",
             {"in self.blocks:": "in self.blocks[:6]:"},
-            part="other sizes", also=({"in self.blocks:": "in self.blocks[:12]:"},)),
+            part="other sizes", also=({"in self.blocks:": "in self.blocks[:12]:"}, {"in self.blocks:": "in self.blocks[:24]:"})),
     Mistake("blocks_unused", "what the blocks return is not used",
             "every block works on what the one before returned",
             "A block changes nothing in place: it returns new tokens.",

@@ -154,4 +154,5 @@ CHECKER = Checker(
         ),
         "no entry reaches 2": ("step = (weights.mean(dim=1) + identity) % 2",),
     },
+    special="len(layers) == 1; len(layers[0]) == 1",
 )

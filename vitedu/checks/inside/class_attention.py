@@ -87,6 +87,7 @@ CHECKER = Checker(
         also("other sizes", "a square grid", gw="gh"),
         also("other sizes", "one head", nh=1),
         also("other sizes", "a single row of patches", gh=1),
+        also("other sizes", "a single column of patches", gw=1),
         also("other sizes", "three registers behind the class token", T="gh*gw + 4"),
         BATCH_OF_ONE,
         FLOAT64,
@@ -102,4 +103,6 @@ CHECKER = Checker(
     equivalent={
         SAME_AXIS: ("return weights[:, :, 0, -gh * gw:].unflatten(2, (gh, gw))",),
     },
+    special="len(weights) == 1; weights.shape[1] == 1; grid_size[0] == 1; grid_size[1] == 1; "
+    "grid_size[0] == grid_size[1]",
 )  # fmt: skip

@@ -90,4 +90,5 @@ CHECKER = Checker(
         "absent classes": "K rows and columns, whatever classes occur",
         "other sizes": "also for one image and two classes",
     },
+    special="len(labels) == 1; num_classes == 2; len(labels) == num_classes",
 )  # fmt: skip

@@ -111,4 +111,5 @@ CHECKER = Checker(
         "values": "the class token's logits after every block, through the model's own norm and head",
         "other sizes": "also for one block, one image, as many blocks as images, and float64",
     },
+    special="len(layers) == 1; len(layers[0]) == 1",
 )

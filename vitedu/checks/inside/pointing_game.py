@@ -157,4 +157,6 @@ CHECKER = Checker(
     left_open={
         TENSOR_AS_NUMBER: ("return touched.flatten(1).gather(1, hottest).double().mean()",),
     },
+    special="len(masks) == 1; attention.shape[1] == attention.shape[2]; "
+    "attention.shape[1:] == masks.shape[1:]",
 )  # fmt: skip

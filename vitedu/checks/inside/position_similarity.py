@@ -92,6 +92,7 @@ CHECKER = Checker(
         also("prefix rows", "no token before the patches", T="gh*gw"),
         also("other sizes", "a square grid", gw="gh"),
         also("other sizes", "a single row of patches", gh=1),
+        also("other sizes", "a single column of patches", gw=1),
         FLOAT64,
         ON_ACCELERATOR,
         letters={"T": "gh*gw + 1"},
@@ -107,4 +108,6 @@ CHECKER = Checker(
         "there is one table of positions": ("[-1, -gh * gw:]",),
         SAME_AXIS: ("(1, (gh, gw))", "[0, -gh * gw:], dim=1", "(pos_embed[0, -gh * gw:])"),
     },
+    special="grid_size[0] == grid_size[1]; grid_size[0] == 1; grid_size[1] == 1; "
+    "pos_embed.shape[1] == grid_size[0] * grid_size[1] + 1",
 )  # fmt: skip

@@ -20,6 +20,10 @@ MISTAKES = (
     Mistake("not_halved", "the two losses are added in full", HALVES, "The loss, and with it the step, would be twice as large.", "Multiply each by 0.5.", {BOTH: "from_labels + from_teacher"}),
     Mistake("labels_only", "the teacher is left out", HALVES, "Nothing would be distilled.", "Add the second half.", {BOTH: "from_labels"}, also=({BOTH: "0.5 * from_labels"},)),
     Mistake("teacher_only", "the labels are left out", HALVES, "The class head would learn nothing.", "Add the first half.", {BOTH: "from_teacher"}, also=({BOTH: "0.5 * from_teacher"},)),
+    Mistake("agreeing_only", "the teacher counts only where it agrees with the label", "half the loss against the teacher's answer, for every image",
+            "Where both agree the label has said it already; a teacher is there for the rest.", "Look for a comparison with labels in the second half.",
+            {FROM_TEACHER: "(F.cross_entropy(dist_logits, said, reduction='none') * (said == labels)).mean()"},
+            also=({FROM_TEACHER: "(F.cross_entropy(dist_logits, said, reduction='none') * (said == labels)).sum() / (said == labels).sum().clamp(min=1)"},)),
     Mistake("soft_targets", "the teacher's probabilities are the target, not its answer", "the class that the teacher finds most likely", "That is soft distillation, another loss of the same paper.",
             "Take the argmax of teacher_logits.", {FROM_TEACHER: "F.cross_entropy(dist_logits, teacher_logits.softmax(dim=-1).detach())"}),
     Mistake("divergence", "a KL divergence is taken", "a cross-entropy with the teacher's answer", "That is Hinton's soft distillation.", "Take the argmax of teacher_logits.",
@@ -89,4 +93,5 @@ CHECKER = Checker(
         "other sizes": "also for one image, two classes, a teacher that is sure, and float64",
     },
     equivalent={SAME_AXIS: ("said = teacher_logits.argmax(dim=1)",)},
+    special="len(labels) == 1; cls_logits.shape[1] == 2; len(labels) == cls_logits.shape[1]",
 )

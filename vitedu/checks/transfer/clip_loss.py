@@ -154,4 +154,6 @@ CHECKER = Checker(
         "images and texts have the same part in the loss": ("text, image",
             "(text_features, dim=-1), F.normalize(image_features, dim=-1)"),
     },
+    special="len(image_features) == 1; len(image_features) == image_features.shape[1]; "
+    "temperature == 1",
 )  # fmt: skip

@@ -37,12 +37,14 @@ def cases(g: torch.Generator) -> list[Case]:
     return [
         case(3),
         case(1, "other sizes"),
-        case(13, "other sizes", note=", one more than vit_b_16"),
+        case(25, "other sizes", note=", one more than vit_l_16"),
         case(2, "other sizes", torch.float64, ", float64"),
     ]
 
 
 KEEP = "converted[name] = tensor"
+EXPECT = "for i in range(12):\n    state_dict[f'encoder.layers.encoder_layer_{i}.ln_1.weight']\n"
+CUT = "return {{n: x for n, x in converted.items() if not n.startswith('blocks.') or int(n.split('.')[1]) < {}}}"
 MISTAKES = (
     Mistake("two_norms_swapped", "the two norms of a block are exchanged", "ln_1 is norm1, ln_2 is norm2",
             "Both have the same shape, so nothing complains.", "Look at the two lines.",
@@ -84,10 +86,10 @@ MISTAKES = (
                                     "for theirs, ours": "theirs_whole = name\nimport re\nfor theirs, ours"}),
     Mistake("one_digit", "only the first digit of a block's number is read", "block 10 is not block 1", "It goes unnoticed up to ten blocks.",
             "Read the number up to the dot.", part="other sizes", build=lambda: _one_digit),
-    Mistake("twelve_blocks", "twelve blocks are expected", "as many blocks as there are", "Other sizes have 24 or 32.", "Go through the names that come.",
-            build=lambda: _twelve_blocks),
-    Mistake("first_twelve", "blocks from the thirteenth on are left out", "as many blocks as there are", "Other sizes have 24 or 32.", "Go through the names that come.",
-            part="other sizes", build=lambda: _first_twelve),
+    Mistake("number_expected", "a fixed number of blocks is expected", "as many blocks as there are", "Models have 12, 24 or 32 blocks.", "Go through the names that come.",
+            {"return converted": EXPECT + "return converted"}, also=({"return converted": EXPECT + CUT.format(12)}, {"return converted": EXPECT + CUT.format(24)})),
+    Mistake("cut_short", "blocks of deeper models are left out", "as many blocks as there are", "Models have 12, 24 or 32 blocks.", "Go through the names that come.",
+            {"return converted": CUT.format(12)}, also=({"return converted": CUT.format(24)},), part="other sizes"),
     Mistake("half_precision", "the tensors change their dtype", "the tensors as they are", "Numbers are rounded.", "Leave out .half() and .float().",
             {KEEP: "converted[name] = tensor.half()"}, also=({KEEP: "converted[name] = tensor.double()"},)),
 )  # fmt: skip
@@ -107,19 +109,6 @@ def _sorted_as_words(state_dict):
 def _one_digit(state_dict):
     found = by_pattern(state_dict)
     return {re.sub(r"blocks\.(\d)\d+", r"blocks.\1", name): x for name, x in found.items()}
-
-
-def _twelve_blocks(state_dict):
-    found = by_pattern(state_dict)
-    for i in range(12):
-        name = f"encoder.layers.encoder_layer_{i}.ln_1.weight"
-        found[f"blocks.{i}.norm1.weight"] = state_dict[name]
-    return found
-
-
-def _first_twelve(state_dict):
-    found = by_pattern(state_dict)
-    return {name: x for name, x in found.items() if not re.match(r"blocks\.(1[2-9]|[2-9]\d)", name)}
 
 
 def by_pattern(state_dict):
@@ -194,6 +183,9 @@ CHECKER = Checker(
     "convert_torchvision_weights",
     proves={
         "values": "every tensor stands under its name in the course's model, with its own numbers",
-        "other sizes": "also for one block, 13 blocks, and float64",
+        "other sizes": "also for one block, 25 blocks, and float64",
     },
+    special="sum('ln_1.bias' in n for n in state_dict) == 1; "
+    "sum('ln_1.bias' in n for n in state_dict) > 12; "
+    "sum('ln_1.bias' in n for n in state_dict) > 24",
 )

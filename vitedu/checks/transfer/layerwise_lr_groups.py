@@ -146,4 +146,5 @@ CHECKER = Checker(
         "no part of the model comes before blocks in the alphabet": ("if part <= 'blocks':",),
         "the order of a look-up": ("depth = L + 1 if part in ('head', 'norm') else 0",),
     },
+    special="decay == 1; len(model.blocks) == 1",
 )  # fmt: skip

@@ -150,4 +150,5 @@ CHECKER = Checker(
             "images = images.detach().clone().requires_grad_(); features = feature_map(images); gh, gw = features.shape[-2:]; centre = features[:, :, gh // 2, gw // 2].sum()",
         ),
     },
+    special="len(images) == 1; images.shape[1] == 1; images.shape[2] == images.shape[3]",
 )

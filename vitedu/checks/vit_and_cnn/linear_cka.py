@@ -121,4 +121,5 @@ CHECKER = Checker(
         SAME_AXIS: ("x = x - x.mean(dim=-2)", "y = y - y.mean(dim=-2)"),
         "both products have the same singular values": ("() * (y @ y.T)", "(x @ x.T).norm"),
     },
+    special="x.shape[1] == y.shape[1]; x.shape[1] == 1",
 )

@@ -127,4 +127,5 @@ CHECKER = Checker(
     left_open={
         "nothing is said about lists of two lengths": ("strict=False", "(kernel_sizes, strides)"),
     },
+    special="len(kernel_sizes) == 1; max(strides) == 1; 1 in kernel_sizes",
 )

@@ -32,6 +32,7 @@ def cases(g: torch.Generator) -> list[Case]:
         case(1, C, gw, gh, P),
         case(B, 1, gh, gw, 1, note=", patches of one pixel"),
         case(B, C, 1, gw, Q, note=", one row of patches"),
+        case(B, C, gh, 1, Q, note=", one column of patches"),
         case(B, C, gh, gw, P, note=", float64", dtype=torch.float64),
         case(B, C, gh, gw, P, "any device", note=", on an accelerator", on_accelerator=True),
     ]
@@ -73,6 +74,10 @@ MISTAKES = (
             "Colours would come apart.", "A patch holds all channels of its square.",
             {BACK + ORDER + ", patch_size, " + END:
                  "result = images.clone()\nresult[:, :1] = unpatchify(" + ORDER + ", patch_size, " + END + "[:, :1]\nreturn result"}),
+    Mistake("read_after_written", "patches are read from places that were already written over", "patch i of the result is patch permutation[i] of the image",
+            "A patch that was written over is lost, and its new content is copied on.",
+            "Read from the images as they came and write into a tensor with memory of its own.",
+            {BACK + ORDER: "patches = patches.clone()\nfor i, j in enumerate(permutation.tolist()):\n    patches[:, i] = patches[:, j]\n" + BACK + "patches"}),
     Mistake("patches_returned", "the sequence of patches is returned", "images of the old shape",
             "A model takes images.", "Put the patches together again.",
             {BACK + ORDER + ", patch_size, " + END: "return " + ORDER}),
@@ -132,4 +137,7 @@ CHECKER = Checker(
     equivalent={
         SAME_AXIS: ("return unpatchify(patches[:, permutation], patch_size, images.shape[2:])",),
     },
+    special="len(images) == 1; images.shape[1] == 1; patch_size == 1; "
+    "images.shape[2] == images.shape[3]; images.shape[2] == patch_size; "
+    "images.shape[3] == patch_size",
 )

@@ -45,7 +45,7 @@ from vitedu.checks import (
 )
 from vitedu.checks.answers import LEAST, LocalAnswer
 from vitedu.checks.guard import TimeUp, neutral_settings, quiet, time_limit
-from vitedu.checks.probing import Case, describe
+from vitedu.checks.probing import Case, describe, observe
 from vitedu.grading.box.cells import CLOSED, run_cell, run_imports
 from vitedu.grading.box.seal import Seal
 from vitedu.grading.box.visible import install
@@ -198,7 +198,9 @@ class Session:
 
     def _observe(self, request: dict, tensors: list) -> tuple[dict, list]:
         self.used.clear()
-        seen = self._loaded().observe(read_case(request["case"], tensors), request["seconds"])
+        seen = observe(
+            self._loaded().answer, read_case(request["case"], tensors), request["seconds"]
+        )
         seen.operations |= self.used
         return write_observation(seen)
 
