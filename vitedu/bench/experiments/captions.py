@@ -30,7 +30,10 @@ ARMS: dict[str, dict[str, Any]] = {
     "SigLIP": {"loss": "SigLIP"},
     "CLIP, random image network": {"loss": "CLIP", "from": "random weights"},
 }
-LOSSES = {"CLIP": clip_loss, "SigLIP": sigmoid_contrastive_loss}
+LOSSES: dict[str, Callable[..., torch.Tensor]] = {
+    "CLIP": clip_loss,
+    "SigLIP": sigmoid_contrastive_loss,
+}
 
 COLOURS = ("red", "yellow", "green", "cyan", "blue", "pink")
 PLACES = ("top left", "top right", "bottom left", "bottom right")
@@ -137,15 +140,15 @@ def train(
     schedule = torch.optim.lr_scheduler.LambdaLR(
         optimizer, lambda k: min(1, (k + 1) / 30) * (1 - k / steps)
     )
-    loss_of = loss_of or LOSSES[ARMS[arm]["loss"]]
+    price = loss_of or LOSSES[ARMS[arm]["loss"]]
     for _ in range(steps):
         some = shown[torch.randint(len(shown), (batch,))]
         pictures = image_net((images[some] / 255 - mean) / std)
         texts = text_net(words()[caption_of(facts[some])])
         if ARMS[arm]["loss"] == "CLIP":
-            loss = loss_of(pictures, texts, 1 / scale.exp())
+            loss = price(pictures, texts, 1 / scale.exp())
         else:
-            loss = loss_of(pictures, texts, scale.exp(), bias)
+            loss = price(pictures, texts, scale.exp(), bias)
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
