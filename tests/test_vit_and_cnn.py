@@ -1,5 +1,7 @@
 """vitedu.vit_and_cnn: its measurements against independent ones, the small CNN, and the recommendation."""
 
+from statistics import fmean
+
 import numpy as np
 import pytest
 import torch
@@ -236,9 +238,9 @@ def test_recommend_quotes_the_measurements_that_come_with_the_package():
     """The accuracies with 200 images are those of the shipped rows."""
     reason = recommend(train_images=200).reason
     for network in ("CNN", "ViT"):
-        (row,) = [r for r in measured("data_hunger") if r.arm == f"{network}, 200 images"]
-        assert f"{100 * row.results['test_accuracy']:.0f} %" in reason
-        assert row.results["train_accuracy"] == 1
+        runs = [r.results for r in measured("data_hunger") if r.arm == f"{network}, 200 images"]
+        assert f"{100 * fmean(run['test_accuracy'] for run in runs):.0f} %" in reason
+        assert all(run["train_accuracy"] == 1 for run in runs)
 
 
 def test_recommend_calls_hearsay_by_its_name():

@@ -3,7 +3,15 @@
 import pytest
 import torch
 
-from vitedu.bench.experiments import cue, data_hunger, measured, robustness, texture
+from vitedu.bench.experiments import (
+    cue,
+    data_hunger,
+    measured,
+    patch_sizes,
+    robustness,
+    texture,
+)
+from vitedu.data import load_data
 from vitedu.hardware import Profile
 
 QUICK = Profile("quick", "", "")
@@ -82,8 +90,41 @@ def test_short_runs_give_every_result():
     assert all(0 <= found[f"distance {d}"] <= 1 for d in range(1, 8))
     found = data_hunger.run("ViT, 200 images", 0, QUICK)
     assert 0 <= found["test_accuracy"] <= 1 and 0 <= found["train_accuracy"] <= 1
+    assert found["train_accuracies"][-1] == pytest.approx(found["train_accuracy"], abs=6e-4)
+    assert set(found["answers"]) <= set("0123456789") and len(found["answers"]) == 200
+    found = patch_sizes.run("4 px, 5 epochs", 0, QUICK)
+    assert 0 <= found["test_accuracy"] <= 1 and found["cpu_seconds"] > 0
     found = robustness.run("ViT", 0, QUICK)
     assert set(robustness.DISTURBANCES) <= set(found)
+
+
+def test_answers_of_the_shipped_runs_are_those_of_their_accuracy():
+    """The digits name classes of the test images: as many are right as the accuracy says, within its error."""
+    labels = load_data("shapes", limit=10).test.labels[:1000]
+    rows = measured("data_hunger")
+    assert sorted((row.arm, row.seed) for row in rows) == sorted(
+        (arm, seed) for arm in data_hunger.ARMS for seed in (0, 1, 2)
+    )
+    for row in rows:
+        answers = torch.tensor([int(digit) for digit in row.results["answers"]])
+        share = (answers == labels).double().mean().item()  # of the first half of the images
+        assert abs(share - row.results["test_accuracy"]) < 0.04, row.arm
+
+
+def test_patch_sizes_answer_both_questions_with_all_sizes():
+    """Each question has each size once; at equal time, no run takes twice as long as another."""
+    rows = measured("patch_sizes")
+    for question, arms in patch_sizes.QUESTIONS.items():
+        assert sorted(patch_sizes.ARMS[arm]["patch_size"] for arm in arms) == [4, 8, 16]
+        epochs = {patch_sizes.ARMS[arm]["epochs"] for arm in arms}
+        assert (len(epochs) == 1) == (question == "equal steps")
+    for seed in {row.seed for row in rows}:
+        seconds = [
+            row.results["cpu_seconds"]
+            for row in rows
+            if row.seed == seed and row.arm in patch_sizes.QUESTIONS["equal time"]
+        ]
+        assert len(seconds) == 3 and max(seconds) < 2 * min(seconds)
 
 
 def test_disturbances_do_what_they_say():

@@ -20,7 +20,7 @@ from vitedu.bench.experiments import Results
 from vitedu.data import Data, load_data
 from vitedu.data.loading import Split
 from vitedu.fitting import TrainConfig, fit
-from vitedu.fitting.loop import measure_test_accuracy
+from vitedu.fitting.evaluating import logits_of
 from vitedu.hardware import Profile
 from vitedu.vit import VisionTransformer, ViTConfig
 from vitedu.vit_and_cnn import SmallCNN
@@ -73,10 +73,14 @@ def run(arm: str, seed: int, profile: Profile) -> Results:
     history = fit(model, replace(data, validation=few), config, show_progress=False)
     if history.interrupted:
         raise KeyboardInterrupt
+    answers = logits_of(model, data.test.images, data, torch.float32).argmax(dim=1).cpu()
     return {
         "parameters": sum(p.numel() for p in model.parameters()),
         "train_accuracy": round(history.rows[-1].train_accuracy, 4),
-        "test_accuracy": measure_test_accuracy(model, data),
+        "test_accuracy": (answers == data.test.labels).sum().item() / len(answers),
+        # for questions across seeds: accuracy epoch by epoch, and a digit an image
+        "train_accuracies": [round(row.train_accuracy, 3) for row in history.rows],
+        "answers": "".join(map(str, answers[:1000].tolist())),
         "cpu_seconds": round(time.process_time() - started, 1),
         "precision": history.precision,
     }
