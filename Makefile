@@ -29,7 +29,7 @@ TEST_PY := $(subst $(VENV)/,$(TEST_VENV)/,$(PY))
 PYTEST := OMP_NUM_THREADS=1 JUPYTER_PATH=$(CURDIR)/$(VENV)/share/jupyter $(TEST_PY) -m pytest -n logical --maxprocesses 4 --dist loadscope
 
 .DEFAULT_GOAL := help
-.PHONY: help setup lab test proof check tour site solve lint slug colab browser clean
+.PHONY: help setup lab test proof check tour site solve lint slug colab browser latency clean
 
 help: ## list the targets
 	@echo "make TARGET [PYTHON=python3.12] [LAB_ARGS=...] [TEST_ARGS=...]"
@@ -76,11 +76,18 @@ colab: $(TEST_VENV)/.test ## run each notebook alone with Colab's versions (5 GB
 	build/colab/bin/python -m pip install --quiet $(PIP_ARGS) --requirement tests/colab.txt
 	VITEDU_COLAB_PYTHON=$(CURDIR)/build/colab/bin/python $(TEST_PY) -m pytest tests/test_colab.py -rP -m network $(TEST_ARGS)
 
+define IN_CHROMIUM
+@test -x "$(CHROMIUM)" || { echo "There is no Chromium here. On Debian and Ubuntu: apt install chromium."; \
+  echo "Or name a browser of its family: make $@ CHROMIUM=/usr/bin/google-chrome"; exit 2; }
+$(TEST_PY) -m pip install --quiet $(PIP_ARGS) --editable ".[browser]"
+CHROMIUM="$(CHROMIUM)" VITEDU_LAB_PYTHON=$(CURDIR)/$(PY) $(PYTEST) -n 0 -m browser $(TEST_ARGS)
+endef
+
 browser: $(TEST_VENV)/.test ## drive JupyterLab and the pages in Chromium, as students see them (CHROMIUM=/path/to/it)
-	@test -x "$(CHROMIUM)" || { echo "There is no Chromium here. On Debian and Ubuntu: apt install chromium."; \
-	  echo "Or name a browser of its family: make browser CHROMIUM=/usr/bin/google-chrome"; exit 2; }
-	$(TEST_PY) -m pip install --quiet $(PIP_ARGS) --editable ".[browser]"
-	CHROMIUM="$(CHROMIUM)" VITEDU_LAB_PYTHON=$(CURDIR)/$(PY) $(PYTEST) -n 0 -m browser tests/test_browser.py tests/test_site.py $(TEST_ARGS)
+	$(IN_CHROMIUM) tests/test_browser.py tests/test_site.py
+
+latency: $(TEST_VENV)/.test ## how long each widget takes to answer in Chromium; leave the machine alone meanwhile
+	$(IN_CHROMIUM) -s tests/test_latency.py
 
 clean: ## remove build/, caches and the environments
 	rm -rf $(VENV) $(TEST_VENV) build .pytest_cache .ruff_cache .mypy_cache *.egg-info

@@ -352,7 +352,7 @@ def test_live_explorer_follows_mouse_and_arrow_keys(patches):
     says(cell, "of 16 (")
     size.press("ArrowRight")
     says(cell, "of 49 (")
-    cell.get_by_title("patch 8", exact=True).click()
+    cell.get_by_title("patch 8", exact=True).locator("visible=true").click()
     said = says(cell, "Patch 8 of 49 (row 1, column 1)")
     assert size.get_attribute("aria-valuetext") == "32"
     assert cell.locator("img").get_attribute("alt") == said.inner_text()

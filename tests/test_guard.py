@@ -192,14 +192,28 @@ def test_an_answer_that_spoils_every_setting_loses_one_finding():
     assert_same(before, settings())
 
 
+def enter_for_good(context, kept=[]) -> None:  # noqa: B006 - it keeps what would be left otherwise
+    """Enter a context that nobody leaves."""
+    kept.append(context)
+    context.__enter__()
+
+
 @pytest.mark.parametrize(
     "spoil_one",
     [
         lambda: torch.set_grad_enabled(False),
         lambda: torch.set_default_device("meta"),
         lambda: torch.device("meta").__enter__(),
+        lambda: enter_for_good(torch.inference_mode()),
+        lambda: enter_for_good(torch.autocast("cpu", dtype=torch.float16)),
     ],
-    ids=["set_grad_enabled", "set_default_device", "device entered for good"],
+    ids=[
+        "set_grad_enabled",
+        "set_default_device",
+        "device entered for good",
+        "inference mode entered for good",
+        "autocast entered for good",
+    ],
 )
 @pytest.mark.parametrize(
     "around", [SURROUNDINGS["nothing"], with_default_device], ids=["plain", "default meta"]

@@ -41,6 +41,17 @@ def test_what_the_probes_use_is_restored(sealed):
         assert "new" not in probing.DRIVERS
 
 
+def test_defaults_of_a_helper_are_restored(sealed):
+    """What a function of the probes runs with when an argument is left out comes back."""
+    keep, driver = probing.keep, seal.Seal._restore_function
+    before = keep.__defaults__, keep.__kwdefaults__, driver.__defaults__
+    for _ in range(2):
+        keep.__defaults__, keep.__kwdefaults__ = (True, True), {"number": True}
+        driver.__defaults__ = (None,)
+        sealed.restore()
+        assert (keep.__defaults__, keep.__kwdefaults__, driver.__defaults__) == before
+
+
 def test_names_that_are_added_to_the_probes_go(sealed):
     """A new name in a module of the probes, or one that hides an inherited method, is removed."""
     probing.added = lie

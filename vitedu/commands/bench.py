@@ -31,6 +31,9 @@ def add_commands(commands: Commands) -> None:
     new.add_argument(
         "--compared", type=int, default=24, help="students for nbgrader, too (default: %(default)s)"
     )
+    new.add_argument(
+        "--way", help="of isolation: bwrap, namespaces or plain (default: the strongest here)"
+    )
     add_json(new)
 
     new = bench.add("train", train, "our training step beside other libraries'")
@@ -122,7 +125,7 @@ def grade(args) -> int:
     """Grade a made class; status 1 if a grade is wrong or an aim not met."""
     from vitedu.bench.grade import bench_grade
 
-    choices = {"out": args.json, "compared": args.compared}
+    choices = {"out": args.json, "compared": args.compared, "way": args.way}
     return 0 if bench_grade(args.students, args.jobs, stem(args.notebook), **choices) else 1
 
 

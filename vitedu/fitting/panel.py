@@ -225,8 +225,10 @@ class TrainingPanel:
         picture = widgets.Image(format="png", layout=widgets.Layout(max_width="100%"))
         words = widgets.HTML()
         labels = {"ready": "start", "running": "pause", "pausing": "go on", "paused": "go on"}
+        drawn = None  # the moment that the picture shows
 
         def show():
+            nonlocal drawn
             state, moment = self.state, self.moments[-1]
             go.description = labels.get(state, "start")
             go.icon = "pause" if state == "running" else "play"
@@ -234,7 +236,8 @@ class TrainingPanel:
             stop.disabled = state not in ("running", "pausing", "paused")
             said = html.escape(f"{state.capitalize()}. {self.describe(moment)}. {self.problem}")
             words.value = f'<p role="status" aria-live="polite">{said}</p>'
-            picture.value = self.frame(moment)
+            if moment is not drawn:  # a button changes words alone, and so it answers at once
+                drawn, picture.value = moment, self.frame(moment)
 
         def click_go(_):
             if self.state == "running":

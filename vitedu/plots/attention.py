@@ -424,7 +424,7 @@ def show_learning(
             percent = [100 * value for value in values]
             ax.plot(steps, percent, style, color=colour, label=label, ms=4, alpha=0.7)
     ax.axhline(100 * chance, color=GREY, linestyle=":", label="guessing")
-    ax.set(xlabel="training steps", ylabel="test accuracy, %", ylim=(0, 103))
+    ax.set(xlabel="training steps", ylabel="test accuracy (%)", ylim=(0, 103))
     ax.legend()
     return fig
 
@@ -453,7 +453,7 @@ def show_share_sweep(
             ax.plot(temperatures, percent, style, color=colour, label=label, ms=4)
             ax.axhline(100 * level, color=colour, linestyle=":", linewidth=1)
         ax.set(xscale="log", title=name, xlabel="temperature", ylim=(-3, 103))
-    axes[0, 0].set_ylabel("weight on the object, %")
+    axes[0, 0].set_ylabel("weight on the object (%)")
     axes[0, 0].legend(loc="lower left", fontsize=8)
     last = axes[0, -1]
     last.text(0.98, 0.6, "dotted: uniform", color=GREY, ha="right", transform=last.transAxes)

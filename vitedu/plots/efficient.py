@@ -199,12 +199,12 @@ def show_fewer_tokens(lines: Mapping[str, Mapping[int, Sequence[float]]], whole:
             if len(values) > 1:
                 ax.plot([kept, kept], [min(values), max(values)], color=colour, linewidth=2)
     counts = sorted({kept for points in lines.values() for kept in points})
-    ax.set(xlabel="patch tokens that go on, of 16", ylabel="test accuracy", ylim=(0, 1.05))
+    ax.set(xlabel="patch tokens that go on, of 16", ylabel="test accuracy (%)", ylim=(0, 1.05))
     ax.set_xticks(counts)
     ax.invert_xaxis()
     ax.text(counts[-1], 0.04, "guessing", fontsize=8, color=GREY)
     ax.text(counts[0], whole - 0.05, "all patches", fontsize=8, color=GREY, ha="right")
-    ax.yaxis.set_major_formatter(lambda value, _: f"{value:.0%}")
+    ax.yaxis.set_major_formatter(lambda value, _: f"{100 * value:g}")
     ax.legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
     return fig
 
@@ -272,8 +272,8 @@ def show_trade(points: Mapping[str, tuple[float, Sequence[float]]]) -> Figure:
         ax.plot([milliseconds] * 2, [min(accuracies), max(accuracies)], color=colour, linewidth=1)
         ax.plot(milliseconds, fmean(accuracies), mark, color=colour, fillstyle="none", markersize=10,
                 markeredgewidth=2, label=name + seeds)  # fmt: skip
-    ax.set(xlabel="milliseconds, median (shorter is left)", ylabel="test accuracy")
-    ax.yaxis.set_major_formatter(lambda value, _: f"{value:.1%}")
+    ax.set(xlabel="milliseconds, median (shorter is left)", ylabel="test accuracy (%)")
+    ax.yaxis.set_major_formatter(lambda value, _: f"{100 * value:g}")
     ax.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), fontsize=9, handlelength=0.8)
     return fig
 

@@ -381,6 +381,6 @@ def show_named(
         bars.barh(range(len(shares)), shares, color=SKY, height=0.6)
         for row, (share, k) in enumerate(zip(shares, classes.tolist(), strict=True)):
             bars.text(2, row, f"{class_names[k]}, {share:.0f} %", va="center", fontsize=9)
-        bars.set(xlim=(0, 100), ylim=(len(shares) - 0.4, -0.6), xlabel="probability, %")
+        bars.set(xlim=(0, 100), ylim=(len(shares) - 0.4, -0.6), xlabel="probability (%)")
         bars.set_yticks([])
     return fig

@@ -54,7 +54,7 @@ def show_adapted(found: Mapping[str, tuple[int, Sequence[float]]], *, chance: fl
         label = f"{name}: {trained:,}"
         ax.plot(x, np.mean(values), linestyle="", markersize=9, label=label, **style)
     ax.axhline(100 * chance, color=BLACK, linestyle="--", label=f"by chance: {chance:.0%}")
-    ax.set(xscale="log", xlabel="trained parameters", ylabel="test accuracy, %", ylim=(0, 103))
+    ax.set(xscale="log", xlabel="trained parameters", ylabel="test accuracy (%)", ylim=(0, 103))
     ax.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), fontsize=8)
     ax.set_title("large marks: mean over the seeds; small marks: one seed each", fontsize=9)
     return fig
@@ -199,7 +199,7 @@ def show_four_heads(
 
 # --- relatives: boxes and arrows ------------------------------------------------------------------
 
-# name -> (boxes: key -> (x, y, text, colour), arrows: (from, to)); x and y in units of a box
+# name -> (boxes: key -> (x, y, text, colour), arrows: (from, to)); x and y count from box to box
 FAMILIES: dict[str, tuple[dict[str, tuple[float, float, str, str]], tuple[tuple[str, str], ...]]] = {
     "DETR": (
         {
@@ -228,17 +228,17 @@ FAMILIES: dict[str, tuple[dict[str, tuple[float, float, str, str]], tuple[tuple[
     ),
     "SAM": (
         {
-            "image": (0, 1, "image", GREY), "vit": (1.1, 1, "ViT encoder,\nonce an image", BLUE), "prompt": (0, 0, "a click, a box", GREY),
-            "code": (1.1, 0, "prompt encoder:\nplace → token", ORANGE), "decoder": (2.5, 0.5, "small decoder: prompt\nand image attend to\neach other", GREEN),
-            "masks": (3.9, 0.5, "three masks,\neach with a score", PINK),
+            "image": (0, 1, "image", GREY), "vit": (1, 1, "ViT encoder,\nonce an image", BLUE), "prompt": (0, 0, "a click, a box", GREY),
+            "code": (1, 0, "prompt encoder:\nplace → token", ORANGE), "decoder": (2.3, 0.5, "small decoder:\nprompt ↔ image\nattention", GREEN),
+            "masks": (3.4, 0.5, "three masks,\neach with a score", PINK),
         },
         (("image", "vit"), ("prompt", "code"), ("vit", "decoder"), ("code", "decoder"), ("decoder", "masks")),
     ),
     "vision-language model": (
         {
-            "image": (0, 1, "image", GREY), "vit": (1, 1, "ViT: one token\na patch", BLUE), "project": (2, 1, "MLP to the width\nof the words", ORANGE),
+            "image": (0, 1, "image", GREY), "vit": (1, 1, "ViT: one token\na patch", BLUE), "project": (2, 1, "MLP to the\nwidth of words", ORANGE),
             "text": (0, 0, "question", GREY), "words": (2, 0, "one token\na word piece", BLUE),
-            "model": (3.3, 0.5, "language model:\nimage tokens,\nthen words", GREEN), "answer": (4.7, 0.5, "answer, word\nby word", PINK),
+            "model": (3.3, 0.5, "language model:\nimage tokens,\nthen words", GREEN), "answer": (4.4, 0.5, "answer, word\nby word", PINK),
         },
         (("image", "vit"), ("vit", "project"), ("text", "words"), ("project", "model"), ("words", "model"), ("model", "answer")),
     ),
@@ -258,20 +258,21 @@ def draw_family(name: str) -> Figure:
     if name not in FAMILIES:
         raise ValueError(f"no diagram named {name!r}. Choices: {', '.join(FAMILIES)}.")
     boxes, arrows = FAMILIES[name]
-    wide, high, half, tall = 1.7, 1.05, 0.64, 0.36
+    # inches, so that boxes and letters are as large in every diagram
+    wide, high, half, tall, edge, head = 1.35, 0.85, 0.58, 0.29, 0.05, 0.3
     xs, ys = [x for x, *_ in boxes.values()], [y for _, y, *_ in boxes.values()]
-    width = wide * (max(xs) - min(xs)) + 2 * half + 0.2
-    height = high * (max(ys) - min(ys)) + 2 * tall + 0.2
-    fig, axes = figure(size=(WIDTH, WIDTH * height / width + 0.25))
-    ax = axes[0, 0]
+    width = wide * (max(xs) - min(xs)) + 2 * (half + edge)
+    height = high * (max(ys) - min(ys)) + 2 * (tall + edge)
+    fig = CourseFigure(figsize=(width, height + head))
+    ax = fig.add_axes((0, 0, 1, height / (height + head)))
     for x, y, text, colour in boxes.values():
         ax.add_patch(
             FancyBboxPatch(
                 (wide * x - half, high * y - tall), 2 * half, 2 * tall, facecolor="white",
-                boxstyle="round,pad=0.0,rounding_size=0.1", edgecolor=colour, linewidth=2, zorder=2,
+                boxstyle="round,pad=0.0,rounding_size=0.08", edgecolor=colour, linewidth=2, zorder=2,
             )
         )  # fmt: skip
-        ax.text(wide * x, high * y, text, ha="center", va="center", fontsize=7.5, zorder=3)
+        ax.text(wide * x, high * y, text, ha="center", va="center", fontsize=8.5, zorder=3)
     for source, target in arrows:
         (x0, y0), (x1, y1) = (
             (wide * x, high * y) for x, y in (boxes[source][:2], boxes[target][:2])
@@ -281,8 +282,8 @@ def draw_family(name: str) -> Figure:
         end = (x1 - half, y1) if flat else (x1, y1 - (tall if y1 > y0 else -tall))
         ax.add_patch(FancyArrowPatch(start, end, arrowstyle="-|>", mutation_scale=11, color=BLACK,
                                      linewidth=1.1, zorder=1, shrinkA=0, shrinkB=0))  # fmt: skip
-    left, low = wide * min(xs) - half - 0.1, high * min(ys) - tall - 0.1
-    ax.set(xlim=(left, left + width), ylim=(low, low + height), aspect="equal")
+    left, low = wide * min(xs) - half - edge, high * min(ys) - tall - edge
+    ax.set(xlim=(left, left + width), ylim=(low, low + height))
     ax.set_title(name, loc="left", fontweight="bold")
     ax.axis("off")
     return fig

@@ -58,7 +58,8 @@ LABELS = """<script>
       handle.setAttribute("aria-label", slider.querySelector("label").textContent)
       handle.setAttribute("aria-valuetext", value.textContent)
     }
-    box.querySelector(".vitedu-cells")?.setAttribute("aria-hidden", "true")  // the slider says it all
+    for (const cells of box.querySelectorAll(".vitedu-cells"))
+      cells.setAttribute("aria-hidden", "true")  // the slider says it all
     const words = box.querySelector("[role=status]"), picture = box.querySelector("img")
     if (words && picture) picture.alt = words.textContent
   }
@@ -164,18 +165,25 @@ class Explorer:
         picture = widgets.Image(format="jpeg", layout=widgets.Layout(width="100%"))
         words, style = widgets.HTML(), widgets.HTML(STYLE)
         shared = {"layout": widgets.Layout(), "style": widgets.ButtonStyle()}
-        most = max(rows * columns for rows, columns in map(self.grid, self.settings))
-        buttons = [
-            widgets.Button(description=str(k), tooltip=f"{self.cell_name} {k}", **shared)
-            for k in range(most)
-        ]
-        for k, button in enumerate(buttons):
-            if button.has_trait("tabbable"):
-                button.tabbable = False  # one stop for the keyboard, the slider, and not hundreds
-            button.on_click(lambda _, k=k: setattr(cell, "value", k))
-        cells = widgets.GridBox(layout=widgets.Layout())
-        cells.add_class("vitedu-cells")
-        stage = widgets.Box([picture, cells], layout=widgets.Layout(width="800px"))
+
+        def layer(rows: int, columns: int):
+            buttons = [
+                widgets.Button(description=str(k), tooltip=f"{self.cell_name} {k}", **shared)
+                for k in range(rows * columns)
+            ]
+            for k, button in enumerate(buttons):
+                if button.has_trait("tabbable"):
+                    button.tabbable = False  # one stop for the keyboard, the slider, not hundreds
+                button.on_click(lambda _, k=k: setattr(cell, "value", k))
+            box = widgets.GridBox(buttons)
+            box.layout.grid_template_columns = f"repeat({columns}, 1fr)"
+            box.layout.grid_template_rows = f"repeat({rows}, 1fr)"
+            box.add_class("vitedu-cells")
+            return box
+
+        # a browser takes long to build buttons: every grid has its own, and one grid is in sight
+        layers = {size: layer(*size) for size in dict.fromkeys(map(self.grid, self.settings))}
+        stage = widgets.Box([picture, *layers.values()], layout=widgets.Layout(width="800px"))
         stage.add_class("vitedu-stage")
 
         def show(change=None):
@@ -195,10 +203,9 @@ class Explorer:
             cell.max = rows * columns - 1
             cell.value = self.cell_at(setting.value, *place)
             cell.observe(show, "value")
-            cells.layout.grid_template_columns = f"repeat({columns}, 1fr)"
-            cells.layout.grid_template_rows = f"repeat({rows}, 1fr)"
-            cells.children = buttons[: rows * columns]
             show()
+            for size, box in layers.items():
+                box.layout.visibility = "visible" if size == (rows, columns) else "hidden"
 
         setting.observe(regrid, "value")
         regrid()

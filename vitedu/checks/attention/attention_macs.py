@@ -16,6 +16,9 @@ EACH_WEIGHT = "(T, D) @ (D, D) costs T*D*D"
 BY_RULE = "Use the rule a*b*c for (a, b) @ (b, c)."
 
 MISTAKES = (
+    Mistake("heads_of_64", "columns beyond whole heads of 64 are left out of the products", "heads that share all D columns",
+            "Published widths are multiples of 64, others need not be.", "Both products cost the same with any number of heads.",
+            {"return projections": "products = products // embed_dim * max(embed_dim if embed_dim < 128 else 0, embed_dim // 64 * 64)\nreturn projections"}, part="other sizes"),
     Mistake("flop", "FLOP are counted, not MACs", "one multiplication with its addition counts once",
             "A multiply-accumulate is two FLOP.", "Divide by 2, or leave the 2 out.",
             {"return projections + products": "return 2 * (projections + products)"}),
@@ -97,8 +100,8 @@ CHECKER = Checker(
         also("other sizes", "", D=1),
         also("other sizes", "", T="D"),
         also("other sizes", "", shapes="num_tokens = side**2 + 1; embed_dim = 64 * heads"),
-        also("other sizes", "more than 2**31", shapes="num_tokens = 49 * side**2 + 1; embed_dim = 64 * heads"),
-        ranges={"T": (5, 40), "D": (5, 40), "long": (90, 130), "narrow": (3, 9), "side": (8, 32), "heads": (6, 16)},
+        also("other sizes", "more than 2**31", shapes="num_tokens = 49 * side**2 + 1; embed_dim = 64 * heads + rest"),
+        ranges={"T": (5, 40), "D": (5, 40), "long": (90, 130), "narrow": (3, 9), "side": (8, 32), "heads": (6, 16), "rest": (41, 47)},
         number=True,
         rtol=2e-7,
     ),

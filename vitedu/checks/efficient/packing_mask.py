@@ -26,6 +26,9 @@ MISTAKES = (
     Mistake("boundaries_shifted", "the borders lie one token too early", "image i has lengths[i] tokens",
             "The last token of an image would belong to the next one.", "Print the mask of [2, 3].",
             {"return image": "image = image.roll(-1)\nreturn image"}),
+    Mistake("gaps", "a token is skipped behind every image", "image i begins where image i - 1 ends",
+            "The skipped token belongs to nobody, and all later images stand too far back.", "An end that is exclusive is the next start.",
+            build=lambda: lambda lengths: by_slices(lengths, gap=1)),
     Mistake("lengths_reversed", "the images stand in reverse order", "images in the order of lengths", "It goes unnoticed where the lengths are a palindrome.",
             "Look for a flip or an append in front.", {"torch.as_tensor(lengths)": "torch.as_tensor(lengths).flip(0)"}),
     Mistake("lengths_compared", "images of one length are taken for the same image", WITHIN, "Their tokens would see each other.", "Compare numbers of images, not their lengths.",
@@ -42,11 +45,11 @@ def by_block_diag(lengths):
     return torch.block_diag(*(torch.ones(n, n) for n in lengths)) > 0
 
 
-def by_slices(lengths):
+def by_slices(lengths, gap=0):
     mask, start = torch.zeros(sum(lengths), sum(lengths), dtype=torch.bool), 0
     for n in lengths:
         mask[start : start + n, start : start + n] = True
-        start += n
+        start += n + gap
     return mask
 
 

@@ -35,6 +35,10 @@ MISTAKES = (
     Mistake("channels_in_front", "the columns of a token come before the grid", "(B, gh, gw, D)",
             "That is the order of images, not that of window_partition.", "Leave the last axis where it is.",
             {"return x.reshape(-1, gh, gw, D)": "return x.reshape(-1, gh, gw, D).permute(0, 3, 1, 2)"}),
+    Mistake("batch_from_square", "the number of images is counted as if the grid were square", "gh / w times gw / w windows for each image",
+            "It goes unnoticed where the grid is square.", "Look at what len(windows) is divided by.",
+            {"-1, gh // w, gw // w, w, w, D": "max(1, len(windows) // (gh // w) ** 2), gh // w, -1, w, w, D",
+             "return x.reshape(-1, gh, gw, D)": "return x.reshape(len(x), gh, -1, D)"}),
     FIRST_OF_BATCH.by({"return x": "x = x[:1]\nreturn x"}),
 )  # fmt: skip
 

@@ -26,7 +26,7 @@ MISTAKES = (
     Mistake("over_tokens_and_features", "one mean is taken over all tokens of an image",
             "every token normalised by itself",
             "Tokens of an image would share a mean, as in group norm with one group.",
-            "Average over the last axis alone.", _over("(-2, -1)")),
+            "Average over the last axis alone.", _over("(-2, -1)"), also=(_over("tuple(range(1, x.ndim)) or (0,)"),)),
     Mistake("over_axis_one", "the mean runs over axis 1, whatever stands there",
             "every token normalised over its own features, the last axis",
             "(B, T, D), (T, D) and (D,) have their features in different places, counted from the front.",

@@ -15,8 +15,8 @@ def cases(g: torch.Generator) -> list[Case]:
     """Draw tokens of several blocks, a norm that scales and shifts, and a head."""
     B, T, D, K, L = distinct(g, 5, 3, 8)
 
-    def case(note="", part="other sizes", B=B, T=T, L=L, dtype=torch.float32, **rest):
-        layers = [(1 + i) * normal(g, B, T, D, dtype=dtype) for i in range(L)]
+    def case(note="", part="other sizes", B=B, T=T, L=L, dtype=torch.float32, spread=30.0, **rest):
+        layers = [spread * (1 + i) * normal(g, B, T, D, dtype=dtype) for i in range(L)]
         shift, bias = normal(g, 2, D, dtype=dtype), normal(g, K, dtype=dtype)
         norm = Layer(1 + 0.5 * shift[0], shift[1])
         head = Layer(normal(g, K, D, dtype=dtype) / D**0.5, bias)
@@ -29,6 +29,7 @@ def cases(g: torch.Generator) -> list[Case]:
         case(L=1),
         case(B=1),
         case(L=B),
+        case(", tokens that hardly vary", spread=1e-3),
         case(", float64", dtype=torch.float64),
         case(", on an accelerator", "any device", on_accelerator=True),
     ]
@@ -39,6 +40,9 @@ MISTAKES = (
     Mistake("no_norm", "the final norm is left out", "norm first, then the head",
             "The head has only ever seen normalised tokens. Without the norm, the scale of each block decides.",
             "Use norm before head.", {"norm(tokens[:, 0])": "tokens[:, 0]"}),
+    Mistake("norm_redone", "the norm is computed anew, with another eps than the module's", "the module norm, called",
+            "The model's norm has an eps of its own, and might be of another kind.", "Call norm.",
+            {"norm(tokens[:, 0])": "torch.nn.functional.layer_norm(tokens[:, 0], tokens.shape[-1:], norm.weight, norm.bias)"}, part="other sizes"),
     Mistake("norm_of_mean", "the mean of all tokens is read", "the class token, token 0", "This head learned to read the class token.",
             "Pick token 0.", {"tokens[:, 0]": "tokens.mean(dim=1)"},
             also=({"norm(tokens[:, 0])": "norm(tokens).mean(dim=1)"},)),

@@ -40,7 +40,7 @@ MISTAKES = (
     Mistake("epsilon_in_log", "a small number in the log hides large losses", "the student's log_softmax", "log(p + 1e-6) never asks more than 14.", "Use log_softmax.",
             {"(student_logits / student_temperature).log_softmax(dim=-1)": "((student_logits / student_temperature).softmax(dim=-1) + 1e-6).log()"},
             part="large logits", also=({"(student_logits / student_temperature).log_softmax(dim=-1)": "((student_logits / student_temperature).softmax(dim=-1) + 1e-8).log()"},)),
-    Mistake("log_of_softmax", "the log is taken of a softmax", "the student's log_softmax", "A probability that rounds to 0 has no finite log.", "Use log_softmax.",
+    Mistake("log_of_softmax", "the log is taken of probabilities that may be 0", "the student's log_softmax", "A probability of 0 has no log, and 0 times minus infinity is NaN.", "Use log_softmax.",
             {STUDENT: "(student_logits / student_temperature).softmax(dim=-1).log()"}, part="large logits"),
     Mistake("roles_swapped", "the logs are taken of the teacher, not of the student", "minus the sum of teacher times log student", "The cross-entropy is not symmetric.", "The target stands outside of the log.",
             {LOSS: "-(log_student.exp() * target.log().clamp(min=-100)).sum(dim=-1).mean()"}),

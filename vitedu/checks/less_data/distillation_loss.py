@@ -14,6 +14,14 @@ FROM_TEACHER = "F.cross_entropy(dist_logits, said)"
 KL = "F.kl_div((dist_logits / {t}).log_softmax(-1), (teacher_logits / {t}).softmax(-1).detach(), reduction='batchmean')"
 HALVES = "half of each loss"
 
+
+def _close_call(logits: torch.Tensor) -> torch.Tensor:
+    """Give the first image two favourites that are almost alike, so that a soft target always shows."""
+    best, favourites = logits[0].topk(2)
+    logits[0, favourites[1]] = best[0] - 0.005
+    return logits
+
+
 MISTAKES = (
     Mistake("heads_swapped", "the heads have changed places", "class head with labels, distillation head with the teacher", "Each token would learn the other's task.", "Look at which logits meet which target.",
             {FROM_LABELS: "F.cross_entropy(dist_logits, labels)", FROM_TEACHER: "F.cross_entropy(cls_logits, said)"}),
@@ -25,7 +33,8 @@ MISTAKES = (
             {FROM_TEACHER: "(F.cross_entropy(dist_logits, said, reduction='none') * (said == labels)).mean()"},
             also=({FROM_TEACHER: "(F.cross_entropy(dist_logits, said, reduction='none') * (said == labels)).sum() / (said == labels).sum().clamp(min=1)"},)),
     Mistake("soft_targets", "the teacher's probabilities are the target, not its answer", "the class that the teacher finds most likely", "That is soft distillation, another loss of the same paper.",
-            "Take the argmax of teacher_logits.", {FROM_TEACHER: "F.cross_entropy(dist_logits, teacher_logits.softmax(dim=-1).detach())"}),
+            "Take the argmax of teacher_logits.", {FROM_TEACHER: "F.cross_entropy(dist_logits, teacher_logits.softmax(dim=-1).detach())"},
+            also=tuple({FROM_TEACHER: f"F.cross_entropy(dist_logits, (teacher_logits / {t}).softmax(dim=-1).detach())"} for t in (0.1, 0.01))),
     Mistake("divergence", "a KL divergence is taken", "a cross-entropy with the teacher's answer", "That is Hinton's soft distillation.", "Take the argmax of teacher_logits.",
             {FROM_TEACHER: KL.format(t=1)}, also=({FROM_TEACHER: KL.format(t=3)}, {FROM_TEACHER: "9 * " + KL.format(t=3)})),
     Mistake("one_head", "the class head learns from both", "two heads, each with its own target", "The distillation token would learn nothing.", "Use dist_logits in the second half.", {FROM_TEACHER: "F.cross_entropy(cls_logits, said)"}),
@@ -86,6 +95,7 @@ CHECKER = Checker(
         ranges={"B": (9, 14), "K": (5, 8)},
         gradients=("cls_logits", "dist_logits", "teacher_logits"),
         scale=2.0,
+        values={"teacher_logits": _close_call},
         name="{B:image}, {K} classes",
     ),
     proves={

@@ -43,6 +43,13 @@ MISTAKES = (
     Mistake("square_only", "the grid is taken to be square", "gh = H / P and gw = W / P, each by itself",
             "It works on square images and breaks on the first photograph.",
             "Compute the number of patches across from W.", {"W // P": "H // P"}),
+    Mistake("grid_exchanged", "the two sides of the grid have changed places", "gh = H / P patches down and gw = W / P across",
+            "It is right for square images only.", "Look at which side of the image each number of patches comes from.",
+            {"gh, gw = H // P": "gw, gh = H // P"}),
+    Mistake("transposed_only", "the image is reshaped and transposed once, and no square is cut out",
+            "patch 0 holds the top left corner of every channel", "A reshape counts along the rows of the image, across all squares.",
+            "Split H into (gh, P) and W into (gw, P) first, then permute, then join.",
+            {"return x.reshape(B, gh * gw, C * P * P)": "return images.reshape(B, C * P * P, gh * gw).mT"}),
 )  # fmt: skip
 
 

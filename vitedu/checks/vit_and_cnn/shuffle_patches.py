@@ -70,6 +70,9 @@ MISTAKES = (
             "The memory of an image runs along its rows: a bare reshape cuts strips.", "Use patchify.",
             {"patchify(images, patch_size)": "images.reshape(len(images), len(permutation), -1)",
              "return unpatchify(" + ORDER + ", patch_size, " + END: "return " + ORDER + ".reshape(images.shape)"}),
+    Mistake("reshaped_back", "the patches become an image by a reshape alone", "a patch is a square",
+            "The memory of an image runs along its rows: a bare reshape lays a patch out as a strip.", "Use unpatchify.",
+            {BACK + ORDER + ", patch_size, " + END: "return " + ORDER + ".reshape(images.shape)"}),
     Mistake("one_channel", "only the first channel is shuffled", "all channels of a patch together",
             "Colours would come apart.", "A patch holds all channels of its square.",
             {BACK + ORDER + ", patch_size, " + END:

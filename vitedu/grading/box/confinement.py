@@ -111,11 +111,16 @@ def change_user(uid: int, folder: Path) -> None:
     os.setresuid(uid, uid, uid)
 
 
-def confine(readable: list[str], folder: Path) -> None:
-    """Let Landlock refuse all files except the libraries and the temporary folder."""
-    rules = linux.Landlock()
+def confine(readable: list[str], folder: Path, *, is_preloaded: bool = False) -> None:
+    """Let Landlock refuse all files except the libraries and the temporary folder.
+
+    Rules add up: a worker may do what both its own rules and those of the preloaded process allow.
+    """
+    rules = linux.Landlock(scopes=0 if is_preloaded else linux.SCOPES)
     for path in readable:
         rules.read(path)
+    if is_preloaded:  # the first steps of a worker need /proc
+        rules.allow("/proc", linux.READ_FILE | linux.READ_FOLDER | linux.WRITE_FILE)
     for device in ("/dev/zero", "/dev/urandom", "/dev/random"):
         rules.read(device)  # not writable: /dev/zero would be memory that no limit counts
     rules.allow("/dev/null", linux.READ_FILE | linux.WRITE_FILE | linux.TRUNCATE)

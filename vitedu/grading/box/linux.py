@@ -7,6 +7,7 @@ Reference: the manual pages of unshare, setns, mount, prctl, capabilities and la
 """
 
 import ctypes
+import functools
 import os
 import struct
 
@@ -35,7 +36,7 @@ def call(name: str, *arguments) -> int:
     Raises:
         OSError: it returned -1, or this libc does not have the function.
     """
-    libc = ctypes.CDLL(None, use_errno=True)
+    libc = _libc()
     if not hasattr(libc, name):
         raise OSError(38, f"{name} is not in this libc")
     result = getattr(libc, name)(*arguments)
@@ -43,6 +44,12 @@ def call(name: str, *arguments) -> int:
         number = ctypes.get_errno()
         raise OSError(number, f"{name}: {os.strerror(number)}")
     return result
+
+
+@functools.cache
+def _libc() -> ctypes.CDLL:
+    """Load libc once, before the fork."""
+    return ctypes.CDLL(None, use_errno=True)
 
 
 def unshare(namespaces: int) -> None:
@@ -126,11 +133,14 @@ def drop_capabilities() -> None:
 class Landlock:
     """Rules for what may be read and written. All other access to files is refused.
 
+    Args:
+        scopes: what is refused outside of this process and those that it forks.
+
     Raises:
         OSError: this kernel has no Landlock.
     """
 
-    def __init__(self):
+    def __init__(self, scopes: int = SCOPES):
         none = ctypes.c_void_p(None)
         create = ctypes.c_long(444)
         self.version = call("syscall", create, none, ctypes.c_size_t(0), ctypes.c_uint(1))
@@ -139,7 +149,7 @@ class Landlock:
         self.accesses |= TRUNCATE if self.version >= 3 else 0
         words = [self.accesses]
         words += [0b11] if self.version >= 4 else []  # TCP: bind and connect
-        words += [SCOPES] if self.version >= 6 else []
+        words += [scopes] if self.version >= 6 else []
         ruleset = struct.pack(f"={len(words)}Q", *words)
         size = ctypes.c_size_t(len(ruleset))
         self.fd = call("syscall", create, ruleset, size, ctypes.c_uint(0))

@@ -26,7 +26,7 @@ from importlib.machinery import PathFinder
 from pathlib import Path
 
 from vitedu.grading.box import linux
-from vitedu.grading.box.confinement import TASKS, become_worker, tell
+from vitedu.grading.box.confinement import TASKS, become_worker, confine, tell
 
 LONGEST_LINE = 1 << 16
 MOST_FILES = 4096  # descriptors of this process; a worker closes all except its own
@@ -49,8 +49,24 @@ def serve(control_fd: str) -> None:
         for path in setup["covered"]:
             linux.cover(path)
     hello = load(setup["absent"]) if setup["forks"] else {}
+    confine_once(setup)
     send(control, {"hello": hello})
     Nursery(setup, control).run()
+
+
+def confine_once(setup: dict) -> None:
+    """Apply the many rules that hide masked paths here, so that no worker has to add them again.
+
+    Where this is refused, or a worker starts as a new Python, a worker adds them itself.
+    """
+    try:
+        if setup["unmasked"] and setup["forks"]:
+            linux.prctl(linux.NO_NEW_PRIVILEGES, 1)
+            confine(setup["unmasked"], Path(setup["tmp"]), is_preloaded=True)
+            return
+    except (OSError, AttributeError, ValueError):
+        pass
+    setup["readable"] = setup["unmasked"] or setup["readable"]
 
 
 def hide(absent: list[str]) -> None:

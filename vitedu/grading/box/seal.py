@@ -3,9 +3,10 @@
 Role: ``Seal``. The probes look up functions when they need them: ``torch.equal``,
 ``nn.Module.named_modules``, their own helpers. An answer runs in the same process and could replace
 any of them by one that lies. The seal therefore stores all of them before an answer is loaded, and
-restores them each time after its code has run. Python numbers the changes of each dict, up to
-version 3.12, so a dict whose number is still the same needs no restoring. For the worker, so with
-the standard library and torch only.
+restores them each time after its code has run. CPython numbers the changes of each dict, up to
+version 3.12, and keeps what a function runs at fixed words of its memory. The seal reads all these
+words at once and restores what belongs to the changed ones. For the worker, so with the standard
+library, numpy and torch only.
 
 Not covered: changes in objects that are passed to an answer, and an answer that finds the seal
 itself. The scan of the source looks for such code.
@@ -16,8 +17,10 @@ import ctypes
 import gc
 import sys
 import types
+from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import torch
 from torch import nn
 
@@ -44,41 +47,44 @@ class Seal:
         kinds = {torch.Tensor, nn.Parameter, nn.Module, nn.Linear, nn.Sequential, nn.BatchNorm1d}
         found = [f for module in own for f in vars(module).values()]
         found += [f for k in (kinds | self._own) - {torch.Tensor} for f in vars(k).values()]
-        self._code = [
-            (f, f.__code__, f.__defaults__, f.__kwdefaults__)
-            for f in {id(f): f for f in found if type(f) is types.FunctionType}.values()
-        ]
-        # [how to restore, what, its entries, where its number is, the number now]
-        self._kept: list[list[Any]] = [
-            *([self._update_alone, vars(module)] for module in (builtins, *named)),
-            *([self._restore_own, vars(module)] for module in own),
-            *([self._restore_table, table] for table in tables.values()),
-            *([self._restore_class, kind] for kind in kinds | self._own),
-        ]
-        for kept in self._kept:
-            space = _space_of(kept[1])
-            kept += [dict(space), _number_of(space) if NUMBERED else None, None]
+        functions = {id(f): f for f in found if type(f) is types.FunctionType}.values()
         # bound now, because an answer could replace what is looked up later
         self._set, self._drop, self._update = type.__setattr__, type.__delattr__, dict.update
-        self._read = vars(ctypes._SimpleCData)["value"].__get__
+        self._take = (_memory() if NUMBERED else np.zeros(0)).take
+        spaces: list[tuple[Callable[..., None], Any]] = [
+            *((self._update_alone, vars(module)) for module in (builtins, *named)),
+            *((self._restore_own, vars(module)) for module in own),
+            *((self._restore_table, table) for table in tables.values()),
+            *((self._restore_class, kind) for kind in kinds | self._own),
+        ]
+        # [how to restore, what, its entries, where a dict's number is, which bytes of ``_before``]
+        self._kept: list[list[Any]] = []
+        places: list[int] = []
+        for restore, what in spaces:
+            space, part = _space_of(what), slice(WORD * len(places), WORD * (len(places) + 1))
+            places += [_number_of(space)]
+            self._kept.append([restore, what, dict(space), places[-1], part])
+        for f in functions:
+            start, entries = WORD * len(places), (f.__code__, f.__defaults__, f.__kwdefaults__)
+            places += [_place_of(f) + number for number in IN_FUNCTION]
+            part = slice(start, WORD * len(places))
+            self._kept.append([self._restore_function, f, entries, None, part])
+        self._places = np.array(places if NUMBERED else [], dtype=np.intp)
+        self._before = bytearray(self._take(self._places).tobytes())
         self.restore()
 
     def restore(self) -> None:
         """Restore everything."""
-        for kept in self._kept:
-            restore, space, entries, number, before = kept
-            if number is None:
-                restore(space, entries)
-            elif self._read(number) != before:
-                restore(space, entries)
-                kept[4] = self._read(number)
-        for function, code, defaults, keywords in self._code:
-            if function.__code__ is not code:
-                function.__code__ = code
-            if function.__defaults__ is not defaults:
-                function.__defaults__ = defaults
-            if function.__kwdefaults__ is not keywords:
-                function.__kwdefaults__ = keywords
+        now = self._take(self._places).tobytes()
+        if now and now == self._before:
+            return
+        for restore, what, entries, number, part in self._kept:
+            if not now:
+                restore(what, entries)
+            elif now[part] != self._before[part]:
+                restore(what, entries)
+                if number is not None:
+                    self._before[part] = self._take(number).tobytes()
 
     def _update_alone(self, space: dict, entries: dict) -> None:
         """Restore a module of others, in which new names may stay."""
@@ -93,6 +99,15 @@ class Seal:
     def _restore_table(self, table: dict, entries: dict) -> None:
         table.clear()
         self._update(table, entries)
+
+    def _restore_function(self, function: types.FunctionType, entries: tuple) -> None:
+        code, defaults, keywords = entries
+        if function.__code__ is not code:
+            function.__code__ = code
+        if function.__defaults__ is not defaults:
+            function.__defaults__ = defaults
+        if function.__kwdefaults__ is not keywords:
+            function.__kwdefaults__ = keywords
 
     def _restore_class(self, kind: type, entries: dict) -> None:
         now = kind.__dict__
@@ -127,12 +142,30 @@ _OF_PYTHON: set[Any] = {
 }
 
 
-# --- the numbers of dicts -------------------------------------------------------------------------
+# --- words of memory ------------------------------------------------------------------------------
+
+WORD = 8  # bytes
 
 
-def _number_of(space: dict) -> ctypes.c_uint64:
+def _memory() -> np.ndarray:
+    """Return this process's memory, from address ``WORD`` on, as one array of words.
+
+    Reading through it changes no counter of references. A worker would have to copy the page of
+    each counter that it changes.
+    """
+    memory = np.frombuffer((ctypes.c_uint64 * 2**45).from_address(WORD), dtype=np.uint64)
+    memory.flags.writeable = False
+    return memory
+
+
+def _place_of(thing: Any) -> int:
+    """Return the place of an object's first word in ``_memory()``."""
+    return id(thing) // WORD - 1
+
+
+def _number_of(space: dict) -> int:
     """Return the place where CPython numbers the last change of a dict: the dict's fourth word."""
-    return ctypes.c_uint64.from_address(id(space) + 3 * ctypes.sizeof(ctypes.c_void_p))
+    return _place_of(space) + 3
 
 
 def _space_of(kept: Any) -> dict:
@@ -140,10 +173,23 @@ def _space_of(kept: Any) -> dict:
     return gc.get_referents(kept.__dict__)[0] if isinstance(kept, type) else kept
 
 
+def _find_in_function() -> list[int]:
+    """Find out which words of a function point to its code, defaults and keyword defaults."""
+
+    def probe(a=(), *, b=()):
+        """Have defaults of both kinds."""
+
+    start, size = _place_of(probe), types.FunctionType.__basicsize__ // WORD
+    words = _memory()[start : start + size].tolist()
+    parts = probe.__code__, probe.__defaults__, probe.__kwdefaults__
+    return [words.index(id(part)) for part in parts]
+
+
 def _are_numbered() -> bool:
-    """Try whether this Python gives a dict a new number for each change."""
-    if sys.implementation.name != "cpython":
+    """Try whether the words that the seal reads change with what it seals."""
+    if sys.implementation.name != "cpython" or ctypes.sizeof(ctypes.c_void_p) != WORD:
         return False
+    memory = _memory()
     table, kind = {"a": 1}, type("Kind", (), {})
     for space, changes in (
         (table, (lambda: table.update(a=2), lambda: table.update(b=1), table.popitem, table.clear)),
@@ -151,11 +197,13 @@ def _are_numbered() -> bool:
     ):
         number = _number_of(_space_of(space))
         for change in changes:
-            before = number.value
+            before = memory[number]
             change()
-            if number.value == before:
+            if memory[number] == before:
                 return False
     return True
 
 
-NUMBERED = _are_numbered()  # CPython 3.10 to 3.12 do; elsewhere every dict is restored every time
+# CPython 3.10 to 3.12 numbers dicts; elsewhere everything is restored every time
+NUMBERED = _are_numbered()
+IN_FUNCTION = _find_in_function() if NUMBERED else []

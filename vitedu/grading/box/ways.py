@@ -129,8 +129,10 @@ def prepare(way: str, limits: Limits, view: Path, tmp: Path) -> Start:
         "uid": USERS[0] if drops else 0,
         "tmp": inside_tmp,
         "absent": SOLVED,
-        # If mounts cover the masked paths, few rules are enough; every rule costs a worker a call.
-        "readable": [inside_view, *(readable if own_mounts else unmasked(readable))],
+        # Every rule costs a worker a call. The masked paths are covered by mounts, or else refused
+        # by the many rules that the preloaded process gives itself before it forks.
+        "readable": [inside_view, *readable],
+        "unmasked": [] if own_mounts else [inside_view, *unmasked(readable)],
         "covered": masked(readable) if way == "namespaces" else [],  # bubblewrap covers them itself
         "python": boot,
     }

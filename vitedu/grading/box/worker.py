@@ -34,6 +34,7 @@ import types
 import warnings
 import weakref
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -71,6 +72,19 @@ _ELSEWHERE = {
     "multi_head_attention_forward": "torch.ao.nn.quantizable.modules.activation.MultiheadAttention._forward_impl",
 }
 REHEARSALS = (4, 4, 3, 4, 3)  # sizes of the input; below 4 the rehearsed answer raises an error
+# an answer that does nothing useful, with operations that many answers use
+REHEARSED = """
+import math
+
+def rehearsed(x):
+    if len(x) < 4:
+        raise ValueError(f"{len(x)}")
+    y = x.reshape(2, 2).permute(1, 0).unsqueeze(0).expand(3, -1, -1)
+    y = torch.cat([y, torch.stack([row for row in y.split(1)]).squeeze(1)], dim=-1)
+    y = (y @ y.mT / math.sqrt(2) - y.mean(dim=-1, keepdim=True).exp()).transpose(0, 1).contiguous()
+    z = torch.arange(4, dtype=x.dtype, device=x.device) ** 2.0 + torch.zeros(4).to(x)
+    return (y.flatten().view(-1)[:4] * torch.sin(z[None]).sum(dim=0)).clone().sum(), x
+"""
 _NEEDED = {"empty", "normal_", "uniform_"}  # torch itself needs them, so they are only watched
 _KEYS = ("CPU", "AutogradCPU", "MkldnnCPU")  # dispatch keys that are replaced for every kernel
 # dispatch keys that are replaced only if the kernel has an implementation for them
@@ -81,15 +95,14 @@ def main(read_fd: int, write_fd: int) -> None:
     """Read frames from ``read_fd`` and write replies to ``write_fd`` until the pipe closes."""
     source, sink = _aside(read_fd), _aside(write_fd)
     session = Session()
-    with neutral_settings():  # the inner blocks then need not restore the random states
-        while True:
-            frame = _receive(source)
-            if frame is None:
-                return
-            reply = session.answer_to(frame)
-            signal.setitimer(signal.ITIMER_REAL, 0)  # in case the answer has set a timer
-            if not _send(sink, reply):
-                return
+    while True:
+        frame = _receive(source)
+        if frame is None:
+            return
+        reply = session.answer_to(frame)
+        signal.setitimer(signal.ITIMER_REAL, 0)  # in case the answer has set a timer
+        if not _send(sink, reply):
+            return
 
 
 def rehearse() -> None:
@@ -99,27 +112,32 @@ def rehearse() -> None:
     workers share those pages. Gradients are not rehearsed: with a GPU, torch starts threads for
     them, which a fork would lose.
     """
-    cell = "import math\n\ndef rehearsed(x):\n    if len(x) < 4:\n        raise ValueError(f'{len(x)}')\n"
-    cell += "    return (x.reshape(2, 2).permute(1, 0).flatten() * 2).sum(), x\n"
     for size in REHEARSALS:
         names: dict[str, Any] = {}
-        run_imports("import math", "<support>", names)
-        run_cell(cell, "<answer>", names)
+        run_imports("import torch", "<support>", names)
+        run_cell(REHEARSED, "<answer>", names)
         case = Case("rehearsal", {"x": torch.arange(size) * 1.0}, outputs=("total", "x"))
         session = Session()
         session.answer = LocalAnswer(names["rehearsed"])
         session._look({"calls": [[1, []]]}, [])
-        data, tensors = write_case(case, "rehearsal")
-        cases = [[data, len(tensors)]]
+        cases: list[list] = []
+        tensors: list[torch.Tensor] = []
+        for each in (case, *probing.called_again([case]), replace(case, on_accelerator=True)):
+            data, own = write_case(each, "rehearsal")
+            cases.append([data, len(own)])
+            tensors += own
         request, arrays = unpack(pack({"cases": cases, "seconds": 5.0}, tensors))
         pack(*session._observe_all(request, arrays))
     _seed(0)
     _in_python()
     with contextlib.suppress(ImportError):  # the first backward pass would import it
         importlib.import_module("torch.nested._internal.nested_tensor")
+    # entered for good: the blocks of a worker then find neutral settings, and keep no random states
+    _NEUTRAL.enter_context(neutral_settings())
     _SEALED.append(_sealed())
 
 
+_NEUTRAL = contextlib.ExitStack()
 _SEALED: list[Callable[[], None]] = []  # made before the fork; an answer that forbids needs another
 
 

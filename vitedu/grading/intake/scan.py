@@ -50,7 +50,7 @@ HOOKS = {"__torch_function__", "__torch_dispatch__", "__eq__", "__class__", "__i
 def scan_answer(answer: Answer) -> list[Flag]:
     """Return the flags of one answer and its support code. Never raises because of the content."""
     try:
-        source, support = parse(answer.source), parse(answer.support)
+        source, support = [list(ast.walk(parse(text))) for text in (answer.source, answer.support)]
         flags = []
         if found := _forbidden(answer.exercise, source, support):
             flags.append(Flag("forbidden_name", f"the answer names {_listed(found)}"))
@@ -95,20 +95,25 @@ def _bare(name: str) -> str:
     return re.sub(r"^(aten|native)_?|loss$", "", name.lower().strip("_")).replace("_", "")
 
 
-def _forbidden(exercise: str, *trees: ast.AST) -> set[str]:
-    """Find forbidden names: attributes, imports from torch, and strings passed to a call."""
+def _forbidden(exercise: str, *trees: list[ast.AST]) -> set[str]:
+    """Find forbidden names: attributes, imports from torch, and strings passed to a call.
+
+    Args:
+        exercise: its id.
+        trees: the nodes of each tree.
+    """
     forbidden, found = forbidden_names(exercise), set()
     flagged = flagged_names(exercise)
     # modules of the course; for example ``attention.softmax`` is allowed as an earlier exercise
     ours = {
         alias.asname or alias.name.split(".")[0]
         for tree in trees
-        for node in ast.walk(tree)
+        for node in tree
         if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("vitedu")
         for alias in node.names
     }
     for tree in trees:
-        for node in ast.walk(tree):
+        for node in tree:
             if isinstance(node, ast.Attribute) and _bare(node.attr) in forbidden:
                 if _path(node).split(".")[0] not in ours:
                     found.add(_path(node))
@@ -141,10 +146,10 @@ def _path(node: ast.AST) -> str:
 # --- calls that no answer needs ------------------------------------------------------------------
 
 
-def _dangerous(tree: ast.AST, exercise: str) -> set[str]:
+def _dangerous(tree: list[ast.AST], exercise: str) -> set[str]:
     """Find imports, calls, attributes and assignments that affect more than the answer itself."""
     found, imported, changed, of_sys = set(), set(), [], {"sys"}
-    for node in ast.walk(tree):
+    for node in tree:
         if isinstance(node, ast.Import):
             imported |= {a.asname or a.name.split(".")[0] for a in node.names}
             found |= {f"import {a.name}" for a in node.names if a.name.split(".")[0] in MODULES}
@@ -195,8 +200,8 @@ def _dangerous(tree: ast.AST, exercise: str) -> set[str]:
             }
         if isinstance(node, ast.Attribute | ast.Subscript) and not isinstance(node.ctx, ast.Load):
             changed.append((node, f"a change of {_path(node)}"))
-    called = {id(node.func) for node in ast.walk(tree) if isinstance(node, ast.Call)}
-    for node in ast.walk(tree):  # put = setattr
+    called = {id(node.func) for node in tree if isinstance(node, ast.Call)}
+    for node in tree:  # put = setattr
         if isinstance(node, ast.Name) and id(node) not in called and node.id in HANDED_ON:
             found.add(f"{node.id} under another name")
     for node, words in changed:  # torch.exp = f, math.__dict__["pi"] = 3, setattr(torch, ...)
