@@ -25,8 +25,10 @@ WIDGETS = {  # notebook -> cells that end in a widget
     "08_efficient": ("blocks",),
     "09_transfer": ("explore-show",),
 }
-# the panel trains as it does on a laptop, for longer than the test takes
-LONGER = (("quick=100", "quick=4_000"), ("quick=1,", "quick=20,"))
+LONGER = {  # the panel trains as on a laptop, for longer than the test takes; several pictures to choose from
+    "watch": (("quick=100", "quick=4_000"), ("quick=1,", "quick=20,")),
+    "explorer-answers": (("quick=0,", "quick=5,"),),
+}
 # From the event to the frame that the browser is about to paint: the picture has arrived and is decoded, or
 # the panel's line of words names another state.
 WATCH = """box => {
@@ -76,11 +78,12 @@ def opened(lab, home, name):  # noqa: F811
     names = [cell.id for cell in notebook.cells]
     places = [names.index(widget) for widget in WIDGETS[name]]
     notebook.cells = notebook.cells[: places[-1] + 1]
-    for place in places:
-        cell = notebook.cells[place]
-        for old, new in LONGER if names[place] == "watch" else ():
+    for cell in notebook.cells:
+        for old, new in LONGER.get(cell.id, ()):
             assert cell.source.count(old) == 1
             cell.source = cell.source.replace(old, new)
+    for place in places:
+        cell = notebook.cells[place]
         # the quick profile has no live form
         cell.source = f"%env VITEDU_PROFILE=laptop\n{cell.source}"
         if place < places[-1]:

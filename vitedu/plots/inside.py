@@ -306,17 +306,18 @@ def inside_figure(
     for number, (name, table) in enumerate(weights.items()):
         start = x0 + number * (block + gap)
         fig.text(start + nh * side / 2, top + 0.02, name, ha="center", fontsize=10)
+        patches = np.maximum(np.asarray(table)[..., -gh * gw :, -gh * gw :] * T, 1e-9)
+        # (N, L, gh, nh, gw + 1): all heads of a layer are one picture, because one is drawn faster than many
+        rows = np.full((gh * gw, L, gh, nh, gw + 1), np.nan)
+        rows[..., :gw] = patches.reshape(L, nh, gh * gw, gh, gw).transpose(2, 0, 3, 1, 4)
+        rows = rows.reshape(gh * gw, L, gh, -1)[..., :-1]  # a column of paper between heads
         for layer in range(L):
             low = top - (layer + 1) * row_height
-            for head in range(nh):
-                ax = fig.add_axes((start + head * side, low + 0.24 * row_height,
-                                   side * 0.94, side * 0.94 * WIDTH / 3.6))  # fmt: skip
-                shown = _draw_map(ax, np.ones(grid_size) / T, 1 / T)
-                relative = np.maximum(
-                    np.asarray(table)[layer, head, -gh * gw :, -gh * gw :] * T, 1e-9
-                )
-                tables.append((shown, relative))
-                changing.append(shown)
+            ax = fig.add_axes((start, low + 0.24 * row_height,
+                               side * (nh - 1 / (gw + 1)), side * WIDTH / 3.6 * gw / (gw + 1)))  # fmt: skip
+            shown = _draw_map(ax, rows[0, layer], 1, aspect="auto")
+            tables.append((shown, rows[:, layer]))
+            changing.append(shown)
             text_ax = fig.add_axes((start, low, block, 0.22 * row_height))
             text_ax.axis("off")
             text = text_ax.text(0, 0.3, "", fontsize=7)
@@ -331,7 +332,7 @@ def inside_figure(
         row, column = divmod(k, gw)
         frame.set_xy((column * P - 0.5, row * P - 0.5))
         for shown, relative in tables:
-            shown.set_data(relative[k].reshape(gh, gw))
+            shown.set_data(relative[k])
         for text, layer, words in said:
             text.set_text(f"block {layer}: {words[layer][k]}")
         return changing

@@ -153,7 +153,8 @@ def _memory() -> np.ndarray:
     Reading through it changes no counter of references. A worker would have to copy the page of
     each counter that it changes.
     """
-    memory = np.frombuffer((ctypes.c_uint64 * 2**45).from_address(WORD), dtype=np.uint64)
+    words: Any = (ctypes.c_uint64 * 2**45).from_address(WORD)
+    memory = np.frombuffer(words, dtype=np.uint64)
     memory.flags.writeable = False
     return memory
 
