@@ -156,7 +156,7 @@ assert merge_difference < 1e-4 and blind_losses[1] > 4 * blind_losses[2] > 2 * b
 assert untouched < 0.25
 both = frozen["shape\\nprobe"]
 assert both["trained"] > 0.9 > 0.65 > both["untrained"]
-assert len(captions) == 240 and len(vocabulary) == 23
+assert len(captions.CAPTIONS) == 240 and len(captions.VOCABULARY) == 23
 assert not written and set(lost) == {"class", "box", "mask", "depth"}
 """,
 }

@@ -7,7 +7,8 @@ import torch
 import torch.nn.functional as F
 
 from vitedu.bench.experiments import less_data as rows_of
-from vitedu.bench.experiments import no_labels
+from vitedu.bench.experiments import measured, no_labels
+from vitedu.bench.experiments import teacher as with_teacher
 from vitedu.fast import DroppingBlock
 from vitedu.fitting.augmentation import Draws, random_mix
 from vitedu.hardware import Profile
@@ -329,3 +330,38 @@ def test_learning_without_labels_moves_every_weight_of_the_average(loss):
         before.named_parameters(), after.parameters(), again.parameters(), strict=True
     ):
         assert not torch.equal(old, new) and torch.equal(new, same), name
+
+
+@pytest.mark.parametrize("arm", list(with_teacher.ARMS)[:3])
+def test_second_head_learns_from_what_the_arm_says(arm):
+    """A student's own loss is called in every step; its third argument holds labels, or what the teacher answers."""
+    quick, seen = Profile("quick", "", ""), []
+
+    def loss_of(*parts):
+        seen.append(parts)
+        return distillation_loss(*parts)
+
+    found = with_teacher.run(arm, 3, quick, loss_of)
+    assert found.keys() == {"test_accuracy", "teacher, test_accuracy", "teacher against label"}
+    assert len(seen) == 2 and all(part.shape == (32, 10) for part in seen[0][:3])
+    certain = [((a == 0) | (a == 1)).all() and (a.sum(dim=1) == 1).all() for _, _, a, _ in seen]
+    assert all(certain) == (arm == "labels") and not any(a.requires_grad for _, _, a, _ in seen)
+
+
+def test_unlabelled_images_are_others():
+    """The first of the large set are those with labels, and only the rest is given without."""
+    quick = Profile("quick", "", "")
+    mine, all_of_them = with_teacher.labelled(quick).train.images, with_teacher.others(300, 200)
+    assert torch.equal(all_of_them[: len(mine)], mine) and len(all_of_them) == 300
+
+
+def test_teacher_rows_are_those_that_the_notebook_speaks_of():
+    """Three seeds: on the same images the teacher costs something in each, and longer training gives more than any arm."""
+    found = {(row.arm, row.seed): row.results for row in measured("teacher")}
+    for seed in range(3):
+        labels, same = (found[arm, seed] for arm in ("labels", "teacher, same images"))
+        assert same["test_accuracy"] < labels["test_accuracy"] - 0.02
+        assert labels["teacher, test_accuracy"] > 0.7 and labels["teacher against label"] < 0.15
+    longer, best = found["labels, 1,000 steps", 0], found["teacher, more images, 1,000 steps", 0]
+    assert min(longer["test_accuracy"], best["test_accuracy"]) > 0.6
+    assert max(run["test_accuracy"] for (arm, _), run in found.items() if "1,000" not in arm) < 0.4

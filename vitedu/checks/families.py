@@ -34,7 +34,7 @@ NOT_DETACHED = Mistake(
 )  # fmt: skip
 CACHED_BY_SHAPE = Mistake(
     "cached_by_shape", "a result of an earlier call comes back", "a result of this call's inputs",
-    "Inputs of one shape need not be the same inputs.", "Look for a cache whose key leaves out the values.",
+    "Inputs of one shape need not be the same inputs.", "Look for inputs that the code does not use, or for a cache whose key leaves out the values.",
     part="again",
 )  # fmt: skip
 FIRST_OF_BATCH = Mistake(

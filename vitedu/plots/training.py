@@ -514,7 +514,7 @@ def show_confusion(counts, class_names: Sequence[str]) -> Figure:
     shown = ax.imshow(share, cmap="Blues", vmin=0, vmax=100)
     for i in range(K):
         for j in range(K):
-            if K <= 12 and share[i, j] >= 0.5:
+            if K <= 12 and share[i, j] > 0.5:  # less would read as 0
                 color = "white" if share[i, j] > 55 else BLACK
                 ax.text(
                     j, i, f"{share[i, j]:.0f}", ha="center", va="center", color=color, fontsize=8

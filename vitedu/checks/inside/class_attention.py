@@ -46,7 +46,8 @@ MISTAKES = (
     Mistake("upside_down", "the map stands on its head", "the first patches in the top row",
             "Row 0 of a map is its top row.", "Look for a flip.", {"(gh, gw))": "(gh, gw)).flip(-2)"}),
     Mistake("registers_taken", "all that follows token 0 is taken for patches", "the last N tokens", "Registers may stand between the class token and the patches.",
-            "Count from the end, or from T - N.", {"return": "T = 1 + gh * gw\nweights = weights[:, :, :T, :T]\nreturn"}, part="other sizes"),
+            "Count from the end, or from T - N.", {"return": "T = 1 + gh * gw\nweights = weights[:, :, :T, :T]\nreturn"},
+            also=({"-gh * gw :": "1:"},), part="other sizes"),
     FIRST_OF_BATCH.by({ROW: "weights[:1].expand_as(weights)[:, :, 0, -gh * gw :]"}),
 )  # fmt: skip
 

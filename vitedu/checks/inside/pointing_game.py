@@ -60,7 +60,7 @@ MISTAKES = (
             "Look at argmin.", {"argmax": "argmin"}, evidence=_own_share),
     Mistake("half_covered", "at least half of the patch must lie on the object", "one pixel of the object is enough",
             "The text asks whether the patch covers at least one pixel of the mask.", "Ask for any pixel of the patch.",
-            {TOUCHED: "cells.double().mean(dim=(2, 4)) >= 0.5"}, evidence=_own_share),
+            {TOUCHED: "cells.double().mean(dim=(2, 4)) >= 0.5"}, also=({TOUCHED: "cells.double().mean(dim=(2, 4)) > 0.5"},), evidence=_own_share),
     Mistake("fully_covered", "the whole patch must lie on the object", "one pixel of the object is enough",
             "The text asks whether the patch covers at least one pixel of the mask.", "Ask for any pixel of the patch, not all.",
             {TOUCHED: "cells.all(dim=4).all(dim=2)"}, evidence=_own_share),

@@ -49,7 +49,7 @@ SELF_BANK = (
     ValueMistake("three_layers", 0.5**3 + (1 - 0.5**3) * _U, "three layers are counted", "The model has four.", "Call your rollout on a list of four.", rtol=1e-3),
     ValueMistake("five_layers", 0.5**5 + (1 - 0.5**5) * _U, "five layers are counted", "The model has four.", "Call your rollout on a list of four.", rtol=1e-3),
     ValueMistake("no_class_token", 0.5**4 + (1 - 0.5**4) / 64, "64 tokens are counted", "The class token is one of the tokens.", "There are 65 tokens.", rtol=1e-3),
-    ValueMistake("on_the_patches", 1 - reference.rollout_self_share, "the share of the patches is given", "The question is what stays on the class token.", "Read entry [0, 0].", rtol=1e-4),
+    ValueMistake("on_the_patches", 1 - reference.rollout_self_share, "the share of the patches is given", "The question is what stays on the class token.", "Read entry [0, 0].", rtol=4e-3),
     ValueMistake("one_patch", (1 - 0.5**4) * _U, "the share of one patch is given", "The question is what stays on the class token.", "Read entry [0, 0].", rtol=1e-3),
     ValueMistake("not_halved", 1 + 4 * _U, "the rows are not normalised", "No share exceeds 1.", "Halve after adding the identity.", rtol=1e-3),
     ValueMistake("two_decimals", round(reference.rollout_self_share, 2), "only two decimals are given", "Other answers round to the same.",

@@ -61,6 +61,8 @@ MISTAKES = (
             also=({PARTNER: "(1 - lam) * images.flip(0)", "one_hot[permutation]": "one_hot.flip(0)"},)),
     Mistake("partner_in_full", "the partner keeps its full weight", "weights that sum to 1", "The blend would be brighter than any image.", "Multiply the partner by 1 - lam.",
             {PARTNER: "images[permutation]", "(1 - lam) * one_hot[": "one_hot["}),
+    Mistake("partner_of_the_blend", "the partner is read after it was scaled", "partners as they came in", "The partner would have the weight lam (1 - lam).",
+            "Read the partner from the images, and write the blend into a new tensor.", {PARTNER: "(1 - lam) * lam * images[permutation]"}),
     Mistake("partner_labels_missing", "the partner's label is left out", SUM, "Part of the belief would belong to nobody.", "Add (1 - lam) times the partner's label.",
             {LABELS: "lam * one_hot"}),
     Mistake("hard_labels", "the larger part decides the label alone", "soft labels", "The proportion is what makes mixup more than noise.", "Mix the one-hot rows.",

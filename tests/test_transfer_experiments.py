@@ -1,0 +1,132 @@
+"""The experiments of notebook 09: captions and targets are what was drawn, and a short run of each gives its results."""
+
+import pytest
+import torch
+
+from vitedu.bench.experiments import captions, heads, measured
+from vitedu.data.shapes import SHAPES
+from vitedu.hardware import Profile
+from vitedu.transfer import clip_loss
+
+QUICK = Profile("quick", "", "")
+
+
+def test_caption_says_what_was_painted():
+    """A block of each colour in each quarter, called by each shape's number: 240 drawings, 240 captions in order."""
+    paints = {
+        "red": (1, 0, 0), "yellow": (1, 1, 0), "green": (0, 1, 0),
+        "cyan": (0, 1, 1), "blue": (0, 0, 1), "pink": (1, 0, 1),
+    }  # fmt: skip
+    found = []
+    for number, shape in enumerate(SHAPES):
+        for colour in captions.COLOURS:
+            for k, place in enumerate(captions.PLACES):
+                image, mask = torch.zeros(1, 3, 32, 32), torch.zeros(1, 32, 32, dtype=torch.bool)
+                row, column = 16 * (k // 2), 16 * (k % 2)
+                mask[0, row + 3 : row + 9, column + 3 : column + 9] = True
+                image[0] = torch.tensor(paints[colour])[:, None, None] * mask[0] * 200
+                facts = captions.described(image, torch.tensor([number]), mask)
+                said = captions.CAPTIONS[int(captions.caption_of(facts))]
+                assert said == f"a {colour} {shape} at the {place}"
+                found.append(said)
+    assert found == captions.CAPTIONS and len(set(found)) == 240
+
+
+def test_one_colour_of_each_shape_is_never_shown():
+    """Ten of sixty combinations, and the caption numbers of a shape's colours lie four apart."""
+    facts = torch.cartesian_prod(torch.arange(10), torch.arange(6), torch.arange(4))
+    unseen = captions.never_shown(facts).reshape(10, 6, 4)
+    assert torch.equal(unseen.sum(dim=1), torch.ones(10, 4, dtype=torch.int64))
+    assert torch.equal(captions.caption_of(facts), torch.arange(240))
+
+
+def test_score_is_one_for_the_right_caption_and_tells_the_parts():
+    """Features that point at the right caption have everything right; a wrong place costs the caption, not shape and colour."""
+    facts = captions.described(*captions.drawings(200, 2))
+    texts = torch.eye(240)
+    right = captions.score(texts[captions.caption_of(facts)], texts, QUICK)
+    assert set(right.values()) == {1.0}
+    facts[:, 2] = (facts[:, 2] + 1) % 4
+    moved = captions.score(texts[captions.caption_of(facts)], texts, QUICK)
+    assert moved["seen"] == moved["never seen"] == moved["place"] == 0
+    assert moved["shape"] == moved["colour"] == moved["class from words"] == 1
+
+
+def test_captions_learn_with_the_loss_that_is_given_and_without_the_pairs_left_out(monkeypatch):
+    """A student's loss is called in every step, and with 64 pairs unless told otherwise."""
+    sizes, shown = [], []
+    whole = captions.caption_of
+
+    def loss_of(pictures, texts, temperature):
+        sizes.append(len(pictures))
+        return clip_loss(pictures, texts, temperature)
+
+    monkeypatch.setattr(
+        captions, "caption_of", lambda facts: (shown.append(facts), whole(facts))[1]
+    )
+    pictures, texts = captions.train("CLIP", 0, QUICK, loss_of)
+    captions.train("CLIP", 0, QUICK, loss_of, batch=5)
+    assert sizes == [64] * 10 + [5] * 10 and not captions.never_shown(torch.cat(shown)).any()
+    assert torch.allclose(pictures.norm(dim=1), torch.ones(200), atol=1e-5)
+    assert texts.shape == (240, captions.WIDTH)
+
+
+def test_boxes_hold_all_of_the_object_and_nothing_more():
+    """Left, top, right and bottom of a block, as shares; an object may fill the image."""
+    masks = torch.zeros(2, 8, 8, dtype=torch.bool)
+    masks[0, 2:3, 4:8], masks[1] = True, True
+    assert heads.boxes_of(masks).tolist() == [[0.5, 0.25, 1.0, 0.375], [0, 0, 1, 1]]
+
+
+def test_cushion_counts_layers_from_the_edge():
+    """A 5 x 5 block has heights 1, 2 and 3; the border of the image is an edge, too."""
+    masks = torch.zeros(1, 7, 7, dtype=torch.bool)
+    masks[0, :5, 1:6] = True
+    rings = [[1, 1, 1, 1, 1], [1, 2, 2, 2, 1], [1, 2, 3, 2, 1], [1, 2, 2, 2, 1], [1, 1, 1, 1, 1]]
+    assert heads.cushion(masks)[0, :5, 1:6].tolist() == rings
+    assert heads.cushion(masks).sum() == sum(map(sum, rings))
+
+
+def test_overlap_of_boxes():
+    """1 for the same box, 0 for boxes apart, 1/3 for two that share half of each."""
+    one = torch.tensor([[0.0, 0.0, 0.5, 1.0]])
+    assert heads.overlap(one, one) == 1 and heads.overlap(one, one + 0.6) == 0
+    assert abs(heads.overlap(one, one + torch.tensor([0.25, 0, 0.25, 0])) - 1 / 3) < 1e-6
+
+
+def test_truth_scores_best_and_the_mean_box_worse():
+    """The targets themselves are right in all four tasks."""
+    truth = heads.tested(QUICK)[1]
+    logits = torch.nn.functional.one_hot(truth["class"], 10).float()
+    found = heads.score({**truth, "class": logits, "mask": truth["mask"] - 0.5}, truth)
+    assert found == {"class": 1.0, "box": 1.0, "mask": 1.0, "depth": 0.0}
+    blind = heads.without_looking(QUICK)
+    assert 0.2 < blind["box"] < 0.8 and blind["depth"] > 0.3
+
+
+@pytest.mark.parametrize("arm", heads.ARMS)
+def test_heads_leave_the_backbone_alone(arm):
+    """A short run gives four scores and four answers of the size of their targets."""
+    results, found = heads.train(arm, 0, QUICK)
+    truth = heads.tested(QUICK)[1]
+    assert results.keys() == {"class", "box", "mask", "depth"} == found.keys()
+    assert all(found[task].shape == truth[task].shape for task in ("box", "mask", "depth"))
+    assert heads.train(arm, 0, QUICK)[0] == results
+
+
+def test_rows_are_those_that_the_notebook_speaks_of():
+    """Three seeds each: never shown pairs are nearly as good as shown ones, and the mask hardly needs a trained backbone."""
+    found = {(row.arm, row.seed): row.results for row in measured("captions")}
+    assert found.keys() == {(arm, seed) for arm in captions.ARMS for seed in range(3)}
+    for seed in range(3):
+        clip, siglip = found["CLIP", seed], found["SigLIP", seed]
+        assert clip["seen"] > siglip["seen"] + 0.05 and siglip["never seen"] > 0.3
+        assert clip["never seen"] > clip["seen"] - 0.05
+        fresh = found["CLIP, random image network", seed]
+        assert fresh["seen"] < 0.1 and fresh["colour"] > 0.9 and fresh["shape"] < 0.25
+    found = {(row.arm, row.seed): row.results for row in measured("heads")}
+    assert found.keys() == {(arm, seed) for arm in heads.ARMS for seed in range(3)}
+    for seed in range(3):
+        trained, untrained = found["trained", seed], found["untrained", seed]
+        assert trained["class"] > untrained["class"] + 0.8
+        assert 0 < trained["mask"] - untrained["mask"] < 0.05
