@@ -150,7 +150,7 @@ CHECKER = Checker(
     },
     equivalent={
         SAME_AXIS: ("flatten(-2)", "any(dim=-2)", "(-1, hottest)", "dim=-1, keepdim",
-            "masks.shape[1:]"),
+            "H, W = masks.shape[1:]"),
         "patches are square": ("cells = masks.reshape(B, gh, W // gw, gw, H // gh)",),
         "shares of a few images need no more digits": ("float().mean",),
     },
