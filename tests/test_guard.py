@@ -53,6 +53,11 @@ def settings() -> dict:
         "anomaly": torch.is_anomaly_enabled(),
         "threads": torch.get_num_threads(),
         "precision": torch.get_float32_matmul_precision(),
+        # read by stepping in and out: autocast forgets its copies of weights at depth 0 alone
+        "depth of autocast": (
+            torch.autocast_increment_nesting() - 1,
+            torch.autocast_decrement_nesting(),
+        ),
         "filters": list(warnings.filters),
         "alarm": signal.getsignal(signal.SIGALRM),
     }

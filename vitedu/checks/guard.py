@@ -164,6 +164,7 @@ def neutral_settings():
     anomaly, threads = torch.is_anomaly_enabled(), torch.get_num_threads()
     on_gpu = torch.autocast("cuda", enabled=False) if torch.cuda.is_available() else None
     with (
+        _nesting_of_autocast(),
         _no_function_modes(),
         _random_states(),
         torch.inference_mode(False),
@@ -187,6 +188,31 @@ def neutral_settings():
             torch.autograd.set_detect_anomaly(anomaly)
             if torch.get_num_threads() != threads:
                 torch.set_num_threads(threads)
+
+
+@contextlib.contextmanager
+def _nesting_of_autocast():
+    """Restore how deep ``torch.autocast`` is nested.
+
+    Only the outermost ``autocast`` drops the copies of weights in a smaller type. Behind code that
+    entered one for good, training in bfloat16 would go on with the copies of its first step.
+    """
+    before = _depth_of_autocast()
+    try:
+        yield
+    finally:
+        if change := _depth_of_autocast() - before:
+            move = (
+                torch.autocast_decrement_nesting if change > 0 else torch.autocast_increment_nesting
+            )
+            for _ in range(abs(change)):
+                move()
+            torch.clear_autocast_cache()
+
+
+def _depth_of_autocast() -> int:
+    torch.autocast_increment_nesting()
+    return torch.autocast_decrement_nesting()
 
 
 # what ``_switches`` returns if nothing is switched
@@ -214,7 +240,7 @@ def _inner_settings():
     half = torch.get_autocast_dtype("cpu")
     try:
         # leaving inference mode restores grad mode as well
-        with torch.inference_mode(False), warnings.catch_warnings():
+        with _nesting_of_autocast(), torch.inference_mode(False), warnings.catch_warnings():
             warnings.simplefilter("ignore")
             yield
     finally:
