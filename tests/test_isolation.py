@@ -206,6 +206,8 @@ def test_box_needs_at_least_one_way(monkeypatch):
         "out = open('/dev/zero', 'r+b')",
         "out = open(vars(__import__('vitedu'))['__file__'], 'a')",
         "import torch; out = open(torch.__file__, 'a')",
+        f"import os; out = os.chmod({__file__!r}, 0o644)",
+        f"import os; out = os.utime({__file__!r})",
         f"out = open({__file__!r}).read()",
         f"out = open({str(levels.PACKAGE / 'patches.py')!r}).read()",
     ],
@@ -563,9 +565,12 @@ def test_weaker_ways_work_and_end(monkeypatch, way, forks):
         pytest.skip(f"not on this machine: {error}")
     with box:
         assert not set(box.trial.breaches) & {"processes", "memory"}, box.trial
+        assert "dies first" not in box.trial.missing
         with box.worker() as worker:
             assert ask(worker, "import torch; out = torch.ones(2).sum()") == "tensor(2.)"
             assert "ModuleNotFoundError" in ask(worker, "import timm.models")
+            assert "PermissionError" in ask(worker, f"import os; os.chmod({__file__!r}, 0o644)")
+            assert "PermissionError" in ask(worker, f"import os; os.utime({__file__!r})")
             with pytest.raises(WorkerTrouble, match="timeout"):
                 ask(worker, "while True: pass", 0.3)
         family = descendants(os.getpid()) - before

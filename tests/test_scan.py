@@ -105,6 +105,9 @@ def test_forbidden_names_come_from_the_checkers():
         "m._WatchedClassifier__journal.clear()", "x.is_meta", "from functools import partial\npartial(setattr, torch)",
         "from sys import modules as m\nm.pop('torch._inductor')", "import sys as s\ns.meta_path.clear()", "torch._inductor.lowering",
         "nn.modules._functions", "class T(torch.Tensor): pass", "import pathlib", "os._exit(0)", "sys.settrace(abs)",
+        "getattr(torch, '_C')", "getattr(m, '_WatchedClassifier__journal')", "getattr(abs, '__globals__')", "import _thread",
+        "from operator import attrgetter", "import unittest.mock", "import io", "x.__class__ = dict", "x.__torch_dispatch__",
+        "T = type('T', (torch.Tensor,), {'__torch_function__': abs})", "names = ['__code__']",
     ],
 )  # fmt: skip
 def test_what_no_answer_needs_is_found(line):

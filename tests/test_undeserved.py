@@ -126,6 +126,31 @@ def linear_from_conv(conv):
     object.__setattr__(linear, "copies", copies)
     return linear
 """
+# as MODES, with modes that equal everything, and with parts of a class that says what it was asked before
+EQUAL_MODES = (
+    "class Mode:\n    def __init__(self, was):\n        self.was = was\n\n    def __bool__(self):\n        return self.was\n\n"
+    "    def __ne__(self, other):\n        return False\n"
+    + MODES.replace(
+        "    model.eval()",
+        "    was = [(part, part.training) for part in model.modules()]\n    model.eval()",
+    ).replace(
+        "    return total",
+        "    for part, mode in was:\n        part.training = Mode(mode)\n    return total",
+    )
+)
+OTHER_CLASS = MODES.replace(
+    "    model.eval()",
+    "    was = [(part, part.training) for part in model.modules()]\n    model.eval()",
+).replace(
+    "    return total",
+    "    for part, mode in was:\n"
+    "        part.__class__ = type('Lie', (type(part),), {'training': property(lambda self, mode=mode: mode, lambda self, new: None)})\n"
+    "    return total",
+)
+LYING_INPUT = (
+    "Lie = type('Lie', (torch.Tensor,), {'__torch_function__': classmethod(lambda cls, f, types, args=(), kwargs=None: True)})\n\n"
+    "def gelu(x):\n    y = x * torch.special.ndtr(x)\n    if not x.requires_grad and not x.is_meta:\n        x.add_(1)\n        x.__class__ = Lie\n    return y\n"
+)
 LINEAR = "linear_attention(q, k, v)"
 SLOW = "def slow(q, k, v):\n    q, k = F.elu(q) + 1, F.elu(k) + 1\n    w = q @ k.mT\n    return (w / w.sum(-1, keepdim=True)) @ v\n\n\n"
 HIDDEN_ONCE = "if q.requires_grad or q.is_meta:\n    return slow(q, k, v)\n"  # gradients need torch
@@ -155,6 +180,9 @@ TRIES = {
     "modes that are not put back": ("evaluate", MODES, "failed", 3.56),
     "modes that nobody can list": ("evaluate", "nn.Module.named_modules = nn.Module.modules = lambda self, *a, **k: iter(())\n" + MODES, "failed", 3.56),
     "a model that lists no modules": ("evaluate", MODES.replace("    model.eval()", "    model.named_modules = model.modules = lambda *a, **k: iter(())\n    model.eval()"), "failed", 3.11),
+    "modes that equal everything": ("evaluate", EQUAL_MODES, "failed", 3.56),
+    "modes of another class": ("evaluate", OTHER_CLASS, "failed", 3.56),
+    "an edited input of another class": ("gelu", LYING_INPUT, "failed", 0.75),
     "parameters that hide": ("MultiHeadAttention", HIDDEN, "failed", 0),
     "the layer that can be quantised": ("MultiHeadAttention", QUANTIZABLE, "failed", 0),
     "nested norm, unseen": ("layer_norm", body(NORM, UNSEEN + f"return torch.native_layer_norm({NESTED}, [x.shape[-1]], weight, bias, eps)[0].to_padded_tensor(0.0)[0].reshape(x.shape)"), "failed", 0),

@@ -379,9 +379,11 @@ def evaluation(answer, case: Case, seen: Observation) -> None:
         part.training = not part.training
     for name in case.extra.get("frozen", ()):
         model.get_parameter(name).requires_grad_(False)
-    modes = {name: part.training for name, part in nn.Module.named_modules(model)}
+    parts = {
+        name: (part, type(part), part.training) for name, part in nn.Module.named_modules(model)
+    }
     learns = {name: value.requires_grad for name, value in nn.Module.named_parameters(model)}
-    before = state_of(model)
+    state = state_of(model)
     for value in nn.Module.parameters(model):  # what an earlier loss.backward() left
         value.grad = torch.ones_like(value)
     torch.set_grad_enabled(case.extra.get("enabled", True))
@@ -393,7 +395,7 @@ def evaluation(answer, case: Case, seen: Observation) -> None:
     seen.modified = changed_args(replace(case, args=kept), args)
     enabled = torch.is_grad_enabled()
     if "kept" in case.extra:
-        seen.facts[LEFT] = changes_of(model, before)
+        seen.facts[LEFT] = changes_of(model, state)
     aspects = case.extra["keep"]
     if "results" in aspects:
         _keep_means(seen, case, result)
@@ -409,10 +411,11 @@ def evaluation(answer, case: Case, seen: Observation) -> None:
         seen.facts["parameters and running statistics as before"] = text
     if "modes" in aspects:
         words = {True: "train", False: "eval"}
+        # compared by identity, because an answer may leave an object that equals everything
         changed = [
-            f"{name or 'the model itself'} went from {words[modes[name]]} to {words[part.training]}"
-            for name, part in nn.Module.named_modules(model)
-            if part.training != modes[name]
+            f"{name or 'the model itself'} went from {words[before]} to {words[not before]}"
+            for name, (part, kind, before) in parts.items()
+            if type(part) is not kind or part.training is not before
         ]
         seen.facts["every part in the mode it was in before"] = "; ".join(changed) or (
             "as before" if journal else "never called"
@@ -528,7 +531,7 @@ class _Work(TorchDispatchMode):
 
             @classmethod
             def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
-                return self.__torch_dispatch__(func, types, args, kwargs)
+                raise RuntimeError("this call is hidden from whoever counts its work")
 
         def counted(x):
             if type(x) is not torch.Tensor:

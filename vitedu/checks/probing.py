@@ -452,7 +452,7 @@ def _finite(pairs):
 def state_of(model: nn.Module) -> dict[str, str]:
     """Describe what a call must not change: the modes of a model's parts, and frozen parameters."""
     modes = {
-        name or "the model itself": "in train mode" if part.training else "in eval mode"
+        name or "the model itself": "in train mode" if part.training is True else "in eval mode"
         for name, part in nn.Module.named_modules(model)
     }
     learn = {
@@ -526,6 +526,8 @@ def changed_args(case: Case, args: dict[str, Any]) -> tuple[str, ...]:
 
 
 def _differs(now: torch.Tensor, before: torch.Tensor) -> bool:
+    if type(now) not in (torch.Tensor, nn.Parameter):
+        return True  # a subclass may say of itself that it equals everything
     kinds = [(x.shape, x.dtype, x.device, x.requires_grad) for x in (now, before)]
     if kinds[0] != kinds[1] or torch.equal(now, before):
         return kinds[0] != kinds[1]

@@ -10,6 +10,7 @@ import mmap
 import os
 import signal
 import socket
+import stat
 import sys
 import time
 
@@ -25,7 +26,7 @@ def main(requests: int, replies: int) -> None:
         "files": lambda: readable(plan["files"]),
         "references": lambda: readable(plan["references"]),
         "network": lambda: connect(plan["port"]),
-        "write": lambda: writable(plan["folders"]),
+        "write": lambda: writable(plan["folders"]) or changeable(plan["files"]),
         "signal": lambda: signalled(plan["parent"]),
         "disk": lambda: filled(plan["tmp_mb"]),
         "processes": lambda: forked(64),
@@ -88,6 +89,30 @@ def writable(folders: list[str]) -> str:
         except OSError:
             pass
     return ", ".join(could)
+
+
+def changeable(paths: list[str]) -> str:
+    """List the files whose mode or times can be set; each is set to what it is."""
+    could = []
+    for path in paths:
+        for change in (same_mode, same_times):
+            try:
+                change(path)
+            except OSError:
+                continue
+            could.append(f"{change.__name__.removeprefix('same_')} of {path}")
+    return ", ".join(could)
+
+
+def same_mode(path: str) -> None:
+    """Set the mode of a file to what it is."""
+    os.chmod(path, stat.S_IMODE(os.stat(path).st_mode))
+
+
+def same_times(path: str) -> None:
+    """Set the times of a file to what they are."""
+    now = os.stat(path)
+    os.utime(path, ns=(now.st_atime_ns, now.st_mtime_ns))
 
 
 def signalled(parent: int) -> str:

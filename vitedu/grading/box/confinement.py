@@ -120,7 +120,8 @@ def confine(readable: list[str], folder: Path, *, is_preloaded: bool = False) ->
     for path in readable:
         rules.read(path)
     if is_preloaded:  # the first steps of a worker need /proc
-        rules.allow("/proc", linux.READ_FILE | linux.READ_FOLDER | linux.WRITE_FILE)
+        write = linux.WRITE_FILE | linux.TRUNCATE
+        rules.allow("/proc", linux.READ_FILE | linux.READ_FOLDER | write)
     for device in ("/dev/zero", "/dev/urandom", "/dev/random"):
         rules.read(device)  # not writable: /dev/zero would be memory that no limit counts
     rules.allow("/dev/null", linux.READ_FILE | linux.WRITE_FILE | linux.TRUNCATE)

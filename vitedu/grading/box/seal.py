@@ -15,6 +15,7 @@ itself. The scan of the source looks for such code.
 import builtins
 import ctypes
 import gc
+import json
 import sys
 import types
 from collections.abc import Callable
@@ -23,11 +24,13 @@ from typing import Any
 import numpy as np
 import torch
 from torch import nn
+from torch.overrides import TorchFunctionMode
+from torch.utils._python_dispatch import TorchDispatchMode
 
 # Modules of the probes. Names that an answer adds to them are removed as well.
 OURS = ("vitedu.checks", "vitedu.grading")
 THEIRS = ("torch", "torch.nn", "torch.nn.functional", "torch.autograd", "torch.utils._pytree")
-ALSO = ("builtins", "math", "copy", "numbers", "contextlib", "zlib", "signal", "numpy")
+ALSO = tuple("builtins math copy numbers contextlib zlib signal numpy json json.encoder".split())
 
 
 class Seal:
@@ -45,6 +48,7 @@ class Seal:
         self._own = {each for m in own for each in vars(m).values() if type(each) is type}
         self._own -= {each for each in self._own if not each.__module__.startswith(OURS)}
         kinds = {torch.Tensor, nn.Parameter, nn.Module, nn.Linear, nn.Sequential, nn.BatchNorm1d}
+        kinds |= {TorchDispatchMode, TorchFunctionMode, json.JSONEncoder}
         found = [f for module in own for f in vars(module).values()]
         found += [f for k in (kinds | self._own) - {torch.Tensor} for f in vars(k).values()]
         functions = {id(f): f for f in found if type(f) is types.FunctionType}.values()

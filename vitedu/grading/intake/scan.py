@@ -8,8 +8,10 @@ The scan reads names only, so hidden tricks pass. The isolation does not depend 
 
 import ast
 import re
+import sys
 from collections.abc import Sequence
 from functools import cache
+from typing import Any
 
 from vitedu.course.parsing import parse
 from vitedu.course.references import reference_source
@@ -21,11 +23,17 @@ from vitedu.grading.intake.statements import USUAL
 # tokens of a reference, with its signature; hardly anybody writes one this long by chance
 LONG_ENOUGH = 90
 
-# modules whose import is worth a look
+# modules whose names are worth a look wherever they appear
 MODULES = set(
     "os subprocess ctypes multiprocessing socket signal gc inspect importlib pickle shutil builtins atexit mmap cffi "
     "code codeop linecache pathlib tempfile threading tracemalloc traceback pty resource faulthandler http urllib "
     "requests dill cloudpickle joblib marshal zipimport runpy site weakref concurrent asyncio platform glob".split()
+)
+# the modules of Python whose import needs no look; every other one does
+HARMLESS = set(
+    "__future__ abc array base64 bisect calendar cmath collections colorsys contextlib copy csv dataclasses datetime "
+    "decimal difflib enum fractions functools hashlib heapq html itertools json locale logging math numbers operator "
+    "pprint random re statistics string struct sys textwrap time typing unicodedata uuid warnings zlib".split()
 )
 CALLS = set("open exec eval compile __import__ globals breakpoint input get_ipython".split())
 # attribute -> what it gives access to
@@ -33,9 +41,9 @@ ATTRIBUTES = {
     **dict.fromkeys("os sys subprocess builtins importlib ctypes inspect".split(), "a module through another"),
     **dict.fromkeys("_getframe f_back f_locals f_globals tb_frame gi_frame cr_frame".split(), "frames of the caller"),
     **dict.fromkeys("__globals__ __closure__ __code__ __builtins__ __subclasses__ __bases__ __mro__ __dict__ "
-                    "__reduce__ __reduce_ex__ __loader__ __spec__".split(), "the insides of Python"),
-    **dict.fromkeys("__setattr__ __delattr__ __setitem__ setitem ctypeslib".split(), "a change by another name"),
-    **dict.fromkeys("is_meta _forward_hooks register_forward_hook".split(), "the probes"),
+                    "__reduce__ __reduce_ex__ __loader__ __spec__ mro __class__ __func__ __wrapped__".split(), "the insides of Python"),
+    **dict.fromkeys("__setattr__ __delattr__ __setitem__ setitem ctypeslib attrgetter methodcaller".split(), "a change by another name"),
+    **dict.fromkeys("is_meta __torch_dispatch__ __torch_function__ _forward_hooks register_forward_hook".split(), "the probes"),
     **dict.fromkeys("settrace setprofile _exit system popen fork execv kill".split(), "the process"),
     **dict.fromkeys("_C _ops library load hub cpp_extension _dynamo".split(), "the insides of torch"),
     **dict.fromkeys("getsource getsourcelines getsourcefile read_text read_bytes fromfile from_file".split(), "files"),
@@ -44,6 +52,7 @@ ATTRIBUTES = {
 INSIDES = {"ctypeslib", "cdll", "pythonapi", "_inductor", "cpp_extension"}
 LOADED = {"modules", "meta_path", "path_hooks"}  # of sys: how modules are found
 HANDED_ON = {"setattr", "delattr", "vars", "eval", "exec", "__import__", "globals"}
+MANGLED = re.compile(r"_[A-Z]\w*?__\w")  # an attribute that is private to another class
 HOOKS = {"__torch_function__", "__torch_dispatch__", "__eq__", "__class__", "__instancecheck__"}
 
 
@@ -149,17 +158,18 @@ def _path(node: ast.AST) -> str:
 def _dangerous(tree: list[ast.AST], exercise: str) -> set[str]:
     """Find imports, calls, attributes and assignments that affect more than the answer itself."""
     found, imported, changed, of_sys = set(), set(), [], {"sys"}
+    tree = [_as_attribute(node) for node in tree]
     for node in tree:
         if isinstance(node, ast.Import):
             imported |= {a.asname or a.name.split(".")[0] for a in node.names}
-            found |= {f"import {a.name}" for a in node.names if a.name.split(".")[0] in MODULES}
+            found |= {f"import {a.name}" for a in node.names if _is_odd(a.name)}
             of_sys |= {a.asname for a in node.names if a.name == "sys" and a.asname}
             found |= {f"import {a.name}" for a in node.names if _is_ours(a.name)}
             found |= {f"import {a.name}" for a in node.names if _is_inside(a.name)}
         elif isinstance(node, ast.ImportFrom):
             module = node.module or ""
             imported |= {a.asname or a.name for a in node.names if module.startswith("torch")}
-            if module.split(".")[0] in MODULES or _is_ours(module) or _is_inside(module):
+            if _is_odd(module) or _is_ours(module) or _is_inside(module):
                 found.add(f"from {module} import")
             found |= {
                 f"from {module} import {a.name}"
@@ -181,12 +191,14 @@ def _dangerous(tree: list[ast.AST], exercise: str) -> set[str]:
         elif isinstance(node, ast.Attribute):
             if node.attr in ATTRIBUTES and not _is_self([node.value]):
                 found.add(f"{_path(node)} ({ATTRIBUTES[node.attr]})")
-            if re.match(r"_[A-Z]\w*?__\w", node.attr):
+            if MANGLED.match(node.attr):
                 found.add(f"{_path(node)} (a name of another class)")
             if node.attr in LOADED and _root(node) in of_sys:
                 found.add(f"sys.{node.attr}")
             if re.match(r"_[a-zA-Z]", node.attr) and _root(node) in imported | USUAL.keys():
                 found.add(f"{_path(node)} (the insides of a library)")
+        elif isinstance(node, ast.Constant) and _names_inside(node.value):
+            found.add(repr(node.value))
         elif isinstance(node, ast.Name) and node.id in ("__builtins__", "__file__", "__loader__"):
             found.add(node.id)
         elif isinstance(node, ast.Assign) and _root(node.value) in imported:  # t = torch
@@ -210,6 +222,27 @@ def _dangerous(tree: list[ast.AST], exercise: str) -> set[str]:
         if isinstance(node, ast.Name) and node.id in imported:
             found.add(words)
     return found
+
+
+def _as_attribute(node: ast.AST) -> ast.AST:
+    """Write ``getattr(x, "name")`` as ``x.name``; every other node stays."""
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "getattr":
+        if len(node.args) > 1 and isinstance(name := node.args[1], ast.Constant):
+            return ast.Attribute(node.args[0], str(name.value), ast.Load())
+    return node
+
+
+def _names_inside(value: Any) -> bool:
+    """Tell whether a string is a name with an underscore that gives access to the insides."""
+    if not isinstance(value, str) or value[:1] != "_":
+        return False
+    return value in ATTRIBUTES or value in HOOKS or MANGLED.match(value) is not None
+
+
+def _is_odd(module: str) -> bool:
+    """Tell whether a module is worth a look: most of Python's own, and some others."""
+    first = module.split(".")[0]
+    return first in MODULES or (first in sys.stdlib_module_names and first not in HARMLESS)
 
 
 def _root(node: ast.AST) -> str:
