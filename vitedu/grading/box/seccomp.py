@@ -19,8 +19,8 @@ Linux.
 """
 
 import ctypes
+import functools
 import os
-import platform
 import struct
 
 from vitedu.grading.box.linux import call
@@ -88,13 +88,14 @@ KILL_PROCESS, ERROR, ALLOW = 0x80000000, 0x00050000, 0x7FFF0000
 # offsets of the call, the architecture and the arguments in the data of the filter
 NUMBER, ARCHITECTURE, FIRST, SECOND, FOURTH = 0, 4, 16, 24, 40
 ALL_BITS = 0xFFFFFFFF
+ANY_PID = b"pid?"  # no process has this number
 
 
 def program(machine: str, pid: int) -> bytes:
     """Assemble the filter.
 
     Args:
-        machine: as in ``platform.machine()``.
+        machine: as in ``os.uname().machine``.
         pid: of the filtered process, the only one that it may signal.
 
     Raises:
@@ -143,13 +144,20 @@ def program(machine: str, pid: int) -> bytes:
     return b"".join(struct.pack("=HBBI", *line) for line in lines)
 
 
+@functools.cache
+def template(machine: str) -> bytes:
+    """Assemble the filter with ``ANY_PID`` in place of the process's number, once before a fork."""
+    (pid,) = struct.unpack("=I", ANY_PID)
+    return program(machine, pid)
+
+
 def install() -> None:
     """Apply the filter to this thread for good; threads that it starts later inherit it.
 
     Raises:
         OSError: the kernel refuses, or the machine is not in the table.
     """
-    code = program(platform.machine(), os.getpid())
+    code = template(os.uname().machine).replace(ANY_PID, struct.pack("=I", os.getpid()))
     buffer = ctypes.create_string_buffer(code, len(code))
     head = struct.pack("@HP", len(code) // 8, ctypes.addressof(buffer))  # struct sock_fprog
     zero = ctypes.c_ulong(0)

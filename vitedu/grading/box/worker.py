@@ -26,7 +26,6 @@ import importlib
 import inspect
 import os
 import random
-import re
 import signal
 import sys
 import time
@@ -109,9 +108,10 @@ def rehearse() -> None:
     """Run a trivial answer a few times before the fork, so that nothing is slow for the first time.
 
     An error is rehearsed too. After a few runs Python no longer changes its code objects, so
-    workers share those pages. Gradients are not rehearsed: with a GPU, torch starts threads for
-    them, which a fork would lose.
+    workers share those pages. Gradients are rehearsed only without a GPU: with one, torch starts
+    threads for them, which a fork would lose.
     """
+    gradients = () if torch.cuda.is_available() else ("x",)
     for size in REHEARSALS:
         names: dict[str, Any] = {}
         run_imports("import torch", "<support>", names)
@@ -122,7 +122,8 @@ def rehearse() -> None:
         session._look({"calls": [[1, []]]}, [])
         cases: list[list] = []
         tensors: list[torch.Tensor] = []
-        for each in (case, *probing.called_again([case]), replace(case, on_accelerator=True)):
+        bent = replace(case, gradients=gradients)
+        for each in (bent, *probing.called_again([case]), replace(case, on_accelerator=True)):
             data, own = write_case(each, "rehearsal")
             cases.append([data, len(own)])
             tensors += own
@@ -189,7 +190,7 @@ class Session:
         with quiet() as sink, neutral_settings():
             try:
                 with time_limit(request["seconds"]):
-                    given = _given(request["given"], f"{request['support']}\n{request['answer']}")
+                    given = _given(request["given"])
                     names.update(given)
                     lost = run_imports(request["support"], "<support>", names)
                     # again, in case the support code has rebound an earlier exercise
@@ -368,13 +369,12 @@ def _make_final(library: torch.library.Library) -> None:
     library.m = None
 
 
-def _given(places: list[list[str]], text: str) -> dict[str, Any]:
-    """Return the references of earlier exercises that the code mentions: name -> object."""
-    given, words = {}, set(re.findall(r"\w+", text))
+def _given(places: list[list[str]]) -> dict[str, Any]:
+    """Import the references of earlier exercises that the code mentions: name -> object."""
+    given = {}
     for name, module in places:
-        if name in words:
-            __import__(module)
-            given[name] = getattr(sys.modules[module], name)
+        __import__(module)
+        given[name] = getattr(sys.modules[module], name)
     return given
 
 

@@ -28,6 +28,8 @@ MOST = 512  # the most entries of a list
 MOST_OPERATIONS = 5000
 ROOM = 6 * 2**20  # the most bytes of all arrays of an observation
 
+_USUAL = vars(Case(""))
+
 _GROUPS = ("arrays", "draws", "gradients")  # the fields of an observation that hold tensors
 _WORDS = ("types", "devices", "facts")  # the fields that map names to texts
 _KEYS = {"tensors", "parameters", "modified", "detached", "gradient_error", "seconds", "error"}
@@ -38,16 +40,19 @@ _KEYS |= {"operations", "printed", "undecided", *_WORDS}
 
 
 def write_case(case: Case, name: str) -> tuple[dict, list[torch.Tensor]]:
-    """Write what an answer may know about a case, under a name that tells nothing."""
-    writer = Writer(RECIPES)
-    told = {field: writer.write(getattr(case, field)) for field in TOLD}
+    """Write what an answer may know about a case, under a name that tells nothing.
+
+    Fields with their usual values are left out.
+    """
+    writer, values = Writer(RECIPES), vars(case)
+    told = {field: writer.write(values[field]) for field in TOLD if values[field] != _USUAL[field]}
     return {"name": name, "told": told}, writer.tensors
 
 
 def read_case(data: dict, tensors: list[torch.Tensor]) -> Case:
     """Read a case in the worker, which trusts its parent."""
     reader = Reader(tensors, RECIPES)
-    return Case(data["name"], **{field: reader.read(data["told"][field]) for field in TOLD})
+    return Case(data["name"], **{field: reader.read(data["told"][field]) for field in data["told"]})
 
 
 # --- looks and values ---------------------------------------------------------------------------

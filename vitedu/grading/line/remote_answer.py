@@ -5,6 +5,7 @@ strictly, and their content is not trusted. ``judge`` uses them, and ``conversat
 bytes.
 """
 
+import re
 import secrets
 import time
 from collections.abc import Iterator
@@ -49,13 +50,19 @@ class RemoteAnswer:
         return max(1.0, self.limits.call_seconds - GRACE)
 
     def load(self, answer: Answer, forbidden: frozenset[str]) -> Loaded:
-        """Send the code to the worker and have it executed."""
+        """Send the code to the worker and have it executed.
+
+        The references of earlier exercises go along if the code mentions one of them, or the
+        package.
+        """
+        words = set(re.findall(r"\w+", f"{answer.support}\n{answer.source}"))
+        given = [[e.id, e.module] for e in earlier(answer.exercise) if e.id in words]
         head, _ = self._ask(
             {
                 "do": "load",
                 "name": answer.exercise,
-                "modules": visible_sources(answer.exercise),
-                "given": [[exercise.id, exercise.module] for exercise in earlier(answer.exercise)],
+                "modules": visible_sources(answer.exercise) if given or "vitedu" in words else {},
+                "given": given,
                 "support": answer.support,
                 "answer": answer.source,
                 "forbidden": sorted(forbidden),
