@@ -1,12 +1,14 @@
 """The seal: what an answer changes is restored, whether or not Python numbers the changes."""
 
+import json
 import math
 
 import pytest
 import torch
 from torch import nn
+from torch.utils._python_dispatch import TorchDispatchMode
 
-from vitedu.checks import probing
+from vitedu.checks import guard, probing
 from vitedu.grading.box import seal
 
 
@@ -50,6 +52,19 @@ def test_defaults_of_a_helper_are_restored(sealed):
         driver.__defaults__ = (None,)
         sealed.restore()
         assert (keep.__defaults__, keep.__kwdefaults__, driver.__defaults__) == before
+
+
+def test_what_writes_replies_and_what_is_decorated_is_restored(sealed):
+    """The encoder of replies, the modes that watch calls, and the inside of a context manager."""
+    enter, encode = TorchDispatchMode.__enter__, json.JSONEncoder.encode
+    before, code = (json.dumps, json.encoder.c_make_encoder), guard.quiet.__wrapped__.__code__
+    TorchDispatchMode.__enter__ = json.JSONEncoder.encode = json.dumps = lie
+    json.encoder.c_make_encoder = lie
+    guard.quiet.__wrapped__.__code__ = lie.__code__
+    sealed.restore()
+    assert (json.dumps, json.encoder.c_make_encoder) == before
+    assert (TorchDispatchMode.__enter__, json.JSONEncoder.encode) == (enter, encode)
+    assert guard.quiet.__wrapped__.__code__ is code
 
 
 def test_names_that_are_added_to_the_probes_go(sealed):

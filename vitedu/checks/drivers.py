@@ -571,7 +571,9 @@ def _is_view(func) -> bool:
     return bool(alias) and not any(one.is_write for one in alias)
 
 
-_PRODUCTS = {getattr(torch.ops.aten, name) for name in "mm bmm addmm baddbmm mv addmv".split()}
+_PRODUCTS = frozenset(
+    getattr(torch.ops.aten, name) for name in "mm bmm addmm baddbmm mv addmv".split()
+)
 _A_NUMBER = 100  # the work of reading one number: an answer may test a few, not read them all
 
 

@@ -51,6 +51,10 @@ class Seal:
         kinds |= {TorchDispatchMode, TorchFunctionMode, json.JSONEncoder}
         found = [f for module in own for f in vars(module).values()]
         found += [f for k in (kinds | self._own) - {torch.Tensor} for f in vars(k).values()]
+        # what a decorator has wrapped
+        found += [
+            vars(f)["__wrapped__"] for f in found if "__wrapped__" in getattr(f, "__dict__", ())
+        ]
         functions = {id(f): f for f in found if type(f) is types.FunctionType}.values()
         # bound now, because an answer could replace what is looked up later
         self._set, self._drop, self._update = type.__setattr__, type.__delattr__, dict.update
@@ -135,15 +139,9 @@ class Seal:
 
 
 # attributes of classes that Python itself changes
-_OF_PYTHON: set[Any] = {
-    "__dict__",
-    "__weakref__",
-    "__doc__",
-    "__abstractmethods__",
-    "_abc_impl",
-    "__annotations__",
-    "__slotnames__",
-}
+_OF_PYTHON: frozenset[Any] = frozenset(
+    "__dict__ __weakref__ __doc__ __abstractmethods__ _abc_impl __annotations__ __slotnames__".split()
+)
 
 
 # --- words of memory ------------------------------------------------------------------------------
