@@ -410,3 +410,15 @@ def test_share_of_error_is_one_for_the_mean_itself():
 
     model.forward = mean_of_visible
     assert abs(masked.share_of_error(model, torch.randn(5, 3, 32, 32)) - 1) < 1e-5
+
+
+def test_masked_rows_are_those_that_the_notebook_speaks_of():
+    """The guess is half as wrong as the visible mean, and of no use to the labels, however long it is fine-tuned."""
+    found = {(row.arm, row.seed): row.results for row in measured("masked")}
+    for (arm, seed), plain in found.items():
+        if not arm.startswith("from scratch"):
+            continue
+        guessed = found[arm.replace("scratch", "the masked autoencoder"), seed]
+        assert abs(plain["test_accuracy"] - guessed["test_accuracy"]) < 0.03
+        assert guessed["error over the visible mean"] < 0.55
+    assert {("from scratch", 0), ("from scratch, 600 steps", 0)} <= found.keys()
