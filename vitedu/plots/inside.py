@@ -10,6 +10,7 @@ looks even, whoever made it.
 from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
+from matplotlib import colormaps
 from matplotlib.colors import LogNorm
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
@@ -32,7 +33,8 @@ from vitedu.plots.style import (
     to_picture,
 )
 
-LINES = ("o-", "s--", "^:", "D-.")
+LINES = ("o-", "s--", "^:", "D-.", "v-", "P--")
+MODELS = (BLUE, GREY, SKY)  # trained, untrained, another
 LOWEST, HIGHEST = 0.1, 10.0  # of a map, relative to uniform
 
 
@@ -126,8 +128,8 @@ def show_distances(spans: Mapping[str, np.ndarray], *, uniform: float) -> Figure
     for number, (name, values) in enumerate(spans.items()):
         L, nh = values.shape
         x = np.repeat(np.arange(L), nh) + 0.16 * number - 0.08
-        ax.plot(x, values.ravel(), "osD"[number], color=CYCLE[number], label=name, alpha=0.8)
-    ax.set(xlabel="block", ylabel="mean distance, patches", xticks=range(L))
+        ax.plot(x, values.ravel(), "osD"[number], color=MODELS[number], label=name, alpha=0.8)
+    ax.set(xlabel="block", ylabel="mean distance (patches)", xticks=range(L))
     ax.set_ylim(0, 1.15 * max(uniform, *(values.max() for values in spans.values())))
     fig.legend(loc="outside lower center", ncols=3)
     return fig
@@ -217,7 +219,7 @@ def show_lines(
     for number, (name, values) in enumerate(lines.items()):
         places = range(len(values)) if x is None else x
         style = {"color": CYCLE[number % len(CYCLE)], "markersize": 5}
-        ax.plot(places, values, LINES[number % 4], label=name, **style)
+        ax.plot(places, values, LINES[number % len(LINES)], label=name, **style)
     if level is not None:
         ax.axhline(level[1], color=GREY, linestyle=":", label=f"{level[0]}: {level[1]:.3g}")
     ax.set(xlabel=xlabel, ylabel=ylabel, ylim=(0, top))
@@ -241,7 +243,7 @@ def show_calibration(readings: Mapping[str, tuple]) -> Figure:
         above.plot([0, 100], [0, 100], color=GREY, linestyle=":", label="calibrated")
         drawn = np.asarray(counts) > 0
         points = 100 * np.asarray(sure)[drawn], 100 * np.asarray(right)[drawn]
-        above.plot(*points, "o-", color=BLUE, label="measured")
+        above.plot(*points, "o-", color=BLUE, label="measured", clip_on=False)  # whole marks at 0
         above.set(title=f"{name}: mean gap {100 * gap:.1f} points", ylim=(0, 103), xlim=(0, 102))
         bins = len(np.asarray(counts))
         edges = (np.arange(bins) + 0.5) * 100 / bins
@@ -311,12 +313,14 @@ def inside_figure(
         rows = np.full((gh * gw, L, gh, nh, gw + 1), np.nan)
         rows[..., :gw] = patches.reshape(L, nh, gh * gw, gh, gw).transpose(2, 0, 3, 1, 4)
         rows = rows.reshape(gh * gw, L, gh, -1)[..., :-1]  # a column of paper between heads
+        # coloured once, not at every click
+        colours = colormaps[SEQUENTIAL](_scale()(rows.ravel()), bytes=True).reshape(*rows.shape, 4)
         for layer in range(L):
             low = top - (layer + 1) * row_height
             ax = fig.add_axes((start, low + 0.24 * row_height,
                                side * (nh - 1 / (gw + 1)), side * WIDTH / 3.6 * gw / (gw + 1)))  # fmt: skip
             shown = _draw_map(ax, rows[0, layer], 1, aspect="auto")
-            tables.append((shown, rows[:, layer]))
+            tables.append((shown, colours[:, layer]))
             changing.append(shown)
             text_ax = fig.add_axes((start, low, block, 0.22 * row_height))
             text_ax.axis("off")
@@ -331,8 +335,8 @@ def inside_figure(
     def move(k: int):
         row, column = divmod(k, gw)
         frame.set_xy((column * P - 0.5, row * P - 0.5))
-        for shown, relative in tables:
-            shown.set_data(relative[k])
+        for shown, coloured in tables:
+            shown.set_data(coloured[k])
         for text, layer, words in said:
             text.set_text(f"block {layer}: {words[layer][k]}")
         return changing
