@@ -237,9 +237,9 @@ def paste(image: AxesImage, pixels: np.ndarray) -> None:
         image: fills its axes; its cells keep sharp edges.
         pixels: (H, W, 4), uint8, of the whole figure; changed in place.
     """
-    colours = image.to_rgba(image.get_array(), bytes=True)  # (rows, columns, 4)
+    colours = image.to_rgba(np.ma.asarray(image.get_array()), bytes=True)  # (rows, columns, 4)
     colours = np.where(colours[..., 3:] == 0, 255, colours)  # paper where there is no value
-    left, low, right, high = image.get_window_extent().extents.round().astype(int)
+    left, low, right, high = np.rint(image.get_window_extent().extents).astype(int)
     height, width = high - low, right - left
     row = (2 * np.arange(height) + 1) * colours.shape[0] // (2 * height)
     column = (2 * np.arange(width) + 1) * colours.shape[1] // (2 * width)
@@ -257,7 +257,7 @@ def write(words: Sequence[Text], picture: Image.Image) -> None:
     pen = ImageDraw.Draw(picture)
     for text in words:
         x, y = text.get_transform().transform(text.get_position())
-        font = typeface(findfont(text.get_fontproperties()), text.get_fontsize() * DPI / 72)
+        font = typeface(findfont(text.get_fontproperties()), float(text.get_fontsize()) * DPI / 72)
         anchor = text.get_horizontalalignment()[0].replace("c", "m") + "s"
         pen.text((x, picture.height - y), text.get_text(), to_hex(text.get_color()), font, anchor)
 
