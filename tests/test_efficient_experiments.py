@@ -68,6 +68,21 @@ def test_averaged_keys_lose_nothing_where_neighbours_are_alike():
     torch.testing.assert_close(found, plain(x), atol=1e-5, rtol=1e-5)
 
 
+def test_random_features_come_near_softmax_attention():
+    """With short queries and keys, and so many features that their mean is close to its limit."""
+    torch.manual_seed(0)
+    plain, x = efficient.GridBlock(16, 4).eval(), torch.randn(2, 4, 4, 16)
+    with torch.no_grad():
+        plain.attn.qkv.weight[:32] *= 3  # queries and keys: of length 2 or so
+    block = with_weights_of(efficient.RandomFeaturesBlock(16, 4), plain)
+    with torch.no_grad():
+        found = {}
+        for m in (32, 8192):
+            block.directions = torch.randn(m, 8)
+            found[m] = ((block.mix(x) - plain.mix(x)).norm() / plain.mix(x).norm()).item()
+    assert found[8192] < 0.1 < 2 * found[32]
+
+
 @pytest.mark.parametrize("how", ["pruned", "merged"])
 def test_fewer_tokens_change_nothing_where_all_are_alike(how):
     """An image of one colour without positions keeps its logits; one with content does not."""

@@ -12,7 +12,6 @@ Legend: B batch, gh gw grid of tokens, T = gh * gw, D width, w window_size, nh h
 
 import time
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import torch
@@ -21,10 +20,9 @@ from torch import nn
 from torch.utils.flop_counter import FlopCounterMode
 
 from vitedu.attention import merge_heads, split_heads
-from vitedu.bench.experiments import Results
+from vitedu.bench.experiments import Results, train_to_end
 from vitedu.bench.experiments.data_hunger import shapes
 from vitedu.data import Data
-from vitedu.data.loading import Split
 from vitedu.efficient import (
     linear_attention,
     merge_tokens,
@@ -35,7 +33,7 @@ from vitedu.efficient import (
     window_partition,
 )
 from vitedu.encoder import EncoderBlock, Mlp
-from vitedu.fitting import TrainConfig, fit
+from vitedu.fitting import TrainConfig
 from vitedu.fitting.loop import measure_test_accuracy
 from vitedu.hardware import Profile
 
@@ -57,6 +55,7 @@ ARMS: dict[str, dict[str, Any]] = {
     "windows": {**ONE_GRID, "kinds": ["windows"]},
     "averaged keys": {**ONE_GRID, "kinds": ["averaged keys"]},
     "linear attention": {**ONE_GRID, "kinds": ["linear"]},
+    "random features": {**ONE_GRID, "kinds": ["random features"]},
 }
 HEAD_DIM = {48: 16}  # of the one width; the four widths have heads of 8 columns
 RECIPE: dict[str, Any] = {
@@ -99,6 +98,34 @@ class LinearBlock(GridBlock):
     def mix(self, x: torch.Tensor) -> torch.Tensor:
         """Let the places of a grid exchange information."""
         return self.attend(x.flatten(1, 2), linear_attention).unflatten(1, x.shape[1:3])
+
+
+class RandomFeaturesBlock(GridBlock):
+    """The same with random features of the softmax kernel: FAVOR+ (Choromanski et al. 2021, arXiv 2009.14794)."""
+
+    directions: torch.Tensor  # (m, hd), m = 4 * hd, drawn once; each hd rows are orthogonal
+
+    def __init__(self, embed_dim: int, grid: int):
+        super().__init__(embed_dim, grid)
+        hd = embed_dim // self.attn.num_heads
+        rows = torch.cat([torch.linalg.qr(torch.randn(hd, hd))[0] for _ in range(4)])
+        lengths = torch.randn(4 * hd, hd).norm(dim=1, keepdim=True)
+        self.register_buffer("directions", rows * lengths)
+
+    def mix(self, x: torch.Tensor) -> torch.Tensor:
+        """Let the places of a grid exchange information."""
+
+        def features(part, over):  # (B, nh, T, hd) -> (B, nh, T, m)
+            part = part / part.shape[-1] ** 0.25
+            exponent = part @ self.directions.T - part.square().sum(dim=-1, keepdim=True) / 2
+            # a common factor cancels; the small number is that of the paper's code
+            return (exponent - exponent.amax(dim=over, keepdim=True)).exp() + 1e-4
+
+        def attention(q, k, v):
+            q, k = features(q, -1), features(k, (-2, -1))
+            return q @ (k.mT @ v) / (q @ k.sum(dim=-2, keepdim=True).mT)
+
+        return self.attend(x.flatten(1, 2), attention).unflatten(1, x.shape[1:3])
 
 
 class AveragedKeysBlock(GridBlock):
@@ -190,6 +217,7 @@ class ConvNeXtBlock(nn.Module):
 KINDS: dict[str, Callable[..., nn.Module]] = {
     "global": GridBlock,
     "linear": LinearBlock,
+    "random features": RandomFeaturesBlock,
     "averaged keys": AveragedKeysBlock,
     "mixer": MixerBlock,
     "convolution": ConvNeXtBlock,
@@ -320,14 +348,9 @@ def macs(model: nn.Module) -> float:
 def learn(model: nn.Module, seed: int, profile: Profile) -> tuple[Data, float]:
     """Train any model as all arms are trained; give the data and the accuracy on training images."""
     data = shapes(*profile.pick(quick=(200, 200), laptop=(3_200, None), gpu=(3_200, None)))
-    few = Split(
-        data.validation.images[:100], data.validation.labels[:100]
-    )  # nothing is chosen here
     epochs = profile.pick(quick=1, laptop=6, gpu=6)  # 300 steps
     config = TrainConfig(epochs=epochs, seed=seed, **RECIPE)
-    history = fit(model, replace(data, validation=few), config, show_progress=False)
-    if history.interrupted:
-        raise KeyboardInterrupt
+    history = train_to_end(model, data, config, validation_images=100)
     return data, history.rows[-1].train_accuracy
 
 
