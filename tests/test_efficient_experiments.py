@@ -69,18 +69,16 @@ def test_averaged_keys_lose_nothing_where_neighbours_are_alike():
 
 
 def test_random_features_come_near_softmax_attention():
-    """With short queries and keys, and so many features that their mean is close to its limit."""
+    """With so many features that their mean is close to its limit, and less so with few."""
     torch.manual_seed(0)
     plain, x = efficient.GridBlock(16, 4).eval(), torch.randn(2, 4, 4, 16)
-    with torch.no_grad():
-        plain.attn.qkv.weight[:32] *= 3  # queries and keys: of length 2 or so
     block = with_weights_of(efficient.RandomFeaturesBlock(16, 4), plain)
     with torch.no_grad():
         found = {}
         for m in (32, 8192):
             block.directions = torch.randn(m, 8)
             found[m] = ((block.mix(x) - plain.mix(x)).norm() / plain.mix(x).norm()).item()
-    assert found[8192] < 0.1 < 2 * found[32]
+    assert found[8192] < 0.05 < 0.1 < found[32]
 
 
 @pytest.mark.parametrize("how", ["pruned", "merged"])
