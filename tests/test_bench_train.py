@@ -8,7 +8,9 @@ from pathlib import Path
 import pytest
 import torch
 
+from vitedu.__main__ import main
 from vitedu.bench import train as bench_train
+from vitedu.bench.shares import DATA, KERNEL, PARTS, REST, bench_shares
 from vitedu.bench.steps import (
     CANDIDATES,
     choose_candidates,
@@ -163,3 +165,25 @@ def test_peak_grows_with_the_batch():
     small, large = (peak_memory("longhand", config, B, torch.float32, CPU) for B in (8, 264))
     scores = 256 * config.depth * config.num_heads * config.num_tokens**2 * 4
     assert large - small > scores
+
+
+@pytest.mark.parametrize(("precision", "absent"), [("float32", "softmax"), ("bfloat16", KERNEL)])
+def test_the_shares_of_a_step_add_up(precision, absent, capsys, tmp_path):
+    """Every second of a watched step belongs to one part, and each part of the model and the loop has some."""
+    bench_shares(
+        [precision], ["vit_pico_patch4_rope_32"], batch=4, steps=2, json=tmp_path / "a.json"
+    )
+    parts = json.loads((tmp_path / "a.json").read_text())["results"][0]["seconds"]
+    assert set(parts) == {*PARTS, DATA, REST}
+    assert min(parts.values()) >= 0
+    assert [part for part, seconds in parts.items() if not seconds] == [absent]
+    text = capsys.readouterr().out
+    shares = [float(line.split("%")[0]) for line in text.splitlines() if "% " in line[:8]]
+    assert len(shares) == len(parts) - 1
+    assert sum(shares) == pytest.approx(100, abs=0.1 * len(parts))
+
+
+def test_a_profile_needs_a_cpu(monkeypatch, capsys):
+    monkeypatch.setattr("vitedu.commands.bench.chosen_device", lambda args: torch.device("cuda"))
+    assert main(["bench", "train", "--profile"]) == 2
+    assert "--device cpu" in capsys.readouterr().err

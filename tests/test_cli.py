@@ -211,7 +211,7 @@ def test_check_refuses_a_notebook_of_something_else(tmp_path, capsys):
 
 @pytest.mark.slow
 def test_tour_writes_pages_and_says_which_notebook_failed(tmp_path, capsys):
-    """A sound notebook passes; one with a cell that raises has status 1 and still a page."""
+    """A sound notebook passes, and the next one's table shows it; one that raises has status 1 and a page."""
     good, bad = tmp_path / "good", tmp_path / "bad"
     for folder in (good, bad):
         folder.mkdir()
@@ -219,6 +219,8 @@ def test_tour_writes_pages_and_says_which_notebook_failed(tmp_path, capsys):
         if folder is bad:
             notebook.cells.append(new_code_cell("1 / 0"))
         (folder / "01_patches.ipynb").write_text(json.dumps(notebook))
+    table = new_notebook(cells=[new_code_cell("from vitedu import progress\nprogress()")])
+    (good / "02_attention.ipynb").write_text(json.dumps(table))
     assert main(["tour", str(good), "--out", str(good / "out")]) == 0
     assert (good / "figures.png").is_file()
     out = capsys.readouterr().out
@@ -228,3 +230,5 @@ def test_tour_writes_pages_and_says_which_notebook_failed(tmp_path, capsys):
     for folder in (good, bad):
         page = (folder / "out" / "01_patches.html").read_text(encoding="utf-8")
         assert "14 x 14 patches" in page  # solved
+    page = (good / "out" / "02_attention.html").read_text(encoding="utf-8")
+    assert page.count("> 1 of ") == page.count(">passed<") == 1

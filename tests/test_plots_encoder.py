@@ -101,7 +101,7 @@ def test_parameter_map_areas_are_counts():
 
 
 def test_shares_are_per_cent_of_each_row():
-    """The bars of a row add to 100, whatever its unit; only shares of 4 % and more are written."""
+    """The bars of a row add to 100, whatever its unit; only shares of 4% and more are written."""
     ax = show_shares(
         {"a": {"attention": 1, "MLP": 3}, "b": {"MLP": 98, "head": 2}}, xlabel="%"
     ).axes[0]
@@ -141,7 +141,7 @@ def test_named_writes_the_most_probable_classes_beside_each_picture():
     pictures = [torch.zeros(3, 8, 8, dtype=torch.uint8), torch.rand(3, 6, 9)]
     fig = show_named(pictures, torch.tensor([[0.1, 0.9], [0.75, 0.25]]), ["cat", "dog"])
     assert [texts(ax) for ax in fig.axes if ax.texts] == [
-        ["dog, 90 %", "cat, 10 %"],
-        ["cat, 75 %", "dog, 25 %"],
+        ["dog, 90%", "cat, 10%"],
+        ["cat, 75%", "dog, 25%"],
     ]
     assert [len(ax.images) for ax in fig.axes] == [1, 0, 1, 0]

@@ -67,7 +67,7 @@ def test_views_show_the_image_and_every_view(rng, n):
 
 
 def test_curves_count_epochs_from_one_and_accuracy_in_percent():
-    """Epoch 1 is the first point; accuracies are drawn from 0 to 100 %."""
+    """Epoch 1 is the first point; accuracies are drawn from 0 to 100%."""
     left, right = plots.show_curves([2.0, 1.0], [1.9, 1.2], [0.2, 0.6], [0.3, 0.5], chance=0.1).axes
     assert left.lines[0].get_xydata().tolist() == [[1, 2.0], [2, 1.0]]
     assert np.allclose(right.lines[1].get_ydata(), [30, 50], atol=1e-9)
@@ -88,8 +88,8 @@ def test_predictions_mark_right_and_wrong_by_sign_word_and_colour(rng):
     images = rng.integers(0, 256, (2, 3, 8, 8), dtype=np.uint8)
     belief = np.array([[0.75, 0.25], [0.9, 0.1]])
     first, second = plots.show_predictions(images, [0, 1], belief, ["disk", "ring"]).axes
-    assert first.get_title() == "✓ disk 75 %\n"
-    assert second.get_title() == "✗ disk 90 %\nis ring"
+    assert first.get_title() == "✓ disk 75%\n"
+    assert second.get_title() == "✗ disk 90%\nis ring"
     assert (first.title.get_color(), second.title.get_color()) == (GOOD, BAD)
 
 

@@ -44,7 +44,7 @@ def test_cue_task_frames_the_cue_and_every_cell_like_it():
 def test_accuracy_by_cell_is_drawn_from_guessing_to_certain():
     """One panel a network, on one scale, with the cue framed in the corner."""
     axes = plots.show_by_cell({"a": np.full((2, 2), 0.5), "b": np.ones((2, 2))}).axes[:2]
-    assert all(ax.images[0].get_clim() == (0.5, 1) for ax in axes)
+    assert all(ax.images[0].get_clim() == (50, 100) for ax in axes)
     assert [ax.patches[0].get_xy() for ax in axes] == [(-0.5, -0.5)] * 2
 
 

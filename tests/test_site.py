@@ -95,12 +95,12 @@ def test_instructors_page_has_the_solution_below_the_stub(course):
 
 
 def test_run_is_repeated_when_a_cell_or_the_profile_changed(course, monkeypatch):
-    """Otherwise it is taken from the folder of runs."""
+    """Otherwise it is taken from the folder of runs; all runs share one store of results."""
     folder, runs = course
     path, ran = folder / "02_attention.ipynb", []
 
-    def execute(notebook, *args, **options):
-        ran.append(notebook)
+    def execute(notebook, *args, home, **options):
+        ran.append(home)
         return Run(notebook, 1.0, None, {})
 
     monkeypatch.setattr(site, "execute", execute)
@@ -113,7 +113,7 @@ def test_run_is_repeated_when_a_cell_or_the_profile_changed(course, monkeypatch)
     assert len(ran) == 1
     path.write_text(path.read_text().replace("Back to", "Go back to"))
     site.solved_run(path, runs)
-    assert len(ran) == 2
+    assert ran == [runs / "results"] * 2
 
 
 def test_notebook_that_fails_makes_no_pages(course, monkeypatch, tmp_path):

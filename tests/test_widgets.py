@@ -8,11 +8,14 @@ import sys
 import numpy as np
 import pytest
 import torch
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from PIL import Image
 
 from vitedu.fast import rotary_table, rotate
 from vitedu.inside import position_similarity
 from vitedu.patches import sincos_positions, sincos_positions_2d
 from vitedu.plots import widgets
+from vitedu.plots.style import CourseFigure
 from vitedu.plots.widgets import (
     SPOTS,
     WIDGET,
@@ -58,6 +61,39 @@ def test_frames_follow_cell_and_setting_and_nothing_else(explorer):
     others = {first, explorer.frame(8, 6), explorer.frame(16, 1)}
     assert len(others) == 3
     assert explorer.frame(8, 5) == first
+
+
+def test_pictures_and_words_look_as_matplotlib_draws_them():
+    """The cells' edges lie on the same pixels, a place without value is paper, and ink covers the same place."""
+    fig = CourseFigure(figsize=(4, 3))
+    ax = fig.add_axes((0.1, 0.3, 0.81, 0.6))
+    values = np.arange(35.0).reshape(5, 7) / 35
+    values[2, 3] = np.nan
+    picture = ax.imshow(values, aspect="auto", interpolation="nearest")
+    ax.axis("off")
+    word = ax.text(3, 6, "ring 43", ha="center", fontsize=8, color="red")
+    canvas = FigureCanvasAgg(fig)
+    canvas.draw()
+    wanted = np.array(canvas.buffer_rgba())
+    for artist in (picture, word):
+        artist.set_visible(False)
+    canvas.draw()
+    pixels = np.asarray(canvas.buffer_rgba())
+    widgets.paste(picture, pixels)
+    drawn = Image.frombuffer("RGBX", canvas.get_width_height(), pixels, "raw", "RGBX", 0, 1)
+    widgets.write([word], drawn)
+    found = np.asarray(drawn)
+    left, low, right, high = picture.get_window_extent().extents.astype(int)
+    top, bottom = len(wanted) - high, len(wanted) - low
+    differ = (wanted != found)[..., :3].any(axis=-1)
+    assert differ[top + 2 : bottom - 2, left + 2 : right - 2].mean() < 0.01
+
+    def ink(image):
+        below = image[bottom + 2 :, :, :3].min(axis=-1) < 200
+        return [edge for places in below.nonzero() for edge in (places.min(), places.max())]
+
+    assert np.allclose(ink(found), ink(wanted), atol=2)
+    assert (found[bottom + 2 :, :, 0] > 250).all()  # red stays red
 
 
 def test_still_form_carries_every_frame_and_needs_no_network(explorer):

@@ -40,6 +40,11 @@ def add_commands(commands: Commands) -> None:
     new.add_argument("--presets", nargs="+", help="which models (default: the course's)")
     new.add_argument("--compile", action="store_true", help="torch.compile as well")
     new.add_argument("--no-memory", action="store_true", help="leave out peak memory")
+    new.add_argument(
+        "--profile",
+        action="store_true",
+        help="instead: where a step of fit spends its time, on the CPU (--rounds: how many steps)",
+    )
     add_timing(new, batch=128)
     add_precision(new, several=True)
 
@@ -131,12 +136,20 @@ def grade(args) -> int:
 
 def train(args) -> int:
     """Time training steps; status 1 if an aim is not met."""
+    from vitedu.bench.shares import bench_shares
     from vitedu.bench.train import bench_train
 
     device = chosen_device(args)
+    if args.profile and device.type != "cpu":
+        raise ValueError(f"--profile watches a CPU (got {device}); add --device cpu.")
+    precisions = [chosen_precision(name, device) for name in args.precision]
+    if args.profile:
+        presets = args.presets or ["vit_tiny_patch4_rope_32"]
+        bench_shares(precisions, presets, batch=args.batch, steps=args.rounds, json=args.json)
+        return 0
     is_met = bench_train(
         device,
-        [chosen_precision(name, device) for name in args.precision],
+        precisions,
         args.presets,
         batch=args.batch,
         rounds=args.rounds,

@@ -115,8 +115,8 @@ def site(
     Args:
         path: a notebook of the course, or a folder of them, as students get them.
         out: new, empty, or pages of an earlier build, which go.
-        runs: keeps the solved notebooks with their outputs. One that has the same cells and the same
-            profile is not run again.
+        runs: keeps the solved notebooks with their outputs, and in ``results`` what their checks said.
+            A notebook that has the same cells and the same profile is not run again.
         instructor: add the solution below every answer cell, folded.
 
     Returns:
@@ -184,7 +184,8 @@ def solved_run(path: Path, runs: Path) -> NotebookNode:
         if sources[0] == sources[1] and found.metadata.get("vitedu_profile") == profile:
             print(f"{path.stem}: its run lies in {kept}")
             return found
-    run = execute(wanted, path.resolve().parent, seconds=3600)
+    # one store for all, so that the table of ``progress()`` shows the notebooks before this one as solved
+    run = execute(wanted, path.resolve().parent, seconds=3600, home=runs / "results")
     if run.problem:
         raise ValueError(f"{path.name}, solved, stopped early: {run.problem}.")
     print(f"{path.stem}: ran for {run.seconds:.0f} seconds", flush=True)

@@ -1,7 +1,7 @@
 """Run notebooks without a browser: the tour of the solved course, and a student's notebook.
 
-Role: executes a notebook in a fresh kernel of this Python, with its own store of results, and
-reports what its ``check`` cells stored. nbval is run by ``tests/test_notebooks.py``.
+Role: executes a notebook in a fresh kernel of this Python, with a store of results that is not the
+user's, and reports what its ``check`` cells stored. nbval is run by ``tests/test_notebooks.py``.
 """
 
 import os
@@ -50,7 +50,7 @@ class Run:
     notebook: NotebookNode  # with the outputs of the cells that ran
     seconds: float
     problem: str | None  # why it stopped early, in one line
-    entries: dict[str, dict]  # the results that its checks stored, from ``results.load``
+    entries: dict[str, dict]  # what its store holds after the run, from ``results.load``
 
     @property
     def cells(self) -> int:
@@ -67,7 +67,12 @@ class ThisPython(KernelSpecManager):
 
 
 def execute(
-    notebook: NotebookNode, folder: Path, *, seconds: float, keep_going: bool = False
+    notebook: NotebookNode,
+    folder: Path,
+    *,
+    seconds: float,
+    keep_going: bool = False,
+    home: Path | None = None,
 ) -> Run:
     """Run a notebook from top to bottom, with the quick profile unless ``VITEDU_PROFILE`` is set.
 
@@ -76,6 +81,8 @@ def execute(
         folder: the kernel's working folder.
         seconds: time limit of one cell.
         keep_going: continue after a cell that raises or runs out of time.
+        home: the folder of a store that several notebooks share, so that ``progress()`` in a later one
+            shows what the earlier ones stored; by default a new store for this run alone.
     """
     client = NotebookClient(
         notebook,
@@ -90,16 +97,17 @@ def execute(
     environment.pop("MPLBACKEND", None)  # the kernel's default shows figures in the notebook
     problem = None
     start = time.perf_counter()
-    with tempfile.TemporaryDirectory(prefix="vitedu-") as home:
+    with tempfile.TemporaryDirectory(prefix="vitedu-") as own:
+        home = Path(home or own).resolve()  # the kernel works in another folder
         try:
-            client.execute(env={**environment, "VITEDU_HOME": home}, cleanup_kc=True)
+            client.execute(env={**environment, "VITEDU_HOME": str(home)}, cleanup_kc=True)
         except CellExecutionError as error:
             problem = f"{error.ename}: {error.evalue}".splitlines()[0]
         except CellTimeoutError:
             problem = f"a cell ran for more than {seconds:g} seconds"
         except DeadKernelError:
             problem = "the kernel died; perhaps for want of memory"
-        entries = results.load(Path(home))
+        entries = results.load(home)
     return Run(notebook, time.perf_counter() - start, problem, entries)
 
 
@@ -120,19 +128,24 @@ def tour(path: Path, out: Path) -> bool:
     print(f"{'notebook':<{width}}  {'cells':>5}  {'seconds':>7}  result", flush=True)
     everything_passed = True
     ran = []
-    for each in paths:
-        run = execute(solved(read(each)), each.parent, seconds=600)
-        wanted = [exercise_id for _, exercise_id in exercise_cells(run.notebook)]
-        passed = [name for name in wanted if run.entries.get(name, {}).get("status") == "passed"]
-        result = f"{len(passed)} of {len(wanted)} exercises passed"
-        if run.problem:
-            result = f"FAILED: {run.problem}; {result}"
-        elif len(passed) < len(wanted):
-            result = f"FAILED: {result}; not {', '.join(n for n in wanted if n not in passed)}"
-        everything_passed &= not result.startswith("FAILED")
-        print(f"{each.stem:<{width}}  {run.cells:>5}  {run.seconds:>7.1f}  {result}", flush=True)
-        (Path(out) / f"{each.stem}.html").write_text(page(run.notebook), encoding="utf-8")
-        ran.append((each.stem, run.notebook))
+    with tempfile.TemporaryDirectory(prefix="vitedu-") as home:
+        for each in paths:
+            run = execute(solved(read(each)), each.parent, seconds=600, home=Path(home))
+            wanted = [exercise_id for _, exercise_id in exercise_cells(run.notebook)]
+            passed = [
+                name for name in wanted if run.entries.get(name, {}).get("status") == "passed"
+            ]
+            result = f"{len(passed)} of {len(wanted)} exercises passed"
+            if run.problem:
+                result = f"FAILED: {run.problem}; {result}"
+            elif len(passed) < len(wanted):
+                result = f"FAILED: {result}; not {', '.join(n for n in wanted if n not in passed)}"
+            everything_passed &= not result.startswith("FAILED")
+            print(
+                f"{each.stem:<{width}}  {run.cells:>5}  {run.seconds:>7.1f}  {result}", flush=True
+            )
+            (Path(out) / f"{each.stem}.html").write_text(page(run.notebook), encoding="utf-8")
+            ran.append((each.stem, run.notebook))
     sheet = Path(out).parent / "figures.png"
     count = draw_sheet(ran, sheet)
     print(f"{len(paths)} pages in {out}, {count} figures in {sheet}")

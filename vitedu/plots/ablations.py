@@ -56,11 +56,11 @@ def show_ablations(lines: Sequence[Mapping]) -> Figure:
     low, high = min(line["low"] for line in lines), max(line["high"] for line in lines)
     margin = max(0.005, 0.08 * (high - low))
     ax.set_xlim(low - margin, high + 2 * margin)  # room for the last number
-    ax.xaxis.set_major_formatter(lambda value, _: f"{value:.0%}")
+    ax.xaxis.set_major_formatter(lambda value, _: f"{100 * value:g}")
     ax.grid(axis="x", linewidth=0.4)
     seeds = sorted({line["seeds"] for line in lines})
     runs = "one seed each" if seeds == [1] else f"{' or '.join(map(str, seeds))} seeds each"
     ax.set_xlabel(
-        f"validation accuracy after {epochs.pop()} epochs, {runs}\nthe number: its gain over the row it starts from, points"
+        f"validation accuracy (%) after {epochs.pop()} epochs, {runs}\nthe number: its gain over the row it starts from, points"
     )
     return fig

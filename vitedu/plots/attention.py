@@ -98,11 +98,10 @@ def softmax_figure(
     bars = ax.bar(keys, [0.0] * len(keys), color=BLUE)
     below: dict[str, Any] = {
         "ha": "center",
-        "va": "top",
         "fontsize": 8,
         "transform": ax.get_xaxis_transform(),
     }
-    numbers = [ax.text(key, -0.02, "", **below) for key in keys]
+    numbers = [ax.text(key, -0.055, "", **below) for key in keys]
     ax.axhline(1 / len(keys), color=GREY, linestyle=":", zorder=0)
     ax.set(title="weights of the keys; dotted: uniform", ylim=(0, 1), ylabel="weight", xticks=[])
     ax.set_xlabel("score of each key, divided by the temperature", labelpad=16)

@@ -331,7 +331,7 @@ def show_overfit(
     for (label, values), (colour, line) in zip(losses.items(), looks, strict=False):
         curves.plot(values, line, color=colour, label=label)
     curves.axhline(floor, color=GREY, linewidth=1, label=f"floor without seeing: {floor:.2f}")
-    curves.set(xlabel="step", ylabel="cross-entropy, nats", ylim=(0, None))
+    curves.set(xlabel="step", ylabel="cross-entropy (nats)", ylim=(0, None))
     fig.legend(loc="outside lower left", ncols=3, fontsize=8)
 
     place.axis("off")
@@ -380,7 +380,7 @@ def show_named(
         shares = (100 * values).tolist()
         bars.barh(range(len(shares)), shares, color=SKY, height=0.6)
         for row, (share, k) in enumerate(zip(shares, classes.tolist(), strict=True)):
-            bars.text(2, row, f"{class_names[k]}, {share:.0f} %", va="center", fontsize=9)
+            bars.text(2, row, f"{class_names[k]}, {share:.0f}%", va="center", fontsize=9)
         bars.set(xlim=(0, 100), ylim=(len(shares) - 0.4, -0.6), xlabel="probability (%)")
         bars.set_yticks([])
     return fig

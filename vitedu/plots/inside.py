@@ -32,7 +32,8 @@ from vitedu.plots.style import (
     to_picture,
 )
 
-LINES = ("o-", "s--", "^:", "D-.")
+LINES = ("o-", "s--", "^:", "D-.", "v-", "P--")
+MODELS = (BLUE, GREY, SKY)  # trained, untrained, another
 LOWEST, HIGHEST = 0.1, 10.0  # of a map, relative to uniform
 
 
@@ -126,8 +127,8 @@ def show_distances(spans: Mapping[str, np.ndarray], *, uniform: float) -> Figure
     for number, (name, values) in enumerate(spans.items()):
         L, nh = values.shape
         x = np.repeat(np.arange(L), nh) + 0.16 * number - 0.08
-        ax.plot(x, values.ravel(), "osD"[number], color=CYCLE[number], label=name, alpha=0.8)
-    ax.set(xlabel="block", ylabel="mean distance, patches", xticks=range(L))
+        ax.plot(x, values.ravel(), "osD"[number], color=MODELS[number], label=name, alpha=0.8)
+    ax.set(xlabel="block", ylabel="mean distance (patches)", xticks=range(L))
     ax.set_ylim(0, 1.15 * max(uniform, *(values.max() for values in spans.values())))
     fig.legend(loc="outside lower center", ncols=3)
     return fig
@@ -217,7 +218,7 @@ def show_lines(
     for number, (name, values) in enumerate(lines.items()):
         places = range(len(values)) if x is None else x
         style = {"color": CYCLE[number % len(CYCLE)], "markersize": 5}
-        ax.plot(places, values, LINES[number % 4], label=name, **style)
+        ax.plot(places, values, LINES[number % len(LINES)], label=name, **style)
     if level is not None:
         ax.axhline(level[1], color=GREY, linestyle=":", label=f"{level[0]}: {level[1]:.3g}")
     ax.set(xlabel=xlabel, ylabel=ylabel, ylim=(0, top))
@@ -241,7 +242,7 @@ def show_calibration(readings: Mapping[str, tuple]) -> Figure:
         above.plot([0, 100], [0, 100], color=GREY, linestyle=":", label="calibrated")
         drawn = np.asarray(counts) > 0
         points = 100 * np.asarray(sure)[drawn], 100 * np.asarray(right)[drawn]
-        above.plot(*points, "o-", color=BLUE, label="measured")
+        above.plot(*points, "o-", color=BLUE, label="measured", clip_on=False)  # whole marks at 0
         above.set(title=f"{name}: mean gap {100 * gap:.1f} points", ylim=(0, 103), xlim=(0, 102))
         bins = len(np.asarray(counts))
         edges = (np.arange(bins) + 0.5) * 100 / bins

@@ -40,8 +40,8 @@ def show_gap(found: Mapping[str, Mapping[str, Sequence[float]]], guessing: float
         train, test = ([100 * value for value in both[split]] for split in ("train", "test"))
         ax.plot([np.mean(test), np.mean(train)], [row, row], color=LIGHT, linewidth=4, zorder=0)
         for values, mark, colour, label in (
-            (train, "o", ORANGE, "training images"),
-            (test, "s", BLUE, "test images"),
+            (train, "o", BLUE, "training images"),
+            (test, "s", ORANGE, "test images"),
         ):
             ax.plot(values, [row] * len(values), mark, color=colour, alpha=0.35, markersize=4)
             ax.plot(
@@ -64,7 +64,9 @@ def show_rows(rows: Mapping[str, Sequence], titles: Sequence[str] = ()) -> Figur
         titles: over the pictures of the first row.
     """
     columns = max(len(pictures) for pictures in rows.values())
-    fig, axes = figure(len(rows), columns, size=(WIDTH, 0.4 + 0.95 * WIDTH / columns * len(rows)))
+    side = min(WIDTH / columns, 1.8)  # inches; few pictures shall not fill the page
+    size = (max(side * columns, 2), 0.4 + 0.95 * side * len(rows))
+    fig, axes = figure(len(rows), columns, size=size)
     for line, (name, pictures) in zip(axes, rows.items(), strict=True):
         for ax, picture in zip(line, pictures, strict=False):
             ax.imshow(to_picture(picture))
@@ -104,6 +106,7 @@ def show_collapse(
     return fig
 
 
+@styled
 def neighbours_figure(
     images: torch.Tensor, gallery: torch.Tensor, nearest: torch.Tensor, names: Sequence[str], title: str
 ) -> tuple[Figure, Callable]:  # fmt: skip
@@ -137,7 +140,7 @@ def neighbours_figure(
         ax = fig.add_axes((0.42 + column * width, 0.5 - 0.4 * row, 0.9 * width, 0.32))
         hide_ticks(ax)
         shown.append(ax.imshow(to_picture(gallery[0])))
-        words.append(ax.text(side / 2, side + 3, "", ha="center", va="top", fontsize=8))
+        words.append(ax.text(side / 2, side + 5.3, "", ha="center", fontsize=8))
 
     def move(i: int):
         row, column = divmod(i, n)

@@ -18,6 +18,7 @@ from vitedu.plots.style import (
     LIGHT,
     ORANGE,
     PICTURE,
+    RED,
     SKY,
     WIDTH,
     CourseFigure,
@@ -337,7 +338,7 @@ def patch_row_figure(image: torch.Tensor, patch_size: int) -> tuple[CourseFigure
     fig = CourseFigure(figsize=(WIDTH, 3.6))
     picture, close, matrix, values = map(
         fig.add_axes,
-        (PICTURE, (0.42, 0.5, 0.16, 0.3556), (0.66, 0.5, 0.32, 0.3556), (0.46, 0.16, 0.52, 0.2)),
+        (PICTURE, (0.42, 0.5, 0.16, 0.3556), (0.66, 0.5, 0.32, 0.3556), (0.475, 0.16, 0.505, 0.2)),
     )
     draw_grid(picture, image, P)
     picture.set_title(f"{len(tiles)} patches of {P} px")
@@ -401,9 +402,9 @@ def show_costs(patch_sizes, tokens, projections, pairs) -> CourseFigure:
     for P, T in zip(patch_sizes, tokens, strict=True):
         left.annotate(str(T), (P, T), (4, 5), textcoords="offset points")
     total = np.add(projections, pairs)
-    right.plot(patch_sizes, total, "o-", color=BLACK, label="all")
-    right.plot(patch_sizes, projections, "s--", label="linear layers, ~ T")
-    right.plot(patch_sizes, pairs, "^:", label="pairs of tokens, ~ T squared")
+    right.plot(patch_sizes, total, "D-", color=BLACK, label="all")
+    right.plot(patch_sizes, projections, "s--", color=BLUE, label="linear layers: grow as T")
+    right.plot(patch_sizes, pairs, "o:", color=RED, label="pairs of tokens: grow as T²")
     right.set(title="cost of one image", ylabel="multiply-accumulates")
     right.legend()
     for ax in (left, right):

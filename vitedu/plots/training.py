@@ -178,7 +178,7 @@ def show_by_rate(
     ax.set_xscale("log")
     ax.set_xticks(rates, [f"{rate:g}" for rate in rates])
     ax.minorticks_off()
-    ax.set_ylim(bottom=0)
+    ax.set_ylim(0, 1.05 * ax.dataLim.y1)  # the largest mark stands whole
     fig.legend(loc="outside lower center", ncols=3)
     return fig
 
@@ -374,7 +374,7 @@ def show_predictions(images, labels, probabilities, class_names: Sequence[str]) 
         guess = int(belief.argmax())
         right = guess == label
         ax.imshow(to_picture(image))
-        said = f"{class_names[guess]} {100 * belief[guess]:.0f} %"
+        said = f"{class_names[guess]} {100 * belief[guess]:.0f}%"
         ax.set_title(
             f"✓ {said}\n" if right else f"✗ {said}\nis {class_names[label]}",
             color=GOOD if right else BAD,
@@ -462,7 +462,7 @@ def show_position_similarity(
             if row == 0:
                 ax.set_title(f"patch {cell} (row {cell // gw}, column {cell % gw})", fontsize=8)
         axes[row, 0].set_ylabel(name)
-    fig.colorbar(shown, ax=axes.ravel().tolist(), shrink=0.9, label="cosine similarity")
+    fig.colorbar(shown, ax=axes.ravel().tolist(), shrink=0.9, label="cosine")
     return fig
 
 
@@ -481,16 +481,14 @@ def show_class_accuracy(
     order = np.argsort(np.where(images > 0, shares, np.inf), kind="stable")
     fig, axes = figure(size=(WIDTH, 0.8 + 0.3 * len(order)))
     ax = axes[0, 0]
-    over_line = {"facecolor": "white", "edgecolor": "none", "pad": 0.5, "alpha": 0.8}
     for place, k in enumerate(order):
         if images[k] == 0:
             ax.text(1, place, "no image of this class", va="center", color=GREY)
             continue
         ax.barh(place, 100 * shares[k], color=SKY)
-        ax.text(100 * shares[k] + 1, place, f"{100 * shares[k]:.0f} % of {images[k]}",
-                va="center", fontsize=9, bbox=over_line)  # fmt: skip
+        ax.text(101, place, f"{shares[k]:.0%} of {images[k]}", va="center", fontsize=9)
     overall = 100 * np.nansum(shares * images) / max(images.sum(), 1)
-    ax.axvline(overall, color=BLACK, linewidth=1, linestyle="--", label=f"all: {overall:.1f} %")
+    ax.axvline(overall, color=BLACK, linewidth=1, linestyle="--", label=f"all: {overall:.1f}%")
     ax.set(xlabel="accuracy (%)", xlim=(0, 118), xticks=range(0, 101, 20))
     ax.set_yticks(range(len(order)), [class_names[k] for k in order])
     ax.set_ylim(len(order) - 0.4, -0.6)
@@ -522,5 +520,5 @@ def show_confusion(counts, class_names: Sequence[str]) -> Figure:
     ax.set(xlabel="answer", ylabel="truth")
     ax.set_xticks(range(K), class_names, rotation=45, ha="right")
     ax.set_yticks(range(K), class_names)
-    fig.colorbar(shown, ax=ax, label="% of the true class")
+    fig.colorbar(shown, ax=ax, label="share of the true class (%)")
     return fig

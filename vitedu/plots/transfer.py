@@ -189,7 +189,9 @@ def show_four_heads(
         for row, (values, colours, limit) in enumerate(rows):
             for k, who in enumerate(("found", "truth")):
                 axes[1 + 2 * row + k, i].imshow(values[who][i], cmap=colours, vmin=0, vmax=limit)
-    labels = ("class and box\n(white: truth)", "mask, found", "mask, truth", "depth, found", "depth, truth")  # fmt: skip
+    depth = f"\n(0 to {top:.2g} px)"
+    labels = ("class and box\n(white: truth)", "mask, found", "mask, truth", f"depth, found{depth}",
+              f"depth, truth{depth}")  # fmt: skip
     for ax, label in zip(axes[:, 0], labels, strict=True):
         ax.set_ylabel(label, fontsize=8)
     for ax in axes.flat:

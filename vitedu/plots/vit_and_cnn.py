@@ -107,14 +107,14 @@ def show_by_cell(accuracies: Mapping[str, np.ndarray]) -> Figure:
     """
     fig, axes = figure(1, len(accuracies), size=(WIDTH * 1.2, 3.0))
     for ax, (title, values) in zip(axes[0], accuracies.items(), strict=True):
-        shown = ax.imshow(values, cmap=SEQUENTIAL, vmin=0.5, vmax=1)
+        shown = ax.imshow(100 * np.asarray(values), cmap=SEQUENTIAL, vmin=50, vmax=100)
         frame = Rectangle((-0.5, -0.5), 1, 1, fill=False, color=ORANGE, linewidth=2.5, zorder=3)
         ax.add_patch(frame)
         ax.text(0, 0, "cue", ha="center", va="center", fontsize=8)
         ax.set_title(title)
         hide_ticks(ax)
     bar = fig.colorbar(shown, ax=axes, shrink=0.8)
-    bar.set_label("balanced accuracy (0.5: guessing)")
+    bar.set_label("balanced accuracy (%), guessing: 50")
     return fig
 
 

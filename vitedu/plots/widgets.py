@@ -8,6 +8,7 @@ chapter.
 """
 
 import base64
+import functools
 import html
 import io
 import json
@@ -18,8 +19,12 @@ from typing import Any
 
 import numpy as np
 from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
-from PIL import Image
+from matplotlib.font_manager import findfont
+from matplotlib.image import AxesImage
+from matplotlib.text import Text
+from PIL import Image, ImageDraw, ImageFont
 
 from vitedu.hardware import current_profile
 from vitedu.plots.attention import entropy, softmax_figure, where_it_looks_figure
@@ -27,7 +32,7 @@ from vitedu.plots.efficient import blocks_figure
 from vitedu.plots.inside import inside_figure
 from vitedu.plots.less_data import neighbours_figure
 from vitedu.plots.patches import patch_row_figure
-from vitedu.plots.style import PICTURE
+from vitedu.plots.style import DPI, PICTURE
 from vitedu.plots.training import schedule_figure
 from vitedu.plots.transfer import similarity_figure
 
@@ -74,7 +79,8 @@ class Explorer:
 
     Args:
         draw: gives the figure for a setting, its picture where ``PICTURE`` says, and a function that
-            moves the figure to a cell and returns the artists that changed.
+            moves the figure to a cell and returns the artists that changed: pictures that fill their
+            axes, lines of text on their baselines, and anything else.
         describe: says in a sentence what that figure shows, for screen readers too.
         settings: the values of the setting.
         setting_name: what the setting is, such as "patch size (px)".
@@ -119,10 +125,17 @@ class Explorer:
             self.drawn[setting] = canvas, move, canvas.copy_from_bbox(figure.bbox)
         canvas, move, background = self.drawn[setting]
         canvas.restore_region(background)
+        pixels, words = np.asarray(canvas.buffer_rgba()), []
         for artist in move(cell):
-            artist.axes.draw_artist(artist)
+            if isinstance(artist, AxesImage):
+                paste(artist, pixels)
+            elif isinstance(artist, Text):
+                words.append(artist)
+            else:
+                artist.axes.draw_artist(artist)
+        picture = Image.frombuffer("RGBX", canvas.get_width_height(), pixels, "raw", "RGBX", 0, 1)
+        write(words, picture)
         buffer = io.BytesIO()
-        picture = Image.fromarray(np.asarray(canvas.buffer_rgba())[:, :, :3])
         picture.save(buffer, format="jpeg", quality=80)
         return buffer.getvalue()
 
@@ -215,6 +228,44 @@ class Explorer:
         whole = widgets.VBox([style, widgets.HBox([setting, cell]), stage, words, names])
         whole.add_class("vitedu-explorer")
         return whole
+
+
+def paste(image: AxesImage, pixels: np.ndarray) -> None:
+    """Draw a picture of some cells. It colours cells, where matplotlib would colour every pixel.
+
+    Args:
+        image: fills its axes; its cells keep sharp edges.
+        pixels: (H, W, 4), uint8, of the whole figure; changed in place.
+    """
+    colours = image.to_rgba(image.get_array(), bytes=True)  # (rows, columns, 4)
+    colours = np.where(colours[..., 3:] == 0, 255, colours)  # paper where there is no value
+    left, low, right, high = image.get_window_extent().extents.round().astype(int)
+    height, width = high - low, right - left
+    row = (2 * np.arange(height) + 1) * colours.shape[0] // (2 * height)
+    column = (2 * np.arange(width) + 1) * colours.shape[1] // (2 * width)
+    top = len(pixels) - high
+    pixels[top : top + height, left:right] = colours[row[:, None], column]
+
+
+def write(words: Sequence[Text], picture: Image.Image) -> None:
+    """Write lines of text. It writes a line at once, where matplotlib would draw letter by letter.
+
+    Args:
+        words: each stands on its baseline.
+        picture: of the whole figure; changed in place.
+    """
+    pen = ImageDraw.Draw(picture)
+    for text in words:
+        x, y = text.get_transform().transform(text.get_position())
+        font = typeface(findfont(text.get_fontproperties()), text.get_fontsize() * DPI / 72)
+        anchor = text.get_horizontalalignment()[0].replace("c", "m") + "s"
+        pen.text((x, picture.height - y), text.get_text(), to_hex(text.get_color()), font, anchor)
+
+
+@functools.cache
+def typeface(path: str, size: float) -> ImageFont.FreeTypeFont:
+    """Open a font in a size, once."""
+    return ImageFont.truetype(path, size, layout_engine=ImageFont.Layout.BASIC)
 
 
 def still_page(
