@@ -161,7 +161,7 @@ def test_sixty_labels_are_six_of_each_class_and_seeds_share_none():
 
 
 def test_rows_are_those_that_the_notebook_speaks_of():
-    """Three seeds each: never shown pairs are nearly as good as shown ones, and the mask hardly needs a trained backbone."""
+    """Never shown pairs are nearly as good as shown ones, trained weights help, and the mask hardly needs them."""
     found = {(row.arm, row.seed): row.results for row in measured("captions")}
     assert found.keys() == {(arm, seed) for arm in captions.ARMS for seed in range(3)}
     for seed in range(3):
@@ -170,6 +170,12 @@ def test_rows_are_those_that_the_notebook_speaks_of():
         assert clip["never seen"] > clip["seen"] - 0.05
         fresh = found["CLIP, random image network", seed]
         assert fresh["seen"] < 0.1 and fresh["colour"] > 0.9 and fresh["shape"] < 0.25
+    found = {(row.arm, row.seed): row.results for row in measured("few_labels")}
+    assert found.keys() == {(arm, seed) for arm in few_labels.ARMS for seed in range(5)}
+    for seed in range(5):
+        share = {arm: found[arm, seed]["test_accuracy"] for arm in few_labels.ARMS}
+        assert share["from scratch"] < 0.2 < share["head only"] < share["full"] - 0.04
+        assert found["LoRA", seed]["parameters"] < 0.06 * found["full", seed]["parameters"]
     found = {(row.arm, row.seed): row.results for row in measured("heads")}
     assert found.keys() == {(arm, seed) for arm in heads.ARMS for seed in range(3)}
     for seed in range(3):
