@@ -101,6 +101,7 @@ def test_explorer_moves_every_map_and_answer_to_the_patch(weights):
     maps = [artist for artist in changed if hasattr(artist, "get_array")]
     assert len(maps) == 2  # a row of heads for each block, with a column of paper after each head
     second = maps[1].get_array()[:, 3:5]
-    assert np.allclose(second, 5 * weights[1, 1, 3, 1:].reshape(2, 2), rtol=1e-5)
+    relative = 5 * weights[1, 1, 3, 1:].reshape(2, 2)
+    assert np.array_equal(second, maps[1].to_rgba(relative, bytes=True))
     texts = [artist.get_text() for artist in changed if hasattr(artist, "get_text")]
     assert texts == ["block 0: 0-2", "block 1: 1-2"]

@@ -10,6 +10,7 @@ looks even, whoever made it.
 from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
+from matplotlib import colormaps
 from matplotlib.colors import LogNorm
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
@@ -312,12 +313,14 @@ def inside_figure(
         rows = np.full((gh * gw, L, gh, nh, gw + 1), np.nan)
         rows[..., :gw] = patches.reshape(L, nh, gh * gw, gh, gw).transpose(2, 0, 3, 1, 4)
         rows = rows.reshape(gh * gw, L, gh, -1)[..., :-1]  # a column of paper between heads
+        # coloured once, not at every click
+        colours = colormaps[SEQUENTIAL](_scale()(rows.ravel()), bytes=True).reshape(*rows.shape, 4)
         for layer in range(L):
             low = top - (layer + 1) * row_height
             ax = fig.add_axes((start, low + 0.24 * row_height,
                                side * (nh - 1 / (gw + 1)), side * WIDTH / 3.6 * gw / (gw + 1)))  # fmt: skip
             shown = _draw_map(ax, rows[0, layer], 1, aspect="auto")
-            tables.append((shown, rows[:, layer]))
+            tables.append((shown, colours[:, layer]))
             changing.append(shown)
             text_ax = fig.add_axes((start, low, block, 0.22 * row_height))
             text_ax.axis("off")
@@ -332,8 +335,8 @@ def inside_figure(
     def move(k: int):
         row, column = divmod(k, gw)
         frame.set_xy((column * P - 0.5, row * P - 0.5))
-        for shown, relative in tables:
-            shown.set_data(relative[k])
+        for shown, coloured in tables:
+            shown.set_data(coloured[k])
         for text, layer, words in said:
             text.set_text(f"block {layer}: {words[layer][k]}")
         return changing

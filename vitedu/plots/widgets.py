@@ -40,16 +40,18 @@ WIDGET = "application/vnd.jupyter.widget-view+json"
 SPOTS = ((0.5, 0.5), (0.22, 0.5), (0.15, 0.15), (0.9, 0.85))  # row, column in the picture
 
 left, bottom, width, height = (100 * part for part in PICTURE)
+# "contain" spares the browser from laying out and painting hundreds of buttons anew when the picture changes.
 STYLE = f"""<style>
-.vitedu-stage {{ position: relative; max-width: calc(100% - 8px); overflow: visible }}
+.vitedu-stage {{ position: relative; max-width: calc(100% - 8px); overflow: visible;
+  contain: content }}
 .vitedu-stage img {{ width: 100%; max-width: 100% }}
 .vitedu-cells {{ position: absolute !important; left: {left}%; top: {100 - bottom - height}%;
   width: {width}% !important; height: {height}% !important; display: grid !important;
-  grid-gap: 0; margin: 0; overflow: visible }}
+  grid-gap: 0; margin: 0; overflow: visible; contain: strict }}
 .vitedu-cells button {{ width: auto; height: auto; min-width: 0; margin: 0; padding: 0;
   border: 0; background: transparent; color: transparent; box-shadow: none; cursor: pointer }}
 .vitedu-cells button:hover, .vitedu-cells button:focus {{ background: transparent;
-  color: transparent; box-shadow: none; outline: 2px solid #E69F00 }}
+  color: transparent; box-shadow: none; outline: 2px solid #E69F00; outline-offset: -2px }}
 </style>"""
 # The sliders of ipywidgets have no name for screen readers, and its pictures no description. A widget
 # of HTML runs no script; an output does.
