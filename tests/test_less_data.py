@@ -1,13 +1,14 @@
 """The references of notebook 07, against loops, torch's own functions, and cases known beforehand."""
 
 import math
+from argparse import Namespace
 
 import pytest
 import torch
 import torch.nn.functional as F
 
 from vitedu.bench.experiments import less_data as rows_of
-from vitedu.bench.experiments import measured, no_labels
+from vitedu.bench.experiments import masked, measured, no_labels
 from vitedu.bench.experiments import teacher as with_teacher
 from vitedu.fast import DroppingBlock
 from vitedu.fitting.augmentation import Draws, random_mix
@@ -17,6 +18,7 @@ from vitedu.less_data import (
     MaskedAutoencoder,
     collapse_losses,
     cutmix,
+    descend,
     dino_loss,
     distillation_loss,
     drop_path,
@@ -28,6 +30,7 @@ from vitedu.less_data import (
     random_resized_crop,
     smoothed_gap,
 )
+from vitedu.patches import patchify
 from vitedu.training import cross_entropy, smoothing_floor
 from vitedu.vit import VisionTransformer, ViTConfig
 
@@ -365,3 +368,57 @@ def test_teacher_rows_are_those_that_the_notebook_speaks_of():
     longer, best = found["labels, 1,000 steps", 0], found["teacher, more images, 1,000 steps", 0]
     assert min(longer["test_accuracy"], best["test_accuracy"]) > 0.6
     assert max(run["test_accuracy"] for (arm, _), run in found.items() if "1,000" not in arm) < 0.4
+
+
+def test_descend_moves_against_the_gradient_of_this_step_alone():
+    """The learning rate given replaces the optimizer's in every group, and old gradients do not count."""
+    weights = [torch.nn.Parameter(torch.ones(2)) for _ in range(2)]
+    optimizer = torch.optim.SGD([{"params": [weight]} for weight in weights], lr=9.0)
+    for expected in (0.5, 0.25):
+        descend(optimizer, sum((weight**2).sum() for weight in weights), 0.25)
+        assert all(torch.equal(weight, torch.full((2,), expected)) for weight in weights)
+
+
+def test_masked_arms_share_the_untrained_head_and_fine_tune_a_copy(monkeypatch):
+    """Without steps the encoder is the model of its seed; guessing moves the encoder, and fine-tuning leaves it alone."""
+    images = torch.randn(80, 3, 32, 32)
+    before, after = (masked.pretrain(images, steps, seed=3).encoder for steps in (0, 2))
+    torch.manual_seed(3)
+    untrained = VisionTransformer(masked.CONFIG).state_dict()
+    assert all(torch.equal(untrained[name], value) for name, value in before.state_dict().items())
+    assert torch.equal(before.head.weight, after.head.weight)
+    assert not torch.equal(before.blocks[0].mlp.fc1.weight, after.blocks[0].mlp.fc1.weight)
+    seen = []
+    monkeypatch.setattr(masked, "fit", lambda model, data, *rest, **options: seen.append(
+        (model, data)) or Namespace(interrupted=False))  # fmt: skip
+    monkeypatch.setattr(masked, "measure_test_accuracy", lambda model, data: 0.5)
+    assert masked.fine_tune(after, rows_of.few_shapes(120), 0, 1) == 0.5
+    [(model, data)] = seen
+    assert model is not after and torch.equal(model.cls_token, after.cls_token)
+    assert data.train.labels.bincount().tolist() == [10] * 10
+
+
+def test_share_of_error_is_one_for_the_mean_itself():
+    """A model that answers with the mean of what it sees costs as much as that mean."""
+    model = masked.pretrain(torch.zeros(1), 0, seed=0)
+
+    def mean_of_visible(images, ratio, noise):
+        target = patchify(images, 4)
+        _, mask, _ = random_masking(target, ratio, noise)
+        sums = (target * (1 - mask)[:, :, None]).sum(dim=1, keepdim=True)
+        return (sums / (1 - mask).sum(dim=1)[:, None, None]).expand_as(target), mask
+
+    model.forward = mean_of_visible
+    assert abs(masked.share_of_error(model, torch.randn(5, 3, 32, 32)) - 1) < 1e-5
+
+
+def test_masked_rows_are_those_that_the_notebook_speaks_of():
+    """The guess is half as wrong as the visible mean, and of no use to the labels, however long it is fine-tuned."""
+    found = {(row.arm, row.seed): row.results for row in measured("masked")}
+    for (arm, seed), plain in found.items():
+        if not arm.startswith("from scratch"):
+            continue
+        guessed = found[arm.replace("scratch", "the masked autoencoder"), seed]
+        assert abs(plain["test_accuracy"] - guessed["test_accuracy"]) < 0.03
+        assert guessed["error over the visible mean"] < 0.55
+    assert {("from scratch", 0), ("from scratch, 600 steps", 0)} <= found.keys()

@@ -271,6 +271,27 @@ def dino_loss(
 # --- what the notebook uses and does not ask for --------------------------------------------------
 
 
+def descend(optimizer: torch.optim.Optimizer, loss: torch.Tensor, lr: float) -> None:
+    """Take one step of training with a learning rate of its own: gradients anew, then the update.
+
+    Args:
+        optimizer: of the parameters that learn; ``lr`` is set in all its groups.
+        loss: 0-d, attached to these parameters.
+        lr: of this step, such as ``warmup_cosine`` gives it.
+
+    Example:
+        >>> weight = torch.nn.Parameter(torch.ones(1))
+        >>> descend(torch.optim.SGD([weight]), (weight**2).sum(), 0.25)
+        >>> weight.item()
+        0.5
+    """
+    for group in optimizer.param_groups:
+        group["lr"] = lr
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+
+
 def random_resized_crop(
     images: torch.Tensor, least: float, generator: torch.Generator
 ) -> torch.Tensor:

@@ -1,6 +1,6 @@
 """What helps a small ViT that has 400 images? One change at a time, measured by the gap between training and test.
 
-Role: the arms and one run of sections 1 to 6 and 10 of notebook 07. Not here: the operations themselves
+Role: the arms and one run of sections 1 to 6 of notebook 07. Not here: the operations themselves
 (``vitedu.fitting``, ``vitedu.less_data``), the file of measurements (the package around this module).
 
 Every arm trains the same model on the same 400 drawn shapes for the same number of steps, and differs in one thing from

@@ -22,7 +22,7 @@ from vitedu.bench.experiments.less_data import CONFIG, few_shapes
 from vitedu.data import load_data
 from vitedu.hardware import Profile
 from vitedu.inside import nearest_accuracy, probe_accuracy
-from vitedu.less_data import PrototypeHead, dino_loss, grey_view
+from vitedu.less_data import PrototypeHead, descend, dino_loss, grey_view
 from vitedu.training import warmup_cosine
 from vitedu.transfer import clip_loss
 from vitedu.vit import VisionTransformer
@@ -94,8 +94,6 @@ def learn(images: torch.Tensor, loss: str, steps: int, seed: int) -> nn.Module:
     images, draws = standard(images), torch.Generator().manual_seed(seed)
     center = torch.zeros(PROTOTYPES)
     for step in range(steps):
-        for group in optimizer.param_groups:
-            group["lr"] = warmup_cosine(step, steps, steps // 10, 2e-3)
         some = images[torch.randint(len(images), (BATCH,), generator=draws)]
         views = torch.cat([grey_view(some, draws), grey_view(some, draws)])
         if loss == "DINO":
@@ -106,9 +104,7 @@ def learn(images: torch.Tensor, loss: str, steps: int, seed: int) -> nn.Module:
         else:
             one, other = student(views).split(BATCH)
             price = clip_loss(one, other, temperature=0.2)
-        optimizer.zero_grad()
-        price.backward()
-        optimizer.step()
+        descend(optimizer, price, warmup_cosine(step, steps, steps // 10, 2e-3))
         with torch.no_grad():
             for slow, fast in zip(average.parameters(), student.parameters(), strict=True):
                 slow.lerp_(fast, 1 - MOMENTUM)

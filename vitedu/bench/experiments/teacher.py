@@ -22,7 +22,7 @@ from vitedu.data import Data, load_data
 from vitedu.fitting import TrainConfig
 from vitedu.fitting.loop import logits_of, measure_test_accuracy
 from vitedu.hardware import Profile
-from vitedu.less_data import DistilledViT, distillation_loss
+from vitedu.less_data import DistilledViT, descend, distillation_loss
 from vitedu.training import random_crop_flip, warmup_cosine
 from vitedu.vit_and_cnn import SmallCNN
 
@@ -50,8 +50,6 @@ def run(
     draws = torch.Generator().manual_seed(seed)
     steps = min(ARMS[arm]["steps"], profile.pick(quick=2, laptop=10**6, gpu=10**6))
     for step in range(steps):
-        for group in optimizer.param_groups:
-            group["lr"] = warmup_cosine(step, steps, steps // 10, 2e-3)
         mine = torch.randint(len(images), (HALF,), generator=draws)
         theirs = torch.randint(len(source), (HALF,), generator=draws)
         both = torch.cat([images[mine], source[theirs]])
@@ -63,9 +61,7 @@ def run(
             answers = F.one_hot(labels[theirs], few.num_classes).float()
         by_class, by_distillation = student(both)
         loss = loss_of(by_class[:HALF], by_distillation[HALF:], answers, labels[mine])
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
+        descend(optimizer, loss, warmup_cosine(step, steps, steps // 10, 2e-3))
     said = logits_of(teacher, images, few, torch.float32).argmax(dim=1)
     return {
         "test_accuracy": round(measure_test_accuracy(student.eval(), few), 4),

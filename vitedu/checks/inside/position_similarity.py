@@ -17,6 +17,8 @@ MISTAKES = (
             {"unit @ unit.T": "unit @ pos_embed[0, -gh * gw :].T"}),
     Mistake("normalised_over_positions", "every feature is divided by its length over the positions", "every position divided by its own length",
             "A cosine compares two positions and knows no third.", "Look at the dim of the length: the features.", {"dim=-1": "dim=0"}),
+    Mistake("one_length", "all positions are divided by one length", "every position divided by its own length", "Long positions would be more alike than short ones.",
+            "Keep the length of each row: keepdim=True along the features.", {UNIT: "pos_embed[0, -gh * gw :] / pos_embed[0, -gh * gw :].norm()"}),
     Mistake("prefix_kept", "the first N rows are taken", "the last N rows, those of the patches", "Row 0 belongs to the class token, so every patch would get its neighbour's position.",
             "Drop the rows before the patches.", {"0, -gh * gw :": "0, : gh * gw"}),
     Mistake("last_dropped", "the last rows are dropped, not the first", "the last N rows, those of the patches", "The class token stands first.",

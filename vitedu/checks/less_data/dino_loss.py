@@ -42,6 +42,8 @@ MISTAKES = (
             part="large logits", also=({"(student_logits / student_temperature).log_softmax(dim=-1)": "((student_logits / student_temperature).softmax(dim=-1) + 1e-8).log()"},)),
     Mistake("log_of_softmax", "the log is taken of probabilities that may be 0", "the student's log_softmax", "A probability of 0 has no log, and 0 times minus infinity is NaN.", "Use log_softmax.",
             {STUDENT: "(student_logits / student_temperature).softmax(dim=-1).log()"}, part="large logits"),
+    Mistake("log_of_target", "the teacher's log-probabilities are the target", "the teacher's probabilities", "The weights of a cross-entropy are probabilities; logs are taken of the student alone.",
+            "Use softmax for the teacher.", {"(centred / teacher_temperature).softmax": "(centred / teacher_temperature).log_softmax"}),
     Mistake("roles_swapped", "the logs are taken of the teacher, not of the student", "minus the sum of teacher times log student", "The cross-entropy is not symmetric.", "The target stands outside of the log.",
             {LOSS: "-(log_student.exp() * target.log().clamp(min=-100)).sum(dim=-1).mean()"}),
     Mistake("sign", "the sign is turned", "a loss of at least 0", "The student would learn to disagree.", "The log of a probability is at most 0; look for the minus.", {LOSS: LOSS[1:]}),

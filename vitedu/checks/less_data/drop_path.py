@@ -120,6 +120,8 @@ MISTAKES = (
             "Divide, do not multiply.", {SCALED: "stays.to(x.device, x.dtype) * (1 - drop_prob)"}),
     Mistake("divided_by_drop_prob", "the samples that stay are divided by drop_prob", "division by 1 - drop_prob", "drop_prob is the share of those that go.",
             "Divide by the probability of staying.", {SCALED: "stays.to(x.device, x.dtype) / drop_prob"}),
+    Mistake("cut_out", "the dropped samples are cut out of the batch", "zeros in their places", "The branch is added to a stream that still has all samples.", "Multiply by 0 instead.",
+            {SPREAD: "x[stays.to(x.device)] / (1 - drop_prob)"}),
     Mistake("stays_with_drop_prob", "a sample stays with probability drop_prob", "it is dropped with probability drop_prob", "At 0.1 nine of ten branches would be missing.",
             "Look at the comparison.", {">= drop_prob": "< drop_prob"}, part="draws"),
     Mistake("single_values", "single values are dropped", "whole samples are dropped", "That is dropout.", "One draw for a sample: shape (B, 1, 1).",
