@@ -4,10 +4,20 @@ import json
 from types import SimpleNamespace
 
 import pytest
+from torch import nn
 
 from vitedu.__main__ import main
 from vitedu.bench import experiments
-from vitedu.bench.experiments import measured, names, read, run_experiment, table
+from vitedu.bench.experiments import (
+    measured,
+    names,
+    read,
+    run_experiment,
+    table,
+    train_to_end,
+)
+from vitedu.data import load_data
+from vitedu.fitting import TrainConfig
 from vitedu.hardware import Profile
 
 QUICK = Profile("quick", "", "")
@@ -120,6 +130,39 @@ def test_every_experiment_has_arms_a_run_and_measurements_that_fit(name):
     assert callable(module.run) and module.__doc__
     assert json.loads(json.dumps(module.ARMS)) == module.ARMS
     assert {found.experiment for found in measured(name)} <= {name}
+
+
+class Counted(nn.Linear):
+    """A linear classifier of images that counts those it is asked about in eval mode."""
+
+    asked = 0
+
+    def forward(self, images):
+        """Map images (B, C, H, W) to logits (B, K)."""
+        self.asked += 0 if self.training else len(images)
+        return super().forward(images.flatten(1))
+
+
+def test_training_to_the_end_measures_on_so_many_validation_images():
+    """Two epochs with 30 of 100 images each; without a number, all."""
+    data = load_data("shapes", limit=100, held_out=100)
+    for count, asked in ((30, 60), (None, 200)):
+        model = Counted(3 * 32 * 32, 10)
+        history = train_to_end(model, data, TrainConfig(epochs=2), validation_images=count)
+        assert (len(history.rows), model.asked) == (2, asked)
+
+
+def test_a_stopped_run_becomes_no_row(monkeypatch):
+    """``fit`` keeps what was learned until then; an experiment must not take it for a result."""
+
+    def stop(self, images):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Counted, "forward", stop)
+    with pytest.raises(KeyboardInterrupt):
+        train_to_end(
+            Counted(3 * 32 * 32, 10), load_data("shapes", limit=100, held_out=100), TrainConfig()
+        )
 
 
 def test_command_lists_experiments_and_runs_one(calls, tmp_path, capsys, monkeypatch):

@@ -14,8 +14,8 @@ def test_every_way_has_a_mark_a_seed_and_a_mean():
     """Points stand at the number of trained parameters; the label names it."""
     fig = plots.show_adapted({"head": (650, [0.2, 0.4]), "full": (148_170, [0.5])}, chance=0.1)
     lines = fig.axes[0].lines
-    assert list(lines[0].get_ydata()) == [20, 40] and list(lines[0].get_xdata()) == [650, 650]
-    assert lines[1].get_ydata()[0] == pytest.approx(30)
+    assert lines[0].get_ydata()[0] == pytest.approx(30)
+    assert list(lines[1].get_ydata()) == [20, 40] and list(lines[1].get_xdata()) == [650, 650]
     labels = [text.get_text() for text in fig.axes[0].get_legend().get_texts()]
     assert labels == ["head: 650", "full: 148,170", "by chance: 10%"]
 

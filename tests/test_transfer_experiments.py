@@ -1,12 +1,13 @@
-"""The experiments of notebook 09: captions and targets are what was drawn, and a short run of each gives its results."""
+"""The experiments of notebook 09: what is learned from is what was drawn, and a short run of each gives its results."""
 
 import pytest
 import torch
 
-from vitedu.bench.experiments import captions, heads, measured
-from vitedu.data.shapes import SHAPES
+from vitedu.bench.experiments import captions, few_labels, heads, measured
+from vitedu.data.shapes import SHAPES, draw_shapes
 from vitedu.hardware import Profile
-from vitedu.transfer import clip_loss
+from vitedu.pretrained.shown import read_own
+from vitedu.transfer import LoRALinear, clip_loss, layerwise_lr_groups
 
 QUICK = Profile("quick", "", "")
 
@@ -114,8 +115,53 @@ def test_heads_leave_the_backbone_alone(arm):
     assert heads.train(arm, 0, QUICK)[0] == results
 
 
+@pytest.mark.parametrize(
+    ("way", "learned", "kept"),
+    [("from scratch", 148_170, False), ("head only", 650, True), ("full", 148_170, False),
+     ("layer-wise", 148_170, False), ("LoRA", 7_818, True)],
+)  # fmt: skip
+def test_each_way_trains_what_it_says(way, learned, kept):
+    """Head only and LoRA leave every published weight below the head as it was; the others move them."""
+    model, accuracy, trained = few_labels.adapt(way, 0, QUICK)
+    assert trained == learned and 0 <= accuracy <= 1 and not model.training
+    weights, now = read_own("stand_in")[1], model.state_dict()
+    now = {name.replace(".linear.", "."): tensor for name, tensor in now.items()}
+    below = [name for name in weights if not name.startswith("head.")]
+    assert all(torch.equal(now[name], weights[name]) for name in below) == kept
+
+
+def test_a_students_own_parts_are_used():
+    """His class stands in the layers that are named, with his rank, and his function makes the groups."""
+    asked = []
+
+    class Own(LoRALinear):
+        pass
+
+    def groups_of(model, base_lr, decay):
+        asked.append((base_lr, decay))
+        return layerwise_lr_groups(model, base_lr, decay)
+
+    yours = {"lora": Own, "groups_of": groups_of}
+    model, _, learned = few_labels.adapt("LoRA", 1, QUICK, rank=2, layers=["mlp.fc2"], **yours)
+    assert [type(block.mlp.fc2) for block in model.blocks] == [Own] * 4
+    assert learned == 650 + 4 * 2 * (128 + 64) and not asked
+    few_labels.adapt("layer-wise", 1, QUICK, count=10, **yours)
+    assert asked == [(2e-3, 0.6)]
+
+
+def test_sixty_labels_are_six_of_each_class_and_seeds_share_none():
+    """Dark on bright, other drawings for each seed and for the test, and the first ten hold each class once."""
+    images, labels = few_labels.negatives(60, few_labels.SEED)
+    assert labels.bincount().tolist() == [6] * 10 and labels[:10].bincount().tolist() == [1] * 10
+    others = few_labels.negatives(60, few_labels.SEED + 1)[0], few_labels.tested(QUICK)[0]
+    assert not any((images[:, None] == other[:60]).all((2, 3, 4)).any() for other in others)
+    masks = torch.from_numpy(draw_shapes(60, seed=few_labels.SEED)[2])
+    for image, mask in zip(images, masks, strict=True):
+        assert image[:, mask].mean() < image[:, ~mask].mean()
+
+
 def test_rows_are_those_that_the_notebook_speaks_of():
-    """Three seeds each: never shown pairs are nearly as good as shown ones, and the mask hardly needs a trained backbone."""
+    """Never shown pairs are nearly as good as shown ones, trained weights help, and the mask hardly needs them."""
     found = {(row.arm, row.seed): row.results for row in measured("captions")}
     assert found.keys() == {(arm, seed) for arm in captions.ARMS for seed in range(3)}
     for seed in range(3):
@@ -124,6 +170,12 @@ def test_rows_are_those_that_the_notebook_speaks_of():
         assert clip["never seen"] > clip["seen"] - 0.05
         fresh = found["CLIP, random image network", seed]
         assert fresh["seen"] < 0.1 and fresh["colour"] > 0.9 and fresh["shape"] < 0.25
+    found = {(row.arm, row.seed): row.results for row in measured("few_labels")}
+    assert found.keys() == {(arm, seed) for arm in few_labels.ARMS for seed in range(5)}
+    for seed in range(5):
+        share = {arm: found[arm, seed]["test_accuracy"] for arm in few_labels.ARMS}
+        assert share["from scratch"] < 0.2 < share["head only"] < share["full"] - 0.04
+        assert found["LoRA", seed]["parameters"] < 0.06 * found["full", seed]["parameters"]
     found = {(row.arm, row.seed): row.results for row in measured("heads")}
     assert found.keys() == {(arm, seed) for arm in heads.ARMS for seed in range(3)}
     for seed in range(3):

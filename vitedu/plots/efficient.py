@@ -31,6 +31,7 @@ from vitedu.plots.style import (
 )
 
 TWO = ListedColormap([LIGHT, BLUE])  # forbidden, allowed
+IDEAS = "*os^DvX<P>d1x_p"  # marks that stay apart when they are hollow
 NEARER = (BLUE, SKY, "#BFE3F7", "white")  # reached after one block, two, three, and not yet
 
 
@@ -258,16 +259,23 @@ def show_memory(parts: Mapping[str, float], peak: float) -> Figure:
 def show_trade(points: Mapping[str, tuple[float, Sequence[float]]]) -> Figure:
     """Draw accuracy against time, a mark of its own for each idea; marks are hollow, so that they may overlap.
 
+    The mark says which idea it is, and the colour only helps: there are fewer colours than marks.
+
     Args:
         points: name -> (milliseconds, accuracies of all seeds); the mark is their mean, the line their range.
+
+    Raises:
+        ValueError: more ideas than there are marks.
     """
+    if len(points) > len(IDEAS):
+        raise ValueError(f"{len(points)} ideas need as many marks, and IDEAS has {len(IDEAS)}.")
     fig, axes = figure(size=(WIDTH, 2.2 + 0.2 * len(points)))
     ax = axes[0, 0]
     base = next(iter(points.values()))
     ax.axvline(base[0], color=LIGHT, zorder=0)
     ax.axhline(fmean(base[1]), color=LIGHT, zorder=0)
     for i, (name, (milliseconds, accuracies)) in enumerate(points.items()):
-        mark, colour = "*os^DvX<P>d"[i % 11], CYCLE[i % (len(CYCLE) - 1)]  # no yellow on white
+        mark, colour = IDEAS[i], CYCLE[i % (len(CYCLE) - 1)]  # no yellow on white
         seeds = f", {len(accuracies)} seeds" if len(accuracies) > 1 else ""
         ax.plot([milliseconds] * 2, [min(accuracies), max(accuracies)], color=colour, linewidth=1)
         ax.plot(milliseconds, fmean(accuracies), mark, color=colour, fillstyle="none", markersize=10,

@@ -50,13 +50,18 @@ def show_adapted(found: Mapping[str, tuple[int, Sequence[float]]], *, chance: fl
         x = trained * 1.25 ** sizes[:number].count(trained)  # equal numbers stand side by side
         style = {"color": CYCLE[number], "marker": MARKS[number % len(MARKS)]}
         values = [100 * accuracy for accuracy in accuracies]
-        ax.plot([x] * len(values), values, linestyle="", alpha=0.35, markersize=5, **style)
         label = f"{name}: {trained:,}"
         ax.plot(x, np.mean(values), linestyle="", markersize=9, label=label, **style)
+        ax.plot([x] * len(values), values, "_", color=BLACK, markersize=7, markeredgewidth=0.8)
     ax.axhline(100 * chance, color=BLACK, linestyle="--", label=f"by chance: {chance:.0%}")
-    ax.set(xscale="log", xlabel="trained parameters", ylabel="test accuracy (%)", ylim=(0, 103))
+    ax.set(
+        xscale="log",
+        xlabel="trained parameters (equal numbers stand side by side)",
+        ylabel="test accuracy (%)",
+        ylim=(0, 103),
+    )
     ax.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), fontsize=8)
-    ax.set_title("large marks: mean over the seeds; small marks: one seed each", fontsize=9)
+    ax.set_title("marks: mean over the seeds; short lines: one seed each", fontsize=9)
     return fig
 
 

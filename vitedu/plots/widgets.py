@@ -40,18 +40,16 @@ WIDGET = "application/vnd.jupyter.widget-view+json"
 SPOTS = ((0.5, 0.5), (0.22, 0.5), (0.15, 0.15), (0.9, 0.85))  # row, column in the picture
 
 left, bottom, width, height = (100 * part for part in PICTURE)
-# "contain" spares the browser from laying out and painting hundreds of buttons anew when the picture changes.
 STYLE = f"""<style>
-.vitedu-stage {{ position: relative; max-width: calc(100% - 8px); overflow: visible;
-  contain: content }}
+.vitedu-stage {{ position: relative; max-width: calc(100% - 8px); overflow: visible }}
 .vitedu-stage img {{ width: 100%; max-width: 100% }}
 .vitedu-cells {{ position: absolute !important; left: {left}%; top: {100 - bottom - height}%;
   width: {width}% !important; height: {height}% !important; display: grid !important;
-  grid-gap: 0; margin: 0; overflow: visible; contain: strict }}
+  grid-gap: 0; margin: 0; overflow: visible }}
 .vitedu-cells button {{ width: auto; height: auto; min-width: 0; margin: 0; padding: 0;
   border: 0; background: transparent; color: transparent; box-shadow: none; cursor: pointer }}
 .vitedu-cells button:hover, .vitedu-cells button:focus {{ background: transparent;
-  color: transparent; box-shadow: none; outline: 2px solid #E69F00; outline-offset: -2px }}
+  color: transparent; box-shadow: none; outline: 2px solid #E69F00 }}
 </style>"""
 # The sliders of ipywidgets have no name for screen readers, and its pictures no description. A widget
 # of HTML runs no script; an output does.
@@ -239,9 +237,9 @@ def paste(image: AxesImage, pixels: np.ndarray) -> None:
         image: fills its axes; its cells keep sharp edges.
         pixels: (H, W, 4), uint8, of the whole figure; changed in place.
     """
-    colours = image.to_rgba(image.get_array(), bytes=True)  # (rows, columns, 4)
+    colours = image.to_rgba(np.ma.asarray(image.get_array()), bytes=True)  # (rows, columns, 4)
     colours = np.where(colours[..., 3:] == 0, 255, colours)  # paper where there is no value
-    left, low, right, high = image.get_window_extent().extents.round().astype(int)
+    left, low, right, high = np.rint(image.get_window_extent().extents).astype(int)
     height, width = high - low, right - left
     row = (2 * np.arange(height) + 1) * colours.shape[0] // (2 * height)
     column = (2 * np.arange(width) + 1) * colours.shape[1] // (2 * width)
@@ -259,7 +257,7 @@ def write(words: Sequence[Text], picture: Image.Image) -> None:
     pen = ImageDraw.Draw(picture)
     for text in words:
         x, y = text.get_transform().transform(text.get_position())
-        font = typeface(findfont(text.get_fontproperties()), text.get_fontsize() * DPI / 72)
+        font = typeface(findfont(text.get_fontproperties()), float(text.get_fontsize()) * DPI / 72)
         anchor = text.get_horizontalalignment()[0].replace("c", "m") + "s"
         pen.text((x, picture.height - y), text.get_text(), to_hex(text.get_color()), font, anchor)
 

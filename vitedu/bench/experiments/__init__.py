@@ -1,8 +1,8 @@
 """Experiments that a notebook quotes but does not wait for: ``vitedu bench experiments NAME``.
 
 Role: run the arms of an experiment over several seeds, keep each result as a line of JSON, and read
-the lines back. A run that was stopped goes on: what stands in the file is not run again. Not here:
-what an experiment does.
+the lines back. A run that was stopped goes on: what stands in the file is not run again. ``train_to_end`` is how
+experiments call ``fit``. Not here: what an experiment does.
 
 Each experiment is a module of this folder with
 
@@ -19,7 +19,7 @@ import platform
 import shlex
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from importlib import metadata
 from pathlib import Path
 from statistics import fmean
@@ -27,9 +27,14 @@ from types import ModuleType
 from typing import Any
 
 import torch
+from torch import nn
 
 from vitedu import __version__
 from vitedu.bench.stopwatch import machine
+from vitedu.data import Data
+from vitedu.data.loading import Split
+from vitedu.fitting import TrainConfig, fit
+from vitedu.fitting.history import History
 from vitedu.hardware import Profile, pick_device
 
 FOLDER = Path(__file__).parent
@@ -65,6 +70,38 @@ def find(name: str) -> ModuleType:
     if name not in names():
         raise ValueError(f"no experiment named {name!r}. Choices: {', '.join(names())}.")
     return importlib.import_module(f"{__name__}.{name}")
+
+
+def train_to_end(
+    model: nn.Module,
+    data: Data,
+    config: TrainConfig,
+    *,
+    validation_images: int | None = None,
+    show_progress: bool = False,
+) -> History:
+    """Train a model to the end: half a run must not become a row.
+
+    Args:
+        model: trained in place.
+        data: what ``fit`` takes.
+        config: what ``fit`` takes.
+        validation_images: measure every epoch on the first ones only, where nothing is chosen by them.
+        show_progress: whether ``fit`` prints.
+
+    Returns:
+        The history of all epochs.
+
+    Raises:
+        KeyboardInterrupt: the run was stopped. ``fit`` itself would keep what was learned.
+    """
+    few = Split(
+        data.validation.images[:validation_images], data.validation.labels[:validation_images]
+    )
+    history = fit(model, replace(data, validation=few), config, show_progress=show_progress)
+    if history.interrupted:
+        raise KeyboardInterrupt
+    return history
 
 
 def measured(name: str) -> list[Measurement]:

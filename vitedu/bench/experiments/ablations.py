@@ -16,9 +16,9 @@ from typing import Any
 
 import torch
 
-from vitedu.bench.experiments import Measurement, Results, by_arm, complete, numbers
+from vitedu.bench.experiments import Measurement, Results, by_arm, complete, numbers, train_to_end
 from vitedu.data import Data, load_data
-from vitedu.fitting import TrainConfig, fit
+from vitedu.fitting import TrainConfig
 from vitedu.hardware import Profile
 from vitedu.vit import VisionTransformer, preset
 
@@ -100,9 +100,7 @@ def train_arm(arm: str, data: Data, *, epochs: int, seed: int, device: str = "au
     torch.manual_seed(seed)
     model = VisionTransformer(preset(PRESET, fused=True, **sizes, **model_changes))
     config = TrainConfig(**{**asdict(config), **train_changes})
-    history = fit(model, data, config)
-    if history.interrupted:
-        raise KeyboardInterrupt
+    history = train_to_end(model, data, config, show_progress=True)
     last = history.rows[-1]
     return {
         "train_images": len(data.train),

@@ -9,17 +9,15 @@ optimizer and learning rate: a common one would favour the network that it happe
 """
 
 import time
-from dataclasses import replace
 from functools import cache
 from typing import Any
 
 import torch
 from torch import nn
 
-from vitedu.bench.experiments import Results
+from vitedu.bench.experiments import Results, train_to_end
 from vitedu.data import Data, load_data
-from vitedu.data.loading import Split
-from vitedu.fitting import TrainConfig, fit
+from vitedu.fitting import TrainConfig
 from vitedu.fitting.evaluating import logits_of
 from vitedu.hardware import Profile
 from vitedu.vit import VisionTransformer, ViTConfig
@@ -64,15 +62,10 @@ def run(arm: str, seed: int, profile: Profile) -> Results:
     data = shapes(
         *profile.pick(quick=(min(count, 400), 200), laptop=(count, None), gpu=(count, None))
     )
-    few = Split(
-        data.validation.images[:100], data.validation.labels[:100]
-    )  # nothing is chosen here
     steps = profile.pick(quick=6, laptop=600, gpu=600)
     model, started = build(network, seed), time.process_time()
     config = settings(network, steps=steps, images=len(data.train), seed=seed)
-    history = fit(model, replace(data, validation=few), config, show_progress=False)
-    if history.interrupted:
-        raise KeyboardInterrupt
+    history = train_to_end(model, data, config, validation_images=100)
     answers = logits_of(model, data.test.images, data, torch.float32).argmax(dim=1).cpu()
     return {
         "parameters": sum(p.numel() for p in model.parameters()),

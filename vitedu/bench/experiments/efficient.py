@@ -12,7 +12,6 @@ Legend: B batch, gh gw grid of tokens, T = gh * gw, D width, w window_size, nh h
 
 import time
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import torch
@@ -21,10 +20,9 @@ from torch import nn
 from torch.utils.flop_counter import FlopCounterMode
 
 from vitedu.attention import merge_heads, split_heads
-from vitedu.bench.experiments import Results
+from vitedu.bench.experiments import Results, train_to_end
 from vitedu.bench.experiments.data_hunger import shapes
 from vitedu.data import Data
-from vitedu.data.loading import Split
 from vitedu.efficient import (
     linear_attention,
     merge_tokens,
@@ -35,7 +33,7 @@ from vitedu.efficient import (
     window_partition,
 )
 from vitedu.encoder import EncoderBlock, Mlp
-from vitedu.fitting import TrainConfig, fit
+from vitedu.fitting import TrainConfig
 from vitedu.fitting.loop import measure_test_accuracy
 from vitedu.hardware import Profile
 
@@ -320,14 +318,9 @@ def macs(model: nn.Module) -> float:
 def learn(model: nn.Module, seed: int, profile: Profile) -> tuple[Data, float]:
     """Train any model as all arms are trained; give the data and the accuracy on training images."""
     data = shapes(*profile.pick(quick=(200, 200), laptop=(3_200, None), gpu=(3_200, None)))
-    few = Split(
-        data.validation.images[:100], data.validation.labels[:100]
-    )  # nothing is chosen here
     epochs = profile.pick(quick=1, laptop=6, gpu=6)  # 300 steps
     config = TrainConfig(epochs=epochs, seed=seed, **RECIPE)
-    history = fit(model, replace(data, validation=few), config, show_progress=False)
-    if history.interrupted:
-        raise KeyboardInterrupt
+    history = train_to_end(model, data, config, validation_images=100)
     return data, history.rows[-1].train_accuracy
 
 

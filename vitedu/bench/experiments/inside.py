@@ -19,9 +19,9 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 
-from vitedu.bench.experiments import Results
+from vitedu.bench.experiments import Results, train_to_end
 from vitedu.data import Data, load_data
-from vitedu.fitting import TrainConfig, fit
+from vitedu.fitting import TrainConfig
 from vitedu.fitting.loop import measure_test_accuracy
 from vitedu.hardware import Profile
 from vitedu.inside import (
@@ -96,9 +96,7 @@ def run(arm: str, seed: int, profile: Profile) -> Results:
     model = build(arm, seed, data)
     before = looked_into(model, data)
     config = settings(seed, profile.pick(quick=1, laptop=4, gpu=4))
-    history = fit(model, data, config, show_progress=False)
-    if history.interrupted:
-        raise KeyboardInterrupt
+    history = train_to_end(model, data, config)
     model = model.cpu()
     results: Results = {
         "test_accuracy": measure_test_accuracy(model, data, torch.float32),

@@ -14,10 +14,10 @@ from typing import Any
 import torch
 from torch import nn
 
-from vitedu.bench.experiments import Results
+from vitedu.bench.experiments import Results, train_to_end
 from vitedu.data import Data, load_data
 from vitedu.encoder import EncoderBlock
-from vitedu.fitting import TrainConfig, fit
+from vitedu.fitting import TrainConfig
 from vitedu.fitting.loop import measure_test_accuracy
 from vitedu.hardware import Profile
 from vitedu.vit import VisionTransformer, ViTConfig
@@ -84,9 +84,7 @@ def run(arm: str, seed: int, profile: Profile) -> Results:
         precision="float32",
         seed=seed,
     )
-    history = fit(model, data, config, show_progress=False)
-    if history.interrupted:
-        raise KeyboardInterrupt
+    history = train_to_end(model, data, config)
     return {
         "parameters": sum(p.numel() for p in model.parameters()),
         "train_accuracy": round(history.rows[-1].train_accuracy, 4),

@@ -13,10 +13,10 @@ from typing import Any
 
 import torch
 
-from vitedu.bench.experiments import Results
+from vitedu.bench.experiments import Results, train_to_end
 from vitedu.data import Data, load_data
 from vitedu.data.loading import Split
-from vitedu.fitting import TrainConfig, fit
+from vitedu.fitting import TrainConfig
 from vitedu.fitting.loop import measure, measure_test_accuracy
 from vitedu.hardware import Profile
 from vitedu.less_data import random_resized_crop
@@ -72,9 +72,7 @@ def learn(settings: dict[str, Any], seed: int, profile: Profile) -> Results:
         epochs=epochs, batch_size=50, lr=2e-3, precision="float32", seed=seed, **options
     )
     model = build(seed, fixed_positions=fixed, **changes)
-    history = fit(model, learnt_from, config, show_progress=False)
-    if history.interrupted:
-        raise KeyboardInterrupt
+    history = train_to_end(model, learnt_from, config)
     model = model.cpu()
     cpu = torch.device("cpu")
     return {

@@ -14,10 +14,8 @@ from typing import Any
 
 import torch
 
-from vitedu.bench.experiments import Results
+from vitedu.bench.experiments import Results, train_to_end
 from vitedu.bench.experiments.data_hunger import CONFIG, settings, shapes
-from vitedu.data.loading import Split
-from vitedu.fitting import fit
 from vitedu.fitting.loop import measure_test_accuracy
 from vitedu.hardware import Profile
 from vitedu.vit import VisionTransformer
@@ -40,21 +38,13 @@ def run(arm: str, seed: int, profile: Profile) -> Results:
     """Train one model; give its accuracies and the seconds of the processor."""
     patch_size, epochs = ARMS[arm].values()
     data = shapes(*profile.pick(quick=(200, 200), laptop=(3_200, None), gpu=(3_200, None)))
-    # nothing is chosen here
-    few = Split(data.validation.images[:100], data.validation.labels[:100])
     torch.manual_seed(seed)
     model = VisionTransformer(replace(CONFIG, fused=True, patch_size=patch_size))
     config = settings("ViT", steps=1, images=len(data.train), seed=seed)
     epochs = profile.pick(quick=1, laptop=epochs, gpu=epochs)
+    config = replace(config, epochs=epochs, precision="float32")
     started = time.process_time()
-    history = fit(
-        model,
-        replace(data, validation=few),
-        replace(config, epochs=epochs, precision="float32"),
-        show_progress=False,
-    )
-    if history.interrupted:
-        raise KeyboardInterrupt
+    history = train_to_end(model, data, config, validation_images=100)
     seconds = time.process_time() - started
     return {
         "parameters": sum(p.numel() for p in model.parameters()),

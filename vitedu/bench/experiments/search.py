@@ -13,11 +13,9 @@ from typing import Any
 
 import torch
 
-from vitedu.bench.experiments import Results
+from vitedu.bench.experiments import Results, train_to_end
 from vitedu.bench.experiments.data_hunger import CONFIG, settings, shapes
 from vitedu.bench.experiments.efficient import macs
-from vitedu.data.loading import Split
-from vitedu.fitting import fit
 from vitedu.fitting.loop import measure, measure_test_accuracy
 from vitedu.hardware import Profile
 from vitedu.vit import VisionTransformer
@@ -43,13 +41,10 @@ def build(arm: str, seed: int) -> VisionTransformer:
 def run(arm: str, seed: int, profile: Profile) -> Results:
     """Train one model; give its accuracy on validation images, to choose by, and on test images."""
     data = shapes(*profile.pick(quick=(200, 200), laptop=(3_200, None), gpu=(3_200, None)))
-    few = Split(data.validation.images[:100], data.validation.labels[:100])
     steps = profile.pick(quick=6, laptop=600, gpu=600)
     model, started = build(arm, seed), time.process_time()
     config = settings("ViT", steps=steps, images=len(data.train), seed=seed)
-    history = fit(model, replace(data, validation=few), config, show_progress=False)
-    if history.interrupted:
-        raise KeyboardInterrupt
+    history = train_to_end(model, data, config, validation_images=100)
     model, cpu = model.cpu(), torch.device("cpu")
     return {
         "parameters": sum(p.numel() for p in model.parameters()),

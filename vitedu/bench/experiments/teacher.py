@@ -16,10 +16,10 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 
-from vitedu.bench.experiments import Results
+from vitedu.bench.experiments import Results, train_to_end
 from vitedu.bench.experiments.less_data import CONFIG, few_shapes
 from vitedu.data import Data, load_data
-from vitedu.fitting import TrainConfig, fit
+from vitedu.fitting import TrainConfig
 from vitedu.fitting.loop import logits_of, measure_test_accuracy
 from vitedu.hardware import Profile
 from vitedu.less_data import DistilledViT, descend, distillation_loss
@@ -82,8 +82,7 @@ def teacher_of(seed: int, profile: Profile) -> SmallCNN:
     teacher = SmallCNN(width=16)
     epochs = profile.pick(quick=1, laptop=30, gpu=30)
     config = TrainConfig(epochs=epochs, batch_size=50, lr=3e-3, precision="float32", seed=seed)
-    if fit(teacher, labelled(profile), config, show_progress=False).interrupted:
-        raise KeyboardInterrupt
+    train_to_end(teacher, labelled(profile), config)
     return teacher.cpu().eval()
 
 

@@ -13,11 +13,10 @@ from typing import Any, cast
 
 import torch
 
-from vitedu.bench.experiments import Results
+from vitedu.bench.experiments import Results, train_to_end
 from vitedu.bench.experiments.data_hunger import NETWORKS, build, settings
 from vitedu.data import Data, load_data
 from vitedu.data.loading import Split
-from vitedu.fitting import fit
 from vitedu.fitting.loop import predict
 from vitedu.hardware import Profile
 
@@ -81,8 +80,7 @@ def learn(network: str, contrast: float, seed: int, profile: Profile) -> Results
     model: Any = build(network, seed)
     model.head = torch.nn.Linear(model.head.in_features, len(KINDS))
     config = settings(network, steps=steps, images=len(data.train), seed=seed)
-    if fit(model, data, config, show_progress=False).interrupted:
-        raise KeyboardInterrupt
+    train_to_end(model, data, config)
     answers = predict(model, data.test.images, data).argmax(dim=1).cpu()
     images, shape, texture = torn(data, contrast)
     said = predict(model, images, data).argmax(dim=1).cpu()

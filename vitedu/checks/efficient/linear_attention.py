@@ -40,6 +40,8 @@ MISTAKES = (
     Mistake("divided_by_features", "the result is divided by the sum of the query's features", MEAN,
             "The sum of the weights depends on the keys, too. Some published code has this mistake.",
             "The sum over j of f(q) . f(k_j) is f(q) times the sum of the f(k_j).", {"q @ total": "q.sum(dim=-1, keepdim=True)"}),
+    Mistake("divided_by_itself", "the result is divided by its own sum", MEAN, "The values may have any sum; only the weights have to sum to 1.",
+            "Divide by f(q) times the sum of the f(k).", {"q @ total": "(q @ collected).sum(dim=-1, keepdim=True)"}),
     Mistake("divided_by_keys", "the result is divided by the number of keys", MEAN, "Weights are no counts.",
             "Divide by f(q) times the sum of the f(k).", {"q @ total": "k.shape[-2]"}),
     Mistake("softmax_attention", "this is softmax attention", "weights f(q) . f(k)", "Its cost grows with the square of the tokens.",

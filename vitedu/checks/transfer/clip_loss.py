@@ -24,6 +24,8 @@ MISTAKES = (
             {"F.normalize(image_features, dim=-1)": "image_features"}, **LOSS),
     Mistake("columns_normalised", "each feature is normalised over the batch", NORMALISED, "The result for a pair would depend on the others' lengths.", "Look at dim.",
             {UNITS: "F.normalize(image_features, dim=0), F.normalize(text_features, dim=0)"}, **LOSS),
+    Mistake("table_normalised", "the table of products is normalised, not the features", NORMALISED, "A row of the table then depends on all texts of the batch.", "Divide each feature by its length before the product.",
+            {UNITS: "image_features, text_features", TABLE: "F.normalize(image @ text.T, dim=-1) / temperature"}, **LOSS),
     Mistake("softmax_features", "softmax is applied to the features", NORMALISED, "Features are directions, not probabilities.", "Divide each row by its length.",
             {UNITS: "image_features.softmax(dim=-1), text_features.softmax(dim=-1)"}, **LOSS),
     Mistake("length_one_norm", "rows are divided by the sum of their sizes", NORMALISED, "A cosine needs the root of the sum of squares.", "Use F.normalize as it is.",

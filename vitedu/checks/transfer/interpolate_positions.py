@@ -12,15 +12,17 @@ GRID = "patches.reshape(1, side, side, D).permute(0, 3, 1, 2)"
 MODE = 'mode="bicubic", antialias=antialias'
 BACK = "grid.flatten(2).transpose(1, 2)"
 JOINED = "torch.cat([prefix, patches], dim=1)"
+SPLIT = "pos_embed[:, :num_prefix_tokens], pos_embed[:, num_prefix_tokens:]"
+ONE_ROW = {SPLIT: "pos_embed[:, :1], pos_embed[:, 1:]"}
+NO_SQUARE = "if side * side != N:"  # of what raises where the rows make no square
 
 MISTAKES = (
     Mistake("prefix_stretched", "the rows of the prefix are stretched with the patches", "prefix rows untouched",
             "The class token stands for no place; every patch would move by one.", "Split off the first num_prefix_tokens rows.",
-            {"pos_embed[:, :num_prefix_tokens], pos_embed[:, num_prefix_tokens:]":
-             "pos_embed[:, :num_prefix_tokens], pos_embed[:, : pos_embed.shape[1] - num_prefix_tokens]"}),
+            {SPLIT: "pos_embed[:, :num_prefix_tokens], pos_embed[:, : pos_embed.shape[1] - num_prefix_tokens]"}),
     Mistake("one_prefix_row", "one row is taken for the prefix, whatever num_prefix_tokens says", "num_prefix_tokens rows untouched",
-            "Models with registers have more, models that average have none.", "Use the argument.", part="prefix rows",
-            build=lambda: _one_row),
+            "Models with registers have more, models that average have none.", "Use the argument.", ONE_ROW, part="prefix rows",
+            also=(ONE_ROW | {NO_SQUARE: "if False:"}, ONE_ROW | {NO_SQUARE: "if False:", GRID: "patches.transpose(1, 2).unflatten(2, (side, side))"})),
     Mistake("prefix_left_out", "the rows of the prefix are missing", "prefix first, then the patches", "The class token would lose its position.",
             "Join both parts at the end.", {JOINED: "patches"}),
     Mistake("prefix_last", "the rows of the prefix stand behind the patches", "prefix first, then the patches",
@@ -61,10 +63,6 @@ MISTAKES = (
     Mistake("enlarging_only", "a smaller grid is left as it was", "any new grid", "Models are used at smaller sizes, too.", "Leave the condition out.", part="other sizes",
             build=lambda: _enlarges_only),
 )  # fmt: skip
-
-
-def _one_row(pos_embed, new_grid_size, num_prefix_tokens=1):
-    return by_steps(pos_embed, new_grid_size, 1)
 
 
 def _enlarges_only(pos_embed, new_grid_size, num_prefix_tokens=1):

@@ -29,6 +29,8 @@ MISTAKES = (
             {UNITS: "F.normalize(image_features, dim=0), F.normalize(text_features, dim=0)"}, **LOSS),
     Mistake("mean_over_pairs", "the sum is divided by all pairs", "divided by B", "The B pairs that belong together would count less, the larger the batch.", "Divide by B.",
             {SUM: "-F.logsigmoid(signs * logits).mean()"}, **LOSS),
+    Mistake("two_means", "pairs that belong together and all others are averaged separately", "one sum, divided by B", "The others count B - 1 times as much in the sum.", "Add up all B x B, then divide once.",
+            {SUM: f"-F.logsigmoid(logits.diagonal()).mean() - F.logsigmoid(-logits[{EYE} == 0]).mean()"}, **LOSS),
     Mistake("not_divided", "the sum is not divided", "divided by B", "Twice the batch would make more than twice the step.", "Divide by B.", {" / len(logits)": ""}, **LOSS),
     Mistake("bias_ignored", "the bias is left out", "scale * cosine + bias", "Most pairs do not belong together, and the bias knows it.", "Add it.", {" + bias": ""}, **LOSS),
     Mistake("bias_subtracted", "the bias is subtracted", "scale * cosine + bias", "It is below zero already.", "Add it.", {"+ bias": "- bias"}, **LOSS),

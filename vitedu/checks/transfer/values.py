@@ -23,6 +23,8 @@ LORA_BANK = (
 CLIP, SIGLIP, BIASED = reference.blind_losses
 BLIND_BANK = (
     ValueMistake("over_pairs", (CLIP, SIGLIP / 64, BIASED / 64), "the sigmoid loss is divided by all pairs", "It is divided by B.", "Use your function."),
+    ValueMistake("one_pair", lambda answer: len(answer) == 3 and math.isclose(answer[1], math.log(2), rel_tol=5e-3), "the second number is the loss of a single pair",
+                 "Every image meets all 64 texts, and their losses are added up.", "Use your function.", example=(CLIP, math.log(2), 10.0)),
     ValueMistake("not_divided", (CLIP, SIGLIP * 64, BIASED * 64), "the sigmoid loss is not divided by B", "It is divided by B.", "Use your function."),
     ValueMistake("swapped", (SIGLIP, CLIP, BIASED), "the first two are exchanged", "CLIP comes first.", "Look at the order that is asked for."),
     ValueMistake("biases_swapped", (CLIP, BIASED, SIGLIP), "the last two are exchanged", "Bias 0 comes before bias -10.", "Look at the order that is asked for."),
