@@ -68,6 +68,19 @@ def test_averaged_keys_lose_nothing_where_neighbours_are_alike():
     torch.testing.assert_close(found, plain(x), atol=1e-5, rtol=1e-5)
 
 
+def test_random_features_come_near_softmax_attention():
+    """With so many features that their mean is close to its limit, and less so with few."""
+    torch.manual_seed(0)
+    plain, x = efficient.GridBlock(16, 4).eval(), torch.randn(2, 4, 4, 16)
+    block = with_weights_of(efficient.RandomFeaturesBlock(16, 4), plain)
+    with torch.no_grad():
+        found = {}
+        for m in (32, 8192):
+            block.directions = torch.randn(m, 8)
+            found[m] = ((block.mix(x) - plain.mix(x)).norm() / plain.mix(x).norm()).item()
+    assert found[8192] < 0.05 < 0.1 < found[32]
+
+
 @pytest.mark.parametrize("how", ["pruned", "merged"])
 def test_fewer_tokens_change_nothing_where_all_are_alike(how):
     """An image of one colour without positions keeps its logits; one with content does not."""

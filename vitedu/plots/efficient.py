@@ -31,7 +31,7 @@ from vitedu.plots.style import (
 )
 
 TWO = ListedColormap([LIGHT, BLUE])  # forbidden, allowed
-IDEAS = "*os^DvX<P>d1x_p"  # marks that stay apart when they are hollow
+IDEAS = "*os^DvX<P>d1x|_p"  # marks that stay apart when they are hollow
 NEARER = (BLUE, SKY, "#BFE3F7", "white")  # reached after one block, two, three, and not yet
 
 

@@ -55,6 +55,7 @@ ARMS: dict[str, dict[str, Any]] = {
     "windows": {**ONE_GRID, "kinds": ["windows"]},
     "averaged keys": {**ONE_GRID, "kinds": ["averaged keys"]},
     "linear attention": {**ONE_GRID, "kinds": ["linear"]},
+    "random features": {**ONE_GRID, "kinds": ["random features"]},
 }
 HEAD_DIM = {48: 16}  # of the one width; the four widths have heads of 8 columns
 RECIPE: dict[str, Any] = {
@@ -97,6 +98,34 @@ class LinearBlock(GridBlock):
     def mix(self, x: torch.Tensor) -> torch.Tensor:
         """Let the places of a grid exchange information."""
         return self.attend(x.flatten(1, 2), linear_attention).unflatten(1, x.shape[1:3])
+
+
+class RandomFeaturesBlock(GridBlock):
+    """The same with random features of the softmax kernel: FAVOR+ (Choromanski et al. 2021, arXiv 2009.14794)."""
+
+    directions: torch.Tensor  # (m, hd), m = 4 * hd, drawn once; each hd rows are orthogonal
+
+    def __init__(self, embed_dim: int, grid: int):
+        super().__init__(embed_dim, grid)
+        hd = embed_dim // self.attn.num_heads
+        rows = torch.cat([torch.linalg.qr(torch.randn(hd, hd))[0] for _ in range(4)])
+        lengths = torch.randn(4 * hd, hd).norm(dim=1, keepdim=True)
+        self.register_buffer("directions", rows * lengths)
+
+    def mix(self, x: torch.Tensor) -> torch.Tensor:
+        """Let the places of a grid exchange information."""
+
+        def features(part, over):  # (B, nh, T, hd) -> (B, nh, T, m)
+            part = part / part.shape[-1] ** 0.25
+            exponent = part @ self.directions.T - part.square().sum(dim=-1, keepdim=True) / 2
+            # a common factor cancels; the small number is that of the paper's code
+            return (exponent - exponent.amax(dim=over, keepdim=True)).exp() + 1e-4
+
+        def attention(q, k, v):
+            q, k = features(q, -1), features(k, (-2, -1))
+            return q @ (k.mT @ v) / (q @ k.sum(dim=-2, keepdim=True).mT)
+
+        return self.attend(x.flatten(1, 2), attention).unflatten(1, x.shape[1:3])
 
 
 class AveragedKeysBlock(GridBlock):
@@ -188,6 +217,7 @@ class ConvNeXtBlock(nn.Module):
 KINDS: dict[str, Callable[..., nn.Module]] = {
     "global": GridBlock,
     "linear": LinearBlock,
+    "random features": RandomFeaturesBlock,
     "averaged keys": AveragedKeysBlock,
     "mixer": MixerBlock,
     "convolution": ConvNeXtBlock,

@@ -96,7 +96,7 @@ def run(arm: str, seed: int, profile: Profile) -> Results:
     model = build(arm, seed, data)
     before = looked_into(model, data)
     config = settings(seed, profile.pick(quick=1, laptop=4, gpu=4))
-    history = train_to_end(model, data, config)
+    history = train_to_end(model, data, config, validation_images=100)
     model = model.cpu()
     results: Results = {
         "test_accuracy": measure_test_accuracy(model, data, torch.float32),

@@ -72,7 +72,7 @@ def learn(settings: dict[str, Any], seed: int, profile: Profile) -> Results:
         epochs=epochs, batch_size=50, lr=2e-3, precision="float32", seed=seed, **options
     )
     model = build(seed, fixed_positions=fixed, **changes)
-    history = train_to_end(model, learnt_from, config)
+    history = train_to_end(model, learnt_from, config, validation_images=10)
     model = model.cpu()
     cpu = torch.device("cpu")
     return {

@@ -14,11 +14,11 @@ from typing import Any
 
 import torch
 
-from vitedu.bench.experiments import Results
+from vitedu.bench.experiments import Results, train_to_end
 from vitedu.bench.experiments.less_data import few_shapes
 from vitedu.data import Data, load_data
 from vitedu.data.loading import Split
-from vitedu.fitting import TrainConfig, fit
+from vitedu.fitting import TrainConfig
 from vitedu.fitting.loop import measure_test_accuracy
 from vitedu.hardware import Profile
 from vitedu.less_data import MaskedAutoencoder, descend, masked_patch_loss
@@ -88,6 +88,6 @@ def fine_tune(encoder: VisionTransformer, few: Data, seed: int, epochs: int) -> 
     config = TrainConfig(
         epochs=epochs, batch_size=50, label_smoothing=0.1, precision="float32", seed=seed
     )
-    if fit(model, hundred, config, show_progress=False).interrupted:
-        raise KeyboardInterrupt
+    # nothing is chosen by the validation images: a few are enough
+    train_to_end(model, hundred, config, validation_images=10)
     return measure_test_accuracy(model.cpu(), few)

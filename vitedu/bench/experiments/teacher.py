@@ -82,7 +82,7 @@ def teacher_of(seed: int, profile: Profile) -> SmallCNN:
     teacher = SmallCNN(width=16)
     epochs = profile.pick(quick=1, laptop=30, gpu=30)
     config = TrainConfig(epochs=epochs, batch_size=50, lr=3e-3, precision="float32", seed=seed)
-    train_to_end(teacher, labelled(profile), config)
+    train_to_end(teacher, labelled(profile), config, validation_images=10)
     return teacher.cpu().eval()
 
 
