@@ -1,7 +1,6 @@
 """The references of notebook 07, against loops, torch's own functions, and cases known beforehand."""
 
 import math
-from argparse import Namespace
 
 import pytest
 import torch
@@ -389,8 +388,9 @@ def test_masked_arms_share_the_untrained_head_and_fine_tune_a_copy(monkeypatch):
     assert torch.equal(before.head.weight, after.head.weight)
     assert not torch.equal(before.blocks[0].mlp.fc1.weight, after.blocks[0].mlp.fc1.weight)
     seen = []
-    monkeypatch.setattr(masked, "fit", lambda model, data, *rest, **options: seen.append(
-        (model, data)) or Namespace(interrupted=False))  # fmt: skip
+    monkeypatch.setattr(
+        masked, "train_to_end", lambda model, data, *rest, **options: seen.append((model, data))
+    )
     monkeypatch.setattr(masked, "measure_test_accuracy", lambda model, data: 0.5)
     assert masked.fine_tune(after, rows_of.few_shapes(120), 0, 1) == 0.5
     [(model, data)] = seen
