@@ -7,7 +7,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from vitedu import attention, encoder, patches, training
+from vitedu import attention, encoder, less_data, patches, training
 from vitedu.checks.engine import find_checker, judge_answer
 from vitedu.checks.judging import same_error
 from vitedu.checks.probing import Observation, Trouble
@@ -77,6 +77,37 @@ class Centred(attention.MultiHeadAttention):
         return super().forward(x - x.mean(0, keepdim=True))
 
 
+class Joined(attention.MultiHeadAttention):
+    """Attends with one head, and repeats its weights."""
+
+    def forward(self, x):
+        q, k, v = (x * 1.1).tanh(), x.cos(), self.qkv(x)[..., : x.shape[-1]]
+        weights = (q @ k.mT).softmax(-1)
+        return self.proj(weights @ v), weights[:, None].expand(-1, self.num_heads, -1, -1)
+
+
+def own_labels(images, labels, num_classes, lam, permutation):
+    mixed, right = less_data.mixup(images, labels, num_classes, lam, permutation)
+    return mixed, F.one_hot(labels, num_classes).to(right.dtype) * 0.9 + 0.01 * labels[:, None]
+
+
+def without_centre(
+    student_logits, teacher_logits, center, student_temperature=0.1, teacher_temperature=0.04
+):
+    log_p = (student_logits / student_temperature).log_softmax(-1)
+    return -(teacher_logits.detach().sigmoid() * log_p).sum(-1).mean()
+
+
+def of_one_temperature(image_features, text_features, temperature):
+    logits = F.normalize(image_features, dim=-1) @ F.normalize(text_features, dim=-1).T * 3.1
+    return F.cross_entropy(logits, torch.arange(len(logits), device=logits.device)) * 1.1
+
+
+def of_found_classes(predictions, labels, num_classes):
+    size = int(max(predictions.max(), labels.max())) + 2
+    return torch.bincount(labels * size + predictions, minlength=size * size).reshape(size, size)
+
+
 RECOGNISED = {
     "whole root": ("scaled_dot_product_attention", attending(lambda d: math.floor(math.sqrt(d) + 2)), "other_temperature", "weights"),
     "by width": ("layer_norm", times_width, "factor_by_input", "times"),
@@ -88,6 +119,11 @@ RECOGNISED = {
     "the batch": ("MultiHeadAttention", Centred, "depends_on_the_batch", "by itself"),
     "noise": ("gelu", noisy, "random_result", "two calls"),
     "dropout": ("EncoderBlock", Dropping, "random_result", "two calls"),
+    "one head": ("MultiHeadAttention", Joined, "argument_unused", "num_heads changes nothing in output"),
+    "a label": ("mixup", own_labels, "argument_unused", "lam and permutation change nothing in labels"),
+    "an option": ("dino_loss", without_centre, "argument_unused", "center and teacher_temperature change nothing"),
+    "a temperature": ("clip_loss", of_one_temperature, "argument_unused", "temperature changes nothing"),
+    "a size": ("confusion_matrix", of_found_classes, "argument_unused", "num_classes changes nothing"),
 }  # fmt: skip
 
 
@@ -170,6 +206,22 @@ def test_errors_are_told_apart_by_their_message():
     assert not same_error(one, ended("mat1 and mat2 shapes cannot be multiplied"))
     assert not same_error(one, ended("size of tensor a (3) must match tensor b (5)", by_hand=True))
     assert not same_error(one, Observation())
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_an_argument_without_effect_fails_by_itself(seed):
+    """Where every value is right, another value of an argument alone still has to change the result."""
+    checker = find_checker("mixup")
+    cases = checker.draw(seed)
+    known = [case.args["lam"] for case in cases]
+
+    def forgets(images, labels, num_classes, lam, permutation):
+        lam = lam if lam in known else cases[0].args["lam"]
+        return less_data.mixup(images, labels, num_classes, lam, permutation)
+
+    report = judge_answer(checker, forgets, seed)
+    assert report.headline == "lam changes nothing in images", str(report)
+    assert [f.name for f in report.findings if not f.passed] == ["again"]
 
 
 def test_shortcuts_are_wrong_in_one_place():

@@ -97,7 +97,7 @@ REPORTS = {
         "gelu",
         """
         ✗ 3.2 gelu: right on 1 of 6 inputs: x of 2 x 5 x 24, values in the millions   [0.75/3 points]
-          expected  the values of the definition
+          expected  each x times the share of a normal distribution below x
           got       470/480 values differ; largest difference 0.049 at [2, 1, 30], allowed 1e-05
           case      x of 4 x 3 x 40
           again     check(..., "gelu", seed=3) repeats these inputs
@@ -198,7 +198,7 @@ REPORTS = {
         ✓ 3.2 gelu   [3/3 points]
           proved    done without what is forbidden here
           proved    runs and returns the right types and shapes
-          proved    equals the definition on random inputs, which stay unchanged
+          proved    each x times the share of a normal distribution below x
           proved    gradients equal those of the definition
           proved    also for one number and float64
           proved    finite and right for large values

@@ -1,5 +1,8 @@
 """What a first call cannot show: answers that remember, results that change later, and what a call leaves behind."""
 
+import random
+
+import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
@@ -46,6 +49,50 @@ def test_traces_are_named(wrong, name, words, seed):
     assert words in finding(report).message
     assert report.points > 0.8 * report.max_points
     assert torch.is_grad_enabled() and torch.get_default_dtype() == torch.float32
+
+
+@pytest.mark.parametrize("seed_anew", [torch.manual_seed, np.random.seed, random.seed])
+@pytest.mark.parametrize(
+    "exercise",
+    ["softmax", "EncoderBlock", "count_parameters", "warmup_cosine", "random_crop_flip"]
+    + ["train_one_epoch", "evaluate", "mixup", "drop_path", "layerwise_lr_groups"],
+)
+def test_a_call_that_seeds_is_named(exercise, seed_anew):
+    """Whatever is drawn after it would be the same after every call, in each library."""
+    checker = find_checker(exercise)
+    report = judge_answer(checker, leaving(checker.reference, lambda: seed_anew(0)), 3)
+    assert report.misconceptions == ["seeded"] and "seed for the global" in str(report)
+
+
+class BeginsAlike(encoder.EncoderBlock):
+    """Draws the same first weights for every block of a model."""
+
+    def __init__(self, *sizes):
+        torch.manual_seed(0)
+        super().__init__(*sizes)
+
+
+def test_a_layer_that_seeds_is_named():
+    """Its first weights would be those of every other block."""
+    assert judge_answer(find_checker("EncoderBlock"), BeginsAlike, 3).misconception == "seeded"
+
+
+def drawing(x, dim=-1):
+    torch.rand(2), random.random()
+    return attention.softmax(x, dim)
+
+
+def seeding_for_itself(x, dim=-1):
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        torch.rand(2)
+    return attention.softmax(x, dim)
+
+
+@pytest.mark.parametrize("answer", [drawing, seeding_for_itself])
+def test_draws_leave_nothing_behind(answer):
+    """Who draws, or seeds and puts back, leaves the generators to the caller."""
+    assert judge_answer(find_checker("softmax"), answer, 3).passed
 
 
 def test_an_input_that_now_requires_gradients_is_modified():

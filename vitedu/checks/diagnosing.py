@@ -24,15 +24,16 @@ from vitedu.checks.judging import (
     read,
     same,
     same_error,
+    without_effect,
 )
 from vitedu.checks.mistakes import Mistake
 from vitedu.checks.probing import (
     ALONE,
-    HEADS,
     LEFT,
     OVERWRITTEN,
     REMEMBERED,
     REPEATED,
+    SEEDED,
     Case,
     Clash,
     Observation,
@@ -146,7 +147,8 @@ def diagnose(
                 found.append(Diagnosis(id_, name, problem.expected, seen, "", look, parts))
         if not any(d.id for d in found) and (evidence := _earlier(legit, got, want)):
             found = [_diagnosis(CACHED_BY_SHAPE, evidence, parts)]
-        if not any(d.id for d in found) and problem.stage is Stage.VALUES and not remembers:
+        is_open = problem.stage in (Stage.SHAPE, Stage.VALUES) and not any(d.id for d in found)
+        if is_open and not remembers:
             if words := _probed(cases, got, want):
                 found = [Diagnosis(*words[:2], problem.expected, words[2], "", words[3], parts)]
     crashed = "returns" in problems and problems["returns"].stage in (Stage.CALL, Stage.TYPE)
@@ -177,10 +179,6 @@ _PROBES = {
         "the first item by itself gives another result than in its batch",
         "Look at what sums, averages or reshapes over axis 0.",
     ),
-    HEADS: (
-        "heads_unused", "num_heads changes nothing", "the same result with one head",
-        "Look at where num_heads enters.",
-    ),
 }  # fmt: skip
 
 
@@ -208,13 +206,20 @@ def _equal(case: Case, some: dict[str, torch.Tensor], others: dict[str, torch.Te
 
 
 def _probed(cases: list[Case], got: Seen, want: Seen) -> tuple[str, str, str, str] | None:
-    """Return the words for the first fact of ``_PROBES`` in which answer and reference differ."""
+    """Return the words for the first fact of ``_PROBES`` in which answer and reference differ.
+
+    If there is none, name the arguments without effect.
+    """
     for case in cases:
-        if case.driver == "again" and got[case.name].error is None:
+        ours, right = got[case.name], want[case.name]
+        if case.driver == "again" and ours.error is None:
             for fact, words in _PROBES.items():
-                found = got[case.name].facts.get(fact)
-                if found and found != want[case.name].facts.get(fact):
+                found = ours.facts.get(fact)
+                if found and found != right.facts.get(fact):
                     return words
+            if idle := without_effect(case, ours, right):
+                evidence = "the same result with other values"
+                return "argument_unused", idle, evidence, "Look at where it enters the result."
     return None
 
 
@@ -264,6 +269,7 @@ def _explains(mistake_id: str, problem: Problem, seen: Observation) -> bool:
         "buffer_overwritten": seen.facts.get(OVERWRITTEN) == "they changed",
         "gradients_left_off": "gradients are switched off" in seen.facts.get(LEFT, ""),
         "dtype_left": "the default dtype is" in seen.facts.get(LEFT, ""),
+        "seeded": SEEDED in seen.facts.get(LEFT, ""),
         "detached": seen.detached,
         "not_detached": problem.stage is Stage.GRADIENTS and problem.got == NO_GRADIENT,
         "own_device": problem.stage is Stage.DEVICE and clash is not Clash.GENERATOR,

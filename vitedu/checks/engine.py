@@ -273,6 +273,9 @@ def _problems(checker: Checker, parts, cases, got, want) -> dict[str, Problem]:
         if earlier is None or problem.stage < earlier.stage:
             problems[part] = problem
     wrong = [problems[part].case for part in ("values", "returns") if part in problems]
+    again = problems.get("again")
+    if again is not None and again.stage is Stage.EFFECTS and len(problems) > 1:
+        problems.pop("again")  # what has no effect costs points where the values show it
     if any(case is cases[0] for case in wrong):
         problems.pop("again", None)  # the second call repeats the first, so it is wrong as well
         cost = problems.get("cost")

@@ -330,6 +330,15 @@ def _traces(reference: Any, cases: list[Case]) -> list[Mistake]:
                 build=lambda: leaving(reference, lambda: torch.set_default_dtype(torch.float64)),
             ),
         ]  # fmt: skip
+    if again:
+        mistakes.append(
+            Mistake(
+                "seeded", "the call seeds the global random numbers", "everything is left as it was",
+                part="again", why="Whatever is drawn afterwards is the same after every call: crops, dropout, first weights.",
+                look="Leave out manual_seed and seed. Draws that must repeat come from a generator of their own.",
+                build=lambda: leaving(reference, lambda: torch.manual_seed(0)),
+            )
+        )  # fmt: skip
     return mistakes
 
 

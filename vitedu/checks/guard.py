@@ -19,6 +19,7 @@ import threading
 import time
 import warnings
 import weakref
+from typing import Any
 
 import numpy as np
 import torch
@@ -296,6 +297,20 @@ def settings_left() -> list[str]:
     if torch.is_anomaly_enabled():
         words.append("anomaly detection is on")
     return words
+
+
+def generators_now() -> dict[str, Any]:
+    """Describe the global generators: the seed of torch's, and the states of the others.
+
+    Drawing keeps the seed. Calls that begin in different states end in different ones, unless they
+    seed a generator.
+    """
+    state: Any = np.random.get_state()
+    return {
+        "torch": torch.default_generator.initial_seed(),
+        "NumPy": (state[1].tobytes(), state[2]),
+        "Python": random.getstate(),
+    }
 
 
 @contextlib.contextmanager

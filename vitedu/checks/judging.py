@@ -15,8 +15,10 @@ import torch
 
 from vitedu.checks.probing import (
     LEFT,
+    OTHER,
     OVERWRITTEN,
     REMEMBERED,
+    SAME,
     Case,
     Clash,
     Observation,
@@ -40,6 +42,7 @@ class Stage(IntEnum):
     VALUES = auto()
     FACTS = auto()
     AGAIN = auto()  # a second call is right too, and neither call changes any setting
+    EFFECTS = auto()  # every argument has its effect
     UNCHANGED = auto()  # the inputs are not modified
     GRADIENTS = auto()
 
@@ -273,6 +276,25 @@ def _judge_facts(case: Case, got: Observation, want: Observation):
     return None
 
 
+def without_effect(case: Case, got: Observation, want: Observation) -> str:
+    """Name the arguments that change nothing in an output, though other values of them should."""
+    idle: dict[str, list[str]] = {}
+    for place, wanted in want.effects.items():
+        found = got.effects.get(place, "").split(", ")
+        if OTHER not in found and (SAME, OTHER) in zip(found, wanted.split(", "), strict=False):
+            name, _, output = place.partition(" in ")
+            idle.setdefault(output, []).append(name)
+    for output, names in idle.items():
+        where = f" in {output}" if len(case.outputs) > 1 else ""
+        return f"{' and '.join(names)} change{'s' * (len(names) == 1)} nothing{where}"
+    return ""
+
+
+def _judge_effects(case: Case, got: Observation, want: Observation):
+    words = without_effect(case, got, want)
+    return words and ("a result that depends on every argument", words, words)
+
+
 def _other(found: str, wanted: str) -> str:
     """Remove from a list such as "0.1: a, b; 0: c" the names that ``wanted`` has as well.
 
@@ -410,6 +432,7 @@ _JUDGES = {
     Stage.FINITE: _judge_finite,
     Stage.VALUES: _judge_values,
     Stage.FACTS: _judge_facts,
+    Stage.EFFECTS: _judge_effects,
     Stage.UNCHANGED: _judge_unchanged,
     Stage.GRADIENTS: _judge_gradients,
 }

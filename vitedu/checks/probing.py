@@ -13,7 +13,7 @@ import copy
 import itertools
 import numbers
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Any
@@ -27,6 +27,7 @@ from torch.utils._pytree import tree_leaves, tree_map
 
 from vitedu.checks.guard import (
     TimeUp,
+    generators_now,
     is_raised_by_hand,
     neutral_settings,
     quiet,
@@ -122,6 +123,8 @@ class Observation:
     types: dict[str, str] = field(default_factory=dict)  # of outputs, as a student names them
     devices: dict[str, str] = field(default_factory=dict)  # of outputs that are tensors
     facts: dict[str, str] = field(default_factory=dict)  # what should hold -> what was observed
+    # "argument in output" -> what the output is for other values of the argument alone
+    effects: dict[str, str] = field(default_factory=dict)
     parameters: Parameters = Parameters()
     modified: tuple[str, ...] = ()  # arguments that the call changed
     detached: bool = False  # an output carries no gradient
@@ -321,22 +324,16 @@ REMEMBERED = "other values give another result"
 OVERWRITTEN = "earlier results stay as they were"
 REPEATED = "the same call gives the same result"
 ALONE = "an item alone gives the same as in its batch"
-HEADS = "another num_heads gives another result"
 LEFT = "everything is left as it was"
 
 
 def called_again(cases: list[Case]) -> list[Case]:
-    """Return the case of a second call: the first case with other values, in the part "again".
-
-    The list is empty if the case has no tensors whose values could change.
-    """
+    """Return the case of a second call: the first case with other values, in the part "again"."""
     main = [c for c in cases if c.part == "values" and not (c.raises or c.on_accelerator)]
     for case in main[:1]:
         args, state = other_values(case.args), other_values(case.state)
-        handed = tree_leaves([*args.values(), *state.values()])
-        if case.number and not any(isinstance(x, (torch.Tensor, Recipe)) for x in handed):
-            return []
-        name, extra = f"{case.name}, called again with other values", {"driver": case.driver}
+        name = f"{case.name}, called again with other values"
+        extra = {"driver": case.driver, "options": _options(case, cases)}
         return [
             replace(
                 case, name=name, args=args, state=state, part="again", driver="again",
@@ -344,6 +341,15 @@ def called_again(cases: list[Case]) -> list[Case]:
             )
         ]  # fmt: skip
     return []
+
+
+def _options(case: Case, cases: list[Case]) -> dict[str, list]:
+    """List the numbers that other cases pass by keyword for arguments that this case leaves out."""
+    found: dict[str, list] = {}
+    for name in [name for c in cases for name in c.keywords if name not in case.args]:
+        values = [c.args.get(name) for c in cases]
+        found[name] = list(dict.fromkeys(x for x in values if isinstance(x, int | float)))
+    return found
 
 
 def other_values(value: Any) -> Any:
@@ -369,17 +375,23 @@ def other_values(value: Any) -> Any:
 def again(answer, case: Case, seen: Observation) -> None:
     """Make the case's call after a call with other values, on the same layer if there is one.
 
-    Writes down whether the second result is the first one, whether the first result changed, and
-    which settings either call changed.
+    Writes down whether the second result is the first one, whether the first result changed, which
+    settings and random states either call changed for good, and which arguments have an effect.
     """
-    extra = {name: value for name, value in case.extra.items() if name != "driver"} | {"kept": []}
+    own = ("driver", "options")
+    extra = {name: value for name, value in case.extra.items() if name not in own} | {"kept": []}
     later = replace(case, driver=case.extra["driver"], extra=extra)
     before = replace(later, args=other_values(case.args), state=other_values(case.state))
-    first, left = Observation(), []
-    for this, noted in ((before, first), (later, seen)):
+    first, left, ends = Observation(), [], []
+    for seed, this, noted in zip(_SEEDS, (before, later), (first, seen), strict=True):
+        seed_everything(seed)
         DRIVERS[this.driver](answer, this, noted)
         left += [words for words in settings_left() if words not in left]
         torch.set_grad_enabled(True)
+        ends.append(generators_now())
+    is_kept = tuple(end.pop("torch") for end in ends) == _SEEDS
+    anew = [name for name, end in ends[0].items() if end == ends[1][name]]
+    left += [f"{SEEDED} of {name}" for name in ["torch"] * (not is_kept) + anew]
     stays = all(torch.equal(now, then) for now, then in _finite(first.live))
     seen.facts[OVERWRITTEN] = "they stay" if stays else "they changed"
     is_same = bool(seen.arrays) and _alike(seen.arrays, first.arrays)
@@ -388,16 +400,6 @@ def again(answer, case: Case, seen: Observation) -> None:
         words = noted.facts.get(LEFT, "")
         left += [words] if words and words not in left else []
     seen.facts[LEFT] = "; ".join(left)
-    if later.driver in ("call", "module", "layer_from_layer"):
-        seen.facts |= _probed(answer, later, seen)
-
-
-def _probed(answer, case: Case, seen: Observation) -> dict[str, str]:
-    """Call again with the same values, with one item of the batch, and with one head.
-
-    Returns:
-        For each of these calls, whether the result is the same.
-    """
 
     def results(this: Case) -> dict[str, torch.Tensor]:
         seed_everything(len(case.name))
@@ -408,6 +410,22 @@ def _probed(answer, case: Case, seen: Observation) -> dict[str, str]:
             return {}
         return noted.arrays
 
+    if later.driver in ("call", "module", "layer_from_layer"):
+        seen.facts |= _probed(results, later, seen)
+    if seen.arrays.keys() & set(case.outputs):
+        seen.effects = _effects(results, later, case.extra["options"], seen)
+
+
+_SEEDS = (0x5EED, 0x15EED)  # of the two calls
+SEEDED = "another seed for the global random numbers"
+
+
+def _probed(results: Callable[[Case], dict], case: Case, seen: Observation) -> dict[str, str]:
+    """Call again with the same values, and with one item of the batch.
+
+    Returns:
+        For each of these calls, whether the result is the same.
+    """
     words = {True: "the same", False: "another result"}
     facts = {REPEATED: words[_alike(seen.arrays, results(case), 1e-3)]}
     sizes = {len(x) for x in seen.arrays.values() if x.ndim > 1}
@@ -421,15 +439,64 @@ def _probed(answer, case: Case, seen: Observation) -> dict[str, str]:
         alone, of_all = results(replace(case, args=case.args | items)), seen.arrays.items()
         expected = {name: x[:1] for name, x in of_all if x.ndim > 1 and len(x) == batch}
         facts[ALONE] = words[_alike(expected, {n: alone[n] for n in expected if n in alone}, 1e-3)]
-    if case.init.get("num_heads", 1) != 1:
-        extra = case.extra | {"kept": []}
-        other = results(replace(case, init=case.init | {"num_heads": 1}, extra=extra))
-        shapes = {name: x.shape for name, x in other.items()}
-        outputs = {n: x for n, x in seen.arrays.items() if x.shape == shapes.get(n)}
-        facts[HEADS] = words[
-            bool(outputs) and _alike(outputs, {n: other[n] for n in outputs}, 1e-5)
-        ]
     return facts
+
+
+def _effects(results, case: Case, options: dict[str, list], seen: Observation) -> dict[str, str]:
+    """Say for each argument and output whether other values of this argument alone change it."""
+    effects: dict[str, list[str]] = {}
+    for name, other in _each_alone(case, options):
+        found = results(other)
+        for output in (output for output in case.outputs if output in seen.arrays):
+            is_same = output in found and _alike(
+                {"": seen.arrays[output]}, {"": found[output]}, 0.0 if case.number else 1e-5
+            )
+            words = SAME if is_same else OTHER if found else "no result"
+            effects.setdefault(f"{name} in {output}", []).append(words)
+    return {place: ", ".join(words) for place, words in effects.items()}
+
+
+SAME, OTHER = "the same", "another"  # in ``Observation.effects``
+
+
+def _each_alone(case: Case, options: dict[str, list]) -> Iterator[tuple[str, Case]]:
+    """Yield (argument, the case with another value for this argument alone).
+
+    Args:
+        case: the call.
+        options: values for arguments that the case leaves out; they are passed by keyword.
+    """
+    for name, value in case.init.items():
+        for other in _others(value):
+            yield (
+                name,
+                replace(case, init=case.init | {name: other}, extra=case.extra | {"kept": []}),
+            )
+    for name, value in case.args.items():
+        for other in _others(value):
+            yield name, replace(case, args=case.args | {name: other})
+        fields = value.plain() if isinstance(value, Recipe) else {}
+        for field_, plain in fields.items():
+            for other in _others(plain) if isinstance(plain, int | float) else ():
+                new = type(value)(**fields | {field_: other})
+                yield f"{name}.{field_}", replace(case, args=case.args | {name: new})
+    for name, values in options.items():
+        for other in values:
+            keywords = (*case.keywords, name)
+            yield name, replace(case, args=case.args | {name: other}, keywords=keywords)
+
+
+def _others(value: Any) -> list:
+    """List other values of the same kind; they need not be possible ones."""
+    if isinstance(value, bool):
+        return [not value]
+    if isinstance(value, int):
+        return [x for x in (1, 2 * value) if x != value]
+    if isinstance(value, float):  # a share stays a share
+        return [value / 2 if 0.01 < value < 1 else value + 1]
+    if any(isinstance(x, torch.Tensor) for x in tree_leaves(_fields(value))):
+        return [other_values(value)]
+    return [value[::-1]] if isinstance(value, tuple | list) else []
 
 
 def _alike(some: dict[str, torch.Tensor], others: dict[str, torch.Tensor], off=0.0) -> bool:

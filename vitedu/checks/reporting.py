@@ -26,7 +26,6 @@ _HEADLINES = {
     Stage.DEVICE: "the result is on the wrong device",
     Stage.FINITE: "the result is not finite",
     Stage.VALUES: "other values than asked for",
-    Stage.FACTS: "not as the text asks",
     Stage.AGAIN: "a second call goes wrong",
     Stage.UNCHANGED: "an input is modified",
     Stage.GRADIENTS: "the values are right, the gradients are not",
@@ -170,7 +169,9 @@ class Report:
                 self._explain(diagnosis, evidence)
                 evidence = diagnosis.got
         elif problem is not None:
-            self.headline = problem.headline or _HEADLINES[problem.stage]
+            self.headline = problem.headline or (
+                _HEADLINES.get(problem.stage) or f"this does not hold: {problem.expected}"
+            )
             self.lines += [("expected", problem.expected), ("got", problem.got)]
             if problem.stage in _ADVISED:
                 words = (advice or {}).get(first.name, ())

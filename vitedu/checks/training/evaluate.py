@@ -135,6 +135,7 @@ CHECKER = Checker(
             "Go through model.modules(), which gives the model, its parts and the parts inside them.",
         ),
     },
+    special="model.training; not model.training; isinstance(batches, list) and len(batches) == 1",
     equivalent={
         **RESULTS_SURVIVORS,
         AS_MANY_LABELS: ("len(images)",),

@@ -208,6 +208,7 @@ CHECKER = Checker(
         "order": "optimizer, then scheduler, once a batch",
         "other sizes": "also for one batch",
     },
+    special="model.training; not model.training; isinstance(batches, list) and len(batches) == 1",
     equivalent={
         **RESULTS_SURVIVORS,
         AS_MANY_LABELS: ("total_loss += loss.item() * len(images)", "seen += len(images)"),

@@ -31,7 +31,7 @@ ROOM = 6 * 2**20  # the most bytes of all arrays of an observation
 _USUAL = vars(Case(""))
 
 _GROUPS = ("arrays", "draws", "gradients")  # the fields of an observation that hold tensors
-_WORDS = ("types", "devices", "facts")  # the fields that map names to texts
+_WORDS = ("types", "devices", "facts", "effects")  # the fields that map names to texts
 _KEYS = {"tensors", "parameters", "modified", "detached", "gradient_error", "seconds", "error"}
 _KEYS |= {"operations", "printed", "undecided", *_WORDS}
 
@@ -182,6 +182,7 @@ def write_observation(seen: Observation) -> tuple[dict, list[torch.Tensor]]:
         "types": [list(pair) for pair in types.items()],
         "devices": [list(pair) for pair in seen.devices.items()],
         "facts": [list(pair) for pair in seen.facts.items()],
+        "effects": [list(pair) for pair in seen.effects.items()],
         "parameters": {kind: list(who) for kind, who in vars(seen.parameters).items()},
         "modified": list(seen.modified),
         "detached": seen.detached,
