@@ -40,6 +40,12 @@ def test_words_of_the_bank_follow_the_house(exercise):
 
 
 @pytest.mark.parametrize("exercise", FUNCTIONS)
+def test_a_checker_says_what_its_values_are(exercise):
+    """A report of wrong values shows it as what was expected."""
+    assert find_checker(exercise).proves["values"]
+
+
+@pytest.mark.parametrize("exercise", FUNCTIONS)
 def test_advice_of_a_part_follows_the_house(exercise):
     """It belongs to a part that there is, says why and what to try, and asks nobody."""
     checker = find_checker(exercise)

@@ -209,6 +209,20 @@ def test_errors_are_told_apart_by_their_message():
 
 
 @pytest.mark.parametrize("seed", SEEDS)
+def test_an_argument_with_some_effect_is_not_called_unused(seed):
+    """The area of a box stays if it is turned round, and changes if one side moves."""
+
+    def cutmix(images, labels, num_classes, box, permutation):
+        mixed, soft = less_data.cutmix(images, labels, num_classes, box, permutation)
+        share = (box[2] - box[0]) * (box[3] - box[1]) / images[0, 0].numel()
+        one_hot = F.one_hot(labels, num_classes).to(soft.dtype)
+        return mixed, one_hot * (1 - share) ** 2 + share * one_hot[permutation]
+
+    report = judge_answer(find_checker("cutmix"), cutmix, seed)
+    assert not report.passed and "nothing" not in report.headline
+
+
+@pytest.mark.parametrize("seed", SEEDS)
 def test_an_argument_without_effect_fails_by_itself(seed):
     """Where every value is right, another value of an argument alone still has to change the result."""
     checker = find_checker("mixup")

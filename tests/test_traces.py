@@ -61,7 +61,35 @@ def test_a_call_that_seeds_is_named(exercise, seed_anew):
     """Whatever is drawn after it would be the same after every call, in each library."""
     checker = find_checker(exercise)
     report = judge_answer(checker, leaving(checker.reference, lambda: seed_anew(0)), 3)
-    assert report.misconceptions == ["seeded"] and "seed for the global" in str(report)
+    assert report.misconceptions == ["seeded"]
+    assert "the call seeds the global random numbers" in str(report)
+
+
+@pytest.mark.parametrize(
+    ("leave", "words"),
+    [
+        (lambda: torch.set_default_device("meta"), "the default device is meta"),
+        (lambda: torch.set_autocast_enabled("cpu", True), "autocast is on"),
+        (lambda: torch.set_num_threads(3), "another number of threads"),
+        (lambda: torch.set_float32_matmul_precision("medium"), "another precision of products"),
+    ],
+    ids=["device", "autocast", "threads", "precision"],
+)
+@pytest.mark.parametrize("exercise", ["split_heads", "attention_macs", "layer_norm"])
+def test_settings_that_stay_are_told(exercise, leave, words):
+    """Also in an exercise whose result is a plain number."""
+    checker, before = find_checker(exercise), torch.get_float32_matmul_precision()
+    report = judge_answer(checker, leaving(checker.reference, leave), 3)
+    assert not report.passed and words in finding(report).message
+    assert torch.get_float32_matmul_precision() == before
+
+
+@pytest.mark.parametrize("exercise", ["sincos_positions_2d", "packing_mask"])
+def test_a_table_is_not_overwritten_by_the_next(exercise):
+    """Sizes in reverse give a table of the same shape and other values."""
+    checker = find_checker(exercise)
+    report = judge_answer(checker, overwriting(checker.reference), 3)
+    assert [f.name for f in report.findings if not f.passed] == ["again"]
 
 
 class BeginsAlike(encoder.EncoderBlock):

@@ -351,7 +351,9 @@ def epoch(answer, case: Case, seen: Observation) -> None:
         _keep_means(seen, case, result)
     if "learning" in aspects:
         norms = (norms + [-1.0] * count)[:count]
-        seen.arrays["gradient norm at each step"] = torch.tensor(norms, dtype=torch.float64)
+        seen.arrays["gradient norm at each step"] = torch.tensor(
+            norms, dtype=torch.float64, device="cpu"
+        )
         state = torch.cat(
             [value.detach().flatten() for value in nn.Module.state_dict(model).values()]
         )

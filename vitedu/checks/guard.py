@@ -281,8 +281,16 @@ def _random_states():
         random.setstate(python_state)
 
 
-def settings_left() -> list[str]:
-    """List, in words, the torch settings that differ from those of ``neutral_settings``."""
+def pace_now() -> tuple[int, str]:
+    """Return the settings that decide how fast torch works; the caller's are kept in a check."""
+    return torch.get_num_threads(), torch.get_float32_matmul_precision()
+
+
+def settings_left(pace: tuple[int, str]) -> list[str]:
+    """List, in words, the torch settings that differ from those of ``neutral_settings``.
+
+    ``pace`` is what ``pace_now`` returned before the call.
+    """
     words = []
     if not torch.is_grad_enabled():
         words.append("gradients are switched off")
@@ -296,6 +304,10 @@ def settings_left() -> list[str]:
         words.append("deterministic algorithms are on")
     if torch.is_anomaly_enabled():
         words.append("anomaly detection is on")
+    if torch.is_autocast_enabled("cpu"):
+        words.append("autocast is on")
+    if pace_now() != pace:
+        words.append("torch has another number of threads or another precision of products")
     return words
 
 

@@ -243,7 +243,7 @@ def _judge_device(case: Case, got: Observation, want: Observation):
 
 def _judge_finite(case: Case, got: Observation, want: Observation):
     for name, ours, wanted in _outputs(got, want):
-        bad = ~torch.isfinite(ours) if ours.is_floating_point() else torch.zeros(())
+        bad = ~torch.isfinite(ours) if ours.is_floating_point() else torch.zeros_like(ours)
         if bad.any() and torch.isfinite(wanted).all():
             kind = "NaN" if torch.isnan(ours).any() else "infinite"
             return (

@@ -30,6 +30,7 @@ from vitedu.checks.guard import (
     generators_now,
     is_raised_by_hand,
     neutral_settings,
+    pace_now,
     quiet,
     seed_everything,
     settings_left,
@@ -353,8 +354,14 @@ def _options(case: Case, cases: list[Case]) -> dict[str, list]:
 
 
 def other_values(value: Any) -> Any:
-    """Return arguments of the same shapes and dtypes with other values; plain numbers stay."""
+    """Return arguments of the same shapes and dtypes with other values; plain numbers stay.
+
+    Arguments without any tensor give a table: there tuples and lists come in reverse.
+    """
     steps = itertools.count()
+    leaves = tree_leaves(value, is_leaf=lambda x: isinstance(x, Recipe))
+    if isinstance(value, dict) and not any(isinstance(x, Recipe | torch.Tensor) for x in leaves):
+        return {n: x[::-1] if isinstance(x, tuple | list) else x for n, x in value.items()}
 
     def changed(x: Any) -> Any:
         if isinstance(x, Recipe):
@@ -382,11 +389,11 @@ def again(answer, case: Case, seen: Observation) -> None:
     extra = {name: value for name, value in case.extra.items() if name not in own} | {"kept": []}
     later = replace(case, driver=case.extra["driver"], extra=extra)
     before = replace(later, args=other_values(case.args), state=other_values(case.state))
-    first, left, ends = Observation(), [], []
+    first, left, ends, pace = Observation(), [], [], pace_now()
     for seed, this, noted in zip(_SEEDS, (before, later), (first, seen), strict=True):
         seed_everything(seed)
         DRIVERS[this.driver](answer, this, noted)
-        left += [words for words in settings_left() if words not in left]
+        left += [words for words in settings_left(pace) if words not in left]
         torch.set_grad_enabled(True)
         ends.append(generators_now())
     is_kept = tuple(end.pop("torch") for end in ends) == _SEEDS
@@ -492,11 +499,15 @@ def _others(value: Any) -> list:
         return [not value]
     if isinstance(value, int):
         return [x for x in (1, 2 * value) if x != value]
-    if isinstance(value, float):  # a share stays a share
-        return [value / 2 if 0.01 < value < 1 else value + 1]
+    if isinstance(value, float):
+        return [value / 2, value + 1]
+    if isinstance(value, torch.Tensor) and not value.is_floating_point():
+        return [other_values(value), value.flatten()[:1].expand_as(value)]
     if any(isinstance(x, torch.Tensor) for x in tree_leaves(_fields(value))):
         return [other_values(value)]
-    return [value[::-1]] if isinstance(value, tuple | list) else []
+    if isinstance(value, tuple | list) and value:  # a size, or a list of sizes
+        return [value[::-1], type(value)([*value[:-1], value[-1] + 1])]
+    return []
 
 
 def _alike(some: dict[str, torch.Tensor], others: dict[str, torch.Tensor], off=0.0) -> bool:
@@ -635,7 +646,8 @@ def keep(
             if size == 1:
                 flat = value.detach().reshape(()) if is_tensor else np.asarray(value).reshape(())
                 seen.types[name] = "number"
-                seen.arrays[name] = torch.tensor(float(flat), dtype=torch.float64)
+                as_tensor = torch.tensor(float(flat), dtype=torch.float64, device="cpu")
+                seen.arrays[name] = as_tensor
                 return
     kind = seen.types[name] = type_name(value)
     if kind == "tensor":
@@ -686,7 +698,7 @@ def keep_gradients(seen: Observation, run: Callable, leaves: dict[str, torch.Ten
     seen.detached = len(attached) < max(1, len(floats))  # a Python number counts as detached
     if not attached:
         return
-    total = sum(((x * mixture(x)).sum() for x in attached), start=torch.zeros(()))
+    total = sum(((x * mixture(x)).sum() for x in attached), start=attached[0].new_zeros(()))
     try:
         gradients = torch.autograd.grad(total, list(leaves.values()), allow_unused=True)
     except RuntimeError as error:
@@ -699,7 +711,8 @@ def keep_gradients(seen: Observation, run: Callable, leaves: dict[str, torch.Ten
 
 def mixture(x: torch.Tensor) -> torch.Tensor:
     """Return fixed weights of x's shape, all different, so that no gradients cancel."""
-    return torch.arange(1, x.numel() + 1, dtype=torch.float64).cos().reshape(x.shape).to(x.dtype)
+    steps = torch.arange(1, x.numel() + 1, dtype=torch.float64, device=x.device)
+    return steps.cos().reshape(x.shape).to(x.dtype)
 
 
 # --- what ran -----------------------------------------------------------------------------------

@@ -43,7 +43,7 @@ MISTAKES = (
     Mistake("clipped", "large scores are clipped", "weights that follow the differences of scores, however large these are",
             "Two clipped scores look alike, though one may be thousands above the other.",
             "Shift the scores; do not cut them off.", {"shifted = x": "x = x.clamp(-80, 80)\nshifted = x"},
-            also=({"x - x.amax(dim=dim, keepdim=True)": "x.clamp(max=80)"},)),
+            also=({"x - x.amax(dim=dim, keepdim=True)": "x.clamp(max=80)"}, {"shifted = x": "x = x.clamp(-50, 50)\nshifted = x"})),
     Mistake("nan_painted_over", "NaN is replaced after the fact", "weights of large scores that sum to 1",
             "The rows that overflow lose their weights altogether.",
             "Keep exp from overflowing: subtract before exp.",
