@@ -51,6 +51,7 @@ def cases(g: torch.Generator) -> list[Case]:
         case("gradients that were switched off before", two, "gradients", "no gradients", enabled=False),
         case("one batch, float64", [four], "results", "other sizes", dtype=torch.float64),
         case("one image", [1], "results", "other sizes"),
+        case(f"one batch, {train}", [four], "results", "other sizes", training=True),
     ]  # fmt: skip
 
 

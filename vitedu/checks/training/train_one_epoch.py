@@ -45,7 +45,7 @@ def cases(g: torch.Generator) -> list[Case]:
         case("results while it learns", [5 * four, 5 * three, 5 * five], results, lr=100.0, part="before the update", scales=(0.02,)),
         case("a model that comes in eval mode", [four, three], ("mode",), training=False, part="train mode"),
         case("the order of steps", [four, three, three], ("order",), factor=0.5, part="order"),
-        case("one batch", [four], results, part="other sizes"),
+        case("one batch, a model that comes in eval mode", [four], results, training=False, part="other sizes"),
     ]  # fmt: skip
 
 

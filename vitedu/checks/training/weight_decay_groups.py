@@ -157,7 +157,7 @@ CHECKER = Checker(
             "model.named_parameters() gives every parameter once, frozen ones too.",
         ),
     },
-    special="weight_decay == 0; not all(p.requires_grad for p in model.parameters())",
+    special="not all(p.requires_grad for p in model.parameters())",
     equivalent={
         "two empty lists": ("no_decay, decay = ([], [])",),
         "the order of a look-up": ("is_token = name.split('.')[-1] in ('pos_embed', 'cls_token')",),
