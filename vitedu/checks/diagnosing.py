@@ -30,6 +30,7 @@ from vitedu.checks.mistakes import Mistake
 from vitedu.checks.probing import (
     ALONE,
     LEFT,
+    OTHER,
     OVERWRITTEN,
     REMEMBERED,
     REPEATED,
@@ -149,7 +150,7 @@ def diagnose(
             found = [_diagnosis(CACHED_BY_SHAPE, evidence, parts)]
         is_open = problem.stage in (Stage.SHAPE, Stage.VALUES) and not any(d.id for d in found)
         if is_open and not remembers:
-            if words := _probed(cases, got, want):
+            if words := _probed(cases, got, want, problem.stage):
                 found = [Diagnosis(*words[:2], problem.expected, words[2], "", words[3], parts)]
     crashed = "returns" in problems and problems["returns"].stage in (Stage.CALL, Stage.TYPE)
     for part, problem in problems.items():
@@ -205,19 +206,23 @@ def _equal(case: Case, some: dict[str, torch.Tensor], others: dict[str, torch.Te
     )
 
 
-def _probed(cases: list[Case], got: Seen, want: Seen) -> tuple[str, str, str, str] | None:
+def _probed(
+    cases: list[Case], got: Seen, want: Seen, stage: Stage
+) -> tuple[str, str, str, str] | None:
     """Return the words for the first fact of ``_PROBES`` in which answer and reference differ.
 
-    If there is none, name the arguments without effect.
+    If there is none, name the arguments without effect, provided that another has one. Results of a
+    wrong shape have no facts.
     """
     for case in cases:
         ours, right = got[case.name], want[case.name]
         if case.driver == "again" and ours.error is None:
-            for fact, words in _PROBES.items():
+            for fact, words in _PROBES.items() if stage is Stage.VALUES else ():
                 found = ours.facts.get(fact)
                 if found and found != right.facts.get(fact):
                     return words
-            if idle := without_effect(case, ours, right):
+            has_effects = any(OTHER in found for found in ours.effects.values())
+            if has_effects and (idle := without_effect(case, ours, right)):
                 evidence = "the same result with other values"
                 return "argument_unused", idle, evidence, "Look at where it enters the result."
     return None
