@@ -36,6 +36,7 @@ def cases(g: torch.Generator) -> list[Case]:
         case((top, -4, top + h, -1), ", left of the image", clipped),
         case((H + 1, left, H + 4, left + w), ", below the image", clipped),
         case((top + h, left, top, left + w), ", with bottom above top", clipped),
+        case((top, left + w, top + h, left), ", with right before left", clipped),
         case((top + h, left + w, top, left), ", with both turned round", clipped),
         case(inside, ", square", W=H),
         case(inside, "", B=1),
@@ -173,4 +174,10 @@ CHECKER = Checker(
         "other sizes": "also for one image, square ones, uint8, and float64",
     },
     special="len(images) == 1; images.shape[2] == images.shape[3]; images.dtype == torch.uint8",
+    equivalent={
+        "images have four axes, and a box four numbers": ("shape[2:]", "(box[0], box[-2])"),
+        "min and max take their numbers in any order": (
+            "min(H, max", "min(W, max", "max(0, row", "max(0, column", "max(0, bottom", "max(0, right"),
+        "a number times whole numbers gives float32": ("dtype = images.dtype",),
+    },
 )  # fmt: skip
