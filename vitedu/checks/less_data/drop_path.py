@@ -217,4 +217,15 @@ CHECKER = Checker(
         "values": ("A sample goes as a whole, and the others grow so that the mean stays.", "Call it on torch.ones(8, 3), in training, and look at the rows that come back."),
     },
     special="drop_prob == 0; not training; len(x) == 1; x.ndim == 2; generator is None",
+    equivalent={
+        "drop_prob is never below 0": ("or drop_prob <= 0",),
+        "no draw is likely to be drop_prob itself": ("device=device) > drop_prob",),
+    },
+    left_open={
+        "at 0 every sample stays and is divided by 1; whether it draws is open": (
+            "if not training:", "or drop_prob < 0", "or generator == 0", "or training == 0",
+            "or drop_prob == -2", "or drop_prob == -1", "or drop_prob == 1", "or drop_prob == 2"),
+        "exercises.md asks for generators on the CPU only": ("generator=generator) >= drop_prob",),
+        "a factor may be float32": ("stays.to(x.device) / (1 - drop_prob)",),
+    },
 )  # fmt: skip
