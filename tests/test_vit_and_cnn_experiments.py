@@ -8,7 +8,6 @@ from vitedu.bench.experiments import (
     data_hunger,
     measured,
     patch_sizes,
-    rates,
     robustness,
     texture,
 )
@@ -81,7 +80,7 @@ def test_both_networks_have_the_same_size_and_every_arm_its_data():
         sum(p.numel() for p in data_hunger.build(n, 0).parameters()) for n in data_hunger.NETWORKS
     ]
     assert max(sizes) / min(sizes) < 1.02
-    assert len(data_hunger.ARMS) == len(data_hunger.COUNTS) * 2 + 2
+    assert len(data_hunger.ARMS) == len(data_hunger.COUNTS) * 2
 
 
 @pytest.mark.slow
@@ -96,9 +95,7 @@ def test_short_runs_give_every_result():
     found = patch_sizes.run("4 px, 5 epochs", 0, QUICK)
     assert 0 <= found["test_accuracy"] <= 1 and found["cpu_seconds"] > 0
     found = robustness.run("ViT", 0, QUICK)
-    assert set(robustness.DISTURBANCES) <= set(found) and found["epochs"] == 1
-    found = rates.run("CNN, adamw 0.001", 0, QUICK)
-    assert 0 <= found["validation_accuracy"] <= 1
+    assert set(robustness.DISTURBANCES) <= set(found)
 
 
 def test_answers_of_the_shipped_runs_are_those_of_their_accuracy():
@@ -138,9 +135,6 @@ def test_disturbances_do_what_they_say():
     assert (dark[0] != dark[1]).any() and torch.equal(dark, robustness.occlude(images, 4))
     noisy = robustness.add_noise(images, 0.1).float() / 255
     assert abs(noisy.std().item() - 0.1) < 0.003
-    assert torch.equal(robustness.blur(images), images)  # of one grey
-    images[0, 0, 5, 5] = 255
-    assert robustness.blur(images)[0, 0, 4:7, 4:7].unique().tolist() == [round((8 * 128 + 255) / 9)]
     assert all(each(images).shape == images.shape for each in robustness.DISTURBANCES.values())
 
 

@@ -5,8 +5,7 @@ measurements (the package around this module), the figure (``vitedu.plots.vit_an
 
 Both networks have about 0.15 million parameters. Both see the same drawn shapes, the same shifts and mirror images,
 and the same number of steps, whatever the number of images: a small set is seen more often. Each has its own
-optimizer and learning rate: a common one would favour the network that it happens to suit. Where the ViT does not learn
-its training images in these steps, a lack of steps looks like a lack of images. So it has longer runs there as well.
+optimizer and learning rate: a common one would favour the network that it happens to suit.
 """
 
 import time
@@ -30,13 +29,6 @@ ARMS: dict[str, dict[str, Any]] = {
     f"{network}, {count} images": {"network": network, "images": count}
     for count in COUNTS
     for network in NETWORKS
-}
-LONGER = (
-    1_800  # steps of further runs of the ViT, where 600 do not suffice to learn the training images
-)
-ARMS |= {
-    f"ViT, {count} images, {LONGER} steps": {"network": "ViT", "images": count, "steps": LONGER}
-    for count in COUNTS[1:]
 }
 CONFIG = ViTConfig(patch_size=8, embed_dim=64, depth=4, num_heads=4, mlp_ratio=2, pool="mean")
 RECIPES: dict[str, dict[str, Any]] = {
@@ -66,12 +58,11 @@ def settings(network: str, *, steps: int, images: int, seed: int) -> TrainConfig
 
 def run(arm: str, seed: int, profile: Profile) -> Results:
     """Train one network on some images and measure it on training and test images."""
-    network, count = ARMS[arm]["network"], ARMS[arm]["images"]
+    network, count = ARMS[arm].values()
     data = shapes(
         *profile.pick(quick=(min(count, 400), 200), laptop=(count, None), gpu=(count, None))
     )
-    steps = ARMS[arm].get("steps", 600)
-    steps = profile.pick(quick=6, laptop=steps, gpu=steps)
+    steps = profile.pick(quick=6, laptop=600, gpu=600)
     model, started = build(network, seed), time.process_time()
     config = settings(network, steps=steps, images=len(data.train), seed=seed)
     history = train_to_end(model, data, config, validation_images=100)

@@ -22,10 +22,6 @@ from vitedu.hardware import Profile
 
 KINDS = ("disk", "triangle", "cross", "star")
 CONTRASTS = (0.05, 0.1, 0.2, 0.4)
-STEPS = {
-    "CNN": 250,
-    "ViT": 1_000,
-}  # until each is right on nearly all images in which both cues agree
 ARMS: dict[str, dict[str, Any]] = {
     f"{network}, contrast {contrast:g}": {"network": network, "contrast": contrast}
     for contrast in CONTRASTS
@@ -80,8 +76,7 @@ def learn(network: str, contrast: float, seed: int, profile: Profile) -> Results
         that follows the shape; the share of torn images whose answer follows either; seconds of the processor.
     """
     data = textured(contrast, profile.pick(quick=200, laptop=2_000, gpu=2_000))
-    steps = profile.pick(quick=6, laptop=STEPS[network], gpu=STEPS[network])
-    started = time.process_time()
+    started, steps = time.process_time(), profile.pick(quick=6, laptop=250, gpu=250)
     model: Any = build(network, seed)
     model.head = torch.nn.Linear(model.head.in_features, len(KINDS))
     config = settings(network, steps=steps, images=len(data.train), seed=seed)
