@@ -111,6 +111,8 @@ assert shuffled_share["ViT"] > 0.7 > 0.4 > shuffled_share["CNN"]
 assert min(disturbed["ViT"]["noise 0.1"]) > max(disturbed["CNN"]["noise 0.1"])
 assert min(disturbed["ViT"]["8 of 16 patches black"]) > max(disturbed["CNN"]["8 of 16 patches black"])
 assert min(min(v) for v in cue_curves["1 layer of attention"]) > 0.99
+assert all(min(by_shape[n][0]) > 0.5 > max(by_shape[n][-1]) for n in networks)
+assert min(by_shape["CNN"][1]) > max(by_shape["ViT"][1]) and min(by_shape["CNN"][at_02]) < max(by_shape["ViT"][at_02])
 for arm, depth in {"2 convolutions": 2, "4 convolutions": 4}.items():
     within, beyond = sum(cue_curves[arm][:depth], []), sum(cue_curves[arm][depth:], [])
     assert min(within) > 0.58 > max(beyond), arm
