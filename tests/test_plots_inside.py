@@ -61,6 +61,8 @@ def test_scores_stand_beside_chance():
     ax = plots.show_scores(scores, chance=0.3, ylabel="hits").axes[0]
     assert sorted(round(bar.get_height()) for bar in ax.patches) == [40, 50, 50, 90]
     assert [line.get_ydata()[0] for line in ax.lines] == [30.0]
+    ax = plots.show_scores(scores, chance={"a": 0.3, "b": 0.1}, ylabel="hits").axes[0]
+    assert [line.get_ydata()[0] for line in ax.lines] == [30.0, 10.0]
 
 
 def test_distances_stand_layer_by_layer_beside_an_even_look():

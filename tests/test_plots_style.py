@@ -76,7 +76,7 @@ def test_figure_draws_itself_for_a_notebook():
 
 
 def test_figure_says_what_the_first_line_about_it_says():
-    """A drawing without titles has words too; panels that are only numbered add none."""
+    """A drawing without titles has words too; panels that are only numbered add none, nor do numbers in them."""
 
     @style.styled
     def draw():
@@ -84,9 +84,11 @@ def test_figure_says_what_the_first_line_about_it_says():
         fig, axes = style.figure(1, 2)
         axes[0, 0].set(title="0")
         axes[0, 1].set(title="1", ylabel="words")
+        for word in ("box", "0.5", "box"):
+            axes[0, 1].text(0, 0, word)
         return fig
 
-    assert draw().words() == "Figure: a box that is empty. 1: words."
+    assert draw().words() == "Figure: a box that is empty. 1: words: box."
 
 
 def test_figure_is_dark_on_white_in_every_theme():

@@ -474,8 +474,8 @@ def show_clock(milliseconds: Mapping[int, tuple[float, float]]) -> Figure:
     ax = axes[0, 0]
     lengths = list(milliseconds)
     ours, fused = zip(*milliseconds.values(), strict=True)
-    ax.plot(lengths, ours, "o-", color=RED, label="written out")
-    ax.plot(lengths, fused, "s--", color=BLUE, label="torch's SDPA")
+    ax.plot(lengths, ours, "o-", color=BLUE, label="written out")
+    ax.plot(lengths, fused, "s--", color=ORANGE, label="torch's SDPA")
     square = [ours[-1] * (T / lengths[-1]) ** 2 for T in lengths]
     ax.plot(lengths, square, ":", color=GREY, label="slope 2: quadratic")
     ax.set_xscale("log", base=2)

@@ -172,12 +172,17 @@ def show_pointing(images, masks, maps: Mapping[str, np.ndarray]) -> Figure:
 
 
 @styled
-def show_scores(scores: Mapping[str, Mapping[str, float]], *, chance: float, ylabel: str) -> Figure:
+def show_scores(
+    scores: Mapping[str, Mapping[str, float]],
+    *,
+    chance: float | Mapping[str, float],
+    ylabel: str,
+) -> Figure:
     """Draw scores as bars, a group for each method and a bar for each model.
 
     Args:
         scores: method -> {name of the model: score in [0, 1]}.
-        chance: what guessing reaches.
+        chance: what guessing reaches, or method -> what it reaches there.
         ylabel: what was measured.
     """
     fig, axes = figure(size=(WIDTH * 0.85, 3.0))
@@ -192,7 +197,13 @@ def show_scores(scores: Mapping[str, Mapping[str, float]], *, chance: float, yla
             hatch=hatches[number], label=name, linewidth=0.6,
         )  # fmt: skip
         ax.bar_label(bars, fmt="%.0f", fontsize=8, padding=1)
-    ax.axhline(100 * chance, color=BLACK, linestyle="--", label=f"by chance: {chance:.0%}")
+    look = {"color": BLACK, "linestyle": "--"}
+    if isinstance(chance, Mapping):
+        for x, method in enumerate(scores):
+            level, label = [100 * chance[method]] * 2, "by chance" if x == 0 else None
+            ax.plot([x - 0.5, x + 0.5], level, label=label, **look)
+    else:
+        ax.axhline(100 * chance, label=f"by chance: {chance:.0%}", **look)
     ax.set_xticks(range(len(scores)), list(scores))
     ax.set(ylabel=ylabel, ylim=(0, 108))
     fig.legend(loc="outside lower center", ncols=3)

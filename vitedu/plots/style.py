@@ -132,7 +132,9 @@ def _words_of_panel(axes) -> str:
     legend = axes.get_legend_handles_labels()[1]
     if title.isdigit() and not named:
         return ""
-    parts = (title, named, f"curves: {', '.join(legend)}" if legend else "")
+    inside = dict.fromkeys(text.get_text() for text in axes.texts)  # each once
+    written = "; ".join(text for text in inside if any(map(str.isalpha, text)))
+    parts = (title, named, f"curves: {'; '.join(legend)}" if legend else "", written)
     return ": ".join(" ".join(part.split()) for part in parts if part).replace("$", "")
 
 
@@ -202,7 +204,9 @@ def choices(
     for row, line in enumerate(words):
         for column, word in enumerate(line):
             ink = BLACK if values[row, column] > 0.6 * high else "white"
-            ax.text(column + 0.5, row + 0.5, word, ha="center", va="center", fontsize=8, color=ink)
+            ax.text(
+                column + 0.5, row + 0.5, word, ha="center", va="center", fontsize=7.5, color=ink
+            )
     ax.set_title(title)
     hide_ticks(ax)
     frame = Rectangle((0, 0), 1, 1, fill=False, edgecolor=ORANGE, linewidth=3)

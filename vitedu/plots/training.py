@@ -166,7 +166,7 @@ def show_by_rate(
     for i, (name, outcomes) in enumerate(runs.items()):
         rates = sorted(outcomes)
         means = [np.mean(outcomes[rate]) for rate in rates]
-        style = {"color": CYCLE[i % len(CYCLE)], "marker": "osD^"[i % 4]}
+        style = {"color": CYCLE[i % len(CYCLE)], "marker": "osD^"[i % 4], "clip_on": False}
         ax.plot(rates, means, linestyle=LINES[i % 4], label=name, **style)
         for rate in rates:
             dots = [rate] * len(outcomes[rate]), outcomes[rate]
