@@ -225,7 +225,9 @@ class TrainingPanel:
 
         go = widgets.Button(description="start", icon="play")
         stop = widgets.Button(description="stop", icon="stop", disabled=True)
-        picture = widgets.Image(format="png", layout=widgets.Layout(max_width="100%"))
+        picture = widgets.Image(
+            format="png", layout=widgets.Layout(width="816px", max_width="100%")
+        )
         words = widgets.HTML()
         labels = {"ready": "start", "running": "pause", "pausing": "go on", "paused": "go on"}
         drawn = None  # the moment that the picture shows
