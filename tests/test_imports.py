@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from vitedu.checks import kit
+from vitedu.exercises import EXERCISES
 from vitedu.grading.box.package_view import BASE
 
 PACKAGE = Path(__file__).parents[1] / "vitedu"
@@ -127,6 +129,21 @@ def test_slow_and_optional_libraries_are_imported_inside_functions(module):
     """A notebook without a front end, or a Python without torchvision, still loads the module."""
     at_top = {name for name, top in imports(MODULES[module]) if top}
     assert not at_top & IN_FUNCTIONS_ONLY
+
+
+def test_files_of_exercises_take_the_vocabulary_from_one_door():
+    """Beside it they import whole modules and their neighbours, and the door offers nothing that none of them takes."""
+    own = {f"checks.{e.chapter}.{e.checker}" for e in EXERCISES if e.kind != "value"}
+    taken = set()
+    for module in own:
+        tree = ast.parse(MODULES[module].read_text(encoding="utf-8"))
+        for node in ast.walk(tree):
+            if isinstance(node, ast.ImportFrom) and node.module == "vitedu.checks.kit":
+                taken |= {alias.name for alias in node.names}
+            elif isinstance(node, ast.ImportFrom):
+                home = node.module.removeprefix("vitedu.")
+                assert home.count(".") != 1 or not home.startswith("checks."), f"{module}: {home}"
+    assert taken == set(kit.__all__)
 
 
 def test_imports_have_no_cycle():

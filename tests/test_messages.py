@@ -139,7 +139,7 @@ REPORTS = {
           expected  output: tensor
           got       None; look for a missing `return`
           case      6 images of 5 channels, 6 x 12 px, patch_size 3
-          also      errors: expected a ValueError; got no error; the call returned as if nothing were wrong   (H=25 is not divisible by patch_size 4)
+          also      errors: expected a ValueError; got no error; the call returned as if nothing were wrong   (H=43 is not divisible by patch_size 7)
           again     check(..., "patchify", seed=3) repeats these inputs
           findings  ✗ returns   – values   – gradients   ✗ other sizes   ✗ errors   – any device   – again
         """,

@@ -26,7 +26,7 @@ Each word below has one meaning in the whole package:
   mistake reproduces what went wrong. If no mistake does, ``relations`` looks for a simple relation
   to the right result, such as a factor.
 * A **checker** (``checker.Checker``) holds all of this for one exercise, in
-  ``<chapter>/<exercise>.py``.
+  ``<chapter>/<exercise>.py``. Whoever writes one begins with ``kit``.
 * A **mutant** is a reference with one small change. A mutant that passes is a **survivor**. Its
   checker explains it by a piece of the changed text. ``proof`` runs the checkers on their banks,
   on right answers and on mutants.

@@ -5,9 +5,7 @@ Role: ``shaped`` writes the cases of an exercise whose inputs are random tensors
     cases=shaped(
         "images: B C gh*P gw*P; patch_size = P",
         also("other sizes", "square", gw="gh"),
-        BATCH_OF_ONE,
-        FLOAT64,
-        ON_ACCELERATOR,
+        *USUAL,
     )
 
 The first case uses the shapes as written and also compares gradients. Every case draws new sizes,
@@ -70,6 +68,10 @@ def refused(note: str, mentions: str = "", **changes) -> Variation:
 BATCH_OF_ONE = also("other sizes", "a batch of one", B=1)
 FLOAT64 = also("other sizes", "float64", dtype=torch.float64)
 ON_ACCELERATOR = also("any device", "on an accelerator", on_accelerator=True)
+USUAL = (BATCH_OF_ONE, FLOAT64, ON_ACCELERATOR)  # of an exercise whose tensors have a batch axis B
+
+Options = dict[str, Any]  # fields of a ``Case`` or a ``Mistake`` that several of them share
+EXACT: Options = {"rtol": 1e-6, "atol": 1e-6}  # values are moved, not computed
 
 
 def shaped(

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from vitedu import exercises
-from vitedu.checks import drivers  # noqa: F401  (registers the chapters' drivers)
+from vitedu.checks import crops, drivers  # noqa: F401  (they register drivers and readers)
 from vitedu.checks.answers import Call, LocalAnswer, Look, Source
 from vitedu.checks.checker import Checker, find_checker
 from vitedu.checks.diagnosing import Replays, diagnose

@@ -6,9 +6,7 @@ import numpy as np
 import torch
 
 from vitedu import attention
-from vitedu.checks.cases import also, shaped
-from vitedu.checks.checker import Checker
-from vitedu.checks.mistakes import Mistake
+from vitedu.checks.kit import Checker, Mistake, also, shaped
 
 ALL_SIX = "four projections and two products between tokens"
 FOUR = "q, k, v and output: four projections"

@@ -2,11 +2,8 @@
 
 import torch
 
-from vitedu.checks.cases import BATCH_OF_ONE, FLOAT64, ON_ACCELERATOR, also, shaped
-from vitedu.checks.checker import Checker
-from vitedu.checks.evidence import shapes
-from vitedu.checks.families import SAME_AXIS
-from vitedu.checks.mistakes import Mistake
+from vitedu.checks import families
+from vitedu.checks.kit import EXACT, USUAL, Checker, Mistake, also, rearrange, shaped, shapes
 
 LOST = (  # what is wrong with every mixture of heads
     "side by side, nothing lost",
@@ -64,8 +61,6 @@ def by_joining(x):
 
 
 def by_einops(x):
-    from einops import rearrange
-
     return rearrange(x, "b h t d -> b t (h d)")
 
 
@@ -92,16 +87,13 @@ CHECKER = Checker(
     "merge_heads",
     cases=shaped(
         "x: B nh T hd",
-        BATCH_OF_ONE,
         also("other sizes", "as many tokens as heads", T="nh"),
         also("other sizes", "as many tokens as columns", T="hd"),
         also("other sizes", "one head", nh=1),
         also("other sizes", "one token", T=1),
         also("other sizes", "one column a head", hd=1),
-        FLOAT64,
-        ON_ACCELERATOR,
-        rtol=1e-6,
-        atol=1e-6,
+        *USUAL,
+        **EXACT,
     ),
     proves={
         "values": "every head is back in its columns, compared to the bit",
@@ -110,6 +102,6 @@ CHECKER = Checker(
     special="x.shape[1] == 1; x.shape[2] == 1; x.shape[3] == 1; len(x) == 1; "
     "x.shape[1] == x.shape[2]",
     equivalent={
-        SAME_AXIS: ("flatten(-2)", "(2, 1).flatten", "(1, -2).flatten"),
+        families.SAME_AXIS: ("flatten(-2)", "(2, 1).flatten", "(1, -2).flatten"),
     },
 )

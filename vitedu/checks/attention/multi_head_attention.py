@@ -7,19 +7,8 @@ import torch.nn.functional as F
 
 from vitedu.attention import MultiHeadAttention as Given  # right answers need its constructor
 from vitedu.attention import merge_heads, scaled_dot_product_attention, split_heads
-from vitedu.checks.checker import Checker
-from vitedu.checks.evidence import draw_sums, row_sums, shapes
-from vitedu.checks.families import (
-    FUSED_NAMES,
-    RESULTS_SWAPPED,
-    SAME_AXIS,
-    SCORES_RETURNED,
-    UNSTABLE,
-    WEIGHTS_NOT_RETURNED,
-)
-from vitedu.checks.inputs import distinct, normal, random_state
-from vitedu.checks.mistakes import Mistake
-from vitedu.checks.probing import Case
+from vitedu.checks import evidence, families
+from vitedu.checks.kit import Case, Checker, Mistake, distinct, normal, random_state, rearrange
 
 
 def cases(g: torch.Generator) -> list[Case]:
@@ -76,7 +65,7 @@ MISTAKES = (
     Mistake("softmax_over_queries", "softmax runs over queries, not keys", "weights.sum(dim=-1) == 1",
             "Each query spreads one unit of attention over the keys.",
             "Use your function of 2.2, or look at the dim of softmax.", _attending("weights = softmax(scores, dim=-2)"),
-            evidence=row_sums),
+            evidence=evidence.row_sums),
     Mistake("not_scaled", "the scores are not scaled", "scores divided by the square root of the head's depth",
             "The weights are too sharp.", "Use your function of 2.2, or divide before the softmax.",
             _scaled("k.shape[-1] ** 0.5")),
@@ -109,10 +98,10 @@ MISTAKES = (
             "Attention runs over the last axis but one; after the cut that is still the heads' axis.",
             "Exchange heads and tokens before attending.",
             {SPLIT: "part.unflatten(2, (self.num_heads, -1))", "merge_heads(output)": "output.flatten(2)"},
-            evidence=shapes),
+            evidence=evidence.shapes),
     Mistake("one_head", "one head attends with all columns", "weights (B, nh, T, T): each head attends on its own",
             "num_heads is given, but nothing is split.", "Split q, k and v into heads.",
-            {"q, k, v = self": "self.num_heads = 1\nq, k, v = self"}, evidence=shapes,
+            {"q, k, v = self": "self.num_heads = 1\nq, k, v = self"}, evidence=evidence.shapes,
             also=({"q, k, v = self": "self.num_heads = 1\nq, k, v = self", "), weights": "), weights[:, 0]"},)),
     Mistake("projected_without_bias", "the last projection leaves out its bias", "self.proj(merged), bias included",
             "The bias of proj would never be used.", "Call self.proj, or add its bias.",
@@ -154,11 +143,11 @@ MISTAKES = (
             "Leave out the x + ....", {"return ": "return x + "}),
     Mistake("weights_averaged", "the weights are averaged over the heads", "weights (B, nh, T, T)",
             "Each head looks elsewhere; the mean hides it.", "Return them as attention gave them.",
-            {"), weights": "), weights.mean(dim=1)"}, evidence=shapes),
-    WEIGHTS_NOT_RETURNED.by({"), weights": ")"}),
-    RESULTS_SWAPPED.by({"return ": "return weights, ", "), weights": ")"}),
-    SCORES_RETURNED.by({"return ": f"weights = {SCORES}\nreturn "}),
-    UNSTABLE.by(_attending("weights = scores.exp() / scores.exp().sum(dim=-1, keepdim=True)")),
+            {"), weights": "), weights.mean(dim=1)"}, evidence=evidence.shapes),
+    families.WEIGHTS_NOT_RETURNED.by({"), weights": ")"}),
+    families.RESULTS_SWAPPED.by({"return ": "return weights, ", "), weights": ")"}),
+    families.SCORES_RETURNED.by({"return ": f"weights = {SCORES}\nreturn "}),
+    families.UNSTABLE.by(_attending("weights = scores.exp() / scores.exp().sum(dim=-1, keepdim=True)")),
     Mistake("causal", "a token may not look at later tokens", "every token sees every token",
             "That mask belongs to language models; an image has no future.", "Leave the mask out.",
             _attending("weights = softmax(scores.masked_fill(torch.ones_like(scores).tril() == 0, -1e9))")),
@@ -205,8 +194,6 @@ class ByEinsum(Given):
 
 class ByEinops(Given):
     def forward(self, x):
-        from einops import rearrange
-
         q, k, v = rearrange(self.qkv(x), "b t (s h d) -> s (b h) t d", s=3, h=self.num_heads)
         weights = F.softmax(torch.bmm(q, k.mT) / q.shape[-1] ** 0.5, -1)
         output = rearrange(torch.bmm(weights, v), "(b h) t d -> b t (h d)", h=self.num_heads)
@@ -229,7 +216,7 @@ LAYERS = frozenset(
 
 CHECKER = Checker(
     "MultiHeadAttention",
-    forbidden=FUSED_NAMES | LAYERS,
+    forbidden=families.FUSED_NAMES | LAYERS,
     proves={
         "allowed operations": "made from your own parts",
         "values": "output and weights, with given parameters",
@@ -238,9 +225,9 @@ CHECKER = Checker(
         "other sizes": "also for one head, one token, a batch of one, T equals D, and float64",
         "large scores": "finite and right for large scores",
     },
-    picture=draw_sums,
+    picture=evidence.draw_sums,
     special="self.num_heads == 1; x.shape[1] == 1; len(x) == 1; x.shape[2] == self.num_heads; "
     "self.qkv.bias is None; x.shape[1] == self.num_heads",
-    equivalent={SAME_AXIS: ("q, k, v = self.qkv(x).chunk(3, dim=2)",)},
+    equivalent={families.SAME_AXIS: ("q, k, v = self.qkv(x).chunk(3, dim=2)",)},
     given=("__init__",),
 )

@@ -5,34 +5,23 @@ import math
 import torch
 import torch.nn.functional as F
 
-from vitedu.checks.cases import FLOAT64, ON_ACCELERATOR, also, shaped
-from vitedu.checks.checker import Checker
-from vitedu.checks.evidence import draw_sums, row_sums, shapes
-from vitedu.checks.families import (
-    DEFAULT,
-    FUSED_NAMES,
-    RESULTS_SWAPPED,
-    SAME_AXIS,
-    SCORES_RETURNED,
-    UNSTABLE,
-    WEIGHTS_NOT_RETURNED,
-)
-from vitedu.checks.mistakes import Mistake
+from vitedu.checks import evidence, families
+from vitedu.checks.kit import FLOAT64, ON_ACCELERATOR, Checker, Mistake, also, shaped
 
 MISTAKES = (
     Mistake("softmax_over_queries", "softmax runs over queries, not keys", "weights.sum(dim=-1) == 1",
             "Each query spreads one unit of attention over the keys.",
-            "Compare softmax(dim=-1) with dim=-2 on a 2 x 3 example.", {"dim=-1": "dim=-2"}, evidence=row_sums),
+            "Compare softmax(dim=-1) with dim=-2 on a 2 x 3 example.", {"dim=-1": "dim=-2"}, evidence=evidence.row_sums),
     Mistake("softmax_over_axis_1", "the axis of softmax is counted from the front",
             "weights.sum(dim=-1) == 1", "With other leading axes, that axis is something else: queries, or heads.",
             "Count from the back: the keys are the last axis of the scores.", {"dim=-1": "dim=1"},
-            evidence=row_sums, also=({"dim=-1": "dim=2"},)),
+            evidence=evidence.row_sums, also=({"dim=-1": "dim=2"},)),
     Mistake("softmax_over_everything", "one softmax runs over queries and keys together",
             "weights.sum(dim=-1) == 1",
             "Then the queries share one unit of attention; each should have one of its own.",
             "Look at the dim of softmax and at what you flatten before it.",
             {"softmax(scores, dim=-1)": "softmax(scores.flatten(-2), dim=-1).view_as(scores)"},
-            evidence=row_sums),
+            evidence=evidence.row_sums),
     Mistake("not_scaled", "the scores are not scaled", "scores divided by the square root of the key depth",
             "The weights are too sharp, and the more so the wider the keys.", "Divide before the softmax.",
             {" / k.shape[-1] ** 0.5": ""}),
@@ -66,9 +55,9 @@ MISTAKES = (
     Mistake("scaled_after_softmax", "the scale is applied after the softmax", "weights.sum(dim=-1) == 1",
             "There it makes all weights smaller and changes no ratio between them.",
             "Divide the scores, before softmax.",
-            {" / k.shape[-1] ** 0.5": "", "dim=-1)": "dim=-1) / k.shape[-1] ** 0.5"}, evidence=row_sums),
-    UNSTABLE,
-    SCORES_RETURNED,
+            {" / k.shape[-1] ** 0.5": "", "dim=-1)": "dim=-1) / k.shape[-1] ** 0.5"}, evidence=evidence.row_sums),
+    families.UNSTABLE,
+    families.SCORES_RETURNED,
     Mistake("output_from_scores", "the values are mixed by the scores, not by the weights",
             "output = a weighted mean of the values",
             "Scores do not sum to 1, so the output leaves the range of the values.",
@@ -76,14 +65,14 @@ MISTAKES = (
     Mistake("weights_transposed", "the weights come back transposed",
             "weights (..., Tq, Tk): a row for each query", "A row of weights belongs to one query.",
             "Return them as they multiply v.", {"@ v, weights": "@ v, weights.transpose(-2, -1)"},
-            evidence=shapes),
-    RESULTS_SWAPPED,
-    WEIGHTS_NOT_RETURNED,
+            evidence=evidence.shapes),
+    families.RESULTS_SWAPPED,
+    families.WEIGHTS_NOT_RETURNED,
     Mistake("scores_transposed", "the scores have a row for each key",
             "scores (..., Tq, Tk): a row for each query",
             "The softmax over the last axis then runs over queries, and the product with v fits only when there are as many queries as keys.",
             "Look at which of q and k is transposed, and which comes first.",
-            {"weights = softmax": "scores = scores.transpose(-2, -1)\nweights = softmax"}, evidence=shapes),
+            {"weights = softmax": "scores = scores.transpose(-2, -1)\nweights = softmax"}, evidence=evidence.shapes),
     Mistake("mixed_by_columns", "the values are mixed by the columns of the weights",
             "output[..., i, :] mixes the values by row i of the weights",
             "A column holds what one key gets from all queries; it does not sum to 1.",
@@ -165,7 +154,7 @@ CHECKER = Checker(
         outputs=("output", "weights"),
         ranges={"d": (5, 8)},  # no square: its root is told from a rounded one
     ),
-    forbidden=FUSED_NAMES,
+    forbidden=families.FUSED_NAMES,
     proves={
         "allowed operations": "made from products and a softmax",
         "values": "output and weights are those of softmax(q k^T / sqrt(d)) v",
@@ -173,12 +162,12 @@ CHECKER = Checker(
         "other sizes": "also when T equals d, for a batch of one, one query, one key, and float64",
         "large scores": "finite and right for large scores",
     },
-    picture=draw_sums,
+    picture=evidence.draw_sums,
     special="q.ndim == 2; q.ndim == 3; len(q) == 1; q.shape[-2] == 1; k.shape[-2] == 1; "
     "k.shape[-1] == 1; v.shape[-1] == 1; q.shape == k.shape; q.shape[-2] == q.shape[-1]",
     equivalent={
-        SAME_AXIS: ("scores = q @ k.transpose(-1, -2) / k.shape[-1] ** 0.5",),
+        families.SAME_AXIS: ("scores = q @ k.transpose(-1, -2) / k.shape[-1] ** 0.5",),
         "queries and keys have one depth": ("scores = q @ k.transpose(-2, -1) / q.shape[-1] ** 0.5",),
-        DEFAULT: ("weights = softmax(scores)",),
+        families.DEFAULT: ("weights = softmax(scores)",),
     },
 )  # fmt: skip

@@ -1,27 +1,22 @@
 """softmax: its cases, its known mistakes with their words, and other right answers."""
 
 import math
-from typing import Any
 
 import torch
 
-from vitedu.checks.cases import FLOAT64, ON_ACCELERATOR, also, shaped
-from vitedu.checks.checker import Checker
-from vitedu.checks.evidence import draw_sums, sums_of
-from vitedu.checks.families import FUSED_NAMES
-from vitedu.checks.mistakes import Mistake
-from vitedu.checks.probing import Case, Observation
+from vitedu.checks import evidence, families, probing
+from vitedu.checks.kit import FLOAT64, ON_ACCELERATOR, Checker, Mistake, Options, also, shaped
 
 
-def _sums_along_dim(case: Case, seen: Observation) -> str:
+def _sums_along_dim(case: probing.Case, seen: probing.Observation) -> str:
     output, dim = seen.arrays.get("output"), case.args.get("dim", -1)
     if output is None or output.shape != case.args["x"].shape or not output.isfinite().all():
         return ""
-    return f"sums along dim={dim}: {sums_of(output, dim)}"
+    return f"sums along dim={dim}: {evidence.sums_of(output, dim)}"
 
 
 MAXIMUM, SUM = "x.amax(dim=dim, keepdim=True)", "exp.sum(dim=dim, keepdim=True)"
-ALONG_DIM: dict[str, Any] = {"evidence": _sums_along_dim}
+ALONG_DIM: Options = {"evidence": _sums_along_dim}
 
 MISTAKES = (
     Mistake("not_shifted", "large scores overflow", "finite weights for scores as large as 1e4",
@@ -174,7 +169,7 @@ CHECKER = Checker(
         ranges=dict.fromkeys("abcd", (3, 7)) | {"e": (5, 8)},
         scale=2.0,
     ),
-    forbidden=SOFTMAX_NAMES | FUSED_NAMES,  # attention to the unit matrix is softmax
+    forbidden=SOFTMAX_NAMES | families.FUSED_NAMES,  # attention to the unit matrix is softmax
     forbidden_words="log_softmax, softmax, softmin",
     proves={
         "allowed operations": "made from exp and sums",
@@ -183,7 +178,7 @@ CHECKER = Checker(
         "other sizes": "also for squares, one row, one score, no other axis, and float64",
         "large scores": "finite and right for scores of size 1e4",
     },
-    picture=draw_sums,
+    picture=evidence.draw_sums,
     special="x.ndim == 1; x.shape[dim] == 1; dim == 0; dim == 1; len(x) == 1; "
     "len(set(x.shape)) < x.ndim",
 )  # fmt: skip

@@ -2,11 +2,8 @@
 
 import torch
 
-from vitedu.checks.cases import BATCH_OF_ONE, FLOAT64, ON_ACCELERATOR, also, refused, shaped
-from vitedu.checks.checker import Checker
-from vitedu.checks.evidence import shapes
-from vitedu.checks.families import SAME_AXIS
-from vitedu.checks.mistakes import Mistake
+from vitedu.checks import evidence, families
+from vitedu.checks.kit import EXACT, USUAL, Checker, Mistake, also, rearrange, refused, shaped
 
 SPLIT = "x.reshape(B, T, num_heads, D // num_heads)"
 
@@ -23,25 +20,25 @@ MISTAKES = (
             {SPLIT: "x.reshape(B, T, D // num_heads, num_heads).mT"}),
     Mistake("heads_behind_tokens", "the heads stay behind the tokens", "(B, nh, T, hd)",
             "Attention works on the last two axes: they have to be tokens and columns.",
-            "Exchange axes 1 and 2 at the end.", {".transpose(1, 2)": ""}, evidence=shapes),
+            "Exchange axes 1 and 2 at the end.", {".transpose(1, 2)": ""}, evidence=evidence.shapes),
     Mistake("columns_before_tokens", "columns and tokens are exchanged", "(B, nh, T, hd)",
             "Attention works on the last two axes, tokens before columns.", "Look at the order of the axes.",
-            {"transpose(1, 2)": "permute(0, 2, 3, 1)"}, evidence=shapes),
+            {"transpose(1, 2)": "permute(0, 2, 3, 1)"}, evidence=evidence.shapes),
     Mistake("heads_before_batch", "the heads stand before the batch", "(B, nh, T, hd)",
             "The first axis is the image's, everywhere in this course.", "Look at the order of the axes.",
-            {"transpose(1, 2)": "permute(2, 0, 1, 3)"}, evidence=shapes),
+            {"transpose(1, 2)": "permute(2, 0, 1, 3)"}, evidence=evidence.shapes),
     Mistake("joined_with_batch", "heads and batch are joined into one axis", "(B, nh, T, hd)",
             "Some code does that for bmm; here the head has an axis of its own.", "Leave out the last reshape.",
-            {"transpose(1, 2)": "transpose(1, 2).flatten(0, 1)"}, evidence=shapes),
+            {"transpose(1, 2)": "transpose(1, 2).flatten(0, 1)"}, evidence=evidence.shapes),
     Mistake("counts_exchanged", "num_heads is taken for the columns of a head", "nh = num_heads, hd = D / num_heads",
             "It goes unnoticed when the two are equal.", "Look at the order of num_heads and D // num_heads.",
-            {"return x": "num_heads = D // num_heads\nreturn x"}, evidence=shapes),
+            {"return x": "num_heads = D // num_heads\nreturn x"}, evidence=evidence.shapes),
     Mistake("heads_backwards", "the heads come in reverse order", "head 0 owns the first columns",
             "merge_heads would put them together the wrong way round.",
             "Look for a flip, or for a loop that counts down.", {"return x": "x = x.unflatten(2, (num_heads, -1)).flip(2).flatten(2)\nreturn x"}),
     Mistake("first_image_only", "only the first image is split", "all images of the batch",
             "It works for a batch of one.", "Look for an index 0 or for a 1 where B belongs.",
-            {"return x": "x, B = x[:1], 1\nreturn x"}, evidence=shapes),
+            {"return x": "x, B = x[:1], 1\nreturn x"}, evidence=evidence.shapes),
     Mistake("list_of_heads", "a list of heads comes back", "one tensor (B, nh, T, hd)",
             "With an axis for the heads, one product serves them all.", "Stack them along a new axis 1.",
             {"return x": "return list(x", "transpose(1, 2)": "transpose(1, 2).unbind(1))"}),
@@ -59,8 +56,6 @@ def by_chunks(x, num_heads):
 
 
 def by_einops(x, num_heads):
-    from einops import rearrange
-
     _divides(x, num_heads)
     return rearrange(x, "b t (h d) -> b h t d", h=num_heads)
 
@@ -99,19 +94,16 @@ CHECKER = Checker(
     "split_heads",
     cases=shaped(
         "x: B T D; num_heads = nh",
-        BATCH_OF_ONE,
         also("other sizes", "as many tokens as heads", T="nh"),
         also("other sizes", "as many tokens as columns", T="D"),
         also("other sizes", "one head", nh=1),
         also("other sizes", "one column a head", hd=1),
         also("other sizes", "one token", T=1),
-        FLOAT64,
         refused("D={D} is not divisible by num_heads {nh}", D="nh*hd + 1"),
         refused("D={D} is smaller than num_heads {nh}", D="nh - 1"),
-        ON_ACCELERATOR,
+        *USUAL,
         letters={"D": "nh*hd"},
-        rtol=1e-6,
-        atol=1e-6,
+        **EXACT,
     ),
     proves={
         "values": "head j holds columns j*hd : (j+1)*hd of every token, compared to the bit",
@@ -121,6 +113,6 @@ CHECKER = Checker(
     special="num_heads == 1; num_heads == x.shape[2]; num_heads == x.shape[1]; x.shape[1] == 1; "
     "len(x) == 1",
     equivalent={
-        SAME_AXIS: ("transpose(2, 1)", "transpose(1, -2)"),
+        families.SAME_AXIS: ("transpose(2, 1)", "transpose(1, -2)"),
     },
 )

@@ -3,10 +3,7 @@
 import torch
 import torch.nn.functional as F
 
-from vitedu.checks.cases import BATCH_OF_ONE, FLOAT64, ON_ACCELERATOR, also, shaped
-from vitedu.checks.checker import Checker
-from vitedu.checks.families import FUSED_NAMES, SAME_AXIS
-from vitedu.checks.mistakes import Mistake
+from vitedu.checks.kit import FUSED_NAMES, SAME_AXIS, USUAL, Checker, Mistake, also, shaped
 
 FEATURES = "F.elu(q) + 1, F.elu(k) + 1"
 RESULT = "(q @ collected) / (q @ total)"
@@ -96,9 +93,7 @@ CHECKER = Checker(
         also("other sizes", "T equals d", Tq="d", Tk="d", dv="d"),
         also("other sizes", "one query", Tq=1),
         also("other sizes", "one key", Tk=1),
-        BATCH_OF_ONE,
-        FLOAT64,
-        ON_ACCELERATOR,
+        *USUAL,
         ranges={"d": (2, 5), "dv": (2, 5), "Tk": (2, 5)},
         # the first query has small features, so that a number added to the sum of its weights is felt
         values={"q": lambda q: torch.cat([0.2 * q[..., :1, :] - 2.5, q[..., 1:, :]], dim=-2)},

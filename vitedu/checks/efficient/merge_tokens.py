@@ -3,10 +3,8 @@
 import torch
 import torch.nn.functional as F
 
-from vitedu.checks.cases import BATCH_OF_ONE, FLOAT64, ON_ACCELERATOR, also, refused, shaped
-from vitedu.checks.checker import Checker
-from vitedu.checks.families import DEFAULT, FIRST_OF_BATCH, SAME_AXIS
-from vitedu.checks.mistakes import Mistake
+from vitedu.checks import families
+from vitedu.checks.kit import USUAL, Checker, Mistake, also, refused, shaped
 
 TARGET = "target.scatter(1, 2 * leaving + 1, 2 * partner.gather(1, leaving) + 2)"
 LEAVES = "scatter(1, 2 * leaving + 1, False)"
@@ -62,7 +60,7 @@ MISTAKES = (
             "The authors' code does that; a map drawn on the grid would be shuffled.", "Take what stays in the order of the sequence.",
             {"return torch": "order = torch.arange(T, device=tokens.device).expand(B, T)[stays].reshape(B, -1)[:, 1:]\norder = (order + T * (order % 2 == 0)).argsort(dim=-1)\n"
              "mixed = mixed.gather(1, order[:, :, None].expand(-1, -1, D))\ntotal = torch.cat([total[:, :1], total[:, 1:].gather(1, order)], dim=1)\nreturn torch"}),
-    FIRST_OF_BATCH.by({"leaving = best": "best, partner = best[:1].expand_as(best), partner[:1].expand_as(partner)\nleaving = best"}),
+    families.FIRST_OF_BATCH.by({"leaving = best": "best, partner = best[:1].expand_as(best), partner[:1].expand_as(partner)\nleaving = best"}),
 )  # fmt: skip
 
 
@@ -152,11 +150,9 @@ CHECKER = Checker(
         also("other sizes", "all even-placed ones of an odd number", N=7, r=4),
         also("other sizes", "all even-placed ones of an even number", N=8, r=4),
         also("other sizes", "sizes of 1", values={"sizes": torch.ones_like}),
-        BATCH_OF_ONE,
-        FLOAT64,
         refused("{N} patches, merge={N // 2 + 2}", r="N // 2 + 2"),
         refused("merge=-1", r=-1),
-        ON_ACCELERATOR,
+        *USUAL,
         ranges={"B": (3, 4), "r": (2, 3), "D": (4, 6), "d": (4, 6), "N": (9, 12)},
         values={"sizes": lambda x: (3 * x.abs()).floor() + 1},
         outputs=("tokens", "sizes"),
@@ -168,10 +164,10 @@ CHECKER = Checker(
         "errors": "more merges than even-placed tokens are refused",
     },
     equivalent={
-        SAME_AXIS: ("-1, 2 * leaving", "keys, dim=2", "(-1, leaving)", "max(dim=2)",
+        families.SAME_AXIS: ("-1, 2 * leaving", "keys, dim=2", "(-1, leaving)", "max(dim=2)",
             "dim=1, descending", "(-1, target, sizes)", "-2, target[:, :, None]",
             "[tokens[:, :1], mixed], dim=-2"),
-        DEFAULT: ("leaving = best.argsort(descending=True)[:, :merge]",),
+        families.DEFAULT: ("leaving = best.argsort(descending=True)[:, :merge]",),
         "all arguments live on one device": ("device=keys", "device=sizes"),
         "merge is a whole number": ("if not 0 <= merge <= T / 2:",),
     },

@@ -2,10 +2,7 @@
 
 import torch
 
-from vitedu.checks.cases import also, shaped
-from vitedu.checks.checker import Checker
-from vitedu.checks.families import DEFAULT, NEW_AXIS
-from vitedu.checks.mistakes import Mistake
+from vitedu.checks.kit import DEFAULT, NEW_AXIS, Checker, Mistake, also, shaped
 
 EQUAL = "image[:, None] == image[None, :]"
 WITHIN = "True for two tokens of one image"

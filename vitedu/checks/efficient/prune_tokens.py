@@ -2,10 +2,8 @@
 
 import torch
 
-from vitedu.checks.cases import BATCH_OF_ONE, FLOAT64, ON_ACCELERATOR, also, shaped
-from vitedu.checks.checker import Checker
-from vitedu.checks.families import DEFAULT, FIRST_OF_BATCH, SAME_AXIS
-from vitedu.checks.mistakes import Mistake
+from vitedu.checks import families
+from vitedu.checks.kit import EXACT, USUAL, Checker, Mistake, also, shaped
 
 BEST = "cls_attention.topk(keep, dim=-1).indices"
 PLACES = "torch.cat([chosen.new_zeros(B, 1), chosen], dim=1)"
@@ -26,7 +24,7 @@ MISTAKES = (
     Mistake("first_patches", "the first patches stay, whatever the attention", "the most attended patches",
             "The top of the image is not its most important part.", "Look where cls_attention is used.",
             {BEST: "torch.arange(keep, device=tokens.device).expand(B, -1)"}),
-    FIRST_OF_BATCH.by({BEST: "cls_attention[:1].topk(keep, dim=-1).indices.expand(B, -1)"}),
+    families.FIRST_OF_BATCH.by({BEST: "cls_attention[:1].topk(keep, dim=-1).indices.expand(B, -1)"}),
     Mistake("mean_of_batch", "one choice is made for the whole batch", "each image by itself", "The object stands elsewhere in every image.",
             "Take topk along the last axis, for every row.", {BEST: "cls_attention.mean(dim=0, keepdim=True).topk(keep, dim=-1).indices.expand(B, -1)"}),
     Mistake("set_to_zero", "tokens are set to zero, not dropped", "(B, keep+1, D)", "A shorter sequence is the only gain; zeros cost as much as tokens.",
@@ -76,22 +74,19 @@ CHECKER = Checker(
         "tokens: B N+1 D; cls_attention: B N; keep = k",
         also("other sizes", "one patch stays", k=1),
         also("other sizes", "all stay", k="N"),
-        BATCH_OF_ONE,
-        FLOAT64,
-        ON_ACCELERATOR,
+        *USUAL,
         ranges={"B": (3, 4), "k": (2, 3), "D": (2, 5), "N": (7, 10)},
         values={"cls_attention": lambda x: x.softmax(dim=-1)},
-        rtol=1e-6,
-        atol=1e-6,
+        **EXACT,
     ),
     proves={
         "values": "the class token and the most attended patches, in their order",
         "other sizes": "also where one patch or all stay, for a batch of one, and float64",
     },
     equivalent={
-        SAME_AXIS: ("keep, dim=1", "sort(dim=1)", "-2, places",
+        families.SAME_AXIS: ("keep, dim=1", "sort(dim=1)", "-2, places",
             "[chosen.new_zeros(B, 1), chosen], dim=-1"),
-        DEFAULT: ("().values + 1", "(keep).indices"),
+        families.DEFAULT: ("().values + 1", "(keep).indices"),
     },
     special="len(tokens) == 1; keep == cls_attention.shape[1]; keep == 1",
 )  # fmt: skip

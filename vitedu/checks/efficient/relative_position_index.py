@@ -2,10 +2,7 @@
 
 import torch
 
-from vitedu.checks.cases import also, shaped
-from vitedu.checks.checker import Checker
-from vitedu.checks.families import NEW_AXIS
-from vitedu.checks.mistakes import Mistake
+from vitedu.checks.kit import NEW_AXIS, Checker, Mistake, also, shaped
 
 DOWN = "rows[:, None] - rows[None, :] + gh - 1"
 ACROSS = "columns[:, None] - columns[None, :] + gw - 1"

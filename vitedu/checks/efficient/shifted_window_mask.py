@@ -2,10 +2,7 @@
 
 import torch
 
-from vitedu.checks.cases import also, shaped
-from vitedu.checks.checker import Checker
-from vitedu.checks.families import SAME_AXIS
-from vitedu.checks.mistakes import Mistake
+from vitedu.checks.kit import SAME_AXIS, Checker, Mistake, also, shaped
 
 EQUAL = "region[:, :, None] == region[:, None, :]"
 ROWS, COLUMNS = ">= gh - shift", ">= gw - shift"

@@ -2,10 +2,8 @@
 
 import torch
 
-from vitedu.checks.cases import BATCH_OF_ONE, FLOAT64, ON_ACCELERATOR, also, shaped
-from vitedu.checks.checker import Checker
-from vitedu.checks.families import FIRST_OF_BATCH, SAME_AXIS, SIDE_BY_SIDE
-from vitedu.checks.mistakes import Mistake
+from vitedu.checks import families
+from vitedu.checks.kit import EXACT, USUAL, Checker, Mistake, also, rearrange, shaped
 
 MISTAKES = (
     Mistake("reshape_only", "the windows are reshaped without moving any axis", "each window is a square of the grid",
@@ -39,7 +37,7 @@ MISTAKES = (
             "It goes unnoticed where the grid is square.", "Look at what len(windows) is divided by.",
             {"-1, gh // w, gw // w, w, w, D": "max(1, len(windows) // (gh // w) ** 2), gh // w, -1, w, w, D",
              "return x.reshape(-1, gh, gw, D)": "return x.reshape(len(x), gh, -1, D)"}),
-    FIRST_OF_BATCH.by({"return x": "x = x[:1]\nreturn x"}),
+    families.FIRST_OF_BATCH.by({"return x": "x = x[:1]\nreturn x"}),
 )  # fmt: skip
 
 
@@ -55,8 +53,6 @@ def by_slices(windows, w, grid_size):
 
 
 def by_einops(windows, w, grid_size):
-    from einops import rearrange
-
     sizes = {"i": grid_size[0] // w, "j": grid_size[1] // w, "p": w}
     return rearrange(windows, "(b i j) (p q) d -> b (i p) (j q) d", **sizes)
 
@@ -86,25 +82,22 @@ CHECKER = Checker(
     "window_merge",
     cases=shaped(
         "windows: B*a*b w*w D; window_size = w; grid_size = (a*w, b*w)",
-        BATCH_OF_ONE,
         also("other sizes", "a square grid", b="a"),
         also("other sizes", "one window", a=1, b=1),
         also("other sizes", "windows of one token", w=1),
-        FLOAT64,
-        ON_ACCELERATOR,
+        *USUAL,
         letters={"a": 5, "b": 7},  # a grid that is taken to be square fails alike with every seed
         ranges={"w": (2, 4)},
         name="{B:grid} of {a*w} x {b*w} tokens, window_size {w}",
-        rtol=1e-6,
-        atol=1e-6,
+        **EXACT,
     ),
     proves={
         "values": "every token is back in its place",
         "other sizes": "also for squares, a batch of one, one window, windows of one token and float64",
     },
     equivalent={
-        SAME_AXIS: ("w, D = (window_size, windows.shape[2])", "x = x.permute(0, 1, -3, 2, 4, 5)"),
-        SIDE_BY_SIDE: ("w, -1, gw // w", "w, w, D, w"),
+        families.SAME_AXIS: ("w, D = (window_size, windows.shape[2])", "x = x.permute(0, 1, -3, 2, 4, 5)"),
+        families.SIDE_BY_SIDE: ("w, -1, gw // w", "w, w, D, w"),
     },
     special="window_size == 1; grid_size[0] == window_size; grid_size[1] == window_size; "
     "grid_size[0] == grid_size[1]",

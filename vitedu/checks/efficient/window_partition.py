@@ -2,10 +2,8 @@
 
 import torch
 
-from vitedu.checks.cases import BATCH_OF_ONE, FLOAT64, ON_ACCELERATOR, also, shaped
-from vitedu.checks.checker import Checker
-from vitedu.checks.families import FIRST_OF_BATCH, SAME_AXIS, SIDE_BY_SIDE
-from vitedu.checks.mistakes import Mistake
+from vitedu.checks import families
+from vitedu.checks.kit import EXACT, USUAL, Checker, Mistake, also, rearrange, shaped
 
 MISTAKES = (
     Mistake("reshape_only", "the grid is reshaped without moving any axis", "window 0 is the top left square of the grid",
@@ -31,7 +29,7 @@ MISTAKES = (
     Mistake("grid_exchanged", "the two sides of the grid have changed places", "gh / w windows down, gw / w across",
             "It is right for square grids only.", "Look at which side of the grid each number of windows comes from.",
             {"gh // w, w, gw // w, w": "gw // w, w, gh // w, w"}),
-    FIRST_OF_BATCH.by({"return x": "x = x[: gh // w * (gw // w)]\nreturn x"}),
+    families.FIRST_OF_BATCH.by({"return x": "x = x[: gh // w * (gw // w)]\nreturn x"}),
     Mistake("windows_stay_square", "the tokens of a window keep two axes", "(B*num_windows, w*w, D)",
             "Attention takes a sequence: one axis of tokens.", "Join the two token axes at the end.", {"w * w, D": "w, w, D"}),
     Mistake("windows_keep_an_axis", "batch and windows keep an axis each", "(B*num_windows, w*w, D)",
@@ -52,8 +50,6 @@ def by_unfold(x, w):
 
 
 def by_einops(x, w):
-    from einops import rearrange
-
     return rearrange(x, "b (i p) (j q) d -> (b i j) (p q) d", p=w, q=w)
 
 
@@ -74,25 +70,22 @@ CHECKER = Checker(
     "window_partition",
     cases=shaped(
         "x: B a*w b*w D; window_size = w",
-        BATCH_OF_ONE,
         also("other sizes", "a square grid", b="a"),
         also("other sizes", "one window", a=1, b=1),
         also("other sizes", "windows of one token", w=1),
-        FLOAT64,
-        ON_ACCELERATOR,
+        *USUAL,
         letters={"a": 5, "b": 7},  # a grid that is taken to be square fails alike with every seed
         ranges={"w": (2, 4)},
         name="{B:grid} of {a*w} x {b*w} tokens, window_size {w}",
-        rtol=1e-6,
-        atol=1e-6,
+        **EXACT,
     ),
     proves={
         "values": "every token stands in its window, in its place",
         "other sizes": "also for squares, a batch of one, one window, windows of one token and float64",
     },
     equivalent={
-        SAME_AXIS: ("x = x.permute(0, 1, -3, 2, 4, 5)",),
-        SIDE_BY_SIDE: ("w, B, w, gw", "gw // w, D, w"),
+        families.SAME_AXIS: ("x = x.permute(0, 1, -3, 2, 4, 5)",),
+        families.SIDE_BY_SIDE: ("w, B, w, gw", "gw // w, D, w"),
     },
     special="len(x) == 1; window_size == 1; x.shape[1] == window_size; "
     "x.shape[2] == window_size; x.shape[1] == x.shape[2]",

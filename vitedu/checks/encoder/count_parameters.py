@@ -4,11 +4,7 @@ import math
 
 import torch
 
-from vitedu.checks.arguments import Config
-from vitedu.checks.checker import Checker
-from vitedu.checks.inputs import distinct, draw
-from vitedu.checks.mistakes import Edits, Mistake
-from vitedu.checks.probing import Case
+from vitedu.checks.kit import Case, Checker, Config, Edits, Mistake, distinct, draw
 from vitedu.vit import PRESETS
 
 

@@ -7,11 +7,8 @@ import torch.nn.functional as F
 from torch import nn
 
 from vitedu.attention import MultiHeadAttention
-from vitedu.checks.checker import Checker
-from vitedu.checks.drawing import draw_block
-from vitedu.checks.inputs import distinct, draw, normal, plural, random_state
-from vitedu.checks.mistakes import Mistake
-from vitedu.checks.probing import Case
+from vitedu.checks import drawing
+from vitedu.checks.kit import Case, Checker, Mistake, distinct, draw, normal, plural, random_state
 from vitedu.encoder import EncoderBlock, Mlp
 
 
@@ -176,7 +173,7 @@ CHECKER = Checker(
         "other sizes": "also for one token, one head and float64",
         "eps": "norms with eps 1e-6",
     },
-    picture=draw_block(
+    picture=drawing.draw_block(
         {"no_first_residual": ("first",), "no_second_residual": ("second",), "no_residuals": ("first", "second")}
     ),
     special="self.attn.num_heads == 1; x.shape[1] == 1; len(x) == 1; x.shape[1] == x.shape[2]; "

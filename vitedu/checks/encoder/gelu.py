@@ -2,9 +2,7 @@
 
 import torch
 
-from vitedu.checks.cases import FLOAT64, ON_ACCELERATOR, also, shaped
-from vitedu.checks.checker import Checker
-from vitedu.checks.mistakes import Mistake
+from vitedu.checks.kit import FLOAT64, ON_ACCELERATOR, Checker, Mistake, also, shaped
 
 MISTAKES = (
     Mistake("tanh_approximation", "the tanh approximation is used", "x * Phi(x), exactly",

@@ -3,9 +3,7 @@
 import torch
 import torch.nn.functional as F
 
-from vitedu.checks.cases import BATCH_OF_ONE, ON_ACCELERATOR, also, shaped
-from vitedu.checks.checker import Checker
-from vitedu.checks.mistakes import Edits, Mistake
+from vitedu.checks.kit import BATCH_OF_ONE, ON_ACCELERATOR, Checker, Edits, Mistake, also, shaped
 
 
 def _over(dim: str) -> Edits:

@@ -4,11 +4,8 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from vitedu.checks.arguments import Config
-from vitedu.checks.checker import Checker
-from vitedu.checks.inputs import distinct, draw, normal, plural, random_state
-from vitedu.checks.mistakes import Mistake
-from vitedu.checks.probing import Case
+from vitedu.checks import inputs
+from vitedu.checks.kit import Case, Checker, Config, Mistake, distinct, draw, normal, plural
 from vitedu.vit import VisionTransformer
 
 
@@ -17,7 +14,7 @@ def cases(g: torch.Generator) -> list[Case]:
 
     def case(B, fields, note="", dtype=torch.float32, part="other sizes", **rest):
         config = Config(**fields)
-        state = random_state(VisionTransformer, [config.build()], g, dtype)
+        state = inputs.random_state(VisionTransformer, [config.build()], g, dtype)
         side = fields["image_size"]
         images = normal(g, B, fields["in_channels"], side, side, dtype=dtype)
         if dtype == torch.float32:

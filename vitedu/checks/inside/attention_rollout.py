@@ -4,11 +4,8 @@ from functools import reduce
 
 import torch
 
-from vitedu.checks.checker import Checker
-from vitedu.checks.families import FIRST_OF_BATCH, SAME_AXIS
-from vitedu.checks.inputs import distinct, normal, plural
-from vitedu.checks.mistakes import Mistake
-from vitedu.checks.probing import Case
+from vitedu.checks import families
+from vitedu.checks.kit import Case, Checker, Mistake, distinct, normal, plural
 
 
 def cases(g: torch.Generator) -> list[Case]:
@@ -89,7 +86,7 @@ MISTAKES = (
             "Leave the matrices as they are.", {"step @ rollout": "step.mT @ rollout"}),
     Mistake("class_token_only", "only the row of the class token is returned", "(B, T, T), a row for every token",
             "The other rows are asked for too.", "Return the whole product.", {"return rollout": "return rollout[:, 0]"}),
-    FIRST_OF_BATCH.by({"return rollout": "return rollout[:1].expand_as(rollout)"}),
+    families.FIRST_OF_BATCH.by({"return rollout": "return rollout[:1].expand_as(rollout)"}),
 )  # fmt: skip
 
 
@@ -151,7 +148,7 @@ CHECKER = Checker(
         "other sizes": "also for one layer, one head, a batch of one and float64",
     },
     equivalent={
-        SAME_AXIS: ("[-2], dtype", "[2], dtype", "dim=2, keepdim"),
+        families.SAME_AXIS: ("[-2], dtype", "[2], dtype", "dim=2, keepdim"),
         "all layers have one shape": ("first = layers[-1]",),
         "rows are divided by their sum afterwards": (
             "step = weights.mean(dim=1) + identity",

@@ -4,10 +4,7 @@ import math
 
 import torch
 
-from vitedu.checks.cases import BATCH_OF_ONE, FLOAT64, ON_ACCELERATOR, also, shaped
-from vitedu.checks.checker import Checker
-from vitedu.checks.families import FIRST_OF_BATCH, SAME_AXIS
-from vitedu.checks.mistakes import Mistake
+from vitedu.checks.kit import FIRST_OF_BATCH, SAME_AXIS, USUAL, Checker, Mistake, also, shaped
 
 ROW = "weights[:, :, 0, -gh * gw :]"
 MISTAKES = (
@@ -89,9 +86,7 @@ CHECKER = Checker(
         also("other sizes", "a single row of patches", gh=1),
         also("other sizes", "a single column of patches", gw=1),
         also("other sizes", "three registers behind the class token", T="gh*gw + 4"),
-        BATCH_OF_ONE,
-        FLOAT64,
-        ON_ACCELERATOR,
+        *USUAL,
         letters={"T": "gh*gw + 1"},
         values={"weights": lambda x: x.softmax(dim=-1)},
         name="{B:image}, {nh:head}, {gh} x {gw} patches",

@@ -4,9 +4,7 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 
-from vitedu.checks.cases import ON_ACCELERATOR, also, shaped
-from vitedu.checks.checker import Checker
-from vitedu.checks.mistakes import Mistake
+from vitedu.checks.kit import ON_ACCELERATOR, Checker, Mistake, also, shaped
 
 PAIRS = "labels * num_classes + predictions"
 COUNTS = "torch.bincount(pairs, minlength=num_classes**2).reshape(num_classes, num_classes)"

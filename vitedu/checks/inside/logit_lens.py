@@ -3,12 +3,8 @@
 import torch
 import torch.nn.functional as F
 
-from vitedu.checks.arguments import Layer
-from vitedu.checks.checker import Checker
-from vitedu.checks.families import FIRST_OF_BATCH
-from vitedu.checks.inputs import distinct, normal, plural
-from vitedu.checks.mistakes import Mistake
-from vitedu.checks.probing import Case
+from vitedu.checks import families
+from vitedu.checks.kit import Case, Checker, Layer, Mistake, distinct, normal, plural
 
 
 def cases(g: torch.Generator) -> list[Case]:
@@ -76,7 +72,7 @@ MISTAKES = (
             "Hand each layer over as it is.", {READ: "head(norm(sum(layers[: i + 1])[:, 0]))", "for tokens in layers": "for i in range(len(layers))"}),
     Mistake("norm_over_batch", "the tokens are normalised over the batch first", "the model's own norm alone", "The answer for one image would depend on the others.",
             "Use norm as it is.", {"norm(tokens[:, 0])": "norm((tokens[:, 0] - tokens[:, 0].mean(dim=0)))"}),
-    FIRST_OF_BATCH.by({"tokens[:, 0]": "tokens[:1, 0].expand_as(tokens[:, 0])"}),
+    families.FIRST_OF_BATCH.by({"tokens[:, 0]": "tokens[:1, 0].expand_as(tokens[:, 0])"}),
 )  # fmt: skip
 
 

@@ -3,11 +3,8 @@
 import torch
 import torch.nn.functional as F
 
-from vitedu.checks.checker import Checker
-from vitedu.checks.families import SAME_AXIS, TENSOR_AS_NUMBER
-from vitedu.checks.inputs import distinct, draw, normal
-from vitedu.checks.mistakes import Mistake
-from vitedu.checks.probing import Case, Observation
+from vitedu.checks import families
+from vitedu.checks.kit import Case, Checker, Mistake, Observation, distinct, draw, normal
 
 IMAGES = 60  # so that no two mistakes score alike by chance
 
@@ -155,13 +152,13 @@ CHECKER = Checker(
         "other sizes": "also for tall grids, square ones, patches of one pixel and one image",
     },
     equivalent={
-        SAME_AXIS: ("flatten(-2)", "any(dim=-2)", "(-1, hottest)", "dim=-1, keepdim",
+        families.SAME_AXIS: ("flatten(-2)", "any(dim=-2)", "(-1, hottest)", "dim=-1, keepdim",
             "H, W = masks.shape[1:]"),
         "patches are square": ("cells = masks.reshape(B, gh, W // gw, gw, H // gh)",),
         "shares of a few images need no more digits": ("float().mean",),
     },
     left_open={
-        TENSOR_AS_NUMBER: ("return touched.flatten(1).gather(1, hottest).double().mean()",),
+        families.TENSOR_AS_NUMBER: ("return touched.flatten(1).gather(1, hottest).double().mean()",),
     },
     special="len(masks) == 1; attention.shape[1] == attention.shape[2]; "
     "attention.shape[1:] == masks.shape[1:]",

@@ -3,10 +3,7 @@
 import torch
 import torch.nn.functional as F
 
-from vitedu.checks.cases import FLOAT64, ON_ACCELERATOR, also, shaped
-from vitedu.checks.checker import Checker
-from vitedu.checks.families import SAME_AXIS
-from vitedu.checks.mistakes import Mistake
+from vitedu.checks.kit import FLOAT64, ON_ACCELERATOR, SAME_AXIS, Checker, Mistake, also, shaped
 
 UNIT = "torch.nn.functional.normalize(pos_embed[0, -gh * gw :], dim=-1)"
 MISTAKES = (

@@ -3,10 +3,8 @@
 import torch
 import torch.nn.functional as F
 
-from vitedu.checks.cases import BATCH_OF_ONE, FLOAT64, ON_ACCELERATOR, also, shaped
-from vitedu.checks.checker import Checker
-from vitedu.checks.families import NOT_DETACHED, PYTHON_NUMBER, SAME_AXIS, SUM_NOT_MEAN
-from vitedu.checks.mistakes import Mistake
+from vitedu.checks import families
+from vitedu.checks.kit import USUAL, Checker, Mistake, also, shaped
 
 CENTRED = "(teacher_logits - center).detach()"
 TARGET = "(centred / teacher_temperature).softmax(dim=-1)"
@@ -52,13 +50,13 @@ MISTAKES = (
     Mistake("hard_target", "the teacher's favourite alone is the target", "all its probabilities", "How alike two prototypes are would be lost.", "Use the softmax, not argmax.",
             {"log_student = (": "target = F.one_hot(target.argmax(dim=-1), len(center)).to(target.dtype)\nlog_student = ("}),
     Mistake("over_classes", "the mean runs over images and prototypes", "the sum over prototypes, the mean over images", "The loss would shrink with the number of prototypes.", "Sum along dim=-1 first.", {"sum(dim=-1).mean()": "mean()"}),
-    SUM_NOT_MEAN.by({"sum(dim=-1).mean()": "sum()"}),
+    families.SUM_NOT_MEAN.by({"sum(dim=-1).mean()": "sum()"}),
     Mistake("over_the_batch", "the softmax runs over the batch", "over the prototypes: dim=-1", "Every prototype would spread one unit over the images.", "Look at dim.",
             {"(centred / teacher_temperature).softmax(dim=-1)": "(centred / teacher_temperature).softmax(dim=0)", "log_softmax(dim=-1)": "log_softmax(dim=0)"}),
     Mistake("squared_error", "a squared difference is taken", "a cross-entropy", "Between probabilities it has almost no gradient where the student is wrong and sure.", "Multiply by the student's log-probabilities.",
             {LOSS: "((target - log_student.exp()) ** 2).sum(dim=-1).mean()"}),
-    PYTHON_NUMBER.by({LOSS: f"({LOSS}).item()"}),
-    NOT_DETACHED.by({CENTRED: "teacher_logits - center"}),
+    families.PYTHON_NUMBER.by({LOSS: f"({LOSS}).item()"}),
+    families.NOT_DETACHED.by({CENTRED: "teacher_logits - center"}),
 )  # fmt: skip
 
 
@@ -108,9 +106,7 @@ CHECKER = Checker(
         also("large logits", "so large that the teacher is sure", scale={"student_logits": 100.0, "teacher_logits": 1e5, "center": 0.0}, rtol=1e-4, atol=1e-2),
         also("other sizes", "as many images as prototypes", B="K"),
         also("other sizes", "two prototypes", K=2),
-        BATCH_OF_ONE,
-        FLOAT64,
-        ON_ACCELERATOR,
+        *USUAL,
         ranges={"B": (4, 7), "K": (8, 11), "s": (12, 16), "t": (4, 7)},
         scale=0.15,
         name="{B:image}, {K} prototypes",
@@ -125,6 +121,6 @@ CHECKER = Checker(
     },
     special="len(student_logits) == 1; student_logits.shape[0] == student_logits.shape[1]",
     equivalent={
-        SAME_AXIS: ("(dim=1)",),
+        families.SAME_AXIS: ("(dim=1)",),
     },
 )  # fmt: skip

@@ -3,10 +3,8 @@
 import torch
 import torch.nn.functional as F
 
-from vitedu.checks.cases import BATCH_OF_ONE, FLOAT64, ON_ACCELERATOR, also, shaped
-from vitedu.checks.checker import Checker
-from vitedu.checks.families import PYTHON_NUMBER, SAME_AXIS, SUM_NOT_MEAN
-from vitedu.checks.mistakes import Mistake
+from vitedu.checks import families
+from vitedu.checks.kit import USUAL, Checker, Mistake, also, shaped
 
 SAID, BOTH = "teacher_logits.argmax(dim=-1)", "0.5 * from_labels + 0.5 * from_teacher"
 FROM_LABELS = "F.cross_entropy(cls_logits, labels)"
@@ -48,8 +46,8 @@ MISTAKES = (
             {"said = ": "cls_logits = dist_logits = (cls_logits + dist_logits) / 2\nsaid = "}),
     Mistake("softmax_first", "softmax is applied twice", "cross-entropy of the logits", "Probabilities as logits can hardly prefer any class.", "Leave the logits as they are.",
             {FROM_LABELS: "F.cross_entropy(cls_logits.softmax(dim=-1), labels)", FROM_TEACHER: "F.cross_entropy(dist_logits.softmax(dim=-1), said)"}),
-    SUM_NOT_MEAN.by({FROM_LABELS: "F.cross_entropy(cls_logits, labels, reduction='sum')", FROM_TEACHER: "F.cross_entropy(dist_logits, said, reduction='sum')"}),
-    PYTHON_NUMBER.by({BOTH: f"({BOTH}).item()"}),
+    families.SUM_NOT_MEAN.by({FROM_LABELS: "F.cross_entropy(cls_logits, labels, reduction='sum')", FROM_TEACHER: "F.cross_entropy(dist_logits, said, reduction='sum')"}),
+    families.PYTHON_NUMBER.by({BOTH: f"({BOTH}).item()"}),
 )  # fmt: skip
 
 
@@ -89,9 +87,7 @@ CHECKER = Checker(
         also("other sizes", "two classes", K=2),
         also("other sizes", "as many images as classes", B="K"),
         also("other sizes", "a teacher that is sure", scale={"teacher_logits": 50.0}),
-        BATCH_OF_ONE,
-        FLOAT64,
-        ON_ACCELERATOR,
+        *USUAL,
         ranges={"B": (9, 14), "K": (5, 8)},
         gradients=("cls_logits", "dist_logits", "teacher_logits"),
         scale=2.0,
@@ -102,6 +98,6 @@ CHECKER = Checker(
         "values": "half the loss of each head, one with the labels and one with the teacher's answers",
         "other sizes": "also for one image, two classes, a teacher that is sure, and float64",
     },
-    equivalent={SAME_AXIS: ("said = teacher_logits.argmax(dim=1)",)},
+    equivalent={families.SAME_AXIS: ("said = teacher_logits.argmax(dim=1)",)},
     special="len(labels) == 1; cls_logits.shape[1] == 2; len(labels) == cls_logits.shape[1]",
 )

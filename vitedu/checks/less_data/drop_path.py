@@ -5,23 +5,15 @@ import math
 import torch
 import torch.nn.functional as F
 
-from vitedu.checks import crops  # noqa: F401  it reads repeated draws
-from vitedu.checks.arguments import CpuGenerator
-from vitedu.checks.checker import Checker
-from vitedu.checks.crops import CHANCE
-from vitedu.checks.drivers import THROUGH
-from vitedu.checks.families import GENERATOR_DEVICE, GLOBAL_DRAWS, OWN_GENERATOR
-from vitedu.checks.inputs import distinct, draw, normal
-from vitedu.checks.judging import reader
-from vitedu.checks.mistakes import Mistake
-from vitedu.checks.probing import Case, Observation
+from vitedu.checks import arguments, crops, drivers, families, judging
+from vitedu.checks.kit import Case, Checker, Mistake, Observation, distinct, draw, normal
 
 WHOLE = "every sample is 0 as a whole, or divided by 1 - drop_prob"
 OFTEN = "a sample is dropped with probability drop_prob"
 APART = "every sample has a draw of its own, anew in every call"
 
 
-@reader("dropped", given=(THROUGH,))
+@judging.reader("dropped", given=(drivers.THROUGH,))
 def _read_dropped(case: Case, seen: Observation) -> None:
     """Say what happened to the samples and, for a case with ``extra["draws"]``, how often and to which."""
     x, p, found = case.args["x"], case.args["drop_prob"], seen.draws.get("all outputs")
@@ -32,7 +24,7 @@ def _read_dropped(case: Case, seen: Observation) -> None:
     seen.facts[WHOLE] = _kinds(factor, 1 / (1 - p), gone, found)
     if not case.extra.get("draws"):
         return
-    edge = math.sqrt(len(gone) * math.log(2 / CHANCE) / 2)  # Hoeffding
+    edge = math.sqrt(len(gone) * math.log(2 / crops.CHANCE) / 2)  # Hoeffding
     off = int(gone.sum()) - p * len(gone)
     often = "too often" if off > edge else "too seldom" if off < -edge else "so often"
     calls = torch.stack(gone.split(case.extra["size"]))  # (calls, samples)
@@ -80,7 +72,7 @@ def cases(g: torch.Generator) -> list[Case]:
         x = torch.where(x < 0, -1, 1).to(x) * x.abs().clamp_min(0.1)  # nothing that reads as 0
         args = {"x": x, "drop_prob": p, "training": training}
         if generator:
-            args["generator"] = CpuGenerator(draw(g, 0, 10**6))
+            args["generator"] = arguments.CpuGenerator(draw(g, 0, 10**6))
         words = f"x {tuple(shape)}, drop_prob {p}, {'training' if training else 'eval'}{note}"
         return Case(words, args, part, **{"driver": "dropped", "extra": {"size": len(x)}} | rest)
 
@@ -143,12 +135,12 @@ MISTAKES = (
     Mistake("scaled_in_eval", "x is multiplied by 1 - drop_prob in eval mode", "x as it is", "What stays in training is scaled up already.", "Return x.",
             {"if not training or drop_prob == 0:": "if not training:\n    return x * (1 - drop_prob)\nif drop_prob == 0:"}),
     Mistake("zero_in_eval", "the branch is 0 in eval mode", "x as it is", "The trained branch would never be used.", "Return x.", {"if not training or drop_prob == 0:": "if not training:\n    return 0 * x\nif drop_prob == 0:"}),
-    GLOBAL_DRAWS.by({"generator=generator, ": ""}, look="Give rand generator=generator.", part="generator"),
-    OWN_GENERATOR.by({"device = x": "generator = torch.Generator().manual_seed(0)\ndevice = x"},
+    families.GLOBAL_DRAWS.by({"generator=generator, ": ""}, look="Give rand generator=generator.", part="generator"),
+    families.OWN_GENERATOR.by({"device = x": "generator = torch.Generator().manual_seed(0)\ndevice = x"},
                      why="Every call would drop the same samples.", part="generator"),
     Mistake("no_error", "an impossible probability is accepted", "a ValueError", "At 1 nothing stays, and nothing can be divided by 0.", "Test drop_prob first, before you look at training, and raise a ValueError.",
             {"if not 0 <= drop_prob < 1:": "if False:"}, part="errors"),
-    GENERATOR_DEVICE.by({"device = x.device if generator is None else generator.device": "device = x.device"},
+    families.GENERATOR_DEVICE.by({"device = x.device if generator is None else generator.device": "device = x.device"},
                         name="draws are made where x is"),
 )  # fmt: skip
 

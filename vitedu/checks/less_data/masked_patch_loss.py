@@ -3,11 +3,8 @@
 import torch
 import torch.nn.functional as F
 
-from vitedu.checks.checker import Checker
-from vitedu.checks.families import MEAN_OF_MEANS, PYTHON_NUMBER, SAME_AXIS, SUM_NOT_MEAN
-from vitedu.checks.inputs import distinct, normal, plural
-from vitedu.checks.mistakes import Mistake
-from vitedu.checks.probing import Case
+from vitedu.checks import families
+from vitedu.checks.kit import Case, Checker, Mistake, distinct, normal, plural
 
 
 def cases(g: torch.Generator) -> list[Case]:
@@ -51,10 +48,10 @@ MISTAKES = (
     Mistake("all_patches", "visible patches count as well", ONLY, "The encoder saw them; copying would be rewarded.", "Multiply by the mask.", {MEAN: "per_patch.mean()"}),
     Mistake("visible_patches", "the visible patches count instead of the hidden ones", ONLY, "The mask is 1 where a patch was hidden.", "Look for 1 - mask.", {"hidden = mask": "hidden = 1 - mask"}),
     Mistake("over_all_patches", "the sum is divided by all patches", "divided by the number of hidden ones", "The loss would shrink with the mask ratio.", "Divide by mask.sum().", {MEAN: "(per_patch * hidden).mean()"}),
-    SUM_NOT_MEAN.by({MEAN: "(per_patch * hidden).sum()"}),
+    families.SUM_NOT_MEAN.by({MEAN: "(per_patch * hidden).sum()"}),
     Mistake("summed_in_patch", "the errors inside a patch are added up", "the mean inside a patch", "The loss would grow with the size of a patch.", "Take the mean over the last axis.", {"error.mean(dim=-1)": "error.sum(dim=-1)"}),
     Mistake("divided_by_batch", "the sum is divided by the number of images", "divided by the number of hidden patches", "The loss would grow with the mask ratio.", "Divide by mask.sum().", {MEAN: "(per_patch * hidden).sum() / len(mask)"}),
-    MEAN_OF_MEANS.by({MEAN: "((per_patch * hidden).sum(dim=1) / hidden.sum(dim=1)).nanmean()"}, name="images are averaged one by one, then together", expected="the mean over all hidden patches of the batch together",
+    families.MEAN_OF_MEANS.by({MEAN: "((per_patch * hidden).sum(dim=1) / hidden.sum(dim=1)).nanmean()"}, name="images are averaged one by one, then together", expected="the mean over all hidden patches of the batch together",
                      also=({MEAN: "((per_patch * hidden).sum(dim=1) / hidden.sum(dim=1).clamp(min=1)).mean()"},
                            {MEAN: "((per_patch * hidden).sum(dim=1) / hidden.sum(dim=1)).mean()"})),
     Mistake("absolute", "absolute differences are taken", "squared differences", "That is another loss: the median instead of the mean.", "Square the differences.", {ERROR: "(prediction - target).abs()"}),
@@ -66,7 +63,7 @@ MISTAKES = (
     Mistake("masked_prediction", "the prediction is set to 0 in visible patches, and all count", ONLY, "The target of a visible patch is not 0.", "Mask the error, not the prediction.",
             {"error = (prediction": "error = (prediction * mask[..., None]", MEAN: "per_patch.mean()"}),
     Mistake("patch_errors", "an error for each patch comes back", "one number", "A loss is one number for the batch.", "Average over the hidden patches.", {MEAN: "per_patch * hidden"}),
-    PYTHON_NUMBER.by({MEAN: f"({MEAN}).item()"}),
+    families.PYTHON_NUMBER.by({MEAN: f"({MEAN}).item()"}),
     Mistake("first_image", "only the first image counts", "all hidden patches of the batch", "The others would teach nothing.", "Look for an index 0, or for a return inside a loop.",
             {MEAN: "(per_patch * hidden)[0].sum() / hidden[0].sum().clamp(min=1)"}),
     Mistake("no_boolean", "a boolean mask ends in an error", "boolean masks work like float ones", "A mask is a question of yes and no.", "Turn it into numbers with mask.to(...).",
@@ -102,7 +99,7 @@ CHECKER = Checker(
     },
     special="len(mask) == 1; mask.all(); mask.dtype == torch.bool",
     equivalent={
-        SAME_AXIS: ("per_patch = error.mean(dim=2)",),
+        families.SAME_AXIS: ("per_patch = error.mean(dim=2)",),
         "a square has no sign": ("error = (target - prediction) ** 2",),
         "a mask of either kind takes the dtype of what it multiplies": (
             "hidden = mask",

@@ -3,12 +3,8 @@
 import torch
 import torch.nn.functional as F
 
-from vitedu.checks.checker import Checker
-from vitedu.checks.families import FIRST_OF_BATCH
-from vitedu.checks.inputs import distinct, draw, plural
+from vitedu.checks.kit import FIRST_OF_BATCH, Case, Checker, Mistake, distinct, draw, plural
 from vitedu.checks.less_data.pairs import batch
-from vitedu.checks.mistakes import Mistake
-from vitedu.checks.probing import Case
 
 
 def cases(g: torch.Generator) -> list[Case]:

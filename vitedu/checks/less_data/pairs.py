@@ -2,7 +2,7 @@
 
 import torch
 
-from vitedu.checks.inputs import normal
+from vitedu.checks.kit import normal
 
 
 def partners(g: torch.Generator, B: int) -> torch.Tensor:

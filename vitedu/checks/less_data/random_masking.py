@@ -2,11 +2,8 @@
 
 import torch
 
-from vitedu.checks.checker import Checker
-from vitedu.checks.families import DEFAULT, FIRST_OF_BATCH, SAME_AXIS
-from vitedu.checks.inputs import distinct, draw, normal, plural
-from vitedu.checks.mistakes import Mistake
-from vitedu.checks.probing import Case
+from vitedu.checks import families
+from vitedu.checks.kit import Case, Checker, Mistake, distinct, draw, normal, plural
 
 
 def cases(g: torch.Generator) -> list[Case]:
@@ -74,7 +71,7 @@ MISTAKES = (
             {KEPT: "tokens.gather(1, order[:, M:, None].expand(-1, -1, D))"}),
     Mistake("set_to_zero", "hidden tokens are set to zero, not left out", "kept (B, M, D)", "A shorter sequence is the gain; zeros cost as much as tokens.", "Gather the tokens that stay.",
             {"return kept,": "kept = tokens * (1 - mask[:, :, None])\nreturn kept,"}),
-    FIRST_OF_BATCH.by({KEPT: "tokens[:1].expand(B, -1, -1).gather(1, order[:, :M, None].expand(-1, -1, D))"}),
+    families.FIRST_OF_BATCH.by({KEPT: "tokens[:1].expand(B, -1, -1).gather(1, order[:, :M, None].expand(-1, -1, D))"}),
 )  # fmt: skip
 
 
@@ -133,7 +130,7 @@ CHECKER = Checker(
     },
     special="mask_ratio == 0; len(tokens) == 1; tokens.shape[0] == tokens.shape[1]",
     equivalent={
-        SAME_AXIS: ("argsort(dim=-1)", "-2, order"),
-        DEFAULT: ("order = noise.argsort()", "restore = order.argsort()"),
+        families.SAME_AXIS: ("argsort(dim=-1)", "-2, order"),
+        families.DEFAULT: ("order = noise.argsort()", "restore = order.argsort()"),
     },
 )  # fmt: skip

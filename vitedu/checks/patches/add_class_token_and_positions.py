@@ -3,10 +3,7 @@
 import torch
 import torch.nn.functional as F
 
-from vitedu.checks.cases import BATCH_OF_ONE, FLOAT64, ON_ACCELERATOR, also, shaped
-from vitedu.checks.checker import Checker
-from vitedu.checks.families import SAME_AXIS, UNUSED_SIZES
-from vitedu.checks.mistakes import Mistake
+from vitedu.checks.kit import SAME_AXIS, UNUSED_SIZES, USUAL, Checker, Mistake, also, shaped
 
 MISTAKES = (
     Mistake("class_token_last", "the class token stands last",
@@ -68,13 +65,11 @@ CHECKER = Checker(
     "add_class_token_and_positions",
     cases=shaped(
         "patch_tokens: B N D; cls_token: 1 1 D; pos_embed: 1 N+1 D",
-        BATCH_OF_ONE,
         also("other sizes", "as many patches as columns", N="D"),
         also("other sizes", "one patch", N=1),
         also("other sizes", "one column", D=1),
         also("other sizes", "as many images as patches", B="N"),
-        FLOAT64,
-        ON_ACCELERATOR,
+        *USUAL,
         ranges={"B": (3, 9), "N": (3, 9), "D": (3, 9)},  # a 2 that somebody wrote is none of them
         name="{B:image} of {N:patch token}, embed_dim {D}",
     ),

@@ -5,11 +5,7 @@ import torch.nn.functional as F
 from torch import nn
 
 from vitedu import patches as reference
-from vitedu.checks.arguments import Conv
-from vitedu.checks.checker import Checker
-from vitedu.checks.inputs import draw, normal
-from vitedu.checks.mistakes import Mistake
-from vitedu.checks.probing import Case
+from vitedu.checks.kit import Case, Checker, Conv, Mistake, draw, normal
 
 
 def cases(g: torch.Generator) -> list[Case]:

@@ -3,11 +3,8 @@
 import torch
 import torch.nn.functional as F
 
-from vitedu.checks.cases import BATCH_OF_ONE, FLOAT64, ON_ACCELERATOR, also, refused, shaped
-from vitedu.checks.checker import Checker
-from vitedu.checks.drawing import draw_patch_order
-from vitedu.checks.families import SAME_AXIS
-from vitedu.checks.mistakes import Mistake
+from vitedu.checks import drawing, families
+from vitedu.checks.kit import EXACT, USUAL, Checker, Mistake, also, rearrange, refused, shaped
 
 MISTAKES = (
     Mistake("reshape_only", "the image is reshaped without moving any axis",
@@ -84,8 +81,6 @@ def by_convolution(images, P):
 
 
 def by_einops(images, P):
-    from einops import rearrange
-
     _refuse_odd_sizes(images, P)
     return rearrange(images, "b c (i p) (j q) -> b (i j) (c p q)", p=P, q=P)
 
@@ -101,26 +96,23 @@ CHECKER = Checker(
     cases=shaped(
         "images: B C H W; patch_size = P",
         also("other sizes", "square", gw="gh"),
-        BATCH_OF_ONE,
         also("other sizes", "patches of one pixel", P=1, C=1),
-        FLOAT64,
         refused("H={H} is not divisible by patch_size {P}", "H P", H="gh*P + 1"),
         refused("W={W} is not divisible by patch_size {P}, but H * W is by its square", "W P", H="P*P", W="gw*P + 1"),
-        ON_ACCELERATOR,
+        *USUAL,
         also("other sizes", "one row of patches", gh=1),
         also("other sizes", "one column of patches", gw=1),
         letters={"H": "gh*P", "W": "gw*P"},
         name="{B:image} of {C:channel}, {H} x {W} px, patch_size {P}",
-        rtol=1e-6,
-        atol=1e-6,
+        **EXACT,
     ),
     proves={
         "values": "every pixel stands where it should",
         "other sizes": "also for squares, a batch of one, patches of one pixel and float64",
     },
-    picture=draw_patch_order,
+    picture=drawing.draw_patch_order,
     special="len(images) == 1; images.shape[1] == 1; patch_size == 1; "
     "images.shape[2] == images.shape[3]; images.shape[2] == patch_size; "
     "images.shape[3] == patch_size",
-    equivalent={SAME_AXIS: ("x = x.permute(0, 2, 4, 1, -3, 5)",)},
+    equivalent={families.SAME_AXIS: ("x = x.permute(0, 2, 4, 1, -3, 5)",)},
 )  # fmt: skip

@@ -5,11 +5,7 @@ import math
 import torch
 
 from vitedu import patches as reference
-from vitedu.checks.checker import Checker
-from vitedu.checks.families import NEGATIVE_DIVISOR, SAME_AXIS
-from vitedu.checks.inputs import distinct, draw
-from vitedu.checks.mistakes import Mistake
-from vitedu.checks.probing import Case
+from vitedu.checks.kit import NEGATIVE_DIVISOR, SAME_AXIS, Case, Checker, Mistake, distinct, draw
 
 
 def cases(g: torch.Generator) -> list[Case]:

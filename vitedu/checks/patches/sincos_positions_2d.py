@@ -3,12 +3,8 @@
 import torch
 
 from vitedu import patches as reference
-from vitedu.checks.checker import Checker
-from vitedu.checks.families import NEGATIVE_DIVISOR, SAME_AXIS
-from vitedu.checks.inputs import distinct, draw
-from vitedu.checks.mistakes import Mistake
+from vitedu.checks.kit import NEGATIVE_DIVISOR, SAME_AXIS, Case, Checker, Mistake, distinct, draw
 from vitedu.checks.patches.sincos_positions import by_loops, by_phase, by_slices
-from vitedu.checks.probing import Case
 
 
 def cases(g: torch.Generator) -> list[Case]:

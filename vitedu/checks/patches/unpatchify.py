@@ -3,11 +3,8 @@
 import torch
 import torch.nn.functional as F
 
-from vitedu.checks.cases import BATCH_OF_ONE, FLOAT64, ON_ACCELERATOR, also, shaped
-from vitedu.checks.checker import Checker
-from vitedu.checks.drawing import draw_laid_patches
-from vitedu.checks.families import SAME_AXIS
-from vitedu.checks.mistakes import Mistake
+from vitedu.checks import drawing
+from vitedu.checks.kit import EXACT, SAME_AXIS, USUAL, Checker, Mistake, also, rearrange, shaped
 
 MISTAKES = (
     Mistake("reshape_only", "the patches are reshaped without moving any axis", "unpatchify(patchify(x)) == x",
@@ -70,8 +67,6 @@ def by_loops(patches, patch_size, image_size):
 
 
 def by_einops(patches, patch_size, image_size):
-    from einops import rearrange
-
     sizes = {"i": image_size[0] // patch_size, "p": patch_size, "q": patch_size}
     return rearrange(patches, "b (i j) (c p q) -> b c (i p) (j q)", **sizes)
 
@@ -96,20 +91,17 @@ CHECKER = Checker(
     cases=shaped(
         "patches: B gh*gw C*P*P; patch_size = P; image_size = (gh*P, gw*P)",
         also("other sizes", "square", gw="gh"),
-        BATCH_OF_ONE,
         also("other sizes", "patches of one pixel", P=1, C=1),
         also("other sizes", "four patches in a row", gh=1, gw=4),  # the root of N is no side of the grid
         also("other sizes", "one column of patches", gw=1),
         also("other sizes", "one patch", gh=1, gw=1),
-        FLOAT64,
-        ON_ACCELERATOR,
+        *USUAL,
         # C is neither the 3 that somebody took for granted nor P*P, and P*P divides no N
         ranges={"P": (3, 5), "C": (4, 6)},
         name="{B} x {gh*gw} patches of {C:channel}, patch_size {P}, image {gh*P} x {gw*P}",
-        rtol=1e-6,
-        atol=1e-6,
+        **EXACT,
     ),
-    picture=draw_laid_patches,
+    picture=drawing.draw_laid_patches,
     proves={
         "values": "every pixel is back in its place",
         "other sizes": "also for squares, a batch of one, patches of one pixel and float64",

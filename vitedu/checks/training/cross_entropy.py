@@ -1,16 +1,10 @@
 """cross_entropy: its cases, its known mistakes with their words, and other right answers."""
 
-from typing import Any
-
 import torch
 import torch.nn.functional as F
 
-from vitedu.checks.cases import also, shaped
-from vitedu.checks.checker import Checker
-from vitedu.checks.families import PYTHON_NUMBER, SAME_AXIS
-from vitedu.checks.inputs import draw
-from vitedu.checks.mistakes import Mistake
-from vitedu.checks.probing import Case, Observation
+from vitedu.checks import families
+from vitedu.checks.kit import Case, Checker, Mistake, Observation, Options, also, draw, shaped
 
 
 def _own_loss(case: Case, seen: Observation) -> str:
@@ -18,7 +12,7 @@ def _own_loss(case: Case, seen: Observation) -> str:
     return f"{float(value):.4g}" if value is not None and value.numel() == 1 else "another loss"
 
 
-LOSS: dict[str, Any] = {"evidence": _own_loss}
+LOSS: Options = {"evidence": _own_loss}
 LOG_PROBS = "logits - logits.logsumexp(dim=-1, keepdim=True)"
 ON_LABEL = "log_probs.gather(1, labels.long().unsqueeze(1)).squeeze(1)"
 
@@ -32,7 +26,7 @@ def _then(line: str) -> dict[str, str]:
 
 
 MISTAKES = (
-    PYTHON_NUMBER.by({"on_all).mean()": "on_all).mean().item()"}),
+    families.PYTHON_NUMBER.by({"on_all).mean()": "on_all).mean().item()"}),
     Mistake("summed", "the losses of the batch are added, not averaged", "the mean over the batch",
             "Twice the batch would make twice the gradient, and the learning rate would depend on the batch size.",
             "Divide by the number of images, or end with .mean().", {"on_all).mean": "on_all).sum"}, **LOSS),
@@ -142,7 +136,7 @@ PLAIN = "logits: B K; labels: B < K"
 SMOOTHED, MORE = f"{PLAIN}; label_smoothing = s / 50", f"{PLAIN}; label_smoothing = t / 50"
 LEARNS = {"gradients": ("logits",)}
 # logsumexp of 1e4 rounds to 2e-3
-LARGE: dict[str, Any] = {"part": "large scores", "rtol": 1e-4, "atol": 8e-3}
+LARGE: Options = {"part": "large scores", "rtol": 1e-4, "atol": 8e-3}
 
 ABSENT = "the last class does not occur"
 DRAWN = shaped(
@@ -204,7 +198,7 @@ CHECKER = Checker(
     special="len(labels) == 1; logits.shape[1] == 2; logits.shape[0] == logits.shape[1]; "
     "label_smoothing == 0; label_smoothing == 1",
     equivalent={
-        SAME_AXIS: ("squeeze(-1)", "mean(dim=1)", "dim=1, keepdim", "-1, labels"),
+        families.SAME_AXIS: ("squeeze(-1)", "mean(dim=1)", "dim=1, keepdim", "-1, labels"),
         "the mean over all pairs (i, j) of a_i + b_j is the mean of a plus that of b": (
             "log_probs.mean()", ".squeeze(0)", ".squeeze(-2)", ".squeeze()",
             "(1, labels.long().unsqueeze(1)).unsqueeze",

@@ -7,18 +7,8 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from vitedu.checks.checker import Checker
-from vitedu.checks.families import (
-    AS_MANY_LABELS,
-    MODES_BANK,
-    RESULTS_BANK,
-    RESULTS_SURVIVORS,
-    TENSOR_AS_NUMBER,
-    graph_of,
-)
-from vitedu.checks.inputs import classifier_state, distinct, draw, draw_batches
-from vitedu.checks.mistakes import Mistake
-from vitedu.checks.probing import Case
+from vitedu.checks import families
+from vitedu.checks.kit import Case, Checker, Mistake, classifier_state, distinct, draw, draw_batches
 
 
 def cases(g: torch.Generator) -> list[Case]:
@@ -55,13 +45,13 @@ def cases(g: torch.Generator) -> list[Case]:
 
 
 MISTAKES = (
-    *RESULTS_BANK,
-    *MODES_BANK,
+    *families.RESULTS_BANK,
+    *families.MODES_BANK,
     Mistake("graph_kept", "the mean loss still holds the graph of every batch", "Python numbers, and no graph",
             "A graph keeps the activations of its batch: memory would grow with every batch.",
             "Work under torch.no_grad(), and add loss.item(), not loss.",
             {"@torch.no_grad()": "@torch.enable_grad()", ".item() * len": " * len"},
-            evidence=graph_of),
+            evidence=families.graph_of),
 )  # fmt: skip
 
 
@@ -136,11 +126,11 @@ CHECKER = Checker(
         ),
     },
     equivalent={
-        **RESULTS_SURVIVORS,
-        AS_MANY_LABELS: ("len(images)",),
+        **families.RESULTS_SURVIVORS,
+        families.AS_MANY_LABELS: ("len(images)",),
     },
     left_open={
-        TENSOR_AS_NUMBER: (
+        families.TENSOR_AS_NUMBER: (
             "total_loss += cross_entropy(logits, labels) * len(labels)",
             "correct += (logits.argmax(dim=-1) == labels).sum()",
         ),

@@ -3,19 +3,8 @@
 import torch
 import torch.nn.functional as F
 
-from vitedu.checks import crops  # noqa: F401  it reads the draws off the outputs
-from vitedu.checks.arguments import CpuGenerator
-from vitedu.checks.checker import Checker
-from vitedu.checks.families import (
-    DEFAULT,
-    GENERATOR_DEVICE,
-    GLOBAL_DRAWS,
-    OWN_GENERATOR,
-    SAME_AXIS,
-)
-from vitedu.checks.inputs import distinct, draw
-from vitedu.checks.mistakes import Edits, Mistake
-from vitedu.checks.probing import Case
+from vitedu.checks import families
+from vitedu.checks.kit import Case, Checker, CpuGenerator, Edits, Mistake, distinct, draw
 
 
 def cases(g: torch.Generator) -> list[Case]:
@@ -117,9 +106,9 @@ MISTAKES = (
     Mistake("rounded_draws", "the outermost places are drawn half as often", "all places equally often",
             "Rounding gives both ends half an interval.", "Use randint.",
             _drawn("(torch.rand(B, 1, **draw) * 2 * padding).round().long()")),
-    GLOBAL_DRAWS.by({'"generator": generator, ': ""}, name="draws, or some of them, do not come from generator",
+    families.GLOBAL_DRAWS.by({'"generator": generator, ': ""}, name="draws, or some of them, do not come from generator",
                     also=({"torch.rand(B, 1, **draw)": "torch.rand(B, 1)"}, _drawn("torch.randint(0, 2 * padding + 1, (B, 1))"))),
-    OWN_GENERATOR.by({"draw =": "generator = torch.Generator().manual_seed(0)\ndraw ="}),
+    families.OWN_GENERATOR.by({"draw =": "generator = torch.Generator().manual_seed(0)\ndraw ="}),
     Mistake("generator_copied", "a copy of the generator decides", "every draw from the generator given",
             "The generator never moves on, so that every batch gets the same draws.",
             "Give the generator itself to the functions that draw.",
@@ -141,7 +130,7 @@ MISTAKES = (
     Mistake("modifies_input", "an input is modified in place", "images left as they were",
             "The next epoch would start from shifted images.", "Write into a new tensor.",
             {"return picked": "images.copy_(picked.permute(0, 3, 1, 2))\nreturn picked"}, part="unchanged"),
-    GENERATOR_DEVICE.by({'"device": generator.device': '"device": images.device'}),
+    families.GENERATOR_DEVICE.by({'"device": generator.device': '"device": images.device'}),
 )  # fmt: skip
 
 
@@ -222,14 +211,14 @@ CHECKER = Checker(
     special="padding == 0; len(images) == 1; images.shape[1] == 1; "
     "images.shape[2] == images.shape[3]",
     equivalent={
-        DEFAULT: ("(2 * padding + 1, (B, 1), **draw)", "columns[:, None]"),
+        families.DEFAULT: ("(2 * padding + 1, (B, 1), **draw)", "columns[:, None]"),
         "reflect begins with the absolute value": ("= padding -",),
         "the offset drawn is 2*padding minus the other, and both are as likely": (
             "- torch.arange",),
         "the other side of a fair coin": ("(B, 1, **draw) >", "(B, 1, **draw) <= 0",
             "flip, columns, columns.flip"),
         "an index may live on the CPU": ("torch.arange(B)", "B, device=generator"),
-        SAME_AXIS: ("(-1), columns", "(0, 3, 1, -2)"),
+        families.SAME_AXIS: ("(-1), columns", "(0, 3, 1, -2)"),
     },
     left_open={
         "nothing is said about the layout in memory": ("return picked.permute(0, 3, 1, 2)",),

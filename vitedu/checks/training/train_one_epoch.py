@@ -5,18 +5,8 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from vitedu.checks.checker import Checker
-from vitedu.checks.families import (
-    AS_MANY_LABELS,
-    RESULTS_BANK,
-    RESULTS_SURVIVORS,
-    TENSOR_AS_NUMBER,
-    graph_of,
-    own_results,
-)
-from vitedu.checks.inputs import classifier_state, distinct, draw, draw_batches
-from vitedu.checks.mistakes import Mistake
-from vitedu.checks.probing import Case
+from vitedu.checks import families
+from vitedu.checks.kit import Case, Checker, Mistake, classifier_state, distinct, draw, draw_batches
 
 
 def cases(g: torch.Generator) -> list[Case]:
@@ -52,10 +42,10 @@ def cases(g: torch.Generator) -> list[Case]:
 CLIP = "nn.utils.clip_grad_norm_(model.parameters(), max_norm=1.0)"
 
 MISTAKES = (
-    *RESULTS_BANK,
+    *families.RESULTS_BANK,
     Mistake("graph_kept", "the mean loss still holds the graph of every batch", "Python numbers",
             "A graph keeps the activations of its batch: memory would grow with every batch of the epoch.",
-            "Add loss.item(), not loss.", {"loss.item()": "loss"}, evidence=graph_of),
+            "Add loss.item(), not loss.", {"loss.item()": "loss"}, evidence=families.graph_of),
     Mistake("no_zero_grad", "gradients pile up from batch to batch", "gradients of this batch alone",
             "backward() adds to .grad; what the batches before left there is still in it.",
             "Clear the gradients once a batch.", {"optimizer.zero_grad()": "pass"}),
@@ -87,11 +77,11 @@ MISTAKES = (
             "measured before the update each batch causes",
             "On a batch just learned a model looks better than it is.", "Use the logits that gave the gradient.",
             {"total_loss += loss": "with torch.no_grad():\n    logits = model(images)\n    loss = cross_entropy(logits, labels)\ntotal_loss += loss"},
-            evidence=own_results),
+            evidence=families.own_results),
     Mistake("hits_after", "the right answers are counted after the update", "measured before the update each batch causes",
             "On a batch just learned a model looks better than it is.", "Count with the logits that gave the gradient.",
             {"total_loss += loss": "with torch.no_grad():\n    logits = model(images)\ntotal_loss += loss"},
-            part="before the update", evidence=own_results),
+            part="before the update", evidence=families.own_results),
     Mistake("scheduler_first", "the scheduler steps before the optimizer", "optimizer first, scheduler second",
             "The first learning rate of the schedule would be skipped.", "Swap the two lines.",
             {"optimizer.step()\nscheduler.step()": "scheduler.step()\noptimizer.step()"}),
@@ -209,13 +199,13 @@ CHECKER = Checker(
         "other sizes": "also for one batch",
     },
     equivalent={
-        **RESULTS_SURVIVORS,
-        AS_MANY_LABELS: ("total_loss += loss.item() * len(images)", "seen += len(images)"),
+        **families.RESULTS_SURVIVORS,
+        families.AS_MANY_LABELS: ("total_loss += loss.item() * len(images)", "seen += len(images)"),
     },
     left_open={
         "whose gradients are cleared differs only where model and optimizer hold different parameters": (
             "model.zero_grad()",
         ),
-        TENSOR_AS_NUMBER: ("correct += (logits.argmax(dim=-1) == labels).sum()",),
+        families.TENSOR_AS_NUMBER: ("correct += (logits.argmax(dim=-1) == labels).sum()",),
     },
 )

@@ -6,11 +6,8 @@ import numpy as np
 import torch
 
 from vitedu import training
-from vitedu.checks.checker import Checker
-from vitedu.checks.drawing import curves
-from vitedu.checks.inputs import draw
-from vitedu.checks.mistakes import Mistake
-from vitedu.checks.probing import Case, Observation
+from vitedu.checks import drawing
+from vitedu.checks.kit import Case, Checker, Mistake, Observation, draw
 
 
 def cases(g: torch.Generator) -> list[Case]:
@@ -122,7 +119,7 @@ def _draw_schedule(case: Case, got: Observation, ids: list[str]):
         return None
     given = {name: value for name, value in case.args.items() if name != "step"}
     expected = [training.warmup_cosine(step, **given) for step in case.args["step"]]
-    return curves(got.arrays["output"].tolist(), expected, "learning rate")
+    return drawing.curves(got.arrays["output"].tolist(), expected, "learning rate")
 
 
 def with_numpy(step, total_steps, warmup_steps, peak_lr, final_lr=0.0):

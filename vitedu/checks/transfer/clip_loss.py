@@ -4,10 +4,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from vitedu.checks.cases import BATCH_OF_ONE, FLOAT64, ON_ACCELERATOR, also, shaped
-from vitedu.checks.checker import Checker
-from vitedu.checks.families import DEFAULT, SAME_AXIS
-from vitedu.checks.mistakes import Mistake
+from vitedu.checks.kit import DEFAULT, SAME_AXIS, USUAL, Checker, Mistake, also, shaped
 from vitedu.checks.training.cross_entropy import LOSS
 
 UNITS = "F.normalize(image_features, dim=-1), F.normalize(text_features, dim=-1)"
@@ -136,10 +133,8 @@ CHECKER = Checker(
         also("temperatures", "a large temperature", shapes=LENGTHS + "10.0"),
         also("temperatures", "temperature 1, by keyword", shapes=LENGTHS + "1.0", keywords=("temperature",)),
         also("other sizes", "features of length 1", values={"image_features": F.normalize, "text_features": F.normalize}),
-        BATCH_OF_ONE,
         also("other sizes", "as many pairs as features", B="D"),
-        FLOAT64,
-        ON_ACCELERATOR,
+        *USUAL,
         ranges={"B": (4, 7), "D": (3, 6), "t": (2, 6)},
         values=VALUES,
         name="{B:pair} of {D} features",

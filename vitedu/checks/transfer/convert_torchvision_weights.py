@@ -4,11 +4,7 @@ import re
 
 import torch
 
-from vitedu.checks.arguments import StateDict
-from vitedu.checks.checker import Checker
-from vitedu.checks.inputs import distinct, normal, plural
-from vitedu.checks.mistakes import Mistake
-from vitedu.checks.probing import Case
+from vitedu.checks.kit import Case, Checker, Mistake, StateDict, distinct, normal, plural
 
 
 def cases(g: torch.Generator) -> list[Case]:

@@ -3,10 +3,8 @@
 import torch
 import torch.nn.functional as F
 
-from vitedu.checks.cases import FLOAT64, ON_ACCELERATOR, also, shaped
-from vitedu.checks.checker import Checker
-from vitedu.checks.families import DEFAULT, SAME_AXIS
-from vitedu.checks.mistakes import Mistake
+from vitedu.checks import families
+from vitedu.checks.kit import FLOAT64, ON_ACCELERATOR, Checker, Mistake, also, shaped
 
 GRID = "patches.reshape(1, side, side, D).permute(0, 3, 1, 2)"
 MODE = 'mode="bicubic", antialias=antialias'
@@ -149,9 +147,9 @@ CHECKER = Checker(
     },
     special="num_prefix_tokens == 1; num_prefix_tokens == 0",
     equivalent={
-        SAME_AXIS: ("flatten(-2)", "(0, 3, 1, -2)", "transpose(2, 1)", "transpose(-2, 2)",
+        families.SAME_AXIS: ("flatten(-2)", "(0, 3, 1, -2)", "transpose(2, 1)", "transpose(-2, 2)",
             "transpose(1, -1)", "(-1, side, side, D)", "[prefix, patches], dim=-2"),
-        DEFAULT: ("grid = F.interpolate(grid, size=size, mode='bicubic')", "size = new_grid_size"),
+        families.DEFAULT: ("grid = F.interpolate(grid, size=size, mode='bicubic')", "size = new_grid_size"),
         "bicubic gives the old values back where the size is the same": ("return pos_embed",
             "if (side,)", "(side, side) == tuple()", "(side, side) == new_grid_size"),
     },

@@ -7,11 +7,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from vitedu.checks.arguments import Layer
-from vitedu.checks.checker import Checker
-from vitedu.checks.inputs import distinct, normal
-from vitedu.checks.mistakes import Mistake
-from vitedu.checks.probing import Case
+from vitedu.checks.kit import Case, Checker, Layer, Mistake, distinct, normal
 from vitedu.transfer import LoRALinear as Given  # right answers need its constructor
 
 

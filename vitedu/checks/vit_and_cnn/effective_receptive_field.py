@@ -2,12 +2,7 @@
 
 import torch
 
-from vitedu.checks.arguments import FeatureMap
-from vitedu.checks.checker import Checker
-from vitedu.checks.families import SAME_AXIS
-from vitedu.checks.inputs import distinct, draw, normal
-from vitedu.checks.mistakes import Mistake
-from vitedu.checks.probing import Case
+from vitedu.checks.kit import SAME_AXIS, Case, Checker, FeatureMap, Mistake, distinct, draw, normal
 
 
 def cases(g: torch.Generator) -> list[Case]:

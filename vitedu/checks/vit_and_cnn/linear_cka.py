@@ -2,10 +2,7 @@
 
 import torch
 
-from vitedu.checks.cases import FLOAT64, ON_ACCELERATOR, also, shaped
-from vitedu.checks.checker import Checker
-from vitedu.checks.families import SAME_AXIS
-from vitedu.checks.mistakes import Mistake
+from vitedu.checks.kit import FLOAT64, ON_ACCELERATOR, SAME_AXIS, Checker, Mistake, also, shaped
 
 CENTRED_X, CENTRED_Y = "x = x - x.mean(dim=0)", "y = y - y.mean(dim=0)"
 OWN = "((x.T @ x).norm() * (y.T @ y).norm())"

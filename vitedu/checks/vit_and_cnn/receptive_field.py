@@ -3,10 +3,7 @@
 import torch
 from torch import nn
 
-from vitedu.checks.checker import Checker
-from vitedu.checks.inputs import draw
-from vitedu.checks.mistakes import Mistake
-from vitedu.checks.probing import Case
+from vitedu.checks.kit import Case, Checker, Mistake, draw
 
 
 def cases(g: torch.Generator) -> list[Case]:

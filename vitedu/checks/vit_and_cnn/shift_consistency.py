@@ -5,11 +5,8 @@ from copy import deepcopy
 import numpy as np
 import torch
 
-from vitedu.checks.checker import Checker
-from vitedu.checks.families import MODES_BANK, SAME_AXIS, TENSOR_AS_NUMBER
-from vitedu.checks.inputs import classifier_state, distinct, draw, normal
-from vitedu.checks.mistakes import Mistake
-from vitedu.checks.probing import Case
+from vitedu.checks import families
+from vitedu.checks.kit import Case, Checker, Mistake, classifier_state, distinct, draw, normal
 
 
 def cases(g: torch.Generator) -> list[Case]:
@@ -51,7 +48,7 @@ ROLL = "images.roll(shift, dims=(-2, -1))"
 SAME = "model(images).argmax(dim=-1) == model(shifted).argmax(dim=-1)"
 
 MISTAKES = (
-    *MODES_BANK,
+    *families.MODES_BANK,
     Mistake("axes_swapped", "dy and dx are swapped", "dy rows down and dx columns to the right",
             "Rows are the axis -2, columns the axis -1.", "Look at the order of dims.", {"(-2, -1)": "(-1, -2)"}),
     Mistake("other_way", "the image moves up and to the left", "a positive shift moves down and to the right",
@@ -141,9 +138,9 @@ CHECKER = Checker(
         "other sizes": "also for one image, no shift, one direction and float64",
     },
     equivalent={
-        SAME_AXIS: ("argmax(dim=1)", "dims=(2, -1)"),
+        families.SAME_AXIS: ("argmax(dim=1)", "dims=(2, -1)"),
         "a share of so few images has all its digits in float32": ("same.double",),
     },
-    left_open={TENSOR_AS_NUMBER: ("return same.float().mean()",)},
+    left_open={families.TENSOR_AS_NUMBER: ("return same.float().mean()",)},
     special="shift == (0, 0); shift[0] == 0; shift[1] == 0; shift[0] == shift[1]; len(images) == 1",
 )

@@ -3,11 +3,7 @@
 import torch
 import torch.nn.functional as F
 
-from vitedu.checks.checker import Checker
-from vitedu.checks.families import SAME_AXIS
-from vitedu.checks.inputs import distinct, normal
-from vitedu.checks.mistakes import Mistake
-from vitedu.checks.probing import Case
+from vitedu.checks.kit import SAME_AXIS, Case, Checker, Mistake, distinct, normal, rearrange
 
 
 def cases(g: torch.Generator) -> list[Case]:
@@ -106,8 +102,6 @@ def by_fold(images, patch_size, permutation):
 
 
 def by_einops(images, patch_size, permutation):
-    from einops import rearrange
-
     P, sizes = patch_size, dict(p=patch_size, h=images.shape[2] // patch_size)
     patches = rearrange(images, "b c (h p) (w q) -> (h w) b c p q", p=P, q=P)
     return rearrange(patches[permutation], "(h w) b c p q -> b c (h p) (w q)", **sizes)
