@@ -8,7 +8,6 @@ import sys
 import numpy as np
 import pytest
 import torch
-from IPython.utils.capture import capture_output
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from PIL import Image
 
@@ -279,10 +278,12 @@ def test_blocks_explorer_counts_and_colours_what_each_block_adds():
 def test_live_form_is_followed_by_its_labels(explorer, answers, monkeypatch):
     """The script that names the sliders is an output of its own: inside a widget of ipywidgets 7 none runs."""
     monkeypatch.setattr(widgets, "kernel_answers", lambda: answers)
-    with capture_output() as captured:
-        explorer._ipython_display_()
-    shown, *scripts = [output.data for output in captured.outputs]
-    assert (WIDGET in shown) == answers == len(scripts)
+    outputs = []
+    monkeypatch.setattr("IPython.display.display", lambda data, raw: outputs.append(data))
+    explorer._ipython_display_()
+    shown, *scripts = outputs
+    assert (WIDGET in shown) == answers
+    assert len(scripts) == answers
     assert all("aria-label" in script["text/html"] for script in scripts)
 
 
