@@ -196,12 +196,14 @@ def show_scores(
             x, heights, 0.8 / len(names), color=colour_of(name, number), edgecolor=BLACK,
             hatch=hatches[number], label=name, linewidth=0.6,
         )  # fmt: skip
-        ax.bar_label(bars, fmt="%.0f", fontsize=8, padding=1)
+        box = {"facecolor": "white", "edgecolor": "none", "pad": 0.5}
+        ax.bar_label(bars, fmt="%.0f", fontsize=8, padding=1, bbox=box)
     look = {"color": BLACK, "linestyle": "--"}
     if isinstance(chance, Mapping):
+        said = " or ".join(f"{level:.0%}" for level in sorted(set(chance.values())))
         for x, method in enumerate(scores):
-            level, label = [100 * chance[method]] * 2, "by chance" if x == 0 else None
-            ax.plot([x - 0.5, x + 0.5], level, label=label, **look)
+            label = f"by chance: {said}" if x == 0 else None
+            ax.plot([x - 0.5, x + 0.5], [100 * chance[method]] * 2, label=label, **look)
     else:
         ax.axhline(100 * chance, label=f"by chance: {chance:.0%}", **look)
     ax.set_xticks(range(len(scores)), list(scores))
