@@ -1,5 +1,6 @@
 """What holds for every test: no window opens, and nobody's results are touched."""
 
+import itertools
 import os
 import re
 import sys
@@ -37,10 +38,17 @@ os.environ["MPLBACKEND"] = "Agg"
 os.environ["VITEDU_HOME"] = tempfile.mkdtemp(prefix="vitedu-tests-")  # the doctests' too
 
 
+@pytest.fixture(scope="session")
+def stores(tmp_path_factory):
+    """Give the folder of all stores, and numbers for them."""
+    return tmp_path_factory.mktemp("stores"), itertools.count()
+
+
 @pytest.fixture(autouse=True)
-def store(tmp_path, monkeypatch):
-    """Give each test a store of results of its own, and its folder."""
-    folder = tmp_path / "store"
+def store(stores, monkeypatch):
+    """Give each test a store of results of its own, and its folder, which few tests make."""
+    home, numbers = stores
+    folder = home / str(next(numbers))
     monkeypatch.setenv("VITEDU_HOME", str(folder))
     return folder
 

@@ -2,7 +2,10 @@
 
 import dataclasses
 import functools
+import inspect
 import math
+import subprocess
+import sys
 from fractions import Fraction
 
 import numpy as np
@@ -11,8 +14,10 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from vitedu import attention, encoder, patches, training, vit
-from vitedu.checks.api import judge
+from vitedu import attention, encoder, exercises, patches, training, vit
+from vitedu.checks import judging
+from vitedu.checks.api import check, judge
+from vitedu.checks.checker import find_checker
 
 pytestmark = pytest.mark.bank
 
@@ -435,3 +440,68 @@ def test_training_without_the_optimizer_is_not_called_constant():
     report = judge(train_one_epoch, seed=0)
     assert not report.passed
     assert report.misconception != "constant_output"
+
+
+# --- results of another kind --------------------------------------------------------------------
+
+
+def mapped(change, value):
+    """Change every tensor and number of a result, also in tuples, lists and dictionaries."""
+    if isinstance(value, dict):
+        return {key: mapped(change, part) for key, part in value.items()}
+    if isinstance(value, tuple | list):
+        return type(value)(mapped(change, part) for part in value)
+    is_number = isinstance(value, torch.Tensor | int | float) and not isinstance(value, bool)
+    return change(torch.as_tensor(value)) if is_number else value
+
+
+DISTORTED = {
+    "three of it": lambda x: torch.stack([x, x, x]),
+    "three unlike": lambda x: torch.stack([x * 1.5, x * 0.5, x * 2.0]),
+    "nothing": lambda x: x.flatten()[:0],
+    "not a number": lambda x: x.double() * math.nan,
+    "constant": lambda x: torch.full_like(x, 3),
+    "complex": lambda x: x.to(torch.complex64),
+    "list": lambda x: x.tolist(),
+}
+FUNCTIONS = [
+    exercise.id
+    for exercise in exercises.EXERCISES
+    if inspect.isfunction(getattr(find_checker(exercise.id), "reference", None))
+]
+
+
+@pytest.mark.parametrize("exercise", FUNCTIONS)
+def test_no_result_breaks_a_checker(exercise):
+    """Whatever shape and kind a result has, there is a verdict, and it is no pass for other values."""
+    reference = find_checker(exercise).reference
+    for kind, change in DISTORTED.items():
+
+        def answer(*args, change=change, **named):
+            return mapped(change, reference(*args, **named))
+
+        answer.__signature__ = inspect.signature(reference)
+        report = judge(answer, exercise, seed=1)
+        assert "checker itself" not in str(report)
+        is_other = kind in ("three unlike", "nothing", "not a number")
+        # what linear_from_conv returns is a layer, which stays as it is
+        assert not (report.passed and is_other and exercise != "linear_from_conv"), kind
+
+
+def test_a_black_image_is_no_crop_in_a_process_of_its_own():
+    """The readers of random results are registered by whatever judges, not by other exercises."""
+    code = (
+        "import torch; from vitedu.checks.api import judge; "
+        "print(judge(lambda images, padding, generator: 0 * images, 'random_crop_flip', seed=1))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert "outputs are no such window" in done.stdout, done.stderr
+
+
+def test_random_results_without_a_reader_are_an_error(monkeypatch, capsys):
+    """Nobody passes because nothing looked; the notebook goes on with the reference."""
+    monkeypatch.setattr(judging, "READERS", {})
+    report = check(lambda images, padding, generator: 0 * images, "random_crop_flip")
+    assert report.status == "error" and "no reader" in capsys.readouterr().out
+    assert report.implementation is not None and report.to_dict()["points"] == 0
+    assert inspect.unwrap(report.implementation) is training.random_crop_flip

@@ -8,6 +8,7 @@ import ast
 import graphlib
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -60,30 +61,35 @@ def below(room):
     return {room, *GROUND}.union(*steps[at + 1 :])
 
 
+@cache
+def import_statements(path):
+    """Give (statement, whether at module level) of all imports in a file, which is read once."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    at_top = {id(node) for statement in tree.body for node in flat(statement)}
+    kinds = (ast.Import, ast.ImportFrom)
+    return [(node, id(node) in at_top) for node in ast.walk(tree) if isinstance(node, kinds)]
+
+
 def imports(path):
     """Give (name, whether at module level) of all that a file imports, without the standard library.
 
     Modules of the package lose its name: ``from vitedu.data import x`` gives ``data``.
     """
-    tree = ast.parse(path.read_text(encoding="utf-8"))
-    at_top = {id(node) for statement in tree.body for node in flat(statement)}
-    for node in ast.walk(tree):
+    for node, at_top in import_statements(path):
         if isinstance(node, ast.Import):
             names = [alias.name for alias in node.names]
-        elif isinstance(node, ast.ImportFrom) and node.module == "vitedu":
+        elif node.module == "vitedu":
             names = [f"vitedu.{alias.name}" for alias in node.names]
-        elif isinstance(node, ast.ImportFrom) and node.module in PACKAGES:
+        elif node.module in PACKAGES:
             names = [f"{node.module}.{alias.name}" for alias in node.names]
-        elif isinstance(node, ast.ImportFrom):
+        else:
             assert not node.level, f"{path.name}, line {node.lineno}: a relative import"
             names = [node.module]
-        else:
-            continue
         for name in names:
             if name.startswith("vitedu."):
-                yield name.removeprefix("vitedu."), id(node) in at_top
+                yield name.removeprefix("vitedu."), at_top
             elif name.split(".")[0] not in sys.stdlib_module_names:
-                yield name.split(".")[0], id(node) in at_top
+                yield name.split(".")[0], at_top
 
 
 def flat(node):
@@ -136,8 +142,7 @@ def test_files_of_exercises_take_the_vocabulary_from_one_door():
     own = {f"checks.{e.chapter}.{e.checker}" for e in EXERCISES if e.kind != "value"}
     taken = set()
     for module in own:
-        tree = ast.parse(MODULES[module].read_text(encoding="utf-8"))
-        for node in ast.walk(tree):
+        for node, _ in import_statements(MODULES[module]):
             if isinstance(node, ast.ImportFrom) and node.module == "vitedu.checks.kit":
                 taken |= {alias.name for alias in node.names}
             elif isinstance(node, ast.ImportFrom):
@@ -160,9 +165,8 @@ def test_nothing_is_called_utils_and_nothing_is_imported_by_star():
     """A helper lives with its user, under its name."""
     assert not [module for module in MODULES if "util" in module or "helper" in module]
     for path in MODULES.values():
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.ImportFrom):
-                assert all(alias.name != "*" for alias in node.names), path.name
+        for node, _ in import_statements(path):
+            assert all(alias.name != "*" for alias in node.names), path.name
 
 
 def run(code):

@@ -45,6 +45,8 @@ def receptive_field(kernel_sizes: Sequence[int], strides: Sequence[int]) -> int:
     Example:
         >>> receptive_field([3, 3], [1, 1]), receptive_field([3, 3], [2, 1])
         (5, 7)
+        >>> receptive_field([3, 3, 3], [2, 2, 1])
+        15
 
     Reference: Araujo et al. 2019, "Computing Receptive Fields of Convolutional Neural Networks".
     """
@@ -99,9 +101,10 @@ def shift_consistency(model: nn.Module, images: torch.Tensor, shift: tuple[int, 
         The share of images whose most likely class stays the same, in [0, 1].
 
     Example:
-        >>> model = nn.Sequential(nn.Flatten(), nn.Linear(16, 3))
-        >>> shift_consistency(model, torch.ones(2, 1, 4, 4), (0, 1))
-        1.0
+        >>> images = torch.eye(4).reshape(4, 1, 1, 4)  # one bright pixel each
+        >>> model = nn.Flatten()  # answers with its column
+        >>> shift_consistency(model, images, (1, 0)), shift_consistency(model, images, (0, 1))
+        (1.0, 0.0)
 
     Reference: Zhang 2019, "Making Convolutional Networks Shift-Invariant Again" (arXiv 1904.11486).
     """
@@ -131,8 +134,8 @@ def shuffle_patches(
 
     Example:
         >>> image = torch.arange(4.0).reshape(1, 1, 2, 2)
-        >>> shuffle_patches(image, 1, torch.tensor([3, 2, 1, 0])).flatten().tolist()
-        [3.0, 2.0, 1.0, 0.0]
+        >>> shuffle_patches(image, 1, torch.tensor([1, 2, 3, 0])).flatten().tolist()
+        [1.0, 2.0, 3.0, 0.0]
 
     Reference: Naseer et al. 2021, section 3.1 (arXiv 2105.10497).
     """
@@ -277,7 +280,7 @@ def recommend(
             "hybrid",
             "attention between all tokens grows with the square of their number; windows or early "
             "convolutions keep the cost in proportion to the pixels.",
-            "Liu et al. 2021, Swin (arXiv 2103.14030), section 3.1",
+            "Liu et al. 2021, Swin (arXiv 2103.14030), section 3.2",
         )
     if is_pretrained:
         return Recommendation(

@@ -98,7 +98,7 @@ def _with_helpers(function, module) -> str:
     names = [node.id for node in ast.walk(parse(parts[0])) if isinstance(node, ast.Name)]
     for name in dict.fromkeys(names):
         known = vars(module).get(name)
-        if known is None or name in ("torch", "nn", "F", "math"):
+        if known is None or known is function or name in ("torch", "nn", "F", "math"):
             continue
         is_plain = inspect.isfunction(known) and known.__name__ == name  # not imported as another
         helper = _with_helpers(known, inspect.getmodule(known)) if is_plain else ""

@@ -46,6 +46,8 @@ def check(answer: Any, exercise: str | None = None, *, seed: int | None = None) 
         report = _refused(
             str(name), answer, f"the checker itself failed, which is not your fault ({fault[:200]})"
         )
+        if has_checker(str(name)):  # the answer may be wrong, and the notebook goes on
+            report.implementation = find_checker(str(name)).reference
     if not report.is_reference:
         store.record(report.to_dict())
     if not report.passed and exercises.BY_ID.get(report.exercise):

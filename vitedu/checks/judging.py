@@ -99,8 +99,14 @@ def reader(driver: str, given: tuple[str, ...] = ()):
 
 
 def read(case: Case, *observations: Observation) -> None:
-    """Let the case's reader, if it has one, add its facts to each observation once."""
+    """Let the case's reader, if it has one, add its facts to each observation once.
+
+    Raises:
+        LookupError: there are random results and no reader, so that nothing would judge their values.
+    """
     for seen in observations:
+        if seen.draws and case.driver not in READERS | {"again": None}:  # that writes facts itself
+            raise LookupError(f"no reader for the random results of {case.driver!r} is registered")
         if case.driver in READERS and not seen.is_read:
             function, given = READERS[case.driver]
             # facts that came with the answer are dropped: its process could claim anything

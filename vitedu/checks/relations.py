@@ -246,7 +246,8 @@ def _listed(words: str, factors: list[float] | None) -> str | None:
 
 def _term(pairs):
     """Look for a product of sizes, times a small number, by which every count is off."""
-    if any(not case.number for case, *_ in pairs) or len(pairs) < 3:
+    is_number = all(case.number and ours.numel() == 1 for case, _, ours, _ in pairs)
+    if not is_number or len(pairs) < 3:
         return None
     off = [float(ours) - float(wanted) for _, _, ours, wanted in pairs]
     slack = [1e-9 * abs(float(wanted)) for *_, wanted in pairs]

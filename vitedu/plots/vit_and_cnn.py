@@ -8,6 +8,7 @@ Legend: H W image, gh gw grid, L layers.
 from collections.abc import Mapping, Sequence
 
 import numpy as np
+from matplotlib.colors import LogNorm
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
@@ -86,9 +87,14 @@ def show_cue_task(image, answers, glyphs) -> Figure:
         ax.imshow(values, cmap="gray", vmin=-0.2, vmax=1.2)
         ax.set_title(title)
         hide_ticks(ax)
+        gap = (
+            {"color": "white", "linewidth": 8}
+            if values is not picture
+            else {"color": BLUE, "linewidth": 1.2}
+        )
         for line in range(0, len(values) + 1, cell):
-            ax.axhline(line - 0.5, color=BLUE, linewidth=1.2)
-            ax.axvline(line - 0.5, color=BLUE, linewidth=1.2)
+            ax.axhline(line - 0.5, **gap)
+            ax.axvline(line - 0.5, **gap)
     frames = [(axes[0, 1], 0, 0)]
     frames += [(axes[0, 2], row, column) for row, column in np.argwhere(np.asarray(answers))]
     for ax, row, column in frames:
@@ -120,7 +126,7 @@ def show_by_cell(accuracies: Mapping[str, np.ndarray]) -> Figure:
 
 @styled
 def show_fields(fields: Mapping[str, np.ndarray], sides: Sequence[int]) -> Figure:
-    """Draw effective receptive fields, each with the square that it may not leave.
+    """Draw effective receptive fields on a logarithmic scale, each with the square that it may not leave.
 
     Args:
         fields: title -> (H, W), at most 1.
@@ -129,13 +135,13 @@ def show_fields(fields: Mapping[str, np.ndarray], sides: Sequence[int]) -> Figur
     fig, axes = figure(1, len(fields), size=(WIDTH * 1.2, 2.6))
     for ax, (title, field), side in zip(axes[0], fields.items(), sides, strict=True):
         H, W = field.shape
-        shown = ax.imshow(field, cmap=SEQUENTIAL, vmin=0, vmax=1)
+        shown = ax.imshow(np.clip(field, 1e-9, None), cmap=SEQUENTIAL, norm=LogNorm(1e-3, 1))
         if side < W:
             corner = (W - 1 - side) / 2, (H - 1 - side) / 2
             ax.add_patch(Rectangle(corner, side, side, fill=False, color=ORANGE, linewidth=1.2))
         ax.set_title(title)
         hide_ticks(ax)
-    bar = fig.colorbar(shown, ax=axes, shrink=0.7)
+    bar = fig.colorbar(shown, ax=axes, shrink=0.7, extend="min")
     bar.set_label("gradient, largest = 1")
     return fig
 
@@ -149,7 +155,6 @@ def show_curves(
     ylabel: str,
     baseline: tuple[float, str] | None = None,
     logx: bool = False,
-    logy: bool = False,
     marks: Mapping[str, float] | None = None,
     percent: bool = True,
 ) -> Figure:
@@ -162,7 +167,6 @@ def show_curves(
         ylabel: what the values are, with their unit.
         baseline: a value and what it is, such as that of guessing.
         logx: whether x has a logarithmic scale.
-        logy: whether the values have one.
         marks: name of a curve -> an x to mark in its colour.
         percent: whether values are shares, shown in percent.
     """
@@ -184,9 +188,6 @@ def show_curves(
         ax.axhline(scale * baseline[0], color=GREY, linewidth=0.8, label=baseline[1])
     if logx:
         ax.set_xscale("log")
-    if logy:
-        ax.set_yscale("log")
-        ax.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
     ax.xaxis.set(major_locator=FixedLocator(list(x)), minor_locator=NullLocator())
     ax.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,g}"))
     ax.set(xlabel=xlabel, ylabel=ylabel)

@@ -25,6 +25,7 @@ def cases(g: torch.Generator) -> list[Case]:
         case(1, C, 5, 5, note=", square"),
         case(B, 1, gh, gh),
         case(B, C, 1, 3, note=", one row of cells"),
+        case(B, C, 1, 1, note=", one cell that every pixel reaches"),
         case(B, C, gh, gw, dtype=torch.float64, note=", float64"),
         case(B, C, gh, gw, "any device", note=", on an accelerator", on_accelerator=True),
     ]
@@ -75,6 +76,9 @@ MISTAKES = (
             "Maps of two networks could not be compared.", "Divide by the largest value.", {" / size.max()": ""}),
     Mistake("divided_by_sum", "it is divided by its sum", "a largest value of 1",
             "The text asks for the maximum as the unit.", "Divide by the largest value.", {"size.max()": "size.sum()"}),
+    Mistake("minimum_subtracted", "the smallest value is subtracted", "the values divided by their maximum, and nothing else",
+            "A pixel with a small gradient is not a pixel without one.", "Leave out the minimum.",
+            {"return size / size.max()": "return (size - size.min()) / (size.max() - size.min())"}),
     Mistake("divided_for_each_image", "every image is divided by its own maximum", "one division, at the end",
             "An image to which the cell hardly reacts would count as much as any other.",
             "Average first, then divide.",
@@ -127,7 +131,7 @@ CHECKER = Checker(
     "effective_receptive_field",
     proves={
         "values": "the middle cell's absolute gradient, over channels and images, largest value 1",
-        "other sizes": "also for one image, one channel, one row of cells and float64",
+        "other sizes": "also for one image, one channel, one row of cells, a single cell and float64",
     },
     equivalent={
         "a common factor falls out in the division": (
