@@ -14,6 +14,9 @@ GOMP_SPINCOUNT ?= 1000
 export GOMP_SPINCOUNT
 endif
 
+# set in many containers; each test run would compile all tests again, in each of its workers
+unexport PYTHONDONTWRITEBYTECODE
+
 VENV := .venv
 # the tests' own packages stand apart: nbgrader would put its menus into a student's JupyterLab
 TEST_VENV := .venv-test
@@ -57,7 +60,7 @@ tour: $(VENV)/.lab ## run the whole solved course: a page a notebook in build/to
 	$(PY) -m vitedu tour notebooks --out build/tour
 
 site: $(TEST_VENV)/.test ## the course as pages in build/site; INSTRUCTOR=1: with solutions, in build/site-instructor
-	$(TEST_PY) -m vitedu site notebooks $(if $(INSTRUCTOR),--instructor)
+	VITEDU_PROFILE=$(or $(VITEDU_PROFILE),laptop) $(TEST_PY) -m vitedu site notebooks $(if $(INSTRUCTOR),--instructor)
 
 solve: $(VENV)/.lab ## write the solved notebooks to build/solved
 	$(PY) -m vitedu solve notebooks --out build/solved
