@@ -32,7 +32,7 @@ def cases(g: torch.Generator) -> list[Case]:
         *inputs.mode_cases(case, [four, three, five], [four, three]),
         case("one batch, float64", [four], "results", "other sizes", dtype=torch.float64),
         case("one image", [1], "results", "other sizes"),
-        case(f"one batch, {train}", [four], "results", "other sizes", training=True),
+        case("one batch, a model in train mode", [four], "results", "other sizes", training=True),
     ]  # fmt: skip
 
 
