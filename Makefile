@@ -14,6 +14,9 @@ GOMP_SPINCOUNT ?= 1000
 export GOMP_SPINCOUNT
 endif
 
+# set in many containers; each test run would compile all tests again, in each of its workers
+unexport PYTHONDONTWRITEBYTECODE
+
 VENV := .venv
 # the tests' own packages stand apart: nbgrader would put its menus into a student's JupyterLab
 TEST_VENV := .venv-test

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from vitedu.bench.experiments import ladder
+from vitedu.bench.experiments import ladder, measured
 from vitedu.hardware import Profile
 from vitedu.vit import ViTConfig
 
@@ -60,3 +60,23 @@ def test_run_gives_accuracies_and_the_size():
     assert 0 <= found["test_accuracy"] <= 1 and 0 <= found["train_accuracy"] <= 1
     model = ladder.build("and a norm", 0)
     assert found["parameters"] == sum(p.numel() for p in model.parameters())
+
+
+def test_measured_steps_are_those_that_notebook_03_states():
+    """Ten seeds: every part adds to the mean more than the standard errors, one head most, and not each in every seed."""
+    found = {arm: {} for arm in ladder.ARMS}
+    for row in measured("ladder"):
+        found[row.arm][row.seed] = 100 * row.results["test_accuracy"]
+    values = {arm: torch.tensor([rows[seed] for seed in range(10)]) for arm, rows in found.items()}
+    means = [each.mean().item() for each in values.values()]
+    errors = [(each.std() / 10**0.5).item() for each in values.values()]
+    for i in range(5):
+        assert means[i] + errors[i] < means[i + 1] - errors[i + 1]
+    arms = list(values)
+    gains = {arm: values[arm] - values[before] for before, arm in zip(arms, arms[1:], strict=False)}
+    steps = {arm: round(gain.mean().item()) for arm, gain in gains.items()}
+    assert sorted(steps, key=steps.get)[-2:] == ["and a norm", "one head"]
+    assert (steps["four heads"], steps["and the MLP"]) == (2, 3)
+    gained = [int((gain > 0).sum()) for gain in gains.values()]
+    assert gained == [10, 8, 10, 10, 8]
+    assert min(gain.min().item() for gain in gains.values()) > -1

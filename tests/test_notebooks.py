@@ -106,6 +106,14 @@ def nbval(path: Path, home: Path, shared: Path, *, figures: bool = True) -> Outc
     return Outcome(done.returncode, text, results.load(home / "store"))
 
 
+# The last cell of a solved notebook: every cell once more, the last one first.
+AGAIN = """
+get_ipython().display_formatter.active_types = ["text/plain"]  # its figures have been drawn
+for source in reversed(In[1:-1]):
+    get_ipython().run_cell(source).raise_error()
+"""
+
+
 @pytest.fixture(scope="session")
 def shared(tmp_path_factory):
     """Give the folder of what all runs share."""
@@ -124,6 +132,8 @@ def outcome(tmp_path, shared, name, variant):
     notebook = read(NOTEBOOKS / path.name)
     if name in FACTS:
         notebook.cells.append(new_code_cell(FACTS[name]))
+    if variant == "solved":
+        notebook.cells.append(new_code_cell(AGAIN))
     path.write_text(json.dumps(notebook), encoding="utf-8")
     solve(path, tmp_path / "solved")
     # both variants draw the same figures with the same code: the rendering, a quarter of a run, is tried once
@@ -137,7 +147,10 @@ def outcome(tmp_path, shared, name, variant):
 @pytest.mark.parametrize("variant", VARIANTS)
 @pytest.mark.parametrize("name", NAMES)
 def test_notebook_runs_and_every_check_agrees(outcome, variant, name):
-    """Every cell runs, stored outputs hold, and each exercise has the state of its variant."""
+    """Every cell runs, stored outputs hold, and each exercise has the state of its variant.
+
+    After a full run of the solved variant the cells run again, in the opposite order.
+    """
     assert outcome.returncode == 0, f"{name}, {variant} variant\n{outcome.text[-6000:]}"
     states = {e.id: outcome.entries.get(e.id, {}).get("status") for e in in_notebook(name)}
     assert states == dict.fromkeys(states, VARIANTS[variant])

@@ -1,5 +1,7 @@
 """The whole model: against timm, and what ``capture`` sees of it."""
 
+import subprocess
+import sys
 from dataclasses import replace
 
 import pytest
@@ -120,6 +122,30 @@ def test_textbook_model_is_built_of_the_block_as_the_exercise_asks_for_it(monkey
     model = VisionTransformer(replace(SMALL, qkv_bias=False))
     assert {type(block) for block in model.blocks} == {EncoderBlock}
     assert model.blocks[0].attn.qkv.bias is None
+
+
+FINGERPRINT = """
+import hashlib, torch
+from vitedu.vit import PRESETS, VisionTransformer
+torch.manual_seed({seed})
+weights = VisionTransformer(PRESETS["vit_micro_patch8_32"]).state_dict().values()
+print(hashlib.sha256(b"".join(tensor.numpy().tobytes() for tensor in weights)).hexdigest())
+"""
+
+
+@pytest.mark.slow
+def test_a_seed_gives_the_same_weights_to_the_bit_in_fresh_processes():
+    """As in two fresh kernels; another seed gives others."""
+    found = [
+        subprocess.run(
+            [sys.executable, "-c", FINGERPRINT.format(seed=seed)],
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        for seed in (42, 42, 43)
+    ]
+    assert found[0] == found[1] != found[2]
 
 
 def test_mean_pooling_has_no_class_token():

@@ -37,7 +37,7 @@ MISTAKES = (
             "torch's var divides by D-1 unless told otherwise; norms divide by D.",
             "Give var unbiased=False, or average the squares yourself.", {"((x - mean) ** 2).mean": "x.var"}),
     Mistake("eps_outside", "eps is added outside the root", "the root of variance plus eps",
-            "A thousandth inside a root is not a thousandth outside: for nearly equal features the two part.",
+            "For tokens whose features are nearly equal the two results differ.",
             "Add eps to the variance, then take the root.",
             {"(variance + eps).sqrt()": "(variance.sqrt() + eps)"}),
     Mistake("no_eps", "eps is left out", "variance plus eps under the root",

@@ -33,7 +33,7 @@ CHECKERS = {
     "views_of_one_image": ValueChecker(
         "views_of_one_image", reference.views_of_one_image,
         (
-            ValueMistake("no_mirror", 81, "the mirror is missing", "Each window is seen from both sides.", "Count each window twice."),
+            ValueMistake("no_mirror", 81, "the mirror is missing", "Each window can also come out mirrored.", "Count each window twice."),
             ValueMistake("eight_places", 128, "one place is missing in each direction", "0 to 8 are nine places.", "Count both ends."),
             ValueMistake("eight_places_no_mirror", 64, "one place is missing in each direction, and the mirror", "0 to 8 are nine places.", "Count both ends, and each window twice."),
             ValueMistake("one_direction", 18, "only one direction is counted", "Top and left are drawn apart.", "Multiply tops by lefts."),
@@ -47,7 +47,7 @@ CHECKERS = {
     "last_batch_weight": ValueChecker(
         "last_batch_weight", reference.last_batch_weight,
         (
-            ValueMistake("inverse", 0.125, "the ratio is turned round", "The fewer share a batch's say, the more each has.", "An image of the last batch against one of a full batch."),
+            ValueMistake("inverse", 0.125, "the ratio is turned round", "Every batch mean counts the same, so an image of a small batch counts more.", "An image of the last batch against one of a full batch."),
             ValueMistake("equal", 1, "that would be a mean weighted by batch size", "A mean of means gives every batch, not every image, the same say.", "Count the images that share the last batch's say."),
             ValueMistake("images_left", 16, "the images left over are counted", "That is how many share the last batch's say.", "Compare 1/16 with 1/128."),
             ValueMistake("batches", 79, "batches are counted", "Every batch has the same say; the question is how many images share it.", "Compare the last batch with a full one."),
