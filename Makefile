@@ -60,7 +60,7 @@ tour: $(VENV)/.lab ## run the whole solved course: a page a notebook in build/to
 	$(PY) -m vitedu tour notebooks --out build/tour
 
 site: $(TEST_VENV)/.test ## the course as pages in build/site; INSTRUCTOR=1: with solutions, in build/site-instructor
-	$(TEST_PY) -m vitedu site notebooks $(if $(INSTRUCTOR),--instructor)
+	VITEDU_PROFILE=$(or $(VITEDU_PROFILE),laptop) $(TEST_PY) -m vitedu site notebooks $(if $(INSTRUCTOR),--instructor)
 
 solve: $(VENV)/.lab ## write the solved notebooks to build/solved
 	$(PY) -m vitedu solve notebooks --out build/solved

@@ -41,7 +41,7 @@ WATCH = """box => {
   for (const kind of ["keydown", "click"])
     box.addEventListener(kind, event => { pressed = event.timeStamp }, {capture: true})
   const picture = box.querySelector("img")
-  if (box.querySelector(".vitedu-explorer"))
+  if (box.querySelector(".vitedu-cells"))
     picture.addEventListener("load", () => picture.decode().then(answered))
   else {
     const state = () => box.querySelector("[role=status]")?.textContent.split(".")[0]

@@ -63,7 +63,10 @@ class Outcome:
 
 
 # Read by the kernel: what a cell shows stays text, so no figure is rendered.
-AS_TEXT = 'c.DisplayFormatter.active_types = ["text/plain"]\n'
+AS_TEXT = """c.DisplayFormatter.active_types = ["text/plain"]
+c.MimeBundleFormatter.enabled = False
+c.IPythonDisplayFormatter.enabled = False
+"""
 
 
 def nbval(path: Path, home: Path, shared: Path, *, figures: bool = True) -> Outcome:

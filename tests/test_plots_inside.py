@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import torch
+from matplotlib.colors import to_rgba
 
 from vitedu.inside import calibration
 from vitedu.plots import inside as plots
@@ -60,6 +61,8 @@ def test_scores_stand_beside_chance():
     ax = plots.show_scores(scores, chance=0.3, ylabel="hits").axes[0]
     assert sorted(round(bar.get_height()) for bar in ax.patches) == [40, 50, 50, 90]
     assert [line.get_ydata()[0] for line in ax.lines] == [30.0]
+    ax = plots.show_scores(scores, chance={"a": 0.3, "b": 0.1}, ylabel="hits").axes[0]
+    assert [line.get_ydata()[0] for line in ax.lines] == [30.0, 10.0]
 
 
 def test_distances_stand_layer_by_layer_beside_an_even_look():
@@ -76,6 +79,19 @@ def test_lines_carry_their_names_and_the_level():
     fig = plots.show_lines({"a": [1, 2], "b": [3, 4]}, xlabel="x", ylabel="y", level=("none", 0.5))
     labels = [text.get_text() for text in fig.legends[0].get_texts()]
     assert labels == ["a", "b", "none: 0.5"]
+
+
+def test_what_was_not_trained_is_grey_in_every_figure():
+    """Bars, dots and lines of an untrained model have its colour, and nothing else has."""
+    name = {"trained": np.ones((1, 2)), "untrained": np.ones((1, 2))}
+    dots = plots.show_distances(name, uniform=1.0).axes[0].lines[1:]
+    lines = (
+        plots.show_lines({k: v[0] for k, v in name.items()}, xlabel="x", ylabel="y").axes[0].lines
+    )
+    bars = plots.show_scores({"a": {k: 0.5 for k in name}}, chance=0.1, ylabel="y").axes[0].patches
+    for drawn, untrained in (dots, lines):
+        assert (drawn.get_color() == plots.GREY, untrained.get_color()) == (False, plots.GREY)
+    assert [bar.get_facecolor() == to_rgba(plots.GREY) for bar in bars] == [False, True]
 
 
 def test_calibration_draws_no_point_for_an_empty_slice():

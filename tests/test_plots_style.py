@@ -1,6 +1,8 @@
 """The shared look of all figures."""
 
+import base64
 import io
+import re
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -59,12 +61,34 @@ def test_figure_draws_itself_for_a_notebook():
     axes[0, 0].set(title="loss", xlabel="epoch", ylabel="nats")
     axes[0, 1].set(title="the $T$\nimage", ylabel="hidden")
     axes[0, 1].axis("off")
-    picture, about = fig._repr_png_()
+    forms, metadata = fig._repr_mimebundle_()
+    picture, about = base64.b64decode(forms["image/png"]), metadata["image/png"]
     assert picture.startswith(b"\x89PNG")
     height, width, _ = plt.imread(io.BytesIO(picture)).shape
     assert (width, height) == (2 * about["width"], 2 * about["height"])
     assert about["width"] == pytest.approx(style.DPI * (4 + 2 * style.MARGIN), abs=1)
-    assert about["alt"] == "Figure. loss: nats against epoch: curves: train. the T image."
+    assert about["alt"] == "Figure: loss: nats against epoch: curves: train. the T image."
+    # JupyterLab reads words from HTML alone
+    (page,) = re.findall(
+        r'<img src="data:image/png;base64,([^"]+)" alt="([^"]+)"', forms["text/html"]
+    )
+    assert page == (forms["image/png"], about["alt"])
+
+
+def test_figure_says_what_the_first_line_about_it_says():
+    """A drawing without titles has words too; panels that are only numbered add none, nor do numbers in them."""
+
+    @style.styled
+    def draw():
+        """Draw a box that is empty."""
+        fig, axes = style.figure(1, 2)
+        axes[0, 0].set(title="0")
+        axes[0, 1].set(title="1", ylabel="words")
+        for word in ("box", "0.5", "box"):
+            axes[0, 1].text(0, 0, word)
+        return fig
+
+    assert draw().words() == "Figure: a box that is empty. 1: words: box."
 
 
 def test_figure_is_dark_on_white_in_every_theme():

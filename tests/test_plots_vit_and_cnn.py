@@ -67,6 +67,8 @@ def test_curves_run_through_means_and_show_every_seed():
     dots = [tuple(xy) for line in ax.lines if line.get_marker() == "." for xy in line.get_xydata()]
     assert np.allclose(sorted(dots)[:2], [(1, 20), (1, 40)])
     assert any(list(line.get_xdata()) == [3, 3] for line in ax.lines)
+    (level,) = [line for line in ax.lines if line.get_label() == "guessing"]
+    assert level.get_ydata() == pytest.approx([10, 10])
 
 
 def test_disturbed_shows_mean_and_range_of_each_network():

@@ -194,6 +194,15 @@ def test_a_second_run_repeats_no_set_up(fresh, target):
 
 
 @needs_make
+def test_site_shows_models_that_have_learned(fresh, monkeypatch):
+    """Its readers run nothing, so the laptop profile makes its outputs; who wants less says so."""
+    _, make = fresh
+    monkeypatch.delenv("VITEDU_PROFILE", raising=False)
+    assert "VITEDU_PROFILE=laptop " in make("site")[1]
+    assert "VITEDU_PROFILE=quick " in make("site", "VITEDU_PROFILE=quick")[1]
+
+
+@needs_make
 def test_a_broken_download_is_taken_up_by_the_same_command(fresh):
     """It fails loudly, says what to do, and the next run asks pip again in the .venv that stands."""
     folder, make = fresh

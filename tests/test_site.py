@@ -1,6 +1,5 @@
 """vitedu.course.site: the course as pages, from small notebooks with outputs made here; in Chromium, from notebook 01."""
 
-import base64
 import functools
 import html
 import os
@@ -41,9 +40,8 @@ def picture():
     """Give the output of a cell that draws, as IPython stores it."""
     fig, axes = figure()
     axes[0, 0].set(title="Loss of the run")
-    png, metadata = fig._repr_png_()
-    data = {"image/png": base64.b64encode(png).decode(), "text/plain": "<Figure>"}
-    return v4.new_output("display_data", data, metadata={"image/png": metadata})
+    forms, metadata = fig._repr_mimebundle_()
+    return v4.new_output("display_data", {**forms, "text/plain": "<Figure>"}, metadata=metadata)
 
 
 @pytest.fixture
@@ -82,7 +80,11 @@ def test_page_has_the_students_cells_and_the_solved_outputs(course):
     assert STUB.source in [cell.source for cell in cells]
     assert not [cell for cell in cells if SECRET in cell.source]
     drawn, explored = (cell for cell in cells if cell.get("outputs"))
-    assert drawn.metadata.mystnb.image.alt == "Curves. Figure. Loss of the run."
+    assert drawn.metadata.mystnb.image.alt == "Curves. Figure: Loss of the run."
+    assert set(drawn.outputs[1].data) == {
+        "image/png",
+        "text/plain",
+    }  # a file, not a part of the page
     assert set(explored.outputs[0].data) == {"text/html", "text/plain"}
     assert "size `quick`" in cells[1].source and "judge no method" in cells[1].source
 
@@ -200,7 +202,7 @@ def test_small_course_is_built_without_and_with_solutions(course, tmp_path):
     assert set(pages) >= {"index", "01_patches", "01_patches_questions", "02_attention", "search"}
     first = pages["01_patches"]
     assert "NotImplementedError" in first and "reshape" not in first
-    assert 'alt="Curves. Figure. Loss of the run."' in first and 'alt="patch 5 of 196"' in first
+    assert 'alt="Curves. Figure: Loss of the run."' in first and 'alt="patch 5 of 196"' in first
     assert "widget-view" not in first
     assert re.search(r"(?s)<details.*?Show the code of this cell.*?long_helper.*?</details>", first)
     assert "<mfrac>" in first and '<math display="block"' in first

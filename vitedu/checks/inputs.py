@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable, Iterable
 from functools import cache
+from typing import Any
 
 import torch
 from torch import nn
@@ -128,3 +129,25 @@ def draw_batches(g: torch.Generator, state: dict, sizes, shape, scales=(2.0,)):
             shift = shift * torch.randint(0, 2, (size,), generator=g)
         batches.append((images, (best + shift) % K))
     return batches
+
+
+def mode_cases(case: Callable, many: Any, few: Any) -> list:
+    """Make the cases of an exercise that measures a model and leaves its modes and gradients alone.
+
+    ``case(words, size, fact, part, **extra)`` makes one; ``many`` and ``few`` are sizes.
+    """
+    train, modes = "a model in train mode", ("modes", "modes restored")
+    gradients, part_awake = (
+        ("gradients", "no gradients"),
+        "a model in eval mode with a part in train mode",
+    )
+    return [
+        case(train, many, "eval", "eval mode", training=True),
+        case(part_awake, few, "eval", "eval mode", other_mode=("body.1",)),
+        case(train, few, *modes, training=True),
+        case("a model in eval mode", few, *modes),
+        case(f"{train} with a part in eval mode", few, *modes, training=True, other_mode=("body.2",)),
+        case(part_awake, few, *modes, other_mode=("body", "body.1")),
+        case("gradients", few, *gradients, frozen=("body.0.weight",)),
+        case("gradients that were switched off before", few, *gradients, enabled=False),
+    ]  # fmt: skip

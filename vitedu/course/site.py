@@ -207,7 +207,10 @@ def page(student: NotebookNode, ran: NotebookNode, instructor: bool) -> Notebook
         if cell.cell_type == "code":
             cell.outputs = copy.deepcopy(answered.outputs)
             for output in cell.outputs:
-                output.get("data", {}).pop(WIDGET, None)
+                data = output.get("data", {})
+                data.pop(WIDGET, None)
+                if "image/png" in data:  # becomes a file of its own, and not a part of the page
+                    data.pop("text/html", None)
                 for size in output.get("metadata", {}).values():
                     size.pop("height", None)  # a narrow page changes it
             if words := [*filter(None, map(in_words, cell.outputs))]:

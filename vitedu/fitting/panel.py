@@ -20,7 +20,7 @@ from vitedu.fitting.evaluating import predict
 from vitedu.fitting.history import EpochResult, History
 from vitedu.fitting.loop import fit
 from vitedu.plots.training import show_moment
-from vitedu.plots.widgets import WIDGET, kernel_answers, still_page
+from vitedu.plots.widgets import WIDGET, kernel_answers, show_labelled, still_page
 
 SECONDS = 1.0  # between two pictures of a running training
 MOMENTS = 8  # pictures of the form without a kernel
@@ -194,6 +194,9 @@ class TrainingPanel:
         )
         return figure.png()
 
+    def _ipython_display_(self) -> None:
+        show_labelled(self._repr_mimebundle_())
+
     def _repr_mimebundle_(self, include=None, exclude=None) -> dict:
         if kernel_answers():
             if self.widget is None:
@@ -222,7 +225,9 @@ class TrainingPanel:
 
         go = widgets.Button(description="start", icon="play")
         stop = widgets.Button(description="stop", icon="stop", disabled=True)
-        picture = widgets.Image(format="png", layout=widgets.Layout(max_width="100%"))
+        picture = widgets.Image(
+            format="png", layout=widgets.Layout(width="816px", max_width="100%")
+        )
         words = widgets.HTML()
         labels = {"ready": "start", "running": "pause", "pausing": "go on", "paused": "go on"}
         drawn = None  # the moment that the picture shows
@@ -259,4 +264,6 @@ class TrainingPanel:
             self.show = show
         else:
             self.show = lambda: call(show)
-        return widgets.VBox([widgets.HBox([go, stop]), words, picture])
+        whole = widgets.VBox([widgets.HBox([go, stop]), words, picture])
+        whole.add_class("vitedu-explorer")  # its picture gets words
+        return whole

@@ -223,7 +223,10 @@ def show_patch_attention(
 
 @styled
 def where_it_looks_figure(
-    image: torch.Tensor, weights: torch.Tensor, grid_size: tuple[int, int]
+    image: torch.Tensor,
+    weights: torch.Tensor,
+    grid_size: tuple[int, int],
+    titles: tuple[str, str, str] = ("click a query patch", "where it looks", "weight"),
 ) -> tuple[Figure, Callable]:
     """Draw an image, ready to frame one query patch and to show the weights it gives to all patches.
 
@@ -234,6 +237,7 @@ def where_it_looks_figure(
         image: (C, H, W), square.
         weights: (N, N), row i is what patch i attends to.
         grid_size: (gh, gw), N = gh*gw.
+        titles: of the image, of the map, and of what the map shows.
 
     Returns:
         The figure, and a function that moves it to query k and gives the artists that changed.
@@ -245,13 +249,13 @@ def where_it_looks_figure(
     fig = CourseFigure(figsize=(WIDTH, 3.6))
     left, right = fig.add_axes(PICTURE), fig.add_axes((0.47, *PICTURE[1:]))
     left.imshow(picture)
-    left.set_title("click a query patch")
+    left.set_title(titles[0])
     shown = right.imshow(np.ones(grid_size), cmap=SEQUENTIAL, norm=LogNorm(0.1, 30))
-    right.set_title("where it looks")
+    right.set_title(titles[1])
     for ax in (left, right):
         hide_ticks(ax)
     bar = fig.colorbar(shown, cax=fig.add_axes((0.87, PICTURE[1], 0.02, PICTURE[3])), extend="both")
-    bar.set_label("weight / uniform")
+    bar.set_label(f"{titles[2]} / uniform")
     bar.set_ticks([0.1, 1, 10], labels=["0.1", "1", "10"])
     frames = _frame(left, 0, 0, P, ORANGE), _frame(right, 0, 0, 1, ORANGE)
 
@@ -470,8 +474,8 @@ def show_clock(milliseconds: Mapping[int, tuple[float, float]]) -> Figure:
     ax = axes[0, 0]
     lengths = list(milliseconds)
     ours, fused = zip(*milliseconds.values(), strict=True)
-    ax.plot(lengths, ours, "o-", color=RED, label="written out")
-    ax.plot(lengths, fused, "s--", color=BLUE, label="torch's SDPA")
+    ax.plot(lengths, ours, "o-", color=BLUE, label="written out")
+    ax.plot(lengths, fused, "s--", color=ORANGE, label="torch's SDPA")
     square = [ours[-1] * (T / lengths[-1]) ** 2 for T in lengths]
     ax.plot(lengths, square, ":", color=GREY, label="slope 2: quadratic")
     ax.set_xscale("log", base=2)

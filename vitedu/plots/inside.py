@@ -20,7 +20,6 @@ from vitedu.plots.style import (
     BLUE,
     CYCLE,
     GREY,
-    LIGHT,
     ORANGE,
     PICTURE,
     SEQUENTIAL,
@@ -34,8 +33,12 @@ from vitedu.plots.style import (
 )
 
 LINES = ("o-", "s--", "^:", "D-.", "v-", "P--")
-MODELS = (BLUE, GREY, SKY)  # trained, untrained, another
 LOWEST, HIGHEST = 0.1, 10.0  # of a map, relative to uniform
+
+
+def colour_of(name: str, number: int) -> str:
+    """Give the colour of a model or a curve: grey if it was not trained, else the next of the course's."""
+    return GREY if "untrained" in name else CYCLE[number % len(CYCLE)]
 
 
 def _scale() -> LogNorm:
@@ -128,7 +131,9 @@ def show_distances(spans: Mapping[str, np.ndarray], *, uniform: float) -> Figure
     for number, (name, values) in enumerate(spans.items()):
         L, nh = values.shape
         x = np.repeat(np.arange(L), nh) + 0.16 * number - 0.08
-        ax.plot(x, values.ravel(), "osD"[number], color=MODELS[number], label=name, alpha=0.8)
+        ax.plot(
+            x, values.ravel(), "osD"[number], color=colour_of(name, number), label=name, alpha=0.8
+        )
     ax.set(xlabel="block", ylabel="mean distance (patches)", xticks=range(L))
     ax.set_ylim(0, 1.15 * max(uniform, *(values.max() for values in spans.values())))
     fig.legend(loc="outside lower center", ncols=3)
@@ -162,17 +167,22 @@ def show_pointing(images, masks, maps: Mapping[str, np.ndarray]) -> Figure:
     axes[0, 0].set_ylabel("image", fontsize=8)
     for row, name in enumerate(maps, start=1):
         axes[row, 0].set_ylabel(name, fontsize=8)
-    _bar(fig, shown, axes[1:].ravel().tolist(), "value / mean of its map")
+    _bar(fig, shown, axes.ravel().tolist(), "value / mean of its map")
     return fig
 
 
 @styled
-def show_scores(scores: Mapping[str, Mapping[str, float]], *, chance: float, ylabel: str) -> Figure:
+def show_scores(
+    scores: Mapping[str, Mapping[str, float]],
+    *,
+    chance: float | Mapping[str, float],
+    ylabel: str,
+) -> Figure:
     """Draw scores as bars, a group for each method and a bar for each model.
 
     Args:
         scores: method -> {name of the model: score in [0, 1]}.
-        chance: what guessing reaches.
+        chance: what guessing reaches, or method -> what it reaches there.
         ylabel: what was measured.
     """
     fig, axes = figure(size=(WIDTH * 0.85, 3.0))
@@ -183,11 +193,19 @@ def show_scores(scores: Mapping[str, Mapping[str, float]], *, chance: float, yla
         x = np.arange(len(scores)) + (number - (len(names) - 1) / 2) * 0.8 / len(names)
         heights = [100 * values[name] for values in scores.values()]
         bars = ax.bar(
-            x, heights, 0.8 / len(names), color=(BLUE, LIGHT, SKY)[number], edgecolor=BLACK,
+            x, heights, 0.8 / len(names), color=colour_of(name, number), edgecolor=BLACK,
             hatch=hatches[number], label=name, linewidth=0.6,
         )  # fmt: skip
-        ax.bar_label(bars, fmt="%.0f", fontsize=8, padding=1)
-    ax.axhline(100 * chance, color=BLACK, linestyle="--", label=f"by chance: {chance:.0%}")
+        box = {"facecolor": "white", "edgecolor": "none", "pad": 0.5}
+        ax.bar_label(bars, fmt="%.0f", fontsize=8, padding=1, bbox=box)
+    look = {"color": BLACK, "linestyle": "--"}
+    if isinstance(chance, Mapping):
+        said = " or ".join(f"{level:.0%}" for level in sorted(set(chance.values())))
+        for x, method in enumerate(scores):
+            label = f"by chance: {said}" if x == 0 else None
+            ax.plot([x - 0.5, x + 0.5], [100 * chance[method]] * 2, label=label, **look)
+    else:
+        ax.axhline(100 * chance, label=f"by chance: {chance:.0%}", **look)
     ax.set_xticks(range(len(scores)), list(scores))
     ax.set(ylabel=ylabel, ylim=(0, 108))
     fig.legend(loc="outside lower center", ncols=3)
@@ -218,7 +236,7 @@ def show_lines(
     ax = axes[0, 0]
     for number, (name, values) in enumerate(lines.items()):
         places = range(len(values)) if x is None else x
-        style = {"color": CYCLE[number % len(CYCLE)], "markersize": 5}
+        style = {"color": colour_of(name, number), "markersize": 5}
         ax.plot(places, values, LINES[number % len(LINES)], label=name, **style)
     if level is not None:
         ax.axhline(level[1], color=GREY, linestyle=":", label=f"{level[0]}: {level[1]:.3g}")

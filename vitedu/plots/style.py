@@ -9,7 +9,9 @@ amounts that start at zero, ``DIVERGING`` for signed values (give it symmetric l
 Reference: Okabe and Ito 2008, "Color universal design", https://jfly.uni-koeln.de/color/
 """
 
+import base64
 import functools
+import html
 import io
 from collections.abc import Callable
 from typing import Any, TypeVar, cast
@@ -63,18 +65,27 @@ Drawing = TypeVar("Drawing", bound=Callable[..., Any])
 
 
 def styled(draw: Drawing) -> Drawing:
-    """Draw in the course's style: ``@styled`` stands above every function that draws a figure."""
+    """Draw in the course's style: ``@styled`` stands above every function that draws a figure.
+
+    The summary of its docstring, without its verb, says to screen readers what the figure is.
+    """
 
     @functools.wraps(draw)
     def draw_in_style(*args, **kwargs):
         with plt.rc_context(RC):
-            return draw(*args, **kwargs)
+            drawn = draw(*args, **kwargs)
+        if isinstance(drawn, CourseFigure) and draw.__doc__:
+            summary = draw.__doc__.partition("\n\n")[0].split()
+            drawn.about = " ".join(summary[1:])
+        return drawn
 
     return cast(Drawing, draw_in_style)
 
 
 class CourseFigure(Figure):
     """A figure that shows itself as the value of a cell, whatever the backend."""
+
+    about = ""  # what it is, in a sentence
 
     def png(self, dpi: float = DPI) -> bytes:
         """Give the figure on its white card as a PNG file."""
@@ -85,16 +96,32 @@ class CourseFigure(Figure):
         return buffer.getvalue()
 
     def words(self) -> str:
-        """Say in words what can be read off each panel: its title, axes and curves."""
-        title = self.get_suptitle()
-        panels = [_words_of_panel(axes) for axes in self.axes]
-        return "Figure. " + " ".join(f"{part}." for part in (title, *panels) if part)
+        """Say in words what the figure is, and what can be read off each panel: its title, axes and curves."""
+        parts = (self.get_suptitle(), *map(_words_of_panel, self.axes))
+        read_off = " ".join(f"{part}." for part in parts if part)
+        return " ".join(f"Figure: {self.about} {read_off}".split())
 
-    def _repr_png_(self) -> tuple[bytes, dict]:
-        """Show two dots of the picture for one of the page, so that screens of any kind show it sharp."""
+    def forms(self, dots: int = 2) -> tuple[dict[str, str], dict[str, dict]]:
+        """Give the figure as a cell shows it, and what is to be known of it: its size and its words.
+
+        JupyterLab reads words to nobody from a picture alone, so HTML comes first there. Pages and printers
+        take the picture.
+
+        Args:
+            dots: of the picture for one of the page; two are sharp on screens of any kind.
+        """
         card = self.bbox_inches.padded(MARGIN)
         size = {"width": round(card.width * DPI), "height": round(card.height * DPI)}
-        return self.png(2 * DPI), {**size, "alt": self.words()}
+        words = self.words()
+        picture = base64.b64encode(self.png(dots * DPI)).decode()
+        page = (
+            f'<img src="data:image/png;base64,{picture}" alt="{html.escape(words)}" '
+            f'width="{size["width"]}" style="max-width: 100%; height: auto">'
+        )
+        return {"text/html": page, "image/png": picture}, {"image/png": {**size, "alt": words}}
+
+    def _repr_mimebundle_(self, include=None, exclude=None):
+        return self.forms()
 
 
 def _words_of_panel(axes) -> str:
@@ -103,7 +130,11 @@ def _words_of_panel(axes) -> str:
     x, y = axes.get_xlabel(), axes.get_ylabel()
     named = f"{y} against {x}" if x and y and axes.axison else (x or y) if axes.axison else ""
     legend = axes.get_legend_handles_labels()[1]
-    parts = (title, named, f"curves: {', '.join(legend)}" if legend else "")
+    if title.isdigit() and not named:
+        return ""
+    inside = dict.fromkeys(text.get_text() for text in axes.texts)  # each once
+    written = "; ".join(text for text in inside if any(map(str.isalpha, text)))
+    parts = (title, named, f"curves: {'; '.join(legend)}" if legend else "", written)
     return ": ".join(" ".join(part.split()) for part in parts if part).replace("$", "")
 
 
@@ -173,7 +204,9 @@ def choices(
     for row, line in enumerate(words):
         for column, word in enumerate(line):
             ink = BLACK if values[row, column] > 0.6 * high else "white"
-            ax.text(column + 0.5, row + 0.5, word, ha="center", va="center", fontsize=8, color=ink)
+            ax.text(
+                column + 0.5, row + 0.5, word, ha="center", va="center", fontsize=7.5, color=ink
+            )
     ax.set_title(title)
     hide_ticks(ax)
     frame = Rectangle((0, 0), 1, 1, fill=False, edgecolor=ORANGE, linewidth=3)

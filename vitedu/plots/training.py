@@ -166,7 +166,7 @@ def show_by_rate(
     for i, (name, outcomes) in enumerate(runs.items()):
         rates = sorted(outcomes)
         means = [np.mean(outcomes[rate]) for rate in rates]
-        style = {"color": CYCLE[i % len(CYCLE)], "marker": "osD^"[i % 4]}
+        style = {"color": CYCLE[i % len(CYCLE)], "marker": "osD^"[i % 4], "clip_on": False}
         ax.plot(rates, means, linestyle=LINES[i % 4], label=name, **style)
         for rate in rates:
             dots = [rate] * len(outcomes[rate]), outcomes[rate]
@@ -268,6 +268,7 @@ def show_moment(
         ax.plot(*zip(*validation, strict=True), "s", color=ORANGE, label="validation")
     top = 1.05 * max([1.0, *losses, *(loss for _, loss in validation)])
     ax.set(xlim=(0, steps), ylim=(0, top), xlabel="step", ylabel="loss (nats)")
+    ax.locator_params(axis="x", nbins=5)  # numbers of five digits do not meet
     if losses:
         ax.legend(loc="lower left", fontsize=8)
 

@@ -5,6 +5,7 @@ Role: functions that return a matplotlib Figure. Not here: any measurement (``vi
 Legend: n images, C H W image, N patches, gh gw patch grid.
 """
 
+import textwrap
 from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
@@ -137,7 +138,7 @@ def show_pairs(
             weight = "bold" if i == j else "normal"
             ax.text(j, i, f"{cosines[i, j]:.2f}", ha="center", va="center", color=ink,
                     fontsize=8, fontweight=weight)  # fmt: skip
-    ax.set_xticks(range(n), captions, rotation=20, ha="right", fontsize=8)
+    ax.set_xticks(range(n), [textwrap.fill(caption, 15) for caption in captions], fontsize=8)
     ax.set_yticks([])
     fig.colorbar(shown, ax=ax, label="cosine")
     return fig

@@ -185,8 +185,7 @@ def show_curves(
         if marks and name in marks:
             ax.axvline(marks[name], color=colour, linewidth=0.8, linestyle=line)
     if baseline:
-        ax.axhline(scale * baseline[0], color=GREY, linewidth=0.8)
-        ax.annotate(baseline[1], (x[0], scale * baseline[0]), xytext=(0, 3), textcoords="offset points", color=GREY, fontsize=8)  # fmt: skip
+        ax.axhline(scale * baseline[0], color=GREY, linewidth=0.8, label=baseline[1])
     if logx:
         ax.set_xscale("log")
     ax.xaxis.set(major_locator=FixedLocator(list(x)), minor_locator=NullLocator())

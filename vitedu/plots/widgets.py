@@ -51,24 +51,33 @@ STYLE = f"""<style>
 .vitedu-cells button:hover, .vitedu-cells button:focus {{ background: transparent;
   color: transparent; box-shadow: none; outline: 2px solid #E69F00 }}
 </style>"""
-# The sliders of ipywidgets have no name for screen readers, and its pictures no description. A widget
-# of HTML runs no script; an output does.
+# The sliders of ipywidgets have no name for screen readers, and its pictures no description. Version 7's sliders are
+# none at all for them. The script is an output of its own: a widget of HTML runs none, and one of version 7 that
+# holds outputs does not either.
 LABELS = """<script>
 (function (script) {
-  const box = script.closest(".vitedu-explorer")
-  function label() {
-    for (const slider of box.querySelectorAll(".widget-hslider")) {
-      const handle = slider.querySelector(".noUi-handle"), value = slider.querySelector(".widget-readout")
-      if (!handle || !value) continue
-      handle.setAttribute("aria-label", slider.querySelector("label").textContent)
-      handle.setAttribute("aria-valuetext", value.textContent)
-    }
-    for (const cells of box.querySelectorAll(".vitedu-cells"))
-      cells.setAttribute("aria-hidden", "true")  // the slider says it all
-    const words = box.querySelector("[role=status]"), picture = box.querySelector("img")
-    if (words && picture) picture.alt = words.textContent
+  const outputs = script.closest(".jp-OutputArea") ?? document.body  // on Colab a cell's outputs are a page
+  function set(element, values) {
+    for (const [name, value] of Object.entries(values))
+      if (element.getAttribute(name) !== value) element.setAttribute(name, value)
   }
-  new MutationObserver(label).observe(box, {childList: true, subtree: true, characterData: true})
+  function label() {
+    for (const slider of outputs.querySelectorAll(".vitedu-explorer .widget-slider, .vitedu-explorer .widget-hslider")) {
+      const value = slider.querySelector(".widget-readout")
+      const handle = slider.querySelector(".noUi-handle, .ui-slider-handle")
+      if (!handle || !value) continue
+      set(handle, {"aria-label": slider.querySelector("label, .widget-label").textContent, "aria-valuetext": value.textContent})
+      if (handle.matches(".ui-slider-handle"))
+        set(handle, {role: "slider", "aria-valuenow": String(parseFloat(handle.style.left))})  // percent of its way
+    }
+    for (const box of outputs.querySelectorAll(".vitedu-explorer")) {
+      for (const cells of box.querySelectorAll(".vitedu-cells"))
+        set(cells, {"aria-hidden": "true"})  // the slider says it all
+      const words = box.querySelector("[role=status]"), picture = box.querySelector("img")
+      if (words && picture) set(picture, {alt: words.textContent})
+    }
+  }
+  new MutationObserver(label).observe(outputs, {childList: true, subtree: true, characterData: true})
   label()
 })(document.currentScript)
 </script>"""
@@ -138,6 +147,9 @@ class Explorer:
         buffer = io.BytesIO()
         picture.save(buffer, format="jpeg", quality=80)
         return buffer.getvalue()
+
+    def _ipython_display_(self) -> None:
+        show_labelled(self._repr_mimebundle_())
 
     def _repr_mimebundle_(self, include=None, exclude=None) -> dict:
         bundle: dict[str, Any] = {"text/plain": repr(self), "text/html": self.still()}
@@ -222,10 +234,7 @@ class Explorer:
 
         setting.observe(regrid, "value")
         regrid()
-        data = {"text/html": LABELS}
-        label = {"output_type": "display_data", "data": data, "metadata": {}}
-        names = widgets.Output(outputs=[label])
-        whole = widgets.VBox([style, widgets.HBox([setting, cell]), stage, words, names])
+        whole = widgets.VBox([style, widgets.HBox([setting, cell]), stage, words])
         whole.add_class("vitedu-explorer")
         return whole
 
@@ -346,6 +355,15 @@ def kernel_answers() -> bool:
     return hasattr(get_ipython(), "kernel")
 
 
+def show_labelled(bundle: dict[str, Any]) -> None:
+    """Show a bundle of forms as a cell's output; a live form is followed by the script that labels it."""
+    from IPython.display import display
+
+    display(bundle, raw=True)
+    if WIDGET in bundle:
+        display({"text/html": LABELS, "text/plain": ""}, raw=True)
+
+
 def script_json(value) -> str:
     """Write a value as JSON that cannot end the script it stands in."""
     return json.dumps(value).replace("</", "<\\/")
@@ -452,18 +470,21 @@ def explore_reach(
         setting_name: what the networks differ in.
     """
 
+    titles = ("click a cell", "what it depends on", "share")
+
     def describe(name, k):
         row = tables[name][k]
         reached = int((row > 0).sum())
         return f"{name}: cell {k} depends on {reached} of {len(row)} places, and with {row[k]:.0%} on its own."
 
     return Explorer(
-        lambda name: where_it_looks_figure(image, tables[name], grid_size),
+        lambda name: where_it_looks_figure(image, tables[name], grid_size, titles),
         describe,
         list(tables),
         setting_name,
         lambda name: grid_size,
         start=next(iter(tables)),
+        cell_name="cell",
     )
 
 

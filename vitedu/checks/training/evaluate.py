@@ -7,7 +7,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from vitedu.checks import families
+from vitedu.checks import families, inputs
 from vitedu.checks.kit import Case, Checker, Mistake, classifier_state, distinct, draw, draw_batches
 
 
@@ -26,19 +26,10 @@ def cases(g: torch.Generator) -> list[Case]:
     C, H, W = distinct(g, 3, 1, 4)
     K, hidden = distinct(g, 2, 3, 5)
     five, four, three = (size + draw(g, 0, 1) for size in (6, 4, 2))
-    train, two = "a model in train mode", [four, three]
-    part_awake = "a model in eval mode with a part in train mode"
     return [
         case("a model in eval mode", [five, four, three], "results"),
         case("batches that can be read once", [four, five, 1], "results", "any iterable", once=True),
-        case(train, [four, three, five], "eval", "eval mode", training=True),
-        case(part_awake, [four, five], "eval", "eval mode", other_mode=("body.1",)),
-        case(train, two, "modes", "modes restored", training=True),
-        case("a model in eval mode", two, "modes", "modes restored"),
-        case(f"{train} with a part in eval mode", two, "modes", "modes restored", training=True, other_mode=("body.2",)),
-        case(part_awake, two, "modes", "modes restored", other_mode=("body", "body.1")),
-        case("gradients", two, "gradients", "no gradients", frozen=("body.0.weight",)),
-        case("gradients that were switched off before", two, "gradients", "no gradients", enabled=False),
+        *inputs.mode_cases(case, [four, three, five], [four, three]),
         case("one batch, float64", [four], "results", "other sizes", dtype=torch.float64),
         case("one image", [1], "results", "other sizes"),
     ]  # fmt: skip

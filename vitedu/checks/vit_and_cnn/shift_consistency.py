@@ -5,7 +5,7 @@ from copy import deepcopy
 import numpy as np
 import torch
 
-from vitedu.checks import families
+from vitedu.checks import families, inputs
 from vitedu.checks.kit import Case, Checker, Mistake, classifier_state, distinct, draw, normal
 
 
@@ -23,20 +23,12 @@ def cases(g: torch.Generator) -> list[Case]:
     C, (H, W), (dy, dx) = draw(g, 2, 3), distinct(g, 2, 6, 8), distinct(g, 2, 1, 2)
     K, hidden = distinct(g, 2, 4, 6)
     # so many that two shifts seldom leave the same number of predictions as they were
-    many, few, train = draw(g, 201, 300), draw(g, 3, 5), "a model in train mode"
-    part_awake = "a model in eval mode with a part in train mode"
+    many, few = draw(g, 201, 300), draw(g, 3, 5)
     return [
         case("a model in eval mode", many, "results"),
         case("up and to the left", many, "results", shift=(-dx, -dy)),
         case("farther to the right", many, "results", shift=(dy, dx + 2)),
-        case(train, many, "eval", "eval mode", training=True),
-        case(part_awake, few, "eval", "eval mode", other_mode=("body.1",)),
-        case(train, few, "modes", "modes restored", training=True),
-        case("a model in eval mode", few, "modes", "modes restored"),
-        case(f"{train} with a part in eval mode", few, "modes", "modes restored", training=True, other_mode=("body.2",)),
-        case(part_awake, few, "modes", "modes restored", other_mode=("body", "body.1")),
-        case("gradients", few, "gradients", "no gradients", frozen=("body.0.weight",)),
-        case("gradients that were switched off before", few, "gradients", "no gradients", enabled=False),
+        *inputs.mode_cases(case, many, few),
         case("one image", 1, "results", "other sizes"),
         case("no shift at all", few, "results", "other sizes", shift=(0, 0)),
         case("to the right alone", many, "results", "other sizes", shift=(0, 3)),
