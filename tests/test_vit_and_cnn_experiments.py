@@ -8,6 +8,7 @@ from vitedu.bench.experiments import (
     data_hunger,
     measured,
     patch_sizes,
+    rates,
     robustness,
     texture,
 )
@@ -96,6 +97,7 @@ def test_short_runs_give_every_result():
     assert 0 <= found["test_accuracy"] <= 1 and found["cpu_seconds"] > 0
     found = robustness.run("ViT", 0, QUICK)
     assert set(robustness.DISTURBANCES) <= set(found)
+    assert 0 <= rates.run("CNN, adamw 0.001", 0, QUICK)["validation_accuracy"] <= 1
 
 
 def test_answers_of_the_shipped_runs_are_those_of_their_accuracy():
@@ -177,3 +179,13 @@ def test_both_networks_were_measured_at_every_contrast_with_the_same_seeds():
         for seed in seeds:
             assert shares[f"{network}, contrast 0.05", seed] > 0.7
             assert shares[f"{network}, contrast 0.4", seed] < 0.3
+
+
+def test_recipes_of_the_notebook_are_among_those_tried_and_a_larger_rate_suits_the_vit_better():
+    """The text says that the ViT is not at its best."""
+    found = {row.arm: row.results["validation_accuracy"] for row in measured("rates")}
+    assert found.keys() == rates.ARMS.keys()
+    for network, recipe in data_hunger.RECIPES.items():
+        assert f"{network}, {recipe['optimizer']} {recipe['lr']:g}" in found
+    assert found["ViT, muon 0.008"] > found["ViT, muon 0.004"] + 0.1
+    assert min(value for arm, value in found.items() if arm.startswith("CNN")) > 0.95
