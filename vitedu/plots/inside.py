@@ -201,9 +201,9 @@ def show_scores(
     look = {"color": BLACK, "linestyle": "--"}
     if isinstance(chance, Mapping):
         said = " or ".join(f"{level:.0%}" for level in sorted(set(chance.values())))
-        for x, method in enumerate(scores):
-            label = f"by chance: {said}" if x == 0 else None
-            ax.plot([x - 0.5, x + 0.5], [100 * chance[method]] * 2, label=label, **look)
+        for place, method in enumerate(scores):
+            label = f"by chance: {said}" if place == 0 else None
+            ax.plot([place - 0.5, place + 0.5], [100 * chance[method]] * 2, label=label, **look)
     else:
         ax.axhline(100 * chance, label=f"by chance: {chance:.0%}", **look)
     ax.set_xticks(range(len(scores)), list(scores))
