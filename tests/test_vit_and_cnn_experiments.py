@@ -96,7 +96,7 @@ def test_short_runs_give_every_result():
     found = patch_sizes.run("4 px, 5 epochs", 0, QUICK)
     assert 0 <= found["test_accuracy"] <= 1 and found["cpu_seconds"] > 0
     found = robustness.run("ViT", 0, QUICK)
-    assert set(robustness.DISTURBANCES) <= set(found)
+    assert set(robustness.DISTURBANCES) <= set(found) and found["epochs"] == 1
     assert 0 <= rates.run("CNN, adamw 0.001", 0, QUICK)["validation_accuracy"] <= 1
 
 
@@ -138,6 +138,9 @@ def test_disturbances_do_what_they_say():
     noisy = robustness.add_noise(images, 0.1).float() / 255
     assert abs(noisy.std().item() - 0.1) < 0.003
     assert all(each(images).shape == images.shape for each in robustness.DISTURBANCES.values())
+    assert torch.equal(robustness.blur(images), images)  # of one grey
+    images[0, 0, 5, 5] = 255
+    assert robustness.blur(images)[0, 0, 4:7, 4:7].unique().tolist() == [round((8 * 128 + 255) / 9)]
 
 
 def test_texture_fills_the_object_alone_and_torn_images_keep_their_shapes():
@@ -181,11 +184,25 @@ def test_both_networks_were_measured_at_every_contrast_with_the_same_seeds():
             assert shares[f"{network}, contrast 0.4", seed] < 0.3
 
 
-def test_recipes_of_the_notebook_are_among_those_tried_and_a_larger_rate_suits_the_vit_better():
-    """The text says that the ViT is not at its best."""
-    found = {row.arm: row.results["validation_accuracy"] for row in measured("rates")}
+def test_recipes_of_the_notebook_are_the_best_of_those_tried():
+    """A learning rate of the ViT that is smaller or larger is worse; every recipe of the CNN is good."""
+    found = {}
+    for row in measured("rates"):
+        found.setdefault(row.arm, []).append(row.results["validation_accuracy"])
     assert found.keys() == rates.ARMS.keys()
-    for network, recipe in data_hunger.RECIPES.items():
-        assert f"{network}, {recipe['optimizer']} {recipe['lr']:g}" in found
-    assert found["ViT, muon 0.008"] > found["ViT, muon 0.004"] + 0.1
-    assert min(value for arm, value in found.items() if arm.startswith("CNN")) > 0.95
+    recipe = data_hunger.RECIPES["ViT"]
+    chosen = found.pop(f"ViT, {recipe['optimizer']} {recipe['lr']:g}")
+    assert min(chosen) > max(max(v) for arm, v in found.items() if arm.startswith("ViT"))
+    recipe = data_hunger.RECIPES["CNN"]
+    assert min(found[f"CNN, {recipe['optimizer']} {recipe['lr']:g}"]) > 0.99
+    assert min(min(v) for arm, v in found.items() if arm.startswith("CNN")) > 0.95
+
+
+def test_networks_start_from_the_same_accuracy_under_disturbances():
+    """The ViT is trained until it is as good as the CNN of its seed: the means differ by less than two points."""
+    clean = {
+        name: [row.results["as they are"] for row in measured("robustness") if row.arm == name]
+        for name in data_hunger.NETWORKS
+    }
+    assert len(clean["CNN"]) == len(clean["ViT"]) == 5
+    assert abs(sum(clean["CNN"]) - sum(clean["ViT"])) / 5 < 0.02

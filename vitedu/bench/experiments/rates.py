@@ -16,7 +16,7 @@ from vitedu.hardware import Profile
 CANDIDATES = (
     *(("CNN", "adamw", lr) for lr in (1e-3, 3e-3, 1e-2)),
     *(("ViT", "adamw", lr) for lr in (1e-3, 3e-3)),
-    *(("ViT", "muon", lr) for lr in (2e-3, 4e-3, 8e-3)),
+    *(("ViT", "muon", lr) for lr in (2e-3, 4e-3, 8e-3, 1.6e-2, 3.2e-2)),
 )
 ARMS: dict[str, dict[str, Any]] = {
     f"{network}, {optimizer} {lr:g}": {"network": network, "optimizer": optimizer, "lr": lr}

@@ -1,10 +1,11 @@
-"""Which of two equally good networks suffers more? Occlusion, noise, shuffled patches, shifts, another contrast.
+"""Which of two equally good networks suffers more? Occlusion, noise, blur, shuffled patches, shifts, another contrast.
 
 Role: the disturbances and one run of section "robust" of notebook 06. Networks and recipes: ``data_hunger``. Not
 here: the file of measurements (the package around this module).
 
-Each network is trained on all drawn shapes until its validation accuracy first reaches the goal, and is measured
-then: a network that starts higher falls further for that reason alone.
+A network that starts higher falls further for that reason alone, so both are stopped early. The CNN is trained on all
+drawn shapes until its validation accuracy first reaches 85 %. It passes the goal by some points, because it learns much
+in an epoch. So the ViT is trained until it is as good as the CNN of the same seed was then.
 """
 
 import time
@@ -12,6 +13,7 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
+import torch.nn.functional as F
 from torch import nn
 
 from vitedu.bench.experiments import Results
@@ -46,6 +48,12 @@ def add_noise(images: torch.Tensor, strength: float) -> torch.Tensor:
     return (images.float() + 255 * strength * noise).clamp(0, 255).round().byte()
 
 
+def blur(images: torch.Tensor) -> torch.Tensor:
+    """Replace every pixel by the mean of the 3 x 3 pixels around it."""
+    padded = F.pad(images.float(), (1, 1, 1, 1), mode="replicate")
+    return F.avg_pool2d(padded, 3, stride=1).round().byte()
+
+
 def shuffle(images: torch.Tensor, patch_size: int) -> torch.Tensor:
     """Put the patches of all images in one other order."""
     order = torch.randperm((32 // patch_size) ** 2, generator=generator_for("shuffle"))
@@ -59,6 +67,7 @@ DISTURBANCES: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
     "8 of 16 patches black": lambda images: occlude(images, 8),
     "noise 0.1": lambda images: add_noise(images, 0.1),
     "noise 0.2": lambda images: add_noise(images, 0.2),
+    "blurred, 3 x 3": blur,
     "shuffled, patches of 16 px": lambda images: shuffle(images, 16),
     "shuffled, patches of 8 px": lambda images: shuffle(images, 8),
     "rolled by 2 px": lambda images: images.roll((2, 2), dims=(-2, -1)),
@@ -77,24 +86,29 @@ def accuracy_under(model: nn.Module, data: Data) -> dict[str, float]:
     return found
 
 
-def train_to_goal(network: str, seed: int, data: Data, steps: int) -> tuple[nn.Module, float]:
-    """Train until the validation accuracy reaches the goal, or to the end; give model and that accuracy."""
+def train_to_goal(
+    network: str, seed: int, data: Data, steps: int, goal: float
+) -> tuple[nn.Module, float, int]:
+    """Train until the validation accuracy reaches the goal, or to the end; give model, that accuracy and the epochs."""
     model = build(network, seed)
 
     def stop_at_goal(history):
-        if history.rows[-1].validation_accuracy >= GOAL:
+        if history.rows[-1].validation_accuracy >= goal:
             raise KeyboardInterrupt  # how a run is ended: fit keeps what was learned
 
     config = settings(network, steps=steps, images=len(data.train), seed=seed)
     history = fit(model, data, config, show_progress=False, on_epoch=stop_at_goal)
-    return model, history.rows[-1].validation_accuracy
+    return model, history.rows[-1].validation_accuracy, len(history.rows)
 
 
 def run(arm: str, seed: int, profile: Profile) -> Results:
     """Train one network to the goal and measure it under every disturbance."""
     data = shapes(*profile.pick(quick=(400, 200), laptop=(3_200, None), gpu=(3_200, None)))
     started = time.process_time()
-    model, reached = train_to_goal(arm, seed, data, profile.pick(quick=6, laptop=1_500, gpu=1_500))
+    steps = profile.pick(quick=6, laptop=1_500, gpu=1_500)
+    model, reached, epochs = train_to_goal("CNN", seed, data, steps, GOAL)
+    if arm == "ViT":
+        model, reached, epochs = train_to_goal("ViT", seed, data, steps, goal=reached)
     found = {name: round(value, 4) for name, value in accuracy_under(model, data).items()}
     seconds = round(time.process_time() - started, 1)
-    return {"validation_accuracy": reached, **found, "cpu_seconds": seconds}
+    return {"validation_accuracy": reached, "epochs": epochs, **found, "cpu_seconds": seconds}
