@@ -443,7 +443,7 @@ student.real_parts()
 for exercise in EXERCISES:
     find_checker(exercise.id)
 report = judge_answer(find_checker("softmax"), lambda x, dim=-1: x * 0.5, 1)
-assert "values differ" in str(report), report
+assert not report.passed, report
 heavy = "sympy torch._dynamo torch.fx.experimental.symbolic_shapes matplotlib torchvision timm IPython"
 print(private() - before, *[name for name in heavy.split() if name in sys.modules])
 """

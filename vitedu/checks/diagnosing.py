@@ -39,6 +39,7 @@ from vitedu.checks.probing import (
     Clash,
     Observation,
     observe,
+    tells,
 )
 from vitedu.checks.relations import Seen, described
 
@@ -402,11 +403,12 @@ def _is_double(case: Case) -> bool:
 def _is_telling(case: Case, seen: Observation) -> bool:
     """Tell whether another mistake can hardly give the same result by chance.
 
-    True for cases of the part "values", and for results with more than 8 numbers in an array.
+    True for cases of the part "values", unless the result is a share of 0 or 1, and for results with
+    more than 8 numbers in an array.
     """
-    return case.part == "values" or (
-        seen.error is None and any(x.numel() > 8 for x in seen.tensors())
-    )
+    if case.part == "values" and (seen.error is not None or not seen.arrays or tells(seen.arrays)):
+        return True
+    return seen.error is None and any(x.numel() > 8 for x in seen.tensors())
 
 
 def apart(output: str, cases: list[Case], got: Seen, want: Seen) -> tuple[list[Case], Seen]:

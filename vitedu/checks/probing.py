@@ -401,7 +401,7 @@ def again(answer, case: Case, seen: Observation) -> None:
     left += [f"{SEEDED} of {name}" for name in ["torch"] * (not is_kept) + anew]
     stays = all(torch.equal(now, then) for now, then in _finite(first.live))
     seen.facts[OVERWRITTEN] = "they stay" if stays else "they changed"
-    is_same = bool(seen.arrays) and _alike(seen.arrays, first.arrays)
+    is_same = tells(seen.arrays) and _alike(seen.arrays, first.arrays)
     seen.facts[REMEMBERED] = "the earlier result" if is_same else "another result"
     for noted in (first, seen):
         words = noted.facts.get(LEFT, "")
@@ -459,6 +459,8 @@ def _effects(results, case: Case, options: dict[str, list], seen: Observation) -
                 {"": seen.arrays[output]}, {"": found[output]}, 0.0 if case.number else 1e-5
             )
             words = SAME if is_same else OTHER if found else "no result"
+            if is_same and not tells({output: seen.arrays[output]}):
+                words = "too little to tell"
             effects.setdefault(f"{name} in {output}", []).append(words)
     return {place: ", ".join(words) for place, words in effects.items()}
 
@@ -508,6 +510,11 @@ def _others(value: Any) -> list:
     if isinstance(value, tuple | list) and value:  # a size, or a list of sizes
         return [value[::-1], type(value)([*value[:-1], value[-1] + 1])]
     return []
+
+
+def tells(arrays: dict[str, torch.Tensor]) -> bool:
+    """Tell whether results say anything: a share of 0 or 1 comes back after many other calls as well."""
+    return any(x.numel() != 1 or x.item() not in (0, 1) for x in arrays.values())
 
 
 def _alike(some: dict[str, torch.Tensor], others: dict[str, torch.Tensor], off=0.0) -> bool:

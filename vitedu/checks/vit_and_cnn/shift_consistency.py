@@ -12,8 +12,13 @@ from vitedu.checks.kit import Case, Checker, Mistake, classifier_state, distinct
 def cases(g: torch.Generator) -> list[Case]:
     """Draw classifiers that read every pixel by itself, so that every shift changes some predictions."""
 
-    def case(words, B, keep, part="values", shift=None, dtype=torch.float32, **extra):
+    def case(
+        words, B, keep, part="values", shift=None, dtype=torch.float32, is_sure=False, **extra
+    ):
         state = classifier_state(g, C * H * W, hidden, K, norm=True, dtype=dtype)
+        if is_sure:  # of class 0, whatever the image: logits move, and no class does
+            state["body.2.bias"] += 30
+            state["head.weight"][0] = state["head.weight"].abs().amax(dim=0) + 1
         images, shift = normal(g, B, C, H, W, dtype=dtype), shift or (dy, dx)
         args = {"model": None, "images": images, "shift": shift}
         extra = {"keep": (keep,), "training": False} | extra
@@ -30,6 +35,9 @@ def cases(g: torch.Generator) -> list[Case]:
         case("farther to the right", many, "results", shift=(dy, dx + 2)),
         *inputs.mode_cases(case, many, few),
         case("one image", 1, "results", "other sizes"),
+        case("two images", 2, "results", "other sizes"),
+        case("a model that is sure", many, "results", "other sizes", is_sure=True),
+        case("a model that is sure, one image", 1, "results", "other sizes", is_sure=True),
         case("no shift at all", few, "results", "other sizes", shift=(0, 0)),
         case("to the right alone", many, "results", "other sizes", shift=(0, 3)),
         case("float64", many, "results", "other sizes", dtype=torch.float64),
