@@ -19,11 +19,17 @@ def test_gap_joins_the_means_of_both_accuracies():
 
 
 def test_rows_of_pictures_carry_their_names():
-    """A row may be shorter than the others."""
-    fig = plots.show_rows({"one": torch.rand(3, 3, 4, 4), "two": torch.rand(2, 3, 4, 4)}, ["x"])
-    assert sum(len(ax.images) for ax in fig.axes) == 5
+    """A row may be shorter than the others; words stand below the pictures of their own row, and none overlap."""
+    said = ["60% triangle\n40% cross", "50% crescent\n50% triangle"]
+    fig = plots.show_rows(
+        {"one": torch.rand(6, 3, 4, 4), "two": torch.rand(2, 3, 4, 4)}, {"two": said}
+    )
+    fig.draw_without_rendering()
+    assert sum(len(ax.images) for ax in fig.axes) == 8
     assert [ax.get_ylabel() for ax in fig.axes if ax.get_ylabel()] == ["one", "two"]
-    assert fig.axes[0].get_title() == "x"
+    first, second = (ax.xaxis.label for ax in fig.axes if ax.get_xlabel())
+    assert [word.get_text() for word in (first, second)] == said
+    assert not first.get_window_extent().overlaps(second.get_window_extent())
 
 
 def test_collapse_has_a_panel_for_entropy_and_one_for_spread():

@@ -56,16 +56,20 @@ def show_gap(found: Mapping[str, Mapping[str, Sequence[float]]], guessing: float
 
 
 @styled
-def show_rows(rows: Mapping[str, Sequence], titles: Sequence[str] = ()) -> Figure:
+def show_rows(
+    rows: Mapping[str, Sequence], words: Mapping[str, Sequence[str]] | None = None
+) -> Figure:
     """Draw rows of pictures, each row with its name.
 
     Args:
         rows: name -> pictures (C, H, W), as many in each row.
-        titles: over the pictures of the first row.
+        words: name -> what stands below each picture of that row.
     """
+    words = words or {}
     columns = max(len(pictures) for pictures in rows.values())
     side = min(WIDTH / columns, 1.8)  # inches; few pictures shall not fill the page
-    size = (max(side * columns, 2), 0.4 + 0.95 * side * len(rows))
+    lines = sum(1 + max(word.count("\n") for word in below) for below in words.values())
+    size = (max(side * columns, 2), 0.95 * side * len(rows) + 0.17 * lines)
     fig, axes = figure(len(rows), columns, size=size)
     for line, (name, pictures) in zip(axes, rows.items(), strict=True):
         for ax, picture in zip(line, pictures, strict=False):
@@ -73,8 +77,8 @@ def show_rows(rows: Mapping[str, Sequence], titles: Sequence[str] = ()) -> Figur
         for ax in line:
             hide_ticks(ax)
         line[0].set_ylabel(name, fontsize=8)
-    for ax, title in zip(axes[0], titles, strict=False):
-        ax.set_title(title, fontsize=8)
+        for ax, word in zip(line, words.get(name, ()), strict=False):
+            ax.set_xlabel(word)
     return fig
 
 
