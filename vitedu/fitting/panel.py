@@ -19,10 +19,12 @@ from vitedu.fitting.config import TrainConfig
 from vitedu.fitting.evaluating import predict
 from vitedu.fitting.history import EpochResult, History
 from vitedu.fitting.loop import fit
+from vitedu.plots.style import DOTS, DPI, MARGIN, WIDTH
 from vitedu.plots.training import show_moment
 from vitedu.plots.widgets import WIDGET, kernel_answers, show_labelled, still_page
 
 SECONDS = 1.0  # between two pictures of a running training
+CARD = round((WIDTH + 2 * MARGIN) * DPI)  # its pictures' width on the page
 MOMENTS = 8  # pictures of the form without a kernel
 
 
@@ -192,7 +194,7 @@ class TrainingPanel:
             [names[k] for k in self.labels],
             [names[k] for k in moment.answers],
         )
-        return figure.png()
+        return figure.png(DOTS * DPI)
 
     def _ipython_display_(self) -> None:
         show_labelled(self._repr_mimebundle_())
@@ -217,7 +219,8 @@ class TrainingPanel:
             for moment in moments
         ]
         words = [[self.describe(moment)] for moment in moments]
-        return still_page(pictures, words, [str(len(moment.losses)) for moment in moments], "step")
+        steps = [str(len(moment.losses)) for moment in moments]
+        return still_page(pictures, words, steps, "step", CARD)
 
     def live(self):
         """Give the form for a running kernel: two buttons, a line of words and a picture."""
@@ -226,7 +229,7 @@ class TrainingPanel:
         go = widgets.Button(description="start", icon="play")
         stop = widgets.Button(description="stop", icon="stop", disabled=True)
         picture = widgets.Image(
-            format="png", layout=widgets.Layout(width="816px", max_width="100%")
+            format="png", layout=widgets.Layout(width=f"{CARD}px", max_width="calc(100% - 8px)")
         )
         words = widgets.HTML()
         labels = {"ready": "start", "running": "pause", "pausing": "go on", "paused": "go on"}

@@ -39,7 +39,8 @@ DIVERGING = "RdBu_r"
 
 WIDTH = 8.0  # inches: the width of a notebook column
 PICTURE = 0.01, 0.06, 0.375, 0.8333  # in an explorer: left, bottom, width, height of its picture
-DPI = 100
+DPI = 100  # dots an inch of the page
+DOTS = 2  # of a picture for one of the page: sharp on screens of any kind
 MARGIN = 0.08  # inches of paper around a figure that a cell shows: a dark page begins beyond it
 
 # Every figure is a white card with dark ink, in light and dark themes alike: the ink is set here too, so that
@@ -101,14 +102,14 @@ class CourseFigure(Figure):
         read_off = " ".join(f"{part}." for part in parts if part)
         return " ".join(f"Figure: {self.about} {read_off}".split())
 
-    def forms(self, dots: int = 2) -> tuple[dict[str, str], dict[str, dict]]:
+    def forms(self, dots: int = DOTS) -> tuple[dict[str, str], dict[str, dict]]:
         """Give the figure as a cell shows it, and what is to be known of it: its size and its words.
 
         JupyterLab reads words to nobody from a picture alone, so HTML comes first there. Pages and printers
         take the picture.
 
         Args:
-            dots: of the picture for one of the page; two are sharp on screens of any kind.
+            dots: of the picture for one of the page.
         """
         card = self.bbox_inches.padded(MARGIN)
         size = {"width": round(card.width * DPI), "height": round(card.height * DPI)}

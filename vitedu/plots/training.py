@@ -273,7 +273,7 @@ def show_moment(
         ax.legend(loc="lower left", fontsize=8)
 
     columns = int(np.ceil(len(images) ** 0.5))
-    side = 1.3  # one cell: an image, and room for its answer
+    side = 1.36  # one cell: an image, and room for its answer
     for k, image in enumerate(images):
         row, column = divmod(k, columns)
         is_right = truth[k] == answers[k]
@@ -288,7 +288,7 @@ def show_moment(
         frame.set_edgecolor(GOOD if is_right else BAD)
         wall.add_patch(frame)
         said = f"{'✓' if is_right else '✗'} {answers[k]}"
-        wall.text(box[0] + 0.5, box[2] + 0.16, said, ha="center", va="center", fontsize=6)
+        wall.text(box[0] + 0.5, box[2] + 0.19, said, ha="center", va="center", fontsize=8)
     rows = -(-len(images) // columns)
     wall.set(xlim=(-0.1, columns * side), ylim=(rows * side + 0.05, -0.1), aspect="equal")
     wall.axis("off")

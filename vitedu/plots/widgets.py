@@ -32,7 +32,7 @@ from vitedu.plots.efficient import blocks_figure
 from vitedu.plots.inside import inside_figure
 from vitedu.plots.less_data import neighbours_figure
 from vitedu.plots.patches import patch_row_figure
-from vitedu.plots.style import DPI, PICTURE
+from vitedu.plots.style import DOTS, DPI, PICTURE, WIDTH
 from vitedu.plots.training import schedule_figure
 from vitedu.plots.transfer import similarity_figure
 
@@ -41,7 +41,7 @@ SPOTS = ((0.5, 0.5), (0.22, 0.5), (0.15, 0.15), (0.9, 0.85))  # row, column in t
 
 left, bottom, width, height = (100 * part for part in PICTURE)
 STYLE = f"""<style>
-.vitedu-stage {{ position: relative; max-width: calc(100% - 8px); overflow: visible }}
+.vitedu-stage {{ position: relative; overflow: visible }}
 .vitedu-stage img {{ width: 100%; max-width: 100% }}
 .vitedu-cells {{ position: absolute !important; left: {left}%; top: {100 - bottom - height}%;
   width: {width}% !important; height: {height}% !important; display: grid !important;
@@ -127,6 +127,7 @@ class Explorer:
         """Draw one frame, as a JPEG; only what the cell changes is drawn anew."""
         if setting not in self.drawn:
             figure, move = self.draw(setting)
+            figure.set_dpi(DOTS * DPI)
             canvas = FigureCanvasAgg(figure)
             for artist in move(cell):
                 artist.set_animated(True)  # left out of the background
@@ -170,7 +171,8 @@ class Explorer:
         words = [[self.describe(s, c) for c in row] for s, row in cells.items()]
         first = self.settings.index(self.start)
         names = [str(s) for s in self.settings]
-        return still_page(pictures, words, names, self.setting_name, first, SPOTS)
+        width = round(WIDTH * DPI)
+        return still_page(pictures, words, names, self.setting_name, width, first, SPOTS)
 
     # -- with a kernel ----------------------------------------------------------------------------
 
@@ -208,7 +210,9 @@ class Explorer:
 
         # a browser takes long to build buttons: every grid has its own, and one grid is in sight
         layers = {size: layer(*size) for size in dict.fromkeys(map(self.grid, self.settings))}
-        stage = widgets.Box([picture, *layers.values()], layout=widgets.Layout(width="800px"))
+        # JupyterLab 3 makes an output as wide as a fixed width in it, and cuts it off at the page's edge
+        at_most = widgets.Layout(width="calc(100% - 8px)", max_width=f"{WIDTH * DPI:g}px")
+        stage = widgets.Box([picture, *layers.values()], layout=at_most)
         stage.add_class("vitedu-stage")
 
         def show(change=None):
@@ -234,7 +238,8 @@ class Explorer:
 
         setting.observe(regrid, "value")
         regrid()
-        whole = widgets.VBox([style, widgets.HBox([setting, cell]), stage, words])
+        controls = widgets.HBox([setting, cell], layout=widgets.Layout(flex_flow="row wrap"))
+        whole = widgets.VBox([style, controls, stage, words])
         whole.add_class("vitedu-explorer")
         return whole
 
@@ -266,7 +271,8 @@ def write(words: Sequence[Text], picture: Image.Image) -> None:
     pen = ImageDraw.Draw(picture)
     for text in words:
         x, y = text.get_transform().transform(text.get_position())
-        font = typeface(findfont(text.get_fontproperties()), float(text.get_fontsize()) * DPI / 72)
+        size = float(text.get_fontsize()) * text.figure.dpi / 72
+        font = typeface(findfont(text.get_fontproperties()), size)
         anchor = text.get_horizontalalignment()[0].replace("c", "m") + "s"
         pen.text((x, picture.height - y), text.get_text(), to_hex(text.get_color()), font, anchor)
 
@@ -282,6 +288,7 @@ def still_page(
     words: Sequence[Sequence[str]],
     names: Sequence[str],
     setting_name: str,
+    width: int,
     first: int = 0,
     spots: Sequence[tuple[float, float]] = (),
 ) -> str:
@@ -294,6 +301,7 @@ def still_page(
         words: what each picture shows.
         names: of the settings.
         setting_name: what the setting is.
+        width: of the pictures on a page that is wide enough, in its pixels.
         first: the setting that is shown first.
         spots: row and column of each place in the picture, 0 to 1; none for one place and no slider.
     """
@@ -308,7 +316,7 @@ def still_page(
 <div id="{key}">
   <label>{name}: <span>{html.escape(names[first])}</span>
     <input data-lm-suppress-shortcuts type="range" min="0" max="{len(names) - 1}" value="{first}" step="1"></label>{place}<br>
-  <img src="{pictures[first][0]}" alt="{said}" style="max-width: 100%">
+  <img src="{pictures[first][0]}" alt="{said}" style="width: {width}px; max-width: 100%">
   <p role="status" aria-live="polite">{said}</p>
   <script>
     (function (box) {{
