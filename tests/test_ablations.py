@@ -69,7 +69,7 @@ def test_bench_runs_what_is_missing_and_keeps_every_row(data, tmp_path, capsys):
     assert [json.loads(line) for line in out.read_text().splitlines()] == [asdict(r) for r in again]
     printed = capsys.readouterr().out
     assert printed.count(f"{CHANGES[0].name}, seed 0") == 1
-    assert "validation" in printed and " 2       1      1  mean of the patches" in printed
+    assert "valid." in printed and " 2  1  1 mean of the patches" in printed
 
 
 @pytest.mark.parametrize(
@@ -113,7 +113,7 @@ def test_a_gain_is_a_mean_over_the_seeds_of_both(rows):
     second = measurement(1, 1, 0.56)
     gains = summary([*rows, second])[1]["gains"]
     assert gains == [pytest.approx(-0.01), pytest.approx(0.02)]
-    assert "+0.5 pt    -1.0 to +2.0" in ablations.ablation_table([*rows, second])
+    assert "+0.5   -1.0 to +2.0" in ablations.ablation_table([*rows, second])
     assert summary([rows[0], second])[1]["gain"] is None  # no seed in common
 
 

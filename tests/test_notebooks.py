@@ -13,6 +13,7 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+import nbformat
 import pytest
 from conftest import NO_GRAMMARS
 from facts import FACTS
@@ -33,6 +34,10 @@ from vitedu.course.tour import page
 from vitedu.exercises import EXERCISES, find, in_notebook
 
 NOTEBOOKS = Path(__file__).parents[1] / "notebooks"
+# Where the solved notebooks lie with their outputs, for the tests in a browser: as the tests below left them, or, in
+# a profile that the user names, `make site`. What is not there they run.
+TESTED = NOTEBOOKS.parent / "build" / "tested"
+RAN = TESTED.with_name("runs") if os.environ.get("VITEDU_PROFILE") else TESTED
 NAMES = list(dict.fromkeys(exercise.notebook for exercise in EXERCISES))
 VARIANTS = {"student": "not_attempted", "solved": "passed"}
 
@@ -50,6 +55,18 @@ def connect_here(self, address):
 
 
 socket.socket.connect = connect_here
+"""
+
+
+# nbval keeps no outputs.
+KEEP = """
+import nbformat
+
+
+def pytest_sessionfinish(session):
+    for item in session.items:
+        item.cell.outputs = getattr(item, "test_outputs", [])
+    nbformat.write(session.items[0].parent.nb, "ran.ipynb")
 """
 
 
@@ -93,7 +110,8 @@ def nbval(path: Path, home: Path, shared: Path, *, figures: bool = True) -> Outc
         "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",  # nbval alone, below
     }
     # -x: the cells after the first that fails would fail for its sake
-    command = [sys.executable, "-m", "pytest", "-p", "nbval.plugin", "-p", "no:cacheprovider"]
+    command = [sys.executable, "-m", "pytest", "-p", "nbval.plugin", "-p", "keep"]
+    command += ["-p", "no:cacheprovider"]
     command += ["--nbval-lax", "--nbval-current-env", "--nbval-cell-timeout=300", "-q", "-x"]
     command += ["-c", str(shared / "pytest.ini")]
     done = subprocess.run(
@@ -123,6 +141,7 @@ def shared(tmp_path_factory):
     folder = tmp_path_factory.mktemp("shared")
     (folder / "offline").mkdir()
     (folder / "offline" / "sitecustomize.py").write_text(NO_GRAMMARS + OFFLINE)
+    (folder / "offline" / "keep.py").write_text(KEEP)
     (folder / "pytest.ini").write_text("[pytest]\n")
     return folder
 
@@ -139,10 +158,20 @@ def outcome(tmp_path, shared, name, variant):
         notebook.cells.append(new_code_cell(AGAIN))
     path.write_text(json.dumps(notebook), encoding="utf-8")
     solve(path, tmp_path / "solved")
+    path = tmp_path / variant / path.name
     # both variants draw the same figures with the same code: the rendering, a quarter of a run, is tried once
-    return nbval(
-        tmp_path / variant / path.name, tmp_path / "home", shared, figures=variant == "solved"
-    )
+    outcome = nbval(path, tmp_path / "home", shared, figures=variant == "solved")
+    if variant == "solved":
+        keep(nbformat.read(path.with_name("ran.ipynb"), as_version=4), name)
+    return outcome
+
+
+def keep(ran, name):
+    """Leave a notebook with its outputs as ``solved_run`` finds it, without the cells that were added here."""
+    ran.cells = ran.cells[: len(read(NOTEBOOKS / f"{name}.ipynb").cells)]
+    ran.metadata["vitedu_profile"] = "quick"
+    TESTED.mkdir(parents=True, exist_ok=True)
+    nbformat.write(ran, TESTED / f"{name}.ipynb")
 
 
 @pytest.mark.notebook

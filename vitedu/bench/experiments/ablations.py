@@ -181,19 +181,19 @@ def accuracies(group: list[Measurement]) -> dict[int, float]:
 
 
 def ablation_table(found: Iterable[Measurement]) -> str:
-    """Write the averages as text of 96 columns; a row names the row it starts from by its number."""
+    """Write the averages as text of 76 columns; a row names the row it starts from by its number."""
     lines = [
-        "row  validation  gain      seeds' gains    seeds  epochs  after  change",
-        "---  ----------  --------  --------------  -----  ------  -----  ------",
+        "n: seeds, ep: epochs, of: the row that it starts from; gains in points",
+        "   valid.  gain   seeds' gains  n ep of change",
     ]
     averages = summary(found)
     number = {line["change"]: i for i, line in enumerate(averages, start=1)}
     for i, line in enumerate(averages, start=1):
-        gain = "" if line["gain"] is None else f"{100 * line['gain']:+.1f} pt"
+        gain = "" if line["gain"] is None else f"{100 * line['gain']:+.1f}"
         gains = [100 * each for each in line["gains"]]
         between = f"{min(gains):+.1f} to {max(gains):+.1f}" if len(gains) > 1 else ""
         lines.append(
-            f"{i:3}  {line['accuracy']:10.1%}  {gain:>8}  {between:>14}  {line['seeds']:5d}  "
-            f"{line['epochs']:6d}  {number.get(line['after'], ''):>5}  {line['change']}"
+            f"{i:2} {line['accuracy']:6.1%} {gain:>5} {between:>14} {line['seeds']:2} "
+            f"{line['epochs']:2} {number.get(line['after'], ''):>2} {line['change']}"
         )
     return "\n".join(lines)

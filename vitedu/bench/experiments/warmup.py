@@ -97,7 +97,7 @@ def pairs_table(found: Iterable[Measurement]) -> str:
     results = {(each.arm, each.seed): each.results for each in found}
     seeds = sorted({seed for _, seed in results})
     lines = [f"{'norm':9} {'peak':>6}  {'seed':>4}  {'loss without':>12}  {'with':>5}  {'gain':>6}"
-             f"  steps to {GOAL:g} nat: without, with"]  # fmt: skip
+             f"  steps to {GOAL:g} nat"]  # fmt: skip
     for norm, lr in PEAKS:
         for seed in seeds:
             names = [f"{norm}, {lr:g}, {kind}" for kind in ("no warm-up", "warm-up")]
@@ -107,6 +107,6 @@ def pairs_table(found: Iterable[Measurement]) -> str:
             a, b = (each["final_loss"] for each in pair)
             steps = ", ".join(f"{each['steps_to_goal']:>5}" for each in pair)
             lines.append(
-                f"{norm:9} {lr:6g}  {seed:4}  {a:12.2f}  {b:5.2f}  {a - b:+6.2f}  {steps:>21}"
+                f"{norm:9} {lr:6g}  {seed:4}  {a:12.2f}  {b:5.2f}  {a - b:+6.2f}  {steps:>14}"
             )
     return "\n".join(lines)
