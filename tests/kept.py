@@ -21,3 +21,8 @@ def judge(answer, exercise=None, *, seed=None):
     """Judge as ``api.judge`` does."""
     with mock.patch.object(api, "judge_answer", judge_answer):
         return api.judge(answer, exercise, seed=seed)
+
+
+def conclude(checker, cases, gathered, seed):
+    """Conclude as ``engine.conclude`` does, for the grader's ``judge``."""
+    return engine.conclude(checker, cases, gathered, seed, None, _replays(checker.exercise, seed))
