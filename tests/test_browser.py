@@ -511,6 +511,7 @@ def test_solved_notebook_fits_and_can_be_read(browser, server, ran, name):
     """The same for all notebooks, whose outputs are of another day; and every text stands out from its ground."""
     lab, found = Lab(browser, server), {}
     lab.open(ran)
+    lab.page.evaluate("jupyterapp.commands.execute('notebook:expand-all-headings')")
     for theme, width in LOOKS:
         unfit = look(lab, theme, width, ran)
         found[theme, width] = unfit + (unreadable(lab) if width == 800 else [])
