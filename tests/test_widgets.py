@@ -2,6 +2,7 @@
 
 import base64
 import html
+import io
 import re
 import sys
 
@@ -97,9 +98,11 @@ def test_pictures_and_words_look_as_matplotlib_draws_them():
 
 
 def test_still_form_carries_every_frame_and_needs_no_network(explorer):
-    """The page holds all frames and sentences itself and loads nothing."""
+    """The page holds all frames and sentences itself and loads nothing; frames are sharp, and as wide as live ones."""
     page = explorer.still()
-    frames = {explorer.frame(P, explorer.cell_at(P, *spot)) for P in (16, 8) for spot in SPOTS}
+    frames = {explorer.frame(P, explorer.cell_at(P, *spot), 2) for P in (16, 8) for spot in SPOTS}
+    sharp, live = (Image.open(io.BytesIO(explorer.frame(8, 5, dots))) for dots in (2, 1))
+    assert (sharp.width, f"width: {live.width}px" in page) == (2 * live.width, True)
     found = set(re.findall(r"data:image/jpeg;base64,([\w+/=]+)", page))
     assert {base64.b64decode(text) for text in found} == frames
     assert "http" not in page

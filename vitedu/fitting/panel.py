@@ -179,7 +179,7 @@ class TrainingPanel:
             )
         return ", ".join(words)
 
-    def frame(self, moment: Moment) -> bytes:
+    def frame(self, moment: Moment, dots: int = 1) -> bytes:
         """Draw where a training stands, as a PNG file."""
         validation = [
             (row.epoch * self.steps / self.config.epochs, row.validation_loss)
@@ -194,7 +194,7 @@ class TrainingPanel:
             [names[k] for k in self.labels],
             [names[k] for k in moment.answers],
         )
-        return figure.png(DOTS * DPI)
+        return figure.png(dots * DPI)
 
     def _ipython_display_(self) -> None:
         show_labelled(self._repr_mimebundle_())
@@ -215,7 +215,7 @@ class TrainingPanel:
         self.thread.join()
         moments = self.moments
         pictures = [
-            [f"data:image/png;base64,{base64.b64encode(self.frame(moment)).decode()}"]
+            [f"data:image/png;base64,{base64.b64encode(self.frame(moment, DOTS)).decode()}"]
             for moment in moments
         ]
         words = [[self.describe(moment)] for moment in moments]

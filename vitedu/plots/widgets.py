@@ -113,7 +113,7 @@ class Explorer:
         self.draw, self.describe, self.grid = draw, describe, grid
         self.settings, self.setting_name, self.start = list(settings), setting_name, start
         self.cell_name = cell_name
-        self.drawn: dict = {}  # setting -> figure, its function, and the pixels that never change
+        self.drawn: dict = {}  # setting and dots -> figure, its function, and the pixels that never change
 
     def __repr__(self) -> str:
         return f"Explorer({self.setting_name}: {', '.join(str(s) for s in self.settings)})"
@@ -123,17 +123,21 @@ class Explorer:
         rows, columns = self.grid(setting)
         return int(row * rows) * columns + int(column * columns)
 
-    def frame(self, setting, cell: int) -> bytes:
-        """Draw one frame, as a JPEG; only what the cell changes is drawn anew."""
-        if setting not in self.drawn:
+    def frame(self, setting, cell: int, dots: int = 1) -> bytes:
+        """Draw one frame, as a JPEG; only what the cell changes is drawn anew.
+
+        A browser takes nearly twice as long to show one with two dots for one of the page, so only frames that are
+        drawn beforehand have them.
+        """
+        if (setting, dots) not in self.drawn:
             figure, move = self.draw(setting)
-            figure.set_dpi(DOTS * DPI)
+            figure.set_dpi(dots * DPI)
             canvas = FigureCanvasAgg(figure)
             for artist in move(cell):
                 artist.set_animated(True)  # left out of the background
             canvas.draw()
-            self.drawn[setting] = canvas, move, canvas.copy_from_bbox(figure.bbox)
-        canvas, move, background = self.drawn[setting]
+            self.drawn[setting, dots] = canvas, move, canvas.copy_from_bbox(figure.bbox)
+        canvas, move, background = self.drawn[setting, dots]
         canvas.restore_region(background)
         pixels, words = np.asarray(canvas.buffer_rgba()), []
         for artist in move(cell):
@@ -165,7 +169,10 @@ class Explorer:
         """Give the form for pages: every setting at a few cells, drawn beforehand, as HTML."""
         cells = {s: [self.cell_at(s, *spot) for spot in SPOTS] for s in self.settings}
         pictures = [
-            [f"data:image/jpeg;base64,{base64.b64encode(self.frame(s, c)).decode()}" for c in row]
+            [
+                f"data:image/jpeg;base64,{base64.b64encode(self.frame(s, c, DOTS)).decode()}"
+                for c in row
+            ]
             for s, row in cells.items()
         ]
         words = [[self.describe(s, c) for c in row] for s, row in cells.items()]
