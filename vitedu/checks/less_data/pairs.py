@@ -22,7 +22,9 @@ def batch(g, B: int, C: int, H: int, W: int, K: int, dtype=torch.float32) -> dic
         labels[at] = (start + step) % (K - 1)
         at = int(permutation[at])
     if dtype == torch.uint8:
-        images = torch.randint(0, 256, (B, C, H, W), generator=g, dtype=torch.uint8)
+        images = torch.randint(
+            0, 2, (B, C, H, W), generator=g, dtype=torch.uint8
+        )  # partners share pixels
     else:
         images = normal(g, B, C, H, W, dtype=dtype)
     return {"images": images, "labels": labels, "num_classes": K, "permutation": permutation}
