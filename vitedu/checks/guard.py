@@ -333,12 +333,12 @@ def _twisters() -> list[np.ndarray]:
 
 
 def _is_later(before: np.ndarray, now: np.ndarray) -> bool:
-    """Tell whether at most 10**6 draws lead a twister from one state to the other."""
+    """Tell whether at most 10**5 draws lead a twister from one state to the other."""
     if np.array_equal(before, now):
         return True
     twister, size = np.random.RandomState(0), len(before)
     twister.set_state(("MT19937", before, size))
-    for _ in range(10**6 // size):
+    for _ in range(10**5 // size):
         twister.bytes(4 * size)
         state: Any = twister.get_state()
         if np.array_equal(state[1], now):
