@@ -8,13 +8,14 @@ from vitedu.checks.diagnosing import Replays
 
 
 @functools.lru_cache(maxsize=16)
-def _replays(exercise: str, seed: int) -> Replays:
+def replays(exercise: str, seed: int) -> Replays:
+    """Give the replays that all who ask for this draw share."""
     return Replays()
 
 
 def judge_answer(checker, answer, seed):
     """Judge as ``engine.judge_answer`` does, with a checker as ``find_checker`` gives it."""
-    return engine.judge_answer(checker, answer, seed, _replays(checker.exercise, seed))
+    return engine.judge_answer(checker, answer, seed, replays(checker.exercise, seed))
 
 
 def judge(answer, exercise=None, *, seed=None):
@@ -25,4 +26,4 @@ def judge(answer, exercise=None, *, seed=None):
 
 def conclude(checker, cases, gathered, seed):
     """Conclude as ``engine.conclude`` does, for the grader's ``judge``."""
-    return engine.conclude(checker, cases, gathered, seed, None, _replays(checker.exercise, seed))
+    return engine.conclude(checker, cases, gathered, seed, None, replays(checker.exercise, seed))

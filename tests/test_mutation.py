@@ -7,6 +7,7 @@ import pytest
 import torch
 
 from vitedu import exercises
+from vitedu.checks.diagnosing import Replays
 from vitedu.checks.engine import find_checker, judge_answer
 from vitedu.checks.proof import axes, mutation
 from vitedu.checks.proof.axes import same_axes
@@ -169,9 +170,10 @@ def test_tables_hold_survivors_only(exercise_id):
     passing = {change for change, mutant in made.items() if same(mutant.source)}
     for table in (checker.equivalent, checker.left_open):
         passing |= set().union(*mutation.explained(table, set(made)).values())
+    replays = Replays()
     for change in passing:
         answer = built(made[change], exercise_id, exercise.module)
-        assert judge_answer(checker, answer, 0).passed, change
+        assert judge_answer(checker, answer, 0, replays).passed, change
 
 
 @pytest.mark.parametrize(

@@ -93,14 +93,17 @@ def students(count: int) -> list[int]:
     return [(1 + n // CLASS_SIZE) * SPLIT + n for n in range(count)]
 
 
-def judged(exercise_id: str, seeds: Iterable[int]) -> Iterator[Judged]:
+def judged(
+    exercise_id: str, seeds: Iterable[int], keep: Callable[[int], Replays] = lambda seed: Replays()
+) -> Iterator[Judged]:
     """Judge all wrong and right answers of one exercise with every seed.
 
-    Each seed is another student: answers that remember earlier calls are made anew for it.
+    Each seed is another student: answers that remember earlier calls are made anew for it. ``keep``
+    gives what a seed's replays are kept in.
     """
     checker = find_checker(exercise_id)
     for seed in seeds:
-        replays = Replays()
+        replays = keep(seed)
         right = [("", answer) for answer in right_answers(exercise_id)]
         for number, (id_, answer) in enumerate([*wrong_answers(exercise_id), *right]):
             report = judge_answer(checker, answer, seed, replays)
