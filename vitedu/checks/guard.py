@@ -337,7 +337,7 @@ def _is_later(before: np.ndarray, now: np.ndarray) -> bool:
     if np.array_equal(before, now):
         return True
     twister, size = np.random.RandomState(0), len(before)
-    twister.set_state(("MT19937", before, size))
+    twister.set_state(("MT19937", before, size, 0, 0.0))
     for _ in range(10**5 // size):
         twister.bytes(4 * size)
         state: Any = twister.get_state()
