@@ -195,6 +195,44 @@ def test_what_is_right_is_said_too(exercise, answer, words):
     assert words in report.headline, str(report)
 
 
+@pytest.mark.parametrize("seed", SEEDS)
+def test_two_mistakes_in_another_dress_are_named(seed):
+    """The pair is found, although neither is written as the bank writes it first."""
+
+    def cutmix(images, labels, num_classes, box, permutation):
+        (H, W), (top, left, bottom, right) = images.shape[2:], box
+        share = (bottom - top) * (right - left) / (H * W)
+        inside = ..., slice(max(top, 0), min(bottom, H)), slice(max(left, 0), min(right, W))
+        mixed = images.clone()
+        mixed[inside] = images[permutation][inside]
+        dtype = images.dtype if images.is_floating_point() else torch.float32
+        one_hot = F.one_hot(labels, num_classes).to(dtype)
+        return mixed, (1 - share) * one_hot + share * one_hot[permutation]
+
+    report = judge_answer(find_checker("cutmix"), cutmix, seed)
+    assert set(report.misconceptions) == {"area_of_whole_box", "negative_indices"}, str(report)
+
+
+def of_images(images, patch_size, permutation):
+    patches_ = patches.patchify(images, patch_size)[permutation]
+    return patches.unpatchify(patches_, patch_size, images.shape[2:])
+
+
+ERRORS = {
+    "index": ("shuffle_patches", of_images, "an index runs past axis 0, which has size"),
+    "reshape": ("patchify", lambda images, patch_size: images.reshape(7, 11), "a shape (7, 11) is asked for"),
+    "sizes": ("shuffle_patches", lambda images, patch_size, permutation: images + permutation, "meet on one axis"),
+    "product": ("linear_cka", lambda x, y: x @ y, "is multiplied by a matrix"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("exercise", "answer", "words"), ERRORS.values(), ids=ERRORS)
+def test_common_errors_are_headlines(exercise, answer, words):
+    """The headline says in the course's words what torch's message says."""
+    report = judge_answer(find_checker(exercise), answer, 3)
+    assert report.status == "error" and words in report.headline, str(report)
+
+
 def test_errors_are_told_apart_by_their_message():
     """Two errors of one type are one mistake only if they say the same, whichever operand comes first."""
 

@@ -9,7 +9,7 @@ import torch.nn.functional as F
 from kept import judge_answer
 from torch import nn
 
-from vitedu import attention, encoder, training
+from vitedu import attention, encoder, patches, training
 from vitedu.checks.engine import find_checker
 from vitedu.checks.families import leaving, overwriting, remembering
 
@@ -69,6 +69,27 @@ def test_a_call_that_seeds_is_named(exercise, seed_anew):
 @pytest.mark.parametrize(
     ("leave", "words"),
     [
+        (lambda: torch.manual_seed(0), "another seed for the global random numbers of torch"),
+        (lambda: np.random.seed(0), "another seed for the global random numbers of NumPy"),  # noqa: NPY002
+        (lambda: random.seed(0), "another seed for the global random numbers of Python"),
+        (lambda: torch.set_default_dtype(torch.float64), "the default dtype is torch.float64"),
+    ],
+    ids=["torch", "NumPy", "Python", "dtype"],
+)
+@pytest.mark.parametrize("exercise", ["mixup", "warmup_cosine", "random_crop_flip", "evaluate"])
+def test_what_the_first_call_alone_leaves_is_told(exercise, leave, words):
+    """Whoever sets something up once has left it behind once."""
+    once = iter([leave])
+    checker = find_checker(exercise)
+    answer = leaving(checker.reference, lambda: next(once, bool)())
+    report = judge_answer(checker, answer, 3)
+    assert [f.name for f in report.findings if not f.passed] == ["again"], str(report)
+    assert words in finding(report).message
+
+
+@pytest.mark.parametrize(
+    ("leave", "words"),
+    [
         (lambda: torch.set_default_device("meta"), "the default device is meta"),
         (lambda: torch.set_autocast_enabled("cpu", True), "autocast is on"),
         (lambda: torch.set_num_threads(3), "another number of threads"),
@@ -91,6 +112,54 @@ def test_a_table_is_not_overwritten_by_the_next(exercise):
     checker = find_checker(exercise)
     report = judge_answer(checker, overwriting(checker.reference), 3)
     assert [f.name for f in report.findings if not f.passed] == ["again"]
+
+
+def by_strides(images, patch_size):
+    patches.patchify(images, patch_size)  # refuses what cannot be cut
+    B, C, H, W = images.shape
+    P, strides = patch_size, (C * H * W, patch_size * W, patch_size, H * W, W, 1)
+    return images.as_strided((B, H // P, W // P, C, P, P), strides).reshape(B, -1, C * P * P)
+
+
+TABLES = {}
+
+
+def from_a_drawer(num_positions, embed_dim):
+    key = num_positions, embed_dim
+    if key not in TABLES:
+        TABLES[key] = patches.sincos_positions(*key)
+    return TABLES[key]
+
+
+def saving_memory(x, dim=-1):
+    if torch.is_grad_enabled():
+        return attention.softmax(x, dim)
+    return x.sub_(x.amax(dim, keepdim=True)).exp_().div_(x.sum(dim, keepdim=True))
+
+
+class ForPictures(attention.MultiHeadAttention):
+    """Builds no graph in eval mode."""
+
+    def forward(self, x):
+        with torch.set_grad_enabled(self.training):
+            return super().forward(x)
+
+
+@pytest.mark.parametrize(
+    ("exercise", "answer", "part", "words"),
+    [
+        ("patchify", by_strides, "again", "in another order in memory"),
+        ("sincos_positions", from_a_drawer, "again", "what the caller writes into a result"),
+        ("softmax", saving_memory, "again", "x (under no_grad)"),
+        ("MultiHeadAttention", ForPictures, "gradients", "cut off from its inputs"),
+    ],
+    ids=["strides", "drawer", "no_grad", "eval"],
+)
+def test_what_shows_in_other_circumstances_alone_is_told(exercise, answer, part, words):
+    """Inputs that are transposed views, results that are written into, no graph, and the other mode."""
+    report = judge_answer(find_checker(exercise), answer, 3)
+    assert [f.name for f in report.findings if not f.passed] == [part], str(report)
+    assert words in finding(report, part).message
 
 
 class BeginsAlike(encoder.EncoderBlock):

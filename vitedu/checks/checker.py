@@ -9,7 +9,7 @@ exercises of a chapter share one file, ``values.py``.
 """
 
 import importlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 from types import FunctionType, ModuleType
@@ -99,12 +99,16 @@ class Checker:
             ids: which mistakes.
             dress: which version of the mistake: 0 for ``edits``, n for entry n - 1 of ``also``.
         """
-        chosen = [mistake for mistake in self.bank if mistake.id in ids]
+        chosen = [mistake.dresses()[dress] for mistake in self.bank if mistake.id in ids]
         if len(ids) == 1 and chosen and chosen[0].build:
             return chosen[0].build()
-        if any(mistake.build for mistake in chosen):
+        return self.combined(chosen)
+
+    def combined(self, mistakes: Iterable[Mistake]) -> Any | None:
+        """Return the reference with the edits of these mistakes, or None if they cannot be combined."""
+        if any(mistake.build for mistake in mistakes):
             return None
-        return with_mistakes(self.exercise, [(m.edits, *m.also)[dress] for m in chosen])
+        return with_mistakes(self.exercise, [mistake.edits for mistake in mistakes])
 
 
 @cache

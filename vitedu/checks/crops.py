@@ -143,6 +143,8 @@ def _variety(calls: list[torch.Tensor], name: str) -> str:
         short = torch.stack([call for call in calls if len(call) == len(calls[-1])])
         repeats = short.numel() - short.shape[1]  # draws that could differ from the first batch
         same = repeats > 40 and bool((short == short[0]).all())
+        if name == "coin" and repeats > 40 and not same and len(short.sum(dim=1).unique()) == 1:
+            return "as many images mirrored in every batch"
         return f"the same {name}s in every batch" if same else ""
     values = torch.cat(calls).unique()
     if len(values) > 1:

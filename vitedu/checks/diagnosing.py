@@ -124,17 +124,19 @@ def diagnose(
     ]
     remembers = "again" in problems and problems["again"].stage is Stage.AGAIN
     numeric = {
-        part: p for part, p in problems.items() if p.case in legit and p.stage not in OF_THEIR_OWN
+        part: p
+        for part, p in problems.items()
+        if p.case in legit and p.stage not in (*OF_THEIR_OWN, Stage.AGAIN)
     }
     if numeric:
-        named = replayed(checker.make, mistakes, legit, got, want, replays)
+        named = replayed(checker.combined, mistakes, legit, got, want, replays)
         # an error in some calls hides no mistake of the others, where "values" are wrong too; so does the error
         # of a float32 tensor of one's own that meets float64 inputs
         works = got[numeric["values"].case.name].error is None if "values" in numeric else False
         ran = [c for c in legit if got[c.name].error is None or not (works or _is_double(c))]
         of_these = {part: p for part, p in numeric.items() if p.case in ran}
         if not named and of_these and len(ran) < len(legit):
-            named = replayed(checker.make, mistakes, ran, got, want, replays)
+            named = replayed(checker.combined, mistakes, ran, got, want, replays)
             numeric = of_these if named else numeric
         problem, parts = next(iter(numeric.values())), tuple(numeric)
         shares = _shares(checker, named, numeric, got, want, replays)
@@ -244,7 +246,7 @@ def _shares(
     shares = []
     for mistake in named:
         shown = [problem.case for problem in numeric.values()]
-        alone = checker.make(frozenset({mistake.id}))
+        alone = checker.combined([mistake])
         told = {what[0] for what in _explained(alone, shown, got, want, replays)}
         shares.append(tuple(part for part in parts if numeric[part].case.name in told))
     rest = tuple(part for part in parts if not any(part in share for share in shares))
@@ -311,7 +313,7 @@ def _diagnosed_apart(
         kept, alone = apart(output, cases, got, want)
         if all(same(case, alone[case.name], want[case.name]) for case in kept):
             continue
-        named = replayed(checker.make, checker.mistakes(), kept, alone, want, replays, most=1)
+        named = replayed(checker.combined, checker.mistakes(), kept, alone, want, replays, most=1)
         for mistake in named:
             evidence = mistake.evidence and mistake.evidence(problem.case, got[problem.case.name])
             found.append(_diagnosis(mistake, evidence or problem.got, parts))
@@ -326,7 +328,7 @@ def _diagnosed_apart(
 
 
 def replayed(
-    make: Callable[..., Any],
+    combined: Callable[[list[Mistake]], Any],
     bank: list[Mistake],
     cases: list[Case],
     got: Seen,
@@ -337,8 +339,8 @@ def replayed(
     """Find the fewest mistakes of the bank that together reproduce an answer on all cases, or none.
 
     A single mistake is also accepted if it is the only one that reproduces all wrong results, and at
-    least two of these cannot agree by chance. ``make`` is ``Checker.make``; ``most`` is the largest
-    number of mistakes made together.
+    least two of these cannot agree by chance. ``combined`` is ``Checker.combined``; ``most`` is the
+    largest number of mistakes made together.
     """
     # Wrong cases come first, small ones before large: most candidates fail on the first case.
     order = sorted(
@@ -354,13 +356,10 @@ def replayed(
     singles = [mistake for mistake in bank if mistake.part not in _OTHER_ASPECTS]
     guarded: list[Mistake] = []
     for mistake in singles:
-        if mistake.build:
-            dresses = iter([mistake.build()])
-        else:
-            dresses = (make(frozenset({mistake.id}), n) for n in range(1 + len(mistake.also)))
-        for dress in dresses:
-            if reproduces(dress, wrong):
-                if reproduces(dress, order[len(wrong) :]):
+        for dress in mistake.dresses():
+            implementation = dress.build() if dress.build else combined([dress])
+            if reproduces(implementation, wrong):
+                if reproduces(implementation, order[len(wrong) :]):
                     return [mistake]
                 guarded += [mistake] if is_strong and mistake not in guarded else []
     # The only mistake that reproduces every wrong result: the answer makes it in those cases alone.
@@ -368,29 +367,27 @@ def replayed(
         return guarded
     if most == 1:
         return []
-    combinable = [mistake for mistake in singles if mistake.build is None]
+    combinable = [dress for m in singles if m.build is None for dress in m.dresses()]
     start = time.process_time()  # CPU time, so that a busy machine finds as much
     telling = list({case.part: case for case in reversed(wrong)}.values())  # one of each part
-    # What each mistake explains alone. The pairs that explain most are tried first.
-    alone = {
-        mistake.id: _explained(make(frozenset({mistake.id})), telling, got, want, replays)
-        for mistake in combinable
-    }
-    pairs = itertools.combinations(combinable, 2)
-    for pair in sorted(pairs, key=lambda pair: -len(alone[pair[0].id] | alone[pair[1].id])):
+    # What each mistake explains alone, in each of its versions. The pairs that explain most come first.
+    alone = [(m, _explained(combined([m]), telling, got, want, replays)) for m in combinable]
+    pairs = [two for two in itertools.combinations(alone, 2) if two[0][0].id != two[1][0].id]
+    for (one, _), (other, _) in sorted(pairs, key=lambda two: -len(two[0][1] | two[1][1])):
         if time.process_time() - start > PAIR_SECONDS:
             break
-        together = make(frozenset(mistake.id for mistake in pair))
+        together = combined([one, other])
         if together is not None and reproduces(together):
-            return list(pair)
+            return [one, other]
     several: list[Mistake] = []
+    told: set[tuple[str, ...]] = set()
     while len(several) < most:  # greedy: add the mistake that explains most of what is left
-        told = set().union(*(alone[mistake.id] for mistake in several))
-        best = max(combinable, key=lambda m: len(alone[m.id] - told), default=None)
-        if best is None or not alone[best.id] - told:
+        best, more = max(alone, key=lambda entry: len(entry[1] - told), default=(None, told))
+        if best is None or not more - told:
             break
         several.append(best)
-        together = make(frozenset(m.id for m in several)) if len(several) > 2 else None
+        told = told | more
+        together = combined(several) if len(several) > 2 else None
         if together is not None and reproduces(together):
             return several
     return []

@@ -18,8 +18,8 @@ from vitedu.checks.answers import Call, LocalAnswer, Look, Source
 from vitedu.checks.checker import Checker, find_checker
 from vitedu.checks.diagnosing import Replays, diagnose
 from vitedu.checks.guard import neutral_settings
-from vitedu.checks.judging import DEFINED, Problem, Stage, find_problem
-from vitedu.checks.probing import CONSTRUCTED, Case, Observation
+from vitedu.checks.judging import DEFINED, Problem, Stage, find_problem, same
+from vitedu.checks.probing import CONSTRUCTED, REMEMBERED, Case, Observation
 from vitedu.checks.relations import contrast
 from vitedu.checks.reporting import Finding, Report
 
@@ -119,6 +119,10 @@ def conclude(
         findings = _findings(checker, cases, parts, problems)
         return report.failed(findings, [], got=got, problems=problems)
 
+    if not same(cases[0], first, want[cases[0].name]):  # then nothing shows that it remembers
+        for case in (case for case in cases if case.driver == "again"):
+            facts = want[case.name].facts
+            got[case.name].facts |= {n: facts[n] for n in (REMEMBERED,) if n in facts}
     problems = _problems(checker, parts, cases, got, want)
     if (
         first.error is not None
@@ -137,7 +141,8 @@ def conclude(
     if checker.is_related and not diagnoses:
         problems = _contrasted(cases, problems, got, want)
     report.failed(findings, diagnoses, got=got, problems=problems, advice=checker.advice)
-    if first.error is not None:
+    ordinary = [case for case in cases if not case.raises and not case.on_accelerator]
+    if any(got[case.name].error is not None for case in ordinary):
         report.status = "error"
     if checker.picture:
         shown = next(iter(problems.values())).case
@@ -260,7 +265,7 @@ def _problems(checker: Checker, parts, cases, got, want) -> dict[str, Problem]:
             continue
         if problem.expected == DEFINED:
             problem = replace(problem, expected=checker.proves.get("values", DEFINED))
-        part = case.part
+        part = "again" if problem.stage is Stage.AGAIN else case.part
         if part == "values":
             part = (
                 "returns"

@@ -311,18 +311,39 @@ def settings_left(pace: tuple[int, str]) -> list[str]:
     return words
 
 
-def generators_now() -> dict[str, Any]:
-    """Describe the global generators: the seed of torch's, and the states of the others.
+_BEGAN: list[Any] = [0, None, None]  # the states in which ``seed_everything`` left the generators
 
-    Drawing keeps the seed. Calls that begin in different states end in different ones, unless they
-    seed a generator.
+
+def reseeded() -> list[str]:
+    """Name the libraries whose global generator was seeded anew since ``seed_everything``.
+
+    Drawing keeps the seed of torch's generator, and moves the others along one known sequence.
     """
+    seed, *before = _BEGAN
+    others = zip(("NumPy", "Python"), before, _twisters(), strict=True)
+    return ["torch"] * (torch.default_generator.initial_seed() != seed) + [
+        name for name, one, other in others if not _is_later(one, other)
+    ]
+
+
+def _twisters() -> list[np.ndarray]:
+    """Return the states of NumPy's and Python's generators; both are Mersenne twisters."""
     state: Any = np.random.get_state()
-    return {
-        "torch": torch.default_generator.initial_seed(),
-        "NumPy": (state[1].tobytes(), state[2]),
-        "Python": random.getstate(),
-    }
+    return [state[1], np.array(random.getstate()[1][:-1], dtype=np.uint32)]
+
+
+def _is_later(before: np.ndarray, now: np.ndarray) -> bool:
+    """Tell whether at most 10**5 draws lead a twister from one state to the other."""
+    if np.array_equal(before, now):
+        return True
+    twister, size = np.random.RandomState(0), len(before)
+    twister.set_state(("MT19937", before, size, 0, 0.0))
+    for _ in range(10**5 // size):
+        twister.bytes(4 * size)
+        state: Any = twister.get_state()
+        if np.array_equal(state[1], now):
+            return True
+    return False
 
 
 @contextlib.contextmanager
@@ -368,6 +389,7 @@ def seed_everything(seed: int) -> None:
         torch.cuda.manual_seed_all(seed)
     np.random.seed(seed % 2**32)
     random.seed(seed)
+    _BEGAN[:] = [seed, *_twisters()]
 
 
 def text_of(error: BaseException) -> str:

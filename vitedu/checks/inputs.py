@@ -111,17 +111,22 @@ def classifier_state(
     return state
 
 
+def predicted(state: dict, images: torch.Tensor) -> torch.Tensor:
+    """Give the class of each image (B,) that the classifier of ``classifier_state`` predicts in eval mode."""
+    hidden = images.flatten(1) @ state["body.0.weight"].T
+    if "body.2.weight" in state:
+        scale = (state["body.2.running_var"] + 1e-5).rsqrt() * state["body.2.weight"]
+        hidden = (0.5 * hidden - state["body.2.running_mean"]) * scale + state["body.2.bias"]
+    return (hidden @ state["head.weight"].T).argmax(dim=-1)
+
+
 def draw_batches(g: torch.Generator, state: dict, sizes, shape, scales=(2.0,)):
     """Draw batches: the first is all right, the last all wrong, so that means differ however they are weighted."""
     K, dtype = len(state["head.weight"]), state["head.weight"].dtype
     batches = []
     for i, size in enumerate(sizes):
         images = scales[i % len(scales)] * normal(g, size, *shape, dtype=dtype)
-        hidden = images.flatten(1) @ state["body.0.weight"].T
-        if "body.2.weight" in state:
-            scale = (state["body.2.running_var"] + 1e-5).rsqrt() * state["body.2.weight"]
-            hidden = (0.5 * hidden - state["body.2.running_mean"]) * scale + state["body.2.bias"]
-        best = (hidden @ state["head.weight"].T).argmax(dim=-1)
+        best = predicted(state, images)
         shift = torch.randint(1, K, (size,), generator=g)
         if i == 0:
             shift = torch.zeros_like(shift)
@@ -147,7 +152,7 @@ def mode_cases(case: Callable, many: Any, few: Any) -> list:
         case(train, few, *modes, training=True),
         case("a model in eval mode", few, *modes),
         case(f"{train} with a part in eval mode", few, *modes, training=True, other_mode=("body.2",)),
-        case(part_awake, few, *modes, other_mode=("body", "body.1")),
+        case(part_awake, few, *modes, other_mode=("body", "body.1", "head")),
         case("gradients", few, *gradients, frozen=("body.0.weight",)),
         case("gradients that were switched off before", few, *gradients, enabled=False),
     ]  # fmt: skip
@@ -170,7 +175,8 @@ def labelled_pairs(g, B: int, C: int, H: int, W: int, K: int, dtype=torch.float3
         labels[at] = (start + step) % (K - 1)
         at = int(permutation[at])
     if dtype == torch.uint8:
-        images = torch.randint(0, 256, (B, C, H, W), generator=g, dtype=torch.uint8)
+        # black and white: partners share pixels
+        images = torch.randint(0, 2, (B, C, H, W), generator=g, dtype=torch.uint8)
     else:
         images = normal(g, B, C, H, W, dtype=dtype)
     return {"images": images, "labels": labels, "num_classes": K, "permutation": permutation}

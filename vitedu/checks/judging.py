@@ -5,6 +5,7 @@ of ``Stage``. It sees only arrays and facts, never the answer itself. Messages g
 never a reference value.
 """
 
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from enum import IntEnum, auto
@@ -14,9 +15,11 @@ import numpy as np
 import torch
 
 from vitedu.checks.probing import (
+    LAID,
     LEFT,
     OTHER,
     OVERWRITTEN,
+    OWNED,
     REMEMBERED,
     SAME,
     Case,
@@ -68,17 +71,17 @@ def find_problem(case: Case, got: Observation, want: Observation) -> Problem | N
     if case.on_accelerator:
         return _compare_devices(case, got)
     read(case, got, want)
-    if case.driver == "again" and got.error is None:
-        words = _judge_again(got, want)
-        if words:
-            return Problem(Stage.AGAIN, case, *words)
+    words = _judge_again(got, want) if got.error is None else None
+    if words and case.driver == "again":
+        return Problem(Stage.AGAIN, case, *words)
+    left = words
     for stage, judge in _JUDGES.items():
         words = judge(case, got, want)
         if words and case.driver == "again" and stage is Stage.VALUES:
             words = (*words[:2], "the first call is right, a call with other values is not")
         if words:
             return Problem(stage, case, *words)
-    return None
+    return Problem(Stage.AGAIN, case, *left) if left else None
 
 
 # --- random results -----------------------------------------------------------------------------
@@ -113,7 +116,7 @@ def read(case: Case, *observations: Observation) -> None:
         if case.driver in READERS and not seen.is_read:
             function, given = READERS[case.driver]
             # facts that came with the answer are dropped: its process could claim anything
-            seen.facts = {name: fact for name, fact in seen.facts.items() if name in given}
+            seen.facts = {n: fact for n, fact in seen.facts.items() if n in given or n == LEFT}
             seen.is_read = True
             function(case, seen)
 
@@ -141,10 +144,23 @@ def _judge_call(case: Case, got: Observation, want: Observation):
     return None
 
 
+# what torch's message says -> the headline of the report
+_ERRORS = {
+    r"index -?\d+ is out of bounds for dimension (\d+) with size (\d+)": "an index runs past axis {}, which has size {}",
+    r"size of tensor a \((\d+)\) must match .* tensor b \((\d+)\) at": "sizes {} and {} meet on one axis",
+    r"shapes cannot be multiplied \((\d+x\d+) and (\d+x\d+)\)": "a matrix {} is multiplied by a matrix {}",
+    r"shape '\[(.*)\]' is invalid for input of size (\d+)": "a shape ({}) is asked for, and there are {} numbers",
+}
+
+
 def _headline(seen: Observation) -> str:
-    """Return the headline of a timeout, or "" for any other error."""
-    is_late = seen.error is not None and seen.error.kind == "TimeUp"
-    return "the call does not come to an end" if is_late else ""
+    """Return the headline of a timeout or of a common error of torch, or "" for any other error."""
+    if seen.error is None:
+        return ""
+    if seen.error.kind == "TimeUp":
+        return "the call does not come to an end"
+    found = ((re.search(text, seen.error.message), words) for text, words in _ERRORS.items())
+    return next((words.format(*match.groups()) for match, words in found if match), "")
 
 
 def trouble_text(seen: Observation) -> str:
@@ -181,8 +197,9 @@ def _judge_type(case: Case, got: Observation, want: Observation):
     for name, wanted in want.types.items():
         if got.types.get(name) == wanted:
             continue
-        if name not in got.types and "result" in got.types:
-            name, found = "result", got.types["result"]
+        whole = got.types.get("result", "")
+        if name not in got.types and whole not in ("", want.types.get("result")):
+            name, found = "result", whole
             wanted = f"{len(case.outputs)} results: {', '.join(case.outputs)}"
         else:
             found = got.types.get(name, "nothing")
@@ -277,7 +294,7 @@ def _judge_values(case: Case, got: Observation, want: Observation):
 
 def _judge_facts(case: Case, got: Observation, want: Observation):
     for fact, wanted in want.facts.items():
-        if got.facts.get(fact) != wanted:
+        if got.facts.get(fact) != wanted and fact != LEFT:
             return fact, _other(got.facts.get(fact, "it is not so"), wanted)
     return None
 
@@ -334,6 +351,12 @@ def _judge_again(got: Observation, want: Observation):
             "the second call wrote into what the first had returned",
             "the first result changed when the function was called again",
         ),
+        LAID: (
+            LAID,
+            "another result, or an error",
+            "an input that is not contiguous is read in a wrong order",
+        ),
+        OWNED: (OWNED, "the next result has it", "every call hands out the same tensor"),
         LEFT: (LEFT, got.facts.get(LEFT, ""), "the call leaves something changed behind"),
     }
     for fact, words in said.items():

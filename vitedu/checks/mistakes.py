@@ -51,6 +51,10 @@ class Mistake:
     # other versions of the same mistake, such as another constant or random values
     also: tuple[Edits, ...] = ()
 
+    def dresses(self) -> list["Mistake"]:
+        """List the versions of the mistake, each as a mistake of its own with the same id and words."""
+        return [replace(self, edits=edits, also=()) for edits in (self.edits, *self.also)]
+
     def by(self, edits: Edits, **changes) -> "Mistake":
         """Return the same mistake, with the same words, as edits of another reference."""
         return replace(self, **{"edits": edits, "also": ()} | changes)

@@ -27,11 +27,11 @@ from torch.utils._pytree import tree_leaves, tree_map
 
 from vitedu.checks.guard import (
     TimeUp,
-    generators_now,
     is_raised_by_hand,
     neutral_settings,
     pace_now,
     quiet,
+    reseeded,
     seed_everything,
     settings_left,
     student_frames,
@@ -144,10 +144,10 @@ class Observation:
         return [*self.arrays.values(), *self.draws.values(), *self.gradients.values()]
 
     def behaviour(self) -> dict[tuple[str, str], Any]:
-        """Return everything that is judged exactly: types, facts, parameters."""
+        """Return everything that is judged exactly, but for what is left: types, facts, parameters."""
         return (
             {("type", name): kind for name, kind in self.types.items()}
-            | {("fact", name): found for name, found in self.facts.items()}
+            | {("fact", name): found for name, found in self.facts.items() if name != LEFT}
             | {("parameters", kind): names for kind, names in vars(self.parameters).items()}
         )
 
@@ -173,8 +173,7 @@ def observe(answer: Any, case: Case, seconds: float = 10.0) -> Observation:
                 if case.on_accelerator:
                     _observe_on_accelerator(answer, case, seen)
                 else:
-                    seed_everything(zlib.crc32(case.name.encode()))  # every case has its own seed
-                    DRIVERS[case.driver](answer, case, seen)
+                    _run(answer, case, zlib.crc32(case.name.encode()), seen)
         except BaseException as error:  # the student's code may raise anything at all
             seen.error = describe(error)
             if isinstance(error, TimeUp):
@@ -186,6 +185,16 @@ def observe(answer: Any, case: Case, seconds: float = 10.0) -> Observation:
         else f"{sink.head}…\n({sink.written:,} characters in all)"
     )
     return seen
+
+
+def _run(answer: Any, case: Case, seed: int, seen: Observation) -> None:
+    """Let the case's driver work, and write down what it leaves behind for good."""
+    seed_everything(seed)
+    pace = pace_now()
+    DRIVERS[case.driver](answer, case, seen)
+    left = [f"{SEEDED} of {name}" for name in reseeded()]
+    left = [*seen.facts.get(LEFT, "").split("; "), *settings_left(pace), *left]
+    seen.facts[LEFT] = "; ".join(dict.fromkeys(words for words in left if words))
 
 
 def describe(error: BaseException) -> Trouble:
@@ -230,6 +239,14 @@ def call(answer, case: Case, seen: Observation) -> None:
             # copies, because autograd does not allow in-place edits of leaves
             args[name] = tree_map(lambda leaf: leaf.clone(), args[name])
         keep_gradients(seen, lambda: apply(answer, case, args), leaves)
+        args = build_args(case)
+        given = [leaf for name in case.gradients for leaf in tensors_in(name, args[name])]
+        for _, leaf in given:
+            leaf.requires_grad_()
+        with contextlib.suppress(Exception), quiet(), torch.no_grad():
+            apply(answer, case, args)
+        frozen = [place for place, leaf in given if not leaf.requires_grad]
+        seen.modified += tuple(f"{place} (which no longer learns)" for place in frozen)
 
 
 def tensors_in(name: str, value: Any) -> list[tuple[str, torch.Tensor]]:
@@ -271,6 +288,10 @@ def module(answer, case: Case, seen: Observation) -> None:
         leaves |= {name: value for name, value in parameters if name not in frozen}
         args |= {name: leaves[name].clone() for name in case.gradients}
         keep_gradients(seen, lambda: apply(layer, case, args), leaves)
+        if not seen.gradient_error:  # in the other mode results are attached as well
+            layer.train(not layer.training)
+            with quiet():
+                seen.detached |= _is_detached(_results(apply(layer, case, args)))
 
 
 def in_train_mode(case: Case) -> bool:
@@ -325,6 +346,8 @@ REMEMBERED = "other values give another result"
 OVERWRITTEN = "earlier results stay as they were"
 REPEATED = "the same call gives the same result"
 ALONE = "an item alone gives the same as in its batch"
+LAID = "the same numbers in another order in memory give the same result"
+OWNED = "what the caller writes into a result is not in the next one"
 LEFT = "everything is left as it was"
 
 
@@ -389,24 +412,29 @@ def again(answer, case: Case, seen: Observation) -> None:
     extra = {name: value for name, value in case.extra.items() if name not in own} | {"kept": []}
     later = replace(case, driver=case.extra["driver"], extra=extra)
     before = replace(later, args=other_values(case.args), state=other_values(case.state))
-    first, left, ends, pace = Observation(), [], [], pace_now()
-    for seed, this, noted in zip(_SEEDS, (before, later), (first, seen), strict=True):
-        seed_everything(seed)
-        DRIVERS[this.driver](answer, this, noted)
-        left += [words for words in settings_left(pace) if words not in left]
+    first = Observation()
+    for seed, this, noted in ((0x5EED, before, first), (0x15EED, later, seen)):
+        _run(answer, this, seed, noted)
         torch.set_grad_enabled(True)
-        ends.append(generators_now())
-    is_kept = tuple(end.pop("torch") for end in ends) == _SEEDS
-    anew = [name for name, end in ends[0].items() if end == ends[1][name]]
-    left += [f"{SEEDED} of {name}" for name in ["torch"] * (not is_kept) + anew]
-    stays = all(torch.equal(now, then) for now, then in _finite(first.live))
+    silent = [
+        Observation(),
+        Observation(),
+    ]  # who saves memory may do so only where no graph is built
+    if later.driver in ("call", "module"):
+        with contextlib.suppress(Exception), torch.no_grad():
+            for this, noted in zip((before, later), silent, strict=True):
+                DRIVERS[this.driver](answer, this, noted)
+    written = dict.fromkeys(name for noted in silent for name in noted.modified)
+    seen.modified += tuple(
+        f"{name} (under no_grad)" for name in written if name not in seen.modified
+    )
+    kept = [*first.live, *silent[0].live]
+    stays = all(torch.equal(now, then) for now, then in _finite(kept))
     seen.facts[OVERWRITTEN] = "they stay" if stays else "they changed"
     is_same = tells(seen.arrays) and _alike(seen.arrays, first.arrays)
     seen.facts[REMEMBERED] = "the earlier result" if is_same else "another result"
-    for noted in (first, seen):
-        words = noted.facts.get(LEFT, "")
-        left += [words] if words and words not in left else []
-    seen.facts[LEFT] = "; ".join(left)
+    left = [words for noted in (first, seen) for words in noted.facts[LEFT].split("; ")]
+    seen.facts[LEFT] = "; ".join(dict.fromkeys(words for words in left if words))
 
     def results(this: Case) -> dict[str, torch.Tensor]:
         seed_everything(len(case.name))
@@ -421,9 +449,14 @@ def again(answer, case: Case, seen: Observation) -> None:
         seen.facts |= _probed(results, later, seen)
     if seen.arrays.keys() & set(case.outputs):
         seen.effects = _effects(results, later, case.extra["options"], seen)
+    for result, _ in seen.live:  # the last probe: whoever kept a result has zeros now
+        with contextlib.suppress(RuntimeError), torch.no_grad():
+            result.zero_()
+    if seen.live and seen.facts.get(REPEATED) == SAME:
+        is_own = _alike(seen.arrays, results(later), 1e-3)
+        seen.facts[OWNED] = SAME if is_own else "another result"
 
 
-_SEEDS = (0x5EED, 0x15EED)  # of the two calls
 SEEDED = "another seed for the global random numbers"
 
 
@@ -433,8 +466,11 @@ def _probed(results: Callable[[Case], dict], case: Case, seen: Observation) -> d
     Returns:
         For each of these calls, whether the result is the same.
     """
-    words = {True: "the same", False: "another result"}
+    words = {True: SAME, False: "another result"}
     facts = {REPEATED: words[_alike(seen.arrays, results(case), 1e-3)]}
+    laid = {name: _laid_otherwise(value) for name, value in case.args.items()}
+    if facts[REPEATED] == SAME:
+        facts[LAID] = words[_alike(seen.arrays, results(replace(case, args=laid)), 1e-3)]
     sizes = {len(x) for x in seen.arrays.values() if x.ndim > 1}
     batch = sizes.pop() if len(sizes) == 1 else 1
     items = {
@@ -447,6 +483,15 @@ def _probed(results: Callable[[Case], dict], case: Case, seen: Observation) -> d
         expected = {name: x[:1] for name, x in of_all if x.ndim > 1 and len(x) == batch}
         facts[ALONE] = words[_alike(expected, {n: alone[n] for n in expected if n in alone}, 1e-3)]
     return facts
+
+
+def _laid_otherwise(value: Any) -> Any:
+    """Return the same tensors with their axes in the opposite order in memory."""
+
+    def turned(x: Any) -> Any:
+        return x.mT.contiguous().mT if isinstance(x, torch.Tensor) and x.ndim > 1 else x
+
+    return tree_map(turned, value)
 
 
 def _effects(results, case: Case, options: dict[str, list], seen: Observation) -> dict[str, str]:
@@ -508,7 +553,12 @@ def _others(value: Any) -> list:
     if any(isinstance(x, torch.Tensor) for x in tree_leaves(_fields(value))):
         return [other_values(value)]
     if isinstance(value, tuple | list) and value:  # a size, or a list of sizes
-        return [value[::-1], type(value)([*value[:-1], value[-1] + 1])]
+        return [
+            value[::-1],
+            type(value)([*value[:-1], value[-1] + 1]),
+            type(value)([value[0] + 1, *value[1:]]),
+            type(value)([2 * x for x in value]),
+        ]
     return []
 
 
@@ -695,14 +745,9 @@ def keep_gradients(seen: Observation, run: Callable, leaves: dict[str, torch.Ten
     except Exception as error:
         seen.gradient_error = f"{type(error).__name__}: {error}"[:300]
         return
-    outputs = [
-        x
-        for x in (result if isinstance(result, (tuple, list)) else [result])
-        if isinstance(x, torch.Tensor)
-    ]
+    outputs = _results(result)
     attached = [x for x in outputs if x.requires_grad]
-    floats = [x for x in outputs if x.is_floating_point()]
-    seen.detached = len(attached) < max(1, len(floats))  # a Python number counts as detached
+    seen.detached = _is_detached(outputs)
     if not attached:
         return
     total = sum(((x * mixture(x)).sum() for x in attached), start=attached[0].new_zeros(()))
@@ -714,6 +759,18 @@ def keep_gradients(seen: Observation, run: Callable, leaves: dict[str, torch.Ten
     for (name, leaf), gradient in zip(leaves.items(), gradients, strict=True):
         gradient = torch.zeros_like(leaf) if gradient is None else gradient.detach()
         seen.gradients[name] = gradient
+
+
+def _results(result: Any) -> list[torch.Tensor]:
+    """List the tensors that a call returned."""
+    several = result if isinstance(result, (tuple, list)) else [result]
+    return [x for x in several if isinstance(x, torch.Tensor)]
+
+
+def _is_detached(results: list[torch.Tensor]) -> bool:
+    """Tell whether a result carries no gradient; a Python number, which is not listed, counts as detached."""
+    attached = sum(x.requires_grad for x in results)
+    return attached < max(1, sum(x.is_floating_point() for x in results))
 
 
 def mixture(x: torch.Tensor) -> torch.Tensor:

@@ -59,6 +59,15 @@ _WORDS = {
         "right up to a constant",
         "A constant is missing, or there is one too many.",
     ),
+    "stretched": (
+        "right up to a factor and a constant",
+        "Look for a change of scale, such as one to 0 .. 1.",
+    ),
+    "clamped": ("right, but cut off at a limit", "Look for clamp, relu, max or min."),
+    "repeated": (
+        "the same values along a whole axis",
+        "Look for a mean, an index or an expand on that axis.",
+    ),
     "permuted_axes": (
         "right, with axes in another order",
         "Write down what each axis means after every step.",
@@ -198,6 +207,8 @@ def _ratios(pairs) -> list[float] | None:
 
 
 def _factor(pairs):
+    if sum(ours.numel() for _, _, ours, _ in pairs) < 3:
+        return None  # one number is a multiple of any other
     ratios = _ratios(pairs)
     if ratios and max(ratios) - min(ratios) < 1e-3 * abs(ratios[0]) and abs(ratios[0] - 1) > 1e-3:
         return f"your output equals the expected one times {ratios[0]:.2f}"
@@ -298,6 +309,54 @@ def _offset(pairs):
     return None
 
 
+def _stretched(pairs):
+    """Look for one factor and one offset together, such as (x + 1) / 2."""
+    if any(x.shape != y.shape or not y.is_floating_point() for _, _, x, y in pairs):
+        return None
+    ours, wanted = (torch.cat([pair[i].double().flatten() for pair in pairs]) for i in (2, 3))
+    spread = wanted - wanted.mean()
+    if len(ours) < 8 or not (energy := float((spread * spread).sum())):
+        return None
+    slope = float((spread * ours).sum()) / energy
+    offset = float(ours.mean() - slope * wanted.mean())
+    if abs(slope) < 1e-3 or not all(
+        close(case, x.double(), slope * y.double() + offset) for case, _, x, y in pairs
+    ):
+        return None
+    return f"your output equals the expected one times {slope:.3g} plus {offset:.3g}"
+
+
+def _clamped(pairs):
+    """Look for values that stop at a limit, below or above."""
+    for words, end in (("below", torch.min), ("above", torch.max)):
+        limits = [float(end(x)) for _, _, x, y in pairs if x.shape == y.shape and x.numel()]
+        if len(limits) < len(pairs) or not pairs[0][3].is_floating_point():
+            return None
+        limit = min(limits) if words == "below" else max(limits)
+        bounds = {"min": limit} if words == "below" else {"max": limit}
+        # a few numbers are at their limit by chance
+        cut = sum(int((y.clamp(**bounds) != y).sum()) for *_, y in pairs if y.numel() > 4)
+        if cut > 4 and all(close(case, x, y.clamp(**bounds)) for case, _, x, y in pairs):
+            return f"no value is {words} {number_text(limit)}"
+    return None
+
+
+def _repeated(pairs):
+    """Look for an axis along which the answer has the same values everywhere, and should not."""
+    telling = [pair for pair in pairs if not close(pair[0], pair[2], pair[3])]
+    if len(telling) < 2 or any(x.shape != y.shape for _, _, x, y in telling):
+        return None
+    for axis in range(-min(x.ndim for _, _, x, _ in telling), 0):
+        long = [pair for pair in telling if pair[2].shape[axis] > 1]
+        if len(long) == len(telling) and all(
+            close(case, x, x.narrow(axis, 0, 1).expand_as(x))
+            and not close(case, y, y.narrow(axis, 0, 1).expand_as(y))
+            for case, _, x, y in long
+        ):
+            return f"along axis {axis} your output repeats the same values"
+    return None
+
+
 def _permuted(pairs):
     if any(ours.ndim != wanted.ndim for _, _, ours, wanted in pairs):
         return None
@@ -390,7 +449,8 @@ def _first_only(pairs):
         )
     ]
     if usable and all(
-        close(case, ours[0], wanted[0]) and not close(case, ours, wanted)
+        close(case, ours[0], wanted[0])
+        and not any(close(case, *pair) for pair in zip(ours[1:], wanted[1:], strict=True))
         for case, _, ours, wanted in usable
     ):
         if all(
@@ -408,8 +468,8 @@ def _one_place(pairs):
     ndim = min(ours.ndim for _, _, ours, _ in telling)
     for axis, place in itertools.product(range(-ndim, 0), (0, -1)):
         if max(ours.shape[axis] for _, _, ours, _ in telling) > 2 and all(
-            ours.shape[axis] > 1
-            and close(case, *(_without(x, axis, place) for x in (ours, wanted)))
+            ours.shape[axis] == 1
+            or close(case, *(_without(x, axis, place) for x in (ours, wanted)))
             for case, _, ours, wanted in telling
         ):
             return f"only the {'first' if place == 0 else 'last'} place along axis {axis} is wrong"
@@ -479,6 +539,8 @@ _RELATIONS: dict[str, Callable] = {
     "unchanged_input": _unchanged_input,
     "constant_factor": _factor,
     "constant_offset": _offset,
+    "stretched": _stretched,
+    "clamped": _clamped,
     "off_by_a_term": _term,
     "factor_by_input": _factor_by_input,
     "permuted_axes": _permuted,
@@ -487,6 +549,7 @@ _RELATIONS: dict[str, Callable] = {
     "normalised_along_another_axis": _normalised_elsewhere,
     "other_temperature": _temperature,
     "first_item_only": _first_only,
+    "repeated": _repeated,
     "one_place_only": _one_place,
     "not_exact": _nearly,  # far out the tolerance hides it, which looks like a limit
     "one_range_only": _one_range,
@@ -549,7 +612,8 @@ def _settings(case: Case) -> dict[str, Any]:
     for name, value in (case.init | case.args).items():
         plain = value.plain() if isinstance(value, Recipe) else {name: value}
         settings |= {n: v for n, v in plain.items() if isinstance(v, bool | int | float)}
-        if isinstance(value, torch.Tensor) and value.is_floating_point():
+        is_data = isinstance(value, torch.Tensor) and value.dtype != torch.int64
+        if is_data and value.dtype != torch.bool:
             settings.setdefault("dtype", short(value.dtype))
     if case.driver == "module":
         settings["mode"] = "train" if in_train_mode(case) else "eval"

@@ -90,6 +90,7 @@ CHECKER = Checker(
         "grid_size = (gh, gw)",
         also("values", "", shapes="grid_size = (gw, gh)"),
         also("other sizes", "a square", gw="gh"),
+        also("other sizes", "a table of more than 256 numbers", gh=9, gw=10),
         also("other sizes", "one row", gh=1),
         also("other sizes", "one column", gw=1),
         also("other sizes", "one token", gh=1, gw=1),

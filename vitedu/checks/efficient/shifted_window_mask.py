@@ -48,11 +48,6 @@ def by_origin(grid_size, window_size, shift):
     return same[0] & same[1]
 
 
-def by_distance(grid_size, window_size, shift):
-    apart = [(p[:, :, None] - p[:, None, :]).abs() for p in _places(grid_size, window_size, shift)]
-    return torch.maximum(*apart) < window_size
-
-
 def by_slices(grid_size, window_size, shift):
     w, (gh, gw) = window_size, grid_size
     image = torch.zeros(gh, gw)
@@ -83,8 +78,9 @@ CHECKER = Checker(
     cases=shaped(
         "grid_size = (a*w, b*w); window_size = w; shift = s",
         also("other sizes", "a square grid", b="a"),
-        also("other sizes", "half a window", w=4, s=2),
-        also("other sizes", "all but one token of a window", s="w - 1"),
+        also("other sizes", "half a window", w=4, s=2, a=4, b=2),
+        also("other sizes", "one row of windows", a=1),
+        also("other sizes", "all but one token of a window", s="w - 1", a=2, b=4),
         also("no shift", "no shift", s=0),
         also("no shift", "one window", s=0, a=1, b=1),
         ranges={"s": (1, 2), "a": (2, 5), "b": (2, 5), "w": (6, 7)},

@@ -67,6 +67,9 @@ CHECKER = Checker(
         "x: B a*w b*w D; window_size = w",
         also("other sizes", "a square grid", b="a"),
         also("other sizes", "one window", a=1, b=1),
+        also("other sizes", "one row of windows", a=1),
+        also("other sizes", "a wide grid", w=2),
+        also("other sizes", "a tall grid of as many tokens", w=2, a=7, b=5),
         also("other sizes", "windows of one token", w=1),
         *USUAL,
         letters={"a": 5, "b": 7},  # a grid that is taken to be square fails alike with every seed

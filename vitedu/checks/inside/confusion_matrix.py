@@ -77,6 +77,7 @@ CHECKER = Checker(
         also("other sizes", "one image, not recognised", shapes=FEW, n=1, values={"predictions": torch.zeros_like, "labels": torch.ones_like}),
         also("other sizes", "as many images as classes", shapes=FEW, n="K"),
         also("other sizes", "two classes", K=2),
+        also("other sizes", "two classes, more images than a byte counts", K=2, n=1200),
         ON_ACCELERATOR,
         ranges={"n": (40, 60), "K": (4, 6)},
         name="{n:image}, {K} classes",

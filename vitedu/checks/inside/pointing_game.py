@@ -11,8 +11,12 @@ def cases(g: torch.Generator) -> list[Case]:
     """Draw maps, and masks with an object of any size and stray pixels that touch a patch alone."""
     gh, gw, P = distinct(g, 3, 3, 6)
 
-    def case(note="", part="other sizes", B=IMAGES, gh=gh, gw=gw, P=P, ties=False, **rest):
+    def case(
+        note="", part="other sizes", B=IMAGES, gh=gh, gw=gw, P=P, ties=False, close=False, **rest
+    ):
         maps = normal(g, B, gh, gw).flatten(1).softmax(dim=-1).unflatten(1, (gh, gw))
+        if close:  # to float32 all are alike
+            maps = 0.5 + 1e-9 * normal(g, B, gh, gw, dtype=torch.float64)
         if ties:
             maps = (8 * maps).round().clamp(max=1) / 8
         rows, columns = torch.arange(gh * P)[None, :, None], torch.arange(gw * P)
@@ -28,6 +32,8 @@ def cases(g: torch.Generator) -> list[Case]:
         hottest = maps.flatten(1).argmax(dim=1)
         hits = torch.rand(B, generator=g) < (0.8 if B > 1 else 1.0)
         masks[hits, (hottest // gw * P + P - 1)[hits], (hottest % gw * P + P - 1)[hits]] = True
+        if B > 1:  # one image without any object
+            masks[0] = False
         name = f"{B} maps of {gh} x {gw}, masks of {gh * P} x {gw * P} px{note}"
         args = {"attention": maps, "masks": masks}
         return Case(name, args, part, number=True, rtol=1e-5, atol=1e-6, **rest)
@@ -37,6 +43,7 @@ def cases(g: torch.Generator) -> list[Case]:
         case(", one hottest patch each", "clear maps", B=IMAGES + 1),
         case(gh=gh + draw(g, 3, 4), gw=2),
         case(gh=gw),
+        case(", float64, nearly alike", close=True),
         case(", patches of one pixel", P=1),
         case(B=1, note=", one image"),
     ]

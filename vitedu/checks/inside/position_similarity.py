@@ -86,6 +86,7 @@ CHECKER = Checker(
     cases=shaped(
         "pos_embed: 1 T D; grid_size = (gh, gw)",
         also("prefix rows", "five tokens before the patches", T="gh*gw + 5"),
+        also("prefix rows", "more tokens before the patches than patches", T="2*gh*gw + 1"),
         also("prefix rows", "no token before the patches", T="gh*gw"),
         also("other sizes", "a square grid", gw="gh"),
         also("other sizes", "a single row of patches", gh=1),

@@ -79,7 +79,7 @@ MISTAKES = (
             {PASTE: "mixed[..., top : bottom + 1, left : right + 1] = images[permutation][..., top : bottom + 1, left : right + 1]",
              AREA: "(min(bottom + 1, H) - top) * (min(right + 1, W) - left) / (H * W)"}),
     Mistake("rows_and_columns_swapped", "rows and columns of the box have changed places", "(top, left, bottom, right)", "It goes unnoticed with square boxes on the diagonal.",
-            "Rows are the last axis but one.", {"(box[0], box[2])": "(box[1], box[3])", "(box[1], box[3])": "(box[0], box[2])"}),
+            "Rows are the last axis but one.", {"H, W = images": "box = (box[1], box[0], box[3], box[2])\nH, W = images"}),
     Mistake("corner_and_size", "the last two numbers are taken for a size", "bottom and right, exclusive", "The box would end elsewhere.",
             "Do not add top and left.", {"H, W = images": "box = (box[0], box[1], box[0] + box[2], box[1] + box[3])\nH, W = images"}),
     Mistake("xy_order", "the box is read as (left, right, top, bottom)", "(top, left, bottom, right)", "Whoever calls gives corners.", "Unpack in the order of the text.",

@@ -5,7 +5,7 @@ from vitedu.checks.kit import Case, Checker, Mistake, distinct, draw, normal, pl
 
 
 def cases(g: torch.Generator) -> list[Case]:
-    """Draw tokens and noise; no ratio leaves half a token, where rounding is a matter of taste."""
+    """Draw tokens and noise; half a token is rounded as Python does."""
     N, D = draw(g, 10, 13), draw(g, 3, 5)
     B, M = distinct(g, 2, 2, 4)
 
@@ -20,6 +20,7 @@ def cases(g: torch.Generator) -> list[Case]:
         case(part="values", M=N - 3),
         case(", rounded up", "how many", off=-0.3),
         case(", rounded down", "how many", off=0.3),
+        case(", half a token, rounded to an even number", "how many", N=13, ratio=0.5),
         case(", nothing is hidden", "how many", ratio=0.0),
         case(", one token stays", "how many", ratio=round(1 - 0.9 / N, 3)),
         case(", all is hidden", "how many", ratio=1.0),

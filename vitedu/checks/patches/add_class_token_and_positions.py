@@ -66,6 +66,7 @@ CHECKER = Checker(
         also("other sizes", "as many patches as columns", N="D"),
         also("other sizes", "one patch", N=1),
         also("other sizes", "one column", D=1),
+        also("other sizes", "positions of zero", values={"pos_embed": torch.zeros_like}, gradients=("pos_embed",)),
         also("other sizes", "as many images as patches", B="N"),
         *USUAL,
         ranges={"B": (3, 9), "N": (3, 9), "D": (3, 9)},  # a 2 that somebody wrote is none of them

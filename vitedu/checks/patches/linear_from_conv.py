@@ -10,8 +10,11 @@ def cases(g: torch.Generator) -> list[Case]:
     """Draw convolutions with and without bias."""
 
     def case(C, P, D, bias=True, dtype=torch.float32, note="", **rest):
-        conv = Conv(normal(g, D, C, P, P, dtype=dtype), normal(g, D, dtype=dtype) if bias else None)
-        name = f"Conv2d({C}, {D}, kernel_size={P}, stride={P}, bias={bias}){note}"
+        conv = Conv(
+            normal(g, D, C, P, P, dtype=dtype),
+            None if bias is False else bias * normal(g, D, dtype=dtype),
+        )
+        name = f"Conv2d({C}, {D}, kernel_size={P}, stride={P}, bias={bias is not False}){note}"
         rest.setdefault("driver", "layer_from_layer")
         return Case(name, {"conv": conv}, outputs=("weight",), rtol=1e-6, atol=1e-6, **rest)
 
@@ -19,6 +22,7 @@ def cases(g: torch.Generator) -> list[Case]:
     return [
         case(C, P, D),
         case(C, P, D, bias=False, part="without bias"),
+        case(C, P, D, bias=0.0, part="other sizes", note=", a bias of zeros"),
         case(1, P, D, dtype=torch.float64, part="other sizes", note=", float64"),
         case(C, 1, D, part="other sizes", note=", patches of one pixel"),
         case(C, P, 1, part="other sizes", note=", one output"),

@@ -143,6 +143,7 @@ DRAWN = shaped(
     also("other sizes", "one image", B=1),
     also("other sizes", "as many images as classes", B="K"),
     also("other sizes", "two classes", K=2),
+    also("other sizes", "two classes", shapes=SMOOTHED, K=2),
     also("other sizes", ABSENT),
     # no probability so small that another mistake than one of dtype shows here now and then
     also("other sizes", "float64", shapes=SMOOTHED, dtype=torch.float64, scale=0.25),

@@ -23,7 +23,7 @@ def cases(g: torch.Generator) -> list[Case]:
     K, hidden = distinct(g, 2, 3, 5)
     five, four, three = (size + draw(g, 0, 1) for size in (6, 4, 2))
     results = ("results",)
-    learning = {"part": "learning", "scales": (0.1, 3.0, 0.2, 3.0), "lr": 0.5}
+    learning = {"part": "learning", "scales": (0.02, 3.0, 0.2, 3.0), "lr": 0.5}
     return [
         case("learning rate 0", [five, four, three], results),
         case("batches that can be read once", [four, five, 1], results, once=True, part="any iterable"),
@@ -62,6 +62,9 @@ MISTAKES = (
             "gradients below norm 1 left as they are", "Close to the minimum the steps must become small.",
             "Scale only where the norm is above 1.",
             {CLIP: "norm = torch.stack([p.grad.norm() for p in model.parameters()]).norm()\nfor p in model.parameters():\n    p.grad /= norm"}),
+    Mistake("gradient_of_the_sum", "the gradient is that of the sum over the batch", "the gradient of the mean",
+            "Clipping hides it where gradients are long; short ones are too long by the size of the batch.",
+            "Call backward() on the mean.", {"loss.backward()": "(loss * len(labels)).backward()"}),
     Mistake("another_norm", "gradients are clipped to another norm", "a gradient norm of at most 1",
             "The text asks for 1.", "Look at max_norm.", {"max_norm=1.0": "max_norm=5.0"},
             also=tuple({"max_norm=1.0": f"max_norm={norm}"} for norm in (0.1, 0.5, 2.0, 10.0))),

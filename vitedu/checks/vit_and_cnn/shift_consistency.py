@@ -10,15 +10,15 @@ from vitedu.checks.kit import Case, Checker, Mistake, classifier_state, distinct
 def cases(g: torch.Generator) -> list[Case]:
     """Draw classifiers that read every pixel by itself, so that every shift changes some predictions."""
 
-    def case(
-        words, B, keep, part="values", shift=None, dtype=torch.float32, is_sure=False, **extra
-    ):
+    def case(words, B, keep, part="values", shift=None, dtype=torch.float32, stays=None, **extra):
         state = classifier_state(g, C * H * W, hidden, K, norm=True, dtype=dtype)
-        if is_sure:  # of class 0, whatever the image: logits move, and no class does
-            state["body.2.bias"] += 30
-            state["head.weight"][0] = state["head.weight"].abs().amax(dim=0) + 1
-        images, shift = normal(g, B, C, H, W, dtype=dtype), shift or (dy, dx)
-        args = {"model": None, "images": images, "shift": shift}
+        images, shift = normal(g, many, C, H, W, dtype=dtype), shift or (dy, dx)
+        if stays is not None:  # images that a shift leaves in their class, or none of them
+            before, after = (
+                inputs.predicted(state, x) for x in (images, images.roll(shift, (2, 3)))
+            )
+            images = images[(before == after) == stays]
+        args = {"model": None, "images": images[:B], "shift": shift}
         extra = {"keep": (keep,), "training": False} | extra
         name = f"{words}, {B} image(s) of {H} x {W} px, shift {shift}"
         return Case(name, args, part, driver="evaluation", state=state, extra=extra, number=True)
@@ -34,10 +34,12 @@ def cases(g: torch.Generator) -> list[Case]:
         *inputs.mode_cases(case, many, few),
         case("one image", 1, "results", "other sizes"),
         case("two images", 2, "results", "other sizes"),
-        case("a model that is sure", many, "results", "other sizes", is_sure=True),
-        case("a model that is sure, one image", 1, "results", "other sizes", is_sure=True),
+        case("no class changes", few, "results", "other sizes", stays=True),
+        case("the class does not change", 1, "results", "other sizes", stays=True),
+        case("every class changes", few, "results", "other sizes", stays=False),
         case("no shift at all", few, "results", "other sizes", shift=(0, 0)),
         case("to the right alone", many, "results", "other sizes", shift=(0, 3)),
+        case("once around and on", many, "results", "other sizes", shift=(H + dy, W + dx)),
         case("float64", many, "results", "other sizes", dtype=torch.float64),
     ]  # fmt: skip
 
@@ -70,6 +72,8 @@ MISTAKES = (
     Mistake("counted", "a count is returned", "a share in [0, 1]", "It grows with the number of images.",
             "Take the mean, not the sum.", {"mean()": "sum()"}),
     families.PERCENT.by({".mean().item()": ".mean().item() * 100"}),
+    Mistake("one_verdict", "one verdict for all images is returned", "a share in [0, 1]", "A single image would decide it.",
+            "Take the mean, not any() or all().", {"float().mean()": "any()"}, also=({"float().mean()": "all()"},)),
     Mistake("logits_compared", "logits are compared, not classes", "the most likely class of each image",
             "Logits almost never stay the same to the last digit.", "Take argmax over the classes.",
             {SAME: "model(images) == model(shifted)"}),
