@@ -53,8 +53,11 @@ def _secrets(exercise: str, seed: int):
     return cases, secret, given
 
 
-def assert_gives_nothing_away(exercise: str, wrong, report, seed: int) -> None:
-    """To four digits, no number that the reference computes stands in a report, unless the answer computed it too."""
+def assert_gives_nothing_away(exercise: str, wrong, report, seed: int, observe=observe) -> None:
+    """To four digits, no number that the reference computes stands in a report, unless the answer computed it too.
+
+    ``observe`` may recall what the answer does on a case.
+    """
     cases, secret, given = _secrets(exercise, seed)
     text = f"{report}\n{report.to_dict()}\n{report._repr_html_()}"
     places = r'(?:points|[xy]\d?|width|height|viewBox|c[xy]|r)="[^"]*"'

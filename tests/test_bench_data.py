@@ -7,6 +7,7 @@ import torch
 
 from vitedu.bench.data import bench_data, our_batches, torchvision_loader
 
+pytestmark = pytest.mark.slow  # torchvision takes seconds to load
 CPU = torch.device("cpu")
 
 

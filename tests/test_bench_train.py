@@ -23,6 +23,7 @@ from vitedu.bench.train import LIMIT, comparison_text, judge, time_candidates
 from vitedu.encoder import count_parameters
 from vitedu.vit import PRESETS, ViTConfig
 
+pytestmark = pytest.mark.slow  # timm, torchvision and vit-pytorch take seconds to load
 TINY = ViTConfig(16, 8, 3, 5, embed_dim=24, depth=2, num_heads=3)
 CPU = torch.device("cpu")
 OPTIONS = {"precision": "float32", "batch": 2, "device": CPU, "warmup": 1, "memory": False}

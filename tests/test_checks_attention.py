@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
+from kept import judge
 from torch import nn
 from verdicts import failed
 
 from vitedu import attention as reference
 from vitedu.checks import diagnosing
-from vitedu.checks.api import judge
 from vitedu.checks.attention.multi_head_attention import Given
 from vitedu.checks.engine import find_checker
 from vitedu.checks.probing import observe

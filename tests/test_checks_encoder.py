@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
+from kept import judge
 from torch import nn
 from verdicts import failed
 
 from vitedu import encoder as reference
 from vitedu.attention import MultiHeadAttention
-from vitedu.checks.api import judge
 from vitedu.vit import VisionTransformer
 
 pytestmark = pytest.mark.bank

@@ -3,10 +3,10 @@
 import pytest
 import torch
 import torch.nn.functional as F
+from kept import judge
 from torch import nn
 
 from vitedu import patches as reference
-from vitedu.checks.api import judge
 
 pytestmark = pytest.mark.bank
 

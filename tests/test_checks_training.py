@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
+from kept import judge
 from torch import nn
 from verdicts import failed
 
@@ -13,7 +14,6 @@ from vitedu import exercises
 from vitedu import training as reference
 from vitedu.checks import crops
 from vitedu.checks.answers import LocalAnswer
-from vitedu.checks.api import judge
 from vitedu.checks.checker import find_checker
 from vitedu.checks.engine import conclude, gather
 from vitedu.checks.judging import read

@@ -61,6 +61,7 @@ def test_compiled_training_gives_the_same_model(tmp_path, monkeypatch):
         torch.testing.assert_close(found.state_dict()[name], tensor, atol=1e-5, rtol=0)
 
 
+@pytest.mark.slow  # loads torch's compiler
 def test_training_goes_on_without_a_compiler(monkeypatch, capsys):
     """One line says why, and the result is that of plain training to the last bit."""
 

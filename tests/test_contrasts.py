@@ -5,10 +5,11 @@ import math
 import pytest
 import torch
 import torch.nn.functional as F
+from kept import judge_answer
 from torch import nn
 
 from vitedu import attention, encoder, less_data, patches, training
-from vitedu.checks.engine import find_checker, judge_answer
+from vitedu.checks.engine import find_checker
 from vitedu.checks.judging import same_error
 from vitedu.checks.probing import Observation, Trouble
 from vitedu.checks.proof.mutants import shortcuts

@@ -18,6 +18,7 @@ from vitedu.pretrained.conversions import (
 from vitedu.transfer import interpolate_positions
 from vitedu.vit import PRESETS, VisionTransformer, ViTConfig
 
+pytestmark = pytest.mark.slow  # torchvision and timm take seconds to load
 timm = pytest.importorskip("timm", reason="timm is an oracle here")
 from timm.layers import resample_abs_pos_embed  # noqa: E402
 from timm.models.vision_transformer import VisionTransformer as TimmViT  # noqa: E402

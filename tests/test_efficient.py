@@ -99,6 +99,7 @@ def test_relative_position_index_numbers_every_offset_once():
     assert index[0, -1] == 0 and index.dtype is torch.int64
 
 
+@pytest.mark.slow  # loads torchvision
 def test_relative_position_index_is_that_of_torchvision():
     """Whose Swin loads the weights of the paper's authors."""
     swin = pytest.importorskip("torchvision.models.swin_transformer")

@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 import torch
 from given_away import NUMBER, exact_numbers, numbers_of
+from kept import judge
 from torch import nn
 
 from vitedu import attention, encoder, exercises, patches, training
 from vitedu.checks import drawing
-from vitedu.checks.api import judge
 from vitedu.checks.engine import SECONDS, find_checker, time_budget
 from vitedu.checks.judging import close, find_problem
 from vitedu.checks.probing import Case, observe

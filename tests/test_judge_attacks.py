@@ -8,12 +8,14 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import SimpleNamespace
 
+import kept
 import pytest
 
 from vitedu import exercises
 from vitedu.checks import crops
 from vitedu.checks.answers import Plain
 from vitedu.course.references import reference_source
+from vitedu.grading import judge
 from vitedu.grading.box.conversation import WorkerTrouble
 from vitedu.grading.box.isolation import open_box
 from vitedu.grading.box.limits import Limits
@@ -38,6 +40,12 @@ def box():
     """The strongest box of this machine."""
     with open_box(allow_unsafe=True) as box:
         yield box
+
+
+@pytest.fixture(autouse=True)
+def replays_are_kept(monkeypatch):
+    """What the mistakes of a bank do runs once for all answers to an exercise."""
+    monkeypatch.setattr(judge, "conclude", kept.conclude)
 
 
 @pytest.fixture(scope="module")

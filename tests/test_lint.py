@@ -13,6 +13,7 @@ from vitedu.checks.api import has_checker
 from vitedu.course import lint as notebook_lint
 from vitedu.course import references
 from vitedu.course.lint import lint, missing_notebooks
+from vitedu.course.price import has_checker_file
 from vitedu.exercises import EXERCISES
 
 ROOT = Path(__file__).parents[1]
@@ -295,3 +296,9 @@ def test_missing_notebooks_names_each(tmp_path):
 def test_notebooks_of_the_course_are_sound(name):
     """No problem in any committed notebook."""
     assert lint(ROOT / "notebooks" / f"{name}.ipynb", has_checker=has_checker) == []
+
+
+def test_files_tell_of_the_same_checkers_as_the_modules():
+    """`vitedu lint` loads no checker; what it reads in their files is what the modules hold."""
+    for exercise in EXERCISES:
+        assert has_checker_file(exercise.id) == has_checker(exercise.id) is True

@@ -4,10 +4,13 @@ import ast
 import functools
 
 import pytest
+import torch
 
 from vitedu import exercises
+from vitedu.checks.diagnosing import Replays
 from vitedu.checks.engine import find_checker, judge_answer
-from vitedu.checks.proof import mutation
+from vitedu.checks.proof import axes, mutation
+from vitedu.checks.proof.axes import same_axes
 from vitedu.checks.proof.mutants import Mutant, mutants
 from vitedu.checks.proof.mutation import Count, built, count_mutants
 
@@ -115,6 +118,7 @@ def test_a_mutant_that_can_not_be_defined_counts_as_rejected():
 def test_unexplained_survivors_and_idle_explanations_are_reported(monkeypatch):
     """A mutant that passes without a reason, and a reason without a mutant that passes, both fail the run."""
     monkeypatch.setattr(mutation, "explained", lambda table, changes: {"never made": set()})
+    monkeypatch.setattr(mutation, "same_axes", lambda exercise_id: lambda source: False)
     count = count_mutants("merge_heads", range(1))
     assert "return x.transpose(2, 1).flatten(2)" in " ".join(count.unexplained)
     assert count.outdated == ["never made"]
@@ -130,15 +134,17 @@ def test_time_limit_of_the_run_is_left_as_it_was(monkeypatch):
 
 @pytest.mark.parametrize("exercise_id", mutation.mutable_exercises())
 def test_no_survivor_has_two_reasons(exercise_id):
-    """One entry of the tables explains a survivor, and each entry explains one at least."""
-    checker = find_checker(exercise_id)
-    changes = {mutant.change for mutant in mutants_of(exercises.find(exercise_id))}
+    """One entry of the tables explains a survivor that is no axis counted from its other end, and each explains one."""
+    checker, made = find_checker(exercise_id), mutants_of(exercises.find(exercise_id))
+    changes = {mutant.change for mutant in made}
+    same = same_axes(exercise_id)
     groups = [g for table in (checker.equivalent, checker.left_open) for g in table.values()]
     entries = [entry for group in groups for entry in group]
     assert len(entries) == len(set(entries))
     found = [mutation.explained({"": (entry,)}, changes)[entry] for entry in entries]
     assert all(found)
     assert sum(map(len, found)) == len(set().union(*found))
+    assert not set().union(*found) & {mutant.change for mutant in made if same(mutant.source)}
 
 
 def gate(count: Count) -> None:
@@ -156,14 +162,47 @@ def test_checker_rejects_every_mutant(exercise_id):
 
 @pytest.mark.parametrize("exercise_id", mutation.mutable_exercises())
 def test_tables_hold_survivors_only(exercise_id):
-    """The checker lets every mutant of the tables pass; ``vitedu bank --mutate`` judges the others."""
+    """The checker lets every mutant of the tables pass, and those with the same axes; ``vitedu bank --mutate`` judges the others."""
     checker = mutation.without_names(find_checker(exercise_id))
     exercise = exercises.find(exercise_id)
     made = {mutant.change: mutant for mutant in mutants_of(exercise)}
+    same = same_axes(exercise_id)
+    passing = {change for change, mutant in made.items() if same(mutant.source)}
     for table in (checker.equivalent, checker.left_open):
-        for change in set().union(*mutation.explained(table, set(made)).values()):
-            answer = built(made[change], exercise_id, exercise.module)
-            assert judge_answer(checker, answer, 0).passed, change
+        passing |= set().union(*mutation.explained(table, set(made)).values())
+    replays = Replays()
+    for change in passing:
+        answer = built(made[change], exercise_id, exercise.module)
+        assert judge_answer(checker, answer, 0, replays).passed, change
+
+
+@pytest.mark.parametrize(
+    "new",
+    [
+        "return x.flip(-2).sum(dim=1)",
+        "return x.flip(0).sum(dim=0)",
+        "return x.flip(0).sum(dim=-1) * 1",
+        "return x.flip(0, 1).sum(dim=-1)",
+    ],
+)
+def test_same_axes_are_told_from_other_axes_and_other_changes(monkeypatch, new):
+    """Only a change from one end to the other is the same; ranks come from what the reference was given."""
+    text = "def merge_heads(x):\n    {}"
+    monkeypatch.setattr(
+        axes, "reference_source", lambda _: text.format("return x.flip(0).sum(dim=-1)")
+    )
+    monkeypatch.setattr(axes, "find_checker", lambda _: None)
+
+    class Passed:
+        passed = True
+
+    def judged(checker, answer, seed):
+        answer(torch.zeros(2, 3))
+        return Passed
+
+    monkeypatch.setattr(axes, "judge_answer", judged)
+    same = same_axes.__wrapped__("merge_heads")
+    assert same(text.format(new)) == (new == "return x.flip(-2).sum(dim=1)")
 
 
 def test_verdict_is_that_of_the_checker():

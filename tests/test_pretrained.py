@@ -17,6 +17,7 @@ from torchvision.transforms._presets import ImageClassification
 from vitedu.__main__ import main
 from vitedu.pretrained.loading import load_pretrained, read_weights
 
+pytestmark = pytest.mark.slow  # torchvision and timm take seconds to load
 timm = pytest.importorskip("timm", reason="timm is an oracle here")
 
 TIMM_NAME = "vit_tiny_patch16_224"

@@ -8,6 +8,7 @@ from torchvision.models import ViT_B_16_Weights, ViT_L_16_Weights
 
 from vitedu.pretrained.published import library_of, preprocessing
 
+pytestmark = pytest.mark.slow  # torchvision and timm take seconds to load
 timm = pytest.importorskip("timm", reason="timm is an oracle here")
 
 

@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
+from kept import judge_answer
 from torch import nn
 
 from vitedu import attention, encoder, training
-from vitedu.checks.engine import find_checker, judge_answer
+from vitedu.checks.engine import find_checker
 from vitedu.checks.families import leaving, overwriting, remembering
 
 pytestmark = pytest.mark.slow

@@ -28,6 +28,7 @@ def seed():
     torch.manual_seed(0)
 
 
+@pytest.mark.slow  # loads torchvision
 def test_converted_weights_give_torchvisions_logits():
     """Eleven blocks, every parameter moved from its start."""
     from torchvision.models import VisionTransformer as Theirs

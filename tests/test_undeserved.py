@@ -3,6 +3,7 @@
 The table of attacks on one worker (``test_judge_attacks``) is about what breaks; this one is about what an answer means.
 """
 
+import kept
 import pytest
 
 from vitedu import exercises
@@ -10,6 +11,7 @@ from vitedu.checks import engine
 from vitedu.checks.diagnosing import Replays
 from vitedu.checks.engine import Checker, find_checker
 from vitedu.course.references import reference_source
+from vitedu.grading import judge
 from vitedu.grading.box.isolation import open_box
 from vitedu.grading.grades import Answer
 from vitedu.grading.judge import grade_answer
@@ -231,6 +233,12 @@ def box():
     """The strongest box of this machine."""
     with open_box(allow_unsafe=True) as box:
         yield box
+
+
+@pytest.fixture(autouse=True)
+def replays_are_kept(monkeypatch):
+    """What the mistakes of a bank do runs once for all answers to an exercise."""
+    monkeypatch.setattr(judge, "conclude", kept.conclude)
 
 
 @pytest.mark.parametrize(("exercise", "source", "state", "points"), TRIES.values(), ids=TRIES)

@@ -23,6 +23,7 @@ def model():
     return model
 
 
+@pytest.mark.slow  # loads timm and torchvision
 @pytest.mark.parametrize(
     ("patch", "width", "depth", "heads", "bias"), [(4, 12, 2, 3, True), (8, 24, 3, 2, False)]
 )

@@ -123,20 +123,24 @@ class Network(Part):
         model.pos_embed = nn.Parameter(torch.zeros(1, 5, width))
         model.patch_embed = nn.Module()
         model.patch_embed.proj = nn.Conv2d(1, width, 2, stride=2)
-        block = nn.Module()
-        block.norm1 = nn.LayerNorm(width)
-        block.qkv = nn.Linear(width, 3 * width)
-        model.blocks = nn.ModuleList([block])
+        model.blocks = nn.ModuleList([Network._block(width)])
         model.norm = nn.LayerNorm(width)
         model.head = nn.Linear(width, 3)
         return model
 
     @staticmethod
+    def _block(width: int) -> nn.Module:
+        """Build a part whose own parts are named as in a block."""
+        block = nn.Module()
+        block.norm1 = nn.LayerNorm(width)
+        block.qkv = nn.Linear(width, 3 * width)
+        return block
+
+    @staticmethod
     def _deep(width: int, depth: int = 12) -> nn.Module:
         """Build a model whose blocks have numbers of two digits."""
         model = Network._encoder(width)
-        blocks = [Network._encoder(width).get_submodule("blocks.0") for _ in range(depth)]
-        model.blocks = nn.ModuleList(blocks)
+        model.blocks = nn.ModuleList(Network._block(width) for _ in range(depth))
         return model
 
     @staticmethod

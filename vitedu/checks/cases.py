@@ -70,6 +70,15 @@ FLOAT64 = also("other sizes", "float64", dtype=torch.float64)
 ON_ACCELERATOR = also("any device", "on an accelerator", on_accelerator=True)
 USUAL = (BATCH_OF_ONE, FLOAT64, ON_ACCELERATOR)  # of an exercise whose tensors have a batch axis B
 
+
+def usual(case: Callable[..., Case], *sizes: Any) -> list[Case]:
+    """Make the cases of ``FLOAT64`` and ``ON_ACCELERATOR`` where ``case`` makes one by hand."""
+    return [
+        case(*sizes, part=each.part, note=f", {each.note}", **each.options)
+        for each in (FLOAT64, ON_ACCELERATOR)
+    ]
+
+
 Options = dict[str, Any]  # fields of a ``Case`` or a ``Mistake`` that several of them share
 EXACT: Options = {"rtol": 1e-6, "atol": 1e-6}  # values are moved, not computed
 

@@ -113,10 +113,12 @@ def diagnose(
     Returns:
         The diagnoses; an empty list if nothing fits or the answer ran out of time.
     """
-    if any(seen.error is not None and seen.error.kind == "TimeUp" for seen in got.values()):
+    mistakes = checker.mistakes()
+    if not mistakes or any(
+        seen.error is not None and seen.error.kind == "TimeUp" for seen in got.values()
+    ):
         return []
     found: list[Diagnosis] = []
-    mistakes = checker.mistakes()
     legit = [
         case for case in cases if not (case.raises or case.on_accelerator or case.driver == "again")
     ]

@@ -60,6 +60,81 @@ GENERATOR_DEVICE = Mistake(
     "A generator draws on its own device only.", "Draw with device=generator.device and move the result.", part="any device",
 )  # fmt: skip
 
+# of grids, patches and windows
+SQUARE_ONLY = Mistake("square_only", "the grid is taken to be square", "gh from the height, gw from the width",
+        "It breaks on the first photograph.", "Take each number from its own side.")  # fmt: skip
+GRID_EXCHANGED = Mistake("grid_exchanged", "the two sides of the grid have changed places",
+        "gh from the height, gw from the width", "It is right for squares only.",
+        "Look at which side each of the two numbers comes from.")  # fmt: skip
+SIDES_SWAPPED = Mistake("sides_swapped", "height and width of the grid are swapped", "grid_size is (gh, gw)",
+        "It goes unnoticed where the grid is square.", "Look at the order in which grid_size is unpacked.",
+        {"gh, gw = grid_size": "gw, gh = grid_size"})  # fmt: skip
+GRID_TURNED = Mistake("grid_turned", "rows and columns of the grid have changed places", "gh rows and gw columns",
+        "On a square grid no shape objects, and every map is wrong.", "Look at the order of gh and gw.")  # fmt: skip
+DOWN_THE_COLUMNS = Mistake("down_the_columns", "the patches are laid out down the columns",
+        "row by row, as patchify numbers them", "Each map is mirrored along its diagonal.",
+        "The second patch stands to the right of the first.")  # fmt: skip
+DOUBLE_TABLE = Mistake("double_table", "the table is float64", "float32, like every table made from sizes alone",
+        "Added to float32 tokens it would turn all of them into float64.", "Finish with .float().")  # fmt: skip
+
+# of masks that say who may look at whom
+MASK_INVERTED = Mistake("inverted", "True stands where attention is forbidden", "True where attention is allowed",
+        "Libraries differ: torch's attn_mask wants True where a token may look.", "Look at the last comparison.",
+        {"==": "!="})  # fmt: skip
+ADDED_TO_SCORES = Mistake("added_to_scores", "a float mask with large negative numbers comes back", "a boolean mask",
+        "That form is added to the scores; here True and False are asked for.",
+        "Return the comparison itself.")  # fmt: skip
+CAUSAL = Mistake("causal", "a token may not look at later tokens", "every token sees every token",
+        "That mask belongs to language models; an image has no future.", "Leave the mask out.")  # fmt: skip
+
+# of the groups of an optimizer
+IN_ONE_GROUP = "every parameter in exactly one group"
+FROZEN_LEFT_OUT = Mistake("frozen_left_out", "parameters that are frozen now are in no group", IN_ONE_GROUP,
+        "They may learn later, and the optimizer would not know them.", "Do not ask for requires_grad.")  # fmt: skip
+TOKENS_LEFT_OUT = Mistake("tokens_left_out", "class token and positions are in no group", IN_ONE_GROUP,
+        "They would never be trained.", "They belong to the model itself, so no part has them.")  # fmt: skip
+IN_TWO_GROUPS = Mistake("in_both", "parameters are in two groups", IN_ONE_GROUP,
+        "An optimizer refuses a parameter that comes twice.", "Each parameter goes to one list.")  # fmt: skip
+NAMES_IN_GROUPS = Mistake("names", "the groups hold names", "parameters in params", "An optimizer needs the tensors.",
+        "named_parameters() gives pairs: append the second of each.", {"append(parameter)": "append(name)"})  # fmt: skip
+COPIES_IN_GROUPS = Mistake("copies", "the groups hold copies of the parameters", "the model's own parameters",
+        "The optimizer would train the copies and leave the model as it is.",
+        "Append the parameter itself, without clone or detach.",
+        {"append(parameter)": "append(nn.Parameter(parameter.detach().clone()))"})  # fmt: skip
+
+# of losses and shares
+PERCENT = Mistake("percent", "the share is in percent", "a share in [0, 1]",
+        "The course keeps fractions and shows percent.", "Leave out the 100.")  # fmt: skip
+SIGN = Mistake("sign", "the sign is turned", "a loss of at least 0", "The optimizer would make the truth less likely.",
+        "The log of a probability is at most 0; look for the minus.")  # fmt: skip
+FIRST_IMAGE = Mistake("first_image", "only the first image counts", "the mean over the batch",
+        "The others would teach nothing.", "Look for an index 0, or for a return inside the loop.")  # fmt: skip
+SOFTMAX_TWICE = Mistake("softmax_first", "softmax is applied twice", "cross-entropy of the logits themselves",
+        "Probabilities lie between 0 and 1; as logits they can hardly prefer any class.",
+        "Leave the logits as the model gave them.")  # fmt: skip
+
+# of heads
+FIRST_IMAGE_ONLY = Mistake("first_image_only", "only the first image is treated", "all images of the batch",
+        "It works for a batch of one.", "Look for an index 0 or for a 1 where B belongs.", evidence=shapes)  # fmt: skip
+HEADS_BACKWARDS = Mistake("heads_backwards", "the heads come in reverse order", "head 0 has the first columns",
+        "split_heads and merge_heads must agree on the order.",
+        "Look for a flip, or for a loop that counts down.")  # fmt: skip
+OVER_QUERIES = Mistake("softmax_over_queries", "softmax runs over queries, not keys", "weights.sum(dim=-1) == 1",
+        "Each query spreads one unit of attention over the keys.",
+        "Compare softmax(dim=-1) with dim=-2 on a 2 x 3 example.", evidence=row_sums)  # fmt: skip
+
+# of sequences of layers or tokens
+FIRST_LEFT_OUT = Mistake("first_layer_left_out", "the first layer is left out", "every layer once", "Off by one.",
+        "Look at where the loop starts.")  # fmt: skip
+LAST_LEFT_OUT = Mistake("last_layer_left_out", "the last layer is left out", "every layer once", "Off by one.",
+        "Look at where the loop ends.")  # fmt: skip
+FIRST_PATCH = Mistake("first_patch", "the first patch is read", "the class token, token 0",
+        "Token 1 is the patch at the top left.", "Look at the index.")  # fmt: skip
+LAST_TOKEN = Mistake("last_token", "the last token is read", "the class token, token 0",
+        "The last token is a patch, at the bottom right.", "Look at the index.")  # fmt: skip
+SET_TO_ZERO = Mistake("set_to_zero", "tokens are set to zero, not left out", "the tokens that stay, alone",
+        "A shorter sequence is the gain; zeros cost as much as tokens.", "Gather the tokens that stay.")  # fmt: skip
+
 # of scaled_dot_product_attention and of the layer around it
 UNSTABLE = Mistake("unstable", "large scores overflow", "finite weights for large scores",
         "exp(89) is infinite in float32; trained networks reach such scores.",
@@ -205,7 +280,6 @@ MODES_BANK = (
 
 # --- explanations of survivors --------------------------------------------------------------------
 
-SAME_AXIS = "the same axis, counted from the other end or named in the other order"
 SIDE_BY_SIDE = "two axes that stay side by side to the end may be split in either order"
 NEW_AXIS = "broadcasting adds the axis in front by itself"
 UNUSED_SIZES = "sizes that are bound and not used"
@@ -223,7 +297,6 @@ RESULTS_SURVIVORS = {
         "total_loss, correct, seen = (0, 0.0, 0)",
         "total_loss, correct, seen = (0, 0, 0.0)",
     ),
-    SAME_AXIS: ("correct += (logits.argmax(dim=1) == labels).sum().item()",),
 }
 
 # --- mistakes that every exercise of a kind can show ----------------------------------------------

@@ -1,9 +1,10 @@
 """What an author needs to write an exercise's checker. Read this page first.
 
 Role: one door to the vocabulary of a checker file. Every word is explained where it is defined; this
-page says how they fit together. ``vitedu/checks/<chapter>/<exercise>.py`` looks like this::
+page says how they fit together. ``vitedu/checks/<chapter>/<exercise>.py`` holds an exercise's cases,
+its known mistakes with their words, and right answers written otherwise. It looks like this::
 
-    from vitedu.checks.kit import SAME_AXIS, USUAL, Checker, Mistake, also, shaped
+    from vitedu.checks.kit import USUAL, Checker, Mistake, also, shaped
 
     # typical errors, as edits of the reference's text, with the words that a student reads
     MISTAKES = (
@@ -24,7 +25,7 @@ page says how they fit together. ``vitedu/checks/<chapter>/<exercise>.py`` looks
         # part -> what a student has shown who passes it
         proves={"values": "every row is added up"},
         # mutants of the reference that are right, by the reason why
-        equivalent={SAME_AXIS: ("x.sum(dim=1)",)},
+        equivalent={"a sum of whole numbers is exact": ("x.double()",)},
     )
 
 * **Cases.** ``shaped``, with ``also``, ``refused`` and the variations in capitals, says most of them. For
@@ -37,11 +38,13 @@ page says how they fit together. ``vitedu/checks/<chapter>/<exercise>.py`` looks
   ``evidence`` describes the answer where its numbers say more than "37/480 values differ".
 * **Right answers.** Three to six, as unlike each other as the exercise allows.
 * **Mutants.** ``vitedu bank <id> --mutate`` prints the mutants that pass. Each shows that a case is
-  missing, or gets its reason under ``equivalent`` or ``left_open``.
+  missing, or gets its reason under ``equivalent`` or ``left_open``. Those that only count an axis from
+  the other end are recognised without being listed.
 
 A file that takes much from one module imports it: ``from vitedu.checks import evidence, families``.
 """
 
+from vitedu.checks import families
 from vitedu.checks.arguments import (
     Config,
     Conv,
@@ -61,6 +64,7 @@ from vitedu.checks.cases import (
     also,
     refused,
     shaped,
+    usual,
 )
 from vitedu.checks.checker import Checker
 from vitedu.checks.evidence import shapes
@@ -70,7 +74,6 @@ from vitedu.checks.families import (
     FUSED_NAMES,
     NEGATIVE_DIVISOR,
     NEW_AXIS,
-    SAME_AXIS,
     UNUSED_SIZES,
 )
 from vitedu.checks.inputs import (
@@ -87,10 +90,10 @@ from vitedu.checks.probing import Case, Observation
 
 __all__ = [
     "BATCH_OF_ONE", "DEFAULT", "EXACT", "FIRST_OF_BATCH", "FLOAT64", "FUSED_NAMES", "NEGATIVE_DIVISOR", "NEW_AXIS",
-    "ON_ACCELERATOR", "SAME_AXIS", "UNUSED_SIZES", "USUAL", "Case", "Checker", "Config", "Conv", "CpuGenerator", "Edits",
+    "ON_ACCELERATOR", "UNUSED_SIZES", "USUAL", "Case", "Checker", "Config", "Conv", "CpuGenerator", "Edits",
     "FeatureMap", "Layer", "Mistake", "Network", "Observation", "Options", "StateDict", "also", "classifier_state",
-    "distinct", "draw", "draw_batches", "normal", "plural", "random_state",
-    "rearrange", "refused", "shaped", "shapes",
+    "distinct", "draw", "draw_batches", "families", "normal", "plural", "random_state",
+    "rearrange", "refused", "shaped", "shapes", "usual",
 ]  # fmt: skip
 
 

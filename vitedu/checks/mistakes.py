@@ -148,13 +148,13 @@ def edited(text: str, several: list[Edits]) -> str | None:
     return text
 
 
-def executed(source: str, name: str, module: str) -> Any:
-    """Execute a definition with the names of a module and return what it defines.
+def executed(source: str, name: str, module: str, **more: Any) -> Any:
+    """Execute a definition with the names of a module, and more, and return what it defines.
 
     Raises:
         Exception: whatever the definition raises, for example in a default or a decorator.
     """
-    namespace = AT_HAND | vars(importlib.import_module(module))
+    namespace = AT_HAND | vars(importlib.import_module(module)) | more
     exec(compile(source, "<mistake>", "exec"), namespace)
     return namespace[name]
 

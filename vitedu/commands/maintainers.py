@@ -66,16 +66,15 @@ def solve_notebooks(args) -> int:
 
 def lint_notebooks(args) -> int:
     """Print every problem, and what each exercise costs; status 1 if there is a problem."""
-    from vitedu.checks.api import has_checker
     from vitedu.course.lint import lint, missing_notebooks
     from vitedu.course.notebooks import find_notebooks
-    from vitedu.course.price import price_table
+    from vitedu.course.price import has_checker_file, price_table
     from vitedu.course.stub_text import fix_stubs
 
     paths = find_notebooks(args.path)
     for path in paths if args.fix else ():
         print(f"{path.name}: wrote {', '.join(fix_stubs(path)) or 'nothing'}")
-    problems = [problem for path in paths for problem in lint(path, has_checker=has_checker)]
+    problems = [problem for path in paths for problem in lint(path, has_checker=has_checker_file)]
     if args.path.is_dir():
         problems += missing_notebooks(args.path)
     print(price_table(args.path))

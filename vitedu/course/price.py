@@ -14,7 +14,7 @@ from pathlib import Path
 from vitedu.course.notebooks import exercise_cells, find_notebooks, read
 from vitedu.course.parsing import parse
 from vitedu.course.references import reference_source
-from vitedu.exercises import EXERCISES, Exercise
+from vitedu.exercises import EXERCISES, Exercise, find
 
 PACKAGE = Path(__file__).parents[1]
 
@@ -62,6 +62,13 @@ def _price(exercise: Exercise, in_notebook: int) -> Price:
             count = len((folder / f"{shared}.py").read_text(encoding="utf-8").splitlines())
             lines[f"checks, {shared}.py"] = count / len(users)
     return Price(exercise, lines)
+
+
+def has_checker_file(exercise_id: str) -> bool:
+    """Tell whether a file holds the checker of an exercise; ``checks.api.has_checker`` loads it."""
+    exercise = find(exercise_id)
+    path = PACKAGE / "checks" / exercise.chapter / f"{exercise.checker}.py"
+    return path.is_file() and (exercise.kind != "value" or _span(path, exercise_id) > 0)
 
 
 @cache

@@ -1,5 +1,3 @@
-"""merge_heads: its cases, its known mistakes with their words, and other right answers."""
-
 import torch
 
 from vitedu.checks import families
@@ -47,12 +45,8 @@ MISTAKES = (
             "After a transpose the numbers of a token no longer stand together in memory, and view never moves them.",
             "Use reshape or flatten, which copy where they must.",
             {"flatten(2)": "view(x.shape[0], x.shape[2], -1)"}),
-    Mistake("heads_backwards", "the heads come in reverse order", "head 0 fills the first columns",
-            "It must be the order of split_heads.", "Look for a flip, or for a loop that counts down.",
-            {"return x": "x = x.flip(1)\nreturn x"}),
-    Mistake("first_image_only", "only the first image is merged", "all images of the batch",
-            "It works for a batch of one.", "Look for an index 0 or for a 1 where B belongs.",
-            {"return x": "x = x[:1]\nreturn x"}, evidence=shapes),
+    families.HEADS_BACKWARDS.by({"return x": "x = x.flip(1)\nreturn x"}),
+    families.FIRST_IMAGE_ONLY.by({"return x": "x = x[:1]\nreturn x"}, name="only the first image is merged"),
 )  # fmt: skip
 
 
@@ -101,7 +95,4 @@ CHECKER = Checker(
     },
     special="x.shape[1] == 1; x.shape[2] == 1; x.shape[3] == 1; len(x) == 1; "
     "x.shape[1] == x.shape[2]",
-    equivalent={
-        families.SAME_AXIS: ("flatten(-2)", "(2, 1).flatten", "(1, -2).flatten"),
-    },
 )

@@ -1,5 +1,3 @@
-"""MultiHeadAttention: its cases, its known mistakes with their words, and other right answers."""
-
 import math
 
 import torch
@@ -8,7 +6,16 @@ import torch.nn.functional as F
 from vitedu.attention import MultiHeadAttention as Given  # right answers need its constructor
 from vitedu.attention import merge_heads, scaled_dot_product_attention, split_heads
 from vitedu.checks import evidence, families
-from vitedu.checks.kit import Case, Checker, Mistake, distinct, normal, random_state, rearrange
+from vitedu.checks.kit import (
+    Case,
+    Checker,
+    Mistake,
+    distinct,
+    normal,
+    random_state,
+    rearrange,
+    usual,
+)
 
 
 def cases(g: torch.Generator) -> list[Case]:
@@ -37,9 +44,8 @@ def cases(g: torch.Generator) -> list[Case]:
         case(T, B, 1, nh * hd, part="other sizes", note=", one head"),
         case(nh, 1, B, T, part="other sizes", note=", one token"),
         case(B, T, hd, 1, part="other sizes", note=", one column a head"),
-        case(B, T, nh, hd, dtype=torch.float64, part="other sizes", note=", float64"),
         case(B, 8, nh, hd, x=pairs, part="large scores", note=", large scores", rtol=5e-3, atol=1e-2),
-        case(B, T, nh, hd, part="any device", on_accelerator=True, note=", on an accelerator"),
+        *usual(case, B, T, nh, hd),
     ]  # fmt: skip
 
 
@@ -62,10 +68,8 @@ PUBLISHED = "Published weights would be read as something else."
 AS_UNPACKED = "Look at the order when you unpack, or in the call of 2.2."
 
 MISTAKES = (
-    Mistake("softmax_over_queries", "softmax runs over queries, not keys", "weights.sum(dim=-1) == 1",
-            "Each query spreads one unit of attention over the keys.",
-            "Use your function of 2.2, or look at the dim of softmax.", _attending("weights = softmax(scores, dim=-2)"),
-            evidence=evidence.row_sums),
+    families.OVER_QUERIES.by(_attending("weights = softmax(scores, dim=-2)"),
+            look="Use your function of 2.2, or look at the dim of softmax."),
     Mistake("not_scaled", "the scores are not scaled", "scores divided by the square root of the head's depth",
             "The weights are too sharp.", "Use your function of 2.2, or divide before the softmax.",
             _scaled("k.shape[-1] ** 0.5")),
@@ -148,9 +152,7 @@ MISTAKES = (
     families.RESULTS_SWAPPED.by({"return ": "return weights, ", "), weights": ")"}),
     families.SCORES_RETURNED.by({"return ": f"weights = {SCORES}\nreturn "}),
     families.UNSTABLE.by(_attending("weights = scores.exp() / scores.exp().sum(dim=-1, keepdim=True)")),
-    Mistake("causal", "a token may not look at later tokens", "every token sees every token",
-            "That mask belongs to language models; an image has no future.", "Leave the mask out.",
-            _attending("weights = softmax(scores.masked_fill(torch.ones_like(scores).tril() == 0, -1e9))")),
+    families.CAUSAL.by(_attending("weights = softmax(scores.masked_fill(torch.ones_like(scores).tril() == 0, -1e9))")),
 )  # fmt: skip
 
 
@@ -228,6 +230,5 @@ CHECKER = Checker(
     picture=evidence.draw_sums,
     special="self.num_heads == 1; x.shape[1] == 1; len(x) == 1; x.shape[2] == self.num_heads; "
     "self.qkv.bias is None; x.shape[1] == self.num_heads",
-    equivalent={families.SAME_AXIS: ("q, k, v = self.qkv(x).chunk(3, dim=2)",)},
     given=("__init__",),
 )

@@ -1,5 +1,3 @@
-"""scaled_dot_product_attention: its cases, its known mistakes with their words, and other right answers."""
-
 import math
 
 import torch
@@ -9,9 +7,7 @@ from vitedu.checks import evidence, families
 from vitedu.checks.kit import FLOAT64, ON_ACCELERATOR, Checker, Mistake, also, shaped
 
 MISTAKES = (
-    Mistake("softmax_over_queries", "softmax runs over queries, not keys", "weights.sum(dim=-1) == 1",
-            "Each query spreads one unit of attention over the keys.",
-            "Compare softmax(dim=-1) with dim=-2 on a 2 x 3 example.", {"dim=-1": "dim=-2"}, evidence=evidence.row_sums),
+    families.OVER_QUERIES.by({"dim=-1": "dim=-2"}),
     Mistake("softmax_over_axis_1", "the axis of softmax is counted from the front",
             "weights.sum(dim=-1) == 1", "With other leading axes, that axis is something else: queries, or heads.",
             "Count from the back: the keys are the last axis of the scores.", {"dim=-1": "dim=1"},
@@ -91,9 +87,8 @@ MISTAKES = (
     Mistake("three_axes_only", "the axes of k are counted from the front", "any number of leading axes",
             "transpose(1, 2) is right with one leading axis only.", "Count the axes from the back.",
             {"transpose(-2, -1)": "transpose(1, 2)"}),
-    Mistake("causal", "a query may not look at later keys", "every query sees every key",
-            "That mask belongs to language models; an image has no future.", "Leave the mask out.",
-            {"weights = softmax": "scores = scores.masked_fill(torch.ones_like(scores).tril() == 0, -1e9)\nweights = softmax"}),
+    families.CAUSAL.by({"weights = softmax": "scores = scores.masked_fill(torch.ones_like(scores).tril() == 0, -1e9)\nweights = softmax"},
+            name="a query may not look at later keys", expected="every query sees every key"),
 )  # fmt: skip
 
 
@@ -166,7 +161,6 @@ CHECKER = Checker(
     special="q.ndim == 2; q.ndim == 3; len(q) == 1; q.shape[-2] == 1; k.shape[-2] == 1; "
     "k.shape[-1] == 1; v.shape[-1] == 1; q.shape == k.shape; q.shape[-2] == q.shape[-1]",
     equivalent={
-        families.SAME_AXIS: ("scores = q @ k.transpose(-1, -2) / k.shape[-1] ** 0.5",),
         "queries and keys have one depth": ("scores = q @ k.transpose(-2, -1) / q.shape[-1] ** 0.5",),
         families.DEFAULT: ("weights = softmax(scores)",),
     },

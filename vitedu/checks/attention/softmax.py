@@ -1,5 +1,3 @@
-"""softmax: its cases, its known mistakes with their words, and other right answers."""
-
 import math
 
 import torch

@@ -1,5 +1,3 @@
-"""split_heads: its cases, its known mistakes with their words, and other right answers."""
-
 import torch
 
 from vitedu.checks import evidence, families
@@ -33,12 +31,8 @@ MISTAKES = (
     Mistake("counts_exchanged", "num_heads is taken for the columns of a head", "nh = num_heads, hd = D / num_heads",
             "It goes unnoticed when the two are equal.", "Look at the order of num_heads and D // num_heads.",
             {"return x": "num_heads = D // num_heads\nreturn x"}, evidence=evidence.shapes),
-    Mistake("heads_backwards", "the heads come in reverse order", "head 0 owns the first columns",
-            "merge_heads would put them together the wrong way round.",
-            "Look for a flip, or for a loop that counts down.", {"return x": "x = x.unflatten(2, (num_heads, -1)).flip(2).flatten(2)\nreturn x"}),
-    Mistake("first_image_only", "only the first image is split", "all images of the batch",
-            "It works for a batch of one.", "Look for an index 0 or for a 1 where B belongs.",
-            {"return x": "x, B = x[:1], 1\nreturn x"}, evidence=evidence.shapes),
+    families.HEADS_BACKWARDS.by({"return x": "x = x.unflatten(2, (num_heads, -1)).flip(2).flatten(2)\nreturn x"}),
+    families.FIRST_IMAGE_ONLY.by({"return x": "x, B = x[:1], 1\nreturn x"}, name="only the first image is split"),
     Mistake("list_of_heads", "a list of heads comes back", "one tensor (B, nh, T, hd)",
             "With an axis for the heads, one product serves them all.", "Stack them along a new axis 1.",
             {"return x": "return list(x", "transpose(1, 2)": "transpose(1, 2).unbind(1))"}),
@@ -112,7 +106,4 @@ CHECKER = Checker(
     },
     special="num_heads == 1; num_heads == x.shape[2]; num_heads == x.shape[1]; x.shape[1] == 1; "
     "len(x) == 1",
-    equivalent={
-        families.SAME_AXIS: ("transpose(2, 1)", "transpose(1, -2)"),
-    },
 )

@@ -1,9 +1,7 @@
-"""linear_attention: its cases, its known mistakes with their words, and right answers written otherwise."""
-
 import torch
 import torch.nn.functional as F
 
-from vitedu.checks.kit import FUSED_NAMES, SAME_AXIS, USUAL, Checker, Mistake, also, shaped
+from vitedu.checks.kit import FUSED_NAMES, USUAL, Checker, Mistake, also, shaped
 
 FEATURES = "F.elu(q) + 1, F.elu(k) + 1"
 RESULT = "(q @ collected) / (q @ total)"
@@ -109,7 +107,6 @@ CHECKER = Checker(
         "leading axes": "with none, one or two leading axes",
         "other sizes": "also when T equals d, for one query, one key, a batch of one, and float64",
     },
-    equivalent={SAME_AXIS: ("collected = k.transpose(-1, -2) @ v",)},
     special="q.shape[-2] == k.shape[-2]; q.shape[-2] == 1; k.shape[-2] == 1; "
     "q.shape[-1] == v.shape[-1]; len(q) == 1",
 )  # fmt: skip

@@ -1,5 +1,3 @@
-"""merge_tokens: its cases, its known mistakes with their words, and right answers written otherwise."""
-
 import torch
 import torch.nn.functional as F
 
@@ -164,9 +162,6 @@ CHECKER = Checker(
         "errors": "more merges than even-placed tokens are refused",
     },
     equivalent={
-        families.SAME_AXIS: ("-1, 2 * leaving", "keys, dim=2", "(-1, leaving)", "max(dim=2)",
-            "dim=1, descending", "(-1, target, sizes)", "-2, target[:, :, None]",
-            "[tokens[:, :1], mixed], dim=-2"),
         families.DEFAULT: ("leaving = best.argsort(descending=True)[:, :merge]",),
         "all arguments live on one device": ("device=keys", "device=sizes"),
         "merge is a whole number": ("if not 0 <= merge <= T / 2:",),

@@ -1,19 +1,15 @@
-"""packing_mask: its cases, its known mistakes with their words, and right answers written otherwise."""
-
 import torch
 
-from vitedu.checks.kit import DEFAULT, NEW_AXIS, Checker, Mistake, also, shaped
+from vitedu.checks.kit import DEFAULT, NEW_AXIS, Checker, Mistake, also, families, shaped
 
 EQUAL = "image[:, None] == image[None, :]"
 WITHIN = "True for two tokens of one image"
 
 MISTAKES = (
-    Mistake("inverted", "True stands where attention is forbidden", "True where attention is allowed",
-            "Libraries differ: torch's attn_mask wants True where a token may look.", "Look at the comparison.", {"==": "!="}),
+    families.MASK_INVERTED,
     Mistake("all_allowed", "nothing is forbidden", WITHIN, "Images of one sequence would see each other.",
             "Print how many entries are False.", {"return image": "image = torch.zeros_like(image)\nreturn image"}),
-    Mistake("causal", "a token may not look at later ones", WITHIN, "That mask belongs to language models.", "Leave out the triangle.",
-            {f"return {EQUAL}": f"return ({EQUAL}).tril()"}),
+    families.CAUSAL.by({f"return {EQUAL}": f"return ({EQUAL}).tril()"}, expected=WITHIN),
     Mistake("earlier_images", "a token may look at earlier images", WITHIN, "The result would depend on who stands in front.",
             "Look at the comparison.", {"==": ">="}),
     Mistake("later_images", "a token may look at later images", WITHIN, "The result would depend on who stands behind.",
@@ -35,9 +31,7 @@ MISTAKES = (
             {"return image": "image = torch.as_tensor(lengths)[image]\nreturn image"}, part="other sizes"),
     Mistake("numbers_of_images", "the number of each token's image comes back", "(T, T) boolean", "Attention needs an entry for each pair.",
             "Compare the numbers with themselves, as column and as row.", {f"return {EQUAL}": "return image"}),
-    Mistake("added_to_scores", "a float mask with large negative numbers comes back", "a boolean mask",
-            "That form is added to the scores; here True and False are asked for.", "Return the comparison itself.",
-            {f"return {EQUAL}": f"return torch.where({EQUAL}, 0.0, float('-inf'))"}),
+    families.ADDED_TO_SCORES.by({f"return {EQUAL}": f"return torch.where({EQUAL}, 0.0, float('-inf'))"}),
 )  # fmt: skip
 
 

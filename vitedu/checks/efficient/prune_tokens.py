@@ -1,5 +1,3 @@
-"""prune_tokens: its cases, its known mistakes with their words, and right answers written otherwise."""
-
 import torch
 
 from vitedu.checks import families
@@ -27,9 +25,8 @@ MISTAKES = (
     families.FIRST_OF_BATCH.by({BEST: "cls_attention[:1].topk(keep, dim=-1).indices.expand(B, -1)"}),
     Mistake("mean_of_batch", "one choice is made for the whole batch", "each image by itself", "The object stands elsewhere in every image.",
             "Take topk along the last axis, for every row.", {BEST: "cls_attention.mean(dim=0, keepdim=True).topk(keep, dim=-1).indices.expand(B, -1)"}),
-    Mistake("set_to_zero", "tokens are set to zero, not dropped", "(B, keep+1, D)", "A shorter sequence is the only gain; zeros cost as much as tokens.",
-            "Gather the tokens that stay.",
-            {"return tokens.gather(1, places[:, :, None].expand(-1, -1, D))": "return tokens * torch.zeros_like(tokens[:, :, 0]).scatter(1, places, 1.0)[..., None]"}),
+    families.SET_TO_ZERO.by({"return tokens.gather(1, places[:, :, None].expand(-1, -1, D))": "return tokens * torch.zeros_like(tokens[:, :, 0]).scatter(1, places, 1.0)[..., None]"},
+            name="tokens are set to zero, not dropped", expected="(B, keep+1, D)"),
     Mistake("class_last", "the class token stands at the end", "class token first, then the patches", "The head reads token 0.",
             "Look at the order in torch.cat.", {"[chosen.new_zeros(B, 1), chosen]": "[chosen, chosen.new_zeros(B, 1)]"}),
 )  # fmt: skip
@@ -84,8 +81,6 @@ CHECKER = Checker(
         "other sizes": "also where one patch or all stay, for a batch of one, and float64",
     },
     equivalent={
-        families.SAME_AXIS: ("keep, dim=1", "sort(dim=1)", "-2, places",
-            "[chosen.new_zeros(B, 1), chosen], dim=-1"),
         families.DEFAULT: ("().values + 1", "(keep).indices"),
     },
     special="len(tokens) == 1; keep == cls_attention.shape[1]; keep == 1",

@@ -1,5 +1,3 @@
-"""relative_position_index: its cases, its known mistakes with their words, and right answers written otherwise."""
-
 import torch
 
 from vitedu.checks.kit import NEW_AXIS, Checker, Mistake, also, shaped

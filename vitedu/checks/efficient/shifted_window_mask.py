@@ -1,16 +1,12 @@
-"""shifted_window_mask: its cases, its known mistakes with their words, and right answers written otherwise."""
-
 import torch
 
-from vitedu.checks.kit import SAME_AXIS, Checker, Mistake, also, shaped
+from vitedu.checks.kit import Checker, Mistake, also, families, shaped
 
 EQUAL = "region[:, :, None] == region[:, None, :]"
 ROWS, COLUMNS = ">= gh - shift", ">= gw - shift"
 
 MISTAKES = (
-    Mistake("inverted", "True stands where attention is forbidden", "True where attention is allowed",
-            "Libraries differ: torch's attn_mask wants True where a token may look.", "Look at the last comparison.",
-            {"==": "!="}),
+    families.MASK_INVERTED,
     Mistake("all_allowed", "nothing is forbidden", "no attention between tokens that the roll brought together",
             "The top of the image would exchange information with its bottom.", "Print how many entries are False.",
             {"return region": "region = torch.zeros_like(region)\nreturn region"}),
@@ -32,12 +28,8 @@ MISTAKES = (
             "tokens in the order of window_partition", "Row i of the mask would belong to another token than row i of the window.",
             "Send the numbered grid through window_partition.",
             {"window_partition(region[None, :, :, None], window_size)[..., 0]": "region.reshape(-1, window_size**2)"}),
-    Mistake("added_to_scores", "a float mask with large negative numbers comes back", "a boolean mask",
-            "That form is added to the scores; here True and False are asked for.", "Return the comparison itself.",
-            {f"return {EQUAL}": f"return torch.where({EQUAL}, 0.0, -100.0)"}),
-    Mistake("sides_swapped", "height and width of the grid are swapped", "grid_size is (gh, gw)",
-            "It goes unnoticed where the grid is square.", "Look at the order in which grid_size is unpacked.",
-            {"gh, gw = grid_size": "gw, gh = grid_size"}),
+    families.ADDED_TO_SCORES.by({f"return {EQUAL}": f"return torch.where({EQUAL}, 0.0, -100.0)"}),
+    families.SIDES_SWAPPED,
 )  # fmt: skip
 
 
@@ -104,7 +96,8 @@ CHECKER = Checker(
         "no shift": "without a shift nothing is forbidden",
     },
     equivalent={
-        SAME_AXIS: ("[..., -1]", "[:, :, None] == region[:, None]"),
+        "an axis of one number ends where it begins": ("[..., -1]",),
+        "the table is symmetric": ("[:, :, None] == region[:, None]",),
         "the regions only need four different numbers": ("region = -2", "region = 3", "region = 4",
             "arange(gh) < gh", "arange(gw) < gw", "() - column_wraps"),
         "a boolean counts as 0 or 1": ("[:, None] + column_wraps",

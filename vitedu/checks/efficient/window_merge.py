@@ -1,5 +1,3 @@
-"""window_merge: its cases, its known mistakes with their words, and right answers written otherwise."""
-
 import torch
 
 from vitedu.checks import families
@@ -23,9 +21,7 @@ MISTAKES = (
             "all windows of an image stand together", "Pieces of different images meet in one grid.",
             "The batch axis is the first of the split.",
             {"-1, gh // w, gw // w": "gh // w, gw // w, -1", "0, 1, 3, 2, 4": "2, 0, 3, 1, 4"}),
-    Mistake("sides_swapped", "height and width of the grid are swapped", "grid_size is (gh, gw)",
-            "It goes unnoticed where the grid is square.", "Look at the order in which grid_size is unpacked.",
-            {"gh, gw = grid_size": "gw, gh = grid_size"}),
+    families.SIDES_SWAPPED,
     Mistake("one_image", "all windows are taken for those of one image", "(B, gh, gw, D): as many images as the windows fill",
             "It goes unnoticed with a batch of one.", "Let -1 stand for B, and write D out.", {"-1, gh // w, gw // w, w, w, D": "1, gh // w, gw // w, w, w, -1", "-1, gh, gw, D": "1, gh, gw, -1"}),
     Mistake("grid_stays_flat", "the tokens keep one axis", "(B, gh, gw, D)", "The next roll needs rows and columns.",
@@ -96,7 +92,6 @@ CHECKER = Checker(
         "other sizes": "also for squares, a batch of one, one window, windows of one token and float64",
     },
     equivalent={
-        families.SAME_AXIS: ("w, D = (window_size, windows.shape[2])", "x = x.permute(0, 1, -3, 2, 4, 5)"),
         families.SIDE_BY_SIDE: ("w, -1, gw // w", "w, w, D, w"),
     },
     special="window_size == 1; grid_size[0] == window_size; grid_size[1] == window_size; "

@@ -1,5 +1,3 @@
-"""window_partition: its cases, its known mistakes with their words, and right answers written otherwise."""
-
 import torch
 
 from vitedu.checks import families
@@ -24,11 +22,8 @@ MISTAKES = (
     Mistake("every_other_token", "a window gathers tokens that lie far apart", "a window is a square of neighbours",
             "That is dilated (grid) attention, another method.", "Split gh into (gh // w, w) in this order.",
             {"gh // w, w, gw // w, w": "w, gh // w, w, gw // w", "0, 1, 3, 2, 4": "0, 2, 4, 1, 3"}),
-    Mistake("square_only", "the grid is taken to be square", "gh / w windows down, gw / w across",
-            "It breaks on the first image that is not square.", "Compute the windows across from gw.", {"gw // w": "gh // w"}, also=({"gw // w, w": "gh // w, -1"},)),
-    Mistake("grid_exchanged", "the two sides of the grid have changed places", "gh / w windows down, gw / w across",
-            "It is right for square grids only.", "Look at which side of the grid each number of windows comes from.",
-            {"gh // w, w, gw // w, w": "gw // w, w, gh // w, w"}),
+    families.SQUARE_ONLY.by({"gw // w": "gh // w"}, also=({"gw // w, w": "gh // w, -1"},)),
+    families.GRID_EXCHANGED.by({"gh // w, w, gw // w, w": "gw // w, w, gh // w, w"}),
     families.FIRST_OF_BATCH.by({"return x": "x = x[: gh // w * (gw // w)]\nreturn x"}),
     Mistake("windows_stay_square", "the tokens of a window keep two axes", "(B*num_windows, w*w, D)",
             "Attention takes a sequence: one axis of tokens.", "Join the two token axes at the end.", {"w * w, D": "w, w, D"}),
@@ -84,7 +79,6 @@ CHECKER = Checker(
         "other sizes": "also for squares, a batch of one, one window, windows of one token and float64",
     },
     equivalent={
-        families.SAME_AXIS: ("x = x.permute(0, 1, -3, 2, 4, 5)",),
         families.SIDE_BY_SIDE: ("w, B, w, gw", "gw // w, D, w"),
     },
     special="len(x) == 1; window_size == 1; x.shape[1] == window_size; "

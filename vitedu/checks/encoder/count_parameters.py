@@ -1,5 +1,3 @@
-"""count_parameters: its cases, its known mistakes with their words, and right answers written otherwise."""
-
 import math
 
 import torch

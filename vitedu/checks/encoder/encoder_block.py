@@ -1,5 +1,3 @@
-"""EncoderBlock: its cases, its known mistakes with their words, and right answers written otherwise."""
-
 import math
 
 import torch
@@ -8,7 +6,17 @@ from torch import nn
 
 from vitedu.attention import MultiHeadAttention
 from vitedu.checks import drawing
-from vitedu.checks.kit import Case, Checker, Mistake, distinct, draw, normal, plural, random_state
+from vitedu.checks.kit import (
+    Case,
+    Checker,
+    Mistake,
+    distinct,
+    draw,
+    normal,
+    plural,
+    random_state,
+    usual,
+)
 from vitedu.encoder import EncoderBlock, Mlp
 
 
@@ -39,10 +47,9 @@ def cases(g: torch.Generator) -> list[Case]:
         case(1, T, D, heads, part="other sizes"),
         case(B, 1, D, 1, 1.0, part="other sizes"),
         case(B, D, D, heads, note=", as many tokens as columns", part="other sizes"),
-        case(B, T, D, heads, note=", float64", dtype=torch.float64, part="other sizes"),
         case(B, T, D, heads, note=", tokens with variance near 1e-6", **tiny),
         case(B, T, D, heads, note=", also before the MLP", said=1e-3, **tiny),
-        case(B, T, D, heads, note=", on an accelerator", part="any device", on_accelerator=True),
+        *usual(case, B, T, D, heads),
     ]
 
 

@@ -1,5 +1,3 @@
-"""gelu: its cases, its known mistakes with their words, and right answers written otherwise."""
-
 import torch
 
 from vitedu.checks.kit import FLOAT64, ON_ACCELERATOR, Checker, Mistake, also, shaped

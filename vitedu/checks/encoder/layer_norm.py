@@ -1,5 +1,3 @@
-"""layer_norm: its cases, its known mistakes with their words, and right answers written otherwise."""
-
 import torch
 import torch.nn.functional as F
 

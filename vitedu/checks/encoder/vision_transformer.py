@@ -1,11 +1,9 @@
-"""VisionTransformer: its cases, its known mistakes with their words, and right answers written otherwise."""
-
 import torch
 import torch.nn.functional as F
 from torch import nn
 
 from vitedu.checks import inputs
-from vitedu.checks.kit import Case, Checker, Config, Mistake, distinct, draw, normal, plural
+from vitedu.checks.kit import Case, Checker, Config, Mistake, distinct, draw, normal, plural, usual
 from vitedu.vit import VisionTransformer
 
 
@@ -42,8 +40,7 @@ def cases(g: torch.Generator) -> list[Case]:
         case(B, fields | {"depth": 0}),
         case(1, shallow | deep, ", one block more than ViT-L"),
         case(B, shallow | one, ", in train mode", extra={"training": True}),
-        case(B, shallow, ", float64", torch.float64),
-        case(B, shallow, ", on an accelerator", part="any device", on_accelerator=True),
+        *usual(case, B, shallow),
     ]
 
 

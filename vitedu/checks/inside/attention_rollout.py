@@ -1,11 +1,9 @@
-"""attention_rollout: its cases, its known mistakes with their words, and right answers written otherwise."""
-
 from functools import reduce
 
 import torch
 
 from vitedu.checks import families
-from vitedu.checks.kit import Case, Checker, Mistake, distinct, normal, plural
+from vitedu.checks.kit import Case, Checker, Mistake, distinct, normal, plural, usual
 
 
 def cases(g: torch.Generator) -> list[Case]:
@@ -26,8 +24,7 @@ def cases(g: torch.Generator) -> list[Case]:
         case(nh=1),
         case(B=1, L=2),
         case(B=T, nh=T, L=2),
-        case(", float64", dtype=torch.float64),
-        case(", on an accelerator", "any device", on_accelerator=True),
+        *usual(case),
     ]
 
 
@@ -72,10 +69,8 @@ MISTAKES = (
             "Average over dim 1 alone.", {".mean(dim=1)": ".mean(dim=(0, 1)).expand_as(weights[:, 0])"}),
     Mistake("last_layer_only", "only the last layer counts", "a product over all layers", "Each pass through the loop starts anew.",
             "Multiply with what the loop has so far.", {"step @ rollout": "step"}),
-    Mistake("first_layer_left_out", "the first layer is left out", "every layer once", "Off by one.", "Look at where the loop starts.",
-            {"in layers:": "in layers[1:]:", "rollout = identity": "rollout = identity.expand_as(first[:, 0])"}),
-    Mistake("last_layer_left_out", "the last layer is left out", "every layer once", "Off by one.", "Look at where the loop ends.",
-            {"in layers:": "in layers[:-1]:", "rollout = identity": "rollout = identity.expand_as(first[:, 0])"}),
+    families.FIRST_LEFT_OUT.by({"in layers:": "in layers[1:]:", "rollout = identity": "rollout = identity.expand_as(first[:, 0])"}),
+    families.LAST_LEFT_OUT.by({"in layers:": "in layers[:-1]:", "rollout = identity": "rollout = identity.expand_as(first[:, 0])"}),
     Mistake("multiplied_by_elements", "the matrices are multiplied place by place", "matrix products",
             "A place-by-place product follows no path from token to token.", "Use @, not *.",
             {"step @ rollout": "step * rollout"}),
@@ -148,7 +143,7 @@ CHECKER = Checker(
         "other sizes": "also for one layer, one head, a batch of one and float64",
     },
     equivalent={
-        families.SAME_AXIS: ("[-2], dtype", "[2], dtype", "dim=2, keepdim"),
+        "weights are square": ("[-2], dtype", "[2], dtype"),
         "all layers have one shape": ("first = layers[-1]",),
         "rows are divided by their sum afterwards": (
             "step = weights.mean(dim=1) + identity",

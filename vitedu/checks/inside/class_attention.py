@@ -1,10 +1,8 @@
-"""class_attention: its cases, its known mistakes with their words, and right answers written otherwise."""
-
 import math
 
 import torch
 
-from vitedu.checks.kit import FIRST_OF_BATCH, SAME_AXIS, USUAL, Checker, Mistake, also, shaped
+from vitedu.checks.kit import FIRST_OF_BATCH, USUAL, Checker, Mistake, also, families, shaped
 
 ROW = "weights[:, :, 0, -gh * gw :]"
 MISTAKES = (
@@ -34,12 +32,8 @@ MISTAKES = (
             {ROW: ROW + ".softmax(dim=-1)"}),
     Mistake("heads_averaged", "the heads are averaged", "one map for every head", "Heads differ, and the mean hides it.",
             "The result has an axis of heads.", {ROW: "weights[:, :, 0, -gh * gw :].mean(dim=1, keepdim=True)"}, also=({ROW: "weights.mean(dim=1)[:, 0, -gh * gw :]"},)),
-    Mistake("grid_turned", "rows and columns of the grid have changed places", "(gh, gw): gh rows, gw columns",
-            "On a square grid no shape objects, and every map is wrong.", "Look at the order of gh and gw.",
-            {"(gh, gw))": "(gw, gh))"}),
-    Mistake("down_the_columns", "the patches are laid out down the columns", "row by row, as patchify numbers them",
-            "The map is mirrored along its diagonal.", "The second patch stands to the right of the first.",
-            {"(gh, gw))": "(gw, gh)).transpose(-2, -1)"}),
+    families.GRID_TURNED.by({"(gh, gw))": "(gw, gh))"}),
+    families.DOWN_THE_COLUMNS.by({"(gh, gw))": "(gw, gh)).transpose(-2, -1)"}),
     Mistake("upside_down", "the map stands on its head", "the first patches in the top row",
             "Row 0 of a map is its top row.", "Look for a flip.", {"(gh, gw))": "(gh, gw)).flip(-2)"}),
     Mistake("registers_taken", "all that follows token 0 is taken for patches", "the last N tokens", "Registers may stand between the class token and the patches.",
@@ -94,9 +88,6 @@ CHECKER = Checker(
     proves={
         "values": "the class token's weights on the patches, each at its place, not normalised again",
         "other sizes": "also for square grids, one row, one head, registers, a batch of one and float64",
-    },
-    equivalent={
-        SAME_AXIS: ("return weights[:, :, 0, -gh * gw:].unflatten(2, (gh, gw))",),
     },
     special="len(weights) == 1; weights.shape[1] == 1; grid_size[0] == 1; grid_size[1] == 1; "
     "grid_size[0] == grid_size[1]",

@@ -1,5 +1,3 @@
-"""confusion_matrix: its cases, its known mistakes with their words, and right answers written otherwise."""
-
 import numpy as np
 import torch
 import torch.nn.functional as F

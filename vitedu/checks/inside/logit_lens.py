@@ -1,10 +1,8 @@
-"""logit_lens: its cases, its known mistakes with their words, and right answers written otherwise."""
-
 import torch
 import torch.nn.functional as F
 
 from vitedu.checks import families
-from vitedu.checks.kit import Case, Checker, Layer, Mistake, distinct, normal, plural
+from vitedu.checks.kit import Case, Checker, Layer, Mistake, distinct, normal, plural, usual
 
 
 def cases(g: torch.Generator) -> list[Case]:
@@ -26,8 +24,7 @@ def cases(g: torch.Generator) -> list[Case]:
         case(B=1),
         case(L=B),
         case(", tokens that hardly vary", spread=1e-3),
-        case(", float64", dtype=torch.float64),
-        case(", on an accelerator", "any device", on_accelerator=True),
+        *usual(case),
     ]
 
 
@@ -47,10 +44,8 @@ MISTAKES = (
             also=({"norm(tokens[:, 0])": "norm(tokens).mean(dim=1)"},)),
     Mistake("mean_of_patches", "the mean of the patches is read", "the class token, token 0", "This head learned to read the class token.",
             "Pick token 0.", {"tokens[:, 0]": "tokens[:, 1:].mean(dim=1)"}),
-    Mistake("last_token", "the last token is read", "the class token, token 0", "The last token is a patch.", "Look at the index.",
-            {"tokens[:, 0]": "tokens[:, -1]"}),
-    Mistake("first_patch", "the first patch is read", "the class token, token 0", "Token 1 is the patch at the top left.",
-            "Look at the index.", {"tokens[:, 0]": "tokens[:, 1]"}),
+    families.LAST_TOKEN.by({"tokens[:, 0]": "tokens[:, -1]"}),
+    families.FIRST_PATCH.by({"tokens[:, 0]": "tokens[:, 1]"}),
     Mistake("every_token", "every token is read", "one answer for an image after each block: (L, B, K)", "Only the class token speaks for the image.",
             "Pick token 0.", {"tokens[:, 0]": "tokens"}),
     Mistake("first_image", "the first image is read, all of its tokens", "token 0 of every image", "The batch is the first axis, the tokens are the second.",

@@ -1,5 +1,3 @@
-"""pointing_game: its cases, its known mistakes with their words, and right answers written otherwise."""
-
 import torch
 import torch.nn.functional as F
 
@@ -66,8 +64,7 @@ MISTAKES = (
             also=({TOUCHED: "cells[:, :, H // gh // 2, :, W // gw // 2]"},), evidence=_own_share),
     Mistake("count", "hits are counted, not averaged", "a share in [0, 1]", "Counts of two sets of images cannot be compared.",
             "Divide by the number of images.", {".mean()": ".sum()"}, evidence=_own_share),
-    Mistake("percent", "the share is in percent", "a share in [0, 1]", "The course keeps fractions and shows percent.",
-            "Leave out the 100.", {".item()": ".item() * 100"}, evidence=_own_share),
+    families.PERCENT.by({".item()": ".item() * 100"}, evidence=_own_share),
     Mistake("misses", "the misses are counted", "the share of images that hit", "A good map would score 0.", "Count where the mask is touched.",
             {TOUCHED: "~cells.any(dim=4).any(dim=2)"}, evidence=_own_share),
     Mistake("attention_on_object", "the attention on the object is added up", "a hit or a miss for each image",
@@ -152,8 +149,6 @@ CHECKER = Checker(
         "other sizes": "also for tall grids, square ones, patches of one pixel and one image",
     },
     equivalent={
-        families.SAME_AXIS: ("flatten(-2)", "any(dim=-2)", "(-1, hottest)", "dim=-1, keepdim",
-            "H, W = masks.shape[1:]"),
         "patches are square": ("cells = masks.reshape(B, gh, W // gw, gw, H // gh)",),
         "shares of a few images need no more digits": ("float().mean",),
     },

@@ -1,9 +1,8 @@
-"""position_similarity: its cases, its known mistakes with their words, and right answers written otherwise."""
-
 import torch
 import torch.nn.functional as F
 
-from vitedu.checks.kit import FLOAT64, ON_ACCELERATOR, SAME_AXIS, Checker, Mistake, also, shaped
+from vitedu.checks import families
+from vitedu.checks.kit import DEFAULT, FLOAT64, ON_ACCELERATOR, Checker, Mistake, also, shaped
 
 UNIT = "torch.nn.functional.normalize(pos_embed[0, -gh * gw :], dim=-1)"
 MISTAKES = (
@@ -24,10 +23,8 @@ MISTAKES = (
             "Models with registers have more rows there, and some have none.", "Count from the end: the patches are the last N rows.",
             {"0, -gh * gw :": "0, 1:"}, part="prefix rows",
             also=({"0, -gh * gw :": "0, int(pos_embed.shape[1] > gh * gw) :][: gh * gw"},)),
-    Mistake("grid_turned", "rows and columns of the grid have changed places", "(N, gh, gw): gh rows, gw columns",
-            "On a square grid no shape objects.", "Look at the order of gh and gw.", {"-1, (gh, gw))": "-1, (gw, gh))"}),
-    Mistake("down_the_columns", "the patches are laid out down the columns", "row by row", "Each map is mirrored along its diagonal.",
-            "The second patch stands to the right of the first.", {"-1, (gh, gw))": "-1, (gw, gh)).mT"}),
+    families.GRID_TURNED.by({"-1, (gh, gw))": "-1, (gw, gh))"}),
+    families.DOWN_THE_COLUMNS.by({"-1, (gh, gw))": "-1, (gw, gh)).mT"}),
     Mistake("left_flat", "the result is an N x N table", "(N, gh, gw), a map for every patch", "A picture needs rows and columns.",
             "Fold the last axis into the grid.", {".unflatten(-1, (gh, gw))": ""}),
     Mistake("first_axis_folded", "the first axis is folded, not the last", "(N, gh, gw): entry i is the map of patch i", "The maps would be cut into strips.",
@@ -106,7 +103,7 @@ CHECKER = Checker(
     },
     equivalent={
         "there is one table of positions": ("[-1, -gh * gw:]",),
-        SAME_AXIS: ("(1, (gh, gw))", "[0, -gh * gw:], dim=1", "(pos_embed[0, -gh * gw:])"),
+        DEFAULT: ("(pos_embed[0, -gh * gw:])",),
     },
     special="grid_size[0] == grid_size[1]; grid_size[0] == 1; grid_size[1] == 1; "
     "pos_embed.shape[1] == grid_size[0] * grid_size[1] + 1",

@@ -1,10 +1,8 @@
-"""cutmix: its cases, its known mistakes with their words, and right answers written otherwise."""
-
 import torch
 import torch.nn.functional as F
 
-from vitedu.checks.kit import FIRST_OF_BATCH, Case, Checker, Mistake, distinct, draw, plural
-from vitedu.checks.less_data.pairs import batch
+from vitedu.checks import inputs
+from vitedu.checks.kit import FIRST_OF_BATCH, Case, Checker, Mistake, distinct, draw, plural, usual
 
 
 def cases(g: torch.Generator) -> list[Case]:
@@ -15,7 +13,7 @@ def cases(g: torch.Generator) -> list[Case]:
     inside = (top, left, top + h, left + w)
 
     def case(box, note, part="other sizes", B=B, H=H, W=W, dtype=torch.float32, **rest):
-        drawn = batch(g, B, C, H, W, K, dtype)
+        drawn = inputs.labelled_pairs(g, B, C, H, W, K, dtype)
         args = {name: drawn[name] for name in ("images", "labels", "num_classes")}
         args |= {"box": box, "permutation": drawn["permutation"]}
         name = f"{plural(B, 'image')} of {H} x {W} px, box {box}{note}"
@@ -41,8 +39,7 @@ def cases(g: torch.Generator) -> list[Case]:
         case(inside, ", square", W=H),
         case(inside, "", B=1),
         case(inside, ", uint8", dtype=torch.uint8),
-        case(inside, ", float64", dtype=torch.float64),
-        case(inside, ", on an accelerator", "any device", on_accelerator=True),
+        *usual(case, inside),
     ]  # fmt: skip
 
 
@@ -175,7 +172,7 @@ CHECKER = Checker(
     },
     special="len(images) == 1; images.shape[2] == images.shape[3]; images.dtype == torch.uint8",
     equivalent={
-        "images have four axes, and a box four numbers": ("shape[2:]", "(box[0], box[-2])"),
+        "a box has four numbers": ("(box[0], box[-2])",),
         "min and max take their numbers in any order": (
             "min(H, max", "min(W, max", "max(0, row", "max(0, column", "max(0, bottom", "max(0, right"),
         "a number times whole numbers gives float32": ("dtype = images.dtype",),

@@ -1,5 +1,3 @@
-"""dino_loss: its cases, its known mistakes with their words, and right answers written otherwise."""
-
 import torch
 import torch.nn.functional as F
 
@@ -44,7 +42,7 @@ MISTAKES = (
             "Use softmax for the teacher.", {"(centred / teacher_temperature).softmax": "(centred / teacher_temperature).log_softmax"}),
     Mistake("roles_swapped", "the logs are taken of the teacher, not of the student", "minus the sum of teacher times log student", "The cross-entropy is not symmetric.", "The target stands outside of the log.",
             {LOSS: "-(log_student.exp() * target.log().clamp(min=-100)).sum(dim=-1).mean()"}),
-    Mistake("sign", "the sign is turned", "a loss of at least 0", "The student would learn to disagree.", "The log of a probability is at most 0; look for the minus.", {LOSS: LOSS[1:]}),
+    families.SIGN.by({LOSS: LOSS[1:]}, why="The student would learn to disagree."),
     Mistake("divergence", "the teacher's entropy is subtracted", "the cross-entropy", "The gradient is the same, and the number is not what the text asks for.", "Leave out the entropy, or kl_div.",
             {LOSS: f"{LOSS} + torch.xlogy(target, target).sum(dim=-1).mean()"}),
     Mistake("hard_target", "the teacher's favourite alone is the target", "all its probabilities", "How alike two prototypes are would be lost.", "Use the softmax, not argmax.",
@@ -120,7 +118,4 @@ CHECKER = Checker(
         "values": ("The teacher is centred first and divided by its temperature afterwards; the student is only divided.", "Give both the same logits and the centre 0, then look at the teacher's and the student's half apart."),
     },
     special="len(student_logits) == 1; student_logits.shape[0] == student_logits.shape[1]",
-    equivalent={
-        families.SAME_AXIS: ("(dim=1)",),
-    },
 )  # fmt: skip

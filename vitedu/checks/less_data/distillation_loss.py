@@ -1,5 +1,3 @@
-"""distillation_loss: its cases, its known mistakes with their words, and right answers written otherwise."""
-
 import torch
 import torch.nn.functional as F
 
@@ -44,8 +42,7 @@ MISTAKES = (
     Mistake("own_answer", "the student's own answer is the target", "the teacher's answer", "The student would confirm itself.", "Take the argmax of teacher_logits.", {SAID: "dist_logits.argmax(dim=-1)"}),
     Mistake("heads_averaged", "both heads are averaged first", "a loss for each head", "That is how DeiT predicts, not how it learns.", "Keep the heads apart.",
             {"said = ": "cls_logits = dist_logits = (cls_logits + dist_logits) / 2\nsaid = "}),
-    Mistake("softmax_first", "softmax is applied twice", "cross-entropy of the logits", "Probabilities as logits can hardly prefer any class.", "Leave the logits as they are.",
-            {FROM_LABELS: "F.cross_entropy(cls_logits.softmax(dim=-1), labels)", FROM_TEACHER: "F.cross_entropy(dist_logits.softmax(dim=-1), said)"}),
+    families.SOFTMAX_TWICE.by({FROM_LABELS: "F.cross_entropy(cls_logits.softmax(dim=-1), labels)", FROM_TEACHER: "F.cross_entropy(dist_logits.softmax(dim=-1), said)"}),
     families.SUM_NOT_MEAN.by({FROM_LABELS: "F.cross_entropy(cls_logits, labels, reduction='sum')", FROM_TEACHER: "F.cross_entropy(dist_logits, said, reduction='sum')"}),
     families.PYTHON_NUMBER.by({BOTH: f"({BOTH}).item()"}),
 )  # fmt: skip
@@ -98,6 +95,5 @@ CHECKER = Checker(
         "values": "half the loss of each head, one with the labels and one with the teacher's answers",
         "other sizes": "also for one image, two classes, a teacher that is sure, and float64",
     },
-    equivalent={families.SAME_AXIS: ("said = teacher_logits.argmax(dim=1)",)},
     special="len(labels) == 1; cls_logits.shape[1] == 2; len(labels) == cls_logits.shape[1]",
 )

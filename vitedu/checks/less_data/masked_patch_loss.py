@@ -1,10 +1,8 @@
-"""masked_patch_loss: its cases, its known mistakes with their words, and right answers written otherwise."""
-
 import torch
 import torch.nn.functional as F
 
 from vitedu.checks import families
-from vitedu.checks.kit import Case, Checker, Mistake, distinct, normal, plural
+from vitedu.checks.kit import Case, Checker, Mistake, distinct, normal, plural, usual
 
 
 def cases(g: torch.Generator) -> list[Case]:
@@ -37,8 +35,7 @@ def cases(g: torch.Generator) -> list[Case]:
         case(", nothing hidden in the first image", mask=none_in_first),
         case(B=1),
         case(", one value each", P=1),
-        case(", float64", dtype=torch.float64),
-        case(", on an accelerator", "any device", on_accelerator=True),
+        *usual(case),
     ]  # fmt: skip
 
 
@@ -64,8 +61,8 @@ MISTAKES = (
             {"error = (prediction": "error = (prediction * mask[..., None]", MEAN: "per_patch.mean()"}),
     Mistake("patch_errors", "an error for each patch comes back", "one number", "A loss is one number for the batch.", "Average over the hidden patches.", {MEAN: "per_patch * hidden"}),
     families.PYTHON_NUMBER.by({MEAN: f"({MEAN}).item()"}),
-    Mistake("first_image", "only the first image counts", "all hidden patches of the batch", "The others would teach nothing.", "Look for an index 0, or for a return inside a loop.",
-            {MEAN: "(per_patch * hidden)[0].sum() / hidden[0].sum().clamp(min=1)"}),
+    families.FIRST_IMAGE.by({MEAN: "(per_patch * hidden)[0].sum() / hidden[0].sum().clamp(min=1)"},
+            expected="all hidden patches of the batch"),
     Mistake("no_boolean", "a boolean mask ends in an error", "boolean masks work like float ones", "A mask is a question of yes and no.", "Turn it into numbers with mask.to(...).",
             {"mask.to(per_patch.dtype)": "1 - (1 - mask)"}),
 )  # fmt: skip
@@ -99,7 +96,6 @@ CHECKER = Checker(
     },
     special="len(mask) == 1; mask.all(); mask.dtype == torch.bool",
     equivalent={
-        families.SAME_AXIS: ("per_patch = error.mean(dim=2)",),
         "a square has no sign": ("error = (target - prediction) ** 2",),
         "a mask of either kind takes the dtype of what it multiplies": (
             "hidden = mask",

@@ -1,10 +1,8 @@
-"""mixup: its cases, its known mistakes with their words, and right answers written otherwise."""
-
 import torch
 import torch.nn.functional as F
 
-from vitedu.checks.kit import FIRST_OF_BATCH, Case, Checker, Mistake, distinct, draw, plural
-from vitedu.checks.less_data.pairs import batch
+from vitedu.checks import inputs
+from vitedu.checks.kit import FIRST_OF_BATCH, Case, Checker, Mistake, distinct, draw, plural, usual
 
 
 def cases(g: torch.Generator) -> list[Case]:
@@ -13,7 +11,7 @@ def cases(g: torch.Generator) -> list[Case]:
     B, K, tenths = draw(g, 7, 9), draw(g, 4, 6), draw(g, 6, 9)
 
     def case(note, part="other sizes", B=B, H=H, lam=tenths / 10, dtype=torch.float32, **rest):
-        drawn = batch(g, B, C, H, W, K, dtype)
+        drawn = inputs.labelled_pairs(g, B, C, H, W, K, dtype)
         args = {name: drawn[name] for name in ("images", "labels", "num_classes")}
         args |= {"lam": lam, "permutation": drawn["permutation"]}
         name = f"{plural(B, 'image')} of {H} x {W} px, {K} classes, lam {lam}{note}"
@@ -27,8 +25,7 @@ def cases(g: torch.Generator) -> list[Case]:
         case("", H=W),
         case("", B=K),
         case("", B=1),
-        case(", float64", dtype=torch.float64),
-        case(", on an accelerator", "any device", on_accelerator=True),
+        *usual(case),
     ]  # fmt: skip
 
 

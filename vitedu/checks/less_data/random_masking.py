@@ -1,9 +1,7 @@
-"""random_masking: its cases, its known mistakes with their words, and right answers written otherwise."""
-
 import torch
 
 from vitedu.checks import families
-from vitedu.checks.kit import Case, Checker, Mistake, distinct, draw, normal, plural
+from vitedu.checks.kit import Case, Checker, Mistake, distinct, draw, normal, plural, usual
 
 
 def cases(g: torch.Generator) -> list[Case]:
@@ -28,8 +26,7 @@ def cases(g: torch.Generator) -> list[Case]:
         case(", 147 of 196", "how many", N=196, ratio=0.75),
         case(B=1),
         case(B=N),
-        case(", float64", dtype=torch.float64),
-        case(", on an accelerator", "any device", on_accelerator=True),
+        *usual(case),
     ]  # fmt: skip
 
 
@@ -69,8 +66,8 @@ MISTAKES = (
     Mistake("float32_mask", "the mask is float32 whatever the tokens are", "the dtype of the tokens", "The loss would mix two dtypes.", "Turn it with .to(tokens.dtype).", {MASK: "(restore >= M).float()"}, part="other sizes"),
     Mistake("hidden_tokens_given", "the hidden tokens are given", "those that stay", "The encoder would see what it has to guess.", "Take the first M of the order.",
             {KEPT: "tokens.gather(1, order[:, M:, None].expand(-1, -1, D))"}),
-    Mistake("set_to_zero", "hidden tokens are set to zero, not left out", "kept (B, M, D)", "A shorter sequence is the gain; zeros cost as much as tokens.", "Gather the tokens that stay.",
-            {"return kept,": "kept = tokens * (1 - mask[:, :, None])\nreturn kept,"}),
+    families.SET_TO_ZERO.by({"return kept,": "kept = tokens * (1 - mask[:, :, None])\nreturn kept,"},
+            name="hidden tokens are set to zero, not left out", expected="kept (B, M, D)"),
     families.FIRST_OF_BATCH.by({KEPT: "tokens[:1].expand(B, -1, -1).gather(1, order[:, :M, None].expand(-1, -1, D))"}),
 )  # fmt: skip
 
@@ -130,7 +127,6 @@ CHECKER = Checker(
     },
     special="mask_ratio == 0; len(tokens) == 1; tokens.shape[0] == tokens.shape[1]",
     equivalent={
-        families.SAME_AXIS: ("argsort(dim=-1)", "-2, order"),
         families.DEFAULT: ("order = noise.argsort()", "restore = order.argsort()"),
     },
 )  # fmt: skip

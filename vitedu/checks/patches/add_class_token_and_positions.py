@@ -1,9 +1,7 @@
-"""add_class_token_and_positions: its cases, its known mistakes with their words, and right answers written otherwise."""
-
 import torch
 import torch.nn.functional as F
 
-from vitedu.checks.kit import SAME_AXIS, UNUSED_SIZES, USUAL, Checker, Mistake, also, shaped
+from vitedu.checks.kit import UNUSED_SIZES, USUAL, Checker, Mistake, also, shaped
 
 MISTAKES = (
     Mistake("class_token_last", "the class token stands last",
@@ -80,7 +78,6 @@ CHECKER = Checker(
     equivalent={
         UNUSED_SIZES: ("B, D, N = patch_tokens.shape",),
         "the class token has one row already": ("cls = cls_token.expand(B, 1, -1)",),
-        SAME_AXIS: ("tokens = torch.cat([cls, patch_tokens], dim=-2)",),
     },
     special="len(patch_tokens) == 1; patch_tokens.shape[1] == 1; patch_tokens.shape[2] == 1; "
     "patch_tokens.shape[1] == patch_tokens.shape[2]; len(patch_tokens) == patch_tokens.shape[1]",

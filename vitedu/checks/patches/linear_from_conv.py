@@ -1,5 +1,3 @@
-"""linear_from_conv: its cases, its known mistakes with their words, and right answers written otherwise."""
-
 import torch
 import torch.nn.functional as F
 from torch import nn

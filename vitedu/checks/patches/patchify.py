@@ -1,5 +1,3 @@
-"""patchify: its cases, its known mistakes with their words, and right answers written otherwise."""
-
 import torch
 import torch.nn.functional as F
 
@@ -37,12 +35,8 @@ MISTAKES = (
     Mistake("bottom_up", "patches start at the bottom left", "patch 0 is the top left corner",
             "Row 0 of an image tensor is its top row.", "Look for a flip, or for a loop that counts down.",
             {"return x": "x = x.flip(1)\nreturn x"}),
-    Mistake("square_only", "the grid is taken to be square", "gh = H / P and gw = W / P, each by itself",
-            "It works on square images and breaks on the first photograph.",
-            "Compute the number of patches across from W.", {"W // P": "H // P"}),
-    Mistake("grid_exchanged", "the two sides of the grid have changed places", "gh = H / P patches down and gw = W / P across",
-            "It is right for square images only.", "Look at which side of the image each number of patches comes from.",
-            {"gh, gw = H // P": "gw, gh = H // P"}),
+    families.SQUARE_ONLY.by({"W // P": "H // P"}),
+    families.GRID_EXCHANGED.by({"gh, gw = H // P": "gw, gh = H // P"}),
     Mistake("transposed_only", "the image is reshaped and transposed once, and no square is cut out",
             "patch 0 holds the top left corner of every channel", "A reshape counts along the rows of the image, across all squares.",
             "Split H into (gh, P) and W into (gw, P) first, then permute, then join.",
@@ -114,5 +108,4 @@ CHECKER = Checker(
     special="len(images) == 1; images.shape[1] == 1; patch_size == 1; "
     "images.shape[2] == images.shape[3]; images.shape[2] == patch_size; "
     "images.shape[3] == patch_size",
-    equivalent={families.SAME_AXIS: ("x = x.permute(0, 2, 4, 1, -3, 5)",)},
 )  # fmt: skip

@@ -1,11 +1,9 @@
-"""sincos_positions: its cases, its known mistakes with their words, and right answers written otherwise."""
-
 import math
 
 import torch
 
 from vitedu import patches as reference
-from vitedu.checks.kit import NEGATIVE_DIVISOR, SAME_AXIS, Case, Checker, Mistake, distinct, draw
+from vitedu.checks.kit import NEGATIVE_DIVISOR, Case, Checker, Mistake, distinct, draw, families
 
 
 def cases(g: torch.Generator) -> list[Case]:
@@ -66,8 +64,7 @@ MISTAKES = (
             "Every row is one late.", "torch.arange(n) starts at 0.", {".unsqueeze(1)": ".unsqueeze(1) + 1"}),
     Mistake("degrees", "the angle is taken in degrees", "radians", "All waves would be 57 times too long.",
             "torch.sin takes radians.", {"angle = position": "angle = math.pi / 180 * position"}),
-    Mistake("double_table", "the table is float64", "float32, like every table made from sizes alone",
-            "Added to float32 tokens it would turn all of them into float64.", "Finish with .float().",
+    families.DOUBLE_TABLE.by({},
             build=lambda: lambda num_positions, embed_dim: reference.sincos_positions(num_positions, embed_dim).double()),
 )  # fmt: skip
 
@@ -122,7 +119,6 @@ CHECKER = Checker(
     equivalent={
         NEGATIVE_DIVISOR: ("if embed_dim % -2:",),
         "whole numbers divided by float64 are float64": ("position = torch.arange(num_positions).unsqueeze(1)",),
-        SAME_AXIS: ("flatten(-2)", "unsqueeze(-1)", "dim=2"),
     },
     left_open={
         "exponents rounded to float32 are right to the tolerance of a float32 table": (

@@ -1,9 +1,7 @@
-"""sincos_positions_2d: its cases, its known mistakes with their words, and right answers written otherwise."""
-
 import torch
 
 from vitedu import patches as reference
-from vitedu.checks.kit import NEGATIVE_DIVISOR, SAME_AXIS, Case, Checker, Mistake, distinct, draw
+from vitedu.checks.kit import NEGATIVE_DIVISOR, Case, Checker, Mistake, distinct, draw, families
 from vitedu.checks.patches.sincos_positions import by_loops, by_phase, by_slices
 
 
@@ -67,8 +65,7 @@ MISTAKES = (
     Mistake("positions_from_one", "rows and columns count from 1", "row 0 and column 0 come first",
             "Every cell is one late.", "Call sincos_positions(gh, ...) and use it from its first row.",
             {"rows = sincos_positions(gh, embed_dim // 2)": "rows = sincos_positions(gh + 1, embed_dim // 2)[1:]", "columns = sincos_positions(gw, embed_dim // 2)": "columns = sincos_positions(gw + 1, embed_dim // 2)[1:]"}),
-    Mistake("double_table", "the table is float64", "float32, like every table made from sizes alone",
-            "Added to float32 tokens it would turn all of them into float64.", "Finish with .float().",
+    families.DOUBLE_TABLE.by({},
             build=lambda: lambda grid_size, embed_dim: reference.sincos_positions_2d(grid_size, embed_dim).double()),
 )  # fmt: skip
 
@@ -118,7 +115,6 @@ CHECKER = Checker(
     equivalent={
         NEGATIVE_DIVISOR: ("if embed_dim % -4:",),
         "an even number halved is whole, as a float too": ("embed_dim / 2",),
-        SAME_AXIS: ("(gw, dim=-2)", "(gh, 1)], dim=-1"),
     },
     special="grid_size[0] == 1; grid_size[1] == 1; grid_size[0] == grid_size[1]; embed_dim == 4",
 )  # fmt: skip

@@ -1,10 +1,8 @@
-"""unpatchify: its cases, its known mistakes with their words, and right answers written otherwise."""
-
 import torch
 import torch.nn.functional as F
 
-from vitedu.checks import drawing
-from vitedu.checks.kit import EXACT, SAME_AXIS, USUAL, Checker, Mistake, also, rearrange, shaped
+from vitedu.checks import drawing, families
+from vitedu.checks.kit import EXACT, USUAL, Checker, Mistake, also, rearrange, shaped
 
 MISTAKES = (
     Mistake("reshape_only", "the patches are reshaped without moving any axis", "unpatchify(patchify(x)) == x",
@@ -35,13 +33,10 @@ MISTAKES = (
     Mistake("size_is_width_height", "image_size is read as (width, height)", "image_size = (H, W)",
             "In torch the height comes first.", "Unpack it as H, W = image_size.",
             {"H, W = image_size": "W, H = image_size"}),
-    Mistake("square_only", "the grid is taken to be square", "gh = H / P and gw = W / P",
-            "The square root of N says nothing about the shape of the grid.", "Use image_size, which says it.",
-            {"gh, gw = H // P, W // P": "gh = gw = math.isqrt(N)\nH, W = gh * P, gw * P", "if H % P or W % P or gh * gw != N or length % (P * P):": "if False:"},
+    families.SQUARE_ONLY.by({"gh, gw = H // P, W // P": "gh = gw = math.isqrt(N)\nH, W = gh * P, gw * P", "if H % P or W % P or gh * gw != N or length % (P * P):": "if False:"},
+            look="Use image_size, which says it.",
             also=({"gh, gw = H // P, W // P": "gh = math.isqrt(N)\ngw = N // gh", "if H % P or W % P or gh * gw != N or length % (P * P):": "if False:"},)),
-    Mistake("grid_exchanged", "the two sides of the grid have changed places", "gh = H / P patches down and gw = W / P across",
-            "It is right for square images only.", "Look at which side of the image each number of patches comes from.",
-            {"gh, gw = H // P": "gw, gh = H // P"}),
+    families.GRID_EXCHANGED.by({"gh, gw = H // P": "gw, gh = H // P"}),
     Mistake("transposed_only", "the sequence is transposed and reshaped, and no patch is split into its rows", "unpatchify(patchify(x)) == x",
             "The image is then filled value by value, not patch by patch.", "Undo patchify step by step: split, permute back, join.",
             {"return x.reshape": "return patches.mT.reshape"}),
@@ -106,7 +101,6 @@ CHECKER = Checker(
         "values": "every pixel is back in its place",
         "other sizes": "also for squares, a batch of one, patches of one pixel and float64",
     },
-    equivalent={SAME_AXIS: ("x = x.permute(0, -3, 1, 4, 2, 5)",)},
     left_open={
         "no error is asked for where the patches do not fill the image": ("H % P or gh",
             "if W % P or", "ValueError", "H % P and W", "P or length", "gh * gw < N", "gh * gw > N",

@@ -8,12 +8,12 @@ mistake out of its bank first.
 
 import os
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import partial
 from multiprocessing import get_context
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from vitedu import exercises
 from vitedu.checks.checker import Checker, find_checker
@@ -23,6 +23,8 @@ from vitedu.checks.inputs import SPLIT
 from vitedu.checks.mistakes import Mistake
 from vitedu.checks.reporting import Report
 from vitedu.checks.values import ValueChecker
+
+T = TypeVar("T")
 
 SPREAD = (
     0.02  # the most of an exercise's points that a mistake may cost one student of a class more
@@ -91,14 +93,17 @@ def students(count: int) -> list[int]:
     return [(1 + n // CLASS_SIZE) * SPLIT + n for n in range(count)]
 
 
-def judged(exercise_id: str, seeds: Iterable[int]) -> Iterator[Judged]:
+def judged(
+    exercise_id: str, seeds: Iterable[int], keep: Callable[[int], Replays] = lambda seed: Replays()
+) -> Iterator[Judged]:
     """Judge all wrong and right answers of one exercise with every seed.
 
-    Each seed is another student: answers that remember earlier calls are made anew for it.
+    Each seed is another student: answers that remember earlier calls are made anew for it. ``keep``
+    gives what a seed's replays are kept in.
     """
     checker = find_checker(exercise_id)
     for seed in seeds:
-        replays = Replays()
+        replays = keep(seed)
         right = [("", answer) for answer in right_answers(exercise_id)]
         for number, (id_, answer) in enumerate([*wrong_answers(exercise_id), *right]):
             report = judge_answer(checker, answer, seed, replays)
@@ -138,21 +143,33 @@ def count(exercise_id: str, reports: Iterable[Judged]) -> CatchCount:
     return row
 
 
-def catch_matrix(exercise_ids: list[str], num_seeds: int, processes: int | None = None):
-    """Yield a ``CatchCount`` for every exercise, in order.
+def side_by_side(
+    work: Callable[[str], T], ids: list[str], processes: int | None = None
+) -> Iterator[T]:
+    """Yield what ``work`` gives for every exercise, in order.
 
     Args:
-        exercise_ids: which exercises.
-        num_seeds: how many ``students`` each answer is judged for.
+        work: can be sent to another process.
+        ids: of the exercises.
         processes: number of worker processes; default one for each core.
     """
-    seeds = students(num_seeds)
     processes = processes or os.cpu_count() or 1
     if processes == 1:
-        yield from (measure(exercise_id, seeds) for exercise_id in exercise_ids)
+        yield from map(work, ids)
         return
     with ProcessPoolExecutor(processes, get_context("spawn"), initializer=_one_thread) as pool:
-        yield from pool.map(partial(measure, seeds=seeds), exercise_ids)
+        yield from pool.map(work, ids)
+
+
+def _one_thread() -> None:
+    import torch
+
+    torch.set_num_threads(1)
+
+
+def catch_matrix(exercise_ids: list[str], num_seeds: int, processes: int | None = None):
+    """Yield a ``CatchCount`` for every exercise, each answer judged for ``num_seeds`` students."""
+    return side_by_side(partial(measure, seeds=students(num_seeds)), exercise_ids, processes)
 
 
 # --- mistakes that the bank does not hold -------------------------------------------------------
@@ -175,12 +192,12 @@ def measure_unseen(exercise_id: str, seed: int = 0) -> Unseen:
     result = Unseen(exercise_id)
     if isinstance(checker, ValueChecker):
         return result
-    known = {mistake.id for mistake in checker.mistakes()}
+    known, replays = {mistake.id for mistake in checker.mistakes()}, Replays()
     for mistake in checker.bank:
         blind = replace(
             checker, bank=tuple(other for other in checker.bank if other.id != mistake.id)
         )
-        report = judge_answer(blind, made(checker, mistake), seed)
+        report = judge_answer(blind, made(checker, mistake), seed, replays)
         result.mistakes += 1
         result.rejected += not report.passed
         named = [id_ for id_ in report.misconceptions if id_ in known]
@@ -198,10 +215,11 @@ def main_unseen(exercise_ids: list[str]) -> int:
     print(
         f"{'exercise':<32}{'rejected':>12}{'recognised':>12}{'other name':>12}   each mistake taken out of the bank"
     )
-    rows = [measure_unseen(exercise_id) for exercise_id in ids]
-    for row in rows:
+    rows = []
+    for row in side_by_side(measure_unseen, ids):
+        rows.append(row)
         counts = (f"{row.rejected}/{row.mistakes}", row.related, len(row.false))
-        print(f"{row.exercise:<32}" + "".join(f"{count:>12}" for count in counts))
+        print(f"{row.exercise:<32}" + "".join(f"{count:>12}" for count in counts), flush=True)
         for line in row.false:
             print(f"    {line}")
     total = sum(row.mistakes for row in rows)
@@ -212,12 +230,6 @@ def main_unseen(exercise_ids: list[str]) -> int:
     )
     print(f"{'all':<32}" + "".join(f"{count:>12}" for count in counts))
     return 0 if all(row.rejected == row.mistakes for row in rows) else 1
-
-
-def _one_thread() -> None:
-    import torch
-
-    torch.set_num_threads(1)
 
 
 def main_bank(exercise_ids: list[str], num_seeds: int) -> int:

@@ -2,20 +2,21 @@
 
 Role: makes the mutants of each reference (``vitedu.checks.proof.mutants``) and lets the checker
 judge them. ``vitedu bank --mutate`` prints the counts, and a test requires them to be complete. A
-survivor must be explained in the checker, as ``equivalent`` or ``left_open``. An unexplained one is
-a gap in the checker.
+survivor must name the same axis from its other end (``vitedu.checks.proof.axes``), or be explained
+in the checker, as ``equivalent`` or ``left_open``. An unexplained one is a gap in the checker.
 """
 
 import os
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field, fields
 from functools import partial
-from multiprocessing import get_context
 
 from vitedu import exercises
 from vitedu.checks.checker import Checker, Survivors, find_checker
+from vitedu.checks.diagnosing import Replays
 from vitedu.checks.engine import judge_answer
 from vitedu.checks.mistakes import executed
+from vitedu.checks.proof.axes import same_axes
+from vitedu.checks.proof.bank import side_by_side
 from vitedu.checks.proof.mutants import Mutant, mutants, shortcuts
 from vitedu.course.references import reference_source
 from vitedu.exercises import Exercise
@@ -32,8 +33,8 @@ class _Verdict(Checker):
 
 def without_names(checker: Checker) -> Checker:
     """Copy a checker without its bank and picture, to be faster if only the verdict counts."""
-    kept = {f.name: getattr(checker, f.name) for f in fields(checker) if f.name != "picture"}
-    return _Verdict(**kept)
+    kept = {f.name: getattr(checker, f.name) for f in fields(checker)}
+    return _Verdict(**kept | {"picture": None, "is_related": False})
 
 
 @dataclass
@@ -97,9 +98,11 @@ def explained(table: Survivors, changes: set[str]) -> dict[str, set[str]]:
     }
 
 
-def passing_seed(checker: Checker, answer, seeds: range) -> int | None:
+def passing_seed(checker: Checker, answer, draws: dict[int, Replays]) -> int | None:
     """Return the first seed with which an answer passes, or None."""
-    return next((seed for seed in seeds if judge_answer(checker, answer, seed).passed), None)
+    return next(
+        (s for s, kept in draws.items() if judge_answer(checker, answer, s, kept).passed), None
+    )
 
 
 def count_mutants(exercise_id: str, seeds: range) -> Count:
@@ -111,6 +114,8 @@ def count_mutants(exercise_id: str, seeds: range) -> Count:
     changes = {mutant.change for mutant in made}
     equivalent = explained(checker.equivalent, changes)
     left_open = explained(checker.left_open, changes)
+    same = same_axes(exercise_id)
+    draws = {seed: Replays() for seed in seeds}  # the reference runs once with each
     survivors = set()
     limit = os.environ.get("VITEDU_TIME_LIMIT")
     os.environ["VITEDU_TIME_LIMIT"] = str(SECONDS)
@@ -118,12 +123,12 @@ def count_mutants(exercise_id: str, seeds: range) -> Count:
         for mutant in made:
             count.mutants += 1
             answer = built(mutant, exercise_id, exercise.module)
-            seed = None if answer is None else passing_seed(checker, answer, seeds)
+            seed = None if answer is None else passing_seed(checker, answer, draws)
             if seed is None:
                 count.rejected += 1
                 continue
             survivors.add(mutant.change)
-            if any(mutant.change in found for found in equivalent.values()):
+            if any(mutant.change in found for found in equivalent.values()) or same(mutant.source):
                 count.equivalent += 1
             elif any(mutant.change in found for found in left_open.values()):
                 count.left_open += 1
@@ -136,23 +141,6 @@ def count_mutants(exercise_id: str, seeds: range) -> Count:
     both = equivalent | left_open
     count.outdated = sorted(e for e, found in both.items() if not found or found - survivors)
     return count
-
-
-def all_counts(exercise_ids: list[str], num_seeds: int, processes: int | None = None):
-    """Yield a ``Count`` for every exercise, in order."""
-    work = partial(count_mutants, seeds=range(num_seeds))
-    processes = processes or os.cpu_count() or 1
-    if processes == 1:
-        yield from map(work, exercise_ids)
-        return
-    with ProcessPoolExecutor(processes, get_context("spawn"), initializer=_one_thread) as pool:
-        yield from pool.map(work, exercise_ids)
-
-
-def _one_thread() -> None:
-    import torch
-
-    torch.set_num_threads(1)
 
 
 def main_mutate(exercise_ids: list[str], num_seeds: int) -> int:
@@ -169,7 +157,7 @@ def main_mutate(exercise_ids: list[str], num_seeds: int) -> int:
         + f"   over {num_seeds} seeds"
     )
     total = Count("all")
-    for count in all_counts(ids, num_seeds):
+    for count in side_by_side(partial(count_mutants, seeds=range(num_seeds)), ids):
         for name in ("mutants", "equivalent", "left_open", "rejected"):
             setattr(total, name, getattr(total, name) + getattr(count, name))
         total.unexplained += count.unexplained

@@ -1,5 +1,3 @@
-"""cross_entropy: its cases, its known mistakes with their words, and other right answers."""
-
 import torch
 import torch.nn.functional as F
 
@@ -37,11 +35,9 @@ MISTAKES = (
     Mistake("over_the_batch", "the probabilities sum to 1 over the batch, not over the classes",
             "log-probabilities along dim=-1", "Each image spreads one unit of belief over the classes.",
             "Look at the dim of softmax or logsumexp.", {"logsumexp(dim=-1": "logsumexp(dim=0"}, **LOSS),
-    Mistake("sign", "the sign is turned", "a loss of at least 0", "The optimizer would make the truth less likely.",
-            "The log of a probability is at most 0; look for the minus.", {"return ": "return -"}, **LOSS),
-    Mistake("softmax_first", "softmax is applied twice", "log softmax of the logits themselves",
-            "Probabilities lie between 0 and 1; as logits they can hardly prefer any class.",
-            "Leave the logits as the model gave them.", _first("logits = logits.softmax(dim=-1)"), **LOSS),
+    families.SIGN.by({"return ": "return -"}, **LOSS),
+    families.SOFTMAX_TWICE.by(_first("logits = logits.softmax(dim=-1)"),
+            expected="log softmax of the logits themselves", **LOSS),
     Mistake("no_softmax", "the logits are taken for log-probabilities", "log-probabilities whose exp sums to 1",
             "A logit may be any number; a model could lower this loss without end by making all logits large.",
             "Subtract the logsumexp of each row.", {" - logits.logsumexp(dim=-1, keepdim=True)": ""}, **LOSS),
@@ -71,8 +67,7 @@ MISTAKES = (
             "log_probs[:, labels] gives a (B, B) table of all pairs.",
             "Use gather, or index rows and columns together: log_probs[arange, labels].",
             {ON_LABEL: "log_probs[:, labels].mean(dim=-1)"}, **LOSS),
-    Mistake("first_image", "only the first image counts", "the mean over the batch", "The others would teach nothing.",
-            "Look for an index 0, or for a return inside the loop.", {"on_all).mean()": "on_all)[0]"}, **LOSS),
+    families.FIRST_IMAGE.by({"on_all).mean()": "on_all)[0]"}, **LOSS),
     Mistake("smoothing_ignored", "label_smoothing changes nothing",
             "a target of (1-s) on the label plus s/K on every class", "The argument is there to be used.",
             "Join the label's price with the mean price of all classes.", _first("label_smoothing = 0.0"), **LOSS),
@@ -198,7 +193,6 @@ CHECKER = Checker(
     special="len(labels) == 1; logits.shape[1] == 2; logits.shape[0] == logits.shape[1]; "
     "label_smoothing == 0; label_smoothing == 1",
     equivalent={
-        families.SAME_AXIS: ("squeeze(-1)", "mean(dim=1)", "dim=1, keepdim", "-1, labels"),
         "the mean over all pairs (i, j) of a_i + b_j is the mean of a plus that of b": (
             "log_probs.mean()", ".squeeze(0)", ".squeeze(-2)", ".squeeze()",
             "(1, labels.long().unsqueeze(1)).unsqueeze",

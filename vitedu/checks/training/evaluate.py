@@ -1,5 +1,3 @@
-"""evaluate: its cases, its known mistakes with their words, and other right answers."""
-
 from copy import deepcopy
 
 import numpy as np

@@ -1,5 +1,3 @@
-"""random_crop_flip: its cases, its known mistakes with their words, and right answers written otherwise."""
-
 import torch
 import torch.nn.functional as F
 
@@ -218,7 +216,6 @@ CHECKER = Checker(
         "the other side of a fair coin": ("(B, 1, **draw) >", "(B, 1, **draw) <= 0",
             "flip, columns, columns.flip"),
         "an index may live on the CPU": ("torch.arange(B)", "B, device=generator"),
-        families.SAME_AXIS: ("(-1), columns", "(0, 3, 1, -2)"),
     },
     left_open={
         "nothing is said about the layout in memory": ("return picked.permute(0, 3, 1, 2)",),

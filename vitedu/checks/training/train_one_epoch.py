@@ -1,5 +1,3 @@
-"""train_one_epoch: its cases, its known mistakes with their words, and other right answers."""
-
 import numpy as np
 import torch
 import torch.nn.functional as F

@@ -1,5 +1,3 @@
-"""warmup_cosine: its cases, its known mistakes with their words, and other right answers."""
-
 import math
 
 import numpy as np

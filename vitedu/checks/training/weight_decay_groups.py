@@ -1,9 +1,7 @@
-"""weight_decay_groups: its cases, its known mistakes with their words, and right answers written otherwise."""
-
 import torch
 from torch import nn
 
-from vitedu.checks.kit import Case, Checker, Mistake, Network, draw
+from vitedu.checks.kit import Case, Checker, Mistake, Network, draw, families
 
 
 def cases(g: torch.Generator) -> list[Case]:
@@ -68,29 +66,21 @@ MISTAKES = (
     Mistake("spared_left_out", "what does not decay is not returned", "two groups that hold every parameter",
             "An optimizer trains only what it is given: biases and norms would stay as they began.",
             "Return both groups.", {'{"params": no_decay, "weight_decay": 0.0},': ""}),
-    Mistake("tokens_left_out", "cls_token and pos_embed are in no group", "every parameter in exactly one group",
-            "They would never be trained.", "Send them to the second list rather than skipping them.",
-            {"group.append": "if is_token:\n    continue\ngroup.append"}),
+    families.TOKENS_LEFT_OUT.by({"group.append": "if is_token:\n    continue\ngroup.append"},
+            look="Send them to the second list rather than skipping them."),
     Mistake("root_left_out", "parameters that belong to the model itself are in no group",
             "every parameter in exactly one group",
             "model.children() gives the parts; what is registered on the model directly is in none of them.",
             "Use model.named_parameters().", {"is_token =": 'if "." not in name:\n    continue\nis_token ='}),
-    Mistake("frozen_left_out", "parameters that are frozen now are in no group", "every parameter in exactly one group",
-            "They may learn later, and the optimizer would not know them.", "Do not ask for requires_grad.",
-            {"group.append": "if not parameter.requires_grad:\n    continue\ngroup.append"}, part="frozen or shared"),
+    families.FROZEN_LEFT_OUT.by({"group.append": "if not parameter.requires_grad:\n    continue\ngroup.append"},
+            part="frozen or shared"),
     Mistake("shared_twice", "a parameter that two parts share comes twice", "every parameter in exactly one group",
             "An optimizer warns of it.", "model.named_parameters() gives each once; a walk through modules does not.",
             {"named_parameters()": "named_parameters(remove_duplicate=False)"}, part="frozen or shared"),
-    Mistake("in_both", "matrices and kernels are in both groups", "every parameter in exactly one group",
-            "An optimizer refuses a parameter that comes twice.",
-            "One if, one else: each parameter goes to one list.",
-            {'"params": no_decay': '"params": no_decay + decay'}),
-    Mistake("copies", "the groups hold copies of the parameters", "the model's own parameters",
-            "The optimizer would train the copies and leave the model as it is.",
-            "Append the parameter itself, without clone or detach.",
-            {"append(parameter)": "append(nn.Parameter(parameter.detach().clone()))"}),
-    Mistake("names", "the groups hold names", "parameters in params", "An optimizer needs the tensors.",
-            "named_parameters() gives pairs: append the second of each.", {"append(parameter)": "append(name)"}),
+    families.IN_TWO_GROUPS.by({'"params": no_decay': '"params": no_decay + decay'},
+            name="matrices and kernels are in both groups"),
+    families.COPIES_IN_GROUPS,
+    families.NAMES_IN_GROUPS,
 )  # fmt: skip
 
 TOKENS = ("cls_token", "pos_embed")

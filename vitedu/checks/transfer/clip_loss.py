@@ -1,10 +1,8 @@
-"""clip_loss: its cases, its known mistakes with their words, and right answers written otherwise."""
-
 import torch
 import torch.nn.functional as F
 from torch import nn
 
-from vitedu.checks.kit import DEFAULT, SAME_AXIS, USUAL, Checker, Mistake, also, shaped
+from vitedu.checks.kit import DEFAULT, USUAL, Checker, Mistake, also, families, shaped
 from vitedu.checks.training.cross_entropy import LOSS
 
 UNITS = "F.normalize(image_features, dim=-1), F.normalize(text_features, dim=-1)"
@@ -12,15 +10,24 @@ TABLE = "image @ text.T / temperature"
 BOTH = "(F.cross_entropy(logits, labels) + F.cross_entropy(logits.T, labels)) / 2"
 NORMALISED = "cosines: the loss normalises both features"
 
-MISTAKES = (
-    Mistake("not_normalised", "the features are not normalised", NORMALISED, "A text with a long vector would win everywhere.", "Divide each row by its own length.",
+# of both losses over pairs
+COSINES = (
+    Mistake("not_normalised", "the features are not normalised", NORMALISED, "Long vectors would decide.", "Divide each row by its own length.",
             {UNITS: "image_features, text_features"}, **LOSS),
-    Mistake("images_only", "only the images are normalised", NORMALISED, "A text with a long vector would win everywhere.", "Do the same to the texts.",
+    Mistake("images_only", "only the images are normalised", NORMALISED, "Texts with long vectors would decide.", "Do the same to the texts.",
             {"F.normalize(text_features, dim=-1)": "text_features"}, **LOSS),
-    Mistake("texts_only", "only the texts are normalised", NORMALISED, "The length of an image's vector would set its temperature.", "Do the same to the images.",
+    Mistake("texts_only", "only the texts are normalised", NORMALISED, "Images with long vectors would decide.", "Do the same to the images.",
             {"F.normalize(image_features, dim=-1)": "image_features"}, **LOSS),
     Mistake("columns_normalised", "each feature is normalised over the batch", NORMALISED, "The result for a pair would depend on the others' lengths.", "Look at dim.",
             {UNITS: "F.normalize(image_features, dim=0), F.normalize(text_features, dim=0)"}, **LOSS),
+    Mistake("images_with_images", "images are compared with images", "images with texts", "Every image is like itself: the loss is small for nothing.", "Look at the product.",
+            {"image @ text.T": "image @ image.T"}, **LOSS),
+    Mistake("texts_with_texts", "texts are compared with texts", "images with texts", "Every text is like itself: the loss is small for nothing.", "Look at the product.",
+            {"image @ text.T": "text @ text.T"}, **LOSS),
+)  # fmt: skip
+
+MISTAKES = (
+    *COSINES,
     Mistake("table_normalised", "the table of products is normalised, not the features", NORMALISED, "A row of the table then depends on all texts of the batch.", "Divide each feature by its length before the product.",
             {UNITS: "image_features, text_features", TABLE: "F.normalize(image @ text.T, dim=-1) / temperature"}, **LOSS),
     Mistake("softmax_features", "softmax is applied to the features", NORMALISED, "Features are directions, not probabilities.", "Divide each row by its length.",
@@ -50,13 +57,8 @@ MISTAKES = (
             {"labels = torch.arange(len(logits), device=logits.device)": "labels = torch.zeros(len(logits), dtype=torch.long, device=logits.device)"}, **LOSS),
     Mistake("labels_reversed", "the pairs are taken from the other diagonal", "row i with text i", "The pairs stand on the diagonal.", "Use torch.arange.",
             {"device=logits.device)": "device=logits.device).flip(0)"}, **LOSS),
-    Mistake("softmax_first", "softmax is applied twice", "cross-entropy of the logits themselves", "cross_entropy has a softmax of its own.", "Give it the logits.",
-            {TABLE: f"({TABLE}).softmax(dim=-1)"}, **LOSS),
-    Mistake("images_with_images", "images are compared with images", "images with texts", "Every image is like itself: the loss is small for nothing.", "Look at the product.",
-            {"image @ text.T": "image @ image.T"}, **LOSS),
-    Mistake("texts_with_texts", "texts are compared with texts", "images with texts", "Every text is like itself: the loss is small for nothing.", "Look at the product.",
-            {"image @ text.T": "text @ text.T"}, **LOSS),
-    Mistake("sign", "the sign is turned", "a loss of at least 0", "Pairs would be driven apart.", "Look for a minus.", {BOTH: "-" + BOTH}, **LOSS),
+    families.SOFTMAX_TWICE.by({TABLE: f"({TABLE}).softmax(dim=-1)"}, **LOSS),
+    families.SIGN.by({BOTH: "-" + BOTH}, why="Pairs would be driven apart.", look="Look for a minus.", **LOSS),
     Mistake("distances", "similar pairs get small logits", "a large logit for a large cosine", "A distance grows where the cosine falls.", "Use the cosine.",
             {TABLE: "(1 - image @ text.T) / temperature"}, **LOSS),
     Mistake("cosines_alone", "the mean of 1 - cosine of the pairs is returned", "cross-entropy over the whole batch", "Without the other pairs, all features may become equal.",
@@ -66,7 +68,7 @@ MISTAKES = (
     Mistake("overflows", "large logits overflow", "a finite loss at small temperatures", "exp(89) is infinite in float32.", "Use cross_entropy or logsumexp.",
             {BOTH: "-((logits.exp() / logits.exp().sum(dim=1, keepdim=True)).log().diagonal().mean() + (logits.exp() / logits.exp().sum(dim=0, keepdim=True)).log().diagonal().mean()) / 2"},
             part="temperatures"),
-    Mistake("python_number", "the loss is a Python number", "a 0-d tensor", "A float has no graph.", "Leave out .item().", {BOTH: f"({BOTH}).item()"}),
+    families.PYTHON_NUMBER.by({BOTH: f"({BOTH}).item()"}),
 )  # fmt: skip
 
 
@@ -112,17 +114,15 @@ def _unequal(x: torch.Tensor) -> torch.Tensor:
 
 VALUES = {"image_features": _unequal, "text_features": _unequal}
 
-# the same unit vectors, written otherwise
-SAME_UNITS = {
-    SAME_AXIS: (
-        "image, text = (F.normalize(image_features, dim=1), F.normalize(text_features, dim=-1))",
-        "image, text = (F.normalize(image_features, dim=-1), F.normalize(text_features, dim=1))",
-    ),
+# the same unit vectors and the same sum, written otherwise
+SAME_PAIRS = {
+    "images and texts have the same part in the loss": (
+        "text, image", "(text_features, dim=-1), F.normalize(image_features, dim=-1)"),
     DEFAULT: (
         "image, text = (F.normalize(image_features), F.normalize(text_features, dim=-1))",
         "image, text = (F.normalize(image_features, dim=-1), F.normalize(text_features))",
     ),
-}
+}  # fmt: skip
 
 CHECKER = Checker(
     "clip_loss",
@@ -146,11 +146,7 @@ CHECKER = Checker(
         "temperatures": "finite and right for temperatures from 0.0001 to 10",
         "other sizes": "also for one pair, for features of length 1, and float64",
     },
-    equivalent={
-        **SAME_UNITS,
-        "images and texts have the same part in the loss": ("text, image",
-            "(text_features, dim=-1), F.normalize(image_features, dim=-1)"),
-    },
+    equivalent=SAME_PAIRS,
     special="len(image_features) == 1; len(image_features) == image_features.shape[1]; "
     "temperature == 1",
 )  # fmt: skip

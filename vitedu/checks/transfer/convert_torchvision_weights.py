@@ -1,5 +1,3 @@
-"""convert_torchvision_weights: its cases, its known mistakes with their words, and right answers written otherwise."""
-
 import re
 
 import torch

@@ -1,5 +1,3 @@
-"""interpolate_positions: its cases, its known mistakes with their words, and right answers written otherwise."""
-
 import torch
 import torch.nn.functional as F
 
@@ -52,8 +50,8 @@ MISTAKES = (
             "Fold the patches into a square first.",
             {"grid = F.interpolate(grid, size=size, " + MODE + ")":
              "grid = F.interpolate(grid.flatten(2)[:, :, None], size=(1, size[0] * size[1]), " + MODE + ")"}),
-    Mistake("square_only", "the new grid is taken to be square", "(gh, gw), as given", "Photographs have two sides.", "Use both numbers.",
-            {"size = tuple(new_grid_size)": "size = (new_grid_size[0], new_grid_size[0])"}),
+    families.SQUARE_ONLY.by({"size = tuple(new_grid_size)": "size = (new_grid_size[0], new_grid_size[0])"},
+            name="the new grid is taken to be square", look="Use both numbers."),
     Mistake("cropped", "the new grid is cut out of the old one, or repeated", "old places stretched over the new grid",
             "The picture shows the same, with more patches.", "Use F.interpolate.",
             {"grid = F.interpolate(grid, size=size, " + MODE + ")": "grid = grid.repeat(1, 1, *size)[:, :, : size[0], : size[1]]"}),
@@ -148,8 +146,7 @@ CHECKER = Checker(
     },
     special="num_prefix_tokens == 1; num_prefix_tokens == 0",
     equivalent={
-        families.SAME_AXIS: ("flatten(-2)", "(0, 3, 1, -2)", "transpose(2, 1)", "transpose(-2, 2)",
-            "transpose(1, -1)", "(-1, side, side, D)", "[prefix, patches], dim=-2"),
+        "there is one table of positions": ("(-1, side, side, D)",),
         families.DEFAULT: ("grid = F.interpolate(grid, size=size, mode='bicubic')", "size = new_grid_size"),
         "bicubic gives the old values back where the size is the same": ("return pos_embed",
             "if (side,)", "(side, side) == tuple()", "(side, side) == new_grid_size"),

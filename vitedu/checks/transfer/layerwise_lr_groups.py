@@ -1,8 +1,6 @@
-"""layerwise_lr_groups: its cases, its known mistakes with their words, and right answers written otherwise."""
-
 import torch
 
-from vitedu.checks.kit import Case, Checker, Mistake, Network, draw
+from vitedu.checks.kit import Case, Checker, Mistake, Network, draw, families
 
 
 def cases(g: torch.Generator) -> list[Case]:
@@ -69,20 +67,16 @@ MISTAKES = (
     Mistake("one_rate", "everything has one learning rate", "base_lr * decay ** (L - i) for block i", "That is full fine-tuning.", "Use the exponent.", {POWER: "1"}),
     Mistake("divided", "the rates grow downwards", DOWN, "Dividing by decay makes the step larger.", "Multiply.", {POWER: "decay ** (depth - L - 1)"}),
     Mistake("fixed_depth", "twelve blocks are expected", "L, the blocks of this model", "Other models are deeper.", "Use len(model.blocks).", {"len(model.blocks)": "12"}),
-    Mistake("frozen_left_out", "parameters that are frozen now are left out", "every parameter in exactly one group",
-            "They may learn later, and the optimizer would not know them.", "Do not ask for requires_grad.", {APPEND: "if parameter.requires_grad:\n    " + APPEND},
-            part="frozen parameters"),
-    Mistake("tokens_left_out", "class token and positions are in no group", "every parameter in exactly one group", "They would never be trained.",
-            "They belong to the model itself, so no part has them.", {APPEND: 'if "." in name:\n    ' + APPEND}),
+    families.FROZEN_LEFT_OUT.by({APPEND: "if parameter.requires_grad:\n    " + APPEND}, part="frozen parameters"),
+    families.TOKENS_LEFT_OUT.by({APPEND: 'if "." in name:\n    ' + APPEND}),
     Mistake("head_left_out", "the head is in no group", "every parameter in exactly one group", "It has most to learn.", "Give it to the top group.",
             {APPEND: 'if part != "head":\n    ' + APPEND}),
     Mistake("norm_left_out", "the final norm is in no group", "every parameter in exactly one group", "It would never be trained.", "Give it to the top group.",
             {APPEND: 'if part != "norm":\n    ' + APPEND}),
     Mistake("twice", "the top group holds everything", "every parameter in exactly one group", "An optimizer refuses a parameter that comes twice.",
             "One group for each parameter.", {APPEND: APPEND + '\nif depth <= L:\n    groups[-1]["params"].append(parameter)'}),
-    Mistake("names", "the groups hold names", "parameters in params", "An optimizer needs the tensors.", "Append the second of each pair.", {"append(parameter)": "append(name)"}),
-    Mistake("copies", "the groups hold copies", "the model's own parameters", "The optimizer would train the copies.", "Append the parameter itself.",
-            {"append(parameter)": "append(nn.Parameter(parameter.detach().clone()))"}),
+    families.NAMES_IN_GROUPS,
+    families.COPIES_IN_GROUPS,
     Mistake("no_rate", "the groups do not say lr", 'dicts with "params" and "lr"', "The optimizer would use one rate for all.", 'Add "lr".', {f', "lr": base_lr * {POWER}': ""}),
 )  # fmt: skip
 

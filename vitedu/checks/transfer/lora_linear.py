@@ -1,5 +1,3 @@
-"""LoRALinear: its cases, its known mistakes with their words, and right answers written otherwise."""
-
 import copy
 from functools import partial
 
@@ -7,7 +5,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from vitedu.checks.kit import Case, Checker, Layer, Mistake, distinct, normal
+from vitedu.checks.kit import Case, Checker, Layer, Mistake, distinct, normal, usual
 from vitedu.transfer import LoRALinear as Given  # right answers need its constructor
 
 
@@ -41,13 +39,12 @@ def cases(g: torch.Generator) -> list[Case]:
         case(", alpha 0", alpha=0.0),
         case(", a square layer", n_out=n_in),
         case(", one vector", shape=()),
-        case(", float64", dtype=torch.float64),
         merge(", merged, no bias", bias=False),
         merge(", merged, rank 1", rank=1),
         merge(", merged, alpha 0", alpha=0.0),
         merge(", merged, a square layer and thin matrices that are square", n_out=n_in, rank=n_in),
         merge(", merged, float64", dtype=torch.float64),
-        case(", on an accelerator", "any device", on_accelerator=True),
+        *usual(case),
     ]  # fmt: skip
 
 

@@ -1,12 +1,10 @@
-"""sigmoid_contrastive_loss: its cases, its known mistakes with their words, and right answers written otherwise."""
-
 import torch
 import torch.nn.functional as F
 
-from vitedu.checks.kit import USUAL, Checker, Mistake, Options, also, shaped
+from vitedu.checks.kit import USUAL, Checker, Mistake, Options, also, families, shaped
 from vitedu.checks.training.cross_entropy import LOSS
 from vitedu.checks.transfer.clip_loss import BOTH as CLIP
-from vitedu.checks.transfer.clip_loss import NORMALISED, SAME_UNITS, UNITS, VALUES
+from vitedu.checks.transfer.clip_loss import COSINES, SAME_PAIRS, VALUES
 
 LOGITS = "scale * image @ text.T + bias"
 SUM = "-F.logsigmoid(signs * logits).sum() / len(logits)"
@@ -15,14 +13,7 @@ SIGNS = f"2 * {EYE} - 1"
 BELONG = "plus on the diagonal, minus off it"
 
 MISTAKES = (
-    Mistake("not_normalised", "the features are not normalised", NORMALISED, "Long vectors would decide.", "Divide each row by its own length.",
-            {UNITS: "image_features, text_features"}, **LOSS),
-    Mistake("images_only", "only the images are normalised", NORMALISED, "Texts with long vectors would decide.", "Do the same to the texts.",
-            {"F.normalize(text_features, dim=-1)": "text_features"}, **LOSS),
-    Mistake("texts_only", "only the texts are normalised", NORMALISED, "Images with long vectors would decide.", "Do the same to the images.",
-            {"F.normalize(image_features, dim=-1)": "image_features"}, **LOSS),
-    Mistake("columns_normalised", "each feature is normalised over the batch", NORMALISED, "The result for a pair would depend on the others.", "Look at dim.",
-            {UNITS: "F.normalize(image_features, dim=0), F.normalize(text_features, dim=0)"}, **LOSS),
+    *COSINES,
     Mistake("mean_over_pairs", "the sum is divided by all pairs", "divided by B", "The B pairs that belong together would count less, the larger the batch.", "Divide by B.",
             {SUM: "-F.logsigmoid(signs * logits).mean()"}, **LOSS),
     Mistake("two_means", "pairs that belong together and all others are averaged separately", "one sum, divided by B", "The others count B - 1 times as much in the sum.", "Add up all B x B, then divide once.",
@@ -56,9 +47,7 @@ MISTAKES = (
             {"F.logsigmoid(signs * logits)": "(torch.sigmoid(signs * logits) + 1e-8).log()"}, part="large logits"),
     Mistake("softmax", "softmax over the batch is used", "each pair by itself", "That is CLIP's loss.", "Use logsigmoid.",
             {SUM: CLIP.replace("labels", "torch.arange(len(logits), device=logits.device)")}, **LOSS),
-    Mistake("images_with_images", "images are compared with images", "images with texts", "Every image is like itself.", "Look at the product.", {"image @ text.T": "image @ image.T"}, **LOSS),
-    Mistake("texts_with_texts", "texts are compared with texts", "images with texts", "Every text is like itself.", "Look at the product.", {"image @ text.T": "text @ text.T"}, **LOSS),
-    Mistake("python_number", "the loss is a Python number", "a 0-d tensor", "A float has no graph.", "Leave out .item().", {SUM: f"({SUM}).item()"}),
+    families.PYTHON_NUMBER.by({SUM: f"({SUM}).item()"}),
 )  # fmt: skip
 
 
@@ -129,10 +118,8 @@ CHECKER = Checker(
         "other sizes": "also for one pair, for scale and bias 0, for features of length 1, and float64",
     },
     equivalent={
-        **SAME_UNITS,
+        **SAME_PAIRS,
         "a product has the larger dtype of its factors": ("signs = 2 * torch.eye(len(logits), device=logits.device) - 1",),
-        "images and texts have the same part in the loss": ("text, image",
-            "(text_features, dim=-1), F.normalize(image_features, dim=-1)"),
     },
     special="len(image_features) == 1; len(image_features) == image_features.shape[1]; bias == 0",
 )  # fmt: skip

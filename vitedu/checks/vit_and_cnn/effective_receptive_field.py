@@ -1,8 +1,6 @@
-"""effective_receptive_field: its cases, its known mistakes with their words, and other right answers."""
-
 import torch
 
-from vitedu.checks.kit import SAME_AXIS, Case, Checker, FeatureMap, Mistake, distinct, draw, normal
+from vitedu.checks.kit import Case, Checker, FeatureMap, Mistake, distinct, draw, normal, usual
 
 
 def cases(g: torch.Generator) -> list[Case]:
@@ -26,8 +24,7 @@ def cases(g: torch.Generator) -> list[Case]:
         case(B, 1, gh, gh),
         case(B, C, 1, 3, note=", one row of cells"),
         case(B, C, 1, 1, note=", one cell that every pixel reaches"),
-        case(B, C, gh, gw, dtype=torch.float64, note=", float64"),
-        case(B, C, gh, gw, "any device", note=", on an accelerator", on_accelerator=True),
+        *usual(case, B, C, gh, gw),
     ]
 
 
@@ -140,7 +137,6 @@ CHECKER = Checker(
             "[:, :, gh // 2, gw // 2].mean",
         ),
         "the middle, counted from the end": ("gh // -2, gw", "gh // 2, gw // -2"),
-        SAME_AXIS: ("gh, gw = features.shape[2:]",),
         "a detached tensor is a leaf of its own": ("images = images.detach().requires_grad_()",),
     },
     left_open={

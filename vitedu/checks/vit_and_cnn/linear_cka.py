@@ -1,8 +1,6 @@
-"""linear_cka: its cases, its known mistakes with their words, and right answers written otherwise."""
-
 import torch
 
-from vitedu.checks.kit import FLOAT64, ON_ACCELERATOR, SAME_AXIS, Checker, Mistake, also, shaped
+from vitedu.checks.kit import FLOAT64, ON_ACCELERATOR, Checker, Mistake, also, shaped
 
 CENTRED_X, CENTRED_Y = "x = x - x.mean(dim=0)", "y = y - y.mean(dim=0)"
 OWN = "((x.T @ x).norm() * (y.T @ y).norm())"
@@ -118,7 +116,6 @@ CHECKER = Checker(
     },
     equivalent={
         "a square has no sign": ("x = x.mean(dim=0) - x", "y = y.mean(dim=0) - y"),
-        SAME_AXIS: ("x = x - x.mean(dim=-2)", "y = y - y.mean(dim=-2)"),
         "both products have the same singular values": ("() * (y @ y.T)", "(x @ x.T).norm"),
     },
     special="x.shape[1] == y.shape[1]; x.shape[1] == 1",

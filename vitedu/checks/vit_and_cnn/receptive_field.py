@@ -1,9 +1,7 @@
-"""receptive_field: its cases, its known mistakes with their words, and other right answers."""
-
 import torch
 from torch import nn
 
-from vitedu.checks.kit import Case, Checker, Mistake, draw
+from vitedu.checks.kit import Case, Checker, Mistake, draw, families
 
 
 def cases(g: torch.Generator) -> list[Case]:
@@ -62,9 +60,7 @@ MISTAKES = (
     Mistake("last_layer_first", "the layers are read from the last to the first", "first layer first",
             "A stride widens what comes after it, not what came before.", "Look at the order of the loop.",
             {"zip(kernel_sizes, strides, strict=True)": "zip(kernel_sizes[::-1], strides[::-1], strict=True)"}),
-    Mistake("last_layer_left_out", "the last layer is left out", "the receptive field after all layers",
-            "The last kernel widens it too.", "Look at where the loop ends.",
-            {"zip(kernel_sizes, strides, strict=True)": "zip(kernel_sizes[:-1], strides[:-1], strict=True)"}),
+    families.LAST_LEFT_OUT.by({"zip(kernel_sizes, strides, strict=True)": "zip(kernel_sizes[:-1], strides[:-1], strict=True)"}),
     Mistake("always_three", "every kernel is taken for 3 x 3", "the kernel sizes as given",
             "A patch embedding has a kernel of 16.", "Use the argument kernel_sizes.",
             {"(kernel_size - 1)": "2"}),

@@ -1,5 +1,3 @@
-"""shift_consistency: its cases, its known mistakes with their words, and other right answers."""
-
 from copy import deepcopy
 
 import numpy as np
@@ -71,8 +69,7 @@ MISTAKES = (
             "A model that never changes its mind has consistency 1.", "Look at the comparison.", {"==": "!="}),
     Mistake("counted", "a count is returned", "a share in [0, 1]", "It grows with the number of images.",
             "Take the mean, not the sum.", {"mean()": "sum()"}),
-    Mistake("percent", "a percentage is returned", "a share in [0, 1]", "The course keeps fractions and shows percent.",
-            "Leave out the 100.", {".mean().item()": ".mean().item() * 100"}),
+    families.PERCENT.by({".mean().item()": ".mean().item() * 100"}),
     Mistake("logits_compared", "logits are compared, not classes", "the most likely class of each image",
             "Logits almost never stay the same to the last digit.", "Take argmax over the classes.",
             {SAME: "model(images) == model(shifted)"}),
@@ -143,7 +140,6 @@ CHECKER = Checker(
         "other sizes": "also for one image, no shift, one direction and float64",
     },
     equivalent={
-        families.SAME_AXIS: ("argmax(dim=1)", "dims=(2, -1)"),
         "a share of so few images has all its digits in float32": ("same.double",),
     },
     left_open={families.TENSOR_AS_NUMBER: ("return same.float().mean()",)},

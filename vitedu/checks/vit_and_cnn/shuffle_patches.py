@@ -1,9 +1,7 @@
-"""shuffle_patches: its cases, its known mistakes with their words, and right answers written otherwise."""
-
 import torch
 import torch.nn.functional as F
 
-from vitedu.checks.kit import SAME_AXIS, Case, Checker, Mistake, distinct, normal, rearrange
+from vitedu.checks.kit import Case, Checker, Mistake, distinct, families, normal, rearrange, usual
 
 
 def cases(g: torch.Generator) -> list[Case]:
@@ -29,8 +27,7 @@ def cases(g: torch.Generator) -> list[Case]:
         case(B, 1, gh, gw, 1, note=", patches of one pixel"),
         case(B, C, 1, gw, Q, note=", one row of patches"),
         case(B, C, gh, 1, Q, note=", one column of patches"),
-        case(B, C, gh, gw, P, note=", float64", dtype=torch.float64),
-        case(B, C, gh, gw, P, "any device", note=", on an accelerator", on_accelerator=True),
+        *usual(case, B, C, gh, gw, P),
     ]
 
 
@@ -80,9 +77,7 @@ MISTAKES = (
     Mistake("patches_returned", "the sequence of patches is returned", "images of the old shape",
             "A model takes images.", "Put the patches together again.",
             {BACK + ORDER + ", patch_size, " + END: "return " + ORDER}),
-    Mistake("square_only", "the grid is taken to be square", "gh rows and gw columns of patches",
-            "It breaks on the first photograph.", "Take both sides from the images.",
-            {END: "(images.shape[-2], images.shape[-2]))"}),
+    families.SQUARE_ONLY.by({END: "(images.shape[-2], images.shape[-2]))"}),
 )  # fmt: skip
 
 
@@ -130,9 +125,6 @@ CHECKER = Checker(
     proves={
         "values": "patch i of the result is patch permutation[i] of the image, and no pixel moves inside it",
         "other sizes": "also for squares, one image, one row of patches, patches of one pixel and float64",
-    },
-    equivalent={
-        SAME_AXIS: ("return unpatchify(patches[:, permutation], patch_size, images.shape[2:])",),
     },
     special="len(images) == 1; images.shape[1] == 1; patch_size == 1; "
     "images.shape[2] == images.shape[3]; images.shape[2] == patch_size; "
