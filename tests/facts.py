@@ -146,6 +146,7 @@ assert {name.split(",")[0] for name in better} == {
 means = {name: statistics.mean(values) for name, (_, values) in alike.items()}
 assert means["windows"] < base - 0.02 and means["random features"] > base + 0.05 and means["linear attention"] < base - 0.12
 assert abs(statistics.mean(gains)) < 1 and all(len(values) > 1 for _, values in alike.values())
+assert abs(lead - 5.1) < 0.1  # of random features, each at its best rate
 assert whole_accuracy > 0.98
 assert fewer["most attended"][8][0] - 0.1 > max(fewer["at random"][8]) > 0.4 > fewer["least attended"][8][0]
 assert fewer["most attended"][8][0] - 0.1 > fewer["merged"][8][0]

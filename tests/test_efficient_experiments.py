@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from vitedu.bench.experiments import efficient, measured, search
+from vitedu.bench.experiments import efficient, efficient_rates, measured, search
 from vitedu.encoder import EncoderBlock
 from vitedu.hardware import Profile
 
@@ -122,6 +122,23 @@ def test_short_runs_give_every_result():
     found = efficient.run("global attention", 0, QUICK)
     forms = ("pruned", "merged", "int8")
     assert all(0 <= found[f"{form}, test_accuracy"] <= 1 for form in forms)
+    found = efficient_rates.run("ConvNeXt, 0.008", 0, QUICK)
+    assert 0 <= found["validation_accuracy"] <= 1
+
+
+def test_a_larger_rate_suits_the_models_better_and_changes_who_leads():
+    """Both kinds of attention gain; random features lead at 0.004 and not at 0.032; ConvNeXt is first with every rate."""
+    found = {row.arm: row.results["validation_accuracy"] for row in measured("efficient_rates")}
+    for model in ("global attention", "random features"):
+        assert found[f"{model}, 0.016"] > found[f"{model}, 0.004"] + 0.15
+    lead = {
+        rate: found[f"random features, {rate}"] - found[f"global attention, {rate}"]
+        for rate in ("0.004", "0.032")
+    }
+    assert lead["0.004"] > 0.05 > 0 > lead["0.032"]
+    for rate in ("0.008", "0.016", "0.032"):
+        shares = {model: found[f"{model}, {rate}"] for model in efficient_rates.MODELS}
+        assert max(shares, key=shares.get) == "ConvNeXt"
 
 
 def test_rows_are_those_that_the_notebook_speaks_of():

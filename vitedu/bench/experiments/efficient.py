@@ -4,7 +4,7 @@ Role: the models and one run of sections 3 and 12 of notebook 08. Not here: the 
 the time that each model takes, which the notebook measures, the file of measurements (the package around this module).
 
 Every model learns from the same drawn shapes, for the same number of steps, with the same shifts and mirror images and
-one recipe for all. Nothing was tuned for any of them. All have about 80,000 parameters, and the mean over all places
+one recipe for all. Nothing was tuned for any of them; ``efficient_rates`` tries larger learning rates. All have about 80,000 parameters, and the mean over all places
 goes to the head. Beside the plain model stand its own forms that need no new training: fewer tokens, int8 weights.
 
 Legend: B batch, gh gw grid of tokens, T = gh * gw, D width, w window_size, nh heads.
@@ -345,11 +345,13 @@ def macs(model: nn.Module) -> float:
     return counter.get_total_flops() / 2e6
 
 
-def learn(model: nn.Module, seed: int, profile: Profile) -> tuple[Data, float]:
+def learn(
+    model: nn.Module, seed: int, profile: Profile, lr: float = RECIPE["lr"]
+) -> tuple[Data, float]:
     """Train any model as all arms are trained; give the data and the accuracy on training images."""
     data = shapes(*profile.pick(quick=(200, 200), laptop=(3_200, None), gpu=(3_200, None)))
     epochs = profile.pick(quick=1, laptop=6, gpu=6)  # 300 steps
-    config = TrainConfig(epochs=epochs, seed=seed, **RECIPE)
+    config = TrainConfig(epochs=epochs, seed=seed, **{**RECIPE, "lr": lr})
     history = train_to_end(model, data, config, validation_images=100)
     return data, history.rows[-1].train_accuracy
 
