@@ -51,9 +51,9 @@ def test_half_precision_takes_another_way_to_the_same_result(x, options):
 def test_rotation_makes_scores_depend_on_the_distance_alone():
     """One query and one key put everywhere: equal offsets give equal scores, others do not."""
     generator = torch.Generator().manual_seed(1)
-    q, k = torch.randn(2, 1, 1, 1, 8, generator=generator, dtype=torch.float64)
+    q, k = torch.randn(2, 1, 8, generator=generator, dtype=torch.float64)
     table = rotary_table((4, 5), head_dim=8).double()
-    q, k = (rotate(part.expand(1, 20, 1, 8), table)[0, :, 0] for part in (q, k))  # (N, hd)
+    q, k = (rotate(part.expand(20, 8), table) for part in (q, k))  # (N, hd)
     scores = (q @ k.T).view(4, 5, 4, 5)  # query row, query column, key row, key column
     torch.testing.assert_close(scores[0, 0, 1, 2], scores[2, 1, 3, 3], rtol=0, atol=1e-5)
     torch.testing.assert_close(scores[3, 4, 1, 0], scores[2, 4, 0, 0], rtol=0, atol=1e-5)
@@ -63,7 +63,7 @@ def test_rotation_makes_scores_depend_on_the_distance_alone():
 
 def test_rotation_equals_two_by_two_matrices():
     """Feature pairs (2j, 2j+1) are multiplied by a rotation matrix, the first half by the row's angle."""
-    x = torch.randn(1, 6, 1, 8, generator=torch.Generator().manual_seed(2))
+    x = torch.randn(6, 8, generator=torch.Generator().manual_seed(2))
     turned = rotate(x, rotary_table(GRID, head_dim=8))
     for token in range(6):
         row, column = divmod(token, 3)
@@ -71,16 +71,16 @@ def test_rotation_equals_two_by_two_matrices():
             angle = torch.tensor(float(angle))
             matrix = torch.stack([angle.cos(), -angle.sin(), angle.sin(), angle.cos()]).view(2, 2)
             at = slice(2 * pair, 2 * pair + 2)
-            expected = matrix @ x[0, token, 0, at]
-            torch.testing.assert_close(turned[0, token, 0, at], expected, rtol=0, atol=1e-5)
+            expected = matrix @ x[token, at]
+            torch.testing.assert_close(turned[token, at], expected, rtol=0, atol=1e-5)
 
 
 def test_prefix_tokens_do_not_turn():
     """A class token has no place in the grid."""
-    x = torch.randn(1, 7, 2, 8, generator=torch.Generator().manual_seed(3))
+    x = torch.randn(1, 2, 7, 8, generator=torch.Generator().manual_seed(3))
     turned = rotate(x, rotary_table(GRID, head_dim=8, num_prefix_tokens=1))
-    assert torch.equal(turned[:, 0], x[:, 0])
-    assert not torch.allclose(turned[:, 2:], x[:, 2:])
+    assert torch.equal(turned[..., 0, :], x[..., 0, :])
+    assert not torch.allclose(turned[..., 2:, :], x[..., 2:, :])
 
 
 def test_rotation_refuses_a_head_without_two_axes_of_pairs():

@@ -209,7 +209,7 @@ def one_of_each():
     )
     schedule = explore_schedule(warmup_cosine, (20, 50), peaks=(2e-3, 1e-3), warmups=(0, 5, 10))
     grid, D = (4, 4), 16
-    turned = rotate(torch.ones(1, 16, 1, D), rotary_table(grid, D))[0, :, 0]
+    turned = rotate(torch.ones(16, D), rotary_table(grid, D))
     codes = {"1-D": sincos_positions(16, D), "2-D": sincos_positions_2d(grid, D), "rotary": turned}
     cosines = {k: position_similarity(code[None], grid).flatten(1) for k, code in codes.items()}
     positions = explore_positions(torch.rand(3, 16, 16), cosines, grid)

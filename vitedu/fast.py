@@ -78,20 +78,20 @@ def rotate(x: torch.Tensor, table: torch.Tensor) -> torch.Tensor:
     A pair read as a complex number turns by one multiplication.
 
     Args:
-        x: queries or keys (B, T, nh, hd).
+        x: queries or keys (..., T, hd), such as (B, nh, T, hd).
         table: (T, hd/2, 2) of ``rotary_table``.
 
     Returns:
-        (B, T, nh, hd), dtype of x.
+        (..., T, hd), dtype of x.
 
     Example:
-        >>> turned = rotate(torch.ones(1, 4, 1, 4), rotary_table((2, 2), head_dim=4))
+        >>> turned = rotate(torch.ones(4, 4), rotary_table((2, 2), head_dim=4))
         >>> turned.norm(dim=-1).flatten()
         tensor([2.0000, 2.0000, 2.0000, 2.0000])
     """
-    pairs = torch.view_as_complex(x.float().unflatten(-1, (-1, 2)))  # (B, T, nh, hd/2)
-    turned = pairs * torch.view_as_complex(table.float())[:, None]  # (T, 1, hd/2)
-    return torch.view_as_real(turned).flatten(-2).to(x.dtype)  # -> (B, T, nh, hd)
+    pairs = torch.view_as_complex(x.float().unflatten(-1, (-1, 2)))  # (..., T, hd/2)
+    turned = pairs * torch.view_as_complex(table.float())  # (T, hd/2)
+    return torch.view_as_real(turned).flatten(-2).to(x.dtype)  # -> (..., T, hd)
 
 
 def fast_linear(layer: nn.Linear, x: torch.Tensor) -> torch.Tensor:
@@ -249,14 +249,17 @@ class AttentionWithOptions(MultiHeadAttention):
     ) -> tuple[torch.Tensor, torch.Tensor | None]:
         """Map tokens (B, T, D) to output (B, T, D) and weights (B, nh, T, T), None if fused."""
         qkv = fast_linear(self.qkv, x) if self.fused else self.qkv(x)  # (B, T, 3D)
-        qkv = qkv.unflatten(-1, (3 * self.num_heads, -1))  # (B, T, 3 nh, hd)
-        qk, v = qkv.split([2 * self.num_heads, self.num_heads], dim=2)
-        if self.qk_norm:
-            qk = F.layer_norm(qk, qk.shape[-1:])
-        if self.rotary_table is not None:
-            qk = rotate(qk, self.rotary_table)
-        q, k = qk.to(v.dtype).transpose(1, 2).chunk(2, dim=1)  # each (B, nh, T, hd)
-        v = v.transpose(1, 2)
+        qkv = qkv.unflatten(-1, (3, self.num_heads, -1))  # (B, T, 3, nh, hd)
+        # one copy here spares several in the products and in their backward pass
+        qkv = qkv.permute(2, 0, 3, 1, 4).contiguous()  # -> (3, B, nh, T, hd)
+        if self.qk_norm or self.rotary_table is not None:
+            qk, v = qkv.split([2, 1])
+            if self.qk_norm:
+                qk = F.layer_norm(qk, qk.shape[-1:])
+            if self.rotary_table is not None:
+                qk = rotate(qk, self.rotary_table)
+            qkv = (*qk.to(v.dtype), *v)
+        q, k, v = qkv  # each (B, nh, T, hd)
         if self.fused and not (q.device.type == "cpu" and q.dtype is torch.bfloat16):
             merged = merge_heads(F.scaled_dot_product_attention(q, k, v))  # (B, T, D)
             return fast_linear(self.proj, merged), None
