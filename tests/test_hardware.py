@@ -1,5 +1,7 @@
 """vitedu.hardware: device, precision and profile, on machines that are pretended."""
 
+import platform
+
 import pytest
 import torch
 
@@ -82,3 +84,17 @@ def test_current_profile_lists_the_choices(monkeypatch):
     monkeypatch.setenv("VITEDU_PROFILE", "desktop")
     with pytest.raises(ValueError, match="'desktop' names no profile. Choices: quick, laptop, gpu"):
         current_profile()
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="glibc's allocator alone is told")
+def test_freed_memory_is_taken_again_without_new_pages():
+    """Ten tensors of 40 MB, each freed before the next: soon they lie where another one lay."""
+    import resource
+
+    def new_pages():
+        before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+        torch.zeros(10_000_000)
+        return resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before
+
+    assert hardware.keep_freed_memory()
+    assert min(new_pages() for _ in range(10)) < 40_000_000 / resource.getpagesize() / 10

