@@ -122,6 +122,7 @@ CANDIDATES: dict[str, Candidate] = {
     "vit-pytorch": candidate_of("vit_pytorch"),
     "fused, compiled": Candidate(partial(build_own, fused=True), is_compiled=True),
     "timm, compiled": candidate_of("timm", is_compiled=True),
+    "vit-pytorch, compiled": candidate_of("vit_pytorch", is_compiled=True),
 }
 OURS = ("longhand", "fused", "fused, rope", "fused, compiled")
 
