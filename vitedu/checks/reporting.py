@@ -77,7 +77,7 @@ class Report:
 
     Attributes:
         exercise: its id.
-        status: "passed", "failed", "error" (the answer raised in an ordinary call) or "not_attempted".
+        status: "passed", "failed", "error" (the answer raised) or "not_attempted".
         points, max_points: partial credit is the sum over the findings that passed.
         misconception: id of the first recognised mistake, or None.
         misconceptions: ids of all recognised mistakes.
