@@ -326,16 +326,17 @@ def reseeded() -> list[str]:
     ]
 
 
-def _twisters() -> list[np.ndarray]:
+def _twisters() -> list[Any]:
     """Return the states of NumPy's and Python's generators; both are Mersenne twisters."""
     state: Any = np.random.get_state()
-    return [state[1], np.array(random.getstate()[1][:-1], dtype=np.uint32)]
+    return [state[1], random.getstate()[1][:-1]]
 
 
-def _is_later(before: np.ndarray, now: np.ndarray) -> bool:
+def _is_later(before: Any, now: Any) -> bool:
     """Tell whether at most 10**5 draws lead a twister from one state to the other."""
-    if np.array_equal(before, now):
+    if before == now if isinstance(before, tuple) else np.array_equal(before, now):
         return True
+    before, now = (np.array(state, dtype=np.uint32) for state in (before, now))
     twister, size = np.random.RandomState(0), len(before)
     twister.set_state(("MT19937", before, size, 0, 0.0))
     for _ in range(10**5 // size):

@@ -239,6 +239,8 @@ def call(answer, case: Case, seen: Observation) -> None:
             # copies, because autograd does not allow in-place edits of leaves
             args[name] = tree_map(lambda leaf: leaf.clone(), args[name])
         keep_gradients(seen, lambda: apply(answer, case, args), leaves)
+        if case.part != "values":
+            return
         args = build_args(case)
         given = [leaf for name in case.gradients for leaf in tensors_in(name, args[name])]
         for _, leaf in given:
@@ -416,14 +418,12 @@ def again(answer, case: Case, seen: Observation) -> None:
     for seed, this, noted in ((0x5EED, before, first), (0x15EED, later, seen)):
         _run(answer, this, seed, noted)
         torch.set_grad_enabled(True)
-    silent = [
-        Observation(),
-        Observation(),
-    ]  # who saves memory may do so only where no graph is built
+    # who saves memory may do so only where no graph is built
+    silent = [Observation(), Observation()]
     if later.driver in ("call", "module"):
         with contextlib.suppress(Exception), torch.no_grad():
             for this, noted in zip((before, later), silent, strict=True):
-                DRIVERS[this.driver](answer, this, noted)
+                DRIVERS[this.driver](answer, replace(this, gradients=()), noted)
     written = dict.fromkeys(name for noted in silent for name in noted.modified)
     seen.modified += tuple(
         f"{name} (under no_grad)" for name in written if name not in seen.modified
