@@ -61,8 +61,8 @@ def keep_freed_memory() -> bool:
     """Let the C library keep what tensors on the CPU free, instead of handing it back at once.
 
     A training step frees what the next one takes again. By default glibc gives large pieces back to the
-    system in between, and every page of 4 KB is then cleared anew: 50,000 of them in a step of
-    ``vit_tiny_patch4_32``, a tenth of its time. The process keeps its largest size from here on.
+    system in between, and every page of 4 KB is then cleared anew, tens of thousands in a step of
+    ``vit_tiny_patch4_32``. The process keeps its largest size from here on.
 
     Returns:
         Whether it took effect; False without glibc.
