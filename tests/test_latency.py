@@ -26,7 +26,7 @@ WIDGETS = {  # notebook -> cells that end in a widget
     "09_transfer": ("explore-show",),
 }
 LONGER = {  # the panel trains as on a laptop, for longer than the test takes; several pictures to choose from
-    "watch": (("quick=100", "quick=4_000"), ("quick=1,", "quick=20,")),
+    "watch": (("quick=100", "quick=4_000"), ("quick=1, laptop=3", "quick=100, laptop=100")),
     "explorer-answers": (("quick=0,", "quick=5,"),),
 }
 # From the event to the frame that the browser is about to paint: the picture has arrived and is decoded, or
