@@ -120,6 +120,26 @@ def test_the_same_seed_repeats_a_grading(box):
     assert first.lines == again.lines != other.lines
 
 
+def test_later_runs_leave_second_calls_and_devices_to_the_first(box, monkeypatch):
+    """They repeat what luck could decide, the values, and the verdict still holds what the first run saw."""
+    asked, observe_all = [], judge.RemoteAnswer.observe_all
+
+    def noted(remote, cases, seconds):
+        asked.append({case.part for case in cases if case.driver == "again" or case.on_accelerator})
+        assert any(case.part == "values" for case in cases)
+        return observe_all(remote, cases, seconds)
+
+    monkeypatch.setattr(judge.RemoteAnswer, "observe_all", noted)
+    right = reference_source(exercises.find("patchify"))
+    forgetful = f"{right}\nmade = patchify\ndef patchify(images, patch_size, seen={{}}):\n    return seen.setdefault(images.shape, made(images, patch_size))"
+    for source, is_right in ((right, True), (forgetful, False)):
+        asked.clear()
+        grade_ = grade(box, "patchify", source, runs=3)
+        assert asked == [{"again", "any device"}, set(), set()]
+        assert (grade_.runs, grade_.state == "passed") == (3, is_right), grade_.lines
+        assert is_right or 0 < grade_.points < grade_.max_points
+
+
 # --- what is there for an answer, and what is not -----------------------------------------------
 
 

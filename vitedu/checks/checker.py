@@ -21,7 +21,7 @@ from vitedu import exercises
 from vitedu.checks.families import general_mistakes
 from vitedu.checks.inputs import Deal
 from vitedu.checks.mistakes import Mistake, with_mistakes
-from vitedu.checks.probing import Case, called_again
+from vitedu.checks.probing import Case, called_again, hands_double
 
 # a reason -> the surviving mutants that it explains: whole changes, as ``vitedu bank --mutate``
 # prints them, or a piece of text that all of them contain and no rejected mutant does
@@ -74,8 +74,8 @@ class Checker:
         """Make the cases of one check, and give each a name of its own."""
         cases, names = list(self.cases(Deal(seed))), set()
         cases += called_again(cases)
-        if not self.forbidden:  # then nobody asks which operations ran
-            cases = [replace(case, watched=False) for case in cases]
+        if not self.forbidden:  # then nobody asks which operations ran, but for rounded float64
+            cases = [replace(case, watched=hands_double(case)) for case in cases]
         for i in range(len(cases)):  # observations are stored by the name of their case
             while cases[i].name in names:
                 cases[i] = replace(cases[i], name=f"{cases[i].name}, again")

@@ -413,11 +413,13 @@ def again(answer, case: Case, seen: Observation) -> None:
     own = ("driver", "options")
     extra = {name: value for name, value in case.extra.items() if name not in own} | {"kept": []}
     later = replace(case, driver=case.extra["driver"], extra=extra)
-    before = replace(later, args=other_values(case.args), state=other_values(case.state))
+    others = {"args": other_values(case.args), "state": other_values(case.state)}
+    before = replace(later, **others, watched=False)
     first = Observation()
     for seed, this, noted in ((0x5EED, before, first), (0x15EED, later, seen)):
         _run(answer, this, seed, noted)
         torch.set_grad_enabled(True)
+    later = replace(later, watched=False)
     # who saves memory may do so only where no graph is built
     silent = [Observation(), Observation()]
     if later.driver in ("call", "module"):
@@ -834,13 +836,13 @@ def watched(seen: Observation, case: Case, run: Callable) -> tuple[bool, Any]:
     """Run and write down which operations ran, if somebody asks for them.
 
     Watching makes a call several times slower, so it is left out where the exercise forbids nothing
-    and no float64 could be rounded.
+    and no float64 could be rounded, and in the further calls of ``again``.
 
     Returns:
         (True, result), or (False, None) if the run failed: then it must be repeated unwatched,
         because watching itself may have been the reason.
     """
-    if not (case.watched or hands_double(case)):
+    if not case.watched:
         return True, run()
     names: set[str] = set()
     try:
