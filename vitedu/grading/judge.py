@@ -288,7 +288,7 @@ def _judged(
             return _Outcome(reason="import", detail=missing, is_last=True)
     marks = hashlib.sha256(repr(gathered.look).encode())
     for case in cases:
-        if not _is_seen_once(case):
+        if case.name in gathered.got and not _is_seen_once(case):
             marks.update(pack(*write_observation(gathered.got[case.name])))
     digest = marks.hexdigest()
     for outcome in earlier_runs:
