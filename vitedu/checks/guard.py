@@ -311,7 +311,7 @@ def settings_left(pace: tuple[int, str]) -> list[str]:
     return words
 
 
-_BEGAN: list[Any] = [0, None, None]  # the states in which ``seed_everything`` left the generators
+_BEGAN = [0]  # the seed that ``seed_everything`` gave the generators
 
 
 def reseeded() -> list[str]:
@@ -319,24 +319,34 @@ def reseeded() -> list[str]:
 
     Drawing keeps the seed of torch's generator, and moves the others along one known sequence.
     """
-    seed, *before = _BEGAN
-    others = zip(("NumPy", "Python"), before, _twisters(), strict=True)
-    return ["torch"] * (torch.default_generator.initial_seed() != seed) + [
-        name for name, one, other in others if not _is_later(one, other)
-    ]
+    seed, names = _BEGAN[0], []
+    if torch.default_generator.initial_seed() != seed:
+        names.append("torch")
+    if np.random.random() != _numpy_twin(seed).random():  # reading the states takes much longer
+        states: list[Any] = [_numpy_twin(seed).get_state(), np.random.get_state()]
+        if not _is_later(*(state[1] for state in states)):
+            names.append("NumPy")
+    if random.random() != random.Random(seed).random():
+        before, now = (source.getstate()[1][:-1] for source in (random.Random(seed), random))
+        if not _is_later(before, now):
+            names.append("Python")
+    return names
 
 
-def _twisters() -> list[Any]:
-    """Return the states of NumPy's and Python's generators; both are Mersenne twisters."""
-    state: Any = np.random.get_state()
-    return [state[1], random.getstate()[1][:-1]]
+_TWIN = np.random.RandomState(0)
+
+
+def _numpy_twin(seed: int) -> np.random.RandomState:
+    """Return a generator in the state in which ``seed_everything`` left NumPy's."""
+    _TWIN.seed(seed % 2**32)
+    return _TWIN
 
 
 def _is_later(before: Any, now: Any) -> bool:
-    """Tell whether at most 10**5 draws lead a twister from one state to the other."""
-    if before == now if isinstance(before, tuple) else np.array_equal(before, now):
-        return True
+    """Tell whether at most 10**5 draws lead a Mersenne twister from one state to the other."""
     before, now = (np.array(state, dtype=np.uint32) for state in (before, now))
+    if np.array_equal(before, now):
+        return True
     twister, size = np.random.RandomState(0), len(before)
     twister.set_state(("MT19937", before, size, 0, 0.0))
     for _ in range(10**5 // size):
@@ -390,7 +400,7 @@ def seed_everything(seed: int) -> None:
         torch.cuda.manual_seed_all(seed)
     np.random.seed(seed % 2**32)
     random.seed(seed)
-    _BEGAN[:] = [seed, *_twisters()]
+    _BEGAN[:] = [seed]
 
 
 def text_of(error: BaseException) -> str:
