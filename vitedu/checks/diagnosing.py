@@ -42,6 +42,7 @@ from vitedu.checks.probing import (
     tells,
 )
 from vitedu.checks.relations import Seen, described
+from vitedu.checks.restated import restated
 
 PAIR_SECONDS = 1.0  # CPU time for trying pairs of mistakes, because a student waits
 MOST = 5  # the most mistakes made together that are looked for
@@ -147,8 +148,12 @@ def diagnose(
         if not named:
             found += _diagnosed_apart(checker, legit, numeric, got, want, replays)
         if not found and checker.is_related and not remembers:
-            in_any_order = problem.stage in (Stage.VALUES, Stage.SHAPE)
-            if words := described(legit, got, want, in_any_order):
+            words = described(legit, got, want, False)
+            if not words and problem.stage in (Stage.VALUES, Stage.SHAPE):
+                words = restated(checker.reference, legit, got, want, replays) or described(
+                    legit, got, want, True
+                )
+            if words:
                 id_, name, seen, look = words
                 found.append(Diagnosis(id_, name, problem.expected, seen, "", look, parts))
         if not any(d.id for d in found) and (evidence := _earlier(legit, got, want)):

@@ -8,6 +8,7 @@ Most functions take ``pairs``: tuples (case, arguments, the answer's array, the 
 They return the evidence in words, or None if the relation does not hold for all pairs.
 """
 
+import functools
 import itertools
 import math
 from collections.abc import Callable
@@ -46,6 +47,18 @@ _WORDS = {
     "one_place_only": (
         "right but for one place",
         "Look at what is done with that place alone.",
+    ),
+    "one_step_more": (
+        "right, with one step too many at the end",
+        "Look at the last line: what does it do that the definition does not?",
+    ),
+    "one_step_less": (
+        "right, but the last step is missing",
+        "Look at the definition again: what comes last?",
+    ),
+    "axis_taken": (
+        "an axis is longer or shorter than it should be",
+        "Look for a sum, a mean, an index or a slice along that axis.",
     ),
     "one_range_only": (
         "right for some values of the input, wrong for the others",
@@ -357,6 +370,101 @@ def _repeated(pairs):
     return None
 
 
+# a step on all values or along an axis, in words -> what it does
+_STEPS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
+    "the absolute value": torch.abs,
+    "squaring": torch.square,
+    "a square root": torch.sqrt,
+    "exp": torch.exp,
+    "a logarithm": torch.log,
+    "1 / x": torch.reciprocal,
+    "rounding": torch.round,
+    "rounding down": torch.floor,
+    "a sigmoid": torch.sigmoid,
+}
+_STEPS_ALONG: dict[str, Callable[[torch.Tensor, int], torch.Tensor]] = {
+    "a softmax": torch.softmax,
+    "a log-softmax": torch.log_softmax,
+    "dividing by the sum": lambda x, a: x / x.sum(a, keepdim=True),
+    "dividing by the length": lambda x, a: x / x.norm(dim=a, keepdim=True),
+    "dividing by the largest": lambda x, a: x / x.amax(a, keepdim=True),
+    "taking off the mean": lambda x, a: x - x.mean(a, keepdim=True),
+    "taking off the largest": lambda x, a: x - x.amax(a, keepdim=True),
+    "a running sum": torch.cumsum,
+    "a sort": lambda x, a: x.sort(a).values,
+}
+
+
+def _step(pairs, is_missing: bool = False):
+    """Look for one step too many at the end, or for one that is missing."""
+    if any(x.shape != y.shape for _, _, x, y in pairs) or sum(y.numel() for *_, y in pairs) < 3:
+        return None
+    ndim = min(y.ndim for *_, y in pairs)
+    steps = _STEPS | {
+        f"{words} along axis {axis}": functools.partial(_along, step, axis)
+        for axis in range(-1, -1 - ndim, -1)
+        for words, step in _STEPS_ALONG.items()
+    }
+    for words, step in steps.items():
+        if all(
+            close(case, x.double(), step(y.double()))
+            if not is_missing
+            else close(case, step(x.double()), y.double())
+            for case, _, x, y in pairs
+        ):
+            if is_missing:
+                return f"your output after {words} equals the expected one"
+            return f"your output equals the expected one after {words}"
+    return None
+
+
+def _along(step: Callable, axis: int, x: torch.Tensor) -> torch.Tensor:
+    return step(x, axis)
+
+
+def _missing_step(pairs):
+    return _step(pairs, is_missing=True)
+
+
+# what takes an axis away, in words -> what it does
+_TAKEN: dict[str, Callable[[torch.Tensor, int], torch.Tensor]] = {
+    "the mean": lambda x, a: x.mean(a, keepdim=True),
+    "the sum": lambda x, a: x.sum(a, keepdim=True),
+    "the largest": lambda x, a: x.amax(a, keepdim=True),
+    "the first place": lambda x, a: x.narrow(a, 0, 1),
+    "the last place": lambda x, a: x.narrow(a, x.shape[a] - 1, 1),
+    "all but the first place": lambda x, a: x.narrow(a, 1, x.shape[a] - 1),
+    "all but the last place": lambda x, a: x.narrow(a, 0, x.shape[a] - 1),
+}
+
+
+def _taken(pairs):
+    """Look for an axis that is reduced, shorter or longer than it should be."""
+    telling = [pair for pair in pairs if not close(pair[0], *pair[2:])]
+    if any(x.shape == y.shape or 0 in (*x.shape, *y.shape) for _, _, x, y in telling):
+        return None
+    ndim = min(max(x.ndim, y.ndim) for _, _, x, y in telling)
+    for axis, (words, take) in itertools.product(range(-ndim, 0), _TAKEN.items()):
+        for mine, right in ((2, 3), (3, 2)):
+            if all(
+                pair[right].ndim >= -axis
+                and _is_taken(pair[0], pair[mine], pair[right], take, axis)
+                for pair in telling
+            ):
+                whole, part = ("the expected one", "your output is")
+                if mine == 3:
+                    whole, part = ("your output", "the expected one is")
+                return f"{part} {words} of {whole} along axis {axis}"
+    return None
+
+
+def _is_taken(case: Case, less: torch.Tensor, more: torch.Tensor, take, axis: int) -> bool:
+    """Tell whether ``take`` along an axis leads from one array to the other."""
+    found = take(more.double(), axis)
+    is_kept = less.ndim == found.ndim
+    return close(case, less.double(), found if is_kept else found.squeeze(axis))
+
+
 def _permuted(pairs):
     if any(ours.ndim != wanted.ndim for _, _, ours, wanted in pairs):
         return None
@@ -460,24 +568,50 @@ def _first_only(pairs):
     return None
 
 
+# parts of an axis of n places, in words -> the indices
+_PARTS: dict[str, Callable[[int], list[int]]] = {
+    "the first place": lambda n: [0],
+    "the last place": lambda n: [n - 1],
+    "every second place": lambda n: list(range(1, n, 2)),
+    "every second place, from the first on,": lambda n: list(range(0, n, 2)),
+    "the first half": lambda n: list(range(n // 2)),
+    "the second half": lambda n: list(range((n + 1) // 2, n)),
+    "all but the first place": lambda n: list(range(1, n)),
+    "all but the last place": lambda n: list(range(n - 1)),
+}
+
+
 def _one_place(pairs):
-    """Look for an axis along which only the first or only the last index is wrong."""
+    """Look for a part of the result, such as the first place along an axis, that alone is wrong."""
     telling = [pair for pair in pairs if not close(pair[0], pair[2], pair[3])]
     if not telling or any(ours.shape != wanted.shape for _, _, ours, wanted in telling):
         return None
-    ndim = min(ours.ndim for _, _, ours, _ in telling)
-    for axis, place in itertools.product(range(-ndim, 0), (0, -1)):
-        if max(ours.shape[axis] for _, _, ours, _ in telling) > 2 and all(
-            ours.shape[axis] == 1
-            or close(case, *(_without(x, axis, place) for x in (ours, wanted)))
-            for case, _, ours, wanted in telling
+    marks = [_wrong(case, ours, wanted) for case, _, ours, wanted in telling]
+    ndim = min(wrong.ndim for wrong in marks)
+    for axis, (words, part) in itertools.product(range(-ndim, 0), _PARTS.items()):
+        if words.startswith("all but") and len(telling) < len(pairs):
+            continue  # which inputs are right says more
+        long = [wrong for wrong in marks if wrong.shape[axis] > 1]
+        if any(wrong.shape[axis] > 2 for wrong in long) and all(
+            _wrong_places(wrong, axis) == part(wrong.shape[axis]) for wrong in long
         ):
-            return f"only the {'first' if place == 0 else 'last'} place along axis {axis} is wrong"
+            return f"only {words} along axis {axis} is wrong"
+    if any(wrong.ndim < 2 or wrong.shape[-1] != wrong.shape[-2] for wrong in marks):
+        return None
+    diagonals = [torch.eye(wrong.shape[-1], dtype=torch.bool) for wrong in marks]
+    if max(map(len, diagonals)) > 2:
+        both = list(zip(marks, diagonals, strict=True))
+        if not any((wrong & ~diagonal).any() for wrong, diagonal in both):
+            return "only the diagonal is wrong"
+        if not any((wrong & diagonal).any() for wrong, diagonal in both):
+            return "the diagonal is right, what is off it is wrong"
     return None
 
 
-def _without(x: torch.Tensor, axis: int, place: int) -> torch.Tensor:
-    return x.narrow(axis, 1 if place == 0 else 0, x.shape[axis] - 1)
+def _wrong_places(wrong: torch.Tensor, axis: int) -> list[int]:
+    """List the places along an axis where any value is wrong."""
+    by_place = wrong.movedim(axis, 0).reshape(wrong.shape[axis], -1)
+    return by_place.any(1).nonzero().flatten().tolist()
 
 
 def _one_range(pairs):
@@ -540,6 +674,9 @@ _RELATIONS: dict[str, Callable] = {
     "constant_factor": _factor,
     "constant_offset": _offset,
     "stretched": _stretched,
+    "one_step_more": _step,
+    "one_step_less": _missing_step,
+    "axis_taken": _taken,
     "clamped": _clamped,
     "off_by_a_term": _term,
     "factor_by_input": _factor_by_input,
