@@ -8,7 +8,7 @@ import torch.nn.functional as F
 from kept import judge_answer
 from torch import nn
 
-from vitedu import attention, encoder, less_data, patches, training
+from vitedu import attention, encoder, inside, less_data, patches, training
 from vitedu.checks.engine import find_checker
 from vitedu.checks.judging import same_error
 from vitedu.checks.probing import Observation, Trouble
@@ -75,7 +75,7 @@ class Dropping(encoder.EncoderBlock):
 
 class Centred(attention.MultiHeadAttention):
     def forward(self, x):
-        return super().forward(x - x.mean(0, keepdim=True))
+        return super().forward(x - 0.5 * x.mean(0, keepdim=True))
 
 
 class Joined(attention.MultiHeadAttention):
@@ -109,7 +109,49 @@ def of_found_classes(predictions, labels, num_classes):
     return torch.bincount(labels * size + predictions, minlength=size * size).reshape(size, size)
 
 
+def weights_of_labels(images, labels, num_classes, lam, permutation):
+    mixed, right = less_data.mixup(images, labels, num_classes, lam, permutation)
+    return mixed, right * (2 + torch.arange(len(right)).to(right))[:, None]
+
+
+def one_plus_weight(x, weight, bias, eps=1e-6):
+    return encoder.layer_norm(x, 1 + weight, bias, eps)
+
+
+def mean_everywhere(x, weight, bias, eps=1e-6):
+    y = encoder.layer_norm(x, weight, bias, eps)
+    return y.mean(-1, keepdim=True).expand_as(y)
+
+
+def short_cosines(num_positions, embed_dim):
+    table = patches.sincos_positions(num_positions, embed_dim)
+    return table * torch.tensor([1.0, 0.9]).repeat(embed_dim // 2)
+
+
+def between_0_and_1(pos_embed, grid_size):
+    return (inside.position_similarity(pos_embed, grid_size) + 1) / 2
+
+
+def no_opposites(pos_embed, grid_size):
+    return inside.position_similarity(pos_embed, grid_size).clamp(min=0)
+
+
+def attends_less_to_itself(attentions):
+    right = inside.attention_rollout(attentions)
+    return right - 0.1 * torch.eye(right.shape[-1], dtype=right.dtype)
+
+
 RECOGNISED = {
+    "a step more": ("gelu", lambda x: encoder.gelu(x).abs(), "one_step_more", "after the absolute value"),
+    "a step less": ("mixup", weights_of_labels, "one_step_less", "dividing by the sum along axis -1"),
+    "a row less": ("patchify", lambda images, patch_size: patches.patchify(images, patch_size)[:, :-1], "axis_taken", "all but the last place of the expected one along axis -2"),
+    "an axis less": ("layer_norm", lambda *args, **more: encoder.layer_norm(*args, **more).sum(-1), "axis_taken", "the sum of the expected one along axis -1"),
+    "another argument": ("layer_norm", one_plus_weight, "other_argument", "expected one for weight + 1"),
+    "repeated": ("layer_norm", mean_everywhere, "repeated", "along axis -1"),
+    "every second": ("sincos_positions", short_cosines, "one_place_only", "every second place along axis -1"),
+    "stretched": ("position_similarity", between_0_and_1, "stretched", "times 0.5 plus 0.5"),
+    "clamped": ("position_similarity", no_opposites, "clamped", "no value is below 0"),
+    "the diagonal": ("attention_rollout", attends_less_to_itself, "one_place_only", "only the diagonal is wrong"),
     "whole root": ("scaled_dot_product_attention", attending(lambda d: math.floor(math.sqrt(d) + 2)), "other_temperature", "weights"),
     "by width": ("layer_norm", times_width, "factor_by_input", "times"),
     "a term": ("count_parameters", without_head_bias, "off_by_a_term", "smaller by num_classes"),

@@ -407,15 +407,20 @@ def _step(pairs, is_missing: bool = False):
     }
     for words, step in steps.items():
         if all(
-            close(case, x.double(), step(y.double()))
-            if not is_missing
-            else close(case, step(x.double()), y.double())
+            _close_to(case, y.dtype, step(x.double()), y)
+            if is_missing
+            else _close_to(case, y.dtype, x, step(y.double()))
             for case, _, x, y in pairs
         ):
             if is_missing:
                 return f"your output after {words} equals the expected one"
             return f"your output equals the expected one after {words}"
     return None
+
+
+def _close_to(case: Case, dtype: torch.dtype, some: torch.Tensor, others: torch.Tensor) -> bool:
+    """Compare two arrays with the tolerance of ``dtype``, in which they were computed."""
+    return close(case, some.to(dtype), others.to(dtype))
 
 
 def _along(step: Callable, axis: int, x: torch.Tensor) -> torch.Tensor:
@@ -462,7 +467,7 @@ def _is_taken(case: Case, less: torch.Tensor, more: torch.Tensor, take, axis: in
     """Tell whether ``take`` along an axis leads from one array to the other."""
     found = take(more.double(), axis)
     is_kept = less.ndim == found.ndim
-    return close(case, less.double(), found if is_kept else found.squeeze(axis))
+    return _close_to(case, less.dtype, less, found if is_kept else found.squeeze(axis))
 
 
 def _permuted(pairs):
