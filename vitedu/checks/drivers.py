@@ -314,14 +314,21 @@ def _keep_means(seen: Observation, case: Case, result) -> None:
 
 
 def _classifier(case: Case, journal: Journal) -> WatchedClassifier:
-    """Return the classifier of an earlier call, or a new one, with the case's weights."""
+    """Return the classifier of an earlier call, or a new one, with the case's weights and modes.
+
+    The parts named in ``extra["other_mode"]`` are in the mode that the model is not in.
+    """
     kept = case.extra.get("kept", [])
     if not kept:
         kept.append(WatchedClassifier(case.state, journal))
     model = kept[0]
     model.load_state_dict(case.state)
     model.write_in(journal)
-    return model.train(case.extra["training"])
+    model.train(case.extra["training"])
+    for name in case.extra.get("other_mode", ()):
+        part = model.get_submodule(name)
+        part.training = not part.training
+    return model
 
 
 @driver
@@ -376,9 +383,6 @@ def evaluation(answer, case: Case, seen: Observation) -> None:
     """
     journal = Journal()
     model = _classifier(case, journal)
-    for name in case.extra.get("other_mode", ()):
-        part = model.get_submodule(name)
-        part.training = not part.training
     for name in case.extra.get("frozen", ()):
         model.get_parameter(name).requires_grad_(False)
     parts = {

@@ -349,6 +349,7 @@ OVERWRITTEN = "earlier results stay as they were"
 REPEATED = "the same call gives the same result"
 ALONE = "an item alone gives the same as in its batch"
 LAID = "the same numbers in another order in memory give the same result"
+SILENT = "without a graph and in eval mode the same call gives the same result"
 OWNED = "what the caller writes into a result is not in the next one"
 LEFT = "everything is left as it was"
 
@@ -425,7 +426,8 @@ def again(answer, case: Case, seen: Observation) -> None:
     if later.driver in ("call", "module"):
         with contextlib.suppress(Exception), torch.no_grad():
             for this, noted in zip((before, later), silent, strict=True):
-                DRIVERS[this.driver](answer, replace(this, gradients=()), noted)
+                this = replace(this, extra=this.extra | {"training": False})
+                DRIVERS[this.driver](answer, this, noted)
     written = dict.fromkeys(name for noted in silent for name in noted.modified)
     seen.modified += tuple(
         f"{name} (under no_grad)" for name in written if name not in seen.modified
@@ -433,7 +435,9 @@ def again(answer, case: Case, seen: Observation) -> None:
     kept = [*first.live, *silent[0].live]
     stays = all(torch.equal(now, then) for now, then in _finite(kept))
     seen.facts[OVERWRITTEN] = "they stay" if stays else "they changed"
-    is_same = tells(seen.arrays) and _alike(seen.arrays, first.arrays)
+    is_same = tells(seen.arrays) and any(
+        _alike(now.arrays, then.arrays) for now, then in ((seen, first), silent) if now.arrays
+    )
     seen.facts[REMEMBERED] = "the earlier result" if is_same else "another result"
     left = [words for noted in (first, seen) for words in noted.facts[LEFT].split("; ")]
     seen.facts[LEFT] = "; ".join(dict.fromkeys(words for words in left if words))
@@ -449,6 +453,9 @@ def again(answer, case: Case, seen: Observation) -> None:
 
     if later.driver in ("call", "module", "layer_from_layer"):
         seen.facts |= _probed(results, later, seen)
+    if later.driver == "module" and seen.facts.get(REPEATED) == SAME and silent[1].arrays:
+        is_same = _alike(seen.arrays, silent[1].arrays, 1e-3)
+        seen.facts[SILENT] = SAME if is_same else "another result"
     if seen.arrays.keys() & set(case.outputs):
         seen.effects = _effects(results, later, case.extra["options"], seen)
     for result, _ in seen.live:  # the last probe: whoever kept a result has zeros now

@@ -154,7 +154,9 @@ def relation(cases: list[Case], got: Seen, want: Seen) -> tuple[str, str] | None
         return None
     if len(names) == 1:
         return _first_relation(by_name[names[0]])
-    if found := _first_relation([pair for pairs in wrong.values() for pair in pairs]):
+    joined = [pair for pairs in wrong.values() for pair in pairs]
+    # in a single case much is related by chance
+    if len({pair[0].name for pair in joined}) > 1 and (found := _first_relation(joined)):
         return found
     for name in wrong:
         if by_name[name][0][2].numel() > 1 and (found := _first_relation(by_name[name])):
@@ -185,7 +187,7 @@ def _constant(pairs):
         if bool((ours == ours.flatten()[0]).all())
     }
     if len(values) == 1 and all(bool((ours == ours.flatten()[0]).all()) for _, _, ours, _ in pairs):
-        if all(ours.numel() > 1 or len(pairs) > 1 for _, _, ours, _ in pairs):
+        if len({case.name for case, *_ in pairs}) > 1:
             return f"every value is {number_text(values.pop())}, whatever the input"
     return None
 
@@ -399,6 +401,9 @@ def _step(pairs, is_missing: bool = False):
     """Look for one step too many at the end, or for one that is missing."""
     if any(x.shape != y.shape for _, _, x, y in pairs) or sum(y.numel() for *_, y in pairs) < 3:
         return None
+    told = [y[_wrong(case, x, y)] for case, _, x, y in pairs]
+    if len(torch.cat(told).unique()) < 5:
+        return None  # a few numbers, such as zeros and ones, lead to each other in many ways
     ndim = min(y.ndim for *_, y in pairs)
     steps = _STEPS | {
         f"{words} along axis {axis}": functools.partial(_along, step, axis)
@@ -459,6 +464,8 @@ def _taken(pairs):
                 whole, part = ("the expected one", "your output is")
                 if mine == 3:
                     whole, part = ("your output", "the expected one is")
+                if all(pair[right].shape[axis] == 1 for pair in telling):
+                    return f"{part} {whole} without axis {axis}, whose size is 1"
                 return f"{part} {words} of {whole} along axis {axis}"
     return None
 
@@ -586,6 +593,9 @@ _PARTS: dict[str, Callable[[int], list[int]]] = {
 }
 
 
+_ENDS = ("the first place", "the last place")
+
+
 def _one_place(pairs):
     """Look for a part of the result, such as the first place along an axis, that alone is wrong."""
     telling = [pair for pair in pairs if not close(pair[0], pair[2], pair[3])]
@@ -597,19 +607,18 @@ def _one_place(pairs):
         if words.startswith("all but") and len(telling) < len(pairs):
             continue  # which inputs are right says more
         long = [wrong for wrong in marks if wrong.shape[axis] > 1]
-        if any(wrong.shape[axis] > 2 for wrong in long) and all(
-            _wrong_places(wrong, axis) == part(wrong.shape[axis]) for wrong in long
-        ):
+        sizes = {wrong.shape[axis] for wrong in long}
+        # a pattern shows in several sizes only
+        is_seen = max(sizes, default=0) > 2 and (words in _ENDS or len(sizes - {2, 3}) > 1)
+        if is_seen and all(_wrong_places(wrong, axis) == part(wrong.shape[axis]) for wrong in long):
             return f"only {words} along axis {axis} is wrong"
     if any(wrong.ndim < 2 or wrong.shape[-1] != wrong.shape[-2] for wrong in marks):
         return None
     diagonals = [torch.eye(wrong.shape[-1], dtype=torch.bool) for wrong in marks]
-    if max(map(len, diagonals)) > 2:
-        both = list(zip(marks, diagonals, strict=True))
-        if not any((wrong & ~diagonal).any() for wrong, diagonal in both):
-            return "only the diagonal is wrong"
-        if not any((wrong & diagonal).any() for wrong, diagonal in both):
-            return "the diagonal is right, what is off it is wrong"
+    if max(map(len, diagonals)) > 2 and not any(
+        (wrong & ~diagonal).any() for wrong, diagonal in zip(marks, diagonals, strict=True)
+    ):
+        return "only the diagonal is wrong"
     return None
 
 

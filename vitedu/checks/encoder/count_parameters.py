@@ -46,6 +46,8 @@ MISTAKES = (
             {"num_prefix_tokens * D + (": "("}),
     _missing("positions_missing", "the positions are", "pos_embed is a parameter too.",
             {"(num_patches + num_prefix_tokens) * D": "0"}),
+    Mistake("side_not_squared", "a patch is counted as one row of pixels", "patch_size ** 2 pixels in each channel",
+            "A patch is a square.", "Look at the kernel of the patch embedding.", {"config.patch_size**2": "config.patch_size"}),
     _missing("final_norm_missing", "as much as the final norm is",
             "Candidates: the norm behind the last block, or the class token with its row of pos_embed.",
             {"depth * block + norm": "depth * block"}),

@@ -47,7 +47,7 @@ MISTAKES = (
             "Another eps has to change the result.", "Use the argument, not a number.", {"+ eps": "+ 1e-6"}, also=({"+ eps": "+ 1e-5"}, {"+ eps": "+ 1e-8"})),
     Mistake("not_centred", "the mean is not subtracted", "mean 0 for every token, before weight and bias",
             "That is RMSNorm, a good norm, but another one.", "Subtract the mean before you divide.",
-            {"mean = ": "mean = 0 * "}),
+            {"mean = ": "mean = 0 * "}, also=({"return (x - mean)": "return x"},)),
     Mistake("around_zero", "the variance is the mean of the squares of x itself", "squared distances from the mean",
             "A token far from 0 would come out too small.", "Subtract the mean before you square.",
             {"((x - mean) ** 2)": "(x**2)"}),

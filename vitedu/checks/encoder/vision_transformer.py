@@ -56,6 +56,17 @@ MISTAKES = (
             {"add_class_token_and_positions(x, self.cls_token, self.pos_embed)":
                  "torch.cat([x, self.cls_token.expand(len(x), -1, -1)], 1) + self.pos_embed",
              "x[:, 0]": "x[:, -1]"}),
+    Mistake("patch_read", "the head reads a patch, not the class token", "tokens[:, 0], and the class token stands there",
+            "The class token joined behind the patches, or another token is read.", "Look at the order in torch.cat.",
+            {"add_class_token_and_positions(x, self.cls_token, self.pos_embed)":
+                 "torch.cat([x, self.cls_token.expand(len(x), -1, -1)], 1) + self.pos_embed"}),
+    Mistake("blocks_apart", "every block starts from the embedded tokens", "each block goes on where the last one ended",
+            "Only the last block would count.", "Look at what you hand to a block, and where its result goes.",
+            {"for block": "first = x\nfor block", "block(x)": "block(first)"}),
+    Mistake("norm_in_the_loop", "the final norm comes after every block", "one norm behind the last block",
+            "Each block would find the tokens at one scale, as in post-norm.", "Move the norm behind the loop.",
+            {"x = block(x)": "x = self.norm(block(x))", "x = self.norm(x)": "x = x"},
+            also=({"x = block(x)": "x = self.norm(block(x))"},)),
     Mistake("no_final_norm", "the final norm is missing", "norm after the last block, before the head",
             "The tokens of a pre-norm model grow with depth; the head needs them at one scale.",
             "Use self.norm.", {"self.norm(x)": "x"}),

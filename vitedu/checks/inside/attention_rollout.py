@@ -73,7 +73,7 @@ MISTAKES = (
     families.LAST_LEFT_OUT.by({"in layers:": "in layers[:-1]:", "rollout = identity": "rollout = identity.expand_as(first[:, 0])"}),
     Mistake("multiplied_by_elements", "the matrices are multiplied place by place", "matrix products",
             "A place-by-place product follows no path from token to token.", "Use @, not *.",
-            {"step @ rollout": "step * rollout"}),
+            {"step @ rollout": "step * rollout"}, also=({"rollout = identity": "rollout = 1", "step @ rollout": "step * rollout"},)),
     Mistake("averaged_layers", "the layers are averaged, not multiplied", "a product over all layers",
             "A mean over layers does not follow content from one layer to the next.", "Multiply the matrices.",
             {"rollout = identity": "rollout = 0 * identity", "step @ rollout": "rollout + step / len(layers)"}),

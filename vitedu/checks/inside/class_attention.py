@@ -77,6 +77,7 @@ CHECKER = Checker(
         "weights: B nh T T; grid_size = (gh, gw)",
         also("other sizes", "a square grid", gw="gh"),
         also("other sizes", "one head", nh=1),
+        also("other sizes", "a long grid", gh=2, gw=9),
         also("other sizes", "a single row of patches", gh=1),
         also("other sizes", "a single column of patches", gw=1),
         also("other sizes", "three registers behind the class token", T="gh*gw + 4"),

@@ -83,7 +83,11 @@ CHECKER = Checker(
         also("values", ""),
         also("other sizes", "two classes", K=2),
         also("other sizes", "as many images as classes", B="K"),
-        also("other sizes", "a teacher that is sure", scale={"teacher_logits": 50.0}),
+        also(
+            "other sizes",
+            "a teacher and heads that are sure",
+            scale={"teacher_logits": 300.0, "cls_logits": 10.0, "dist_logits": 10.0},
+        ),
         *USUAL,
         ranges={"B": (9, 14), "K": (5, 8)},
         gradients=("cls_logits", "dist_logits", "teacher_logits"),

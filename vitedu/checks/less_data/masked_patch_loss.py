@@ -17,6 +17,8 @@ def cases(g: torch.Generator) -> list[Case]:
             mask = torch.rand(B, N, generator=g).argsort(dim=1) < hidden
         prediction = normal(g, B, N, P, dtype=dtype)
         target = 2 * normal(g, B, N, P, dtype=dtype) + 1
+        if rest.pop("exact", False):
+            prediction[0, 0] = target[0, 0]
         mask = mask.to(rest.pop("kind", dtype))
         args = {"prediction": prediction, "target": target, "mask": mask}
         name = f"{plural(B, 'image')}, {N} patches of {P} values{note}"
@@ -31,6 +33,7 @@ def cases(g: torch.Generator) -> list[Case]:
         case(", a boolean mask", "values", gradients=("prediction",), kind=torch.bool),
         case(part="values", gradients=("prediction",)),
         case(", all hidden", mask=torch.ones(B, N)),
+        case(", all hidden, one predicted exactly", mask=torch.ones(B, N), exact=True),
         case(", one patch hidden", mask=one),
         case(", nothing hidden in the first image", mask=none_in_first),
         case(B=1),

@@ -14,7 +14,12 @@ def cases(g: torch.Generator) -> list[Case]:
         state = classifier_state(g, C * H * W, hidden, K, dtype=rest.pop("dtype", torch.float32))
         batches = draw_batches(g, state, sizes, (C, H, W), rest.pop("scales", (2.0,)))
         args = {"model": None, "batches": batches, "optimizer": lr, "scheduler": factor}
-        extra = {"keep": keep, "training": training, "once": once}
+        extra = {
+            "keep": keep,
+            "training": training,
+            "once": once,
+            "other_mode": rest.pop("other_mode", ()),
+        }
         rest |= {"number": True, "outputs": ("mean_loss", "accuracy"), "rtol": 1e-4, "atol": 1e-5}
         name = f"{words} (batches of {', '.join(map(str, sizes))})"
         return Case(name, args, driver="epoch", state=state, extra=extra, **rest)
@@ -32,6 +37,7 @@ def cases(g: torch.Generator) -> list[Case]:
         # images so dark that no gradient is clipped, not even to a norm of 0.5, and steps so large that answers change
         case("results while it learns", [5 * four, 5 * three, 5 * five], results, lr=100.0, part="before the update", scales=(0.02,)),
         case("a model that comes in eval mode", [four, three], ("mode",), training=False, part="train mode"),
+        case("a model with a part in eval mode", [four, three], ("mode",), other_mode=("body.1",), part="train mode"),
         case("the order of steps", [four, three, three], ("order",), factor=0.5, part="order"),
         case("one batch, a model that comes in eval mode", [four], results, training=False, part="other sizes"),
     ]  # fmt: skip

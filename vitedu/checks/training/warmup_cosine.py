@@ -86,6 +86,8 @@ MISTAKES = (
     Mistake("no_decay", "after the climb the learning rate stays at the peak", "half a cosine down to final_lr",
             "Small steps at the end let the loss settle.", "Add the cosine for the steps after the climb.",
             {"progress = ": "return peak_lr\nprogress = "}),
+    Mistake("upside_down", "the curve rises where it should fall", "from peak_lr down to final_lr",
+            "The cosine falls from 1 to -1 by itself.", "Look at the sign of the cosine.", {"1 + math.cos": "1 - math.cos"}),
     Mistake("linear_decay", "the way down is a straight line", "half a cosine", "It is a schedule too, but not this one.",
             "Use cos(pi * progress), which runs from 1 to -1.", {COSINE: "(1 - progress)"}),
     Mistake("quarter_period", "the cosine runs through a quarter of its period",

@@ -54,6 +54,8 @@ MISTAKES = (
             {KEEP: 'converted[name] = tensor.roll(len(tensor) // 3, 0) if "qkv" in name else tensor'},
             also=({KEEP: 'converted[name] = tensor.roll(-(len(tensor) // 3), 0) if "qkv" in name else tensor'},
                   {KEEP: 'converted[name] = torch.cat(tensor.chunk(3)[::-1]) if "qkv" in name else tensor'})),
+    Mistake("class_token_kept", "the class token keeps torchvision's name", "cls_token",
+            "The model would keep a fresh one.", "Look at the names without a dot.", {'"class_token": "cls_token",': ""}),
     Mistake("head_left_out", "the head is left out", "every tensor of the model", "The model would answer with a random head.", "heads.head is our head.",
             {KEEP: 'if not name.startswith("head"):\n    converted[name] = tensor'}),
     Mistake("biases_left_out", "the biases are left out", "every tensor of the model", "Each layer has both.", "Go through all names.",
