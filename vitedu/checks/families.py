@@ -15,7 +15,7 @@ from torch.utils._pytree import tree_leaves, tree_map
 
 from vitedu.checks.evidence import row_sums, shapes
 from vitedu.checks.mistakes import Mistake
-from vitedu.checks.probing import Case, Observation, tensors_in
+from vitedu.checks.probing import Case, Observation, observe, tensors_in
 
 # --- families -----------------------------------------------------------------------------------
 
@@ -331,14 +331,17 @@ def general_mistakes(reference: Any, cases: list[Case]) -> list[Mistake]:
                     build=lambda: _raises(reference, lambda text: ValueError("bad size")),
                 )
             )  # fmt: skip
-    mistakes.append(
-        Mistake(
-            "squeezed", "axes of size 1 are squeezed away", "all axes, those of size 1 too",
-            why="The next line counts on the axes, and a batch of one is still a batch.",
-            look="Look for squeeze, and for an index where a slice keeps the axis.",
-            build=lambda: wrap(reference, after=lambda x: x.squeeze() if isinstance(x, torch.Tensor) else x),
-        )
-    )  # fmt: skip
+    usual = [case for case in cases if not case.raises and case.driver in ("call", "module")]
+    results = [observe(reference, case).arrays for case in usual if not case.on_accelerator]
+    if any(1 in x.shape for arrays in results for x in arrays.values()):
+        mistakes.append(
+            Mistake(
+                "squeezed", "axes of size 1 are squeezed away", "all axes, those of size 1 too",
+                why="The next line counts on the axes, and a batch of one is still a batch.",
+                look="Look for squeeze, and for an index where a slice keeps the axis.",
+                build=lambda: wrap(reference, after=lambda x: x.squeeze() if isinstance(x, torch.Tensor) else x),
+            )
+        )  # fmt: skip
     tensors = [name for case in main for name, value in case.args.items() if _is_float(value)]
     if tensors and main[0].driver in ("call", "module"):
         mistakes.append(

@@ -199,6 +199,8 @@ def _judge_type(case: Case, got: Observation, want: Observation):
         if got.types.get(name) == wanted:
             continue
         whole = got.types.get("result", "")
+        if name not in got.types and not whole:
+            return f"{name}: {wanted}", "nothing", f"{name} is missing"
         if name not in got.types and whole not in ("", want.types.get("result")):
             name, found = "result", whole
             wanted = f"{len(case.outputs)} results: {', '.join(case.outputs)}"
@@ -434,6 +436,7 @@ def _judge_gradients(case: Case, got: Observation, want: Observation):
             "results that carry gradients",
             "a result that is cut off from its inputs",
         )
+    wrong, right = [], []
     for name, wanted in want.gradients.items():
         what, ours = f"gradient of {name}", got.gradients.get(name)
         if ours is None:
@@ -448,13 +451,34 @@ def _judge_gradients(case: Case, got: Observation, want: Observation):
             return f"a finite {what}", "NaN or infinite values"
         scale = max(1.0, float(wanted.abs().max())) if wanted.numel() else 1.0
         rtol, atol = tolerance(case, wanted.dtype)
-        if not torch.allclose(
+        is_same = torch.allclose(
             ours.double(), wanted.double(), rtol=10 * rtol, atol=10 * atol * scale, equal_nan=True
-        ):
-            if not wanted.any():
-                return what, NO_GRADIENT
-            return what, "another gradient; look for a part that is detached or done in place"
-    return None
+        )
+        (right if is_same else wrong).append(name)
+    if not wrong:
+        return None
+    name, all_wrong = wrong[0], _few(wrong)
+    what = f"gradient of {name}"
+    if not want.gradients[name].any():
+        return what, NO_GRADIENT
+    others = f"; that of {_few(right)} is right" if right else ""
+    if not any(got.gradients[name].any() for name in wrong):
+        words = f"no gradient reaches {all_wrong}"
+        return what, f"only zeros for {all_wrong}{others}; look for what cuts it off", words
+    words = f"another gradient for {all_wrong}{others}; look for a part that is detached or done in place"
+    return what, words
+
+
+def _few(names: list[str]) -> str:
+    """List names, at most three of them.
+
+    Example:
+        >>> _few(["q", "k"]), _few(["a", "b", "c", "d", "e"])
+        ('q and k', 'a, b, c and 2 more')
+    """
+    if len(names) > 3:
+        return f"{', '.join(names[:3])} and {len(names) - 3} more"
+    return " and ".join(names)
 
 
 _JUDGES = {
