@@ -436,7 +436,8 @@ def _judge_gradients(case: Case, got: Observation, want: Observation):
             "results that carry gradients",
             "a result that is cut off from its inputs",
         )
-    wrong, right = [], []
+    wrong: list[str] = []
+    right: list[str] = []
     for name, wanted in want.gradients.items():
         what, ours = f"gradient of {name}", got.gradients.get(name)
         if ours is None:
