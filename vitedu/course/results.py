@@ -240,13 +240,14 @@ def table_html(notebook: str | None = None) -> str:
         rows.append(
             f'<tr><th colspan="3" style="text-align:left">{html.escape(name)}</th>'
             f'<th style="text-align:right">{_number(earned)}/{possible}</th>'
-            f'<th colspan="2" style="text-align:left;white-space:nowrap">{_html_bar(earned, possible)} '
+            f'<th colspan="2" style="text-align:left">{_html_bar(earned, possible)} '
             f"{passed} of {len(group)} passed</th></tr>"
         )
         for exercise in group:
             state, points, remark = _row(exercise, entries.get(exercise.id, {}))
             cells = [exercise.number, exercise.id, exercise.title, points, state, remark]
-            styles = ["left", "left", "left", "right", "left", "left"]
+            # on a telephone the title keeps a width in which its words stay whole
+            styles = ["left", "left", "left;min-width:7em", "right", "left", "left"]
             rows.append(
                 "<tr>"
                 + "".join(
