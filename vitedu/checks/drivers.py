@@ -335,12 +335,16 @@ def _classifier(case: Case, journal: Journal) -> WatchedClassifier:
 def epoch(answer, case: Case, seen: Observation) -> None:
     """Train the case's classifier for an epoch.
 
-    ``extra["keep"]`` lists what to write down: "results", "learning", "mode", "order".
+    ``extra["keep"]`` lists what to write down: "results", "learning", "mode", "order";
+    ``extra["gradients_left"]`` has the model come with gradients.
     """
     journal = Journal()
     steps: list[str] = []
     norms: list[float] = []
     model = _classifier(case, journal)
+    if case.extra.get("gradients_left"):  # by whoever used the model before
+        for parameter in model.parameters():
+            parameter.grad = torch.ones_like(parameter)
     before = state_of(model)
     optimizer = PlainDescent(model.parameters(), case.args["optimizer"], steps, norms)
     scheduler = Decay(optimizer, case.args["scheduler"], steps)

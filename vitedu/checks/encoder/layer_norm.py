@@ -112,6 +112,7 @@ CHECKER = Checker(
         also("other sizes", "more axes", shapes="x: A B T D" + PARAMETERS, name="x of {A} x {B} x {T} x {D}"),
         also("other sizes", "one feature", D=1, atol=0.1),
         also("other sizes", "features of zero", values={"x": torch.zeros_like}, gradients=("x",)),
+        also("other sizes", "features far from zero", values={"x": lambda x: x + 1e4}, atol=5e-3, gradients=()),
         also("other sizes", "weight 1 and bias 0", values={"weight": torch.ones_like, "bias": torch.zeros_like}, gradients=("weight", "bias")),
         also("other sizes", "float64", dtype=torch.float64, scale={"x": 1e4}),
         also("eps", "variance near 1e-6, the default eps", scale={"x": 1e-3}),

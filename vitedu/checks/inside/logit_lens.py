@@ -9,11 +9,21 @@ def cases(g: torch.Generator) -> list[Case]:
     """Draw tokens of several blocks, a norm that scales and shifts, and a head."""
     B, T, D, K, L = distinct(g, 5, 3, 8)
 
-    def case(note="", part="other sizes", B=B, T=T, L=L, dtype=torch.float32, spread=30.0, **rest):
+    def case(
+        note="",
+        part="other sizes",
+        B=B,
+        T=T,
+        L=L,
+        dtype=torch.float32,
+        spread=30.0,
+        bias=True,
+        **rest,
+    ):
         layers = [spread * (1 + i) * normal(g, B, T, D, dtype=dtype) for i in range(L)]
-        shift, bias = normal(g, 2, D, dtype=dtype), normal(g, K, dtype=dtype)
+        shift, vector = normal(g, 2, D, dtype=dtype), normal(g, K, dtype=dtype) if bias else None
         norm = Layer(1 + 0.5 * shift[0], shift[1])
-        head = Layer(normal(g, K, D, dtype=dtype) / D**0.5, bias)
+        head = Layer(normal(g, K, D, dtype=dtype) / D**0.5, vector)
         name = f"{plural(L, 'block')}, {plural(B, 'image')}, {plural(T, 'token')} of {D}{note}"
         args = {"layers": layers, "norm": norm, "head": head}
         return Case(name, args, part, rtol=1e-4, atol=1e-5, **rest)
@@ -23,6 +33,7 @@ def cases(g: torch.Generator) -> list[Case]:
         case(L=1),
         case(B=1),
         case(L=B),
+        case(", a head without bias", bias=False),
         case(", tokens that hardly vary", spread=1e-3),
         *usual(case),
     ]
@@ -88,7 +99,7 @@ def by_hand(layers, norm, head):
         first = tokens.select(1, 0)
         centred = first - first.mean(-1, keepdim=True)
         unit = centred / (centred.square().mean(-1, keepdim=True) + norm.eps).sqrt()
-        found.append((unit * norm.weight + norm.bias) @ head.weight.T + head.bias)
+        found.append(F.linear(unit * norm.weight + norm.bias, head.weight, head.bias))
     return torch.stack(found)
 
 

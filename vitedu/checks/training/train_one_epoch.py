@@ -19,6 +19,7 @@ def cases(g: torch.Generator) -> list[Case]:
             "training": training,
             "once": once,
             "other_mode": rest.pop("other_mode", ()),
+            "gradients_left": words.endswith("gradients left"),
         }
         rest |= {"number": True, "outputs": ("mean_loss", "accuracy"), "rtol": 1e-4, "atol": 1e-5}
         name = f"{words} (batches of {', '.join(map(str, sizes))})"
@@ -33,6 +34,7 @@ def cases(g: torch.Generator) -> list[Case]:
         case("learning rate 0", [five, four, three], results),
         case("batches that can be read once", [four, five, 1], results, once=True, part="any iterable"),
         case("learning rate 0.5", [four, three, five, three], ("learning",), **learning),
+        case("learning rate 0.5, gradients left", [four, three], ("learning",), **learning),
         case("learning rate 0.5, float64", [four, five, three], ("learning",), dtype=torch.float64, **learning),
         # images so dark that no gradient is clipped, not even to a norm of 0.5, and steps so large that answers change
         case("results while it learns", [5 * four, 5 * three, 5 * five], results, lr=100.0, part="before the update", scales=(0.02,)),
@@ -50,6 +52,9 @@ MISTAKES = (
     Mistake("graph_kept", "the mean loss still holds the graph of every batch", "Python numbers",
             "A graph keeps the activations of its batch: memory would grow with every batch of the epoch.",
             "Add loss.item(), not loss.", {"loss.item()": "loss"}, evidence=families.graph_of),
+    Mistake("cleared_afterwards", "gradients are cleared after the step only", "every step on fresh gradients, the first one too",
+            "Whoever used the model before may have left some.", "Clear them before backward.",
+            {"optimizer.zero_grad()": "pass", "scheduler.step()": "scheduler.step()\noptimizer.zero_grad()"}),
     Mistake("no_zero_grad", "gradients pile up from batch to batch", "gradients of this batch alone",
             "backward() adds to .grad; what the batches before left there is still in it.",
             "Clear the gradients once a batch.", {"optimizer.zero_grad()": "pass"}),

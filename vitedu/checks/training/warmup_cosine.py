@@ -35,6 +35,7 @@ def cases(g: torch.Generator) -> list[Case]:
         case(total, 1, peak, part="other runs"),
         case(total, warmup, peak, peak, part="other runs"),
         case(total, total - 1, peak, final, part="other runs"),
+        case(warmup, warmup, peak, part="other runs", note=", nothing but the climb"),
         case(total, warmup, 1, 0, part="other runs", note=", whole numbers"),
         case(long, long // 20, peak, final, part="other runs", steps=some),
     ]
