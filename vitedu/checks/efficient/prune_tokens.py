@@ -75,7 +75,7 @@ CHECKER = Checker(
         also("other sizes", "attention alike to five digits", values={"cls_attention": lambda x: 0.1 + 1e-5 * x}),
         also("other sizes", "equal tokens, equal attention", values=dict.fromkeys(("tokens", "cls_attention"), torch.ones_like)),
         *USUAL,
-        ranges={"B": (3, 4), "k": (2, 3), "D": (2, 5), "N": (7, 10)},
+        ranges={"B": (3, 4), "k": (5, 6), "D": (2, 4), "N": (8, 11)},
         values={"cls_attention": lambda x: x.softmax(dim=-1)},
         **EXACT,
     ),

@@ -23,7 +23,7 @@ from vitedu.encoder import EncoderBlock, Mlp
 def cases(g: torch.Generator) -> list[Case]:
     """Draw blocks of different widths, heads and MLP ratios."""
 
-    def case(B, T, D, heads, ratio=2.0, note="", dtype=torch.float32, spread=1.0, said=1.0, **rest):
+    def case(B, T, D, heads, ratio=2.0, note="", dtype=torch.float32, spread=1.5, said=1.0, **rest):
         init = {"embed_dim": D, "num_heads": heads}
         if ratio is not None:
             init["mlp_ratio"] = ratio
@@ -33,7 +33,8 @@ def cases(g: torch.Generator) -> list[Case]:
         shown = "" if ratio is None else f", mlp_ratio {ratio}"
         name = f"{plural(B, 'sequence')} of {plural(T, 'token')}, embed_dim {D}, {plural(heads, 'head')}{shown}{note}"
         allowed = {"rtol": 1e-4, "atol": 1e-4} if dtype == torch.float32 else {}
-        x = spread * normal(g, B, T, D, dtype=dtype)
+        x = normal(g, B, T, D, dtype=dtype)
+        x = spread * x / x.std(dim=-1, keepdim=True)  # no token so even that eps is felt by chance
         return Case(name, {"x": x}, driver="module", init=init, state=state, **allowed, **rest)
 
     B, T = distinct(g, 2, 2, 6)

@@ -101,7 +101,7 @@ CHECKER = Checker(
         SHAPES,
         also("values", "", shapes=SHAPES + "; student_temperature = s / 10; teacher_temperature = t / 10", scale=1.0, gradients=("student_logits", "teacher_logits", "center")),
         also("values", "by keyword", shapes=SHAPES + "; teacher_temperature = t / 20", keywords=("teacher_temperature",)),
-        also("large logits", "so large that the teacher is sure", scale={"student_logits": 100.0, "teacher_logits": 1e5, "center": 0.0}, rtol=1e-4, atol=1e-2),
+        also("large logits", "so large that the teacher is sure", B="3 * K", scale={"student_logits": 100.0, "teacher_logits": 1e5, "center": 0.0}, rtol=1e-4, atol=1e-2),
         also("other sizes", "as many images as prototypes", B="K"),
         also("other sizes", "two prototypes", K=2),
         *USUAL,

@@ -29,7 +29,7 @@ def cases(g: torch.Generator) -> list[Case]:
     K, hidden = distinct(g, 2, 3, 5)
     five, four, three = (size + draw(g, 0, 1) for size in (6, 4, 2))
     results = ("results",)
-    learning = {"part": "learning", "scales": (0.02, 3.0, 0.2, 3.0), "lr": 0.5}
+    learning = {"part": "learning", "scales": (0.02, 3.0, 0.2, 30.0), "lr": 0.5}
     return [
         case("learning rate 0", [five, four, three], results),
         case("batches that can be read once", [four, five, 1], results, once=True, part="any iterable"),

@@ -128,6 +128,7 @@ CHECKER = Checker(
     "clip_loss",
     cases=shaped(
         LENGTHS + "t / 10",
+        also("values", ""),
         also("temperatures", "a small temperature", shapes=LENGTHS + "0.01"),
         also("temperatures", "a temperature that makes logits of 10,000", shapes=LENGTHS + "1e-4", rtol=1e-3, atol=2e-2),
         also("temperatures", "a large temperature", shapes=LENGTHS + "10.0"),
