@@ -451,22 +451,21 @@ _TAKEN: dict[str, Callable[[torch.Tensor, int], torch.Tensor]] = {
 def _taken(pairs):
     """Look for an axis that is reduced, shorter or longer than it should be."""
     telling = [pair for pair in pairs if not close(pair[0], *pair[2:])]
-    if any(x.shape == y.shape or 0 in (*x.shape, *y.shape) for _, _, x, y in telling):
+    if not telling or any(
+        x.shape == y.shape or 0 in (*x.shape, *y.shape) for _, _, x, y in telling
+    ):
         return None
     ndim = min(max(x.ndim, y.ndim) for _, _, x, y in telling)
+    arrays = ("your output", 2), ("the expected one", 3)
     for axis, (words, take) in itertools.product(range(-ndim, 0), _TAKEN.items()):
-        for mine, right in ((2, 3), (3, 2)):
+        for (less, i), (more, j) in itertools.permutations(arrays):
             if all(
-                pair[right].ndim >= -axis
-                and _is_taken(pair[0], pair[mine], pair[right], take, axis)
+                pair[j].ndim >= -axis and _is_taken(pair[0], pair[i], pair[j], take, axis)
                 for pair in telling
             ):
-                whole, part = ("the expected one", "your output is")
-                if mine == 3:
-                    whole, part = ("your output", "the expected one is")
-                if all(pair[right].shape[axis] == 1 for pair in telling):
-                    return f"{part} {whole} without axis {axis}, whose size is 1"
-                return f"{part} {words} of {whole} along axis {axis}"
+                if all(pair[j].shape[axis] == 1 for pair in telling):
+                    return f"{less} is {more} without axis {axis}, whose size is 1"
+                return f"{less} is {words} of {more} along axis {axis}"
     return None
 
 
