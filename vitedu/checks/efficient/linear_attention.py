@@ -90,6 +90,7 @@ CHECKER = Checker(
         also("leading axes", "one leading axis", shapes="q: B Tq d; k: B Tk d; v: B Tk dv"),
         also("other sizes", "T equals d", Tq="d", Tk="d", dv="d"),
         also("cost", "of few tokens, and one of 4 x as many", shapes="q: long d; k: long d; v: long dv", driver="growth", gradients=(), long=4, d=2, dv=2),
+        also("cost", "with many features, and one of 4 x as many tokens", shapes="q: long d; k: long d; v: long dv", driver="growth", gradients=(), long=5, d=10, dv=3),
         also("other sizes", "q and k of size 100", values=dict.fromkeys("qk", lambda x: 100 * x.abs()), gradients=("q", "k")),
         also("other sizes", "one query", Tq=1),
         also("other sizes", "one key", Tk=1),

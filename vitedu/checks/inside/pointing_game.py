@@ -9,21 +9,31 @@ IMAGES = 60  # so that no two mistakes score alike by chance
 
 def cases(g: torch.Generator) -> list[Case]:
     """Draw maps, and masks with an object of any size and stray pixels that touch a patch alone."""
-    gh, gw, P = distinct(g, 3, 3, 6)
+    gh, gw, P = distinct(g, 3, 3, 6)  # P: the height of a patch, Q: its width
 
     def case(
-        note="", part="other sizes", B=IMAGES, gh=gh, gw=gw, P=P, ties=False, close=False, **rest
+        note="",
+        part="other sizes",
+        B=IMAGES,
+        gh=gh,
+        gw=gw,
+        P=P,
+        Q=None,
+        ties=False,
+        close=False,
+        **rest,
     ):
+        Q = Q or P
         maps = normal(g, B, gh, gw).flatten(1).softmax(dim=-1).unflatten(1, (gh, gw))
         if close:  # to float32 all are alike
             maps = 0.5 + 1e-9 * normal(g, B, gh, gw, dtype=torch.float64)
         if ties:
             maps = (8 * maps).round().clamp(max=1) / 8
-        rows, columns = torch.arange(gh * P)[None, :, None], torch.arange(gw * P)
+        rows, columns = torch.arange(gh * P)[None, :, None], torch.arange(gw * Q)
         top, left, tall, wide = torch.rand(4, B, 1, 1, generator=g)
         inside = (rows - gh * P * top).abs() < gh * P * tall / 3
-        inside = inside & ((columns - gw * P * left).abs() < gw * P * wide / 3)
-        masks = inside | (torch.rand(B, gh * P, gw * P, generator=g) < 0.4 / P**2)
+        inside = inside & ((columns - gw * Q * left).abs() < gw * Q * wide / 3)
+        masks = inside | (torch.rand(B, gh * P, gw * Q, generator=g) < 0.4 / (P * Q))
         if ties:  # the last of equals lies below every object
             masks[:, gh * P // 2 :] = False
         # most maps hit, so that no other rule scores alike by chance; a single map hits for sure, and no other patch does
@@ -31,10 +41,10 @@ def cases(g: torch.Generator) -> list[Case]:
             maps[:, 1, 0], masks[:] = 1, False
         hottest = maps.flatten(1).argmax(dim=1)
         hits = torch.rand(B, generator=g) < (0.8 if B > 1 else 1.0)
-        masks[hits, (hottest // gw * P + P - 1)[hits], (hottest % gw * P + P - 1)[hits]] = True
+        masks[hits, (hottest // gw * P + P - 1)[hits], (hottest % gw * Q + Q - 1)[hits]] = True
         if B > 1:  # one image without any object
             masks[0] = False
-        name = f"{B} maps of {gh} x {gw}, masks of {gh * P} x {gw * P} px{note}"
+        name = f"{B} maps of {gh} x {gw}, masks of {gh * P} x {gw * Q} px{note}"
         args = {"attention": maps, "masks": masks}
         return Case(name, args, part, number=True, rtol=1e-5, atol=1e-6, **rest)
 
@@ -45,6 +55,8 @@ def cases(g: torch.Generator) -> list[Case]:
         case(gh=gw),
         case(", float64, nearly alike", close=True),
         case(", patches of one pixel", P=1),
+        case(", patches that are not square", Q=P - 1),
+        case(", patches that are not square", Q=P + 2),
         case(B=1, note=", one image"),
     ]
 
@@ -112,15 +124,15 @@ MISTAKES = (
 
 def by_loops(attention, masks):
     B, gh, gw = attention.shape
-    P, hits = masks.shape[1] // gh, 0
+    P, Q, hits = masks.shape[1] // gh, masks.shape[2] // gw, 0
     for image, mask in zip(attention, masks, strict=True):
         row, column = divmod(int(image.argmax()), gw)
-        hits += bool(mask[row * P : (row + 1) * P, column * P : (column + 1) * P].any())
+        hits += bool(mask[row * P : (row + 1) * P, column * Q : (column + 1) * Q].any())
     return hits / B
 
 
 def by_pooling(attention, masks):
-    P = masks.shape[-1] // attention.shape[-1]
+    P = [side // cells for side, cells in zip(masks.shape[1:], attention.shape[1:], strict=True)]
     touched = F.max_pool2d(masks[:, None].float(), P)[:, 0]
     hottest = attention.flatten(1).argmax(1)
     return touched.flatten(1)[torch.arange(len(touched), device=touched.device), hottest].mean()
@@ -129,13 +141,13 @@ def by_pooling(attention, masks):
 def by_enlarging(attention, masks):
     hottest = attention.flatten(1).argmax(1)
     first = F.one_hot(hottest, attention[0].numel()).bool().view_as(attention)
-    P = masks.shape[1] // attention.shape[1]
-    pixels = first.repeat_interleave(P, 1).repeat_interleave(P, 2)
+    P, Q = masks.shape[1] // attention.shape[1], masks.shape[2] // attention.shape[2]
+    pixels = first.repeat_interleave(P, 1).repeat_interleave(Q, 2)
     return (pixels & masks).flatten(1).any(1).float().mean().item()
 
 
 def by_sorting(attention, masks):
-    P = masks.shape[1] // attention.shape[1]
+    P = masks.shape[1] // attention.shape[1], masks.shape[2] // attention.shape[2]
     order = attention.flatten(1).sort(dim=1, descending=True, stable=True).indices[:, 0]
     cells = F.unfold(masks[:, None].double(), P, stride=P).sum(dim=1)  # (B, N)
     return (cells.gather(1, order[:, None]) > 0).double().mean()
@@ -143,8 +155,8 @@ def by_sorting(attention, masks):
 
 def by_numpy(attention, masks):
     maps, objects = attention.detach().cpu().numpy(), masks.cpu().numpy()
-    (B, gh, gw), P = maps.shape, objects.shape[1] // maps.shape[1]
-    touched = objects.reshape(B, gh, P, gw, P).sum((2, 4)).reshape(B, -1) > 0
+    (B, gh, gw), (_, H, W) = maps.shape, objects.shape
+    touched = objects.reshape(B, gh, H // gh, gw, W // gw).sum((2, 4)).reshape(B, -1) > 0
     return touched[range(B), maps.reshape(B, -1).argmax(1)].mean()
 
 
@@ -153,10 +165,9 @@ CHECKER = Checker(
     proves={
         "values": "the share of images whose hottest patch, the first of equals, meets the object",
         "clear maps": "right where one patch is the hottest",
-        "other sizes": "also for tall grids, square ones, patches of one pixel and one image",
+        "other sizes": "also for tall grids, square ones, patches of one pixel or that are not square, and one image",
     },
     equivalent={
-        "patches are square": ("cells = masks.reshape(B, gh, W // gw, gw, H // gh)",),
         "shares of a few images need no more digits": ("float().mean",),
     },
     left_open={

@@ -100,6 +100,12 @@ CHECKER = Checker(
         also("other sizes", "one feature against several", p=1),
         also("other sizes", "more features than images", p="3 * n", q="2 * n + 1"),
         also("other sizes", "y a hundred times as large", scale={"y": 100.0}),
+        also(
+            "other sizes",
+            "columns far from zero",
+            values=dict.fromkeys("xy", lambda z: z + 1e3),
+            rtol=1e-2,
+        ),
         # features that are small, not so small that a guard of 1e-12 against 0 is felt
         also("other sizes", "both sides a hundredth as large", scale=1 / 100, rtol=1e-2),
         FLOAT64,
