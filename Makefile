@@ -27,7 +27,7 @@ BIN := $(VENV)/bin
 endif
 PY := $(BIN)/python
 TEST_PY := $(subst $(VENV)/,$(TEST_VENV)/,$(PY))
-# one worker more than cores (tests/conftest.py), because tests also wait; each with one thread, so that
+# two workers more than cores (tests/conftest.py), because tests also wait; each with one thread, so that
 # they are no busy neighbours of each other
 PYTEST := OMP_NUM_THREADS=1 JUPYTER_PATH=$(CURDIR)/$(VENV)/share/jupyter $(TEST_PY) -m pytest -n logical --maxprocesses 4 --dist loadscope
 

@@ -69,8 +69,8 @@ def pytest_collection_modifyitems(items):
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers():
-    """Start one worker more than there are cores: each waits a fifth of its time for processes and limits."""
-    return (os.cpu_count() or 1) + 1
+    """Start two workers more than there are cores: each waits much of its time for processes and limits."""
+    return (os.cpu_count() or 1) + 2
 
 
 @pytest.hookimpl(optionalhook=True)

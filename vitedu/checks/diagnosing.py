@@ -39,6 +39,7 @@ from vitedu.checks.probing import (
     Clash,
     Observation,
     observe,
+    size_of,
     tells,
 )
 from vitedu.checks.relations import Seen, described
@@ -235,7 +236,7 @@ def _probed(
             is_share = case.number and any(
                 min(abs(float(x) * n - round(float(x) * n)) for n in range(1, 65)) < 1e-6
                 for x in ours.arrays.values()
-                if 0 <= float(x) <= 1
+                if x.numel() == 1 and 0 <= float(x) <= 1
             )
             has_effects = not is_share and any(OTHER in found for found in ours.effects.values())
             if has_effects and (idle := without_effect(case, ours, right)):
@@ -355,7 +356,7 @@ def replayed(
     """
     # Wrong cases come first, small ones before large: most candidates fail on the first case.
     order = sorted(
-        cases, key=lambda case: (same(case, got[case.name], want[case.name]), _size(case))
+        cases, key=lambda case: (same(case, got[case.name], want[case.name]), size_of(case))
     )
 
     wrong = [case for case in order if not same(case, got[case.name], want[case.name])]
@@ -482,12 +483,3 @@ def _explained(
             ):
                 explained.add((case.name, name))
     return explained
-
-
-def _size(case: Case) -> int:
-    """Count the numbers in a case's tensors, as an estimate of its work."""
-    return sum(
-        value.numel()
-        for value in [*case.state.values(), *case.args.values()]
-        if isinstance(value, torch.Tensor)
-    )

@@ -85,6 +85,15 @@ class Case:
         return f"Case({self.name!r}, part={self.part!r})"  # without the inputs, which are long
 
 
+def size_of(case: Case) -> int:
+    """Count the numbers in a case's tensors, as an estimate of its work."""
+    return sum(
+        value.numel()
+        for value in [*case.state.values(), *case.args.values()]
+        if isinstance(value, torch.Tensor)
+    )
+
+
 class Clash(Enum):
     """What was on two devices when a call failed for that reason."""
 

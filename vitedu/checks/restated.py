@@ -14,7 +14,7 @@ import torch
 from torch.nn.functional import normalize
 
 from vitedu.checks.judging import close, same
-from vitedu.checks.probing import Case, Observation, Recipe, tells
+from vitedu.checks.probing import Case, Observation, Recipe, size_of, tells
 
 Seen = dict[str, Observation]  # by name of the case
 
@@ -88,7 +88,8 @@ def restated(
         for name, wanted in want[case.name].arrays.items()
         if name not in got[case.name].arrays or not close(case, got[case.name].arrays[name], wanted)
     }
-    order = sorted(cases, key=lambda case: case not in wrong)  # most changes fail on the first
+    # most changes fail on the first: a wrong case, and a small one
+    order = sorted(cases, key=lambda case: (case not in wrong, size_of(case)))
     for words, change in itertools.islice(_changes(order[0]), MOST):
         if all(
             _fits(reference, case, change(case), words, got, outputs, replays) for case in order
