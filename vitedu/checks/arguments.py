@@ -175,7 +175,7 @@ class Network(Part):
         """Build a model whose class token and positions belong to a submodule."""
         model = nn.Module()
         model.encoder = Network._encoder(width)
-        model.classifier = nn.Linear(3, 2)
+        model.classifier = nn.Linear(3, 1)
         return model
 
     @staticmethod

@@ -94,6 +94,7 @@ CHECKER = Checker(
         also("other sizes", "one column a head", hd=1),
         also("other sizes", "one token", T=1),
         refused("D={D} is not divisible by num_heads {nh}", D="nh*hd + 1"),
+        refused("D={D} is not divisible by num_heads {nh}, T * D is", D="nh*hd + 1", T="nh"),
         refused("D={D} is smaller than num_heads {nh}", D="nh - 1"),
         *USUAL,
         letters={"D": "nh*hd"},

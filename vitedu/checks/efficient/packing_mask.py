@@ -71,6 +71,7 @@ CHECKER = Checker(
         also("other sizes", "images of one size", shapes="lengths = [a, a, a]"),
         also("other sizes", "one image", shapes="lengths = [a]"),
         also("other sizes", "an image of one token", shapes="lengths = [a, 1, b]"),
+        also("other sizes", "three hundred images of one token", shapes="lengths = [1] * 300 + [a]"),
         also("other sizes", "a tuple of lengths", shapes="lengths = (b, a)"),
     ),
     proves={

@@ -55,6 +55,7 @@ def cases(g: torch.Generator) -> list[Case]:
         case(gh=gw),
         case(", float64, nearly alike", close=True),
         case(", patches of one pixel", P=1),
+        case(", patches of 121 pixels", P=11),
         case(", patches that are not square", Q=P - 1),
         case(", patches that are not square", Q=P + 2),
         case(B=1, note=", one image"),

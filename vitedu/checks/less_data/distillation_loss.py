@@ -86,7 +86,7 @@ CHECKER = Checker(
         also(
             "other sizes",
             "a teacher and heads that are sure",
-            scale={"teacher_logits": 300.0, "cls_logits": 10.0, "dist_logits": 10.0},
+            scale={"teacher_logits": 300.0, "cls_logits": 100.0, "dist_logits": 100.0},
         ),
         *USUAL,
         ranges={"B": (9, 14), "K": (5, 8)},

@@ -120,8 +120,8 @@ def by_generator(model, weight_decay):
 def by_named_pairs(model, weight_decay):
     groups = {weight_decay: [], 0.0: []}
     for name, parameter in model.named_parameters():
-        matrix = parameter.squeeze().ndim > 1 and name.split(".")[-1] not in TOKENS
-        groups[weight_decay if matrix or parameter.ndim == 4 else 0.0].append((name, parameter))
+        matrix = parameter.ndim > 1 and name.split(".")[-1] not in TOKENS
+        groups[weight_decay if matrix else 0.0].append((name, parameter))
     return [{"params": pairs, "weight_decay": decay} for decay, pairs in groups.items()]
 
 

@@ -10,8 +10,19 @@ from vitedu.checks.kit import Case, Checker, Mistake, classifier_state, distinct
 def cases(g: torch.Generator) -> list[Case]:
     """Draw classifiers that read every pixel by itself, so that every shift changes some predictions."""
 
-    def case(words, B, keep, part="values", shift=None, dtype=torch.float32, stays=None, **extra):
+    def case(
+        words,
+        B,
+        keep,
+        part="values",
+        shift=None,
+        dtype=torch.float32,
+        stays=None,
+        sure=1.0,
+        **extra,
+    ):
         state = classifier_state(g, C * H * W, hidden, K, norm=True, dtype=dtype)
+        state["head.weight"] *= sure
         images, shift = normal(g, many, C, H, W, dtype=dtype), shift or (dy, dx)
         if stays is not None:  # images that a shift leaves in their class, or none of them
             before, after = (
@@ -40,6 +51,7 @@ def cases(g: torch.Generator) -> list[Case]:
         case("no shift at all", few, "results", "other sizes", shift=(0, 0)),
         case("to the right alone", many, "results", "other sizes", shift=(0, 3)),
         case("once around and on", many, "results", "other sizes", shift=(H + dy, W + dx)),
+        case("logits in the hundreds", many, "results", "other sizes", sure=200.0),
         case("float64", many, "results", "other sizes", dtype=torch.float64),
     ]  # fmt: skip
 
