@@ -250,8 +250,11 @@ class AttentionWithOptions(MultiHeadAttention):
         """Map tokens (B, T, D) to output (B, T, D) and weights (B, nh, T, T), None if fused."""
         qkv = fast_linear(self.qkv, x) if self.fused else self.qkv(x)  # (B, T, 3D)
         qkv = qkv.unflatten(-1, (3, self.num_heads, -1))  # (B, T, 3, nh, hd)
-        # one copy here spares several in the products and in their backward pass
-        qkv = qkv.permute(2, 0, 3, 1, 4).contiguous()  # -> (3, B, nh, T, hd)
+        qkv = qkv.permute(2, 0, 3, 1, 4)  # -> (3, B, nh, T, hd)
+        # one copy here spares several in the products and in their backward pass; the compiler plans its
+        # own copies, and with this one a compiled step on a CPU takes almost twice as long
+        if not torch.compiler.is_compiling():
+            qkv = qkv.contiguous()
         if self.qk_norm or self.rotary_table is not None:
             qk, v = qkv.split([2, 1])
             if self.qk_norm:
