@@ -14,9 +14,8 @@ import torch
 from torch.nn.functional import normalize
 
 from vitedu.checks.judging import close, same
-from vitedu.checks.probing import Case, Observation, Recipe, size_of, tells
-
-Seen = dict[str, Observation]  # by name of the case
+from vitedu.checks.probing import Case, Recipe, size_of, tells
+from vitedu.checks.relations import Seen
 
 MOST = 150  # changes that are tried, because a student waits; a limit of time would not repeat
 FIELDS = ("args", "init", "state")  # of a case: what holds arguments

@@ -234,7 +234,7 @@ def _is_seen_once(case: Case) -> bool:
     """Tell whether a case is left to the first run: second calls and devices.
 
     Later runs make sure that values are not right by luck, which these cases do not judge; they take
-    almost half of a run's time.
+    about two fifths of a run's time.
     """
     return case.driver == "again" or case.on_accelerator
 
