@@ -9,7 +9,7 @@ import torch.nn.functional as F
 from kept import judge_answer
 from torch import nn
 
-from vitedu import attention, encoder, patches, training
+from vitedu import attention, encoder, patches, training, vit_and_cnn
 from vitedu.checks.engine import find_checker
 from vitedu.checks.families import leaving, overwriting, remembering
 
@@ -380,3 +380,35 @@ def test_open_forward_is_an_attempt():
 def test_untouched_stub_is_not_attempted(exercise, stub):
     """What the notebook gives is no attempt."""
     assert judge_answer(find_checker(exercise), stub, 3).status == "not_attempted"
+
+
+def test_one_place_in_memory_is_not_one_tensor():
+    """A shortcut for a tensor compared with itself must not take part of it for all of it."""
+
+    def linear_cka(x, y):
+        if x.data_ptr() == y.data_ptr():
+            return x.new_ones(())
+        return vit_and_cnn.linear_cka(x, y)
+
+    report = judge_answer(find_checker("linear_cka"), linear_cka, 3)
+    assert not report.passed and "y the first two columns of x in memory" in str(report)
+
+
+def test_float64_images_keep_their_digits():
+    def random_crop_flip(images, padding, generator):
+        return training.random_crop_flip(images.float(), padding, generator).to(images.dtype)
+
+    assert not judge_answer(find_checker("random_crop_flip"), random_crop_flip, 3).passed
+
+
+def test_what_an_earlier_call_left_is_not_a_tensor_of_the_call():
+    """On another device its leftovers clash; that says nothing about where it makes tensors."""
+    found = []
+
+    def logit_lens(layers, norm, head):
+        for tokens in layers:
+            found.append(head(norm(tokens[:, 0])))
+        return torch.stack(found)
+
+    report = judge_answer(find_checker("logit_lens"), logit_lens, 3)
+    assert not report.passed and "own_device" not in report.misconceptions

@@ -23,7 +23,7 @@ from typing import Any
 import torch
 
 from vitedu.checks.inputs import draw, normal, plural
-from vitedu.checks.probing import Case
+from vitedu.checks.probing import Case, with_views
 from vitedu.course.parsing import parse
 
 SMALLEST = 2  # the smallest size that is drawn; a size of 1 is tested by a variation
@@ -120,6 +120,7 @@ def shaped(
             text = options.pop("shapes", shapes)
             sizes = _deal(g, text, {**(letters or {}), **variation.letters}, ranges or {})
             args = _arguments(g, text, sizes, options, options.pop("values", values or {}))
+            args = with_views(args, options.get("extra", {}))
             if variation is first and gradients is None:
                 floats = [n for n, x in args.items() if _is_float(x)]
                 options["gradients"] = tuple(floats)

@@ -45,11 +45,11 @@ def padded(images: torch.Tensor, padding: int, border: str = "reflected") -> tor
     return framed
 
 
-def fingerprints(images: torch.Tensor, size: tuple[int, ...]) -> torch.Tensor:
+def fingerprints(images: torch.Tensor, size: tuple[int, ...], offset: float) -> torch.Tensor:
     """Compute one number for every window (H, W) of images (B, C, H', W').
 
-    The number is a fixed random mixture of the window's pixels. If the pixels are multiples of
-    1/256 below 256, it is exact whatever the order of summation. Equal windows then have equal
+    The number is a fixed random mixture of what the window's pixels are above ``offset``. If these
+    are multiples of 1/256 below 256, it is exact whatever the order of summation. Equal windows then have equal
     numbers. Two different windows have the same number with probability 2**-35.
 
     Returns:
@@ -57,7 +57,7 @@ def fingerprints(images: torch.Tensor, size: tuple[int, ...]) -> torch.Tensor:
     """
     shape = (1, images.shape[1], *size)
     weights = torch.randint(2**35, shape, generator=torch.Generator().manual_seed(0))
-    return F.conv2d(images.double(), weights.double()).squeeze(1)
+    return F.conv2d(images.double() - offset, weights.double()).squeeze(1)
 
 
 def draws(
@@ -65,11 +65,12 @@ def draws(
 ) -> torch.Tensor:
     """Find (top, left, mirrored) of every output as a tensor (B, 3); -1 if no window fits."""
     size = tuple(images.shape[-2:])
-    windows = fingerprints(padded(images, padding, border), size)  # (B, tops, lefts)
+    offset = float(images.min())
+    windows = fingerprints(padded(images, padding, border), size, offset)  # (B, tops, lefts)
     found = torch.full((len(images), 3), -1)
     for mirrored in (1, 0):  # 0 comes last: a symmetric window counts as not mirrored
         seen = outputs.flip(MIRRORS[mirror]) if mirrored else outputs
-        image, top, left = (windows == fingerprints(seen, size)).nonzero().unbind(1)
+        image, top, left = (windows == fingerprints(seen, size, offset)).nonzero().unbind(1)
         found[image] = torch.stack([top, left, torch.full_like(top, mirrored)], dim=1)
     return found
 
@@ -209,12 +210,14 @@ def _binomial_edge(count: int) -> int:
 @reader("repeated_draws", given=("every call moves the generator on",))
 def read_repeated_draws(case: Case, seen: Observation) -> None:
     """Write down whether the generator alone decides the output."""
-    first, again, other = (seen.draws.get(name) for name in ("first", "again", "other"))
-    if first is None or again is None or other is None or first.shape != again.shape:
+    first, again, other, third = map(seen.draws.get, ("first", "again", "other", "third"))
+    if first is None or again is None or other is None or third is None:
+        return
+    if first.shape != again.shape:
         return
     same = torch.equal(first, again)
     fact = "the same state of generator gives the same output"
     seen.facts[fact] = "the same" if same else "another output"
-    differs = first.shape != other.shape or not torch.equal(first, other)
+    differs = any(x.shape != first.shape or not torch.equal(x, first) for x in (other, third))
     fact = "another state of generator gives another output"
     seen.facts[fact] = "another" if differs else "the same output"

@@ -167,6 +167,8 @@ def diagnose(
     for part, problem in problems.items():
         if crashed and problem.case not in legit:
             continue  # the answer crashes on ordinary calls; these calls fail for the same reason
+        if problem.stage is Stage.DEVICE and "again" in problems:
+            continue  # what an earlier call left behind is on another device, too
         for mistake in mistakes:
             if mistake.part == _aspect(problem, part) and _explains(
                 mistake.id, problem, got[problem.case.name]

@@ -175,12 +175,13 @@ def random_images(answer, case: Case, seen: Observation) -> None:
 
 @driver
 def repeated_draws(answer, case: Case, seen: Observation) -> None:
-    """Call a random function three times and store the outputs.
+    """Call a random function several times and store the outputs.
 
-    "first" and "again" use the same generator state with different global states. "other" uses
-    another generator state.
+    "first" and "again" use the same generator state with different global states, "other" and
+    "third" use other states of the generator. Two, because one draw can come again by chance.
     """
-    for name, seed, everything in (("first", 1, 10), ("again", 1, 20), ("other", 2, 10)):
+    calls = (("first", 1, 10), ("again", 1, 20), ("other", 2, 10), ("third", 3, 10))
+    for name, seed, everything in calls:
         seed_everything(everything)
         args = build_args(case)
         args["generator"].manual_seed(seed + case.extra["seed"])

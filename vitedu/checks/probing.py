@@ -639,7 +639,14 @@ def build(value: Any) -> Any:
 
 def build_args(case: Case) -> dict[str, Any]:
     """Make new arguments for one call."""
-    return {name: build(value) for name, value in case.args.items()}
+    return with_views({name: build(value) for name, value in case.args.items()}, case.extra)
+
+
+def with_views(args: dict[str, Any], extra: dict[str, Any]) -> dict[str, Any]:
+    """Let ``extra["views"]``, name -> name of another argument, be the other's first places, in its memory."""
+    for name, other in extra.get("views", {}).items():
+        args[name] = args[other][tuple(map(slice, args[name].shape))]
+    return args
 
 
 def apply(function, case: Case, args: dict[str, Any]) -> Any:

@@ -10,9 +10,11 @@ from vitedu.vit import VisionTransformer
 def cases(g: torch.Generator) -> list[Case]:
     """Draw small models whose sizes all differ."""
 
-    def case(B, fields, note="", dtype=torch.float32, part="other sizes", **rest):
+    def case(B, fields, note="", dtype=torch.float32, part="other sizes", scale=1.0, **rest):
         config = Config(**fields)
         state = inputs.random_state(VisionTransformer, [config.build()], g, dtype)
+        for name in ("cls_token", "pos_embed"):
+            state[name] *= scale
         side = fields["image_size"]
         images = normal(g, B, fields["in_channels"], side, side, dtype=dtype)
         if dtype == torch.float32:
@@ -38,6 +40,8 @@ def cases(g: torch.Generator) -> list[Case]:
         case(B, square, ", as many patches as columns"),
         case(B, shallow | {"qkv_bias": False}),
         case(B, fields | {"depth": 0}),
+        # of a variance near the norm's eps of 1e-6
+        case(B, fields | {"depth": 0}, ", a tiny class token", scale=1e-3),
         case(1, shallow | deep, ", one block more than ViT-L"),
         case(B, shallow | one, ", in train mode", extra={"training": True}),
         *usual(case, B, shallow),
@@ -70,6 +74,9 @@ MISTAKES = (
     Mistake("no_final_norm", "the final norm is missing", "norm after the last block, before the head",
             "The tokens of a pre-norm model grow with depth; the head needs them at one scale.",
             "Use self.norm.", {"self.norm(x)": "x"}),
+    Mistake("norm_again", "the final norm is not the model's own", "self.norm, whose eps is 1e-6",
+            "torch's default is 1e-5: tokens that hardly vary would come out smaller.", "Call self.norm.",
+            {"self.norm(x)": "F.layer_norm(x, x.shape[-1:], self.norm.weight, self.norm.bias)"}, part="other sizes"),
     Mistake("norm_first", "the norm stands before the blocks", "norm after the last block",
             "What comes out of the blocks would reach the head at any scale.",
             "Look at where self.norm is called.",

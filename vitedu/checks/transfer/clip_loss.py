@@ -112,7 +112,13 @@ def _unequal(x: torch.Tensor) -> torch.Tensor:
     return x * (0.4 + torch.arange(len(x), dtype=x.dtype))[:, None] / len(x) * 3
 
 
+def _twins(x: torch.Tensor) -> torch.Tensor:
+    """Make the second row equal to the first."""
+    return torch.cat([x[:1], x[:1], x[2:]])
+
+
 VALUES = {"image_features": _unequal, "text_features": _unequal}
+TWINS = {"image_features": _twins, "text_features": _twins}
 
 # the same unit vectors and the same sum, written otherwise
 SAME_PAIRS = {
@@ -135,6 +141,7 @@ CHECKER = Checker(
         also("temperatures", "temperature 1, by keyword", shapes=LENGTHS + "1.0", keywords=("temperature",)),
         also("other sizes", "features of length 1", values={"image_features": F.normalize, "text_features": F.normalize}),
         also("other sizes", "as many pairs as features", B="D"),
+        also("other sizes", "two equal images, two equal texts", values=TWINS),
         *USUAL,
         ranges={"B": (4, 7), "D": (3, 6), "t": (2, 6)},
         values=VALUES,

@@ -4,7 +4,7 @@ import torch.nn.functional as F
 from vitedu.checks.kit import USUAL, Checker, Mistake, Options, also, families, shaped
 from vitedu.checks.training.cross_entropy import LOSS
 from vitedu.checks.transfer.clip_loss import BOTH as CLIP
-from vitedu.checks.transfer.clip_loss import COSINES, SAME_PAIRS, VALUES
+from vitedu.checks.transfer.clip_loss import COSINES, SAME_PAIRS, TWINS, VALUES
 
 LOGITS = "scale * image @ text.T + bias"
 SUM = "-F.logsigmoid(signs * logits).sum() / len(logits)"
@@ -35,6 +35,8 @@ MISTAKES = (
     Mistake("others_only", "only the pairs that do not belong together count", "all B x B pairs", "Nothing would draw a pair together.", "Sum over the whole table.",
             {SUM: f"-(F.logsigmoid(signs * logits) * (1 - {EYE})).sum() / len(logits)"}, **LOSS),
     Mistake("all_together", "every pair is said to belong together", BELONG, "All features would become equal.", "Use -1 off the diagonal.", {"signs * logits": "logits"}, **LOSS),
+    Mistake("twins_together", "equal texts belong to the same images", "plus on the diagonal, minus off it, whatever the features are", "Pairs are known by their place in the batch.", "Use the diagonal.",
+            {SIGNS: "2.0 * (text_features[:, None] == text_features).all(dim=-1) - 1"}, part="other sizes"),
     Mistake("signs_turned", "the signs are turned", BELONG, "Pairs would be driven apart.", "2 * eye - 1 has +1 on the diagonal.", {SIGNS: f"1 - 2 * {EYE}"}, **LOSS),
     Mistake("zeros_off_diagonal", "labels 0 and 1 are used where -1 and 1 belong", BELONG, "logsigmoid(0) is log 2 for every other pair, whatever the model says.", "Use 2 * eye - 1.",
             {SIGNS: EYE}, **LOSS),
@@ -105,6 +107,7 @@ CHECKER = Checker(
         also("other sizes", "scale and bias 0", shapes=_given("0.0", "0.0")),
         also("other sizes", "features of length 1", values={"image_features": F.normalize, "text_features": F.normalize}),
         also("other sizes", "as many pairs as features", B="D"),
+        also("other sizes", "two equal images, two equal texts", values=TWINS),
         *USUAL,
         ranges={"B": (4, 7), "D": (3, 6), "s": (3, 9), "b": (3, 9)},
         values=VALUES,

@@ -15,7 +15,8 @@ def cases(g: torch.Generator) -> list[Case]:
         name = f"a grid of {gh} x {gw} cells, {B} image(s) of {C} channel(s), {gh * P} x {gw * P} px{note}"
         return Case(name, args, part, **rest)
 
-    gh, gw = (2 * side + 1 for side in distinct(g, 2, 1, 3))
+    # the middle of either side is a place of the other, too: exchanged, they raise no error
+    gh, gw = (2 * side + 1 for side in distinct(g, 2, 2, 4))
     B, C = draw(g, 3, 5), draw(g, 2, 4)
     return [
         case(B, C, gh, gw, "values"),
@@ -56,10 +57,13 @@ MISTAKES = (
     Mistake("next_to_the_middle", "a cell beside the middle is used", "the cell in the middle of the grid",
             "The middle of gh cells, counted from 0, is gh // 2 where gh is odd.", "Try a grid of 3: the middle is cell 1.",
             {"gh // 2, gw // 2": "gh // 2 - 1, gw // 2 - 1"}),
+    Mistake("one_middle", "the middle of one side is taken for both", "row gh // 2, column gw // 2",
+            "It works on square grids only.", "A grid has a height and a width: give each its own middle.",
+            {"gh // 2, gw // 2": "gh // 2, gh // 2"},
+            also=({"gh // 2, gw // 2": "gw // 2, gw // 2"},)),
     Mistake("rows_and_columns_swapped", "a place is counted from the other side of the grid", "row gh // 2, column gw // 2",
             "It works on square grids only.", "Look at the order of the two indices.",
-            {"gh, gw =": "gw, gh ="},
-            also=({"gh // 2, gw // 2": "gh // 2, min(gh // 2, gw - 1)"},)),
+            {"gh, gw =": "gw, gh ="}),
     Mistake("first_feature", "only the first channel of the cell is used", "the sum over all channels of the cell",
             "Each channel looks at something else.", "Sum over channels.", {"features[:, :,": "features[:, :1,"}),
     Mistake("features_absolute", "the absolute values of the features are added", "the sum of the features themselves",

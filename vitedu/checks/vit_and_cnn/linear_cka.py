@@ -108,6 +108,13 @@ CHECKER = Checker(
         ),
         # features that are small, not so small that a guard of 1e-12 against 0 is felt
         also("other sizes", "both sides a hundredth as large", scale=1 / 100, rtol=1e-2),
+        also(
+            "other sizes",
+            "y the first two columns of x in memory",
+            p=5,
+            q=2,
+            extra={"views": {"y": "x"}},
+        ),
         FLOAT64,
         ON_ACCELERATOR,
         ranges={"n": (6, 9), "p": (2, 5), "q": (2, 5)},
