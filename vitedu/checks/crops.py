@@ -48,16 +48,18 @@ def padded(images: torch.Tensor, padding: int, border: str = "reflected") -> tor
 def fingerprints(images: torch.Tensor, size: tuple[int, ...], offset: float) -> torch.Tensor:
     """Compute one number for every window (H, W) of images (B, C, H', W').
 
-    The number is a fixed random mixture of what the window's pixels are above ``offset``. If these
-    are multiples of 1/256 below 256, it is exact whatever the order of summation. Equal windows then have equal
-    numbers. Two different windows have the same number with probability 2**-35.
+    The number is a fixed random mixture of what the window's pixels are above ``offset``; a 0, as in a
+    black border, counts as -1. If these are multiples of 1/256 below 256, it is exact whatever the
+    order of summation. Equal windows then have equal numbers. Two different windows have the same
+    number with probability 2**-35.
 
     Returns:
         Tensor (B, H'-H+1, W'-W+1) of dtype float64.
     """
     shape = (1, images.shape[1], *size)
     weights = torch.randint(2**35, shape, generator=torch.Generator().manual_seed(0))
-    return F.conv2d(images.double() - offset, weights.double()).squeeze(1)
+    above = torch.where(images == 0, -1.0, images.double() - offset)
+    return F.conv2d(above, weights.double()).squeeze(1)
 
 
 def draws(

@@ -60,6 +60,10 @@ _WORDS = {
         "an axis is longer or shorter than it should be",
         "Look for a sum, a mean, an index or a slice along that axis.",
     ),
+    "axis_of_one": (
+        "an axis of size 1 is missing, or there is one too many",
+        "Look for squeeze, keepdim, an index, or a way of its own for one item.",
+    ),
     "one_range_only": (
         "right for some values of the input, wrong for the others",
         "Look for a condition or a limit on the values.",
@@ -448,8 +452,8 @@ _TAKEN: dict[str, Callable[[torch.Tensor, int], torch.Tensor]] = {
 }
 
 
-def _taken(pairs):
-    """Look for an axis that is reduced, shorter or longer than it should be."""
+def _taken(pairs, of_one: bool = False):
+    """Look for an axis that is reduced, shorter or longer than it should be; ``of_one``: whose size is 1."""
     telling = [pair for pair in pairs if not close(pair[0], *pair[2:])]
     if not telling or any(
         x.shape == y.shape or 0 in (*x.shape, *y.shape) for _, _, x, y in telling
@@ -463,7 +467,9 @@ def _taken(pairs):
                 pair[j].ndim >= -axis and _is_taken(pair[0], pair[i], pair[j], take, axis)
                 for pair in telling
             ):
-                if all(pair[j].shape[axis] == 1 for pair in telling):
+                if of_one != all(pair[j].shape[axis] == 1 for pair in telling):
+                    continue
+                if of_one:
                     return f"{less} is {more} without axis {axis}, whose size is 1"
                 return f"{less} is {words} of {more} along axis {axis}"
     return None
@@ -690,6 +696,7 @@ _RELATIONS: dict[str, Callable] = {
     "one_step_more": _step,
     "one_step_less": _missing_step,
     "axis_taken": _taken,
+    "axis_of_one": functools.partial(_taken, of_one=True),
     "clamped": _clamped,
     "off_by_a_term": _term,
     "factor_by_input": _factor_by_input,
@@ -746,8 +753,8 @@ def contrast(cases: list[Case], got: Seen, want: Seen) -> str:
         good, bad = ([rows[case.name].get(name) for case in some] for some in (right, wrong))
         if words := _parted(name, good, bad):
             told.append(words)
-    if told:
-        return " and ".join(f"right {words}" for words in told[:2])
+    if 0 < len(told) < 3:  # where everything separates them, it is one case that differs in all
+        return " and ".join(f"right {words}" for words in told)
     notes = list(dict.fromkeys(case.part for case in wrong))
     if "values" not in notes:
         return f"the common case is right, {' and '.join(notes)} not"

@@ -103,6 +103,8 @@ MISTAKES = (
             "Exchange heads and tokens before attending.",
             {SPLIT: "part.unflatten(2, (self.num_heads, -1))", "merge_heads(output)": "output.flatten(2)"},
             evidence=evidence.shapes),
+    Mistake("values_are_keys", "the keys are used as values, too", "three different thirds of qkv(x)",
+            "The last third of the projection would never learn.", "Look at the names that you hand on.", {"attention(q, k, v)": "attention(q, k, k)"}),
     Mistake("one_head", "one head attends with all columns", "weights (B, nh, T, T): each head attends on its own",
             "num_heads is given, but nothing is split.", "Split q, k and v into heads.",
             {"q, k, v = self": "self.num_heads = 1\nq, k, v = self"}, evidence=evidence.shapes,

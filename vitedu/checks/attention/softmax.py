@@ -29,6 +29,8 @@ MISTAKES = (
     Mistake("mean_subtracted", "the mean is subtracted, not the largest score",
             "exp of numbers that are 0 or below", "Scores far above the mean still overflow.",
             "Try it on the scores 10000 and -10000.", {"amax": "mean"}),
+    Mistake("maximum_added", "the largest score is added, not subtracted", "exp of numbers that are 0 or below",
+            "exp overflows all the sooner.", "Look at the sign between x and its maximum.", {"- x.amax": "+ x.amax"}),
     Mistake("divided_by_maximum", "the scores are divided by the largest, not shifted by it",
             "the same weights after any shift of the scores",
             "A factor changes the weights (it is a temperature); only a shift leaves them alone.",

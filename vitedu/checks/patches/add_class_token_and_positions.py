@@ -37,7 +37,13 @@ MISTAKES = (
             "Use the argument, not new zeros.", {".expand(B, -1, -1)": ".expand(B, -1, -1) * 0"}),
     Mistake("class_token_added", "the class token is added to every token", "the class token is one more token",
             "Added to all, it would be one more bias.", "Join it along the token axis with torch.cat.",
-            {"patch_tokens], dim=1)": "patch_tokens], dim=1) + cls_token"}),
+            {"patch_tokens], dim=1)": "patch_tokens], dim=1) + cls_token"},
+            also=({"torch.cat([cls, patch_tokens], dim=1)": "patch_tokens + cls", "tokens + pos_embed": "tokens + pos_embed[:, 1:]"},)),
+    Mistake("class_token_over_patch", "the class token takes the place of the first patch", "N patches and one token more",
+            "The top left corner of the image would be lost.", "Join it in front with torch.cat.",
+            {"[cls, patch_tokens]": "[cls, patch_tokens[:, 1:]]", "tokens + pos_embed": "tokens + pos_embed[:, :N]"}),
+    Mistake("positions_beside", "the positions stand beside the tokens' columns", "tokens + pos_embed, D columns",
+            "The blocks expect D columns.", "Add them.", {"return tokens + pos_embed": "return torch.cat([tokens, pos_embed.expand(B, -1, -1)], dim=2)"}),
 )  # fmt: skip
 
 

@@ -24,6 +24,8 @@ def cases(g: torch.Generator) -> list[Case]:
         case(300, 2 * half, "other sizes"),
         case(n, 2, "other sizes"),
         case(1, 2 * half, "other sizes"),
+        # beyond the tables of published code, whose max_len goes up to 5000; its one wave has no rounded angle
+        case(5100, 2, "other sizes"),
         case(2 * half, 2 * half, "other sizes"),
         case(n, 2 * draw(g, 2, 9) + 1, "errors", "embed_dim {D} is odd", raises="ValueError"),
     ]
@@ -64,6 +66,13 @@ MISTAKES = (
             "Divide, or use a negative exponent.", {"position / 10000": "position * 10000"}),
     Mistake("positions_from_one", "positions count from 1", "positions 0 .. num_positions-1",
             "Every row is one late.", "torch.arange(n) starts at 0.", {".unsqueeze(1)": ".unsqueeze(1) + 1"}),
+    Mistake("cut_short", "the table ends before num_positions", "num_positions rows", "Tables made in advance have a last row.",
+            "Make the table as long as the argument says.", {"arange(num_positions": "arange(min(num_positions, 5000)"}, part="other sizes",
+            also=({"arange(num_positions": "arange(min(num_positions, 1000)"},)),
+    Mistake("power_first", "the power is taken before the division", "10000 ** (2i / D)", "Column pair 0 would divide by 0: ** binds more tightly than / and *.",
+            "Put the exponent in brackets.", {"10000**exponent": "(10000**2 * exponent / 2)"}),
+    Mistake("positions_scaled", "the positions are scaled to 0 .. 1", "positions 0 .. num_positions-1", "The code of a place would depend on the length of the table.",
+            "Use the numbers of the rows as they are.", {"position = torch.arange(num_positions,": "position = torch.linspace(0, 1, num_positions,"}),
     Mistake("degrees", "the angle is taken in degrees", "radians", "All waves would be 57 times too long.",
             "torch.sin takes radians.", {"angle = position": "angle = math.pi / 180 * position"}),
     families.DOUBLE_TABLE.by({},

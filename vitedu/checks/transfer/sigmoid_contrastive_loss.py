@@ -27,7 +27,7 @@ MISTAKES = (
     Mistake("bias_after_sign", "the sign is applied before the bias is added", "the sign of the whole logit", "A pair that does not belong together would be pushed the wrong way.", "Multiply last.",
             {LOGITS: "scale * image @ text.T", "signs * logits": "signs * logits + bias"}, **LOSS),
     Mistake("scale_ignored", "the scale is left out", "scale * cosine + bias", "Cosines alone are too small to decide.", "Multiply.", {"scale * image": "image"}, **LOSS),
-    Mistake("scale_divided", "the cosines are divided by the scale", "scale * cosine + bias", "CLIP's temperature divides, SigLIP's scale multiplies.", "Multiply.", {"scale * image": "(1 / scale) * image"}, **LOSS),
+    Mistake("scale_divided", "the cosines are divided by the scale", "scale * cosine + bias", "CLIP's temperature divides, SigLIP's scale multiplies.", "Multiply.", {"scale * image": "(1 / scale) * image"}, also=({LOGITS: "image @ text.T / scale + bias"},), **LOSS),
     Mistake("scale_exponential", "exp of the scale is used", "scale * cosine + bias", "SigLIP's code learns the log of a scale; here the scale itself is given.", "Multiply by it.",
             {"scale * image": "math.exp(min(scale, 80.0)) * image"}, **LOSS),
     Mistake("diagonal_only", "only the pairs that belong together count", "all B x B pairs", "All features could become equal, at no price.", "Sum over the whole table.",

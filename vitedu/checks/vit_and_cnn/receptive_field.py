@@ -51,7 +51,7 @@ MISTAKES = (
             "The text asks for one direction.", "Leave out the square.", {"return size": "return size**2"}),
     Mistake("strides_added", "strides are added up, not multiplied", "the product of all strides before a layer",
             "Two strides of 2 put neighbours four pixels apart; two of 3 put them nine apart.", STEP_BY_STEP,
-            {STEP: "step += stride - 1"}),
+            {STEP: "step += stride - 1"}, also=({STEP: "step += stride"},)),
     Mistake("last_stride_only", "only the stride just before a layer counts", "the product of all strides before a layer",
             "Every stride before a layer spreads it further.", STEP_BY_STEP, {STEP: "step = stride"}),
     Mistake("kernels_multiplied", "kernel sizes are multiplied", "every layer adds to the receptive field",
