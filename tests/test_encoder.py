@@ -71,9 +71,9 @@ def test_block_with_silent_branches_is_the_identity():
     assert torch.equal(block(x), x)
 
 
-@pytest.mark.parametrize("name", PRESETS)
+@pytest.mark.parametrize("name", [n for n, config in PRESETS.items() if config.stem == "patch"])
 def test_count_parameters_equals_the_model(name):
-    """For every preset; the model is built without memory."""
+    """For every preset that cuts patches; the model is built without memory."""
     with torch.device("meta"):
         model = VisionTransformer(PRESETS[name])
     assert count_parameters(PRESETS[name]) == sum(p.numel() for p in model.parameters())

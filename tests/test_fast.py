@@ -6,7 +6,8 @@ import torch.nn.functional as F
 from torch import nn
 
 from vitedu.attention import MultiHeadAttention
-from vitedu.fast import AttentionWithOptions, rotary_table, rotate
+from vitedu.fast import AttentionWithOptions, ConvStem, rotary_table, rotate
+from vitedu.vit_and_cnn import receptive_field
 
 GRID = (2, 3)  # gh, gw; with a class token 7 tokens
 
@@ -99,6 +100,29 @@ def test_qk_norm_bounds_the_scores(x):
     qk = F.layer_norm(layer.qkv(x)[..., :48].unflatten(-1, (6, 8)), (8,)).transpose(1, 2)
     expected = (qk[:, :3] @ qk[:, 3:].transpose(-2, -1) / bound).softmax(dim=-1)
     torch.testing.assert_close(weights, expected, rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.parametrize("patch_size", [2, 4, 8])
+def test_a_conv_stem_looks_around_its_patch(patch_size):
+    """A token depends on the pixels of its patch and on as many around it as the layers' arithmetic says."""
+    stem = ConvStem(patch_size, in_channels=1, embed_dim=16).eval()
+    images = torch.randn(1, 1, 8 * patch_size, 8 * patch_size, requires_grad=True)
+    tokens = stem(images)
+    assert tokens.shape == (1, 64, 16)
+    tokens[0, 8 * 4 + 4].sum().backward()  # in row 4 and column 4
+    rows, columns = images.grad[0, 0].nonzero().unbind(1)
+    halvings = patch_size.bit_length() - 1
+    side = receptive_field([3] * (halvings + 1), [1] + [2] * halvings)
+    for seen in (rows, columns):
+        assert seen.min() <= 4 * patch_size and seen.max() - seen.min() + 1 == side
+    assert side > patch_size
+
+
+@pytest.mark.parametrize(("patch_size", "embed_dim"), [(6, 24), (8, 12)])
+def test_a_conv_stem_names_the_numbers_that_do_not_fit(patch_size, embed_dim):
+    """Halving ends at a power of 2, and doubling the features begins at a whole number."""
+    with pytest.raises(ValueError, match=f"patch_size={patch_size}, embed_dim={embed_dim}"):
+        ConvStem(patch_size, 3, embed_dim)
 
 
 def test_options_add_no_parameter():

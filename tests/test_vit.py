@@ -82,6 +82,18 @@ def test_capture_looks_into_the_fused_form():
     assert model.blocks[0].attn(torch.zeros(1, 3, 128))[1] is None
 
 
+def test_with_a_conv_stem_an_image_does_not_depend_on_its_batch():
+    """In eval mode its norms use what training counted."""
+    torch.manual_seed(0)
+    model = VisionTransformer(preset("vit_pico_convstem_patch4_rope_32"))
+    images = torch.randn(4, 3, 32, 32)
+    model(images)  # counts
+    found = capture(model, images)
+    assert found["patch_embed"].shape == (4, 64, 96)
+    alone = model.eval()(images[:1])
+    torch.testing.assert_close(found["logits"][:1], alone, rtol=0, atol=1e-5)
+
+
 def test_fused_and_longhand_models_agree():
     """One option, the same logits to 1e-5."""
     torch.manual_seed(0)

@@ -1,4 +1,4 @@
-"""What the textbook layers do without: fast linear layers, a fused kernel, rotary positions, QK-norm, LayerScale, SwiGLU, drop-path.
+"""What the textbook layers do without: fast linear layers, a fused kernel, rotary positions, QK-norm, LayerScale, SwiGLU, drop-path, a conv stem.
 
 Role: ``AttentionWithOptions``, ``FusedMlp`` and ``DroppingBlock``, the layers of a ``ViTConfig`` that asks for any of these,
 and the functions behind them. An option changes one step of ``MultiHeadAttention`` or ``Mlp`` and adds no
@@ -18,6 +18,7 @@ fused kernel (arXiv 2205.14135); Touvron et al. 2021, LayerScale (arXiv 2103.172
 (arXiv 2002.05202).
 """
 
+from itertools import pairwise
 from pathlib import Path
 
 import torch
@@ -115,6 +116,53 @@ def prefers_convolution() -> bool:
 
 
 PREFERS_CONVOLUTION = prefers_convolution()  # once: torch.compile looks into what is called
+
+
+class ConvStem(nn.Module):
+    """Make tokens of pixels with several small convolutions in place of one large one.
+
+    The first layer keeps the image's size, each further one halves it, until a place stands for a patch;
+    BatchNorm and GELU follow each, and a last layer of 1 x 1 looks at every place alone. Where the image
+    is twice as small the features are twice as many. A token also sees pixels around its patch.
+
+    Args:
+        patch_size: P, pixels, a power of 2.
+        in_channels: C.
+        embed_dim: D, divisible by P; the first layer has D / P features.
+
+    Raises:
+        ValueError: P is no power of 2, or D is not divisible by it.
+
+    Example:
+        >>> ConvStem(4, in_channels=3, embed_dim=96)(torch.zeros(2, 3, 32, 32)).shape
+        torch.Size([2, 64, 96])
+
+    Reference: Xiao et al. 2021, section 5.1; departure: their first layer halves the image already.
+    """
+
+    def __init__(self, patch_size: int, in_channels: int, embed_dim: int):
+        super().__init__()
+        if patch_size.bit_count() != 1 or embed_dim % patch_size:
+            raise ValueError(
+                "a conv stem halves the image and doubles the features until a place is a patch: "
+                f"patch_size must be a power of 2 that divides embed_dim (got patch_size={patch_size}, "
+                f"embed_dim={embed_dim})."
+            )
+        self.patch_size = patch_size
+        widths = [embed_dim // patch_size * 2**i for i in range(patch_size.bit_length())]
+        layers: list[nn.Module] = []
+        for before, width in pairwise([in_channels, *widths]):
+            stride = 2 if layers else 1
+            conv = nn.Conv2d(before, width, 3, stride, padding=1, bias=False)
+            layers += [conv, nn.BatchNorm2d(width), nn.GELU()]
+        self.layers = nn.Sequential(*layers)
+        self.proj = nn.Conv2d(embed_dim, embed_dim, 1)
+        self.to(memory_format=torch.channels_last)
+
+    def forward(self, images: torch.Tensor) -> torch.Tensor:
+        """Map images (B, C, H, W) to tokens (B, N, D)."""
+        x = self.layers(images.contiguous(memory_format=torch.channels_last))  # -> (B, D, gh, gw)
+        return self.proj(x).flatten(2).transpose(1, 2)  # -> (B, D, gh, gw) -> (B, N, D)
 
 
 class FusedMlp(Mlp):

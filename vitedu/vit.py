@@ -20,7 +20,15 @@ from torch import nn
 
 from vitedu.attention import MultiHeadAttention
 from vitedu.encoder import EncoderBlock, Mlp
-from vitedu.fast import AttentionWithOptions, DroppingBlock, FusedMlp, QuickMlp, ScaledBlock, SwiGlu
+from vitedu.fast import (
+    AttentionWithOptions,
+    ConvStem,
+    DroppingBlock,
+    FusedMlp,
+    QuickMlp,
+    ScaledBlock,
+    SwiGlu,
+)
 from vitedu.patches import PatchEmbed, add_class_token_and_positions
 
 MLPS = {"gelu": Mlp, "quick_gelu": QuickMlp, "swiglu": SwiGlu}
@@ -43,6 +51,9 @@ class ViTConfig:
     fused: bool = False  # compute attention in the fastest form, which keeps no weights
     rope: bool = False  # turn queries and keys by their patch's row and column (rotary positions)
     qk_norm: bool = False  # give queries and keys mean 0 and variance 1 before they meet
+    stem: str = (
+        "patch"  # pixels become tokens by "patch" (the paper) or by "conv", small convolutions
+    )
     num_registers: int = 0  # learned tokens behind the class token, which no head reads
     drop_rate: float = 0.0  # in training, share of the numbers set to 0 at the end of each branch
     # in training, share of the images that skip the last block's branches
@@ -67,6 +78,8 @@ class ViTConfig:
                 f"rope needs a head_dim divisible by 4 (got embed_dim={self.embed_dim}, "
                 f"num_heads={self.num_heads}, head_dim={self.embed_dim // self.num_heads})."
             )
+        if self.stem not in ("patch", "conv"):
+            raise ValueError(f"stem must be 'patch' or 'conv' (got {self.stem!r}).")
         if self.pool not in ("cls", "mean"):
             raise ValueError(f"pool must be 'cls' or 'mean' (got {self.pool!r}).")
         for name in ("drop_rate", "drop_path_rate"):
@@ -137,6 +150,9 @@ PRESETS: dict[str, ViTConfig] = {
     "vit_pico_patch4_rope_32": with_options(PICO),
     # the figures in the README are with QK-norm; in three epochs of the smallest it costs a point
     "vit_tiny_patch4_rope_32": with_options(TINY, qk_norm=True),
+    # one block makes room for small convolutions in front, as in Xiao et al. 2021 (arXiv 2106.14881)
+    "vit_pico_convstem_patch4_rope_32": with_options(replace(PICO, depth=3), stem="conv"),
+    "vit_tiny_convstem_patch4_rope_32": with_options(replace(TINY, depth=5), stem="conv"),
     "vit_mini_patch4_rope_32": with_options(MINI, qk_norm=True),
     # the published sizes, for 224 px images and the 1000 classes of ImageNet
     "vit_tiny_patch16_224": ViTConfig(224, 16, 3, 1000, embed_dim=192, depth=12, num_heads=3),
@@ -186,7 +202,8 @@ class VisionTransformer(nn.Module):
         super().__init__()
         D = config.embed_dim
         self.config = config
-        self.patch_embed = PatchEmbed(config.patch_size, config.in_channels, D)
+        stem = PatchEmbed if config.stem == "patch" else ConvStem
+        self.patch_embed = stem(config.patch_size, config.in_channels, D)
         self.cls_token = nn.Parameter(torch.zeros(1, config.num_prefix_tokens, D))
         self.pos_embed = nn.Parameter(torch.zeros(1, config.num_tokens, D))
         self.blocks = nn.ModuleList(
