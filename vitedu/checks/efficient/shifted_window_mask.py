@@ -28,6 +28,8 @@ MISTAKES = (
             "tokens in the order of window_partition", "Row i of the mask would belong to another token than row i of the window.",
             "Send the numbered grid through window_partition.",
             {"window_partition(region[None, :, :, None], window_size)[..., 0]": "region.reshape(-1, window_size**2)"}),
+    Mistake("nothing_without_shift", "where nothing is shifted, all attention is forbidden", "all True for shift 0", "A window would see nothing, itself included.",
+            "Without a roll no token came round an edge.", {f"return {EQUAL}": f"return ({EQUAL}) & (shift > 0)"}, part="no shift"),
     families.ADDED_TO_SCORES.by({f"return {EQUAL}": f"return torch.where({EQUAL}, 0.0, -100.0)"}),
     families.SIDES_SWAPPED,
 )  # fmt: skip
