@@ -3,7 +3,8 @@
 Role: ``AttentionWithOptions``, ``FusedMlp`` and ``DroppingBlock``, the layers of a ``ViTConfig`` that asks for any of these,
 and the functions behind them. An option changes one step of ``MultiHeadAttention`` or ``Mlp`` and adds no
 parameter, so weights of one form load into any other. ``LayerScale``, ``SwiGlu`` and ``QuickGelu`` are what
-published models since 2021 have instead or in addition. Not here: which model uses what (``vit``).
+published models since 2021 have instead or in addition, ``ConvStem`` what can make the tokens in place
+of ``PatchEmbed``. Not here: which model uses what (``vit``).
 
 A linear layer that sees every token alone is a convolution with a kernel of one. On a CPU torch sends
 the two to different libraries: float32 products to MKL, whose AVX-512 kernels serve Intel's processors
@@ -15,7 +16,7 @@ Legend: B batch, T tokens, D embed_dim, nh heads, hd head_dim, gh gw patch grid.
 References: Su et al. 2021, rotary positions (arXiv 2104.09864), along two axes in Heo et al. 2024
 (arXiv 2403.13298); Dehghani et al. 2023, section 2, QK-norm (arXiv 2302.05442); Dao et al. 2022, the
 fused kernel (arXiv 2205.14135); Touvron et al. 2021, LayerScale (arXiv 2103.17239); Shazeer 2020, SwiGLU
-(arXiv 2002.05202).
+(arXiv 2002.05202); Xiao et al. 2021, small convolutions in front (arXiv 2106.14881).
 """
 
 from itertools import pairwise
