@@ -395,6 +395,8 @@ def test_one_place_in_memory_is_not_one_tensor():
 
 
 def test_float64_images_keep_their_digits():
+    """A way through float32 shows in pixels that float32 cannot hold."""
+
     def random_crop_flip(images, padding, generator):
         return training.random_crop_flip(images.float(), padding, generator).to(images.dtype)
 

@@ -138,7 +138,8 @@ class ConvStem(nn.Module):
         >>> ConvStem(4, in_channels=3, embed_dim=96)(torch.zeros(2, 3, 32, 32)).shape
         torch.Size([2, 64, 96])
 
-    Reference: Xiao et al. 2021, section 5.1; departure: their first layer halves the image already.
+    Reference: Xiao et al. 2021 (arXiv 2106.14881). Departures: their first layer halves the image
+    already, for images of 224 px, and ReLU stands where GELU stands here.
     """
 
     def __init__(self, patch_size: int, in_channels: int, embed_dim: int):

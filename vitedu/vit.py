@@ -51,9 +51,8 @@ class ViTConfig:
     fused: bool = False  # compute attention in the fastest form, which keeps no weights
     rope: bool = False  # turn queries and keys by their patch's row and column (rotary positions)
     qk_norm: bool = False  # give queries and keys mean 0 and variance 1 before they meet
-    stem: str = (
-        "patch"  # pixels become tokens by "patch" (the paper) or by "conv", small convolutions
-    )
+    # what makes tokens of pixels: "patch" (the paper) or "conv", small convolutions one behind the other
+    stem: str = "patch"
     num_registers: int = 0  # learned tokens behind the class token, which no head reads
     drop_rate: float = 0.0  # in training, share of the numbers set to 0 at the end of each branch
     # in training, share of the images that skip the last block's branches
