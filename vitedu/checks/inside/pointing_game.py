@@ -21,10 +21,11 @@ def cases(g: torch.Generator) -> list[Case]:
         Q=None,
         ties=False,
         close=False,
+        above=0.0,
         **rest,
     ):
         Q = Q or P
-        maps = normal(g, B, gh, gw).flatten(1).softmax(dim=-1).unflatten(1, (gh, gw))
+        maps = normal(g, B, gh, gw).flatten(1).softmax(dim=-1).unflatten(1, (gh, gw)) + above
         if close:  # to float32 all are alike
             maps = 0.5 + 1e-9 * normal(g, B, gh, gw, dtype=torch.float64)
         if ties:
@@ -54,7 +55,7 @@ def cases(g: torch.Generator) -> list[Case]:
         case(gh=gh + draw(g, 3, 4), gw=2),
         case(gh=gw),
         case(", float64, nearly alike", close=True),
-        case(", patches of one pixel", P=1),
+        case(", patches of one pixel, all values below 0", P=1, above=-1.0),
         case(", patches of 121 pixels", P=11),
         case(", patches that are not square", Q=P - 1),
         case(", patches that are not square", Q=P + 2),

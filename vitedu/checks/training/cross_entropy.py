@@ -145,6 +145,7 @@ DRAWN = shaped(
     also("other sizes", "two classes", K=2),
     also("other sizes", "two classes", shapes=SMOOTHED, K=2),
     also("other sizes", ABSENT),
+    also("other sizes", ABSENT, shapes=SMOOTHED),
     # no probability so small that another mistake than one of dtype shows here now and then
     also("other sizes", "float64", shapes=SMOOTHED, dtype=torch.float64, scale=0.25),
     also(note="scores around 10,000", scale=1e4, **LARGE),
