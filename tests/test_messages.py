@@ -148,7 +148,7 @@ REPORTS = {
         sincos_with_type_error,
         "sincos_positions",
         """
-        ✗ 1.6 sincos_positions: an impossible size ends in an error of another kind   [3.33/4 points]
+        ✗ 1.6 sincos_positions: an impossible size ends in another error than ValueError   [3.33/4 points]
           expected  a ValueError
           got       TypeError: odd   (line ..: raise TypeError("odd"))
           why       Neither an assert nor the error of a later line says what the caller did.

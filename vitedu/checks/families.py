@@ -316,7 +316,7 @@ def general_mistakes(reference: Any, cases: list[Case]) -> list[Mistake]:
                 build=lambda: _never_raises(reference),
             ),
             Mistake(
-                "wrong_error", "an impossible size ends in an error of another kind", "a ValueError", part="errors",
+                "wrong_error", "an impossible size ends in another error than ValueError", "a ValueError", part="errors",
                 why="Neither an assert nor the error of a later line says what the caller did.",
                 look="Test the sizes first and raise a ValueError that says so.",
                 build=lambda: _raises(reference, lambda text: RuntimeError("shape is invalid")),

@@ -325,7 +325,7 @@ def _of_blocks(heads: list[int]) -> Iterator[str]:
 
 
 def _of_norms(norms: list[nn.Module], eps: float = NORM_EPS) -> Iterator[str]:
-    """Find norms of another kind or with another eps, which would change every logit a little."""
+    """Find norms of another class or with another eps, which would change every logit a little."""
     for norm in norms:
         if not isinstance(norm, nn.LayerNorm) or norm.weight is None:
             yield f"a norm of type {type(norm).__name__} (norm_layer=LayerNorm, with a weight)"

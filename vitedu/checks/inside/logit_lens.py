@@ -48,7 +48,7 @@ MISTAKES = (
             "The head has only ever seen normalised tokens.", "Use norm for every layer.",
             {"norm(tokens[:, 0])": "norm(tokens[:, 0]) if tokens is layers[-1] else tokens[:, 0]"}),
     Mistake("norm_redone", "the norm is computed anew, with another eps than the module's", "the module norm, called",
-            "The model's norm has an eps of its own, and might be of another kind.", "Call norm.",
+            "The model's norm has an eps of its own, and it need not be a LayerNorm.", "Call norm.",
             {"norm(tokens[:, 0])": "torch.nn.functional.layer_norm(tokens[:, 0], tokens.shape[-1:], norm.weight, norm.bias)"}, part="other sizes"),
     Mistake("norm_of_mean", "the mean of all tokens is read", "the class token, token 0", "This head learned to read the class token.",
             "Pick token 0.", {"tokens[:, 0]": "tokens.mean(dim=1)"},
