@@ -6,7 +6,7 @@ import torch.nn.functional as F
 from torch import nn
 
 from vitedu.attention import MultiHeadAttention
-from vitedu.fast import AttentionWithOptions, ConvStem, rotary_table, rotate
+from vitedu.fast import AttentionWithOptions, ConvStem, MatrixConv2d, rotary_table, rotate
 from vitedu.vit_and_cnn import receptive_field
 
 GRID = (2, 3)  # gh, gw; with a class token 7 tokens
@@ -102,6 +102,19 @@ def test_qk_norm_bounds_the_scores(x):
     torch.testing.assert_close(weights, expected, rtol=1e-4, atol=1e-6)
 
 
+@pytest.mark.parametrize(("kernel_size", "stride"), [(3, 1), (3, 2), (1, 1)])
+def test_a_matrix_convolves_as_four_axes_do(kernel_size, stride):
+    """The same numbers in the other order give the same images, and torch's layer starts as far from 0."""
+    torch.manual_seed(0)
+    layer = MatrixConv2d(5, 64, kernel_size, stride)
+    twin = nn.Conv2d(5, 64, kernel_size, stride, padding=kernel_size // 2, bias=False)
+    torch.testing.assert_close(layer.weight.std(), twin.weight.std(), rtol=0.1, atol=0)
+    with torch.no_grad():
+        twin.weight.copy_(layer.weight.view(64, kernel_size, kernel_size, 5).permute(0, 3, 1, 2))
+    images = torch.randn(2, 5, 8, 8)
+    torch.testing.assert_close(layer(images), twin(images))
+
+
 @pytest.mark.parametrize("patch_size", [2, 4, 8])
 def test_a_conv_stem_looks_around_its_patch(patch_size):
     """A token depends on the pixels of its patch and on as many around it as the layers' arithmetic says."""
@@ -112,7 +125,7 @@ def test_a_conv_stem_looks_around_its_patch(patch_size):
     tokens[0, 8 * 4 + 4].sum().backward()  # in row 4 and column 4
     rows, columns = images.grad[0, 0].nonzero().unbind(1)
     halvings = patch_size.bit_length() - 1
-    side = receptive_field([3] * (halvings + 1), [1] + [2] * halvings)
+    side = receptive_field([3] * (2 * halvings + 1), [1] + [2, 1] * halvings)
     for seen in (rows, columns):
         assert seen.min() <= 4 * patch_size and seen.max() - seen.min() + 1 == side
     assert side > patch_size

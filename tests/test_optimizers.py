@@ -11,9 +11,10 @@ from vitedu.vit import VisionTransformer, ViTConfig
 CPU = torch.device("cpu")
 
 
-def make_model():
+def make_model(**options):
     torch.manual_seed(0)
-    return VisionTransformer(ViTConfig(8, 4, num_classes=3, embed_dim=8, depth=2, num_heads=2))
+    config = ViTConfig(8, 4, num_classes=3, embed_dim=8, depth=2, num_heads=2, **options)
+    return VisionTransformer(config)
 
 
 def muon_and_adamw(model):
@@ -35,6 +36,14 @@ def test_muon_has_the_matrices_of_the_blocks_and_adamw_the_rest():
     assert names_of(model, adamw) == {name for name, _ in model.named_parameters()} - inner
     decayed, spared = (group["weight_decay"] for group in adamw.param_groups)
     assert (decayed, spared, muon.param_groups[0]["weight_decay"]) == (0.05, 0.0, 0.05)
+
+
+def test_muon_has_the_convolutions_of_a_stem_too():
+    """Five of 3 x 3 and one of 1 x 1, each a matrix; their norms stay with AdamW."""
+    model = make_model(stem="conv")
+    of_stem = {name for name in names_of(model, muon_and_adamw(model)[0]) if "patch" in name}
+    layers = [f"layers.{i}.0" for i in range(5)]
+    assert of_stem == {f"patch_embed.{layer}.weight" for layer in (*layers, "proj")}
 
 
 def test_muon_steps_the_matrices_and_nothing_else():

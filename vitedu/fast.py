@@ -119,12 +119,45 @@ def prefers_convolution() -> bool:
 PREFERS_CONVOLUTION = prefers_convolution()  # once: torch.compile looks into what is called
 
 
+class MatrixConv2d(nn.Module):
+    """A convolution without bias that keeps every kernel as a row of one matrix.
+
+    ``nn.Conv2d`` keeps the same numbers in four axes. Muon, which steps only matrices, passes those by; as a
+    matrix it steps them like a linear layer on the pixels under the kernel, which is what they are.
+
+    Args:
+        in_channels: C.
+        out_channels: C'.
+        kernel_size: k, odd; a border of zeros keeps the size of the image where the stride is 1.
+        stride: pixels between two kernels.
+
+    Example:
+        >>> layer = MatrixConv2d(3, 8, kernel_size=3)
+        >>> layer.weight.shape, layer(torch.zeros(2, 3, 6, 6)).shape
+        (torch.Size([8, 27]), torch.Size([2, 8, 6, 6]))
+    """
+
+    def __init__(self, in_channels: int, out_channels: int, kernel_size: int, stride: int = 1):
+        super().__init__()
+        self.kernel_size, self.stride = kernel_size, stride
+        self.weight = nn.Parameter(torch.empty(out_channels, kernel_size**2 * in_channels))
+        nn.init.kaiming_uniform_(self.weight, a=5**0.5)  # as nn.Conv2d does
+
+    def forward(self, images: torch.Tensor) -> torch.Tensor:
+        """Map images (B, C, H, W) to (B, C', H', W')."""
+        k = self.kernel_size
+        kernels = self.weight.unflatten(1, (k, k, -1))  # (C', k, k, C)
+        kernels = kernels.permute(0, 3, 1, 2)  # -> (C', C, k, k), channels last, no copy
+        return F.conv2d(images, kernels, stride=self.stride, padding=k // 2)
+
+
 class ConvStem(nn.Module):
     """Make tokens of pixels with several small convolutions in place of one large one.
 
-    The first layer keeps the image's size, each further one halves it, until a place stands for a patch;
-    BatchNorm and GELU follow each, and a last layer of 1 x 1 looks at every place alone. Where the image
-    is twice as small the features are twice as many. A token also sees pixels around its patch.
+    The first layer keeps the image's size. Then one layer halves it and one looks again, until a place
+    stands for a patch; each is a convolution of 3 x 3 with BatchNorm and GELU. A last layer of 1 x 1 looks
+    at every place alone. Where the image is twice as small the features are twice as many. A token also
+    sees pixels around its patch.
 
     Args:
         patch_size: P, pixels, a power of 2.
@@ -139,7 +172,8 @@ class ConvStem(nn.Module):
         torch.Size([2, 64, 96])
 
     Reference: Xiao et al. 2021 (arXiv 2106.14881). Departures: their first layer halves the image
-    already, for images of 224 px, and ReLU stands where GELU stands here.
+    already, for images of 224 px, only their largest stem looks again between halvings, and ReLU stands
+    where GELU stands here.
     """
 
     def __init__(self, patch_size: int, in_channels: int, embed_dim: int):
@@ -151,20 +185,25 @@ class ConvStem(nn.Module):
                 f"embed_dim={embed_dim})."
             )
         self.patch_size = patch_size
-        widths = [embed_dim // patch_size * 2**i for i in range(patch_size.bit_length())]
-        layers: list[nn.Module] = []
-        for before, width in pairwise([in_channels, *widths]):
-            stride = 2 if layers else 1
-            conv = nn.Conv2d(before, width, 3, stride, padding=1, bias=False)
-            layers += [conv, nn.BatchNorm2d(width), nn.GELU()]
+        width = embed_dim // patch_size
+        layers = [small_convolution(in_channels, width)]
+        for _ in range(patch_size.bit_length() - 1):
+            layers += [small_convolution(width, 2 * width, stride=2)]
+            width = 2 * width
+            layers += [small_convolution(width, width)]
         self.layers = nn.Sequential(*layers)
-        self.proj = nn.Conv2d(embed_dim, embed_dim, 1)
-        self.to(memory_format=torch.channels_last)
+        self.proj = MatrixConv2d(embed_dim, embed_dim, kernel_size=1)
 
     def forward(self, images: torch.Tensor) -> torch.Tensor:
         """Map images (B, C, H, W) to tokens (B, N, D)."""
         x = self.layers(images.contiguous(memory_format=torch.channels_last))  # -> (B, D, gh, gw)
         return self.proj(x).flatten(2).transpose(1, 2)  # -> (B, D, gh, gw) -> (B, N, D)
+
+
+def small_convolution(in_channels: int, out_channels: int, stride: int = 1) -> nn.Sequential:
+    """Build one layer of ``ConvStem``: 3 x 3, BatchNorm, GELU."""
+    convolution = MatrixConv2d(in_channels, out_channels, kernel_size=3, stride=stride)
+    return nn.Sequential(convolution, nn.BatchNorm2d(out_channels), nn.GELU())
 
 
 class FusedMlp(Mlp):

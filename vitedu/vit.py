@@ -149,9 +149,9 @@ PRESETS: dict[str, ViTConfig] = {
     "vit_pico_patch4_rope_32": with_options(PICO),
     # the figures in the README are with QK-norm; in three epochs of the smallest it costs a point
     "vit_tiny_patch4_rope_32": with_options(TINY, qk_norm=True),
-    # one block makes room for small convolutions in front, as in Xiao et al. 2021 (arXiv 2106.14881)
-    "vit_pico_convstem_patch4_rope_32": with_options(replace(PICO, depth=3), stem="conv"),
-    "vit_tiny_convstem_patch4_rope_32": with_options(replace(TINY, depth=5), stem="conv"),
+    # two blocks make room for small convolutions in front; Xiao et al. 2021 (arXiv 2106.14881) gave one
+    "vit_pico_convstem_patch4_rope_32": with_options(replace(PICO, depth=2), stem="conv"),
+    "vit_tiny_convstem_patch4_rope_32": with_options(replace(TINY, depth=4), stem="conv"),
     "vit_mini_patch4_rope_32": with_options(MINI, qk_norm=True),
     # the published sizes, for 224 px images and the 1000 classes of ImageNet
     "vit_tiny_patch16_224": ViTConfig(224, 16, 3, 1000, embed_dim=192, depth=12, num_heads=3),

@@ -4,9 +4,11 @@ Role: ``RECIPES``. Not here: what the fields mean (``config``), the models (``vi
 figure was measured, and with which command, stands in the README under "Measured".
 """
 
+from dataclasses import replace
+
 from vitedu.fitting.config import TrainConfig
 
-# of 2.5 to 2.7 M parameters, on CIFAR-10
+# 2.7 M parameters on CIFAR-10 (JPEG): 88.0 % test, one seed, 112 minutes on one core
 TINY = TrainConfig(
     epochs=25,
     optimizer="muon",
@@ -43,9 +45,11 @@ RECIPES: dict[str, TrainConfig] = {
         label_smoothing=0.1,
         crop_padding=1,
     ),
-    # CIFAR-10 (JPEG): 88.0 % test, one seed, 112 minutes on one core
     "vit_tiny_patch4_rope_32": TINY,
-    "vit_tiny_convstem_patch4_rope_32": TINY,  # 89.0 % test, one seed
+    # small convolutions learn sooner: fewer epochs, smaller shifts, less mixing
+    "vit_tiny_convstem_patch4_rope_32": replace(
+        TINY, epochs=16, crop_padding=2, cutmix_share=0.3, clean_epochs=3
+    ),
     # CIFAR-10, at most 7 M parameters and as long as it takes; sized for a GPU, not measured yet
     "vit_mini_patch4_rope_32": TrainConfig(
         epochs=300,
