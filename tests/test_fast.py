@@ -49,6 +49,26 @@ def test_half_precision_takes_another_way_to_the_same_result(x, options):
     torch.testing.assert_close(output.float(), expected, rtol=0.05, atol=0.02)
 
 
+@pytest.mark.parametrize(
+    ("length", "dtype", "takes"), [(128, None, 0), (129, None, 1), (129, "bfloat16", 0)]
+)
+def test_torch_kernel_serves_long_float32_on_a_cpu(length, dtype, takes, monkeypatch):
+    """Elsewhere written out is faster there; the outputs are the same."""
+    kernel, calls = F.scaled_dot_product_attention, []
+    monkeypatch.setattr(
+        F, "scaled_dot_product_attention", lambda *qkv: calls.append(1) or kernel(*qkv)
+    )
+    layer = AttentionWithOptions(24, 3, fused=True)
+    tokens = torch.randn(1, length, 24, generator=torch.Generator().manual_seed(0))
+    with torch.autocast("cpu", torch.bfloat16, enabled=dtype is not None):
+        output, _ = layer(tokens)
+    assert len(calls) == takes
+    layer.fused = False
+    torch.testing.assert_close(
+        output.float(), layer(tokens)[0], rtol=0, atol=0.02 if dtype else 1e-5
+    )
+
+
 def test_rotation_makes_scores_depend_on_the_distance_alone():
     """One query and one key put everywhere: equal offsets give equal scores, others do not."""
     generator = torch.Generator().manual_seed(1)

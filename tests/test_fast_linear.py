@@ -24,7 +24,7 @@ def called(request, monkeypatch):
 def test_values_and_gradients_are_those_of_the_layer(called, bias):
     """To rounding, for input, weight and bias."""
     generator = torch.Generator().manual_seed(0)
-    layer, x = nn.Linear(24, 40, bias=bias), torch.randn(3, 7, 24, generator=generator)
+    layer, x = nn.Linear(24, 40, bias=bias), torch.randn(3, 64, 24, generator=generator)
     x.requires_grad_()
     at = [x, *layer.parameters()]
     outputs = [fast_linear(layer, x), layer(x)]
@@ -35,11 +35,12 @@ def test_values_and_gradients_are_those_of_the_layer(called, bias):
         torch.testing.assert_close(ours, expected, rtol=1e-5, atol=1e-4)
 
 
-def test_other_types_stay_products(monkeypatch):
-    """float64, and bfloat16 through autocast, gain nothing from the other library."""
+def test_short_sequences_and_other_types_stay_products(monkeypatch):
+    """So few tokens, float64, and bfloat16 through autocast gain nothing from the other library."""
     monkeypatch.setattr(module, "PREFERS_CONVOLUTION", True)
     monkeypatch.setattr(module.F, "conv2d", None)  # calling it would be an error
-    layer, x = nn.Linear(4, 6), torch.zeros(2, 3, 4)
+    layer, x = nn.Linear(4, 6), torch.zeros(2, 64, 4)
+    assert fast_linear(layer, x[:, :63]).shape == (2, 63, 6)
     with torch.autocast("cpu", dtype=torch.bfloat16):
         assert fast_linear(layer, x).dtype is torch.bfloat16
     assert fast_linear(layer.double(), x.double()).dtype is torch.float64
@@ -62,7 +63,7 @@ def test_the_processor_decides(flags, maker, expected, monkeypatch):
 
 def test_fused_mlp_is_the_mlp_with_other_kernels(called):
     """The same layers, values and gradients; switched back, its layers are called as modules again."""
-    mlp, x = Mlp(12, 30), torch.randn(2, 5, 12, generator=torch.Generator().manual_seed(0))
+    mlp, x = Mlp(12, 30), torch.randn(2, 64, 12, generator=torch.Generator().manual_seed(0))
     fused = module.FusedMlp(12, 30)
     fused.load_state_dict(mlp.state_dict())
     outputs = [fused(x), mlp(x)]

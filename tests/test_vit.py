@@ -1,5 +1,6 @@
 """The whole model: against timm, and what ``capture`` sees of it."""
 
+import copy
 import subprocess
 import sys
 from dataclasses import replace
@@ -80,6 +81,36 @@ def test_capture_looks_into_the_fused_form():
     images = torch.randn(1, 3, 32, 32)
     assert capture(model, images)["blocks.0.attn.weights"].shape == (1, 4, 17, 17)
     assert model.blocks[0].attn(torch.zeros(1, 3, 128))[1] is None
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"rope": True}, {"qk_norm": True}, {"qkv_bias": False, "num_registers": 2}],
+    ids=["textbook", "rotary", "QK-norm", "no bias, registers"],
+)
+def test_a_last_block_makes_what_the_head_reads(options):
+    """The class token alone: the same logits and gradients as a block that makes all tokens."""
+    torch.manual_seed(0)
+    model = VisionTransformer(preset("vit_micro_patch8_32", fused=True, **options))
+    whole = copy.deepcopy(model)
+    whole.blocks[-1].__class__ = EncoderBlock
+    images = torch.randn(3, 3, 32, 32)
+    shapes = []
+    model.blocks[-1].register_forward_hook(lambda *call: shapes.append(call[2].shape))
+    torch.testing.assert_close(model(images), whole(images), rtol=0, atol=1e-5)
+    assert shapes == [(3, 1, 128)]
+    for each in (model, whole):
+        each(images).square().sum().backward()
+    for (name, ours), theirs in zip(model.named_parameters(), whole.parameters(), strict=True):
+        torch.testing.assert_close(ours.grad, theirs.grad, rtol=1e-4, atol=1e-4, msg=name)
+    tokens = model.config.num_tokens
+    assert capture(model, images)["norm"].shape == (3, tokens, 128)  # who looks sees all
+
+
+def test_a_last_block_makes_all_tokens_where_the_head_reads_them_all():
+    """Their mean depends on each."""
+    model = VisionTransformer(preset("vit_micro_patch8_32", fused=True, pool="mean"))
+    assert type(model.blocks[-1]) is EncoderBlock
 
 
 def test_with_a_conv_stem_an_image_does_not_depend_on_its_batch():

@@ -9,7 +9,7 @@ of ``PatchEmbed``. Not here: which model uses what (``vit``).
 A linear layer that sees every token alone is a convolution with a kernel of one. On a CPU torch sends
 the two to different libraries: float32 products to MKL, whose AVX-512 kernels serve Intel's processors
 alone, convolutions to oneDNN, which asks the processor what it can do. On an AVX-512 processor of
-another maker the convolution takes half the time, forward and backward.
+another maker the convolution is faster for long sequences, by a tenth to a half, as the hour was.
 
 Legend: B batch, T tokens, D embed_dim, nh heads, hd head_dim, gh gw patch grid.
 
@@ -19,14 +19,13 @@ fused kernel (arXiv 2205.14135); Touvron et al. 2021, LayerScale (arXiv 2103.172
 (arXiv 2002.05202); Xiao et al. 2021, small convolutions in front (arXiv 2106.14881).
 """
 
-from itertools import pairwise
 from pathlib import Path
 
 import torch
 import torch.nn.functional as F
 from torch import nn
 
-from vitedu.attention import MultiHeadAttention, merge_heads
+from vitedu.attention import MultiHeadAttention, merge_heads, split_heads
 from vitedu.encoder import EncoderBlock, Mlp
 from vitedu.hardware import cpu_flags
 
@@ -96,18 +95,30 @@ def rotate(x: torch.Tensor, table: torch.Tensor) -> torch.Tensor:
     return torch.view_as_real(turned).flatten(-2).to(x.dtype)  # -> (..., T, hd)
 
 
-def fast_linear(layer: nn.Linear, x: torch.Tensor) -> torch.Tensor:
+def fast_linear(layer: nn.Linear, x: torch.Tensor, rows: slice | None = None) -> torch.Tensor:
     """Apply a linear layer to tokens (B, T, D) and give (B, T, D'), equal to ``layer(x)`` to rounding.
 
+    Args:
+        layer: any linear layer.
+        x: tokens (B, T, D).
+        rows: which of its D' outputs to compute, all if None.
+
     Example:
-        >>> fast_linear(nn.Linear(8, 12), torch.zeros(2, 5, 8)).shape
+        >>> layer = nn.Linear(8, 12)
+        >>> fast_linear(layer, torch.zeros(2, 5, 8)).shape
         torch.Size([2, 5, 12])
+        >>> fast_linear(layer, torch.zeros(2, 5, 8), slice(4)).shape
+        torch.Size([2, 5, 4])
     """
+    weight, bias = layer.weight, layer.bias  # (D', D), (D',) or None
+    if rows is not None:
+        weight, bias = weight[rows], None if bias is None else bias[rows]
     is_float32 = x.dtype is torch.float32 and not torch.is_autocast_enabled(x.device.type)
-    if not (x.device.type == "cpu" and is_float32 and PREFERS_CONVOLUTION):
-        return layer(x)
+    is_long = x.shape[1] >= 64  # with fewer tokens an image the convolution is the slower one
+    if not (x.device.type == "cpu" and is_float32 and is_long and PREFERS_CONVOLUTION):
+        return F.linear(x, weight, bias)
     pixels = x.transpose(1, 2).unsqueeze(2)  # (B, T, D) -> (B, D, 1, T), channels last, no copy
-    pixels = F.conv2d(pixels, layer.weight[:, :, None, None], layer.bias)
+    pixels = F.conv2d(pixels, weight[:, :, None, None], bias)
     return pixels.squeeze(2).transpose(1, 2)  # (B, D', 1, T) -> (B, T, D'), no copy
 
 
@@ -334,9 +345,30 @@ class AttentionWithOptions(MultiHeadAttention):
 
     # the textbook layer always has weights to give, this one not if it is fused
     def forward(  # type: ignore[override]
-        self, x: torch.Tensor
+        self, x: torch.Tensor, num_queries: int | None = None
     ) -> tuple[torch.Tensor, torch.Tensor | None]:
-        """Map tokens (B, T, D) to output (B, T, D) and weights (B, nh, T, T), None if fused."""
+        """Map tokens (B, T, D) to output (B, T', D) and weights (B, nh, T', T), None if fused.
+
+        The first ``num_queries`` tokens ask, T' of them, all if None; every token answers.
+        """
+        if num_queries is None:
+            q, k, v = self.all_queries(x)
+        else:
+            q, k, v = self.few_queries(x, num_queries)
+        # on a CPU torch's kernel is slow for short sequences, and in bfloat16 for all that a ViT has
+        is_slow = q.device.type == "cpu" and (q.dtype is torch.bfloat16 or k.shape[-2] <= 128)
+        if self.fused and not is_slow:
+            merged = merge_heads(F.scaled_dot_product_attention(q, k, v))  # (B, T', D)
+            return fast_linear(self.proj, merged), None
+        scores = q @ k.transpose(-2, -1) / k.shape[-1] ** 0.5  # (B, nh, T', hd) @ (B, nh, hd, T)
+        weights = scores.softmax(dim=-1)  # (B, nh, T', T)
+        merged = merge_heads(weights @ v)
+        if self.fused:
+            return fast_linear(self.proj, merged), None
+        return self.proj(merged), weights
+
+    def all_queries(self, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+        """Project tokens (B, T, D) to queries, keys and values, each (B, nh, T, hd)."""
         qkv = fast_linear(self.qkv, x) if self.fused else self.qkv(x)  # (B, T, 3D)
         qkv = qkv.unflatten(-1, (3, self.num_heads, -1))  # (B, T, 3, nh, hd)
         qkv = qkv.permute(2, 0, 3, 1, 4)  # -> (3, B, nh, T, hd)
@@ -344,21 +376,50 @@ class AttentionWithOptions(MultiHeadAttention):
         # own copies, and with this one a compiled step on a CPU takes almost twice as long
         if not torch.compiler.is_compiling():
             qkv = qkv.contiguous()
+        q, k, v = qkv
         if self.qk_norm or self.rotary_table is not None:
-            qk, v = qkv.split([2, 1])
-            if self.qk_norm:
-                qk = F.layer_norm(qk, qk.shape[-1:])
-            if self.rotary_table is not None:
-                qk = rotate(qk, self.rotary_table)
-            qkv = (*qk.to(v.dtype), *v)
-        q, k, v = qkv  # each (B, nh, T, hd)
-        if self.fused and not (q.device.type == "cpu" and q.dtype is torch.bfloat16):
-            merged = merge_heads(F.scaled_dot_product_attention(q, k, v))  # (B, T, D)
-            return fast_linear(self.proj, merged), None
-        # on a CPU torch's kernel is slow for small bfloat16 matrices: timm's step in vitedu bench train has it
-        scores = q @ k.transpose(-2, -1) / k.shape[-1] ** 0.5  # (B, nh, T, hd) @ (B, nh, hd, T)
-        weights = scores.softmax(dim=-1)  # (B, nh, T, T)
-        return self.proj(merge_heads(weights @ v)), None if self.fused else weights
+            q, k = self.placed(qkv[:2], self.rotary_table).to(v.dtype)
+        return q, k, v
+
+    def few_queries(
+        self, x: torch.Tensor, num_queries: int
+    ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+        """Project tokens (B, T, D) to queries (B, nh, T', hd) of the first T', keys and values (B, nh, T, hd)."""
+        D, table = x.shape[-1], self.rotary_table
+        q = fast_linear(self.qkv, x[:, :num_queries], slice(D))  # (B, T', D)
+        kv = fast_linear(self.qkv, x, slice(D, None))  # (B, T, 2D)
+        q, k, v = (split_heads(part, self.num_heads) for part in (q, *kv.chunk(2, dim=-1)))
+        q = self.placed(q, None if table is None else table[:num_queries])
+        return q.to(v.dtype), self.placed(k, table).to(v.dtype), v
+
+    def placed(self, qk: torch.Tensor, table: torch.Tensor | None) -> torch.Tensor:
+        """Do to queries or keys (..., T, hd) what the options say."""
+        if self.qk_norm:
+            qk = F.layer_norm(qk, qk.shape[-1:])
+        return qk if table is None else rotate(qk, table)
+
+
+class LastBlock(EncoderBlock):
+    """The last block of a model whose head reads the class token: it computes that token and no other.
+
+    The class token still reads all tokens; what the others would become, nobody looks at. Outputs and
+    gradients of the model are those of an ``EncoderBlock``, for a sixth of its products. While its
+    attention is not ``fused``, as when ``capture`` looks, it is one.
+
+    Example:
+        >>> block = LastBlock(12, 3, attention=AttentionWithOptions)
+        >>> block.attn.fused = True
+        >>> block(torch.zeros(2, 5, 12)).shape
+        torch.Size([2, 1, 12])
+    """
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Map tokens (B, T, D) to the class token (B, 1, D)."""
+        if not self.attn.fused:
+            return super().forward(x)
+        attended, _ = self.attn(self.norm1(x), num_queries=1)
+        x = x[:, :1] + attended  # (B, 1, D)
+        return x + self.mlp(self.norm2(x))
 
 
 class DroppingBlock(EncoderBlock):

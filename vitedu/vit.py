@@ -25,6 +25,7 @@ from vitedu.fast import (
     ConvStem,
     DroppingBlock,
     FusedMlp,
+    LastBlock,
     QuickMlp,
     ScaledBlock,
     SwiGlu,
@@ -48,7 +49,7 @@ class ViTConfig:
     mlp_ratio: float = 4.0  # hidden width of the MLP over embed_dim
     qkv_bias: bool = True  # whether the q, k, v projection has a bias
     pool: str = "cls"  # what the head reads: "cls" (the paper) or "mean" of the patch tokens, no class token
-    fused: bool = False  # compute attention in the fastest form, which keeps no weights
+    fused: bool = False  # compute what the head reads in the fastest form, which keeps no weights
     rope: bool = False  # turn queries and keys by their patch's row and column (rotary positions)
     qk_norm: bool = False  # give queries and keys mean 0 and variance 1 before they meet
     # what makes tokens of pixels: "patch" (the paper) or "conv", small convolutions one behind the other
@@ -230,8 +231,9 @@ def block_with_options(config: ViTConfig, number: int) -> EncoderBlock:
     """Build block ``number`` with the layers that a configuration asks for.
 
     That is attention with or without bias, with rotary positions or QK-norm, everything in its fastest
-    form if it shall be fused, and branches that drop. The rate of drop-path grows from 0 in the first
-    block to its full size in the last one, as in Huang et al. 2016, section 3.
+    form if it shall be fused, the last block for the class token alone if the head reads nothing else,
+    and branches that drop. The rate of drop-path grows from 0 in the first block to its full size in
+    the last one, as in Huang et al. 2016, section 3.
     """
     attention: Callable[[int, int], nn.Module]
     attention = partial(MultiHeadAttention, qkv_bias=config.qkv_bias)
@@ -244,7 +246,10 @@ def block_with_options(config: ViTConfig, number: int) -> EncoderBlock:
             rotary=(config.grid_size, config.num_prefix_tokens) if config.rope else None,
         )
     mlp = FusedMlp if config.fused and config.mlp == "gelu" else MLPS[config.mlp]
-    kind = ScaledBlock if config.layer_scale else EncoderBlock
+    kind: type[EncoderBlock] = ScaledBlock if config.layer_scale else EncoderBlock
+    is_last = number == config.depth - 1
+    if kind is EncoderBlock and is_last and config.fused and config.pool == "cls":
+        kind = LastBlock
     sizes = config.embed_dim, config.num_heads, config.mlp_ratio
     layers: dict[str, Any] = {"attention": attention, "mlp": mlp}
     if not (config.drop_rate or config.drop_path_rate):
