@@ -1,10 +1,10 @@
 """What the textbook layers do without: fast linear layers, a fused kernel, rotary positions, QK-norm, LayerScale, SwiGLU, drop-path, a conv stem.
 
-Role: ``AttentionWithOptions``, ``FusedMlp`` and ``DroppingBlock``, the layers of a ``ViTConfig`` that asks for any of these,
-and the functions behind them. An option changes one step of ``MultiHeadAttention`` or ``Mlp`` and adds no
-parameter, so weights of one form load into any other. ``LayerScale``, ``SwiGlu`` and ``QuickGelu`` are what
-published models since 2021 have instead or in addition, ``ConvStem`` what can make the tokens in place
-of ``PatchEmbed``. Not here: which model uses what (``vit``).
+Role: ``AttentionWithOptions``, ``FusedMlp``, ``LastBlock`` and ``DroppingBlock``, the layers of a ``ViTConfig``
+that asks for any of these, and the functions behind them. An option changes one step of ``MultiHeadAttention``
+or ``Mlp`` and adds no parameter, so weights of one form load into any other. ``LayerScale``, ``SwiGlu`` and
+``QuickGelu`` are what published models since 2021 have instead or in addition, ``ConvStem`` what can make the
+tokens in place of ``PatchEmbed``. Not here: which model uses what (``vit``).
 
 A linear layer that sees every token alone is a convolution with a kernel of one. On a CPU torch sends
 the two to different libraries: float32 products to MKL, whose AVX-512 kernels serve Intel's processors
