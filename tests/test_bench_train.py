@@ -21,7 +21,7 @@ from vitedu.bench.steps import (
 )
 from vitedu.bench.train import LIMIT, comparison_text, judge, time_candidates
 from vitedu.encoder import count_parameters
-from vitedu.vit import PRESETS, ViTConfig
+from vitedu.vit import PRESETS, ViTConfig, preset
 
 pytestmark = pytest.mark.slow  # timm, torchvision and vit-pytorch take seconds to load
 TINY = ViTConfig(16, 8, 3, 5, embed_dim=24, depth=2, num_heads=3)
@@ -174,12 +174,15 @@ def test_peak_grows_with_the_batch():
     assert large - small > scores
 
 
-@pytest.mark.parametrize(("precision", "absent"), [("float32", "softmax"), ("bfloat16", KERNEL)])
-def test_the_shares_of_a_step_add_up(precision, absent, capsys, tmp_path):
+@pytest.mark.parametrize(
+    ("precision", "patch_size", "absent"),
+    [("float32", 4, KERNEL), ("float32", 2, "softmax"), ("bfloat16", 2, KERNEL)],
+)
+def test_the_shares_of_a_step_add_up(precision, patch_size, absent, capsys, tmp_path, monkeypatch):
     """Every second of a watched step belongs to one part, and each part of the model and the loop has some."""
-    bench_shares(
-        [precision], ["vit_pico_patch4_rope_32"], batch=4, steps=2, json=tmp_path / "a.json"
-    )
+    config = preset("vit_pico_patch4_rope_32", patch_size=patch_size)  # 64 tokens, or 256
+    monkeypatch.setitem(PRESETS, "own", config)
+    bench_shares([precision], ["own"], batch=4, steps=2, json=tmp_path / "a.json")
     parts = json.loads((tmp_path / "a.json").read_text())["results"][0]["seconds"]
     assert set(parts) == {*PARTS, DATA, REST}
     assert min(parts.values()) >= 0

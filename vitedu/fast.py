@@ -110,7 +110,8 @@ def fast_linear(layer: nn.Linear, x: torch.Tensor, rows: slice | None = None) ->
         >>> fast_linear(layer, torch.zeros(2, 5, 8), slice(4)).shape
         torch.Size([2, 5, 4])
     """
-    weight, bias = layer.weight, layer.bias  # (D', D), (D',) or None
+    weight: torch.Tensor = layer.weight  # (D', D)
+    bias: torch.Tensor | None = layer.bias  # (D',)
     if rows is not None:
         weight, bias = weight[rows], None if bias is None else bias[rows]
     is_float32 = x.dtype is torch.float32 and not torch.is_autocast_enabled(x.device.type)

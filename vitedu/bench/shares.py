@@ -127,7 +127,7 @@ def bench_shares(
                 f"\n{name}, {precision}, batch {batch}: a step of fit takes {1000 * seconds:,.0f} ms, watched.\n"
                 f"At the rate of a large square product its products alone would take {1000 * least:,.0f} ms."
             )
-            # in float32 softmax is part of the one kernel, in bfloat16 that kernel is not used
+            # softmax is part of the one kernel, where that is used
             ran = {part: each for part, each in parts.items() if each}
             for part, each in sorted(ran.items(), key=lambda item: -item[1]):
                 print(f"{each / seconds:6.1%} {1000 * each:8,.1f} ms  {part}")
