@@ -53,7 +53,7 @@ def test_half_precision_takes_another_way_to_the_same_result(x, options):
     ("length", "dtype", "takes"), [(128, None, 0), (129, None, 1), (129, "bfloat16", 0)]
 )
 def test_torch_kernel_serves_long_float32_on_a_cpu(length, dtype, takes, monkeypatch):
-    """Elsewhere written out is faster there; the outputs are the same."""
+    """Shorter ones and bfloat16 are written out, which is faster there; the outputs are the same."""
     kernel, calls = F.scaled_dot_product_attention, []
     monkeypatch.setattr(
         F, "scaled_dot_product_attention", lambda *qkv: calls.append(1) or kernel(*qkv)

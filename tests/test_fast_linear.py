@@ -79,3 +79,16 @@ def test_fused_mlp_is_the_mlp_with_other_kernels(called):
     fused.fc1.register_forward_hook(lambda *_: seen.append("fc1"))
     fused(x)
     assert seen == ["fc1"]
+
+
+@pytest.mark.parametrize("rows", [None, slice(4), slice(4, None)])
+def test_what_took_the_place_of_a_layer_is_called(rows):
+    """A layer with more than weight and bias keeps what it adds."""
+
+    class Doubled(nn.Linear):
+        def forward(self, x):
+            return 2 * super().forward(x)
+
+    layer, x = Doubled(8, 12), torch.randn(2, 64, 8)
+    expected = layer(x) if rows is None else layer(x)[..., rows]
+    assert torch.equal(fast_linear(layer, x, rows), expected)

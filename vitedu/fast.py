@@ -99,9 +99,9 @@ def fast_linear(layer: nn.Linear, x: torch.Tensor, rows: slice | None = None) ->
     """Apply a linear layer to tokens (B, T, D) and give (B, T, D'), equal to ``layer(x)`` to rounding.
 
     Args:
-        layer: any linear layer.
+        layer: a linear layer, or what took its place (LoRA, int8), which is then called as it is.
         x: tokens (B, T, D).
-        rows: which of its D' outputs to compute, all if None.
+        rows: which of its D' outputs to give, all if None.
 
     Example:
         >>> layer = nn.Linear(8, 12)
@@ -110,6 +110,8 @@ def fast_linear(layer: nn.Linear, x: torch.Tensor, rows: slice | None = None) ->
         >>> fast_linear(layer, torch.zeros(2, 5, 8), slice(4)).shape
         torch.Size([2, 5, 4])
     """
+    if type(layer) is not nn.Linear:
+        return layer(x) if rows is None else layer(x)[..., rows]
     weight: torch.Tensor = layer.weight  # (D', D)
     bias: torch.Tensor | None = layer.bias  # (D',)
     if rows is not None:
@@ -379,7 +381,7 @@ class AttentionWithOptions(MultiHeadAttention):
             qkv = qkv.contiguous()
         q, k, v = qkv
         if self.qk_norm or self.rotary_table is not None:
-            q, k = self.placed(qkv[:2], self.rotary_table).to(v.dtype)
+            q, k = self.apply_options(qkv[:2], self.rotary_table).to(v.dtype)
         return q, k, v
 
     def few_queries(
@@ -390,11 +392,11 @@ class AttentionWithOptions(MultiHeadAttention):
         q = fast_linear(self.qkv, x[:, :num_queries], slice(D))  # (B, T', D)
         kv = fast_linear(self.qkv, x, slice(D, None))  # (B, T, 2D)
         q, k, v = (split_heads(part, self.num_heads) for part in (q, *kv.chunk(2, dim=-1)))
-        q = self.placed(q, None if table is None else table[:num_queries])
-        return q.to(v.dtype), self.placed(k, table).to(v.dtype), v
+        q = self.apply_options(q, None if table is None else table[:num_queries])
+        return q.to(v.dtype), self.apply_options(k, table).to(v.dtype), v
 
-    def placed(self, qk: torch.Tensor, table: torch.Tensor | None) -> torch.Tensor:
-        """Do to queries or keys (..., T, hd) what the options say."""
+    def apply_options(self, qk: torch.Tensor, table: torch.Tensor | None) -> torch.Tensor:
+        """Normalise queries or keys (..., T, hd), and turn them by their places, as far as asked for."""
         if self.qk_norm:
             qk = F.layer_norm(qk, qk.shape[-1:])
         return qk if table is None else rotate(qk, table)
@@ -404,7 +406,7 @@ class LastBlock(EncoderBlock):
     """The last block of a model whose head reads the class token: it computes that token and no other.
 
     The class token still reads all tokens; what the others would become, nobody looks at. Outputs and
-    gradients of the model are those of an ``EncoderBlock``, for a sixth of its products. While its
+    gradients of the model are those of an ``EncoderBlock``, for about a sixth of its products. While its
     attention is not ``fused``, as when ``capture`` looks, it is one.
 
     Example:
