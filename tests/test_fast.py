@@ -135,19 +135,19 @@ def test_a_matrix_convolves_as_four_axes_do(kernel_size, stride):
     torch.testing.assert_close(layer(images), twin(images))
 
 
-@pytest.mark.parametrize("patch_size", [2, 4, 8])
-def test_a_conv_stem_looks_around_its_patch(patch_size):
+@pytest.mark.parametrize(("patch_size", "depth"), [(2, 1), (4, 1), (8, 1), (2, 0), (4, 2)])
+def test_a_conv_stem_looks_around_its_patch(patch_size, depth):
     """A token depends on the pixels of its patch and on as many around it as the layers' arithmetic says."""
-    stem = ConvStem(patch_size, in_channels=1, embed_dim=16).eval()
-    images = torch.randn(1, 1, 8 * patch_size, 8 * patch_size, requires_grad=True)
+    stem = ConvStem(patch_size, in_channels=1, embed_dim=16, depth=depth).eval()
+    images = torch.randn(1, 1, 12 * patch_size, 12 * patch_size, requires_grad=True)
     tokens = stem(images)
-    assert tokens.shape == (1, 64, 16)
-    tokens[0, 8 * 4 + 4].sum().backward()  # in row 4 and column 4
+    assert tokens.shape == (1, 144, 16)
+    tokens[0, 12 * 6 + 6].sum().backward()  # in row 6 and column 6
     rows, columns = images.grad[0, 0].nonzero().unbind(1)
     halvings = patch_size.bit_length() - 1
-    side = receptive_field([3] * (2 * halvings + 1), [1] + [2, 1] * halvings)
+    side = receptive_field([3] * ((1 + depth) * halvings + 1), [1] + [2, *[1] * depth] * halvings)
     for seen in (rows, columns):
-        assert seen.min() <= 4 * patch_size and seen.max() - seen.min() + 1 == side
+        assert seen.min() <= 6 * patch_size and seen.max() - seen.min() + 1 == side
     assert side > patch_size
 
 

@@ -223,6 +223,7 @@ def test_registers_are_tokens_behind_the_class_token_that_no_head_reads():
         (lambda: ViTConfig(embed_dim=100), "embed_dim=100, num_heads=3, remainder 1"),
         (lambda: ViTConfig(pool="max"), "'cls' or 'mean'"),
         (lambda: ViTConfig(stem="resnet"), "'patch' or 'conv' .got 'resnet'"),
+        (lambda: ViTConfig(stem="conv", stem_depth=-1), "at least 0 .got stem_depth=-1"),
         (
             lambda: preset("vit_tiny_patch4"),
             "Did you mean 'vit_tiny_patch4_32'.*Choices: vit_micro",
@@ -235,6 +236,7 @@ def test_registers_are_tokens_behind_the_class_token_that_no_head_reads():
         "heads",
         "pool",
         "stem",
+        "stem depth",
         "preset",
         "registers without a class token",
         "fewer than no registers",

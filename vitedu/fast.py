@@ -168,15 +168,16 @@ class MatrixConv2d(nn.Module):
 class ConvStem(nn.Module):
     """Make tokens of pixels with several small convolutions in place of one large one.
 
-    The first layer keeps the image's size. Then one layer halves it and one looks again, until a place
-    stands for a patch; each is a convolution of 3 x 3 with BatchNorm and GELU. A last layer of 1 x 1 looks
-    at every place alone. Where the image is twice as small the features are twice as many. A token also
-    sees pixels around its patch.
+    The first layer keeps the image's size. Then one layer halves it and others look again, until a place
+    stands for a patch; each is a convolution of 3 x 3 with BatchNorm and GELU. A last layer of 1 x 1
+    looks at every place alone. Where the image is twice as small the features are twice as many. A token
+    also sees pixels around its patch.
 
     Args:
         patch_size: P, pixels, a power of 2.
         in_channels: C.
         embed_dim: D, divisible by P; the first layer has D / P features.
+        depth: how many layers look again after each halving.
 
     Raises:
         ValueError: P is no power of 2, or D is not divisible by it.
@@ -190,7 +191,7 @@ class ConvStem(nn.Module):
     where GELU stands here.
     """
 
-    def __init__(self, patch_size: int, in_channels: int, embed_dim: int):
+    def __init__(self, patch_size: int, in_channels: int, embed_dim: int, depth: int = 1):
         super().__init__()
         if patch_size.bit_count() != 1 or embed_dim % patch_size:
             raise ValueError(
@@ -204,7 +205,7 @@ class ConvStem(nn.Module):
         for _ in range(patch_size.bit_length() - 1):
             layers += [small_convolution(width, 2 * width, stride=2)]
             width = 2 * width
-            layers += [small_convolution(width, width)]
+            layers += [small_convolution(width, width) for _ in range(depth)]
         self.layers = nn.Sequential(*layers)
         self.proj = MatrixConv2d(embed_dim, embed_dim, kernel_size=1)
 

