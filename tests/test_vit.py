@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 import torch
+from torch.utils.flop_counter import FlopCounterMode
 
 from vitedu.encoder import EncoderBlock
 from vitedu.vit import PRESETS, VisionTransformer, ViTConfig, capture, preset
@@ -123,6 +124,20 @@ def test_with_a_conv_stem_an_image_does_not_depend_on_its_batch():
     assert found["patch_embed"].shape == (4, 64, 96)
     alone = model.eval()(images[:1])
     torch.testing.assert_close(found["logits"][:1], alone, rtol=0, atol=1e-5)
+
+
+def test_the_larger_conv_stem_has_72_percent_of_the_products():
+    """The README says so, that nobody takes the model for a ViT of patches."""
+    model, images = (
+        VisionTransformer(preset("vit_tiny_convstem_patch4_rope_32")),
+        torch.zeros(1, 3, 32, 32),
+    )
+    counts = []
+    for part in (model.patch_embed, model):
+        with FlopCounterMode(display=False) as counter:
+            part(images)
+        counts.append(counter.get_total_flops())
+    assert round(counts[0] / counts[1], 2) == 0.72
 
 
 def test_fused_and_longhand_models_agree():

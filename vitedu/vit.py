@@ -153,8 +153,8 @@ PRESETS: dict[str, ViTConfig] = {
     "vit_pico_patch4_rope_32": with_options(PICO),
     # the figures in the README are with QK-norm; in three epochs of the smallest it costs a point
     "vit_tiny_patch4_rope_32": with_options(TINY, qk_norm=True),
-    # two blocks or four make room for small convolutions in front; Xiao et al. 2021 (arXiv 2106.14881) gave
-    # one; of the larger one's products 72 % are the stem's
+    # two blocks or four make room for small convolutions in front, where Xiao et al. 2021 (arXiv 2106.14881)
+    # gave up one block; in the larger model the stem has 72 % of the products
     "vit_pico_convstem_patch4_rope_32": with_options(replace(PICO, depth=2), stem="conv"),
     "vit_tiny_convstem_patch4_rope_32": with_options(
         replace(TINY, depth=2), stem="conv", stem_depth=3
