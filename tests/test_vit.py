@@ -239,6 +239,7 @@ def test_registers_are_tokens_behind_the_class_token_that_no_head_reads():
         (lambda: ViTConfig(pool="max"), "'cls' or 'mean'"),
         (lambda: ViTConfig(stem="resnet"), "'patch' or 'conv' .got 'resnet'"),
         (lambda: ViTConfig(stem="conv", stem_depth=-1), "at least 0 .got stem_depth=-1"),
+        (lambda: ViTConfig(stem_depth=3), "got stem_depth=3, stem='patch'.; use stem='conv'"),
         (
             lambda: preset("vit_tiny_patch4"),
             "Did you mean 'vit_tiny_patch4_32'.*Choices: vit_micro",
@@ -252,6 +253,7 @@ def test_registers_are_tokens_behind_the_class_token_that_no_head_reads():
         "pool",
         "stem",
         "stem depth",
+        "a depth without a conv stem",
         "preset",
         "registers without a class token",
         "fewer than no registers",

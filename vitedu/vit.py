@@ -83,6 +83,11 @@ class ViTConfig:
             raise ValueError(f"stem must be 'patch' or 'conv' (got {self.stem!r}).")
         if self.stem_depth < 0:
             raise ValueError(f"stem_depth must be at least 0 (got stem_depth={self.stem_depth}).")
+        if self.stem == "patch" and self.stem_depth != 1:
+            raise ValueError(
+                f"stem_depth counts layers of a conv stem (got stem_depth={self.stem_depth}, "
+                f"stem={self.stem!r}); use stem='conv', or stem_depth=1."
+            )
         if self.pool not in ("cls", "mean"):
             raise ValueError(f"pool must be 'cls' or 'mean' (got {self.pool!r}).")
         for name in ("drop_rate", "drop_path_rate"):
