@@ -81,8 +81,7 @@ def test_fused_mlp_is_the_mlp_with_other_kernels(called):
     assert seen == ["fc1"]
 
 
-@pytest.mark.parametrize("rows", [None, slice(4), slice(4, None)])
-def test_what_took_the_place_of_a_layer_is_called(rows):
+def test_what_took_the_place_of_a_layer_is_called():
     """A layer with more than weight and bias keeps what it adds."""
 
     class Doubled(nn.Linear):
@@ -90,5 +89,27 @@ def test_what_took_the_place_of_a_layer_is_called(rows):
             return 2 * super().forward(x)
 
     layer, x = Doubled(8, 12), torch.randn(2, 64, 8)
-    expected = layer(x) if rows is None else layer(x)[..., rows]
-    assert torch.equal(fast_linear(layer, x, rows), expected)
+    assert torch.equal(fast_linear(layer, x), layer(x))
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_the_compiler_gets_product_and_bias_apart(dtype, monkeypatch):
+    """Then it can add the bias where it reads the product anyway; values, gradients and type stay."""
+    monkeypatch.setattr(module, "PREFERS_CONVOLUTION", False)
+    monkeypatch.setattr(torch.compiler, "is_compiling", lambda: True)
+    layer, x = nn.Linear(24, 40), torch.randn(2, 64, 24, generator=torch.Generator().manual_seed(0))
+    products, multiply = [], F.linear
+    monkeypatch.setattr(module.F, "linear", lambda *a: products.append(a) or multiply(*a))
+    with torch.autocast("cpu", dtype=dtype, enabled=dtype is torch.bfloat16):
+        ours, expected = fast_linear(layer, x), layer(x)
+    assert [len(arguments) for arguments in products] == [2, 3]  # ours without a bias, torch's with
+    assert ours.dtype is expected.dtype is dtype
+    limit = 1e-5 if dtype is torch.float32 else 0.02
+    torch.testing.assert_close(ours, expected, rtol=limit, atol=limit)
+    at = list(layer.parameters())
+    for our_grad, grad in zip(
+        torch.autograd.grad(ours.float().sum(), at),
+        torch.autograd.grad(expected.float().sum(), at),
+        strict=True,
+    ):
+        torch.testing.assert_close(our_grad, grad, rtol=limit, atol=limit)

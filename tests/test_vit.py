@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 import torch
+from torch import nn
 from torch.utils.flop_counter import FlopCounterMode
 
 from vitedu.encoder import EncoderBlock
@@ -86,13 +87,15 @@ def test_capture_looks_into_the_fused_form():
 
 @pytest.mark.parametrize(
     "options",
-    [{}, {"rope": True}, {"qk_norm": True}, {"qkv_bias": False, "num_registers": 2}],
-    ids=["textbook", "rotary", "QK-norm", "no bias, registers"],
+    [{}, {"qkv_bias": False, "num_registers": 2}],
+    ids=["textbook", "no bias, registers"],
 )
 def test_a_last_block_makes_what_the_head_reads(options):
     """The class token alone: the same logits and gradients as a block that makes all tokens."""
     torch.manual_seed(0)
     model = VisionTransformer(preset("vit_micro_patch8_32", fused=True, **options))
+    for parameter in model.parameters():
+        parameter.data += 0.1 * torch.randn_like(parameter)  # biases begin at 0 and would hide
     whole = copy.deepcopy(model)
     whole.blocks[-1].__class__ = EncoderBlock
     images = torch.randn(3, 3, 32, 32)
@@ -108,10 +111,31 @@ def test_a_last_block_makes_what_the_head_reads(options):
     assert capture(model, images)["norm"].shape == (3, tokens, 128)  # who looks sees all
 
 
-def test_a_last_block_makes_all_tokens_where_the_head_reads_them_all():
-    """Their mean depends on each."""
-    model = VisionTransformer(preset("vit_micro_patch8_32", fused=True, pool="mean"))
+@pytest.mark.parametrize(
+    "options", [{"pool": "mean"}, {"rope": True}, {"qk_norm": True}, {"fused": False}], ids=str
+)
+def test_a_last_block_makes_all_tokens_where_its_short_way_is_not_the_same(options):
+    """A mean reads all tokens, and a query that meets the tokens has no key to turn or to norm."""
+    model = VisionTransformer(preset("vit_micro_patch8_32", **{"fused": True, **options}))
     assert type(model.blocks[-1]) is EncoderBlock
+
+
+def test_a_last_block_calls_what_took_the_place_of_its_projection():
+    """A layer with more than weight and bias keeps what it adds."""
+
+    class Doubled(nn.Linear):
+        def forward(self, x):
+            return 2 * super().forward(x)
+
+    torch.manual_seed(0)
+    model = VisionTransformer(preset("vit_micro_patch8_32", fused=True))
+    images = torch.randn(3, 3, 32, 32)
+    before = model(images)
+    model.blocks[-1].attn.qkv.__class__ = Doubled
+    after = model(images)
+    model.blocks[-1].__class__ = EncoderBlock
+    torch.testing.assert_close(after, model(images), rtol=0, atol=1e-5)
+    assert not torch.allclose(after, before, rtol=0, atol=1e-3)
 
 
 def test_with_a_conv_stem_an_image_does_not_depend_on_its_batch():

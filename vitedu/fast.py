@@ -25,7 +25,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from vitedu.attention import MultiHeadAttention, merge_heads, split_heads
+from vitedu.attention import MultiHeadAttention, merge_heads
 from vitedu.encoder import EncoderBlock, Mlp
 from vitedu.hardware import cpu_flags
 
@@ -95,34 +95,32 @@ def rotate(x: torch.Tensor, table: torch.Tensor) -> torch.Tensor:
     return torch.view_as_real(turned).flatten(-2).to(x.dtype)  # -> (..., T, hd)
 
 
-def fast_linear(layer: nn.Linear, x: torch.Tensor, rows: slice | None = None) -> torch.Tensor:
+def fast_linear(layer: nn.Linear, x: torch.Tensor) -> torch.Tensor:
     """Apply a linear layer to tokens (B, T, D) and give (B, T, D'), equal to ``layer(x)`` to rounding.
 
     Args:
         layer: a linear layer, or what took its place (LoRA, int8), which is then called as it is.
         x: tokens (B, T, D).
-        rows: which of its D' outputs to give, all if None.
 
     Example:
-        >>> layer = nn.Linear(8, 12)
-        >>> fast_linear(layer, torch.zeros(2, 5, 8)).shape
+        >>> fast_linear(nn.Linear(8, 12), torch.zeros(2, 5, 8)).shape
         torch.Size([2, 5, 12])
-        >>> fast_linear(layer, torch.zeros(2, 5, 8), slice(4)).shape
-        torch.Size([2, 5, 4])
     """
     if type(layer) is not nn.Linear:
-        return layer(x) if rows is None else layer(x)[..., rows]
-    weight: torch.Tensor = layer.weight  # (D', D)
-    bias: torch.Tensor | None = layer.bias  # (D',)
-    if rows is not None:
-        weight, bias = weight[rows], None if bias is None else bias[rows]
-    is_float32 = x.dtype is torch.float32 and not torch.is_autocast_enabled(x.device.type)
+        return layer(x)
+    if x.device.type != "cpu":
+        return F.linear(x, layer.weight, layer.bias)
+    is_float32 = x.dtype is torch.float32 and not torch.is_autocast_enabled("cpu")
     is_long = x.shape[1] >= 64  # with fewer tokens an image the convolution is the slower one
-    if not (x.device.type == "cpu" and is_float32 and is_long and PREFERS_CONVOLUTION):
-        return F.linear(x, weight, bias)
-    pixels = x.transpose(1, 2).unsqueeze(2)  # (B, T, D) -> (B, D, 1, T), channels last, no copy
-    pixels = F.conv2d(pixels, weight[:, :, None, None], bias)
-    return pixels.squeeze(2).transpose(1, 2)  # (B, D', 1, T) -> (B, T, D'), no copy
+    if is_float32 and is_long and PREFERS_CONVOLUTION:
+        pixels = x.transpose(1, 2).unsqueeze(2)  # (B, T, D) -> (B, D, 1, T), channels last, no copy
+        pixels = F.conv2d(pixels, layer.weight[:, :, None, None], layer.bias)
+        return pixels.squeeze(2).transpose(1, 2)  # (B, D', 1, T) -> (B, T, D'), no copy
+    if torch.compiler.is_compiling() and layer.bias is not None:
+        # the compiler adds the bias in the pass over the result that follows; torch copies it there before
+        y = F.linear(x, layer.weight)
+        return y + layer.bias.to(y.dtype)
+    return F.linear(x, layer.weight, layer.bias)
 
 
 def prefers_convolution() -> bool:
@@ -349,29 +347,25 @@ class AttentionWithOptions(MultiHeadAttention):
 
     # the textbook layer always has weights to give, this one not if it is fused
     def forward(  # type: ignore[override]
-        self, x: torch.Tensor, num_queries: int | None = None
+        self, x: torch.Tensor
     ) -> tuple[torch.Tensor, torch.Tensor | None]:
-        """Map tokens (B, T, D) to output (B, T', D) and weights (B, nh, T', T), None if fused.
-
-        The first ``num_queries`` tokens ask, T' of them, all if None; every token answers.
-        """
-        if num_queries is None:
-            q, k, v = self.all_queries(x)
-        else:
-            q, k, v = self.few_queries(x, num_queries)
+        """Map tokens (B, T, D) to output (B, T, D) and weights (B, nh, T, T), None if fused."""
+        q, k, v = self.queries_keys_values(x)
         # on a CPU torch's kernel is slow for short sequences, and in bfloat16 for all that a ViT has
         is_slow = q.device.type == "cpu" and (q.dtype is torch.bfloat16 or k.shape[-2] <= 128)
         if self.fused and not is_slow:
-            merged = merge_heads(F.scaled_dot_product_attention(q, k, v))  # (B, T', D)
+            merged = merge_heads(F.scaled_dot_product_attention(q, k, v))  # (B, T, D)
             return fast_linear(self.proj, merged), None
-        scores = q @ k.transpose(-2, -1) / k.shape[-1] ** 0.5  # (B, nh, T', hd) @ (B, nh, hd, T)
-        weights = scores.softmax(dim=-1)  # (B, nh, T', T)
+        scores = q @ k.transpose(-2, -1) / k.shape[-1] ** 0.5  # (B, nh, T, hd) @ (B, nh, hd, T)
+        weights = scores.softmax(dim=-1)  # (B, nh, T, T)
         merged = merge_heads(weights @ v)
         if self.fused:
             return fast_linear(self.proj, merged), None
         return self.proj(merged), weights
 
-    def all_queries(self, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    def queries_keys_values(
+        self, x: torch.Tensor
+    ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
         """Project tokens (B, T, D) to queries, keys and values, each (B, nh, T, hd)."""
         qkv = fast_linear(self.qkv, x) if self.fused else self.qkv(x)  # (B, T, 3D)
         qkv = qkv.unflatten(-1, (3, self.num_heads, -1))  # (B, T, 3, nh, hd)
@@ -382,33 +376,40 @@ class AttentionWithOptions(MultiHeadAttention):
             qkv = qkv.contiguous()
         q, k, v = qkv
         if self.qk_norm or self.rotary_table is not None:
-            q, k = self.apply_options(qkv[:2], self.rotary_table).to(v.dtype)
+            qk = F.layer_norm(qkv[:2], qkv.shape[-1:]) if self.qk_norm else qkv[:2]
+            qk = qk if self.rotary_table is None else rotate(qk, self.rotary_table)
+            q, k = qk.to(v.dtype)
         return q, k, v
 
-    def few_queries(
-        self, x: torch.Tensor, num_queries: int
-    ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-        """Project tokens (B, T, D) to queries (B, nh, T', hd) of the first T', keys and values (B, nh, T, hd)."""
-        D, table = x.shape[-1], self.rotary_table
-        q = fast_linear(self.qkv, x[:, :num_queries], slice(D))  # (B, T', D)
-        kv = fast_linear(self.qkv, x, slice(D, None))  # (B, T, 2D)
-        q, k, v = (split_heads(part, self.num_heads) for part in (q, *kv.chunk(2, dim=-1)))
-        q = self.apply_options(q, None if table is None else table[:num_queries])
-        return q.to(v.dtype), self.apply_options(k, table).to(v.dtype), v
+    def read_by_first(self, x: torch.Tensor) -> torch.Tensor:
+        """Let only the first token ask, without options: tokens (B, T, D) to its output (B, 1, D).
 
-    def apply_options(self, qk: torch.Tensor, table: torch.Tensor | None) -> torch.Tensor:
-        """Normalise queries or keys (..., T, hd), and turn them by their places, as far as asked for."""
-        if self.qk_norm:
-            qk = F.layer_norm(qk, qk.shape[-1:])
-        return qk if table is None else rotate(qk, table)
+        For one query it does not pay to make keys: ``q . (W x)`` is ``(W^T q) . x``, so the query goes
+        back through the keys' weights and meets the tokens themselves. In the same way the tokens are
+        mixed first, and their mixture becomes a value. A bias of the keys adds the same number to all
+        of a query's scores, which the softmax does not see.
+        """
+        to_q, to_k, to_v = self.qkv.weight.chunk(3)  # each (D, D)
+        to_k, to_v = (rows.unflatten(0, (self.num_heads, -1)) for rows in (to_k, to_v))
+        bias_q, _, bias_v = (None,) * 3 if self.qkv.bias is None else self.qkv.bias.chunk(3)
+        q = F.linear(x[:, 0], to_q, bias_q).unflatten(-1, (self.num_heads, -1))  # (B, nh, hd)
+        x = x.to(q.dtype)
+        asking = torch.einsum("bnh, nhd -> bnd", q, to_k)  # (B, nh, D)
+        scores = torch.einsum("bnd, btd -> bnt", asking, x) / q.shape[-1] ** 0.5  # (B, nh, T)
+        weights = scores.softmax(dim=-1).to(x.dtype)
+        mixed = torch.einsum("bnt, btd -> bnd", weights, x)  # (B, nh, D)
+        read = torch.einsum("bnd, nhd -> bnh", mixed, to_v).flatten(1)  # -> (B, D)
+        read = read if bias_v is None else read + bias_v
+        return self.proj(read).unsqueeze(1)  # (B, D) -> (B, 1, D)
 
 
 class LastBlock(EncoderBlock):
     """The last block of a model whose head reads the class token: it computes that token and no other.
 
     The class token still reads all tokens; what the others would become, nobody looks at. Outputs and
-    gradients of the model are those of an ``EncoderBlock``, for about a sixth of its products. While its
-    attention is not ``fused``, as when ``capture`` looks, it is one.
+    gradients of the model are those of an ``EncoderBlock``, for hardly any of its products. While its
+    attention is not ``fused``, as when ``capture`` looks, or another layer took the place of its ``qkv``,
+    it is one.
 
     Example:
         >>> block = LastBlock(12, 3, attention=AttentionWithOptions)
@@ -419,10 +420,9 @@ class LastBlock(EncoderBlock):
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         """Map tokens (B, T, D) to the class token (B, 1, D)."""
-        if not self.attn.fused:
+        if not self.attn.fused or type(self.attn.qkv) is not nn.Linear:
             return super().forward(x)
-        attended, _ = self.attn(self.norm1(x), num_queries=1)
-        x = x[:, :1] + attended  # (B, 1, D)
+        x = x[:, :1] + self.attn.read_by_first(self.norm1(x))  # (B, 1, D)
         return x + self.mlp(self.norm2(x))
 
 

@@ -258,8 +258,9 @@ def block_with_options(config: ViTConfig, number: int) -> EncoderBlock:
         )
     mlp = FusedMlp if config.fused and config.mlp == "gelu" else MLPS[config.mlp]
     kind: type[EncoderBlock] = ScaledBlock if config.layer_scale else EncoderBlock
+    has_options = config.rope or config.qk_norm or config.layer_scale
     is_last = number == config.depth - 1
-    if kind is EncoderBlock and is_last and config.fused and config.pool == "cls":
+    if is_last and config.fused and config.pool == "cls" and not has_options:
         kind = LastBlock
     sizes = config.embed_dim, config.num_heads, config.mlp_ratio
     layers: dict[str, Any] = {"attention": attention, "mlp": mlp}
