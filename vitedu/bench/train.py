@@ -156,7 +156,7 @@ def judge(result: Comparison, device: torch.device) -> tuple[bool, str]:
             return True, ""
         aims[BASE] = AIMS[result.precision]
     reached = {
-        row.name: best.images_per_second / row.images_per_second
+        row.name: median_speedup(result.seconds, best.name, row.name)
         for row in result.rows
         if best and row.name in aims
     }

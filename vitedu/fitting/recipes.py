@@ -46,7 +46,7 @@ RECIPES: dict[str, TrainConfig] = {
         crop_padding=1,
     ),
     "vit_tiny_patch4_rope_32": TINY,
-    # nine small convolutions and two blocks learn sooner, so they get harder images: 90.3 % test, one seed
+    # nine small convolutions and two blocks learn sooner, so they get harder images: 90.3 and 90.4 % test
     "vit_tiny_convstem_patch4_rope_32": replace(
         TINY, crop_padding=3, policy_share=1.0, policy_strength=0.75, clean_epochs=3
     ),
