@@ -1,14 +1,14 @@
-"""How each preset is trained: one ``TrainConfig`` a preset, with what it cost and reached.
+"""How each preset is trained: one ``TrainConfig`` a preset.
 
-Role: ``RECIPES``. Not here: what the fields mean (``config``), the models (``vit``). Where a
-figure was measured, and with which command, stands in the README under "Measured".
+Role: ``RECIPES``. Not here: what the fields mean (``config``), the models (``vit``), what each
+cost and reached: that stands in the README under "Measured", with its command and date.
 """
 
 from dataclasses import replace
 
 from vitedu.fitting.config import TrainConfig
 
-# 2.7 M parameters on CIFAR-10 (JPEG): 88.0 % test, one seed, 112 minutes on one core
+# 2.7 M parameters on CIFAR-10
 TINY = TrainConfig(
     epochs=25,
     optimizer="muon",
@@ -26,7 +26,7 @@ RECIPES: dict[str, TrainConfig] = {
     # CIFAR-10 with the textbook model
     "vit_pico_patch4_32": TrainConfig(epochs=20, lr=1e-3, label_smoothing=0.1),
     "vit_tiny_patch4_32": TrainConfig(epochs=25, lr=1e-3, label_smoothing=0.1),
-    # CIFAR-10 (JPEG) in minutes, two cores: 72.3 % test after 4 epochs (134 s), 82.3 % after 18 (619 s)
+    # CIFAR-10 in minutes on two cores
     "vit_pico_patch4_rope_32": TrainConfig(
         epochs=18,
         optimizer="muon",
@@ -35,7 +35,7 @@ RECIPES: dict[str, TrainConfig] = {
         label_smoothing=0.1,
         clean_epochs=2,  # matters once mixing is switched on with --set
     ),
-    # a conv stem and two blocks, twice as many steps an epoch, smaller shifts: 82.1 % test after 4 epochs
+    # a conv stem and two blocks, twice as many steps an epoch, smaller shifts
     "vit_pico_convstem_patch4_rope_32": TrainConfig(
         epochs=4,
         batch_size=64,
@@ -46,7 +46,7 @@ RECIPES: dict[str, TrainConfig] = {
         crop_padding=1,
     ),
     "vit_tiny_patch4_rope_32": TINY,
-    # nine small convolutions and two blocks learn sooner, so they get harder images: 90.3 and 90.4 % test
+    # nine small convolutions and two blocks learn sooner, so they get harder images
     "vit_tiny_convstem_patch4_rope_32": replace(
         TINY, crop_padding=3, policy_share=1.0, policy_strength=0.75, clean_epochs=3
     ),
