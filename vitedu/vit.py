@@ -156,7 +156,7 @@ PRESETS: dict[str, ViTConfig] = {
     "vit_tiny_patch4_32": TINY,
     "vit_pico_patch4_32": PICO,
     "vit_pico_patch4_rope_32": with_options(PICO),
-    # the figures in the README are with QK-norm; in three epochs of the smallest it costs a point
+    # with QK-norm, whose worth is not settled: three epochs of the smallest lost a point once and nothing once
     "vit_tiny_patch4_rope_32": with_options(TINY, qk_norm=True),
     # two blocks or four make room for small convolutions in front, where Xiao et al. 2021 (arXiv 2106.14881)
     # gave up one block; in the larger model the stem has 72 % of the products
