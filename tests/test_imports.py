@@ -30,7 +30,7 @@ fitting pretrained
 inside vit_and_cnn less_data efficient transfer
 vit
 fast
-encoder
+compiled encoder
 attention patches training
 """
 # all rooms may stand on these, and each of these on those after it

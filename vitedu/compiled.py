@@ -23,13 +23,6 @@ import torch.nn.functional as F
 LIMIT = 4.4  # beyond it GELU is x or 0, to a ten-thousandth
 NUM_TERMS = 10  # of each polynomial
 
-
-def is_asked(x: torch.Tensor) -> bool:
-    """Whether torch.compile translates what happens to x, on a CPU; an export shall need torch alone."""
-    is_compiling = torch.compiler.is_compiling() and not torch.compiler.is_exporting()
-    return is_compiling and x.device.type == "cpu"
-
-
 # --- linear layers ----------------------------------------------------------------------------
 
 
