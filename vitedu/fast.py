@@ -126,12 +126,12 @@ def fast_linear(layer: nn.Linear, x: torch.Tensor) -> torch.Tensor:
 def forms_for_compiler(x: torch.Tensor) -> ModuleType | None:
     """Give ``vitedu.compiled`` where torch.compile translates what happens to x, on a CPU; else None.
 
-    An exported model shall need torch alone, so an export gets None.
+    An export gets None, because an exported model must run with torch alone.
     """
     is_compiling = torch.compiler.is_compiling() and not torch.compiler.is_exporting()
     if not is_compiling or x.device.type != "cpu":
         return None
-    # not at the top: few models are compiled, and where answers are graded none is and the module is missing
+    # not at the top: few models are compiled, and the box in which answers are graded does not hold the module
     from vitedu import compiled
 
     return compiled

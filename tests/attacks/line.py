@@ -60,7 +60,7 @@ LINE = {
     "reads_every_pipe": Attack(called(EVERY_PIPE.format("os.set_blocking(fd, False); os.read(fd, 2**20)")), ("zeros", "crashed", "protocol", "unstable")),
     "swallows_requests": Attack(
         called(PIPES + "import threading\nthreading.Thread(target=lambda: os.read(pipes[0], 10), daemon=True).start()"),
-        ("crashed", "protocol", "timeout", "unstable"),  # now and then the worker reads faster, in one of three runs
+        ("crashed", "protocol", "timeout", "unstable"),  # the worker sometimes reads first, in one run of three
     ),
     "closes_every_pipe": Attack(called("import os\nos.closerange(3, 4096)"), ("crashed", "protocol")),
     "holds_its_pipes": Attack(
