@@ -260,7 +260,7 @@ def test_another_python_inside_is_refused(box):
         "threads": 1,
     }
     box._verify(good)
-    for change in ({"prefix": "/usr"}, {"torch_file": "/usr/torch"}, {"python": [3, 9, 0]}):
+    for change in ({"prefix": "/elsewhere"}, {"torch_file": "/usr/torch"}, {"python": [3, 9, 0]}):
         with pytest.raises(IsolationError, match="another Python or torch"):
             box._verify({**good, **change})
     with pytest.raises(IsolationError, match="4 threads"):

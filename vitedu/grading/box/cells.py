@@ -30,7 +30,9 @@ def run_cell(source: str, filename: str, names: dict[str, Any]) -> BaseException
     first = None
     try:
         statements = list(_statements(source, filename, names))
-    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+    except ValueError as error:  # what Python before 3.11.4 says of a byte of zero
+        return SyntaxError(str(error))
+    except (SyntaxError, RecursionError, MemoryError) as error:
         return error
     for code, _, _ in statements:
         try:
