@@ -36,6 +36,7 @@ def unhurried(monkeypatch):
     """Judge right and wrong however crowded the machine is: a limit of time is tested elsewhere."""
     monkeypatch.setenv("VITEDU_TIME_LIMIT", "60")
     monkeypatch.setattr(diagnosing, "PAIR_SECONDS", 5.0)
+    monkeypatch.setattr(diagnosing, "REPLAY_SECONDS", 60.0)
 
 
 # --- the bank and the acceptance set ------------------------------------------------------------

@@ -45,6 +45,7 @@ from vitedu.checks.probing import (
 from vitedu.checks.relations import Seen, described
 from vitedu.checks.restated import restated
 
+REPLAY_SECONDS = 2.0  # of wall-clock time, for one case on one mistake
 PAIR_SECONDS = 1.0  # CPU time for trying pairs of mistakes, because a student waits
 MOST = 5  # the most mistakes made together that are looked for
 # stages whose problems do not show in the numbers -> the ``part`` of the mistakes that cause them
@@ -88,11 +89,11 @@ class Replays:
         self._drawn = self._drawn or checker.draw(seed)
         return self._drawn
 
-    def observe(self, implementation: Any, case: Case, seconds: float = 2.0) -> Observation:
+    def observe(self, implementation: Any, case: Case, seconds: float | None = None) -> Observation:
         """Run a case on the reference or on a mistake, or recall what it did."""
         key = implementation, case.name
         if key not in self._seen:
-            seen = observe(implementation, case, seconds)
+            seen = observe(implementation, case, seconds or REPLAY_SECONDS)
             if seen.error is not None and seen.error.kind == "TimeUp":
                 return seen  # a busy machine: another time it may end
             self._seen[key] = seen
