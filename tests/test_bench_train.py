@@ -2,17 +2,32 @@
 
 import importlib.util
 import json
+import shutil
+import sys
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import torch
+import torch.nn.functional as F
+from torch.utils.flop_counter import FlopCounterMode
 
 from vitedu.__main__ import main
+from vitedu.bench import shares
 from vitedu.bench import train as bench_train
-from vitedu.bench.shares import DATA, KERNEL, PARTS, REST, bench_shares
+from vitedu.bench.shares import (
+    DATA,
+    KERNEL,
+    OPTIMIZER,
+    PARTS,
+    PRODUCTS,
+    REST,
+    bench_shares,
+    part_of,
+)
 from vitedu.bench.steps import (
     CANDIDATES,
+    OURS,
     choose_candidates,
     make_product,
     make_step,
@@ -72,7 +87,7 @@ def test_a_step_learns(name, monkeypatch):
     """Every parameter that a gradient reaches moves; the patch embedding and the head are among them."""
     model = build(name)
     before = [parameter.detach().clone() for parameter in model.parameters()]
-    candidate = replace(CANDIDATES[name], build=lambda config: model)
+    candidate = replace(CANDIDATES[name], builder=lambda config: model)
     monkeypatch.setitem(CANDIDATES, name, candidate)
     step, count = make_step(name, TINY, 4, torch.float32, CPU)
     for _ in range(2):
@@ -89,12 +104,25 @@ def test_a_model_without_class_token_is_refused():
 
 
 def test_flop_follow_from_the_sizes():
-    """Three times two times the multiply-accumulates of every product, whatever form is asked for."""
+    """Three times two times the multiply-accumulates of every product."""
     D, T, N = 24, 5, 4
     block = 4 * T * D * D + 2 * T * T * D + 8 * T * D * D
     macs = N * 192 * D + TINY.depth * block + D * 5
-    assert step_flop(TINY) == 6 * macs
-    assert step_flop(replace(TINY, fused=True, rope=False)) == 6 * macs
+    assert step_flop(TINY) == step_flop(replace(TINY, fused=True, rope=True)) == 6 * macs
+
+
+@pytest.mark.parametrize("name", OURS)
+def test_flop_of_our_forms_are_those_that_run(name):
+    """Against torch's counter while a step runs, but for the input of the first layer, which needs no gradient.
+
+    In the last block of the fused form one query goes back through the keys' weights and meets the tokens.
+    """
+    first_layer = 2 * 192 * TINY.num_patches * TINY.embed_dim
+    images, labels = torch.randn(1, 3, 16, 16), torch.tensor([0])
+    with FlopCounterMode(display=False) as counter:
+        F.cross_entropy(build(name)(images), labels).backward()
+    expected = step_flop(CANDIDATES[name].changed(TINY)) - first_layer
+    assert counter.get_total_flops() == expected
 
 
 def test_product_counts_its_own_flop():
@@ -123,7 +151,8 @@ def test_comparison_holds_together(monkeypatch):
     assert set(result.seconds) == {*names, LIMIT}
     for row in result.rows:
         assert row.parameters == count_parameters(TINY) and row.memory is None
-        assert row.share == pytest.approx(row.images_per_second * result.flop / result.limit)
+        assert row.share == pytest.approx(row.images_per_second * row.flop / result.limit)
+    assert result.row("fused").flop < result.row("longhand").flop == result.flop
     assert 0.2 < result.row("longhand").ratio < 5  # noise of a busy machine, no more
     assert result.row("again").ratio == 1.0
     text = comparison_text(result)
@@ -134,9 +163,9 @@ def test_comparison_holds_together(monkeypatch):
 def test_aims_are_judged_on_the_course_preset_alone():
     """On a CPU twice timm's rate in bfloat16 and ahead of what is compiled; on a GPU the latter."""
     rows = [
-        bench_train.Rate("fused", 1, 190.0, 0.0, 1.9, 0.5, None),
-        bench_train.Rate("timm", 1, 100.0, 0.0, 1.0, 0.3, None),
-        bench_train.Rate("vit-pytorch, compiled", 1, 180.0, 0.0, 1.8, 0.3, None),
+        bench_train.Rate("fused", 1, 1, 190.0, 0.0, 1.9, 0.5, None),
+        bench_train.Rate("timm", 1, 1, 100.0, 0.0, 1.0, 0.3, None),
+        bench_train.Rate("vit-pytorch, compiled", 1, 1, 180.0, 0.0, 1.8, 0.3, None),
     ]
     # the machine slows down: what decides is how two compare round by round
     times = {"fused": [1.0, 2.0, 4.0], "timm": [1.9, 3.8, 4.0]}
@@ -194,6 +223,26 @@ def test_the_shares_of_a_step_add_up(precision, patch_size, absent, capsys, tmp_
     shares = [float(line.split("%")[0]) for line in text.splitlines() if "% " in line[:8]]
     assert len(shares) == len(parts) - 1
     assert sum(shares) == pytest.approx(100, abs=0.1 * len(parts))
+
+
+@pytest.mark.filterwarnings("ignore:Torchinductor does not support code generation for complex")
+@pytest.mark.skipif(
+    not any(map(shutil.which, ("c++", "g++", "clang++"))), reason="needs a C++ compiler"
+)
+@pytest.mark.skipif(sys.platform != "linux", reason="torch names the compiler's kernels on Linux")
+@pytest.mark.parametrize("precision", ["float32", "bfloat16"])
+def test_a_compiled_step_has_its_parts_too(precision, tmp_path, monkeypatch):
+    """The compiler's kernels go by their names to the parts that the model has."""
+    monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path))
+    monkeypatch.setitem(PRESETS, "own", preset("vit_pico_patch4_rope_32", depth=1))
+    events = []
+    monkeypatch.setattr(shares, "part_of", lambda event: events.append(event) or part_of(event))
+    bench_shares([precision], ["own"], batch=4, steps=2, compiled=True, json=tmp_path / "a.json")
+    kernels = {part_of(event) for event in events if "_cpp_fused" in event.name}
+    assert kernels >= {"norms", "GELU", "softmax"}
+    result = json.loads((tmp_path / "a.json").read_text())["results"][0]
+    assert result["compiled"] and set(result["seconds"]) == {*PARTS, DATA, REST}
+    assert result["seconds"][PRODUCTS] > 0 and result["seconds"][OPTIMIZER] > 0
 
 
 def test_a_profile_needs_a_cpu(monkeypatch, capsys):

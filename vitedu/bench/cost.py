@@ -12,10 +12,10 @@ from pathlib import Path
 
 import torch
 
-from vitedu.bench.steps import build_own, make_pass, step_flop
+from vitedu.bench.steps import make_pass, step_flop
 from vitedu.bench.stopwatch import machine, seconds_in_turn, write_json
 from vitedu.plots.cost import Point, show_cost
-from vitedu.vit import ViTConfig, preset
+from vitedu.vit import VisionTransformer, ViTConfig, preset
 
 PRESET = "vit_tiny_patch4_32"
 Sweeps = Mapping[str, Sequence[tuple[int, ViTConfig]]]  # what is varied -> (size, configuration)
@@ -55,7 +55,7 @@ def make_run(
 ) -> Callable[[], None]:
     """Return a function that runs our model forward and backward once on ``batch`` images."""
     torch.manual_seed(0)
-    model = build_own(config, fused=True).to(device).train()
+    model = VisionTransformer(config).to(device).train()
     forward_and_backward = make_pass(model, config, batch, dtype, device)
 
     def run() -> None:
@@ -114,7 +114,7 @@ def bench_cost(
         rounds: of all models in turn.
         json: where to write all figures.
     """
-    base = preset(PRESET)
+    base = preset(PRESET, fused=True)
     models = sweeps(base)
     panels, cost = measure_cost(
         base, models, batch=batch, rounds=rounds, dtype=getattr(torch, precision), device=device

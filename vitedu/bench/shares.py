@@ -4,6 +4,8 @@ Role: watch steps of ``fit`` with torch's profiler, and give every operation to 
 Not here: other libraries' steps (``steps``, ``train``).
 
 The profiler itself takes time, which falls on many small operations rather than on few large ones.
+A compiled step runs kernels that the compiler made of several operations each. Such a kernel counts as
+the first of GELU, softmax, norms and sums that its name holds, and else as numbers one by one.
 """
 
 import statistics
@@ -14,6 +16,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import torch
+from torch._inductor import config as inductor
 from torch.profiler import ProfilerActivity, profile, record_function
 
 from vitedu.bench.steps import make_product, step_flop
@@ -26,6 +29,7 @@ DATA = "data: crop, mirror, operation, normalise, mix"
 OPTIMIZER = "optimizer, with the length of the gradient"
 PRODUCTS, KERNEL = "matrix products and convolutions", "attention in one kernel, softmax included"
 REST = "the rest: views, memory, Python"
+ONE_BY_ONE, SUMS = "numbers one by one: add, multiply", "sums: gradients of biases and scales"
 # the part that a region belongs to, whatever runs inside it; then the parts by name of the operation
 REGIONS = {"data": DATA, "Optimizer.step#": OPTIMIZER}
 PARTS = {
@@ -35,11 +39,17 @@ PARTS = {
     "norms": "native_layer_norm native_layer_norm_backward native_batch_norm native_batch_norm_backward",
     "GELU": "gelu gelu_backward",
     "copies: other types, other order": "copy_ cat",
-    "sums: gradients of biases and scales": "sum",
-    "numbers one by one: add, multiply": "add add_ mul mul_ div div_ sub sub_ neg",
+    SUMS: "sum",
+    ONE_BY_ONE: "add add_ mul mul_ div div_ sub sub_ neg",
     OPTIMIZER: "linalg_vector_norm _foreach_norm _foreach_mul_",
 }  # fmt: skip
 PART_OF = {f"aten::{name}": part for part, names in PARTS.items() for name in names.split()}
+# of the compiler's kernels, by a word in their name, the first that fits; the polynomial of
+# ``compiled.Gelu`` clamps, and a softmax that is written out has a maximum and an exponential
+KERNELS = {
+    "gelu": "GELU", "clamp": "GELU", "softmax": "softmax", "amax": "softmax", "_exp_": "softmax",
+    "norm": "norms", "sum": SUMS, "": ONE_BY_ONE,
+}  # fmt: skip
 
 
 class WatchedRun(Run):
@@ -59,10 +69,14 @@ def part_of(event: Any) -> str:
             if above.name.startswith(start):
                 return part
         above = above.cpu_parent
+    if "_cpp_fused" in event.name:  # as in graph_0_cpp_fused__softmax_add_3
+        return next(part for word, part in KERNELS.items() if word in event.name)
     return PART_OF.get(event.name, REST)
 
 
-def step_shares(name: str, precision: str, batch: int, steps: int) -> dict[str, float]:
+def step_shares(
+    name: str, precision: str, batch: int, steps: int, compiled: bool = False
+) -> dict[str, float]:
     """Profile steps of a preset with its recipe, on random images, on the CPU.
 
     Args:
@@ -70,6 +84,7 @@ def step_shares(name: str, precision: str, batch: int, steps: int) -> dict[str, 
         precision: of matrix products, "float32" or "bfloat16".
         batch: images a step.
         steps: that are watched; two more go before.
+        compiled: whether ``torch.compile`` translates the model.
 
     Returns:
         part -> its seconds in a step. They add up to the whole step.
@@ -85,11 +100,14 @@ def step_shares(name: str, precision: str, batch: int, steps: int) -> dict[str, 
         mean=half,
         std=half,
     )
-    settings = replace(recipe(name), precision=precision, device="cpu")
+    settings = replace(
+        recipe(name), batch_size=batch, precision=precision, device="cpu", compile=compiled
+    )
     run = WatchedRun(VisionTransformer(config), data, settings, torch.device("cpu"))
     run.learner.train()
-    for _ in range(2):
-        run.step(torch.arange(batch), settings.lr, step_of_run=0)
+    with inductor.patch({"cpp.enable_kernel_profile": True}):  # the compiler's kernels have names
+        for _ in range(2):
+            run.step(torch.arange(batch), settings.lr, step_of_run=0)
     with profile(activities=[ProfilerActivity.CPU]) as watching:
         start = time.perf_counter()
         for _ in range(steps):
@@ -103,34 +121,41 @@ def step_shares(name: str, precision: str, batch: int, steps: int) -> dict[str, 
 
 
 def bench_shares(
-    precisions: list[str], names: list[str], *, batch: int, steps: int, json: Path | None = None
+    precisions: list[str],
+    names: list[str],
+    *,
+    batch: int,
+    steps: int,
+    compiled: bool = False,
+    json: Path | None = None,
 ) -> None:
     """Print where a step's time goes, for every preset and precision, and what its products alone need at least.
 
     Args:
         precisions: "float32", "bfloat16".
         names: presets.
-        batch, steps: as for ``step_shares``.
+        batch, steps, compiled: as for ``step_shares``.
         json: where to write the seconds of all parts.
     """
     print(machine(torch.device("cpu")))
     results = []
     for name in names:
         for precision in precisions:
-            parts = step_shares(name, precision, batch, steps)
+            parts = step_shares(name, precision, batch, steps, compiled)
             product, flop = make_product(getattr(torch, precision), torch.device("cpu"))
             limit = flop / statistics.median(
                 seconds_in_turn({"product": product}, rounds=9)["product"]
             )
             seconds, least = sum(parts.values()), batch * step_flop(preset(name)) / limit
             print(
-                f"\n{name}, {precision}, batch {batch}: a step of fit takes {1000 * seconds:,.0f} ms, watched.\n"
+                f"\n{name}, {precision}, batch {batch}{', compiled' if compiled else ''}: "
+                f"a step of fit takes {1000 * seconds:,.0f} ms, watched.\n"
                 f"At the rate of a large square product its products alone would take {1000 * least:,.0f} ms."
             )
             # softmax is part of the one kernel, where that is used
             ran = {part: each for part, each in parts.items() if each}
             for part, each in sorted(ran.items(), key=lambda item: -item[1]):
                 print(f"{each / seconds:6.1%} {1000 * each:8,.1f} ms  {part}")
-            record = {"preset": name, "precision": precision, "batch": batch}
+            record = {"preset": name, "precision": precision, "batch": batch, "compiled": compiled}
             results.append({**record, "least": least, "seconds": parts})
     write_json(json, {"machine": machine(torch.device("cpu")), "results": results})

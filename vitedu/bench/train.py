@@ -11,6 +11,7 @@ from pathlib import Path
 import torch
 
 from vitedu.bench.steps import (
+    CANDIDATES,
     OURS,
     choose_candidates,
     make_product,
@@ -44,10 +45,11 @@ class Rate:
 
     name: str
     parameters: int
+    flop: int  # of the products in forward and backward, an image, as this form runs them
     images_per_second: float  # at the median round
     spread: float  # half the distance between the quartiles, over the median
     ratio: float | None  # to timm's rate, None without timm
-    share: float  # of the rate that the measured matrix product allows
+    share: float  # of the rate of the measured matrix product at which its own products run
     memory: int | None  # bytes at the peak, None where not measured
 
 
@@ -58,7 +60,7 @@ class Comparison:
     preset: str
     precision: str
     batch: int
-    flop: int  # of forward and backward, an image
+    flop: int  # of the textbook's products in forward and backward, an image
     limit: float  # FLOP/s of a large square product in this precision
     rows: list[Rate]
     seconds: Times  # of every step and of the product, round by round
@@ -101,15 +103,16 @@ def time_candidates(
     product, product_flop = make_product(dtype, device)
     work = {each: step for each, (step, _) in steps.items()} | {LIMIT: product}
     times = seconds_in_turn(work, rounds, device, warmup)
-    flop = step_flop(config)
     limit = product_flop / statistics.median(times[LIMIT])
     rows = []
     for each, (_, parameters) in steps.items():
         rate = batch / statistics.median(times[each])
+        flop = step_flop(CANDIDATES[each].changed(config))
         rows.append(
             Rate(
                 each,
                 parameters,
+                flop,
                 rate,
                 spread(times[each]),
                 median_speedup(times, each, BASE) if BASE in times else None,
@@ -117,28 +120,28 @@ def time_candidates(
                 peaks[each],
             )
         )
-    return Comparison(name, precision, batch, flop, limit, rows, times)
+    return Comparison(name, precision, batch, step_flop(config), limit, rows, times)
 
 
 def comparison_text(result: Comparison) -> str:
     """Return a comparison as a table."""
     ours = result.rows[0].parameters
     lines = [
-        f"{result.preset}, {result.precision}, batch {result.batch}, "
-        f"{result.flop / 1e9:.3f} GFLOP an image (3 x forward)",
-        "step                    parameters         images/s   x timm  of limit  peak memory",
+        f"{result.preset}, {result.precision}, batch {result.batch}; "
+        "GFLOP of the products that each form runs for an image (3 x forward)",
+        "step                    parameters   GFLOP         images/s   x timm  of limit  peak memory",
     ]
     for row in result.rows:
         more = f"({row.parameters - ours:+,d})" if row.parameters != ours else ""
         ratio = "-" if row.ratio is None else f"{row.ratio:.2f}"
         memory = "-" if row.memory is None else f"{row.memory / 1e6:,.0f} MB"
         lines.append(
-            f"{row.name:<22}{row.parameters:>12,d} {row.images_per_second:>10,.0f} ±{row.spread:>4.0%}"
+            f"{row.name:<22}{row.parameters:>12,d} {row.flop / 1e9:>7.3f} {row.images_per_second:>10,.0f} ±{row.spread:>4.0%}"
             f"  {ratio:>7}  {row.share:>8.0%}  {memory:>11}  {more}".rstrip()
         )
     lines.append(
-        f"limit: a large square product runs at {result.limit / 1e9:,.0f} GFLOP/s, "
-        f"{result.limit / result.flop:,.0f} images/s"
+        f"limit: a large square product runs at {result.limit / 1e9:,.0f} GFLOP/s; at that rate "
+        f"the textbook's products, {result.flop / 1e9:.3f} GFLOP, allow {result.limit / result.flop:,.0f} images/s"
     )
     return "\n".join(lines)
 

@@ -145,7 +145,14 @@ def train(args) -> int:
     precisions = [chosen_precision(name, device) for name in args.precision]
     if args.profile:
         presets = args.presets or ["vit_tiny_patch4_rope_32"]
-        bench_shares(precisions, presets, batch=args.batch, steps=args.rounds, json=args.json)
+        bench_shares(
+            precisions,
+            presets,
+            batch=args.batch,
+            steps=args.rounds,
+            compiled=args.compile,
+            json=args.json,
+        )
         return 0
     is_met = bench_train(
         device,
