@@ -160,8 +160,9 @@ def test_comparison_holds_together(monkeypatch):
     assert judge(result, CPU) == (True, "")  # no aim for this preset
 
 
-def test_aims_are_judged_on_the_course_preset_alone():
-    """On a CPU twice timm's rate in bfloat16 and ahead of what is compiled; on a GPU the latter."""
+def test_aims_are_judged_on_the_course_preset_alone(monkeypatch):
+    """On a CPU with bfloat16 twice timm's rate in it and ahead of what is compiled; on a GPU the latter."""
+    monkeypatch.setattr("vitedu.hardware.cpu_flags", lambda: frozenset({"avx512_bf16"}))
     rows = [
         bench_train.Rate("fused", 1, 1, 190.0, 0.0, 1.9, 0.5, None),
         bench_train.Rate("timm", 1, 1, 100.0, 0.0, 1.0, 0.3, None),
@@ -179,6 +180,9 @@ def test_aims_are_judged_on_the_course_preset_alone():
     times["vit-pytorch, compiled"] = [0.99, 1.98, 9.0]
     assert not judge(result, torch.device("cuda"))[0]
     assert judge(replace(result, preset="tiny"), CPU) == (True, "")
+    monkeypatch.setattr("vitedu.hardware.cpu_flags", lambda: frozenset({"avx2"}))
+    is_met, line = judge(result, CPU)
+    assert is_met and "AVX512-BF16 or AMX" in line
 
 
 def test_bench_prints_a_table_a_precision_and_writes_all_seconds(tmp_path, monkeypatch, capsys):

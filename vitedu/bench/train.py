@@ -27,7 +27,7 @@ from vitedu.bench.stopwatch import (
     spread,
     write_json,
 )
-from vitedu.hardware import keep_freed_memory
+from vitedu.hardware import keep_freed_memory, pick_precision
 from vitedu.vit import ViTConfig, preset
 
 CPU_PRESETS = ("vit_micro_patch8_32", "vit_tiny_patch4_32")
@@ -157,6 +157,8 @@ def judge(result: Comparison, device: torch.device) -> tuple[bool, str]:
     if device.type == "cpu":
         if result.preset != AIM_PRESET:
             return True, ""
+        if pick_precision(device) is not torch.bfloat16:
+            return True, "aims are for CPUs that multiply bfloat16 (AVX512-BF16 or AMX); this one does not"
         aims[BASE] = AIMS[result.precision]
     reached = {
         row.name: median_speedup(result.seconds, best.name, row.name)
