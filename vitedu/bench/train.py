@@ -158,7 +158,10 @@ def judge(result: Comparison, device: torch.device) -> tuple[bool, str]:
         if result.preset != AIM_PRESET:
             return True, ""
         if pick_precision(device) is not torch.bfloat16:
-            return True, "aims are for CPUs that multiply bfloat16 (AVX512-BF16 or AMX); this one does not"
+            return (
+                True,
+                "aims are for CPUs that multiply bfloat16 (AVX512-BF16 or AMX); this one does not",
+            )
         aims[BASE] = AIMS[result.precision]
     reached = {
         row.name: median_speedup(result.seconds, best.name, row.name)
