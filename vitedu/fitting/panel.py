@@ -138,8 +138,9 @@ class TrainingPanel:
         if is_due:
             self._remember()
         if not self.may_go.is_set():
+            self._keep()  # first, so that whoever is told of a pause finds the step that it is at
             self.is_held = True
-            self._remember()
+            self.show()
             self.may_go.wait()
             self.is_held = False
         if self.shall_stop.is_set():
@@ -150,13 +151,17 @@ class TrainingPanel:
 
     def _remember(self) -> None:
         """Keep where the training stands, and show it."""
+        self._keep()
+        self.show()
+
+    def _keep(self) -> None:
+        """Keep where the training stands."""
         moment = self._moment()
         if self.widget is None:
             self.moments.append(moment)
         else:
             self.moments[-1] = moment
         self.shown = time.monotonic()
-        self.show()
 
     def _moment(self) -> Moment:
         device = next(self.model.parameters()).device
