@@ -141,6 +141,20 @@ def test_buttons_follow_the_run(data):
     assert picture.value != before
 
 
+def test_a_pause_is_told_when_its_step_is_kept(data, monkeypatch):
+    """Who sees "paused" finds that step: the answers are computed before, while the state is "pausing"."""
+    panel = panel_of(data, {3: TrainingPanel.pause})
+    compute, states = panel._moment, []
+    monkeypatch.setattr(panel, "_moment", lambda: states.append(panel.state) or compute())
+    panel.start()
+    while panel.state in ("running", "pausing"):
+        panel.thread.join(timeout=0.05)
+    assert len(panel.moments[-1].losses) == 3
+    panel.stop()
+    panel.thread.join()
+    assert "pausing" in states and "paused" not in states
+
+
 def test_a_notebook_gets_the_form_that_works_there(data, monkeypatch):
     """With a kernel nothing is trained before a click; without one the run is over."""
     monkeypatch.setattr(module, "kernel_answers", lambda: True)
