@@ -206,7 +206,10 @@ RIGHT = {
         lambda T, D: torch.tensor(4 * T * D * D + 2 * T * T * D),
         lambda T, D: np.array(4 * T * D * D + 2 * T * T * D),
     ],
-    "gelu": [GeluWithOwnBackward.apply, lambda x: x.relu() - x.abs() * torch.special.ndtr(-x.abs())],
+    "gelu": [
+        GeluWithOwnBackward.apply,
+        lambda x: x.relu() - x.abs() * torch.special.ndtr(-x.abs()),
+    ],
     "EncoderBlock": [BlockOfOwnParts],
     "VisionTransformer": [ModelImageByImage],
     "count_parameters": [
@@ -216,7 +219,7 @@ RIGHT = {
     "random_crop_flip": [crop_by_one_number],
     "train_one_epoch": [train_with_closure],
     "evaluate": [evaluate_at_the_end],
-}  # fmt: skip
+}
 
 
 # --- wrong answers that are quiet about it ------------------------------------------------------
@@ -360,9 +363,21 @@ class AttentionFromTorch(attention.MultiHeadAttention):
         """Map tokens to output and weights."""
         y, D = x.transpose(0, 1), x.shape[-1]
         output, weights = F.multi_head_attention_forward(
-            y, y, y, D, self.num_heads, self.qkv.weight, self.qkv.bias, None, None, False, 0.0,
-            self.proj.weight, self.proj.bias, average_attn_weights=False,
-        )  # fmt: skip
+            y,
+            y,
+            y,
+            D,
+            self.num_heads,
+            self.qkv.weight,
+            self.qkv.bias,
+            None,
+            None,
+            False,
+            0.0,
+            self.proj.weight,
+            self.proj.bias,
+            average_attn_weights=False,
+        )
         return output.transpose(0, 1), weights
 
 

@@ -36,7 +36,11 @@ TABLES = {
     "limit": LIMITS,
     "honest": honest.ANSWERS,
 }
-CONTROLS = {"right": Attack(RIGHT, "full"), "zeros": Attack(ZEROS, "zeros"), "empty": Attack(EMPTY, "nothing")}  # fmt: skip
+CONTROLS = {
+    "right": Attack(RIGHT, "full"),
+    "zeros": Attack(ZEROS, "zeros"),
+    "empty": Attack(EMPTY, "nothing"),
+}
 LUCKY = 6  # students who try their luck: all pass in (1/27)**6 of all runs
 MEGABYTES = 200  # that grading may need beyond what importing torch takes
 MINUTES = 20  # that a run may take on a crowded machine
@@ -88,7 +92,11 @@ def tree(folder: Path) -> dict[str, str]:
                 found[path] = os.readlink(path)
             elif os.path.isfile(path):
                 with open(path, "rb") as file:
-                    found[path] = hashlib.file_digest(file, "sha256").hexdigest() if sys.version_info >= (3, 11) else hashlib.sha256(file.read()).hexdigest()  # fmt: skip
+                    found[path] = (
+                        hashlib.file_digest(file, "sha256").hexdigest()
+                        if sys.version_info >= (3, 11)
+                        else hashlib.sha256(file.read()).hexdigest()
+                    )
             else:
                 found[path] = ""
     return found
@@ -196,9 +204,16 @@ def graded(tmp_path_factory):
         data = json.loads(path.read_text("utf-8"))
         grades[data["student"]] = data
     return {
-        "out": out, "place": place, "first": first, "second": second, "grades": grades, "left": left,
-        "kept": kept, "before": before, "after": {**tree(folder), **tree(beside)},
-    }  # fmt: skip
+        "out": out,
+        "place": place,
+        "first": first,
+        "second": second,
+        "grades": grades,
+        "left": left,
+        "kept": kept,
+        "before": before,
+        "after": {**tree(folder), **tree(beside)},
+    }
 
 
 def exercise(graded: dict, student: str, name: str = "softmax") -> dict:
@@ -293,7 +308,11 @@ def test_a_killed_grader_begun_again_loses_and_changes_nothing(graded):
         assert again or now[name] == was, name
     handed_in = {path.name for path in (graded["place"] / "in").iterdir()}
     missing = {safe_name(name) for name in handed_in} - {Path(name).stem for name in now}
-    assert missing <= {safe_name("loop"), *map(safe_name, files.STUDENTS), *map(safe_name, ("link_to_neighbour", "link_to_etc", "link_to_itself", "pipe"))}  # fmt: skip
+    assert missing <= {
+        safe_name("loop"),
+        *map(safe_name, files.STUDENTS),
+        *map(safe_name, ("link_to_neighbour", "link_to_etc", "link_to_itself", "pipe")),
+    }
     reasons = {e["reason"] for grade in graded["grades"].values() for e in grade["exercises"]}
     assert "grader" not in reasons
 

@@ -10,9 +10,13 @@ CASES = shaped(
     BATCH_OF_ONE,
     also("other sizes", "as many tokens as heads", T="nh"),
     FLOAT64,
-    refused("D={nh*hd + 1} is not divisible by {nh}", "nh*hd+1 nh", shapes="x: B T nh*hd+1; num_heads = nh"),
+    refused(
+        "D={nh*hd + 1} is not divisible by {nh}",
+        "nh*hd+1 nh",
+        shapes="x: B T nh*hd+1; num_heads = nh",
+    ),
     ON_ACCELERATOR,
-)  # fmt: skip
+)
 
 
 def drawn(cases, seed):

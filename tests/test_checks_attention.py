@@ -77,8 +77,10 @@ SOFTMAX_NEIGHBOURS = {
     "normalize": lambda x, dim=-1: F.normalize(
         (x - x.amax(dim, keepdim=True)).exp(), p=1.0, dim=dim
     ),
-    "logcumsumexp": lambda x, dim=-1: (x - x.logcumsumexp(dim).select(dim, -1).unsqueeze(dim)).exp(),
-}  # fmt: skip
+    "logcumsumexp": lambda x, dim=-1: (
+        x - x.logcumsumexp(dim).select(dim, -1).unsqueeze(dim)
+    ).exp(),
+}
 
 
 @pytest.mark.parametrize("neighbour", SOFTMAX_NEIGHBOURS)
@@ -142,9 +144,21 @@ class LayerOfFunction(Given):
         """Attend."""
         x = x.transpose(0, 1)
         output, weights = F.multi_head_attention_forward(
-            x, x, x, x.shape[-1], self.num_heads, self.qkv.weight, self.qkv.bias, None, None, False,
-            0.0, self.proj.weight, self.proj.bias, average_attn_weights=False,
-        )  # fmt: skip
+            x,
+            x,
+            x,
+            x.shape[-1],
+            self.num_heads,
+            self.qkv.weight,
+            self.qkv.bias,
+            None,
+            None,
+            False,
+            0.0,
+            self.proj.weight,
+            self.proj.bias,
+            average_attn_weights=False,
+        )
         return output.transpose(0, 1), weights
 
 
@@ -272,7 +286,11 @@ def test_error_of_split_heads_may_have_any_words():
 def test_counts_may_be_any_kind_of_number(number):
     """Python, NumPy and 0-d tensors are alike, float32 included."""
     for seed in SEEDS:
-        report = judge(lambda num_tokens, embed_dim: number(reference.attention_macs(num_tokens, embed_dim)), "attention_macs", seed=seed)  # fmt: skip
+        report = judge(
+            lambda num_tokens, embed_dim: number(reference.attention_macs(num_tokens, embed_dim)),
+            "attention_macs",
+            seed=seed,
+        )
         assert report.passed, str(report)
 
 

@@ -59,12 +59,31 @@ def test_forbidden_operation_is_found_in_every_spelling(exercise, answer):
 
 
 ALLOWED = {
-    "group_norm": ("layer_norm", lambda x, w, b, eps=1e-6: F.group_norm(x.reshape(-1, x.shape[-1]), 1, w, b, eps).reshape(x.shape)),
-    "var_mean": ("layer_norm", lambda x, w, b, eps=1e-6: (x - x.mean(-1, True)) * (x.var(-1, unbiased=False, keepdim=True) + eps).rsqrt() * w + b),
+    "group_norm": (
+        "layer_norm",
+        lambda x, w, b, eps=1e-6: F.group_norm(x.reshape(-1, x.shape[-1]), 1, w, b, eps).reshape(
+            x.shape
+        ),
+    ),
+    "var_mean": (
+        "layer_norm",
+        lambda x, w, b, eps=1e-6: (
+            (x - x.mean(-1, True)) * (x.var(-1, unbiased=False, keepdim=True) + eps).rsqrt() * w + b
+        ),
+    ),
     "erf": ("gelu", lambda x: x * (1 + torch.special.erf(x / 2**0.5)) / 2),
     "ndtr": ("gelu", lambda x: x * torch.special.ndtr(x)),
-    "Normal.cdf": ("gelu", lambda x: x * torch.distributions.Normal(torch.zeros((), dtype=x.dtype, device=x.device), torch.ones((), dtype=x.dtype, device=x.device)).cdf(x)),
-}  # fmt: skip
+    "Normal.cdf": (
+        "gelu",
+        lambda x: (
+            x
+            * torch.distributions.Normal(
+                torch.zeros((), dtype=x.dtype, device=x.device),
+                torch.ones((), dtype=x.dtype, device=x.device),
+            ).cdf(x)
+        ),
+    ),
+}
 
 
 @pytest.mark.parametrize(("exercise", "answer"), ALLOWED.values(), ids=ALLOWED)

@@ -25,11 +25,27 @@ def words(exercise, mistake):
 
 def a_class():
     return [
-        submission_grade("Anna", [exercise_grade(), exercise_grade("unpatchify", "failed")], seconds=2.0),
-        submission_grade("Bob", [exercise_grade(), exercise_grade("unpatchify", "not_gradable")], seconds=3.0),
-        submission_grade("Cleo", [exercise_grade(), exercise_grade("unpatchify", "failed")], isolation="partial: no x"),
-        submission_grade("Dan", [exercise_grade(), exercise_grade("unpatchify", "failed", points=0.0, attempted=False, misconceptions=[])]),
-    ]  # fmt: skip
+        submission_grade(
+            "Anna", [exercise_grade(), exercise_grade("unpatchify", "failed")], seconds=2.0
+        ),
+        submission_grade(
+            "Bob", [exercise_grade(), exercise_grade("unpatchify", "not_gradable")], seconds=3.0
+        ),
+        submission_grade(
+            "Cleo",
+            [exercise_grade(), exercise_grade("unpatchify", "failed")],
+            isolation="partial: no x",
+        ),
+        submission_grade(
+            "Dan",
+            [
+                exercise_grade(),
+                exercise_grade(
+                    "unpatchify", "failed", points=0.0, attempted=False, misconceptions=[]
+                ),
+            ],
+        ),
+    ]
 
 
 def report(grades, flags=None, exercises=TWO, problems=()):

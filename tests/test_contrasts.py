@@ -142,32 +142,102 @@ def attends_less_to_itself(attentions):
 
 
 RECOGNISED = {
-    "a step more": ("gelu", lambda x: encoder.gelu(x).abs(), "one_step_more", "after the absolute value"),
-    "a step less": ("mixup", weights_of_labels, "one_step_less", "dividing by the sum along axis -1"),
-    "a row less": ("patchify", lambda images, patch_size: patches.patchify(images, patch_size)[:, :-1], "axis_taken", "all but the last place of the expected one along axis -2"),
-    "an axis less": ("layer_norm", lambda *args, **more: encoder.layer_norm(*args, **more).sum(-1), "axis_taken", "the sum of the expected one along axis -1"),
-    "another argument": ("layer_norm", one_plus_weight, "other_argument", "expected one for weight + 1"),
+    "a step more": (
+        "gelu",
+        lambda x: encoder.gelu(x).abs(),
+        "one_step_more",
+        "after the absolute value",
+    ),
+    "a step less": (
+        "mixup",
+        weights_of_labels,
+        "one_step_less",
+        "dividing by the sum along axis -1",
+    ),
+    "a row less": (
+        "patchify",
+        lambda images, patch_size: patches.patchify(images, patch_size)[:, :-1],
+        "axis_taken",
+        "all but the last place of the expected one along axis -2",
+    ),
+    "an axis less": (
+        "layer_norm",
+        lambda *args, **more: encoder.layer_norm(*args, **more).sum(-1),
+        "axis_taken",
+        "the sum of the expected one along axis -1",
+    ),
+    "another argument": (
+        "layer_norm",
+        one_plus_weight,
+        "other_argument",
+        "expected one for weight + 1",
+    ),
     "repeated": ("layer_norm", mean_everywhere, "repeated", "along axis -1"),
-    "every second": ("sincos_positions", short_cosines, "one_place_only", "every second place along axis -1"),
+    "every second": (
+        "sincos_positions",
+        short_cosines,
+        "one_place_only",
+        "every second place along axis -1",
+    ),
     "stretched": ("position_similarity", between_0_and_1, "stretched", "times 0.5 plus 0.5"),
     "clamped": ("position_similarity", no_opposites, "clamped", "no value is below 0"),
-    "the diagonal": ("attention_rollout", attends_less_to_itself, "one_place_only", "only the diagonal is wrong"),
-    "whole root": ("scaled_dot_product_attention", attending(lambda d: math.floor(math.sqrt(d) + 2)), "other_temperature", "weights"),
+    "the diagonal": (
+        "attention_rollout",
+        attends_less_to_itself,
+        "one_place_only",
+        "only the diagonal is wrong",
+    ),
+    "whole root": (
+        "scaled_dot_product_attention",
+        attending(lambda d: math.floor(math.sqrt(d) + 2)),
+        "other_temperature",
+        "weights",
+    ),
     "by width": ("layer_norm", times_width, "factor_by_input", "times"),
     "a term": ("count_parameters", without_head_bias, "off_by_a_term", "smaller by num_classes"),
-    "a place": ("add_class_token_and_positions", first_position_twice, "one_place_only", "first place along axis -2"),
+    "a place": (
+        "add_class_token_and_positions",
+        first_position_twice,
+        "one_place_only",
+        "first place along axis -2",
+    ),
     "rounded": ("gelu", short_root, "not_exact", "within 1 %"),
     "rounded less": ("gelu", long_root, "not_exact", "within 1 %"),
     "a range": ("gelu", cut_below, "one_range_only", "below -1"),
     "the batch": ("MultiHeadAttention", Centred, "depends_on_the_batch", "by itself"),
     "noise": ("gelu", noisy, "random_result", "two calls"),
     "dropout": ("EncoderBlock", Dropping, "random_result", "two calls"),
-    "one head": ("MultiHeadAttention", Joined, "argument_unused", "num_heads changes nothing in output"),
-    "a label": ("mixup", own_labels, "argument_unused", "lam and permutation change nothing in labels"),
-    "an option": ("dino_loss", without_centre, "argument_unused", "center and teacher_temperature change nothing"),
-    "a temperature": ("clip_loss", of_one_temperature, "argument_unused", "temperature changes nothing"),
-    "a size": ("confusion_matrix", of_found_classes, "argument_unused", "num_classes changes nothing"),
-}  # fmt: skip
+    "one head": (
+        "MultiHeadAttention",
+        Joined,
+        "argument_unused",
+        "num_heads changes nothing in output",
+    ),
+    "a label": (
+        "mixup",
+        own_labels,
+        "argument_unused",
+        "lam and permutation change nothing in labels",
+    ),
+    "an option": (
+        "dino_loss",
+        without_centre,
+        "argument_unused",
+        "center and teacher_temperature change nothing",
+    ),
+    "a temperature": (
+        "clip_loss",
+        of_one_temperature,
+        "argument_unused",
+        "temperature changes nothing",
+    ),
+    "a size": (
+        "confusion_matrix",
+        of_found_classes,
+        "argument_unused",
+        "num_classes changes nothing",
+    ),
+}
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -262,10 +332,18 @@ def of_images(images, patch_size, permutation):
 
 ERRORS = {
     "index": ("shuffle_patches", of_images, "an index runs past axis 0, which has size"),
-    "reshape": ("patchify", lambda images, patch_size: images.reshape(7, 11), "a shape (7, 11) is asked for"),
-    "sizes": ("shuffle_patches", lambda images, patch_size, permutation: images + permutation, "meet on one axis"),
+    "reshape": (
+        "patchify",
+        lambda images, patch_size: images.reshape(7, 11),
+        "a shape (7, 11) is asked for",
+    ),
+    "sizes": (
+        "shuffle_patches",
+        lambda images, patch_size, permutation: images + permutation,
+        "meet on one axis",
+    ),
     "product": ("linear_cka", lambda x, y: x @ y, "is multiplied by a matrix"),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize(("exercise", "answer", "words"), ERRORS.values(), ids=ERRORS)

@@ -173,7 +173,9 @@ def test_every_number_is_kept(make, convert, source, target):
     assert torch.equal(theirs.get_parameter(source), ours.get_parameter(target))
 
 
-@pytest.mark.parametrize("make, convert", [(torchvision_model, from_torchvision), (timm_model, from_timm)])  # fmt: skip
+@pytest.mark.parametrize(
+    "make, convert", [(torchvision_model, from_torchvision), (timm_model, from_timm)]
+)
 def test_copy_is_independent(make, convert):
     """No shared memory, dtype and mode kept, everything trainable, no random number drawn."""
     theirs = make().double().train()
@@ -367,7 +369,11 @@ def test_a_bad_weight_would_show():
     """The tolerance is no comfort: q and k swapped, or two norms, move the logits by far more than 1e-5."""
     theirs = timm_model()
     images = torch.randn(4, 3, 24, 24)
-    for first, second in [("norm1", "norm2"), ("norm1.weight", "norm1.bias"), ("attn.proj.bias", "mlp.fc2.bias")]:  # fmt: skip
+    for first, second in [
+        ("norm1", "norm2"),
+        ("norm1.weight", "norm1.bias"),
+        ("attn.proj.bias", "mlp.fc2.bias"),
+    ]:
         ours = from_timm(theirs)
         state = ours.state_dict()
         for a in [k for k in state if k.startswith(f"blocks.0.{first}")]:

@@ -30,7 +30,10 @@ def filled(tmp_path, points, comment="seen", grades=None, separator=","):
     return path
 
 
-@pytest.mark.parametrize(("points", "separator", "found"), [("2.5", ",", 2.5), ("2,5", ";", 2.5), ("4", ",", 4.0), ("0", ",", 0.0)])  # fmt: skip
+@pytest.mark.parametrize(
+    ("points", "separator", "found"),
+    [("2.5", ",", 2.5), ("2,5", ";", 2.5), ("4", ",", 4.0), ("0", ",", 0.0)],
+)
 def test_points_and_comment_come_back(tmp_path, points, separator, found):
     """Also from a spreadsheet that writes decimal commas; who decided stays in the record."""
     path = filled(tmp_path, points, separator=separator)

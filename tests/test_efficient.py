@@ -137,7 +137,10 @@ def merged_by_hand(tokens, keys, sizes, merge):
     groups = {place: [place] for place in range(len(tokens))}
     pairs = []
     for even in range(1, len(tokens), 2):
-        found = [(float(F.cosine_similarity(keys[even], keys[odd], dim=0)), odd) for odd in range(2, len(tokens), 2)]  # fmt: skip
+        found = [
+            (float(F.cosine_similarity(keys[even], keys[odd], dim=0)), odd)
+            for odd in range(2, len(tokens), 2)
+        ]
         pairs.append((*max(found), even))
     for _, odd, even in sorted(pairs, reverse=True)[:merge]:
         groups[odd] += groups.pop(even)

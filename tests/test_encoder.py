@@ -40,13 +40,22 @@ def test_block_equals_torch_pre_norm_layer():
     """torch's encoder layer with norm_first and exact GELU, after its weights are copied."""
     ours = EncoderBlock(12, 3, 2.0)
     theirs = nn.TransformerEncoderLayer(
-        12, 3, 24, dropout=0.0, activation="gelu", layer_norm_eps=1e-6, batch_first=True,
+        12,
+        3,
+        24,
+        dropout=0.0,
+        activation="gelu",
+        layer_norm_eps=1e-6,
+        batch_first=True,
         norm_first=True,
-    )  # fmt: skip
+    )
     names = {
-        "norm1": ours.norm1, "norm2": ours.norm2, "linear1": ours.mlp.fc1, "linear2": ours.mlp.fc2,
+        "norm1": ours.norm1,
+        "norm2": ours.norm2,
+        "linear1": ours.mlp.fc1,
+        "linear2": ours.mlp.fc2,
         "self_attn.out_proj": ours.attn.proj,
-    }  # fmt: skip
+    }
     state = {
         f"{name}.{key}": value
         for name, part in names.items()

@@ -177,7 +177,7 @@ FAILING = {
         lambda i, p: (RIGHT(i, p), setattr(i, "data", i.data.half()))[0],
         "in place",
     ),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("answer", PASSING.values(), ids=PASSING)
@@ -369,20 +369,52 @@ def first_only(images, patch_size):
 
 RELATIONS = {
     "factor": (relative(encoder.layer_norm, lambda y: 1.7 * y), "constant_factor", "times 1.70"),
-    "factor on a number": (relative(attention.attention_macs, lambda y: 3 * y), "constant_factor", "times 3.00"),
-    "factor on rates": (relative(training.warmup_cosine, lambda y: -y), "constant_factor", "times -1.00"),
+    "factor on a number": (
+        relative(attention.attention_macs, lambda y: 3 * y),
+        "constant_factor",
+        "times 3.00",
+    ),
+    "factor on rates": (
+        relative(training.warmup_cosine, lambda y: -y),
+        "constant_factor",
+        "times -1.00",
+    ),
     "offset": (relative(encoder.gelu, lambda y: y + 0.5), "constant_offset", "plus 0.5"),
     "permuted": (relative(RIGHT, lambda y: y.mT), "permuted_axes", "(0, 2, 1)"),
     "transposed": (relative(patches.sincos_positions, lambda y: y.T), "permuted_axes", "(1, 0)"),
-    "flipped": (relative(patches.sincos_positions_2d, lambda y: y.flip(0)), "flipped_axis", "along axis -2"),
-    "shifted": (relative(patches.add_class_token_and_positions, lambda y: y.roll(1, 1)), "shifted_by_one", "later along axis -2"),
-    "shifted back": (relative(patches.sincos_positions_2d, lambda y: y.roll(-1, 0)), "shifted_by_one", "earlier along axis -2"),
-    "normalised elsewhere": (functools.wraps(attention.softmax)(normalise_elsewhere), "normalised_along_another_axis", "sums to 1"),
+    "flipped": (
+        relative(patches.sincos_positions_2d, lambda y: y.flip(0)),
+        "flipped_axis",
+        "along axis -2",
+    ),
+    "shifted": (
+        relative(patches.add_class_token_and_positions, lambda y: y.roll(1, 1)),
+        "shifted_by_one",
+        "later along axis -2",
+    ),
+    "shifted back": (
+        relative(patches.sincos_positions_2d, lambda y: y.roll(-1, 0)),
+        "shifted_by_one",
+        "earlier along axis -2",
+    ),
+    "normalised elsewhere": (
+        functools.wraps(attention.softmax)(normalise_elsewhere),
+        "normalised_along_another_axis",
+        "sums to 1",
+    ),
     "first item": (functools.wraps(RIGHT)(first_only), "first_item_only", "first item"),
-    "input unchanged": (functools.wraps(encoder.layer_norm)(lambda x, weight, bias, eps=1e-6: x.clone()), "unchanged_input", "x, unchanged"),
-    "constant": (functools.wraps(encoder.count_parameters)(lambda config: 5_000_000), "constant_output", "5000000"),
+    "input unchanged": (
+        functools.wraps(encoder.layer_norm)(lambda x, weight, bias, eps=1e-6: x.clone()),
+        "unchanged_input",
+        "x, unchanged",
+    ),
+    "constant": (
+        functools.wraps(encoder.count_parameters)(lambda config: 5_000_000),
+        "constant_output",
+        "5000000",
+    ),
     "reordered": (relative(RIGHT, scramble), None, "every number is right, but not in its place"),
-}  # fmt: skip
+}
 
 
 @pytest.mark.slow
@@ -410,25 +442,71 @@ UNNAMED = {
     "gelu with a steeper sigmoid": ("gelu", lambda x: x * torch.sigmoid(1.5 * x)),
     "gelu cut off at 3": ("gelu", lambda x: encoder.gelu(x).clamp(max=3)),
     "gelu squared": ("gelu", lambda x: encoder.gelu(x) ** 2),
-    "layer_norm by mean deviation": ("layer_norm", lambda x, w, b, eps=1e-6: (y := x - x.mean(-1, True)) / (y.abs().mean(-1, True) + eps) * w + b),
-    "layer_norm around the median": ("layer_norm", lambda x, w, b, eps=1e-6: encoder.layer_norm(x, w, b, eps) - x.median(-1, True).values),
+    "layer_norm by mean deviation": (
+        "layer_norm",
+        lambda x, w, b, eps=1e-6: (
+            (y := x - x.mean(-1, True)) / (y.abs().mean(-1, True) + eps) * w + b
+        ),
+    ),
+    "layer_norm around the median": (
+        "layer_norm",
+        lambda x, w, b, eps=1e-6: encoder.layer_norm(x, w, b, eps) - x.median(-1, True).values,
+    ),
     "softmax of squares": ("softmax", lambda x, dim=-1: (x * x) / (x * x).sum(dim, keepdim=True)),
     "softmax, sharper": ("softmax", lambda x, dim=-1: attention.softmax(1.3 * x, dim)),
-    "attention with a cube root": ("scaled_dot_product_attention", lambda q, k, v: ((w := attention.softmax(q @ k.mT / q.shape[-1] ** (1 / 3))) @ v, w)),
-    "attention that sees itself twice": ("scaled_dot_product_attention", lambda q, k, v: ((w := attention.softmax(q @ k.mT / q.shape[-1] ** 0.5)) @ v + v.mean(-2, True), w)),
+    "attention with a cube root": (
+        "scaled_dot_product_attention",
+        lambda q, k, v: ((w := attention.softmax(q @ k.mT / q.shape[-1] ** (1 / 3))) @ v, w),
+    ),
+    "attention that sees itself twice": (
+        "scaled_dot_product_attention",
+        lambda q, k, v: (
+            (w := attention.softmax(q @ k.mT / q.shape[-1] ** 0.5)) @ v + v.mean(-2, True),
+            w,
+        ),
+    ),
     "heads in reverse": ("split_heads", lambda x, h: attention.split_heads(x, h).flip(1) * 2),
     "patches of a rolled image": ("patchify", lambda i, p: RIGHT(i.roll(1, -1), p)),
-    "patches, every second negative": ("patchify", lambda i, p: RIGHT(i, p) * torch.tensor([1.0, -1.0], dtype=i.dtype).repeat(RIGHT(i, p).shape[1])[: RIGHT(i, p).shape[1], None]),
+    "patches, every second negative": (
+        "patchify",
+        lambda i, p: (
+            RIGHT(i, p)
+            * torch.tensor([1.0, -1.0], dtype=i.dtype).repeat(RIGHT(i, p).shape[1])[
+                : RIGHT(i, p).shape[1], None
+            ]
+        ),
+    ),
     "patches minus their mean": ("patchify", lambda i, p: (y := RIGHT(i, p)) - y.mean(-1, True)),
-    "unpatchify, averaged": ("unpatchify", lambda x, p, s: patches.unpatchify(x.mean(-1, True).expand_as(x), p, s)),
-    "positions times two": ("add_class_token_and_positions", lambda t, c, p: patches.add_class_token_and_positions(t, c, 2 * p)),
-    "tokens averaged in pairs": ("add_class_token_and_positions", lambda t, c, p: (y := patches.add_class_token_and_positions(t, c, p)) + y.roll(1, 1)),
+    "unpatchify, averaged": (
+        "unpatchify",
+        lambda x, p, s: patches.unpatchify(x.mean(-1, True).expand_as(x), p, s),
+    ),
+    "positions times two": (
+        "add_class_token_and_positions",
+        lambda t, c, p: patches.add_class_token_and_positions(t, c, 2 * p),
+    ),
+    "tokens averaged in pairs": (
+        "add_class_token_and_positions",
+        lambda t, c, p: (y := patches.add_class_token_and_positions(t, c, p)) + y.roll(1, 1),
+    ),
     "sines cubed": ("sincos_positions", lambda n, d: patches.sincos_positions(n, d) ** 3),
-    "macs with a stray term": ("attention_macs", lambda num_tokens, embed_dim: attention.attention_macs(num_tokens, embed_dim) + 17),
-    "parameters rounded to thousands": ("count_parameters", lambda c: round(encoder.count_parameters(c), -3)),
-    "loss to another power": ("cross_entropy", lambda x, y, s=0.0: training.cross_entropy(x, y, s) ** 1.1),
-    "rates with a step": ("warmup_cosine", lambda *a, **k: round(training.warmup_cosine(*a, **k), 4)),
-}  # fmt: skip
+    "macs with a stray term": (
+        "attention_macs",
+        lambda num_tokens, embed_dim: attention.attention_macs(num_tokens, embed_dim) + 17,
+    ),
+    "parameters rounded to thousands": (
+        "count_parameters",
+        lambda c: round(encoder.count_parameters(c), -3),
+    ),
+    "loss to another power": (
+        "cross_entropy",
+        lambda x, y, s=0.0: training.cross_entropy(x, y, s) ** 1.1,
+    ),
+    "rates with a step": (
+        "warmup_cosine",
+        lambda *a, **k: round(training.warmup_cosine(*a, **k), 4),
+    ),
+}
 
 
 def replays(report, exercise: str, answer, seed: int) -> bool:

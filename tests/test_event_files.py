@@ -49,9 +49,14 @@ def test_tensorboard_reads_each_epoch_once(tmp_path):
     assert lines["loss/train"] == "(1, 0.5)|(2, 0.25)|(3, 0.25)"
     assert lines["accuracy/validation"] == "(1, 0.4)|(2, 0.4)|(3, 0.4)"
     assert set(lines) == {
-        "loss/train", "accuracy/train", "loss/validation", "accuracy/validation",
-        "lr", "seconds", "images_per_second",
-    }  # fmt: skip
+        "loss/train",
+        "accuracy/train",
+        "loss/validation",
+        "accuracy/validation",
+        "lr",
+        "seconds",
+        "images_per_second",
+    }
 
 
 def test_nothing_is_written_without_tensorboard(tmp_path, monkeypatch):

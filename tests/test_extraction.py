@@ -412,11 +412,22 @@ def test_malformed_parts_are_left_out_and_the_rest_is_read(tmp_path):
 @pytest.mark.parametrize(
     "content",
     [
-        b"", b"{", b"[]", b"{}", b'{"cells": 3}', b'{"cells": []}'[:-1], b"\xff\xfe\x00", b"\0" * 99,
-        b"not json", b"[" * 100_000, b'{"a":' * 100_000, b'"' + b"a" * 50, b'{"cells": [1' + b"1" * 5000,
+        b"",
+        b"{",
+        b"[]",
+        b"{}",
+        b'{"cells": 3}',
+        b'{"cells": []}'[:-1],
+        b"\xff\xfe\x00",
+        b"\0" * 99,
+        b"not json",
+        b"[" * 100_000,
+        b'{"a":' * 100_000,
+        b'"' + b"a" * 50,
+        b'{"cells": [1' + b"1" * 5000,
     ],
     ids=range(13),
-)  # fmt: skip
+)
 def test_unreadable_files_are_a_finding_for_every_exercise(content, tmp_path):
     """With a reason that grades know and a detail that names the file."""
     found = handed_in(tmp_path, content)

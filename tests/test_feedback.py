@@ -93,16 +93,20 @@ def everything():
         HOSTILE,
         [
             exercise_grade(),
-            exercise_grade("unpatchify", "failed", lines=lines, headline=HOSTILE, printed=HOSTILE, flags=[flag]),
+            exercise_grade(
+                "unpatchify", "failed", lines=lines, headline=HOSTILE, printed=HOSTILE, flags=[flag]
+            ),
             exercise_grade("linear_from_conv", "failed", points=0.0, attempted=False),
-            exercise_grade("tokens_at_224", "failed", points=0.0, picture=f"{SVG[:-6]}<script>1</script></svg>"),
+            exercise_grade(
+                "tokens_at_224", "failed", points=0.0, picture=f"{SVG[:-6]}<script>1</script></svg>"
+            ),
             exercise_grade("softmax", "not_gradable", detail=HOSTILE),
         ],
         files=[HOSTILE],
         flags=[flag],
         isolation=HOSTILE,
         versions={HOSTILE: HOSTILE},
-    )  # fmt: skip
+    )
 
 
 def test_what_a_student_typed_is_harmless():

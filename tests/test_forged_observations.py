@@ -37,8 +37,10 @@ STRANGE = {
     "huge": lambda x: torch.full_like(x, 3e38) if x.is_floating_point() else x + 1,
     "one nan": lambda x: x.double().fill_(float("nan")),
     "shifted": lambda x: x + 1,
-    **{f"as {name}": lambda x, dtype=dtype: (x * 0 + 7).to(dtype) for name, dtype in DTYPES.items()},
-}  # fmt: skip
+    **{
+        f"as {name}": lambda x, dtype=dtype: (x * 0 + 7).to(dtype) for name, dtype in DTYPES.items()
+    },
+}
 WORDS = (
     "",
     "x" * 8000,
@@ -54,7 +56,13 @@ WORDS = (
 def trouble(chance: random.Random) -> Trouble:
     """Claim an error."""
     kind = chance.choice(["ValueError", "TimeUp", "NotImplementedError", "=x", "", "MemoryError"])
-    return Trouble(kind, (kind,) * chance.randint(0, 5), chance.choice(WORDS), chance.choice([None, (10**5, "x" * 200)]), chance.random() < 0.5)  # fmt: skip
+    return Trouble(
+        kind,
+        (kind,) * chance.randint(0, 5),
+        chance.choice(WORDS),
+        chance.choice([None, (10**5, "x" * 200)]),
+        chance.random() < 0.5,
+    )
 
 
 def forge(seen: Observation, chance: random.Random) -> Observation:

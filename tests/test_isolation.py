@@ -369,10 +369,19 @@ def test_memory_above_the_limit_is_an_error_of_the_answer(worker, code):
         ("import os; os.close(replies)\nwhile True: pass", "protocol", "closed its pipe"),
     ],
     ids=[
-        "sleep", "swallows", "exit", "sys-exit", "segfault", "abort", "memory", "flood", "extra",
-        "half-a-prefix", "closed",
+        "sleep",
+        "swallows",
+        "exit",
+        "sys-exit",
+        "segfault",
+        "abort",
+        "memory",
+        "flood",
+        "extra",
+        "half-a-prefix",
+        "closed",
     ],
-)  # fmt: skip
+)
 def test_end_of_a_worker_has_a_reason(worker, code, reason, detail):
     """Each of the grader's words, on what was seen; and every later request says the same."""
     seconds = 0.5 if reason == "timeout" else 20.0

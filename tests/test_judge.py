@@ -231,18 +231,42 @@ def test_earlier_answers_are_references_whatever_the_notebook_made_of_them(box):
 
 GELU = "def gelu(x):\n    return 0.5 * x * (1 + torch.erf(x / math.sqrt(2)))\n"
 ODD = {
-    "prints and warnings": ("import warnings\nwarnings.warn('careful')\nprint('x' * 10**6)\n" + GELU, SUPPORT),
+    "prints and warnings": (
+        "import warnings\nwarnings.warn('careful')\nprint('x' * 10**6)\n" + GELU,
+        SUPPORT,
+    ),
     "warnings as errors": ("import warnings\nwarnings.simplefilter('error')\n" + GELU, SUPPORT),
     "CRLF and other letters": (GELU.replace("\n", "\r\n") + "größe = '形 🙂'\r\n", SUPPORT),
-    "other settings": ("torch.set_default_dtype(torch.float64)\ntorch.set_grad_enabled(False)\n" + GELU, SUPPORT),
-    "a use of what is not here": ("show(data)\n" + GELU + "plots.show_gelu(gelu)\nassert gelu(images).shape\n", SUPPORT),
-    "support that fails": (GELU, "import nothing_such\nfrom nowhere import a, b\n" + SUPPORT + "data = load_data()\nimport math, no_such\n"),
-    "annotations of the future": ("from __future__ import annotations\n" + GELU.replace("(x)", "(x: Tensor) -> Tensor"), SUPPORT),
+    "other settings": (
+        "torch.set_default_dtype(torch.float64)\ntorch.set_grad_enabled(False)\n" + GELU,
+        SUPPORT,
+    ),
+    "a use of what is not here": (
+        "show(data)\n" + GELU + "plots.show_gelu(gelu)\nassert gelu(images).shape\n",
+        SUPPORT,
+    ),
+    "support that fails": (
+        GELU,
+        "import nothing_such\nfrom nowhere import a, b\n"
+        + SUPPORT
+        + "data = load_data()\nimport math, no_such\n",
+    ),
+    "annotations of the future": (
+        "from __future__ import annotations\n" + GELU.replace("(x)", "(x: Tensor) -> Tensor"),
+        SUPPORT,
+    ),
     "a lambda": ("gelu = lambda x: x * 0.5 * (1 + torch.erf(x / 2 ** 0.5))", SUPPORT),
-    "a dataclass beside it": ("from dataclasses import dataclass\n@dataclass\nclass Half:\n    y: float = 0.5\n" + GELU.replace("0.5", "Half().y"), SUPPORT),
-    "memory refused at import": ("try:\n    big = bytearray(4 * 10**9)\nexcept MemoryError:\n    pass\n" + GELU, SUPPORT),
+    "a dataclass beside it": (
+        "from dataclasses import dataclass\n@dataclass\nclass Half:\n    y: float = 0.5\n"
+        + GELU.replace("0.5", "Half().y"),
+        SUPPORT,
+    ),
+    "memory refused at import": (
+        "try:\n    big = bytearray(4 * 10**9)\nexcept MemoryError:\n    pass\n" + GELU,
+        SUPPORT,
+    ),
     "leaves the process at its end": (GELU + "raise SystemExit\n", SUPPORT),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize(("source", "support"), ODD.values(), ids=ODD)
@@ -300,9 +324,18 @@ def test_a_value_that_python_folds_needs_no_process(source, state, points):
 
 @pytest.mark.parametrize(
     "source",
-    ["stem_tokens = None", "stem_tokens = len('x')", "stem_tokens = 1 / 0", "stem_tokens = 9**9**9",
-     "stem_tokens = 'x' * 10**9", "import os\nstem_tokens = 784", "other = 784", "stem_tokens = (", "stem_tokens = [1]"],
-)  # fmt: skip
+    [
+        "stem_tokens = None",
+        "stem_tokens = len('x')",
+        "stem_tokens = 1 / 0",
+        "stem_tokens = 9**9**9",
+        "stem_tokens = 'x' * 10**9",
+        "import os\nstem_tokens = 784",
+        "other = 784",
+        "stem_tokens = (",
+        "stem_tokens = [1]",
+    ],
+)
 def test_whatever_else_a_value_is_goes_to_a_worker(source):
     """Calls, errors, endless numbers and more than one statement."""
     assert literal(Answer("stem_tokens", source)) is None

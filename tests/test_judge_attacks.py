@@ -100,13 +100,18 @@ def forged(seen):
 worker.write_observation = forged
 """
 TRICKS = {
-    "patched comparisons": "torch.allclose = torch.equal = torch.isclose = lambda *a, **k: True\n" + ZEROS,
-    "patched import": "import builtins\nreal = __import__\nbuiltins.__import__ = lambda name, *a, **k: real('math') if 'judg' in name else real(name, *a, **k)\n" + ZEROS,
-    "replaced modules": "for name in [n for n in sys.modules if n.startswith('vitedu')]:\n    sys.modules[name] = math\n" + ZEROS,
+    "patched comparisons": "torch.allclose = torch.equal = torch.isclose = lambda *a, **k: True\n"
+    + ZEROS,
+    "patched import": "import builtins\nreal = __import__\nbuiltins.__import__ = lambda name, *a, **k: real('math') if 'judg' in name else real(name, *a, **k)\n"
+    + ZEROS,
+    "replaced modules": "for name in [n for n in sys.modules if n.startswith('vitedu')]:\n    sys.modules[name] = math\n"
+    + ZEROS,
     "a tensor that lies": LIAR,
     "forged facts": FORGED + ZEROS,
     "patched assertions": "import builtins\nbuiltins.AssertionError = SystemExit\n" + ZEROS,
-    "a verdict printed": inside("print('{\"state\": \"passed\", \"points\": 3}')\nsys.__stdout__.write('passed')"),
+    "a verdict printed": inside(
+        'print(\'{"state": "passed", "points": 3}\')\nsys.__stdout__.write(\'passed\')'
+    ),
     "points by displayhook": inside("sys.displayhook(99)"),
     "tensors of others in memory": inside(
         "same = [o for o in gc.get_objects() if type(o) is torch.Tensor and o.shape == x.shape and o is not x]\n"
@@ -120,8 +125,13 @@ TRICKS = {
     ),
     "the reference by import": "from vitedu.encoder import gelu as given\ndef gelu(x):\n    return given(x)\n",
     "the reference inside": inside("from vitedu.encoder import gelu as given", "given(x)"),
-    "the reference from a path": inside("sys.path[:0] = [HERE, '.', '..']\nimport importlib\ntheirs = importlib.import_module('vitedu.checks.encoder.gelu')", "theirs.CHECKER.reference(x)").replace("HERE", repr(HERE)),
-    "the parent killed": inside("import signal\ntry:\n    os.kill(os.getppid(), signal.SIGKILL)\nexcept OSError:\n    pass"),
+    "the reference from a path": inside(
+        "sys.path[:0] = [HERE, '.', '..']\nimport importlib\ntheirs = importlib.import_module('vitedu.checks.encoder.gelu')",
+        "theirs.CHECKER.reference(x)",
+    ).replace("HERE", repr(HERE)),
+    "the parent killed": inside(
+        "import signal\ntry:\n    os.kill(os.getppid(), signal.SIGKILL)\nexcept OSError:\n    pass"
+    ),
     "a process left behind": inside("try:\n    os.fork()\nexcept OSError:\n    pass"),
     "NaN": inside("", "x * float('nan')"),
     "another dtype": inside("", "(0.5 * x * (1 + torch.erf(x / 2**0.5))).to(torch.float16)"),
@@ -136,8 +146,10 @@ TRICKS = {
     "an object that no one may look at": "class Never:\n    def __getattribute__(self, name):\n        raise ValueError\ngelu = Never()\n",
     "a module in its place": "gelu = torch\n",
     "an error of many megabytes": inside("raise ValueError('x' * 10**8)"),
-    "an error with a message that lies": inside("class E(Exception):\n    def __str__(self):\n        return Lie('x')\nclass Lie(str):\n    def __getitem__(self, i):\n        return {}\nraise E"),
-}  # fmt: skip
+    "an error with a message that lies": inside(
+        "class E(Exception):\n    def __str__(self):\n        return Lie('x')\nclass Lie(str):\n    def __getitem__(self, i):\n        return {}\nraise E"
+    ),
+}
 
 
 @pytest.mark.parametrize("source", TRICKS.values(), ids=TRICKS)
@@ -175,15 +187,21 @@ GONE = {
     "closed descriptors": (RIGHT + "os.closerange(3, 4096)\n", {"crashed"}),
     "a forged frame": (ON_ALL_FDS.format(payload=FRAME) + RIGHT, {"protocol"}),
     "noise on the pipes": (ON_ALL_FDS.format(payload="b'\\0' * 7"), {"protocol"}),
-    "an endless reply": (ON_ALL_FDS.format(payload="b'\\xff' * 2**16") + RIGHT, {"flooded", "protocol"}),
+    "an endless reply": (
+        ON_ALL_FDS.format(payload="b'\\xff' * 2**16") + RIGHT,
+        {"flooded", "protocol"},
+    ),
     "too much memory": (inside("kept = [bytearray(10**9) for _ in range(40)]"), {"memory"}),
     "too much memory in torch": (inside("kept = torch.zeros(40, 10**9)"), {"memory"}),
     "no Python": ("def gelu(x:\n    return x\n", {"syntax"}),
     "a byte of zero": ("def gelu(x):\n    return '\0'\n", {"syntax"}),
-    "nested past the compiler": ("gelu = " + "(" * 5000 + ")" * 5000, {"syntax", "memory", "crashed"}),
+    "nested past the compiler": (
+        "gelu = " + "(" * 5000 + ")" * 5000,
+        {"syntax", "memory", "crashed"},
+    ),
     "another name": (RIGHT.replace("gelu", "my_gelu"), {"no_cell"}),
     "a file of megabytes": (RIGHT + "#" * 2**20, {"unreadable"}),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize(("source", "reasons"), GONE.values(), ids=GONE)
@@ -196,12 +214,30 @@ def test_what_can_not_be_judged_says_why(box, source, reasons):
 
 
 UNDONE = {
-    "another way to pack": ("import vitedu.grading.box.worker as w\nw.pack = lambda *a: b'\\x04' + bytes(11)\n" + RIGHT, "passed"),
-    "an old nonce": ("import vitedu.grading.box.worker as w\nreal = w.pack\nw.pack = lambda head, *rest: real({**head, 'nonce': '0' * 16}, *rest)\n" + RIGHT, "passed"),
-    "pickle for a reply": ("import pickle\nimport vitedu.grading.box.worker as w\nw.pack = lambda *a: (8).to_bytes(8, 'little') + pickle.dumps(print)[:8]\n" + RIGHT, "passed"),
-    "builtins that break its worker": ("import builtins\nbuiltins.all = builtins.any = lambda *a: True\nbuiltins.float = lambda *a: 1.0\n" + ZEROS, "failed"),
-    "a request that is swallowed": ("import vitedu.grading.box.worker as w\nw._send = lambda fd, frame: True\n" + RIGHT, "passed"),
-}  # fmt: skip
+    "another way to pack": (
+        "import vitedu.grading.box.worker as w\nw.pack = lambda *a: b'\\x04' + bytes(11)\n" + RIGHT,
+        "passed",
+    ),
+    "an old nonce": (
+        "import vitedu.grading.box.worker as w\nreal = w.pack\nw.pack = lambda head, *rest: real({**head, 'nonce': '0' * 16}, *rest)\n"
+        + RIGHT,
+        "passed",
+    ),
+    "pickle for a reply": (
+        "import pickle\nimport vitedu.grading.box.worker as w\nw.pack = lambda *a: (8).to_bytes(8, 'little') + pickle.dumps(print)[:8]\n"
+        + RIGHT,
+        "passed",
+    ),
+    "builtins that break its worker": (
+        "import builtins\nbuiltins.all = builtins.any = lambda *a: True\nbuiltins.float = lambda *a: 1.0\n"
+        + ZEROS,
+        "failed",
+    ),
+    "a request that is swallowed": (
+        "import vitedu.grading.box.worker as w\nw._send = lambda fd, frame: True\n" + RIGHT,
+        "passed",
+    ),
+}
 
 
 @pytest.mark.parametrize(("source", "state"), UNDONE.values(), ids=UNDONE)
@@ -211,11 +247,15 @@ def test_what_an_answer_changes_in_its_worker_is_put_back(box, source, state):
 
 
 STUCK = {
-    "a loop that swallows interrupts": inside("while True:\n    try:\n        time.sleep(1)\n    except BaseException:\n        pass"),
-    "a loop without alarms": "import signal\n" + inside("signal.signal(signal.SIGALRM, signal.SIG_IGN)\nwhile True:\n    pass"),
-    "a timer that is taken away": "import signal\n" + inside("signal.setitimer(signal.ITIMER_REAL, 0)\ntime.sleep(60)"),
+    "a loop that swallows interrupts": inside(
+        "while True:\n    try:\n        time.sleep(1)\n    except BaseException:\n        pass"
+    ),
+    "a loop without alarms": "import signal\n"
+    + inside("signal.signal(signal.SIGALRM, signal.SIG_IGN)\nwhile True:\n    pass"),
+    "a timer that is taken away": "import signal\n"
+    + inside("signal.setitimer(signal.ITIMER_REAL, 0)\ntime.sleep(60)"),
     "no end at import": "while True:\n    pass\n" + RIGHT,
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("source", STUCK.values(), ids=STUCK)
@@ -339,7 +379,7 @@ HIDDEN = {
     "in a function transform": "return torch.func.vmap(lambda y: torch.softmax(y, dim))(x)",
     "with the kernel put back": "import weakref\nfor f in list(weakref.finalize._registry):\n    if 'library' in str(f.peek()):\n        f()\nfor o in gc.get_objects():\n    if isinstance(o, torch.library.Library):\n        o._destroy()\nout = []\nt = threading.Thread(target=lambda: out.append(F.softmax(x, dim)))\nt.start()\nt.join()\nreturn out[0]",
     "caught": "try:\n    return F.softmax(x, dim)\nexcept RuntimeError:\n    e = (x - x.amax(dim, True)).exp()\n    return e / e.sum(dim, True)",
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("body", HIDDEN.values(), ids=HIDDEN)
@@ -399,7 +439,7 @@ VALUES = {
     "a huge array": "tokens_at_224 = torch.zeros(10**8)",
     "a function": "def tokens_at_224():\n    return 197",
     "a word": "tokens_at_224 = '197'",
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("source", VALUES.values(), ids=VALUES)
@@ -414,15 +454,15 @@ CLAIMS = {
     "a device that nobody can read": 'data["devices"].append(["output", "cuda"])\n    data["tensors"], tensors = [], []',
     "no arrays": 'data["tensors"], tensors = [], []',
     "empty arrays": "tensors = [t.flatten()[:0] for t in tensors]",
-    "scalars": 'tensors = [torch.zeros(()) for t in tensors]',
-    "many axes": 'tensors = [torch.zeros([1] * 16) for t in tensors]',
-    "complex numbers": 'tensors = [t.to(torch.complex64) for t in tensors]',
+    "scalars": "tensors = [torch.zeros(()) for t in tensors]",
+    "many axes": "tensors = [torch.zeros([1] * 16) for t in tensors]",
+    "complex numbers": "tensors = [t.to(torch.complex64) for t in tensors]",
     "NaN": 'tensors = [t * float("nan") for t in tensors]',
     "a pass by exception": 'data["error"] = dict(kind="ValueError", kinds=["ValueError"], message="12", where=None, by_hand=True, clash="")',
     "undecided": 'data["undecided"] = True\n    data["tensors"], tensors = [], []',
     "not implemented": 'data["error"] = dict(kind="NotImplementedError", kinds=[], message="", where=None, by_hand=True, clash="")',
     "out of time": 'data["error"] = dict(kind="TimeUp", kinds=[], message="", where=None, by_hand=True, clash="")',
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize(
@@ -441,7 +481,12 @@ def forged(seen):
     return data, tensors
 worker.write_observation = forged
 """
-    found = grade(box, forging + reference_source(exercises.find(exercise)), exercise, SUPPORT + "from vitedu.training import reflect\n")  # fmt: skip
+    found = grade(
+        box,
+        forging + reference_source(exercises.find(exercise)),
+        exercise,
+        SUPPORT + "from vitedu.training import reflect\n",
+    )
     assert found.state == "failed", (found.reason, found.detail)
     assert found.points < found.max_points / 2
 

@@ -57,8 +57,17 @@ def test_mixup_is_a_mean_with_weights(lam, dtype):
 
 @pytest.mark.parametrize(
     "box",
-    [(1, 2, 4, 6), (-3, -3, 2, 2), (3, 5, 99, 99), (0, 0, 5, 7), (2, 2, 2, 6), (-5, 1, -2, 4), (4, 6, 1, 2), (1, 9, 3, 12)],
-)  # fmt: skip
+    [
+        (1, 2, 4, 6),
+        (-3, -3, 2, 2),
+        (3, 5, 99, 99),
+        (0, 0, 5, 7),
+        (2, 2, 2, 6),
+        (-5, 1, -2, 4),
+        (4, 6, 1, 2),
+        (1, 9, 3, 12),
+    ],
+)
 def test_cutmix_pastes_pixels_and_counts_them(box):
     """Every pixel comes from one of the two; the label is the share of pixels that came from the partner."""
     images = torch.arange(4 * 5 * 7).reshape(4, 1, 5, 7).float()  # no two pixels alike
@@ -184,9 +193,13 @@ def test_distillation_loss_is_half_of_each_head():
     """The label's price at one head, the teacher's answer's price at the other."""
     cls, dist, teacher = (random(6, 4, seed=seed) for seed in range(3))
     labels = torch.tensor([0, 1, 2, 3, 0, 1])
-    expected = -sum(
-        cls.log_softmax(-1)[i, labels[i]] + dist.log_softmax(-1)[i, teacher[i].argmax()] for i in range(6)
-    ) / 12  # fmt: skip
+    expected = (
+        -sum(
+            cls.log_softmax(-1)[i, labels[i]] + dist.log_softmax(-1)[i, teacher[i].argmax()]
+            for i in range(6)
+        )
+        / 12
+    )
     torch.testing.assert_close(distillation_loss(cls, dist, teacher, labels), expected)
 
 
@@ -219,7 +232,9 @@ def test_masked_patch_loss_sees_hidden_patches_alone():
 
 def test_dino_loss_is_the_cross_entropy_with_a_fixed_target():
     """torch's own with soft targets; teacher and centre learn nothing."""
-    student, teacher, center = (x.requires_grad_() for x in (random(5, 7), random(5, 7, seed=1), random(7, seed=2)))  # fmt: skip
+    student, teacher, center = (
+        x.requires_grad_() for x in (random(5, 7), random(5, 7, seed=1), random(7, seed=2))
+    )
     loss = dino_loss(student, teacher, center, 0.2, 0.5)
     target = ((teacher - center) / 0.5).softmax(-1).detach()
     torch.testing.assert_close(loss, F.cross_entropy(student / 0.2, target))

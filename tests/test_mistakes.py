@@ -37,16 +37,23 @@ def test_further_lines_are_indented_as_the_line_they_begin_in():
         LOOP, [{"for x in xs:\n    total += x": "for x in xs:\n    total = x\n    break"}]
     )
     assert text.splitlines()[3:5] == ["        total = x", "        break"]
-    assert edited(LOOP, [{"total += x": "total += x\nxs = xs[1:]"}]).splitlines()[4] == "        xs = xs[1:]"  # fmt: skip
+    assert (
+        edited(LOOP, [{"total += x": "total += x\nxs = xs[1:]"}]).splitlines()[4]
+        == "        xs = xs[1:]"
+    )
 
 
 def test_edits_of_several_mistakes_go_together_where_they_change_different_places():
     """Additions leave their anchor to others, the same edit counts once, and a clash is no text at all."""
     start = {"total = 0": "total = 0\nseen = 0"}
-    both = edited(LOOP, [start | {"return total": "return seen"}, start | {"total += x": "seen += x"}])  # fmt: skip
+    both = edited(
+        LOOP, [start | {"return total": "return seen"}, start | {"total += x": "seen += x"}]
+    )
     assert both.count("seen = 0") == 1 and "seen += x" in both and "return seen" in both
     assert edited(LOOP, [{"total = 0": "total = 1"}, {"total = 0": "total = 2"}]) is None
-    assert "total = 1\n    n = 0" in edited(LOOP, [{"total = 0": "total = 1"}, {"total = 0": "total = 0\nn = 0"}])  # fmt: skip
+    assert "total = 1\n    n = 0" in edited(
+        LOOP, [{"total = 0": "total = 1"}, {"total = 0": "total = 0\nn = 0"}]
+    )
 
 
 def test_docstrings_and_comments_are_no_place_for_an_edit():
@@ -85,7 +92,10 @@ def test_a_checker_makes_its_mistakes_and_leaves_out_what_it_cannot():
 def test_every_checker_is_found_by_the_id_of_its_exercise(exercise):
     """The file has the exercise's name, and the checker decides this exercise."""
     assert find_checker(exercise.id).exercise == exercise.id
-    assert exercise.checker == "values" or exercise.checker.replace("_", "") == exercise.id.replace("_", "").lower()  # fmt: skip
+    assert (
+        exercise.checker == "values"
+        or exercise.checker.replace("_", "") == exercise.id.replace("_", "").lower()
+    )
 
 
 def rollout_of_plain_tensors(layers):

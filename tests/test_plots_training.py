@@ -136,13 +136,24 @@ def test_confusion_shows_shares_of_the_true_class():
 
 def test_summary_of_a_run_is_drawn_from_its_file(tmp_path):
     """Four panels hold the columns of metrics.jsonl; the test accuracy stands at the last epoch."""
-    names = ("train_loss", "validation_loss", "train_accuracy", "validation_accuracy", "lr", "images_per_second")  # fmt: skip
-    rows = [dict(zip(names, (2.0, 1.9, 0.3, 0.4, 1e-3, 500.0), strict=True)),
-            dict(zip(names, (1.0, 1.1, 0.7, 0.6, 5e-4, 400.0), strict=True))]  # fmt: skip
+    names = (
+        "train_loss",
+        "validation_loss",
+        "train_accuracy",
+        "validation_accuracy",
+        "lr",
+        "images_per_second",
+    )
+    rows = [
+        dict(zip(names, (2.0, 1.9, 0.3, 0.4, 1e-3, 500.0), strict=True)),
+        dict(zip(names, (1.0, 1.1, 0.7, 0.6, 5e-4, 400.0), strict=True)),
+    ]
     (tmp_path / "metrics.jsonl").write_text("\n".join(map(json.dumps, rows)))
     fig = plots.show_run(tmp_path / "metrics.jsonl", test_accuracy=0.55, chance=0.1)
     drawn = [[line.get_ydata() for line in ax.lines] for ax in fig.axes]
     assert np.allclose(drawn[0], [[2, 1], [1.9, 1.1]])
     assert np.allclose(drawn[1][:2], [[30, 70], [40, 60]])
-    assert [line.get_xydata().tolist() for line in fig.axes[1].lines if line.get_marker() == "D"] == [[[2, 100 * 0.55]]]  # fmt: skip
+    assert [
+        line.get_xydata().tolist() for line in fig.axes[1].lines if line.get_marker() == "D"
+    ] == [[[2, 100 * 0.55]]]
     assert np.allclose(drawn[2], [[1e-3, 5e-4]]) and np.allclose(drawn[3], [[500, 400]])

@@ -81,7 +81,11 @@ def server(theirs, tmp_path, monkeypatch):
         return entry(path)
 
     def entry(path):
-        transforms = type("Transforms", (), {"__call__": lambda self: ImageClassification(crop_size=32, resize_size=40)})  # fmt: skip
+        transforms = type(
+            "Transforms",
+            (),
+            {"__call__": lambda self: ImageClassification(crop_size=32, resize_size=40)},
+        )
         categories = ["ant", "bee", "cat", "dog", "eel"]
         return _api.Weights(path.as_uri(), transforms(), {"categories": categories})
 

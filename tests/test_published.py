@@ -83,7 +83,9 @@ def test_timm_pictures_are_prepared_as_it_states(name, picture):
 
 def test_both_libraries_name_the_same_classes():
     """1000 of ImageNet in one order; the first name of most agrees, and a few are known by heart."""
-    torchvision, timm_ = (preprocessing(n).class_names for n in ("vit_b_16", "vit_tiny_patch16_224"))  # fmt: skip
+    torchvision, timm_ = (
+        preprocessing(n).class_names for n in ("vit_b_16", "vit_tiny_patch16_224")
+    )
     assert len(torchvision) == len(timm_) == 1000
     same = sum(
         a.lower() == b.split(",")[0].lower() for a, b in zip(torchvision, timm_, strict=True)

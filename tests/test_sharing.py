@@ -93,8 +93,10 @@ def test_an_answer_that_fails_beside_others_is_run_alone(trouble, box):
     answers["unpatchify"] += COUNT + f"if sys.loaded > 1:\n    {trouble}\n"
     grades, workers = graded(box, answers)
     assert [(grade.state, grade.runs) for grade in grades.values()] == [
-        ("passed", 3), ("passed", 4), ("passed", 3),
-    ]  # fmt: skip
+        ("passed", 3),
+        ("passed", 4),
+        ("passed", 3),
+    ]
     # two shared processes for the first; the second's one try there, and the third, which is not tried there any more
     assert workers == 3 + 2 + 3 + 2
 
@@ -117,7 +119,7 @@ LEFT_BEHIND = {
     "a full folder": "try:\n    open(os.environ['TMPDIR'] + '/full', 'wb').write(bytes(40 * 2**20))\nexcept OSError:\n    pass\n",
     "no way to import": "sys.meta_path.clear()\nsys.path.clear()\nsys.modules['vitedu.patches'] = None\n",
     "no output": "os.close(1)\nos.close(2)\nsys.stdout = sys.stderr = None\n",
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("left", LEFT_BEHIND.values(), ids=LEFT_BEHIND)

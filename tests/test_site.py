@@ -25,14 +25,18 @@ STUB = PATCHES.cells[next(i for i, name in exercise_cells(PATCHES) if name == "p
 SECRET = "images.reshape("  # of the reference of patchify, and of no notebook
 STILL = '<div id="explorer-1"><img src="data:image/png;base64,AA==" alt="patch 5 of 196"></div>'
 FIRST = [
-    v4.new_markdown_cell("# 01 · First\n\nSee [the cut](#1--cut) and [the next](02_attention.ipynb)."),
+    v4.new_markdown_cell(
+        "# 01 · First\n\nSee [the cut](#1--cut) and [the next](02_attention.ipynb)."
+    ),
     v4.new_markdown_cell("## 1 · Cut\n\nThe loss is $\\frac{1}{n}$:\n\n$$x^2$$"),
     v4.new_code_cell(STUB.source, metadata=STUB.metadata),
     v4.new_code_cell("draw()", id=site.SUMMARY),
     v4.new_code_cell("explore()"),
     v4.new_code_cell("long_helper = 1", metadata={"tags": ["hide-input"]}),
-    v4.new_markdown_cell("### Test yourself\n\n<details><summary>1. Why?</summary>\nSo.\n</details>"),
-]  # fmt: skip
+    v4.new_markdown_cell(
+        "### Test yourself\n\n<details><summary>1. Why?</summary>\nSo.\n</details>"
+    ),
+]
 SECOND = [v4.new_markdown_cell("# 02 · Second\n\nBack to [its section](01_patches.ipynb#1--cut).")]
 
 

@@ -43,33 +43,138 @@ SHARES = "def softmax(x, dim=-1):\n    e = (x - x.amax(dim, True)).exp()\n    re
 
 # name: (exercise, cells before, the cell, cells after)
 RIGHT_ONES = {
-    "star import of math": ("gelu", ["from math import *"], GELU.format("x * 0.5 * (1 + torch.erf(x / sqrt(2)))"), []),
-    "star import in the own cell": ("gelu", [], "from math import *\n\n" + GELU.format("x * 0.5 * (1 + torch.erf(x / sqrt(2)))"), []),
-    "star import of torch": ("softmax", ["from torch import *"], "def softmax(x, dim=-1):\n    e = exp(x - amax(x, dim, True))\n    return e / e.sum(dim, True)\n", []),
-    "star import of torch.nn": ("MultiHeadAttention", ["from torch.nn import *"], HEADS.replace("nn.", "") + "\n" + METHOD, []),
-    "state of the module": ("softmax", ["calls = 0"], "def softmax(x, dim=-1):\n    global calls\n    calls += 1\n" + RIGHT.split("\n", 1)[1], []),
-    "state in the own cell": ("softmax", [], "calls = []\n\ndef softmax(x, dim=-1):\n    calls.append(1)\n" + RIGHT.split("\n", 1)[1], []),
-    "setattr": ("MultiHeadAttention", [], HEADS, [FORWARD, 'setattr(MultiHeadAttention, "forward", forward)']),
-    "assigned later": ("MultiHeadAttention", [], HEADS, [FORWARD + "\nMultiHeadAttention.forward = forward"]),
-    "a class decorator": ("MultiHeadAttention", [ADD], HEADS, ["@add_to_class(MultiHeadAttention)\n" + FORWARD]),
-    "a function that attaches": ("MultiHeadAttention", ["def attach(kind, function):\n    kind.forward = function"], HEADS, [FORWARD, "attach(MultiHeadAttention, forward)"]),
-    "built on itself": ("MultiHeadAttention", [HEADS], "class MultiHeadAttention(MultiHeadAttention):\n" + METHOD, []),
-    "a constant below": ("softmax", [], f"def softmax(x, dim=-1):\n    return {VALUE} * ONE\n", ["ONE = 1.0"]),
-    "a table below": ("softmax", [], f"def softmax(x, dim=-1):\n    return {VALUE} * TABLE['one']\n", ["TABLE = {}\nTABLE['one'] = 1.0"]),
+    "star import of math": (
+        "gelu",
+        ["from math import *"],
+        GELU.format("x * 0.5 * (1 + torch.erf(x / sqrt(2)))"),
+        [],
+    ),
+    "star import in the own cell": (
+        "gelu",
+        [],
+        "from math import *\n\n" + GELU.format("x * 0.5 * (1 + torch.erf(x / sqrt(2)))"),
+        [],
+    ),
+    "star import of torch": (
+        "softmax",
+        ["from torch import *"],
+        "def softmax(x, dim=-1):\n    e = exp(x - amax(x, dim, True))\n    return e / e.sum(dim, True)\n",
+        [],
+    ),
+    "star import of torch.nn": (
+        "MultiHeadAttention",
+        ["from torch.nn import *"],
+        HEADS.replace("nn.", "") + "\n" + METHOD,
+        [],
+    ),
+    "state of the module": (
+        "softmax",
+        ["calls = 0"],
+        "def softmax(x, dim=-1):\n    global calls\n    calls += 1\n" + RIGHT.split("\n", 1)[1],
+        [],
+    ),
+    "state in the own cell": (
+        "softmax",
+        [],
+        "calls = []\n\ndef softmax(x, dim=-1):\n    calls.append(1)\n" + RIGHT.split("\n", 1)[1],
+        [],
+    ),
+    "setattr": (
+        "MultiHeadAttention",
+        [],
+        HEADS,
+        [FORWARD, 'setattr(MultiHeadAttention, "forward", forward)'],
+    ),
+    "assigned later": (
+        "MultiHeadAttention",
+        [],
+        HEADS,
+        [FORWARD + "\nMultiHeadAttention.forward = forward"],
+    ),
+    "a class decorator": (
+        "MultiHeadAttention",
+        [ADD],
+        HEADS,
+        ["@add_to_class(MultiHeadAttention)\n" + FORWARD],
+    ),
+    "a function that attaches": (
+        "MultiHeadAttention",
+        ["def attach(kind, function):\n    kind.forward = function"],
+        HEADS,
+        [FORWARD, "attach(MultiHeadAttention, forward)"],
+    ),
+    "built on itself": (
+        "MultiHeadAttention",
+        [HEADS],
+        "class MultiHeadAttention(MultiHeadAttention):\n" + METHOD,
+        [],
+    ),
+    "a constant below": (
+        "softmax",
+        [],
+        f"def softmax(x, dim=-1):\n    return {VALUE} * ONE\n",
+        ["ONE = 1.0"],
+    ),
+    "a table below": (
+        "softmax",
+        [],
+        f"def softmax(x, dim=-1):\n    return {VALUE} * TABLE['one']\n",
+        ["TABLE = {}\nTABLE['one'] = 1.0"],
+    ),
     "compiled": ("softmax", [], f"@torch.compile\n{RIGHT}", []),
-    "compiled with settings": ("softmax", [], f"@torch.compile(dynamic=True, mode='default')\n{RIGHT}", []),
+    "compiled with settings": (
+        "softmax",
+        [],
+        f"@torch.compile(dynamic=True, mode='default')\n{RIGHT}",
+        [],
+    ),
     "compiled afterwards": ("softmax", [], f"{RIGHT}\nsoftmax = torch.compile(softmax)", []),
-    "scripted": ("softmax", [], "@torch.jit.script\ndef softmax(x, dim: int = -1):\n" + RIGHT.split("\n", 1)[1], []),
-}  # fmt: skip
+    "scripted": (
+        "softmax",
+        [],
+        "@torch.jit.script\ndef softmax(x, dim: int = -1):\n" + RIGHT.split("\n", 1)[1],
+        [],
+    ),
+}
 
 # name: (exercise, cells before, the cell, cells after, word of the detail)
 OPEN_ONES = {
-    "made inside a function": ("softmax", ["def set_up():\n    global ONE\n    ONE = 1.0\n\nset_up()"], f"def softmax(x, dim=-1):\n    return {VALUE} * ONE\n", [], "ONE"),
-    "made by training": ("softmax", ["for step in range(3):\n    ONE = fit(step)"], f"def softmax(x, dim=-1):\n    return {VALUE} * ONE\n", [], "ONE"),
-    "made in a cell that does not parse": ("softmax", ["ONE = 1.0\nthis is no Python"], f"def softmax(x, dim=-1):\n    return {VALUE} * ONE\n", [], "ONE"),
-    "a star import that is not here": ("softmax", ["from no_such_library import *"], f"def softmax(x, dim=-1):\n    return {VALUE} * ONE\n", [], "no_such_library"),
-    "a library that is not here": ("softmax", [], f"import no_such_library\n\ndef softmax(x, dim=-1):\n    return {VALUE} * no_such_library.one\n", [], "no_such_library"),
-}  # fmt: skip
+    "made inside a function": (
+        "softmax",
+        ["def set_up():\n    global ONE\n    ONE = 1.0\n\nset_up()"],
+        f"def softmax(x, dim=-1):\n    return {VALUE} * ONE\n",
+        [],
+        "ONE",
+    ),
+    "made by training": (
+        "softmax",
+        ["for step in range(3):\n    ONE = fit(step)"],
+        f"def softmax(x, dim=-1):\n    return {VALUE} * ONE\n",
+        [],
+        "ONE",
+    ),
+    "made in a cell that does not parse": (
+        "softmax",
+        ["ONE = 1.0\nthis is no Python"],
+        f"def softmax(x, dim=-1):\n    return {VALUE} * ONE\n",
+        [],
+        "ONE",
+    ),
+    "a star import that is not here": (
+        "softmax",
+        ["from no_such_library import *"],
+        f"def softmax(x, dim=-1):\n    return {VALUE} * ONE\n",
+        [],
+        "no_such_library",
+    ),
+    "a library that is not here": (
+        "softmax",
+        [],
+        f"import no_such_library\n\ndef softmax(x, dim=-1):\n    return {VALUE} * no_such_library.one\n",
+        [],
+        "no_such_library",
+    ),
+}
 
 # what an answer raises itself is an error like any other
 RAISED = {

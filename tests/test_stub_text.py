@@ -58,14 +58,19 @@ def test_todo_lines_alone_are_enough():
         "    # TODO 2.1: shift the scores\n    # TODO 2.1: exp, then divide\n"
         '    raise NotImplementedError("2.1 softmax")'
     )
-    assert stub_text(find("stem_tokens"), "# TODO 1.9: a number") == "# TODO 1.9: a number\nstem_tokens = None"  # fmt: skip
+    assert (
+        stub_text(find("stem_tokens"), "# TODO 1.9: a number")
+        == "# TODO 1.9: a number\nstem_tokens = None"
+    )
 
 
 def test_a_class_without_methods_yet_gets_them_all():
     """__init__ is given as the reference has it; forward is open and holds the TODO lines."""
     text = stub_text(find("MultiHeadAttention"), "# TODO 2.5: split, attend, merge")
     assert "self.proj = nn.Linear(embed_dim, embed_dim)" in text
-    assert text.endswith('# TODO 2.5: split, attend, merge\n        raise NotImplementedError("2.5 MultiHeadAttention")')  # fmt: skip
+    assert text.endswith(
+        '# TODO 2.5: split, attend, merge\n        raise NotImplementedError("2.5 MultiHeadAttention")'
+    )
 
 
 def test_arguments_by_keyword_alone_are_no_part_of_the_stub(monkeypatch):
@@ -74,4 +79,6 @@ def test_arguments_by_keyword_alone_are_no_part_of_the_stub(monkeypatch):
     more = source.replace("(x: torch.Tensor)", "(x: torch.Tensor, *, approximate: bool = False)")
     assert more != source
     monkeypatch.setattr("vitedu.course.stub_text.reference_source", lambda exercise: more)
-    assert stub_text(find("gelu"), "# TODO 3.2: x").startswith("def gelu(x: torch.Tensor) -> torch.Tensor:")  # fmt: skip
+    assert stub_text(find("gelu"), "# TODO 3.2: x").startswith(
+        "def gelu(x: torch.Tensor) -> torch.Tensor:"
+    )

@@ -70,9 +70,17 @@ def test_layerwise_groups_fall_from_head_to_patches():
     assert (
         sum(len(group["params"]) for group in groups) == len(rates) == len(list(model.parameters()))
     )
-    expected = {"head.weight": 0, "norm.bias": 0, "blocks.10.norm1.weight": 1, "blocks.9.mlp.fc1.bias": 2,
-                "blocks.1.attn.qkv.weight": 10, "blocks.0.attn.proj.bias": 11, "patch_embed.proj.weight": 12,
-                "cls_token": 12, "pos_embed": 12}  # fmt: skip
+    expected = {
+        "head.weight": 0,
+        "norm.bias": 0,
+        "blocks.10.norm1.weight": 1,
+        "blocks.9.mlp.fc1.bias": 2,
+        "blocks.1.attn.qkv.weight": 10,
+        "blocks.0.attn.proj.bias": 11,
+        "patch_embed.proj.weight": 12,
+        "cls_token": 12,
+        "pos_embed": 12,
+    }
     named = dict(model.named_parameters())
     for name, exponent in expected.items():
         assert math.isclose(rates[id(named[name])], 0.01 * 0.7**exponent), name
@@ -135,5 +143,8 @@ def test_values_are_what_a_student_would_measure():
     layer = LoRALinear(nn.Linear(768, 3 * 768), rank=8, alpha=8)
     assert 12 * sum(p.numel() for p in layer.parameters() if p.requires_grad) == lora_parameters
     image, text = torch.eye(128)[:64], torch.eye(128)[64:]
-    measured = clip_loss(image, text, 0.07), *(sigmoid_contrastive_loss(image, text, 10.0, b) for b in (0.0, -10.0))  # fmt: skip
+    measured = (
+        clip_loss(image, text, 0.07),
+        *(sigmoid_contrastive_loss(image, text, 10.0, b) for b in (0.0, -10.0)),
+    )
     torch.testing.assert_close(torch.stack(measured), torch.tensor(blind_losses), rtol=1e-5, atol=0)

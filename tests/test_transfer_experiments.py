@@ -15,9 +15,13 @@ QUICK = Profile("quick", "", "")
 def test_caption_says_what_was_painted():
     """A block of each colour in each quarter, called by each shape's number: 240 drawings, 240 captions in order."""
     paints = {
-        "red": (1, 0, 0), "yellow": (1, 1, 0), "green": (0, 1, 0),
-        "cyan": (0, 1, 1), "blue": (0, 0, 1), "pink": (1, 0, 1),
-    }  # fmt: skip
+        "red": (1, 0, 0),
+        "yellow": (1, 1, 0),
+        "green": (0, 1, 0),
+        "cyan": (0, 1, 1),
+        "blue": (0, 0, 1),
+        "pink": (1, 0, 1),
+    }
     found = []
     for number, shape in enumerate(SHAPES):
         for colour in captions.COLOURS:
@@ -117,9 +121,14 @@ def test_heads_leave_the_backbone_alone(arm):
 
 @pytest.mark.parametrize(
     ("way", "learned", "kept"),
-    [("from scratch", 148_170, False), ("head only", 650, True), ("full", 148_170, False),
-     ("layer-wise", 148_170, False), ("LoRA", 7_818, True)],
-)  # fmt: skip
+    [
+        ("from scratch", 148_170, False),
+        ("head only", 650, True),
+        ("full", 148_170, False),
+        ("layer-wise", 148_170, False),
+        ("LoRA", 7_818, True),
+    ],
+)
 def test_each_way_trains_what_it_says(way, learned, kept):
     """Head only and LoRA leave every published weight below the head as it was; the others move them."""
     model, accuracy, trained = few_labels.adapt(way, 0, QUICK)

@@ -35,9 +35,14 @@ def test_logits_equal_those_of_timm(patch, width, depth, heads, bias):
     timm = pytest.importorskip("timm", reason="timm is the oracle here")
     torch.manual_seed(0)
     oracle = timm.models.vision_transformer.VisionTransformer(
-        img_size=24, patch_size=patch, embed_dim=width, depth=depth, num_heads=heads, num_classes=7,
+        img_size=24,
+        patch_size=patch,
+        embed_dim=width,
+        depth=depth,
+        num_heads=heads,
+        num_classes=7,
         qkv_bias=bias,
-    ).eval()  # fmt: skip
+    ).eval()
     for parameter in oracle.parameters():
         torch.nn.init.normal_(parameter, std=0.2)
     model = VisionTransformer(ViTConfig(24, patch, 3, 7, width, depth, heads, qkv_bias=bias))

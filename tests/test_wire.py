@@ -196,10 +196,16 @@ def test_a_damaged_frame_is_read_or_refused(place, byte, cut):
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20),
-    lambda inner: st.lists(inner, max_size=5)
-    | st.dictionaries(st.sampled_from(["list", "tuple", "dict", "tensor", "recipe", "float", "x"]), inner, max_size=3),
+    lambda inner: (
+        st.lists(inner, max_size=5)
+        | st.dictionaries(
+            st.sampled_from(["list", "tuple", "dict", "tensor", "recipe", "float", "x"]),
+            inner,
+            max_size=3,
+        )
+    ),
     max_leaves=25,
-)  # fmt: skip
+)
 
 
 @QUICK

@@ -7,26 +7,41 @@ TABLE = {
     "warnings": Attack("import warnings\n" + called("warnings.warn('careful')", VALUE), "full"),
     "prints": Attack(called("print('shape', x.shape)", VALUE), "full"),
     "four_gb_once_and_caught": Attack(
-        loaded("try:\n    return bytearray(4 * 10**9)\nexcept MemoryError:\n    return None", VALUE), "full"
+        loaded(
+            "try:\n    return bytearray(4 * 10**9)\nexcept MemoryError:\n    return None", VALUE
+        ),
+        "full",
     ),
     "four_gb_at_once": Attack(called("torch.zeros(10**9)"), ("memory",)),
-    "four_gb_in_pieces": Attack(called("kept = [torch.empty(10**7) for _ in range(400)]"), ("memory",)),
+    "four_gb_in_pieces": Attack(
+        called("kept = [torch.empty(10**7) for _ in range(400)]"), ("memory",)
+    ),
     # --- does not end ------------------------------------------------------------------------
     "endless_loop": Attack(called("while True:\n    pass"), "nothing"),
     "loop_that_swallows_interrupts": Attack(
-        called("while True:\n    try:\n        while True:\n            pass\n    except BaseException:\n        pass"),
+        called(
+            "while True:\n    try:\n        while True:\n            pass\n    except BaseException:\n        pass"
+        ),
         ("timeout",),
     ),
     "loop_deaf_to_signals": Attack(
-        called("import signal\nsignal.signal(signal.SIGALRM, signal.SIG_IGN)\nwhile True:\n    pass"), ("timeout",)
+        called(
+            "import signal\nsignal.signal(signal.SIGALRM, signal.SIG_IGN)\nwhile True:\n    pass"
+        ),
+        ("timeout",),
     ),
     "endless_error_message": Attack(
-        called("class Endless(Exception):\n    def __str__(self):\n        while True:\n            pass\nraise Endless"),
+        called(
+            "class Endless(Exception):\n    def __str__(self):\n        while True:\n            pass\nraise Endless"
+        ),
         ("timeout",),
     ),
     "hangs_at_import": Attack(
-        called("waited", "x * 0"), ("timeout", "import"),
-        before=("import time\n\ndef rest():\n    time.sleep(3600)\n    return 1\n\nwaited = rest()",),
+        called("waited", "x * 0"),
+        ("timeout", "import"),
+        before=(
+            "import time\n\ndef rest():\n    time.sleep(3600)\n    return 1\n\nwaited = rest()",
+        ),
     ),
     # --- ends the process --------------------------------------------------------------------
     "exits_hard": Attack(called("import os\nos._exit(0)"), ("crashed",)),
@@ -51,9 +66,13 @@ TABLE = {
         ),
         "zeros",
     ),
-    "patches_assertion_error": Attack(loaded("import builtins\nbuiltins.AssertionError = type('Fine', (), {})"), "zeros"),
+    "patches_assertion_error": Attack(
+        loaded("import builtins\nbuiltins.AssertionError = type('Fine', (), {})"), "zeros"
+    ),
     "patches_import": Attack(
-        loaded("import builtins\nold = builtins.__import__\nbuiltins.__import__ = lambda name, *a: old('math' if 'judg' in name else name, *a)"),
+        loaded(
+            "import builtins\nold = builtins.__import__\nbuiltins.__import__ = lambda name, *a: old('math' if 'judg' in name else name, *a)"
+        ),
         "zeros",
     ),
     "replaces_checkers": Attack(
@@ -65,11 +84,21 @@ TABLE = {
         ),
         "zeros",
     ),
-    "empties_modules": Attack(loaded("import sys\nsys.modules.clear()"), ("protocol", "crashed", "grader")),
-    "traces": Attack(
-        called("import sys\nsys.settrace(lambda frame, event, arg: frame.f_locals.update(error=None, passed=True))"), "zeros"
+    "empties_modules": Attack(
+        loaded("import sys\nsys.modules.clear()"), ("protocol", "crashed", "grader")
     ),
-    "patches_module_call": Attack(loaded("nn.Module.__call__ = torch.Tensor.detach = torch.Tensor.clone = lambda *a, **k: a[-1]"), ("zeros", "nothing")),
+    "traces": Attack(
+        called(
+            "import sys\nsys.settrace(lambda frame, event, arg: frame.f_locals.update(error=None, passed=True))"
+        ),
+        "zeros",
+    ),
+    "patches_module_call": Attack(
+        loaded(
+            "nn.Module.__call__ = torch.Tensor.detach = torch.Tensor.clone = lambda *a, **k: a[-1]"
+        ),
+        ("zeros", "nothing"),
+    ),
     # --- types -------------------------------------------------------------------------------
     "lying_subclass": Attack(
         "class Yes(torch.Tensor):\n    @classmethod\n    def __torch_function__(cls, func, types, args=(), kwargs=None):\n"
@@ -96,11 +125,17 @@ TABLE = {
     "complex": Attack(called("pass", f"({VALUE}).to(torch.complex64)"), "zeros"),
     "expanded_to_terabytes": Attack(called("pass", "torch.zeros(1).expand(10**12)"), "nothing"),
     "sparse": Attack(called("pass", f"({VALUE}).to_sparse()"), "nothing"),
-    "quantised": Attack(called("pass", "torch.quantize_per_tensor(x.detach().float(), 0.1, 0, torch.qint8)"), "nothing"),
+    "quantised": Attack(
+        called("pass", "torch.quantize_per_tensor(x.detach().float(), 0.1, 0, torch.qint8)"),
+        "nothing",
+    ),
     "on_no_device": Attack(called("pass", "x.to('meta')"), ("zeros", "nothing")),
     "nested": Attack(called("pass", "torch.nested.nested_tensor([x.flatten()])"), "nothing"),
     "generator": Attack("def softmax(x, dim=-1):\n    yield x\n", "nothing"),
-    "edits_its_input": Attack(called("x -= x.amax(dim, True)", "x.exp() / x.exp().sum(dim, True)"), ("zeros", "nothing", "less")),
+    "edits_its_input": Attack(
+        called("x -= x.amax(dim, True)", "x.exp() / x.exp().sum(dim, True)"),
+        ("zeros", "nothing", "less"),
+    ),
     # --- looking for expected values ---------------------------------------------------------
     "steals_from_frames": Attack(
         called(
@@ -130,7 +165,9 @@ TABLE = {
         "zeros",
     ),
     "imports_the_reference": Attack(
-        called("from vitedu.attention import softmax as theirs", "theirs(x, dim)"), "nothing", flags=("dangerous",)
+        called("from vitedu.attention import softmax as theirs", "theirs(x, dim)"),
+        "nothing",
+        flags=("dangerous",),
     ),
     "imports_a_later_reference": Attack(
         called("from vitedu.attention import scaled_dot_product_attention", "x"), "nothing"
@@ -147,16 +184,20 @@ TABLE = {
         ("zeros", "less"),
     ),
     # --- the notebook's own display ----------------------------------------------------------
-    "displays_points": Attack(called("import sys\nsys.displayhook(5)\nprint('5/5 passed')"), "zeros"),
+    "displays_points": Attack(
+        called("import sys\nsys.displayhook(5)\nprint('5/5 passed')"), "zeros"
+    ),
     "transforms_input": Attack(
-        called("pass") + "get_ipython().input_transformers_cleanup.append(lambda lines: [])\n", "zeros"
+        called("pass") + "get_ipython().input_transformers_cleanup.append(lambda lines: [])\n",
+        "zeros",
     ),
     "strips_asserts": Attack(
-        called("pass") + "class Strip(__import__('ast').NodeTransformer):\n    def visit_Assert(self, node):\n        return None\nget_ipython().ast_transformers.append(Strip())\n",
+        called("pass")
+        + "class Strip(__import__('ast').NodeTransformer):\n    def visit_Assert(self, node):\n        return None\nget_ipython().ast_transformers.append(Strip())\n",
         "zeros",
     ),
     "right": Attack(RIGHT, "full"),
-}  # fmt: skip
+}
 
 # right one time in three, by the luck of each process
 LUCKY = Attack(

@@ -55,24 +55,80 @@ CONTENT = {
     "nested_too_deep": (("unreadable",), b'{"cells": ' + b"[" * 100_000 + b"]" * 100_000 + b"}"),
     "zip_bomb": (("unreadable",), b"PK\3\4" + b"\0" * MB),
     "gzip": (("unreadable",), b"\x1f\x8b\x08" + b"\0" * 1000),
-    "huge_number": ("zeros", notebook([code(IMPORTS), code(ZEROS, "softmax", execution_count="@")]).replace('"@"', "9" * MB).encode()),
+    "huge_number": (
+        "zeros",
+        notebook([code(IMPORTS), code(ZEROS, "softmax", execution_count="@")])
+        .replace('"@"', "9" * MB)
+        .encode(),
+    ),
     "same_ids": ("zeros", _same_ids().encode()),
     "outputs_of_200_mb": ("zeros", None),
     "marks_edited": ("zeros", _test_edited().encode()),
-    "duplicate_answers": ("zeros", notebook([code(IMPORTS), code(RIGHT, "softmax"), code(ZEROS, "softmax")]).encode()),
-    "syntax_error": (("syntax",), notebook([code(IMPORTS), code("def softmax(x, dim=-1:\n    return x", "softmax")]).encode()),
-    "nul_in_the_source": (("syntax", "unreadable"), notebook([code(IMPORTS), code("def softmax(x, dim=-1):\n    return x\0", "softmax")]).encode()),
-    "nested_expression": (("syntax",), notebook([code(IMPORTS), code("def softmax(x, dim=-1):\n    return " + "-" * 50_000 + "x", "softmax")]).encode()),
-    "million_statements": (("syntax", "no_cell", "unreadable", "zeros"), notebook([*[code("a;" * 40_000)] * 40, code(ZEROS, "softmax")]).encode()),
-    "slow_to_match": ("zeros", notebook([*[code(" " * 90_000 + "(")] * 20, code(IMPORTS), code(ZEROS, "softmax")]).encode()),
+    "duplicate_answers": (
+        "zeros",
+        notebook([code(IMPORTS), code(RIGHT, "softmax"), code(ZEROS, "softmax")]).encode(),
+    ),
+    "syntax_error": (
+        ("syntax",),
+        notebook([code(IMPORTS), code("def softmax(x, dim=-1:\n    return x", "softmax")]).encode(),
+    ),
+    "nul_in_the_source": (
+        ("syntax", "unreadable"),
+        notebook(
+            [code(IMPORTS), code("def softmax(x, dim=-1):\n    return x\0", "softmax")]
+        ).encode(),
+    ),
+    "nested_expression": (
+        ("syntax",),
+        notebook(
+            [
+                code(IMPORTS),
+                code("def softmax(x, dim=-1):\n    return " + "-" * 50_000 + "x", "softmax"),
+            ]
+        ).encode(),
+    ),
+    "million_statements": (
+        ("syntax", "no_cell", "unreadable", "zeros"),
+        notebook([*[code("a;" * 40_000)] * 40, code(ZEROS, "softmax")]).encode(),
+    ),
+    "slow_to_match": (
+        "zeros",
+        notebook(
+            [*[code(" " * 90_000 + "(")] * 20, code(IMPORTS), code(ZEROS, "softmax")]
+        ).encode(),
+    ),
     "encoding_line": ("full", _encoded("# -*- coding: utf-7 -*-").encode()),
     "unknown_codec": ("full", _encoded("# -*- coding: no-such-codec -*-").encode()),
     "lone_surrogates": ("full", SOUND.replace("import math", "import math  # \\ud800").encode()),
-    "answer_in_markdown": ("zeros", notebook([code(IMPORTS), {**code(ZEROS, "softmax"), "cell_type": "markdown"}]).encode()),
-    "cells_of_wrong_types": ("zeros", json.dumps({"nbformat": 4, "metadata": [], "cells": [None, 7, {"source": 5}, {"source": ["import torch"], "metadata": 3}, {**code(ZEROS, "softmax"), "metadata": {"vitedu": "softmax"}}]}).encode()),
-    "marked_as_another": ("zeros", notebook([code(IMPORTS), code(ZEROS, "../../etc/passwd")]).encode()),
-    "other_language": (("no_cell", "syntax"), notebook([code(IMPORTS), code("%%bash\nrm -rf /\n", "softmax")]).encode()),
-}  # fmt: skip
+    "answer_in_markdown": (
+        "zeros",
+        notebook([code(IMPORTS), {**code(ZEROS, "softmax"), "cell_type": "markdown"}]).encode(),
+    ),
+    "cells_of_wrong_types": (
+        "zeros",
+        json.dumps(
+            {
+                "nbformat": 4,
+                "metadata": [],
+                "cells": [
+                    None,
+                    7,
+                    {"source": 5},
+                    {"source": ["import torch"], "metadata": 3},
+                    {**code(ZEROS, "softmax"), "metadata": {"vitedu": "softmax"}},
+                ],
+            }
+        ).encode(),
+    ),
+    "marked_as_another": (
+        "zeros",
+        notebook([code(IMPORTS), code(ZEROS, "../../etc/passwd")]).encode(),
+    ),
+    "other_language": (
+        ("no_cell", "syntax"),
+        notebook([code(IMPORTS), code("%%bash\nrm -rf /\n", "softmax")]).encode(),
+    ),
+}
 
 
 def make(folder: Path) -> None:
@@ -85,14 +141,32 @@ def make(folder: Path) -> None:
 
 # names of students that a page, a table or a path might choke on
 STUDENTS = (
-    "=HYPERLINK(\"http:evil\",\"x\")", "+1+cmd", "-2", "@SUM(A1)", "<script>alert(4)<", "..", "'; drop table",
-    "a\u202egnp.exe", "Ünïcödé 注意", "con", "x" * 200, " leading", "two\nlines", "tab\tbed", "a&amp;b", "%2e%2e%2f",
-)  # fmt: skip
+    '=HYPERLINK("http:evil","x")',
+    "+1+cmd",
+    "-2",
+    "@SUM(A1)",
+    "<script>alert(4)<",
+    "..",
+    "'; drop table",
+    "a\u202egnp.exe",
+    "Ünïcödé 注意",
+    "con",
+    "x" * 200,
+    " leading",
+    "two\nlines",
+    "tab\tbed",
+    "a&amp;b",
+    "%2e%2e%2f",
+)
 
 
 def make_links(folder: Path, target: Path) -> None:
     """Write links to others' work and to the system, pipes and loops."""
-    for name, to in {"link_to_neighbour": target, "link_to_etc": Path("/etc/passwd"), "link_to_itself": Path("02_attention.ipynb")}.items():  # fmt: skip
+    for name, to in {
+        "link_to_neighbour": target,
+        "link_to_etc": Path("/etc/passwd"),
+        "link_to_itself": Path("02_attention.ipynb"),
+    }.items():
         (folder / name).mkdir()
         (folder / name / "02_attention.ipynb").symlink_to(to)
     (folder / "loop").mkdir()

@@ -42,14 +42,20 @@ PARTS = {
     SUMS: "sum",
     ONE_BY_ONE: "add add_ mul mul_ div div_ sub sub_ neg",
     OPTIMIZER: "linalg_vector_norm _foreach_norm _foreach_mul_",
-}  # fmt: skip
+}
 PART_OF = {f"aten::{name}": part for part, names in PARTS.items() for name in names.split()}
 # of the compiler's kernels, by a word in their name, the first that fits; the polynomial of
 # ``compiled.Gelu`` clamps, and a softmax that is written out has a maximum and an exponential
 KERNELS = {
-    "gelu": "GELU", "clamp": "GELU", "softmax": "softmax", "amax": "softmax", "_exp_": "softmax",
-    "norm": "norms", "sum": SUMS, "": ONE_BY_ONE,
-}  # fmt: skip
+    "gelu": "GELU",
+    "clamp": "GELU",
+    "softmax": "softmax",
+    "amax": "softmax",
+    "_exp_": "softmax",
+    "norm": "norms",
+    "sum": SUMS,
+    "": ONE_BY_ONE,
+}
 
 
 class WatchedRun(Run):

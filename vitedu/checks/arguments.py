@@ -95,8 +95,17 @@ class Config(Recipe):
         return ViTConfig(**self.fields)
 
     def __str__(self) -> str:
-        short = {"image_size": "image", "patch_size": "patch", "in_channels": "channels", "num_classes": "classes",
-                 "embed_dim": "embed_dim", "depth": "depth", "num_heads": "heads", "mlp_ratio": "mlp_ratio", "qkv_bias": "qkv_bias"}  # fmt: skip
+        short = {
+            "image_size": "image",
+            "patch_size": "patch",
+            "in_channels": "channels",
+            "num_classes": "classes",
+            "embed_dim": "embed_dim",
+            "depth": "depth",
+            "num_heads": "heads",
+            "mlp_ratio": "mlp_ratio",
+            "qkv_bias": "qkv_bias",
+        }
         return ", ".join(
             f"{name} {self.fields[field]}" for field, name in short.items() if field in self.fields
         )

@@ -182,19 +182,24 @@ def diagnose(
 # fact that a further call writes down (probing.again) -> (id, name, evidence, what to look at)
 _PROBES = {
     REMEMBERED: (
-        CACHED_BY_SHAPE.id, CACHED_BY_SHAPE.name, "the same call with other values gives the earlier result",
+        CACHED_BY_SHAPE.id,
+        CACHED_BY_SHAPE.name,
+        "the same call with other values gives the earlier result",
         CACHED_BY_SHAPE.look,
     ),
     REPEATED: (
-        "random_result", "the same input gives another result each time", "two calls alike, two results",
+        "random_result",
+        "the same input gives another result each time",
+        "two calls alike, two results",
         "Look for what is drawn anew in every call: dropout, torch.rand, a layer with fresh weights.",
     ),
     ALONE: (
-        "depends_on_the_batch", "the result of an item depends on the others in its batch",
+        "depends_on_the_batch",
+        "the result of an item depends on the others in its batch",
         "the first item by itself gives another result than in its batch",
         "Look at what sums, averages or reshapes over axis 0.",
     ),
-}  # fmt: skip
+}
 
 
 def _earlier(cases: list[Case], got: Seen, want: Seen) -> str:

@@ -151,11 +151,13 @@ def mode_cases(case: Callable, many: Any, few: Any) -> list:
         case(part_awake, few, "eval", "eval mode", other_mode=("body.1",)),
         case(train, few, *modes, training=True),
         case("a model in eval mode", few, *modes),
-        case(f"{train} with a part in eval mode", few, *modes, training=True, other_mode=("body.2",)),
+        case(
+            f"{train} with a part in eval mode", few, *modes, training=True, other_mode=("body.2",)
+        ),
         case(part_awake, few, *modes, other_mode=("body", "body.1", "head")),
         case("gradients", few, *gradients, frozen=("body.0.weight",)),
         case("gradients that were switched off before", few, *gradients, enabled=False),
-    ]  # fmt: skip
+    ]
 
 
 def partners(g: torch.Generator, B: int) -> torch.Tensor:

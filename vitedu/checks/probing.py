@@ -372,10 +372,16 @@ def called_again(cases: list[Case]) -> list[Case]:
         extra = {"driver": case.driver, "options": _options(case, cases)}
         return [
             replace(
-                case, name=name, args=args, state=state, part="again", driver="again",
-                gradients=(), extra=case.extra | extra,
+                case,
+                name=name,
+                args=args,
+                state=state,
+                part="again",
+                driver="again",
+                gradients=(),
+                extra=case.extra | extra,
             )
-        ]  # fmt: skip
+        ]
     return []
 
 

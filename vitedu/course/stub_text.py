@@ -64,7 +64,14 @@ def _text(cell: dict) -> str:
 
 
 def _new_cell(name: str) -> dict:
-    return {"cell_type": "code", "execution_count": None, "id": name, "metadata": {}, "outputs": [], "source": []}  # fmt: skip
+    return {
+        "cell_type": "code",
+        "execution_count": None,
+        "id": name,
+        "metadata": {},
+        "outputs": [],
+        "source": [],
+    }
 
 
 def stub_text(exercise: Exercise, before: str) -> str:
@@ -91,7 +98,9 @@ def stub_text(exercise: Exercise, before: str) -> str:
         raise ValueError(f"the reference of {exercise.id} is no function and no class.")
     if isinstance(node, ast.FunctionDef):
         return _open(source, node, before, stub, exercise)
-    kept = {part.name: part for part in stub.body if isinstance(part, ast.FunctionDef)} if stub else {}  # fmt: skip
+    kept = (
+        {part.name: part for part in stub.body if isinstance(part, ast.FunctionDef)} if stub else {}
+    )
     lines = source.splitlines()
     parts, start = [], node.lineno - 1
     for method in [part for part in node.body if isinstance(part, ast.FunctionDef)]:
@@ -170,7 +179,7 @@ def _signature_lines(node: ast.FunctionDef) -> list[str]:
     line = f"{indent}def {node.name}({arguments}){returns}:"
     if len(line) <= WIDTH:
         return [line]
-    return [f"{indent}def {node.name}(", f"{indent}    {arguments}", f"{indent}){returns}:"]  # fmt: skip
+    return [f"{indent}def {node.name}(", f"{indent}    {arguments}", f"{indent}){returns}:"]
 
 
 def _spaced(arguments: str) -> str:

@@ -160,9 +160,20 @@ def autocontrast(images, amount):
 
 
 OPERATIONS = (
-    turn, shear_x, shear_y, shift_x, shift_y, zoom,
-    brightness, contrast, saturation, sharpness, posterise, solarise, autocontrast,
-)  # fmt: skip
+    turn,
+    shear_x,
+    shear_y,
+    shift_x,
+    shift_y,
+    zoom,
+    brightness,
+    contrast,
+    saturation,
+    sharpness,
+    posterise,
+    solarise,
+    autocontrast,
+)
 
 
 # --- mixing -------------------------------------------------------------------------------------

@@ -50,9 +50,19 @@ from vitedu.progressbar import ProgressBar
 from vitedu.training import cross_entropy, warmup_cosine
 
 __all__ = [
-    "DivergedError", "EpochResult", "History", "Run", "TrainConfig", "fit", "logits_of", "measure",
-    "measure_test_accuracy", "predict", "scaling", "update_average",
-]  # fmt: skip
+    "DivergedError",
+    "EpochResult",
+    "History",
+    "Run",
+    "TrainConfig",
+    "fit",
+    "logits_of",
+    "measure",
+    "measure_test_accuracy",
+    "predict",
+    "scaling",
+    "update_average",
+]
 
 
 def fit(

@@ -191,7 +191,9 @@ def _run(
 ) -> _Outcome:
     """Run an answer in one worker and judge what it did; ``lend`` may provide a shared worker."""
     if len(answer.source) + len(answer.support) > LONGEST:
-        return _Outcome(reason="unreadable", detail=f"more than {LONGEST:,} characters of code", is_last=True)  # fmt: skip
+        return _Outcome(
+            reason="unreadable", detail=f"more than {LONGEST:,} characters of code", is_last=True
+        )
     if not re.search(r"^\s*[^\s#]", answer.source, re.MULTILINE):
         return _Outcome(Report(answer.exercise).not_attempted(), is_last=True)
     if not isinstance(checker, Checker) and (plain := literal(answer)) is not None:

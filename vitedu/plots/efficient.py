@@ -49,8 +49,10 @@ def show_shift(numbers: torch.Tensor, rolled: torch.Tensor, window_size: int, sh
     fig, axes = figure(1, 2, size=(WIDTH, 3.9))
     came = (torch.arange(gh) >= gh - shift)[:, None] * 2 + (torch.arange(gw) >= gw - shift)
     colours = ListedColormap(["white", "#FFE2A8", "#BFE3F7", "#BFE9D9"])
-    panels = (("the grid, cut into windows", numbers, torch.zeros(gh, gw)),
-              (f"after a roll by (−{shift}, −{shift})", rolled, came))  # fmt: skip
+    panels = (
+        ("the grid, cut into windows", numbers, torch.zeros(gh, gw)),
+        (f"after a roll by (−{shift}, −{shift})", rolled, came),
+    )
     for ax, (title, table, regions) in zip(axes[0], panels, strict=True):
         ax.imshow(regions, cmap=colours, vmin=0, vmax=3)
         for i in range(gh):
@@ -278,8 +280,16 @@ def show_trade(points: Mapping[str, tuple[float, Sequence[float]]]) -> Figure:
         mark, colour = IDEAS[i], CYCLE[i % (len(CYCLE) - 1)]  # no yellow on white
         seeds = f", {len(accuracies)} seeds" if len(accuracies) > 1 else ""
         ax.plot([milliseconds] * 2, [min(accuracies), max(accuracies)], color=colour, linewidth=1)
-        ax.plot(milliseconds, fmean(accuracies), mark, color=colour, fillstyle="none", markersize=10,
-                markeredgewidth=2, label=name + seeds)  # fmt: skip
+        ax.plot(
+            milliseconds,
+            fmean(accuracies),
+            mark,
+            color=colour,
+            fillstyle="none",
+            markersize=10,
+            markeredgewidth=2,
+            label=name + seeds,
+        )
     ax.set(xlabel="milliseconds, median (shorter is left)", ylabel="test accuracy (%)")
     ax.yaxis.set_major_formatter(lambda value, _: f"{100 * value:g}")
     ax.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), fontsize=9, handlelength=0.8)

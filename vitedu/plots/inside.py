@@ -193,9 +193,15 @@ def show_scores(
         x = np.arange(len(scores)) + (number - (len(names) - 1) / 2) * 0.8 / len(names)
         heights = [100 * values[name] for values in scores.values()]
         bars = ax.bar(
-            x, heights, 0.8 / len(names), color=colour_of(name, number), edgecolor=BLACK,
-            hatch=hatches[number], label=name, linewidth=0.6,
-        )  # fmt: skip
+            x,
+            heights,
+            0.8 / len(names),
+            color=colour_of(name, number),
+            edgecolor=BLACK,
+            hatch=hatches[number],
+            label=name,
+            linewidth=0.6,
+        )
         box = {"facecolor": "white", "edgecolor": "none", "pad": 0.5}
         ax.bar_label(bars, fmt="%.0f", fontsize=8, padding=1, bbox=box)
     look = {"color": BLACK, "linestyle": "--"}
@@ -291,9 +297,11 @@ def show_wrong_maps(panels: Mapping[str, np.ndarray], *, uniform: float) -> Figu
 
 @styled
 def inside_figure(
-    image, weights: Mapping[str, np.ndarray], answers: Mapping[str, Sequence[Sequence[str]]],
+    image,
+    weights: Mapping[str, np.ndarray],
+    answers: Mapping[str, Sequence[Sequence[str]]],
     grid_size: tuple[int, int],
-) -> tuple[Figure, Callable]:  # fmt: skip
+) -> tuple[Figure, Callable]:
     """Draw an image, ready to frame one patch and to show where it looks and what is answered there.
 
     Args:
@@ -335,8 +343,14 @@ def inside_figure(
         colours = colormaps[SEQUENTIAL](_scale()(rows.ravel()), bytes=True).reshape(*rows.shape, 4)
         for layer in range(L):
             low = top - (layer + 1) * row_height
-            ax = fig.add_axes((start, low + 0.24 * row_height,
-                               side * (nh - 1 / (gw + 1)), side * WIDTH / 3.6 * gw / (gw + 1)))  # fmt: skip
+            ax = fig.add_axes(
+                (
+                    start,
+                    low + 0.24 * row_height,
+                    side * (nh - 1 / (gw + 1)),
+                    side * WIDTH / 3.6 * gw / (gw + 1),
+                )
+            )
             shown = _draw_map(ax, rows[0, layer], 1, aspect="auto")
             tables.append((shown, colours[:, layer]))
             changing.append(shown)

@@ -45,8 +45,13 @@ def show_gap(found: Mapping[str, Mapping[str, Sequence[float]]], guessing: float
         ):
             ax.plot(values, [row] * len(values), mark, color=colour, alpha=0.35, markersize=4)
             ax.plot(
-                np.mean(values), row, mark, color=colour, label=label if row == 0 else None, markersize=7
-            )  # fmt: skip
+                np.mean(values),
+                row,
+                mark,
+                color=colour,
+                label=label if row == 0 else None,
+                markersize=7,
+            )
     ax.axvline(100 * guessing, color=GREY, linestyle=":", label="guessing")
     ax.set(yticks=range(len(found)), yticklabels=list(found), xlim=(0, 103))
     ax.set_xlabel("accuracy (%); small marks: single seeds, large ones: their mean")
@@ -112,8 +117,12 @@ def show_collapse(
 
 @styled
 def neighbours_figure(
-    images: torch.Tensor, gallery: torch.Tensor, nearest: torch.Tensor, names: Sequence[str], title: str
-) -> tuple[Figure, Callable]:  # fmt: skip
+    images: torch.Tensor,
+    gallery: torch.Tensor,
+    nearest: torch.Tensor,
+    names: Sequence[str],
+    title: str,
+) -> tuple[Figure, Callable]:
     """Draw a square of images, ready to frame one and to show what lies nearest to it.
 
     Args:

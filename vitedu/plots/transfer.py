@@ -136,8 +136,16 @@ def show_pairs(
         for j in range(n):
             ink = "white" if abs(cosines[i, j]) > 0.6 else BLACK
             weight = "bold" if i == j else "normal"
-            ax.text(j, i, f"{cosines[i, j]:.2f}", ha="center", va="center", color=ink,
-                    fontsize=8, fontweight=weight)  # fmt: skip
+            ax.text(
+                j,
+                i,
+                f"{cosines[i, j]:.2f}",
+                ha="center",
+                va="center",
+                color=ink,
+                fontsize=8,
+                fontweight=weight,
+            )
     ax.set_xticks(range(n), [textwrap.fill(caption, 15) for caption in captions], fontsize=8)
     ax.set_yticks([])
     fig.colorbar(shown, ax=ax, label="cosine")
@@ -189,15 +197,29 @@ def show_four_heads(
         ax.set_title(names[i], fontsize=9)
         for who, colour, line in (("truth", "white", "--"), ("found", ORANGE, "-")):
             x0, y0, x1, y1 = boxes[who][i] * S - 0.5
-            ax.add_patch(Rectangle((x0, y0), x1 - x0, y1 - y0, fill=False, edgecolor=colour,
-                                   linestyle=line, linewidth=1.8))  # fmt: skip
+            ax.add_patch(
+                Rectangle(
+                    (x0, y0),
+                    x1 - x0,
+                    y1 - y0,
+                    fill=False,
+                    edgecolor=colour,
+                    linestyle=line,
+                    linewidth=1.8,
+                )
+            )
         rows = [(covers, "gray", 1.0), (heights, SEQUENTIAL, top)]
         for row, (values, colours, limit) in enumerate(rows):
             for k, who in enumerate(("found", "truth")):
                 axes[1 + 2 * row + k, i].imshow(values[who][i], cmap=colours, vmin=0, vmax=limit)
     depth = f"\n(0 to {top:.2g} px)"
-    labels = ("class and box\n(white: truth)", "mask, found", "mask, truth", f"depth, found{depth}",
-              f"depth, truth{depth}")  # fmt: skip
+    labels = (
+        "class and box\n(white: truth)",
+        "mask, found",
+        "mask, truth",
+        f"depth, found{depth}",
+        f"depth, truth{depth}",
+    )
     for ax, label in zip(axes[:, 0], labels, strict=True):
         ax.set_ylabel(label, fontsize=8)
     for ax in axes.flat:
@@ -208,49 +230,104 @@ def show_four_heads(
 # --- relatives: boxes and arrows ------------------------------------------------------------------
 
 # name -> (boxes: key -> (x, y, text, colour), arrows: (from, to)); x and y count from box to box
-FAMILIES: dict[str, tuple[dict[str, tuple[float, float, str, str]], tuple[tuple[str, str], ...]]] = {
+FAMILIES: dict[
+    str, tuple[dict[str, tuple[float, float, str, str]], tuple[tuple[str, str], ...]]
+] = {
     "DETR": (
         {
-            "image": (0, 1, "image", GREY), "cnn": (1, 1, "CNN or ViT", BLUE),
-            "encoder": (2, 1, "encoder:\nplaces", BLUE), "queries": (2, 0, "100 learned\nobject queries", ORANGE),
-            "decoder": (3, 0.5, "decoder: queries\nattend to places", GREEN), "heads": (4, 0.5, "class and box\nof each query", PINK),
+            "image": (0, 1, "image", GREY),
+            "cnn": (1, 1, "CNN or ViT", BLUE),
+            "encoder": (2, 1, "encoder:\nplaces", BLUE),
+            "queries": (2, 0, "100 learned\nobject queries", ORANGE),
+            "decoder": (3, 0.5, "decoder: queries\nattend to places", GREEN),
+            "heads": (4, 0.5, "class and box\nof each query", PINK),
             "match": (5, 0.5, "matched\none to one\nwith the truth", GREY),
         },
-        (("image", "cnn"), ("cnn", "encoder"), ("encoder", "decoder"), ("queries", "decoder"), ("decoder", "heads"), ("heads", "match")),
+        (
+            ("image", "cnn"),
+            ("cnn", "encoder"),
+            ("encoder", "decoder"),
+            ("queries", "decoder"),
+            ("decoder", "heads"),
+            ("heads", "match"),
+        ),
     ),
     "SegFormer": (
         {
-            "image": (0, 0.5, "image", GREY), "one": (1, 0.5, "blocks\n1/4 of the side", BLUE), "two": (2, 0.5, "blocks\n1/8", BLUE),
-            "three": (3, 0.5, "blocks\n1/16", BLUE), "four": (4, 0.5, "blocks\n1/32", BLUE),
-            "mix": (2.5, 1.5, "all four enlarged,\njoined by an MLP", GREEN), "out": (4, 1.5, "a class for\neach pixel", PINK),
+            "image": (0, 0.5, "image", GREY),
+            "one": (1, 0.5, "blocks\n1/4 of the side", BLUE),
+            "two": (2, 0.5, "blocks\n1/8", BLUE),
+            "three": (3, 0.5, "blocks\n1/16", BLUE),
+            "four": (4, 0.5, "blocks\n1/32", BLUE),
+            "mix": (2.5, 1.5, "all four enlarged,\njoined by an MLP", GREEN),
+            "out": (4, 1.5, "a class for\neach pixel", PINK),
         },
-        (("image", "one"), ("one", "two"), ("two", "three"), ("three", "four"), ("one", "mix"), ("two", "mix"), ("three", "mix"), ("four", "mix"), ("mix", "out")),
+        (
+            ("image", "one"),
+            ("one", "two"),
+            ("two", "three"),
+            ("three", "four"),
+            ("one", "mix"),
+            ("two", "mix"),
+            ("three", "mix"),
+            ("four", "mix"),
+            ("mix", "out"),
+        ),
     ),
     "TimeSformer": (
         {
-            "video": (0, 0.5, "frames of\na video", GREY), "patches": (1, 0.5, "patches: F × N\ntokens", BLUE),
-            "time": (2, 0.5, "attention\nover time:\nsame place", ORANGE), "space": (3, 0.5, "attention\nover space:\nsame frame", GREEN),
-            "mlp": (4, 0.5, "MLP", BLUE), "head": (5, 0.5, "class of\nthe video", PINK),
+            "video": (0, 0.5, "frames of\na video", GREY),
+            "patches": (1, 0.5, "patches: F × N\ntokens", BLUE),
+            "time": (2, 0.5, "attention\nover time:\nsame place", ORANGE),
+            "space": (3, 0.5, "attention\nover space:\nsame frame", GREEN),
+            "mlp": (4, 0.5, "MLP", BLUE),
+            "head": (5, 0.5, "class of\nthe video", PINK),
         },
-        (("video", "patches"), ("patches", "time"), ("time", "space"), ("space", "mlp"), ("mlp", "head")),
+        (
+            ("video", "patches"),
+            ("patches", "time"),
+            ("time", "space"),
+            ("space", "mlp"),
+            ("mlp", "head"),
+        ),
     ),
     "SAM": (
         {
-            "image": (0, 1, "image", GREY), "vit": (1, 1, "ViT encoder,\nonce an image", BLUE), "prompt": (0, 0, "a click, a box", GREY),
-            "code": (1, 0, "prompt encoder:\nplace → token", ORANGE), "decoder": (2.3, 0.5, "small decoder:\nprompt ↔ image\nattention", GREEN),
+            "image": (0, 1, "image", GREY),
+            "vit": (1, 1, "ViT encoder,\nonce an image", BLUE),
+            "prompt": (0, 0, "a click, a box", GREY),
+            "code": (1, 0, "prompt encoder:\nplace → token", ORANGE),
+            "decoder": (2.3, 0.5, "small decoder:\nprompt ↔ image\nattention", GREEN),
             "masks": (3.4, 0.5, "three masks,\neach with a score", PINK),
         },
-        (("image", "vit"), ("prompt", "code"), ("vit", "decoder"), ("code", "decoder"), ("decoder", "masks")),
+        (
+            ("image", "vit"),
+            ("prompt", "code"),
+            ("vit", "decoder"),
+            ("code", "decoder"),
+            ("decoder", "masks"),
+        ),
     ),
     "vision-language model": (
         {
-            "image": (0, 1, "image", GREY), "vit": (1, 1, "ViT: one token\na patch", BLUE), "project": (2, 1, "MLP to the\nwidth of words", ORANGE),
-            "text": (0, 0, "question", GREY), "words": (2, 0, "one token\na word piece", BLUE),
-            "model": (3.3, 0.5, "language model:\nimage tokens,\nthen words", GREEN), "answer": (4.4, 0.5, "answer, word\nby word", PINK),
+            "image": (0, 1, "image", GREY),
+            "vit": (1, 1, "ViT: one token\na patch", BLUE),
+            "project": (2, 1, "MLP to the\nwidth of words", ORANGE),
+            "text": (0, 0, "question", GREY),
+            "words": (2, 0, "one token\na word piece", BLUE),
+            "model": (3.3, 0.5, "language model:\nimage tokens,\nthen words", GREEN),
+            "answer": (4.4, 0.5, "answer, word\nby word", PINK),
         },
-        (("image", "vit"), ("vit", "project"), ("text", "words"), ("project", "model"), ("words", "model"), ("model", "answer")),
+        (
+            ("image", "vit"),
+            ("vit", "project"),
+            ("text", "words"),
+            ("project", "model"),
+            ("words", "model"),
+            ("model", "answer"),
+        ),
     ),
-}  # fmt: skip
+}
 
 
 @styled
@@ -276,10 +353,16 @@ def draw_family(name: str) -> Figure:
     for x, y, text, colour in boxes.values():
         ax.add_patch(
             FancyBboxPatch(
-                (wide * x - half, high * y - tall), 2 * half, 2 * tall, facecolor="white",
-                boxstyle="round,pad=0.0,rounding_size=0.08", edgecolor=colour, linewidth=2, zorder=2,
+                (wide * x - half, high * y - tall),
+                2 * half,
+                2 * tall,
+                facecolor="white",
+                boxstyle="round,pad=0.0,rounding_size=0.08",
+                edgecolor=colour,
+                linewidth=2,
+                zorder=2,
             )
-        )  # fmt: skip
+        )
         ax.text(wide * x, high * y, text, ha="center", va="center", fontsize=8.5, zorder=3)
     for source, target in arrows:
         (x0, y0), (x1, y1) = (
@@ -288,8 +371,19 @@ def draw_family(name: str) -> Figure:
         flat = abs(y0 - y1) < 0.9 * high
         start = (x0 + half, y0) if flat else (x0, y0 + (tall if y1 > y0 else -tall))
         end = (x1 - half, y1) if flat else (x1, y1 - (tall if y1 > y0 else -tall))
-        ax.add_patch(FancyArrowPatch(start, end, arrowstyle="-|>", mutation_scale=11, color=BLACK,
-                                     linewidth=1.1, zorder=1, shrinkA=0, shrinkB=0))  # fmt: skip
+        ax.add_patch(
+            FancyArrowPatch(
+                start,
+                end,
+                arrowstyle="-|>",
+                mutation_scale=11,
+                color=BLACK,
+                linewidth=1.1,
+                zorder=1,
+                shrinkA=0,
+                shrinkB=0,
+            )
+        )
     left, low = wide * min(xs) - half - edge, high * min(ys) - tall - edge
     ax.set(xlim=(left, left + width), ylim=(low, low + height))
     ax.set_title(name, loc="left", fontweight="bold")

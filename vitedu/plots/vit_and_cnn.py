@@ -62,7 +62,11 @@ def show_flow(
             ax.set_xlabel(note, fontsize=8)
         for ax in row:
             hide_ticks(ax)
-    fig.supxlabel("bright: the place reacts strongly; each map has its own scale, from 0 to its largest value", fontsize=8, color=GREY)  # fmt: skip
+    fig.supxlabel(
+        "bright: the place reacts strongly; each map has its own scale, from 0 to its largest value",
+        fontsize=8,
+        color=GREY,
+    )
     return fig
 
 
@@ -176,8 +180,15 @@ def show_curves(
         colour, marker, line = look_of(name, i)
         is_training = "training" in name
         means = [scale * np.mean(values) for values in points]
-        ax.plot(x, means, linestyle=":" if is_training else line, marker=marker, color=colour,
-                fillstyle="none" if is_training else "full", label=name)  # fmt: skip
+        ax.plot(
+            x,
+            means,
+            linestyle=":" if is_training else line,
+            marker=marker,
+            color=colour,
+            fillstyle="none" if is_training else "full",
+            label=name,
+        )
         for place, values in zip(x, points, strict=True):
             ax.plot(
                 [place] * len(values), [scale * v for v in values], ".", color=colour, alpha=0.4
@@ -215,7 +226,14 @@ def show_disturbed(found: Mapping[str, Mapping[str, Sequence[float]]], guessing:
             ax.plot([min(values), max(values)], [y, y], color=colour, linewidth=1)
             ax.plot(np.mean(values), y, marker, color=colour, label=network if row == 0 else None)
     ax.axvline(100 * guessing, color=GREY, linewidth=0.8)
-    ax.annotate("guessing", (100 * guessing, len(names) - 0.4), xytext=(3, 0), textcoords="offset points", color=GREY, fontsize=8)  # fmt: skip
+    ax.annotate(
+        "guessing",
+        (100 * guessing, len(names) - 0.4),
+        xytext=(3, 0),
+        textcoords="offset points",
+        color=GREY,
+        fontsize=8,
+    )
     ax.set(
         yticks=range(len(names)),
         yticklabels=names,

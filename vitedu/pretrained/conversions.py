@@ -39,8 +39,13 @@ class PublishedViT(VisionTransformer):
     """
 
     def __init__(
-        self, config: ViTConfig, *, norm_first: bool = False, norm_eps: float = NORM_EPS, has_head: bool = True
-    ):  # fmt: skip
+        self,
+        config: ViTConfig,
+        *,
+        norm_first: bool = False,
+        norm_eps: float = NORM_EPS,
+        has_head: bool = True,
+    ):
         super().__init__(config)
         self.norm_pre = nn.LayerNorm(config.embed_dim) if norm_first else nn.Identity()
         if not has_head:

@@ -54,7 +54,7 @@ CHANGES = (
     Change("no crops, no mirroring", BEST, train={"crop_padding": None}),
     Change("learned positions alone", BEST, {"rope": False}),
     Change("class token again", BEST, {"pool": "cls"}),
-)  # fmt: skip
+)
 
 
 def settings(name: str) -> tuple[dict, dict]:

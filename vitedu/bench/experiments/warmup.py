@@ -96,8 +96,10 @@ def pairs_table(found: Iterable[Measurement]) -> str:
     """Write, for each norm and peak, what each seed gained from warm-up and when it met the goal."""
     results = {(each.arm, each.seed): each.results for each in found}
     seeds = sorted({seed for _, seed in results})
-    lines = [f"{'norm':9} {'peak':>6}  {'seed':>4}  {'loss without':>12}  {'with':>5}  {'gain':>6}"
-             f"  steps to {GOAL:g} nat"]  # fmt: skip
+    lines = [
+        f"{'norm':9} {'peak':>6}  {'seed':>4}  {'loss without':>12}  {'with':>5}  {'gain':>6}"
+        f"  steps to {GOAL:g} nat"
+    ]
     for norm, lr in PEAKS:
         for seed in seeds:
             names = [f"{norm}, {lr:g}, {kind}" for kind in ("no warm-up", "warm-up")]

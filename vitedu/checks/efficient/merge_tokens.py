@@ -19,47 +19,140 @@ KEEP_ONE = (
 MEAN = "the mean weighted with sizes"
 
 MISTAKES = (
-    Mistake("dropped", "the tokens are dropped, not merged", MEAN, "That is pruning: what the tokens knew is lost.",
-            "Add each leaving token to its partner.", {TARGET: "target"}),
-    Mistake("one_of_several_kept", "of several that join the same token only one is added", "every token that leaves joins its partner",
-            "Where each write starts from the partner as it came, the last one replaces those before it.",
-            "Add each time to what is already there, in turn or with scatter_add or index_add.",
-            {STAYS: KEEP_ONE.format("")}, also=({STAYS: KEEP_ONE.format(".sort(dim=-1).values")},)),
-    Mistake("sizes_ignored", "merged tokens get the plain mean", MEAN, "A token that stands for ten patches would weigh as much as a single patch.",
-            "Multiply by sizes before you add, and divide by the sum of the sizes.",
-            {"tokens * sizes[:, :, None]": "tokens", "/ total[:, 1:, None]": f"/ {COUNT}[:, 1:, None]"}),
-    Mistake("plain_mean_of_two", "each token that joins gets half of the weight", MEAN, "A token that stands for ten patches would weigh as much as a single patch.",
-            "Multiply by sizes before you add, and divide by the sum of the sizes.", build=lambda: _half_and_half),
-    Mistake("added_up", "merged tokens are added up", MEAN, "A sum is as long as it has members, and the next layer takes length for content.",
-            "Divide by the sum of the sizes.", {" / total[:, 1:, None]": ""}),
-    Mistake("sizes_not_added", "the sizes do not grow", "sizes that add up to those before", "The next merge would weigh wrongly.",
-            "A merged token stands for all patches that joined it.", {"dim=1), total": "dim=1), sizes[stays].reshape(B, -1)"}),
-    Mistake("dot_products", "keys are compared by dot products", "cosine similarity", "A long key is similar to everything.",
-            "Scale every key to length 1 first.", {"F.normalize(keys, dim=-1)": "keys"}),
-    Mistake("least_similar", "the least similar tokens are merged", "the highest similarity first", "What differs most would be mixed.",
-            "Look at descending.", {"descending=True": "descending=False"}),
-    Mistake("least_similar_partner", "each joins the least similar token", "the most similar odd-placed token", "What differs most would be mixed.",
-            "Take the maximum along the odd ones.", {"similarity.max(": "similarity.min("}),
-    Mistake("neighbours_only", "each is compared with the next token only", "the most similar of all odd-placed tokens", "A token far away may be more alike than the neighbour.",
-            "Compare every even-placed token with every odd-placed one: a table.",
-            {SIMILARITY: f"({SIMILARITY}).masked_fill(torch.eye(T // 2, (T - 1) // 2, device=tokens.device) == 0, -2.0)"}),
-    Mistake("class_token_merged", "the class token takes part", "the class token stays as it is", "The head reads it.",
-            "Count places among the patch tokens, after the class token.",
-            {SIMILARITY: "unit[:, 0::2] @ unit[:, 1::2].mT", TARGET: "target.scatter(1, 2 * leaving, 2 * partner.gather(1, leaving) + 1)",
-             LEAVES: "scatter(1, 2 * leaving, False)", "torch.cat([tokens[:, :1], mixed], dim=1)": "mixed",
-             "[:, 1:] / total[:, 1:, None]": " / total[:, :, None]"}),
-    Mistake("odd_ones_leave", "odd-placed tokens leave, even-placed ones stay", "even-placed tokens join odd-placed ones",
-            "Both are fair; published code and this text merge the even ones.", "Look at which half keeps its places.",
-            {SIMILARITY: "unit[:, 2::2] @ unit[:, 1::2].mT", TARGET: "target.scatter(1, 2 * leaving + 2, 2 * partner.gather(1, leaving) + 1)",
-             LEAVES: "scatter(1, 2 * leaving + 2, False)"}),
-    Mistake("tokens_compared", "tokens are compared, not their keys", "the most similar key", "The layer's keys already say what a token is.",
-            "Look at what goes into the similarity.", {"F.normalize(keys": "F.normalize(tokens"}),
-    Mistake("even_then_odd", "the even-placed tokens that stay come before the odd-placed ones", "the original order",
-            "The authors' code does that; a map drawn on the grid would be shuffled.", "Take what stays in the order of the sequence.",
-            {"return torch": "order = torch.arange(T, device=tokens.device).expand(B, T)[stays].reshape(B, -1)[:, 1:]\norder = (order + T * (order % 2 == 0)).argsort(dim=-1)\n"
-             "mixed = mixed.gather(1, order[:, :, None].expand(-1, -1, D))\ntotal = torch.cat([total[:, :1], total[:, 1:].gather(1, order)], dim=1)\nreturn torch"}),
-    families.FIRST_OF_BATCH.by({"leaving = best": "best, partner = best[:1].expand_as(best), partner[:1].expand_as(partner)\nleaving = best"}),
-)  # fmt: skip
+    Mistake(
+        "dropped",
+        "the tokens are dropped, not merged",
+        MEAN,
+        "That is pruning: what the tokens knew is lost.",
+        "Add each leaving token to its partner.",
+        {TARGET: "target"},
+    ),
+    Mistake(
+        "one_of_several_kept",
+        "of several that join the same token only one is added",
+        "every token that leaves joins its partner",
+        "Where each write starts from the partner as it came, the last one replaces those before it.",
+        "Add each time to what is already there, in turn or with scatter_add or index_add.",
+        {STAYS: KEEP_ONE.format("")},
+        also=({STAYS: KEEP_ONE.format(".sort(dim=-1).values")},),
+    ),
+    Mistake(
+        "sizes_ignored",
+        "merged tokens get the plain mean",
+        MEAN,
+        "A token that stands for ten patches would weigh as much as a single patch.",
+        "Multiply by sizes before you add, and divide by the sum of the sizes.",
+        {"tokens * sizes[:, :, None]": "tokens", "/ total[:, 1:, None]": f"/ {COUNT}[:, 1:, None]"},
+    ),
+    Mistake(
+        "plain_mean_of_two",
+        "each token that joins gets half of the weight",
+        MEAN,
+        "A token that stands for ten patches would weigh as much as a single patch.",
+        "Multiply by sizes before you add, and divide by the sum of the sizes.",
+        build=lambda: _half_and_half,
+    ),
+    Mistake(
+        "added_up",
+        "merged tokens are added up",
+        MEAN,
+        "A sum is as long as it has members, and the next layer takes length for content.",
+        "Divide by the sum of the sizes.",
+        {" / total[:, 1:, None]": ""},
+    ),
+    Mistake(
+        "sizes_not_added",
+        "the sizes do not grow",
+        "sizes that add up to those before",
+        "The next merge would weigh wrongly.",
+        "A merged token stands for all patches that joined it.",
+        {"dim=1), total": "dim=1), sizes[stays].reshape(B, -1)"},
+    ),
+    Mistake(
+        "dot_products",
+        "keys are compared by dot products",
+        "cosine similarity",
+        "A long key is similar to everything.",
+        "Scale every key to length 1 first.",
+        {"F.normalize(keys, dim=-1)": "keys"},
+    ),
+    Mistake(
+        "least_similar",
+        "the least similar tokens are merged",
+        "the highest similarity first",
+        "What differs most would be mixed.",
+        "Look at descending.",
+        {"descending=True": "descending=False"},
+    ),
+    Mistake(
+        "least_similar_partner",
+        "each joins the least similar token",
+        "the most similar odd-placed token",
+        "What differs most would be mixed.",
+        "Take the maximum along the odd ones.",
+        {"similarity.max(": "similarity.min("},
+    ),
+    Mistake(
+        "neighbours_only",
+        "each is compared with the next token only",
+        "the most similar of all odd-placed tokens",
+        "A token far away may be more alike than the neighbour.",
+        "Compare every even-placed token with every odd-placed one: a table.",
+        {
+            SIMILARITY: f"({SIMILARITY}).masked_fill(torch.eye(T // 2, (T - 1) // 2, device=tokens.device) == 0, -2.0)"
+        },
+    ),
+    Mistake(
+        "class_token_merged",
+        "the class token takes part",
+        "the class token stays as it is",
+        "The head reads it.",
+        "Count places among the patch tokens, after the class token.",
+        {
+            SIMILARITY: "unit[:, 0::2] @ unit[:, 1::2].mT",
+            TARGET: "target.scatter(1, 2 * leaving, 2 * partner.gather(1, leaving) + 1)",
+            LEAVES: "scatter(1, 2 * leaving, False)",
+            "torch.cat([tokens[:, :1], mixed], dim=1)": "mixed",
+            "[:, 1:] / total[:, 1:, None]": " / total[:, :, None]",
+        },
+    ),
+    Mistake(
+        "odd_ones_leave",
+        "odd-placed tokens leave, even-placed ones stay",
+        "even-placed tokens join odd-placed ones",
+        "Both are fair; published code and this text merge the even ones.",
+        "Look at which half keeps its places.",
+        {
+            SIMILARITY: "unit[:, 2::2] @ unit[:, 1::2].mT",
+            TARGET: "target.scatter(1, 2 * leaving + 2, 2 * partner.gather(1, leaving) + 1)",
+            LEAVES: "scatter(1, 2 * leaving + 2, False)",
+        },
+    ),
+    Mistake(
+        "tokens_compared",
+        "tokens are compared, not their keys",
+        "the most similar key",
+        "The layer's keys already say what a token is.",
+        "Look at what goes into the similarity.",
+        {"F.normalize(keys": "F.normalize(tokens"},
+    ),
+    Mistake(
+        "even_then_odd",
+        "the even-placed tokens that stay come before the odd-placed ones",
+        "the original order",
+        "The authors' code does that; a map drawn on the grid would be shuffled.",
+        "Take what stays in the order of the sequence.",
+        {
+            "return torch": "order = torch.arange(T, device=tokens.device).expand(B, T)[stays].reshape(B, -1)[:, 1:]\norder = (order + T * (order % 2 == 0)).argsort(dim=-1)\n"
+            "mixed = mixed.gather(1, order[:, :, None].expand(-1, -1, D))\ntotal = torch.cat([total[:, :1], total[:, 1:].gather(1, order)], dim=1)\nreturn torch"
+        },
+    ),
+    families.FIRST_OF_BATCH.by(
+        {
+            "leaving = best": "best, partner = best[:1].expand_as(best), partner[:1].expand_as(partner)\nleaving = best"
+        }
+    ),
+)
 
 
 def _half_and_half(tokens, keys, sizes, merge):
@@ -168,4 +261,4 @@ CHECKER = Checker(
     },
     special="len(tokens) == 1; merge == 0; merge == tokens.shape[1] // 2; merge == 1; "
     "bool((sizes == 1).all())",
-)  # fmt: skip
+)

@@ -7,32 +7,79 @@ ROWS, COLUMNS = ">= gh - shift", ">= gw - shift"
 
 MISTAKES = (
     families.MASK_INVERTED,
-    Mistake("all_allowed", "nothing is forbidden", "no attention between tokens that the roll brought together",
-            "The top of the image would exchange information with its bottom.", "Print how many entries are False.",
-            {"return region": "region = torch.zeros_like(region)\nreturn region"}),
-    Mistake("rows_only", "only rows that came round the edge are told apart", "rows and columns that came round",
-            "The left edge of the image would look at the right one.", "The roll moves columns, too.",
-            {"+ column_wraps.int()": "+ 0 * column_wraps.int()"}),
-    Mistake("columns_only", "only columns that came round the edge are told apart", "rows and columns that came round",
-            "The top of the image would look at its bottom.", "The roll moves rows, too.", {"2 * row_wraps": "0 * row_wraps"}),
-    Mistake("three_regions", "two of the four regions share a number", "rows and columns are told apart separately",
-            "In the last window the top right corner would look at the bottom left one.",
-            "Count the numbers in the last window: there are four.", {"2 * row_wraps": "1 * row_wraps"}),
-    Mistake("other_direction", "the mask belongs to a roll down and to the right", "the roll is by -shift: up and to the left",
-            "What comes round the edge stands at the bottom and at the right.",
-            "Roll a grid of numbers and look where the 0 goes.", {ROWS: "< shift", COLUMNS: "< shift"}),
-    Mistake("rest_of_window", "the border lies w - shift from the edge", "shift rows and columns come round the edge",
-            "It goes unnoticed where the shift is half a window.", "Count the rows that a roll by -1 brings round.",
-            {ROWS: ">= gh - (window_size - shift) % window_size", COLUMNS: ">= gw - (window_size - shift) % window_size"}),
-    Mistake("not_in_windows", "the regions are cut in the order of the grid, not into windows",
-            "tokens in the order of window_partition", "Row i of the mask would belong to another token than row i of the window.",
-            "Send the numbered grid through window_partition.",
-            {"window_partition(region[None, :, :, None], window_size)[..., 0]": "region.reshape(-1, window_size**2)"}),
-    Mistake("nothing_without_shift", "where nothing is shifted, all attention is forbidden", "all True for shift 0", "A window would see nothing, itself included.",
-            "Without a roll no token came round an edge.", {f"return {EQUAL}": f"return ({EQUAL}) & (shift > 0)"}, part="no shift"),
+    Mistake(
+        "all_allowed",
+        "nothing is forbidden",
+        "no attention between tokens that the roll brought together",
+        "The top of the image would exchange information with its bottom.",
+        "Print how many entries are False.",
+        {"return region": "region = torch.zeros_like(region)\nreturn region"},
+    ),
+    Mistake(
+        "rows_only",
+        "only rows that came round the edge are told apart",
+        "rows and columns that came round",
+        "The left edge of the image would look at the right one.",
+        "The roll moves columns, too.",
+        {"+ column_wraps.int()": "+ 0 * column_wraps.int()"},
+    ),
+    Mistake(
+        "columns_only",
+        "only columns that came round the edge are told apart",
+        "rows and columns that came round",
+        "The top of the image would look at its bottom.",
+        "The roll moves rows, too.",
+        {"2 * row_wraps": "0 * row_wraps"},
+    ),
+    Mistake(
+        "three_regions",
+        "two of the four regions share a number",
+        "rows and columns are told apart separately",
+        "In the last window the top right corner would look at the bottom left one.",
+        "Count the numbers in the last window: there are four.",
+        {"2 * row_wraps": "1 * row_wraps"},
+    ),
+    Mistake(
+        "other_direction",
+        "the mask belongs to a roll down and to the right",
+        "the roll is by -shift: up and to the left",
+        "What comes round the edge stands at the bottom and at the right.",
+        "Roll a grid of numbers and look where the 0 goes.",
+        {ROWS: "< shift", COLUMNS: "< shift"},
+    ),
+    Mistake(
+        "rest_of_window",
+        "the border lies w - shift from the edge",
+        "shift rows and columns come round the edge",
+        "It goes unnoticed where the shift is half a window.",
+        "Count the rows that a roll by -1 brings round.",
+        {
+            ROWS: ">= gh - (window_size - shift) % window_size",
+            COLUMNS: ">= gw - (window_size - shift) % window_size",
+        },
+    ),
+    Mistake(
+        "not_in_windows",
+        "the regions are cut in the order of the grid, not into windows",
+        "tokens in the order of window_partition",
+        "Row i of the mask would belong to another token than row i of the window.",
+        "Send the numbered grid through window_partition.",
+        {
+            "window_partition(region[None, :, :, None], window_size)[..., 0]": "region.reshape(-1, window_size**2)"
+        },
+    ),
+    Mistake(
+        "nothing_without_shift",
+        "where nothing is shifted, all attention is forbidden",
+        "all True for shift 0",
+        "A window would see nothing, itself included.",
+        "Without a roll no token came round an edge.",
+        {f"return {EQUAL}": f"return ({EQUAL}) & (shift > 0)"},
+        part="no shift",
+    ),
     families.ADDED_TO_SCORES.by({f"return {EQUAL}": f"return torch.where({EQUAL}, 0.0, -100.0)"}),
     families.SIDES_SWAPPED,
-)  # fmt: skip
+)
 
 
 def _places(grid_size, window_size, shift):
@@ -96,11 +143,19 @@ CHECKER = Checker(
     equivalent={
         "an axis of one number ends where it begins": ("[..., -1]",),
         "the table is symmetric": ("[:, :, None] == region[:, None]",),
-        "the regions only need four different numbers": ("region = -2", "region = 3", "region = 4",
-            "arange(gh) < gh", "arange(gw) < gw", "() - column_wraps"),
-        "a boolean counts as 0 or 1": ("[:, None] + column_wraps",
-            "region = 2 * row_wraps[:, None].int() + column_wraps"),
+        "the regions only need four different numbers": (
+            "region = -2",
+            "region = 3",
+            "region = 4",
+            "arange(gh) < gh",
+            "arange(gw) < gw",
+            "() - column_wraps",
+        ),
+        "a boolean counts as 0 or 1": (
+            "[:, None] + column_wraps",
+            "region = 2 * row_wraps[:, None].int() + column_wraps",
+        ),
     },
     special="shift == 0; grid_size[0] == window_size; grid_size[1] == window_size; "
     "grid_size[0] == grid_size[1]; shift == window_size - 1; 2 * shift == window_size",
-)  # fmt: skip
+)

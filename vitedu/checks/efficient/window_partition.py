@@ -4,33 +4,77 @@ from vitedu.checks import families
 from vitedu.checks.kit import EXACT, USUAL, Checker, Mistake, also, rearrange, shaped
 
 MISTAKES = (
-    Mistake("reshape_only", "the grid is reshaped without moving any axis", "window 0 is the top left square of the grid",
-            "The memory of a grid runs along its rows: a bare reshape cuts strips out of rows, not squares.",
-            "Split both grid axes first, then permute, then join.", {"x.permute(0, 1, 3, 2, 4, 5)": "x"}),
-    Mistake("windows_by_column", "windows run down the columns instead of along the rows",
-            "window 1 stands to the right of window 0", "A mask made for one order would hide the wrong tokens of the other.",
-            "Look at the order of the two window axes after permute.", {"0, 1, 3, 2": "0, 3, 1, 2"}),
-    Mistake("tokens_by_column", "inside a window the tokens run down the columns", "inside a window the tokens run along the rows",
-            "A bias for each offset inside the window would meet the wrong pairs.",
-            "Look at the order of the last two token axes after permute.", {"2, 4, 5": "4, 2, 5"}),
-    Mistake("windows_before_batch", "the windows of different images alternate", "all windows of an image stand together",
-            "window_merge would put pieces of different images into one.", "Keep the batch axis in front.",
-            {"0, 1, 3, 2": "1, 3, 0, 2"}),
-    Mistake("count_for_size", "window_size is taken for the number of windows along a side", "windows of w x w tokens",
-            "The cost of attention would grow with the image again.", "Divide gh by w for the number of windows.",
-            {"gh // w, w, gw // w, w": "w, gh // w, w, gw // w", "w * w, D)": "(gh // w) * (gw // w), D)"}),
-    Mistake("every_other_token", "a window gathers tokens that lie far apart", "a window is a square of neighbours",
-            "That is dilated (grid) attention, another method.", "Split gh into (gh // w, w) in this order.",
-            {"gh // w, w, gw // w, w": "w, gh // w, w, gw // w", "0, 1, 3, 2, 4": "0, 2, 4, 1, 3"}),
+    Mistake(
+        "reshape_only",
+        "the grid is reshaped without moving any axis",
+        "window 0 is the top left square of the grid",
+        "The memory of a grid runs along its rows: a bare reshape cuts strips out of rows, not squares.",
+        "Split both grid axes first, then permute, then join.",
+        {"x.permute(0, 1, 3, 2, 4, 5)": "x"},
+    ),
+    Mistake(
+        "windows_by_column",
+        "windows run down the columns instead of along the rows",
+        "window 1 stands to the right of window 0",
+        "A mask made for one order would hide the wrong tokens of the other.",
+        "Look at the order of the two window axes after permute.",
+        {"0, 1, 3, 2": "0, 3, 1, 2"},
+    ),
+    Mistake(
+        "tokens_by_column",
+        "inside a window the tokens run down the columns",
+        "inside a window the tokens run along the rows",
+        "A bias for each offset inside the window would meet the wrong pairs.",
+        "Look at the order of the last two token axes after permute.",
+        {"2, 4, 5": "4, 2, 5"},
+    ),
+    Mistake(
+        "windows_before_batch",
+        "the windows of different images alternate",
+        "all windows of an image stand together",
+        "window_merge would put pieces of different images into one.",
+        "Keep the batch axis in front.",
+        {"0, 1, 3, 2": "1, 3, 0, 2"},
+    ),
+    Mistake(
+        "count_for_size",
+        "window_size is taken for the number of windows along a side",
+        "windows of w x w tokens",
+        "The cost of attention would grow with the image again.",
+        "Divide gh by w for the number of windows.",
+        {
+            "gh // w, w, gw // w, w": "w, gh // w, w, gw // w",
+            "w * w, D)": "(gh // w) * (gw // w), D)",
+        },
+    ),
+    Mistake(
+        "every_other_token",
+        "a window gathers tokens that lie far apart",
+        "a window is a square of neighbours",
+        "That is dilated (grid) attention, another method.",
+        "Split gh into (gh // w, w) in this order.",
+        {"gh // w, w, gw // w, w": "w, gh // w, w, gw // w", "0, 1, 3, 2, 4": "0, 2, 4, 1, 3"},
+    ),
     families.SQUARE_ONLY.by({"gw // w": "gh // w"}, also=({"gw // w, w": "gh // w, -1"},)),
     families.GRID_EXCHANGED.by({"gh // w, w, gw // w, w": "gw // w, w, gh // w, w"}),
     families.FIRST_OF_BATCH.by({"return x": "x = x[: gh // w * (gw // w)]\nreturn x"}),
-    Mistake("windows_stay_square", "the tokens of a window keep two axes", "(B*num_windows, w*w, D)",
-            "Attention takes a sequence: one axis of tokens.", "Join the two token axes at the end.", {"w * w, D": "w, w, D"}),
-    Mistake("windows_keep_an_axis", "batch and windows keep an axis each", "(B*num_windows, w*w, D)",
-            "Joined, the windows are a larger batch, and attention needs no change.", "Join the first axes at the end.",
-            {"-1, w * w": "B, -1, w * w"}),
-)  # fmt: skip
+    Mistake(
+        "windows_stay_square",
+        "the tokens of a window keep two axes",
+        "(B*num_windows, w*w, D)",
+        "Attention takes a sequence: one axis of tokens.",
+        "Join the two token axes at the end.",
+        {"w * w, D": "w, w, D"},
+    ),
+    Mistake(
+        "windows_keep_an_axis",
+        "batch and windows keep an axis each",
+        "(B*num_windows, w*w, D)",
+        "Joined, the windows are a larger batch, and attention needs no change.",
+        "Join the first axes at the end.",
+        {"-1, w * w": "B, -1, w * w"},
+    ),
+)
 
 
 def by_loops(x, w):
@@ -86,4 +130,4 @@ CHECKER = Checker(
     },
     special="len(x) == 1; window_size == 1; x.shape[1] == window_size; "
     "x.shape[2] == window_size; x.shape[1] == x.shape[2]",
-)  # fmt: skip
+)

@@ -19,33 +19,161 @@ def _close_call(logits: torch.Tensor) -> torch.Tensor:
 
 
 MISTAKES = (
-    Mistake("heads_swapped", "the heads have changed places", "class head with labels, distillation head with the teacher", "Each token would learn the other's task.", "Look at which logits meet which target.",
-            {FROM_LABELS: "F.cross_entropy(dist_logits, labels)", FROM_TEACHER: "F.cross_entropy(cls_logits, said)"}),
-    Mistake("not_halved", "the two losses are added in full", HALVES, "The loss, and with it the step, would be twice as large.", "Multiply each by 0.5.", {BOTH: "from_labels + from_teacher"}),
-    Mistake("labels_only", "the teacher is left out", HALVES, "Nothing would be distilled.", "Add the second half.", {BOTH: "from_labels"}, also=({BOTH: "0.5 * from_labels"},)),
-    Mistake("teacher_only", "the labels are left out", HALVES, "The class head would learn nothing.", "Add the first half.", {BOTH: "from_teacher"}, also=({BOTH: "0.5 * from_teacher"},)),
-    Mistake("agreeing_only", "the teacher counts only where it agrees with the label", "half the loss against the teacher's answer, for every image",
-            "Where both agree the label has said it already; a teacher is there for the rest.", "Look for a comparison with labels in the second half.",
-            {FROM_TEACHER: "(F.cross_entropy(dist_logits, said, reduction='none') * (said == labels)).mean()"},
-            also=({FROM_TEACHER: "(F.cross_entropy(dist_logits, said, reduction='none') * (said == labels)).sum() / (said == labels).sum().clamp(min=1)"},)),
-    Mistake("soft_targets", "the teacher's probabilities are the target, not its answer", "the class that the teacher finds most likely", "That is soft distillation, another loss of the same paper.",
-            "Take the argmax of teacher_logits.", {FROM_TEACHER: "F.cross_entropy(dist_logits, teacher_logits.softmax(dim=-1).detach())"},
-            also=tuple({FROM_TEACHER: f"F.cross_entropy(dist_logits, (teacher_logits / {t}).softmax(dim=-1).detach())"} for t in (0.1, 0.01))),
-    Mistake("divergence", "a KL divergence is taken", "a cross-entropy with the teacher's answer", "That is Hinton's soft distillation.", "Take the argmax of teacher_logits.",
-            {FROM_TEACHER: KL.format(t=1)}, also=({FROM_TEACHER: KL.format(t=3)}, {FROM_TEACHER: "9 * " + KL.format(t=3)})),
-    Mistake("one_head", "the class head learns from both", "two heads, each with its own target", "The distillation token would learn nothing.", "Use dist_logits in the second half.", {FROM_TEACHER: "F.cross_entropy(cls_logits, said)"}),
-    Mistake("only_second_head", "the distillation head learns from both", "two heads, each with its own target", "The class token would learn nothing.", "Use cls_logits in the first half.", {FROM_LABELS: "F.cross_entropy(dist_logits, labels)"}),
-    Mistake("labels_twice", "both heads learn from the labels", "the distillation head learns from the teacher", "The teacher would not be used.", "Use the argmax of teacher_logits in the second half.", {FROM_TEACHER: "F.cross_entropy(dist_logits, labels)"}),
-    Mistake("teacher_twice", "both heads learn from the teacher", "the class head learns from the labels", "The labels would not be used.", "Use labels in the first half.", {FROM_LABELS: "F.cross_entropy(cls_logits, said)"}),
-    Mistake("least_likely", "the class that the teacher finds least likely is the target", "the most likely class", "The student would learn every error.", "Look for argmin, or a turned sign.", {SAID: "teacher_logits.argmin(dim=-1)"}),
-    Mistake("over_the_batch", "the argmax runs over the batch", "an answer for every image: dim=-1", "It gives numbers of images, not of classes.", "Look at the dim of argmax.", {SAID: "teacher_logits.argmax(dim=0).repeat(len(labels))[: len(labels)] % teacher_logits.shape[1]"}),
-    Mistake("own_answer", "the student's own answer is the target", "the teacher's answer", "The student would confirm itself.", "Take the argmax of teacher_logits.", {SAID: "dist_logits.argmax(dim=-1)"}),
-    Mistake("heads_averaged", "both heads are averaged first", "a loss for each head", "That is how DeiT predicts, not how it learns.", "Keep the heads apart.",
-            {"said = ": "cls_logits = dist_logits = (cls_logits + dist_logits) / 2\nsaid = "}),
-    families.SOFTMAX_TWICE.by({FROM_LABELS: "F.cross_entropy(cls_logits.softmax(dim=-1), labels)", FROM_TEACHER: "F.cross_entropy(dist_logits.softmax(dim=-1), said)"}),
-    families.SUM_NOT_MEAN.by({FROM_LABELS: "F.cross_entropy(cls_logits, labels, reduction='sum')", FROM_TEACHER: "F.cross_entropy(dist_logits, said, reduction='sum')"}),
+    Mistake(
+        "heads_swapped",
+        "the heads have changed places",
+        "class head with labels, distillation head with the teacher",
+        "Each token would learn the other's task.",
+        "Look at which logits meet which target.",
+        {
+            FROM_LABELS: "F.cross_entropy(dist_logits, labels)",
+            FROM_TEACHER: "F.cross_entropy(cls_logits, said)",
+        },
+    ),
+    Mistake(
+        "not_halved",
+        "the two losses are added in full",
+        HALVES,
+        "The loss, and with it the step, would be twice as large.",
+        "Multiply each by 0.5.",
+        {BOTH: "from_labels + from_teacher"},
+    ),
+    Mistake(
+        "labels_only",
+        "the teacher is left out",
+        HALVES,
+        "Nothing would be distilled.",
+        "Add the second half.",
+        {BOTH: "from_labels"},
+        also=({BOTH: "0.5 * from_labels"},),
+    ),
+    Mistake(
+        "teacher_only",
+        "the labels are left out",
+        HALVES,
+        "The class head would learn nothing.",
+        "Add the first half.",
+        {BOTH: "from_teacher"},
+        also=({BOTH: "0.5 * from_teacher"},),
+    ),
+    Mistake(
+        "agreeing_only",
+        "the teacher counts only where it agrees with the label",
+        "half the loss against the teacher's answer, for every image",
+        "Where both agree the label has said it already; a teacher is there for the rest.",
+        "Look for a comparison with labels in the second half.",
+        {
+            FROM_TEACHER: "(F.cross_entropy(dist_logits, said, reduction='none') * (said == labels)).mean()"
+        },
+        also=(
+            {
+                FROM_TEACHER: "(F.cross_entropy(dist_logits, said, reduction='none') * (said == labels)).sum() / (said == labels).sum().clamp(min=1)"
+            },
+        ),
+    ),
+    Mistake(
+        "soft_targets",
+        "the teacher's probabilities are the target, not its answer",
+        "the class that the teacher finds most likely",
+        "That is soft distillation, another loss of the same paper.",
+        "Take the argmax of teacher_logits.",
+        {FROM_TEACHER: "F.cross_entropy(dist_logits, teacher_logits.softmax(dim=-1).detach())"},
+        also=tuple(
+            {
+                FROM_TEACHER: f"F.cross_entropy(dist_logits, (teacher_logits / {t}).softmax(dim=-1).detach())"
+            }
+            for t in (0.1, 0.01)
+        ),
+    ),
+    Mistake(
+        "divergence",
+        "a KL divergence is taken",
+        "a cross-entropy with the teacher's answer",
+        "That is Hinton's soft distillation.",
+        "Take the argmax of teacher_logits.",
+        {FROM_TEACHER: KL.format(t=1)},
+        also=({FROM_TEACHER: KL.format(t=3)}, {FROM_TEACHER: "9 * " + KL.format(t=3)}),
+    ),
+    Mistake(
+        "one_head",
+        "the class head learns from both",
+        "two heads, each with its own target",
+        "The distillation token would learn nothing.",
+        "Use dist_logits in the second half.",
+        {FROM_TEACHER: "F.cross_entropy(cls_logits, said)"},
+    ),
+    Mistake(
+        "only_second_head",
+        "the distillation head learns from both",
+        "two heads, each with its own target",
+        "The class token would learn nothing.",
+        "Use cls_logits in the first half.",
+        {FROM_LABELS: "F.cross_entropy(dist_logits, labels)"},
+    ),
+    Mistake(
+        "labels_twice",
+        "both heads learn from the labels",
+        "the distillation head learns from the teacher",
+        "The teacher would not be used.",
+        "Use the argmax of teacher_logits in the second half.",
+        {FROM_TEACHER: "F.cross_entropy(dist_logits, labels)"},
+    ),
+    Mistake(
+        "teacher_twice",
+        "both heads learn from the teacher",
+        "the class head learns from the labels",
+        "The labels would not be used.",
+        "Use labels in the first half.",
+        {FROM_LABELS: "F.cross_entropy(cls_logits, said)"},
+    ),
+    Mistake(
+        "least_likely",
+        "the class that the teacher finds least likely is the target",
+        "the most likely class",
+        "The student would learn every error.",
+        "Look for argmin, or a turned sign.",
+        {SAID: "teacher_logits.argmin(dim=-1)"},
+    ),
+    Mistake(
+        "over_the_batch",
+        "the argmax runs over the batch",
+        "an answer for every image: dim=-1",
+        "It gives numbers of images, not of classes.",
+        "Look at the dim of argmax.",
+        {
+            SAID: "teacher_logits.argmax(dim=0).repeat(len(labels))[: len(labels)] % teacher_logits.shape[1]"
+        },
+    ),
+    Mistake(
+        "own_answer",
+        "the student's own answer is the target",
+        "the teacher's answer",
+        "The student would confirm itself.",
+        "Take the argmax of teacher_logits.",
+        {SAID: "dist_logits.argmax(dim=-1)"},
+    ),
+    Mistake(
+        "heads_averaged",
+        "both heads are averaged first",
+        "a loss for each head",
+        "That is how DeiT predicts, not how it learns.",
+        "Keep the heads apart.",
+        {"said = ": "cls_logits = dist_logits = (cls_logits + dist_logits) / 2\nsaid = "},
+    ),
+    families.SOFTMAX_TWICE.by(
+        {
+            FROM_LABELS: "F.cross_entropy(cls_logits.softmax(dim=-1), labels)",
+            FROM_TEACHER: "F.cross_entropy(dist_logits.softmax(dim=-1), said)",
+        }
+    ),
+    families.SUM_NOT_MEAN.by(
+        {
+            FROM_LABELS: "F.cross_entropy(cls_logits, labels, reduction='sum')",
+            FROM_TEACHER: "F.cross_entropy(dist_logits, said, reduction='sum')",
+        }
+    ),
     families.PYTHON_NUMBER.by({BOTH: f"({BOTH}).item()"}),
-)  # fmt: skip
+)
 
 
 def by_log_softmax(cls_logits, dist_logits, teacher_logits, labels):

@@ -26,23 +26,29 @@ def cases(g: torch.Generator) -> list[Case]:
     five, four, three = (size + draw(g, 0, 1) for size in (6, 4, 2))
     return [
         case("a model in eval mode", [five, four, three], "results"),
-        case("batches that can be read once", [four, five, 1], "results", "any iterable", once=True),
+        case(
+            "batches that can be read once", [four, five, 1], "results", "any iterable", once=True
+        ),
         *inputs.mode_cases(case, [four, three, five], [four, three]),
         case("one batch, float64", [four], "results", "other sizes", dtype=torch.float64),
         case("one image", [1], "results", "other sizes"),
         case("one batch, a model in train mode", [four], "results", "other sizes", training=True),
-    ]  # fmt: skip
+    ]
 
 
 MISTAKES = (
     *families.RESULTS_BANK,
     *families.MODES_BANK,
-    Mistake("graph_kept", "the mean loss still holds the graph of every batch", "Python numbers, and no graph",
-            "A graph keeps the activations of its batch: memory would grow with every batch.",
-            "Work under torch.no_grad(), and add loss.item(), not loss.",
-            {"@torch.no_grad()": "@torch.enable_grad()", ".item() * len": " * len"},
-            evidence=families.graph_of),
-)  # fmt: skip
+    Mistake(
+        "graph_kept",
+        "the mean loss still holds the graph of every batch",
+        "Python numbers, and no graph",
+        "A graph keeps the activations of its batch: memory would grow with every batch.",
+        "Work under torch.no_grad(), and add loss.item(), not loss.",
+        {"@torch.no_grad()": "@torch.enable_grad()", ".item() * len": " * len"},
+        evidence=families.graph_of,
+    ),
+)
 
 
 def with_inference_mode(model, batches):

@@ -53,7 +53,7 @@ def cases(g: torch.Generator) -> list[Case]:
         case("once around and on", many, "results", "other sizes", shift=(H + dy, W + dx)),
         case("logits in the hundreds", many, "results", "other sizes", sure=200.0),
         case("float64", many, "results", "other sizes", dtype=torch.float64),
-    ]  # fmt: skip
+    ]
 
 
 ROLL = "images.roll(shift, dims=(-2, -1))"
@@ -61,41 +61,110 @@ SAME = "model(images).argmax(dim=-1) == model(shifted).argmax(dim=-1)"
 
 MISTAKES = (
     *families.MODES_BANK,
-    Mistake("axes_swapped", "dy and dx are swapped", "dy rows down and dx columns to the right",
-            "Rows are the axis -2, columns the axis -1.", "Look at the order of dims.", {"(-2, -1)": "(-1, -2)"}),
-    Mistake("other_way", "the image moves up and to the left", "a positive shift moves down and to the right",
-            "torch.roll moves what stands at i to i + shift.", "Look for a minus.",
-            {"roll(shift": "roll((-shift[0], -shift[1])"}),
-    Mistake("empty_border", "what leaves the image is lost", "what leaves on one side comes in on the other",
-            "The text asks for images that are rolled: no pixel is lost, so only the place changes.",
-            "Use torch.roll.",
-            {ROLL: ROLL + "\ndy, dx = shift\nrows, columns = torch.arange(images.shape[2]), torch.arange(images.shape[3])"
-                   "\nis_kept = ((rows - dy >= 0) & (rows - dy < len(rows)))[:, None] & ((columns - dx >= 0) & (columns - dx < len(columns)))"
-                   "\nshifted = shifted * is_kept.to(images.dtype)"}),
-    Mistake("down_alone", "the images move down and not to the right", "a shift by (dy, dx)", "Half of the shift is missing.",
-            "Roll both axes.", {"roll(shift, dims=(-2, -1))": "roll(shift[0], dims=-2)"}),
-    Mistake("right_alone", "the images move to the right and not down", "a shift by (dy, dx)", "Half of the shift is missing.",
-            "Roll both axes.", {"roll(shift, dims=(-2, -1))": "roll(shift[1], dims=-1)"}),
-    Mistake("axes_one_too_early", "channels and rows are rolled", "rows and columns: the last two axes",
-            "Images are (B, C, H, W), so the rows stand on axis 2 and the columns on axis 3.", "Look at dims.",
-            {"(-2, -1)": "(1, 2)"}),
-    Mistake("changed_counted", "the share of changed predictions is returned", "the share of unchanged predictions",
-            "A model that never changes its mind has consistency 1.", "Look at the comparison.", {"==": "!="}),
-    Mistake("counted", "a count is returned", "a share in [0, 1]", "It grows with the number of images.",
-            "Take the mean, not the sum.", {"mean()": "sum()"}),
+    Mistake(
+        "axes_swapped",
+        "dy and dx are swapped",
+        "dy rows down and dx columns to the right",
+        "Rows are the axis -2, columns the axis -1.",
+        "Look at the order of dims.",
+        {"(-2, -1)": "(-1, -2)"},
+    ),
+    Mistake(
+        "other_way",
+        "the image moves up and to the left",
+        "a positive shift moves down and to the right",
+        "torch.roll moves what stands at i to i + shift.",
+        "Look for a minus.",
+        {"roll(shift": "roll((-shift[0], -shift[1])"},
+    ),
+    Mistake(
+        "empty_border",
+        "what leaves the image is lost",
+        "what leaves on one side comes in on the other",
+        "The text asks for images that are rolled: no pixel is lost, so only the place changes.",
+        "Use torch.roll.",
+        {
+            ROLL: ROLL
+            + "\ndy, dx = shift\nrows, columns = torch.arange(images.shape[2]), torch.arange(images.shape[3])"
+            "\nis_kept = ((rows - dy >= 0) & (rows - dy < len(rows)))[:, None] & ((columns - dx >= 0) & (columns - dx < len(columns)))"
+            "\nshifted = shifted * is_kept.to(images.dtype)"
+        },
+    ),
+    Mistake(
+        "down_alone",
+        "the images move down and not to the right",
+        "a shift by (dy, dx)",
+        "Half of the shift is missing.",
+        "Roll both axes.",
+        {"roll(shift, dims=(-2, -1))": "roll(shift[0], dims=-2)"},
+    ),
+    Mistake(
+        "right_alone",
+        "the images move to the right and not down",
+        "a shift by (dy, dx)",
+        "Half of the shift is missing.",
+        "Roll both axes.",
+        {"roll(shift, dims=(-2, -1))": "roll(shift[1], dims=-1)"},
+    ),
+    Mistake(
+        "axes_one_too_early",
+        "channels and rows are rolled",
+        "rows and columns: the last two axes",
+        "Images are (B, C, H, W), so the rows stand on axis 2 and the columns on axis 3.",
+        "Look at dims.",
+        {"(-2, -1)": "(1, 2)"},
+    ),
+    Mistake(
+        "changed_counted",
+        "the share of changed predictions is returned",
+        "the share of unchanged predictions",
+        "A model that never changes its mind has consistency 1.",
+        "Look at the comparison.",
+        {"==": "!="},
+    ),
+    Mistake(
+        "counted",
+        "a count is returned",
+        "a share in [0, 1]",
+        "It grows with the number of images.",
+        "Take the mean, not the sum.",
+        {"mean()": "sum()"},
+    ),
     families.PERCENT.by({".mean().item()": ".mean().item() * 100"}),
-    Mistake("one_verdict", "one verdict for all images is returned", "a share in [0, 1]", "A single image would decide it.",
-            "Take the mean, not any() or all().", {"float().mean()": "any()"}, also=({"float().mean()": "all()"},)),
-    Mistake("logits_compared", "logits are compared, not classes", "the most likely class of each image",
-            "Logits almost never stay the same to the last digit.", "Take argmax over the classes.",
-            {SAME: "model(images) == model(shifted)"}),
-    Mistake("argmax_over_batch", "argmax runs over the images", "argmax over the classes, the last axis",
-            "It would say which image is the best example of a class.", "Look at the dim of argmax.",
-            {SAME: SAME.replace("-1", "0")}),
-    Mistake("compared_with_itself", "the shifted images are compared with themselves", "predictions before and after the shift",
-            "That share is always 1.", "One of the two calls takes the images as they are.",
-            {"model(images)": "model(shifted)"}),
-)  # fmt: skip
+    Mistake(
+        "one_verdict",
+        "one verdict for all images is returned",
+        "a share in [0, 1]",
+        "A single image would decide it.",
+        "Take the mean, not any() or all().",
+        {"float().mean()": "any()"},
+        also=({"float().mean()": "all()"},),
+    ),
+    Mistake(
+        "logits_compared",
+        "logits are compared, not classes",
+        "the most likely class of each image",
+        "Logits almost never stay the same to the last digit.",
+        "Take argmax over the classes.",
+        {SAME: "model(images) == model(shifted)"},
+    ),
+    Mistake(
+        "argmax_over_batch",
+        "argmax runs over the images",
+        "argmax over the classes, the last axis",
+        "It would say which image is the best example of a class.",
+        "Look at the dim of argmax.",
+        {SAME: SAME.replace("-1", "0")},
+    ),
+    Mistake(
+        "compared_with_itself",
+        "the shifted images are compared with themselves",
+        "predictions before and after the shift",
+        "That share is always 1.",
+        "One of the two calls takes the images as they are.",
+        {"model(images)": "model(shifted)"},
+    ),
+)
 
 
 def both_at_once(model, images, shift):

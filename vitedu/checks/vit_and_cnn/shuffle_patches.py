@@ -35,50 +35,136 @@ ORDER, BACK = "patches[:, permutation]", "return unpatchify("
 END = "images.shape[-2:])"
 
 MISTAKES = (
-    Mistake("inverse", "the permutation is undone, not applied", "patch i of the result is patch permutation[i] of the image",
-            "patches[:, permutation] reads from permutation[i]; an assignment to result[:, permutation] writes there.",
-            "Try three patches and the permutation [1, 2, 0]: patch 0 of the result is patch 1.",
-            {ORDER: "patches[:, permutation.argsort()]"}),
-    Mistake("nothing_moves", "every patch stays where it was", "patch i of the result is patch permutation[i] of the image",
-            "The argument permutation is not used.", "Index the patches with it.", {ORDER: "patches"}),
-    Mistake("twice", "the permutation is applied twice", "one application", "A second round gives another order.",
-            "Look for two places that use permutation.", {ORDER: "patches[:, permutation][:, permutation]"}),
-    Mistake("reversed", "the permutation is read backwards", "patch i of the result is patch permutation[i] of the image",
-            "Backwards is not the inverse, either.", "Look for a flip.", {ORDER: "patches[:, permutation.flip(0)]"}),
-    Mistake("by_column", "patches are numbered down the columns", "patches are numbered row by row",
-            "All of the course counts patches as patchify does.", "Look at the order of the two grid axes.",
-            {BACK: "gh, gw = images.shape[-2] // patch_size, images.shape[-1] // patch_size\n"
-                   "number = torch.arange(gh * gw, device=images.device).reshape(gh, gw).T.flatten()\n"
-                   "permutation = torch.empty_like(permutation).index_copy(0, number, number[permutation])\n" + BACK}),
-    Mistake("another_for_each_image", "every image gets an order of its own", "the same order for the whole batch",
-            "Images could not be compared after it.", "Use the permutation as given for all images.",
-            {BACK: "patches = torch.stack([p.roll(i, 0) for i, p in enumerate(patches)])\n" + BACK}),
-    Mistake("pixels_shuffled", "the pixels inside a patch move too", "patches move as they are",
-            "What is inside a patch must stay recognisable.", "Index the axis of the patches alone.",
-            {ORDER: ORDER + ".flip(-1)"}),
-    Mistake("turned", "every patch is mirrored along its diagonal", "patches move as they are",
-            "Rows and columns inside a patch are swapped on the way back.", "Undo the steps of patchify in the opposite order.",
-            {ORDER: ORDER + ".unflatten(-1, (-1, patch_size, patch_size)).mT.flatten(2)"}),
-    Mistake("strips", "strips of pixels move, not squares", "a patch is a square",
-            "The memory of an image runs along its rows: a bare reshape cuts strips.", "Use patchify.",
-            {"patchify(images, patch_size)": "images.reshape(len(images), len(permutation), -1)",
-             "return unpatchify(" + ORDER + ", patch_size, " + END: "return " + ORDER + ".reshape(images.shape)"}),
-    Mistake("reshaped_back", "the patches become an image by a reshape alone", "a patch is a square",
-            "The memory of an image runs along its rows: a bare reshape lays a patch out as a strip.", "Use unpatchify.",
-            {BACK + ORDER + ", patch_size, " + END: "return " + ORDER + ".reshape(images.shape)"}),
-    Mistake("one_channel", "only the first channel is shuffled", "all channels of a patch together",
-            "Colours would come apart.", "A patch holds all channels of its square.",
-            {BACK + ORDER + ", patch_size, " + END:
-                 "result = images.clone()\nresult[:, :1] = unpatchify(" + ORDER + ", patch_size, " + END + "[:, :1]\nreturn result"}),
-    Mistake("read_after_written", "patches are read from places that were already written over", "patch i of the result is patch permutation[i] of the image",
-            "A patch that was written over is lost, and its new content is copied on.",
-            "Read from the images as they came and write into a tensor with memory of its own.",
-            {BACK + ORDER: "patches = patches.clone()\nfor i, j in enumerate(permutation.tolist()):\n    patches[:, i] = patches[:, j]\n" + BACK + "patches"}),
-    Mistake("patches_returned", "the sequence of patches is returned", "images of the old shape",
-            "A model takes images.", "Put the patches together again.",
-            {BACK + ORDER + ", patch_size, " + END: "return " + ORDER}),
+    Mistake(
+        "inverse",
+        "the permutation is undone, not applied",
+        "patch i of the result is patch permutation[i] of the image",
+        "patches[:, permutation] reads from permutation[i]; an assignment to result[:, permutation] writes there.",
+        "Try three patches and the permutation [1, 2, 0]: patch 0 of the result is patch 1.",
+        {ORDER: "patches[:, permutation.argsort()]"},
+    ),
+    Mistake(
+        "nothing_moves",
+        "every patch stays where it was",
+        "patch i of the result is patch permutation[i] of the image",
+        "The argument permutation is not used.",
+        "Index the patches with it.",
+        {ORDER: "patches"},
+    ),
+    Mistake(
+        "twice",
+        "the permutation is applied twice",
+        "one application",
+        "A second round gives another order.",
+        "Look for two places that use permutation.",
+        {ORDER: "patches[:, permutation][:, permutation]"},
+    ),
+    Mistake(
+        "reversed",
+        "the permutation is read backwards",
+        "patch i of the result is patch permutation[i] of the image",
+        "Backwards is not the inverse, either.",
+        "Look for a flip.",
+        {ORDER: "patches[:, permutation.flip(0)]"},
+    ),
+    Mistake(
+        "by_column",
+        "patches are numbered down the columns",
+        "patches are numbered row by row",
+        "All of the course counts patches as patchify does.",
+        "Look at the order of the two grid axes.",
+        {
+            BACK: "gh, gw = images.shape[-2] // patch_size, images.shape[-1] // patch_size\n"
+            "number = torch.arange(gh * gw, device=images.device).reshape(gh, gw).T.flatten()\n"
+            "permutation = torch.empty_like(permutation).index_copy(0, number, number[permutation])\n"
+            + BACK
+        },
+    ),
+    Mistake(
+        "another_for_each_image",
+        "every image gets an order of its own",
+        "the same order for the whole batch",
+        "Images could not be compared after it.",
+        "Use the permutation as given for all images.",
+        {BACK: "patches = torch.stack([p.roll(i, 0) for i, p in enumerate(patches)])\n" + BACK},
+    ),
+    Mistake(
+        "pixels_shuffled",
+        "the pixels inside a patch move too",
+        "patches move as they are",
+        "What is inside a patch must stay recognisable.",
+        "Index the axis of the patches alone.",
+        {ORDER: ORDER + ".flip(-1)"},
+    ),
+    Mistake(
+        "turned",
+        "every patch is mirrored along its diagonal",
+        "patches move as they are",
+        "Rows and columns inside a patch are swapped on the way back.",
+        "Undo the steps of patchify in the opposite order.",
+        {ORDER: ORDER + ".unflatten(-1, (-1, patch_size, patch_size)).mT.flatten(2)"},
+    ),
+    Mistake(
+        "strips",
+        "strips of pixels move, not squares",
+        "a patch is a square",
+        "The memory of an image runs along its rows: a bare reshape cuts strips.",
+        "Use patchify.",
+        {
+            "patchify(images, patch_size)": "images.reshape(len(images), len(permutation), -1)",
+            "return unpatchify(" + ORDER + ", patch_size, " + END: "return "
+            + ORDER
+            + ".reshape(images.shape)",
+        },
+    ),
+    Mistake(
+        "reshaped_back",
+        "the patches become an image by a reshape alone",
+        "a patch is a square",
+        "The memory of an image runs along its rows: a bare reshape lays a patch out as a strip.",
+        "Use unpatchify.",
+        {BACK + ORDER + ", patch_size, " + END: "return " + ORDER + ".reshape(images.shape)"},
+    ),
+    Mistake(
+        "one_channel",
+        "only the first channel is shuffled",
+        "all channels of a patch together",
+        "Colours would come apart.",
+        "A patch holds all channels of its square.",
+        {
+            BACK
+            + ORDER
+            + ", patch_size, "
+            + END: "result = images.clone()\nresult[:, :1] = unpatchify("
+            + ORDER
+            + ", patch_size, "
+            + END
+            + "[:, :1]\nreturn result"
+        },
+    ),
+    Mistake(
+        "read_after_written",
+        "patches are read from places that were already written over",
+        "patch i of the result is patch permutation[i] of the image",
+        "A patch that was written over is lost, and its new content is copied on.",
+        "Read from the images as they came and write into a tensor with memory of its own.",
+        {
+            BACK
+            + ORDER: "patches = patches.clone()\nfor i, j in enumerate(permutation.tolist()):\n    patches[:, i] = patches[:, j]\n"
+            + BACK
+            + "patches"
+        },
+    ),
+    Mistake(
+        "patches_returned",
+        "the sequence of patches is returned",
+        "images of the old shape",
+        "A model takes images.",
+        "Put the patches together again.",
+        {BACK + ORDER + ", patch_size, " + END: "return " + ORDER},
+    ),
     families.SQUARE_ONLY.by({END: "(images.shape[-2], images.shape[-2]))"}),
-)  # fmt: skip
+)
 
 
 def by_loops(images, patch_size, permutation):

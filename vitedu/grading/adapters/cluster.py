@@ -122,9 +122,16 @@ class Cluster:
         lost = [not_gradable(exercise, "grader", trouble) for exercise in exercises]
         names = [path.name for path in submission.files]
         return SubmissionGrade(
-            submission.student, names, "", seed, "none", lost, list(submission.flags),
-            dict(submission.identity), versions(),
-        )  # fmt: skip
+            submission.student,
+            names,
+            "",
+            seed,
+            "none",
+            lost,
+            list(submission.flags),
+            dict(submission.identity),
+            versions(),
+        )
 
     def _result(self, task: bytes) -> bytes:
         """Have a task done, and wait as long as there are workers."""

@@ -114,10 +114,16 @@ def prepare(way: str, limits: Limits, view: Path, tmp: Path) -> Start:
     inside_view, inside_tmp = ("/box", SCRATCH) if way == "bwrap" else (str(view), str(tmp))
     boot = [python, "-I", "-S", "-B", "-c", BOOT, json.dumps([inside_view, libraries])]
     environment = {
-        "PATH": "/nowhere", "USER": "student", "HOME": inside_tmp, "TMPDIR": inside_tmp,
-        "MPLCONFIGDIR": inside_tmp, "MPLBACKEND": "Agg", "LC_ALL": "C.UTF-8", "PYTHONUTF8": "1",
+        "PATH": "/nowhere",
+        "USER": "student",
+        "HOME": inside_tmp,
+        "TMPDIR": inside_tmp,
+        "MPLCONFIGDIR": inside_tmp,
+        "MPLBACKEND": "Agg",
+        "LC_ALL": "C.UTF-8",
+        "PYTHONUTF8": "1",
         **dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1"),
-    }  # fmt: skip
+    }
     if "LD_LIBRARY_PATH" in os.environ:
         environment["LD_LIBRARY_PATH"] = os.environ["LD_LIBRARY_PATH"]
     setup = {

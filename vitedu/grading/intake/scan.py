@@ -38,17 +38,41 @@ HARMLESS = set(
 CALLS = set("open exec eval compile __import__ globals breakpoint input get_ipython".split())
 # attribute -> what it gives access to
 ATTRIBUTES = {
-    **dict.fromkeys("os sys subprocess builtins importlib ctypes inspect".split(), "a module through another"),
-    **dict.fromkeys("_getframe f_back f_locals f_globals tb_frame gi_frame cr_frame".split(), "frames of the caller"),
-    **dict.fromkeys("__globals__ __closure__ __code__ __builtins__ __subclasses__ __bases__ __mro__ __dict__ "
-                    "__reduce__ __reduce_ex__ __loader__ __spec__ mro __class__ __func__ __wrapped__".split(), "the insides of Python"),
-    **dict.fromkeys("__setattr__ __delattr__ __setitem__ setitem ctypeslib attrgetter methodcaller".split(), "a change by another name"),
-    **dict.fromkeys("is_meta __torch_dispatch__ __torch_function__ _forward_hooks register_forward_hook".split(), "the probes"),
-    **dict.fromkeys("settrace setprofile _exit system popen fork execv kill".split(), "the process"),
-    **dict.fromkeys("_C _ops library load hub cpp_extension _dynamo".split(), "the insides of torch"),
-    **dict.fromkeys("getsource getsourcelines getsourcefile read_text read_bytes fromfile from_file".split(), "files"),
-    **dict.fromkeys("set_default_dtype set_default_device use_deterministic_algorithms".split(), "a global setting"),
-}  # fmt: skip
+    **dict.fromkeys(
+        "os sys subprocess builtins importlib ctypes inspect".split(), "a module through another"
+    ),
+    **dict.fromkeys(
+        "_getframe f_back f_locals f_globals tb_frame gi_frame cr_frame".split(),
+        "frames of the caller",
+    ),
+    **dict.fromkeys(
+        "__globals__ __closure__ __code__ __builtins__ __subclasses__ __bases__ __mro__ __dict__ "
+        "__reduce__ __reduce_ex__ __loader__ __spec__ mro __class__ __func__ __wrapped__".split(),
+        "the insides of Python",
+    ),
+    **dict.fromkeys(
+        "__setattr__ __delattr__ __setitem__ setitem ctypeslib attrgetter methodcaller".split(),
+        "a change by another name",
+    ),
+    **dict.fromkeys(
+        "is_meta __torch_dispatch__ __torch_function__ _forward_hooks register_forward_hook".split(),
+        "the probes",
+    ),
+    **dict.fromkeys(
+        "settrace setprofile _exit system popen fork execv kill".split(), "the process"
+    ),
+    **dict.fromkeys(
+        "_C _ops library load hub cpp_extension _dynamo".split(), "the insides of torch"
+    ),
+    **dict.fromkeys(
+        "getsource getsourcelines getsourcefile read_text read_bytes fromfile from_file".split(),
+        "files",
+    ),
+    **dict.fromkeys(
+        "set_default_dtype set_default_device use_deterministic_algorithms".split(),
+        "a global setting",
+    ),
+}
 INSIDES = {"ctypeslib", "cdll", "pythonapi", "_inductor", "cpp_extension"}
 LOADED = {"modules", "meta_path", "path_hooks"}  # of sys: how modules are found
 HANDED_ON = {"setattr", "delattr", "vars", "eval", "exec", "__import__", "globals"}
@@ -174,9 +198,11 @@ def _dangerous(tree: list[ast.AST], exercise: str) -> set[str]:
             found |= {
                 f"from {module} import {a.name}"
                 for a in node.names
-                if a.name in MODULES | {"sys"} or a.name in ATTRIBUTES or a.name in INSIDES
+                if a.name in MODULES | {"sys"}
+                or a.name in ATTRIBUTES
+                or a.name in INSIDES
                 or (module == "sys" and a.name in LOADED)
-            }  # fmt: skip
+            }
             if exercise in {a.name for a in node.names} and module.startswith("vitedu"):
                 found.add(f"from {module} import {exercise}")
         elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
