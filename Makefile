@@ -32,11 +32,11 @@ TEST_PY := $(subst $(VENV)/,$(TEST_VENV)/,$(PY))
 PYTEST := OMP_NUM_THREADS=1 JUPYTER_PATH=$(CURDIR)/$(VENV)/share/jupyter $(TEST_PY) -m pytest -n logical --maxprocesses 4 --dist loadscope
 
 .DEFAULT_GOAL := help
-.PHONY: help setup lab test proof check tour site solve lint slug colab browser latency clean
+.PHONY: help setup lab test proof bench-checks bench-grade check tour site solve lint slug colab browser latency clean
 
 help: ## list the targets
 	@echo "make TARGET [PYTHON=python3.12] [LAB_ARGS=...] [TEST_ARGS=...]"
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  %-8s%s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-13s%s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 setup: $(VENV)/.lab ## create .venv and install requirements.txt and the package
 
@@ -46,10 +46,14 @@ lab: $(VENV)/.lab ## set up if need be, open JupyterLab on notebook 01
 test: $(TEST_VENV)/.test ## set up if need be, pass every test
 	$(PYTEST) $(TEST_ARGS)
 
-proof: $(VENV)/.lab ## judge all banks for twenty students, unknown mistakes and mutants: about 15 minutes on two cores, by samples
-	$(PY) -m vitedu bank
-	$(PY) -m vitedu bank --unseen
-	$(PY) -m vitedu bank --mutate
+proof: $(VENV)/.lab ## judge mistakes, right answers and mutants (EXERCISE=patchify, or all in 15 minutes; ANSWERS=my_answers.py)
+	PYTHONPATH=$(CURDIR)/tests $(PY) -m proof $(EXERCISE) $(if $(SEEDS),--seeds $(SEEDS)) $(if $(ANSWERS),--audit $(ANSWERS))
+
+bench-checks: $(TEST_VENV)/.test ## how long a student waits for a verdict
+	PYTHONPATH=$(CURDIR)/tests $(TEST_PY) -m bench checks $(BENCH_ARGS)
+
+bench-grade: $(TEST_VENV)/.test ## grade a made class of untrusted notebooks, beside nbgrader (BENCH_ARGS="--students 24")
+	PYTHONPATH=$(CURDIR)/tests $(TEST_PY) -m bench grade $(BENCH_ARGS)
 
 check: $(TEST_VENV)/.test ## the short round: lint, types, units and doctests; no notebook, no bank, no class
 	@mkdir -p build; $(MAKE) --no-print-directory lint > build/lint.txt 2>&1 & lint=$$!; \
@@ -100,10 +104,10 @@ clean: ## remove build/, caches and the environments
 # The stamps: newer than what they depend on means that the set-up stands.
 $(VENV)/.lab: requirements.txt pyproject.toml
 	@command -v "$(PYTHON)" >/dev/null || { \
-	  echo "There is no $(PYTHON) here. Install Python 3.10 or newer, or name yours:"; \
+	  echo "There is no $(PYTHON) here. Install Python 3.11 or newer, or name yours:"; \
 	  echo "  make $(or $(MAKECMDGOALS),lab) PYTHON=python3.12"; exit 2; }
-	@"$(PYTHON)" -c 'import sys; sys.exit(sys.version_info < (3, 10))' || { \
-	  echo "vitedu needs Python 3.10 or newer; $(PYTHON) is $$("$(PYTHON)" --version 2>&1)."; \
+	@"$(PYTHON)" -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+	  echo "vitedu needs Python 3.11 or newer; $(PYTHON) is $$("$(PYTHON)" --version 2>&1)."; \
 	  echo "Name a newer one: make $(or $(MAKECMDGOALS),lab) PYTHON=python3.12"; exit 2; }
 	@test -x $(PY) || "$(PYTHON)" -m venv $(VENV) || { rm -rf $(VENV); \
 	  echo "$(PYTHON) could not create $(VENV); on Debian and Ubuntu: apt install python3-venv"; exit 2; }

@@ -1,4 +1,4 @@
-"""The made class of `vitedu bench grade`, and the real grader on a small one."""
+"""The made class of `make bench-grade`, and the real grader on a small one."""
 
 import ast
 import json
@@ -9,14 +9,8 @@ from pathlib import Path
 import psutil
 import pytest
 import torch
-from made_class import exercise_grade, submission_grade
-from sound_notebook import build
-
-from vitedu import patches
-from vitedu.bench import grade as bench
-from vitedu.bench import made_class as bench_class
-from vitedu.bench.grade import Clock, differences, measure
-from vitedu.bench.made_class import (
+from bench.grade import Clock, differences, measure
+from bench.made_class import (
     HOSTILE,
     MIX,
     Expected,
@@ -28,6 +22,12 @@ from vitedu.bench.made_class import (
     right,
     wrong,
 )
+from made_class import exercise_grade, submission_grade
+from sound_notebook import build
+
+from vitedu import patches
+from vitedu.bench import grade as bench
+from vitedu.bench import made_class as bench_class
 from vitedu.checks.engine import find_checker, judge_answer
 from vitedu.exercises import find, in_notebook
 

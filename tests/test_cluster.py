@@ -10,10 +10,10 @@ from dataclasses import replace
 from functools import partial
 
 import pytest
+from bench.made_class import filled
 from made_class import submission_grade
 from sound_notebook import build
 
-from vitedu.bench.made_class import filled
 from vitedu.course.references import reference_source
 from vitedu.exercises import find
 from vitedu.grading.adapters import cluster

@@ -11,6 +11,7 @@ import pytest
 import torch
 from given_away import NUMBER, exact_numbers, numbers_of
 from kept import judge
+from proof.bank import wrong_answers
 from torch import nn
 
 from vitedu import attention, encoder, exercises, patches, training
@@ -18,7 +19,6 @@ from vitedu.checks import drawing
 from vitedu.checks.engine import SECONDS, find_checker, time_budget
 from vitedu.checks.judging import close, find_problem
 from vitedu.checks.probing import Case, observe
-from vitedu.checks.proof.bank import wrong_answers
 from vitedu.checks.values import ValueChecker
 
 RIGHT = patches.patchify

@@ -183,7 +183,7 @@ def softmax(x, dim=-1):
         for name in names:
             if hasattr(importlib.import_module(module), name):
                 found.append(name)
-    for module in ("vitedu.checks.attention", "vitedu.checks.engine", "vitedu.checks.proof.bank", "vitedu.data"):
+    for module in ("vitedu.checks.attention", "vitedu.checks.engine", "proof.bank", "vitedu.data"):
         try:
             importlib.import_module(module)
             found.append(module)

@@ -1,7 +1,6 @@
 """The lint finds each fault alone, says where it is, and finds none in the notebooks of the course."""
 
 import json
-from dataclasses import replace
 from pathlib import Path
 
 import nbformat
@@ -9,11 +8,8 @@ import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_output
 from sound_notebook import build
 
-from vitedu.checks.api import has_checker
-from vitedu.course import lint as notebook_lint
 from vitedu.course import references
 from vitedu.course.lint import lint, missing_notebooks
-from vitedu.course.price import has_checker_file
 from vitedu.exercises import EXERCISES
 
 ROOT = Path(__file__).parents[1]
@@ -109,7 +105,7 @@ TEXT = new_output("stream", text="hello")
 FAULTS = {
     "stub-missing": (drop("patchify-stub"), "patchify: has 0 stubs; mark exactly one cell"),
     "stub-unknown": (rename_the_exercise, "'pachify', which the syllabus does not have here"),
-    "stub-order": (swap, "another order than in vitedu/exercises.py"),
+    "stub-order": (swap, "another order than in vitedu/exercises.toml"),
     "stub-solved": (
         in_stub("raise NotImplementedError('1.1 patchify')", "return images"),
         'must end in raise NotImplementedError("1.1 patchify")',
@@ -198,7 +194,7 @@ FAULTS = {
 
 def test_lint_finds_nothing_in_a_sound_notebook(tmp_path):
     """The yardstick of the tests below is itself without a fault."""
-    assert problems_of(build(), tmp_path, has_checker=lambda name: True) == []
+    assert problems_of(build(), tmp_path) == []
 
 
 def test_lint_follows_anchors(tmp_path):
@@ -246,21 +242,6 @@ def test_lint_names_the_fault_of_a_class(tmp_path, fault):
     assert any(expected in problem for problem in problems), problems
 
 
-def test_lint_asks_for_a_checker_and_three_hints(tmp_path, monkeypatch):
-    """What stands outside the notebook is held as well."""
-    problems = problems_of(build(), tmp_path, has_checker=lambda name: name != "patchify")
-    assert any(
-        "patchify: has no checker; write one in the folder vitedu/checks/patches." in p
-        for p in problems
-    )
-    without = {"nudge": "", "idea": " ", "nearly": "", "points": 0}
-    bare = [replace(e, **without) for e in notebook_lint.in_notebook("01_patches")]
-    monkeypatch.setattr(notebook_lint, "in_notebook", lambda name: bare)
-    problems = problems_of(build(), tmp_path)
-    assert sum("has 0 hints; write three" in problem for problem in problems) == len(bare)
-    assert sum("has no points or minutes" in problem for problem in problems) == len(bare)
-
-
 def test_lint_says_which_module_lacks_a_reference(tmp_path, monkeypatch):
     """An exercise without a reference names the module to write it in."""
     monkeypatch.setattr(references, "module_source", lambda name: "x = 1")
@@ -295,10 +276,4 @@ def test_missing_notebooks_names_each(tmp_path):
 @pytest.mark.parametrize("name", NOTEBOOKS)
 def test_notebooks_of_the_course_are_sound(name):
     """No problem in any committed notebook."""
-    assert lint(ROOT / "notebooks" / f"{name}.ipynb", has_checker=has_checker) == []
-
-
-def test_files_tell_of_the_same_checkers_as_the_modules():
-    """`vitedu lint` loads no checker; what it reads in their files is what the modules hold."""
-    for exercise in EXERCISES:
-        assert has_checker_file(exercise.id) == has_checker(exercise.id) is True
+    assert lint(ROOT / "notebooks" / f"{name}.ipynb") == []

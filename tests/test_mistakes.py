@@ -1,27 +1,13 @@
-"""Mistakes as edits of a reference: where they apply, how several go together, and that all of the banks fit."""
+"""Mistakes as edits of a reference: where they apply, and how several go together."""
 
 import pytest
 import torch
 
-from vitedu import exercises
 from vitedu.checks.api import judge
-from vitedu.checks.checker import Checker, find_checker
+from vitedu.checks.checker import Checker
 from vitedu.checks.mistakes import Mistake, edited, find_changes, text_of_reference, with_mistakes
 
-CODE = [exercise for exercise in exercises.EXERCISES if exercise.kind != "value"]
 LOOP = "def f(xs):\n    total = 0\n    for x in xs:\n        total += x\n    return total"
-
-
-@pytest.mark.parametrize("exercise", CODE, ids=lambda exercise: exercise.id)
-def test_every_edit_of_a_bank_fits_its_reference(exercise):
-    """Each mistake changes the text as it stands today, and no two of one bank make the same text."""
-    text, texts = text_of_reference(exercise.id), []
-    for mistake in find_checker(exercise.id).bank:
-        if mistake.edits:
-            assert not mistake.build, mistake.id
-            texts.append(edited(text, [mistake.edits]))
-            with_mistakes(exercise.id, [mistake.edits])
-    assert text not in texts and len(texts) == len(set(texts))
 
 
 @pytest.mark.parametrize(("old", "count"), [("x.mean()", 0), ("x", 8)])
@@ -86,16 +72,6 @@ def test_a_checker_makes_its_mistakes_and_leaves_out_what_it_cannot():
     assert checker.make(frozenset({"half"})) is checker.make(frozenset({"half"}))  # made once
     assert not checker.make(frozenset({"zeros"}))(x).any()
     assert checker.make(frozenset({"zeros", "half"})) is None
-
-
-@pytest.mark.parametrize("exercise", exercises.EXERCISES, ids=lambda exercise: exercise.id)
-def test_every_checker_is_found_by_the_id_of_its_exercise(exercise):
-    """The file has the exercise's name, and the checker decides this exercise."""
-    assert find_checker(exercise.id).exercise == exercise.id
-    assert (
-        exercise.checker == "values"
-        or exercise.checker.replace("_", "") == exercise.id.replace("_", "").lower()
-    )
 
 
 def rollout_of_plain_tensors(layers):

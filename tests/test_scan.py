@@ -7,8 +7,8 @@ import textwrap
 import time
 
 import pytest
+from proof.bank import right_answers
 
-from vitedu.checks.proof.bank import right_answers
 from vitedu.course.references import reference_source
 from vitedu.exercises import EXERCISES, find
 from vitedu.grading.grades import Answer

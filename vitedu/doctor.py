@@ -138,8 +138,8 @@ def text(findings: list[Condition]) -> str:
 def python(version: tuple) -> Condition:
     """Look at the version of this Python."""
     found = f"{version[0]}.{version[1]}.{version[2]}, {sys.executable}"
-    if version[:2] < (3, 10):
-        remedy = "install Python 3.10 or newer, then: make lab PYTHON=python3.12"
+    if version[:2] < (3, 11):
+        remedy = "install Python 3.11 or newer, then: make lab PYTHON=python3.12"
         return Condition("python", "mend", f"{found} is too old", remedy)
     return Condition("python", "good", found)
 

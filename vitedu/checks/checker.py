@@ -1,18 +1,18 @@
 """What an author writes about an exercise, and how it is found.
 
 Role: ``Checker`` holds everything about one exercise except its reference: cases, mistakes with
-their words, right answers, explained survivors, forbidden functions.
-``vitedu/checks/<chapter>/<exercise>.py`` defines it, and ``find_checker`` finds it by the exercise's
-id. In that file ``cases`` makes the cases, ``MISTAKES`` is the bank, and every other function or
-class without a leading underscore is a right answer; ``CHECKER`` holds the rest. The value
-exercises of a chapter share one file, ``values.py``.
+their words, forbidden functions. ``vitedu/checks/<chapter>/<exercise>.py`` defines it as
+``CHECKER``, and ``find_checker`` finds it by the exercise's id. In that file ``cases`` may make the
+cases; the mistakes stand beside it, in ``<exercise>.toml``. The value exercises of a chapter share
+one file, ``values.py``.
 """
 
 import importlib
-from collections.abc import Callable, Iterable, Mapping
+import warnings
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
-from types import FunctionType, ModuleType
+from types import ModuleType
 from typing import Any
 
 import torch
@@ -20,12 +20,10 @@ import torch
 from vitedu import exercises
 from vitedu.checks.families import general_mistakes
 from vitedu.checks.inputs import Deal
+from vitedu.checks.mistake_files import read_mistakes, read_values
 from vitedu.checks.mistakes import Mistake, with_mistakes
 from vitedu.checks.probing import Case, called_again, hands_double
-
-# a reason -> the surviving mutants that it explains: whole changes, as ``vitedu bank --mutate``
-# prints them, or a piece of text that all of them contain and no rejected mutant does
-Survivors = Mapping[str, tuple[str, ...]]
+from vitedu.words import WordsError
 
 
 @dataclass(frozen=True)
@@ -50,16 +48,7 @@ class Checker:
     picture: Callable | None = None
     # False if the observations hold no outputs, so that ``relations`` would make no sense
     is_related: bool = True
-
-    # --- proof ------------------------------------------------------------------------------------
-    right: tuple[Any, ...] = ()  # right answers besides the reference; they must pass
-    # survivors that no allowed input can tell from the reference
-    equivalent: Survivors = field(default_factory=dict)
-    # survivors that differ only where exercises.md leaves the behaviour open
-    left_open: Survivors = field(default_factory=dict)
-    # conditions on the arguments, with "; " between: a mutant that is wrong only under one must fail
-    special: str = ""
-    given: tuple[str, ...] = ()  # methods that the notebook provides; they are never mutated
+    given: tuple[str, ...] = ()  # methods that the notebook provides
 
     # --- grading ---------------------------------------------------------------------------------
     hides: frozenset[str] = frozenset()  # earlier references that alone would solve this exercise
@@ -89,7 +78,11 @@ class Checker:
     @cached_property
     def _mistakes(self) -> tuple[Mistake, ...]:
         own = {mistake.id for mistake in self.bank}
-        general = general_mistakes(self.reference, self.draw(0))
+        try:
+            general = general_mistakes(self.reference, self.draw(0))
+        except WordsError as error:
+            warnings.warn(f"{error} Until then mistakes are not named.", stacklevel=2)
+            return ()
         return (*self.bank, *(m for m in general if m.id not in own))
 
     def make(self, ids: frozenset[str], dress: int = 0) -> Any | None:
@@ -115,24 +108,33 @@ class Checker:
 def find_checker(exercise_id: str):
     """Load the checker of an exercise: a ``Checker`` or a ``vitedu.checks.values.ValueChecker``.
 
+    If the file of its mistakes is missing or broken, a warning says so, and the checker decides as
+    before but can name no mistake.
+
     Raises:
         ValueError: the exercise is unknown.
         ImportError: it has no checker file.
     """
     exercise = exercises.find(exercise_id)
     module = importlib.import_module(f"vitedu.checks.{exercise.chapter}.{exercise.checker}")
-    return module.CHECKERS[exercise_id] if exercise.kind == "value" else _whole(module)
+    try:
+        bank = bank_of(exercise, module)
+    except WordsError as error:
+        warnings.warn(f"{error} Until then mistakes are not named.", stacklevel=2)
+        bank = ()
+    if exercise.kind == "value":
+        return replace(module.CHECKERS[exercise_id], bank=bank)
+    cases = getattr(module, "cases", module.CHECKER.cases)
+    return replace(module.CHECKER, cases=cases, bank=bank)
 
 
-def _whole(module: ModuleType) -> Checker:
-    """Complete a file's ``CHECKER`` with its ``cases``, its ``MISTAKES`` and its right answers."""
-    public = {
-        name: thing
-        for name, thing in vars(module).items()
-        if isinstance(thing, FunctionType | type)
-        and thing.__module__ == module.__name__
-        and not name.startswith("_")
-    }
-    cases = public.pop("cases", module.CHECKER.cases)
-    bank, right = module.MISTAKES, tuple(public.values())
-    return replace(module.CHECKER, cases=cases, bank=bank, right=right)
+def bank_of(exercise: exercises.Exercise, module: ModuleType) -> tuple:
+    """Read the known mistakes of an exercise from the file beside its checker's module.
+
+    Raises:
+        WordsError: the file is missing or wrong.
+    """
+    if exercise.kind == "value":
+        chapter = importlib.import_module(exercise.module)
+        return read_values(module, chapter).get(exercise.id, ())
+    return read_mistakes(module)

@@ -14,7 +14,6 @@ from typing import Any
 import torch
 
 from vitedu.checks.checker import Checker
-from vitedu.checks.families import CACHED_BY_SHAPE
 from vitedu.checks.judging import (
     NO_GRADIENT,
     Problem,
@@ -26,6 +25,7 @@ from vitedu.checks.judging import (
     same_error,
     without_effect,
 )
+from vitedu.checks.mistake_files import family
 from vitedu.checks.mistakes import Mistake
 from vitedu.checks.probing import (
     ALONE,
@@ -159,7 +159,7 @@ def diagnose(
                 id_, name, seen, look = words
                 found.append(Diagnosis(id_, name, problem.expected, seen, "", look, parts))
         if not any(d.id for d in found) and (evidence := _earlier(legit, got, want)):
-            found = [_diagnosis(CACHED_BY_SHAPE, evidence, parts)]
+            found = [_diagnosis(family("cached_by_shape"), evidence, parts)]
         is_open = problem.stage in (Stage.SHAPE, Stage.VALUES) and not any(d.id for d in found)
         if is_open and not remembers:
             if words := _probed(cases, got, want, problem.stage):
@@ -181,12 +181,6 @@ def diagnose(
 
 # fact that a further call writes down (probing.again) -> (id, name, evidence, what to look at)
 _PROBES = {
-    REMEMBERED: (
-        CACHED_BY_SHAPE.id,
-        CACHED_BY_SHAPE.name,
-        "the same call with other values gives the earlier result",
-        CACHED_BY_SHAPE.look,
-    ),
     REPEATED: (
         "random_result",
         "the same input gives another result each time",
@@ -233,10 +227,15 @@ def _probed(
     If there is none, name the arguments without effect, provided that another has one. Results of a
     wrong shape have no facts.
     """
+    cached, evidence = (
+        family("cached_by_shape"),
+        "the same call with other values gives the earlier result",
+    )
+    probes = {REMEMBERED: (cached.id, cached.name, evidence, cached.look), **_PROBES}
     for case in cases:
         ours, right = got[case.name], want[case.name]
         if case.driver == "again" and ours.error is None:
-            for fact, words in _PROBES.items() if stage is Stage.VALUES else ():
+            for fact, words in probes.items() if stage is Stage.VALUES else ():
                 found = ours.facts.get(fact)
                 if found and found != right.facts.get(fact):
                     return words

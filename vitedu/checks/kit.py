@@ -1,45 +1,40 @@
 """What an author needs to write an exercise's checker. Read this page first.
 
 Role: one door to the vocabulary of a checker file. Every word is explained where it is defined; this
-page says how they fit together. ``vitedu/checks/<chapter>/<exercise>.py`` holds an exercise's cases,
-its known mistakes with their words, and right answers written otherwise. It looks like this::
+page says how they fit together. ``vitedu/checks/<chapter>/<exercise>.py`` holds what only Python can
+say::
 
-    from vitedu.checks.kit import USUAL, Checker, Mistake, also, shaped
-
-    # typical errors, as edits of the reference's text, with the words that a student reads
-    MISTAKES = (
-        Mistake("rows_added", "the rows are added, not the columns", "a sum along the last axis",
-                "Each row belongs to one image.", "Look at dim.", {"dim=-1": "dim=0"}),
-    )
-
-
-    # every public function or class of the file is a right answer
-    def by_matrix_product(x):
-        return x @ x.new_ones(x.shape[-1])
-
+    from vitedu.checks.kit import USUAL, Checker, also, shaped
 
     CHECKER = Checker(
-        "row_sums",
+        "row_means",
         # inputs: one case as the shapes say, then one for each variation
         cases=shaped("x: B D", *USUAL, also("other sizes", "square", D="B")),
         # part -> what a student has shown who passes it
-        proves={"values": "every row is added up"},
-        # mutants of the reference that are right, by the reason why
-        equivalent={"a sum of whole numbers is exact": ("x.double()",)},
+        proves={"values": "every row is averaged"},
     )
+
+``<exercise>.toml`` beside it holds the known mistakes, as edits of the reference's text and as the
+words that a student reads (``mistake_files`` explains it)::
+
+    [[mistake]]
+    id = "columns_added"
+    name = "the columns are averaged, not the rows"
+    expected = "one mean for each image"
+    why = "Each row belongs to one image."
+    try = "Look at dim."
+    edits = [["dim=-1", "dim=0"]]
 
 * **Cases.** ``shaped``, with ``also``, ``refused`` and the variations in capitals, says most of them. For
   other inputs write a function ``cases(g)`` that returns a list of ``Case``. It draws sizes with
   ``distinct`` and ``draw``, values with ``normal`` and the parameters of a layer with ``random_state``.
   A model, or whatever is not plain data, is given as a recipe (``Config``, ``Layer``, ``Network`` ...).
 * **Mistakes.** An edit replaces a piece of text that stands in the reference exactly once. Look into
-  ``families`` first: it has mistakes that several exercises share (``FAMILY.by({...})`` adds the edits),
-  whole banks, and reasons why a mutant is right. ``part`` is the part that the mistake fails.
-  ``evidence`` describes the answer where its numbers say more than "37/480 values differ".
-* **Right answers.** Three to six, as unlike each other as the exercise allows.
-* **Mutants.** ``vitedu bank <id> --mutate`` prints the mutants that pass. Each shows that a case is
-  missing, or gets its reason under ``equivalent`` or ``left_open``. Those that only count an axis from
-  the other end are recognised without being listed.
+  ``families.toml`` first: it has the words of mistakes that several exercises share, and whole banks.
+  ``part`` is the part that the mistake fails. ``evidence`` names a function that describes the answer
+  where its numbers say more than "37/480 values differ": one of ``evidence.py``, or of the checker file.
+* **Right answers**, and the mutants of the reference that are right, stand in
+  ``tests/proof/<chapter>/<exercise>.py``. ``make proof EXERCISE=row_means`` judges them all.
 
 A file that takes much from one module imports it: ``from vitedu.checks import evidence, families``.
 """
@@ -67,15 +62,7 @@ from vitedu.checks.cases import (
     usual,
 )
 from vitedu.checks.checker import Checker
-from vitedu.checks.evidence import shapes
-from vitedu.checks.families import (
-    DEFAULT,
-    FIRST_OF_BATCH,
-    FUSED_NAMES,
-    NEGATIVE_DIVISOR,
-    NEW_AXIS,
-    UNUSED_SIZES,
-)
+from vitedu.checks.families import FUSED_NAMES
 from vitedu.checks.inputs import (
     classifier_state,
     distinct,
@@ -85,30 +72,22 @@ from vitedu.checks.inputs import (
     plural,
     random_state,
 )
-from vitedu.checks.mistakes import Edits, Mistake
 from vitedu.checks.probing import Case, Observation
 
 __all__ = [
     "BATCH_OF_ONE",
-    "DEFAULT",
     "EXACT",
-    "FIRST_OF_BATCH",
     "FLOAT64",
     "FUSED_NAMES",
-    "NEGATIVE_DIVISOR",
-    "NEW_AXIS",
     "ON_ACCELERATOR",
-    "UNUSED_SIZES",
     "USUAL",
     "Case",
     "Checker",
     "Config",
     "Conv",
     "CpuGenerator",
-    "Edits",
     "FeatureMap",
     "Layer",
-    "Mistake",
     "Network",
     "Observation",
     "Options",
@@ -122,16 +101,7 @@ __all__ = [
     "normal",
     "plural",
     "random_state",
-    "rearrange",
     "refused",
     "shaped",
-    "shapes",
     "usual",
 ]
-
-
-def rearrange(x, pattern, **sizes):
-    """Call einops, as an answer may; it is loaded here alone, because the package does without it."""
-    from einops import rearrange
-
-    return rearrange(x, pattern, **sizes)

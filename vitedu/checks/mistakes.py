@@ -1,6 +1,6 @@
 """Wrong answers made from references: a mistake is an edit of the reference's own text.
 
-Role: ``Mistake`` is what an author writes. ``with_mistakes`` returns the reference with one or
+Role: ``Mistake`` is what an author writes, as TOML (``mistake_files``). ``with_mistakes`` returns the reference with one or
 several of them made. Edits are applied to the reference without docstrings and comments. Several
 mistakes can be combined if they change different places. The result is executed with the names of
 the chapter's module.
@@ -54,10 +54,6 @@ class Mistake:
     def dresses(self) -> list["Mistake"]:
         """List the versions of the mistake, each as a mistake of its own with the same id and words."""
         return [replace(self, edits=edits, also=()) for edits in (self.edits, *self.also)]
-
-    def by(self, edits: Edits, **changes) -> "Mistake":
-        """Return the same mistake, with the same words, as edits of another reference."""
-        return replace(self, **{"edits": edits, "also": ()} | changes)
 
 
 class _Change(NamedTuple):

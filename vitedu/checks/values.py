@@ -23,19 +23,19 @@ class ValueMistake:
     """A typical wrong value, and why it is given."""
 
     id: str
-    value: Any  # the wrong value, or a predicate
+    value: Any  # the wrong value
     name: str
     why: str
     look: str
-    example: Any = None  # a value that matches, if ``value`` is a predicate
+    recognises: Callable[[Any], bool] | None = None  # also other values that show the mistake
     # default: the checker's tolerance; set it if two mistakes have close values
     rtol: float | None = None
 
     def matches(self, answer: Any, accepts: Callable[[Any, Any, float | None], bool]) -> bool:
         """Tell whether an answer is this mistake."""
-        if callable(self.value):
+        if self.recognises:
             try:
-                return bool(self.value(answer))
+                return bool(self.recognises(answer))
             except Exception:
                 return False
         return accepts(answer, self.value, self.rtol)

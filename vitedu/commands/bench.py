@@ -5,7 +5,7 @@ Role: their options, and the exit status: 1 if an aim is not met. Not here: the 
 
 from pathlib import Path
 
-from vitedu.commands import Commands, add_device, add_precision, stem
+from vitedu.commands import Commands, add_device, add_precision
 
 
 def add_commands(commands: Commands) -> None:
@@ -20,21 +20,6 @@ def add_commands(commands: Commands) -> None:
     add_seeds(new)
     add_device(new)
     add_precision(new)
-
-    new = bench.add("checks", checks, "how long a student waits for a verdict")
-    add_seeds(new)
-
-    new = bench.add("grade", grade, "a made class of untrusted notebooks, beside nbgrader")
-    new.add_argument("--students", type=int, default=200, help="default: %(default)s")
-    new.add_argument("--jobs", type=int, help="submissions at a time (default: cores)")
-    new.add_argument("--notebook", default="01_patches", help="default: %(default)s")
-    new.add_argument(
-        "--compared", type=int, default=24, help="students for nbgrader, too (default: %(default)s)"
-    )
-    new.add_argument(
-        "--way", help="of isolation: bwrap, namespaces or plain (default: the strongest here)"
-    )
-    add_json(new)
 
     new = bench.add("train", train, "our training step beside other libraries'")
     new.add_argument("--presets", nargs="+", help="which models (default: the course's)")
@@ -117,21 +102,6 @@ def laptop(args) -> int:
     if args.busy:
         return 0 if bench_busy(args.seeds) else 1
     return 0 if bench_laptop(args.seeds, args.device, args.precision) else 1
-
-
-def checks(args) -> int:
-    """Time every checker; status 1 if one keeps a student waiting."""
-    from vitedu.bench.checks import bench_checks
-
-    return 0 if bench_checks(args.seeds) else 1
-
-
-def grade(args) -> int:
-    """Grade a made class; status 1 if a grade is wrong or an aim not met."""
-    from vitedu.bench.grade import bench_grade
-
-    choices = {"out": args.json, "compared": args.compared, "way": args.way}
-    return 0 if bench_grade(args.students, args.jobs, stem(args.notebook), **choices) else 1
 
 
 def train(args) -> int:

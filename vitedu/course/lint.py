@@ -1,8 +1,7 @@
 """Rules that keep notebooks, references and syllabus consistent.
 
 Role: reads one notebook as data and lists its problems: the place, and what to do. Nothing is run
-and no reference is imported. The caller passes a function that knows the checkers, because this
-room may not import them.
+and no reference is imported. Not here: checkers (``checks.inspection``).
 """
 
 import ast
@@ -11,7 +10,7 @@ import copy
 import re
 import symtable
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import nbformat
@@ -33,12 +32,11 @@ HEADING = re.compile(r"(?m)^#+ +(.+?) *$")
 ARXIV = re.compile(r"\d{4}\.\d{4,5}")
 
 
-def lint(path: Path, has_checker: Callable[[str], bool] | None = None) -> list[str]:
+def lint(path: Path) -> list[str]:
     """List what is wrong with one notebook of the course.
 
     Args:
         path: the student variant, named as in the syllabus.
-        has_checker: tells whether an exercise has a checker; None skips that rule.
 
     Returns:
         Sentences that name file, cell and remedy; an empty list if nothing is wrong.
@@ -50,7 +48,7 @@ def lint(path: Path, has_checker: Callable[[str], bool] | None = None) -> list[s
     notebook = read(path)
     problems = [
         *_format(notebook),
-        *_exercises(notebook, path.stem, has_checker),
+        *_exercises(notebook, path.stem),
         *_outputs(notebook),
         *_text(notebook, path),
         *_names(notebook),
@@ -149,10 +147,8 @@ def _anchors(notebook: NotebookNode) -> set[str]:
 # --- the exercises ------------------------------------------------------------------------------
 
 
-def _exercises(
-    notebook: NotebookNode, name: str, has_checker: Callable[[str], bool] | None
-) -> Iterator[str]:
-    """Rule: every exercise of this notebook has one stub, hints, points, a reference, a checker."""
+def _exercises(notebook: NotebookNode, name: str) -> Iterator[str]:
+    """Rule: every exercise of this notebook has one stub and a reference, in the syllabus' order."""
     places = list(exercise_cells(notebook))
     counts = Counter(exercise_id for _, exercise_id in places)
     own = {exercise.id for exercise in in_notebook(name)}
@@ -162,11 +158,11 @@ def _exercises(
         if exercise_id not in own:
             yield (
                 f"{_where(notebook, index)}: is the stub of {exercise_id!r}, which the syllabus does "
-                "not have here; correct the metadata or add it to vitedu/exercises.py."
+                "not have here; correct the metadata or add it to vitedu/exercises.toml."
             )
     order = [exercise_id for _, exercise_id in places if exercise_id in own]
     if order != [e.id for e in in_notebook(name)] and set(order) == own and len(order) == len(own):
-        yield "file: the stubs stand in another order than in vitedu/exercises.py; reorder one of them."
+        yield "file: the stubs stand in another order than in vitedu/exercises.toml; reorder one of them."
     for exercise in in_notebook(name):
         about = f"exercise {exercise.id}"
         if counts[exercise.id] != 1:
@@ -174,13 +170,6 @@ def _exercises(
                 f"{about}: has {counts[exercise.id]} stubs; mark exactly one cell with the metadata "
                 f'{{"vitedu": {{"exercise": "{exercise.id}"}}}}.'
             )
-        written = sum(bool(hint.strip()) for hint in exercise.hints)
-        if written != 3:
-            yield f"{about}: has {written} hints; write three in vitedu/exercises.py."
-        if exercise.points < 1 or exercise.minutes < 1:
-            yield f"{about}: has no points or minutes; set them in vitedu/exercises.py."
-        if has_checker and not has_checker(exercise.id):
-            yield f"{about}: has no checker; write one in the folder vitedu/checks/{exercise.chapter}."
         try:
             reference_source(exercise)
         except ValueError as error:

@@ -1,39 +1,34 @@
-"""The price of an exercise: its number of lines, words included, and of files.
+"""The price of an exercise: its lines of Python, its lines of TOML, and its files.
 
-Role: counts for ``vitedu lint``. An exercise has lines in the module of its chapter, in
-``exercises.py``, in its checker and in its notebook (the stub and the check cell). The lines of a
-file that several exercises share are divided equally. Files are read as text; nothing is imported.
+Role: counts for ``vitedu lint``. An exercise has the files that carry its name: its reference, its
+entry in ``exercises.toml``, its checker and the words beside it, the proof of the checker, and two
+cells of its notebook. Every line of them counts, blank lines and comments as well. A file that
+several exercises share is divided equally. Files are read as text; nothing is imported.
 """
 
-import ast
-import re
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 
 from vitedu.course.notebooks import exercise_cells, find_notebooks, read
-from vitedu.course.parsing import parse
 from vitedu.course.references import reference_source
-from vitedu.exercises import EXERCISES, Exercise, find
+from vitedu.exercises import EXERCISES, FILE, Exercise
 
 PACKAGE = Path(__file__).parents[1]
+PROOF = PACKAGE.parent / "tests" / "proof"  # not in an installed package
 
 
 @dataclass(frozen=True)
 class Price:
-    """The lines of one exercise, by file."""
+    """What one exercise costs."""
 
     exercise: Exercise
-    lines: dict[str, float]
-
-    @property
-    def total(self) -> float:
-        """The sum of all lines."""
-        return sum(self.lines.values())
+    python: float  # lines
+    toml: float  # lines
+    files: int
 
 
 def prices(folder: Path) -> list[Price]:
-    """Count the lines of every exercise in the notebooks at a path."""
+    """Count the lines and files of every exercise in the notebooks at a path."""
     cells = {}
     for path in find_notebooks(folder):
         notebook = read(path)
@@ -44,73 +39,40 @@ def prices(folder: Path) -> list[Price]:
 
 
 def _price(exercise: Exercise, in_notebook: int) -> Price:
-    lines: dict[str, float] = {
-        exercise.module.removeprefix("vitedu.") + ".py": len(
-            reference_source(exercise).splitlines()
-        ),
-        "exercises.py": _span(PACKAGE / "exercises.py", exercise.id),
-        f"{exercise.notebook}.ipynb": in_notebook,
-    }
-    folder = PACKAGE / "checks" / exercise.chapter
-    if exercise.kind == "value":
-        lines["checks"] = _span(folder / "values.py", exercise.id)
-        return Price(exercise, lines)
-    path = folder / f"{exercise.checker}.py"
-    lines["checks"] = len(path.read_text(encoding="utf-8").splitlines())
-    for shared, users in _shared(folder).items():
-        if path.stem in users:
-            count = len((folder / f"{shared}.py").read_text(encoding="utf-8").splitlines())
-            lines[f"checks, {shared}.py"] = count / len(users)
-    return Price(exercise, lines)
+    checker = Path(exercise.chapter) / f"{exercise.checker}.py"
+    shared = [
+        e for e in EXERCISES if (e.chapter, e.checker) == (exercise.chapter, exercise.checker)
+    ]
+    own = [PACKAGE / "checks" / checker, PACKAGE / "checks" / checker.with_suffix(".toml")]
+    own = [path for path in [*own, PROOF / checker] if path.is_file()]
+    lines = {".py": 0.0, ".toml": _lines(FILE) / len(EXERCISES)}
+    for path in own:
+        lines[path.suffix] += _lines(path) / len(shared)
+    lines[".py"] += len(reference_source(exercise).splitlines()) + in_notebook
+    return Price(exercise, lines[".py"], lines[".toml"], len(own) + 3)
 
 
-def has_checker_file(exercise_id: str) -> bool:
-    """Tell whether a file holds the checker of an exercise; ``checks.api.has_checker`` loads it."""
-    exercise = find(exercise_id)
-    path = PACKAGE / "checks" / exercise.chapter / f"{exercise.checker}.py"
-    return path.is_file() and (exercise.kind != "value" or _span(path, exercise_id) > 0)
-
-
-@cache
-def _span(path: Path, exercise_id: str) -> int:
-    """Count the lines of the call whose first argument is the exercise's id; 0 if there is none."""
-    for node in ast.walk(parse(path.read_text(encoding="utf-8"))):
-        if isinstance(node, ast.Call) and node.args:
-            first = node.args[0]
-            if isinstance(first, ast.Constant) and first.value == exercise_id:
-                return (node.end_lineno or node.lineno) - node.lineno + 1
-    return 0
-
-
-@cache
-def _shared(folder: Path) -> dict[str, list[str]]:
-    """Return, for each shared module of a chapter's checkers, the checker files that import it."""
-    own = {exercise.checker for exercise in EXERCISES} | {"__init__"}
-    shared = sorted(path.stem for path in folder.glob("*.py") if path.stem not in own)
-    texts = {path.stem: path.read_text(encoding="utf-8") for path in folder.glob("*.py")}
-    users = {}
-    for name in shared:
-        pattern = re.compile(rf"^from vitedu\.checks\.\w+\.{name} import", re.MULTILINE)
-        users[name] = [stem for stem in own & set(texts) if pattern.search(texts[stem])]
-    return {name: found for name, found in users.items() if found}
+def _lines(path: Path) -> int:
+    return len(path.read_text(encoding="utf-8").splitlines())
 
 
 def price_table(folder: Path) -> str:
     """Write the price of every exercise and the means as a table."""
     counted = prices(folder)
-    rows = [
-        f"{'exercise':<32}{'lines':>7}{'files':>7}   of which reference, syllabus, notebook, checks"
-    ]
-    for price in counted:
-        own = list(price.lines.values())
-        parts = ", ".join(f"{count:.0f}" for count in (*own[:3], sum(own[3:])))
-        rows.append(f"{price.exercise.id:<32}{price.total:7.0f}{len(own):7}   {parts}")
-    for kind, chosen in (
+    rows = [f"{'exercise':<32}{'Python':>8}{'TOML':>8}{'files':>8}   lines, of all its files"]
+    rows += [_row(price.exercise.id, [price]) for price in counted]
+    for name, chosen in (
         ("mean of functions and classes", [p for p in counted if p.exercise.kind != "value"]),
         ("mean of values", [p for p in counted if p.exercise.kind == "value"]),
     ):
         if chosen:
-            mean = sum(price.total for price in chosen) / len(chosen)
-            files = sum(len(price.lines) for price in chosen) / len(chosen)
-            rows.append(f"{kind:<32}{mean:7.0f}{files:7.1f}")
+            rows.append(_row(name, chosen))
     return "\n".join(rows)
+
+
+def _row(name: str, chosen: list[Price]) -> str:
+    python, toml, files = (
+        sum(getattr(price, field) for price in chosen) / len(chosen)
+        for field in ("python", "toml", "files")
+    )
+    return f"{name:<32}{python:8.0f}{toml:8.0f}{files:8.0f}"

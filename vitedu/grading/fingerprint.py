@@ -14,18 +14,21 @@ from vitedu import __version__
 from vitedu.exercises import EXERCISES, Exercise
 from vitedu.grading.grades import Submission
 
-# the files whose text decides a grade: the code that judges, the checkers and the references
+# the files whose text decides a grade: the code that judges, the checkers, their words and the references
 DECIDES = [
     "checks/*.py",
+    "checks/*.toml",
     "grading/judge.py",
     "grading/student.py",
     "grading/grades.py",
     "grading/box/*.py",
     "grading/intake/*.py",
     "grading/line/*.py",
-    "exercises.py",
+    "exercises.*",
+    "words.py",
     "fast.py",  # options of models that are passed to answers
     *sorted({f"checks/{exercise.chapter}/*.py" for exercise in EXERCISES}),
+    *sorted({f"checks/{exercise.chapter}/*.toml" for exercise in EXERCISES}),
     *sorted({f"{exercise.module.removeprefix('vitedu.')}.py" for exercise in EXERCISES}),
 ]
 

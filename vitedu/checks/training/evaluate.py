@@ -1,12 +1,9 @@
-from copy import deepcopy
+"""4.8 evaluate: measure without touching."""
 
-import numpy as np
 import torch
-import torch.nn.functional as F
-from torch import nn
 
-from vitedu.checks import families, inputs
-from vitedu.checks.kit import Case, Checker, Mistake, classifier_state, distinct, draw, draw_batches
+from vitedu.checks import inputs
+from vitedu.checks.kit import Case, Checker, classifier_state, distinct, draw, draw_batches
 
 
 def cases(g: torch.Generator) -> list[Case]:
@@ -36,75 +33,6 @@ def cases(g: torch.Generator) -> list[Case]:
     ]
 
 
-MISTAKES = (
-    *families.RESULTS_BANK,
-    *families.MODES_BANK,
-    Mistake(
-        "graph_kept",
-        "the mean loss still holds the graph of every batch",
-        "Python numbers, and no graph",
-        "A graph keeps the activations of its batch: memory would grow with every batch.",
-        "Work under torch.no_grad(), and add loss.item(), not loss.",
-        {"@torch.no_grad()": "@torch.enable_grad()", ".item() * len": " * len"},
-        evidence=families.graph_of,
-    ),
-)
-
-
-def with_inference_mode(model, batches):
-    before = {name: part.training for name, part in model.named_modules()}
-    model.eval()
-    losses, hits = [], []
-    with torch.inference_mode():
-        for images, labels in batches:
-            logits = model(images)
-            losses += F.cross_entropy(logits, labels, reduction="none").tolist()
-            hits += (logits.argmax(1) == labels).tolist()
-    for name, training in before.items():
-        model.get_submodule(name).training = training
-    return np.mean(losses), np.mean(hits)
-
-
-def with_copied_modes(model, batches):
-    awake = [part for part in model.modules() if part.training]
-    try:
-        model.train(False)
-        total = torch.zeros(3, dtype=torch.float64)
-        with torch.no_grad():
-            for images, labels in batches:
-                logits = model(images)
-                loss = nn.CrossEntropyLoss(reduction="sum")(logits, labels)
-                total += torch.tensor([loss, (logits.argmax(1) == labels).sum(), len(labels)])
-    finally:
-        for part in awake:
-            part.training = True
-    return total[0] / total[2], total[1] / total[2]
-
-
-def by_a_copy(model, batches):
-    twin = deepcopy(model).eval().requires_grad_(False)
-    loss = right = count = 0
-    for images, labels in batches:
-        logits = twin(images)
-        log_probs = logits - torch.logsumexp(logits, dim=1, keepdim=True)
-        loss -= log_probs.gather(1, labels.unsqueeze(1)).sum()
-        right += torch.sum(torch.argmax(logits, dim=1) == labels)
-        count += images.size(0)
-    return (loss / count).numpy(), right / count
-
-
-def all_at_once(model, batches):
-    modes = [part.training for part in model.modules()]
-    model.apply(lambda part: setattr(part, "training", False))
-    with torch.set_grad_enabled(False):
-        pairs = [(model(images), labels) for images, labels in batches]
-    logits, labels = map(torch.cat, zip(*pairs, strict=True))
-    for part, training in zip(model.modules(), modes, strict=True):
-        part.training = training
-    hits = (logits.argmax(1) == labels).float()
-    return float(F.cross_entropy(logits, labels)), float(hits.mean())
-
-
 CHECKER = Checker(
     "evaluate",
     proves={
@@ -119,17 +47,6 @@ CHECKER = Checker(
         "modes restored": (
             "The results are right; what the caller does next meets the model in another mode.",
             "Go through model.modules(), which gives the model, its parts and the parts inside them.",
-        ),
-    },
-    special="model.training; not model.training; isinstance(batches, list) and len(batches) == 1",
-    equivalent={
-        **families.RESULTS_SURVIVORS,
-        families.AS_MANY_LABELS: ("len(images)",),
-    },
-    left_open={
-        families.TENSOR_AS_NUMBER: (
-            "total_loss += cross_entropy(logits, labels) * len(labels)",
-            "correct += (logits.argmax(dim=-1) == labels).sum()",
         ),
     },
 )

@@ -83,7 +83,8 @@ def write_autograder(out: Path, notebooks: Path = Path("notebooks")) -> Path:
         "run_autograder": RUN,
         "requirements.txt": "\n".join(requirements()) + "\n",
     }
-    for path in sorted([*package.rglob("*.py"), *package.rglob("templates/*")]):
+    shipped = [path for kind in ("*.py", "*.toml", "templates/*") for path in package.rglob(kind)]
+    for path in sorted(shipped):
         files[f"vitedu/{path.relative_to(package).as_posix()}"] = path.read_text(encoding="utf-8")
     # All submissions get the same input sizes; the values are drawn for each submission.
     total = hashlib.sha256("\0".join(files.values()).encode()).digest()

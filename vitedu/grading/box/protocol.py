@@ -1,7 +1,7 @@
 """The interfaces of a box and of a worker.
 
 Role: ``AnyBox`` and ``AnyWorker``. ``isolation.Box`` and ``conversation.Worker`` implement them,
-and so do the benchmark of the grader (``vitedu.bench.grade``) and the tests.
+and so do the benchmark of the grader (``make bench-grade``) and the tests.
 """
 
 from contextlib import AbstractContextManager

@@ -1,0 +1,324 @@
+"""A class made for measuring: notebooks of which everybody's points are known beforehand.
+
+Role: ``make_class``. Students are right, partly right, wrong, idle or hostile in a fixed mix. Right answers are references and
+those of their checkers, wrong ones are single-step changes of a reference (``proof.mutants``), a forgotten error
+among them; what each is worth was judged in this process, by the same checkers. Not here: grading and measuring (``bench``).
+
+A notebook holds the exercises' cells alone, so that a grader that runs whole notebooks runs no plots and experiments.
+"""
+
+import ast
+import inspect
+import json
+import random
+import re
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from nbformat import NotebookNode
+from proof.bank import wrong_answers
+from proof.entries import entry_of
+from proof.mutation import built, mutants_of, without_names
+
+from vitedu.checks.checker import Checker, find_checker
+from vitedu.checks.engine import judge_answer
+from vitedu.course.notebooks import exercise_cells, read
+from vitedu.course.parsing import parse
+from vitedu.course.references import reference_source
+from vitedu.exercises import Exercise, find, in_notebook
+from vitedu.grading.grades import FAILED, NOT_GRADABLE, PASSED
+
+MIX = {"right": 0.4, "partly": 0.35, "wrong": 0.1, "idle": 0.075, "hostile": 0.075}  # of students
+RIGHT_SHARE = 0.6  # of the answers of those who are partly right
+POOL = 8  # different wrong answers to an exercise
+JUDGED = range(4)  # seeds that must agree about a wrong answer's points
+LONGEST = 0.5  # seconds that judging one may take: mutants that run long would measure nothing else
+IMPORTS = """import math
+
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from vitedu import check"""
+
+
+@dataclass(frozen=True)
+class Expected:
+    """What becomes of one answer: points, or for how long it is known the reason why there are none."""
+
+    state: str
+    points: float | None
+    reason: str = ""
+
+
+@dataclass(frozen=True)
+class MadeAnswer:
+    """The text of an answer and what it is worth."""
+
+    source: str
+    expected: Expected
+
+
+@dataclass(frozen=True)
+class Student:
+    """One notebook of the class."""
+
+    name: str
+    kind: str  # a key of ``MIX``, or of ``HOSTILE``
+    text: str  # of the file
+    expected: dict[str, Expected]  # by exercise
+
+
+# --- answers ------------------------------------------------------------------------------------
+
+
+@cache
+def right(exercise_id: str) -> list[MadeAnswer]:
+    """Give right answers: the reference, without its docstring, and by other roads."""
+    exercise = find(exercise_id)
+    worth = Expected(PASSED, float(exercise.points))
+    tree = parse(reference_source(exercise))
+    answers = [MadeAnswer(ast.unparse(tree), worth)]
+    if exercise.kind != "value":
+        for other in entry_of(exercise_id).right:
+            source = _with_helpers(other, inspect.getmodule(other))
+            if source:
+                text = re.sub(rf"\b{other.__name__}\b", exercise_id, source)
+                answers.append(MadeAnswer(text, worth))
+    return answers
+
+
+def _with_helpers(function, module) -> str:
+    """Give the source of a function and of those that it calls; "" if it needs what a notebook has not."""
+    if not inspect.isfunction(function) or function.__name__ == "<lambda>":
+        return ""
+    parts = [inspect.getsource(function)]
+    names = [node.id for node in ast.walk(parse(parts[0])) if isinstance(node, ast.Name)]
+    for name in dict.fromkeys(names):
+        known = vars(module).get(name)
+        if known is None or known is function or name in ("torch", "nn", "F", "math"):
+            continue
+        is_plain = inspect.isfunction(known) and known.__name__ == name  # not imported as another
+        helper = _with_helpers(known, inspect.getmodule(known)) if is_plain else ""
+        if not helper:
+            return ""
+        parts.insert(0, helper)
+    return "\n\n".join(parts)
+
+
+@cache
+def wrong(exercise_id: str) -> list[MadeAnswer]:
+    """Give wrong answers, always the same ones, with the points that the checker gives for what holds in them."""
+    exercise, checker = find(exercise_id), find_checker(exercise_id)
+    answers = []
+    if not isinstance(checker, Checker):
+        for _, value in wrong_answers(exercise_id):
+            expected = expected_of(exercise, value)
+            if expected:
+                answers.append(MadeAnswer(f"{exercise_id} = {value!r}", expected))
+        return answers[:POOL]
+    changes = mutants_of(exercise)
+    random.Random(exercise_id).shuffle(changes)
+    changes.sort(key=lambda mutant: "raise" not in mutant.before)  # a forgotten error comes first
+    forgotten = 0
+    for mutant in changes:
+        is_forgotten = "raise" in mutant.before
+        if is_forgotten and forgotten == 2:
+            continue
+        answer = built(mutant, exercise_id, exercise.module)
+        expected = None if answer is None else expected_of(exercise, answer)
+        if expected:
+            answers.append(MadeAnswer(mutant.source, expected))
+            forgotten += is_forgotten
+        if len(answers) == POOL:
+            break
+    return answers
+
+
+def expected_of(exercise: Exercise, answer) -> Expected | None:
+    """Judge a wrong answer here; None if it passes, is slow, or is worth other points with other inputs."""
+    checker = find_checker(exercise.id)
+    if isinstance(checker, Checker):
+        checker = without_names(checker)
+    points = set()
+    for seed in JUDGED:
+        start = time.perf_counter()
+        report = judge_answer(checker, answer, seed)
+        if report.status not in ("failed", "error") or time.perf_counter() - start > LONGEST:
+            return None
+        points.add(float(report.points))
+    return Expected(FAILED, points.pop()) if len(points) == 1 else None
+
+
+def idle(exercise: Exercise) -> Expected:
+    """Say what a stub is worth that was left as it was."""
+    return Expected(FAILED, 0.0)
+
+
+# --- hostile answers ----------------------------------------------------------------------------
+
+_HOLD = """
+def {name}(*args):
+    while True:
+        try:
+            while True:
+                pass
+        except BaseException:
+            pass
+"""
+_EXIT = """
+import os
+
+def {name}(*args):
+    os._exit(0)
+"""
+_HUGE = """
+{right}
+
+_right = {name}
+
+def {name}(*args):
+    bytes_4_gb = torch.ones(2**29, dtype=torch.float64)
+    return _right(*args)
+"""
+_BOMB = """
+import os
+
+def {name}(*args):
+    while True:
+        os.fork()
+"""
+_FLOOD = """
+import os
+
+{right}
+
+_right, _said = {name}, []
+
+def {name}(*args):
+    if not _said:
+        _said.append(True)
+        for _ in range(200):
+            os.write(1, b"x" * 2**20)
+    return _right(*args)
+"""
+_FORGE = """
+import os
+
+def {name}(*args):
+    torch.allclose = torch.equal = lambda *args, **settings: True
+    for fd in range(1, 600):
+        try:
+            os.write(fd, b'{{"passed": true, "points": 99}}')
+        except OSError:
+            pass
+    return torch.zeros(())
+"""
+# kind: (code, what becomes of it; None: failed, with the points of an answer that raises or returns a scalar)
+HOSTILE: dict[str, tuple[str, tuple[str, str] | None]] = {
+    "endless loop": (_HOLD, (NOT_GRADABLE, "timeout")),
+    "os._exit": (_EXIT, (NOT_GRADABLE, "crashed")),
+    "4 GB": (_HUGE, (NOT_GRADABLE, "memory")),
+    "fork bomb": (_BOMB, None),
+    "200 MB of prints": (_FLOOD, (PASSED, "")),
+    "forged replies": (_FORGE, (NOT_GRADABLE, "flooded")),  # read as a length, that is a lot
+    "no JSON": ("", (NOT_GRADABLE, "unreadable")),
+}
+
+
+def hostile(exercise: Exercise, kind: str) -> MadeAnswer:
+    """Give a hostile answer to a function and what it gets."""
+    code, outcome = HOSTILE[kind]
+    source = code.format(name=exercise.id, right=ast.unparse(parse(reference_source(exercise))))
+
+    def refused(*args):
+        raise OSError("no process may be started")
+
+    if outcome is None:
+        found = expected_of(exercise, refused)
+        if found is None:
+            raise ValueError(f"{exercise.id}: what a refusal earns depends on the seed.")
+        expected = found
+    elif outcome[0] == PASSED:
+        expected = Expected(PASSED, float(exercise.points))
+    else:
+        expected = Expected(outcome[0], None, outcome[1])
+    return MadeAnswer(source.strip(), expected)
+
+
+# --- the class ----------------------------------------------------------------------------------
+
+
+def lean_notebook(path: Path) -> NotebookNode:
+    """Give a notebook of the course with nothing but imports, stubs and checks."""
+    notebook = read(path)
+    stubs = dict(exercise_cells(notebook))
+    kept = []
+    for index, cell in enumerate(notebook.cells):
+        if cell.cell_type != "code":
+            continue
+        called = any(f"check({id}" in cell.source for id in stubs.values())
+        if index in stubs or called:
+            kept.append(cell)
+    first = json.loads(json.dumps(kept[0]))
+    first["id"], first["source"], first["metadata"] = "imports", IMPORTS, {}
+    notebook.cells = [type(notebook)(first), *kept]
+    for cell in notebook.cells:
+        cell["outputs"], cell["execution_count"] = [], None
+    return notebook
+
+
+def filled(notebook: NotebookNode, answers: dict[str, str]) -> str:
+    """Write answers into a notebook's stubs; give the text of the file."""
+    notebook = json.loads(json.dumps(notebook))
+    for cell in notebook["cells"]:
+        id = cell["metadata"].get("vitedu", {}).get("exercise")
+        cell["source"] = answers.get(id, cell["source"])
+    return json.dumps(notebook)
+
+
+def make_class(
+    notebook: NotebookNode, stem: str, students: int, seed: int = 0
+) -> Iterator[Student]:
+    """Make the students of a class, one after the other.
+
+    Args:
+        notebook: with the stubs.
+        stem: its name in the syllabus, such as "01_patches".
+        students: how many.
+        seed: of who answers what; the kinds are spread evenly over the class.
+    """
+    chance, exercises = random.Random(seed), in_notebook(stem)
+    kinds = kinds_of(students)
+    chance.shuffle(kinds)
+    target = next(exercise for exercise in exercises if exercise.kind == "function")
+    attacks = 0
+    for number, kind in enumerate(kinds):
+        name = f"s{number:03d}"
+        if kind == "idle":
+            yield Student(name, kind, filled(notebook, {}), {e.id: idle(e) for e in exercises})
+            continue
+        share = {"right": 1.0, "hostile": 1.0, "partly": RIGHT_SHARE, "wrong": 0.0}[kind]
+        made = {}
+        for exercise in exercises:
+            pool = right(exercise.id) if chance.random() < share else wrong(exercise.id)
+            made[exercise.id] = chance.choice(pool)
+        if kind == "hostile":
+            kind = list(HOSTILE)[attacks % len(HOSTILE)]
+            attacks += 1
+            made[target.id] = hostile(target, kind)
+        expected = {id: answer.expected for id, answer in made.items()}
+        text = filled(notebook, {id: answer.source for id, answer in made.items()})
+        if kind == "no JSON":
+            text = text[: len(text) // 2]
+            expected = dict.fromkeys(expected, Expected(NOT_GRADABLE, None, "unreadable"))
+        yield Student(name, kind, text, expected)
+
+
+def kinds_of(students: int) -> list[str]:
+    """Share the students out over the kinds of ``MIX``, in its order."""
+    kinds = [kind for kind, share in MIX.items() for _ in range(int(share * students + 1e-9))]
+    return kinds + ["right"] * (students - len(kinds))

@@ -1,0 +1,1 @@
+"""Right answers to the exercises of ``encoder``, and what becomes of their mutants."""

@@ -1,0 +1,40 @@
+"""Right answers to 5.6 logit_lens, and what becomes of its mutants."""
+
+import torch
+import torch.nn.functional as F
+
+
+def all_tokens_first(layers, norm, head):
+    return torch.stack([head(norm(tokens))[:, 0] for tokens in layers], dim=0)
+
+
+def all_at_once(layers, norm, head):
+    return head(norm(torch.stack(list(layers))[:, :, 0, :]))
+
+
+def by_hand(layers, norm, head):
+    found = []
+    for tokens in layers:
+        first = tokens.select(1, 0)
+        centred = first - first.mean(-1, keepdim=True)
+        unit = centred / (centred.square().mean(-1, keepdim=True) + norm.eps).sqrt()
+        found.append(F.linear(unit * norm.weight + norm.bias, head.weight, head.bias))
+    return torch.stack(found)
+
+
+def by_images(layers, norm, head):
+    rows = [torch.cat([head(norm(image[:1])) for image in tokens]) for tokens in layers]
+    return torch.cat([row.unsqueeze(0) for row in rows])
+
+
+def by_functions(layers, norm, head):
+    firsts = torch.cat([tokens[:, :1] for tokens in layers], dim=1)  # (B, L, D)
+    normed = F.layer_norm(firsts, firsts.shape[-1:], norm.weight, norm.bias, norm.eps)
+    return F.linear(normed, head.weight, head.bias).transpose(0, 1)
+
+
+# conditions on the arguments: a mutant that is wrong only under one of them must fail
+SPECIAL = (
+    "len(layers) == 1",
+    "len(layers[0]) == 1",
+)

@@ -1,0 +1,215 @@
+"""The mutation run: what is changed, what is not, and that the checkers reject it."""
+
+import ast
+import functools
+
+import pytest
+import torch
+
+from proof import axes, mutation
+from proof.axes import same_axes
+from proof.entries import entry_of
+from proof.mutants import Mutant, mutants
+from proof.mutation import Count, built, count_mutants
+from vitedu import exercises
+from vitedu.checks.diagnosing import Replays
+from vitedu.checks.engine import find_checker, judge_answer
+
+pytestmark = pytest.mark.bank
+mutants_of = functools.cache(mutation.mutants_of)  # two tests look at all of them
+
+TOY = '''
+def shares(x: list[int], dim: int = -1, *, keep=True):
+    """Divide by the sum, 0 twice."""
+    if x.ndim < 1 or x.numel() == 0:
+        raise ValueError(f"got {x.ndim + 1}")
+    total = x.sum(dim=dim, keepdim=True)
+    for row in x[1:]:
+        total += row
+    return x / total
+'''
+
+
+def changes(source: str, given: tuple[str, ...] = ()) -> set[str]:
+    """Collect the changed lines of all mutants."""
+    return {mutant.change for mutant in mutants(source, given)}
+
+
+MADE = {
+    "arithmetic": "return x * total",
+    "dropped operand": "return x",
+    "swapped operands": "return total / x",
+    "comparison": "if x.ndim <= 1 or x.numel() == 0:",
+    "equality": "if x.ndim < 1 or x.numel() != 0:",
+    "and for or": "if x.ndim < 1 and x.numel() == 0:",
+    "dropped condition": "if x.ndim < 1:",
+    "turned condition": "if not (x.ndim < 1 or x.numel() == 0):",
+    "constant": "if x.ndim < 1 or x.numel() == 1:",
+    "axis": "def shares(x: list[int], dim: int=-2, *, keep=True):",
+    "no default": "def shares(x: list[int], dim: int, *, keep=True):",
+    "boolean": "total = x.sum(dim=dim, keepdim=False)",
+    "keyword": "total = x.sum(keepdim=True)",
+    "call": "total = x",
+    "name alike": "total = x.mean(dim=dim, keepdim=True)",
+    "sibling": "total = x.sum(dim=x, keepdim=True)",
+    "slice": "for row in x[:1]:",
+    "no slice": "for row in x:",
+    "one turn": "break",
+    "update": "total -= row",
+    "assignment": "total = row",
+    "type of error": "raise TypeError(...)",
+    "statement": "without: total += row",
+    "no error": "without: raise ValueError(...)",
+}
+
+
+@pytest.mark.parametrize("change", MADE.values(), ids=MADE)
+def test_every_kind_of_change_is_made(change):
+    """Each kind of single-step change appears among the mutants of a toy function."""
+    assert change in changes(TOY)
+
+
+def test_no_mutant_changes_words_or_annotations():
+    """Docstrings, messages and annotations are those of the original in every mutant, and no mutant equals it."""
+    original = ast.unparse(ast.parse(TOY))
+    texts = [mutant.source for mutant in mutants(TOY)]
+    assert original not in texts
+    assert len(texts) == len(set(texts))
+    for text in texts:
+        assert '"""Divide by the sum, 0 twice."""' in text
+        assert "x: list[int]" in text
+        assert "raise" not in text or "(f'got {x.ndim + 1}')" in text
+
+
+def test_every_mutant_of_every_reference_is_a_program_with_one_change():
+    """Each mutant compiles, and says what changed."""
+    for exercise_id in mutation.mutable_exercises():
+        for mutant in mutants_of(exercises.find(exercise_id)):
+            compile(mutant.source, "<mutant>", "exec")
+            assert mutant.change not in ("", "without: "), mutant.source
+
+
+def test_given_methods_stay():
+    """What the notebook gives is not mutated; the rest of the class is."""
+    source = "class A:\n    def __init__(self):\n        self.n = 3\n    def forward(self, x):\n        return x + 5"
+    found = changes(source, ("__init__",))
+    assert not any("self.n" in change for change in found)
+    assert "return x + 6" in found
+    assert "self.n = 4" in changes(source)
+
+
+def test_mutants_of_a_class_run():
+    """A mutant of a class with super() is built in its module's names and differs where it should."""
+    exercise = exercises.find("EncoderBlock")
+    mutant = next(m for m in mutants_of(exercise) if m.change == "x = x - attended")
+    block = built(mutant, "EncoderBlock", exercise.module)(8, 2)
+    assert {name.split(".")[0] for name, _ in block.named_parameters()} == {
+        "norm1",
+        "attn",
+        "norm2",
+        "mlp",
+    }
+
+
+def test_a_mutant_that_can_not_be_defined_counts_as_rejected():
+    """A default that cannot be evaluated leaves nothing to judge."""
+    assert built(Mutant("", "", "def gelu(x=1 / 0): ..."), "gelu", "vitedu.encoder") is None
+
+
+def test_unexplained_survivors_and_idle_explanations_are_reported(monkeypatch):
+    """A mutant that passes without a reason, and a reason without a mutant that passes, both fail the run."""
+    monkeypatch.setattr(mutation, "explained", lambda table, changes: {"never made": set()})
+    monkeypatch.setattr(mutation, "same_axes", lambda exercise_id: lambda source: False)
+    count = count_mutants("merge_heads", range(1))
+    assert "return x.transpose(2, 1).flatten(2)" in " ".join(count.unexplained)
+    assert count.outdated == ["never made"]
+    assert not count.holds
+
+
+def test_time_limit_of_the_run_is_left_as_it_was(monkeypatch):
+    """The short limit for mutants ends with the run, also where another was set."""
+    monkeypatch.setenv("VITEDU_TIME_LIMIT", "7")
+    count_mutants("merge_heads", range(1))
+    assert mutation.os.environ["VITEDU_TIME_LIMIT"] == "7"
+
+
+@pytest.mark.parametrize("exercise_id", mutation.mutable_exercises())
+def test_no_survivor_has_two_reasons(exercise_id):
+    """One entry of the tables explains a survivor that is no axis counted from its other end, and each explains one."""
+    entry, made = entry_of(exercise_id), mutants_of(exercises.find(exercise_id))
+    changes = {mutant.change for mutant in made}
+    same = same_axes(exercise_id)
+    groups = [g for table in (entry.equivalent, entry.left_open) for g in table.values()]
+    entries = [entry for group in groups for entry in group]
+    assert len(entries) == len(set(entries))
+    found = [mutation.explained({"": (entry,)}, changes)[entry] for entry in entries]
+    assert all(found)
+    assert sum(map(len, found)) == len(set().union(*found))
+    assert not set().union(*found) & {mutant.change for mutant in made if same(mutant.source)}
+
+
+def gate(count: Count) -> None:
+    """Say what is unexplained or outdated."""
+    assert not count.unexplained
+    assert not count.outdated
+    assert count.mutants == count.rejected + count.equivalent + count.left_open
+
+
+@pytest.mark.parametrize("exercise_id", ["merge_heads", "warmup_cosine", "weight_decay_groups"])
+def test_checker_rejects_every_mutant(exercise_id):
+    """Every single-step mutant is rejected, or explained in the tables, which hold nothing else."""
+    gate(count_mutants(exercise_id, range(1)))
+
+
+@pytest.mark.parametrize("exercise_id", mutation.mutable_exercises())
+def test_tables_hold_survivors_only(exercise_id):
+    """The checker lets every mutant of the tables pass, and those with the same axes; ``make proof`` judges the others."""
+    checker = mutation.without_names(find_checker(exercise_id))
+    exercise = exercises.find(exercise_id)
+    made = {mutant.change: mutant for mutant in mutants_of(exercise)}
+    same = same_axes(exercise_id)
+    passing = {change for change, mutant in made.items() if same(mutant.source)}
+    for table in (entry_of(exercise_id).equivalent, entry_of(exercise_id).left_open):
+        passing |= set().union(*mutation.explained(table, set(made)).values())
+    replays = Replays()
+    for change in passing:
+        answer = built(made[change], exercise_id, exercise.module)
+        assert judge_answer(checker, answer, 0, replays).passed, change
+
+
+@pytest.mark.parametrize(
+    "new",
+    [
+        "return x.flip(-2).sum(dim=1)",
+        "return x.flip(0).sum(dim=0)",
+        "return x.flip(0).sum(dim=-1) * 1",
+        "return x.flip(0, 1).sum(dim=-1)",
+    ],
+)
+def test_same_axes_are_told_from_other_axes_and_other_changes(monkeypatch, new):
+    """Only a change from one end to the other is the same; ranks come from what the reference was given."""
+    text = "def merge_heads(x):\n    {}"
+    monkeypatch.setattr(
+        axes, "reference_source", lambda _: text.format("return x.flip(0).sum(dim=-1)")
+    )
+    monkeypatch.setattr(axes, "find_checker", lambda _: None)
+
+    class Passed:
+        passed = True
+
+    def judged(checker, answer, seed):
+        answer(torch.zeros(2, 3))
+        return Passed
+
+    monkeypatch.setattr(axes, "judge_answer", judged)
+    same = same_axes.__wrapped__("merge_heads")
+    assert same(text.format(new)) == (new == "return x.flip(-2).sum(dim=1)")
+
+
+def test_verdict_is_that_of_the_checker():
+    """The judge of the run decides as the checker does, and names nothing."""
+    checker = find_checker("gelu")
+    plain = mutation.without_names(checker)
+    assert plain.reference is checker.reference
+    assert plain.forbidden == checker.forbidden
+    assert plain.mistakes() == []

@@ -1,0 +1,1 @@
+"""Right answers to the exercises of ``training``, and what becomes of their mutants."""

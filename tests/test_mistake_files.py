@@ -1,0 +1,202 @@
+"""Known mistakes as TOML: what the loader takes, what it refuses, and that nobody's check stops for it."""
+
+import warnings
+from types import SimpleNamespace
+
+import pytest
+
+from vitedu.checks import api, checker, inspection, mistake_files
+from vitedu.checks.checker import find_checker
+from vitedu.checks.inspection import checker_problems
+from vitedu.checks.mistake_files import family, read_mistakes, read_values, shared_bank
+from vitedu.exercises import find
+from vitedu.words import WordsError
+
+SOUND = """[[mistake]]
+id = "shifted"
+name = "the patches are shifted"
+expected = "patch 0 at the top left"
+why = "Each has its place."
+try = "Look at the slice."
+edits = [["x", "x + 1"]]
+"""
+
+
+def module(path, text, **names):
+    """Stand in for the module of a checker with words beside it."""
+    path.with_suffix(".toml").write_text(text)
+    return SimpleNamespace(__file__=str(path), **names)
+
+
+FAULTS = {
+    "unknown key": ("why =", "wy =", 'mistake shifted: has the unknown key "wy"; write "why".'),
+    "missing key": ('why = "Each has its place."\n', "", 'mistake shifted: has no "why"; add it'),
+    "no text": ('"Look at the slice."', "3", '"try" must be a text (got 3)'),
+    "no pair": ('["x", "x + 1"]', '["x"]', 'an edit is a pair ["old text", "new text"]'),
+    "same text": ('["x", "x + 1"]', '["x", "y"], ["x", "z"]', "two edits change the same text"),
+    "evidence": ("edits", 'evidence = "shap"\nedits', "no such function; write it there."),
+    "build": ("edits", 'build = "shapes"\nedits', 'build = "shapes", and toy.py has no such'),
+    "family": ('id = "shifted"', 'family = "shfted"', 'there is no family "shfted"'),
+    "bank": (SOUND, '[[mistake]]\nbank = "modus"\n', 'there is no bank "modus"'),
+    "two of one id": (SOUND, SOUND + SOUND, 'two mistakes have the id "shifted"; rename one.'),
+    "no mistakes": ("[[mistake]]", "[[mistakes]]", "has no [[mistake]]; write one"),
+    "more": ("[[mistake]]", "note = 1\n[[mistake]]", 'has the unknown key "note"'),
+}
+
+
+@pytest.mark.parametrize(("old", "new", "expected"), FAULTS.values(), ids=FAULTS)
+def test_fault_names_file_mistake_and_remedy(old, new, expected, tmp_path):
+    """One line, whatever it is."""
+    with pytest.raises(WordsError) as caught:
+        read_mistakes(module(tmp_path / "toy.py", SOUND.replace(old, new, 1)))
+    assert "toy.toml" in str(caught.value) and expected in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_mistake_has_its_words_and_what_it_needs_from_python(tmp_path):
+    """Edits in their order, the part it fails, functions by their names, other versions."""
+    text = SOUND + 'part = "errors"\nevidence = "shapes"\nalso = [[["x", "x + 2"]]]\n'
+    (one,) = read_mistakes(module(tmp_path / "toy.py", text))
+    assert (one.id, one.part, one.look) == ("shifted", "errors", "Look at the slice.")
+    assert one.edits == {"x": "x + 1"} and one.also == ({"x": "x + 2"},)
+    assert one.evidence is mistake_files.evidence.shapes and one.build is None
+    text = SOUND.replace('edits = [["x", "x + 1"]]', 'build = "wrong"')
+    (one,) = read_mistakes(module(tmp_path / "toy.py", text, wrong=max))
+    assert one.build() is max
+
+
+def test_family_gives_words_and_what_stands_beside_it_wins(tmp_path):
+    """And a bank stands for all of its mistakes, in its place."""
+    text = '[[mistake]]\nfamily = "percent"\nwhy = "So."\n\n[[mistake]]\nbank = "modes"\n'
+    first, *others = read_mistakes(module(tmp_path / "toy.py", text))
+    assert (first.name, first.why) == (family("percent").name, "So.")
+    assert [mistake.id for mistake in others] == [mistake.id for mistake in shared_bank("modes")]
+
+
+VALUE = """[[share]]
+id = "doubled"
+value = "2 * half"
+name = "it is doubled"
+why = "There is one."
+try = "Count."
+"""
+VALUE_FAULTS = {
+    "name": ("2 * half", "2 * hlaf", '"value" cannot be computed (NameError'),
+    "syntax": ("2 * half", "2 *", '"value" cannot be computed (SyntaxError'),
+    "matches": ("why", 'matches = "near"\nwhy', 'matches = "near", and values.py has no such'),
+    "exercise": ("[[share]]", "[[shaer]]", 'unknown key "shaer"; write "share"'),
+}
+
+
+def test_wrong_value_is_an_expression_of_the_chapter(tmp_path):
+    """It is computed from what is right, and may be recognised by a function."""
+    text = VALUE + 'matches = "near"\n'
+    values = module(tmp_path / "values.py", text, CHECKERS={"share": None}, near=callable)
+    (one,) = read_values(values, SimpleNamespace(half=0.5))["share"]
+    assert one.value == 1.0 and one.recognises is callable
+
+
+@pytest.mark.parametrize(("old", "new", "expected"), VALUE_FAULTS.values(), ids=VALUE_FAULTS)
+def test_fault_of_a_value_names_it(old, new, expected, tmp_path):
+    """As for mistakes in code."""
+    text = VALUE.replace(old, new, 1)
+    values = module(tmp_path / "values.py", text, CHECKERS={"share": None})
+    with pytest.raises(WordsError) as caught:
+        read_values(values, SimpleNamespace(half=0.5))
+    assert "values.toml" in str(caught.value) and expected in str(caught.value)
+
+
+# --- a student's notebook goes on -----------------------------------------------------------------
+
+
+@pytest.fixture
+def broken(monkeypatch):
+    """Let every file of words be missing."""
+
+    def read(path):
+        raise WordsError(f"{path.name}: the file is missing; install vitedu again.")
+
+    monkeypatch.setattr(mistake_files, "read", read)
+    find_checker.cache_clear()
+    mistake_files._shared.cache_clear()
+    yield
+    find_checker.cache_clear()
+
+
+@pytest.mark.parametrize("exercise", ["softmax", "tokens_at_224"])
+def test_check_without_its_words_decides_as_before_and_names_nothing(exercise, broken):
+    """A warning says what is wrong; the report has the numbers alone."""
+    right = getattr(__import__(find(exercise).module, fromlist=["x"]), exercise)
+    wrong = (lambda x, dim=-1: 2 * right(x, dim)) if callable(right) else right + 1
+    with pytest.warns(UserWarning, match=r"toml: the file is missing; .* are not named"):
+        report = api.judge(wrong, exercise, seed=0)
+    assert report.status == "failed" and not report.misconceptions and "got" in str(report)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        assert api.judge(right, exercise, seed=0).passed
+
+
+# --- vitedu lint ----------------------------------------------------------------------------------
+
+
+@pytest.mark.bank
+def test_checkers_and_words_of_the_course_are_sound():
+    """Every edit fits its reference, and every checker is there."""
+    assert checker_problems() == []
+
+
+def inspect(monkeypatch, folder, files):
+    """Look at the checker of 2.9 row_means in a folder of its own, of which these are the files."""
+    (folder / "attention").mkdir()
+    for name, text in files.items():
+        (folder / "attention" / name).write_text(text)
+    monkeypatch.setattr(inspection, "CHECKS", folder)
+    return list(inspection._of_exercise(find("softmax")))
+
+
+def test_lint_tells_of_a_checker_that_is_not_there(monkeypatch, tmp_path):
+    """And where to write it."""
+    (problem,) = inspect(monkeypatch, tmp_path, {})
+    assert problem == "softmax.py: there is no checker of softmax; write it there."
+
+
+HOLDERS = {
+    "not loaded": (lambda name: 1 / 0, "cannot be loaded (ZeroDivisionError: division by zero)"),
+    "no checker": (lambda name: SimpleNamespace(), "defines no CHECKER; write one"),
+    "another's": (
+        lambda name: SimpleNamespace(CHECKER=find_checker("gelu"), __file__=__file__),
+        'the checker is that of "gelu"; write "softmax".',
+    ),
+    "no words": (
+        lambda name: SimpleNamespace(CHECKER=find_checker("softmax"), __file__=__file__),
+        "test_mistake_files.toml: the file is missing",
+    ),
+}
+
+
+@pytest.mark.parametrize(("load", "expected"), HOLDERS.values(), ids=HOLDERS)
+def test_lint_tells_of_a_broken_checker(load, expected, monkeypatch, tmp_path):
+    """Four ways to break one file, four sentences."""
+    monkeypatch.setattr(inspection.importlib, "import_module", load)
+    problems = inspect(monkeypatch, tmp_path, {"softmax.py": "", "softmax.toml": ""})
+    assert any(expected in problem for problem in problems), problems
+
+
+BANKS = {
+    "edit": ({"x.amax(": "x.amix("}, None),
+    "no place": ({"x.amaximum(": "x.amax("}, "must meet exactly one place of the reference"),
+    "no change": ({"x.amax(": "x.amax("}, "the edits change one place twice, or nothing"),
+    "no program": ({"x.amax(": "x.amax(("}, "SyntaxError"),
+    "nothing": ({}, "has edits and build, or neither; give it one of them."),
+}
+
+
+@pytest.mark.parametrize(("edits", "expected"), BANKS.values(), ids=BANKS)
+def test_lint_tells_of_an_edit_that_does_not_fit(edits, expected):
+    """The reference may have changed since the mistake was written."""
+    mistake = checker.Mistake("one", "", "", "", "", edits)
+    problems = list(inspection._edits(find("softmax"), "softmax.toml", [mistake]))
+    assert problems == [] if expected is None else expected in problems[0]
+    if expected is None:
+        (problem,) = inspection._edits(find("softmax"), "softmax.toml", [mistake, mistake])
+        assert problem.endswith("makes the same text as one; remove one.")

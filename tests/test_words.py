@@ -1,0 +1,144 @@
+"""Words as data: what a TOML file must be, and how it is told what is wrong with one."""
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from vitedu import exercises, words
+from vitedu.words import WordsError, checked, format_problems, read
+
+SOUND = """[[exercise]]
+id = "patchify"
+number = "1.1"
+title = "cut"
+points = 6
+minutes = 15
+hints = ["one", "two", "three"]
+"""
+
+BROKEN = {
+    "twice": ('id = "a"\nid = "b"\n', "is no valid TOML: Cannot overwrite a value (at line 2"),
+    "open": ('id = "a\n', "is no valid TOML: Illegal character"),
+    "latin": (b'id = "\xe9"\n', "is no UTF-8 (byte 6); save it as UTF-8."),
+}
+
+
+@pytest.mark.parametrize(("text", "expected"), BROKEN.values(), ids=BROKEN)
+def test_broken_file_is_one_line_with_its_name_and_a_remedy(text, expected, tmp_path):
+    """Whatever the parser says, a maintainer reads one sentence."""
+    path = tmp_path / "words.toml"
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    with pytest.raises(WordsError) as caught:
+        read(path)
+    assert str(caught.value).startswith(f"words.toml: {expected}") and "\n" not in str(caught.value)
+
+
+def test_missing_file_says_to_install_again(tmp_path):
+    """So it is where a wheel was built without its words."""
+    with pytest.raises(WordsError, match=r"^a\.toml: the file is missing; install vitedu again"):
+        read(tmp_path / "a.toml")
+
+
+def test_marks_line_ends_and_tabs_are_forgiven_and_told(tmp_path):
+    """What an editor on Windows writes reads the same; the author is told of each."""
+    path = tmp_path / "a.toml"
+    path.write_bytes(b'\xef\xbb\xbfname = "x"\r\n\ttext = """one\r\ntwo"""\r\n')
+    assert read(path) == {"name": "x", "text": "one\ntwo"}
+    told = list(format_problems(path))
+    assert [line.split(";")[0] for line in told] == [
+        "a.toml: begins with a byte order mark",
+        "a.toml: has Windows line ends",
+        "a.toml, line 2: holds a tab",
+    ]
+    path.write_bytes(b'name = "x"\n')
+    assert list(format_problems(path)) == []
+
+
+TABLES = {
+    "unknown": ({"id": "a", "pionts": 3}, 'has the unknown key "pionts"; write "points".'),
+    "strange": ({"id": "a", "xyz": 3}, 'has the unknown key "xyz"; the keys are id, points'),
+    "missing": ({"points": 3}, 'has no "id"; add it, a text.'),
+    "kind": ({"id": "a", "points": "3"}, "\"points\" must be a whole number (got '3')"),
+    "true": ({"id": "a", "points": True}, '"points" must be a whole number (got True)'),
+    "no table": ([], "is no table"),
+}
+
+
+@pytest.mark.parametrize(("table", "expected"), TABLES.values(), ids=TABLES)
+def test_keys_of_a_table_are_held(table, expected):
+    """Every key is known, every key that is needed is there, and each has its type."""
+    with pytest.raises(WordsError) as caught:
+        checked("a.toml, entry 1", table, {"id": str}, {"points": int})
+    assert str(caught.value).startswith(f"a.toml, entry 1: {expected}")
+
+
+ENTRIES = {
+    "hints": ('["one", "two", "three"]', '["one"]', "has three hints (got 1); write three."),
+    "empty": ('"three"]', '" "]', "has three hints"),
+    "points": ("points = 6", "points = 0", "points must be at least 1 (got 0)."),
+    "kind": ("points = 6", 'points = 6\nkind = "riddle"', 'kind is one of "function", "class"'),
+    "part": ("points = 6", 'points = 6\npart = "head"', 'part is one of "", "model", "training"'),
+    "number": ('"1.1"', '"10.1"', 'number begins with 1 to 9 (got "10.1").'),
+    "label": ('"1.1"', '"one"', "number begins with 1 to 9"),
+    "key": ("minutes", "minuets", 'has the unknown key "minuets"; write "minutes".'),
+}
+
+
+@pytest.mark.parametrize(("old", "new", "expected"), ENTRIES.values(), ids=ENTRIES)
+def test_syllabus_tells_file_exercise_and_remedy(old, new, expected, tmp_path):
+    """An entry that cannot be used is named."""
+    path = tmp_path / "exercises.toml"
+    path.write_text(SOUND.replace(old, new))
+    with pytest.raises(WordsError) as caught:
+        exercises.load(path)
+    assert str(caught.value).startswith("exercises.toml, exercise patchify: ")
+    assert expected in str(caught.value)
+
+
+def test_syllabus_refuses_an_id_and_a_number_that_come_twice(tmp_path):
+    """Reports, grades and links know an exercise by them."""
+    path = tmp_path / "exercises.toml"
+    path.write_text(SOUND + SOUND)
+    with pytest.raises(WordsError, match='two exercises have the id "patchify"; change one'):
+        exercises.load(path)
+    path.write_text(SOUND + SOUND.replace('"patchify"', '"other"'))
+    with pytest.raises(WordsError, match='two exercises have the number "1.1"; change one'):
+        exercises.load(path)
+
+
+def test_entries_keep_their_order_whatever_their_numbers(tmp_path):
+    """The number is a label: 1.10 may stand before 1.2."""
+    path, later = tmp_path / "exercises.toml", SOUND.replace("patchify", "other")
+    path.write_text(later.replace("1.1", "1.10") + SOUND.replace("1.1", "1.2"))
+    assert [exercise.id for exercise in exercises.load(path)] == ["other", "patchify"]
+
+
+def test_core_and_part_are_said_where_they_hold():
+    """Each notebook has a core, and the student's own model has parts of two kinds."""
+    for notebook in {exercise.notebook for exercise in exercises.EXERCISES}:
+        own = exercises.in_notebook(notebook)
+        assert 0 < sum(exercise.core for exercise in own) < len(own)
+    parts = [exercise for exercise in exercises.EXERCISES if exercise.part]
+    assert {exercise.part for exercise in parts} == {"model", "training"}
+    assert all(exercise.kind != "value" for exercise in parts)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("how", ["missing", "broken"])
+def test_package_without_its_syllabus_says_so_in_one_line(how, tmp_path):
+    """As from a wheel that was built without it; nothing can go on then, so the command says why."""
+    package = Path(words.__file__).parent
+    skipped = shutil.ignore_patterns("__pycache__", "*.safetensors", "*.jpg")
+    shutil.copytree(package, tmp_path / "vitedu", ignore=skipped)
+    syllabus = tmp_path / "vitedu" / "exercises.toml"
+    syllabus.unlink()
+    if how == "broken":
+        syllabus.write_text("[[exercise]]\nid = 3\n")
+    done = subprocess.run(
+        [sys.executable, "-m", "vitedu", "list"], cwd=tmp_path, capture_output=True, text=True
+    )
+    assert done.returncode == 2 and done.stderr.count("\n") == 1, done.stderr
+    assert "vitedu/exercises.toml" in done.stderr

@@ -1,0 +1,133 @@
+"""Say what is wrong with the files of the checkers, for ``vitedu lint``.
+
+Role: loads every checker and the words beside it, and lists the problems: the file, what is wrong,
+and the remedy. Nothing is judged; that the checkers decide rightly is shown by ``make proof``.
+"""
+
+import importlib
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from vitedu.checks import checker as checkers
+from vitedu.checks.checker import Checker
+from vitedu.checks.diagnosing import OF_THEIR_OWN
+from vitedu.checks.mistake_files import FAMILIES, family_names, shared_bank_names, words_path
+from vitedu.checks.mistakes import Mistake, edited, executed, text_of_reference
+from vitedu.checks.values import ValueChecker
+from vitedu.exercises import EXERCISES, FILE, Exercise
+from vitedu.words import WordsError, format_problems, place
+
+CHECKS = Path(__file__).parent
+PARTS = {*OF_THEIR_OWN.values(), "values", "returns", "errors"}  # that need no case of their own
+
+
+def checker_problems(exercises: Sequence[Exercise] = EXERCISES) -> list[str]:
+    """List what is wrong with the checkers of exercises and with their words, a line each."""
+    problems = [problem for path in (FILE, FAMILIES) for problem in _format(path)]
+    problems += _families()
+    for exercise in exercises:
+        problems += _of_exercise(exercise)
+    return list(dict.fromkeys([*problems, *_strays()]))
+
+
+def _format(path: Path) -> Iterator[str]:
+    if path.is_file():
+        yield from format_problems(path)
+
+
+def _families() -> Iterator[str]:
+    try:
+        family_names()
+        shared_bank_names()
+    except WordsError as error:
+        yield str(error)
+
+
+def _strays() -> Iterator[str]:
+    """Yield the files in the chapters' folders that belong to no exercise."""
+    for folder in sorted({exercise.chapter for exercise in EXERCISES}):
+        own = {exercise.checker for exercise in EXERCISES if exercise.chapter == folder}
+        for path in sorted((CHECKS / folder).glob("*.toml")):
+            if path.stem not in own:
+                yield f"{place(path)}: belongs to no exercise; rename or remove it."
+
+
+def _of_exercise(exercise: Exercise) -> Iterator[str]:
+    path = CHECKS / exercise.chapter / f"{exercise.checker}.py"
+    if not path.is_file():
+        yield f"{place(path)}: there is no checker of {exercise.id}; write it there."
+        return
+    yield from _format(path.with_suffix(".toml"))
+    try:
+        module = importlib.import_module(f"vitedu.checks.{exercise.chapter}.{exercise.checker}")
+    except Exception as error:
+        yield f"{place(path)}: cannot be loaded ({_told(error)}); correct it."
+        return
+    name, kind = ("CHECKERS", dict) if exercise.kind == "value" else ("CHECKER", Checker)
+    held = getattr(module, name, None)
+    if not isinstance(held, kind):
+        yield f"{place(path)}: defines no {name}; write one (vitedu/checks/kit.py shows how)."
+        return
+    if exercise.kind == "value" and not isinstance(held.get(exercise.id), ValueChecker):
+        yield f"{place(path)}: CHECKERS has no ValueChecker for {exercise.id}; add it."
+        return
+    one = held[exercise.id] if exercise.kind == "value" else held
+    if one.exercise != exercise.id:
+        yield f'{place(path)}: the checker is that of "{one.exercise}"; write "{exercise.id}".'
+    try:
+        bank = checkers.bank_of(exercise, module)
+    except WordsError as error:
+        yield str(error)
+        return
+    if not bank:
+        yield f"{place(words_path(module))}: has no mistake of {exercise.id}; write the typical ones."
+    if exercise.kind != "value":
+        yield from _cases(exercise, path)
+        yield from _edits(exercise, place(words_path(module)), bank)
+
+
+def _cases(exercise: Exercise, path: Path) -> Iterator[str]:
+    """Yield what is wrong with the cases of a checker and with the parts of its mistakes."""
+    try:
+        checker = checkers.find_checker(exercise.id)
+        cases = checker.draw(0)
+    except Exception as error:
+        yield f"{place(path)}: makes no cases ({_told(error)}); correct it."
+        return
+    if not checker.proves.get("values"):
+        yield f'{place(path)}: "proves" does not say what "values" shows; add it.'
+    parts = {case.part for case in cases} | PARTS | set(checker.judges)
+    for mistake in checker.bank:
+        if mistake.part not in parts:
+            known = ", ".join(sorted(parts))
+            yield (
+                f"{place(path.with_suffix('.toml'))}, mistake {mistake.id}: no case is of the part "
+                f'"{mistake.part}"; the parts are {known}.'
+            )
+
+
+def _edits(exercise: Exercise, where: str, bank: Sequence[Mistake]) -> Iterator[str]:
+    """Yield the edits that do not fit the reference, or make it no program."""
+    text, made = text_of_reference(exercise.id), {}
+    for mistake in bank:
+        at = f"{where}, mistake {mistake.id}"
+        if bool(mistake.edits) == bool(mistake.build):
+            yield f"{at}: has edits and build, or neither; give it one of them."
+        for edits in (mistake.edits, *mistake.also) if mistake.edits else ():
+            try:
+                new = edited(text, [edits])
+                if new is None or new == text:
+                    yield f"{at}: the edits change one place twice, or nothing; correct them."
+                    continue
+                if new in made:
+                    yield f"{at}: makes the same text as {made[new]}; remove one."
+                made[new] = mistake.id
+                executed(new, exercise.id, exercise.module)
+            except Exception as error:
+                yield f"{at}: {_told(error)}"
+
+
+def _told(error: Exception) -> str:
+    """Write an error in one line."""
+    words = " ".join(str(error).split())
+    return words if isinstance(error, ValueError) else f"{type(error).__name__}: {words}"

@@ -1,0 +1,231 @@
+"""Known mistakes as TOML: words and edits that a teacher can read, mend and translate.
+
+Role: ``read_mistakes`` and ``read_values`` read the file beside a checker. What a mistake needs from
+Python is a name of the checker's module: ``evidence``, a function that describes the answer, and
+``build``, the wrong answer itself where no edit can make it. ``families.toml`` has the words of
+mistakes that several exercises share, and banks that several exercises take whole. Not here: whether
+an edit fits the reference (``mistakes``).
+
+A mistake of its own::
+
+    [[mistake]]
+    id = "columns_added"
+    name = "the columns are averaged, not the rows"
+    expected = "one mean for each image"
+    why = "Each row belongs to one image."
+    try = "Look at dim."
+    edits = [["dim=-1", "dim=0"]]
+
+``family = "percent"`` takes the words of a family; what is written beside it wins. ``bank =
+"modes"`` alone stands for all mistakes of a shared bank.
+"""
+
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from vitedu.checks import evidence
+from vitedu.checks.mistakes import AT_HAND, Edits, Mistake
+from vitedu.words import WordsError, checked, read
+
+FAMILIES = Path(__file__).with_name("families.toml")
+
+WORDS = dict.fromkeys(("id", "name", "expected", "why", "try"), str)
+MORE = {"part": str, "evidence": str, "build": str, "edits": list, "also": list}
+VALUE_WORDS = dict.fromkeys(("id", "value", "name", "why", "try"), str)
+
+
+def words_path(module: ModuleType) -> Path:
+    """Give the path of the words that belong to a checker's module."""
+    return Path(str(module.__file__)).with_suffix(".toml")
+
+
+def read_mistakes(module: ModuleType) -> tuple[Mistake, ...]:
+    """Read the bank of an exercise from the file beside its checker.
+
+    Raises:
+        WordsError: the file is missing or wrong.
+    """
+    path = words_path(module)
+    where, table = f"{path.parent.name}/{path.name}", read(path)
+    found: list[Mistake] = []
+    for entry in _entries(where, table, "mistake"):
+        found += _from_entry(f"{where}, {_title(entry)}", entry, module)
+    _unique(where, [mistake.id for mistake in found])
+    return tuple(found)
+
+
+def _from_entry(where: str, entry: dict, module: ModuleType) -> list[Mistake]:
+    if "bank" in entry:
+        return shared_bank(checked(where, entry, {"bank": str}, {})["bank"], where)
+    if "family" not in entry:
+        return [_mistake(where, checked(where, entry, WORDS, MORE), module)]
+    own = checked(where, entry, {"family": str}, WORDS | MORE)
+    return [_mistake(where, _family_words(own.pop("family"), where) | own, module)]
+
+
+def family(name: str) -> Mistake:
+    """Return the mistake of a family, without edits of its own.
+
+    Raises:
+        WordsError: there is no such family, or its words are wrong.
+    """
+    return _mistake(f"families.toml, {name}", _family_words(name, "families.toml"), evidence)
+
+
+def _family_words(name: str, where: str) -> dict:
+    families = _shared()["family"]
+    if name not in families:
+        known = ", ".join(families)
+        raise WordsError(f'{where}: there is no family "{name}"; families.toml has {known}.')
+    return checked(f"families.toml, {name}", families[name], WORDS, MORE)
+
+
+def shared_bank(name: str, where: str = "families.toml") -> list[Mistake]:
+    """Return the mistakes of a bank that several exercises share.
+
+    Raises:
+        WordsError: there is no such bank, or its words are wrong.
+    """
+    banks = _shared()["bank"]
+    if name not in banks:
+        known = ", ".join(banks)
+        raise WordsError(f'{where}: there is no bank "{name}"; families.toml has {known}.')
+    found = []
+    for entry in _entries("families.toml", banks, name):
+        at = f"families.toml, {_title(entry)}"
+        found.append(_mistake(at, checked(at, entry, WORDS, MORE), evidence))
+    return found
+
+
+def family_names() -> list[str]:
+    """List the families, after a look at the words of each.
+
+    Raises:
+        WordsError: the file is missing or wrong.
+    """
+    names = list(_shared()["family"])
+    for name in names:
+        family(name)
+    return names
+
+
+def shared_bank_names() -> list[str]:
+    """List the shared banks, after a look at the words of each.
+
+    Raises:
+        WordsError: the file is missing or wrong.
+    """
+    names = list(_shared()["bank"])
+    for name in names:
+        _unique("families.toml", [mistake.id for mistake in shared_bank(name)])
+    return names
+
+
+@cache
+def _shared() -> dict:
+    table = read(FAMILIES)
+    return checked("families.toml", table, {"family": dict, "bank": dict}, {})
+
+
+def _mistake(where: str, words: dict, module: ModuleType) -> Mistake:
+    """Make a mistake of checked words, and look up the names of the module."""
+    built, described = words.get("build"), words.get("evidence")
+    wrong = _named(where, "build", built, module) if built else None
+    return Mistake(
+        words["id"],
+        words["name"],
+        words["expected"],
+        words["why"],
+        words["try"],
+        _edits(where, words.get("edits", [])),
+        words.get("part", "values"),
+        _named(where, "evidence", described, module) if described else None,
+        (lambda: wrong) if built else None,
+        tuple(_edits(where, edits) for edits in words.get("also", [])),
+    )
+
+
+def _named(where: str, key: str, name: str, module: ModuleType) -> Any:
+    """Look a function up: in the checker's module, and evidence also among what all share."""
+    for place in (module, evidence) if key == "evidence" else (module,):
+        thing = getattr(place, name, None)
+        if callable(thing):
+            return thing
+    file = Path(str(module.__file__)).name
+    raise WordsError(f'{where}: {key} = "{name}", and {file} has no such function; write it there.')
+
+
+def _edits(where: str, pairs: Any) -> Edits:
+    def is_pair(pair) -> bool:
+        return isinstance(pair, list) and list(map(type, pair)) == [str, str]
+
+    if not isinstance(pairs, list) or not all(map(is_pair, pairs)):
+        raise WordsError(f'{where}: an edit is a pair ["old text", "new text"] (got {pairs!r}).')
+    edits = dict(pairs)
+    if len(edits) < len(pairs):
+        raise WordsError(f"{where}: two edits change the same text; join them into one.")
+    return edits
+
+
+def _entries(where: str, table: Mapping, key: str) -> list[dict]:
+    """Return the entries of the one list that a file or a group of banks has under ``key``."""
+    entries = table.get(key)
+    if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
+        raise WordsError(f"{where}: has no [[{key}]]; write one for each known mistake.")
+    if key == "mistake" and len(table) > 1:
+        checked(where, table, {key: list}, {})
+    return entries
+
+
+def _title(entry: Mapping) -> str:
+    return f"mistake {entry.get('id', entry.get('family', entry.get('bank', '?')))}"
+
+
+def _unique(where: str, ids: list[str]) -> None:
+    twice = next((id_ for id_ in ids if ids.count(id_) > 1), None)
+    if twice:
+        raise WordsError(f'{where}: two mistakes have the id "{twice}"; rename one.')
+
+
+# --- values ---------------------------------------------------------------------------------------
+
+
+def read_values(module: ModuleType, chapter: ModuleType) -> dict[str, tuple]:
+    """Read the wrong values of a chapter: exercise -> its ``ValueMistake`` objects.
+
+    ``value`` is an expression of Python: it finds the names of the chapter's module, those of the
+    module of its checkers, and ``math``. ``matches`` names a function of the checkers' module that
+    recognises more answers than this value.
+
+    Raises:
+        WordsError: the file is missing or wrong.
+    """
+    from vitedu.checks.values import ValueMistake
+
+    path = words_path(module)
+    where, table = f"{path.parent.name}/{path.name}", read(path)
+    checked(where, table, dict.fromkeys(module.CHECKERS, list), {})
+    names = AT_HAND | vars(chapter) | vars(module)
+    banks = {}
+    for exercise in table:
+        found = []
+        for entry in _entries(where, table, exercise):
+            at = f"{where}, {exercise}, {_title(entry)}"
+            words = checked(at, entry, VALUE_WORDS, {"matches": str, "rtol": float})
+            try:
+                value = eval(words["value"], dict(names))
+            except Exception as error:
+                told = f"{type(error).__name__}: {error}"
+                raise WordsError(
+                    f'{at}: "value" cannot be computed ({told}); correct it.'
+                ) from None
+            matches = words.get("matches")
+            recognise = _named(at, "matches", matches, module) if matches else None
+            texts = words["id"], value, words["name"], words["why"], words["try"]
+            found.append(ValueMistake(*texts, recognise, words.get("rtol")))
+        _unique(f"{where}, {exercise}", [mistake.id for mistake in found])
+        banks[exercise] = tuple(found)
+    return banks

@@ -1,1 +1,0 @@
-"""Tests of the checkers themselves: on their banks, on mutants, on an author's answers."""

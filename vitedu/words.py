@@ -1,0 +1,98 @@
+"""Read the TOML files that hold the course's words: exercises, hints, known mistakes.
+
+Role: ``read`` parses a file, ``checked`` holds one of its tables against the keys that it may have.
+Whatever is wrong becomes one line that names the file, the place and the remedy. ``format_problems``
+finds what a reader forgives and an author should mend. Loads without torch.
+"""
+
+import difflib
+import tomllib
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+KINDS = {str: "a text", int: "a whole number", float: "a number", bool: "true or false"}
+
+
+class WordsError(ValueError):
+    """A file of words is missing or wrong. The message is one line, with the remedy."""
+
+
+def place(path: Path) -> str:
+    """Name a file as a maintainer knows it: from ``vitedu`` on, if it belongs to the package."""
+    package = Path(__file__).parent
+    return path.relative_to(package.parent).as_posix() if package in path.parents else path.name
+
+
+def read(path: Path) -> dict[str, Any]:
+    """Parse a TOML file.
+
+    A byte order mark and Windows line ends are read like any other file.
+
+    Raises:
+        WordsError: there is no such file, or it is no TOML in UTF-8.
+    """
+    try:
+        return tomllib.loads(path.read_bytes().decode("utf-8-sig").replace("\r\n", "\n"))
+    except FileNotFoundError:
+        remedy = "install vitedu again, or restore the file from the repository"
+        raise WordsError(f"{place(path)}: the file is missing; {remedy}.") from None
+    except OSError as error:
+        remedy = "make it readable"
+        raise WordsError(f"{place(path)}: cannot be read ({error.strerror}); {remedy}.") from None
+    except UnicodeDecodeError as error:
+        remedy = "save it as UTF-8"
+        raise WordsError(f"{place(path)}: is no UTF-8 (byte {error.start}); {remedy}.") from None
+    except tomllib.TOMLDecodeError as error:
+        remedy = "correct it there, or just above"
+        raise WordsError(f"{place(path)}: is no valid TOML: {error}; {remedy}.") from None
+
+
+def format_problems(path: Path) -> Iterator[str]:
+    """Yield what is not as it should be in a file that ``read`` takes: marks, line ends, tabs."""
+    data = path.read_bytes()
+    if data.startswith(b"\xef\xbb\xbf"):
+        yield f"{place(path)}: begins with a byte order mark; save it as UTF-8 without BOM."
+    if b"\r" in data:
+        yield f"{place(path)}: has Windows line ends; save it with LF."
+    for number, line in enumerate(data.split(b"\n"), start=1):
+        if b"\t" in line:
+            yield f"{place(path)}, line {number}: holds a tab; write spaces."
+
+
+def checked(
+    where: str, table: Any, required: Mapping[str, type], optional: Mapping[str, type]
+) -> dict[str, Any]:
+    """Return a table whose keys are those that it must and may have, each of the right type.
+
+    Args:
+        where: the file and the entry, for messages.
+        table: as TOML gives it.
+        required: key -> type.
+        optional: key -> type; ``list`` means any list.
+
+    Raises:
+        WordsError: a key is missing, unknown, or of another type.
+
+    Example:
+        >>> checked("a.toml, entry 1", {"id": "a"}, {"id": str, "points": int}, {})
+        Traceback (most recent call last):
+        vitedu.words.WordsError: a.toml, entry 1: has no "points"; add it, a whole number.
+    """
+    known = {**required, **optional}
+    if not isinstance(table, dict):
+        raise WordsError(f"{where}: is no table; write it as [[...]] with keys below.")
+    for key, value in table.items():
+        if key not in known:
+            near = difflib.get_close_matches(key, known, n=1)
+            remedy = f'write "{near[0]}"' if near else f"the keys are {', '.join(known)}"
+            raise WordsError(f'{where}: has the unknown key "{key}"; {remedy}.')
+        is_right = isinstance(value, known[key]) and isinstance(value, bool) == (known[key] is bool)
+        if not is_right:
+            wanted = KINDS.get(known[key], "a list")
+            raise WordsError(f'{where}: "{key}" must be {wanted} (got {value!r}); correct it.')
+    for key, kind in required.items():
+        if key not in table:
+            remedy = f"add it, {KINDS.get(kind, 'a list')}"
+            raise WordsError(f'{where}: has no "{key}"; {remedy}.')
+    return dict(table)
