@@ -1,8 +1,8 @@
 """What is installed, what will be used, and what to do about each problem.
 
 Role: look at this Python, its libraries, the device, the notebook's kernel and the folders. Every
-library is imported in a process of its own, so that a broken one is a finding and not a crash. Nothing
-is changed: the commands that mend are printed, not run.
+library is imported in a process of its own, so that a broken one is a finding and not a crash.
+Nothing is changed: the commands that mend are printed, not run.
 """
 
 import importlib.metadata
@@ -194,7 +194,8 @@ def library(name: str, run: Callable[..., Ran]) -> Condition:
             name,
             "mend",
             f"cannot be imported: operator torchvision::nms does not exist ({pair})",
-            "torch and torchvision come from different builds: torchvision's compiled part was made\n"
+            "torch and torchvision come from different builds: torchvision's compiled part was "
+            "made\n"
             "for another torch. Reinstall both with one command, so that they match:\n"
             + pip("--upgrade", "--force-reinstall", "torch", "torchvision"),
         )
@@ -216,7 +217,7 @@ def library(name: str, run: Callable[..., Ran]) -> Condition:
 
 
 def kernel(run: Callable[..., Ran]) -> Condition:
-    """Look at the Python behind the notebooks' kernel: is it there, and does it find this package?"""
+    """Look at the Python behind the notebooks' kernel: is it there, and does it find vitedu?"""
     register = f"{sys.executable} -m ipykernel install --user --name vitedu --display-name vitedu"
     choose = f"{register}\nand choose the kernel vitedu in the notebook"
     try:
@@ -259,7 +260,10 @@ def machine(ran: Ran, torch_works: bool) -> list[Condition]:
                 "this torch was built without CUDA; install a build with it, with its torchvision"
             )
         else:
-            remedy = f"torch needs a driver for CUDA {found['cuda_build']}; nvidia-smi shows the driver's"
+            remedy = (
+                f"torch needs a driver for CUDA {found['cuda_build']}; nvidia-smi shows the "
+                "driver's"
+            )
         problem = f"{used}; an NVIDIA driver is here, but torch does not use it"
         findings.append(Condition("device", "note", problem, remedy))
     else:
@@ -274,14 +278,15 @@ def machine(ran: Ran, torch_works: bool) -> list[Condition]:
                 "CIFAR-10",
                 "note",
                 f"not in {found['cache']}",
-                "the notebooks draw their own images and need none; load_data('cifar10') fetches it",
+                "the notebooks draw their own images and need none; load_data('cifar10') fetches "
+                "it",
             )
         )
     return findings
 
 
 def build(device: str, cuda: str | None) -> Condition:
-    """Look whether torch's build fits the machine: the one for CUDA takes gigabytes for nothing on a CPU."""
+    """Look whether torch's build fits the machine: that for CUDA wastes gigabytes on a CPU."""
     if not cuda:
         return Condition("torch build", "good", "without CUDA")
     if device == "cuda" or shutil.which("nvidia-smi"):

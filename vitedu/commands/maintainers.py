@@ -104,7 +104,7 @@ def build_site(args) -> int:
 
 
 def run_bank(args) -> int:
-    """Print the catch matrix, or what becomes of mutants; status 1 unless the checkers decide all rightly."""
+    """Print the catch matrix, or what becomes of mutants; status 1 unless all are right."""
     if args.mutate:
         from vitedu.checks.proof.mutation import main_mutate
 

@@ -172,8 +172,8 @@ def _refuse_overlap(folder: Path, out: Path) -> None:
     written = [out / name for name in FOLDERS]
     if out.is_relative_to(folder) or any(folder.is_relative_to(each) for each in written):
         raise ValueError(
-            f"--out must lie outside the submissions, and they outside it (got {out} for {folder}); "
-            f"use for example {folder.parent / 'grades'}."
+            f"--out must lie outside the submissions, and they outside it (got {out} for "
+            f"{folder}); use for example {folder.parent / 'grades'}."
         )
 
 
@@ -247,8 +247,8 @@ def choose_exercises(
     chosen = [exercise for exercise in EXERCISES if exercise.id in wanted]
     if not chosen:
         raise ValueError(
-            "nothing to grade: no file holds exercises of the course; name --notebook or --exercises "
-            "to grade the class nevertheless."
+            "nothing to grade: no file holds exercises of the course; name --notebook or "
+            "--exercises to grade the class nevertheless."
         )
     return chosen
 

@@ -235,8 +235,8 @@ def _run(
 def _is_seen_once(case: Case) -> bool:
     """Tell whether a case is left to the first run: second calls and devices.
 
-    Later runs make sure that values are not right by luck, which these cases do not judge; they take
-    about two fifths of a run's time.
+    Later runs make sure that values are not right by luck, which these cases do not judge; they
+    take about two fifths of a run's time.
     """
     return case.driver == "again" or case.on_accelerator
 

@@ -1,10 +1,10 @@
 """Explorers: a picture to click into, and one setting to change.
 
 Role: one interface with two forms. Where a kernel answers, controls of ipywidgets redraw the figure
-for every cell and setting. Elsewhere (exported pages, front ends without ipywidgets) frames that were
-drawn beforehand travel in the cell's output with a few lines of JavaScript, and where no script runs
-the first frame stays as a still picture. Not here: any drawing; figures come from the module of their
-chapter.
+for every cell and setting. Elsewhere (exported pages, front ends without ipywidgets) frames that
+were drawn beforehand travel in the cell's output with a few lines of JavaScript, and where no
+script runs the first frame stays as a still picture. Not here: any drawing; figures come from the
+module of their chapter.
 """
 
 import base64
@@ -51,24 +51,28 @@ STYLE = f"""<style>
 .vitedu-cells button:hover, .vitedu-cells button:focus {{ background: transparent;
   color: transparent; box-shadow: none; outline: 2px solid #E69F00 }}
 </style>"""
-# The sliders of ipywidgets have no name for screen readers, and its pictures no description. Version 7's sliders are
-# none at all for them. The script is an output of its own: a widget of HTML runs none, and one of version 7 that
-# holds outputs does not either.
+# The sliders of ipywidgets have no name for screen readers, and its pictures no description.
+# Version 7's sliders are none at all for them. The script is an output of its own: a widget of HTML
+# runs none, and one of version 7 that holds outputs does not either.
 LABELS = """<script>
 (function (script) {
-  const outputs = script.closest(".jp-OutputArea") ?? document.body  // on Colab a cell's outputs are a page
+  // on Colab a cell's outputs are a page
+  const outputs = script.closest(".jp-OutputArea") ?? document.body
   function set(element, values) {
     for (const [name, value] of Object.entries(values))
       if (element.getAttribute(name) !== value) element.setAttribute(name, value)
   }
   function label() {
-    for (const slider of outputs.querySelectorAll(".vitedu-explorer .widget-slider, .vitedu-explorer .widget-hslider")) {
+    const sliders = ".vitedu-explorer .widget-slider, .vitedu-explorer .widget-hslider"
+    for (const slider of outputs.querySelectorAll(sliders)) {
       const value = slider.querySelector(".widget-readout")
       const handle = slider.querySelector(".noUi-handle, .ui-slider-handle")
       if (!handle || !value) continue
-      set(handle, {"aria-label": slider.querySelector("label, .widget-label").textContent, "aria-valuetext": value.textContent})
+      const name = slider.querySelector("label, .widget-label").textContent
+      set(handle, {"aria-label": name, "aria-valuetext": value.textContent})
+      const percent = String(parseFloat(handle.style.left))  // of its way
       if (handle.matches(".ui-slider-handle"))
-        set(handle, {role: "slider", "aria-valuenow": String(parseFloat(handle.style.left))})  // percent of its way
+        set(handle, {role: "slider", "aria-valuenow": percent})
     }
     for (const box of outputs.querySelectorAll(".vitedu-explorer")) {
       for (const cells of box.querySelectorAll(".vitedu-cells"))
@@ -77,7 +81,8 @@ LABELS = """<script>
       if (words && picture) set(picture, {alt: words.textContent})
     }
   }
-  new MutationObserver(label).observe(outputs, {childList: true, subtree: true, characterData: true})
+  const all = {childList: true, subtree: true, characterData: true}
+  new MutationObserver(label).observe(outputs, all)
   label()
 })(document.currentScript)
 </script>"""
@@ -87,9 +92,9 @@ class Explorer:
     """A figure that follows a click into its picture, and one setting.
 
     Args:
-        draw: gives the figure for a setting, its picture where ``PICTURE`` says, and a function that
-            moves the figure to a cell and returns the artists that changed: pictures that fill their
-            axes, lines of text on their baselines, and anything else.
+        draw: gives the figure for a setting, its picture where ``PICTURE`` says, and a function
+            that moves the figure to a cell and returns the artists that changed: pictures that fill
+            their axes, lines of text on their baselines, and anything else.
         describe: says in a sentence what that figure shows, for screen readers too.
         settings: the values of the setting.
         setting_name: what the setting is, such as "patch size (px)".
@@ -113,7 +118,8 @@ class Explorer:
         self.draw, self.describe, self.grid = draw, describe, grid
         self.settings, self.setting_name, self.start = list(settings), setting_name, start
         self.cell_name = cell_name
-        self.drawn: dict = {}  # setting and dots -> figure, its function, and the pixels that never change
+        # setting and dots -> figure, its function, and the pixels that never change
+        self.drawn: dict = {}
 
     def __repr__(self) -> str:
         return f"Explorer({self.setting_name}: {', '.join(str(s) for s in self.settings)})"
@@ -126,8 +132,8 @@ class Explorer:
     def frame(self, setting, cell: int, dots: int = 1) -> bytes:
         """Draw one frame, as a JPEG; only what the cell changes is drawn anew.
 
-        A browser takes nearly twice as long to show one with two dots for one of the page, so only frames that are
-        drawn beforehand have them.
+        A browser takes nearly twice as long to show one with two dots for one of the page, so only
+        frames that are drawn beforehand have them.
         """
         if (setting, dots) not in self.drawn:
             figure, move = self.draw(setting)
@@ -217,7 +223,8 @@ class Explorer:
 
         # a browser takes long to build buttons: every grid has its own, and one grid is in sight
         layers = {size: layer(*size) for size in dict.fromkeys(map(self.grid, self.settings))}
-        # JupyterLab 3 makes an output as wide as a fixed width in it, and cuts it off at the page's edge
+        # JupyterLab 3 makes an output as wide as a fixed width in it, and cuts it off at the page's
+        # edge
         at_most = widgets.Layout(width="calc(100% - 8px)", max_width=f"{WIDTH * DPI:g}px")
         stage = widgets.Box([picture, *layers.values()], layout=at_most)
         stage.add_class("vitedu-stage")
@@ -299,9 +306,10 @@ def still_page(
     first: int = 0,
     spots: Sequence[tuple[float, float]] = (),
 ) -> str:
-    """Write frames that were drawn beforehand as HTML: a slider for the setting, and one for the place.
+    """Write frames drawn beforehand as HTML: a slider for the setting, and one for the place.
 
-    JupyterLab takes arrow keys for its own unless the focused element has ``data-lm-suppress-shortcuts``.
+    JupyterLab takes arrow keys for its own unless the focused element has
+    ``data-lm-suppress-shortcuts``.
 
     Args:
         pictures: for each setting the pictures of all places, as addresses of data.
@@ -310,7 +318,8 @@ def still_page(
         setting_name: what the setting is.
         width: of the pictures on a page that is wide enough, in its pixels.
         first: the setting that is shown first.
-        spots: row and column of each place in the picture, 0 to 1; none for one place and no slider.
+        spots: row and column of each place in the picture, 0 to 1; none for one place and no
+            slider.
     """
     key = f"explorer-{uuid.uuid4().hex}"
     name, said = html.escape(setting_name), html.escape(words[first][0])
@@ -318,11 +327,13 @@ def still_page(
     if spots:
         place = f"""
   <label>place: <span>1</span>
-    <input data-lm-suppress-shortcuts type="range" min="0" max="{len(spots) - 1}" value="0" step="1"></label>"""
+    <input data-lm-suppress-shortcuts
+      type="range" min="0" max="{len(spots) - 1}" value="0" step="1"></label>"""
     return f"""
 <div id="{key}">
   <label>{name}: <span>{html.escape(names[first])}</span>
-    <input data-lm-suppress-shortcuts type="range" min="0" max="{len(names) - 1}" value="{first}" step="1"></label>{place}<br>
+    <input data-lm-suppress-shortcuts
+      type="range" min="0" max="{len(names) - 1}" value="{first}" step="1"></label>{place}<br>
   <img src="{pictures[first][0]}" alt="{said}" style="width: {width}px; max-width: 100%">
   <p role="status" aria-live="polite">{said}</p>
   <script>
@@ -345,7 +356,8 @@ def still_page(
       picture.onclick = function (event) {{  // the place that is drawn and lies nearest
         const frame = picture.getBoundingClientRect();
         const x = ((event.clientX - frame.left) / frame.width - {PICTURE[0]}) / {PICTURE[2]};
-        const y = ((event.clientY - frame.top) / frame.height - {1 - PICTURE[1] - PICTURE[3]:.4f}) / {PICTURE[3]};
+        const top = {1 - PICTURE[1] - PICTURE[3]:.4f}, height = {PICTURE[3]};
+        const y = ((event.clientY - frame.top) / frame.height - top) / height;
         const far = spots.map(([row, column]) => Math.hypot(row - y, column - x));
         place.value = far.indexOf(Math.min(...far));
         show();
@@ -358,7 +370,8 @@ def still_page(
 def kernel_answers() -> bool:
     """Say whether somebody may be looking through a kernel that has ipywidgets.
 
-    Nobody looks where ``VITEDU_STILL`` is set, as by ``vitedu tour`` and ``vitedu site``, or in the quick profile.
+    Nobody looks where ``VITEDU_STILL`` is set, as by ``vitedu tour`` and ``vitedu site``, or in the
+    quick profile.
     """
     try:
         import ipywidgets  # noqa: F401
@@ -371,7 +384,7 @@ def kernel_answers() -> bool:
 
 
 def show_labelled(bundle: dict[str, Any]) -> None:
-    """Show a bundle of forms as a cell's output; a live form is followed by the script that labels it."""
+    """Show a bundle of forms as a cell's output, a live form with the script that labels it."""
     from IPython.display import display
 
     display(bundle, raw=True)
@@ -466,8 +479,8 @@ def explore_inside(
         last = answers[first][i][-1][k]
         row, column = divmod(k, grid_size[1])
         return (
-            f"Picture {i}, patch {k} (row {row}, column {column}): read at this patch, the {first} model "
-            f"answers {last} after its last block."
+            f"Picture {i}, patch {k} (row {row}, column {column}): read at this patch, the {first} "
+            f"model answers {last} after its last block."
         )
 
     return Explorer(draw, describe, range(len(images)), "picture", lambda i: grid_size, start=0)
@@ -490,7 +503,10 @@ def explore_reach(
     def describe(name, k):
         row = tables[name][k]
         reached = int((row > 0).sum())
-        return f"{name}: cell {k} depends on {reached} of {len(row)} places, and with {row[k]:.0%} on its own."
+        return (
+            f"{name}: cell {k} depends on {reached} of {len(row)} places, and with {row[k]:.0%} on "
+            "its own."
+        )
 
     return Explorer(
         lambda name: where_it_looks_figure(image, tables[name], grid_size, titles),
@@ -507,8 +523,8 @@ def explore_blocks(tables: Mapping[str, Any], grid_size: tuple[int, int]) -> Exp
     """Show after how many blocks the clicked token of a grid sees every other one.
 
     Args:
-        tables: kind of attention -> (3, N, N) boolean; entry (n, i, j) says that token i depends on token j
-            after n+1 blocks.
+        tables: kind of attention -> (3, N, N) boolean; entry (n, i, j) says that token i depends on
+            token j after n+1 blocks.
         grid_size: (gh, gw), N = gh*gw.
     """
 
@@ -516,8 +532,9 @@ def explore_blocks(tables: Mapping[str, Any], grid_size: tuple[int, int]) -> Exp
         row, column = divmod(k, grid_size[1])
         one, two, three = tables[kind][:, k].sum(dim=-1).tolist()
         return (
-            f"{kind}: the token in row {row}, column {column} sees {one} of {tables[kind].shape[-1]} tokens "
-            f"after one block, {two} after two and {three} after three."
+            f"{kind}: the token in row {row}, column {column} sees {one} of "
+            f"{tables[kind].shape[-1]} tokens after one block, {two} after two and {three} after "
+            "three."
         )
 
     return Explorer(
@@ -534,7 +551,8 @@ def explore_blocks(tables: Mapping[str, Any], grid_size: tuple[int, int]) -> Exp
 def explore_neighbours(
     images, gallery, tables: dict[str, Any], names: Sequence[str], truth: Sequence[str]
 ) -> Explorer:
-    """Show a square of images, and what lies nearest to the clicked one, by features of the chosen kind.
+    """Show a square of images, and what lies nearest to the clicked one, by features of the chosen
+    kind.
 
     Args:
         images: (n*n, C, H, W), uint8 or floats in [0, 1].
@@ -567,7 +585,8 @@ def explore_similarity(
 
     Args:
         images: n pictures (C, H, W), uint8 or floats in [0, 1].
-        tables: for each picture, name of the model -> (N, N) cosines between the features of its patches.
+        tables: for each picture, name of the model -> (N, N) cosines between the features of its
+        patches.
         grid_size: (gh, gw).
     """
 
@@ -576,7 +595,10 @@ def explore_similarity(
         alike = ", ".join(
             f"{int((table[k] > 0.5).sum()) - 1} ({name})" for name, table in tables[i].items()
         )
-        return f"Picture {i}, patch {k} (row {row}, column {column}): patches with a cosine above 0.5: {alike}."
+        return (
+            f"Picture {i}, patch {k} (row {row}, column {column}): patches with a cosine above "
+            f"0.5: {alike}."
+        )
 
     return Explorer(
         lambda i: similarity_figure(images[i], tables[i], grid_size),
@@ -610,8 +632,9 @@ def explore_softmax(
         row, column = divmod(k, len(temperatures))
         w = weights[scale][row, column]
         return (
-            f"Scores {scale}, d = {widths[row]}, temperature {temperatures[column]:g}: the largest of "
-            f"{len(w)} weights is {w.max():.3f}, the entropy {entropy(w):.2f} of at most {np.log(len(w)):.2f} nats."
+            f"Scores {scale}, d = {widths[row]}, temperature {temperatures[column]:g}: the largest "
+            f"of {len(w)} weights is {w.max():.3f}, the entropy {entropy(w):.2f} of at most "
+            f"{np.log(len(w)):.2f} nats."
         )
 
     def draw(scale):
@@ -657,8 +680,9 @@ def explore_schedule(
         row, column = divmod(k, len(warmups))
         rate = rates[length][row, column]
         return (
-            f"{length} steps, {warmups[column]} of them warm-up, peak {peaks[row]:g}: the first step uses "
-            f"{rate[0]:.1e}, step {rate.argmax()} the most, the last {rate[-1]:.1e}; the mean is {rate.mean():.1e}."
+            f"{length} steps, {warmups[column]} of them warm-up, peak {peaks[row]:g}: the first "
+            f"step uses {rate[0]:.1e}, step {rate.argmax()} the most, the last {rate[-1]:.1e}; the "
+            f"mean is {rate.mean():.1e}."
         )
 
     return Explorer(
@@ -688,7 +712,8 @@ def explore_positions(image, tables: Mapping[str, Any], grid_size: tuple[int, in
         most, least = places[others.argmax()], places[others.argmin()]
         return (
             f"{name}, patch {k} {place(k)}: most alike is patch {most} {place(most)}, cosine "
-            f"{others.max():.2f}; least alike is patch {least} {place(least)}, cosine {others.min():.2f}."
+            f"{others.max():.2f}; least alike is patch {least} {place(least)}, cosine "
+            f"{others.min():.2f}."
         )
 
     def place(k):
