@@ -111,10 +111,7 @@ def cutmix(
 
 
 def drop_path(
-    x: torch.Tensor,
-    drop_prob: float,
-    training: bool,
-    generator: torch.Generator | None = None,
+    x: torch.Tensor, drop_prob: float, training: bool, generator: torch.Generator | None = None
 ) -> torch.Tensor:
     """Skip a residual branch for some samples of a batch, so that no block can rely on another.
 

@@ -279,10 +279,7 @@ def beside_nbgrader(
         "students": len(students),
         "factor": round(factor, 2),
         "nbgrader_cpu": round(cpu, 1),
-    } | {
-        **{name: round(rate, 1) for name, rate in rates.items()},
-        "other_points": others,
-    }
+    } | {**{name: round(rate, 1) for name, rate in rates.items()}, "other_points": others}
 
 
 # --- measuring ----------------------------------------------------------------------------------

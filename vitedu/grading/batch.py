@@ -24,13 +24,7 @@ from vitedu.grading.fingerprint import digest
 from vitedu.grading.grades import Flag, Submission
 from vitedu.grading.intake.reading import Reading
 from vitedu.grading.store import FOLDERS, SPLIT, Store
-from vitedu.grading.student import (
-    MIN_RUNS,
-    Parts,
-    grade_submission,
-    not_gradable,
-    real_parts,
-)
+from vitedu.grading.student import MIN_RUNS, Parts, grade_submission, not_gradable, real_parts
 from vitedu.progressbar import ProgressBar
 
 # A notebook is graded by default if it occurs in this share of the submissions, compared with the

@@ -26,15 +26,7 @@ from vitedu.course.parsing import parse
 from vitedu.grading.box.cells import CLOSED
 from vitedu.grading.box.protocol import AnyBox, AnyWorker
 from vitedu.grading.box.sharing import SharedBox
-from vitedu.grading.grades import (
-    FAILED,
-    NOT_GRADABLE,
-    PASSED,
-    REASONS,
-    Answer,
-    ExerciseGrade,
-    Flag,
-)
+from vitedu.grading.grades import FAILED, NOT_GRADABLE, PASSED, REASONS, Answer, ExerciseGrade, Flag
 from vitedu.grading.line.literals import literal
 from vitedu.grading.line.messages import Loaded, write_observation
 from vitedu.grading.line.remote_answer import RemoteAnswer

@@ -96,11 +96,7 @@ def softmax_figure(
     ax = fig.add_axes((0.48, 0.2, 0.5, 0.69))
     keys = range(weights.shape[-1])
     bars = ax.bar(keys, [0.0] * len(keys), color=BLUE)
-    below: dict[str, Any] = {
-        "ha": "center",
-        "fontsize": 8,
-        "transform": ax.get_xaxis_transform(),
-    }
+    below: dict[str, Any] = {"ha": "center", "fontsize": 8, "transform": ax.get_xaxis_transform()}
     numbers = [ax.text(key, -0.055, "", **below) for key in keys]
     ax.axhline(1 / len(keys), color=GREY, linestyle=":", zorder=0)
     ax.set(title="weights of the keys; dotted: uniform", ylim=(0, 1), ylabel="weight", xticks=[])

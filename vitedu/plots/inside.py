@@ -174,10 +174,7 @@ def show_pointing(images, masks, maps: Mapping[str, np.ndarray]) -> Figure:
 
 @styled
 def show_scores(
-    scores: Mapping[str, Mapping[str, float]],
-    *,
-    chance: float | Mapping[str, float],
-    ylabel: str,
+    scores: Mapping[str, Mapping[str, float]], *, chance: float | Mapping[str, float], ylabel: str
 ) -> Figure:
     """Draw scores as bars, a group for each method and a bar for each model.
 

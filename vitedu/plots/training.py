@@ -118,10 +118,7 @@ def schedule_figure(
 
 @styled
 def show_losses(
-    runs: Mapping[str, Sequence[Sequence[float]]],
-    *,
-    start: float | None = None,
-    window: int = 10,
+    runs: Mapping[str, Sequence[Sequence[float]]], *, start: float | None = None, window: int = 10
 ) -> Figure:
     """Draw the training loss of every step, one colour and line style an arm, one thin line a seed.
 

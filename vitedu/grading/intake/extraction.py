@@ -54,7 +54,7 @@ GIVEN = {
     "untrained_entropy": {
         "weights": "import torch\n\nweights = torch.softmax(0.08 * torch.randn(8, 3, 65, 65), "
         "dim=-1)"
-    },
+    }
 }
 
 
