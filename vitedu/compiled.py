@@ -12,8 +12,7 @@ What costs the compiler time, and what stands here in its place:
   the tokens of an image first.
 * GELU's erf and exp take longer than memory takes to bring their numbers: ``Gelu`` is a polynomial,
   in bfloat16 only, whose rounding is ten times its error.
-* In float32 the compiler moves a convolution's tensors to another order and back: ``product`` hides
-  it.
+* In float32 the compiler moves a convolution's tensors to another order: ``product`` hides it.
 
 Legend: B batch, T tokens, D features, D' features of the result, nh heads, hd head_dim.
 """

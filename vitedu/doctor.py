@@ -24,26 +24,12 @@ MARKS = {"good": "ok", "note": "note", "mend": "MEND"}
 CPU_BUILD = "https://download.pytorch.org/whl/cpu"  # torch without CUDA, about a tenth of the size
 
 # The lower bounds of requirements.txt (a test holds them equal): imported here, or only looked up.
-IMPORTED = {
-    "numpy": "1.24",
-    "torch": "2.9",
-    "torchvision": "0.24",
-    "matplotlib": "3.8",
-    "safetensors": "0.4",
-}
-LOOKED_UP = {
-    "platformdirs": "3.0",
-    "filelock": "3.12",
-    "packaging": "22.0",
-    "jinja2": "3.1",
-    "jupyterlab": "4.0",
-    "ipykernel": "6.17",
-    "ipywidgets": "7.7",
-    "nbformat": "5.9",
-    "nbclient": "0.9",
-    "nbconvert": "7.12",
-    "nbval": "0.11",
-}
+IMPORTED = dict(numpy="1.24", torch="2.9", torchvision="0.24", matplotlib="3.8", safetensors="0.4")
+LIBRARIES = (
+    "platformdirs=3.0 filelock=3.12 packaging=22.0 jinja2=3.1 jupyterlab=4.0 ipykernel=6.17 "
+    "ipywidgets=7.7 nbformat=5.9 nbclient=0.9 nbconvert=7.12 nbval=0.11"
+)
+LOOKED_UP = dict(library.split("=") for library in LIBRARIES.split())
 HARDWARE = """
 import json, torch
 from vitedu.files import cache_folder

@@ -10,8 +10,7 @@ which model uses what (``vit``).
 A linear layer that sees every token alone is a convolution with a kernel of one. On a CPU torch
 sends the two to different libraries: float32 products to MKL, whose AVX-512 kernels serve Intel's
 processors alone, convolutions to oneDNN, which asks the processor what it can do. On an AVX-512
-processor of another maker the convolution is faster for long sequences, by a tenth to a half, as
-the hour was.
+processor of another maker the convolution is faster for long sequences, by a tenth to a half.
 
 Legend: B batch, T tokens, D embed_dim, nh heads, hd head_dim, gh gw patch grid.
 
@@ -41,8 +40,7 @@ def rotary_table(
     """Give the angle by which each token turns each pair of its features, as a point on the circle.
 
     The first half of a head's features turns with the row of the patch, the second with its column.
-    The product of a turned query and a turned key then depends on how far apart they are, not on
-    where.
+    The product of a turned query and a turned key then depends only on how far apart they are.
 
     Args:
         grid_size: (gh, gw).
@@ -335,8 +333,7 @@ class AttentionWithOptions(MultiHeadAttention):
         qkv_bias: whether the q, k, v projection has a bias.
         fused: use the fastest form at hand, which keeps no weights; ``layer.fused = False``
             switches an instance back, as ``capture`` does while it looks.
-        qk_norm: give every query and key mean 0 and variance 1, so that scores cannot grow with
-        training.
+        qk_norm: give every query and key mean 0 and variance 1, so that scores cannot grow.
         rotary: (grid_size, num_prefix_tokens), to turn queries and keys by their place, or None.
 
     Example:

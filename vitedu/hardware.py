@@ -1,7 +1,6 @@
 """What this machine can do: the device, its native precision, the size of experiments.
 
-Role: what the training loop, the commands and the notebooks ask for. Not here: any training, any
-model.
+Role: what the training loop, the commands and the notebooks ask for. Not here: training, models.
 
 Reference: Micikevicius et al. 2017, "Mixed Precision Training" (arXiv 1710.03740), for why float16
 needs a gradient scaler and bfloat16, with the exponent range of float32, does not.
@@ -43,8 +42,7 @@ def pick_precision(device: torch.device | str) -> torch.dtype:
 
     Returns:
         ``torch.bfloat16`` on CUDA of capability 8.0 and up and on CPUs with AMX or AVX512-BF16;
-        ``torch.float16``, which needs a gradient scaler, on older CUDA; ``torch.float32``
-        elsewhere.
+        ``torch.float16``, which needs a scaler, on older CUDA; ``torch.float32`` elsewhere.
 
     Example:
         >>> pick_precision("mps")

@@ -1,8 +1,7 @@
 """Notebook 05: what a model has learned.
 
 Role: what to look at inside a trained model, and the measurements that decide whether to believe
-it. Not here: running a model and keeping what passes through it (``vitedu.vit.capture``), figures
-(``vitedu.plots``).
+it. Not here: running a model and keeping what passes through it (``vitedu.vit.capture``), figures.
 
 Legend: B batch, T tokens, N patches, D embed_dim, nh heads, gh gw patch grid, K classes, L layers.
 

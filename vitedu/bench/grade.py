@@ -390,8 +390,7 @@ class TimedWorker:
 class Watch:
     """The memory of this process and of all below it, looked at now and then; Linux.
 
-    Memory is the proportional share (PSS) where the system tells it: pages that a worker shares
-    count once.
+    Memory is the proportional share (PSS) where the system tells it: shared pages count once.
     """
 
     def __init__(self):

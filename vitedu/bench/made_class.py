@@ -5,8 +5,7 @@ answers are references and those of their checkers, wrong ones are single-step c
 reference (``checks.proof.mutants``), a forgotten error among them; what each is worth was judged in
 this process, by the same checkers. Not here: grading and measuring (``bench``).
 
-A notebook holds the exercises' cells alone, so that a grader that runs whole notebooks runs no
-plots and experiments.
+A notebook holds the exercises' cells alone, so a grader that runs whole notebooks runs no plots.
 """
 
 import ast

@@ -30,8 +30,7 @@ OPTIMIZER = "optimizer, with the length of the gradient"
 PRODUCTS, KERNEL = "matrix products and convolutions", "attention in one kernel, softmax included"
 REST = "the rest: views, memory, Python"
 ONE_BY_ONE, SUMS = "numbers one by one: add, multiply", "sums: gradients of biases and scales"
-# the part that a region belongs to, whatever runs inside it; then the parts by name of the
-# operation
+# the part that a region belongs to, whatever runs inside it; then the parts by operation
 REGIONS = {"data": DATA, "Optimizer.step#": OPTIMIZER}
 PARTS = {
     PRODUCTS: "mm addmm bmm baddbmm mkldnn_convolution convolution_backward thnn_conv2d "
@@ -51,14 +50,9 @@ PART_OF = {f"aten::{name}": part for part, names in PARTS.items() for name in na
 # of the compiler's kernels, by a word in their name, the first that fits; the polynomial of
 # ``compiled.Gelu`` clamps, and a softmax that is written out has a maximum and an exponential
 KERNELS = {
-    "gelu": "GELU",
-    "clamp": "GELU",
-    "softmax": "softmax",
-    "amax": "softmax",
-    "_exp_": "softmax",
-    "norm": "norms",
-    "sum": SUMS,
-    "": ONE_BY_ONE,
+    **dict.fromkeys(("gelu", "clamp"), "GELU"),
+    **dict.fromkeys(("softmax", "amax", "_exp_"), "softmax"),
+    **{"norm": "norms", "sum": SUMS, "": ONE_BY_ONE},
 }
 
 

@@ -209,8 +209,7 @@ def step_flop(config: ViTConfig) -> int:
 
     Every matrix product of the forward pass has two of the same size in the backward pass; but for
     the first layer, whose input needs no gradient, this is what runs. Nothing but products is
-    counted. A fused model with a class token runs fewer, because its last block computes that token
-    alone.
+    counted. A fused model with a class token runs fewer: its last block computes that token alone.
 
     Example:
         >>> from vitedu.vit import preset

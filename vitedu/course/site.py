@@ -2,8 +2,7 @@
 
 Role: puts notebooks and outputs together, has myst-nb and sphinx-book-theme build the pages, and
 looks through what was built: links, words for pictures, and that no solution got out. The browser's
-part, reading aloud, is in ``site_static/listen.js``. Running a notebook is in
-``vitedu.course.tour``.
+part, reading aloud, is in ``site_static/listen.js``. Notebooks are run by ``tour``.
 """
 
 import base64

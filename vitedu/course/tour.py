@@ -114,8 +114,7 @@ def execute(
 def tour(path: Path, out: Path) -> bool:
     """Run every solved notebook, write each as an HTML page, and all figures as one picture.
 
-    Prints a table: notebook, code cells, seconds, result. The picture is ``figures.png`` beside the
-    pages' folder.
+    Prints a table: notebook, code cells, seconds, result. The picture is ``figures.png``.
 
     Returns:
         True if every notebook ran to its end and every exercise in it passed.

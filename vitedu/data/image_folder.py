@@ -1,8 +1,7 @@
 """A folder of one's own images: finding the files, decoding them, remembering the result.
 
 Role: from a path to uint8 arrays, with an error that says what to change where that fails. Not
-here: which image is for training and which for testing, beyond what the folder itself says
-(``data``).
+here: which image is for training and which for testing, beyond what the folder says (``data``).
 
 Decoding is Pillow's, in threads. Decoded images are kept in one ``.npz`` a folder, so that the
 second time takes a second; a file that changed, came or went makes it new.

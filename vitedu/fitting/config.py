@@ -1,7 +1,6 @@
 """What a training run is told: one frozen dataclass, checked when it is made.
 
-Role: ``TrainConfig``. Not here: the loop that follows it (``loop``), how each preset is trained
-(``recipes``).
+Role: ``TrainConfig``. Not here: the loop that follows it (``loop``), presets (``recipes``).
 """
 
 from dataclasses import dataclass

@@ -83,12 +83,10 @@ def fit(
     the last bit, with or without breaks.
 
     Args:
-        model: maps float images (B, C, H, W) to logits (B, K). It is moved to the device, and
-        stays.
+        model: maps float images (B, C, H, W) to logits (B, K). It moves to the device.
         data: has ``train`` and ``validation``, each with ``images`` (N, C, H, W) uint8 and
             ``labels`` (N,) int64, and ``mean`` and ``std`` of the C channels for pixels in [0, 1].
-            Mixing takes the number of classes from ``class_names`` if there are any, else from the
-            labels.
+            Mixing counts classes by ``class_names``, if there are any, else by labels.
         config: what to do.
         show_progress: whether to show a line with loss, accuracy and time left, and in a notebook
             the curves below it.
@@ -103,8 +101,7 @@ def fit(
 
     Returns:
         One row an epoch. An interruption (Ctrl-C, a notebook's stop button) ends the run early,
-        keeps the weights learned so far, those of the unfinished epoch among them, and sets
-        ``interrupted``.
+        keeps the weights learned so far, in the unfinished epoch too, and sets ``interrupted``.
 
     Raises:
         DivergedError: the loss became NaN or infinite.
@@ -294,8 +291,7 @@ class Run:
         """Return what to learn from a batch, or this process's share of it.
 
         Returns:
-            images (B, C, H, W), normalised; labels (B,); soft labels (B, K), or None if none are
-            mixed.
+            images (B, C, H, W), normalised; labels (B,); soft labels (B, K) or None.
         """
         labels, share = self.labels[batch], self.processes.share
         images, targets = augment(

@@ -50,8 +50,7 @@ class Muon(torch.optim.Optimizer):
 
     It equals ``torch.optim.Muon`` with Nesterov momentum and ``adjust_lr_fn="match_rms_adamw"``,
     which multiplies in bfloat16 on every device. A CPU without bfloat16 emulates these products: a
-    step of the course's model spent 70 % of its time there. So the type is that in which the device
-    is fast.
+    step of the course's model spent 70 % of its time there. So the type is one that is fast.
 
     Args:
         matrices: parameters of two axes.

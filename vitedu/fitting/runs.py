@@ -61,12 +61,10 @@ def train(
 
     Args:
         data: the images.
-        preset_name: a key of ``vitedu.vit.PRESETS``; image size, channels and classes follow the
-        data.
+        preset_name: a key of ``vitedu.vit.PRESETS``; size, channels and classes follow the data.
         config: how to train. Its seed also draws the starting weights.
         model_options: fields of ``ViTConfig`` that differ from the preset, such as ``rope=True``.
-        out: the folder of the run, or None to write nothing. A run in it that was not finished goes
-        on.
+        out: the folder of the run, or None to write nothing. An unfinished run in it goes on.
         source: where the data came from, kept in ``config.json``.
         limit: to how many training images they were cut, kept likewise.
         show_progress: whether to show the bar.

@@ -115,8 +115,7 @@ def blocks_figure(reached: torch.Tensor, grid_size: tuple[int, int]) -> tuple[Fi
     sees it.
 
     Args:
-        reached: (3, N, N) boolean; entry (n, i, j) says that token i depends on token j after n+1
-        blocks.
+        reached: (3, N, N) boolean; entry (n, i, j) says that token i depends on j after n+1 blocks.
         grid_size: (gh, gw), N = gh*gw.
 
     Returns:

@@ -1,5 +1,4 @@
-"""Figures of notebook 05: maps of all layers and heads, what is read from each block, what a map
-points at.
+"""Figures of notebook 05: maps of all layers and heads, what is read from each block.
 
 Role: draw what the notebook measured. Not here: the measuring (``vitedu.inside``); maps of one
 layer, positions and confusions (``vitedu.plots.training``).
@@ -255,8 +254,7 @@ def show_calibration(readings: Mapping[str, tuple]) -> Figure:
     """Draw accuracy against confidence, and under it how many images stand behind each point.
 
     Args:
-        readings: name -> (confidence, accuracy, counts, gap) as ``vitedu.inside.calibration`` gives
-            them.
+        readings: name -> (confidence, accuracy, counts, gap) as ``vitedu.inside.calibration``.
     """
     fig, axes = figure(
         2, len(readings), size=(WIDTH, 4.4), sharex=True, sharey="row", height_ratios=(3, 1)

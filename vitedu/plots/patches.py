@@ -1,7 +1,6 @@
 """Figures of notebook 01: the whole model in one picture, patches, their order, position codes.
 
-Images are (C, H, W), uint8 or floats in [0, 1]. Every function returns a Figure and changes
-nothing.
+Images are (C, H, W), uint8 or floats in [0, 1]. Every function returns a Figure.
 """
 
 from collections.abc import Callable

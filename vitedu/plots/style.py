@@ -1,7 +1,6 @@
 """Colours, sizes and small helpers shared by all figures.
 
-Role: one look for the whole course. Not here: any figure (they live in the module of their
-chapter).
+Role: one look for the whole course. Not here: any figure.
 
 Colours are those of Okabe and Ito, told apart by every common kind of colour vision; where a
 colour carries meaning, a label, marker or line style carries it too. Maps: ``SEQUENTIAL`` for

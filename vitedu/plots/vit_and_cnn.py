@@ -169,8 +169,7 @@ def show_curves(
     """Draw means over seeds as lines and all seeds as dots.
 
     Args:
-        curves: name -> for each x the values of all seeds. A name that begins with "CNN" or "ViT"
-        gets its look.
+        curves: name -> for each x the values of all seeds. "CNN" or "ViT" in front sets the look.
         x: the places.
         xlabel: what x is, with its unit.
         ylabel: what the values are, with their unit.

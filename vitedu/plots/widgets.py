@@ -318,8 +318,7 @@ def still_page(
         setting_name: what the setting is.
         width: of the pictures on a page that is wide enough, in its pixels.
         first: the setting that is shown first.
-        spots: row and column of each place in the picture, 0 to 1; none for one place and no
-            slider.
+        spots: row and column of each place in the picture, 0 to 1; none for one place.
     """
     key = f"explorer-{uuid.uuid4().hex}"
     name, said = html.escape(setting_name), html.escape(words[first][0])
@@ -370,8 +369,7 @@ def still_page(
 def kernel_answers() -> bool:
     """Say whether somebody may be looking through a kernel that has ipywidgets.
 
-    Nobody looks where ``VITEDU_STILL`` is set, as by ``vitedu tour`` and ``vitedu site``, or in the
-    quick profile.
+    Nobody looks where ``VITEDU_STILL`` is set, as by ``vitedu tour``, or in the quick profile.
     """
     try:
         import ipywidgets  # noqa: F401
@@ -585,8 +583,7 @@ def explore_similarity(
 
     Args:
         images: n pictures (C, H, W), uint8 or floats in [0, 1].
-        tables: for each picture, name of the model -> (N, N) cosines between the features of its
-        patches.
+        tables: for each picture, name of the model -> (N, N) cosines between its patches.
         grid_size: (gh, gw).
     """
 

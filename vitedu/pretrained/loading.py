@@ -38,8 +38,7 @@ def load_pretrained(
         name: a name of torchvision or timm, with or without that of the weights behind a dot.
         source: ``"torchvision"``, ``"timm"`` (which must be installed), or ``"auto"``: whichever of
             the two, in this order, knows the name.
-        image_size: pixels; the positions are interpolated to it as timm does. Default: the
-        weights'.
+        image_size: pixels; positions are interpolated to it as timm does. Default: the weights'.
         num_classes: K; another number than the weights have makes a new head of zeros, to be
             trained. Weights without a head (DINOv2) give features (B, D) where this is left out.
         weights: a file in the library's own names (``.safetensors``, or a torch file of tensors
@@ -57,8 +56,7 @@ def load_pretrained(
         >>> model.config.image_size, model.config.num_classes  # doctest: +SKIP
         (224, 5)
 
-    Reference: Dosovitskiy et al. 2020, section 3.2: positions at another resolution, a head of
-    zeros.
+    Reference: Dosovitskiy et al. 2020, section 3.2: another resolution, a head of zeros.
     """
     tensors = None if weights is None else read_weights(weights)
     if library_of(name, source) == "torchvision":

@@ -1,8 +1,7 @@
 """What torchvision and timm state about the weights they publish; nothing is downloaded.
 
 Role: tell which library publishes a name, how a picture must be prepared for it
-(``preprocessing``), and what its classes are called. Not here: the weights themselves
-(``loading``).
+(``preprocessing``), and what its classes are called. Not here: the weights (``loading``).
 
 Names are those of the libraries, ``architecture`` or ``architecture.weights``: torchvision's
 ``vit_b_16``, ``vit_b_16.IMAGENET1K_SWAG_E2E_V1``; timm's ``vit_tiny_patch16_224``,

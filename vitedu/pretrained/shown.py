@@ -104,8 +104,7 @@ def read_own(name: str) -> tuple[ViTConfig, dict[str, torch.Tensor], dict]:
             "no_labels" (07; it has no head).
 
     Returns:
-        The shape of the model, its weights, and what is known of its data (names, mean, std,
-        sizes).
+        The shape of the model, its weights, and its data's names, mean, std, sizes.
     """
     with resources.as_file(resources.files("vitedu.pretrained") / name) as folder:
         weights = read_weights(folder / "model.safetensors")

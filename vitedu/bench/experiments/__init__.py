@@ -10,8 +10,7 @@ Each experiment is a module of this folder with
 * ``run(arm, seed, profile) -> dict``: the name of each result -> a number (or a fact in words, such
   as the precision). ``profile.pick`` gives the size that fits the hardware.
 
-The lines that notebooks show lie beside the module as ``<name>.jsonl``; ``measured(name)`` reads
-them.
+The lines that notebooks show lie beside it as ``<name>.jsonl``; ``measured(name)`` reads them.
 """
 
 import importlib
@@ -87,8 +86,7 @@ def train_to_end(
         model: trained in place.
         data: what ``fit`` takes.
         config: what ``fit`` takes.
-        validation_images: measure every epoch on the first ones only, where nothing is chosen by
-        them.
+        validation_images: measure every epoch on the first ones only; nothing is chosen.
         show_progress: whether ``fit`` prints.
 
     Returns:

@@ -182,8 +182,7 @@ def accuracies(group: list[Measurement]) -> dict[int, float]:
 
 
 def ablation_table(found: Iterable[Measurement]) -> str:
-    """Write the averages as text of 76 columns; a row names the one it starts from by its
-    number."""
+    """Write the averages, 76 columns wide; a row names the one it starts from by its number."""
     lines = [
         "n: seeds, ep: epochs, of: the row that it starts from; gains in points",
         "   valid.  gain   seeds' gains  n ep of change",

@@ -10,8 +10,7 @@ drawn independently, so that no neighbour gives the cue away: were half of the c
 the most frequent glyph nearby would be a good guess. A quarter of the cells say yes, so accuracies
 are balanced: the mean of the share of right answers among cells that should say yes, and among
 those that should say no. Guessing gives 50 %. All networks cut the image into the same cells and
-answer for every cell by itself. No pooling carries the cue around, so a cell must reach it through
-the layers.
+answer for every cell by itself. No pooling carries the cue: a cell reaches it through the layers.
 
 Legend: B batch, T = 64 cells, D width.
 """

@@ -5,8 +5,7 @@ figure (``vitedu.plots.vit_and_cnn``).
 
 Both networks have about 0.15 million parameters. Both see the same drawn shapes, the same shifts
 and mirror images, and the same number of steps, whatever the number of images: a small set is seen
-more often. Each has its own optimizer and learning rate: a common one would favour the network that
-it happens to suit.
+more often. Each has its own optimizer and learning rate: a common one would favour one network.
 """
 
 import time

@@ -6,8 +6,7 @@ Role: the models and one run of sections 3 and 12 of notebook 08. Not here: the 
 Every model learns from the same drawn shapes, for the same number of steps, with the same shifts
 and mirror images and one recipe for all. Nothing was tuned for any of them; ``efficient_rates``
 tries larger learning rates. All have about 80,000 parameters, and the mean over all places goes to
-the head. Beside the plain model stand its own forms that need no new training: fewer tokens, int8
-weights.
+the head. Beside it stand forms that need no new training: fewer tokens, int8 weights.
 
 Legend: B batch, gh gw grid of tokens, T = gh * gw, D width, w window_size, nh heads.
 """
@@ -299,8 +298,7 @@ def shorten_with(model: Staged, images: torch.Tensor, how: str) -> torch.Tensor:
     Args:
         model: of the arm "global attention", in eval mode.
         images: (B, C, H, W).
-        how: "pruned", keep those that all tokens attend to most; "merged", join those that are
-            alike.
+        how: "pruned", keep the most attended; "merged", join those that are alike.
 
     Returns:
         Logits (B, K).

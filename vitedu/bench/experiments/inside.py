@@ -6,8 +6,7 @@ Role: the arms and one run of notebook 05. Not here: the measurements themselves
 
 Every arm trains the same small model with at most one thing changed, and measures on test images
 that no choice used. Its patches have 8 px, twice those of the model that the notebook looks into,
-so that a run costs a quarter. What is said of the untrained model is measured on the same model
-before its first step.
+so that a run costs a quarter. The untrained model is the same one before its first step.
 
 The shuffle stands inside its model, behind the crops and flips of training. A shuffle of the images
 themselves would be cropped and flipped as if it were a picture.

@@ -6,8 +6,7 @@ loss (``vitedu.less_data``).
 
 All arms fine-tune the same model on the same 100 labelled shapes with the same recipe. They differ
 in the weights that it starts from, and in how long it is fine-tuned. The guess itself is judged by
-its error on images that it has not seen, as a share of what the mean of the visible patches would
-cost.
+its error on images that it has not seen, as a share of the error of the visible patches' mean.
 """
 
 import copy

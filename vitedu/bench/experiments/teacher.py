@@ -40,8 +40,7 @@ HALF = 32  # images of a batch for each head
 def run(
     arm: str, seed: int, profile: Profile, loss_of: Callable[..., torch.Tensor] = distillation_loss
 ) -> Results:
-    """Train a student, measure it and its teacher; ``loss_of`` may be one's own distillation
-    loss."""
+    """Train a student, measure it and its teacher; ``loss_of`` is its distillation loss."""
     few, teacher = labelled(profile), teacher_of(seed, profile)
     images, labels = few.train.images, few.train.labels
     source = others(*profile.pick(quick=(300, 200), laptop=(4_000, None), gpu=(10_000, None)))
