@@ -98,8 +98,8 @@ class Explorer:
         describe: says in a sentence what that figure shows, for screen readers too.
         settings: the values of the setting.
         setting_name: what the setting is, such as "patch size (px)".
-        grid: gives rows and columns of the picture's cells for a setting.
-        start: the setting that is shown first.
+        grid: rows and columns of the picture's cells, or a function that gives them for a setting.
+        start: the setting that is shown first; by default the first one.
         cell_name: what a cell of the picture is called.
     """
 
@@ -109,13 +109,15 @@ class Explorer:
         describe: Callable[[Any, int], str],
         settings: Sequence,
         setting_name: str,
-        grid: Callable[[Any], tuple[int, int]],
-        start: Any,
+        grid: Callable[[Any], tuple[int, int]] | tuple[int, int],
+        start: Any = None,
         cell_name: str = "patch",
     ):
+        start = settings[0] if start is None else start
         if start not in settings:
             raise ValueError(f"start must be one of {list(settings)} (got {start!r}).")
-        self.draw, self.describe, self.grid = draw, describe, grid
+        self.draw, self.describe = draw, describe
+        self.grid = grid if callable(grid) else lambda setting, size=grid: size
         self.settings, self.setting_name, self.start = list(settings), setting_name, start
         self.cell_name = cell_name
         # setting and dots -> figure, its function, and the pixels that never change
@@ -223,8 +225,7 @@ class Explorer:
 
         # a browser takes long to build buttons: every grid has its own, and one grid is in sight
         layers = {size: layer(*size) for size in dict.fromkeys(map(self.grid, self.settings))}
-        # JupyterLab 3 makes an output as wide as a fixed width in it, and cuts it off at the page's
-        # edge
+        # JupyterLab 3 makes an output as wide as a fixed width in it, and the page cuts it off
         at_most = widgets.Layout(width="calc(100% - 8px)", max_width=f"{WIDTH * DPI:g}px")
         stage = widgets.Box([picture, *layers.values()], layout=at_most)
         stage.add_class("vitedu-stage")
@@ -411,14 +412,13 @@ def explore_patches(image, patch_sizes: Sequence[int] = (56, 32, 16)) -> Explore
             f"is row {k} of the sequence: {C * P * P} numbers."
         )
 
-    return Explorer(
-        lambda P: patch_row_figure(image, P),
-        describe,
-        patch_sizes,
-        "patch size (px)",
-        lambda P: (H // P, W // P),
-        start=patch_sizes[-1],
-    )
+    def draw(P):
+        return patch_row_figure(image, P)
+
+    def grid(P):
+        return H // P, W // P
+
+    return Explorer(draw, describe, patch_sizes, "patch size (px)", grid, patch_sizes[-1])
 
 
 def explore_attention(
@@ -442,14 +442,11 @@ def explore_attention(
             f"patch {most}, and {row[k]:.3f} to itself. Uniform would be {1 / len(row):.3f}."
         )
 
-    return Explorer(
-        lambda temperature: where_it_looks_figure(image, tables[temperature], grid_size),
-        describe,
-        temperatures,
-        "temperature",
-        lambda temperature: grid_size,
-        start=temperatures[len(temperatures) // 2],
-    )
+    def draw(temperature):
+        return where_it_looks_figure(image, tables[temperature], grid_size)
+
+    middle = temperatures[len(temperatures) // 2]
+    return Explorer(draw, describe, temperatures, "temperature", grid_size, middle)
 
 
 def explore_inside(
@@ -481,7 +478,7 @@ def explore_inside(
             f"model answers {last} after its last block."
         )
 
-    return Explorer(draw, describe, range(len(images)), "picture", lambda i: grid_size, start=0)
+    return Explorer(draw, describe, range(len(images)), "picture", grid_size)
 
 
 def explore_reach(
@@ -506,15 +503,10 @@ def explore_reach(
             "its own."
         )
 
-    return Explorer(
-        lambda name: where_it_looks_figure(image, tables[name], grid_size, titles),
-        describe,
-        list(tables),
-        setting_name,
-        lambda name: grid_size,
-        start=next(iter(tables)),
-        cell_name="cell",
-    )
+    def draw(name):
+        return where_it_looks_figure(image, tables[name], grid_size, titles)
+
+    return Explorer(draw, describe, list(tables), setting_name, grid_size, cell_name="cell")
 
 
 def explore_blocks(tables: Mapping[str, Any], grid_size: tuple[int, int]) -> Explorer:
@@ -535,15 +527,10 @@ def explore_blocks(tables: Mapping[str, Any], grid_size: tuple[int, int]) -> Exp
             "three."
         )
 
-    return Explorer(
-        lambda kind: blocks_figure(tables[kind], grid_size),
-        describe,
-        list(tables),
-        "attention",
-        lambda kind: grid_size,
-        start=next(iter(tables)),
-        cell_name="token",
-    )
+    def draw(kind):
+        return blocks_figure(tables[kind], grid_size)
+
+    return Explorer(draw, describe, list(tables), "attention", grid_size, cell_name="token")
 
 
 def explore_neighbours(
@@ -566,14 +553,10 @@ def explore_neighbours(
         same = sum(name == truth[i] for name in found)
         return f"{kind}: {same} of the {len(found)} nearest images are of its class, {truth[i]}."
 
-    return Explorer(
-        lambda kind: neighbours_figure(images, gallery, tables[kind], names, f"nearest by {kind}"),
-        describe,
-        list(tables),
-        "features",
-        lambda kind: (side, side),
-        start=list(tables)[-1],
-    )
+    def draw(kind):
+        return neighbours_figure(images, gallery, tables[kind], names, f"nearest by {kind}")
+
+    return Explorer(draw, describe, list(tables), "features", (side, side), start=list(tables)[-1])
 
 
 def explore_similarity(
@@ -597,14 +580,10 @@ def explore_similarity(
             f"0.5: {alike}."
         )
 
-    return Explorer(
-        lambda i: similarity_figure(images[i], tables[i], grid_size),
-        describe,
-        range(len(images)),
-        "picture",
-        lambda i: grid_size,
-        start=0,
-    )
+    def draw(i):
+        return similarity_figure(images[i], tables[i], grid_size)
+
+    return Explorer(draw, describe, range(len(images)), "picture", grid_size)
 
 
 def explore_softmax(
@@ -638,15 +617,8 @@ def explore_softmax(
         divided = [[scores[scale][d].numpy() / t for t in temperatures] for d in widths]
         return softmax_figure(np.stack(divided), weights[scale], widths, temperatures)
 
-    return Explorer(
-        draw,
-        describe,
-        list(scores),
-        "scores",
-        lambda scale: (len(widths), len(temperatures)),
-        start=next(iter(scores)),
-        cell_name="width and temperature",
-    )
+    grid = len(widths), len(temperatures)
+    return Explorer(draw, describe, list(scores), "scores", grid, cell_name="width and temperature")
 
 
 def explore_schedule(
@@ -682,15 +654,11 @@ def explore_schedule(
             f"mean is {rate.mean():.1e}."
         )
 
-    return Explorer(
-        lambda length: schedule_figure(rates[length], peaks, warmups),
-        describe,
-        lengths,
-        "length (steps)",
-        lambda length: (len(peaks), len(warmups)),
-        start=lengths[len(lengths) // 2],
-        cell_name="peak and warm-up",
-    )
+    def draw(length):
+        return schedule_figure(rates[length], peaks, warmups)
+
+    grid, middle = (len(peaks), len(warmups)), lengths[len(lengths) // 2]
+    return Explorer(draw, describe, lengths, "length (steps)", grid, middle, "peak and warm-up")
 
 
 def explore_positions(image, tables: Mapping[str, Any], grid_size: tuple[int, int]) -> Explorer:
@@ -716,11 +684,7 @@ def explore_positions(image, tables: Mapping[str, Any], grid_size: tuple[int, in
     def place(k):
         return f"(row {k // grid_size[1]}, column {k % grid_size[1]})"
 
-    return Explorer(
-        lambda name: similarity_figure(image, {name: tables[name]}, grid_size),
-        describe,
-        list(tables),
-        "positions",
-        lambda name: grid_size,
-        start=next(iter(tables)),
-    )
+    def draw(name):
+        return similarity_figure(image, {name: tables[name]}, grid_size)
+
+    return Explorer(draw, describe, list(tables), "positions", grid_size)
