@@ -1,11 +1,12 @@
 """vitedu: learn how a Vision Transformer works by writing every part of it.
 
 ``from vitedu import check, hint, solution, progress, reset`` is all that a notebook needs; the rest
-is imported from its module. Importing the package alone is fast: torch is loaded by the first check.
+is imported from its module. Importing the package alone is fast: the first check loads torch.
 
-On Linux torch's threads wait for each other in a loop that keeps the core busy. Where another program
-wants the core too, they wait for a thread that is not running, and training takes ten times as long.
-Importing this package before torch makes that wait short. A setting of the user's own stays.
+On Linux torch's threads wait for each other in a loop that keeps the core busy. Where another
+program wants the core too, they wait for a thread that is not running, and training takes ten times
+as long. Importing this package before torch makes that wait short. A setting of the user's own
+stays.
 """
 
 import os

@@ -1,9 +1,9 @@
 """The command line: ``vitedu``, or ``python -m vitedu``.
 
-Role: read the words, call the command (``vitedu.commands``), and turn its outcome into an exit status:
-0 success, 1 what was checked does not hold, 2 wrong use. A mistake of the caller (ValueError, a
-missing or unreadable file) is one line on stderr and status 2. Each command imports what it needs,
-so that ``--help``, ``list``, ``hint`` and ``progress`` answer without loading torch.
+Role: read the words, call the command (``vitedu.commands``), and turn its outcome into an exit
+status: 0 success, 1 what was checked does not hold, 2 wrong use. A mistake of the caller
+(ValueError, a missing or unreadable file) is one line on stderr and status 2. Each command imports
+what it needs, so that ``--help``, ``list``, ``hint`` and ``progress`` answer without loading torch.
 """
 
 import argparse

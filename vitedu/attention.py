@@ -13,10 +13,12 @@ from torch import nn
 
 attention_megabytes = 32 * 12 * 197**2 * 4 / 1e6  # one layer of ViT-B/16: B, nh, T and T, 4 bytes
 
-# (tokens_unchanged, tokens_permuted_alike) when the input tokens are permuted and no position is added
+# (tokens_unchanged, tokens_permuted_alike) when the input tokens are permuted and no position is
+# added
 order_blindness = (False, True)
 
-# mean entropy of a row over log(T), first layer of an untrained model like that of notebook 02: 0.9992 to 0.9997
+# mean entropy of a row over log(T), first layer of an untrained model like that of notebook 02:
+# 0.9992 to 0.9997
 untrained_entropy = 0.9995
 
 
@@ -86,7 +88,8 @@ def split_heads(x: torch.Tensor, num_heads: int) -> torch.Tensor:
     if D % num_heads:
         raise ValueError(
             f"embed_dim must be divisible by num_heads (got embed_dim={D}, num_heads={num_heads}, "
-            f"remainder {D % num_heads}); use embed_dim={D - D % num_heads} or another number of heads."
+            f"remainder {D % num_heads}); use embed_dim={D - D % num_heads} or another number of "
+            "heads."
         )
     return x.reshape(B, T, num_heads, D // num_heads).transpose(1, 2)  # -> (B, nh, T, hd)
 

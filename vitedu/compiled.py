@@ -1,17 +1,18 @@
-"""Linear layers, attention and GELU for a compiled step on a CPU, where torch.compile's own forms are slow.
+"""Linear layers, attention and GELU for a compiled step on a CPU; torch.compile's own are slow.
 
-Role: ``linear``, ``attend`` and ``gelu``, which ``fast`` calls while torch.compile translates a model for a
-CPU. Results and gradients are those of the plain forms to rounding. Not here: everything that is not compiled.
+Role: ``linear``, ``attend`` and ``gelu``, which ``fast`` calls while torch.compile translates a
+model for a CPU. Results and gradients are those of the plain forms to rounding. Not here:
+everything that is not compiled.
 
 What costs the compiler time, and what stands here in its place:
 
-* A gradient of q, k and v is a sum of three tensors that are mostly 0, and k's arrives transposed: ``Attend``
-  gives each as the next layer reads it.
-* The gradient of a bias adds thousands of rows with one stride over all of them: ``Linear`` adds the tokens
-  of an image first.
-* GELU's erf and exp take longer than memory takes to bring their numbers: ``Gelu`` is a polynomial, in
-  bfloat16 only, whose rounding is ten times its error.
-* In float32 the compiler moves a convolution's tensors to another order and back: ``product`` hides it.
+* A gradient of q, k and v is a sum of three tensors that are mostly 0, and k's arrives transposed:
+  ``Attend`` gives each as the next layer reads it.
+* The gradient of a bias adds thousands of rows with one stride over all of them: ``Linear`` adds
+  the tokens of an image first.
+* GELU's erf and exp take longer than memory takes to bring their numbers: ``Gelu`` is a polynomial,
+  in bfloat16 only, whose rounding is ten times its error.
+* In float32 the compiler moves a convolution's tensors to another order: ``product`` hides it.
 
 Legend: B batch, T tokens, D features, D' features of the result, nh heads, hd head_dim.
 """
@@ -28,7 +29,7 @@ NUM_TERMS = 10  # of each polynomial
 
 @torch.library.custom_op("vitedu::product", mutates_args=())
 def product(x: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
-    """Multiply tokens (B, T, D) by a weight (D', D) as a convolution with a kernel of one: (B, T, D')."""
+    """Multiply tokens (B, T, D) by a weight (D', D) as a convolution of kernel one: (B, T, D')."""
     pixels = x.contiguous().transpose(1, 2).unsqueeze(2)  # (B, T, D) -> (B, D, 1, T)
     y = F.conv2d(pixels, weight[:, :, None, None])
     return y.squeeze(2).transpose(1, 2).contiguous()  # (B, D', 1, T) -> (B, T, D')
@@ -40,7 +41,7 @@ def _(x: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
 
 
 class Linear(torch.autograd.Function):
-    """``F.linear`` for tokens (B, T, D); ``by_convolution`` sends its products to oneDNN in float32 too."""
+    """``F.linear`` for tokens (B, T, D); ``by_convolution``: products by oneDNN in float32 too."""
 
     @staticmethod
     def forward(ctx, x, weight, bias, by_convolution: bool):
@@ -87,7 +88,7 @@ def linear(
 
 
 class Attend(torch.autograd.Function):
-    """Attention of scaled queries, keys and values, each (G, T, hd) for G pairs of image and head."""
+    """Attention of scaled queries, keys, values, each (G, T, hd) for G pairs of image and head."""
 
     @staticmethod
     def forward(ctx, q, k, v):
@@ -117,7 +118,7 @@ def attend(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
 
 
 def odd_polynomial(function) -> list[float]:
-    """Fit ``x (c0 + c1 x^2 + c2 x^4 + ...)`` to an odd function on ``[-LIMIT, LIMIT]``; return c0, c1, ..."""
+    """Fit ``x (c0 + c1 x^2 + c2 x^4 + ...)`` to an odd function on ``[-LIMIT, LIMIT]``."""
     x = np.linspace(0, LIMIT, 2002)[1:]
     y = function(torch.from_numpy(x)).numpy()
     fit = np.polynomial.Chebyshev.fit(x * x, y / x, NUM_TERMS - 1, w=x)

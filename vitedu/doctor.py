@@ -1,8 +1,8 @@
 """What is installed, what will be used, and what to do about each problem.
 
 Role: look at this Python, its libraries, the device, the notebook's kernel and the folders. Every
-library is imported in a process of its own, so that a broken one is a finding and not a crash. Nothing
-is changed: the commands that mend are printed, not run.
+library is imported in a process of its own, so that a broken one is a finding and not a crash.
+Nothing is changed: the commands that mend are printed, not run.
 """
 
 import importlib.metadata
@@ -24,26 +24,12 @@ MARKS = {"good": "ok", "note": "note", "mend": "MEND"}
 CPU_BUILD = "https://download.pytorch.org/whl/cpu"  # torch without CUDA, about a tenth of the size
 
 # The lower bounds of requirements.txt (a test holds them equal): imported here, or only looked up.
-IMPORTED = {
-    "numpy": "1.24",
-    "torch": "2.9",
-    "torchvision": "0.24",
-    "matplotlib": "3.8",
-    "safetensors": "0.4",
-}
-LOOKED_UP = {
-    "platformdirs": "3.0",
-    "filelock": "3.12",
-    "packaging": "22.0",
-    "jinja2": "3.1",
-    "jupyterlab": "4.0",
-    "ipykernel": "6.17",
-    "ipywidgets": "7.7",
-    "nbformat": "5.9",
-    "nbclient": "0.9",
-    "nbconvert": "7.12",
-    "nbval": "0.11",
-}
+IMPORTED = dict(numpy="1.24", torch="2.9", torchvision="0.24", matplotlib="3.8", safetensors="0.4")
+LIBRARIES = (
+    "platformdirs=3.0 filelock=3.12 packaging=22.0 jinja2=3.1 jupyterlab=4.0 ipykernel=6.17 "
+    "ipywidgets=7.7 nbformat=5.9 nbclient=0.9 nbconvert=7.12 nbval=0.11"
+)
+LOOKED_UP = dict(library.split("=") for library in LIBRARIES.split())
 HARDWARE = """
 import json, torch
 from vitedu.files import cache_folder
@@ -194,7 +180,8 @@ def library(name: str, run: Callable[..., Ran]) -> Condition:
             name,
             "mend",
             f"cannot be imported: operator torchvision::nms does not exist ({pair})",
-            "torch and torchvision come from different builds: torchvision's compiled part was made\n"
+            "torch and torchvision come from different builds: torchvision's compiled part was "
+            "made\n"
             "for another torch. Reinstall both with one command, so that they match:\n"
             + pip("--upgrade", "--force-reinstall", "torch", "torchvision"),
         )
@@ -216,7 +203,7 @@ def library(name: str, run: Callable[..., Ran]) -> Condition:
 
 
 def kernel(run: Callable[..., Ran]) -> Condition:
-    """Look at the Python behind the notebooks' kernel: is it there, and does it find this package?"""
+    """Look at the Python behind the notebooks' kernel: is it there, and does it find vitedu?"""
     register = f"{sys.executable} -m ipykernel install --user --name vitedu --display-name vitedu"
     choose = f"{register}\nand choose the kernel vitedu in the notebook"
     try:
@@ -259,7 +246,10 @@ def machine(ran: Ran, torch_works: bool) -> list[Condition]:
                 "this torch was built without CUDA; install a build with it, with its torchvision"
             )
         else:
-            remedy = f"torch needs a driver for CUDA {found['cuda_build']}; nvidia-smi shows the driver's"
+            remedy = (
+                f"torch needs a driver for CUDA {found['cuda_build']}; nvidia-smi shows the "
+                "driver's"
+            )
         problem = f"{used}; an NVIDIA driver is here, but torch does not use it"
         findings.append(Condition("device", "note", problem, remedy))
     else:
@@ -274,14 +264,15 @@ def machine(ran: Ran, torch_works: bool) -> list[Condition]:
                 "CIFAR-10",
                 "note",
                 f"not in {found['cache']}",
-                "the notebooks draw their own images and need none; load_data('cifar10') fetches it",
+                "the notebooks draw their own images and need none; load_data('cifar10') fetches "
+                "it",
             )
         )
     return findings
 
 
 def build(device: str, cuda: str | None) -> Condition:
-    """Look whether torch's build fits the machine: the one for CUDA takes gigabytes for nothing on a CPU."""
+    """Look whether torch's build fits the machine: that for CUDA wastes gigabytes on a CPU."""
     if not cuda:
         return Condition("torch build", "good", "without CUDA")
     if device == "cuda" or shutil.which("nvidia-smi"):

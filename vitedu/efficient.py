@@ -1,15 +1,15 @@
 """Notebook 08: what makes attention cheaper, and what it costs in accuracy.
 
-Role: attention in windows, attention that is linear in the number of tokens, fewer tokens by pruning and by
-merging, several images in one sequence. Not here: the fused kernel (``vitedu.fast``), timing
-(``vitedu.bench``), figures (``vitedu.plots.efficient``).
+Role: attention in windows, attention that is linear in the number of tokens, fewer tokens by
+pruning and by merging, several images in one sequence. Not here: the fused kernel
+(``vitedu.fast``), timing (``vitedu.bench``), figures (``vitedu.plots.efficient``).
 
-Legend: B batch, T tokens, N patches, D embed_dim, d head_dim, w window_size, gh gw patch grid. A mask is
-True where attention is allowed.
+Legend: B batch, T tokens, N patches, D embed_dim, d head_dim, w window_size, gh gw patch grid. A
+mask is True where attention is allowed.
 
-References: Liu et al. 2021, "Swin Transformer" (arXiv 2103.14030); Katharopoulos et al. 2020, "Transformers
-are RNNs" (arXiv 2006.16236); Bolya et al. 2023, "Token Merging" (arXiv 2210.09461); Dehghani et al. 2023,
-"Patch n' Pack" (arXiv 2307.06304).
+References: Liu et al. 2021, "Swin Transformer" (arXiv 2103.14030); Katharopoulos et al. 2020,
+"Transformers are RNNs" (arXiv 2006.16236); Bolya et al. 2023, "Token Merging" (arXiv 2210.09461);
+Dehghani et al. 2023, "Patch n' Pack" (arXiv 2307.06304).
 """
 
 from collections.abc import Sequence
@@ -17,8 +17,8 @@ from collections.abc import Sequence
 import torch
 import torch.nn.functional as F
 
-# on how many tokens a corner token and a central one depend: windows of 4 x 4 in a 12 x 12 grid, then the
-# same shifted by 2
+# on how many tokens a corner token and a central one depend: windows of 4 x 4 in a 12 x 12 grid,
+# then the same shifted by 2
 tokens_reached = (16, 64)
 
 # by count, linear attention costs what softmax attention does at T = d; here heads of 64 columns
@@ -35,8 +35,8 @@ def window_partition(x: torch.Tensor, window_size: int) -> torch.Tensor:
         window_size: w, the side of a window in tokens.
 
     Returns:
-        (B*num_windows, w*w, D). The windows of one image stand together, row by row from the top left;
-        so do the tokens of a window.
+        (B*num_windows, w*w, D). The windows of one image stand together, row by row from the top
+        left; so do the tokens of a window.
 
     Example:
         >>> window_partition(torch.zeros(2, 6, 9, 5), window_size=3).shape
@@ -78,7 +78,8 @@ def window_merge(
 def shifted_window_mask(grid_size: tuple[int, int], window_size: int, shift: int) -> torch.Tensor:
     """Say which tokens of a shifted window are neighbours in the image too.
 
-    A roll brings the first rows and columns to the far side, where they share windows with the last ones.
+    A roll brings the first rows and columns to the far side, where they share windows with the last
+    ones.
 
     Args:
         grid_size: (gh, gw), multiples of w.
@@ -86,9 +87,9 @@ def shifted_window_mask(grid_size: tuple[int, int], window_size: int, shift: int
         shift: by how many tokens the grid is rolled up and to the left, 0 .. w-1.
 
     Returns:
-        (num_windows, w*w, w*w) boolean, windows and tokens as ``window_partition`` orders them after
-        ``torch.roll(x, (-shift, -shift))`` over the grid. True where both tokens came round the edge or
-        neither did, in rows and in columns; all True for shift 0.
+        (num_windows, w*w, w*w) boolean, windows and tokens as ``window_partition`` orders them
+        after ``torch.roll(x, (-shift, -shift))`` over the grid. True where both tokens came round
+        the edge or neither did, in rows and in columns; all True for shift 0.
 
     Example:
         >>> shifted_window_mask((4, 4), window_size=2, shift=1).sum(dim=(1, 2))
@@ -141,8 +142,8 @@ def linear_attention(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch
         v: values (..., Tk, dv).
 
     Returns:
-        (..., Tq, dv): for each query the mean of the values, weighted with ``f(q_i) . f(k_j)``, where
-        ``f(x) = elu(x) + 1``. Scores are not scaled.
+        (..., Tq, dv): for each query the mean of the values, weighted with ``f(q_i) . f(k_j)``,
+        where ``f(x) = elu(x) + 1``. Scores are not scaled.
 
     Example:
         >>> linear_attention(torch.zeros(2, 5, 4), torch.zeros(2, 7, 4), torch.ones(2, 7, 3)).shape
@@ -165,15 +166,16 @@ def prune_tokens(tokens: torch.Tensor, cls_attention: torch.Tensor, keep: int) -
         keep: how many patch tokens stay, 1 .. N.
 
     Returns:
-        (B, keep+1, D): the class token, then the most attended patch tokens in their original order.
+        (B, keep+1, D): the class token, then the most attended patch tokens in their original
+        order.
 
     Example:
         >>> tokens = torch.arange(4.0)[None, :, None]
         >>> prune_tokens(tokens, torch.tensor([[0.2, 0.3, 0.5]]), keep=2).flatten()
         tensor([0., 2., 3.])
 
-    Reference: Liang et al. 2022, "Not All Patches Are What You Need" (arXiv 2202.07800), without their
-    token that fuses the dropped ones.
+    Reference: Liang et al. 2022, "Not All Patches Are What You Need" (arXiv 2202.07800), without
+    their token that fuses the dropped ones.
     """
     B, _, D = tokens.shape
     chosen = cls_attention.topk(keep, dim=-1).indices.sort(dim=-1).values + 1  # (B, keep), places
@@ -194,9 +196,9 @@ def merge_tokens(
 
     Returns:
         tokens (B, N+1-merge, D) and sizes (B, N+1-merge). Of the patch tokens, those at even places
-        (0, 2, ...) each look for the odd-placed one with the most similar key (cosine). The ``merge`` even
-        ones with the highest similarity join theirs, by the mean weighted with sizes. The class token
-        stays as it is, and all that remain keep their order.
+        (0, 2, ...) each look for the odd-placed one with the most similar key (cosine). The
+        ``merge`` even ones with the highest similarity join theirs, by the mean weighted with
+        sizes. The class token stays as it is, and all that remain keep their order.
 
     Raises:
         ValueError: merge is negative or larger than the number of even-placed patch tokens.
@@ -217,7 +219,8 @@ def merge_tokens(
             f"(got merge={merge}); merge fewer tokens in each layer."
         )
     unit = F.normalize(keys, dim=-1)
-    # (B, even, odd); place 0 of the sequence is the class token, so even patches stand at odd places
+    # (B, even, odd); place 0 of the sequence is the class token, so even patches stand at odd
+    # places
     similarity = unit[:, 1::2] @ unit[:, 2::2].mT
     best, partner = similarity.max(dim=-1)  # (B, even) each
     leaving = best.argsort(dim=-1, descending=True)[:, :merge]  # (B, merge), counted among the even
@@ -235,8 +238,8 @@ def merge_tokens(
 def packing_mask(lengths: Sequence[int]) -> torch.Tensor:
     """Keep images apart that share one sequence.
 
-    Images of different sizes give sequences of different lengths. Packed one after another they need no
-    padding, if no token attends to another image.
+    Images of different sizes give sequences of different lengths. Packed one after another they
+    need no padding, if no token attends to another image.
 
     Args:
         lengths: how many tokens each image has.

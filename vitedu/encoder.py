@@ -6,7 +6,8 @@ count of a whole model. The model itself stands in ``vitedu.vit``.
 Legend: B batch, T tokens, D embed_dim.
 
 References: Dosovitskiy et al. 2020, equations 2 and 3 (arXiv 2010.11929); Ba et al. 2016, "Layer
-Normalization" (arXiv 1607.06450); Hendrycks and Gimpel 2016, "Gaussian Error Linear Units" (arXiv 1606.08415).
+Normalization" (arXiv 1607.06450); Hendrycks and Gimpel 2016, "Gaussian Error Linear Units" (arXiv
+1606.08415).
 """
 
 import math
@@ -16,7 +17,8 @@ from torch import nn
 
 from vitedu.attention import MultiHeadAttention
 
-# without a block: (different rows of logits among eight images, largest gradient of the patch embedding)
+# without a block: (different rows of logits among eight images, largest gradient of the patch
+# embedding)
 class_token_alone = (1, 0.0)
 mlp_share = (8 * 768**2 + 5 * 768) / (12 * 768**2 + 13 * 768)  # fc1 and fc2, over a block of ViT-B
 

@@ -37,7 +37,7 @@ def data_folder() -> Path:
 
 
 def cache_folder() -> Path:
-    """Give the folder of downloads and decoded images: ``VITEDU_CACHE``, else where caches belong."""
+    """Give the folder of downloads and decoded images: ``VITEDU_CACHE``, else the usual one."""
     from platformdirs import user_cache_path
 
     chosen = os.environ.get("VITEDU_CACHE")
@@ -48,7 +48,7 @@ def cache_folder() -> Path:
 
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
-    """Give the path of a new file, which takes the place of ``path`` when the block ends without error.
+    """Give the path of a new file, which replaces ``path`` when the block ends without error.
 
     A reader sees the old file or the new one, never a part. Each writer has a file of its own. What
     a killed process left is removed by a later writer of the same file.
@@ -105,7 +105,8 @@ def locked(path: Path, seconds: float) -> Iterator[bool]:
     Example:
         >>> import tempfile
         >>> with tempfile.TemporaryDirectory() as folder:
-        ...     with locked(Path(folder) / "lock", 1) as first, locked(Path(folder) / "lock", 0) as second:
+        ...     path = Path(folder) / "lock"
+        ...     with locked(path, 1) as first, locked(path, 0) as second:
         ...         first, second
         (True, False)
     """

@@ -1,6 +1,6 @@
-"""What this machine can do: the device, the precision that is native to it, the size of experiments.
+"""What this machine can do: the device, its native precision, the size of experiments.
 
-Role: what the training loop, the commands and the notebooks ask for. Not here: any training, any model.
+Role: what the training loop, the commands and the notebooks ask for. Not here: training, models.
 
 Reference: Micikevicius et al. 2017, "Mixed Precision Training" (arXiv 1710.03740), for why float16
 needs a gradient scaler and bfloat16, with the exponent range of float32, does not.
@@ -34,15 +34,15 @@ def pick_device() -> torch.device:
 def pick_precision(device: torch.device | str) -> torch.dtype:
     """Choose the type in which matrix products run.
 
-    bfloat16 only where the hardware multiplies it: torch also emulates it, on a T4 for instance, and
-    emulation is slower than float32.
+    bfloat16 only where the hardware multiplies it: torch also emulates it, on a T4 for instance,
+    and emulation is slower than float32.
 
     Args:
         device: where the model will run.
 
     Returns:
         ``torch.bfloat16`` on CUDA of capability 8.0 and up and on CPUs with AMX or AVX512-BF16;
-        ``torch.float16``, which needs a gradient scaler, on older CUDA; ``torch.float32`` elsewhere.
+        ``torch.float16``, which needs a scaler, on older CUDA; ``torch.float32`` elsewhere.
 
     Example:
         >>> pick_precision("mps")
@@ -60,9 +60,9 @@ def pick_precision(device: torch.device | str) -> torch.dtype:
 def keep_freed_memory() -> bool:
     """Let the C library keep what tensors on the CPU free, instead of handing it back at once.
 
-    A training step frees what the next one takes again. By default glibc gives large pieces back to the
-    system in between, and every page of 4 KB is then cleared anew, tens of thousands in a step of
-    ``vit_tiny_patch4_32``. The process keeps its largest size from here on.
+    A training step frees what the next one takes again. By default glibc gives large pieces back to
+    the system in between, and every page of 4 KB is then cleared anew, tens of thousands in a step
+    of ``vit_tiny_patch4_32``. The process keeps its largest size from here on.
 
     Returns:
         Whether it took effect; False without glibc.
@@ -75,7 +75,7 @@ def keep_freed_memory() -> bool:
 
 
 def cpu_flags() -> frozenset[str]:
-    """Read what the CPU says it can do, such as ``"avx512_bf16"``; empty where Linux does not tell."""
+    """Read what the CPU can do, such as ``"avx512_bf16"``; empty where Linux does not tell."""
     try:
         lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
     except OSError:
@@ -86,7 +86,7 @@ def cpu_flags() -> frozenset[str]:
 
 @dataclass(frozen=True)
 class Profile:
-    """How large the experiments of a notebook are. ``print`` tells which one runs and what it costs."""
+    """How large a notebook's experiments are. ``print`` tells which one runs and what it costs."""
 
     name: str  # "quick", "laptop" or "gpu"
     cost: str  # what a notebook takes, in words
@@ -106,7 +106,8 @@ class Profile:
 
 
 COSTS = {
-    "quick": "Experiments are cut to seconds, to show that everything runs; their numbers mean little.",
+    "quick": "Experiments are cut to seconds, to show that everything runs; their numbers mean "
+    "little.",
     "laptop": "About two minutes of training a notebook on two CPU cores.",
     "gpu": "The full experiments, sized for a CUDA device.",
 }

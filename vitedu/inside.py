@@ -1,14 +1,14 @@
 """Notebook 05: what a model has learned.
 
-Role: what to look at inside a trained model, and the measurements that decide whether to believe it. Not
-here: running a model and keeping what passes through it (``vitedu.vit.capture``), figures (``vitedu.plots``).
+Role: what to look at inside a trained model, and the measurements that decide whether to believe
+it. Not here: running a model and keeping what passes through it (``vitedu.vit.capture``), figures.
 
 Legend: B batch, T tokens, N patches, D embed_dim, nh heads, gh gw patch grid, K classes, L layers.
 
 References: Dosovitskiy et al. 2020, figures 6, 7 and 11 (arXiv 2010.11929); Abnar and Zuidema 2020,
-"Quantifying Attention Flow in Transformers" (arXiv 2005.00928); Zhang et al. 2016, the pointing game
-(arXiv 1608.00507); Darcet et al. 2023, "Vision Transformers Need Registers" (arXiv 2309.16588); Guo et
-al. 2017, "On Calibration of Modern Neural Networks" (arXiv 1706.04599).
+"Quantifying Attention Flow in Transformers" (arXiv 2005.00928); Zhang et al. 2016, the pointing
+game (arXiv 1608.00507); Darcet et al. 2023, "Vision Transformers Need Registers" (arXiv
+2309.16588); Guo et al. 2017, "On Calibration of Modern Neural Networks" (arXiv 1706.04599).
 """
 
 import math
@@ -17,7 +17,8 @@ from collections.abc import Sequence
 import torch
 from torch import nn
 
-# mean distance, in patches, between two places of an 8 x 8 grid that are drawn apart from each other
+# mean distance, in patches, between two places of an 8 x 8 grid that are drawn apart from each
+# other
 uniform_distance = sum(
     math.hypot(row, column) * (8 - abs(row)) * (8 - abs(column)) / 8**4
     for row in range(-7, 8)
@@ -31,7 +32,8 @@ def class_attention(weights: torch.Tensor, grid_size: tuple[int, int]) -> torch.
     """Pick out how much the class token attends to every patch.
 
     Args:
-        weights: (B, nh, T, T) of one layer; the class token is token 0, the last N tokens are patches.
+        weights: (B, nh, T, T) of one layer; the class token is token 0, the last N tokens are
+        patches.
         grid_size: (gh, gw).
 
     Returns:
@@ -49,15 +51,16 @@ def class_attention(weights: torch.Tensor, grid_size: tuple[int, int]) -> torch.
 def attention_rollout(layers: Sequence[torch.Tensor]) -> torch.Tensor:
     """Follow attention through all layers, as if nothing but attention moved anything.
 
-    Every layer becomes one matrix: the mean over its heads, plus the identity for the residual path,
-    halved, each row divided by its sum. Rollout is the product of these matrices.
+    Every layer becomes one matrix: the mean over its heads, plus the identity for the residual
+    path, halved, each row divided by its sum. Rollout is the product of these matrices.
 
     Args:
-        layers: attention weights (B, nh, T, T) of every layer, the first layer first. Their rows need
-            not sum to 1.
+        layers: attention weights (B, nh, T, T) of every layer, the first layer first. Their rows
+            need not sum to 1.
 
     Returns:
-        (B, T, T): row i says how much of each input token rollout finds in token i of the last layer.
+        (B, T, T): row i says how much of each input token rollout finds in token i of the last
+        layer.
 
     Example:
         >>> attention_rollout([torch.full((2, 3, 5, 5), 0.2)] * 4).shape
@@ -92,7 +95,8 @@ def pointing_game(attention: torch.Tensor, masks: torch.Tensor) -> float:
         >>> pointing_game(torch.tensor([[[0.1, 0.6], [0.2, 0.1]]]), masks)
         1.0
 
-    Reference: Zhang et al. 2016, section 4.2. Departure: they point with a pixel, here it is a patch.
+    Reference: Zhang et al. 2016, section 4.2. Departure: they point with a pixel, here it is a
+    patch.
     """
     B, gh, gw = attention.shape
     H, W = masks.shape[-2:]
@@ -189,8 +193,9 @@ def attention_distance(weights: torch.Tensor, grid_size: tuple[int, int]) -> tor
         grid_size: (gh, gw).
 
     Returns:
-        (nh,) in patches: the distance from a query patch to the patches that it attends to, weighted by
-        attention, averaged over queries and images. Weights on other tokens do not count.
+        (nh,) in patches: the distance from a query patch to the patches that it attends to,
+        weighted by attention, averaged over queries and images. Weights on other tokens do not
+        count.
 
     Example:
         >>> attention_distance(torch.eye(5).expand(2, 3, 5, 5), (2, 2))
@@ -216,15 +221,16 @@ def input_gradient(
         grid_size: (gh, gw).
 
     Returns:
-        (B, gh, gw): absolute derivatives of the largest logit, summed over channels and over the pixels
-        of a patch.
+        (B, gh, gw): absolute derivatives of the largest logit, summed over channels and over the
+        pixels of a patch.
 
     Example:
         >>> model = nn.Sequential(nn.Flatten(), nn.Linear(48, 3))
         >>> input_gradient(model, torch.zeros(2, 3, 4, 4), (2, 2)).shape
         torch.Size([2, 2, 2])
 
-    Reference: Simonyan et al. 2013, section 3 (arXiv 1312.6034). Departure: they keep the largest channel.
+    Reference: Simonyan et al. 2013, section 3 (arXiv 1312.6034). Departure: they keep the largest
+    channel.
     """
     images = images.detach().clone().requires_grad_()
     largest = model(images).amax(dim=-1).sum()
@@ -237,7 +243,8 @@ def input_gradient(
 def nearest_accuracy(
     features: torch.Tensor, labels: torch.Tensor, of: torch.Tensor, truth: torch.Tensor, k: int = 10
 ) -> float:
-    """Classify by the most frequent label among the k nearest neighbours, by cosine, and give the accuracy.
+    """Classify by the most frequent label among the k nearest neighbours, by cosine, and give the
+    accuracy.
 
     Args:
         features: (n, D) of images whose labels may be used.
@@ -261,7 +268,8 @@ def probe_accuracy(
 ) -> float:
     """Fit one linear layer to frozen features and give its accuracy on others.
 
-    The features are standardised; cross-entropy with a little weight decay is brought to its minimum.
+    The features are standardised; cross-entropy with a little weight decay is brought to its
+    minimum.
 
     Args:
         features: (n, D) of the images to learn from.
@@ -303,9 +311,9 @@ def calibration(
         bins: equal slices of [0, 1].
 
     Returns:
-        For every slice the mean confidence and the accuracy (both nan where it is empty) and the number
-        of images, each (bins,); and the expected calibration error: the gap between the two, averaged
-        over all images.
+        For every slice the mean confidence and the accuracy (both nan where it is empty) and the
+        number of images, each (bins,); and the expected calibration error: the gap between the two,
+        averaged over all images.
 
     Example:
         >>> _, _, counts, gap = calibration(torch.tensor([0.9, 0.9]), torch.tensor([True, False]))

@@ -1,14 +1,17 @@
 """Notebook 07: what lets a Vision Transformer learn from little.
 
-Role: mixing of images and labels, skipped residual branches, and the losses of three ways to learn from more
-than labels: a teacher, hidden patches, another view of the same image. Not here: the augmentations that ``fit``
-applies to whole batches (``vitedu.fitting.augmentation``), figures (``vitedu.plots.less_data``).
+Role: mixing of images and labels, skipped residual branches, and the losses of three ways to learn
+from more than labels: a teacher, hidden patches, another view of the same image. Not here: the
+augmentations that ``fit`` applies to whole batches (``vitedu.fitting.augmentation``), figures
+(``vitedu.plots.less_data``).
 
-Legend: B batch, C H W image, K classes or prototypes, N patches, M patches that stay visible, D embed_dim.
+Legend: B batch, C H W image, K classes or prototypes, N patches, M patches that stay visible, D
+embed_dim.
 
-References: Zhang et al. 2018, mixup (arXiv 1710.09412); Yun et al. 2019, CutMix (arXiv 1905.04899); Huang et al.
-2016, stochastic depth (arXiv 1603.09382); Touvron et al. 2021, DeiT (arXiv 2012.12877); He et al. 2022, masked
-autoencoders (arXiv 2111.06377); Caron et al. 2021, DINO (arXiv 2104.14294).
+References: Zhang et al. 2018, mixup (arXiv 1710.09412); Yun et al. 2019, CutMix (arXiv 1905.04899);
+Huang et al. 2016, stochastic depth (arXiv 1603.09382); Touvron et al. 2021, DeiT (arXiv
+2012.12877); He et al. 2022, masked autoencoders (arXiv 2111.06377); Caron et al. 2021, DINO (arXiv
+2104.14294).
 """
 
 import math
@@ -21,9 +24,11 @@ from vitedu.encoder import EncoderBlock
 from vitedu.patches import add_class_token_and_positions, sincos_positions_2d
 from vitedu.vit import VisionTransformer, ViTConfig
 
-# how far the label's logit stands above the others where label smoothing of 0.1 over ten classes costs least
+# how far the label's logit stands above the others where label smoothing of 0.1 over ten classes
+# costs least
 smoothed_gap = math.log(0.91 / 0.01)
-# DINO's loss over 64 prototypes if both networks answer alike for every image: all even, or all sure of one
+# DINO's loss over 64 prototypes if both networks answer alike for every image: all even, or all
+# sure of one
 collapse_losses = (math.log(64), 0.0)
 
 
@@ -76,13 +81,14 @@ def cutmix(
         images: (B, C, H, W), float or uint8.
         labels: (B,) integers, the true classes.
         num_classes: K.
-        box: (top, left, bottom, right) in pixels, bottom and right exclusive. What lies outside of the
-            image is cut off; nothing may be left of it.
+        box: (top, left, bottom, right) in pixels, bottom and right exclusive. What lies outside of
+            the image is cut off; nothing may be left of it.
         permutation: (B,) integers; the rectangle in image i comes from image ``permutation[i]``.
 
     Returns:
-        New images (B, C, H, W) and soft labels (B, K): the partner's weight is the share of the image that
-        was pasted. Labels have the dtype of float images, and are float32 for uint8 images.
+        New images (B, C, H, W) and soft labels (B, K): the partner's weight is the share of the
+        image that was pasted. Labels have the dtype of float images, and are float32 for uint8
+        images.
 
     Example:
         >>> images, labels = torch.zeros(2, 3, 4, 4), torch.tensor([0, 2])
@@ -90,7 +96,8 @@ def cutmix(
         tensor([[0.7500, 0.0000, 0.2500],
                 [0.2500, 0.0000, 0.7500]])
 
-    Reference: Yun et al. 2019, section 3.1. Departure: the box is given, and the label follows its exact area.
+    Reference: Yun et al. 2019, section 3.1. Departure: the box is given, and the label follows its
+    exact area.
     """
     H, W = images.shape[-2:]
     top, bottom = (min(max(row, 0), H) for row in (box[0], box[2]))
@@ -104,10 +111,7 @@ def cutmix(
 
 
 def drop_path(
-    x: torch.Tensor,
-    drop_prob: float,
-    training: bool,
-    generator: torch.Generator | None = None,
+    x: torch.Tensor, drop_prob: float, training: bool, generator: torch.Generator | None = None
 ) -> torch.Tensor:
     """Skip a residual branch for some samples of a batch, so that no block can rely on another.
 
@@ -118,8 +122,8 @@ def drop_path(
         generator: of the draws; torch's own if None. It may live on the CPU while x does not.
 
     Returns:
-        The shape of x. Every sample is dropped as a whole, by its own draw: it is 0, or it is divided by
-        ``1 - drop_prob``, so that the mean over many draws is x.
+        The shape of x. Every sample is dropped as a whole, by its own draw: it is 0, or it is
+        divided by ``1 - drop_prob``, so that the mean over many draws is x.
 
     Raises:
         ValueError: drop_prob is below 0, or is 1 or more; in training and outside of it.
@@ -131,7 +135,8 @@ def drop_path(
                 [0., 0.],
                 [0., 0.]])
 
-    Reference: Huang et al. 2016, section 3. Departure: theirs draws once for a batch and scales in eval mode.
+    Reference: Huang et al. 2016, section 3. Departure: theirs draws once for a batch and scales in
+    eval mode.
     """
     if not 0 <= drop_prob < 1:
         raise ValueError(f"drop_prob must be at least 0 and below 1 (got drop_prob={drop_prob}).")
@@ -149,7 +154,8 @@ def distillation_loss(
     teacher_logits: torch.Tensor,
     labels: torch.Tensor,
 ) -> torch.Tensor:
-    """Learn from the label with one head and from a teacher's answer with another: DeiT, hard distillation.
+    """Learn from the label with one head and from a teacher's answer with another: DeiT, hard
+    distillation.
 
     Args:
         cls_logits: (B, K), of the head that reads the class token.
@@ -158,8 +164,8 @@ def distillation_loss(
         labels: (B,) integers, the true classes.
 
     Returns:
-        A 0-d tensor: half the cross-entropy of the class head with the labels, plus half that of the
-        distillation head with the class that the teacher finds most likely.
+        A 0-d tensor: half the cross-entropy of the class head with the labels, plus half that of
+        the distillation head with the class that the teacher finds most likely.
 
     Example:
         >>> even, labels = torch.zeros(2, 4), torch.tensor([0, 3])
@@ -187,9 +193,9 @@ def random_masking(
         noise: (B, N), random; the ``round(N * (1 - mask_ratio))`` tokens of lowest noise stay.
 
     Returns:
-        The M tokens that stay, in order of their noise (B, M, D); a mask (B, N) in the dtype of the tokens, 1
-        where a token is hidden; and ``restore`` (B, N): entry i is the place of token i in the order of noise.
-        So gathering that order with ``restore`` gives the original order.
+        The M tokens that stay, in order of their noise (B, M, D); a mask (B, N) in the dtype of the
+        tokens, 1 where a token is hidden; and ``restore`` (B, N): entry i is the place of token i
+        in the order of noise. So gathering that order with ``restore`` gives the original order.
 
     Example:
         >>> tokens, noise = torch.zeros(1, 4, 8), torch.tensor([[0.9, 0.1, 0.6, 0.2]])
@@ -219,8 +225,8 @@ def masked_patch_loss(
         mask: (B, N), 1 or true where a patch was hidden.
 
     Returns:
-        A 0-d tensor: the squared error, averaged inside each patch and then over all hidden patches of the
-        batch together.
+        A 0-d tensor: the squared error, averaged inside each patch and then over all hidden patches
+        of the batch together.
 
     Example:
         >>> prediction, target = torch.ones(2, 3, 12), torch.zeros(2, 3, 12)
@@ -242,19 +248,23 @@ def dino_loss(
     student_temperature: float = 0.1,
     teacher_temperature: float = 0.04,
 ) -> torch.Tensor:
-    """Ask the student to answer for one view what the teacher answers for another view of the same image.
+    """Ask the student to answer for one view what the teacher answers for another view of the same
+    image.
 
-    The teacher is centred, so that no prototype wins everywhere, and sharpened, so that it prefers some.
+    The teacher is centred, so that no prototype wins everywhere, and sharpened, so that it prefers
+    some.
 
     Args:
         student_logits: (B, K) for one view.
         teacher_logits: (B, K) for another view of the same images. No gradient reaches it.
-        center: (K,), a running mean of the teacher's logits, which is subtracted. No gradient reaches it.
+        center: (K,), a running mean of the teacher's logits, which is subtracted. No gradient
+        reaches it.
         student_temperature: divides the student's logits.
         teacher_temperature: divides the centred logits of the teacher; smaller is sharper.
 
     Returns:
-        A 0-d tensor: the cross-entropy of the student's softmax with the teacher's, averaged over the batch.
+        A 0-d tensor: the cross-entropy of the student's softmax with the teacher's, averaged over
+        the batch.
 
     Example:
         >>> dino_loss(torch.zeros(2, 4), torch.zeros(2, 4), torch.zeros(4))  # log(4)
@@ -310,7 +320,8 @@ def random_resized_crop(
         >>> random_resized_crop(torch.zeros(2, 3, 8, 8), 0.25, generator).shape
         torch.Size([2, 3, 8, 8])
 
-    Reference: Szegedy et al. 2015, section 6 (arXiv 1409.4842). Departure: windows keep the aspect ratio.
+    Reference: Szegedy et al. 2015, section 6 (arXiv 1409.4842). Departure: windows keep the aspect
+    ratio.
     """
     B = len(images)
     draws = torch.rand(3, B, generator=generator, device=images.device)
@@ -325,9 +336,11 @@ def random_resized_crop(
 def grey_view(
     images: torch.Tensor, generator: torch.Generator, *, least: float = 0.4
 ) -> torch.Tensor:
-    """Give one random view of every image: moved, turned, of another size, mirrored or not, in another grey.
+    """Give one random view of every image: moved, turned, of another size, mirrored or not, in
+    another grey.
 
-    Two views of an image share its shape. They share neither place nor size nor direction nor colour.
+    Two views of an image share its shape. They share neither place nor size nor direction nor
+    colour.
 
     Args:
         images: (B, 3, H, W) float.
@@ -364,14 +377,16 @@ class DistilledViT(VisionTransformer):
     In training it gives the logits of both heads; in eval mode the mean of both, as logits.
 
     Args:
-        config: a ``ViTConfig`` with a class token and one register, which serves as distillation token.
+        config: a ``ViTConfig`` with a class token and one register, which serves as distillation
+            token.
 
     Example:
         >>> config = ViTConfig(8, 4, embed_dim=12, depth=1, num_heads=3, num_registers=1)
         >>> DistilledViT(config).eval()(torch.zeros(2, 3, 8, 8)).shape
         torch.Size([2, 10])
 
-    Reference: Touvron et al. 2021, section 4. Departure: logits are averaged, where they add probabilities.
+    Reference: Touvron et al. 2021, section 4. Departure: logits are averaged, where they add
+    probabilities.
     """
 
     def __init__(self, config: ViTConfig):
@@ -421,7 +436,7 @@ class MaskedAutoencoder(nn.Module):
         )
 
     def forward(self, images: torch.Tensor, mask_ratio: float, noise: torch.Tensor):
-        """Map images (B, C, H, W) and noise (B, N) to predicted pixels (B, N, C*P*P) and mask (B, N)."""
+        """Map images (B, C, H, W), noise (B, N) to predicted pixels (B, N, C*P*P), mask (B, N)."""
         encoder = self.encoder
         x = encoder.patch_embed(images) + encoder.pos_embed[:, 1:]  # (B, N, D)
         kept, mask, restore = self.masking(x, mask_ratio, noise)  # (B, M, D)
@@ -464,14 +479,15 @@ class PrototypeHead(nn.Module):
 
 
 def entropy_and_spread(probabilities: torch.Tensor) -> tuple[float, float]:
-    """Measure a collapse: how undecided single answers are, and how much they differ from image to image.
+    """Measure a collapse: how undecided single answers are, and how much they differ from image to
+    image.
 
     Args:
         probabilities: (B, K), a teacher's answers.
 
     Returns:
-        The mean entropy of an answer, and the entropy of the mean answer minus that; both in nats. A spread of 0
-        means that every image has the same answer.
+        The mean entropy of an answer, and the entropy of the mean answer minus that; both in nats.
+        A spread of 0 means that every image has the same answer.
 
     Example:
         >>> entropy, spread = entropy_and_spread(torch.eye(4))

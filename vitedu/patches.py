@@ -4,8 +4,8 @@ Role: everything between pixels and the first encoder block. Not here: attention
 
 Legend: B batch, C H W image, P patch size, gh gw patch grid, N = gh*gw patches, D embed_dim.
 
-References: Dosovitskiy et al. 2020, "An Image is Worth 16x16 Words", section 3.1 (arXiv 2010.11929);
-Vaswani et al. 2017, "Attention Is All You Need", section 3.5 (arXiv 1706.03762).
+References: Dosovitskiy et al. 2020, "An Image is Worth 16x16 Words", section 3.1 (arXiv
+2010.11929); Vaswani et al. 2017, "Attention Is All You Need", section 3.5 (arXiv 1706.03762).
 """
 
 import torch
@@ -13,8 +13,8 @@ from torch import nn
 
 tokens_at_224 = (224 // 16) ** 2 + 1  # 14 x 14 patches and the class token
 
-# how much more patch 7 is like patch 8 than patch 0 is, on an 8 x 8 grid of 64 columns: cosines of the
-# 1-D code, of the 2-D code
+# how much more patch 7 is like patch 8 than patch 0 is, on an 8 x 8 grid of 64 columns: cosines of
+# the 1-D code, of the 2-D code
 seam_neighbours = (0.2657, -0.1429)
 
 stem_tokens = (224 // 2**3) ** 2  # three convolutions of stride 2 leave 28 x 28 places
@@ -124,7 +124,8 @@ def add_class_token_and_positions(
 ) -> torch.Tensor:
     """Put the class token first, then add a position vector to every token.
 
-    The class token will collect what the head reads; the positions tell otherwise equal tokens apart.
+    The class token will collect what the head reads; the positions tell otherwise equal tokens
+    apart.
 
     Args:
         patch_tokens: (B, N, D).

@@ -1,8 +1,8 @@
 """Notebook 04: from pixels to a classifier.
 
 Role: the loss, the schedule, the parameter groups, the augmentation and one plain epoch, each as a
-student writes it. The loop that people use for whole runs stands in ``vitedu.fitting``. Nothing here
-knows what a ViT is.
+student writes it. The loop that people use for whole runs stands in ``vitedu.fitting``. Nothing
+here knows what a ViT is.
 
 Legend: B batch, C H W image, K classes.
 
@@ -32,7 +32,8 @@ def cross_entropy(
     Args:
         logits: (B, K).
         labels: (B,) integers in 0 .. K-1.
-        label_smoothing: s in [0, 1]; the target is ``1-s`` on the label plus ``s/K`` on every class.
+        label_smoothing: s in [0, 1]; the target is ``1-s`` on the label plus ``s/K`` on every
+            class.
 
     Returns:
         The mean over the batch of ``-sum(target * log_softmax(logits))``, a 0-d tensor.
@@ -79,15 +80,17 @@ def warmup_cosine(
 def weight_decay_groups(model: nn.Module, weight_decay: float) -> list[dict]:
     """Sort parameters into those that weight decay shrinks and those it leaves alone.
 
-    Shrinking a matrix regularises; shrinking a bias, a norm's scale or a position only biases it to 0.
+    Shrinking a matrix regularises; shrinking a bias, a norm's scale or a position only biases it to
+    0.
 
     Args:
         model: any module.
         weight_decay: for matrices and convolution kernels.
 
     Returns:
-        Two AdamW groups, ``{"params": [...], "weight_decay": ...}``, the decayed first. Biases, norms,
-        ``cls_token`` and ``pos_embed`` are in the second, with 0. Every parameter stands in exactly one.
+        Two AdamW groups, ``{"params": [...], "weight_decay": ...}``, the decayed first. Biases,
+        norms, ``cls_token`` and ``pos_embed`` are in the second, with 0. Every parameter stands in
+        exactly one.
 
     Example:
         >>> groups = weight_decay_groups(nn.Linear(3, 2), weight_decay=0.1)
@@ -142,7 +145,7 @@ def random_crop_flip(
 
 
 def reflect(index: torch.Tensor, size: int) -> torch.Tensor:
-    """Mirror indices that fell off either end of ``0 .. size-1``; the edge itself is not repeated."""
+    """Mirror indices that fell off either end of ``0 .. size-1``; the edge is not repeated."""
     index = index.abs()
     return torch.where(index < size, index, 2 * (size - 1) - index)
 

@@ -1,13 +1,13 @@
 """Notebook 09: standing on published weights.
 
-Role: names of other libraries, another image size, learning rates by depth, low-rank adapters, and the two
-losses that teach images with words. Not here: loading published weights (``pretrained``).
+Role: names of other libraries, another image size, learning rates by depth, low-rank adapters, and
+the two losses that teach images with words. Not here: loading published weights (``pretrained``).
 
 Legend: B batch, D embed_dim, L blocks, gh gw patch grid.
 
-References: Dosovitskiy et al. 2020, section 3.2 (arXiv 2010.11929); Bao et al. 2021, "BEiT", layer-wise
-learning rates (arXiv 2106.08254); Hu et al. 2021, "LoRA" (arXiv 2106.09685); Radford et al. 2021, "CLIP"
-(arXiv 2103.00020); Zhai et al. 2023, "SigLIP" (arXiv 2303.15343).
+References: Dosovitskiy et al. 2020, section 3.2 (arXiv 2010.11929); Bao et al. 2021, "BEiT",
+layer-wise learning rates (arXiv 2106.08254); Hu et al. 2021, "LoRA" (arXiv 2106.09685); Radford et
+al. 2021, "CLIP" (arXiv 2103.00020); Zhai et al. 2023, "SigLIP" (arXiv 2303.15343).
 """
 
 import math
@@ -80,7 +80,8 @@ def interpolate_positions(
     Args:
         pos_embed: (1, prefix + N, D), its patches from a square grid.
         new_grid_size: (gh, gw), patches down and across.
-        num_prefix_tokens: rows before those of the patches, which stand for no place; they are kept.
+        num_prefix_tokens: rows before those of the patches, which stand for no place; they are
+            kept.
 
     Returns:
         (1, prefix + gh*gw, D); ``pos_embed`` itself where the grid is the same.
@@ -129,7 +130,8 @@ def layerwise_lr_groups(model: nn.Module, base_lr: float, decay: float) -> list[
 
     Example:
         >>> from vitedu.vit import PRESETS, VisionTransformer
-        >>> groups = layerwise_lr_groups(VisionTransformer(PRESETS["vit_micro_patch8_32"]), 1.0, 0.5)
+        >>> model = VisionTransformer(PRESETS["vit_micro_patch8_32"])
+        >>> groups = layerwise_lr_groups(model, 1.0, 0.5)
         >>> sorted({group["lr"] for group in groups})
         [0.03125, 0.0625, 0.125, 0.25, 0.5, 1.0]
 
@@ -152,8 +154,8 @@ def layerwise_lr_groups(model: nn.Module, base_lr: float, decay: float) -> list[
 class LoRALinear(nn.Module):
     """A frozen linear layer with a small one of low rank beside it, which learns.
 
-    What fine-tuning adds to a weight matrix is often close to a matrix of low rank. Two thin matrices can
-    then stand for the change.
+    What fine-tuning adds to a weight matrix is often close to a matrix of low rank. Two thin
+    matrices can then stand for the change.
 
     Args:
         linear: the trained layer; it is kept as ``linear`` and frozen.
@@ -162,7 +164,8 @@ class LoRALinear(nn.Module):
 
     Example:
         >>> layer = LoRALinear(nn.Linear(12, 36), rank=2, alpha=4.0)
-        >>> layer(torch.zeros(2, 5, 12)).shape, sum(p.numel() for p in layer.parameters() if p.requires_grad)
+        >>> trained = sum(p.numel() for p in layer.parameters() if p.requires_grad)
+        >>> layer(torch.zeros(2, 5, 12)).shape, trained
         (torch.Size([2, 5, 36]), 96)
 
     Reference: Hu et al. 2021, section 4.1. Departure: ``down`` starts with torch's uniform values.
@@ -182,7 +185,8 @@ class LoRALinear(nn.Module):
         return self.linear(x) + self.alpha / self.rank * self.up(self.down(x))
 
     def merged(self) -> nn.Linear:
-        """Give one ``nn.Linear`` that computes the same and shares no memory; this layer stays as it is."""
+        """Give one ``nn.Linear`` that computes the same and shares no memory; this layer stays as
+        it is."""
         old = self.linear
         has_bias = old.bias is not None
         like = {"dtype": old.weight.dtype, "device": old.weight.device}
@@ -201,14 +205,14 @@ def clip_loss(
     """Ask every image for its own text among those of the batch, and every text for its image.
 
     Args:
-        image_features: (B, D); row i belongs to row i of the texts. Their lengths are free: the loss
-            normalises them.
+        image_features: (B, D); row i belongs to row i of the texts. Their lengths are free: the
+            loss normalises them.
         text_features: (B, D).
         temperature: what the cosines are divided by; small values ask for a clear winner.
 
     Returns:
-        0-d: the mean of two cross-entropies over the (B, B) table of cosines, one over its rows and one
-        over its columns.
+        0-d: the mean of two cross-entropies over the (B, B) table of cosines, one over its rows and
+        one over its columns.
 
     Example:
         >>> clip_loss(torch.eye(4), torch.ones(4, 4), temperature=0.07)  # all texts alike: log 4
@@ -230,15 +234,15 @@ def sigmoid_contrastive_loss(
     No softmax over the batch is needed, so the table of pairs can be computed piece by piece.
 
     Args:
-        image_features: (B, D); row i belongs to row i of the texts. Their lengths are free: the loss
-            normalises them.
+        image_features: (B, D); row i belongs to row i of the texts. Their lengths are free: the
+            loss normalises them.
         text_features: (B, D).
         scale: what the cosines are multiplied by.
         bias: what is added to each; below zero, since most pairs do not belong together.
 
     Returns:
-        0-d: minus the sum of ``logsigmoid(±logit)`` over all B*B pairs, plus where image and text belong
-        together and minus elsewhere, divided by B. Finite for logits of 1e4.
+        0-d: minus the sum of ``logsigmoid(±logit)`` over all B*B pairs, plus where image and text
+        belong together and minus elsewhere, divided by B. Finite for logits of 1e4.
 
     Example:
         >>> sigmoid_contrastive_loss(torch.eye(4), torch.eye(4), scale=0.0, bias=0.0)  # 4 log 2

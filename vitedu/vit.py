@@ -1,7 +1,7 @@
 """The destination of notebooks 01 to 03: the whole Vision Transformer, and a way to look inside it.
 
-Role: configuration, presets, the model, ``capture``. Not here: its parts (``patches``, ``attention``,
-``encoder``) and its training (``training``, ``fitting``).
+Role: configuration, presets, the model, ``capture``. Not here: its parts (``patches``,
+``attention``, ``encoder``) and its training (``training``, ``fitting``).
 
 Legend: B batch, C H W image, N num_patches, T num_tokens, D embed_dim, K classes. timm's attribute
 names throughout; ``in_channels`` follows torch.
@@ -48,11 +48,13 @@ class ViTConfig:
     num_heads: int = 3  # heads of each attention; head_dim = embed_dim / num_heads
     mlp_ratio: float = 4.0  # hidden width of the MLP over embed_dim
     qkv_bias: bool = True  # whether the q, k, v projection has a bias
-    pool: str = "cls"  # what the head reads: "cls" (the paper) or "mean" of the patch tokens, no class token
+    # what the head reads: "cls" (the paper) or "mean" of the patch tokens, no class token
+    pool: str = "cls"
     fused: bool = False  # compute what the head reads in the fastest form, which keeps no weights
     rope: bool = False  # turn queries and keys by their patch's row and column (rotary positions)
     qk_norm: bool = False  # give queries and keys mean 0 and variance 1 before they meet
-    # what makes tokens of pixels: "patch" (the paper) or "conv", small convolutions one behind the other
+    # what makes tokens of pixels: "patch" (the paper) or "conv", small convolutions one behind the
+    # other
     stem: str = "patch"
     stem_depth: int = 1  # of a conv stem, layers that look again after each halving of the image
     num_registers: int = 0  # learned tokens behind the class token, which no head reads
@@ -99,8 +101,9 @@ class ViTConfig:
             raise ValueError(f"mlp must be one of {', '.join(MLPS)} (got {self.mlp!r}).")
         if self.mlp == "swiglu" and int(self.embed_dim * self.mlp_ratio) % 2:
             raise ValueError(
-                f"swiglu halves the hidden width, which must be even (got {int(self.embed_dim * self.mlp_ratio)}, "
-                f"embed_dim={self.embed_dim} times mlp_ratio={self.mlp_ratio:g}); use mlp_ratio=4."
+                "swiglu halves the hidden width, which must be even (got "
+                f"{int(self.embed_dim * self.mlp_ratio)}, embed_dim={self.embed_dim} times "
+                f"mlp_ratio={self.mlp_ratio:g}); use mlp_ratio=4."
             )
         if self.layer_scale and (self.drop_rate or self.drop_path_rate):
             raise ValueError(
@@ -109,8 +112,9 @@ class ViTConfig:
             )
         if self.num_registers < 0 or (self.num_registers and self.pool != "cls"):
             raise ValueError(
-                f"registers stand behind a class token and cannot be fewer than 0 (got num_registers="
-                f"{self.num_registers}, pool={self.pool!r}); use pool='cls', or num_registers=0."
+                "registers stand behind a class token and cannot be fewer than 0 (got "
+                f"num_registers={self.num_registers}, pool={self.pool!r}); use pool='cls', or "
+                "num_registers=0."
             )
 
     @property
@@ -142,7 +146,7 @@ class ViTConfig:
 
 
 def with_options(config: ViTConfig, **more) -> ViTConfig:
-    """Add to a textbook shape what notebook 04 measures: no class token, rotary positions, and more."""
+    """Add to a textbook shape what notebook 04 measures: no class token, rotary positions, more."""
     return replace(config, pool="mean", fused=True, rope=True, **more)
 
 
@@ -156,10 +160,11 @@ PRESETS: dict[str, ViTConfig] = {
     "vit_tiny_patch4_32": TINY,
     "vit_pico_patch4_32": PICO,
     "vit_pico_patch4_rope_32": with_options(PICO),
-    # with QK-norm, whose worth is not settled: three epochs of the smallest lost a point once and nothing once
+    # with QK-norm, whose worth is not settled: three epochs of the smallest lost a point once and
+    # nothing once
     "vit_tiny_patch4_rope_32": with_options(TINY, qk_norm=True),
-    # two blocks or four make room for small convolutions in front, where Xiao et al. 2021 (arXiv 2106.14881)
-    # gave up one block; in the larger model the stem has 72 % of the products
+    # two blocks or four make room for small convolutions in front, where Xiao et al. 2021 (arXiv
+    # 2106.14881) gave up one block; in the larger model the stem has 72 % of the products
     "vit_pico_convstem_patch4_rope_32": with_options(replace(PICO, depth=2), stem="conv"),
     "vit_tiny_convstem_patch4_rope_32": with_options(
         replace(TINY, depth=2), stem="conv", stem_depth=3
@@ -241,10 +246,10 @@ class VisionTransformer(nn.Module):
 def block_with_options(config: ViTConfig, number: int) -> EncoderBlock:
     """Build block ``number`` with the layers that a configuration asks for.
 
-    That is attention with or without bias, with rotary positions or QK-norm, everything in its fastest
-    form if it shall be fused, the last block for the class token alone if the head reads nothing else,
-    and branches that drop. The rate of drop-path grows from 0 in the first block to its full size in
-    the last one, as in Huang et al. 2016, section 3.
+    That is attention with or without bias, with rotary positions or QK-norm, everything in its
+    fastest form if it shall be fused, the last block for the class token alone if the head reads
+    nothing else, and branches that drop. The rate of drop-path grows from 0 in the first block to
+    its full size in the last one, as in Huang et al. 2016, section 3.
     """
     attention: Callable[[int, int], nn.Module]
     attention = partial(MultiHeadAttention, qkv_bias=config.qkv_bias)
@@ -299,12 +304,13 @@ def capture(model: nn.Module, images: torch.Tensor) -> dict[str, torch.Tensor]:
 
     Returns:
         The output of every module under its attribute name: ``"patch_embed"`` (B, N, D),
-        ``"blocks.0.norm1"``, ``"blocks.0.attn"`` (B, T, D), ``"blocks.0"``, ``"norm"``, ``"head"``; and
-        ``"tokens"`` (B, T, D), what enters the first block; ``"blocks.i.attn.weights"`` (B, nh, T, T);
-        ``"logits"`` (B, K).
+        ``"blocks.0.norm1"``, ``"blocks.0.attn"`` (B, T, D), ``"blocks.0"``, ``"norm"``, ``"head"``;
+        and ``"tokens"`` (B, T, D), what enters the first block; ``"blocks.i.attn.weights"`` (B, nh,
+        T, T); ``"logits"`` (B, K).
 
     Example:
-        >>> found = capture(VisionTransformer(PRESETS["vit_micro_patch8_32"]), torch.zeros(2, 3, 32, 32))
+        >>> model = VisionTransformer(PRESETS["vit_micro_patch8_32"])
+        >>> found = capture(model, torch.zeros(2, 3, 32, 32))
         >>> found["blocks.0.attn.weights"].shape
         torch.Size([2, 4, 17, 17])
     """

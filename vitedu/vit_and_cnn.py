@@ -1,13 +1,13 @@
 """Notebook 06: how a Vision Transformer differs from a convolutional network, measured.
 
-Role: the measurements of the notebook, a small CNN to set beside a small ViT, and ``recommend``, which turns
-what is known about a task into a choice. Not here: training (``vitedu.fitting``), the experiments that need
-seeds (``vitedu.bench.experiments``), figures (``vitedu.plots.vit_and_cnn``).
+Role: the measurements of the notebook, a small CNN to set beside a small ViT, and ``recommend``,
+which turns what is known about a task into a choice. Not here: training (``vitedu.fitting``), the
+experiments that need seeds (``vitedu.bench.experiments``), figures (``vitedu.plots.vit_and_cnn``).
 
 Legend: B batch, C H W image, gh gw grid of cells, P patch_size, K classes, n images, p q features.
 
-References: Luo et al. 2016, effective receptive fields (arXiv 1701.04128); Kornblith et al. 2019, CKA
-(arXiv 1905.00414); Naseer et al. 2021, shuffled patches (arXiv 2105.10497).
+References: Luo et al. 2016, effective receptive fields (arXiv 1701.04128); Kornblith et al. 2019,
+CKA (arXiv 1905.00414); Naseer et al. 2021, shuffled patches (arXiv 2105.10497).
 """
 
 from collections.abc import Callable, Sequence
@@ -25,8 +25,8 @@ layers_to_see_all = 112
 # 112 x 112 places), and a weight of an MLP of ViT-B/16 (197 tokens)
 weight_uses = (112 * 112, 14 * 14 + 1)
 
-# how many of the 32 patch tokens of two images follow a shift in a ViT without positions: by a whole
-# patch they move along, by one pixel none stays as it was
+# how many of the 32 patch tokens of two images follow a shift in a ViT without positions: by a
+# whole patch they move along, by one pixel none stays as it was
 token_shifts = (32, 0)
 
 
@@ -69,8 +69,8 @@ def effective_receptive_field(
         images: (B, C, H, W).
 
     Returns:
-        (H, W): absolute gradient of the sum over channels of the central cell, summed over the images'
-        channels, averaged over the batch, divided by its maximum.
+        (H, W): absolute gradient of the sum over channels of the central cell, summed over the
+        images' channels, averaged over the batch, divided by its maximum.
 
     Example:
         >>> effective_receptive_field(nn.AvgPool2d(2), torch.zeros(1, 1, 6, 6)).shape
@@ -93,9 +93,11 @@ def shift_consistency(model: nn.Module, images: torch.Tensor, shift: tuple[int, 
     """Measure how many predictions survive a shift of the image.
 
     Args:
-        model: gives logits (B, K). It is measured in eval mode and gets back the mode of every submodule.
+        model: gives logits (B, K). It is measured in eval mode and gets back the mode of every
+        submodule.
         images: (B, C, H, W).
-        shift: (dy, dx), pixels down and to the right; what leaves the image comes in on the other side.
+        shift: (dy, dx), pixels down and to the right; what leaves the image comes in on the other
+            side.
 
     Returns:
         The share of images whose most likely class stays the same, in [0, 1].
@@ -151,8 +153,9 @@ def linear_cka(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
         y: (n, q), features of the same images from another layer.
 
     Returns:
-        A 0-d tensor in [0, 1]: the squared Frobenius norm of ``y.T @ x`` over the product of the norms of
-        ``x.T @ x`` and ``y.T @ y``, columns centred first. It is 1 where one is a rotation of the other.
+        A 0-d tensor in [0, 1]: the squared Frobenius norm of ``y.T @ x`` over the product of the
+        norms of ``x.T @ x`` and ``y.T @ y``, columns centred first. It is 1 where one is a rotation
+        of the other.
 
     Example:
         >>> x = torch.tensor([[1.0, 0.0], [0.0, 1.0], [2.0, 5.0]])
@@ -173,15 +176,16 @@ def linear_cka(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
 class SmallCNN(nn.Module):
     """A small plain convolutional network with batch norm.
 
-    Four 3 x 3 convolutions: the first three halve the resolution, the second and third double the width. Then come
-    the mean over all places and a linear head.
+    Four 3 x 3 convolutions: the first three halve the resolution, the second and third double the
+    width. Then come the mean over all places and a linear head.
 
     Args:
         in_channels: C.
         num_classes: K.
         width: channels of the first stage.
 
-    Reference: Simonyan and Zisserman 2014 (arXiv 1409.1556); Ioffe and Szegedy 2015 (arXiv 1502.03167).
+    Reference: Simonyan and Zisserman 2014 (arXiv 1409.1556); Ioffe and Szegedy 2015 (arXiv
+    1502.03167).
     """
 
     def __init__(self, in_channels: int = 3, num_classes: int = 10, width: int = 32):
@@ -233,8 +237,8 @@ def recommend(
 ) -> Recommendation:
     """Turn what is known about a task into CNN, ViT or hybrid.
 
-    The rules are tried from the first to the last, and the first that fits decides. Each says where it comes from.
-    They start a decision and do not replace a measurement on the task itself.
+    The rules are tried from the first to the last, and the first that fits decides. Each says where
+    it comes from. They start a decision and do not replace a measurement on the task itself.
 
     Args:
         train_images: how many labelled images there are.
@@ -265,14 +269,15 @@ def recommend(
     if gmacs is not None and gmacs < 1:
         return Recommendation(
             "CNN",
-            "MobileNetV3-L reaches 75.8 % on ImageNet with 0.23 GMAC; ViT-Ti/16 needs 1.26 GMAC for 75.5 %, "
-            "with ImageNet-21k.",
+            "MobileNetV3-L reaches 75.8 % on ImageNet with 0.23 GMAC; ViT-Ti/16 needs 1.26 GMAC "
+            "for 75.5 %, with ImageNet-21k.",
             "timm's table of results, both at 224 px",
         )
     if relates_distant_places and not is_pretrained:
         return Recommendation(
             "ViT",
-            "one layer of attention joins any two places; a convolution fails beyond its receptive field.",
+            "one layer of attention joins any two places; a convolution fails beyond its receptive "
+            "field.",
             "the cue-matching task of notebook 06",
         )
     if image_size > 448:
@@ -287,14 +292,15 @@ def recommend(
             "ViT",
             "most of the large published weights are ViTs; at equal data a modern CNN is as good "
             "(from ImageNet-1k, 83.8 % each: ConvNeXt-B and DeiT-III-B).",
-            "timm's table of results, both at 224 px; that ViT features transfer better is not in it",
+            "timm's table of results, both at 224 px; that ViT features transfer better is not in "
+            "it",
             is_folklore=True,
         )
     if train_images < 5_000:
         return Recommendation(
             "CNN",
-            "with 200 drawn shapes a small CNN is right on 85 % of the test images, and a small ViT of equal size, "
-            "which knows its training images just as well, on 27 %.",
+            "with 200 drawn shapes a small CNN is right on 85 % of the test images, and a small "
+            "ViT of equal size, which knows its training images just as well, on 27 %.",
             "section 6 of notebook 06, mean of three seeds",
         )
     if train_images < 100_000:
@@ -307,13 +313,14 @@ def recommend(
     if train_images < 10_000_000:
         return Recommendation(
             "CNN",
-            "at this size the recipe decides (ImageNet-1k: ConvNeXt-B 83.8 %, DeiT-III-B 83.8 %), and a CNN "
-            "needs less of a recipe.",
+            "at this size the recipe decides (ImageNet-1k: ConvNeXt-B 83.8 %, DeiT-III-B 83.8 %), "
+            "and a CNN needs less of a recipe.",
             "the accuracies: timm's table of results; that a CNN needs less tuning is hearsay",
             is_folklore=True,
         )
     return Recommendation(
         "ViT",
-        "with ImageNet-21k and larger sets the plain ViT overtakes the ResNets it was compared with.",
+        "with ImageNet-21k and larger sets the plain ViT overtakes the ResNets it was compared "
+        "with.",
         "Dosovitskiy et al. 2020 (arXiv 2010.11929), figure 3",
     )

@@ -1,6 +1,7 @@
 """How long does a student wait for a verdict? ``make bench-checks``.
 
-Role: time every checker on right and wrong answers, and hold the figures against what the course promises.
+Role: time every checker on right and wrong answers, and hold the figures against what the course
+promises.
 """
 
 import statistics
@@ -54,7 +55,8 @@ def bench_checks(seeds: list[int]) -> bool:
     median, worst = statistics.median(everything), max(everything)
     is_met = median <= MEDIAN and worst <= WORST
     print(
-        f"functions and classes: median {1000 * median:.0f}, worst {1000 * worst:.0f}; all right answers once: {each_once:.1f} s\n"
+        f"functions and classes: median {1000 * median:.0f}, worst {1000 * worst:.0f}; all right "
+        f"answers once: {each_once:.1f} s\n"
         f"aim: a median of at most {1000 * MEDIAN:.0f} and none above {1000 * WORST:.0f}: "
         f"{'met' if is_met else 'not met'}"
     )

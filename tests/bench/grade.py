@@ -1,11 +1,13 @@
 """How fast is a class graded? ``make bench-grade``.
 
-Role: grade a made class (``bench_class``) with the real grader, measure, and hold every grade against what was known before;
-beside it, where nbgrader is installed, its ``autograde`` on the same files (``bench_nbgrader``). Not here: the grader.
+Role: grade a made class (``bench_class``) with the real grader, measure, and hold every grade
+against what was known before; beside it, where nbgrader is installed, its ``autograde`` on the same
+files (``bench_nbgrader``). Not here: the grader.
 
-What is compared: nbgrader runs a notebook and its checks once, in one process without any limits; the grader runs each
-answer three times, the first time in a process of its own, in a box. nbgrader takes one submission after the other, the grader one more than there
-are cores. Hostile notebooks are left out of the comparison: a fork bomb in nbgrader is a fork bomb.
+What is compared: nbgrader runs a notebook and its checks once, in one process without any limits;
+the grader runs each answer three times, the first time in a process of its own, in a box. nbgrader
+takes one submission after the other, the grader one more than there are cores. Hostile notebooks
+are left out of the comparison: a fork bomb in nbgrader is a fork bomb.
 """
 
 import contextlib
@@ -62,8 +64,8 @@ def bench_grade(
         way: of isolation, a name of ``box.ways.WAYS``; default: the strongest of this machine.
 
     Returns:
-        Whether every grade was what it should be, the parent stayed within ``PARENT_MB`` beyond torch, and, if nbgrader
-        ran, the rate was ``FACTOR`` times its own.
+        Whether every grade was what it should be, the parent stayed within ``PARENT_MB`` beyond
+        torch, and, if nbgrader ran, the rate was ``FACTOR`` times its own.
 
     Raises:
         ValueError: too few students, no such notebook, or no such way of isolation here.
@@ -73,8 +75,8 @@ def bench_grade(
     jobs, stem = jobs or default_jobs(), notebook_named(notebook)
     lean = lean_notebook(Path(notebooks) / f"{stem}.ipynb")
     print(
-        f"{students} submissions of {stem}, {len(in_notebook(stem))} exercises, {MIN_RUNS} runs each, "
-        f"{jobs} at a time on {cores()} cores"
+        f"{students} submissions of {stem}, {len(in_notebook(stem))} exercises, {MIN_RUNS} runs "
+        f"each, {jobs} at a time on {cores()} cores"
     )
     made = list(make_class(lean, stem, students))
     figures: dict[str, Any] = {
@@ -199,13 +201,15 @@ def tell(figures: dict) -> None:
     """Print what was measured."""
     print(
         f"isolation {figures['isolation']}\n"
-        f"{figures['per_minute']:g} submissions a minute: {figures['seconds']:g} s, of them {figures['opening_seconds']:g} s "
-        "for opening the box and tables and pages in it\n"
-        f"a submission: median {figures['median_seconds']:g} s, without hostile ones {figures['median_usual_seconds']:g} s, "
-        f"slowest {figures['slowest_seconds']:g} s ({figures['slowest']})\n"
-        f"memory at most: parent {figures['parent_mb']} MB ({figures['torch_mb']} after importing torch), all workers and their parent {figures['workers_mb']} MB\n"
-        f"computing: parent {figures['cpu_parent_seconds']:g} s, workers {figures['cpu_workers_seconds']:g} s; "
-        f"{figures['cpu_per_submission']:g} s a submission"
+        f"{figures['per_minute']:g} submissions a minute: {figures['seconds']:g} s, of them "
+        f"{figures['opening_seconds']:g} s for opening the box and tables and pages in it\n"
+        f"a submission: median {figures['median_seconds']:g} s, without hostile ones "
+        f"{figures['median_usual_seconds']:g} s, slowest {figures['slowest_seconds']:g} s "
+        f"({figures['slowest']})\n"
+        f"memory at most: parent {figures['parent_mb']} MB ({figures['torch_mb']} after importing "
+        f"torch), all workers and their parent {figures['workers_mb']} MB\n"
+        f"computing: parent {figures['cpu_parent_seconds']:g} s, workers "
+        f"{figures['cpu_workers_seconds']:g} s; {figures['cpu_per_submission']:g} s a submission"
     )
     total = sum(figures["parts"].values())
     for part, seconds in sorted(figures["parts"].items(), key=lambda item: -item[1]):
@@ -263,9 +267,10 @@ def beside_nbgrader(
     }
     factor = theirs / ours
     print(
-        f"the same {len(students)} submissions, in turn: nbgrader {rates['nbgrader_per_minute']:.1f} a minute "
-        f"({theirs / len(students):.2f} s each, computing {cpu / len(students):.2f} s), vitedu {rates['per_minute']:.1f}; "
-        f"factor {factor:.1f}, aim {FACTOR:g}\n"
+        f"the same {len(students)} submissions, in turn: nbgrader "
+        f"{rates['nbgrader_per_minute']:.1f} a minute ({theirs / len(students):.2f} s each, "
+        f"computing {cpu / len(students):.2f} s), vitedu {rates['per_minute']:.1f}; factor "
+        f"{factor:.1f}, aim {FACTOR:g}\n"
         f"nbgrader gives other points to {len(others)} of them"
     )
     for name, (got, wanted) in others.items():
@@ -274,10 +279,7 @@ def beside_nbgrader(
         "students": len(students),
         "factor": round(factor, 2),
         "nbgrader_cpu": round(cpu, 1),
-    } | {
-        **{name: round(rate, 1) for name, rate in rates.items()},
-        "other_points": others,
-    }
+    } | {**{name: round(rate, 1) for name, rate in rates.items()}, "other_points": others}
 
 
 # --- measuring ----------------------------------------------------------------------------------
@@ -388,7 +390,7 @@ class TimedWorker:
 class Watch:
     """The memory of this process and of all below it, looked at now and then; Linux.
 
-    Memory is the proportional share (PSS) where the system tells it: pages that a worker shares count once.
+    Memory is the proportional share (PSS) where the system tells it: shared pages count once.
     """
 
     def __init__(self):
@@ -427,7 +429,7 @@ class Watch:
 
 
 def torch_mb() -> float:
-    """Measure what a fresh Python holds after importing torch alone, in MB: its libraries count as a whole."""
+    """Measure what a fresh Python holds after importing torch alone, in MB, libraries included."""
     code = "import psutil, torch; print(psutil.Process().memory_info().rss)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     return int(done.stdout) / 2**20

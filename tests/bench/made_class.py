@@ -1,10 +1,11 @@
 """A class made for measuring: notebooks of which everybody's points are known beforehand.
 
-Role: ``make_class``. Students are right, partly right, wrong, idle or hostile in a fixed mix. Right answers are references and
-those of their checkers, wrong ones are single-step changes of a reference (``proof.mutants``), a forgotten error
-among them; what each is worth was judged in this process, by the same checkers. Not here: grading and measuring (``bench``).
+Role: ``make_class``. Students are right, partly right, wrong, idle or hostile in a fixed mix. Right
+answers are references and those of their checkers, wrong ones are single-step changes of a
+reference (``proof.mutants``), a forgotten error among them; what each is worth was judged in
+this process, by the same checkers. Not here: grading and measuring (``bench``).
 
-A notebook holds the exercises' cells alone, so that a grader that runs whole notebooks runs no plots and experiments.
+A notebook holds the exercises' cells alone, so a grader that runs whole notebooks runs no plots.
 """
 
 import ast
@@ -47,7 +48,7 @@ from vitedu import check"""
 
 @dataclass(frozen=True)
 class Expected:
-    """What becomes of one answer: points, or for how long it is known the reason why there are none."""
+    """What becomes of one answer: points, or the reason why there are none."""
 
     state: str
     points: float | None
@@ -92,7 +93,7 @@ def right(exercise_id: str) -> list[MadeAnswer]:
 
 
 def _with_helpers(function, module) -> str:
-    """Give the source of a function and of those that it calls; "" if it needs what a notebook has not."""
+    """Give a function's source and those it calls; "" if it needs what a notebook has not."""
     if not inspect.isfunction(function) or function.__name__ == "<lambda>":
         return ""
     parts = [inspect.getsource(function)]
@@ -111,7 +112,7 @@ def _with_helpers(function, module) -> str:
 
 @cache
 def wrong(exercise_id: str) -> list[MadeAnswer]:
-    """Give wrong answers, always the same ones, with the points that the checker gives for what holds in them."""
+    """Give wrong answers, always the same, with the points that the checker gives them."""
     exercise, checker = find(exercise_id), find_checker(exercise_id)
     answers = []
     if not isinstance(checker, Checker):
@@ -139,7 +140,7 @@ def wrong(exercise_id: str) -> list[MadeAnswer]:
 
 
 def expected_of(exercise: Exercise, answer) -> Expected | None:
-    """Judge a wrong answer here; None if it passes, is slow, or is worth other points with other inputs."""
+    """Judge a wrong answer; None if it passes, is slow, or its points depend on the inputs."""
     checker = find_checker(exercise.id)
     if isinstance(checker, Checker):
         checker = without_names(checker)
@@ -217,7 +218,8 @@ def {name}(*args):
             pass
     return torch.zeros(())
 """
-# kind: (code, what becomes of it; None: failed, with the points of an answer that raises or returns a scalar)
+# kind: (code, what becomes of it; None: failed, with the points of an answer that raises or returns
+# a scalar)
 HOSTILE: dict[str, tuple[str, tuple[str, str] | None]] = {
     "endless loop": (_HOLD, (NOT_GRADABLE, "timeout")),
     "os._exit": (_EXIT, (NOT_GRADABLE, "crashed")),

@@ -1,7 +1,7 @@
 """nbgrader beside the grader: the same files, graded by its own ``autograde``.
 
-Role: ``Course`` (a course of one assignment, in a process of its own that stays loaded, so that no start-up is counted)
-and what runs in that process. Needs nbgrader, which nothing else here does.
+Role: ``Course`` (a course of one assignment, in a process of its own that stays loaded, so that no
+start-up is counted) and what runs in that process. Needs nbgrader, which nothing else here does.
 """
 
 import json

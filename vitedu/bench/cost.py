@@ -1,8 +1,8 @@
 """What patch size, width, depth and tokens cost: ``vitedu bench cost``.
 
 Role: change one size of the course's model at a time, measure forward and backward, count the FLOP,
-and draw both in one figure. Where seconds grow faster than FLOP, something other than arithmetic takes
-the time. Not here: other libraries (``train``).
+and draw both in one figure. Where seconds grow faster than FLOP, something other than arithmetic
+takes the time. Not here: other libraries (``train``).
 """
 
 import statistics
@@ -24,8 +24,8 @@ Sweeps = Mapping[str, Sequence[tuple[int, ViTConfig]]]  # what is varied -> (siz
 def sweeps(base: ViTConfig) -> Sweeps:
     """Give the models to measure: one size changed at a time, by factors of two about the base.
 
-    A head stays as wide as it is, so that width changes the number of heads. Tokens come from larger
-    images at the same patch.
+    A head stays as wide as it is, so that width changes the number of heads. Tokens come from
+    larger images at the same patch.
     """
     head_dim = base.embed_dim // base.num_heads
     heads = sorted({max(1, base.num_heads // 3), 2 * base.num_heads // 3, base.num_heads})

@@ -1,8 +1,8 @@
 """Our augmented batches beside a torchvision DataLoader's: ``vitedu bench data``.
 
-Role: make batches of the same 32 px uint8 images both ways, in turn, and print images per second. Ours
-are made by the training process itself, whole batches at a time; theirs one image at a time in worker
-processes, as most training scripts do. Not here: training.
+Role: make batches of the same 32 px uint8 images both ways, in turn, and print images per second.
+Ours are made by the training process itself, whole batches at a time; theirs one image at a time in
+worker processes, as most training scripts do. Not here: training.
 
 What is equal: the images, the batch, normalised float32 at the end, crop with four reflected pixels
 and mirroring; with ``policy``, one random operation for every image and CutMix for every batch.
@@ -52,7 +52,7 @@ def our_batches(
 
 
 class AugmentedImages(torch.utils.data.Dataset):
-    """Images (N, 3, H, W) and labels (N,), each image sent through a transform when it is asked for."""
+    """Images (N, 3, H, W) and labels (N,); a transform is applied when an image is asked for."""
 
     def __init__(self, images: torch.Tensor, labels: torch.Tensor, transform: Callable):
         self.images, self.labels, self.transform = images, labels, transform

@@ -67,8 +67,8 @@ def bench_laptop(
         last = history.rows[-1]
         print(
             f"{seed:5d}  {history.device:<6}  {history.precision:<9}  {last.train_accuracy:9.1%}  "
-            f"{last.validation_accuracy:7.1%}  {result.test_accuracy:8.1%}  {history.seconds:7.1f}  "
-            f"{speed:8.0f}",
+            f"{last.validation_accuracy:7.1%}  {result.test_accuracy:8.1%}  "
+            f"{history.seconds:7.1f}  {speed:8.0f}",
             flush=True,
         )
     accuracy, seconds, speed = (sum(column) / len(rows) for column in zip(*rows, strict=True))

@@ -1,11 +1,11 @@
 """Where a training step spends its time: ``vitedu bench train --profile``.
 
-Role: watch steps of ``fit`` with torch's profiler, and give every operation to one part of the work.
-Not here: other libraries' steps (``steps``, ``train``).
+Role: watch steps of ``fit`` with torch's profiler, and give every operation to one part of the
+work. Not here: other libraries' steps (``steps``, ``train``).
 
 The profiler itself takes time, which falls on many small operations rather than on few large ones.
-A compiled step runs kernels that the compiler made of several operations each. Such a kernel counts as
-the first of GELU, softmax, norms and sums that its name holds, and else as numbers one by one.
+A compiled step runs kernels that the compiler made of several operations each. Such a kernel counts
+as the first of GELU, softmax, norms and sums that its name holds, and else as numbers one by one.
 """
 
 import statistics
@@ -30,13 +30,16 @@ OPTIMIZER = "optimizer, with the length of the gradient"
 PRODUCTS, KERNEL = "matrix products and convolutions", "attention in one kernel, softmax included"
 REST = "the rest: views, memory, Python"
 ONE_BY_ONE, SUMS = "numbers one by one: add, multiply", "sums: gradients of biases and scales"
-# the part that a region belongs to, whatever runs inside it; then the parts by name of the operation
+# the part that a region belongs to, whatever runs inside it; then the parts by operation
 REGIONS = {"data": DATA, "Optimizer.step#": OPTIMIZER}
 PARTS = {
-    PRODUCTS: "mm addmm bmm baddbmm mkldnn_convolution convolution_backward thnn_conv2d _slow_conv2d_forward",
-    KERNEL: "_scaled_dot_product_flash_attention_for_cpu _scaled_dot_product_flash_attention_for_cpu_backward",
+    PRODUCTS: "mm addmm bmm baddbmm mkldnn_convolution convolution_backward thnn_conv2d "
+    "_slow_conv2d_forward",
+    KERNEL: "_scaled_dot_product_flash_attention_for_cpu "
+    "_scaled_dot_product_flash_attention_for_cpu_backward",
     "softmax": "_softmax _softmax_backward_data _log_softmax _log_softmax_backward_data",
-    "norms": "native_layer_norm native_layer_norm_backward native_batch_norm native_batch_norm_backward",
+    "norms": "native_layer_norm native_layer_norm_backward native_batch_norm "
+    "native_batch_norm_backward",
     "GELU": "gelu gelu_backward",
     "copies: other types, other order": "copy_ cat",
     SUMS: "sum",
@@ -47,14 +50,9 @@ PART_OF = {f"aten::{name}": part for part, names in PARTS.items() for name in na
 # of the compiler's kernels, by a word in their name, the first that fits; the polynomial of
 # ``compiled.Gelu`` clamps, and a softmax that is written out has a maximum and an exponential
 KERNELS = {
-    "gelu": "GELU",
-    "clamp": "GELU",
-    "softmax": "softmax",
-    "amax": "softmax",
-    "_exp_": "softmax",
-    "norm": "norms",
-    "sum": SUMS,
-    "": ONE_BY_ONE,
+    **dict.fromkeys(("gelu", "clamp"), "GELU"),
+    **dict.fromkeys(("softmax", "amax", "_exp_"), "softmax"),
+    **{"norm": "norms", "sum": SUMS, "": ONE_BY_ONE},
 }
 
 
@@ -135,7 +133,7 @@ def bench_shares(
     compiled: bool = False,
     json: Path | None = None,
 ) -> None:
-    """Print where a step's time goes, for every preset and precision, and what its products alone need at least.
+    """Print where a step's time goes, by preset and precision, and what its products alone need.
 
     Args:
         precisions: "float32", "bfloat16".
@@ -156,7 +154,8 @@ def bench_shares(
             print(
                 f"\n{name}, {precision}, batch {batch}{', compiled' if compiled else ''}: "
                 f"a step of fit takes {1000 * seconds:,.0f} ms, watched.\n"
-                f"At the rate of a large square product its products alone would take {1000 * least:,.0f} ms."
+                "At the rate of a large square product its products alone would take "
+                f"{1000 * least:,.0f} ms."
             )
             # softmax is part of the one kernel, where that is used
             ran = {part: each for part, each in parts.items() if each}

@@ -1,7 +1,7 @@
 """One training step of our model and of each library's, for ``vitedu bench``.
 
-Role: build each library's ViT from one ``ViTConfig``, make its step (forward, loss, backward, AdamW),
-count the FLOP, measure the peak of memory. Not here: timing and tables (``train``).
+Role: build each library's ViT from one ``ViTConfig``, make its step (forward, loss, backward,
+AdamW), count the FLOP, measure the peak of memory. Not here: timing and tables (``train``).
 
 What is equal: image, patch, width, depth, heads, MLP, class token, batch, precision, optimizer. The
 count of parameters shows where a library departs: vit-pytorch normalises patches twice and gives
@@ -208,8 +208,8 @@ def step_flop(config: ViTConfig) -> int:
     """Count the FLOP of forward and backward for one image, as three times forward.
 
     Every matrix product of the forward pass has two of the same size in the backward pass; but for
-    the first layer, whose input needs no gradient, this is what runs. Nothing but products is counted.
-    A fused model with a class token runs fewer, because its last block computes that token alone.
+    the first layer, whose input needs no gradient, this is what runs. Nothing but products is
+    counted. A fused model with a class token runs fewer: its last block computes that token alone.
 
     Example:
         >>> from vitedu.vit import preset
@@ -239,9 +239,9 @@ def peak_memory(
 ) -> int | None:
     """Measure the most memory that a candidate takes while it steps, in bytes.
 
-    CUDA: what torch allocated. CPU, on Linux: a process of its own, and by how much it grew over what
-    it held before the model was built. None elsewhere, and for compiled models on a CPU, where the
-    compiler would be measured.
+    CUDA: what torch allocated. CPU, on Linux: a process of its own, and by how much it grew over
+    what it held before the model was built. None elsewhere, and for compiled models on a CPU, where
+    the compiler would be measured.
     """
     if device.type == "cuda":
         return peak_in_this_process(name, config, batch, dtype, device)

@@ -1,7 +1,7 @@
 """Pieces of work timed in turn, which is how every benchmark here compares.
 
-Role: round after round each piece runs once, so that whatever slows the machine for a while slows all
-of them; the ratio of two pieces is taken within a round. Not here: any work.
+Role: round after round each piece runs once, so that whatever slows the machine for a while slows
+all of them; the ratio of two pieces is taken within a round. Not here: any work.
 """
 
 import json

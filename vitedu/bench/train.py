@@ -1,7 +1,7 @@
 """Our training step beside those of timm, torchvision and vit-pytorch: ``vitedu bench train``.
 
-Role: let all candidates step in turn, and print rates, ratios, the share of what matrix products allow,
-and memory. Not here: the steps (``steps``), data (``data``), cost against size (``cost``).
+Role: let all candidates step in turn, and print rates, ratios, the share of what matrix products
+allow, and memory. Not here: the steps (``steps``), data (``data``), cost against size (``cost``).
 """
 
 import statistics
@@ -129,25 +129,28 @@ def comparison_text(result: Comparison) -> str:
     lines = [
         f"{result.preset}, {result.precision}, batch {result.batch}; "
         "GFLOP of the products that each form runs for an image (3 x forward)",
-        "step                    parameters   GFLOP         images/s   x timm  of limit  peak memory",
+        "step                    parameters   GFLOP         images/s   x timm  of limit  peak "
+        "memory",
     ]
     for row in result.rows:
         more = f"({row.parameters - ours:+,d})" if row.parameters != ours else ""
         ratio = "-" if row.ratio is None else f"{row.ratio:.2f}"
         memory = "-" if row.memory is None else f"{row.memory / 1e6:,.0f} MB"
         lines.append(
-            f"{row.name:<22}{row.parameters:>12,d} {row.flop / 1e9:>7.3f} {row.images_per_second:>10,.0f} ±{row.spread:>4.0%}"
-            f"  {ratio:>7}  {row.share:>8.0%}  {memory:>11}  {more}".rstrip()
+            f"{row.name:<22}{row.parameters:>12,d} {row.flop / 1e9:>7.3f} "
+            f"{row.images_per_second:>10,.0f} ±{row.spread:>4.0%}  {ratio:>7}  {row.share:>8.0%}  "
+            f"{memory:>11}  {more}".rstrip()
         )
     lines.append(
         f"limit: a large square product runs at {result.limit / 1e9:,.0f} GFLOP/s; at that rate "
-        f"the textbook's products, {result.flop / 1e9:.3f} GFLOP, allow {result.limit / result.flop:,.0f} images/s"
+        f"the textbook's products, {result.flop / 1e9:.3f} GFLOP, allow "
+        f"{result.limit / result.flop:,.0f} images/s"
     )
     return "\n".join(lines)
 
 
 def judge(result: Comparison, device: torch.device) -> tuple[bool, str]:
-    """Hold our best form against the aim; return whether it is met, and a line, empty if there is none."""
+    """Hold our best form against the aim; return whether it is met, and a line or nothing."""
     best = max(
         (row for row in result.rows if row.name in OURS),
         key=lambda row: row.images_per_second,

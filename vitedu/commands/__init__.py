@@ -1,7 +1,7 @@
 """The commands of ``vitedu``, by who needs them: each module adds its own to the parser.
 
-Role: the options, and the call of the module that does the work; what a command needs is imported when
-it runs. Not here: the exit status of a mistake (``__main__``).
+Role: the options, and the call of the module that does the work; what a command needs is imported
+when it runs. Not here: the exit status of a mistake (``__main__``).
 """
 
 from pathlib import Path

@@ -65,7 +65,8 @@ def add_commands(commands: Commands) -> None:
     new.add_argument(
         "--json",
         type=Path,
-        help="a file that gets the lines it lacks, one by one (default: build/experiments/NAME.jsonl)",
+        help="a file that gets the lines it lacks, one by one (default: "
+        "build/experiments/NAME.jsonl)",
     )
     add_seeds(new)
 
@@ -96,7 +97,7 @@ def add_timing(parser, *, batch: int) -> None:
 
 
 def laptop(args) -> int:
-    """Train the laptop's model; status 1 if it learns too little, or is held up too long by a neighbour."""
+    """Train the laptop's model; status 1 if it learns too little, or a neighbour slows it."""
     from vitedu.bench.laptop import bench_busy, bench_laptop
 
     if args.busy:
@@ -183,7 +184,8 @@ def experiments(args) -> int:
 
     if not args.name:
         for name in names():
-            print(f"{name:<20} {(find(name).__doc__ or '').splitlines()[0]}")
+            summary = (find(name).__doc__ or "").partition("\n\n")[0]
+            print(f"{name:<20} {' '.join(summary.split())}")
         return 0
     profile = current_profile()
     profile = replace(profile, name=args.profile) if args.profile else profile

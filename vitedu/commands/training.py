@@ -1,6 +1,7 @@
 """Commands that train a model and use it.
 
-Role: their options. Not here: the runs (``vitedu.fitting.runs``), models read again (``vitedu.fitting.trained``).
+Role: their options. Not here: the runs (``vitedu.fitting.runs``), models read again
+(``vitedu.fitting.trained``).
 """
 
 from pathlib import Path

@@ -40,10 +40,12 @@ CELLS = {"colab": "markdown", "install": "code"}  # id -> type, in this order
 TEXT = """\
 [![Open in Colab]({badge})]({own})
 
-The next cell installs the course's package where it is missing, as on Colab. Elsewhere it does nothing.
+The next cell installs the course's package where it is missing, as on Colab. \
+Elsewhere it does nothing.
 The other notebooks on Colab: {others}.
 
-Colab forgets your results when a session ends. To keep them, mount your Drive at the folder symbol on the left and run
+Colab forgets your results when a session ends. \
+To keep them, mount your Drive at the folder symbol on the left and run
 `%env VITEDU_HOME=drive/MyDrive/vitedu` in a new cell, first thing in each session."""
 
 INSTALL = """\
@@ -58,7 +60,8 @@ if getattr(find_spec("vitedu"), "origin", None) is None:  # a mere folder of tha
 REFUSAL = """\
     if "OWNER_NOT_SET" in PACKAGE:
         raise RuntimeError(
-            "This notebook does not know yet where its package is kept. In the line PACKAGE above, write "
+            "This notebook does not know yet where its package is kept. \
+In the line PACKAGE above, write "
             "the GitHub address that you have the notebook from in place of OWNER_NOT_SET/vitedu, "
             "then run this cell again."
         )
@@ -72,7 +75,8 @@ def address(notebook: str, repository: str = REPOSITORY) -> str:
         >>> address("01_patches", "ada/vitedu").replace(TAG, "v1.0")
         'https://colab.research.google.com/github/ada/vitedu/blob/v1.0/notebooks/01_patches.ipynb'
     """
-    return f"https://colab.research.google.com/github/{repository}/blob/{TAG}/notebooks/{notebook}.ipynb"
+    file = f"{repository}/blob/{TAG}/notebooks/{notebook}.ipynb"
+    return f"https://colab.research.google.com/github/{file}"
 
 
 def package(repository: str = REPOSITORY) -> str:

@@ -105,13 +105,19 @@ def _outputs(notebook: NotebookNode) -> Iterator[str]:
         elif any(kind.startswith("image/") for kind in kinds):
             yield f"{where}: holds a stored picture; clear its output."
         elif cell.outputs and not compared:
-            yield f"{where}: holds an output that nothing compares; clear it or tag the cell {COMPARED}."
+            yield (
+                f"{where}: holds an output that nothing compares; clear it or tag the cell "
+                f"{COMPARED}."
+            )
         elif compared and not cell.outputs:
             yield f"{where}: is tagged {COMPARED} but holds no output; store it, or drop the tag."
         if cell.execution_count is not None and not compared:
             yield f"{where}: holds an execution count; clear its output."
         if cell.execution_count is None and compared:
-            yield f"{where}: has no execution count, without which nbval refuses it; run the cell, save."
+            yield (
+                f"{where}: has no execution count, without which nbval refuses it; run the cell, "
+                "save."
+            )
 
 
 def _text(notebook: NotebookNode, path: Path) -> Iterator[str]:
@@ -120,7 +126,9 @@ def _text(notebook: NotebookNode, path: Path) -> Iterator[str]:
         where = _where(notebook, index)
         found = ABSOLUTE.search(cell.source + str(cell.get("outputs", "")))
         if found:
-            yield f"{where}: holds the absolute path {found[0]!r}; use one relative to the notebook."
+            yield (
+                f"{where}: holds the absolute path {found[0]!r}; use one relative to the notebook."
+            )
         if cell.cell_type != "markdown":
             continue
         for words, target in LINK.findall(cell.source):
@@ -135,7 +143,10 @@ def _text(notebook: NotebookNode, path: Path) -> Iterator[str]:
                 if not file.exists():
                     yield f"{where}: links to {target}, which is not there; correct the link."
                 elif anchor and anchor not in _anchors(read(file) if name else notebook):
-                    yield f"{where}: links to {target}, but no heading has that name; correct the link."
+                    yield (
+                        f"{where}: links to {target}, but no heading has that name; correct the "
+                        "link."
+                    )
 
 
 def _anchors(notebook: NotebookNode) -> set[str]:
@@ -157,17 +168,21 @@ def _exercises(notebook: NotebookNode, name: str) -> Iterator[str]:
     for index, exercise_id in places:
         if exercise_id not in own:
             yield (
-                f"{_where(notebook, index)}: is the stub of {exercise_id!r}, which the syllabus does "
-                "not have here; correct the metadata or add it to vitedu/exercises.toml."
+                f"{_where(notebook, index)}: is the stub of {exercise_id!r}, which the syllabus "
+                "does not have here; correct the metadata or add it to vitedu/exercises.toml."
             )
     order = [exercise_id for _, exercise_id in places if exercise_id in own]
     if order != [e.id for e in in_notebook(name)] and set(order) == own and len(order) == len(own):
-        yield "file: the stubs stand in another order than in vitedu/exercises.toml; reorder one of them."
+        yield (
+            "file: the stubs stand in another order than in vitedu/exercises.toml; reorder one of "
+            "them."
+        )
     for exercise in in_notebook(name):
         about = f"exercise {exercise.id}"
         if counts[exercise.id] != 1:
             yield (
-                f"{about}: has {counts[exercise.id]} stubs; mark exactly one cell with the metadata "
+                f"{about}: has {counts[exercise.id]} stubs; mark exactly one cell with the "
+                "metadata "
                 f'{{"vitedu": {{"exercise": "{exercise.id}"}}}}.'
             )
         try:
@@ -216,7 +231,10 @@ def _class(stub: ast.ClassDef, reference: ast.ClassDef, exercise: Exercise) -> I
     methods = {node.name: node for node in stub.body if isinstance(node, ast.FunctionDef)}
     wanted = {node.name: node for node in reference.body if isinstance(node, ast.FunctionDef)}
     if list(methods) != list(wanted):
-        yield f"class {exercise.id} has the methods {list(methods)}; its reference has {list(wanted)}."
+        yield (
+            f"class {exercise.id} has the methods {list(methods)}; its reference has "
+            f"{list(wanted)}."
+        )
         return
     open_methods = 0
     for name, method in methods.items():

@@ -1,7 +1,7 @@
 """All figures of a run of the course on one picture, so that one look finds what does not fit.
 
-Role: take the pictures out of executed notebooks and lay them out. Not here: the run (``tour.py``), the
-figures' style (``vitedu.plots.style``).
+Role: take the pictures out of executed notebooks and lay them out. Not here: the run (``tour.py``),
+the figures' style (``vitedu.plots.style``).
 """
 
 import base64

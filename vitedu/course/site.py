@@ -2,7 +2,7 @@
 
 Role: puts notebooks and outputs together, has myst-nb and sphinx-book-theme build the pages, and
 looks through what was built: links, words for pictures, and that no solution got out. The browser's
-part, reading aloud, is in ``site_static/listen.js``. Running a notebook is in ``vitedu.course.tour``.
+part, reading aloud, is in ``site_static/listen.js``. Notebooks are run by ``tour``.
 """
 
 import base64
@@ -60,7 +60,8 @@ SETTINGS: dict[str, Any] = {
 }
 FRONT = """# Vision Transformers by hand
 
-You learn how a Vision Transformer works by writing every part of it. These pages let you read the notebooks of the
+You learn how a Vision Transformer works by writing every part of it. \
+These pages let you read the notebooks of the
 course. To write the answers and to have them checked, open the notebooks in Jupyter.
 
 {note}
@@ -115,16 +116,16 @@ def site(
     Args:
         path: a notebook of the course, or a folder of them, as students get them.
         out: new, empty, or pages of an earlier build, which go.
-        runs: keeps the solved notebooks with their outputs, and in ``results`` what their checks said.
-            A notebook that has the same cells and the same profile is not run again.
+        runs: keeps the solved notebooks with their outputs, and in ``results`` what their checks
+            said. A notebook that has the same cells and the same profile is not run again.
         instructor: add the solution below every answer cell, folded.
 
     Returns:
         What is wrong with the pages; an empty list if nothing is.
 
     Raises:
-        FileNotFoundError, ValueError: as ``find_notebooks`` and ``solved``; a notebook fails; ``out``
-            holds other things; or Sphinx is not installed.
+        FileNotFoundError, ValueError: as ``find_notebooks`` and ``solved``; a notebook fails;
+            ``out`` holds other things; or Sphinx is not installed.
     """
     paths, out = find_notebooks(path), Path(out)
     try:
@@ -171,7 +172,7 @@ def setup(app) -> dict[str, bool]:
 
 
 def solved_run(path: Path, runs: Path) -> NotebookNode:
-    """Give the solved variant of a notebook with its outputs, from the folder ``runs`` if it is there.
+    """Give the solved variant of a notebook with outputs, from the folder ``runs`` if it is there.
 
     Raises:
         ValueError: it does not run to its end.
@@ -184,7 +185,8 @@ def solved_run(path: Path, runs: Path) -> NotebookNode:
         if sources[0] == sources[1] and found.metadata.get("vitedu_profile") == profile:
             print(f"{path.stem}: its run lies in {kept}")
             return found
-    # one store for all, so that the table of ``progress()`` shows the notebooks before this one as solved
+    # one store for all, so that the table of ``progress()`` shows the notebooks before this one as
+    # solved
     run = execute(wanted, path.resolve().parent, seconds=3600, home=runs / "results")
     if run.problem:
         raise ValueError(f"{path.name}, solved, stopped early: {run.problem}.")
@@ -242,7 +244,7 @@ def note(notebook: NotebookNode, instructor: bool) -> str:
 
 
 def texts(pages: Mapping[str, NotebookNode], instructor: bool) -> dict[str, bytes]:
-    """Give the files that Sphinx reads: the notebooks, their questions, the front page and its figure."""
+    """Give the files that Sphinx reads: notebooks, questions, the front page and its figure."""
     files = {f"{name}.ipynb": nbformat.writes(notebook) for name, notebook in pages.items()}
     questions, rows, figure = [], [], ""
     for name, notebook in pages.items():

@@ -81,8 +81,8 @@ def execute(
         folder: the kernel's working folder.
         seconds: time limit of one cell.
         keep_going: continue after a cell that raises or runs out of time.
-        home: the folder of a store that several notebooks share, so that ``progress()`` in a later one
-            shows what the earlier ones stored; by default a new store for this run alone.
+        home: the folder of a store that several notebooks share, so that ``progress()`` in a later
+            one shows what the earlier ones stored; by default a new store for this run alone.
     """
     client = NotebookClient(
         notebook,
@@ -112,9 +112,9 @@ def execute(
 
 
 def tour(path: Path, out: Path) -> bool:
-    """Run the solved variant of every notebook, write each as an HTML page, and all figures as one picture.
+    """Run every solved notebook, write each as an HTML page, and all figures as one picture.
 
-    Prints a table: notebook, code cells, seconds, result. The picture is ``figures.png`` beside the pages' folder.
+    Prints a table: notebook, code cells, seconds, result. The picture is ``figures.png``.
 
     Returns:
         True if every notebook ran to its end and every exercise in it passed.

@@ -1,7 +1,7 @@
 """A folder of one's own images: finding the files, decoding them, remembering the result.
 
-Role: from a path to uint8 arrays, with an error that says what to change where that fails. Not here:
-which image is for training and which for testing, beyond what the folder itself says (``data``).
+Role: from a path to uint8 arrays, with an error that says what to change where that fails. Not
+here: which image is for training and which for testing, beyond what the folder says (``data``).
 
 Decoding is Pillow's, in threads. Decoded images are kept in one ``.npz`` a folder, so that the
 second time takes a second; a file that changed, came or went makes it new.
@@ -65,8 +65,8 @@ def find_images(folder: Path) -> dict[str, dict[str, list[str]]]:
         differing = sorted(set(classes) ^ set(found["train"]))
         if differing:
             raise ValueError(
-                f"{folder}: train has {len(found['train'])} classes, {split} has {len(classes)}; only "
-                f"one of the two has {_few(differing)}. Give both the same class folders."
+                f"{folder}: train has {len(found['train'])} classes, {split} has {len(classes)}; "
+                f"only one of the two has {_few(differing)}. Give both the same class folders."
             )
     return found
 
@@ -132,8 +132,8 @@ def _find_classes(folder: Path) -> dict[str, list[str]]:
         )
     if len(classes) == 1:
         raise ValueError(
-            f"{folder} holds 1 class ({next(iter(classes))}); telling classes apart takes at least 2. "
-            f"Expected {folder.name}/<class>/<image>."
+            f"{folder} holds 1 class ({next(iter(classes))}); telling classes apart takes at least "
+            f"2. Expected {folder.name}/<class>/<image>."
         )
     empty = [name for name, paths in classes.items() if not paths]
     if empty:
@@ -202,7 +202,7 @@ def _decode_all(paths: list[str], image_size: int) -> tuple[np.ndarray, np.ndarr
 
 
 def decode(path: str | Path, image_size: int) -> np.ndarray:
-    """Read one image as (S, S, 3) uint8: upright, on white where transparent, cropped to a square."""
+    """Read one image as (S, S, 3) uint8: upright, white where transparent, cropped to a square."""
     from PIL import Image, ImageOps
 
     with Image.open(path) as file:
@@ -214,7 +214,7 @@ def decode(path: str | Path, image_size: int) -> np.ndarray:
 
 
 def upright_rgb(image):
-    """Turn a PIL image as its camera was held, lay it on white where transparent, and give it in RGB."""
+    """Turn a PIL image as its camera was held; give it in RGB, on white where transparent."""
     from PIL import Image, ImageOps
 
     if image.mode.startswith("I;16"):

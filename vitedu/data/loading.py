@@ -1,7 +1,7 @@
 """Images to learn from: drawn on the spot, CIFAR-10, or a folder of one's own.
 
-Role: three sources behind one function, cut into training, validation and test images. Not here: how
-shapes are drawn (``shapes``), how files are found and decoded (``image_folder``), augmentation
+Role: three sources behind one function, cut into training, validation and test images. Not here:
+how shapes are drawn (``shapes``), how files are found and decoded (``image_folder``), augmentation
 (``training``).
 
 Images stay uint8, all in memory. Choices are made on the validation images; the test images are for
@@ -183,7 +183,8 @@ def load_cifar10(seed: int, most: Most) -> Data:
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise RuntimeError(
             f"CIFAR-10 could not be downloaded to {root} ({reason}). Work offline with "
-            "load_data('shapes'), or unpack a copy and pass its folder: load_data('path/to/folder')."
+            "load_data('shapes'), or unpack a copy and pass its folder: "
+            "load_data('path/to/folder')."
         ) from None
     finally:
         socket.setdefaulttimeout(patience)

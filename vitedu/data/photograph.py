@@ -1,10 +1,10 @@
 """One real photograph that needs no download.
 
-Role: give the photograph that matplotlib ships, at the size a Vision Transformer takes. Not here: data
-sets, normalisation.
+Role: give the photograph that matplotlib ships, at the size a Vision Transformer takes. Not here:
+data sets, normalisation.
 
-The picture shows Rear Admiral Grace Hopper, a pioneer of compilers. James S. Davis took it for the US
-Navy in 1984; it is in the public domain.
+The picture shows Rear Admiral Grace Hopper, a pioneer of compilers. James S. Davis took it for the
+US Navy in 1984; it is in the public domain.
 """
 
 import numpy as np

@@ -1,7 +1,7 @@
 """The drawn data set: ten kinds of bright shapes on a dark, gently textured ground.
 
-Role: draw labelled colour images with object masks from a seed, so that the course needs no download.
-Not here: splits and normalisation (``data``).
+Role: draw labelled colour images with object masks from a seed, so that the course needs no
+download. Not here: splits and normalisation (``data``).
 
 Every shape is a signed distance function: negative inside, zero on the edge, positive outside. The
 distance in pixels gives an anti-aliased edge at any image size. The contrast has one sign, the
@@ -130,7 +130,7 @@ def draw_shapes(
 
 
 def _draw_block(seeds: np.random.SeedSequence, S: int, count: int) -> tuple[np.ndarray, ...]:
-    """Draw the first ``count`` images of a block. Numbers are drawn for all, so that these stay the same."""
+    """Draw the first ``count`` images of a block; drawing numbers for all keeps these the same."""
     rng = np.random.Generator(np.random.PCG64(seeds))
     K = len(SHAPES)
     labels = rng.permuted(np.tile(np.arange(K), (BLOCK // K, 1)), axis=1).ravel()[:count]

@@ -1,11 +1,12 @@
 """Augmentation of whole batches on the device, every image by its own draw.
 
-Role: random operations on float images, mixing of images and labels, erasing. Crops and mirroring are
-``vitedu.training.random_crop_flip``. Nothing here waits for the device: shapes never depend on a draw.
+Role: random operations on float images, mixing of images and labels, erasing. Crops and mirroring
+are ``vitedu.training.random_crop_flip``. Nothing here waits for the device: shapes never depend on
+a draw.
 
 A policy gives each image one operation: the batch is shuffled and dealt out in equal parts, one an
-operation (the first ones get the odd images), so that every operation runs once a batch on its share
-and none on all of it.
+operation (the first ones get the odd images), so that every operation runs once a batch on its
+share and none on all of it.
 
 Legend: B batch, C H W image, K classes.
 
@@ -52,8 +53,8 @@ def random_policy(
     Args:
         images: (B, C, H, W) float, values 0 to 255.
         share: of the images that are changed, in [0, 1]; the number is rounded to whole images.
-        strength: in (0, 1]; 1 allows a turn by 30 degrees, a shift by a third of the side, a contrast
-            of 0.1 to 1.9. Each image draws its own from nothing up to this.
+        strength: in (0, 1]; 1 allows a turn by 30 degrees, a shift by a third of the side, a
+            contrast of 0.1 to 1.9. Each image draws its own from nothing up to this.
         generator: the source of all draws.
 
     Returns:
@@ -75,7 +76,7 @@ def random_policy(
 
 
 def warp(images: torch.Tensor, a, b, c, d, dx, dy) -> torch.Tensor:
-    """Sample images at ``(a x + b y + dx, c x + d y + dy)``, in units of half a side; edges repeat."""
+    """Sample images at ``(a x + b y + dx, c x + d y + dy)`` in half sides; edges repeat."""
     rows = [[a, b, dx], [c, d, dy]]
     zero = images.new_zeros(len(images))
     matrix = torch.stack(

@@ -1,7 +1,7 @@
 """What a batch goes through before the model sees it, in the order that ``TrainConfig`` describes.
 
-Role: ``augment``, of ``fit`` and of the benchmark of batches. Not here: the operations (``augmentation``;
-crops and mirroring are ``training.random_crop_flip``).
+Role: ``augment``, of ``fit`` and of the benchmark of batches. Not here: the operations
+(``augmentation``; crops and mirroring are ``training.random_crop_flip``).
 
 Legend: B batch, C H W image, K classes.
 """

@@ -1,10 +1,10 @@
 """Keep a trained model on disk: weights as safetensors, all else as JSON. Loading executes nothing.
 
-Role: write and read one folder, and files of tensors; a file that is written appears whole or not at
-all. Not here: what the description means, building the model (``runs``), half a run (``resuming``).
+Role: write and read one folder, and files of tensors; a file that is written appears whole or not
+at all. Not here: building the model (``runs``), half a run (``resuming``).
 
-Reference: https://github.com/huggingface/safetensors, the format; a pickle, torch's default, runs code
-of its author's choice when it is opened.
+Reference: https://github.com/huggingface/safetensors, the format; a pickle, torch's default, runs
+code of its author's choice when it is opened.
 """
 
 import json

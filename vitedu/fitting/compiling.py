@@ -2,7 +2,8 @@
 
 Role: ``Compiled``. Not here: the loop (``loop``). A CPU needs a C++ compiler, CUDA needs Triton.
 
-Reference: Ansel et al. 2024, "PyTorch 2" (https://docs.pytorch.org/docs/stable/torch.compiler.html).
+Reference: Ansel et al. 2024, "PyTorch 2"
+(https://docs.pytorch.org/docs/stable/torch.compiler.html).
 """
 
 from collections.abc import Callable

@@ -1,6 +1,6 @@
 """What a training run is told: one frozen dataclass, checked when it is made.
 
-Role: ``TrainConfig``. Not here: the loop that follows it (``loop``), how each preset is trained (``recipes``).
+Role: ``TrainConfig``. Not here: the loop that follows it (``loop``), presets (``recipes``).
 """
 
 from dataclasses import dataclass
@@ -54,8 +54,8 @@ class TrainConfig:
                 raise ValueError(f"{name} must be in [0, 1] (got {name}={getattr(self, name)}).")
         if self.mixup_share + self.cutmix_share > 1:
             raise ValueError(
-                "mixup_share and cutmix_share are shares of the same images and add up to at most 1 "
-                f"(got mixup_share={self.mixup_share} and cutmix_share={self.cutmix_share})."
+                "mixup_share and cutmix_share are shares of the same images and add up to at most "
+                f"1 (got mixup_share={self.mixup_share} and cutmix_share={self.cutmix_share})."
             )
         for name, choices in (("optimizer", OPTIMIZERS), ("precision", PRECISIONS)):
             if getattr(self, name) not in choices:

@@ -9,7 +9,7 @@ from vitedu.progressbar import notebook_display
 
 
 def draw_curves(history: History, num_classes: int | None = None):
-    """Return the figure of loss and accuracy by epoch; with ``num_classes``, the line of guessing."""
+    """Return the figure of loss and accuracy by epoch; ``num_classes``: that of guessing too."""
     from vitedu.plots.training import show_curves  # matplotlib: only where a figure is wanted
 
     columns = ("train_loss", "validation_loss", "train_accuracy", "validation_accuracy")
@@ -18,7 +18,7 @@ def draw_curves(history: History, num_classes: int | None = None):
 
 
 class LiveCurves:
-    """Show the curves below the running cell of a notebook; call it with the history after each epoch.
+    """Show the curves below the running cell; call it with the history after each epoch.
 
     Outside a notebook it does nothing.
 

@@ -3,10 +3,10 @@
 Role: who this process is, its share of a batch, sums over all. Not here: the loop (``loop``).
 
 Several processes give the result of one, rounding aside. Each draws the same order and augments the
-whole batch with the same generator, then learns from every n-th image of it. DistributedDataParallel
-forms the mean gradient over processes; the loss is weighted so that this is the gradient of the whole
-batch, even where shares differ in size. There are two exceptions: batch norm sees the images of its
-own process only, and dropout draws for each process apart.
+whole batch with the same generator, then learns from every n-th image of it.
+DistributedDataParallel forms the mean gradient over processes; the loss is weighted so that this is
+the gradient of the whole batch, even where shares differ in size. There are two exceptions: batch
+norm sees the images of its own process only, and dropout draws for each process apart.
 
 Reference: Li et al. 2020, "PyTorch Distributed" (arXiv 2006.15704).
 """
@@ -34,8 +34,8 @@ class Processes:
     def share(self, batch: torch.Tensor) -> torch.Tensor:
         """Return what this process learns from: every ``count``-th row, from its rank on.
 
-        Where a short batch has none left it is the first row, which then must weigh nothing: a process
-        that skipped the step would leave the others waiting.
+        Where a short batch has none left it is the first row, which then must weigh nothing: a
+        process that skipped the step would leave the others waiting.
 
         Example:
             >>> [Processes(rank, 2).share(torch.arange(5)).tolist() for rank in (0, 1)]
@@ -55,7 +55,7 @@ class Processes:
         return -(-(batch_size - self.rank) // self.count) if batch_size > self.rank else 0
 
     def wrap(self, model: nn.Module) -> nn.Module:
-        """Return what to call in place of a model, so that gradients are the mean over processes."""
+        """Return what to call for a model, so that gradients are the mean over processes."""
         if self.count == 1:
             return model
         # said of a class token, whose gradient is one row: a matter of a hundred numbers
@@ -87,7 +87,7 @@ class Processes:
 
     @contextmanager
     def first_before_the_rest(self) -> Iterator[None]:
-        """Let rank 0 go through a block before the others, so that it alone downloads and decodes."""
+        """Let rank 0 go through a block first, so that it alone downloads and decodes."""
         if self.count > 1 and self.rank:
             distributed.barrier()
         try:
@@ -121,7 +121,8 @@ def own_device(name: str) -> torch.device:
         return device
     if device.type not in ("cpu", "cuda") or device.index is not None:
         raise ValueError(
-            f"several processes take one device each: device must be 'cpu' or 'cuda' (got {device})."
+            "several processes take one device each: device must be 'cpu' or 'cuda' (got "
+            f"{device})."
         )
     if device.type == "cpu":
         return device

@@ -35,7 +35,7 @@ def predict(
 
 
 def measure_test_accuracy(model: nn.Module, data, dtype: torch.dtype = torch.float32) -> float:
-    """Measure the accuracy on the test split, in [0, 1]. Call it once, when all choices are made."""
+    """Measure the accuracy on the test split, in [0, 1]; once, when all choices are made."""
     predicted = logits_of(model, data.test.images, data, dtype).argmax(dim=-1).cpu()
     return (predicted == data.test.labels.cpu()).sum().item() / len(predicted)
 

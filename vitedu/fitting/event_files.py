@@ -26,7 +26,7 @@ class EventFiles:
         self.is_possible = importlib.util.find_spec("tensorboard") is not None
 
     def add(self, row: EpochResult) -> None:
-        """Write one epoch; points of it or later, from a run that went on from before, are dropped."""
+        """Write one epoch; points of it or later, left by an interrupted run, are dropped."""
         if not self.is_possible:
             return
         if self.writer is None:

@@ -12,7 +12,7 @@ from vitedu.fitting.config import TrainConfig
 
 @dataclass(frozen=True)
 class EpochResult:
-    """What one epoch measured. Losses are means over images, without label smoothing in validation."""
+    """What one epoch measured. Losses are means over images; validation has no smoothing."""
 
     epoch: int  # 1 for the first
     train_loss: float  # each image measured before the update that it caused

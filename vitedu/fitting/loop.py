@@ -1,7 +1,8 @@
 """The training loop for whole runs: any ``nn.Module``, any set of images that fits in memory.
 
-Role: ``fit``. Its settings are described in ``config``, what it reports in ``history``, and how a model
-is measured in ``evaluating``; their names can be imported from here too. Not here: models, data, files.
+Role: ``fit``. Its settings are described in ``config``, what it reports in ``history``, and how a
+model is measured in ``evaluating``; their names can be imported from here too. Not here: models,
+data, files.
 
 The pieces are those of notebook 04 (``vitedu.training``). This module adds speed: the images stay
 uint8 on the device, a batch is a gather, a crop and a scaling, and nothing waits for the device
@@ -77,15 +78,15 @@ def fit(
 ) -> History:
     """Train a model in place, and say how it went.
 
-    Choices belong to the validation split; the test split is not touched (see ``measure_test_accuracy``).
-    Same seed, same machine, same number of threads, CPU: same result to the last bit, with or without
-    breaks.
+    Choices belong to the validation split; the test split is not touched (see
+    ``measure_test_accuracy``). Same seed, same machine, same number of threads, CPU: same result to
+    the last bit, with or without breaks.
 
     Args:
-        model: maps float images (B, C, H, W) to logits (B, K). It is moved to the device, and stays.
-        data: has ``train`` and ``validation``, each with ``images`` (N, C, H, W) uint8 and ``labels``
-            (N,) int64, and ``mean`` and ``std`` of the C channels for pixels in [0, 1]. Mixing takes
-            the number of classes from ``class_names`` if there are any, else from the labels.
+        model: maps float images (B, C, H, W) to logits (B, K). It moves to the device.
+        data: has ``train`` and ``validation``, each with ``images`` (N, C, H, W) uint8 and
+            ``labels`` (N,) int64, and ``mean`` and ``std`` of the C channels for pixels in [0, 1].
+            Mixing counts classes by ``class_names``, if there are any, else by labels.
         config: what to do.
         show_progress: whether to show a line with loss, accuracy and time left, and in a notebook
             the curves below it.
@@ -95,17 +96,18 @@ def fit(
             ``KeyboardInterrupt`` that it raises ends the run as an interruption.
         resume: a file. If it is there, the run that wrote it goes on after its last finished epoch;
             the model needs the same shape, its weights are replaced. After each epoch the state is
-            written to it. It stays when the run is over, and then gives its outcome at once. Several
-            processes need it on one disk.
+            written to it. It stays when the run is over, and then gives its outcome at once.
+            Several processes need it on one disk.
 
     Returns:
-        One row an epoch. An interruption (Ctrl-C, a notebook's stop button) ends the run early, keeps
-        the weights learned so far, those of the unfinished epoch among them, and sets ``interrupted``.
+        One row an epoch. An interruption (Ctrl-C, a notebook's stop button) ends the run early,
+        keeps the weights learned so far, in the unfinished epoch too, and sets ``interrupted``.
 
     Raises:
         DivergedError: the loss became NaN or infinite.
-        ValueError: images that are no uint8 tensor (N, C, H, W), or none at all; a file to resume from
-            that another model, other images or other settings wrote; fewer images a batch than processes.
+        ValueError: images that are no uint8 tensor (N, C, H, W), or none at all; a file to resume
+            from that another model, other images or other settings wrote; fewer images a batch than
+            processes.
     """
     check_split(data.train, "train")
     check_split(data.validation, "validation")
@@ -289,7 +291,7 @@ class Run:
         """Return what to learn from a batch, or this process's share of it.
 
         Returns:
-            images (B, C, H, W), normalised; labels (B,); soft labels (B, K), or None if none are mixed.
+            images (B, C, H, W), normalised; labels (B,); soft labels (B, K) or None.
         """
         labels, share = self.labels[batch], self.processes.share
         images, targets = augment(

@@ -48,9 +48,9 @@ def orthogonalised(matrix: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
 class Muon(torch.optim.Optimizer):
     """Step matrices so that every direction of an update has about the same length.
 
-    It equals ``torch.optim.Muon`` with Nesterov momentum and ``adjust_lr_fn="match_rms_adamw"``, which
-    multiplies in bfloat16 on every device. A CPU without bfloat16 emulates these products: a step of
-    the course's model spent 70 % of its time there. So the type is that in which the device is fast.
+    It equals ``torch.optim.Muon`` with Nesterov momentum and ``adjust_lr_fn="match_rms_adamw"``,
+    which multiplies in bfloat16 on every device. A CPU without bfloat16 emulates these products: a
+    step of the course's model spent 70 % of its time there. So the type is one that is fast.
 
     Args:
         matrices: parameters of two axes.
@@ -97,7 +97,7 @@ class Together:
 
     @property
     def param_groups(self) -> list[dict]:
-        """The groups of all, those of the first in front; setting a group's lr reaches its owner."""
+        """The groups of all, the first's in front; setting a group's lr reaches its owner."""
         return [group for optimizer in self.optimizers for group in optimizer.param_groups]
 
     def zero_grad(self) -> None:
@@ -112,11 +112,11 @@ class Together:
 
 
 def make_optimizer(model: nn.Module, config: TrainConfig, device: torch.device):
-    """Make what steps a model: AdamW for all of it, or Muon for its inner matrices and AdamW for the rest.
+    """Make what steps a model: AdamW for all, or Muon for inner matrices and AdamW for the rest.
 
     Muon gives every direction of a matrix's update the same length. It is for matrices that map
-    features to features; the last one, which maps them to classes, stays with AdamW. Its updates are
-    scaled to the size of AdamW's, so that one learning rate serves both.
+    features to features; the last one, which maps them to classes, stays with AdamW. Its updates
+    are scaled to the size of AdamW's, so that one learning rate serves both.
 
     Raises:
         ValueError: Muon is asked for, and the model has no inner matrix.
@@ -141,7 +141,7 @@ def make_optimizer(model: nn.Module, config: TrainConfig, device: torch.device):
 
 @torch.no_grad()
 def update_average(averaged: nn.Module, model: nn.Module, decay: float, step: int) -> None:
-    """Move the averaged weights towards the model's, faster at first, while the average is young."""
+    """Move the averaged weights towards the model's, faster while the average is young."""
     decay = min(decay, (1 + step) / (10 + step))
     for mean, now in zip(averaged.parameters(), model.parameters(), strict=True):
         mean.lerp_(now, 1 - decay)

@@ -1,8 +1,8 @@
 """A training run with buttons: start, pause, stop; its curves, and images as they turn right.
 
 Role: one interface with two forms, as the explorers have. Where a kernel answers, ``fit`` runs in a
-thread of its own and the panel follows it. Elsewhere the run is over before the panel is shown, and a
-slider goes through it. Not here: the loop (``loop``), the drawing (``plots.training``).
+thread of its own and the panel follows it. Elsewhere the run is over before the panel is shown, and
+a slider goes through it. Not here: the loop (``loop``), the drawing (``plots.training``).
 """
 
 import asyncio
@@ -40,9 +40,9 @@ class Moment:
 class TrainingPanel:
     """Train a model with buttons, and watch it.
 
-    The run is that of ``fit``, to the last bit, however often it pauses; a pause counts as time of its
-    epoch. While it runs, other cells can run too, but random numbers that they draw are not repeatable.
-    A new panel stops the one before it.
+    The run is that of ``fit``, to the last bit, however often it pauses; a pause counts as time of
+    its epoch. While it runs, other cells can run too, but random numbers that they draw are not
+    repeatable. A new panel stops the one before it.
 
     Args:
         model: as in ``fit``; it holds what was learned, during the run and after it.
@@ -83,7 +83,7 @@ class TrainingPanel:
 
     @property
     def state(self) -> str:
-        """Say "ready", "running", "pausing", "paused", "stopping", "stopped", "broken" or "done"."""
+        """Say "ready", "running", "pausing", "paused", "stopping", "stopped", "broken", "done"."""
         if self.thread is None:
             return "ready"
         if self.thread.is_alive() and self.history is None and not self.problem:

@@ -1,7 +1,7 @@
 """A run that was stopped goes on as if it had not been: its state, in one file.
 
-Role: ``save_state`` after an epoch, ``load_state`` into a run that was set up alike. Not here: when to
-do which (``loop``), the folder of a run (``runs``).
+Role: ``save_state`` after an epoch, ``load_state`` into a run that was set up alike. Not here: when
+to do which (``loop``), the folder of a run (``runs``).
 
 The file is safetensors: the weights, their running average, what the optimizers remember and the
 state of the generator as tensors; the history and the settings as JSON in its header. Loading

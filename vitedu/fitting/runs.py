@@ -4,8 +4,8 @@ Role: put data, preset, recipe, loop and files together, and print what came out
 (``loop``), recipes (``recipes``), trained models read again (``trained``).
 
 A run is a folder: ``config.json`` (model, data, training, outcome), ``metrics.jsonl`` (a line an
-epoch), ``model.safetensors``, ``curves.png``; TensorBoard's files where that is installed; while it is
-not finished, ``state.safetensors`` too.
+epoch), ``model.safetensors``, ``curves.png``; TensorBoard's files where that is installed; while it
+is not finished, ``state.safetensors`` too.
 """
 
 import json
@@ -61,10 +61,10 @@ def train(
 
     Args:
         data: the images.
-        preset_name: a key of ``vitedu.vit.PRESETS``; image size, channels and classes follow the data.
+        preset_name: a key of ``vitedu.vit.PRESETS``; size, channels and classes follow the data.
         config: how to train. Its seed also draws the starting weights.
         model_options: fields of ``ViTConfig`` that differ from the preset, such as ``rope=True``.
-        out: the folder of the run, or None to write nothing. A run in it that was not finished goes on.
+        out: the folder of the run, or None to write nothing. An unfinished run in it goes on.
         source: where the data came from, kept in ``config.json``.
         limit: to how many training images they were cut, kept likewise.
         show_progress: whether to show the bar.
@@ -154,10 +154,10 @@ def main_train(
 
     Args:
         out: the folder of the run.
-        data, preset_name, limit: None for the drawn shapes, the smallest preset, all images; in a run
-            that goes on, for what it began with.
-        settings: ``name=value`` for each field of ``TrainConfig`` that differs from the recipe, and of
-            ``ViTConfig`` that differs from the preset.
+        data, preset_name, limit: None for the drawn shapes, the smallest preset, all images; in a
+            run that goes on, for what it began with.
+        settings: ``name=value`` for each field of ``TrainConfig`` that differs from the recipe, and
+            of ``ViTConfig`` that differs from the preset.
         resume: go on with the unfinished run in the folder, or begin one where there is none.
         overwrite: remove the files of the run in the folder first.
 
@@ -250,7 +250,8 @@ def open_folder(out: Path, *, resume: bool, overwrite: bool) -> dict | None:
         )
     if not resume:
         raise ValueError(
-            f"{out} holds a run already ({outcome_line(known)}): name another --out, or --overwrite it."
+            f"{out} holds a run already ({outcome_line(known)}): name another --out, or "
+            "--overwrite it."
         )
     if not {"preset", "model", "model_options", "data", "train"} <= set(known):
         raise ValueError(f"{out / DESCRIPTION} does not describe a run of vitedu train.")
@@ -270,8 +271,8 @@ def report(result: RunResult) -> str:
     history, data = result.history, result.data
     parameters = sum(parameter.numel() for parameter in result.model.parameters())
     lines = [
-        f"data      {data.name}: {len(data.train):,} training, {len(data.validation):,} validation, "
-        f"{len(data.test):,} test images",
+        f"data      {data.name}: {len(data.train):,} training, {len(data.validation):,} "
+        f"validation, {len(data.test):,} test images",
         f"model     {parameters:,} parameters, seed {history.config.seed}",
         f"batch     {batch_line(history)}",
         f"machine   {history.device}, {history.precision}, {torch.get_num_threads()} CPU threads",
@@ -280,7 +281,8 @@ def report(result: RunResult) -> str:
         last = history.rows[-1]
         speed = sum(history.column("images_per_second")) / len(history.rows)
         lines += [
-            f"time      {history.seconds:.1f} s for {len(history.rows)} epochs, {speed:.0f} images/s",
+            f"time      {history.seconds:.1f} s for {len(history.rows)} epochs, {speed:.0f} "
+            "images/s",
             f"accuracy  {last.train_accuracy:.1%} training, {last.validation_accuracy:.1%} "
             f"validation, {result.test_accuracy:.1%} test (last epoch)",
         ]

@@ -10,7 +10,7 @@ from typing import Any, get_args, get_origin, get_type_hints
 
 
 def read_settings(words: Sequence[str], *kinds: type, taken: Sequence[str] = ()) -> list[dict]:
-    """Sort settings by the dataclass that has such a field, and read each value as the field's type.
+    """Sort settings by the dataclass that has the field, and read each value as the field's type.
 
     Args:
         words: each ``name=value``; true, false and none as such, a tuple as ``0.9,0.95``.
@@ -21,8 +21,8 @@ def read_settings(words: Sequence[str], *kinds: type, taken: Sequence[str] = ())
         One dict of values for each dataclass, in their order.
 
     Raises:
-        ValueError: a word without "=", an unknown name (the message has the nearest and all others), a
-            name given twice, or a value that is not of the field's type.
+        ValueError: a word without "=", an unknown name (the message has the nearest and all
+            others), a name given twice, or a value that is not of the field's type.
 
     Example:
         >>> from vitedu.fitting.config import TrainConfig

@@ -25,8 +25,9 @@ def main_eval(*, checkpoint: Path, data: str | None = None, device: str = "auto"
     images = load(data or known["source"], image_size=model.config.image_size)
     if list(images.class_names) != known["class_names"]:
         raise ValueError(
-            f"the model knows {len(known['class_names'])} classes ({', '.join(known['class_names'])}), "
-            f"{images.name} has {len(images.class_names)} ({', '.join(images.class_names)})."
+            f"the model knows {len(known['class_names'])} classes "
+            f"({', '.join(known['class_names'])}), {images.name} has {len(images.class_names)} "
+            f"({', '.join(images.class_names)})."
         )
     images = replace(images, mean=torch.tensor(known["mean"]), std=torch.tensor(known["std"]))
     dtype = pick_precision(next(model.parameters()).device)

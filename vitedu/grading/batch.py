@@ -24,13 +24,7 @@ from vitedu.grading.fingerprint import digest
 from vitedu.grading.grades import Flag, Submission
 from vitedu.grading.intake.reading import Reading
 from vitedu.grading.store import FOLDERS, SPLIT, Store
-from vitedu.grading.student import (
-    MIN_RUNS,
-    Parts,
-    grade_submission,
-    not_gradable,
-    real_parts,
-)
+from vitedu.grading.student import MIN_RUNS, Parts, grade_submission, not_gradable, real_parts
 from vitedu.progressbar import ProgressBar
 
 # A notebook is graded by default if it occurs in this share of the submissions, compared with the
@@ -172,8 +166,8 @@ def _refuse_overlap(folder: Path, out: Path) -> None:
     written = [out / name for name in FOLDERS]
     if out.is_relative_to(folder) or any(folder.is_relative_to(each) for each in written):
         raise ValueError(
-            f"--out must lie outside the submissions, and they outside it (got {out} for {folder}); "
-            f"use for example {folder.parent / 'grades'}."
+            f"--out must lie outside the submissions, and they outside it (got {out} for "
+            f"{folder}); use for example {folder.parent / 'grades'}."
         )
 
 
@@ -247,8 +241,8 @@ def choose_exercises(
     chosen = [exercise for exercise in EXERCISES if exercise.id in wanted]
     if not chosen:
         raise ValueError(
-            "nothing to grade: no file holds exercises of the course; name --notebook or --exercises "
-            "to grade the class nevertheless."
+            "nothing to grade: no file holds exercises of the course; name --notebook or "
+            "--exercises to grade the class nevertheless."
         )
     return chosen
 

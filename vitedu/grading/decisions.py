@@ -55,7 +55,8 @@ def read_decisions(path: Path, grades: Iterable[SubmissionGrade], by: str) -> De
             points = -1.0
         if not 0 <= points <= each.max_points:
             raise ValueError(
-                f"{path}, line {number}: points must be a number from 0 to {each.max_points:g} (got {words!r})."
+                f"{path}, line {number}: points must be a number from 0 to {each.max_points:g} "
+                f"(got {words!r})."
             )
         comment = (row.get("comment") or "").strip()[:MOST]
         decision = {"points": points, "comment": comment, "by": by, "digest": grade.digest}

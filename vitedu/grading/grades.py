@@ -96,7 +96,8 @@ class ExerciseGrade:
             raise ValueError(f"state must be one of {', '.join(STATES)} (got {self.state!r}).")
         if (self.points is None) != (self.state == NOT_GRADABLE):
             raise ValueError(
-                f"{self.exercise}: points and state do not fit (got state={self.state!r}, points={self.points})."
+                f"{self.exercise}: points and state do not fit (got state={self.state!r}, "
+                f"points={self.points})."
             )
         if self.state == NOT_GRADABLE and self.reason not in REASONS:
             raise ValueError(f"{self.exercise}: unknown reason {self.reason!r}.")

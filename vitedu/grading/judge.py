@@ -26,15 +26,7 @@ from vitedu.course.parsing import parse
 from vitedu.grading.box.cells import CLOSED
 from vitedu.grading.box.protocol import AnyBox, AnyWorker
 from vitedu.grading.box.sharing import SharedBox
-from vitedu.grading.grades import (
-    FAILED,
-    NOT_GRADABLE,
-    PASSED,
-    REASONS,
-    Answer,
-    ExerciseGrade,
-    Flag,
-)
+from vitedu.grading.grades import FAILED, NOT_GRADABLE, PASSED, REASONS, Answer, ExerciseGrade, Flag
 from vitedu.grading.line.literals import literal
 from vitedu.grading.line.messages import Loaded, write_observation
 from vitedu.grading.line.remote_answer import RemoteAnswer
@@ -235,8 +227,8 @@ def _run(
 def _is_seen_once(case: Case) -> bool:
     """Tell whether a case is left to the first run: second calls and devices.
 
-    Later runs make sure that values are not right by luck, which these cases do not judge; they take
-    about two fifths of a run's time.
+    Later runs make sure that values are not right by luck, which these cases do not judge; they
+    take about two fifths of a run's time.
     """
     return case.driver == "again" or case.on_accelerator
 

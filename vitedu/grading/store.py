@@ -69,7 +69,8 @@ class Store:
         with ExitStack() as held:
             if not held.enter_context(locked(self.out / ".lock", 0)):
                 raise OSError(
-                    f"another grader is at work in {self.out}; wait for it, or choose another --out."
+                    f"another grader is at work in {self.out}; wait for it, or choose another "
+                    "--out."
                 )
             for place in (self.out, *(self.out / folder for folder in FOLDERS)):
                 for path in place.glob(f".*{UNFINISHED}"):

@@ -1,6 +1,7 @@
 """The figure of what made the difference (notebook 04).
 
-Role: measured rows in, a matplotlib figure out. Not here: the runs (``vitedu.bench.experiments.ablations``).
+Role: measured rows in, a matplotlib figure out. Not here: the runs
+(``vitedu.bench.experiments.ablations``).
 """
 
 from collections.abc import Mapping, Sequence
@@ -17,8 +18,8 @@ def show_ablations(lines: Sequence[Mapping]) -> Figure:
     A dot is a mean over seeds, the line through it reaches from the least to the best of them.
 
     Args:
-        lines: as ``vitedu.bench.experiments.ablations.summary`` gives them for one number of epochs: ``change``,
-            ``after``, ``accuracy``, ``low``, ``high``, ``gain`` and ``seeds``.
+        lines: as ``vitedu.bench.experiments.ablations.summary`` gives them for one number of
+            epochs: ``change``, ``after``, ``accuracy``, ``low``, ``high``, ``gain`` and ``seeds``.
 
     Raises:
         ValueError: no line, or lines of several numbers of epochs, which cannot be compared.
@@ -61,6 +62,7 @@ def show_ablations(lines: Sequence[Mapping]) -> Figure:
     seeds = sorted({line["seeds"] for line in lines})
     runs = "one seed each" if seeds == [1] else f"{' or '.join(map(str, seeds))} seeds each"
     ax.set_xlabel(
-        f"validation accuracy (%) after {epochs.pop()} epochs, {runs}\nthe number: its gain over the row it starts from, points"
+        f"validation accuracy (%) after {epochs.pop()} epochs, {runs}\n"
+        "the number: its gain over the row it starts from, points"
     )
     return fig

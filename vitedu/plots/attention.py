@@ -61,7 +61,7 @@ def show_temperatures(weights: Mapping[float, torch.Tensor], scores: torch.Tenso
 
 
 def entropy(weights: np.ndarray) -> np.ndarray:
-    """Give the entropy (nats) of weights along the last axis: 0 if one has all, ln T if they are equal.
+    """Give the entropy (nats) of weights along the last axis: 0 if one has all, ln T if equal.
 
     Example:
         >>> float(entropy(np.array([0.0, 1.0])))
@@ -96,11 +96,7 @@ def softmax_figure(
     ax = fig.add_axes((0.48, 0.2, 0.5, 0.69))
     keys = range(weights.shape[-1])
     bars = ax.bar(keys, [0.0] * len(keys), color=BLUE)
-    below: dict[str, Any] = {
-        "ha": "center",
-        "fontsize": 8,
-        "transform": ax.get_xaxis_transform(),
-    }
+    below: dict[str, Any] = {"ha": "center", "fontsize": 8, "transform": ax.get_xaxis_transform()}
     numbers = [ax.text(key, -0.055, "", **below) for key in keys]
     ax.axhline(1 / len(keys), color=GREY, linestyle=":", zorder=0)
     ax.set(title="weights of the keys; dotted: uniform", ylim=(0, 1), ylabel="weight", xticks=[])
@@ -150,8 +146,8 @@ def show_attention_steps(
 def show_score_maps(heads: Mapping[str, tuple[torch.Tensor, torch.Tensor]]) -> Figure:
     """Draw the scores and the weights of some heads as heat maps, one row a head.
 
-    Scores have a scale for each head, symmetric about 0. All weights share one, relative to uniform and
-    logarithmic: from a tenth of it to thirty times it.
+    Scores have a scale for each head, symmetric about 0. All weights share one, relative to uniform
+    and logarithmic: from a tenth of it to thirty times it.
 
     Args:
         heads: name -> scores (T, T) and weights (T, T); rows are queries, row 0 the class token.
@@ -228,10 +224,11 @@ def where_it_looks_figure(
     grid_size: tuple[int, int],
     titles: tuple[str, str, str] = ("click a query patch", "where it looks", "weight"),
 ) -> tuple[Figure, Callable]:
-    """Draw an image, ready to frame one query patch and to show the weights it gives to all patches.
+    """Draw an image, ready to frame one query patch and to show the weights it gives to all
+    patches.
 
-    The colour scale is the same for every patch and table: weights relative to uniform, logarithmic,
-    from a tenth of it to thirty times it.
+    The colour scale is the same for every patch and table: weights relative to uniform,
+    logarithmic, from a tenth of it to thirty times it.
 
     Args:
         image: (C, H, W), square.
@@ -278,8 +275,8 @@ def show_saturation(measured: Mapping[str, Mapping[int, tuple[float, float, floa
     """Draw how softmax saturates with the width of the keys, scaled and not.
 
     Args:
-        measured: name of the variant -> width d -> (mean largest weight, share of rows whose largest
-            weight exceeds 0.99, median size of the softmax's Jacobian).
+        measured: name of the variant -> width d -> (mean largest weight, share of rows whose
+            largest weight exceeds 0.99, median size of the softmax's Jacobian).
     """
     titles = ("mean largest weight", "rows with a weight > 0.99", "median norm of Jacobian")
     fig, axes = figure(1, 3, size=(WIDTH, 2.9))
@@ -353,7 +350,8 @@ def show_cost(
     products: Sequence[int],
     marks: Mapping[str, int],
 ) -> Figure:
-    """Draw the cost of an attention layer against the length of the sequence, both axes logarithmic.
+    """Draw the cost of an attention layer against the length of the sequence, both axes
+    logarithmic.
 
     Args:
         num_tokens: lengths T.
@@ -442,8 +440,8 @@ def show_share_sweep(
 
     Args:
         temperatures: rising.
-        shares: name of the variant -> for each temperature, the weight on the object that is spent by
-            patches on it and by patches of the background.
+        shares: name of the variant -> for each temperature, the weight on the object that is spent
+            by patches on it and by patches of the background.
         even: the same two where every patch looks everywhere alike.
     """
     fig, axes = figure(1, len(shares), size=(WIDTH, 2.9), sharey=True)
@@ -486,7 +484,8 @@ def show_clock(milliseconds: Mapping[int, tuple[float, float]]) -> Figure:
 
 @styled
 def show_layer() -> Figure:
-    """Draw the layer of multi-head attention as boxes, from its input to its output, with shapes."""
+    """Draw the layer of multi-head attention as boxes, from its input to its output, with
+    shapes."""
     stages = (
         ("input x", "(B, T, D)", None),
         ("Linear(D, 3D), cut into q, k, v", "3 × (B, T, D)", SKY),

@@ -1,7 +1,7 @@
 """Figures of notebook 08: windows, masks, cost, and what fewer tokens cost in accuracy.
 
-Role: draw what the notebook measured. Not here: the measuring; every function takes numbers that are
-already there.
+Role: draw what the notebook measured. Not here: the measuring; every function takes numbers that
+are already there.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -111,10 +111,11 @@ def show_reach(
 
 @styled
 def blocks_figure(reached: torch.Tensor, grid_size: tuple[int, int]) -> tuple[Figure, Callable]:
-    """Draw a grid of tokens, ready to colour each by the number of blocks after which one token sees it.
+    """Draw a grid of tokens, ready to colour each by the number of blocks after which one token
+    sees it.
 
     Args:
-        reached: (3, N, N) boolean; entry (n, i, j) says that token i depends on token j after n+1 blocks.
+        reached: (3, N, N) boolean; entry (n, i, j) says that token i depends on j after n+1 blocks.
         grid_size: (gh, gw), N = gh*gw.
 
     Returns:
@@ -259,12 +260,14 @@ def show_memory(parts: Mapping[str, float], peak: float) -> Figure:
 
 @styled
 def show_trade(points: Mapping[str, tuple[float, Sequence[float]]]) -> Figure:
-    """Draw accuracy against time, a mark of its own for each idea; marks are hollow, so that they may overlap.
+    """Draw accuracy against time, a mark of its own for each idea; marks are hollow, so that they
+    may overlap.
 
     The mark says which idea it is, and the colour only helps: there are fewer colours than marks.
 
     Args:
-        points: name -> (milliseconds, accuracies of all seeds); the mark is their mean, the line their range.
+        points: name -> (milliseconds, accuracies of all seeds); the mark is their mean, the line
+            their range.
 
     Raises:
         ValueError: more ideas than there are marks.

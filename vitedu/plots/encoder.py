@@ -254,7 +254,7 @@ def show_parameter_map(parts: Mapping[str, Mapping[str, int]], *, title: str = "
 
 
 def parameter_columns(model) -> dict[str, dict[str, int]]:
-    """Count the parameters of a ``VisionTransformer`` by column and part, for ``show_parameter_map``."""
+    """Count a ``VisionTransformer``'s parameters by column and part, for ``show_parameter_map``."""
 
     def size(module) -> int:
         return sum(p.numel() for p in module.parameters())

@@ -1,10 +1,10 @@
-"""Figures of notebook 05: maps of all layers and heads, what is read from each block, what a map points at.
+"""Figures of notebook 05: maps of all layers and heads, what is read from each block.
 
-Role: draw what the notebook measured. Not here: the measuring (``vitedu.inside``); maps of one layer, positions
-and confusions (``vitedu.plots.training``).
+Role: draw what the notebook measured. Not here: the measuring (``vitedu.inside``); maps of one
+layer, positions and confusions (``vitedu.plots.training``).
 
-A map of attention is drawn relative to uniform, on one logarithmic scale from a tenth to ten times: an even map
-looks even, whoever made it.
+A map of attention is drawn relative to uniform, on one logarithmic scale from a tenth to ten times:
+an even map looks even, whoever made it.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -37,7 +37,7 @@ LOWEST, HIGHEST = 0.1, 10.0  # of a map, relative to uniform
 
 
 def colour_of(name: str, number: int) -> str:
-    """Give the colour of a model or a curve: grey if it was not trained, else the next of the course's."""
+    """Give the colour of a model or a curve: grey if untrained, else the next of the course's."""
     return GREY if "untrained" in name else CYCLE[number % len(CYCLE)]
 
 
@@ -173,10 +173,7 @@ def show_pointing(images, masks, maps: Mapping[str, np.ndarray]) -> Figure:
 
 @styled
 def show_scores(
-    scores: Mapping[str, Mapping[str, float]],
-    *,
-    chance: float | Mapping[str, float],
-    ylabel: str,
+    scores: Mapping[str, Mapping[str, float]], *, chance: float | Mapping[str, float], ylabel: str
 ) -> Figure:
     """Draw scores as bars, a group for each method and a bar for each model.
 
@@ -257,7 +254,7 @@ def show_calibration(readings: Mapping[str, tuple]) -> Figure:
     """Draw accuracy against confidence, and under it how many images stand behind each point.
 
     Args:
-        readings: name -> (confidence, accuracy, counts, gap) as ``vitedu.inside.calibration`` gives them.
+        readings: name -> (confidence, accuracy, counts, gap) as ``vitedu.inside.calibration``.
     """
     fig, axes = figure(
         2, len(readings), size=(WIDTH, 4.4), sharex=True, sharey="row", height_ratios=(3, 1)
@@ -302,7 +299,8 @@ def inside_figure(
     answers: Mapping[str, Sequence[Sequence[str]]],
     grid_size: tuple[int, int],
 ) -> tuple[Figure, Callable]:
-    """Draw an image, ready to frame one patch and to show where it looks and what is answered there.
+    """Draw an image, ready to frame one patch and to show where it looks and what is answered
+    there.
 
     Args:
         image: (C, H, W), square.
@@ -335,7 +333,8 @@ def inside_figure(
         start = x0 + number * (block + gap)
         fig.text(start + nh * side / 2, top + 0.02, name, ha="center", fontsize=10)
         patches = np.maximum(np.asarray(table)[..., -gh * gw :, -gh * gw :] * T, 1e-9)
-        # (N, L, gh, nh, gw + 1): all heads of a layer are one picture, because one is drawn faster than many
+        # (N, L, gh, nh, gw + 1): all heads of a layer are one picture, because one is drawn faster
+        # than many
         rows = np.full((gh * gw, L, gh, nh, gw + 1), np.nan)
         rows[..., :gw] = patches.reshape(L, nh, gh * gw, gh, gw).transpose(2, 0, 3, 1, 4)
         rows = rows.reshape(gh * gw, L, gh, -1)[..., :-1]  # a column of paper between heads

@@ -1,6 +1,6 @@
-"""Figures of notebook 07: the gap, mixed images, reconstructions, a collapse, neighbours by features.
+"""Figures of notebook 07: the gap, mixed images, reconstructions, a collapse, neighbours.
 
-Role: draw what the notebook measured. Not here: the measuring; every function takes what is already there.
+Role: draw what the notebook measured. Not here: the measuring; every function takes what is there.
 """
 
 from collections.abc import Callable, Mapping, Sequence

@@ -1,6 +1,6 @@
 """Figures of notebook 01: the whole model in one picture, patches, their order, position codes.
 
-Images are (C, H, W), uint8 or floats in [0, 1]. Every function returns a Figure and changes nothing.
+Images are (C, H, W), uint8 or floats in [0, 1]. Every function returns a Figure.
 """
 
 from collections.abc import Callable
@@ -218,7 +218,8 @@ def show_patches(image: torch.Tensor, patch_size: int) -> CourseFigure:
 
 @styled
 def show_tiny_cut() -> CourseFigure:
-    """Show how a 4 x 4 image of the numbers 0 to 15 becomes four rows of four numbers, for P = 2."""
+    """Show how a 4 x 4 image of the numbers 0 to 15 becomes four rows of four numbers, for P =
+    2."""
     image = torch.arange(16).reshape(4, 4)
     patch = (image // 8) * 2 + (image % 4) // 2  # the patch of each pixel
     rows = cut(image[None], 2).reshape(4, 4)

@@ -1,6 +1,6 @@
 """Colours, sizes and small helpers shared by all figures.
 
-Role: one look for the whole course. Not here: any figure (they live in the module of their chapter).
+Role: one look for the whole course. Not here: any figure.
 
 Colours are those of Okabe and Ito, told apart by every common kind of colour vision; where a
 colour carries meaning, a label, marker or line style carries it too. Maps: ``SEQUENTIAL`` for
@@ -43,8 +43,8 @@ DPI = 100  # dots an inch of the page
 DOTS = 2  # of a picture for one of the page: sharp on screens of any kind
 MARGIN = 0.08  # inches of paper around a figure that a cell shows: a dark page begins beyond it
 
-# Every figure is a white card with dark ink, in light and dark themes alike: the ink is set here too, so that
-# a dark style of the reader's own cannot turn it white.
+# Every figure is a white card with dark ink, in light and dark themes alike: the ink is set here
+# too, so that a dark style of the reader's own cannot turn it white.
 INK = ("text.color", "axes.labelcolor", "axes.edgecolor", "xtick.color", "ytick.color")
 PAPER = ("figure.facecolor", "axes.facecolor", "savefig.facecolor")
 RC: dict[Any, Any] = {  # matplotlib's types list every key
@@ -97,16 +97,16 @@ class CourseFigure(Figure):
         return buffer.getvalue()
 
     def words(self) -> str:
-        """Say in words what the figure is, and what can be read off each panel: its title, axes and curves."""
+        """Say in words what the figure is, and each panel's title, axes and curves."""
         parts = (self.get_suptitle(), *map(_words_of_panel, self.axes))
         read_off = " ".join(f"{part}." for part in parts if part)
         return " ".join(f"Figure: {self.about} {read_off}".split())
 
     def forms(self, dots: int = DOTS) -> tuple[dict[str, str], dict[str, dict]]:
-        """Give the figure as a cell shows it, and what is to be known of it: its size and its words.
+        """Give the figure as a cell shows it, and what is known of it: its size and its words.
 
-        JupyterLab reads words to nobody from a picture alone, so HTML comes first there. Pages and printers
-        take the picture.
+        JupyterLab reads words to nobody from a picture alone, so HTML comes first there. Pages and
+        printers take the picture.
 
         Args:
             dots: of the picture for one of the page.

@@ -118,10 +118,7 @@ def schedule_figure(
 
 @styled
 def show_losses(
-    runs: Mapping[str, Sequence[Sequence[float]]],
-    *,
-    start: float | None = None,
-    window: int = 10,
+    runs: Mapping[str, Sequence[Sequence[float]]], *, start: float | None = None, window: int = 10
 ) -> Figure:
     """Draw the training loss of every step, one colour and line style an arm, one thin line a seed.
 
@@ -435,8 +432,8 @@ def show_position_similarity(
 ) -> Figure:
     """Draw how alike the position of one cell is to that of every other, one row a model.
 
-    A cell's similarity with itself is 1 by definition and would swallow the colour scale: it is left
-    blank and marked. All maps share one scale, symmetric about 0.
+    A cell's similarity with itself is 1 by definition and would swallow the colour scale: it is
+    left blank and marked. All maps share one scale, symmetric about 0.
 
     Args:
         similarity: name of the model -> (N, gh, gw), cosines.

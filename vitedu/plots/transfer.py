@@ -1,6 +1,6 @@
-"""Figures of notebook 09: adapted models, pairs of images and captions, four heads, relatives of the ViT.
+"""Figures of notebook 09: adapted models, images with captions, four heads, relatives of the ViT.
 
-Role: functions that return a matplotlib Figure. Not here: any measurement (``vitedu.transfer``, the notebook).
+Role: functions that return a matplotlib Figure. Not here: any measurement.
 
 Legend: n images, C H W image, N patches, gh gw patch grid.
 """

@@ -47,7 +47,8 @@ def show_flow(
 
     Args:
         image: (C, H, W), uint8 or floats in [0, 1].
-        flows: network -> name of a layer -> (gh, gw), how strongly each place reacts. All have as many layers.
+        flows: network -> name of a layer -> (gh, gw), how strongly each place reacts. All have as
+        many layers.
         notes: network -> the shape behind each layer, in words.
     """
     columns = 1 + max(len(flow) for flow in flows.values())
@@ -63,7 +64,8 @@ def show_flow(
         for ax in row:
             hide_ticks(ax)
     fig.supxlabel(
-        "bright: the place reacts strongly; each map has its own scale, from 0 to its largest value",
+        "bright: the place reacts strongly; each map has its own scale, from 0 to its largest "
+        "value",
         fontsize=8,
         color=GREY,
     )
@@ -72,7 +74,8 @@ def show_flow(
 
 @styled
 def show_cue_task(image, answers, glyphs) -> Figure:
-    """Draw the glyphs of the cue-matching task, an image, and which of its cells hold the cue's glyph.
+    """Draw the glyphs of the cue-matching task, an image, and which of its cells hold the cue's
+    glyph.
 
     Args:
         image: (1, H, W), about 0 to 1 and some noise.
@@ -130,7 +133,8 @@ def show_by_cell(accuracies: Mapping[str, np.ndarray]) -> Figure:
 
 @styled
 def show_fields(fields: Mapping[str, np.ndarray], sides: Sequence[int]) -> Figure:
-    """Draw effective receptive fields on a logarithmic scale, each with the square that it may not leave.
+    """Draw effective receptive fields on a logarithmic scale, each with the square that it may not
+    leave.
 
     Args:
         fields: title -> (H, W), at most 1.
@@ -165,7 +169,7 @@ def show_curves(
     """Draw means over seeds as lines and all seeds as dots.
 
     Args:
-        curves: name -> for each x the values of all seeds. A name that begins with "CNN" or "ViT" gets its look.
+        curves: name -> for each x the values of all seeds. "CNN" or "ViT" in front sets the look.
         x: the places.
         xlabel: what x is, with its unit.
         ylabel: what the values are, with their unit.

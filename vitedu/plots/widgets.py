@@ -1,10 +1,10 @@
 """Explorers: a picture to click into, and one setting to change.
 
 Role: one interface with two forms. Where a kernel answers, controls of ipywidgets redraw the figure
-for every cell and setting. Elsewhere (exported pages, front ends without ipywidgets) frames that were
-drawn beforehand travel in the cell's output with a few lines of JavaScript, and where no script runs
-the first frame stays as a still picture. Not here: any drawing; figures come from the module of their
-chapter.
+for every cell and setting. Elsewhere (exported pages, front ends without ipywidgets) frames that
+were drawn beforehand travel in the cell's output with a few lines of JavaScript, and where no
+script runs the first frame stays as a still picture. Not here: any drawing; figures come from the
+module of their chapter.
 """
 
 import base64
@@ -51,24 +51,28 @@ STYLE = f"""<style>
 .vitedu-cells button:hover, .vitedu-cells button:focus {{ background: transparent;
   color: transparent; box-shadow: none; outline: 2px solid #E69F00 }}
 </style>"""
-# The sliders of ipywidgets have no name for screen readers, and its pictures no description. Version 7's sliders are
-# none at all for them. The script is an output of its own: a widget of HTML runs none, and one of version 7 that
-# holds outputs does not either.
+# The sliders of ipywidgets have no name for screen readers, and its pictures no description.
+# Version 7's sliders are none at all for them. The script is an output of its own: a widget of HTML
+# runs none, and one of version 7 that holds outputs does not either.
 LABELS = """<script>
 (function (script) {
-  const outputs = script.closest(".jp-OutputArea") ?? document.body  // on Colab a cell's outputs are a page
+  // on Colab a cell's outputs are a page
+  const outputs = script.closest(".jp-OutputArea") ?? document.body
   function set(element, values) {
     for (const [name, value] of Object.entries(values))
       if (element.getAttribute(name) !== value) element.setAttribute(name, value)
   }
   function label() {
-    for (const slider of outputs.querySelectorAll(".vitedu-explorer .widget-slider, .vitedu-explorer .widget-hslider")) {
+    const sliders = ".vitedu-explorer .widget-slider, .vitedu-explorer .widget-hslider"
+    for (const slider of outputs.querySelectorAll(sliders)) {
       const value = slider.querySelector(".widget-readout")
       const handle = slider.querySelector(".noUi-handle, .ui-slider-handle")
       if (!handle || !value) continue
-      set(handle, {"aria-label": slider.querySelector("label, .widget-label").textContent, "aria-valuetext": value.textContent})
+      const name = slider.querySelector("label, .widget-label").textContent
+      set(handle, {"aria-label": name, "aria-valuetext": value.textContent})
+      const percent = String(parseFloat(handle.style.left))  // of its way
       if (handle.matches(".ui-slider-handle"))
-        set(handle, {role: "slider", "aria-valuenow": String(parseFloat(handle.style.left))})  // percent of its way
+        set(handle, {role: "slider", "aria-valuenow": percent})
     }
     for (const box of outputs.querySelectorAll(".vitedu-explorer")) {
       for (const cells of box.querySelectorAll(".vitedu-cells"))
@@ -77,7 +81,8 @@ LABELS = """<script>
       if (words && picture) set(picture, {alt: words.textContent})
     }
   }
-  new MutationObserver(label).observe(outputs, {childList: true, subtree: true, characterData: true})
+  const all = {childList: true, subtree: true, characterData: true}
+  new MutationObserver(label).observe(outputs, all)
   label()
 })(document.currentScript)
 </script>"""
@@ -87,14 +92,14 @@ class Explorer:
     """A figure that follows a click into its picture, and one setting.
 
     Args:
-        draw: gives the figure for a setting, its picture where ``PICTURE`` says, and a function that
-            moves the figure to a cell and returns the artists that changed: pictures that fill their
-            axes, lines of text on their baselines, and anything else.
+        draw: gives the figure for a setting, its picture where ``PICTURE`` says, and a function
+            that moves the figure to a cell and returns the artists that changed: pictures that fill
+            their axes, lines of text on their baselines, and anything else.
         describe: says in a sentence what that figure shows, for screen readers too.
         settings: the values of the setting.
         setting_name: what the setting is, such as "patch size (px)".
-        grid: gives rows and columns of the picture's cells for a setting.
-        start: the setting that is shown first.
+        grid: rows and columns of the picture's cells, or a function that gives them for a setting.
+        start: the setting that is shown first; by default the first one.
         cell_name: what a cell of the picture is called.
     """
 
@@ -104,16 +109,19 @@ class Explorer:
         describe: Callable[[Any, int], str],
         settings: Sequence,
         setting_name: str,
-        grid: Callable[[Any], tuple[int, int]],
-        start: Any,
+        grid: Callable[[Any], tuple[int, int]] | tuple[int, int],
+        start: Any = None,
         cell_name: str = "patch",
     ):
+        start = settings[0] if start is None else start
         if start not in settings:
             raise ValueError(f"start must be one of {list(settings)} (got {start!r}).")
-        self.draw, self.describe, self.grid = draw, describe, grid
+        self.draw, self.describe = draw, describe
+        self.grid = grid if callable(grid) else lambda setting, size=grid: size
         self.settings, self.setting_name, self.start = list(settings), setting_name, start
         self.cell_name = cell_name
-        self.drawn: dict = {}  # setting and dots -> figure, its function, and the pixels that never change
+        # setting and dots -> figure, its function, and the pixels that never change
+        self.drawn: dict = {}
 
     def __repr__(self) -> str:
         return f"Explorer({self.setting_name}: {', '.join(str(s) for s in self.settings)})"
@@ -126,8 +134,8 @@ class Explorer:
     def frame(self, setting, cell: int, dots: int = 1) -> bytes:
         """Draw one frame, as a JPEG; only what the cell changes is drawn anew.
 
-        A browser takes nearly twice as long to show one with two dots for one of the page, so only frames that are
-        drawn beforehand have them.
+        A browser takes nearly twice as long to show one with two dots for one of the page, so only
+        frames that are drawn beforehand have them.
         """
         if (setting, dots) not in self.drawn:
             figure, move = self.draw(setting)
@@ -217,7 +225,7 @@ class Explorer:
 
         # a browser takes long to build buttons: every grid has its own, and one grid is in sight
         layers = {size: layer(*size) for size in dict.fromkeys(map(self.grid, self.settings))}
-        # JupyterLab 3 makes an output as wide as a fixed width in it, and cuts it off at the page's edge
+        # JupyterLab 3 makes an output as wide as a fixed width in it, and the page cuts it off
         at_most = widgets.Layout(width="calc(100% - 8px)", max_width=f"{WIDTH * DPI:g}px")
         stage = widgets.Box([picture, *layers.values()], layout=at_most)
         stage.add_class("vitedu-stage")
@@ -299,9 +307,10 @@ def still_page(
     first: int = 0,
     spots: Sequence[tuple[float, float]] = (),
 ) -> str:
-    """Write frames that were drawn beforehand as HTML: a slider for the setting, and one for the place.
+    """Write frames drawn beforehand as HTML: a slider for the setting, and one for the place.
 
-    JupyterLab takes arrow keys for its own unless the focused element has ``data-lm-suppress-shortcuts``.
+    JupyterLab takes arrow keys for its own unless the focused element has
+    ``data-lm-suppress-shortcuts``.
 
     Args:
         pictures: for each setting the pictures of all places, as addresses of data.
@@ -310,7 +319,7 @@ def still_page(
         setting_name: what the setting is.
         width: of the pictures on a page that is wide enough, in its pixels.
         first: the setting that is shown first.
-        spots: row and column of each place in the picture, 0 to 1; none for one place and no slider.
+        spots: row and column of each place in the picture, 0 to 1; none for one place.
     """
     key = f"explorer-{uuid.uuid4().hex}"
     name, said = html.escape(setting_name), html.escape(words[first][0])
@@ -318,11 +327,13 @@ def still_page(
     if spots:
         place = f"""
   <label>place: <span>1</span>
-    <input data-lm-suppress-shortcuts type="range" min="0" max="{len(spots) - 1}" value="0" step="1"></label>"""
+    <input data-lm-suppress-shortcuts
+      type="range" min="0" max="{len(spots) - 1}" value="0" step="1"></label>"""
     return f"""
 <div id="{key}">
   <label>{name}: <span>{html.escape(names[first])}</span>
-    <input data-lm-suppress-shortcuts type="range" min="0" max="{len(names) - 1}" value="{first}" step="1"></label>{place}<br>
+    <input data-lm-suppress-shortcuts
+      type="range" min="0" max="{len(names) - 1}" value="{first}" step="1"></label>{place}<br>
   <img src="{pictures[first][0]}" alt="{said}" style="width: {width}px; max-width: 100%">
   <p role="status" aria-live="polite">{said}</p>
   <script>
@@ -345,7 +356,8 @@ def still_page(
       picture.onclick = function (event) {{  // the place that is drawn and lies nearest
         const frame = picture.getBoundingClientRect();
         const x = ((event.clientX - frame.left) / frame.width - {PICTURE[0]}) / {PICTURE[2]};
-        const y = ((event.clientY - frame.top) / frame.height - {1 - PICTURE[1] - PICTURE[3]:.4f}) / {PICTURE[3]};
+        const top = {1 - PICTURE[1] - PICTURE[3]:.4f}, height = {PICTURE[3]};
+        const y = ((event.clientY - frame.top) / frame.height - top) / height;
         const far = spots.map(([row, column]) => Math.hypot(row - y, column - x));
         place.value = far.indexOf(Math.min(...far));
         show();
@@ -358,7 +370,7 @@ def still_page(
 def kernel_answers() -> bool:
     """Say whether somebody may be looking through a kernel that has ipywidgets.
 
-    Nobody looks where ``VITEDU_STILL`` is set, as by ``vitedu tour`` and ``vitedu site``, or in the quick profile.
+    Nobody looks where ``VITEDU_STILL`` is set, as by ``vitedu tour``, or in the quick profile.
     """
     try:
         import ipywidgets  # noqa: F401
@@ -371,7 +383,7 @@ def kernel_answers() -> bool:
 
 
 def show_labelled(bundle: dict[str, Any]) -> None:
-    """Show a bundle of forms as a cell's output; a live form is followed by the script that labels it."""
+    """Show a bundle of forms as a cell's output, a live form with the script that labels it."""
     from IPython.display import display
 
     display(bundle, raw=True)
@@ -400,14 +412,13 @@ def explore_patches(image, patch_sizes: Sequence[int] = (56, 32, 16)) -> Explore
             f"is row {k} of the sequence: {C * P * P} numbers."
         )
 
-    return Explorer(
-        lambda P: patch_row_figure(image, P),
-        describe,
-        patch_sizes,
-        "patch size (px)",
-        lambda P: (H // P, W // P),
-        start=patch_sizes[-1],
-    )
+    def draw(P):
+        return patch_row_figure(image, P)
+
+    def grid(P):
+        return H // P, W // P
+
+    return Explorer(draw, describe, patch_sizes, "patch size (px)", grid, patch_sizes[-1])
 
 
 def explore_attention(
@@ -431,14 +442,11 @@ def explore_attention(
             f"patch {most}, and {row[k]:.3f} to itself. Uniform would be {1 / len(row):.3f}."
         )
 
-    return Explorer(
-        lambda temperature: where_it_looks_figure(image, tables[temperature], grid_size),
-        describe,
-        temperatures,
-        "temperature",
-        lambda temperature: grid_size,
-        start=temperatures[len(temperatures) // 2],
-    )
+    def draw(temperature):
+        return where_it_looks_figure(image, tables[temperature], grid_size)
+
+    middle = temperatures[len(temperatures) // 2]
+    return Explorer(draw, describe, temperatures, "temperature", grid_size, middle)
 
 
 def explore_inside(
@@ -466,11 +474,11 @@ def explore_inside(
         last = answers[first][i][-1][k]
         row, column = divmod(k, grid_size[1])
         return (
-            f"Picture {i}, patch {k} (row {row}, column {column}): read at this patch, the {first} model "
-            f"answers {last} after its last block."
+            f"Picture {i}, patch {k} (row {row}, column {column}): read at this patch, the {first} "
+            f"model answers {last} after its last block."
         )
 
-    return Explorer(draw, describe, range(len(images)), "picture", lambda i: grid_size, start=0)
+    return Explorer(draw, describe, range(len(images)), "picture", grid_size)
 
 
 def explore_reach(
@@ -490,25 +498,23 @@ def explore_reach(
     def describe(name, k):
         row = tables[name][k]
         reached = int((row > 0).sum())
-        return f"{name}: cell {k} depends on {reached} of {len(row)} places, and with {row[k]:.0%} on its own."
+        return (
+            f"{name}: cell {k} depends on {reached} of {len(row)} places, and with {row[k]:.0%} on "
+            "its own."
+        )
 
-    return Explorer(
-        lambda name: where_it_looks_figure(image, tables[name], grid_size, titles),
-        describe,
-        list(tables),
-        setting_name,
-        lambda name: grid_size,
-        start=next(iter(tables)),
-        cell_name="cell",
-    )
+    def draw(name):
+        return where_it_looks_figure(image, tables[name], grid_size, titles)
+
+    return Explorer(draw, describe, list(tables), setting_name, grid_size, cell_name="cell")
 
 
 def explore_blocks(tables: Mapping[str, Any], grid_size: tuple[int, int]) -> Explorer:
     """Show after how many blocks the clicked token of a grid sees every other one.
 
     Args:
-        tables: kind of attention -> (3, N, N) boolean; entry (n, i, j) says that token i depends on token j
-            after n+1 blocks.
+        tables: kind of attention -> (3, N, N) boolean; entry (n, i, j) says that token i depends on
+            token j after n+1 blocks.
         grid_size: (gh, gw), N = gh*gw.
     """
 
@@ -516,25 +522,22 @@ def explore_blocks(tables: Mapping[str, Any], grid_size: tuple[int, int]) -> Exp
         row, column = divmod(k, grid_size[1])
         one, two, three = tables[kind][:, k].sum(dim=-1).tolist()
         return (
-            f"{kind}: the token in row {row}, column {column} sees {one} of {tables[kind].shape[-1]} tokens "
-            f"after one block, {two} after two and {three} after three."
+            f"{kind}: the token in row {row}, column {column} sees {one} of "
+            f"{tables[kind].shape[-1]} tokens after one block, {two} after two and {three} after "
+            "three."
         )
 
-    return Explorer(
-        lambda kind: blocks_figure(tables[kind], grid_size),
-        describe,
-        list(tables),
-        "attention",
-        lambda kind: grid_size,
-        start=next(iter(tables)),
-        cell_name="token",
-    )
+    def draw(kind):
+        return blocks_figure(tables[kind], grid_size)
+
+    return Explorer(draw, describe, list(tables), "attention", grid_size, cell_name="token")
 
 
 def explore_neighbours(
     images, gallery, tables: dict[str, Any], names: Sequence[str], truth: Sequence[str]
 ) -> Explorer:
-    """Show a square of images, and what lies nearest to the clicked one, by features of the chosen kind.
+    """Show a square of images, and what lies nearest to the clicked one, by features of the chosen
+    kind.
 
     Args:
         images: (n*n, C, H, W), uint8 or floats in [0, 1].
@@ -550,14 +553,10 @@ def explore_neighbours(
         same = sum(name == truth[i] for name in found)
         return f"{kind}: {same} of the {len(found)} nearest images are of its class, {truth[i]}."
 
-    return Explorer(
-        lambda kind: neighbours_figure(images, gallery, tables[kind], names, f"nearest by {kind}"),
-        describe,
-        list(tables),
-        "features",
-        lambda kind: (side, side),
-        start=list(tables)[-1],
-    )
+    def draw(kind):
+        return neighbours_figure(images, gallery, tables[kind], names, f"nearest by {kind}")
+
+    return Explorer(draw, describe, list(tables), "features", (side, side), start=list(tables)[-1])
 
 
 def explore_similarity(
@@ -567,7 +566,7 @@ def explore_similarity(
 
     Args:
         images: n pictures (C, H, W), uint8 or floats in [0, 1].
-        tables: for each picture, name of the model -> (N, N) cosines between the features of its patches.
+        tables: for each picture, name of the model -> (N, N) cosines between its patches.
         grid_size: (gh, gw).
     """
 
@@ -576,16 +575,15 @@ def explore_similarity(
         alike = ", ".join(
             f"{int((table[k] > 0.5).sum()) - 1} ({name})" for name, table in tables[i].items()
         )
-        return f"Picture {i}, patch {k} (row {row}, column {column}): patches with a cosine above 0.5: {alike}."
+        return (
+            f"Picture {i}, patch {k} (row {row}, column {column}): patches with a cosine above "
+            f"0.5: {alike}."
+        )
 
-    return Explorer(
-        lambda i: similarity_figure(images[i], tables[i], grid_size),
-        describe,
-        range(len(images)),
-        "picture",
-        lambda i: grid_size,
-        start=0,
-    )
+    def draw(i):
+        return similarity_figure(images[i], tables[i], grid_size)
+
+    return Explorer(draw, describe, range(len(images)), "picture", grid_size)
 
 
 def explore_softmax(
@@ -610,23 +608,17 @@ def explore_softmax(
         row, column = divmod(k, len(temperatures))
         w = weights[scale][row, column]
         return (
-            f"Scores {scale}, d = {widths[row]}, temperature {temperatures[column]:g}: the largest of "
-            f"{len(w)} weights is {w.max():.3f}, the entropy {entropy(w):.2f} of at most {np.log(len(w)):.2f} nats."
+            f"Scores {scale}, d = {widths[row]}, temperature {temperatures[column]:g}: the largest "
+            f"of {len(w)} weights is {w.max():.3f}, the entropy {entropy(w):.2f} of at most "
+            f"{np.log(len(w)):.2f} nats."
         )
 
     def draw(scale):
         divided = [[scores[scale][d].numpy() / t for t in temperatures] for d in widths]
         return softmax_figure(np.stack(divided), weights[scale], widths, temperatures)
 
-    return Explorer(
-        draw,
-        describe,
-        list(scores),
-        "scores",
-        lambda scale: (len(widths), len(temperatures)),
-        start=next(iter(scores)),
-        cell_name="width and temperature",
-    )
+    grid = len(widths), len(temperatures)
+    return Explorer(draw, describe, list(scores), "scores", grid, cell_name="width and temperature")
 
 
 def explore_schedule(
@@ -657,19 +649,16 @@ def explore_schedule(
         row, column = divmod(k, len(warmups))
         rate = rates[length][row, column]
         return (
-            f"{length} steps, {warmups[column]} of them warm-up, peak {peaks[row]:g}: the first step uses "
-            f"{rate[0]:.1e}, step {rate.argmax()} the most, the last {rate[-1]:.1e}; the mean is {rate.mean():.1e}."
+            f"{length} steps, {warmups[column]} of them warm-up, peak {peaks[row]:g}: the first "
+            f"step uses {rate[0]:.1e}, step {rate.argmax()} the most, the last {rate[-1]:.1e}; the "
+            f"mean is {rate.mean():.1e}."
         )
 
-    return Explorer(
-        lambda length: schedule_figure(rates[length], peaks, warmups),
-        describe,
-        lengths,
-        "length (steps)",
-        lambda length: (len(peaks), len(warmups)),
-        start=lengths[len(lengths) // 2],
-        cell_name="peak and warm-up",
-    )
+    def draw(length):
+        return schedule_figure(rates[length], peaks, warmups)
+
+    grid, middle = (len(peaks), len(warmups)), lengths[len(lengths) // 2]
+    return Explorer(draw, describe, lengths, "length (steps)", grid, middle, "peak and warm-up")
 
 
 def explore_positions(image, tables: Mapping[str, Any], grid_size: tuple[int, int]) -> Explorer:
@@ -688,17 +677,14 @@ def explore_positions(image, tables: Mapping[str, Any], grid_size: tuple[int, in
         most, least = places[others.argmax()], places[others.argmin()]
         return (
             f"{name}, patch {k} {place(k)}: most alike is patch {most} {place(most)}, cosine "
-            f"{others.max():.2f}; least alike is patch {least} {place(least)}, cosine {others.min():.2f}."
+            f"{others.max():.2f}; least alike is patch {least} {place(least)}, cosine "
+            f"{others.min():.2f}."
         )
 
     def place(k):
         return f"(row {k // grid_size[1]}, column {k % grid_size[1]})"
 
-    return Explorer(
-        lambda name: similarity_figure(image, {name: tables[name]}, grid_size),
-        describe,
-        list(tables),
-        "positions",
-        lambda name: grid_size,
-        start=next(iter(tables)),
-    )
+    def draw(name):
+        return similarity_figure(image, {name: tables[name]}, grid_size)
+
+    return Explorer(draw, describe, list(tables), "positions", grid_size)

@@ -1,14 +1,14 @@
 """Other libraries' Vision Transformers, read into ours.
 
-Role: ``from_torchvision`` and ``from_timm`` turn a model in memory into a ``VisionTransformer`` with the
-same logits, or say what ours has no place for. ``PublishedViT`` is ours with what CLIP's image encoder has
-around its blocks. Not here: names, downloads, files and pictures
-(``loading``, ``published``), positions for another image size (``vitedu.transfer``).
+Role: ``from_torchvision`` and ``from_timm`` turn a model in memory into a ``VisionTransformer``
+with the same logits, or say what ours has no place for. ``PublishedViT`` is ours with what CLIP's
+image encoder has around its blocks. Not here: names, downloads, files and pictures (``loading``,
+``published``), positions for another image size (``vitedu.transfer``).
 
 Legend: D embed_dim, N num_patches, gh gw patch grid.
 
-References: torchvision ``models/vision_transformer.py``; timm ``models/vision_transformer.py``; Dosovitskiy
-et al. 2020, section 3.2 (arXiv 2010.11929), for positions at another resolution.
+References: torchvision ``models/vision_transformer.py``; timm ``models/vision_transformer.py``;
+Dosovitskiy et al. 2020, section 3.2 (arXiv 2010.11929), for positions at another resolution.
 """
 
 import math
@@ -72,13 +72,16 @@ def from_torchvision(model: Any) -> VisionTransformer:
     Its configuration is read from its shapes, so that any size converts, trained or not.
 
     Args:
-        model: a ``torchvision.models.VisionTransformer``; it is left unchanged and shares no memory.
+        model: a ``torchvision.models.VisionTransformer``; it is left unchanged and shares no
+            memory.
 
     Returns:
-        A model with the same logits in eval mode, of the same device, dtype and mode. Dropout is left out.
+        A model with the same logits in eval mode, of the same device, dtype and mode. Dropout is
+        left out.
 
     Raises:
-        ValueError: it has a part that ours has no place for; the message names each, and the remedy.
+        ValueError: it has a part that ours has no place for; the message names each, and the
+            remedy.
 
     Example:
         >>> from torchvision.models import VisionTransformer as Theirs
@@ -108,23 +111,25 @@ def from_torchvision(model: Any) -> VisionTransformer:
 def from_timm(model: Any) -> VisionTransformer:
     """Copy a timm ViT into ours.
 
-    Class token or average pooling, registers, LayerScale, SwiGLU, a norm before the first block, with or
-    without biases and head. Positions that timm adds before the class token comes (``no_embed_class``) are
-    ours with rows of zeros.
+    Class token or average pooling, registers, LayerScale, SwiGLU, a norm before the first block,
+    with or without biases and head. Positions that timm adds before the class token comes
+    (``no_embed_class``) are ours with rows of zeros.
 
     Args:
         model: a ``timm.models.VisionTransformer``; it is left unchanged and shares no memory.
 
     Returns:
-        A model with the same logits in eval mode, or the same features (B, D) where there is no head; of
-        the same device, dtype and mode. Dropout and stochastic depth are left out.
+        A model with the same logits in eval mode, or the same features (B, D) where there is no
+        head; of the same device, dtype and mode. Dropout and stochastic depth are left out.
 
     Raises:
-        ValueError: it has a part that ours has no place for; the message names each, and the remedy.
+        ValueError: it has a part that ours has no place for; the message names each, and the
+            remedy.
 
     Example:
         >>> from timm.models import VisionTransformer as Theirs  # doctest: +SKIP
-        >>> from_timm(Theirs(32, 8, embed_dim=12, depth=2, num_heads=3)).config.depth  # doctest: +SKIP
+        >>> theirs = Theirs(32, 8, embed_dim=12, depth=2, num_heads=3)  # doctest: +SKIP
+        >>> from_timm(theirs).config.depth  # doctest: +SKIP
         2
     """
     _refuse("timm", _timm_obstacles(model))
@@ -209,7 +214,8 @@ def _refuse(library: str, obstacles: Iterator[str]) -> None:
     found = list(obstacles)
     if found:
         raise ValueError(
-            f"this {library} model cannot become a vitedu VisionTransformer, which has no place for "
+            f"this {library} model cannot become a vitedu VisionTransformer, which has no place "
+            "for "
             + "; ".join(found)
             + ". With published weights, choose a plain model instead, such as "
             + ("vit_b_16." if library == "torchvision" else "vit_base_patch16_224.")

@@ -1,7 +1,7 @@
 """Published weights in our model: by name, through the libraries that publish them.
 
-Role: ``load_pretrained`` (a model by name), ``name_images`` (``vitedu predict --pretrained``). Not here:
-how another library's model becomes ours (``conversions``); names, preprocessing and classes
+Role: ``load_pretrained`` (a model by name), ``name_images`` (``vitedu predict --pretrained``). Not
+here: how another library's model becomes ours (``conversions``); names, preprocessing and classes
 (``published``); our own checkpoints (``vitedu.fitting.checkpoints``).
 
 Nothing that is read here can execute code: downloads and files alike are opened as tensors only.
@@ -38,11 +38,11 @@ def load_pretrained(
         name: a name of torchvision or timm, with or without that of the weights behind a dot.
         source: ``"torchvision"``, ``"timm"`` (which must be installed), or ``"auto"``: whichever of
             the two, in this order, knows the name.
-        image_size: pixels; the positions are interpolated to it as timm does. Default: the weights'.
-        num_classes: K; another number than the weights have makes a new head of zeros, to be trained.
-            Weights without a head (DINOv2) give features (B, D) where this is left out.
-        weights: a file in the library's own names (``.safetensors``, or a torch file of tensors only)
-            instead of a download; image size and classes are read from it.
+        image_size: pixels; positions are interpolated to it as timm does. Default: the weights'.
+        num_classes: K; another number than the weights have makes a new head of zeros, to be
+            trained. Weights without a head (DINOv2) give features (B, D) where this is left out.
+        weights: a file in the library's own names (``.safetensors``, or a torch file of tensors
+            only) instead of a download; image size and classes are read from it.
 
     Returns:
         The model in eval mode, in float32 on the CPU. Its logits are those of the library's model.
@@ -56,7 +56,7 @@ def load_pretrained(
         >>> model.config.image_size, model.config.num_classes  # doctest: +SKIP
         (224, 5)
 
-    Reference: Dosovitskiy et al. 2020, section 3.2: positions at another resolution, a head of zeros.
+    Reference: Dosovitskiy et al. 2020, section 3.2: another resolution, a head of zeros.
     """
     tensors = None if weights is None else read_weights(weights)
     if library_of(name, source) == "torchvision":
@@ -81,8 +81,8 @@ def read_weights(path: str | Path) -> dict[str, torch.Tensor]:
     """Read a file of tensors; code inside it is refused, never run.
 
     Args:
-        path: ``.safetensors``, or a file of ``torch.save``, where the tensors may lie under ``"model"``
-            or ``"state_dict"``.
+        path: ``.safetensors``, or a file of ``torch.save``, where the tensors may lie under
+            ``"model"`` or ``"state_dict"``.
 
     Returns:
         Tensors by name, on the CPU.
@@ -101,8 +101,8 @@ def read_weights(path: str | Path) -> dict[str, torch.Tensor]:
         raise ValueError(f"{path} cannot be read: {error}.") from None
     except Exception as error:  # damaged files and such with code fail in many ways
         raise ValueError(
-            f"{path} is no file of tensors, or holds code, which is not run; where you trust it, load "
-            f"it yourself and save its state_dict as .safetensors. ({_first_line(error)})"
+            f"{path} is no file of tensors, or holds code, which is not run; where you trust it, "
+            f"load it yourself and save its state_dict as .safetensors. ({_first_line(error)})"
         ) from None
     for key in ("model", "state_dict"):
         if isinstance(content, dict) and isinstance(content.get(key), dict):
@@ -235,9 +235,9 @@ def _filled(theirs: nn.Module, tensors: dict[str, torch.Tensor], name: str) -> n
 def _no_download(name: str, address: str, folder: str, error: Exception) -> OSError:
     """Say what can be done where the network is missing."""
     return OSError(
-        f"the weights of {name!r} could not be fetched from {address} ({_first_line(error)}). Without a network, "
-        f"fetch them elsewhere and give the file (weights=path, or --weights), or copy the cache "
-        f"folder {folder} from a machine that has them."
+        f"the weights of {name!r} could not be fetched from {address} ({_first_line(error)}). "
+        "Without a network, fetch them elsewhere and give the file (weights=path, or --weights), "
+        f"or copy the cache folder {folder} from a machine that has them."
     )
 
 

@@ -1,12 +1,12 @@
 """What torchvision and timm state about the weights they publish; nothing is downloaded.
 
-Role: tell which library publishes a name, how a picture must be prepared for it (``preprocessing``), and
-what its classes are called. Not here: the weights themselves (``loading``).
+Role: tell which library publishes a name, how a picture must be prepared for it
+(``preprocessing``), and what its classes are called. Not here: the weights (``loading``).
 
 Names are those of the libraries, ``architecture`` or ``architecture.weights``: torchvision's
 ``vit_b_16``, ``vit_b_16.IMAGENET1K_SWAG_E2E_V1``; timm's ``vit_tiny_patch16_224``,
-``vit_base_patch16_224.orig_in21k_ft_in1k``. Each set of weights has a licence of its own: torchvision's
-SWAG weights, for one, are for non-commercial use only.
+``vit_base_patch16_224.orig_in21k_ft_in1k``. Each set of weights has a licence of its own:
+torchvision's SWAG weights, for one, are for non-commercial use only.
 """
 
 import difflib

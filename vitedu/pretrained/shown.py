@@ -1,9 +1,10 @@
 """Weights to show at the end of notebook 03: published ones, or a small model that comes along.
 
-Role: ``weights_to_show``, ``read_own``. Not here: how published weights become ours (``loading``), figures (``plots``).
+Role: ``weights_to_show``, ``read_own``. Not here: how published weights become ours (``loading``),
+figures (``plots``).
 
-Our own models lie in folders beside this file, as ``vitedu train`` wrote them; each ``config.json`` says
-how its model was trained. Weights are stored in half precision.
+Our own models lie in folders beside this file, as ``vitedu train`` wrote them; each ``config.json``
+says how its model was trained. Weights are stored in half precision.
 """
 
 import json
@@ -99,10 +100,11 @@ def read_own(name: str) -> tuple[ViTConfig, dict[str, torch.Tensor], dict]:
     """Read weights that come with the package.
 
     Args:
-        name: of a folder beside this file: "stand_in" (notebook 03), "looked_into" (05) or "no_labels" (07; it has no head).
+        name: of a folder beside this file: "stand_in" (notebook 03), "looked_into" (05) or
+            "no_labels" (07; it has no head).
 
     Returns:
-        The shape of the model, its weights, and what is known of its data (names, mean, std, sizes).
+        The shape of the model, its weights, and its data's names, mean, std, sizes.
     """
     with resources.as_file(resources.files("vitedu.pretrained") / name) as folder:
         weights = read_weights(folder / "model.safetensors")

@@ -1,16 +1,16 @@
 """Experiments that a notebook quotes but does not wait for: ``vitedu bench experiments NAME``.
 
 Role: run the arms of an experiment over several seeds, keep each result as a line of JSON, and read
-the lines back. A run that was stopped goes on: what stands in the file is not run again. ``train_to_end`` is how
-experiments call ``fit``. Not here: what an experiment does.
+the lines back. A run that was stopped goes on: what stands in the file is not run again.
+``train_to_end`` is how experiments call ``fit``. Not here: what an experiment does.
 
 Each experiment is a module of this folder with
 
 * ``ARMS``: name of an arm -> its settings, in what JSON can hold;
-* ``run(arm, seed, profile) -> dict``: the name of each result -> a number (or a fact in words, such as
-  the precision). ``profile.pick`` gives the size that fits the hardware.
+* ``run(arm, seed, profile) -> dict``: the name of each result -> a number (or a fact in words, such
+  as the precision). ``profile.pick`` gives the size that fits the hardware.
 
-The lines that notebooks show lie beside the module as ``<name>.jsonl``; ``measured(name)`` reads them.
+The lines that notebooks show lie beside it as ``<name>.jsonl``; ``measured(name)`` reads them.
 """
 
 import importlib
@@ -86,7 +86,7 @@ def train_to_end(
         model: trained in place.
         data: what ``fit`` takes.
         config: what ``fit`` takes.
-        validation_images: measure every epoch on the first ones only, where nothing is chosen by them.
+        validation_images: measure every epoch on the first ones only; nothing is chosen.
         show_progress: whether ``fit`` prints.
 
     Returns:
@@ -229,12 +229,13 @@ def table(found: Iterable[Measurement], arms: Mapping[str, dict]) -> str:
         ...     Measurement("x", "a", {}, seed, {}, {"accuracy": value}, "", {}, "")
         ...     for seed, value in enumerate([0.5, 0.75])
         ... ]
-        >>> print(table(runs, {"a": {}}))
-        arm                                     options             result                       mean      least    largest  seeds
-        a                                                           accuracy                    0.625        0.5       0.75      2
+        >>> print(table(runs, {"a": {}}))  # doctest: +NORMALIZE_WHITESPACE
+        arm   options   result      mean     least   largest   seeds
+        a               accuracy    0.625    0.5     0.75      2
     """
     lines = [
-        f"{'arm':<38}  {'options':<18}  {'result':<22}  {'mean':>9}  {'least':>9}  {'largest':>9}  seeds"
+        f"{'arm':<38}  {'options':<18}  {'result':<22}"
+        f"  {'mean':>9}  {'least':>9}  {'largest':>9}  seeds"
     ]
     for arm, options, group in by_arm(found, arms):
         shown = " ".join(str(value) for value in options.values())
@@ -243,8 +244,8 @@ def table(found: Iterable[Measurement], arms: Mapping[str, dict]) -> str:
             if not values:
                 continue
             lines.append(
-                f"{arm:<38}  {shown:<18}  {result:<22}  {fmean(values):>9.4g}  {min(values):>9.4g}  "
-                f"{max(values):>9.4g}  {len(values):>5}"
+                f"{arm:<38}  {shown:<18}  {result:<22}  {fmean(values):>9.4g}"
+                f"  {min(values):>9.4g}  {max(values):>9.4g}  {len(values):>5}"
             )
     return "\n".join(lines)
 

@@ -1,7 +1,7 @@
 """What made the difference: ``vitedu bench ablations``, from the textbook ViT one change at a time.
 
 Role: the list of changes and one run of one of them; notebook 04 shows the measurements. Not here:
-the loop, the figure, the file of measurements (the package around this module).
+the loop, the figure.
 
 Every arm changes one thing of the arm that it starts from and is measured on the validation images:
 these are choices, and test images make none. A change for the worse stays in the list.
@@ -120,7 +120,8 @@ def bench_ablations(
 
     Args:
         data: the images.
-        out: a file of JSON lines; each run is added when it is done, and what stands there is not run again.
+        out: a file of JSON lines; each run is added when it is done, and what stands there is not
+        run again.
         epochs: of every run.
         seeds: one run each; a seed draws starting weights, order and augmentation.
         only: parts of names to choose arms by; all if empty.
@@ -145,9 +146,9 @@ def summary(found: Iterable[Measurement]) -> list[dict[str, Any]]:
     A gain is a mean of differences, each between two runs of one seed.
 
     Returns:
-        A dict a change: change, after, seeds (how many), epochs, accuracy (mean, in [0, 1]), low and high
-        over the seeds, gain over the arm it starts from under the same options and gains, the difference
-        for each seed that both have (None and empty where that is missing), seconds.
+        A dict a change: change, after, seeds (how many), epochs, accuracy (mean, in [0, 1]), low
+        and high over the seeds, gain over the arm it starts from under the same options and gains,
+        the difference for each seed that both have (None and empty where that is missing), seconds.
     """
     groups = by_arm(found, ARMS)
     after = {change.name: change.after for change in CHANGES}
@@ -181,7 +182,7 @@ def accuracies(group: list[Measurement]) -> dict[int, float]:
 
 
 def ablation_table(found: Iterable[Measurement]) -> str:
-    """Write the averages as text of 76 columns; a row names the row it starts from by its number."""
+    """Write the averages, 76 columns wide; a row names the one it starts from by its number."""
     lines = [
         "n: seeds, ep: epochs, of: the row that it starts from; gains in points",
         "   valid.  gain   seeds' gains  n ep of change",

@@ -1,11 +1,12 @@
 """Images and captions in one space: two losses, and an image network that starts from nothing.
 
-Role: the captions of section 5 of notebook 09, its arms and one run. Not here: the losses (``vitedu.transfer``), the
-file of measurements (the package around this module).
+Role: the captions of section 5 of notebook 09, its arms and one run. Not here: the losses
+(``vitedu.transfer``).
 
-The images are drawn shapes, and their captions name what was drawn: colour, shape and quarter of the image. One in six
-combinations of shape and colour is never shown in training. The image network starts from the shipped weights, which
-know the ten shapes and no word; the text network starts from nothing.
+The images are drawn shapes, and their captions name what was drawn: colour, shape and quarter of
+the image. One in six combinations of shape and colour is never shown in training. The image network
+starts from the shipped weights, which know the ten shapes and no word; the text network starts from
+nothing.
 """
 
 import math
@@ -161,7 +162,7 @@ def train(
 
 
 def score(image_features: torch.Tensor, text_features: torch.Tensor, profile: Profile) -> Results:
-    """Ask which of all captions is nearest to every test image, which of its parts are right, and which class."""
+    """Ask which caption is nearest to every test image, which parts are right, and which class."""
     facts = described(*drawings(profile.pick(quick=200, laptop=1_000, gpu=2_000), 2))
     nearest = (image_features @ text_features.T).argmax(dim=1)  # (n,), of 240 captions
     hit, unseen = (nearest == caption_of(facts)).double(), never_shown(facts)

@@ -1,14 +1,16 @@
-"""Can a network compare two distant places? One layer of attention against stacks of 3 x 3 convolutions.
+"""Can a network compare two distant places? One layer of attention against stacks of 3 x 3
+convolutions.
 
-Role: the task, the networks and one run of the cue-matching figure of notebook 06. Not here: the file of
-measurements (the package around this module), the figure (``vitedu.plots.vit_and_cnn``).
+Role: the task, the networks and one run of the cue-matching figure of notebook 06. Not here: the
+figure (``vitedu.plots.vit_and_cnn``).
 
-An image is a grid of 8 x 8 cells, each with one of four glyphs of 4 x 4 pixels and some noise. The question for
-every cell: is its glyph that of the cell in the top left corner, the cue? Glyphs are drawn independently, so that no
-neighbour gives the cue away: were half of the cells like the cue, the most frequent glyph nearby would be a good
-guess. A quarter of the cells say yes, so accuracies are balanced: the mean of the share of right answers among cells
-that should say yes, and among those that should say no. Guessing gives 50 %. All networks cut the image into the same
-cells and answer for every cell by itself. No pooling carries the cue around, so a cell must reach it through the layers.
+An image is a grid of 8 x 8 cells, each with one of four glyphs of 4 x 4 pixels and some noise. The
+question for every cell: is its glyph that of the cell in the top left corner, the cue? Glyphs are
+drawn independently, so that no neighbour gives the cue away: were half of the cells like the cue,
+the most frequent glyph nearby would be a good guess. A quarter of the cells say yes, so accuracies
+are balanced: the mean of the share of right answers among cells that should say yes, and among
+those that should say no. Guessing gives 50 %. All networks cut the image into the same cells and
+answer for every cell by itself. No pooling carries the cue: a cell reaches it through the layers.
 
 Legend: B batch, T = 64 cells, D width.
 """
@@ -36,7 +38,7 @@ ARMS: dict[str, dict[str, Any]] = {
 
 
 def draw_grids(count: int, generator: torch.Generator) -> tuple[torch.Tensor, torch.Tensor]:
-    """Draw images (count, 1, 32, 32) and answers (count, 64): 1.0 where a cell holds the cue's glyph."""
+    """Draw images (count, 1, 32, 32) and answers (count, 64): 1.0 where the cue's glyph is."""
     kinds = torch.randint(4, (count, GRID**2), generator=generator)
     is_same = kinds == kinds[:, :1]
     cells = GLYPHS[kinds]  # (B, 64, 4, 4)
@@ -82,7 +84,7 @@ def by_distance(logits: torch.Tensor, answers: torch.Tensor) -> list[float]:
 
 
 def by_cell(logits: torch.Tensor, answers: torch.Tensor) -> torch.Tensor:
-    """Give the balanced accuracy of every cell (8, 8). That of the cue is NaN, because it is always like itself."""
+    """Give the balanced accuracy of every cell (8, 8); NaN for the cue, always like itself."""
     said, is_same = logits > 0, answers > 0.5  # (B, 64)
     yes = (said & is_same).sum(dim=0) / is_same.sum(dim=0)
     no = (~said & ~is_same).sum(dim=0) / (~is_same).sum(dim=0)

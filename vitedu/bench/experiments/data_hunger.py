@@ -1,11 +1,11 @@
 """How does accuracy grow with the number of images? A small CNN and a small ViT of equal size.
 
-Role: the two networks, their recipes and one run of section "data" of notebook 06. Not here: the file of
-measurements (the package around this module), the figure (``vitedu.plots.vit_and_cnn``).
+Role: the two networks, their recipes and one run of section "data" of notebook 06. Not here: the
+figure (``vitedu.plots.vit_and_cnn``).
 
-Both networks have about 0.15 million parameters. Both see the same drawn shapes, the same shifts and mirror images,
-and the same number of steps, whatever the number of images: a small set is seen more often. Each has its own
-optimizer and learning rate: a common one would favour the network that it happens to suit.
+Both networks have about 0.15 million parameters. Both see the same drawn shapes, the same shifts
+and mirror images, and the same number of steps, whatever the number of images: a small set is seen
+more often. Each has its own optimizer and learning rate: a common one would favour one network.
 """
 
 import time

@@ -1,11 +1,12 @@
 """What does each cheaper form of attention cost in accuracy, if all of them are trained alike?
 
-Role: the models and one run of sections 3 and 12 of notebook 08. Not here: the ideas themselves (``vitedu.efficient``),
-the time that each model takes, which the notebook measures, the file of measurements (the package around this module).
+Role: the models and one run of sections 3 and 12 of notebook 08. Not here: the ideas themselves
+(``vitedu.efficient``), the time that each model takes, which the notebook measures.
 
-Every model learns from the same drawn shapes, for the same number of steps, with the same shifts and mirror images and
-one recipe for all. Nothing was tuned for any of them; ``efficient_rates`` tries larger learning rates. All have about 80,000 parameters, and the mean over all places
-goes to the head. Beside the plain model stand its own forms that need no new training: fewer tokens, int8 weights.
+Every model learns from the same drawn shapes, for the same number of steps, with the same shifts
+and mirror images and one recipe for all. Nothing was tuned for any of them; ``efficient_rates``
+tries larger learning rates. All have about 80,000 parameters, and the mean over all places goes to
+the head. Beside it stand forms that need no new training: fewer tokens, int8 weights.
 
 Legend: B batch, gh gw grid of tokens, T = gh * gw, D width, w window_size, nh heads.
 """
@@ -102,7 +103,7 @@ class LinearBlock(GridBlock):
 
 
 class RandomFeaturesBlock(GridBlock):
-    """The same with random features of the softmax kernel: FAVOR+ (Choromanski et al. 2021, arXiv 2009.14794)."""
+    """The same with random features of the kernel: FAVOR+ (Choromanski et al. 2021, 2009.14794)."""
 
     directions: torch.Tensor  # (m, hd), m = 4 * hd, drawn once; each hd rows are orthogonal
 
@@ -180,7 +181,7 @@ class WindowBlock(GridBlock):
 
 
 class MixerBlock(nn.Module):
-    """An MLP over the places and one over the features: MLP-Mixer (Tolstikhin et al. 2021, arXiv 2105.01601)."""
+    """An MLP over places, one over features: MLP-Mixer (Tolstikhin et al. 2021, 2105.01601)."""
 
     def __init__(self, embed_dim: int, grid: int):
         super().__init__()
@@ -197,7 +198,7 @@ class MixerBlock(nn.Module):
 
 
 class ConvNeXtBlock(nn.Module):
-    """A 7 x 7 convolution of each feature alone, then an MLP (Liu et al. 2022, arXiv 2201.03545)."""
+    """A 7 x 7 convolution of each feature, then an MLP (Liu et al. 2022, arXiv 2201.03545)."""
 
     def __init__(self, embed_dim: int, grid: int):
         super().__init__()
@@ -297,7 +298,7 @@ def shorten_with(model: Staged, images: torch.Tensor, how: str) -> torch.Tensor:
     Args:
         model: of the arm "global attention", in eval mode.
         images: (B, C, H, W).
-        how: "pruned", keep those that all tokens attend to most; "merged", join those that are alike.
+        how: "pruned", keep the most attended; "merged", join those that are alike.
 
     Returns:
         Logits (B, K).
@@ -310,7 +311,8 @@ def shorten_with(model: Staged, images: torch.Tensor, how: str) -> torch.Tensor:
         attended, weights = block.attn(normed)  # weights (B, nh, T, T)
         x = x + attended
         if i == 0:
-            # both functions leave the first token alone: a copy stands where they expect the class token
+            # both functions leave the first token alone: a copy stands where they expect the class
+            # token
             x, sizes = torch.cat([x[:, :1], x], dim=1), torch.cat([sizes[:, :1], sizes], dim=1)
             half = x.shape[1] // 2
             if how == "pruned":
@@ -341,7 +343,8 @@ def build(arm: str, seed: int) -> Staged:
 
 def macs(model: nn.Module) -> float:
     """Count the millions of multiply-accumulates for one image of 32 px."""
-    # torch 2.14 does not count a CPU's fused kernel; written as two products, attention counts the same
+    # torch 2.14 does not count a CPU's fused kernel; written as two products, attention counts the
+    # same
     as_products = sdpa_kernel(SDPBackend.MATH)
     with torch.no_grad(), as_products, FlopCounterMode(display=False) as counter:
         model.eval()(torch.zeros(1, 3, 32, 32))
@@ -351,7 +354,7 @@ def macs(model: nn.Module) -> float:
 def learn(
     model: nn.Module, seed: int, profile: Profile, lr: float = RECIPE["lr"]
 ) -> tuple[Data, float]:
-    """Train any model as all arms are trained; give the data and the accuracy on training images."""
+    """Train any model as all arms are; give the data and the accuracy on training images."""
     data = shapes(*profile.pick(quick=(200, 200), laptop=(3_200, None), gpu=(3_200, None)))
     epochs = profile.pick(quick=1, laptop=6, gpu=6)  # 300 steps
     config = TrainConfig(epochs=epochs, seed=seed, **{**RECIPE, "lr": lr})

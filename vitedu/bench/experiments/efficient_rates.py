@@ -1,7 +1,8 @@
-"""Does one learning rate for all treat the models of ``efficient`` alike? Four of them with larger rates.
+"""Does one learning rate for all treat the models of ``efficient`` alike? Four of them with larger
+rates.
 
-Role: the candidates and one run of "Was the care equal?" in section 12 of notebook 08; models, data and length are those
-of ``efficient``. Not here: the file of measurements (the package around this module).
+Role: the candidates and one run of "Was the care equal?" in section 12 of notebook 08; models, data
+and length are those of ``efficient``.
 """
 
 import time

@@ -1,11 +1,12 @@
 """Sixty labels of a new task: how far does each way to go on from trained weights get?
 
-Role: the five ways of section 3 of notebook 09 and one run of each. Not here: adapters and learning rates by depth
-themselves (``vitedu.transfer``), the file of measurements (the package around this module).
+Role: the five ways of section 3 of notebook 09 and one run of each. Not here: adapters and learning
+rates by depth themselves (``vitedu.transfer``).
 
-The shipped model knows bright shapes on a dark ground. The new task is the same shapes dark on bright, like the
-negative of a film. Each seed draws 60 images of its own, six of a class. The learning rates were chosen on other
-drawings: two were tried for each way that starts from the weights, one from scratch.
+The shipped model knows bright shapes on a dark ground. The new task is the same shapes dark on
+bright, like the negative of a film. Each seed draws 60 images of its own, six of a class. The
+learning rates were chosen on other drawings: two were tried for each way that starts from the
+weights, one from scratch.
 """
 
 from collections.abc import Callable, Sequence
@@ -97,7 +98,7 @@ def tested(profile: Profile) -> tuple[torch.Tensor, torch.Tensor]:
 
 @cache
 def negatives(count: int, seed: int, stream: int = 0) -> tuple[torch.Tensor, torch.Tensor]:
-    """Draw shapes, dark on bright, as the shipped model takes them (n, 3, 32, 32), and labels (n,)."""
+    """Draw shapes, dark on bright, as the shipped model takes them (n, 3, 32, 32); labels (n,)."""
     known = read_own("stand_in")[2]
     mean, std = (torch.tensor(known[key]).view(-1, 1, 1) for key in ("mean", "std"))
     images, labels, _ = map(torch.from_numpy, draw_shapes(count, seed=seed, stream=stream))

@@ -1,10 +1,9 @@
 """One frozen backbone and four small heads: class, box, mask and depth of drawn shapes.
 
-Role: the targets of section 6 of notebook 09, its arms and one run. Not here: the file of measurements (the package
-around this module).
+Role: the targets of section 6 of notebook 09, its arms and one run.
 
-The heads are trained together on the tokens of a backbone that does not learn. One arm has the shipped backbone, the
-other one of random weights, which differ from seed to seed.
+The heads are trained together on the tokens of a backbone that does not learn. One arm has the
+shipped backbone, the other one of random weights, which differ from seed to seed.
 """
 
 from functools import cache
@@ -95,7 +94,7 @@ def targets(count: int, stream: int) -> tuple[torch.Tensor, Tensors]:
 
 
 def boxes_of(masks: torch.Tensor) -> torch.Tensor:
-    """The smallest box around each object (n, H, W): left, top, right, bottom, as shares of the side (n, 4)."""
+    """The smallest box around each object (n, H, W): left, top, right, bottom (n, 4), as shares."""
     S = masks.shape[-1]
     places = torch.arange(S)
     found = []
@@ -108,7 +107,7 @@ def boxes_of(masks: torch.Tensor) -> torch.Tensor:
 
 
 def cushion(masks: torch.Tensor, most: int = 8) -> torch.Tensor:
-    """How far each pixel of an object (n, H, W) is from its edge: peel off one layer of pixels after another."""
+    """How far each pixel of an object (n, H, W) is from its edge: peel off layer after layer."""
     inside, height = masks[:, None].float(), torch.zeros(len(masks), 1, *masks.shape[1:])
     for _ in range(most):
         height += inside
@@ -160,7 +159,7 @@ def read_out(heads: nn.ModuleDict, tokens: torch.Tensor, config: ViTConfig) -> T
 
 
 def score(found: Tensors, truth: Tensors) -> Results:
-    """Share of right classes, overlap of boxes and of masks, and mean error of the depth in pixels."""
+    """Share of right classes, overlap of boxes and of masks, mean error of the depth in pixels."""
     on, wanted = found["mask"] > 0, truth["mask"] > 0.5
     masks = (on & wanted).sum(dim=(1, 2)) / (on | wanted).sum(dim=(1, 2))
     results = {

@@ -1,14 +1,15 @@
-"""What did it learn? One small ViT, its pooling, its registers, and images whose patches are shuffled.
+"""What did it learn? One small ViT, its pooling, its registers, and images whose patches are
+shuffled.
 
-Role: the arms and one run of notebook 05. Not here: the measurements themselves (``vitedu.inside``), the file
-of measurements (the package around this module).
+Role: the arms and one run of notebook 05. Not here: the measurements themselves
+(``vitedu.inside``).
 
-Every arm trains the same small model with at most one thing changed, and measures on test images that no
-choice used. Its patches have 8 px, twice those of the model that the notebook looks into, so that a run costs a
-quarter. What is said of the untrained model is measured on the same model before its first step.
+Every arm trains the same small model with at most one thing changed, and measures on test images
+that no choice used. Its patches have 8 px, twice those of the model that the notebook looks into,
+so that a run costs a quarter. The untrained model is the same one before its first step.
 
-The shuffle stands inside its model, behind the crops and flips of training. A shuffle of the images themselves
-would be cropped and flipped as if it were a picture.
+The shuffle stands inside its model, behind the crops and flips of training. A shuffle of the images
+themselves would be cropped and flipped as if it were a picture.
 """
 
 from dataclasses import replace
@@ -58,7 +59,7 @@ class LargestPatch(VisionTransformer):
 
 
 class ShuffledPatches(VisionTransformer):
-    """See the patches of every image in one other order: place i gets the patch of place ``order[i]``."""
+    """See the patches of every image in another order: place i gets patch ``order[i]``."""
 
     order: torch.Tensor  # (N,)
 

@@ -1,10 +1,10 @@
 """From no attention to a whole block, one part at a time: what is each part worth on new images?
 
-Role: the arms and one run of section 7 of notebook 03. Not here: the file of measurements (the package
-around this module).
+Role: the arms and one run of section 7 of notebook 03.
 
-Every model has patches, positions, a class token, at most one block and a head. Nothing else differs between one
-arm and the next: the weights are drawn in the same way, and the images, the order and the steps are the same.
+Every model has patches, positions, a class token, at most one block and a head. Nothing else
+differs between one arm and the next: the weights are drawn in the same way, and the images, the
+order and the steps are the same.
 """
 
 import time
@@ -34,7 +34,7 @@ ARMS: dict[str, dict[str, Any]] = {
 
 
 class Rung(nn.Module):
-    """A block that has some of its parts; the MLP has a norm and a skip of its own, as everywhere."""
+    """A block that has some of its parts; the MLP has its own norm and skip, as everywhere."""
 
     def __init__(self, block: EncoderBlock, parts: list[str]):
         super().__init__()

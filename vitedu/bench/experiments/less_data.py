@@ -1,10 +1,12 @@
-"""What helps a small ViT that has 400 images? One change at a time, measured by the gap between training and test.
+"""What helps a small ViT that has 400 images? One change at a time, measured by the gap between
+training and test.
 
 Role: the arms and one run of sections 1 to 6 of notebook 07. Not here: the operations themselves
-(``vitedu.fitting``, ``vitedu.less_data``), the file of measurements (the package around this module).
+(``vitedu.fitting``, ``vitedu.less_data``).
 
-Every arm trains the same model on the same 400 drawn shapes for the same number of steps, and differs in one thing from
-"nothing". Both accuracies are measured afterwards on images as they are, so that they can be compared.
+Every arm trains the same model on the same 400 drawn shapes for the same number of steps, and
+differs in one thing from "nothing". Both accuracies are measured afterwards on images as they are,
+so that they can be compared.
 """
 
 from dataclasses import replace
@@ -84,7 +86,7 @@ def learn(settings: dict[str, Any], seed: int, profile: Profile) -> Results:
 
 @cache
 def few_shapes(count: int) -> Data:
-    """Draw ``count`` training images and 1,000 test images, fewer for few; 100 stand for validation, where nothing is chosen."""
+    """Draw ``count`` training and 1,000 test images, fewer for few; 100 stand for validation."""
     parts = {"train": count, "validation": 100, "test": min(1_000, 3 * count)}
     data = load_data("shapes", limit=count, held_out=max(100, parts["test"]))
     kept: dict[str, Any] = {

@@ -1,11 +1,12 @@
-"""Does guessing hidden patches help where labels are few? A masked autoencoder, and then 100 labels.
+"""Does guessing hidden patches help where labels are few? A masked autoencoder, and then 100
+labels.
 
-Role: the arms and one run of the end of section 8 of notebook 07. Not here: the autoencoder and its loss
-(``vitedu.less_data``), the file of measurements (the package around this module).
+Role: the arms and one run of the end of section 8 of notebook 07. Not here: the autoencoder and its
+loss (``vitedu.less_data``).
 
-All arms fine-tune the same model on the same 100 labelled shapes with the same recipe. They differ in the weights that
-it starts from, and in how long it is fine-tuned. The guess itself is judged by its error on images that it has not seen,
-as a share of what the mean of the visible patches would cost.
+All arms fine-tune the same model on the same 100 labelled shapes with the same recipe. They differ
+in the weights that it starts from, and in how long it is fine-tuned. The guess itself is judged by
+its error on images that it has not seen, as a share of the error of the visible patches' mean.
 """
 
 import copy
@@ -52,7 +53,7 @@ def run(arm: str, seed: int, profile: Profile) -> Results:
 
 
 def pretrain(images: torch.Tensor, steps: int, seed: int) -> MaskedAutoencoder:
-    """Train a masked autoencoder on normalised images (n, 3, H, W); 0 steps give an untrained one."""
+    """Train a masked autoencoder on normalised images (n, 3, H, W); 0 steps: an untrained one."""
     torch.manual_seed(seed)
     model = MaskedAutoencoder(VisionTransformer(CONFIG))
     optimizer = torch.optim.AdamW(model.parameters(), betas=(0.9, 0.95), weight_decay=0.05)
@@ -68,7 +69,7 @@ def pretrain(images: torch.Tensor, steps: int, seed: int) -> MaskedAutoencoder:
 
 @torch.no_grad()
 def share_of_error(model: MaskedAutoencoder, images: torch.Tensor) -> float:
-    """Divide the error on hidden patches by that of the mean of the visible patches of each image."""
+    """Divide the error on hidden patches by that of the mean of an image's visible patches."""
     target = patchify(images, CONFIG.patch_size)
     noise = torch.rand(target.shape[:2], generator=torch.Generator().manual_seed(1))
     prediction, mask = model(images, RATIO, noise)
@@ -82,7 +83,7 @@ def share_of_error(model: MaskedAutoencoder, images: torch.Tensor) -> float:
 
 
 def fine_tune(encoder: VisionTransformer, few: Data, seed: int, epochs: int) -> float:
-    """Train a copy of a model on the first 100 training images, two steps an epoch, and give its test accuracy."""
+    """Train a copy on the first 100 training images, two steps an epoch; give its test accuracy."""
     model = copy.deepcopy(encoder)
     hundred = replace(few, train=Split(few.train.images[:LABELS], few.train.labels[:LABELS]))
     config = TrainConfig(

@@ -1,11 +1,12 @@
-"""Features that nobody labelled: what two losses learn on drawn shapes, beside pixels and an untrained model.
+"""Features that nobody labelled: what two losses learn on drawn shapes, beside pixels and an
+untrained model.
 
 Role: the arms and one run of the end of section 9 of notebook 07. Not here: the loss and the views
-(``vitedu.less_data``, ``vitedu.transfer``), the collapse (the notebook trains it itself), the file of measurements (the
-package around this module).
+(``vitedu.less_data``, ``vitedu.transfer``), the collapse (the notebook trains it itself).
 
-"contrast" asks which view of a batch belongs to the same image: CLIP's loss between two views instead of image and
-text, close to SimCLR (Chen et al. 2020, arXiv 2002.05709). Every arm reads the same grey images. Its features are judged by the ten nearest of few and of many labelled images, and
+"contrast" asks which view of a batch belongs to the same image: CLIP's loss between two views
+instead of image and text, close to SimCLR (Chen et al. 2020, arXiv 2002.05709). Every arm reads the
+same grey images. Its features are judged by the ten nearest of few and of many labelled images, and
 by a linear probe on the many. Labels are used to judge and never to learn.
 """
 
@@ -65,7 +66,7 @@ def pixels_of(images: torch.Tensor) -> torch.Tensor:
 
 @torch.no_grad()
 def read_all(read: Callable[[torch.Tensor], torch.Tensor], images: torch.Tensor) -> torch.Tensor:
-    """Give the features (n, D) of uint8 images in grey, as a view that changes nothing shows them."""
+    """Give the features (n, D) of uint8 images in grey, seen in a view that changes nothing."""
     grey = standard(images).mean(dim=1, keepdim=True).expand(-1, 3, -1, -1)
     return torch.cat([read(part) for part in grey.split(250)])
 
@@ -79,7 +80,7 @@ def network(seed: int) -> tuple[VisionTransformer, PrototypeHead]:
 
 
 def learn(images: torch.Tensor, loss: str, steps: int, seed: int) -> nn.Module:
-    """Train on pairs of views of uint8 images (n, 3, H, W), and give the running average of the model.
+    """Train on pairs of views of uint8 images (n, 3, H, W); give the model's running average.
 
     Args:
         images: of which no label is used.

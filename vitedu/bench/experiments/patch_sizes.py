@@ -1,11 +1,12 @@
 """Which patch size wins at equal steps, and which at equal seconds?
 
-Role: one run of "patch size" in section 9 of notebook 06; networks and recipe are those of ``data_hunger``. Not here:
-the file of measurements (the package around this module).
+Role: one run of "patch size" in section 9 of notebook 06; networks and recipe are those of
+``data_hunger``.
 
-One ViT with patches of 16, 8 or 4 pixels learns from the same drawn shapes. Each run has a learning rate that falls to
-zero at its own end: to stop a long run early would be unfair to it. So the arms of equal seconds are runs of their own.
-Their epochs were chosen so that they take about as long as twelve with patches of 8 px; the rows say how long.
+One ViT with patches of 16, 8 or 4 pixels learns from the same drawn shapes. Each run has a learning
+rate that falls to zero at its own end: to stop a long run early would be unfair to it. So the arms
+of equal seconds are runs of their own. Their epochs were chosen so that they take about as long as
+twelve with patches of 8 px; the rows say how long.
 """
 
 import time

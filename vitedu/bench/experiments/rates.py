@@ -1,8 +1,9 @@
-"""Which optimizer and which learning rate suit each network? The same care for a small CNN and a small ViT.
+"""Which optimizer and which learning rate suit each network? The same care for a small CNN and a
+small ViT.
 
-Role: the candidates and one run of "equal care" in section 1 of notebook 06; networks and data are those of
-``data_hunger``, whose two recipes are among these candidates. Not here: the file of measurements (the package around this
-module). Muon is for matrices, and the weights of a convolution are none: the CNN has AdamW alone.
+Role: the candidates and one run of "equal care" in section 1 of notebook 06; networks and data are
+those of ``data_hunger``, whose two recipes are among these candidates. Muon is for matrices, and
+the weights of a convolution are none: the CNN has AdamW alone.
 """
 
 import time

@@ -1,11 +1,13 @@
-"""Which of two equally good networks suffers more? Occlusion, noise, blur, shuffled patches, shifts, another contrast.
+"""Which of two equally good networks suffers more? Occlusion, noise, blur, shuffled patches,
+shifts, another contrast.
 
-Role: the disturbances and one run of section "robust" of notebook 06. Networks and recipes: ``data_hunger``. Not
-here: the file of measurements (the package around this module).
+Role: the disturbances and one run of section "robust" of notebook 06. Networks and recipes:
+``data_hunger``.
 
-A network that starts higher falls further for that reason alone, so both are stopped early. The CNN is trained on all
-drawn shapes until its validation accuracy first reaches 85 %. It passes the goal by some points, because it learns much
-in an epoch. So the ViT is trained until it is as good as the CNN of the same seed was then.
+A network that starts higher falls further for that reason alone, so both are stopped early. The CNN
+is trained on all drawn shapes until its validation accuracy first reaches 85 %. It passes the goal
+by some points, because it learns much in an epoch. So the ViT is trained until it is as good as the
+CNN of the same seed was then.
 """
 
 import time
@@ -89,7 +91,7 @@ def accuracy_under(model: nn.Module, data: Data) -> dict[str, float]:
 def train_to_goal(
     network: str, seed: int, data: Data, steps: int, goal: float
 ) -> tuple[nn.Module, float, int]:
-    """Train until the validation accuracy reaches the goal, or to the end; give model, that accuracy and the epochs."""
+    """Train until validation reaches the goal, or to the end; give model, accuracy, epochs."""
     model = build(network, seed)
 
     def stop_at_goal(history):

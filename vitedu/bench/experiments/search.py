@@ -1,10 +1,11 @@
-"""Which width, depth, number of heads and patch size, at equal cost? A small search, repeated with other seeds.
+"""Which width, depth, number of heads and patch size, at equal cost? A small search, repeated with
+other seeds.
 
-Role: the candidates and one run of the stretch section "A small search" of notebook 08; data, recipe and length are
-those of ``data_hunger``. Not here: the file of measurements (the package around this module).
+Role: the candidates and one run of the stretch section "A small search" of notebook 08; data,
+recipe and length are those of ``data_hunger``.
 
-All candidates need about 2.4 million multiply-accumulates an image. A search trains each one once and chooses by
-validation accuracy. All seeds of all candidates show what such a choice is worth.
+All candidates need about 2.4 million multiply-accumulates an image. A search trains each one once
+and chooses by validation accuracy. All seeds of all candidates show what such a choice is worth.
 """
 
 import time

@@ -1,11 +1,12 @@
-"""Does a teacher help a ViT that has 400 labels? Two heads, and three sources for what the second one learns.
+"""Does a teacher help a ViT that has 400 labels? Two heads, and three sources for what the second
+one learns.
 
-Role: the arms and one run of section 7 of notebook 07. Not here: the student and its loss (``vitedu.less_data``), the
-file of measurements (the package around this module).
+Role: the arms and one run of section 7 of notebook 07. Not here: the student and its loss
+(``vitedu.less_data``).
 
-All arms take the same number of steps with the same number of images. Half of a batch teaches the class head from
-labels. They differ in what the other half teaches the distillation head: labels, or the answers of a small CNN that
-has learned from the same 400 images.
+All arms take the same number of steps with the same number of images. Half of a batch teaches the
+class head from labels. They differ in what the other half teaches the distillation head: labels, or
+the answers of a small CNN that has learned from the same 400 images.
 """
 
 from collections.abc import Callable
@@ -39,7 +40,7 @@ HALF = 32  # images of a batch for each head
 def run(
     arm: str, seed: int, profile: Profile, loss_of: Callable[..., torch.Tensor] = distillation_loss
 ) -> Results:
-    """Train a student and measure it and its teacher; ``loss_of`` may be a student's own ``distillation_loss``."""
+    """Train a student, measure it and its teacher; ``loss_of`` is its distillation loss."""
     few, teacher = labelled(profile), teacher_of(seed, profile)
     images, labels = few.train.images, few.train.labels
     source = others(*profile.pick(quick=(300, 200), laptop=(4_000, None), gpu=(10_000, None)))
@@ -88,5 +89,5 @@ def teacher_of(seed: int, profile: Profile) -> SmallCNN:
 
 @cache
 def others(limit: int, held_out: int | None) -> torch.Tensor:
-    """Draw training images (n, 3, H, W) whose labels nobody looks at; the first are those with labels."""
+    """Draw training images (n, 3, H, W) whose labels nobody reads; the labelled ones first."""
     return load_data("shapes", limit=limit, held_out=held_out).train.images

@@ -1,10 +1,11 @@
 """Shape or texture: what does a network go by when the two disagree? An open question with a sweep.
 
-Role: the images and one run of "shape or texture" in section 7 of notebook 06. Networks and recipes: ``data_hunger``. Not here: the
-file of measurements (the package around this module).
+Role: the images and one run of "shape or texture" in section 7 of notebook 06. Networks and
+recipes: ``data_hunger``.
 
-Four shapes are filled with four textures. In training, shape and texture say the same. In the test they disagree, and
-the answer shows which of them was used. The contrast of the texture is swept: it makes that cue easy or hard.
+Four shapes are filled with four textures. In training, shape and texture say the same. In the test
+they disagree, and the answer shows which of them was used. The contrast of the texture is swept: it
+makes that cue easy or hard.
 """
 
 import time
@@ -43,7 +44,7 @@ def fill(split: Split, textures: torch.Tensor, contrast: float) -> torch.Tensor:
 
 @cache
 def kinds_of_shapes(limit: int) -> dict[str, Split]:
-    """Give at least so many images of the four kinds, labelled 0 .. 3, split by split, or all that there are."""
+    """Give at least so many images of the four kinds (0 .. 3), split by split, or all there are."""
     data = load_data("shapes", limit=3 * limit, held_out=3 * limit)  # four kinds of ten
     numbers = torch.tensor([data.class_names.index(kind) for kind in KINDS])
     chosen = {}
@@ -72,8 +73,9 @@ def learn(network: str, contrast: float, seed: int, profile: Profile) -> Results
     """Train one network and say what it goes by where shape and texture disagree.
 
     Returns:
-        Accuracy on test images in which both agree; of the answers that follow either cue in torn images, the share
-        that follows the shape; the share of torn images whose answer follows either; seconds of the processor.
+        Accuracy on test images in which both agree; of the answers that follow either cue in torn
+        images, the share that follows the shape; the share of torn images whose answer follows
+        either; seconds of the processor.
     """
     data = textured(contrast, profile.pick(quick=200, laptop=2_000, gpu=2_000))
     started, steps = time.process_time(), profile.pick(quick=6, laptop=250, gpu=250)
@@ -94,7 +96,7 @@ def learn(network: str, contrast: float, seed: int, profile: Profile) -> Results
 
 
 def torn(data: Data, contrast: float) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """Give test images whose texture names another class than the shape: images, shapes, textures (N,) of 0 .. 3."""
+    """Give test images of another texture than shape: images, shapes, textures (N,) of 0 .. 3."""
     shape = data.test.labels
     other = torch.randint(1, 4, shape.shape, generator=torch.Generator().manual_seed(1))
     texture = (shape + other) % 4

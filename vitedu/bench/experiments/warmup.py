@@ -1,11 +1,10 @@
 """Does warm-up matter? Both places of the norms, two learning rates each, with and without it.
 
-Role: the arms and one run of section 6 of notebook 04. Not here: the file of measurements (the package
-around this module).
+Role: the arms and one run of section 6 of notebook 04.
 
-A small model learns 128 drawn images by heart, with batches of 32 and gradients clipped to norm 1. The
-rate climbs for a third of the steps or not at all, and then stays at its peak. Both runs of a pair start
-from the same weights and see the same batches, so their difference is what warm-up did.
+A small model learns 128 drawn images by heart, with batches of 32 and gradients clipped to norm 1.
+The rate climbs for a third of the steps or not at all, and then stays at its peak. Both runs of a
+pair start from the same weights and see the same batches, so their difference is what warm-up did.
 """
 
 from collections.abc import Iterable
@@ -93,7 +92,7 @@ def steps_to_goal(losses: list[float]) -> int | None:
 
 
 def pairs_table(found: Iterable[Measurement]) -> str:
-    """Write, for each norm and peak, what each seed gained from warm-up and when it met the goal."""
+    """Write for each norm and peak what each seed gained from warm-up, and when it met the goal."""
     results = {(each.arm, each.seed): each.results for each in found}
     seeds = sorted({seed for _, seed in results})
     lines = [

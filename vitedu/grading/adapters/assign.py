@@ -31,7 +31,8 @@ README = """\
 
 {table}
 
-Hand these out; they hold stubs, no solutions and no outputs. Students need the package too: `pip install` it, then
+Hand these out; they hold stubs, no solutions and no outputs. \
+Students need the package too: `pip install` it, then
 `jupyter lab`. Returned notebooks in one folder are graded with `vitedu grade FOLDER --out GRADES`.
 """
 

@@ -153,8 +153,8 @@ class Cluster:
             raise OSError(f"a worker of {self.address}: {error}") from None
         except (CancelledError, CommClosedError, OSError) as error:
             raise OSError(
-                f"the cluster at {self.address} is gone ({type(error).__name__}: {error}). Every grade so far is "
-                "written; give the same command again to grade the rest."
+                f"the cluster at {self.address} is gone ({type(error).__name__}: {error}). Every "
+                "grade so far is written; give the same command again to grade the rest."
             ) from None
         except Exception as error:  # dask raises any error of the worker here
             raise _Lost(f"{type(error).__name__} on a worker: {error}") from None

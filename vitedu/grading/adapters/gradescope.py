@@ -34,7 +34,8 @@ MAX_METADATA = 2**20  # the most bytes of submission_metadata.json that are read
 
 SETUP = """\
 #!/usr/bin/env bash
-# Run once, as root, when Gradescope builds the image. VITEDU_PYTHON names a Python that has everything already.
+# Run once, as root, when Gradescope builds the image. \
+VITEDU_PYTHON names a Python that has everything already.
 set -euo pipefail
 root="${AUTOGRADER_ROOT:-/autograder}"
 if [ -n "${VITEDU_PYTHON:-}" ]; then

@@ -40,14 +40,7 @@ from vitedu.grading.box.sharing import SharedBox
 from vitedu.grading.box.ways import USERS, possible, prepare
 
 # modules of this folder that are needed inside the box
-OWN = (
-    "canary",
-    "confinement",
-    "limits",
-    "linux",
-    "preloaded",
-    "seccomp",
-)
+OWN = ("canary", "confinement", "limits", "linux", "preloaded", "seccomp")
 LOAD_SECONDS = 120.0  # for importing torch from a slow disk
 START_SECONDS = 20.0  # for a fork on a busy machine
 # restrictions that a worker may lack if it has the filter of system calls

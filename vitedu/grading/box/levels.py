@@ -144,8 +144,10 @@ def remedy() -> str:
         if shutil.which("bwrap") is None:
             return "Install bubblewrap: apt install bubblewrap, dnf install bubblewrap."
         return (
-            "bubblewrap is there but may not make namespaces. On Ubuntu 24.04 and newer allow it in\n"
-            "AppArmor; in a container, start that with --security-opt seccomp=unconfined, or grade\n"
+            "bubblewrap is there but may not make namespaces. On Ubuntu 24.04 and newer allow it "
+            "in\n"
+            "AppArmor; in a container, start that with --security-opt seccomp=unconfined, or "
+            "grade\n"
             "outside it."
         )
     return "Grade on Linux, or in a Linux container or virtual machine, with bubblewrap."

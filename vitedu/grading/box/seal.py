@@ -140,7 +140,8 @@ class Seal:
 
 # attributes of classes that Python itself changes
 _OF_PYTHON: frozenset[Any] = frozenset(
-    "__dict__ __weakref__ __doc__ __abstractmethods__ _abc_impl __annotations__ __slotnames__".split()
+    "__dict__ __weakref__ __doc__ __abstractmethods__ _abc_impl __annotations__ "
+    "__slotnames__".split()
 )
 
 

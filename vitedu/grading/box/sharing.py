@@ -6,9 +6,9 @@ runs all exercises of a submission. Once a run disagrees with the first, all fur
 student have their own processes, and that answer must agree once more than usual (``judge``).
 
 In shared runs the answers of one student can influence each other, but never those of another
-student. They gain nothing by it, because each must first pass alone. Exercises that forbid functions
-or hide references are not shared, because a forbidden function cannot be restored. So at most two
-processes wait at a time. They keep whatever memory an answer has left in them.
+student. They gain nothing by it, because each must first pass alone. Exercises that forbid
+functions or hide references are not shared, because a forbidden function cannot be restored. So at
+most two processes wait at a time. They keep whatever memory an answer has left in them.
 """
 
 from collections.abc import Iterator

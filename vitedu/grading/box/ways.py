@@ -47,9 +47,9 @@ MASKED = ("vitedu", "__editable__.vitedu", "__editable___vitedu")  # names in si
 # Libraries that contain answers of the course; no answer needs them. They are hidden on disk, and
 # importing them is refused, so that it fails in the same way whether a machine has them or not.
 SOLVED = (
-    "timm torchvision transformers vit_pytorch x_transformers xformers open_clip flash_attn scipy sklearn "
-    "jax flax keras tensorflow paddle mxnet torchmetrics torcheval ignite kornia monai diffusers fastai skimage "
-    "torch_geometric mmpretrain lightly"
+    "timm torchvision transformers vit_pytorch x_transformers xformers open_clip flash_attn scipy "
+    "sklearn jax flax keras tensorflow paddle mxnet torchmetrics torcheval ignite kornia monai "
+    "diffusers fastai skimage torch_geometric mmpretrain lightly"
 ).split()
 # capabilities of the preloaded process
 NEEDED = ("SYS_ADMIN", "SETUID", "SETGID", "SETPCAP", "KILL", "CHOWN")

@@ -68,7 +68,8 @@ _IN_PYTHON = ("torch._refs", "torch._decomp", "torch.nn.functional")
 _ELSEWHERE = {
     "softmax": "torch.distributions.transforms.SoftmaxTransform._call",
     "scaled_dot_product_attention": "torch._higher_order_ops.flex_attention.math_attention",
-    "multi_head_attention_forward": "torch.ao.nn.quantizable.modules.activation.MultiheadAttention._forward_impl",
+    "multi_head_attention_forward": "torch.ao.nn.quantizable.modules.activation."
+    "MultiheadAttention._forward_impl",
 }
 REHEARSALS = (4, 4, 3, 4, 3)  # sizes of the input; below 4 the rehearsed answer raises an error
 # an answer that does nothing useful, with operations that many answers use
@@ -260,7 +261,8 @@ class Session:
         # these kernels make parameters; refusing Parameter and Module prevents building any layer
         if kernels & _NEEDED:
             _refuse(torch.nn.Parameter.__new__, "aten.empty", self.used.add)
-            torch.nn.Module.__init__ = _refusal("aten.empty", self.used.add)  # type: ignore[method-assign]
+            refusal = _refusal("aten.empty", self.used.add)
+            torch.nn.Module.__init__ = refusal  # type: ignore[method-assign]
         kernels -= _NEEDED
         if not kernels:
             return

@@ -8,13 +8,13 @@ The rules, in the order in which they are applied:
 
 1. The answer of an exercise is the top-level function, class or assignment that defines its name.
    An import does not count, nor does ``patchify = report.implementation``.
-2. It is searched in cells that the metadata marks for the exercise, and in all cells of a notebook of
-   its chapter, because editors drop metadata and students add cells. If metadata and name disagree,
-   the name decides, as in ``check``.
+2. It is searched in cells that the metadata marks for the exercise, and in all cells of a notebook
+   of its chapter, because editors drop metadata and students add cells. If metadata and name
+   disagree, the name decides, as in ``check``.
 3. The last answer in the newest file that has one is graded. A cell of text counts only if no code
    cell has an answer, and an unchanged stub only if there is no other answer.
-4. The statements that the answer needs are included (``statements.Slicer``). Names of earlier exercises
-   are imported from the package, so that a wrong answer costs only its own points.
+4. The statements that the answer needs are included (``statements.Slicer``). Names of earlier
+   exercises are imported from the package, so that a wrong answer costs only its own points.
 """
 
 import ast
@@ -52,8 +52,9 @@ _BINDS = re.compile(r"^(?:def |class |import )?(\w+)[ \t]*(?:=(?!=)|\(|:|$)", re
 GIVEN = {
     # attention maps of an untrained model: weights of std 0.02 give scores of std 0.08
     "untrained_entropy": {
-        "weights": "import torch\n\nweights = torch.softmax(0.08 * torch.randn(8, 3, 65, 65), dim=-1)"
-    },
+        "weights": "import torch\n\nweights = torch.softmax(0.08 * torch.randn(8, 3, 65, 65), "
+        "dim=-1)"
+    }
 }
 
 

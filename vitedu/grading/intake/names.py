@@ -42,8 +42,8 @@ def bindings(node: ast.AST) -> Iterator[tuple[str, ast.AST]]:
 
 # methods that change their object; those of torch end in "_"
 MUTATORS = set(
-    "append extend insert add update setdefault pop popitem remove discard clear sort reverse train eval "
-    "load_state_dict register_buffer register_parameter add_module".split()
+    "append extend insert add update setdefault pop popitem remove discard clear sort reverse "
+    "train eval load_state_dict register_buffer register_parameter add_module".split()
 )
 
 
@@ -155,7 +155,8 @@ def needed_at_once(node: ast.stmt) -> set[str]:
     """Return what a definition reads when it is executed: bases, decorators, defaults.
 
     Example:
-        >>> sorted(needed_at_once(ast.parse("class A(B):\\n    x = c\\n    def f(self): return d").body[0]))
+        >>> code = "class A(B):\\n    x = c\\n    def f(self): return d"
+        >>> sorted(needed_at_once(ast.parse(code).body[0]))
         ['B']
     """
     parts: list[ast.AST] = list(getattr(node, "decorator_list", []))

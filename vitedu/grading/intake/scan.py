@@ -25,15 +25,17 @@ LONG_ENOUGH = 90
 
 # modules whose names are worth a look wherever they appear
 MODULES = set(
-    "os subprocess ctypes multiprocessing socket signal gc inspect importlib pickle shutil builtins atexit mmap cffi "
-    "code codeop linecache pathlib tempfile threading tracemalloc traceback pty resource faulthandler http urllib "
-    "requests dill cloudpickle joblib marshal zipimport runpy site weakref concurrent asyncio platform glob".split()
+    "os subprocess ctypes multiprocessing socket signal gc inspect importlib pickle shutil "
+    "builtins atexit mmap cffi code codeop linecache pathlib tempfile threading tracemalloc "
+    "traceback pty resource faulthandler http urllib requests dill cloudpickle joblib marshal "
+    "zipimport runpy site weakref concurrent asyncio platform glob".split()
 )
 # the modules of Python whose import needs no look; every other one does
 HARMLESS = set(
-    "__future__ abc array base64 bisect calendar cmath collections colorsys contextlib copy csv dataclasses datetime "
-    "decimal difflib enum fractions functools hashlib heapq html itertools json locale logging math numbers operator "
-    "pprint random re statistics string struct sys textwrap time typing unicodedata uuid warnings zlib".split()
+    "__future__ abc array base64 bisect calendar cmath collections colorsys contextlib copy csv "
+    "dataclasses datetime decimal difflib enum fractions functools hashlib heapq html itertools "
+    "json locale logging math numbers operator pprint random re statistics string struct sys "
+    "textwrap time typing unicodedata uuid warnings zlib".split()
 )
 CALLS = set("open exec eval compile __import__ globals breakpoint input get_ipython".split())
 # attribute -> what it gives access to
@@ -55,7 +57,8 @@ ATTRIBUTES = {
         "a change by another name",
     ),
     **dict.fromkeys(
-        "is_meta __torch_dispatch__ __torch_function__ _forward_hooks register_forward_hook".split(),
+        "is_meta __torch_dispatch__ __torch_function__ _forward_hooks "
+        "register_forward_hook".split(),
         "the probes",
     ),
     **dict.fromkeys(

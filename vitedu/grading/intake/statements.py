@@ -29,17 +29,7 @@ MAX_STEPS = 300_000  # for one answer; a step is a look at one statement
 STEPS_OF_A_READ = 200  # what finding the names that a statement reads costs, in steps
 PYTHON_MAGICS = {"time", "timeit", "capture", "prun", "python", "python3"}  # cells of Python code
 # calls that only show or check something
-SHOWN_ONLY = {
-    "print",
-    "display",
-    "help",
-    "check",
-    "hint",
-    "solution",
-    "progress",
-    "reset",
-    "compare",
-}
+SHOWN_ONLY = set("print display help check hint solution progress reset compare".split())
 # calls inside a loop that make it a training loop
 HEAVY = {"backward", "step", "sleep", "fit", "train_one_epoch", "zero_grad"}
 # the imports of the course's first cell, for notebooks without it

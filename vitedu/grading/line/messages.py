@@ -87,12 +87,7 @@ def write_plain(plain: Plain) -> dict:
         value = Writer().write(plain.value)
     except WireError:
         return write_plain(Plain(kind=f"{plain.kind}, too large to be read", is_known=False))
-    return {
-        "value": value,
-        "idle": plain.idle,
-        "is_known": plain.is_known,
-        "kind": plain.kind,
-    }
+    return {"value": value, "idle": plain.idle, "is_known": plain.is_known, "kind": plain.kind}
 
 
 def read_plain(data: Any) -> Plain:

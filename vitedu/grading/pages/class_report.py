@@ -57,9 +57,10 @@ def _tiles(summary: Summary) -> list[tuple[str, str]]:
     final = [row.points for row in summary.rows if not row.open_points]
     waiting = len(points) - len(final)
     of = f", {len(final)} final" if waiting else ""
+    most = number(summary.max_points)
     return [
         (str(len(points)), "submissions" if len(points) != 1 else "submission"),
-        (number(mean(final)) if final else "–", f"mean of {number(summary.max_points)} points{of}"),
+        (number(mean(final)) if final else "–", f"mean of {most} points{of}"),
         (number(median(final)) if final else "–", f"median{of}"),
         (str(waiting), "with open points"),
     ]

@@ -14,7 +14,8 @@ from vitedu.grading.pages.skeleton import look
 
 # flags that only say how an answer was found; a person should look at all others
 HARMLESS = set(
-    "found_by_name duplicate conflict not_code magics renamed two_files other_file layout oddity unknown_exercise".split()
+    "found_by_name duplicate conflict not_code magics renamed two_files other_file layout oddity "
+    "unknown_exercise".split()
 )
 IF_NOT_PASSED = {"left_out"}  # shown only if the answer did not pass, because it may be the cause
 IF_POINTS = {"like_reference", "undecided"}  # shown only if the answer earned points

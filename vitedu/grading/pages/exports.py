@@ -233,8 +233,8 @@ def gradescope_results(grade: Grade) -> dict:
         lines.append("The score shown is not final.")
     if waiting:
         lines.append(
-            f"{count(len(waiting), 'exercise')} with {number(grade.open_points)} points could not be "
-            "graded by machine and wait for your instructor. They are marked below."
+            f"{count(len(waiting), 'exercise')} with {number(grade.open_points)} points could not "
+            "be graded by machine and wait for your instructor. They are marked below."
         )
     lines.append(f"{number(grade.points)} of {number(grade.max_points)} points so far.")
     return {

@@ -36,21 +36,30 @@ MOST_NEXT = 3  # exercises under "where the next points are"
 
 # the flags that a student may read; suspicions are for the instructor only
 OPEN_FLAGS = set(
-    "found_by_name duplicate conflict not_code magics left_out late two_files renamed unreadable archive no_notebook "
-    "link other_file".split()
+    "found_by_name duplicate conflict not_code magics left_out late two_files renamed unreadable "
+    "archive no_notebook link other_file".split()
 )
 
 NEXT = {
     "unreadable": "Open the file in Jupyter, save it and hand it in once more.",
-    "no_cell": "If you wrote it, tell your instructor where: the cell may have been renamed or deleted.",
-    "syntax": "Run the cell in your notebook: Python shows the line. Then hand the notebook in once more.",
-    "import": "Restart the kernel and run all cells: the error shows there too. Every name that the answer uses has to "
-    "be made in the notebook, in a cell of imports, helpers or constants.",
+    "no_cell": (
+        "If you wrote it, tell your instructor where: the cell may have been renamed or deleted."
+    ),
+    "syntax": (
+        "Run the cell in your notebook: Python shows the line. Then hand the notebook in once more."
+    ),
+    "import": (
+        "Restart the kernel and run all cells: the error shows there too. Every name that the "
+        "answer uses has to be made in the notebook, in a cell of imports, helpers or constants."
+    ),
     "timeout": "Run the check in your notebook; if it does not come to an end, look at the loops.",
     "memory": "Look for a tensor that is larger than it needs to be; print its shape.",
     "crashed": "Restart the kernel and run the check: it must not end the kernel.",
     "flooded": "Take the prints out of the loops.",
-    "unstable": "Run the check in your notebook several times: something in the answer rests on chance or on an earlier call.",
+    "unstable": (
+        "Run the check in your notebook several times: something in the answer rests on chance "
+        "or on an earlier call."
+    ),
 }
 
 

@@ -63,12 +63,16 @@ def main_grade(
         lines.extend(publish(store, outcome, exercises, formats=formats, assignment=assignment))
 
     outcome = grade_class(folder, out, after=after, parts=parts, **choices)
-    told = f"{count(len(outcome.students), 'submission')}: {outcome.graded} graded now, {outcome.kept} before"
+    told = (
+        f"{count(len(outcome.students), 'submission')}: {outcome.graded} graded now, "
+        f"{outcome.kept} before"
+    )
     if outcome.waiting:
         told += f"; {outcome.waiting} new or changed and not asked for"
     for name, often in outcome.left_out.items():
         lines.append(
-            f"{name}: held by {count(often, 'submission')} and not graded; --notebook {name} grades it."
+            f"{name}: held by {count(often, 'submission')} and not graded; --notebook {name} "
+            "grades it."
         )
     level = f" Isolation: {outcome.level}." if outcome.level else ""
     print("\n".join([f"{told}.{level} {outcome.seconds:.1f} s.", *lines]))
@@ -112,8 +116,8 @@ def publish(
     summary = summarise(grades(), flags, outcome.problems)
     store.write("report.html", report_page(summary, exercises, bank_words))
     lines = [
-        f"{format}.csv: {count(unknown[key], 'student')} without the number that {format.title()} gives; name them by hand "
-        "or grade its own download."
+        f"{format}.csv: {count(unknown[key], 'student')} without the number that {format.title()} "
+        "gives; name them by hand or grade its own download."
         for format, key in IDS.items()
         if format in formats and unknown[key]
     ]
@@ -156,8 +160,8 @@ def _lines(out: Path, summary: Summary, formats: Sequence[str]) -> list[str]:
     if waiting:
         points = sum(row.open_points for row in waiting)
         lines.append(
-            f"{number(points)} points of {count(len(waiting), 'submission')} are open, since they could not be graded: "
-            f"{out / 'open.csv'}"
+            f"{number(points)} points of {count(len(waiting), 'submission')} are open, since they "
+            f"could not be graded: {out / 'open.csv'}"
         )
     if concerned:
         lines.append(f"{count(len(concerned), 'submission')} should be seen by a person.")
