@@ -101,10 +101,9 @@ def find_changes(text: str, edits: Edits) -> list[_Change]:
         places = _places(text, old)
         if len(places) != 1:
             raise ValueError(
-                f"the edit of {old!r} must meet exactly one place of the reference (it meets "(
-                    f"{len(places)}); copy a piece of its text, without comments, that stands "
-                    "there once."
-                )
+                f"the edit of {old!r} must meet exactly one place of the reference (it meets "
+                f"{len(places)}); copy a piece of its text, without comments, that stands there "
+                "once."
             )
         start, end, indentation = places[0]
         found, new = text[start:end], new.replace("\n", "\n" + indentation)
