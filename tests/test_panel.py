@@ -88,6 +88,14 @@ def test_stop_keeps_what_was_learned(data):
     assert not torch.equal(panel.model.head.weight, start)
 
 
+def test_pause_after_stop_leaves_the_run_stopped(data):
+    """Whoever clicks pause too late waits for nothing: the run ends after the step being made."""
+    panel = panel_of(data, {3: lambda panel: (panel.stop(), panel.pause())})
+    panel.start()
+    panel.thread.join(timeout=30)
+    assert (panel.state, len(panel.losses)) == ("stopped", 3)
+
+
 def test_a_broken_run_says_why(data):
     """An error in the thread is not lost."""
     panel = panel_of(data, config=TrainConfig(epochs=1, batch_size=16, device="cpu", lr=1e30))
