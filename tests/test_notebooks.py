@@ -121,7 +121,6 @@ def nbval(path: Path, home: Path, shared: Path, *, figures: bool = True) -> Outc
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
-        timeout=900,
     )
     text = re.sub(r"\x1b\[[0-9;]*m", "", done.stdout)  # nbval colours even what nobody sees
     return Outcome(done.returncode, text, results.load(home / "store"))
@@ -176,6 +175,7 @@ def keep(ran, name):
 
 @pytest.mark.notebook
 @pytest.mark.slow
+@pytest.mark.timeout(900)
 @pytest.mark.parametrize("variant", VARIANTS)
 @pytest.mark.parametrize("name", NAMES)
 def test_notebook_runs_and_every_check_agrees(outcome, variant, name):
