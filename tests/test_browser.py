@@ -37,6 +37,7 @@ KEPT = ("PATH", "LANG", "OMP_NUM_THREADS", "GOMP_SPINCOUNT", "JUPYTER_PATH")
 pytestmark = [
     pytest.mark.browser,
     pytest.mark.slow,
+    pytest.mark.timeout(1800),  # the first one also runs notebooks
     pytest.mark.skipif(
         not (LAB and CHROMIUM), reason="needs Chromium; `make browser` installs the rest and runs"
     ),

@@ -324,6 +324,7 @@ PEAK = "import resource\n\nprint(resource.getrusage(resource.RUSAGE_SELF).ru_max
 
 @pytest.mark.slow
 @pytest.mark.network
+@pytest.mark.timeout(1800)
 @pytest.mark.skipif(
     not COLAB, reason="needs 5 GB of Colab's versions; `make colab` installs and runs"
 )

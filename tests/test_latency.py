@@ -57,6 +57,7 @@ WATCH = """box => {
 pytestmark = [
     pytest.mark.browser,
     pytest.mark.slow,
+    pytest.mark.timeout(1800),  # the first one also runs notebooks
     pytest.mark.skipif(not (LAB and CHROMIUM), reason="needs Chromium; `make latency` runs it"),
 ]
 

@@ -191,7 +191,6 @@ def build(path, runs, out, *options):
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
-        timeout=3600,
     )
     pages = {path.stem: path.read_text(encoding="utf-8") for path in out.glob("*.html")}
     return done.returncode, done.stdout, pages
@@ -235,6 +234,7 @@ CHROMIUM = os.environ.get("CHROMIUM")  # `make browser` sets it
 IN_CHROMIUM = [
     pytest.mark.browser,
     pytest.mark.slow,
+    pytest.mark.timeout(3600),  # the first one also runs the whole course
     pytest.mark.skipif(not CHROMIUM, reason="needs Chromium; `make browser` runs it"),
 ]
 PICTURES = NOTEBOOKS.parent / "build" / "browser"
