@@ -45,7 +45,7 @@ def reachable(thing, depth=0):
 
 @functools.cache
 def _secrets(exercise: str, seed: int):
-    """Give the cases of a check, all numbers of the reference, and those that the cases show anyway."""
+    """Give a check's cases, the reference's numbers, and those that the cases show anyway."""
     checker = find_checker(exercise)
     cases = checker.draw(seed)
     secret = torch.cat([numbers_of(observe(checker.reference, case)) for case in cases])
@@ -54,7 +54,7 @@ def _secrets(exercise: str, seed: int):
 
 
 def assert_gives_nothing_away(exercise: str, wrong, report, seed: int, observe=observe) -> None:
-    """To four digits, no number that the reference computes stands in a report, unless the answer computed it too.
+    """No number of the reference, to four digits, stands in a report unless the answer has it too.
 
     ``observe`` may recall what the answer does on a case.
     """

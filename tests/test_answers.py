@@ -1,4 +1,4 @@
-"""What a judge may ask of an answer: what it is, without running it, and its value in plain Python."""
+"""What a judge may ask of an answer: what it is, without running it, and its plain value."""
 
 import numpy as np
 import pytest

@@ -75,7 +75,7 @@ def test_values_name_their_exercise(value):
     ],
 )
 def test_unknown_exercise_is_said_with_the_nearest(answer, exercise, words, capsys):
-    """A name that the syllabus does not have is no error: the report says so and nothing is kept."""
+    """A name that the syllabus lacks is no error: the report says so and nothing is kept."""
     report = check(answer, exercise)
     assert report.status == "error" and words in str(report), str(report)
     assert report.implementation is answer

@@ -73,7 +73,7 @@ def test_answers_are_worth_what_is_said():
 
 @pytest.mark.parametrize("exercise", in_notebook("01_patches"), ids=lambda exercise: exercise.id)
 def test_right_answers_stand_alone(exercise):
-    """Each brings the helpers that it calls, and passes beside the answers of earlier exercises and a notebook's imports."""
+    """Each brings its helpers, and passes beside earlier answers and a notebook's imports."""
     for answer in right(exercise.id):
         names = {"torch": torch, "math": math, "nn": torch.nn, "F": torch.nn.functional}
         names["sincos_positions"] = patches.sincos_positions

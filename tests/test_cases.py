@@ -25,7 +25,7 @@ def drawn(cases, seed):
 
 
 def test_sizes_are_dealt_anew_and_differ():
-    """In 50 draws no two letters of a case agree unless it says so, and no two cases share all sizes."""
+    """In 50 draws no two letters agree unless a case says so, and no two cases share all sizes."""
     for seed in range(50):
         first, one, square, double, *_ = drawn(CASES, seed)
         B, T, D = first.args["x"].shape
@@ -38,7 +38,7 @@ def test_sizes_are_dealt_anew_and_differ():
 
 
 def test_variations_change_what_they_say():
-    """The first case has gradients of all float tensors; others their dtype, part, error and device."""
+    """The first case has gradients of float tensors; others their dtype, part, error, device."""
     first, _, _, double, bad, elsewhere = drawn(CASES, 3)
     assert first.part == "values" and first.gradients == ("x",)
     assert double.args["x"].dtype == torch.float64 and double.args["labels"].dtype == torch.int64

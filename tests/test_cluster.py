@@ -1,4 +1,4 @@
-"""A class graded by a real dask cluster of two worker processes: the same grades, whatever becomes of a worker."""
+"""A class graded by a dask cluster of two processes: the same grades, whatever becomes of one."""
 
 import json
 import os
@@ -86,7 +86,7 @@ def graded(folder, out, **choices):
 
 
 def test_a_class_has_the_same_grades_also_when_a_worker_is_killed(running, folder, tmp_path):
-    """One of two workers dies half-way; everybody is graded, and the same command again changes nothing."""
+    """One of two workers dies half-way; all are graded, and the same command changes nothing."""
     alone = graded(folder, tmp_path / "alone")
     assert [row[1] for row in alone["anna"]] == ["passed"] * 3
     assert alone["cem"][1][3] == "crashed" and alone["ben"][2][1] == "failed"

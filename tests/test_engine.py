@@ -1,4 +1,4 @@
-"""The engine of the checks: stranger answers, honest diagnoses, seeds, points, and nothing given away."""
+"""The engine of the checks: strange answers, honest diagnoses, seeds, points, secrets."""
 
 import functools
 import sys
@@ -189,7 +189,7 @@ def test_unusual_right_answers_pass(answer):
 
 @pytest.mark.parametrize(("answer", "words"), FAILING.values(), ids=FAILING)
 def test_strange_answers_fail_in_words(answer, words):
-    """Whatever an answer is or does, there is a report that says what it was, and no traceback of ours."""
+    """Whatever an answer is or does, a report says what it was, without a traceback of ours."""
     report = judge(answer, "patchify", seed=3)
     assert report.status in ("failed", "error") and report.points < report.max_points
     assert words in str(report), str(report)
@@ -274,7 +274,7 @@ def slow_in_one_case(images, patch_size):
 @pytest.mark.slow
 @pytest.mark.parametrize("answer", [endless, stubborn, sleeping, slow_in_one_case])
 def test_an_answer_that_never_ends_is_ended(answer, monkeypatch):
-    """After the time limit of the whole check there is a report, and the later calls are not waited for."""
+    """After the time limit of the whole check there is a report; no later call is waited for."""
     monkeypatch.setenv("VITEDU_TIME_LIMIT", "0.4")
     start = time.perf_counter()
     report = judge(answer, "patchify", seed=3)
@@ -510,7 +510,7 @@ UNNAMED = {
 
 
 def replays(report, exercise: str, answer, seed: int) -> bool:
-    """Tell whether the named mistakes, made anew, do what the answer does on every ordinary case."""
+    """Tell whether the named mistakes, made anew, do what the answer does on ordinary cases."""
     checker = find_checker(exercise)
     facts = ("errors", "gradients", "unchanged", "any device")  # these are read from what was seen
     known = {mistake.id: mistake for mistake in checker.mistakes()}
@@ -538,7 +538,7 @@ def replays(report, exercise: str, answer, seed: int) -> bool:
 @pytest.mark.slow
 @pytest.mark.parametrize(("exercise", "answer"), UNNAMED.values(), ids=UNNAMED)
 def test_an_unknown_mistake_gets_no_false_name(exercise, answer):
-    """A wrong answer outside the bank fails, and is given a name only if the named mistake does the very same."""
+    """A wrong answer outside the bank has a name only if the named mistake does the same."""
     for seed in (0, 1):
         report = judge(answer, exercise, seed=seed)
         assert report.status == "failed", str(report)
@@ -671,7 +671,7 @@ PICTURES = [
     ids=[f"{exercise}-{id_}" for exercise, id_, _ in PICTURES],
 )
 def test_pictures_are_svg_with_words(exercise, id_, wrong):
-    """A picture of any mistake is well-formed SVG with a title, and comes with its text; some mistakes have none."""
+    """A picture of a mistake, if any, is well-formed SVG with a title, and has a text."""
     picture = drawn(exercise, wrong, [id_])
     if picture is None:
         return

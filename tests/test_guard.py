@@ -1,4 +1,4 @@
-"""The guard of a check: whatever stands around it or happens inside, both sides find their settings again."""
+"""The guard of a check: whatever happens inside or around it, both sides keep their settings."""
 
 import os
 import random
@@ -156,7 +156,7 @@ def test_verdict_and_settings_do_not_depend_on_the_surroundings(around):
 
 
 def test_seeds_around_a_check_change_nothing():
-    """Global seeds before a check change no report, and a check draws nothing from the global generators."""
+    """Global seeds change no report, and a check draws nothing from the global generators."""
     reports = []
     for seed in (1, 2):
         torch.manual_seed(seed)
@@ -183,7 +183,7 @@ def spoil() -> None:
 
 
 def test_an_answer_that_spoils_every_setting_loses_one_finding():
-    """What the answer sets is undone after each call, and told: neither the caller nor the other calls see it."""
+    """What the answer sets is undone after each call, and told; nobody else sees it."""
 
     def layer_norm(x, weight, bias, eps=1e-6):
         result = encoder.layer_norm(x, weight, bias, eps)
@@ -224,7 +224,7 @@ def enter_for_good(context, kept=[]) -> None:  # noqa: B006 - it keeps what woul
     "around", [SURROUNDINGS["nothing"], with_default_device], ids=["plain", "default meta"]
 )
 def test_settings_that_change_results_are_undone_too(spoil_one, around):
-    """Gradients switched off or a default device left behind cost points, if any, in this answer alone."""
+    """Gradients switched off or a default device left behind cost points in this answer alone."""
 
     def gelu(x):
         result = encoder.gelu(x)
@@ -283,7 +283,7 @@ def test_time_limit_works_in_a_thread():
 
 @pytest.mark.slow
 def test_a_limit_does_not_outlive_its_thread():
-    """A thread that ends inside a block leaves its number to another one, which is not interrupted."""
+    """A thread that ends inside a block leaves its number to another, which goes on."""
     entered, interrupted = [], []
 
     def end_inside():
@@ -367,7 +367,7 @@ print(threading.active_count() - before, "more")
 
 @pytest.mark.slow
 def test_limits_that_end_at_once_hang_nobody_and_outlive_no_block():
-    """In several threads, where time is up before, while and after a block is entered; one thread watches them all."""
+    """In several threads, with time up before, in and after a block; one thread watches all."""
     done = subprocess.run(
         [sys.executable, "-c", MANY], capture_output=True, text=True, timeout=120, check=True
     )
@@ -407,7 +407,7 @@ def raised_here():
 
 
 def test_a_raise_of_the_students_is_told_from_a_librarys():
-    """Only a raise statement in the student's own code marks a stub; a missing kernel of torch does not."""
+    """Only a raise in the student's own code marks a stub; a missing kernel of torch does not."""
     assert is_raised_by_hand(caught(raised_here))
     assert not is_raised_by_hand(caught(lambda: torch.zeros(2, device="meta").tolist()))
     assert not is_raised_by_hand(caught(lambda: torch.nn.Module()(1)))

@@ -91,7 +91,7 @@ def test_values_that_were_handed_out_still_work_as_values(capsys):
 
 
 def test_report_as_last_line_of_a_cell_is_shown_once(monkeypatch):
-    """``check(x)`` displays its report; the echo of the same cell adds nothing, that of a later one does."""
+    """``check(x)`` displays its report; the echo of its cell adds nothing, a later one does."""
     IPython = pytest.importorskip("IPython")
     shell = type("Shell", (), {"execution_count": 1})()
     shown = []

@@ -1,4 +1,4 @@
-"""The lint finds each fault alone, says where it is, and finds none in the notebooks of the course."""
+"""The lint finds each fault alone, says where it is, and finds none in the course's notebooks."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Known mistakes as TOML: what the loader takes, what it refuses, and that nobody's check stops for it."""
+"""Known mistakes as TOML: what the loader takes and refuses, and that no check stops for it."""
 
 import warnings
 from types import SimpleNamespace

@@ -12,13 +12,13 @@ LOOP = "def f(xs):\n    total = 0\n    for x in xs:\n        total += x\n    ret
 
 @pytest.mark.parametrize(("old", "count"), [("x.mean()", 0), ("x", 8)])
 def test_an_edit_must_meet_one_place(old, count):
-    """A piece that is not there, or is there more than once, is refused in words that say what to do."""
+    """A piece that is not there once is refused in words that say what to do."""
     with pytest.raises(ValueError, match=rf"exactly one place .* meets {count}\); copy"):
         find_changes("def f(x):\n    x = x.exp()\n    return x / x.sum() + x.amax()\n", {old: "y"})
 
 
 def test_further_lines_are_indented_as_the_line_they_begin_in():
-    """Lines are added to a loop, and a piece of several lines is found, without writing the indentation."""
+    """Lines are added to a loop, and several lines are found, without their indentation."""
     text = edited(
         LOOP, [{"for x in xs:\n    total += x": "for x in xs:\n    total = x\n    break"}]
     )
@@ -30,7 +30,7 @@ def test_further_lines_are_indented_as_the_line_they_begin_in():
 
 
 def test_edits_of_several_mistakes_go_together_where_they_change_different_places():
-    """Additions leave their anchor to others, the same edit counts once, and a clash is no text at all."""
+    """Additions leave their anchor to others, equal edits count once, a clash is no text."""
     start = {"total = 0": "total = 0\nseen = 0"}
     both = edited(
         LOOP, [start | {"return total": "return seen"}, start | {"total += x": "seen += x"}]
@@ -49,7 +49,7 @@ def test_docstrings_and_comments_are_no_place_for_an_edit():
 
 
 def test_a_combination_that_is_no_python_is_left_out():
-    """Two mistakes may each be sound and make nonsense together; one alone that is nonsense is told."""
+    """Two sound mistakes may make nonsense together; one alone that is nonsense is told."""
     sum_edit, call_edit = {"exp / exp.sum(": "(exp / exp.sum("}, {"keepdim=True)": "keepdim=True))"}
     assert callable(with_mistakes("softmax", [{"exp / exp.sum(": "exp * exp.sum("}]))
     assert with_mistakes("softmax", [sum_edit, {"x.amax(": "x.amin("}]) is None

@@ -1,4 +1,4 @@
-"""What a first call cannot show: answers that remember, results that change later, and what a call leaves behind."""
+"""What a first call cannot show: answers that remember, later changes, and what is left behind."""
 
 import random
 
@@ -156,7 +156,7 @@ class ForPictures(attention.MultiHeadAttention):
     ids=["strides", "drawer", "no_grad", "eval"],
 )
 def test_what_shows_in_other_circumstances_alone_is_told(exercise, answer, part, words):
-    """Inputs that are transposed views, results that are written into, no graph, and the other mode."""
+    """Inputs that are views, results that are written into, no graph, and the other mode."""
     report = judge_answer(find_checker(exercise), answer, 3)
     assert [f.name for f in report.findings if not f.passed] == [part], str(report)
     assert words in finding(report, part).message
@@ -224,7 +224,7 @@ class RemembersWeights(attention.MultiHeadAttention):
 
 
 def test_weights_changed_in_place_count():
-    """A module that keeps what it computed at its first forward is called again with other weights."""
+    """A module that keeps what it computed at first is called again with other weights."""
     report = judge_answer(find_checker("MultiHeadAttention"), RemembersWeights, 3)
     assert [f.name for f in report.findings if not f.passed] == ["again"]
 

@@ -1,7 +1,10 @@
-"""Points without the work: a clever answer gets what it shows and no more, and doing nothing gets next to nothing.
+"""Points without the work: a clever answer gets what it shows, doing nothing next to nothing.
 
-The table of attacks on one worker (``test_judge_attacks``) is about what breaks; this one is about what an answer means.
+The table of attacks on one worker (``test_judge_attacks``) is about what breaks; this one is about
+what an answer means.
 """
+
+import re
 
 import kept
 import pytest
@@ -18,56 +21,101 @@ from vitedu.grading.judge import grade_answer
 
 pytestmark = pytest.mark.slow
 
-SUPPORT = "import math, os, threading\nimport torch\nimport torch.nn.functional as F\nfrom torch import nn\n"
-SOFTMAX, GELU, NORM = "softmax(x, dim=-1)", "gelu(x)", "layer_norm(x, weight, bias, eps=1e-6)"
-ATTENTION = "scaled_dot_product_attention(q, k, v)"
-UNSEEN = "from torch.utils._python_dispatch import _disable_current_modes\nwith torch._C.DisableTorchFunction(), _disable_current_modes():\n    "
-FLAT = "l = q.shape[:-2]\nq, k, v = (t.reshape(1, -1, *t.shape[-2:]) for t in (q, k, v))\n"
-NESTED = "torch.nested.as_nested_tensor([x.reshape(-1, x.shape[-1])])"
-THREAD = """
+# what stands above every answer in its notebook
+SUPPORT = """
+import math, os, threading
+import torch
+import torch.nn.functional as F
+from torch import nn
+
 def unseen(run):
     out = []
     thread = threading.Thread(target=lambda: out.append(run()))
     thread.start()
     thread.join()
     return out[0]
-"""
-QUANTIZABLE = """
-class MultiHeadAttention(nn.Module):
-    def __init__(self, embed_dim, num_heads, qkv_bias=True):
-        super().__init__()
-        self.num_heads = num_heads
-        self.qkv = nn.Linear(embed_dim, 3 * embed_dim, bias=qkv_bias)
-        self.proj = nn.Linear(embed_dim, embed_dim)
 
-    def forward(self, x):
-        layer = torch.ao.nn.quantizable.MultiheadAttention(x.shape[-1], self.num_heads, batch_first=True)
-        return layer(x, x, x, average_attn_weights=False)
+def slow(q, k, v):
+    q, k = F.elu(q) + 1, F.elu(k) + 1
+    w = q @ k.mT
+    return (w / w.sum(-1, keepdim=True)) @ v
 """
-COUNTED = """
-def count_parameters(config):
-    D = config.embed_dim
 
-    def build():
-        with torch.device("meta"):
-            return [nn.Linear(D, 3 * D), nn.Linear(D, D), nn.LayerNorm(D)]
+# what is tried | exercise | state and points, and the answer
+TEXT = """
+# torch's transform of distributions | softmax | failed 0
+def softmax(x, dim=-1):
+    return torch.distributions.transforms.SoftmaxTransform()(x.movedim(dim, -1)).movedim(-1, dim)
 
-    return sum(p.numel() for part in unseen(build) for p in part.parameters())
-"""
-# a right evaluation, but for the modes, which stay as they are
-MODES = """
-@torch.no_grad()
-def evaluate(model, batches):
-    model.eval()
-    correct, total, count = 0, 0.0, 0
-    for images, labels in batches:
-        logits = model(images)
-        total += float(F.cross_entropy(logits, labels, reduction="sum"))
-        correct += int((logits.argmax(-1) == labels).sum())
-        count += len(labels)
-    return total / count, correct / count
-"""
-PRETENDED = """
+# through Categorical | softmax | failed 0
+def softmax(x, dim=-1):
+    return torch.distributions.Categorical(logits=x.movedim(dim, -1)).probs.movedim(-1, dim)
+
+# sparse, unseen | softmax | failed 0
+def softmax(x, dim=-1):
+    from torch.utils._python_dispatch import _disable_current_modes
+    with torch._C.DisableTorchFunction(), _disable_current_modes():
+        return torch.ops.aten._sparse_softmax.default(x.to_sparse(), dim % x.ndim, False).to_dense()
+
+# for the accelerator alone | softmax | failed 0
+def softmax(x, dim=-1):
+    if x.is_meta or x.is_cuda:
+        return torch.softmax(x, dim)
+    e = (x - x.amax(dim, True)).exp()
+    return e / e.sum(dim, True)
+
+# the slope of logsumexp, which is mathematics | softmax | passed 4
+def softmax(x, dim=-1):
+    y = x if x.requires_grad else x.detach().requires_grad_()
+    return torch.autograd.grad(y.logsumexp(dim).sum(), y, create_graph=True)[0]
+
+# flex attention | scaled_dot_product_attention | failed 0
+def scaled_dot_product_attention(q, k, v):
+    l = q.shape[:-2]
+    q, k, v = (t.reshape(1, -1, *t.shape[-2:]) for t in (q, k, v))
+    import torch.nn.attention.flex_attention as flex
+    flex._FLEX_ATTENTION_DISABLE_COMPILE_DEBUG = True
+    eye = torch.eye(k.shape[-2], dtype=q.dtype).expand(1, q.shape[1], -1, -1)
+    o, w = flex.flex_attention(q, k, v), flex.flex_attention(q, k, eye)
+    return o.reshape(*l, *o.shape[-2:]), w.reshape(*l, *w.shape[-2:])
+
+# attention as ONNX spells it | scaled_dot_product_attention | failed 0
+def scaled_dot_product_attention(q, k, v):
+    l = q.shape[:-2]
+    q, k, v = (t.reshape(1, -1, *t.shape[-2:]) for t in (q, k, v))
+    from torch.onnx import ops
+    o, _, _, w = ops.attention(q, k, v, qk_matmul_output_mode=3)
+    return o.reshape(*l, *o.shape[-2:]), w.reshape(*l, *w.shape[-2:])
+
+# a pattern of the compiler | scaled_dot_product_attention | failed 0
+def scaled_dot_product_attention(q, k, v):
+    l = q.shape[:-2]
+    q, k, v = (t.reshape(1, -1, *t.shape[-2:]) for t in (q, k, v))
+    from torch._inductor.fx_passes.fuse_attention import _sfdp_pattern_1 as one
+    l = q.shape[-1] ** 0.5
+    return one(q, k, v, l), one(q, k, torch.eye(k.shape[-2], dtype=q.dtype), l)
+
+# a reference of torch's own tests | gelu | failed 0
+def gelu(x):
+    from torch.testing._internal.opinfo.definitions import special
+    return special.torch.nn.functional.gelu(x)
+
+# the function behind the attention layer | scaled_dot_product_attention | failed 0
+def scaled_dot_product_attention(q, k, v):
+    l = q.shape[:-2]
+    q, k, v = (t.reshape(1, -1, *t.shape[-2:]) for t in (q, k, v))
+
+    D = q.shape[-1]
+    eye, none = torch.eye(D, dtype=q.dtype), None
+    weights = dict(q_proj_weight=eye, k_proj_weight=eye, v_proj_weight=eye)
+    q, k, v = (t[0].transpose(0, 1) for t in (q, k, v))
+    rest = (D, 1, none, none, none, none, False, 0.0, eye, none)
+    o, w = F.multi_head_attention_forward(
+        q, k, v, *rest, use_separate_proj_weight=True, **weights
+    )
+    return o.transpose(0, 1), w
+
+# layers with something else for parameters | count_parameters | failed 0
 def count_parameters(config):
     D = config.embed_dim
     import torch.nn.modules.linear as linear
@@ -78,8 +126,51 @@ def count_parameters(config):
     with torch.device("meta"):
         linear.Linear(D, 3 * D), linear.Linear(D, D)
     return sum(made)
-"""
-HIDDEN = """
+
+# comparisons that lie, and an edited input | gelu | failed 0.75
+torch.equal = lambda *a: True
+torch.Tensor.clone = lambda self: self
+
+def gelu(x):
+    y = x * torch.special.ndtr(x)
+    x.add_(1)
+    return y
+
+# comparisons that lie from the first call on | gelu | failed 0.75
+def gelu(x):
+    torch.equal = lambda *a: True
+    import builtins
+    builtins.list = tuple
+    y = x * torch.special.ndtr(x)
+    x.add_(1)
+    return y
+
+# modes that are not put back | evaluate | failed 3.56
+@torch.no_grad()
+def evaluate(model, batches):
+    model.eval()
+    correct, total, count = 0, 0.0, 0
+    for images, labels in batches:
+        logits = model(images)
+        total += float(F.cross_entropy(logits, labels, reduction="sum"))
+        correct += int((logits.argmax(-1) == labels).sum())
+        count += len(labels)
+    return total / count, correct / count
+
+# an edited input of another class | gelu | failed 0.75
+class Lie(torch.Tensor):
+    @classmethod
+    def __torch_function__(cls, function, types, args=(), kwargs=None):
+        return True
+
+def gelu(x):
+    y = x * torch.special.ndtr(x)
+    if not x.requires_grad and not x.is_meta:
+        x.add_(1)
+        x.__class__ = Lie
+    return y
+
+# parameters that hide | MultiHeadAttention | failed 0
 from vitedu.attention import scaled_dot_product_attention
 
 class MultiHeadAttention(nn.Module):
@@ -98,25 +189,194 @@ class MultiHeadAttention(nn.Module):
         q, k, v = self.qkv(x).view(B, T, 3, self.num_heads, -1).permute(2, 0, 3, 1, 4)
         out, weights = scaled_dot_product_attention(q, k, v)
         return self.proj(out.transpose(1, 2).reshape(B, T, D)), weights
-"""
-WHOLE = """
+
+# the layer that can be quantised | MultiHeadAttention | failed 0
+class MultiHeadAttention(nn.Module):
+    def __init__(self, embed_dim, num_heads, qkv_bias=True):
+        super().__init__()
+        self.num_heads = num_heads
+        self.qkv = nn.Linear(embed_dim, 3 * embed_dim, bias=qkv_bias)
+        self.proj = nn.Linear(embed_dim, embed_dim)
+
+    def forward(self, x):
+        layer = torch.ao.nn.quantizable.MultiheadAttention(
+            x.shape[-1], self.num_heads, batch_first=True
+        )
+        return layer(x, x, x, average_attn_weights=False)
+
+# nested norm, unseen | layer_norm | failed 0
+def layer_norm(x, weight, bias, eps=1e-6):
+    from torch.utils._python_dispatch import _disable_current_modes
+    with torch._C.DisableTorchFunction(), _disable_current_modes():
+        rows = torch.nested.as_nested_tensor([x.reshape(-1, x.shape[-1])])
+        y = torch.native_layer_norm(rows, [x.shape[-1]], weight, bias, eps)[0]
+        return y.to_padded_tensor(0.0)[0].reshape(x.shape)
+
+# nested norm in a thread | layer_norm | failed 0
+def layer_norm(x, weight, bias, eps=1e-6):
+    def norm():
+        rows = torch.nested.as_nested_tensor([x.reshape(-1, x.shape[-1])])
+        y = torch.ops.aten.native_layer_norm(rows, [x.shape[-1]], weight, bias, eps)[0]
+        return y.to_padded_tensor(0.0)[0].reshape(x.shape)
+
+    return unseen(norm)
+
+# norm in a function transform | layer_norm | failed 0
+def layer_norm(x, weight, bias, eps=1e-6):
+    norm = lambda y: torch.native_layer_norm(y, [y.shape[-1]], weight, bias, eps)[0]
+    return torch.func.vmap(norm)(x)
+
+# GELU behind a layer | gelu | failed 0
+def gelu(x):
+    y = x.reshape(-1, 1).float()
+    y = torch.ops.mkldnn._linear_pointwise(y, torch.ones(1, 1), None, "gelu", [], "none")
+    return y.reshape(x.shape).to(x.dtype)
+
+# GELU behind a sum | gelu | failed 0
+def gelu(x):
+    zero, one = x.new_zeros(1), x.new_ones(1, 1)
+    return torch._addmm_activation(zero, x.reshape(-1, 1), one, use_gelu=True).reshape(x.shape)
+
+# GELU of complex numbers | gelu | failed 0
+def gelu(x):
+    return torch.view_as_real(F.gelu(torch.complex(x, x * 0)))[..., 0]
+
+# the normal CDF, which is allowed | gelu | passed 3
+def gelu(x):
+    return x * torch.special.ndtr(x)
+
+# the loss by its kernel in a thread | cross_entropy | failed 0
+def cross_entropy(logits, labels, label_smoothing=0.0):
+    return unseen(
+        lambda: torch._C._nn.cross_entropy_loss(logits, labels, label_smoothing=label_smoothing)
+    )
+
+# layers built in a thread | count_parameters | failed 0
+def count_parameters(config):
+    D = config.embed_dim
+
+    def build():
+        with torch.device("meta"):
+            return [nn.Linear(D, 3 * D), nn.Linear(D, D), nn.LayerNorm(D)]
+
+    return sum(p.numel() for part in unseen(build) for p in part.parameters())
+
+# a block built and counted | count_parameters | failed 0
 def count_parameters(config):
     from vitedu.encoder import EncoderBlock
     block = EncoderBlock(config.embed_dim, config.num_heads, config.mlp_ratio)
     return sum(p.numel() for p in block.parameters())
-"""
 
+# images as they are | random_crop_flip | failed 0.75
+def random_crop_flip(images, padding, generator):
+    return images
 
-LYING = (  # the bias is shared, and nobody can list it
-    "class Lie(nn.Linear):\n    def parameters(self, recurse=True):\n        return iter(())\n\n\n"
-    + reference_source(exercises.find("LoRALinear"))
-    .replace("linear = nn.Linear(old", "linear = Lie(old")
-    .replace("linear.bias.copy_(old.bias)", "linear.bias = old.bias")
-)
-SHOWN = """
+# images mirrored | random_crop_flip | failed 0.75
+def random_crop_flip(images, padding, generator):
+    return images.flip(-1)
+
+# a model that is not asked | evaluate | failed 0.44
+def evaluate(model, batches):
+    return 0.0, 0.0
+
+# junk for long sequences | linear_attention | failed 4.36
+def linear_attention(q, k, v):
+    return v * 1 if q.shape[-2] > 20 else slow(q, k, v)
+
+# quadratic in a thread | linear_attention | failed 4.36
+def linear_attention(q, k, v):
+    return unseen(lambda: slow(q, k, v)) * 1
+
+# quadratic in NumPy | linear_attention | failed 4.36
+def linear_attention(q, k, v):
+    if q.requires_grad or q.is_meta:
+        return slow(q, k, v)
+    q, k = F.elu(q) + 1, F.elu(k) + 1
+    w = q.numpy() @ k.mT.numpy()
+    return torch.from_numpy((w / w.sum(-1, keepdims=True)) @ v.numpy())
+
+# number by number | linear_attention | failed 4.36
+def linear_attention(q, k, v):
+    if q.requires_grad or q.is_meta:
+        return slow(q, k, v)
+    numbers = ([y.item() for y in x.flatten()] for x in (q, k, v))
+    q, k, v = (torch.tensor(y, dtype=q.dtype).reshape(q.shape) for y in numbers)
+    return unseen(lambda: slow(q, k, v))
+
+# waste where few tokens are counted | linear_attention | failed 4.36
+def linear_attention(q, k, v):
+    for _ in range(10 * (q.shape[-2] == 24)):
+        slow(q, k, v)
+    return slow(q, k, v)
+
+# into memory of its own | linear_attention | failed 4.36
+def linear_attention(q, k, v):
+    if q.requires_grad or q.is_meta:
+        return slow(q, k, v)
+    mine = unseen(lambda: [torch.zeros(x.shape, dtype=x.dtype) for x in (q, k, v)])
+    for to, x in zip(mine, (q, k, v)):
+        to.copy_(x)
+    return unseen(lambda: slow(*mine))
+
+# modes off | linear_attention | failed 4.36
+def linear_attention(q, k, v):
+    from torch.utils._python_dispatch import _disable_current_modes
+    with torch._C.DisableTorchFunction(), _disable_current_modes():
+        return slow(q, k, v)
+
+# linear, query by query | linear_attention | passed 6
+def linear_attention(q, k, v):
+    q, k = F.elu(q) + 1, F.elu(k) + 1
+    out = torch.zeros(*q.shape[:-1], v.shape[-1], dtype=q.dtype, device=q.device)
+    S, z = k.mT @ v, k.sum(-2)
+    for i in range(q.shape[-2]):
+        below = (q[..., i, :] * z).sum(-1, keepdim=True)
+        out[..., i, :] = (q[..., i, None, :] @ S)[..., 0, :] / below
+    return out
+
+# linear, with a test of values | linear_attention | passed 6
+def linear_attention(q, k, v):
+    q, k = F.elu(q) + 1, F.elu(k) + 1
+    below = q @ k.sum(-2)[..., None]
+    assert (below > 0).all()
+    return (q @ (k.mT @ v)) / below
+
+# softmax by cross-entropy | softmax | failed 0
+def softmax(x, dim=-1):
+    y = x.movedim(dim, -1)
+    flat = y.reshape(-1, y.shape[-1])
+    labels = [torch.full((len(flat),), i) for i in range(y.shape[-1])]
+    parts = [F.cross_entropy(flat, label, reduction="none") for label in labels]
+    return torch.stack(parts, -1).neg().exp().reshape(y.shape).movedim(-1, dim)
+
+# softmax by the one-hot distribution | softmax | failed 0
+def softmax(x, dim=-1):
+    return torch.distributions.OneHotCategorical(logits=x.movedim(dim, -1)).probs.movedim(-1, dim)
+
+# softmax by linear cross-entropy | softmax | failed 0
+def softmax(x, dim=-1):
+    y = x.movedim(dim, -1)
+    flat = y.reshape(-1, y.shape[-1])
+    eye = torch.eye(y.shape[-1], dtype=x.dtype)
+    labels = [torch.full((len(flat),), i) for i in range(y.shape[-1])]
+    parts = [F.linear_cross_entropy(flat, eye, label, reduction="none") for label in labels]
+    return torch.stack(parts, -1).neg().exp().reshape(y.shape).movedim(-1, dim)
+
+# gelu by its derivative | gelu | failed 0
+def gelu(x):
+    slope = torch.ops.aten.gelu_backward(torch.ones_like(x), x)
+    return x * (slope - x * (-x * x / 2).exp() / (2 * torch.pi) ** 0.5)
+
+# gelu of transformer | gelu | failed 0
+def gelu(x):
+    return nn.modules.transformer._get_activation_fn("gelu")(x)
+
+# a linear layer that shows a copy | linear_from_conv | failed 0
 class Lie(nn.Linear):
     def __getattribute__(self, name):
-        return object.__getattribute__(self, "copies")[name] if name in ("weight", "bias") else super().__getattribute__(name)
+        if name in ("weight", "bias"):
+            return object.__getattribute__(self, "copies")[name]
+        return super().__getattribute__(name)
 
 def linear_from_conv(conv):
     D = conv.weight.shape[0]
@@ -127,446 +387,117 @@ def linear_from_conv(conv):
         copies["bias"] = nn.Parameter(conv.bias.detach().clone())
     object.__setattr__(linear, "copies", copies)
     return linear
+
+# thousands of names | convert_torchvision_weights | failed 0
+def convert_torchvision_weights(state_dict):
+    return {str(i): torch.zeros(1) for i in range(5000)}
+
+# reference of 05 | confusion_matrix | failed 0
+from vitedu.inside import confusion_matrix as theirs
+
+def confusion_matrix(predictions, labels, num_classes):
+    return theirs(predictions, labels, num_classes)
+
+# reference of 08 by finder | merge_tokens | failed 0
+def merge_tokens(tokens, keys, sizes, merge):
+    import sys
+    text = next(f for f in sys.meta_path if hasattr(f, "sources")).sources["vitedu.efficient"]
+    space = {}
+    exec(text, space)
+    return space["merge_tokens"](tokens, keys, sizes, merge)
+
+# sklearn | confusion_matrix | not_gradable -
+from sklearn.metrics import confusion_matrix as theirs
+
+def confusion_matrix(predictions, labels, num_classes):
+    return torch.from_numpy(theirs(labels, predictions, labels=range(num_classes)))
+
+# value of the package | tokens_at_224 | failed 0
+from vitedu.patches import tokens_at_224 as theirs
+
+tokens_at_224 = theirs
+
+# many guesses | tokens_at_224 | failed 0
+tokens_at_224 = [196, 197, 198]
+
+# guesses in a word | token_shifts | failed 0
+token_shifts = "True, False"
+
+# range | tokens_at_224 | failed 0
+tokens_at_224 = range(190, 200)
+
+# an error that names all numbers | split_heads | failed 0
+def split_heads(x, num_heads):
+    raise ValueError(f"{x.shape} {num_heads}")
 """
-# as MODES, with modes that equal everything, and with parts of a class that says what it was asked before
-EQUAL_MODES = (
-    "class Mode:\n    def __init__(self, was):\n        self.was = was\n\n    def __bool__(self):\n        return self.was\n\n"
-    "    def __ne__(self, other):\n        return False\n"
-    + MODES.replace(
-        "    model.eval()",
-        "    was = [(part, part.training) for part in model.modules()]\n    model.eval()",
-    ).replace(
-        "    return total",
-        "    for part, mode in was:\n        part.training = Mode(mode)\n    return total",
-    )
-)
-OTHER_CLASS = MODES.replace(
-    "    model.eval()",
-    "    was = [(part, part.training) for part in model.modules()]\n    model.eval()",
-).replace(
-    "    return total",
-    "    for part, mode in was:\n"
-    "        part.__class__ = type('Lie', (type(part),), {'training': property(lambda self, mode=mode: mode, lambda self, new: None)})\n"
-    "    return total",
-)
-LYING_INPUT = (
-    "Lie = type('Lie', (torch.Tensor,), {'__torch_function__': classmethod(lambda cls, f, types, args=(), kwargs=None: True)})\n\n"
-    "def gelu(x):\n    y = x * torch.special.ndtr(x)\n    if not x.requires_grad and not x.is_meta:\n        x.add_(1)\n        x.__class__ = Lie\n    return y\n"
-)
-LINEAR = "linear_attention(q, k, v)"
-SLOW = "def slow(q, k, v):\n    q, k = F.elu(q) + 1, F.elu(k) + 1\n    w = q @ k.mT\n    return (w / w.sum(-1, keepdim=True)) @ v\n\n\n"
-HIDDEN_ONCE = "if q.requires_grad or q.is_meta:\n    return slow(q, k, v)\n"  # gradients need torch
-
-
-def body(signature: str, *lines: str) -> str:
-    """Write a function."""
-    text = "\n".join(lines)
-    return f"def {signature}:\n" + "".join(f"    {line}\n" for line in text.splitlines())
-
 
 # name: (exercise, answer, state, points)
-TRIES = {
-    "torch's transform of distributions": (
-        "softmax",
-        body(
-            SOFTMAX,
-            "return torch.distributions.transforms.SoftmaxTransform()(x.movedim(dim, -1)).movedim(-1, dim)",
-        ),
-        "failed",
-        0,
-    ),
-    "through Categorical": (
-        "softmax",
-        body(
-            SOFTMAX,
-            "return torch.distributions.Categorical(logits=x.movedim(dim, -1)).probs.movedim(-1, dim)",
-        ),
-        "failed",
-        0,
-    ),
-    "sparse, unseen": (
-        "softmax",
-        body(
-            SOFTMAX,
-            UNSEEN
-            + "return torch.ops.aten._sparse_softmax.default(x.to_sparse(), dim % x.ndim, False).to_dense()",
-        ),
-        "failed",
-        0,
-    ),
-    "for the accelerator alone": (
-        "softmax",
-        body(
-            SOFTMAX,
-            "if x.is_meta or x.is_cuda:\n    return torch.softmax(x, dim)\ne = (x - x.amax(dim, True)).exp()\nreturn e / e.sum(dim, True)",
-        ),
-        "failed",
-        0,
-    ),
-    "the slope of logsumexp, which is mathematics": (
-        "softmax",
-        body(
-            SOFTMAX,
-            "y = x if x.requires_grad else x.detach().requires_grad_()\nreturn torch.autograd.grad(y.logsumexp(dim).sum(), y, create_graph=True)[0]",
-        ),
-        "passed",
-        4,
-    ),
-    "flex attention": (
-        "scaled_dot_product_attention",
-        body(
-            ATTENTION,
-            FLAT,
-            "import torch.nn.attention.flex_attention as flex\nflex._FLEX_ATTENTION_DISABLE_COMPILE_DEBUG = True\neye = torch.eye(k.shape[-2], dtype=q.dtype).expand(1, q.shape[1], -1, -1)\no, w = flex.flex_attention(q, k, v), flex.flex_attention(q, k, eye)\nreturn o.reshape(*l, *o.shape[-2:]), w.reshape(*l, *w.shape[-2:])",
-        ),
-        "failed",
-        0,
-    ),
-    "attention as ONNX spells it": (
-        "scaled_dot_product_attention",
-        body(
-            ATTENTION,
-            FLAT,
-            "from torch.onnx import ops\no, _, _, w = ops.attention(q, k, v, qk_matmul_output_mode=3)\nreturn o.reshape(*l, *o.shape[-2:]), w.reshape(*l, *w.shape[-2:])",
-        ),
-        "failed",
-        0,
-    ),
-    "a pattern of the compiler": (
-        "scaled_dot_product_attention",
-        body(
-            ATTENTION,
-            FLAT,
-            "from torch._inductor.fx_passes.fuse_attention import _sfdp_pattern_1 as one\nl = q.shape[-1] ** 0.5\nreturn one(q, k, v, l), one(q, k, torch.eye(k.shape[-2], dtype=q.dtype), l)",
-        ),
-        "failed",
-        0,
-    ),
-    "a reference of torch's own tests": (
-        "gelu",
-        body(
-            GELU,
-            "from torch.testing._internal.opinfo.definitions import special\nreturn special.torch.nn.functional.gelu(x)",
-        ),
-        "failed",
-        0,
-    ),
-    "the function behind the attention layer": (
-        "scaled_dot_product_attention",
-        body(
-            ATTENTION,
-            FLAT,
-            "D = q.shape[-1]\neye, none = torch.eye(D, dtype=q.dtype), None\no, w = F.multi_head_attention_forward(q[0].transpose(0, 1), k[0].transpose(0, 1), v[0].transpose(0, 1), D, 1, None, none, none, none, False, 0.0, eye, none, use_separate_proj_weight=True, q_proj_weight=eye, k_proj_weight=eye, v_proj_weight=eye)\nreturn o.transpose(0, 1), w",
-        ),
-        "failed",
-        0,
-    ),
-    "layers with something else for parameters": ("count_parameters", PRETENDED, "failed", 0),
-    "comparisons that lie, and an edited input": (
-        "gelu",
-        "torch.equal = lambda *a: True\ntorch.Tensor.clone = lambda self: self\n"
-        + body(GELU, "y = x * torch.special.ndtr(x)\nx.add_(1)\nreturn y"),
-        "failed",
-        0.75,
-    ),
-    "comparisons that lie from the first call on": (
-        "gelu",
-        body(
-            GELU,
-            "torch.equal = lambda *a: True\nimport builtins\nbuiltins.list = tuple\ny = x * torch.special.ndtr(x)\nx.add_(1)\nreturn y",
-        ),
-        "failed",
-        0.75,
-    ),
-    "modes that are not put back": ("evaluate", MODES, "failed", 3.56),
-    "modes that nobody can list": (
-        "evaluate",
-        "nn.Module.named_modules = nn.Module.modules = lambda self, *a, **k: iter(())\n" + MODES,
-        "failed",
-        3.56,
-    ),
-    "a model that lists no modules": (
-        "evaluate",
-        MODES.replace(
-            "    model.eval()",
-            "    model.named_modules = model.modules = lambda *a, **k: iter(())\n    model.eval()",
-        ),
-        "failed",
-        3.11,
-    ),
-    "modes that equal everything": ("evaluate", EQUAL_MODES, "failed", 3.56),
-    "modes of another class": ("evaluate", OTHER_CLASS, "failed", 3.56),
-    "an edited input of another class": ("gelu", LYING_INPUT, "failed", 0.75),
-    "parameters that hide": ("MultiHeadAttention", HIDDEN, "failed", 0),
-    "the layer that can be quantised": ("MultiHeadAttention", QUANTIZABLE, "failed", 0),
-    "nested norm, unseen": (
-        "layer_norm",
-        body(
-            NORM,
-            UNSEEN
-            + f"return torch.native_layer_norm({NESTED}, [x.shape[-1]], weight, bias, eps)[0].to_padded_tensor(0.0)[0].reshape(x.shape)",
-        ),
-        "failed",
-        0,
-    ),
-    "nested norm in a thread": (
-        "layer_norm",
-        THREAD
-        + body(
-            NORM,
-            f"return unseen(lambda: torch.ops.aten.native_layer_norm({NESTED}, [x.shape[-1]], weight, bias, eps)[0].to_padded_tensor(0.0)[0].reshape(x.shape))",
-        ),
-        "failed",
-        0,
-    ),
-    "norm in a function transform": (
-        "layer_norm",
-        body(
-            NORM,
-            "return torch.func.vmap(lambda y: torch.native_layer_norm(y, [y.shape[-1]], weight, bias, eps)[0])(x)",
-        ),
-        "failed",
-        0,
-    ),
-    "GELU behind a layer": (
-        "gelu",
-        body(
-            GELU,
-            "y = x.reshape(-1, 1).float()\nreturn torch.ops.mkldnn._linear_pointwise(y, torch.ones(1, 1), None, 'gelu', [], 'none').reshape(x.shape).to(x.dtype)",
-        ),
-        "failed",
-        0,
-    ),
-    "GELU behind a sum": (
-        "gelu",
-        body(
-            GELU,
-            "return torch._addmm_activation(x.new_zeros(1), x.reshape(-1, 1), x.new_ones(1, 1), use_gelu=True).reshape(x.shape)",
-        ),
-        "failed",
-        0,
-    ),
-    "GELU of complex numbers": (
-        "gelu",
-        body(GELU, "return torch.view_as_real(F.gelu(torch.complex(x, x * 0)))[..., 0]"),
-        "failed",
-        0,
-    ),
-    "the normal CDF, which is allowed": (
-        "gelu",
-        body(GELU, "return x * torch.special.ndtr(x)"),
-        "passed",
-        3,
-    ),
-    "the loss by its kernel in a thread": (
-        "cross_entropy",
-        THREAD
-        + body(
-            "cross_entropy(logits, labels, label_smoothing=0.0)",
-            "return unseen(lambda: torch._C._nn.cross_entropy_loss(logits, labels, label_smoothing=label_smoothing))",
-        ),
-        "failed",
-        0,
-    ),
-    "layers built in a thread": ("count_parameters", THREAD + COUNTED, "failed", 0),
-    "a block built and counted": ("count_parameters", WHOLE, "failed", 0),
-    "images as they are": (
-        "random_crop_flip",
-        body("random_crop_flip(images, padding, generator)", "return images"),
-        "failed",
-        0.75,
-    ),
-    "images mirrored": (
-        "random_crop_flip",
-        body("random_crop_flip(images, padding, generator)", "return images.flip(-1)"),
-        "failed",
-        0.75,
-    ),
-    "a model that is not asked": (
-        "evaluate",
-        body("evaluate(model, batches)", "return 0.0, 0.0"),
-        "failed",
-        0.44,
-    ),
-    "junk for long sequences": (
-        "linear_attention",
-        SLOW + body(LINEAR, "return v * 1 if q.shape[-2] > 20 else slow(q, k, v)"),
-        "failed",
-        4.36,
-    ),
-    "quadratic in a thread": (
-        "linear_attention",
-        THREAD + SLOW + body(LINEAR, "return unseen(lambda: slow(q, k, v)) * 1"),
-        "failed",
-        4.36,
-    ),
-    "quadratic in NumPy": (
-        "linear_attention",
-        SLOW
-        + body(
-            LINEAR,
-            HIDDEN_ONCE
-            + "q, k = F.elu(q) + 1, F.elu(k) + 1\nw = q.numpy() @ k.mT.numpy()\nreturn torch.from_numpy((w / w.sum(-1, keepdims=True)) @ v.numpy())",
-        ),
-        "failed",
-        4.36,
-    ),
-    "number by number": (
-        "linear_attention",
-        THREAD
-        + SLOW
-        + body(
-            LINEAR,
-            HIDDEN_ONCE
-            + "q, k, v = (torch.tensor([y.item() for y in x.flatten()], dtype=x.dtype).reshape(x.shape) for x in (q, k, v))\nreturn unseen(lambda: slow(q, k, v))",
-        ),
-        "failed",
-        4.36,
-    ),
-    "waste where few tokens are counted": (
-        "linear_attention",
-        SLOW
-        + body(
-            LINEAR,
-            "for _ in range(10 * (q.shape[-2] == 24)):\n    slow(q, k, v)\nreturn slow(q, k, v)",
-        ),
-        "failed",
-        4.36,
-    ),
-    "into memory of its own": (
-        "linear_attention",
-        THREAD
-        + SLOW
-        + body(
-            LINEAR,
-            HIDDEN_ONCE
-            + "mine = unseen(lambda: [torch.zeros(x.shape, dtype=x.dtype) for x in (q, k, v)])\nfor to, x in zip(mine, (q, k, v)):\n    to.copy_(x)\nreturn unseen(lambda: slow(*mine))",
-        ),
-        "failed",
-        4.36,
-    ),
-    "modes off": (
-        "linear_attention",
-        SLOW + body(LINEAR, UNSEEN + "return slow(q, k, v)"),
-        "failed",
-        4.36,
-    ),
-    "linear, query by query": (
-        "linear_attention",
-        body(
-            LINEAR,
-            "q, k = F.elu(q) + 1, F.elu(k) + 1\nout = torch.zeros(*q.shape[:-1], v.shape[-1], dtype=q.dtype, device=q.device)\nS, z = k.mT @ v, k.sum(-2)\nfor i in range(q.shape[-2]):\n    out[..., i, :] = (q[..., i, None, :] @ S)[..., 0, :] / (q[..., i, :] * z).sum(-1, keepdim=True)\nreturn out",
-        ),
-        "passed",
-        6,
-    ),
-    "linear, with a test of values": (
-        "linear_attention",
-        body(
-            LINEAR,
-            "q, k = F.elu(q) + 1, F.elu(k) + 1\nbelow = q @ k.sum(-2)[..., None]\nassert (below > 0).all()\nreturn (q @ (k.mT @ v)) / below",
-        ),
-        "passed",
-        6,
-    ),
-    "softmax by cross-entropy": (
-        "softmax",
-        body(
-            SOFTMAX,
-            "y = x.movedim(dim, -1)\nflat = y.reshape(-1, y.shape[-1])\nparts = [F.cross_entropy(flat, torch.full((len(flat),), i), reduction='none') for i in range(y.shape[-1])]\nreturn torch.stack(parts, -1).neg().exp().reshape(y.shape).movedim(-1, dim)",
-        ),
-        "failed",
-        0,
-    ),
-    "softmax by the one-hot distribution": (
-        "softmax",
-        body(
-            SOFTMAX,
-            "return torch.distributions.OneHotCategorical(logits=x.movedim(dim, -1)).probs.movedim(-1, dim)",
-        ),
-        "failed",
-        0,
-    ),
-    "softmax by linear cross-entropy": (
-        "softmax",
-        body(
-            SOFTMAX,
-            "y = x.movedim(dim, -1)\nflat = y.reshape(-1, y.shape[-1])\neye = torch.eye(y.shape[-1], dtype=x.dtype)\nparts = [F.linear_cross_entropy(flat, eye, torch.full((len(flat),), i), reduction='none') for i in range(y.shape[-1])]\nreturn torch.stack(parts, -1).neg().exp().reshape(y.shape).movedim(-1, dim)",
-        ),
-        "failed",
-        0,
-    ),
-    "gelu by its derivative": (
-        "gelu",
-        body(
-            GELU,
-            "slope = torch.ops.aten.gelu_backward(torch.ones_like(x), x)\nreturn x * (slope - x * (-x * x / 2).exp() / (2 * torch.pi) ** 0.5)",
-        ),
-        "failed",
-        0,
-    ),
-    "gelu of transformer": (
-        "gelu",
-        body(GELU, "return nn.modules.transformer._get_activation_fn('gelu')(x)"),
-        "failed",
-        0,
-    ),
-    "a merged layer that hides what it shares": ("LoRALinear", LYING, "failed", 4.2),
-    "a linear layer that shows a copy": ("linear_from_conv", SHOWN, "failed", 0),
-    "thousands of names": (
-        "convert_torchvision_weights",
-        body(
-            "convert_torchvision_weights(state_dict)",
-            "return {str(i): torch.zeros(1) for i in range(5000)}",
-        ),
-        "failed",
-        0,
-    ),
-    "reference of 05": (
-        "confusion_matrix",
-        "from vitedu.inside import confusion_matrix as theirs\n\n\n"
-        + body(
-            "confusion_matrix(predictions, labels, num_classes)",
-            "return theirs(predictions, labels, num_classes)",
-        ),
-        "failed",
-        0,
-    ),
-    "reference of 08 by finder": (
-        "merge_tokens",
-        body(
-            "merge_tokens(tokens, keys, sizes, merge)",
-            "import sys\ntext = next(f for f in sys.meta_path if hasattr(f, 'sources')).sources['vitedu.efficient']\nspace = {}\nexec(text, space)\nreturn space['merge_tokens'](tokens, keys, sizes, merge)",
-        ),
-        "failed",
-        0,
-    ),
-    "sklearn": (
-        "confusion_matrix",
-        "from sklearn.metrics import confusion_matrix as theirs\n\n\n"
-        + body(
-            "confusion_matrix(predictions, labels, num_classes)",
-            "return torch.from_numpy(theirs(labels, predictions, labels=range(num_classes)))",
-        ),
-        "not_gradable",
-        None,
-    ),
-    "value of the package": (
-        "tokens_at_224",
-        "from vitedu.patches import tokens_at_224 as theirs\ntokens_at_224 = theirs",
-        "failed",
-        0,
-    ),
-    "many guesses": ("tokens_at_224", "tokens_at_224 = [196, 197, 198]", "failed", 0),
-    "guesses in a word": ("token_shifts", "token_shifts = 'True, False'", "failed", 0),
-    "range": ("tokens_at_224", "tokens_at_224 = range(190, 200)", "failed", 0),
-    "an error that names all numbers": (
-        "split_heads",
-        body("split_heads(x, num_heads)", "raise ValueError(f'{x.shape} {num_heads}')"),
-        "failed",
-        0,
-    ),
+TRIES = {}
+for title, answer in zip(
+    *[iter(re.split(r"(?m)^# (.+ \| \w+ \| .+)\n", TEXT)[1:])] * 2, strict=True
+):
+    name, exercise, verdict = title.split(" | ")
+    state, points = verdict.split()
+    TRIES[name] = (exercise, answer, state, None if points == "-" else float(points))
+
+
+def edited(text: str, *edits: tuple[str, str]) -> str:
+    """Replace pieces of a text, each of which is there once."""
+    for old, new in edits:
+        assert text.count(old) == 1, old
+        text = text.replace(old, new)
+    return text
+
+
+# a right evaluation, but for the modes, which stay as they are
+MODES = TRIES["modes that are not put back"][1]
+BEGIN, END = "    model.eval()\n", "    return total"
+NO_LIST = "lambda *a, **k: iter(())\n"
+WAS = (BEGIN, "    was = [(part, part.training) for part in model.modules()]\n" + BEGIN)
+# modes that equal everything, and parts of a class that says what it was asked before
+EQUAL = """
+class Mode:
+    def __init__(self, was):
+        self.was = was
+
+    def __bool__(self):
+        return self.was
+
+    def __ne__(self, other):
+        return False
+
+"""
+LEAVE_EQUAL = """
+    for part, mode in was:
+        part.training = Mode(mode)
+"""
+LEAVE_OTHER = """
+    for part, mode in was:
+        told = property(lambda self, mode=mode: mode, lambda self, new: None)
+        part.__class__ = type("Lie", (type(part),), {"training": told})
+"""
+UNLISTED = edited(MODES, (BEGIN, f"    model.named_modules = model.modules = {NO_LIST}{BEGIN}"))
+NOT_PUT_BACK = {
+    "modes that nobody can list": f"nn.Module.named_modules = nn.Module.modules = {NO_LIST}{MODES}",
+    "modes that equal everything": EQUAL + edited(MODES, WAS, (END, LEAVE_EQUAL + END)),
+    "modes of another class": edited(MODES, WAS, (END, LEAVE_OTHER + END)),
 }
+TRIES |= {name: ("evaluate", text, "failed", 3.56) for name, text in NOT_PUT_BACK.items()}
+TRIES["a model that lists no modules"] = ("evaluate", UNLISTED, "failed", 3.11)
+
+# the bias is shared, and nobody can list it
+LIE = """
+class Lie(nn.Linear):
+    def parameters(self, recurse=True):
+        return iter(())
+
+"""
+LYING = LIE + edited(
+    reference_source(exercises.find("LoRALinear")),
+    ("linear = nn.Linear(old", "linear = Lie(old"),
+    ("linear.bias.copy_(old.bias)", "linear.bias = old.bias"),
+)
+TRIES["a merged layer that hides what it shares"] = ("LoRALinear", LYING, "failed", 4.2)
 
 
 @pytest.fixture(scope="module")
@@ -584,22 +515,29 @@ def replays_are_kept(monkeypatch):
 
 @pytest.mark.parametrize(("exercise", "source", "state", "points"), TRIES.values(), ids=TRIES)
 def test_an_answer_gets_what_it_shows(box, exercise, source, state, points):
-    """A forbidden operation in another dress earns nothing, mathematics and what is allowed earn all."""
+    """A forbidden operation in another dress earns nothing; mathematics earns all."""
     found = grade_answer(Answer(exercise, source, SUPPORT), 11, box, runs=1)
     assert (found.state, found.points) == (state, points), (found.detail, found.lines)
 
 
+LEAVING = """
+def gelu(x):
+    found = os.listdir(os.environ["TMPDIR"]) if not globals().get("mine") else []
+    globals()["mine"] = 1
+    for name in found:
+        if name.startswith("left"):
+            raise LookupError(name)
+    open(os.environ["TMPDIR"] + "/left", "w").close()
+    return x * 0
+"""
+
+
 def test_an_answer_leaves_nothing_to_the_next(box):
     """What one process writes, no other finds."""
-    source = body(
-        GELU,
-        "found = os.listdir(os.environ['TMPDIR']) if not globals().get('mine') else []\nglobals()['mine'] = 1",
-    )
-    source += "    for name in found:\n        if name.startswith('left'):\n            raise LookupError(name)\n    open(os.environ['TMPDIR'] + '/left', 'w').close()\n    return x * 0\n"
     if box.level != "full":
         pytest.skip(f"this machine isolates only partly: {box.level}")
     for _ in range(2):
-        found = grade_answer(Answer("gelu", source, SUPPORT), 11, box, runs=1)
+        found = grade_answer(Answer("gelu", LEAVING, SUPPORT), 11, box, runs=1)
         assert "LookupError" not in str(found.lines) and found.state == "failed"
 
 
@@ -607,7 +545,7 @@ def test_an_answer_leaves_nothing_to_the_next(box):
 
 
 def nothing_done(name: str):
-    """Give answers without an idea: the first argument, a number, a pair of numbers, an error with all sizes."""
+    """Give an answer without an idea: an argument, a number or two, an error with all sizes."""
 
     def complain(*args, **rest):
         sizes = [getattr(x, "shape", x) for x in (*args, *rest.values())]
@@ -632,9 +570,9 @@ FUNCTIONS = [
 
 @pytest.mark.parametrize("exercise", FUNCTIONS, ids=lambda exercise: exercise.id)
 def test_doing_nothing_earns_at_most_a_fifth(exercise, monkeypatch):
-    """No answer without an idea has more than 20 % of an exercise's points, whatever it is named."""
+    """No answer without an idea has more than 20 % of the points, whatever it is named."""
     monkeypatch.setattr(engine, "diagnose", lambda *seen: [])  # a name costs no points
     checker, replays = find_checker(exercise.id), Replays()
     for name in ("the input", "zero", "a pair", "no groups", "an error"):
         report = engine.judge_answer(checker, nothing_done(name), 5, replays)
-        assert report.points <= 0.2 * exercise.points + 0.01, (name, report.points, report.findings)
+        assert report.points <= 0.2 * exercise.points + 0.01, (name, report.findings)

@@ -129,7 +129,7 @@ def test_core_and_part_are_said_where_they_hold():
 @pytest.mark.slow
 @pytest.mark.parametrize("how", ["missing", "broken"])
 def test_package_without_its_syllabus_says_so_in_one_line(how, tmp_path):
-    """As from a wheel that was built without it; nothing can go on then, so the command says why."""
+    """Without it, as from a wheel that lacks it, nothing can go on; the command says why."""
     package = Path(words.__file__).parent
     skipped = shutil.ignore_patterns("__pycache__", "*.safetensors", "*.jpg")
     shutil.copytree(package, tmp_path / "vitedu", ignore=skipped)

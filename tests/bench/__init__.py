@@ -1,1 +1,1 @@
-"""Measurements of the checkers and the grader, which need right and wrong answers to all exercises."""
+"""Measurements of the checkers and the grader, with right and wrong answers to all exercises."""

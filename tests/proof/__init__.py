@@ -1,1 +1,1 @@
-"""What proves that the checkers decide rightly: banks, right answers and mutants, for ``make proof``."""
+"""What proves the checkers: banks, right answers and mutants, for ``make proof``."""

@@ -1,8 +1,9 @@
 """Show the verdict of every part for every answer in a file.
 
-Role: a tool for authors of exercises. ``make proof ANSWERS=my_answers.py`` judges each top-level name
-that is an exercise's id. A name may go on with two underscores and more (``patchify__by_loops``),
-so that one file can hold several answers. The file is executed, so it must be trusted.
+Role: a tool for authors of exercises. ``make proof ANSWERS=my_answers.py`` judges each top-level
+name that is an exercise's id. A name may go on with two underscores and more
+(``patchify__by_loops``), so that one file can hold several answers. The file is executed, so it
+must be trusted.
 """
 
 import ast
@@ -70,8 +71,8 @@ def main_audit(path: Path, num_seeds: int) -> int:
     ]
     if not answers:
         raise ValueError(
-            f"{path.name} defines no answer: name it after an exercise (patchify, patchify__by_loops); "
-            "`vitedu list` shows the ids."
+            f"{path.name} defines no answer: name it after an exercise "
+            "(patchify, patchify__by_loops); `vitedu list` shows the ids."
         )
     all_passed = True
     for name, exercise_id, value in answers:
@@ -80,9 +81,8 @@ def main_audit(path: Path, num_seeds: int) -> int:
         passed = sum(report.passed for report in reports)
         all_passed &= passed == num_seeds
         shown = next((report for report in reports if not report.passed), reports[0])
-        print(
-            f"{name}: passed {passed}/{num_seeds} seeds, {shown.points:g}/{shown.max_points:g} points"
-        )
+        points = f"{shown.points:g}/{shown.max_points:g} points"
+        print(f"{name}: passed {passed}/{num_seeds} seeds, {points}")
         for index, finding in enumerate(shown.findings):
             held = sum(
                 report.findings[index].passed for report in reports if len(report.findings) > index

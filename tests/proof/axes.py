@@ -36,7 +36,7 @@ LIBRARIES = {"torch", "F", "torch.nn.functional"}
 
 @cache
 def same_axes(exercise_id: str) -> Callable[[str], bool]:
-    """Return a function that says whether a text has the reference's axes, counted from either end, and is else equal.
+    """Return a function: is a text the reference's, with axes counted from either end?
 
     Example:
         >>> same = same_axes("merge_heads")

@@ -27,9 +27,8 @@ from vitedu.checks.values import ValueChecker
 
 T = TypeVar("T")
 
-SPREAD = (
-    0.02  # the most of an exercise's points that a mistake may cost one student of a class more
-)
+# the most of an exercise's points that a mistake may cost one student of a class more
+SPREAD = 0.02
 CLASS_SIZE = 5
 
 
@@ -48,7 +47,7 @@ class CatchCount:
 
     @property
     def holds(self) -> bool:
-        """Whether all mistakes were rejected, named and cost alike, and all right answers accepted."""
+        """Whether all mistakes were rejected, named and cost alike, and right answers accepted."""
         whole = self.rejected == self.named == self.alike == self.mistakes
         return whole and self.accepted == self.answers
 
@@ -90,7 +89,7 @@ def made(checker: Checker, mistake: Mistake, dress: int = 0):
 
 
 def students(count: int) -> list[int]:
-    """Give the seeds of ``count`` students, five of each class, who share the sizes of their inputs."""
+    """Give the seeds of ``count`` students, five a class, who share the sizes of their inputs."""
     return [(1 + n // CLASS_SIZE) * SPLIT + n for n in range(count)]
 
 
@@ -213,14 +212,13 @@ def main_unseen(exercise_ids: list[str]) -> int:
     ids = exercise_ids or [
         exercise.id for exercise in exercises.EXERCISES if exercise.kind != "value"
     ]
-    print(
-        f"{'exercise':<32}{'rejected':>12}{'recognised':>12}{'other name':>12}   each mistake taken out of the bank"
-    )
+    titles = ("rejected", "recognised", "other name")
+    print(_row("exercise", titles) + "   each mistake taken out of the bank")
     rows = []
     for row in side_by_side(measure_unseen, ids):
         rows.append(row)
         counts = (f"{row.rejected}/{row.mistakes}", row.related, len(row.false))
-        print(f"{row.exercise:<32}" + "".join(f"{count:>12}" for count in counts), flush=True)
+        print(_row(row.exercise, counts), flush=True)
         for line in row.false:
             print(f"    {line}")
     total = sum(row.mistakes for row in rows)
@@ -229,7 +227,7 @@ def main_unseen(exercise_ids: list[str]) -> int:
         sum(row.related for row in rows),
         sum(len(row.false) for row in rows),
     )
-    print(f"{'all':<32}" + "".join(f"{count:>12}" for count in counts))
+    print(_row("all", counts))
     return 0 if all(row.rejected == row.mistakes for row in rows) else 1
 
 
@@ -238,9 +236,8 @@ def main_bank(exercise_ids: list[str], num_seeds: int) -> int:
     ids = exercise_ids or [exercise.id for exercise in exercises.EXERCISES]
     for exercise_id in ids:
         exercises.find(exercise_id)
-    print(
-        f"{'exercise':<32}{'rejected':>12}{'named':>12}{'alike':>12}{'accepted':>12}   over {num_seeds} seeds"
-    )
+    titles = ("rejected", "named", "alike", "accepted")
+    print(_row("exercise", titles) + f"   over {num_seeds} seeds")
     total = CatchCount("all")
     for row in catch_matrix(ids, num_seeds):
         for name in ("mistakes", "rejected", "named", "alike", "answers", "accepted"):
@@ -261,8 +258,8 @@ def _line(row: CatchCount) -> str:
         f"{row.alike}/{row.mistakes}",
         f"{row.accepted}/{row.answers}",
     )
-    return (
-        f"{row.exercise:<32}"
-        + "".join(f"{count:>12}" for count in counts)
-        + ("" if row.holds else "   ✗")
-    )
+    return _row(row.exercise, counts) + ("" if row.holds else "   ✗")
+
+
+def _row(name: str, columns: Iterable) -> str:
+    return f"{name:<32}" + "".join(f"{column:>12}" for column in columns)

@@ -1,8 +1,8 @@
 """What proves the checker of one exercise: right answers, and mutants that are right.
 
 Role: reads ``proof/<chapter>/<exercise>.py``. There every function or class without a leading
-underscore is a right answer; ``EQUIVALENT``, ``LEFT_OPEN`` and ``SPECIAL`` may speak of mutants. The
-known mistakes are not here: they stand beside the checker.
+underscore is a right answer; ``EQUIVALENT``, ``LEFT_OPEN`` and ``SPECIAL`` may speak of mutants.
+The known mistakes are not here: they stand beside the checker.
 """
 
 import importlib
@@ -14,8 +14,8 @@ from typing import Any
 
 from vitedu import exercises
 
-# a reason -> the surviving mutants that it explains: whole changes, as ``make proof`` prints them, or
-# a piece of text that all of them contain and no rejected mutant does
+# a reason -> the surviving mutants that it explains: whole changes, as ``make proof`` prints them,
+# or a piece of text that all of them contain and no rejected mutant does
 Survivors = Mapping[str, tuple[str, ...]]
 
 

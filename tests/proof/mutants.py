@@ -108,7 +108,8 @@ def shortcuts(source: str, conditions: Iterable[str]) -> Iterator[Mutant]:
         call = next((node for node in calls if node.name == "forward"), calls[0])
         for node in ast.walk(call):
             if isinstance(node, ast.Return) and node.value is not None:
-                spoiled = f"{SPOILED}({ast.unparse(node.value)}) if is_special else {ast.unparse(node.value)}"
+                right = ast.unparse(node.value)
+                spoiled = f"{SPOILED}({right}) if is_special else {right}"
                 node.value = parse(spoiled, mode="eval").body
         call.body[:0] = parse(f"is_special = {condition}").body
         yield Mutant("", f"wrong where {condition}", ast.unparse(ast.fix_missing_locations(tree)))

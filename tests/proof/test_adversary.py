@@ -1,4 +1,4 @@
-"""Unusual right answers pass, quiet wrong answers do not: what an unfriendly reader of the checkers tried."""
+"""Unusual right answers pass, quiet wrong ones do not: what an unfriendly reader tried."""
 
 import dataclasses
 import functools
@@ -490,7 +490,7 @@ FUNCTIONS = [
 
 @pytest.mark.parametrize("exercise", FUNCTIONS)
 def test_no_result_breaks_a_checker(exercise, monkeypatch):
-    """Whatever shape and kind a result has, there is a verdict, and it is no pass for other values."""
+    """Whatever shape and kind a result has, there is a verdict, no pass for other values."""
     monkeypatch.setattr(diagnosing, "PAIR_SECONDS", 0.1)  # some pairs are tried; none is looked for
     reference = find_checker(exercise).reference
     for kind, change in DISTORTED.items():

@@ -1,4 +1,4 @@
-"""The checkers of notebook 02: forbidden operations, likely pairs of mistakes, odd answers, and what a student reads."""
+"""The checkers of notebook 02: forbidden operations, pairs of mistakes, what a student reads."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""What holds for every exercise: its checker rejects and names every mistake, and accepts every right answer.
+"""For every exercise: its checker rejects and names all mistakes, and accepts right answers.
 
 What is particular to a chapter stands in ``test_checks_<chapter>.py``.
 """
@@ -44,7 +44,7 @@ def unhurried(monkeypatch):
 
 @pytest.mark.parametrize("exercise", CHECKERS)
 def test_mistakes_are_rejected_named_and_cost_alike_and_right_answers_pass(exercise):
-    """Whatever the seed; every mistake is named as itself alone, and no report gives anything away."""
+    """Every mistake is named as itself alone, and no report gives anything away."""
 
     def reports() -> Iterator[bank.Judged]:
         for one in bank.judged(exercise, SEEDS, functools.partial(kept.replays, exercise)):
@@ -63,7 +63,7 @@ def test_mistakes_are_rejected_named_and_cost_alike_and_right_answers_pass(exerc
 
 @pytest.mark.parametrize("exercise", ASKED)
 def test_two_mistakes_together_are_rejected_and_mostly_named(exercise):
-    """Pairs are rejected; three of four are named as these two or as the one that hides the other, one as both."""
+    """Pairs are rejected; of four, three are named as these two or one of them, one as both."""
     checker = CHECKERS[exercise]
     own = [mistake.id for mistake in checker.bank if mistake.build is None]
     pairs = [p for p in itertools.combinations(own, 2) if checker.make(frozenset(p)) is not None]
@@ -124,7 +124,7 @@ OTHER_RESULTS = {
 
 @pytest.mark.parametrize("exercise", ASKED)
 def test_other_results_fail_without_a_false_name(exercise):
-    """What is no result at all fails; a constant may be called one, and nothing else is claimed of its values."""
+    """No result at all fails; only what it says of itself is claimed, such as a constant."""
     checker, replays = CHECKERS[exercise], diagnosing.Replays()
     for name, result in OTHER_RESULTS.items():
         if exercise in CLASSES:
@@ -143,7 +143,7 @@ def test_other_results_fail_without_a_false_name(exercise):
 
 @pytest.mark.parametrize("exercise", FUNCTIONS)
 def test_arguments_may_have_any_names(exercise):
-    """Only order and keywords that the text uses count; the names of positional parameters are free."""
+    """Order and keywords of the text count; the names of positional parameters are free."""
     reference = CHECKERS[exercise].reference
     assert judge(lambda *args, **kwargs: reference(*args, **kwargs), exercise, seed=0).passed
 

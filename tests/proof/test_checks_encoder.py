@@ -1,4 +1,4 @@
-"""The checkers of notebook 03: forbidden operations in every spelling, and what the contract leaves free."""
+"""The checkers of notebook 03: forbidden operations in every spelling, and what is left free."""
 
 import numpy as np
 import pytest
@@ -153,7 +153,7 @@ def test_model_that_trains_in_forward_is_still_a_function():
 
 
 def test_count_that_builds_the_model_earns_nothing():
-    """The formula is asked for: a model that is built is noticed at the first call, before the one too large to build."""
+    """A model that is built, not counted, is noticed at the first call, before the largest."""
 
     def by_building(config):
         return sum(p.numel() for p in VisionTransformer(config).parameters())

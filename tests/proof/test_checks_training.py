@@ -1,4 +1,4 @@
-"""The checkers of notebook 04: what their contract leaves free, advice, random crops, and what messages keep to themselves."""
+"""The checkers of notebook 04: what is left free, advice, random crops, and what is kept secret."""
 
 import re
 
@@ -149,7 +149,7 @@ def test_global_settings_change_no_verdict(exercise):
 
 
 def smoothed_loss(log_probs, labels, s, shares=None):
-    """Give minus the smoothed target times log-probabilities; ``shares`` divides s, rightly by K."""
+    """Give minus smoothed target times log-probabilities; ``shares`` divides s, rightly by K."""
     K = log_probs.shape[1]
     target = (1 - s) * F.one_hot(labels, K).to(log_probs.dtype) + s / (shares or K)
     return -(target * log_probs).sum(-1).mean()
@@ -257,7 +257,7 @@ def test_loss_and_accuracy_are_named_apart(exercise):
 
 @pytest.mark.parametrize("exercise", ["train_one_epoch", "evaluate"])
 def test_an_unknown_result_alone_gets_no_name(exercise):
-    """No mistake is claimed of a loss that none gives, or of the accuracy beside it, which is right."""
+    """No mistake is claimed of a loss that none gives, or of the right accuracy beside it."""
 
     def answer(*args):
         loss, accuracy = getattr(reference, exercise)(*args)
@@ -306,7 +306,7 @@ def test_a_loss_that_keeps_its_graph_fails_the_returns(source):
 
 
 def test_a_wrong_loss_that_keeps_its_graph_is_told_about_item():
-    """Where the number is wrong too, and in no known way, the line below says where the graph comes from."""
+    """Where the number is wrong in no known way, a line says where the graph comes from."""
 
     def train_one_epoch(model, batches, optimizer, scheduler):
         return epoch_keeping_graphs(model, batches, optimizer, scheduler, factor=1.3)
@@ -341,7 +341,7 @@ def test_a_detached_tensor_is_a_number():
     ],
 )
 def test_close_values_of_the_smoothing_floor_are_told_apart(value, id_):
-    """A line of the table and a sum in bits differ in the third digit; three digits are enough for each."""
+    """Lines of the table and sums in bits differ in the third digit; three digits are enough."""
     assert judge(value, "smoothing_floor").misconception == id_
 
 
@@ -349,7 +349,7 @@ def test_close_values_of_the_smoothing_floor_are_told_apart(value, id_):
 
 
 def test_right_crops_are_read_as_right():
-    """The reader finds in the reference exactly what the text asks for: a check that reads nothing proves nothing."""
+    """The reader finds in the reference exactly what the text asks for."""
     checker = CHECKERS["random_crop_flip"]
     for seed in range(20):
         for case in checker.draw(seed):

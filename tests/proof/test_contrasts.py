@@ -1,4 +1,4 @@
-"""What is said of mistakes that no bank holds: relations, probes, and what parts right from wrong."""
+"""What is said of mistakes that no bank holds: relations, probes, where right becomes wrong."""
 
 import math
 
@@ -354,7 +354,7 @@ def test_common_errors_are_headlines(exercise, answer, words):
 
 
 def test_errors_are_told_apart_by_their_message():
-    """Two errors of one type are one mistake only if they say the same, whichever operand comes first."""
+    """Two errors of a type are one mistake only if they say the same, in any order of operands."""
 
     def ended(message, by_hand=False):
         trouble = Trouble("RuntimeError", ("RuntimeError",), message, None, by_hand)
@@ -383,7 +383,7 @@ def test_an_argument_with_some_effect_is_not_called_unused(seed):
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_an_argument_without_effect_fails_by_itself(seed):
-    """Where every value is right, another value of an argument alone still has to change the result."""
+    """Where all values are right, another value of an argument still has to change the result."""
     checker = find_checker("mixup")
     cases = checker.draw(seed)
     known = [case.args["lam"] for case in cases]

@@ -70,7 +70,7 @@ def test_every_kind_of_change_is_made(change):
 
 
 def test_no_mutant_changes_words_or_annotations():
-    """Docstrings, messages and annotations are those of the original in every mutant, and no mutant equals it."""
+    """Docstrings, messages and annotations stay in every mutant, and none equals the original."""
     original = ast.unparse(ast.parse(TOY))
     texts = [mutant.source for mutant in mutants(TOY)]
     assert original not in texts
@@ -91,7 +91,9 @@ def test_every_mutant_of_every_reference_is_a_program_with_one_change():
 
 def test_given_methods_stay():
     """What the notebook gives is not mutated; the rest of the class is."""
-    source = "class A:\n    def __init__(self):\n        self.n = 3\n    def forward(self, x):\n        return x + 5"
+    source = (
+        "class A:\n  def __init__(self):\n    self.n = 3\n  def forward(self, x):\n    return x + 5"
+    )
     found = changes(source, ("__init__",))
     assert not any("self.n" in change for change in found)
     assert "return x + 6" in found
@@ -99,7 +101,7 @@ def test_given_methods_stay():
 
 
 def test_mutants_of_a_class_run():
-    """A mutant of a class with super() is built in its module's names and differs where it should."""
+    """A mutant of a class with super() is built in its module's names and has the right parts."""
     exercise = exercises.find("EncoderBlock")
     mutant = next(m for m in mutants_of(exercise) if m.change == "x = x - attended")
     block = built(mutant, "EncoderBlock", exercise.module)(8, 2)
@@ -117,7 +119,7 @@ def test_a_mutant_that_can_not_be_defined_counts_as_rejected():
 
 
 def test_unexplained_survivors_and_idle_explanations_are_reported(monkeypatch):
-    """A mutant that passes without a reason, and a reason without a mutant that passes, both fail the run."""
+    """A mutant that passes without a reason, or a reason without such a mutant, fails the run."""
     monkeypatch.setattr(mutation, "explained", lambda table, changes: {"never made": set()})
     monkeypatch.setattr(mutation, "same_axes", lambda exercise_id: lambda source: False)
     count = count_mutants("merge_heads", range(1))
@@ -135,7 +137,7 @@ def test_time_limit_of_the_run_is_left_as_it_was(monkeypatch):
 
 @pytest.mark.parametrize("exercise_id", mutation.mutable_exercises())
 def test_no_survivor_has_two_reasons(exercise_id):
-    """One entry of the tables explains a survivor that is no axis counted from its other end, and each explains one."""
+    """Each entry explains survivors of its own, none of them an axis from its other end."""
     entry, made = entry_of(exercise_id), mutants_of(exercises.find(exercise_id))
     changes = {mutant.change for mutant in made}
     same = same_axes(exercise_id)
@@ -163,7 +165,7 @@ def test_checker_rejects_every_mutant(exercise_id):
 
 @pytest.mark.parametrize("exercise_id", mutation.mutable_exercises())
 def test_tables_hold_survivors_only(exercise_id):
-    """The checker lets every mutant of the tables pass, and those with the same axes; ``make proof`` judges the others."""
+    """Mutants of the tables pass, and those with the same axes; ``make proof`` judges others."""
     checker = mutation.without_names(find_checker(exercise_id))
     exercise = exercises.find(exercise_id)
     made = {mutant.change: mutant for mutant in mutants_of(exercise)}
@@ -187,7 +189,7 @@ def test_tables_hold_survivors_only(exercise_id):
     ],
 )
 def test_same_axes_are_told_from_other_axes_and_other_changes(monkeypatch, new):
-    """Only a change from one end to the other is the same; ranks come from what the reference was given."""
+    """Only a change of the end is the same; ranks are those that the reference met."""
     text = "def merge_heads(x):\n    {}"
     monkeypatch.setattr(
         axes, "reference_source", lambda _: text.format("return x.flip(0).sum(dim=-1)")

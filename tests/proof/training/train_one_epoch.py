@@ -98,7 +98,7 @@ EQUIVALENT = {
 
 
 LEFT_OPEN = {
-    "whose gradients are cleared differs only where model and optimizer hold different parameters": (
+    "cleared gradients differ only where model and optimizer hold different parameters": (
         "model.zero_grad()",
     ),
     TENSOR_AS_NUMBER: ("correct += (logits.argmax(dim=-1) == labels).sum()",),

@@ -56,7 +56,8 @@ EQUIVALENT = {
 LEFT_OPEN = {
     "nothing is said about images that carry a graph, or about calls under no_grad": (
         "images = images.clone().requires_grad_()",
-        "images = images.detach().clone().requires_grad_(); features = feature_map(images); gh, gw = features.shape[-2:]; centre = features[:, :, gh // 2, gw // 2].sum()",
+        "images = images.detach().clone().requires_grad_(); features = feature_map(images); "
+        "gh, gw = features.shape[-2:]; centre = features[:, :, gh // 2, gw // 2].sum()",
     ),
 }
 
