@@ -45,7 +45,7 @@ def reachable(thing, depth=0):
 
 @functools.cache
 def _secrets(exercise: str, seed: int):
-    """Give the cases of a check, all numbers of the reference, and those that the cases show anyway."""
+    """Give a check's cases, all numbers of the reference, and those that the cases show anyway."""
     checker = find_checker(exercise)
     cases = checker.draw(seed)
     secret = torch.cat([numbers_of(observe(checker.reference, case)) for case in cases])
@@ -54,7 +54,7 @@ def _secrets(exercise: str, seed: int):
 
 
 def assert_gives_nothing_away(exercise: str, wrong, report, seed: int, observe=observe) -> None:
-    """To four digits, no number that the reference computes stands in a report, unless the answer computed it too.
+    """No number of the reference, to four digits, stands in a report, unless the answer has it too.
 
     ``observe`` may recall what the answer does on a case.
     """
@@ -66,11 +66,9 @@ def assert_gives_nothing_away(exercise: str, wrong, report, seed: int, observe=o
     for number in shown:
         if not ((own - number).abs() <= 1e-3 * number).any() and number != 1:
             assert not ((secret - number).abs() <= 1e-4 * number).any(), (number, text)
-    kept = {
-        name: value
-        for name, value in vars(report).items()
-        if name not in ("implementation", "_answer")
-    }
-    for thing in reachable(kept):
+    own = ("implementation", "_answer")
+    for thing in reachable(
+        {name: value for name, value in vars(report).items() if name not in own}
+    ):
         assert not isinstance(thing, (torch.Tensor, np.ndarray, nn.Module)), type(thing)
         assert not callable(thing) or isinstance(thing, type), thing
