@@ -115,7 +115,7 @@ def test_the_real_nbgrader_validates_releases_and_grades_it(tmp_path):
     """From `vitedu assign --nbgrader` to nbgrader's own grades, partial credit among them."""
     (tmp_path / "notebooks").mkdir()
     small = build("01_patches")  # of which three exercises, since checks take seconds
-    asked = ("imports", "patchify", "tokens_at_224", "seam_neighbours")
+    asked = ("imports", "patchify", "tokens_at_224", "unpatchify")
     small.cells = [cell for cell in small.cells if cell.id.split("-")[0] in asked]
     nbformat.write(small, tmp_path / "notebooks" / "01_patches.ipynb")
     course = tmp_path / "course"
@@ -153,7 +153,7 @@ def test_the_real_nbgrader_validates_releases_and_grades_it(tmp_path):
     points = {id: scores.pop(f"{id}-points") for id in asked[1:]}
     assert not scores and 0 < points["patchify"] < BY_ID["patchify"].points
     assert points["tokens_at_224"] == BY_ID["tokens_at_224"].points
-    assert points["seam_neighbours"] == 0  # left as it was
+    assert points["unpatchify"] == 0  # left as it was
 
     # the same submission, as vitedu's own grader reads it
     (submission,) = look_through(course).submissions
