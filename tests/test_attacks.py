@@ -138,7 +138,7 @@ class Run:
 
     def goes_on(self) -> bool:
         """Look after a moment how it is doing; tell whether it runs."""
-        time.sleep(0.2)
+        time.sleep(0.5)
         pid = self.process.pid
         try:
             status = Path(f"/proc/{pid}/status").read_text()

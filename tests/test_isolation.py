@@ -460,7 +460,7 @@ def test_preloaded_process_that_dies_is_started_again(box):
             os.kill(pid, signal.SIGKILL)
         with pytest.raises(WorkerTrouble) as caught:
             ask(lost, "out = 1")
-        assert caught.value.reason == "grader"
+        assert (caught.value.reason, caught.value.ended_all) == ("grader", True)
     # what dies with its parent dies with the thread that started it: a thread that ends is no harm
     thread = threading.Thread(target=lambda: box.worker().close())
     thread.start()
