@@ -9,12 +9,7 @@ from torch import nn
 from torchvision.models.vision_transformer import ConvStemConfig
 from torchvision.models.vision_transformer import VisionTransformer as TorchvisionViT
 
-from vitedu.pretrained.conversions import (
-    NORM_EPS,
-    _ratio,
-    from_timm,
-    from_torchvision,
-)
+from vitedu.pretrained.conversions import NORM_EPS, _ratio, from_timm, from_torchvision
 from vitedu.transfer import interpolate_positions
 from vitedu.vit import PRESETS, VisionTransformer, ViTConfig
 

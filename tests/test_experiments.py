@@ -8,14 +8,7 @@ from torch import nn
 
 from vitedu.__main__ import main
 from vitedu.bench import experiments
-from vitedu.bench.experiments import (
-    measured,
-    names,
-    read,
-    run_experiment,
-    table,
-    train_to_end,
-)
+from vitedu.bench.experiments import measured, names, read, run_experiment, table, train_to_end
 from vitedu.data import load_data
 from vitedu.fitting import TrainConfig
 from vitedu.hardware import Profile

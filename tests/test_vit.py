@@ -91,9 +91,7 @@ def test_capture_looks_into_the_fused_form():
 
 
 @pytest.mark.parametrize(
-    "options",
-    [{}, {"qkv_bias": False, "num_registers": 2}],
-    ids=["textbook", "no bias, registers"],
+    "options", [{}, {"qkv_bias": False, "num_registers": 2}], ids=["textbook", "no bias, registers"]
 )
 def test_a_last_block_makes_what_the_head_reads(options):
     """The class token alone: the same logits and gradients as a block that makes all tokens."""
