@@ -35,7 +35,7 @@ def measurement(number, seed, accuracy, epochs=2):
 
 @pytest.mark.parametrize("change", CHANGES, ids=lambda change: change.name)
 def test_every_change_changes_one_thing_that_exists(change):
-    """Names are known to the configurations, one field differs, and the row it starts from stands before it."""
+    """Names are known to the configurations, one field differs, what it starts from comes first."""
     everything = fields_of(change.name)
     if change.after is None:
         return
@@ -109,7 +109,7 @@ def test_summary_averages_seeds_and_compares_with_the_start(rows):
 
 
 def test_a_gain_is_a_mean_over_the_seeds_of_both(rows):
-    """Differences are between runs of one seed, however different the seeds are; the table says how they scatter."""
+    """Differences are between runs of one seed; the table says how they scatter."""
     second = measurement(1, 1, 0.56)
     gains = summary([*rows, second])[1]["gains"]
     assert gains == [pytest.approx(-0.01), pytest.approx(0.02)]

@@ -1,4 +1,4 @@
-"""vitedu.bench.steps and bench_train: equal models, equal steps, and a table that adds up. Nothing here asserts a speed."""
+"""vitedu.bench.steps and bench_train: equal models, equal steps, a table that adds up; no speed."""
 
 import importlib.util
 import json
@@ -84,7 +84,7 @@ def test_every_model_gives_logits_of_its_classes(name):
 
 @pytest.mark.parametrize("name", ["fused, rope", "timm", "torchvision"])
 def test_a_step_learns(name, monkeypatch):
-    """Every parameter that a gradient reaches moves; the patch embedding and the head are among them."""
+    """Every parameter that a gradient reaches moves, patch embedding and head among them."""
     model = build(name)
     before = [parameter.detach().clone() for parameter in model.parameters()]
     candidate = replace(CANDIDATES[name], builder=lambda config: model)
@@ -113,9 +113,9 @@ def test_flop_follow_from_the_sizes():
 
 @pytest.mark.parametrize("name", OURS)
 def test_flop_of_our_forms_are_those_that_run(name):
-    """Against torch's counter while a step runs, but for the input of the first layer, which needs no gradient.
+    """Against torch's counter while a step runs, but for the input, which needs no gradient.
 
-    In the last block of the fused form one query goes back through the keys' weights and meets the tokens.
+    In the last block of the fused form one query goes back through the keys' weights.
     """
     first_layer = 2 * 192 * TINY.num_patches * TINY.embed_dim
     images, labels = torch.randn(1, 3, 16, 16), torch.tensor([0])
@@ -142,7 +142,7 @@ def test_missing_libraries_are_named(monkeypatch):
 
 
 def test_comparison_holds_together(monkeypatch):
-    """Shares and rates follow from the seconds; a candidate beside itself is as fast but for noise."""
+    """Shares and rates follow from the seconds; a candidate is as fast as itself but for noise."""
     names = ["longhand", "fused", "again"]
     monkeypatch.setitem(CANDIDATES, "again", CANDIDATES["longhand"])
     monkeypatch.setattr(bench_train, "BASE", "again")
@@ -161,7 +161,7 @@ def test_comparison_holds_together(monkeypatch):
 
 
 def test_aims_are_judged_on_the_course_preset_alone(monkeypatch):
-    """On a CPU with bfloat16 twice timm's rate in it and ahead of what is compiled; on a GPU the latter."""
+    """With bfloat16 on a CPU twice timm's rate; there and on a GPU ahead of what is compiled."""
     monkeypatch.setattr("vitedu.hardware.cpu_flags", lambda: frozenset({"avx512_bf16"}))
     rows = [
         bench_train.Rate("fused", 1, 1, 190.0, 0.0, 1.9, 0.5, None),
@@ -215,7 +215,7 @@ def test_peak_grows_with_the_batch():
     [("float32", 4, KERNEL), ("float32", 2, "softmax"), ("bfloat16", 2, KERNEL)],
 )
 def test_the_shares_of_a_step_add_up(precision, patch_size, absent, capsys, tmp_path, monkeypatch):
-    """Every second of a watched step belongs to one part, and each part of the model and the loop has some."""
+    """Every second of a watched step belongs to one part, and each part has some."""
     config = preset("vit_pico_patch4_rope_32", patch_size=patch_size)  # 64 tokens, or 256
     monkeypatch.setitem(PRESETS, "own", config)
     bench_shares([precision], ["own"], batch=4, steps=2, json=tmp_path / "a.json")

@@ -1,4 +1,4 @@
-"""The command line answers at once, says what is wrong in one line, and its status can be relied on."""
+"""The command line answers at once, says in one line what is wrong, and has a reliable status."""
 
 import argparse
 import json
@@ -211,7 +211,7 @@ def test_check_refuses_a_notebook_of_something_else(tmp_path, capsys):
 
 @pytest.mark.slow
 def test_tour_writes_pages_and_says_which_notebook_failed(tmp_path, capsys):
-    """A sound notebook passes, and the next one's table shows it; one that raises has status 1 and a page."""
+    """A sound notebook passes, and the next one's table shows it; one that raises has status 1."""
     good, bad = tmp_path / "good", tmp_path / "bad"
     for folder in (good, bad):
         folder.mkdir()

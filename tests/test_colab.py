@@ -1,4 +1,4 @@
-"""On Colab a notebook installs the package by itself and upgrades nothing; elsewhere its cell is idle."""
+"""On Colab a notebook installs the package and upgrades nothing; elsewhere its cell is idle."""
 
 import json
 import os
@@ -117,7 +117,7 @@ def test_command_upgrades_nothing():
 
 @pytest.mark.slow
 def test_pip_leaves_what_is_installed():
-    """Asked for the small packages where they are, pip changes none, and needs no network for it."""
+    """Asked for the small packages where they are, pip changes none and needs no network."""
     command = [sys.executable, "-m", "pip", "install", "--no-deps", "--no-index", "--dry-run"]
     done = subprocess.run([*command, *colab.SMALL], capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr
@@ -126,7 +126,7 @@ def test_pip_leaves_what_is_installed():
 
 
 def test_versions_of_colab_are_new_enough():
-    """Each requirement of the package is met by Colab's list, installed by the cell, or torch's own."""
+    """Each requirement is met by Colab's list, installed by the cell, or torch's own."""
     about = project()["project"]
     assert Version("3.13") in Requirement(f"python{about['requires-python']}").specifier
     assert about["version"] == __version__
@@ -329,7 +329,7 @@ PEAK = "import resource\n\nprint(resource.getrusage(resource.RUSAGE_SELF).ru_max
 )
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 def test_notebook_runs_alone_with_the_versions_of_colab(path, tmp_path):
-    """From an empty folder, without the package: the first cell gets it, every cell runs, nothing is upgraded.
+    """From an empty folder: the first cell gets the package, every cell runs, nothing is upgraded.
 
     In the quick profile, or that of VITEDU_PROFILE.
     """

@@ -1,4 +1,4 @@
-"""vitedu.fitting.compiling: the same training, translated; without a compiler, the same training."""
+"""vitedu.fitting.compiling: the same training, with a compiler and without."""
 
 import shutil
 from types import SimpleNamespace

@@ -1,4 +1,4 @@
-"""vitedu.fitting.curves: one figure below the cell, replaced after each epoch; nothing elsewhere."""
+"""vitedu.fitting.curves: one figure below the cell, new after each epoch; nothing elsewhere."""
 
 import base64
 from types import SimpleNamespace

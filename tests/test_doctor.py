@@ -157,7 +157,7 @@ def test_long_waits_of_threads_are_worth_a_note(environment, state, text):
     ids=["ours", "count", "policy"],
 )
 def test_openmp_takes_the_short_wait_unless_the_user_chose(settings, expected):
-    """What OpenMP itself says that it read when torch's copy of it was loaded after this package."""
+    """What OpenMP says that it read when torch's copy was loaded after this package."""
     code = "import vitedu, ctypes, glob, importlib.util\n"
     code += "torch = importlib.util.find_spec('torch').submodule_search_locations[0]\n"
     code += "for path in glob.glob(torch + '/lib/libgomp*'):\n    ctypes.CDLL(path)\n"
@@ -207,7 +207,7 @@ def test_python_that_is_too_old_is_named():
     ids=["name", "path", "other", "other-without", "none"],
 )
 def test_kernel_is_the_python_of_the_notebooks(monkeypatch, registered, ran, state, text):
-    """A kernel that cannot import the package is named, with the command that registers this one."""
+    """A kernel without the package is named, with the command that registers this one."""
     from jupyter_client.kernelspec import KernelSpec, KernelSpecManager, NoSuchKernel
 
     def get_kernel_spec(self, name):

@@ -1,6 +1,6 @@
 """The references of notebook 03, against torch's own block and the models of all presets.
 
-That the single functions equal other roads to the same result is proved by the right answers of their
+That single functions equal other roads to the same result is proved by the right answers of their
 banks; what random blocks do without skips and norms, by the facts of the notebook (facts.py).
 """
 
@@ -49,7 +49,7 @@ def test_count_parameters_equals_the_model():
 
 
 def test_values_of_notebook_03_are_measured():
-    """Without blocks every image gets the same logits and the patches no gradient; the MLP's share."""
+    """Without blocks all images have the same logits, the patches no gradient; the MLP's share."""
     torch.manual_seed(0)
     model = VisionTransformer(preset("vit_micro_patch8_32", depth=1))
     model.blocks = nn.ModuleList()

@@ -1,4 +1,4 @@
-"""vitedu.bench.experiments: runs that go on where they stopped, and measurements that can be trusted."""
+"""vitedu.bench.experiments: runs that go on where they stopped, measurements to be trusted."""
 
 import json
 from types import SimpleNamespace

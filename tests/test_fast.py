@@ -39,7 +39,7 @@ def test_without_options_it_is_the_textbook_layer(x, fused, dtype):
 
 @pytest.mark.parametrize("options", [{}, {"rotary": (GRID, 1)}, {"qk_norm": True}])
 def test_half_precision_takes_another_way_to_the_same_result(x, options):
-    """On a CPU under bfloat16 the fused form multiplies one by one: to the digits of bfloat16 the same."""
+    """On a CPU under bfloat16 the fused form multiplies one by one: the same to its digits."""
     layer = AttentionWithOptions(24, 3, fused=True, **options)
     with torch.no_grad():
         expected, _ = layer(x)
@@ -53,7 +53,7 @@ def test_half_precision_takes_another_way_to_the_same_result(x, options):
     ("length", "dtype", "takes"), [(128, None, 0), (129, None, 1), (129, "bfloat16", 0)]
 )
 def test_torch_kernel_serves_long_float32_on_a_cpu(length, dtype, takes, monkeypatch):
-    """Shorter ones and bfloat16 are written out, which is faster there; the outputs are the same."""
+    """Shorter ones and bfloat16 are written out, with the same outputs."""
     kernel, calls = F.scaled_dot_product_attention, []
     monkeypatch.setattr(
         F, "scaled_dot_product_attention", lambda *qkv: calls.append(1) or kernel(*qkv)
@@ -83,7 +83,7 @@ def test_rotation_makes_scores_depend_on_the_distance_alone():
 
 
 def test_rotation_equals_two_by_two_matrices():
-    """Feature pairs (2j, 2j+1) are multiplied by a rotation matrix, the first half by the row's angle."""
+    """Pairs (2j, 2j+1) are multiplied by a rotation matrix, the first half by the row's angle."""
     x = torch.randn(6, 8, generator=torch.Generator().manual_seed(2))
     turned = rotate(x, rotary_table(GRID, head_dim=8))
     for token in range(6):
@@ -124,7 +124,7 @@ def test_qk_norm_bounds_the_scores(x):
 
 @pytest.mark.parametrize(("kernel_size", "stride"), [(3, 1), (3, 2), (1, 1)])
 def test_a_matrix_convolves_as_four_axes_do(kernel_size, stride):
-    """The same numbers in the other order give the same images, and torch's layer starts as far from 0."""
+    """The same numbers in another order give the same images; torch's layer starts as far off."""
     torch.manual_seed(0)
     layer = MatrixConv2d(5, 64, kernel_size, stride)
     twin = nn.Conv2d(5, 64, kernel_size, stride, padding=kernel_size // 2, bias=False)
@@ -137,7 +137,7 @@ def test_a_matrix_convolves_as_four_axes_do(kernel_size, stride):
 
 @pytest.mark.parametrize(("patch_size", "depth"), [(2, 1), (4, 1), (8, 1), (2, 0), (4, 2)])
 def test_a_conv_stem_looks_around_its_patch(patch_size, depth):
-    """A token depends on the pixels of its patch and on as many around it as the layers' arithmetic says."""
+    """A token depends on as many pixels around its patch as the layers' arithmetic says."""
     stem = ConvStem(patch_size, in_channels=1, embed_dim=16, depth=depth).eval()
     images = torch.randn(1, 1, 12 * patch_size, 12 * patch_size, requires_grad=True)
     tokens = stem(images)

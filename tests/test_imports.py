@@ -71,7 +71,7 @@ def import_statements(path):
 
 
 def imports(path):
-    """Give (name, whether at module level) of all that a file imports, without the standard library.
+    """Give (name, whether at module level) of a file's imports but the standard library's.
 
     Modules of the package lose its name: ``from vitedu.data import x`` gives ``data``.
     """
@@ -120,7 +120,7 @@ def test_ladder_names_every_room_and_training_knows_no_model():
 
 
 def test_worker_needs_the_standard_library_numpy_and_torch_alone():
-    """What runs beside an untrusted answer imports nothing else, and of the package only what lies in the box."""
+    """What runs beside an untrusted answer imports, of the package, only what lies in the box."""
     base = {name.removesuffix(".py").replace("/", ".") for name in BASE}
     for module in base:
         found = {name for name, at_top in imports(MODULES[module]) if at_top}
@@ -138,7 +138,7 @@ def test_slow_and_optional_libraries_are_imported_inside_functions(module):
 
 
 def test_files_of_exercises_take_the_vocabulary_from_one_door():
-    """Beside it they import whole modules and their neighbours, and the door offers nothing that none of them takes."""
+    """Beside it they import whole modules and neighbours, and the door offers nothing idle."""
     own = {f"checks.{e.chapter}.{e.checker}" for e in EXERCISES if e.kind != "value"}
     taken = set()
     for module in own:

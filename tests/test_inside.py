@@ -33,7 +33,7 @@ def test_uniform_values_are_what_the_measurements_give():
 
 
 def test_attention_distance_of_a_step_to_the_right():
-    """Every patch looks at its right neighbour, the last of a row at itself: 2 of 3 steps of length 1."""
+    """Every patch looks to the right, the last of a row at itself: 2 of 3 steps of length 1."""
     weights = torch.zeros(1, 1, 7, 7)
     for i in range(6):
         weights[0, 0, i + 1, i + 1 + (i % 3 < 2)] = (

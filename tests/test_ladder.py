@@ -1,4 +1,4 @@
-"""vitedu.bench.experiments.ladder: each model has one part more than the one before, and nothing else differs."""
+"""vitedu.bench.experiments.ladder: each model has one part more than the one before."""
 
 import pytest
 import torch
@@ -63,7 +63,7 @@ def test_run_gives_accuracies_and_the_size():
 
 
 def test_measured_steps_are_those_that_notebook_03_states():
-    """Ten seeds: every part adds to the mean more than the standard errors, one head most, and not each in every seed."""
+    """Ten seeds: every part adds more than the standard errors, but not in every seed."""
     found = {arm: {} for arm in ladder.ARMS}
     for row in measured("ladder"):
         found[row.arm][row.seed] = 100 * row.results["test_accuracy"]

@@ -1,7 +1,7 @@
 """vitedu.less_data: what notebook 07 uses and does not ask for, and its experiments.
 
-That the functions of its exercises equal other roads to the same result is proved by the right answers
-of their banks.
+That the functions of its exercises equal other roads to the same result is proved by the right
+answers of their banks.
 """
 
 import math
@@ -42,7 +42,7 @@ def random(*shape, seed=0, dtype=torch.float32):
 
 
 def test_training_mixes_as_the_textbook_does():
-    """What ``fit`` does to a batch is mixup with a weight and CutMix with a box of each image's own."""
+    """``fit`` mixes with a weight, and pastes a box, of each image's own."""
     images, labels = random(6, 3, 8, 8), torch.tensor([0, 1, 2, 0, 1, 2])
 
     def drawn():
@@ -86,7 +86,7 @@ def test_drop_path_refuses_the_impossible(bad):
 
 
 def test_block_that_drops_is_the_textbook_one_with_drop_path():
-    """The option of the model draws and divides as the exercise does; its depth decides its rate."""
+    """The model's option draws and divides as the exercise does; the depth decides the rate."""
     config = ViTConfig(8, 4, embed_dim=12, depth=3, num_heads=3, drop_path_rate=0.4)
     model, images = VisionTransformer(config), random(50, 3, 8, 8)
     assert [block.drop_path_rate for block in model.blocks] == [0.0, 0.2, 0.4]
@@ -233,7 +233,7 @@ def test_learning_without_labels_moves_every_weight_of_the_average(loss):
 
 @pytest.mark.parametrize("arm", list(with_teacher.ARMS)[:3])
 def test_second_head_learns_from_what_the_arm_says(arm):
-    """A student's own loss is called in every step; its third argument holds labels, or what the teacher answers."""
+    """A student's loss is called in every step, with labels or with what the teacher answers."""
     quick, seen = Profile("quick", "", ""), []
 
     def loss_of(*parts):
@@ -255,7 +255,7 @@ def test_unlabelled_images_are_others():
 
 
 def test_teacher_rows_are_those_that_the_notebook_speaks_of():
-    """Three seeds: on the same images the teacher costs something in each, and longer training gives more than any arm."""
+    """On the same images the teacher costs something; longer training gives more than any arm."""
     found = {(row.arm, row.seed): row.results for row in measured("teacher")}
     for seed in range(3):
         labels, same = (found[arm, seed] for arm in ("labels", "teacher, same images"))
@@ -267,7 +267,7 @@ def test_teacher_rows_are_those_that_the_notebook_speaks_of():
 
 
 def test_descend_moves_against_the_gradient_of_this_step_alone():
-    """The learning rate given replaces the optimizer's in every group, and old gradients do not count."""
+    """The rate given replaces the optimizer's in every group; old gradients do not count."""
     weights = [torch.nn.Parameter(torch.ones(2)) for _ in range(2)]
     optimizer = torch.optim.SGD([{"params": [weight]} for weight in weights], lr=9.0)
     for expected in (0.5, 0.25):
@@ -276,7 +276,7 @@ def test_descend_moves_against_the_gradient_of_this_step_alone():
 
 
 def test_masked_arms_share_the_untrained_head_and_fine_tune_a_copy(monkeypatch):
-    """Without steps the encoder is the model of its seed; guessing moves the encoder, and fine-tuning leaves it alone."""
+    """Without steps the encoder is that of its seed; guessing moves it, fine-tuning does not."""
     images = torch.randn(80, 3, 32, 32)
     before, after = (masked.pretrain(images, steps, seed=3).encoder for steps in (0, 2))
     torch.manual_seed(3)
@@ -310,7 +310,7 @@ def test_share_of_error_is_one_for_the_mean_itself():
 
 
 def test_masked_rows_are_those_that_the_notebook_speaks_of():
-    """The guess is half as wrong as the visible mean, and of no use to the labels, however long it is fine-tuned."""
+    """The guess is half as wrong as the visible mean, and of no use to the labels."""
     found = {(row.arm, row.seed): row.results for row in measured("masked")}
     for (arm, seed), plain in found.items():
         if not arm.startswith("from scratch"):

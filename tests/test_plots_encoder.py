@@ -116,7 +116,7 @@ def test_every_part_has_its_own_colour():
 
 
 def test_overfit_shows_all_curves_the_floor_and_each_verdict():
-    """Five losses and the floor on the left; on the right one picture an image, right or wrong in words."""
+    """Losses and the floor on the left; on the right pictures, right or wrong in words."""
     losses = {f"model {i}": [2.0, 1.0 + i] for i in range(5)}
     verdicts = [("disk", True), ("ring", False), ("moon", True)]
     fig = show_overfit(losses, 0.7, torch.rand(3, 3, 8, 8), verdicts)

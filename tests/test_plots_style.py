@@ -55,7 +55,7 @@ def test_styled_function_draws_in_style_and_leaves_settings_alone():
 
 
 def test_figure_draws_itself_for_a_notebook():
-    """A notebook gets two dots for one of the page, the size on the page, and words for who cannot see it."""
+    """A notebook gets two dots for one of the page, the size, and words for who cannot see it."""
     fig, axes = style.figure(1, 2, size=(4, 3))
     axes[0, 0].plot([1, 2], label="train")
     axes[0, 0].set(title="loss", xlabel="epoch", ylabel="nats")
@@ -76,7 +76,7 @@ def test_figure_draws_itself_for_a_notebook():
 
 
 def test_figure_says_what_the_first_line_about_it_says():
-    """A drawing without titles has words too; panels that are only numbered add none, nor do numbers in them."""
+    """A drawing without titles has words too; panels that are only numbered add none."""
 
     @style.styled
     def draw():

@@ -105,7 +105,7 @@ def test_class_attention_shares_one_scale(rng):
 
 
 def test_position_similarity_leaves_the_cell_itself_blank():
-    """The cosine of a cell with itself is not drawn; the scale is symmetric and set by the others."""
+    """The cosine of a cell with itself is not drawn; the others set the symmetric scale."""
     cosines = np.full((4, 2, 2), 0.25)
     cosines[3, 0, 0] = -0.5
     for cell in range(4):
@@ -118,7 +118,7 @@ def test_position_similarity_leaves_the_cell_itself_blank():
 
 
 def test_class_accuracy_says_when_a_class_is_absent():
-    """Bars stand from the hardest class to the easiest; a class without images has a sentence, no bar."""
+    """Bars stand from the hardest class to the easiest; a class without images has a sentence."""
     ax = plots.show_class_accuracy([0.8, np.nan, 0.2], [10, 0, 30], ["a", "b", "c"]).axes[0]
     assert [tick.get_text() for tick in ax.get_yticklabels()] == ["c", "a", "b"]
     assert [bar.get_width() for bar in ax.patches] == pytest.approx([20, 80], abs=1e-9)

@@ -31,7 +31,7 @@ def test_fields_share_one_scale_and_frame_what_is_smaller_than_the_image():
 
 
 def test_cue_task_frames_the_cue_and_every_cell_like_it():
-    """The glyphs stand on the left; one frame is drawn around the cue, and one for each cell that says yes."""
+    """The glyphs stand on the left; the cue is framed, and each cell that says yes."""
     answers = np.zeros((2, 2), bool)
     answers[0, 0] = answers[1, 0] = True
     glyphs = np.arange(4.0)[:, None, None] * np.ones((4, 4))

@@ -1,4 +1,4 @@
-"""Published weights by name: offline, from a stand-in for the libraries' servers, and from files."""
+"""Published weights by name: from a stand-in for the libraries' servers, and from files."""
 
 import hashlib
 import io
@@ -63,9 +63,9 @@ def theirs():
 
 @pytest.fixture
 def server(theirs, tmp_path, monkeypatch):
-    """Publish weights of the small model, to be fetched with torchvision's own downloader from files.
+    """Publish weights of the small model, to be fetched with torchvision's own downloader.
 
-    Gives the folder of the cache. Names: ``vit_test`` (GOOD), and weights that are MISSING, DAMAGED,
+    Gives the folder of the cache. Names: ``vit_test`` (GOOD), and weights that are MISSING, DAMAGED
     or hold CODE.
     """
     folder = tmp_path / "server"
@@ -226,7 +226,7 @@ def test_image_size_must_fit_the_patches(server):
 
 
 def test_another_number_of_classes_gets_a_head_of_zeros(server, theirs, images):
-    """All classes equally probable, everything before the head as published; the same number keeps it."""
+    """All classes are equally probable, the rest is as published; the same number keeps all."""
     ours = load_pretrained("vit_test", num_classes=9)
     assert ours.config.num_classes == 9
     assert torch.equal(ours(images), torch.zeros(8, 9))
@@ -300,7 +300,7 @@ def test_timm_models_that_do_not_fit_are_refused_before_the_download(timm_server
 
 
 def test_predict_names_the_most_probable_classes(server, theirs, tmp_path, capsys):
-    """With the library's preprocessing and class names; fetched, and from a file of other classes."""
+    """With the library's preprocessing and class names; fetched, or from a file."""
     path = tmp_path / "x.png"
     Image.effect_noise((70, 50), 90).convert("RGBA").save(path)
     prepare = ImageClassification(crop_size=32, resize_size=40)

@@ -82,7 +82,7 @@ def test_timm_pictures_are_prepared_as_it_states(name, picture):
 
 
 def test_both_libraries_name_the_same_classes():
-    """1000 of ImageNet in one order; the first name of most agrees, and a few are known by heart."""
+    """1000 of ImageNet in one order; the first name of most agrees."""
     torchvision, timm_ = (
         preprocessing(n).class_names for n in ("vit_b_16", "vit_tiny_patch16_224")
     )

@@ -73,7 +73,7 @@ def run(config, path=None, *, stop_at=None, data=DATA, **options):
 )
 @pytest.mark.parametrize("stop_at", [2, 5, 7], ids=["epoch-1", "epoch-2", "epoch-3-begins"])
 def test_resumed_run_equals_the_unbroken_one_to_the_last_bit(tmp_path, fields, stop_at):
-    """Weights, buffers and every measured number, whatever the optimizer, in the middle of an epoch."""
+    """Weights, buffers and every measured number, whatever the optimizer and the step."""
     config = replace(PLAIN, **fields)
     whole, expected = run(config)
     path = tmp_path / "state"
@@ -88,7 +88,7 @@ def test_resumed_run_equals_the_unbroken_one_to_the_last_bit(tmp_path, fields, s
 
 
 def test_many_breaks_change_nothing(tmp_path):
-    """A run may be broken in each of its epochs; without a class token too, whose tensor is empty."""
+    """A run may be broken in each epoch; without a class token too, whose tensor is empty."""
     config = replace(PLAIN, optimizer="muon", ema_decay=0.9)
     whole, expected = run(config, pool="mean")
     for stop_at in (5, 5, 2):  # steps of each attempt: four of the run, then four more, then one

@@ -1,4 +1,4 @@
-"""vitedu.fitting.runs and vitedu.fitting.checkpoints: train, eval and predict from the command line, on tiny data."""
+"""vitedu.fitting.runs and checkpoints: train, eval and predict as commands, on tiny data."""
 
 import json
 import pickle
@@ -199,7 +199,7 @@ def stopped(folder, tmp_path, monkeypatch, capsys):
 
 
 def test_set_reaches_training_and_model(folder, tmp_path, capsys):
-    """Fields of both configs, kept with the run: evaluation builds the same model, resume knows them."""
+    """Fields of both configs are kept with the run: evaluation builds the same model."""
     words = ["--epochs", "1", "--batch-size", "8", "--set", "optimizer=muon"]
     words += ["--set", "ema_decay=0.5", "--set", "pool=mean", "--set", "rope=true"]
     out = tmp_path / "x"
@@ -214,7 +214,7 @@ def test_set_reaches_training_and_model(folder, tmp_path, capsys):
 
 @pytest.mark.parametrize("words", [[], [*WORDS, "--seed", "0"]], ids=["folder-alone", "all-words"])
 def test_resume_ends_where_an_unbroken_run_does(run, stopped, words, monkeypatch, capsys):
-    """The folder says what to do, repeating it is allowed; weights, rows and accuracy agree exactly."""
+    """The folder says what to do, as words may; weights, rows and accuracy agree exactly."""
     assert main(["train", "--out", str(stopped), "--resume", *words]) == 0
     assert names_in(stopped) == names_in(run)
     expected, found = weights_of(run), weights_of(stopped)
@@ -339,7 +339,7 @@ def test_bench_laptop_prints_a_row_a_seed_and_judges_the_mean(folder, monkeypatc
 
 
 def test_bench_busy_measures_both_and_judges_the_ratio(folder, monkeypatch, capsys):
-    """One row a seed, the mean ratio, the aim with its outcome; the neighbour ends with the block."""
+    """One row a seed, the mean ratio, the aim with its outcome."""
     monkeypatch.setattr(benchmarks, "load_data", lambda name: load_data(str(folder)))
     config = TrainConfig(epochs=1, batch_size=16)
     monkeypatch.setattr(benchmarks, "BUSY_RATIO", 1e9)

@@ -204,7 +204,7 @@ def test_site_shows_models_that_have_learned(fresh, monkeypatch):
 
 @needs_make
 def test_a_broken_download_is_taken_up_by_the_same_command(fresh):
-    """It fails loudly, says what to do, and the next run asks pip again in the .venv that stands."""
+    """It says what to do, and the next run asks pip again in the .venv that stands."""
     folder, make = fresh
     (folder / "log.broken").touch()
     status, out, _ = make("lab")

@@ -1,4 +1,4 @@
-"""vitedu.course.site: the course as pages, from small notebooks with outputs made here; in Chromium, all pages."""
+"""vitedu.course.site: the course as pages, from small notebooks; in Chromium, all pages."""
 
 import functools
 import html
@@ -157,7 +157,8 @@ def write_pages(folder, **pages):
 
 def test_links_and_pictures_of_pages_are_checked(tmp_path):
     """Files, places inside them, and words for pictures; other hosts are not asked."""
-    good = '<h1 id="ä">A</h1><a href="b.html#x"></a><a href="#%C3%A4"></a><a href="https://a.example/x"></a>'
+    good = '<h1 id="ä">A</h1><a href="b.html#x"></a><a href="#%C3%A4"></a>'
+    good += '<a href="https://a.example/x"></a>'
     write_pages(tmp_path, a=good, b='<p id="x"><img src="a.html" alt="a"></p>')
     assert site.problems(tmp_path) == []
     write_pages(tmp_path, c='<a href="no.html"></a><a href="b.html#y"></a><img src="a.html">')
@@ -199,7 +200,7 @@ def build(path, runs, out, *options):
 
 @pytest.mark.slow
 def test_small_course_is_built_without_and_with_solutions(course, tmp_path):
-    """Links, folded code, pictures with words, formulas, questions, search; and no solution for students."""
+    """Links, folded code, pictures, formulas, questions, search; no solution for students."""
     pytest.importorskip("sphinx")
     status, said, pages = build(*course, tmp_path / "out")
     assert status == 0, said
@@ -239,12 +240,14 @@ IN_CHROMIUM = [
 ]
 PICTURES = NOTEBOOKS.parent / "build" / "browser"
 PAGES = ("index", *NAMES, *(f"{name}_questions" for name in NAMES), "search")
-# a voice of the reader's own computer, which keeps what it was asked to say and ends when the test says so
+# a voice of the reader's own computer: it notes what it is to say, and ends when the test says so
 VOICE = """
 let now = null
 window.said = []
 Object.defineProperty(window, "speechSynthesis", {value: {
-  getVoices: () => [{name: "far", lang: "en-GB", localService: false}, {name: "near", lang: "en-US", localService: VALUE}],
+  getVoices: () => [
+    {name: "far", lang: "en-GB", localService: false},
+    {name: "near", lang: "en-US", localService: VALUE}],
   speak: utterance => { now = utterance; said.push([utterance.voice.name, utterance.text]) },
   cancel: () => { now?.onerror?.({error: "canceled"}); now = null },
 }})
@@ -303,9 +306,9 @@ class TestInChromium:
 
     @pytest.mark.parametrize("name", PAGES)
     def test_page_fits_and_axe_finds_nothing_serious(self, page, name):
-        """It is never wider than its window, and everybody can use it: light and dark, wide and narrow.
+        """It is never wider than its window, and all can use it: light and dark, wide and narrow.
 
-        Contrast takes axe the longest, and all pages colour code alike: that of one page is looked at.
+        Contrast takes axe the longest, and all pages colour code alike: one is looked at.
         """
         axe = pytest.importorskip("axe_playwright_python.sync_playwright").Axe()
         opened, found, wide = page(name, width=390), [], {}

@@ -1,6 +1,7 @@
 """The values that notebook 04 names.
 
-That the functions equal other roads to the same result is proved by the right answers of their banks.
+That its functions equal other roads to the same result is proved by the right answers of their
+banks.
 """
 
 import math

@@ -1,7 +1,7 @@
 """vitedu.transfer: the values that notebook 09 names, and losses of large logits.
 
-That the functions equal other roads to the same result is proved by the right answers of their banks,
-and by the models of other libraries (test_conversions).
+That its functions equal other roads to the same result is proved by the right answers of their
+banks, and by the models of other libraries (test_conversions).
 """
 
 import torch

@@ -1,4 +1,4 @@
-"""The experiments of notebook 09: what is learned from is what was drawn, and a short run of each gives its results."""
+"""The experiments of notebook 09: what was drawn is learned from; short runs give results."""
 
 import pytest
 import torch
@@ -13,7 +13,7 @@ QUICK = Profile("quick", "", "")
 
 
 def test_caption_says_what_was_painted():
-    """A block of each colour in each quarter, called by each shape's number: 240 drawings, 240 captions in order."""
+    """A block of each colour in each quarter, named as each shape: 240 captions in order."""
     paints = {
         "red": (1, 0, 0),
         "yellow": (1, 1, 0),
@@ -46,7 +46,7 @@ def test_one_colour_of_each_shape_is_never_shown():
 
 
 def test_score_is_one_for_the_right_caption_and_tells_the_parts():
-    """Features that point at the right caption have everything right; a wrong place costs the caption, not shape and colour."""
+    """The right caption has everything right; a wrong place costs the caption alone."""
     facts = captions.described(*captions.drawings(200, 2))
     texts = torch.eye(240)
     right = captions.score(texts[captions.caption_of(facts)], texts, QUICK)
@@ -130,7 +130,7 @@ def test_heads_leave_the_backbone_alone(arm):
     ],
 )
 def test_each_way_trains_what_it_says(way, learned, kept):
-    """Head only and LoRA leave every published weight below the head as it was; the others move them."""
+    """Head only and LoRA leave every published weight below the head; the others move them."""
     model, accuracy, trained = few_labels.adapt(way, 0, QUICK)
     assert trained == learned and 0 <= accuracy <= 1 and not model.training
     weights, now = read_own("stand_in")[1], model.state_dict()
@@ -140,7 +140,7 @@ def test_each_way_trains_what_it_says(way, learned, kept):
 
 
 def test_a_students_own_parts_are_used():
-    """His class stands in the layers that are named, with his rank, and his function makes the groups."""
+    """His class stands in the named layers, with his rank; his function makes the groups."""
     asked = []
 
     class Own(LoRALinear):
@@ -159,7 +159,7 @@ def test_a_students_own_parts_are_used():
 
 
 def test_sixty_labels_are_six_of_each_class_and_seeds_share_none():
-    """Dark on bright, other drawings for each seed and for the test, and the first ten hold each class once."""
+    """Dark on bright, other drawings for each seed and the test; the first ten hold each class."""
     images, labels = few_labels.negatives(60, few_labels.SEED)
     assert labels.bincount().tolist() == [6] * 10 and labels[:10].bincount().tolist() == [1] * 10
     others = few_labels.negatives(60, few_labels.SEED + 1)[0], few_labels.tested(QUICK)[0]
@@ -170,7 +170,7 @@ def test_sixty_labels_are_six_of_each_class_and_seeds_share_none():
 
 
 def test_rows_are_those_that_the_notebook_speaks_of():
-    """Never shown pairs are nearly as good as shown ones, trained weights help, and the mask hardly needs them."""
+    """Unseen pairs are nearly as good as seen ones; trained weights help, but hardly the mask."""
     found = {(row.arm, row.seed): row.results for row in measured("captions")}
     assert found.keys() == {(arm, seed) for arm in captions.ARMS for seed in range(3)}
     for seed in range(3):

@@ -198,7 +198,7 @@ def test_no_layer_is_built_to_be_thrown_away(options, monkeypatch):
 
 
 def test_textbook_model_is_built_of_the_block_as_the_exercise_asks_for_it(monkeypatch):
-    """A block that takes embed_dim, num_heads and mlp_ratio is used as it is; options bring their own."""
+    """A block of embed_dim, num_heads and mlp_ratio is used as it is; options bring their own."""
 
     class Block(EncoderBlock):
         def __init__(self, embed_dim, num_heads, mlp_ratio=4.0):

@@ -1,6 +1,7 @@
 """vitedu.vit_and_cnn: the values that notebook 06 names, the small CNN, and the recommendation.
 
-That the measurements equal other roads to the same result is proved by the right answers of their banks.
+That the measurements equal other roads to the same result is proved by the right answers of their
+banks.
 """
 
 from statistics import fmean
@@ -21,7 +22,7 @@ from vitedu.vit_and_cnn import (
 
 
 def test_effective_receptive_field_works_where_gradients_are_off():
-    """It is a measurement: a caller's no_grad does not stop it, and the images stay without a graph."""
+    """A caller's no_grad does not stop the measurement, and the images stay without a graph."""
     images = torch.rand(1, 1, 3, 3)
     with torch.no_grad():
         field = effective_receptive_field(nn.Conv2d(1, 1, 3, padding=1), images)

@@ -1,4 +1,4 @@
-"""The experiments of notebook 06: their tasks are what the text says, and a short run of each gives its results."""
+"""The experiments of notebook 06: the tasks are what the text says, and short runs give results."""
 
 import pytest
 import torch
@@ -19,7 +19,7 @@ QUICK = Profile("quick", "", "")
 
 
 def test_cue_grids_answer_where_the_glyph_is_the_cues():
-    """Cells that say yes look like the top left cell but for noise, others do not, and a quarter say yes."""
+    """Cells that say yes look like the top left one but for noise; a quarter say yes."""
     images, answers = cue.draw_grids(400, torch.Generator().manual_seed(0))
     cells = images.unfold(2, 4, 4).unfold(3, 4, 4).flatten(4).flatten(1, 3)  # (B, 64, 16)
     apart = (cells - cells[:, :1]).square().mean(dim=-1)[:, 1:]
@@ -38,7 +38,7 @@ def test_a_neighbour_tells_nothing_about_the_cue():
 
 
 def test_cue_accuracy_is_balanced_and_sorted_by_distance_from_the_corner():
-    """Who always says no is right in half; wrong answers in row 2 lower distances 2 and more alone."""
+    """Who always says no is right in half; a wrong row 2 lowers distances 2 and more alone."""
     answers = torch.zeros(2, 8, 8)
     answers[0] = 1  # one image of cells that say yes, and one of cells that say no
     assert cue.by_distance(-torch.ones(2, 64), answers.flatten(1)) == [0.5] * 7
@@ -101,7 +101,7 @@ def test_short_runs_give_every_result():
 
 
 def test_answers_of_the_shipped_runs_are_those_of_their_accuracy():
-    """The digits name classes of the test images: as many are right as the accuracy says, within its error."""
+    """Of the digits, classes of test images, as many are right as the accuracy says."""
     labels = load_data("shapes", limit=10).test.labels[:1000]
     rows = measured("data_hunger")
     assert sorted((row.arm, row.seed) for row in rows) == sorted(
@@ -144,7 +144,7 @@ def test_disturbances_do_what_they_say():
 
 
 def test_texture_fills_the_object_alone_and_torn_images_keep_their_shapes():
-    """Outside the mask nothing changes, inside the texture names another class, and no texture is left out."""
+    """Outside the mask nothing changes, inside the texture names another class, all of them."""
     data = texture.textured(0.4, 200)
     images, shape, other = texture.torn(data, 0.4)
     mask = data.test.masks[:, None].expand_as(images)
@@ -185,7 +185,7 @@ def test_both_networks_were_measured_at_every_contrast_with_the_same_seeds():
 
 
 def test_recipes_of_the_notebook_are_the_best_of_those_tried():
-    """A learning rate of the ViT that is smaller or larger is worse; every recipe of the CNN is good."""
+    """A smaller or larger learning rate of the ViT is worse; every recipe of the CNN is good."""
     found = {}
     for row in measured("rates"):
         found.setdefault(row.arm, []).append(row.results["validation_accuracy"])
@@ -199,7 +199,7 @@ def test_recipes_of_the_notebook_are_the_best_of_those_tried():
 
 
 def test_networks_start_from_the_same_accuracy_under_disturbances():
-    """The ViT is trained until it is as good as the CNN of its seed: the means differ by less than two points."""
+    """The ViT is trained until it is as good as the CNN: the means differ by under two points."""
     clean = {
         name: [row.results["as they are"] for row in measured("robustness") if row.arm == name]
         for name in data_hunger.NETWORKS

@@ -1,4 +1,4 @@
-"""vitedu.bench.experiments.warmup: pairs that differ in warm-up alone, and what is read off their losses."""
+"""vitedu.bench.experiments.warmup: pairs that differ in warm-up alone, and their losses."""
 
 import pytest
 import torch
@@ -8,7 +8,7 @@ from vitedu.hardware import Profile
 
 
 def test_one_seed_gives_the_same_weights_for_either_norm():
-    """Post-norm differs in the order of the parts and has no final norm; every weight is the same."""
+    """Post-norm has another order and no final norm; every weight is the same."""
     pre, post = (warmup.build(norm, seed=3).state_dict() for norm in ("pre-norm", "post-norm"))
     assert set(pre) - set(post) == {"norm.weight", "norm.bias"}
     assert all(torch.equal(post[name], pre[name]) for name in post)

@@ -65,7 +65,7 @@ def test_frames_follow_cell_and_setting_and_nothing_else(explorer):
 
 
 def test_pictures_and_words_look_as_matplotlib_draws_them():
-    """The cells' edges lie on the same pixels, a place without value is paper, and ink covers the same place."""
+    """Cells' edges lie on the same pixels, no value is paper, and ink covers the same place."""
     fig = CourseFigure(figsize=(4, 3))
     ax = fig.add_axes((0.1, 0.3, 0.81, 0.6))
     values = np.arange(35.0).reshape(5, 7) / 35
@@ -98,7 +98,7 @@ def test_pictures_and_words_look_as_matplotlib_draws_them():
 
 
 def test_still_form_carries_every_frame_and_needs_no_network(explorer):
-    """The page holds all frames and sentences itself and loads nothing; frames are sharp, and as wide as live ones."""
+    """The page holds all frames and sentences; frames are sharp, and as wide as live ones."""
     page = explorer.still()
     frames = {explorer.frame(P, explorer.cell_at(P, *spot), 2) for P in (16, 8) for spot in SPOTS}
     sharp, live = (Image.open(io.BytesIO(explorer.frame(8, 5, dots))) for dots in (2, 1))
@@ -256,7 +256,7 @@ def test_schedule_explorer_says_first_highest_and_last():
 
 
 def test_positions_explorer_finds_the_neighbours():
-    """The 1-D code takes the end of a row for a neighbour of the next row's start; the others do not."""
+    """The 1-D code takes a row's end for a neighbour of the next row; the others do not."""
     explorer = one_of_each()["positions"]
     seam = {
         name: explorer.describe(name, 4).split("most alike is patch ")[1].split(" (")[0]
@@ -267,7 +267,7 @@ def test_positions_explorer_finds_the_neighbours():
 
 
 def test_blocks_explorer_counts_and_colours_what_each_block_adds():
-    """A token that sees its neighbours in each block sees one more on each side after every block."""
+    """A token that sees its neighbours sees one more on each side after every block."""
     explorer = one_of_each()["blocks"]
     said = explorer.describe("1 a block", 5)
     assert said.endswith(
@@ -279,7 +279,7 @@ def test_blocks_explorer_counts_and_colours_what_each_block_adds():
 
 @pytest.mark.parametrize("answers", [True, False], ids=["kernel", "no kernel"])
 def test_live_form_is_followed_by_its_labels(explorer, answers, monkeypatch):
-    """The script that names the sliders is an output of its own: inside a widget of ipywidgets 7 none runs."""
+    """The script that names the sliders is an output of its own: inside a widget none runs."""
     monkeypatch.setattr(widgets, "kernel_answers", lambda: answers)
     outputs = []
     monkeypatch.setattr("IPython.display.display", lambda data, raw: outputs.append(data))
