@@ -5,6 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 import torch
+import torch._inductor.config
 from torch import nn
 
 from vitedu.fitting import TrainConfig, fit
@@ -42,6 +43,9 @@ def trained(**fields):
 def test_compiled_training_gives_the_same_model(tmp_path, monkeypatch):
     """Weights within rounding under the plain names; the average is of the same kind."""
     monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path))
+    monkeypatch.setattr(
+        torch._inductor.config, "compile_threads", 1
+    )  # no processes that load torch
     calls = []
     call = Compiled.__call__
 
@@ -51,9 +55,8 @@ def test_compiled_training_gives_the_same_model(tmp_path, monkeypatch):
         return result
 
     monkeypatch.setattr(Compiled, "__call__", watch)
-    monkeypatch.setattr(
-        nn.Dropout, "forward", lambda self, x: x
-    )  # compiled code draws in its own way
+    # compiled code draws in its own way
+    monkeypatch.setattr(nn.Dropout, "forward", lambda self, x: x)
     expected, found = trained(ema_decay=0.5), trained(ema_decay=0.5, compile=True)
     assert calls == [(8, True), (8, True), (4, True)] * 2  # the short one is not translated
     assert list(found.state_dict()) == list(expected.state_dict())

@@ -65,20 +65,15 @@ def test_shapes_has_types_and_sizes_as_promised(shapes):
 
 def test_shapes_repeat_by_seed_and_differ_between_seeds(shapes):
     """The same seed gives the same bits; another gives none of the images again."""
-    again = load_data("shapes", limit=500)
-    other = load_data("shapes", seed=1, limit=500, held_out=1)
-    assert torch.equal(again.test.images, shapes.test.images)
-    assert torch.equal(again.train.images, shapes.train.images[:500])
-    assert torch.equal(again.train.masks, shapes.train.masks[:500])
     few = load_data("shapes", limit=503, held_out=7)
     assert [len(split) for split in splits(few).values()] == [503, 7, 7]
     for name, split in splits(few).items():
         whole = getattr(shapes, name)
         for kind in ("images", "labels", "masks"):
             assert torch.equal(getattr(split, kind), getattr(whole, kind)[: len(split)])
-    assert not {image.tobytes() for image in other.train.images.numpy()} & {
-        image.tobytes() for image in again.train.images.numpy()
-    }
+    other = load_data("shapes", seed=1, limit=500, held_out=1)
+    seen = [{image.tobytes() for image in d.train.images.numpy()} for d in (few, other)]
+    assert not seen[0] & seen[1]
 
 
 def test_shapes_share_no_image_between_splits(shapes):
@@ -360,21 +355,16 @@ def test_folder_is_read_from_the_cache_until_it_changes(tmp_path, cache, monkeyp
 
 
 def test_folder_survives_a_damaged_cache(tmp_path, cache, monkeypatch):
-    """A cache that cannot be read is made again."""
+    """A cache that cannot be read is made again; one that cannot be written only costs time."""
     monkeypatch.setattr("vitedu.data.image_folder.WORTH_KEEPING", 1)
     folder = make_folder(tmp_path / "x", {"a": 8, "b": 8})
     first = load_data(folder)
     for stored in cache.rglob("*.npz"):
         stored.write_bytes(b"PK damaged")
     assert torch.equal(load_data(folder).train.images, first.train.images)
-
-
-def test_folder_does_without_a_cache_that_can_not_be_written(tmp_path, monkeypatch):
-    """A file where the cache folder should be only costs time."""
-    monkeypatch.setattr("vitedu.data.image_folder.WORTH_KEEPING", 1)
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("VITEDU_CACHE", str(tmp_path / "file"))
-    assert len(load_data(make_folder(tmp_path / "x", {"a": 8, "b": 8})).train) > 0
+    assert torch.equal(load_data(folder).train.images, first.train.images)
 
 
 SPLIT = dict.fromkeys(("train/a", "train/b", "test/a", "test/b"), 5)

@@ -24,6 +24,8 @@ def test_without_options_it_is_the_textbook_layer(x, fused, dtype):
     """The same outputs and gradients, to rounding; the fused form keeps no weights."""
     textbook, layer = MultiHeadAttention(24, 3), AttentionWithOptions(24, 3, fused=fused)
     layer.load_state_dict(textbook.state_dict())
+    options = AttentionWithOptions(24, 3, fused=fused, qk_norm=True, rotary=(GRID, 1))
+    assert options.state_dict().keys() == textbook.state_dict().keys()  # none adds a parameter
     textbook, layer, x = textbook.to(dtype), layer.to(dtype), x.to(dtype)
     expected, expected_weights = textbook(x)
     output, weights = layer(x)
@@ -64,9 +66,8 @@ def test_torch_kernel_serves_long_float32_on_a_cpu(length, dtype, takes, monkeyp
         output, _ = layer(tokens)
     assert len(calls) == takes
     layer.fused = False
-    torch.testing.assert_close(
-        output.float(), layer(tokens)[0], rtol=0, atol=0.02 if dtype else 1e-5
-    )
+    limit = 0.02 if dtype else 1e-5
+    torch.testing.assert_close(output.float(), layer(tokens)[0], rtol=0, atol=limit)
 
 
 def test_rotation_makes_scores_depend_on_the_distance_alone():
@@ -102,12 +103,6 @@ def test_prefix_tokens_do_not_turn():
     turned = rotate(x, rotary_table(GRID, head_dim=8, num_prefix_tokens=1))
     assert torch.equal(turned[..., 0, :], x[..., 0, :])
     assert not torch.allclose(turned[..., 2:, :], x[..., 2:, :])
-
-
-def test_rotation_refuses_a_head_without_two_axes_of_pairs():
-    """The message names the width."""
-    with pytest.raises(ValueError, match="head_dim=6"):
-        rotary_table(GRID, head_dim=6)
 
 
 def test_qk_norm_bounds_the_scores(x):
@@ -151,15 +146,15 @@ def test_a_conv_stem_looks_around_its_patch(patch_size, depth):
     assert side > patch_size
 
 
-@pytest.mark.parametrize(("patch_size", "embed_dim"), [(6, 24), (8, 12)])
-def test_a_conv_stem_names_the_numbers_that_do_not_fit(patch_size, embed_dim):
-    """Halving ends at a power of 2, and doubling the features begins at a whole number."""
-    with pytest.raises(ValueError, match=f"patch_size={patch_size}, embed_dim={embed_dim}"):
-        ConvStem(patch_size, 3, embed_dim)
-
-
-def test_options_add_no_parameter():
-    """Weights of the textbook layer load into every form."""
-    keys = MultiHeadAttention(24, 3).state_dict().keys()
-    layer = AttentionWithOptions(24, 3, fused=True, qk_norm=True, rotary=(GRID, 1))
-    assert layer.state_dict().keys() == keys
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda: ConvStem(6, 3, 24), "patch_size=6, embed_dim=24"),
+        (lambda: ConvStem(8, 3, 12), "patch_size=8, embed_dim=12"),
+        (lambda: rotary_table(GRID, head_dim=6), "head_dim=6"),
+    ],
+)
+def test_numbers_that_do_not_fit_are_named(make, words):
+    """Halving ends at a power of 2, doubling begins at a whole number, pairs have two axes."""
+    with pytest.raises(ValueError, match=words):
+        make()

@@ -49,7 +49,7 @@ def cpu(**fields):
 
 @pytest.fixture
 def steps(monkeypatch):
-    """Give a list that gets, in each step, the rates of the groups and the norm of the gradients."""
+    """Give a list that gets, in each step, the groups' rates and the norm of the gradients."""
     found, step = [], torch.optim.AdamW.step
 
     def spy(self, *args, **kwargs):
@@ -332,21 +332,16 @@ def test_accuracy_on_test_counts_hits(data):
     )
 
 
-def test_history_table_has_a_line_for_each_epoch(data):
-    """Header, rule, and the rows with every measured column."""
-    history = fit(make_model(), data, cpu(epochs=2), **QUIET)
-    header, rule, first, second = history.table().splitlines()
-    assert len(header) == len(rule) == len(first) == len(second)
-    assert header.split()[0] == "epoch" and first.split()[0] == "1"
-    assert f"{history.rows[1].validation_accuracy:.1%}" in second
-
-
-def test_fit_writes_one_line_an_epoch_into_a_log(data, monkeypatch):
-    """Where standard error is no terminal there are no control characters, only whole lines."""
+def test_fit_writes_its_table_into_a_log(data, monkeypatch):
+    """One line an epoch with every measured column, without control characters."""
     log = io.StringIO()
     monkeypatch.setattr("sys.stderr", log)
     history = fit(make_model(), data, cpu(epochs=2))
     assert log.getvalue() == history.table() + "\n"
+    header, rule, first, second = history.table().splitlines()
+    assert len(header) == len(rule) == len(first) == len(second)
+    assert header.split()[0] == "epoch" and first.split()[0] == "1"
+    assert f"{history.rows[1].validation_accuracy:.1%}" in second
 
 
 def test_fit_draws_a_line_with_loss_accuracy_and_time_left_in_a_terminal(data, monkeypatch):

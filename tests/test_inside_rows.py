@@ -16,7 +16,7 @@ SHUFFLE = "one fixed patch shuffle"
 @pytest.fixture(scope="module")
 def data():
     """A few drawn shapes."""
-    data = load_data("shapes", limit=40)
+    data = load_data("shapes", limit=40, held_out=40)
     few = {name: value[:20] for name, value in vars(data.test).items()}
     return replace(data, test=replace(data.test, **few))
 

@@ -116,7 +116,6 @@ def test_muon_multiplies_in_a_type_that_the_cpu_multiplies(flags, monkeypatch):
 
 def test_muon_is_refused_where_it_can_not_work():
     """A model without inner matrices; the remedy is named."""
-    with pytest.raises(
-        ValueError, match="needs matrices besides the last .* use optimizer='adamw'"
-    ):
+    words = "needs matrices besides the last .* use optimizer='adamw'"
+    with pytest.raises(ValueError, match=words):
         make_optimizer(nn.Linear(3, 2), TrainConfig(optimizer="muon"), CPU)

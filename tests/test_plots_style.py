@@ -12,20 +12,13 @@ import torch
 from vitedu.plots import style
 
 
-def test_figure_leaves_no_open_pyplot_figure():
-    """A figure is shown once, as the value of its cell: pyplot must not know it."""
-    before = plt.get_fignums()
+def test_figure_leaves_no_trace_in_pyplot():
+    """A figure is shown once, as the value of its cell, and the style lives in the figure alone."""
+    before, settings = plt.get_fignums(), dict(plt.rcParams)
     fig, axes = style.figure(2, 3)
-    assert axes.shape == (2, 3)
-    assert len(fig.axes) == 6
-    assert plt.get_fignums() == before
-
-
-def test_figure_leaves_the_users_settings_alone():
-    """The style lives in the figure, not in matplotlib's global settings."""
-    before = dict(plt.rcParams)
-    style.figure()
-    assert dict(plt.rcParams) == before
+    assert axes.shape == (2, 3) and len(fig.axes) == 6
+    assert (plt.get_fignums(), dict(plt.rcParams)) == (before, settings)
+    assert len(set(style.CYCLE)) == 8  # eight curves get eight colours
 
 
 def test_to_picture_takes_tensors_and_bytes():
@@ -35,11 +28,6 @@ def test_to_picture_takes_tensors_and_bytes():
     assert style.to_picture(image).max() == 1.0
     assert style.to_picture(torch.full((1, 4, 6), 7.0)).shape == (4, 6)
     assert style.to_picture(np.full((1, 4, 6), -3.0)).min() == 0.0
-
-
-def test_cycle_colours_are_distinct():
-    """Eight curves get eight colours."""
-    assert len(set(style.CYCLE)) == 8
 
 
 def test_styled_function_draws_in_style_and_leaves_settings_alone():

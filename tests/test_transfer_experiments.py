@@ -14,14 +14,8 @@ QUICK = Profile("quick", "", "")
 
 def test_caption_says_what_was_painted():
     """A block of each colour in each quarter, named as each shape: 240 captions in order."""
-    paints = {
-        "red": (1, 0, 0),
-        "yellow": (1, 1, 0),
-        "green": (0, 1, 0),
-        "cyan": (0, 1, 1),
-        "blue": (0, 0, 1),
-        "pink": (1, 0, 1),
-    }
+    paints = {"red": (1, 0, 0), "yellow": (1, 1, 0), "green": (0, 1, 0)}
+    paints |= {"cyan": (0, 1, 1), "blue": (0, 0, 1), "pink": (1, 0, 1)}
     found = []
     for number, shape in enumerate(SHAPES):
         for colour in captions.COLOURS:
@@ -66,9 +60,7 @@ def test_captions_learn_with_the_loss_that_is_given_and_without_the_pairs_left_o
         sizes.append(len(pictures))
         return clip_loss(pictures, texts, temperature)
 
-    monkeypatch.setattr(
-        captions, "caption_of", lambda facts: (shown.append(facts), whole(facts))[1]
-    )
+    monkeypatch.setattr(captions, "caption_of", lambda facts: shown.append(facts) or whole(facts))
     pictures, texts = captions.train("CLIP", 0, QUICK, loss_of)
     captions.train("CLIP", 0, QUICK, loss_of, batch=5)
     assert sizes == [64] * 10 + [5] * 10 and not captions.never_shown(torch.cat(shown)).any()
@@ -76,11 +68,14 @@ def test_captions_learn_with_the_loss_that_is_given_and_without_the_pairs_left_o
     assert texts.shape == (240, captions.WIDTH)
 
 
-def test_boxes_hold_all_of_the_object_and_nothing_more():
-    """Left, top, right and bottom of a block, as shares; an object may fill the image."""
+def test_boxes_hold_all_of_the_object_and_overlap_by_their_shares():
+    """Left, top, right and bottom, as shares; two boxes that share half of each overlap by 1/3."""
     masks = torch.zeros(2, 8, 8, dtype=torch.bool)
     masks[0, 2:3, 4:8], masks[1] = True, True
     assert heads.boxes_of(masks).tolist() == [[0.5, 0.25, 1.0, 0.375], [0, 0, 1, 1]]
+    one = torch.tensor([[0.0, 0.0, 0.5, 1.0]])
+    assert heads.overlap(one, one) == 1 and heads.overlap(one, one + 0.6) == 0
+    assert abs(heads.overlap(one, one + torch.tensor([0.25, 0, 0.25, 0])) - 1 / 3) < 1e-6
 
 
 def test_cushion_counts_layers_from_the_edge():
@@ -90,13 +85,6 @@ def test_cushion_counts_layers_from_the_edge():
     rings = [[1, 1, 1, 1, 1], [1, 2, 2, 2, 1], [1, 2, 3, 2, 1], [1, 2, 2, 2, 1], [1, 1, 1, 1, 1]]
     assert heads.cushion(masks)[0, :5, 1:6].tolist() == rings
     assert heads.cushion(masks).sum() == sum(map(sum, rings))
-
-
-def test_overlap_of_boxes():
-    """1 for the same box, 0 for boxes apart, 1/3 for two that share half of each."""
-    one = torch.tensor([[0.0, 0.0, 0.5, 1.0]])
-    assert heads.overlap(one, one) == 1 and heads.overlap(one, one + 0.6) == 0
-    assert abs(heads.overlap(one, one + torch.tensor([0.25, 0, 0.25, 0])) - 1 / 3) < 1e-6
 
 
 def test_truth_scores_best_and_the_mean_box_worse():
