@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 import torch
-import torch._inductor.config
 import torch.nn.functional as F
 from torch.utils.flop_counter import FlopCounterMode
 
@@ -237,8 +236,6 @@ def test_the_shares_of_a_step_add_up(precision, patch_size, absent, capsys, tmp_
 def test_a_compiled_step_has_its_parts_too(tmp_path, monkeypatch):
     """The compiler's kernels go by their names to the parts that the model has."""
     monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path))
-    # without a pool of processes, each of which would load torch
-    monkeypatch.setattr(torch._inductor.config, "compile_threads", 1)
     monkeypatch.setitem(PRESETS, "own", preset("vit_pico_patch4_rope_32", depth=1))
     events = []
     monkeypatch.setattr(shares, "part_of", lambda event: events.append(event) or part_of(event))

@@ -148,19 +148,15 @@ def answered(*answers):
 
 @pytest.mark.slow
 def test_check_judges_a_notebook_and_touches_nothing(tmp_path, store, capsys):
-    """A right answer, a wrong one, one that is no Python; the others were not checked.
-
-    A cell that never ends is interrupted, and the rest is judged.
-    """
+    """A right answer, a wrong one and one that is no Python; the others were not checked."""
     path = tmp_path / "returned.ipynb"
     notebook = answered(
         ("patchify", "def patchify(images, patch_size):\n    return images"),
         ("tokens_at_224", "tokens_at_224 = 197"),
         ("unpatchify", "def unpatchify(:"),
     )
-    notebook.cells.insert(1, new_code_cell("import time\nwhile True:\n    time.sleep(1)"))
     path.write_text(given := json.dumps(notebook))
-    assert main(["check", str(path), "--seconds", "20"]) == 1
+    assert main(["check", str(path)]) == 1
     lines = capsys.readouterr().out.splitlines()
     rows = {line.split()[1]: line for line in lines if re.match(r"\d\.\d", line)}
     assert list(rows) == [e.id for e in EXERCISES if e.notebook == "01_patches"]
@@ -170,6 +166,17 @@ def test_check_judges_a_notebook_and_touches_nothing(tmp_path, store, capsys):
     assert any("SyntaxError" in line for line in lines)
     assert path.read_text() == given
     assert not store.exists()
+
+
+@pytest.mark.slow
+def test_check_stops_an_answer_that_never_ends(tmp_path, capsys):
+    """The cell is interrupted, the rest is judged."""
+    path = tmp_path / "returned.ipynb"
+    endless = answered(("tokens_at_224", "tokens_at_224 = 197"))
+    endless.cells.insert(1, new_code_cell("import time\nwhile True:\n    time.sleep(1)"))
+    path.write_text(json.dumps(endless))
+    assert main(["check", str(path), "--seconds", "10"]) == 1
+    assert "passed" in capsys.readouterr().out
 
 
 def test_check_refuses_a_notebook_of_something_else(tmp_path, capsys):

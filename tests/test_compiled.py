@@ -5,7 +5,6 @@ from dataclasses import replace
 
 import pytest
 import torch
-import torch._inductor.config
 import torch.nn.functional as F
 
 from vitedu import compiled
@@ -61,8 +60,6 @@ def test_gelu_in_bfloat16_is_rounded_gelu():
 def test_a_compiled_model_learns_the_same(dtype, options, tmp_path, monkeypatch):
     """Logits and every gradient of a small model, translated, against the same model as it is."""
     monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path))
-    # without a pool of processes, each of which would load torch
-    monkeypatch.setattr(torch._inductor.config, "compile_threads", 1)
     torch.manual_seed(0)
     config = replace(preset("vit_pico_patch4_32"), fused=True, depth=1, **options)
     model, images = VisionTransformer(config), torch.randn(4, 3, 32, 32)

@@ -5,7 +5,6 @@ from types import SimpleNamespace
 
 import pytest
 import torch
-import torch._inductor.config
 from torch import nn
 
 from vitedu.fitting import TrainConfig, fit
@@ -43,9 +42,6 @@ def trained(**fields):
 def test_compiled_training_gives_the_same_model(tmp_path, monkeypatch):
     """Weights within rounding under the plain names; the average is of the same kind."""
     monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path))
-    monkeypatch.setattr(
-        torch._inductor.config, "compile_threads", 1
-    )  # no processes that load torch
     calls = []
     call = Compiled.__call__
 
