@@ -48,8 +48,9 @@ def test_every_change_changes_one_thing_that_exists():
 
 
 @pytest.mark.slow
-def test_bench_runs_what_is_missing_and_keeps_every_row(data, tmp_path, capsys):
+def test_bench_runs_what_is_missing_and_keeps_every_row(data, tmp_path, capsys, monkeypatch):
     """The second call runs the second seed alone, and the table shows both."""
+    monkeypatch.setattr(ablations, "PRESET", "vit_micro_patch8_32")  # a smaller one
     out = tmp_path / "runs" / "rows.jsonl"
     options = dict(epochs=1, only=["textbook", "mean of"], device="cpu")
     first = bench_ablations(data, out, seeds=[0], **options)
