@@ -171,7 +171,7 @@ def test_help_is_the_default_and_lists_every_target(fresh):
 def test_a_second_run_repeats_no_set_up(fresh, target):
     """The first creates .venv and installs; the second only does its work.
 
-    Changed requirements are installed again, in the .venv that stands. What tests need stands apart,
+    Changed requirements are installed again, in the .venv that stands. What tests need is apart,
     and students who never test never download it.
     """
     folder, make = fresh
@@ -237,7 +237,7 @@ def test_python_that_will_not_do_gets_a_clear_message(fresh):
     folder, make = fresh
     status, out, _ = make("lab", status=1)
     assert status == 2
-    assert "vitedu needs Python 3.10 or newer" in out and "is Python 3.9.18" in out
+    assert "vitedu needs Python 3.11 or newer" in out and "is Python 3.9.18" in out
     assert "make lab PYTHON=python3.12" in out
     status, out, _ = make("test", python="python-of-nowhere")
     assert status == 2
