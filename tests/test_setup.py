@@ -175,8 +175,8 @@ def test_help_is_the_default_and_lists_every_target(fresh):
 def test_a_second_run_repeats_no_set_up(fresh, target):
     """The first creates .venv and installs; the second only does its work.
 
-    Changed requirements are installed again, in the .venv that stands. What tests need stands apart,
-    and students who never test never download it.
+    Changed requirements are installed again, in the .venv that stands. What tests need stands
+    apart, and students who never test never download it.
     """
     folder, make = fresh
     status, out, calls = make(target)
