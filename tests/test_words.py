@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from vitedu import exercises, words
+from vitedu.grading.box import package_view
 from vitedu.words import WordsError, checked, format_problems, read
 
 SOUND = """[[exercise]]
@@ -114,6 +115,17 @@ def test_entries_keep_their_order_whatever_their_numbers(tmp_path):
     path, later = tmp_path / "exercises.toml", SOUND.replace("patchify", "other")
     path.write_text(later.replace("1.1", "1.10") + SOUND.replace("1.1", "1.2"))
     assert [exercise.id for exercise in exercises.load(path)] == ["other", "patchify"]
+    path.write_text(SOUND.replace("1.1", "2.1") + later)
+    with pytest.raises(WordsError, match="exercise other: stands behind an exercise of 02_atten"):
+        exercises.load(path)
+
+
+def test_what_an_answer_may_use_follows_the_order_of_the_entries(monkeypatch):
+    """An exercise whose entry moves in front of another is given to the other's answers."""
+    first, second, *rest = exercises.EXERCISES
+    assert package_view.earlier(first.id) == [] and package_view.earlier(second.id) == [first]
+    monkeypatch.setattr(exercises, "EXERCISES", (second, first, *rest))
+    assert package_view.earlier(first.id) == [second] and package_view.earlier(second.id) == []
 
 
 def test_core_and_part_are_said_where_they_hold():

@@ -7,6 +7,7 @@ references (in the module of the notebook), checkers (``vitedu.checks``), stubs 
 """
 
 import difflib
+import itertools
 import re
 from dataclasses import dataclass
 from pathlib import Path
@@ -91,6 +92,12 @@ def load(path: Path = FILE) -> tuple[Exercise, ...]:
         twice = next((value for value in values if values.count(value) > 1), None)
         if twice:
             raise WordsError(f'{where}: two exercises have the {field} "{twice}"; change one.')
+    for before, after in itertools.pairwise(found):
+        if after.notebook < before.notebook:
+            raise WordsError(
+                f"{where}, exercise {after.id}: stands behind an exercise of {before.notebook}; "
+                "move it to those of its own notebook."
+            )
     return tuple(found)
 
 
