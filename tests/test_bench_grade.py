@@ -9,6 +9,8 @@ from pathlib import Path
 import psutil
 import pytest
 import torch
+from bench import grade as bench
+from bench import made_class as bench_class
 from bench.grade import Clock, differences, measure
 from bench.made_class import (
     HOSTILE,
@@ -26,8 +28,6 @@ from made_class import exercise_grade, submission_grade
 from sound_notebook import build
 
 from vitedu import patches
-from vitedu.bench import grade as bench
-from vitedu.bench import made_class as bench_class
 from vitedu.checks.engine import find_checker, judge_answer
 from vitedu.exercises import find, in_notebook
 
@@ -50,7 +50,7 @@ def test_mix_fills_the_class():
 
 
 def test_lean_notebook_has_every_stub_and_check_and_nothing_else():
-    """Nine of each, and the imports; no output."""
+    """One of each for every exercise, and the imports; no output."""
     notebook = lean_notebook(NOTEBOOKS / "01_patches.ipynb")
     ids = [exercise.id for exercise in in_notebook("01_patches")]
     assert [c.metadata.vitedu.exercise for c in notebook.cells[1::2]] == ids

@@ -58,7 +58,6 @@ class Patchify(nn.Module):
     """A module that does the work."""
 
     def forward(self, images, patch_size):
-        """Cut."""
         return RIGHT(images, patch_size)
 
 

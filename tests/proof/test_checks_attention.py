@@ -123,7 +123,6 @@ class LayerOfTorch(Given):
     """torch's layer, made on the fly with the given weights."""
 
     def forward(self, x):
-        """Attend."""
         layer = nn.MultiheadAttention(
             x.shape[-1], self.num_heads, batch_first=True, bias=self.qkv.bias is not None
         ).to(x)
@@ -136,7 +135,6 @@ class LayerOfFunction(Given):
     """The function behind torch's layer."""
 
     def forward(self, x):
-        """Attend."""
         x = x.transpose(0, 1)
         sizes = x.shape[-1], self.num_heads
         qkv, proj = (self.qkv.weight, self.qkv.bias), (self.proj.weight, self.proj.bias)
