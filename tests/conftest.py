@@ -12,7 +12,7 @@ import pytest
 import vitedu  # noqa: F401 - before torch, whose threads it keeps from holding each other up
 
 SPLIT = ("test_notebooks.py", "test_checks_banks.py")  # each test stands alone
-# the longest begin first, so that no worker ends alone with one; the short ones of the banks fill the gaps
+# The longest begin first, so that no worker ends alone with one; short ones fill the gaps.
 FIRST = (
     "test_attacks.py",
     "test_notebooks.py",
@@ -24,10 +24,12 @@ FIRST = (
     "test_forged_observations.py",
 )
 LAST = ("test_checks_banks.py",)
+# of banks alone: right answers, mutants, benchmarks
+PROOF = [Path(__file__).with_name(name) for name in ("proof", "bench")]
 LEFT_OUT = re.compile(r"^pytestmark = (\[\s*)?pytest\.mark\.(slow|bank)\b", re.M)
 
-# jsonschema reads notebooks and would build 38 grammars for addresses that no notebook holds. That takes two
-# seconds of every Python that reads one, so neither this process builds them nor those that it starts.
+# jsonschema reads notebooks and would build 38 grammars for addresses that no notebook holds. That
+# takes two seconds, so neither this process builds them nor any Python that it starts.
 NO_GRAMMARS = 'import sys\n\nsys.modules["rfc3987_syntax"] = None\n'
 sys.modules["rfc3987_syntax"] = None
 started = tempfile.mkdtemp(prefix="vitedu-tests-")
@@ -54,9 +56,13 @@ def store(stores, monkeypatch):
 
 
 def pytest_ignore_collect(collection_path, config):
-    """Leave unread what ``make check`` leaves out as a whole: some of these files load large libraries."""
+    """Leave unread what ``make check`` leaves out as a whole: some files load large libraries."""
     marks = config.option.markexpr
-    if "not slow" in marks and "not bank" in marks and collection_path.match("test_*.py"):
+    if "not slow" not in marks or "not bank" not in marks:
+        return None
+    if collection_path in PROOF:
+        return True
+    if collection_path.match("test_*.py"):
         return True if LEFT_OUT.search(collection_path.read_text("utf-8")) else None
     return None
 
@@ -69,7 +75,7 @@ def pytest_collection_modifyitems(items):
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers():
-    """Start two workers more than there are cores: each waits much of its time for processes and limits."""
+    """Start two workers more than there are cores: each often waits for processes and limits."""
     return (os.cpu_count() or 1) + 2
 
 

@@ -1,6 +1,7 @@
-"""A class made for tests: grades by hand, and parts of a grader that judge in this process without running anything.
+"""A class made for tests: grades by hand, and a grader's parts that judge without running anything.
 
-A submission is a text file of lines ``exercise: what becomes of it``, so that a test says in a line what was handed in.
+A submission is a text file of lines ``exercise: what becomes of it``, so that a test says in a line
+what was handed in.
 """
 
 import json
@@ -11,7 +12,12 @@ from vitedu.exercises import find
 from vitedu.grading.grades import Answer, ExerciseGrade, Flag, Submission, SubmissionGrade
 from vitedu.grading.student import Parts
 
-SVG = '<svg xmlns="http://www.w3.org/2000/svg" width="40" height="10"><rect width="40" height="10"/></svg>'
+SVG = '<svg xmlns="http://www.w3.org/2000/svg" width="40" height="10"><rect width="40"/></svg>'
+LINES = {"expected": "row first", "got": "7/9 values differ", "why": "Order matters."}
+LINES |= {"try": "Print the shape.", "case": "2 images of 6 x 6"}
+LINES["again"] = 'check(..., "patchify", seed=987654) repeats these inputs'
+RETURNS = {"name": "returns", "passed": True, "skipped": False, "points": 1.5, "max_points": 1.5}
+VALUES = {"name": "values", "passed": False, "skipped": False, "points": 0.0, "max_points": 4.5}
 
 
 def exercise_grade(exercise="patchify", state="passed", **fields):
@@ -26,19 +32,10 @@ def exercise_grade(exercise="patchify", state="passed", **fields):
         "failed": {
             "points": 1.5,
             "headline": "rows and columns are swapped",
-            "lines": [
-                ["expected", "row first"],
-                ["got", "7/9 values differ"],
-                ["why", "Order matters."],
-                ["try", "Print the shape."],
-                ["case", "2 images of 6 x 6"],
-                ["again", 'check(..., "patchify", seed=987654) repeats these inputs'],
-            ],
+            "lines": [list(line) for line in LINES.items()],
             "findings": [
-                {"name": "returns", "passed": True, "skipped": False, "points": 1.5}
-                | {"max_points": 1.5, "message": "runs and returns the right types"},
-                {"name": "values", "passed": False, "skipped": False, "points": 0.0}
-                | {"max_points": 4.5, "message": "expected this; got that"},
+                RETURNS | {"message": "runs and returns the right types"},
+                VALUES | {"message": "expected this; got that"},
             ],
             "misconceptions": ["row_major"],
             "picture": SVG,
@@ -104,9 +101,8 @@ def judge(answer, seed, box, *, runs):
     try:
         word, _, rest = answer.source.partition(" ")
         if word == "raises":
-            raise {"error": RuntimeError, "exit": SystemExit, "memory": MemoryError}[rest](
-                "on purpose"
-            )
+            known = {"error": RuntimeError, "exit": SystemExit, "memory": MemoryError}
+            raise known[rest]("on purpose")
         fields = json.loads(rest) if rest else {}
         return exercise_grade(answer.exercise, word, **fields)
     finally:
@@ -142,10 +138,7 @@ def hand_in(folder, **students):
     """Write submissions: ``hand_in(folder, anna={"patchify": "passed"})``."""
     folder.mkdir(exist_ok=True)
     for student, answers in students.items():
-        lines = (
-            answers
-            if isinstance(answers, str)
-            else "\n".join(f"{e}: {w}" for e, w in answers.items())
-        )
-        (folder / f"{student}.txt").write_text(lines)
+        if not isinstance(answers, str):
+            answers = "\n".join(f"{exercise}: {words}" for exercise, words in answers.items())
+        (folder / f"{student}.txt").write_text(answers)
     return folder

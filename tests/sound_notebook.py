@@ -1,4 +1,4 @@
-"""A small notebook without a fault, built from the references: what lint and solve are tested on."""
+"""A small notebook without a fault, built from the references, for the tests of lint and solve."""
 
 import ast
 

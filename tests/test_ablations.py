@@ -16,7 +16,7 @@ from vitedu.vit import preset
 @pytest.fixture(scope="module")
 def data():
     """A hundred drawn shapes."""
-    return load_data("shapes", limit=100)
+    return load_data("shapes", limit=100, held_out=50)
 
 
 @pytest.fixture
@@ -33,32 +33,24 @@ def measurement(number, seed, accuracy, epochs=2):
     return Measurement("ablations", arm, ARMS[arm], seed, options, results, "cpu", {}, "")
 
 
-@pytest.mark.parametrize("change", CHANGES, ids=lambda change: change.name)
-def test_every_change_changes_one_thing_that_exists(change):
-    """Names are known to the configurations, one field differs, and the row it starts from stands before it."""
-    everything = fields_of(change.name)
-    if change.after is None:
-        return
-    names = [other.name for other in CHANGES]
-    assert names.index(change.after) < names.index(change.name)
-    before = fields_of(change.after)
-    assert len([name for name in everything if everything[name] != before[name]]) == 1
-
-
-def fields_of(name):
-    """All fields of the model and of the training of a row."""
-    model, train = settings(name)
-    return {**asdict(preset(ablations.PRESET, **model)), **asdict(TrainConfig(**train))}
-
-
-def test_names_are_told_apart():
-    """A row is known by its name."""
-    assert len({change.name for change in CHANGES}) == len(CHANGES)
+def test_every_change_changes_one_thing_that_exists():
+    """Names differ and are known to both configs; one field does; a row starts from an earlier."""
+    names, fields = [], {}
+    for change in CHANGES:
+        model, train = settings(change.name)
+        everything = asdict(preset(ablations.PRESET, **model)) | asdict(TrainConfig(**train))
+        if change.after is not None:
+            before = fields[change.after]
+            assert len([k for k in everything if everything[k] != before[k]]) == 1, change.name
+        fields[change.name] = everything
+        names.append(change.name)
+    assert len(fields) == len(names)
 
 
 @pytest.mark.slow
-def test_bench_runs_what_is_missing_and_keeps_every_row(data, tmp_path, capsys):
+def test_bench_runs_what_is_missing_and_keeps_every_row(data, tmp_path, capsys, monkeypatch):
     """The second call runs the second seed alone, and the table shows both."""
+    monkeypatch.setattr(ablations, "PRESET", "vit_micro_patch8_32")  # a smaller one
     out = tmp_path / "runs" / "rows.jsonl"
     options = dict(epochs=1, only=["textbook", "mean of"], device="cpu")
     first = bench_ablations(data, out, seeds=[0], **options)
@@ -76,10 +68,7 @@ def test_bench_runs_what_is_missing_and_keeps_every_row(data, tmp_path, capsys):
     ("change", "message"),
     [
         ({"arm": "convolution"}, "line 2: no arm named 'convolution'. Choices: textbook"),
-        (
-            {"settings": {"pool": "cls"}},
-            "line 2: 'mean of the patches, no class token' was measured",
-        ),
+        ({"settings": {"pool": "cls"}}, "line 2: 'mean of the patches, .*' was measured"),
         ({"kind": 1}, "line 2 is no measurement: .*unexpected keyword argument 'kind'"),
     ],
 )
@@ -106,21 +95,17 @@ def test_summary_averages_seeds_and_compares_with_the_start(rows):
     assert start["accuracy"] == pytest.approx(0.52) and start["gain"] is None
     assert (start["low"], start["high"], start["seeds"]) == (0.50, 0.54, 2)
     assert change["gain"] == pytest.approx(-0.01) and len(change["gains"]) == 1  # of seed 0 alone
+    longer = measurement(1, 0, 0.49, epochs=5)  # another experiment
+    assert summary([*rows[:2], longer])[-1]["gain"] is None
 
 
 def test_a_gain_is_a_mean_over_the_seeds_of_both(rows):
-    """Differences are between runs of one seed, however different the seeds are; the table says how they scatter."""
+    """Differences are between runs of one seed; the table says how they scatter."""
     second = measurement(1, 1, 0.56)
     gains = summary([*rows, second])[1]["gains"]
     assert gains == [pytest.approx(-0.01), pytest.approx(0.02)]
     assert "+0.5   -1.0 to +2.0" in ablations.ablation_table([*rows, second])
     assert summary([rows[0], second])[1]["gain"] is None  # no seed in common
-
-
-def test_summary_never_compares_runs_of_different_lengths(rows):
-    """Fewer epochs are another experiment."""
-    longer = measurement(1, 0, 0.49, epochs=5)
-    assert summary([*rows[:2], longer])[-1]["gain"] is None
 
 
 def test_measured_rows_belong_to_the_list_of_changes():

@@ -1,7 +1,7 @@
-"""A class of cheats and of honest students, graded as an instructor would: what each gets, and what is left of it.
+"""A class of cheats and of honest students, graded as an instructor would, and what is left of it.
 
-One run of the real command in the real box, killed half-way and begun again. Between the attacks stand honest controls,
-whose points must not move.
+One run of the real command in the real box, killed half-way and begun again. Between the attacks
+stand honest controls, whose points must not move.
 """
 
 import csv
@@ -15,62 +15,52 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
-from attacks import EMPTY, RIGHT, ZEROS, Attack, answers, claims, files, honest, line
+from attacks import EMPTY, RIGHT, VALUE, ZEROS, Attack, editors, files, table
 
 from vitedu.exercises import find
-from vitedu.grading.intake.submissions import look_through
 from vitedu.grading.store import safe_name
 
 GRADED = (
     "softmax split_heads MultiHeadAttention gelu layer_norm cross_entropy evaluate "
     "random_crop_flip VisionTransformer linear_attention"
 ).split()
-LIMITS = {name: attack for name, (_, attack) in claims.LIMITS.items()}
-TABLES = {
-    "answer": answers.TABLE,
-    "line": line.LINE,
-    "forbidden": claims.FORBIDDEN,
-    "forged": claims.FORGED,
-    "limit": LIMITS,
-    "honest": honest.ANSWERS,
-}
+TABLES = {name: table(name) for name in "answers line forbidden claims honest".split()}
 CONTROLS = {
     "right": Attack(RIGHT, "full"),
     "zeros": Attack(ZEROS, "zeros"),
     "empty": Attack(EMPTY, "nothing"),
 }
-LUCKY = 6  # students who try their luck: all pass in (1/27)**6 of all runs
+# right one time in three, by the luck of each process
+LUCKY = f"def softmax(x, dim=-1):\n    return {VALUE} if lucky else x * 0\n"
+LUCKY = Attack(f"import os\nlucky = os.urandom(1)[0] % 3 == 0\n{LUCKY}", "full")
+TRIES = 6  # students who try their luck: all pass in (1/27)**6 of all runs
 MEGABYTES = 200  # that grading may need beyond what importing torch takes
 MINUTES = 20  # that a run may take on a crowded machine
 
 needs_linux = pytest.mark.skipif(sys.platform != "linux", reason="the full box is Linux's")
-pytestmark = [pytest.mark.slow, needs_linux]
+pytestmark = [pytest.mark.slow, needs_linux, pytest.mark.timeout(2 * 60 * MINUTES)]
 
 
 def hand_in(folder: Path, out: Path) -> None:
     """Write the class: a folder a student, controls first and last in the order of names."""
-    for table, attacks in TABLES.items():
+    for group, attacks in TABLES.items():
         for name, attack in attacks.items():
-            write(folder / f"{table}_{name.replace(' ', '_')}", attack, out)
+            write(folder / f"{group}_{name.replace(' ', '_')}", attack, out)
     for name, attack in CONTROLS.items():
         write(folder / f"aa_{name}", attack, out)
         write(folder / f"zz_{name}", attack, out)
-    for number in range(LUCKY):
-        write(folder / f"lucky_{number}", answers.LUCKY, out)
-    for name, (file, content) in honest.FILES.items():
+    for number in range(TRIES):
+        write(folder / f"lucky_{number}", LUCKY, out)
+    for name, (file, content) in editors.FILES.items():
         (folder / f"saved_{name}").mkdir()
         (folder / f"saved_{name}" / file).write_bytes(content)
-    (folder / "file").mkdir()
-    files.make(folder / "file")
-    for student in (folder / "file").iterdir():
-        student.rename(folder / f"file_{student.name}")
-    (folder / "file").rmdir()
+    files.make(folder)
     files.make_links(folder, folder / "aa_right" / "02_attention.ipynb")
     for name in files.STUDENTS:
-        if name not in (".", "..") and "/" not in name:
-            write(folder / name, CONTROLS["empty"], out)
+        write(folder / name, CONTROLS["empty"], out)
 
 
 def write(place: Path, attack: Attack, out: Path) -> None:
@@ -82,23 +72,15 @@ def write(place: Path, attack: Attack, out: Path) -> None:
     (place / attack.file).write_text(text, encoding="utf-8")
 
 
-def tree(folder: Path) -> dict[str, str]:
+def tree(folder: Path) -> dict[Path, str]:
     """Give the digest of every file, the target of every link."""
     found = {}
-    for root, folders, names in os.walk(folder):
-        for name in folders + names:
-            path = os.path.join(root, name)
-            if os.path.islink(path):
-                found[path] = os.readlink(path)
-            elif os.path.isfile(path):
-                with open(path, "rb") as file:
-                    found[path] = (
-                        hashlib.file_digest(file, "sha256").hexdigest()
-                        if sys.version_info >= (3, 11)
-                        else hashlib.sha256(file.read()).hexdigest()
-                    )
-            else:
-                found[path] = ""
+    for path in folder.rglob("*"):
+        if path.is_symlink():
+            found[path] = os.readlink(path)
+        else:
+            content = path.read_bytes() if path.is_file() else b""
+            found[path] = hashlib.sha256(content).hexdigest()
     return found
 
 
@@ -126,23 +108,37 @@ def namespace(pid: int | str) -> str:
         return ""
 
 
+# the command, with less time for answers that never end (14 seconds a request, not 20), and
+# with one seed for all, so that the known mistakes run once on its inputs
+COMMAND = f"""import sys
+sys.path.insert(0, {str(Path(__file__).parent)!r})
+import kept
+from vitedu.__main__ import main
+from vitedu.grading import judge
+from vitedu.grading.box.limits import Limits
+load, _, _, *others = Limits.__init__.__defaults__
+Limits.__init__.__defaults__ = (load, 14.0, 28.0, *others)
+judge.conclude = kept.conclude
+sys.exit(main())
+"""
+
+
 class Run:
     """One start of the command, watched."""
 
-    def __init__(self, folder: Path, out: Path, jobs: int):
-        words = [sys.executable, "-m", "vitedu", "grade", folder, "--out", out, "--jobs", str(jobs)]
+    def __init__(self, folder: Path, out: Path):
+        words = [sys.executable, "-c", COMMAND, "grade", folder, "--out", out, "--jobs", "4"]
         words += ["--student-from", "folder", "--for", "canvas", "moodle", "gradescope"]
+        words += ["--seed", "7", "--exercises", *GRADED]
         self.said = out.parent / f"said-{time.monotonic_ns()}.txt"
         with self.said.open("wb") as file:
-            self.process = subprocess.Popen(
-                [*words, "--exercises", *GRADED], stdout=file, stderr=file, cwd=out.parent
-            )
+            self.process = subprocess.Popen(words, stdout=file, stderr=file, cwd=out.parent)
         self.start, self.most = time.monotonic(), 0  # MB of memory of its own
         self.worlds: set[str] = set()
 
     def goes_on(self) -> bool:
         """Look after a moment how it is doing; tell whether it runs."""
-        time.sleep(0.2)
+        time.sleep(0.5)
         pid = self.process.pid
         try:
             status = Path(f"/proc/{pid}/status").read_text()
@@ -158,8 +154,8 @@ class Run:
     def survivors(self) -> list[str]:
         """List what still runs in its boxes, some seconds after its end.
 
-        The kernel gives the number of a world that has ended to a new one: boxes of tests that run beside this one
-        are told by their family.
+        The kernel gives the number of a world that has ended to a new one: boxes of tests that run
+        beside this one are told by their family.
         """
         for _ in range(50):
             others = family(os.getppid())
@@ -189,40 +185,29 @@ def graded(tmp_path_factory):
         (beside / name).write_text("as before")
     before = {**tree(folder), **tree(beside)}
 
-    first = Run(folder, out, jobs=4)
+    first = Run(folder, out)
     while first.goes_on():
         if len(contents(out)) >= 12:
             first.process.send_signal(signal.SIGKILL)
     first.process.wait()
     left, kept = first.survivors(), contents(out)
 
-    second = Run(folder, out, jobs=4)
+    second = Run(folder, out)
     while second.goes_on():
         pass
-    grades = {}
-    for path in (out / "submissions").glob("*.json"):
-        data = json.loads(path.read_text("utf-8"))
-        grades[data["student"]] = data
-    return {
-        "out": out,
-        "place": place,
-        "first": first,
-        "second": second,
-        "grades": grades,
-        "left": left,
-        "kept": kept,
-        "before": before,
-        "after": {**tree(folder), **tree(beside)},
-    }
+    found = [json.loads(text) for text, _ in contents(out).values()]
+    grades = {data["student"]: data for data in found}
+    assert second.process.returncode == 0, second.said.read_text()[-2000:]
+    after = {**tree(folder), **tree(beside)}
+    return SimpleNamespace(**locals())
 
 
-def exercise(graded: dict, student: str, name: str = "softmax") -> dict:
+def exercise(graded: SimpleNamespace, student: str, name: str = "softmax") -> dict:
     """Give one grade of one student."""
-    assert student in graded["grades"], graded["second"].said.read_text()[-2000:]
-    return next(e for e in graded["grades"][student]["exercises"] if e["exercise"] == name)
+    return next(e for e in graded.grades[student]["exercises"] if e["exercise"] == name)
 
 
-def earned(graded: dict, grade: dict) -> str:
+def earned(graded: SimpleNamespace, grade: dict) -> str:
     """Say in a word what a grade is worth."""
     zeros = exercise(graded, "aa_zeros")
     if grade["state"] == "passed":
@@ -235,26 +220,25 @@ def earned(graded: dict, grade: dict) -> str:
     return "zeros" if is_zeros else "less"
 
 
-def expect(graded: dict, student: str, worth, name: str = "softmax") -> dict:
+def expect(graded: SimpleNamespace, student: str, worth: str, name: str = "softmax") -> dict:
     """Hold a grade against what it may be."""
     grade = exercise(graded, student, name)
-    allowed = (worth,) if isinstance(worth, str | float) else worth
-    found = grade["points"] if isinstance(worth, float) else earned(graded, grade)
-    assert found in allowed, {**grade, "picture": ""}
+    found = {earned(graded, grade), str(grade["points"])}
+    assert found & set(worth.split()), {**grade, "picture": ""}
     assert (grade["points"] is None) == (grade["state"] == "not_gradable")
     return grade
 
 
-ALL = [(table, name) for table, attacks in TABLES.items() for name in attacks]
+ALL = [(group, name) for group, attacks in TABLES.items() for name in attacks]
 
 
-@pytest.mark.parametrize(("table", "name"), ALL, ids=lambda part: part.replace(" ", "_"))
-def test_each_gets_what_it_deserves(graded, table, name):
-    """Full points for honest work, nothing but the honest part for tricks, and a flag for a person where one is due."""
-    attack = TABLES[table][name]
-    grade = expect(graded, f"{table}_{name.replace(' ', '_')}", attack.worth, attack.exercise)
+@pytest.mark.parametrize(("group", "name"), ALL, ids=lambda part: part.replace(" ", "_"))
+def test_each_gets_what_it_deserves(graded, group, name):
+    """Honest work earns full points, tricks earn their honest part, and a person is told."""
+    attack = TABLES[group][name]
+    grade = expect(graded, f"{group}_{name.replace(' ', '_')}", attack.worth, attack.exercise)
     flags = {flag["kind"] for flag in grade["flags"]}
-    assert set(attack.flags) <= flags
+    assert set(attack.flags.split()) <= flags
     if grade["state"] != "not_gradable" and grade["attempted"]:
         assert grade["runs"] == 3 or earned(graded, grade) == "nothing"
 
@@ -265,7 +249,7 @@ def test_broken_files_are_findings_of_their_own(graded, name):
     expect(graded, f"file_{name}", files.CONTENT[name][0])
 
 
-@pytest.mark.parametrize("name", honest.FILES)
+@pytest.mark.parametrize("name", editors.FILES)
 def test_notebooks_of_all_editors_score_in_full(graded, name):
     """Colab, VS Code and JupyterLab, other encodings, other names, another order."""
     expect(graded, f"saved_{name}", "full")
@@ -281,97 +265,82 @@ def test_controls_do_not_move(graded):
 
 
 def test_luck_earns_nothing(graded):
-    """Right one time in three: three processes agree on right in 4 %; all others fail or go to a person."""
-    found = [earned(graded, exercise(graded, f"lucky_{n}")) for n in range(LUCKY)]
-    assert set(found) <= {"full", "zeros", "unstable"} and found.count("full") < LUCKY, found
+    """Three processes agree on right in 4 %; all others fail or go to a person."""
+    found = [earned(graded, exercise(graded, f"lucky_{n}")) for n in range(TRIES)]
+    assert set(found) <= {"full", "zeros", "unstable"} and found.count("full") < TRIES, found
     for number, word in enumerate(found):
         flags = {flag["kind"] for flag in exercise(graded, f"lucky_{number}")["flags"]}
         assert ("unstable" in flags) == (word == "unstable") and "dangerous" in flags
 
 
 def test_links_are_not_followed(graded):
-    """A link to a neighbour's work, to a file of the system or to itself earns nothing and shows nothing."""
+    """A link to a neighbour's work, to the system or to itself earns and shows nothing."""
     for name in ("link_to_neighbour", "link_to_etc", "link_to_itself", "pipe"):
-        if name in graded["grades"]:
-            expect(graded, name, ("unreadable", "no_cell"))
-    assert "root:" not in json.dumps(graded["grades"])
+        if name in graded.grades:
+            expect(graded, name, "unreadable no_cell")
+    assert "root:" not in json.dumps(graded.grades)
 
 
 def test_a_killed_grader_begun_again_loses_and_changes_nothing(graded):
-    """The second run ends well, keeps the first one's grades to the byte, and every student has one."""
-    assert graded["first"].process.returncode == -signal.SIGKILL
-    assert graded["second"].process.returncode == 0, graded["second"].said.read_text()[-2000:]
-    assert len(graded["kept"]) >= 12
-    now = contents(graded["out"])
-    for name, was in graded["kept"].items():
+    """The second run keeps the first one's grades to the byte, and every student has one."""
+    assert graded.first.process.returncode == -signal.SIGKILL
+    assert len(graded.kept) >= 12
+    now = contents(graded.out)
+    for name, was in graded.kept.items():
         again = any(e["reason"] == "grader" for e in json.loads(was[0])["exercises"])
         assert again or now[name] == was, name
-    handed_in = {path.name for path in (graded["place"] / "in").iterdir()}
+    handed_in = {path.name for path in (graded.place / "in").iterdir()}
     missing = {safe_name(name) for name in handed_in} - {Path(name).stem for name in now}
     assert missing <= {
         safe_name("loop"),
         *map(safe_name, files.STUDENTS),
         *map(safe_name, ("link_to_neighbour", "link_to_etc", "link_to_itself", "pipe")),
     }
-    reasons = {e["reason"] for grade in graded["grades"].values() for e in grade["exercises"]}
+    reasons = {e["reason"] for grade in graded.grades.values() for e in grade["exercises"]}
     assert "grader" not in reasons
 
 
 def test_nothing_is_left_behind(graded):
-    """No process of either run, no folder of a box, no changed file of the students or beside them."""
-    assert graded["first"].worlds and graded["second"].worlds, "no box of its own was seen"
-    assert graded["left"] == [] and graded["second"].survivors() == []
-    for run in (graded["first"], graded["second"]):
+    """No process of either run, no folder of a box, no changed file of students or beside them."""
+    assert graded.first.worlds and graded.second.worlds, "no box of its own was seen"
+    assert graded.left == [] and graded.second.survivors() == []
+    for run in (graded.first, graded.second):
         folders = Path(tempfile.gettempdir()).glob(f"vitedu-box-{run.process.pid}-*")
         assert not list(folders)
-    assert graded["after"] == graded["before"]
-    known = {"in", "out", "beside", *(graded[run].said.name for run in ("first", "second"))}
-    assert {path.name for path in graded["place"].iterdir()} == known
-    assert not list(graded["out"].rglob("pickled*"))
+    assert graded.after == graded.before
+    known = {"in", "out", "beside", graded.first.said.name, graded.second.said.name}
+    assert {path.name for path in graded.place.iterdir()} == known
+    assert not list(graded.out.rglob("pickled*"))
 
 
 def test_the_grader_stays_small(graded):
     """200 MB of outputs, of prints and of arrays do not end up in its memory."""
-    words = (
-        "import torch; print(*[l for l in open('/proc/self/status') if l.startswith('RssAnon')])"
-    )
-    bare = subprocess.run([sys.executable, "-c", words], capture_output=True, text=True, check=True)
-    alone = int(bare.stdout.split()[1]) // 1024
-    most = max(graded["first"].most, graded["second"].most)
+    words = "import torch; print(*[l for l in open('/proc/self/status') if 'RssAnon' in l])"
+    bare = subprocess.check_output([sys.executable, "-c", words], text=True, timeout=120)
+    alone = int(bare.split()[1]) // 1024
+    most = max(graded.first.most, graded.second.most)
     assert alone / 2 < most < alone + MEGABYTES, (alone, most)
 
 
 def test_pages_and_tables_run_nothing(graded):
-    """No script of a student's in a page, no formula in a table, no name that leaves the folder."""
-    pages = [path for path in graded["out"].rglob("*.html")]
-    assert len(pages) > len(graded["grades"]) / 2
+    """No script in a page, no formula in a table, no name that leaves the folder."""
+    pages = list(graded.out.rglob("*.html"))
+    assert len(pages) > len(graded.grades) / 2
     for path in pages:
         text = path.read_text("utf-8")
         assert not re.search(r"<script>alert|<img src=x|\x1b|\0|\u202e", text), path.name
-    for path in graded["out"].rglob("*.csv"):
+    for path in graded.out.rglob("*.csv"):
         with path.open(newline="", encoding="utf-8-sig") as file:
             for row in csv.reader(file):
                 for cell in row:
                     assert not re.match(r"[=@\t\r]|[+-](?![\d.]+$)", cell), (path.name, cell)
-    inside = graded["out"].resolve()
+    inside = graded.out.resolve()
     assert all(path.resolve().is_relative_to(inside) for path in inside.rglob("*"))
-
-
-def test_a_file_in_ones_own_folder_names_nobody_else(tmp_path):
-    """Names as Canvas gives them count where Canvas puts them, not in the folder of a student who chose the name."""
-    sound = Attack(RIGHT, "full").notebook()
-    for name in ("anna/bob_123_456_02_attention.ipynb", "anna/carl_9_456_x.ipynb", "bob/a.ipynb"):
-        (tmp_path / name).parent.mkdir(exist_ok=True)
-        (tmp_path / name).write_text(sound)
-    assert [submission.student for submission in look_through(tmp_path).submissions] == [
-        "anna",
-        "bob",
-    ]
 
 
 def test_every_attack_names_a_known_exercise():
     """The tables hold together: exercises that are graded, names that are told apart."""
-    for table, attacks in TABLES.items():
+    for group, attacks in TABLES.items():
         for name, attack in attacks.items():
-            assert find(attack.exercise).id in GRADED, (table, name)
+            assert find(attack.exercise).id in GRADED, (group, name)
     assert len(ALL) == len(set(ALL)) and len(ALL) > 100

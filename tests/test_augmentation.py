@@ -32,9 +32,8 @@ def test_operation_changes_each_image_by_its_own_amount(operation, images):
     same = images[:1].expand(3, -1, -1, -1)
     amount = torch.tensor([0.0, 0.4, 1.0]).view(3, 1, 1, 1)
     changed = operation(same, amount).clamp(0, 255)
-    torch.testing.assert_close(
-        changed[0], same[0], rtol=0, atol=1.0
-    )  # of 255: floor and resampling
+    # of 255: floor and resampling
+    torch.testing.assert_close(changed[0], same[0], rtol=0, atol=1.0)
     distance = (changed - same).abs().mean(dim=(1, 2, 3))
     assert distance[0] < distance[1] < distance[2]
     torch.testing.assert_close(operation(same[1:2], amount[1:2]).clamp(0, 255), changed[1:2])
@@ -69,7 +68,7 @@ def test_mixed_labels_follow_the_pixels(mixup, cutmix):
 
 
 def test_mixing_draws_for_each_image():
-    """Proportions differ within a batch and fill the range."""
+    """Proportions differ within a batch and fill the range; shares of 0 leave all as it is."""
     labels = torch.arange(2).repeat(500)
     images = labels[:, None, None, None].float().expand(-1, 1, 8, 8)
     _, targets = random_mix(images, labels, 2, mixup=1.0, cutmix=0.0, generator=seeded())
@@ -77,13 +76,8 @@ def test_mixing_draws_for_each_image():
     assert (own == 1).float().mean() == pytest.approx(0.5, abs=0.06)  # a partner of the same class
     mixed = own[own < 1]
     assert mixed.mean() == pytest.approx(0.5, abs=0.05) and mixed.std() > 0.25
-
-
-def test_nothing_is_mixed_where_nothing_is_asked_for(images):
-    """Shares of 0 leave images and labels as they are."""
-    labels = torch.arange(26) % 5
-    mixed, targets = random_mix(images, labels, 5, mixup=0.0, cutmix=0.0, generator=seeded())
-    assert torch.equal(mixed, images) and torch.equal(targets, F.one_hot(labels, 5).float())
+    same, targets = random_mix(images, labels, 2, mixup=0.0, cutmix=0.0, generator=seeded())
+    assert torch.equal(same, images) and torch.equal(targets, F.one_hot(labels, 2).float())
 
 
 def test_boxes_cover_the_area_where_no_edge_cuts_them():

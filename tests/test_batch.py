@@ -1,4 +1,4 @@
-"""A class is graded: each trouble stays with its own submission, and a killed grader loses nothing."""
+"""A class is graded: each trouble stays with its submission, and a killed grader loses nothing."""
 
 import json
 import os
@@ -38,9 +38,8 @@ def states(out, student):
 
 
 def contents(folder):
-    return {
-        path.name: (path.read_bytes(), path.stat().st_mtime_ns) for path in folder.glob("*.json")
-    }
+    paths = folder.glob("*.json")
+    return {path.name: (path.read_bytes(), path.stat().st_mtime_ns) for path in paths}
 
 
 @pytest.fixture
@@ -54,7 +53,7 @@ def out(tmp_path):
 
 
 def test_trouble_of_one_is_its_own_finding(folder, out):
-    """Faults of reading and of judging, also those that are no Exception, are "grader"; neighbours keep their points."""
+    """Faults of reading and judging, also those that are no Exception, are "grader" there alone."""
     outcome = grade_class(folder, out, exercises=TWO, parts=made_parts())
     assert outcome.students == sorted(CLASS) and outcome.graded == 6 and outcome.level == "full"
     fault = ("not_gradable", "grader")
@@ -70,7 +69,7 @@ def test_trouble_of_one_is_its_own_finding(folder, out):
 
 
 def test_same_command_again_changes_nothing(folder, out):
-    """Files are the same to the byte and in their time; what the grader failed at is tried once more."""
+    """Files are the same to the byte and in time; what the grader failed at is tried once more."""
     grade_class(folder, out, exercises=TWO, parts=made_parts())
     before = contents(out / "submissions")
     outcome = grade_class(folder, out, exercises=TWO, parts=made_parts())
@@ -121,26 +120,29 @@ def test_damaged_memory_of_the_class_is_made_again(content, tmp_path, out):
     assert len((out / "class.json").read_text()) > 50
 
 
-@pytest.mark.parametrize("what", ["file", "versions", "exercises", "runs", "seed", "again"])
+# what changes -> the choices of the next run, and how many it grades: of six students two are
+# done with, and four had something that the grader failed at
+CHANGES = {
+    "file": ({}, 5),
+    "versions": ({}, 6),
+    "exercises": ({"exercises": ("patchify",)}, 6),
+    "runs": ({"runs": 5}, 6),
+    "seed": ({"seed": 7}, 6),
+    "again": ({"again": True}, 6),
+}
+
+
+@pytest.mark.parametrize("what", CHANGES)
 def test_a_change_is_graded_anew(what, folder, out, monkeypatch):
     """A file, a version, the list of exercises, the number of runs, another seed, or ``again``."""
-    choices = {"exercises": TWO, "runs": 3}
+    choices, expected = {"exercises": TWO, "runs": 3}, CHANGES[what][1]
     grade_class(folder, out, parts=made_parts(), **choices)
-    expected = 5  # anna, and the four of which the grader failed at something or that were changed
     if what == "file":
         hand_in(folder, anna={"patchify": "failed"})
     elif what == "versions":
         monkeypatch.setattr(fingerprint, "versions", lambda: {"vitedu": "9"})
-        expected = 6
-    elif what == "exercises":
-        choices["exercises"], expected = ("patchify",), 6
-    elif what == "runs":
-        choices["runs"], expected = 5, 6
-    elif what == "seed":
-        choices["seed"], expected = 7, 6
-    else:
-        choices["again"], expected = True, 6
-    assert grade_class(folder, out, parts=made_parts(), **choices).graded == expected
+    again = grade_class(folder, out, parts=made_parts(), **choices | CHANGES[what][0])
+    assert again.graded == expected
 
 
 def test_seed_is_secret_fresh_and_recorded_and_can_be_replayed(folder, out):
@@ -170,14 +172,11 @@ def test_grades_rest_neither_on_order_nor_on_jobs(folder, tmp_path):
         return intake
 
     results = []
-    for jobs, find in ((1, None), (4, None), (3, backwards)):
+    for jobs, parts in ((1, made_parts()), (4, made_parts()), (3, made_parts(find=backwards))):
         out = tmp_path / f"out{jobs}"
-        parts = made_parts(**({"find": find} if find else {}))
         outcome = grade_class(folder, out, exercises=TWO, jobs=jobs, seed=5, parts=parts)
-        grades = [
-            json.loads(path.read_text()) | {"seconds": 0}
-            for path in sorted((out / "submissions").iterdir())
-        ]
+        found = [json.loads(path.read_text()) for path in sorted(out.glob("submissions/*"))]
+        grades = [grade | {"seconds": 0} for grade in found]
         results.append((outcome.students, outcome.class_flags, grades))
     assert results[0] == results[1] == results[2]
 
@@ -211,7 +210,8 @@ def test_exercises_default_to_the_notebooks_of_the_class(tmp_path, out):
         for student in ("anna", "bob"):
             grade = store.load(student)
             assert [each.exercise for each in grade.exercises] == expected
-            assert sum(each.reason == "no_cell" for each in grade.exercises) == 17
+            open_ones = [each for each in grade.exercises if each.reason == "no_cell"]
+            assert len(open_ones) == len(expected) - 1
 
 
 def test_a_stray_notebook_costs_the_others_nothing(tmp_path, out):
@@ -221,9 +221,8 @@ def test_a_stray_notebook_costs_the_others_nothing(tmp_path, out):
     folder = hand_in(tmp_path / "in", **students)
     outcome = grade_class(folder, out, parts=made_parts())
     with Store(out) as store:
-        assert {each.exercise for each in store.load("s0").exercises} == {
-            exercise.id for exercise in in_notebook("01_patches")
-        }
+        found = {each.exercise for each in store.load("s0").exercises}
+    assert found == {exercise.id for exercise in in_notebook("01_patches")}
     assert outcome.left_out == {"02_attention": 1}
     outcome = grade_class(folder, out, notebook="02_attention", parts=made_parts())
     assert outcome.left_out == {"01_patches": 5} and outcome.graded == 5
@@ -364,27 +363,26 @@ sys.path.insert(0, {tests!r})
 from made_class import judge, made_parts
 from vitedu.grading import batch, fingerprint, student
 from vitedu.grading.intake import reading
-fingerprint.versions = student.versions = reading.versions = lambda: {{"vitedu": "test"}}  # so that torch need not be loaded
+# so that torch need not be loaded
+fingerprint.versions = student.versions = reading.versions = lambda: {{"vitedu": "test"}}
 def slow(answer, seed, box, *, runs):
     time.sleep(0.002)
     return judge(answer, seed, box, runs=runs)
 print("start", flush=True)
-outcome = batch.grade_class(Path(sys.argv[1]), Path(sys.argv[2]), exercises=("patchify", "unpatchify"),
-                            jobs=3, parts=made_parts(grade=slow))
+words = {{"exercises": ("patchify", "unpatchify"), "jobs": 3, "parts": made_parts(grade=slow)}}
+outcome = batch.grade_class(Path(sys.argv[1]), Path(sys.argv[2]), **words)
 print(outcome.graded, outcome.kept, len(outcome.students))
 """
 
 
 @pytest.mark.slow
 def test_killed_at_any_moment_the_same_command_finishes(tmp_path, out):
-    """Six kills at random moments: whole files only, none that stood is touched, the last run completes the class."""
-    names = [f"s{i:03d}" for i in range(60)]
-    folder = hand_in(
-        tmp_path / "in", **{n: {"patchify": "passed", "unpatchify": "failed"} for n in names}
-    )
+    """Four kills at random moments: whole files, all of which stay; the last run ends the class."""
+    answers = {"patchify": "passed", "unpatchify": "failed"}
+    folder = hand_in(tmp_path / "in", **{f"s{number:03d}": answers for number in range(60)})
     words = [sys.executable, "-c", RUN.format(tests=str(Path(__file__).parent)), folder, out]
     moments, stood = random.Random(0), {}
-    for _ in range(6):
+    for _ in range(4):
         with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as process:
             process.stdout.readline()
             time.sleep(moments.uniform(0, 0.06))
@@ -402,12 +400,11 @@ def test_killed_at_any_moment_the_same_command_finishes(tmp_path, out):
 
 
 @pytest.mark.slow
-def test_a_class_of_200_does_not_fill_the_memory(tmp_path, out):
-    """Grades with large pictures are written and let go: 160 MB of them grow the process by less than 60 MB."""
+def test_a_large_class_does_not_fill_the_memory(tmp_path, out):
+    """Grades are written and let go: 80 MB of pictures grow the process by less than 40 MB."""
     resource = pytest.importorskip("resource")
-    answers = {"patchify": "passed", "unpatchify": "failed"}
-    folder = hand_in(tmp_path / "in", **{f"s{i}": answers for i in range(200)})
-    picture = "x" * 400_000
+    folder = hand_in(tmp_path / "in", **{f"s{i}": {"patchify": "passed"} for i in range(50)})
+    picture = "x" * 1_600_000
 
     def large(answer, seed, box, *, runs):
         return exercise_grade(answer.exercise, picture=picture + str(seed))
@@ -416,19 +413,21 @@ def test_a_class_of_200_does_not_fill_the_memory(tmp_path, out):
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
         return peak / (1 << 20 if sys.platform == "darwin" else 1 << 10)
 
-    choices = {"exercises": TWO, "jobs": 2, "parts": made_parts(grade=large)}
-    grade_class(folder, tmp_path / "first", only=["s0"], **choices)
+    choices = {"exercises": ("patchify",), "jobs": 2, "parts": made_parts(grade=large)}
+    grade_class(folder, tmp_path / "first", only=["s0", "s1"], **choices)
     before = most()
     grade_class(folder, out, **choices)
     growth = most() - before
     files = list((out / "submissions").glob("*.json"))
-    assert len(files) == 200 and sum(file.stat().st_size for file in files) > 160e6
-    assert growth < 60
+    assert len(files) == 50 and sum(file.stat().st_size for file in files) > 80e6
+    assert growth < 40
 
 
 PARENT = """
 import sys
 import torch
+for name in ("nbformat", "IPython", "ipykernel", "nbclient", "einops", "timm"):
+    sys.modules[name] = None
 
 def private():
     with open("/proc/self/status") as file:
@@ -438,25 +437,25 @@ before = private()
 from vitedu.checks.engine import find_checker, judge_answer
 from vitedu.exercises import EXERCISES
 from vitedu.grading import student
+from vitedu.grading.adapters import gradescope
 from vitedu.grading.pages import publish
 student.real_parts()
 for exercise in EXERCISES:
     find_checker(exercise.id)
 report = judge_answer(find_checker("softmax"), lambda x, dim=-1: x * 0.5, 1)
 assert not report.passed, report
-heavy = "sympy torch._dynamo torch.fx.experimental.symbolic_shapes matplotlib torchvision timm IPython"
+heavy = "sympy torch._dynamo torch.fx.experimental.symbolic_shapes matplotlib"
+heavy += " torchvision"
 print(private() - before, *[name for name in heavy.split() if name in sys.modules])
 """
 
 
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
-def test_the_grader_itself_is_small():
-    """Beyond torch, all its modules, checkers and one judged answer take less than 30 MB, and it loads no large library."""
-    done = subprocess.run(
-        [sys.executable, "-c", PARENT], capture_output=True, text=True, check=True
-    )
-    megabytes, *heavy = done.stdout.split()
+def test_the_grader_itself_is_small_and_needs_no_jupyter():
+    """Beyond torch, modules, checkers and a verdict take less than 30 MB, and no large library."""
+    said = subprocess.check_output([sys.executable, "-c", PARENT], text=True, timeout=120)
+    megabytes, *heavy = said.split()
     assert float(megabytes) < 30 and heavy == []
 
 
@@ -471,11 +470,8 @@ def test_versions_name_the_checkers_and_not_the_pages():
     found = fingerprint.versions()
     assert set(found) == {"vitedu", "checkers", "torch", "python"}
     package = Path(batch.__file__).parents[1]
-    files = {
-        str(path.relative_to(package))
-        for pattern in fingerprint.DECIDES
-        for path in package.glob(pattern)
-    }
+    paths = [path for pattern in fingerprint.DECIDES for path in package.glob(pattern)]
+    files = {str(path.relative_to(package)) for path in paths}
     assert all(any(package.glob(pattern)) for pattern in fingerprint.DECIDES)
     assert {"checks/patches/patchify.py", "patches.py", "grading/box/worker.py"} <= files
     assert not {"grading/pages/feedback.py", "grading/batch.py", "bench/grade.py"} & files

@@ -1,4 +1,4 @@
-"""Cells in a worker: every statement for itself, so that what is missing there takes nothing else with it."""
+"""Cells in a worker: every statement for itself, so that a missing one takes nothing with it."""
 
 import pytest
 
@@ -14,9 +14,12 @@ def test_statements_after_and_before_a_failure_run():
 
 
 def test_imports_are_lost_one_by_one():
-    """Of several names in one statement only those that are missing are lost, and each is told with its reason."""
+    """Of several names in a statement only the missing ones are lost, each with its reason."""
     names = {}
-    source = "from math import pi, no_such, tau\nimport json, no_module\nfrom nowhere import a as b\nx, y = nothing\ndef f():\n    pass\n"
+    source = (
+        "from math import pi, no_such, tau\nimport json, no_module\nfrom nowhere import a as b\n"
+    )
+    source += "x, y = nothing\ndef f():\n    pass\n"
     lost = run_imports(source, "<support>", names)
     assert {"pi", "tau", "json", "f"} <= set(names)
     assert [(given, origin) for given, _, origin in lost] == [
@@ -47,7 +50,7 @@ def test_an_exit_ends_a_cell_and_a_time_limit_passes():
 
 
 def test_future_features_reach_later_statements():
-    """An import from the future holds for the whole cell, though each statement is compiled alone."""
+    """An import from the future holds for the whole cell, though statements are compiled alone."""
     names = {}
     source = "from __future__ import annotations\ndef f(x: Unknown) -> Unknown:\n    return x\n"
     assert run_cell(source, "<answer>", names) is None
@@ -63,8 +66,5 @@ def test_errors_name_the_lines_of_the_cell():
     with pytest.raises(NameError) as caught:
         names["f"](1)
     last = traceback.extract_tb(caught.tb)[-1]
-    assert (last.lineno, last.line, last.filename) == (
-        4,
-        "return x + undefined  # here",
-        "<answer>",
-    )
+    line = "return x + undefined  # here"
+    assert (last.lineno, last.line, last.filename) == (4, line, "<answer>")

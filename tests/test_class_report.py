@@ -24,28 +24,21 @@ def words(exercise, mistake):
 
 
 def a_class():
+    failed, gone = exercise_grade("unpatchify", "failed"), {"points": 0.0, "attempted": False}
+    left = exercise_grade("unpatchify", "failed", misconceptions=[], **gone)
+    unclear = exercise_grade("unpatchify", "not_gradable")
     return [
-        submission_grade(
-            "Anna", [exercise_grade(), exercise_grade("unpatchify", "failed")], seconds=2.0
-        ),
-        submission_grade(
-            "Bob", [exercise_grade(), exercise_grade("unpatchify", "not_gradable")], seconds=3.0
-        ),
-        submission_grade(
-            "Cleo",
-            [exercise_grade(), exercise_grade("unpatchify", "failed")],
-            isolation="partial: no x",
-        ),
-        submission_grade(
-            "Dan",
-            [
-                exercise_grade(),
-                exercise_grade(
-                    "unpatchify", "failed", points=0.0, attempted=False, misconceptions=[]
-                ),
-            ],
-        ),
+        submission_grade("Anna", [exercise_grade(), failed], seconds=2.0),
+        submission_grade("Bob", [exercise_grade(), unclear], seconds=3.0),
+        submission_grade("Cleo", [exercise_grade(), failed], isolation="partial: no x"),
+        submission_grade("Dan", [exercise_grade(), left]),
     ]
+
+
+def figure_of(source):
+    """Cut the drawing of the distribution out of a page."""
+    start = source.index('class="figure"')
+    return source[start : source.index("</svg>", start)]
 
 
 def report(grades, flags=None, exercises=TWO, problems=()):
@@ -54,25 +47,21 @@ def report(grades, flags=None, exercises=TWO, problems=()):
 
 
 def test_numbers_of_the_head_are_those_of_the_class():
-    """7.5, 7.5 and 6 of 10 points are final: mean 7, median 7.5; one is open and not counted as 0."""
+    """7.5, 7.5 and 6 of 10 points are final: mean 7, median 7.5; one is open, which is no 0."""
     _, said = report(a_class())
-    assert (
-        "4 submissions 7 mean of 10 points, 3 final 7.5 median, 3 final 1 with open points 1 need a person"
-        in said
-    )
+    numbers = "4 submissions 7 mean of 10 points, 3 final 7.5 median, 3 final 1 with open points"
+    assert f"{numbers} 1 need a person" in said
 
 
 def test_distribution_counts_everybody():
     """The figures over the bars add up to the class."""
     source, _ = report(a_class())
     assert 'aria-label="histogram of points; median 6.75"' in source
-    figure = source[
-        source.index('class="figure"') : source.index("</svg>", source.index('class="figure"'))
-    ]
+    figure = figure_of(source)
     assert figure.count('class="earned"') == 2 and figure.count('class="hatched"') == 1
 
 
-@pytest.mark.parametrize("maximum", [1, 2, 16, 17, 31, 122, 3000])
+@pytest.mark.parametrize("maximum", [1, 16, 17, 3000])
 def test_distribution_has_room_for_any_number_of_points(maximum):
     """Nothing, all and everything between are inside; never more bars than fit."""
     grades = [
@@ -80,15 +69,11 @@ def test_distribution_has_room_for_any_number_of_points(maximum):
         for i in range(5)
     ]
     source, _ = report(grades)
-    figure = source[
-        source.index('class="figure"') : source.index("</svg>", source.index('class="figure"'))
-    ]
+    figure = figure_of(source)
     bars = [tuple(map(float, bar)) for bar in BAR.findall(figure)]
     assert 1 <= len(bars) <= 5
-    assert all(
-        0 <= x and x + width <= 760 and 0 <= y and y + height <= 246.1
-        for x, y, width, height in bars
-    )
+    for x, y, width, height in bars:
+        assert 0 <= x and x + width <= 760 and 0 <= y and y + height <= 246.1
     counts = [int(number) for number in OVER.findall(figure)]
     assert sum(counts) == 5 and len(counts) == len(bars)
 
@@ -127,8 +112,9 @@ def test_who_needs_a_person_is_listed_with_the_reason():
     grades[2].flags.append(Flag("late", "Canvas calls it late"))
     _, said = report(grades, {"Dan": [Flag("similar", "patchify: as Cleo's")]})
     part = said[said.index("Who needs a person") : said.index("Exercises, the hardest")]
+    unclear = "the answer did not come to an end and would not be interrupted"
     for sentence in (
-        "Bob unpatchify: the answer did not come to an end and would not be interrupted (no reply within 10 s)",
+        f"Bob unpatchify: {unclear} (no reply within 10 s)",
         "Anna patchify: patchify names F.unfold",
         "Cleo Canvas calls it late",
         "Dan patchify: as Cleo's",
@@ -142,21 +128,18 @@ def test_one_concern_about_many_exercises_is_one_line():
     """Named together, or counted where it is all of them."""
     flag = Flag("like_reference", "the published reference")
     names = [exercise.id for exercise in in_notebook("01_patches")]
-    all_of_them = submission_grade("Anna", [exercise_grade(name, flags=[flag]) for name in names])
-    two = submission_grade(
-        "Bob", [exercise_grade(name, flags=[flag] * (i < 2)) for i, name in enumerate(names)]
-    )
-    _, said = report([all_of_them, two], exercises=in_notebook("01_patches"))
-    assert "Anna all 9 exercises: the published reference" in said
+    anna = [exercise_grade(name, flags=[flag]) for name in names]
+    bob = [exercise_grade(name, flags=[flag] * (i < 2)) for i, name in enumerate(names)]
+    grades = [submission_grade("Anna", anna), submission_grade("Bob", bob)]
+    _, said = report(grades, exercises=in_notebook("01_patches"))
+    assert f"Anna all {len(names)} exercises: the published reference" in said
     assert "Bob patchify, unpatchify: the published reference" in said
 
 
 def test_nobody_needs_a_person_for_how_an_answer_was_found():
     """Remarks that only say how are not listed, and a student may read them."""
-    grades = [
-        submission_grade(exercises=[exercise_grade(flags=[Flag(kind, kind) for kind in HARMLESS])])
-    ]
-    _, said = report(grades)
+    flags = [Flag(kind, kind) for kind in HARMLESS]
+    _, said = report([submission_grade(exercises=[exercise_grade(flags=flags)])])
     assert "Who needs a person Nobody." in said
     assert not {"similar", "like_reference", "forbidden_name"} & (HARMLESS | OPEN_FLAGS)
 
@@ -225,13 +208,13 @@ def test_every_mistake_of_every_bank_has_words():
     assert bank_words("patchify", "constant_factor")[0]
 
 
-def test_time_to_write_a_page_of_200_is_short():
-    """Whole notebooks of 200 students: one file under two megabytes."""
+def test_a_page_of_a_large_class_is_small():
+    """Whole notebooks of 50 students: one file under half a megabyte."""
     exercises = in_notebook("01_patches")
     grades = (
         submission_grade(f"student {i}", [exercise_grade(exercise.id) for exercise in exercises])
-        for i in range(200)
+        for i in range(50)
     )
     source, _ = report(grades, exercises=exercises)
-    assert len(source) < 2e6
-    assert Tags(source).tags.count("tr") >= 200
+    assert len(source) < 5e5
+    assert Tags(source).tags.count("tr") >= 50

@@ -1,4 +1,4 @@
-"""On Colab a notebook installs the package by itself and upgrades nothing; elsewhere its cell is idle."""
+"""On Colab a notebook installs the package and upgrades nothing; elsewhere its cell is idle."""
 
 import json
 import os
@@ -78,19 +78,17 @@ def test_cell_does_nothing_where_the_package_is(repository, capsys):
 
 
 def test_cell_installs_where_the_package_is_missing(monkeypatch, tmp_path):
-    """One pip command, for the tag of this version."""
-    without_the_package(monkeypatch, tmp_path)
-    ((name, line),) = run(colab.sources("01_patches", "ada/vitedu")["install"])
-    assert name == "pip"
-    assert line.split() == words_of()
-    assert f"git+https://github.com/ada/vitedu@v{__version__}" in line
+    """One pip command, for the tag of this version.
 
-
-def test_a_folder_of_the_packages_name_is_not_taken_for_it(monkeypatch, tmp_path):
-    """Beside a clone, or a results folder in Drive, Python finds a namespace that holds nothing."""
-    (tmp_path / "vitedu").mkdir()
-    without_the_package(monkeypatch, tmp_path)
-    assert len(run(colab.sources("01_patches", "ada/vitedu")["install"])) == 1
+    Beside a clone, or a results folder in Drive, Python finds a namespace that holds nothing.
+    """
+    (tmp_path / "results" / "vitedu").mkdir(parents=True)
+    for folder in (tmp_path, tmp_path / "results"):
+        with monkeypatch.context() as patch:
+            without_the_package(patch, folder)
+            ((name, line),) = run(colab.sources("01_patches", "ada/vitedu")["install"])
+        assert name == "pip" and line.split() == words_of()
+        assert f"git+https://github.com/ada/vitedu@v{__version__}" in line
 
 
 def test_cell_with_the_placeholder_says_what_to_write(monkeypatch, tmp_path):
@@ -117,7 +115,7 @@ def test_command_upgrades_nothing():
 
 @pytest.mark.slow
 def test_pip_leaves_what_is_installed():
-    """Asked for the small packages where they are, pip changes none, and needs no network for it."""
+    """Asked for the small packages where they are, pip changes none and needs no network."""
     command = [sys.executable, "-m", "pip", "install", "--no-deps", "--no-index", "--dry-run"]
     done = subprocess.run([*command, *colab.SMALL], capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr
@@ -126,7 +124,7 @@ def test_pip_leaves_what_is_installed():
 
 
 def test_versions_of_colab_are_new_enough():
-    """Each requirement of the package is met by Colab's list, installed by the cell, or torch's own."""
+    """Each requirement is met by Colab's list, installed by the cell, or torch's own."""
     about = project()["project"]
     assert Version("3.13") in Requirement(f"python{about['requires-python']}").specifier
     assert about["version"] == __version__
@@ -145,58 +143,40 @@ def test_versions_of_colab_are_new_enough():
 # --- the notebooks --------------------------------------------------------------------------------
 
 
-def faults():
-    """Name -> what is done to a sound notebook, and what the lint says then."""
-
-    def cell(notebook, name):
-        return next(cell for cell in notebook.cells if cell["id"] == name)
-
-    def drop(name):
-        return lambda notebook: notebook.cells.remove(cell(notebook, name))
-
-    def replace(name, old, new):
-        def fault(notebook):
-            assert old in cell(notebook, name).source
-            cell(notebook, name).source = cell(notebook, name).source.replace(old, new)
-
-        return fault
-
-    def move(name):
-        return lambda notebook: notebook.cells.append(
-            notebook.cells.pop(notebook.cells.index(cell(notebook, name)))
-        )
-
-    version = f"v{__version__}"
-    return {
-        "no-badge": (drop("colab"), "has no cell 'colab'"),
-        "no-install": (drop("install"), "has no cell 'install'"),
-        "badge-of-another": (
-            replace("colab", "01_patches", "02_attention"),
-            "cell 'colab': is not",
-        ),
-        "badge-elsewhere": (
-            replace("colab", colab.REPOSITORY, "eve/vitedu"),
-            "cell 'colab': is not",
-        ),
-        "badge-older": (replace("colab", version, "v0.0.1"), "cell 'colab': is not"),
-        "install-elsewhere": (
-            replace("install", colab.REPOSITORY, "eve/vitedu"),
-            "cell 'install': is not",
-        ),
-        "install-older": (replace("install", version, "v0.0.1"), "cell 'install': is not"),
-        "install-late": (move("install"), "cell 'install': must be the first code cell"),
-        "badge-late": (move("colab"), "cell 'colab': must stand directly above"),
-    }
+VERSION = f"v{__version__}"
+# what is wrong with a sound notebook -> its cell, what is replaced there by what, and what is said
+FAULTS = {
+    "badge of another": ("colab", "01_patches", "02_attention", "cell 'colab': is not"),
+    "badge elsewhere": ("colab", colab.REPOSITORY, "eve/vitedu", "cell 'colab': is not"),
+    "badge older": ("colab", VERSION, "v0.0.1", "cell 'colab': is not"),
+    "install elsewhere": ("install", colab.REPOSITORY, "eve/vitedu", "cell 'install': is not"),
+    "install older": ("install", VERSION, "v0.0.1", "cell 'install': is not"),
+}
 
 
-@pytest.mark.parametrize("fault", faults())
-def test_problems_name_each_fault(fault):
-    """Badge and cell are there, agree with each other, and stand at the top."""
+@pytest.mark.parametrize(("name", "old", "new", "message"), FAULTS.values(), ids=FAULTS)
+def test_problems_name_each_fault(name, old, new, message):
+    """Badge and cell agree with each other, and with this version and address."""
     notebook = build()
     assert list(colab.problems(notebook, "01_patches")) == []
-    break_it, message = faults()[fault]
-    break_it(notebook)
+    cell = next(cell for cell in notebook.cells if cell["id"] == name)
+    assert old in cell.source
+    cell.source = cell.source.replace(old, new)
     assert any(message in problem for problem in colab.problems(notebook, "01_patches"))
+
+
+@pytest.mark.parametrize(
+    ("name", "place"),
+    [("colab", "must stand directly above"), ("install", "must be the first code cell")],
+)
+def test_problems_name_a_cell_that_is_missing_or_late(name, place):
+    """Badge and cell are there, and stand at the top."""
+    notebook = build()
+    (cell,) = (cell for cell in notebook.cells if cell["id"] == name)
+    notebook.cells.remove(cell)
+    assert f"has no cell '{name}'" in " ".join(colab.problems(notebook, "01_patches"))
+    notebook.cells.append(cell)
+    assert f"cell '{name}': {place}" in " ".join(colab.problems(notebook, "01_patches"))
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
@@ -242,11 +222,8 @@ def test_slug_rewrites_every_address_and_nothing_else(copy):
     """Notebooks, README and the constant; the other cells stay as they are, to the byte."""
     before = texts(copy)
     changed = colab.set_repository(copy, "ada-b/vit.edu")
-    assert {path.name for path in changed} == {
-        "README.md",
-        "colab.py",
-        *(path.name for path in NOTEBOOKS),
-    }
+    names = {path.name for path in NOTEBOOKS}
+    assert {path.name for path in changed} == names | {"README.md", "colab.py"}
     for path, text in texts(copy).items():
         if path.suffix == ".ipynb":
             assert colab.PLACEHOLDER not in text
@@ -290,12 +267,8 @@ def test_slug_refuses_what_is_no_address(copy, address):
 def test_make_slug_hands_the_address_on():
     """`make slug REPO=owner/name` calls this module, `make slug` renews the cells."""
     for words, wanted in ((["REPO=ada/vitedu"], " ada/vitedu"), ([], "")):
-        done = subprocess.run(
-            ["make", "--dry-run", "--no-print-directory", "slug", *words],
-            cwd=ROOT,
-            capture_output=True,
-            text=True,
-        )
+        command = ["make", "--dry-run", "--no-print-directory", "slug", *words]
+        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
         last = done.stdout.rstrip("\n").splitlines()[-1].rstrip()
         assert last.endswith(f"-m vitedu.course.colab{wanted}")
 
@@ -324,12 +297,13 @@ PEAK = "import resource\n\nprint(resource.getrusage(resource.RUSAGE_SELF).ru_max
 
 @pytest.mark.slow
 @pytest.mark.network
+@pytest.mark.timeout(1800)
 @pytest.mark.skipif(
     not COLAB, reason="needs 5 GB of Colab's versions; `make colab` installs and runs"
 )
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 def test_notebook_runs_alone_with_the_versions_of_colab(path, tmp_path):
-    """From an empty folder, without the package: the first cell gets it, every cell runs, nothing is upgraded.
+    """From an empty folder: the first cell gets the package, every cell runs, nothing is upgraded.
 
     In the quick profile, or that of VITEDU_PROFILE.
     """

@@ -27,7 +27,7 @@ def test_attention_and_its_gradients(dtype):
 
 
 def test_the_polynomials_are_gelu_and_its_slope():
-    """Within a ten-thousandth and three of them, where bfloat16 rounds numbers near 1 by 39 of them."""
+    """Within 1e-4 and 3e-4, where bfloat16 rounds numbers near 1 by 39e-4."""
     x = torch.linspace(-8, 8, 16001, dtype=torch.float64)
     slope = torch.ops.aten.gelu_backward(torch.ones_like(x), x)
     wide = x.float()
@@ -52,13 +52,16 @@ def test_gelu_in_bfloat16_is_rounded_gelu():
 @pytest.mark.skipif(
     not any(map(shutil.which, ("c++", "g++", "clang++"))), reason="needs a C++ compiler"
 )
-@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
-@pytest.mark.parametrize("options", [{}, {"rope": True, "qk_norm": True}], ids=["plain", "options"])
+@pytest.mark.parametrize(
+    ("dtype", "options"),
+    [(torch.float32, {"pool": "mean", "rope": True, "qk_norm": True}), (torch.bfloat16, {})],
+    ids=["options in float32", "plain in bfloat16"],
+)
 def test_a_compiled_model_learns_the_same(dtype, options, tmp_path, monkeypatch):
     """Logits and every gradient of a small model, translated, against the same model as it is."""
     monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path))
     torch.manual_seed(0)
-    config = replace(preset("vit_pico_patch4_32"), fused=True, depth=2, **options)
+    config = replace(preset("vit_pico_patch4_32"), fused=True, depth=1, **options)
     model, images = VisionTransformer(config), torch.randn(4, 3, 32, 32)
     found = []
     for run in (model, torch.compile(model)):

@@ -1,4 +1,4 @@
-"""vitedu.fitting.compiling: the same training, translated; without a compiler, the same training."""
+"""vitedu.fitting.compiling: the same training, with a compiler and without."""
 
 import shutil
 from types import SimpleNamespace
@@ -51,9 +51,8 @@ def test_compiled_training_gives_the_same_model(tmp_path, monkeypatch):
         return result
 
     monkeypatch.setattr(Compiled, "__call__", watch)
-    monkeypatch.setattr(
-        nn.Dropout, "forward", lambda self, x: x
-    )  # compiled code draws in its own way
+    # compiled code draws in its own way
+    monkeypatch.setattr(nn.Dropout, "forward", lambda self, x: x)
     expected, found = trained(ema_decay=0.5), trained(ema_decay=0.5, compile=True)
     assert calls == [(8, True), (8, True), (4, True)] * 2  # the short one is not translated
     assert list(found.state_dict()) == list(expected.state_dict())

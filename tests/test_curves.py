@@ -1,4 +1,4 @@
-"""vitedu.fitting.curves: one figure below the cell, replaced after each epoch; nothing elsewhere."""
+"""vitedu.fitting.curves: one figure below the cell, new after each epoch; nothing elsewhere."""
 
 import base64
 from types import SimpleNamespace
@@ -32,10 +32,7 @@ def test_live_curves_replace_their_figure(monkeypatch):
     live = LiveCurves(num_classes=4)
     for epochs in (1, 2):
         live(history_of(epochs))
-    assert [bundle["text/plain"] for bundle in shown] == [
-        "curves of 1 epochs",
-        "curves of 2 epochs",
-    ]
+    assert [bundle["text/plain"] for bundle in shown] == [f"curves of {n} epochs" for n in (1, 2)]
     assert base64.b64decode(shown[1]["image/png"]).startswith(b"\x89PNG")
     assert shown[0]["image/png"] != shown[1]["image/png"]
 

@@ -1,4 +1,4 @@
-"""What a person decides about open points: read back from open.csv, kept, and never taken for another submission's."""
+"""What a person decides about open points: read back, kept, never taken for another submission."""
 
 import csv
 from dataclasses import replace
@@ -13,9 +13,8 @@ from vitedu.grading.pages.feedback import feedback_page
 
 def grade(student="Anna"):
     """One exercise right, one open."""
-    return submission_grade(
-        student, [exercise_grade(), exercise_grade("unpatchify", "not_gradable")]
-    )
+    open_one = exercise_grade("unpatchify", "not_gradable")
+    return submission_grade(student, [exercise_grade(), open_one])
 
 
 def filled(tmp_path, points, comment="seen", grades=None, separator=","):
@@ -71,10 +70,9 @@ def test_a_row_must_name_what_is_open(tmp_path):
     path = filled(tmp_path, "1")
     with pytest.raises(ValueError, match="no student 'Anna'"):
         read_decisions(path, [grade("Bob")], "me")
+    graded = submission_grade("Anna", [exercise_grade(), exercise_grade("unpatchify")])
     with pytest.raises(ValueError, match="not open"):
-        read_decisions(
-            path, [submission_grade("Anna", [exercise_grade(), exercise_grade("unpatchify")])], "me"
-        )
+        read_decisions(path, [graded], "me")
 
 
 def test_a_later_submission_waits_for_a_person_again(tmp_path):

@@ -20,14 +20,11 @@ from vitedu.vit import VisionTransformer, ViTConfig
 
 pytestmark = pytest.mark.slow
 
-PLAIN = TrainConfig(
-    epochs=2, batch_size=8, lr=3e-3, crop_padding=1, device="cpu", precision="float32"
-)
+PLAIN = TrainConfig(2, batch_size=8, lr=3e-3, crop_padding=1, device="cpu", precision="float32")
+MIXING = dict(mixup_share=0.5, cutmix_share=0.5, policy_share=0.5)
 CASES = {
     "adamw": PLAIN,
-    "muon, average, mixing": replace(
-        PLAIN, optimizer="muon", ema_decay=0.9, mixup_share=0.5, cutmix_share=0.5, policy_share=0.5
-    ),
+    "muon, average, mixing": replace(PLAIN, optimizer="muon", ema_decay=0.9, **MIXING),
     "no clipping, smoothing": replace(PLAIN, clip_norm=0.0, label_smoothing=0.1),
 }
 NUM_TRAIN = 41  # batches of 8 and one of 1, of which a second process has no image
@@ -39,23 +36,20 @@ def made_data():
 
     def split(n):
         labels = torch.randint(0, 3, (n,), generator=generator)
-        images = torch.randint(0, 90, (n, 3, 8, 8), generator=generator) + 80 * labels.view(
-            -1, 1, 1, 1
-        )
+        images = torch.randint(0, 90, (n, 3, 8, 8), generator=generator)
+        images += 80 * labels.view(-1, 1, 1, 1)
         return SimpleNamespace(images=images.byte(), labels=labels)
 
-    return SimpleNamespace(
-        train=split(NUM_TRAIN), validation=split(20), mean=[0.5] * 3, std=[0.3] * 3
-    )
+    scale = dict(mean=[0.5] * 3, std=[0.3] * 3)
+    return SimpleNamespace(train=split(NUM_TRAIN), validation=split(20), **scale)
 
 
 def train_case(name, seed=0):
     """Train one case; return weights and history."""
     torch.manual_seed(seed)
     pool = "cls" if name == "adamw" else "mean"
-    model = VisionTransformer(
-        ViTConfig(8, 4, num_classes=3, embed_dim=16, depth=2, num_heads=2, pool=pool)
-    )
+    config = ViTConfig(8, 4, num_classes=3, embed_dim=16, depth=2, num_heads=2, pool=pool)
+    model = VisionTransformer(config)
     history = fit(model, made_data(), CASES[name], show_progress=False)
     return model.state_dict(), history
 
@@ -124,19 +118,8 @@ def test_torchrun_trains_from_the_command_line(tmp_path):
             for i in range(count):
                 pixels = rng.integers(0, 250, (32, 32, 3)).astype(np.uint8)
                 Image.fromarray(pixels).save(tmp_path / "images" / split / name / f"{i}.png")
-    words = [
-        "--data",
-        "images",
-        "--out",
-        "x",
-        "--device",
-        "cpu",
-        "--epochs",
-        "1",
-        "--batch-size",
-        "5",
-    ]
-    done = torchrun("-m", "vitedu", "train", *words, cwd=tmp_path)
+    words = "-m vitedu train --data images --out x --device cpu --epochs 1 --batch-size 5"
+    done = torchrun(*words.split(), cwd=tmp_path)
     assert done.returncode == 0, done.stderr[-3000:]
     assert done.stdout.count("accuracy  ") == 1 and done.stdout.count("written to x") == 1
     assert "batch     5 images a step, at most 3 on each of 2 devices" in done.stdout

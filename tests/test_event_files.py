@@ -37,26 +37,15 @@ for epochs, loss in (((1, 2), 0.5), ((2, 3), 0.25)):  # the second run goes on f
 def test_tensorboard_reads_each_epoch_once(tmp_path):
     """Losses of both splits share a figure; a run that went on replaces what it did again."""
     for script in (WRITE, READ):  # a process of its own: TensorBoard's libraries warn in theirs
-        done = subprocess.run(
-            [sys.executable, "-c", script, str(tmp_path)],
-            capture_output=True,
-            text=True,
-            timeout=120,
-        )
+        command = [sys.executable, "-c", script, str(tmp_path)]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=120)
         assert done.returncode == 0, done.stderr
     assert len(list(tmp_path.glob(PATTERN))) == 2
     lines = dict(line.split("|", 1) for line in done.stdout.splitlines())
     assert lines["loss/train"] == "(1, 0.5)|(2, 0.25)|(3, 0.25)"
     assert lines["accuracy/validation"] == "(1, 0.4)|(2, 0.4)|(3, 0.4)"
-    assert set(lines) == {
-        "loss/train",
-        "accuracy/train",
-        "loss/validation",
-        "accuracy/validation",
-        "lr",
-        "seconds",
-        "images_per_second",
-    }
+    both = {f"{kind}/{split}" for kind in ("loss", "accuracy") for split in ("train", "validation")}
+    assert set(lines) == both | {"lr", "seconds", "images_per_second"}
 
 
 def test_nothing_is_written_without_tensorboard(tmp_path, monkeypatch):

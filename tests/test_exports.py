@@ -85,13 +85,8 @@ def test_students_and_details_are_safe_in_every_table():
         identity={"canvas_id": bad, "moodle_id": bad, "email": bad},
         flags=[Flag(bad, bad)],
     )
-    for text in (
-        grades_csv([grade], {}),
-        totals_csv([grade], {}),
-        open_csv([grade]),
-        canvas_csv([grade], TWO[:1], bad),
-        moodle_csv([grade], TWO[:1]),
-    ):
+    platforms = canvas_csv([grade], TWO[:1], bad), moodle_csv([grade], TWO[:1])
+    for text in (grades_csv([grade], {}), totals_csv([grade], {}), open_csv([grade]), *platforms):
         found = [each for row in rows(text) for each in row]
         assert any("HYPERLINK" in each for each in found)
         assert not any(each.startswith(tuple("=+-@")) for each in found)
@@ -117,11 +112,8 @@ def test_totals_say_whether_they_are_final():
     """Open points stand in a column of their own."""
     found = rows(totals_csv(three(), {}))
     table = [dict(zip(found[0], row, strict=True)) for row in found[1:]]
-    assert [(float(t["points"]), float(t["open_points"])) for t in table] == [
-        (7.5, 0),
-        (6, 4),
-        (0, 10),
-    ]
+    points = [(float(t["points"]), float(t["open_points"])) for t in table]
+    assert points == [(7.5, 0), (6, 4), (0, 10)]
     assert [t["final"] for t in table] == ["yes", "no", "no"]
     assert [t["not_gradable"] for t in table] == ["0", "1", "2"]
 
@@ -145,7 +137,7 @@ def test_tables_for_people_tell_excel_their_encoding():
 
 
 def test_canvas_finds_students_and_points():
-    """The header, the row of points possible, the ID from the name of the download, no number where something is open."""
+    """Header, points possible, the ID from the download's name, no number where some is open."""
     grades = three()
     grades[0].identity = {"canvas_id": "4711"}
     found = rows(canvas_csv(grades, TWO, "Patches (99)"))
@@ -157,7 +149,7 @@ def test_canvas_finds_students_and_points():
 
 
 def test_canvas_has_a_column_a_notebook():
-    """What is open in one notebook leaves the other alone; no name contains a word that Canvas keeps for itself."""
+    """What is open in one leaves the other alone; no name has a word that Canvas keeps."""
     grade = submission_grade("Anna", [exercise_grade(), exercise_grade("softmax", "not_gradable")])
     found = rows(canvas_csv([grade], [find("patchify"), find("softmax")]))
     assert found[0][5:] == ["vitedu 01_patches", "vitedu 02_attention"]
@@ -172,19 +164,16 @@ def test_an_exercise_that_the_grade_does_not_hold_is_open():
 
 
 def test_moodle_finds_students_and_points():
-    """The three columns that its importer wants by name, "Participant N", an empty grade where something is open."""
+    """The columns that its importer wants, "Participant N", no grade where some is open."""
     grades = three()
     grades[0].identity = {"moodle_id": "12 34"}
     grades[1].identity = {"moodle_id": "56"}
     found = rows(moodle_csv(grades, TWO))
     table = [dict(zip(found[0], row, strict=True)) for row in found[1:]]
     assert {"Identifier", "Grade", "Last modified (grade)"} <= set(found[0])
-    assert [(t["Identifier"], t["Grade"]) for t in table] == [
-        ("Participant 12", "7.5"),
-        ("Participant 34", "7.5"),
-        ("Participant 56", ""),
-        ("", ""),
-    ]
+    numbers = [f"Participant {number}" for number in (12, 34, 56)]
+    assert [t["Identifier"] for t in table] == [*numbers, ""]
+    assert [t["Grade"] for t in table] == ["7.5", "7.5", "", ""]
     assert {t["Maximum Grade"] for t in table} == {"10.0"}
 
 
@@ -205,14 +194,12 @@ def test_gradescope_shows_no_zero_for_what_could_not_be_graded():
     results = gradescope_results(three()[1])
     test = results["tests"][1]
     assert "score" not in test and "status" not in test
-    assert test["output"].startswith(
-        "Not graded yet, and not a 0: the answer did not come to an end"
-    )
+    words = "Not graded yet, and not a 0: the answer did not come to an end"
+    assert test["output"].startswith(words)
     assert results["output"].startswith("The score shown is not final.\n1 exercise with 4 points")
     nothing = gradescope_results(three()[2])
-    assert nothing["output"].startswith(
-        "Nothing could be graded by machine. The score shown is not a grade"
-    )
+    words = "Nothing could be graded by machine. The score shown is not a grade"
+    assert nothing["output"].startswith(words)
     assert nothing["extra_data"]["open_points"] == 10
 
 
@@ -229,8 +216,9 @@ def test_gradescope_uses_only_keys_that_it_knows():
 
 
 def test_whole_notebooks_sum_up():
-    """A class graded on notebook 01 has 31 points there."""
+    """A class graded on notebook 01 has all points of its exercises."""
     exercises = in_notebook("01_patches")
     grade = submission_grade("Anna", [exercise_grade(exercise.id) for exercise in exercises])
     found = rows(canvas_csv([grade], exercises))
-    assert found[1][5] == found[2][5] == "31.0"
+    points = float(sum(exercise.points for exercise in exercises))
+    assert found[1][5] == found[2][5] == str(points)

@@ -24,6 +24,8 @@ def test_without_options_it_is_the_textbook_layer(x, fused, dtype):
     """The same outputs and gradients, to rounding; the fused form keeps no weights."""
     textbook, layer = MultiHeadAttention(24, 3), AttentionWithOptions(24, 3, fused=fused)
     layer.load_state_dict(textbook.state_dict())
+    options = AttentionWithOptions(24, 3, fused=fused, qk_norm=True, rotary=(GRID, 1))
+    assert options.state_dict().keys() == textbook.state_dict().keys()  # none adds a parameter
     textbook, layer, x = textbook.to(dtype), layer.to(dtype), x.to(dtype)
     expected, expected_weights = textbook(x)
     output, weights = layer(x)
@@ -39,7 +41,7 @@ def test_without_options_it_is_the_textbook_layer(x, fused, dtype):
 
 @pytest.mark.parametrize("options", [{}, {"rotary": (GRID, 1)}, {"qk_norm": True}])
 def test_half_precision_takes_another_way_to_the_same_result(x, options):
-    """On a CPU under bfloat16 the fused form multiplies one by one: to the digits of bfloat16 the same."""
+    """On a CPU under bfloat16 the fused form multiplies one by one: the same to its digits."""
     layer = AttentionWithOptions(24, 3, fused=True, **options)
     with torch.no_grad():
         expected, _ = layer(x)
@@ -53,7 +55,7 @@ def test_half_precision_takes_another_way_to_the_same_result(x, options):
     ("length", "dtype", "takes"), [(128, None, 0), (129, None, 1), (129, "bfloat16", 0)]
 )
 def test_torch_kernel_serves_long_float32_on_a_cpu(length, dtype, takes, monkeypatch):
-    """Shorter ones and bfloat16 are written out, which is faster there; the outputs are the same."""
+    """Shorter ones and bfloat16 are written out, with the same outputs."""
     kernel, calls = F.scaled_dot_product_attention, []
     monkeypatch.setattr(
         F, "scaled_dot_product_attention", lambda *qkv: calls.append(1) or kernel(*qkv)
@@ -64,9 +66,8 @@ def test_torch_kernel_serves_long_float32_on_a_cpu(length, dtype, takes, monkeyp
         output, _ = layer(tokens)
     assert len(calls) == takes
     layer.fused = False
-    torch.testing.assert_close(
-        output.float(), layer(tokens)[0], rtol=0, atol=0.02 if dtype else 1e-5
-    )
+    limit = 0.02 if dtype else 1e-5
+    torch.testing.assert_close(output.float(), layer(tokens)[0], rtol=0, atol=limit)
 
 
 def test_rotation_makes_scores_depend_on_the_distance_alone():
@@ -83,7 +84,7 @@ def test_rotation_makes_scores_depend_on_the_distance_alone():
 
 
 def test_rotation_equals_two_by_two_matrices():
-    """Feature pairs (2j, 2j+1) are multiplied by a rotation matrix, the first half by the row's angle."""
+    """Pairs (2j, 2j+1) are multiplied by a rotation matrix, the first half by the row's angle."""
     x = torch.randn(6, 8, generator=torch.Generator().manual_seed(2))
     turned = rotate(x, rotary_table(GRID, head_dim=8))
     for token in range(6):
@@ -104,12 +105,6 @@ def test_prefix_tokens_do_not_turn():
     assert not torch.allclose(turned[..., 2:, :], x[..., 2:, :])
 
 
-def test_rotation_refuses_a_head_without_two_axes_of_pairs():
-    """The message names the width."""
-    with pytest.raises(ValueError, match="head_dim=6"):
-        rotary_table(GRID, head_dim=6)
-
-
 def test_qk_norm_bounds_the_scores(x):
     """However large the weights grow, no score passes the root of the head's width."""
     layer = AttentionWithOptions(24, 3, qk_norm=True)
@@ -124,7 +119,7 @@ def test_qk_norm_bounds_the_scores(x):
 
 @pytest.mark.parametrize(("kernel_size", "stride"), [(3, 1), (3, 2), (1, 1)])
 def test_a_matrix_convolves_as_four_axes_do(kernel_size, stride):
-    """The same numbers in the other order give the same images, and torch's layer starts as far from 0."""
+    """The same numbers in another order give the same images; torch's layer starts as far off."""
     torch.manual_seed(0)
     layer = MatrixConv2d(5, 64, kernel_size, stride)
     twin = nn.Conv2d(5, 64, kernel_size, stride, padding=kernel_size // 2, bias=False)
@@ -137,7 +132,7 @@ def test_a_matrix_convolves_as_four_axes_do(kernel_size, stride):
 
 @pytest.mark.parametrize(("patch_size", "depth"), [(2, 1), (4, 1), (8, 1), (2, 0), (4, 2)])
 def test_a_conv_stem_looks_around_its_patch(patch_size, depth):
-    """A token depends on the pixels of its patch and on as many around it as the layers' arithmetic says."""
+    """A token depends on as many pixels around its patch as the layers' arithmetic says."""
     stem = ConvStem(patch_size, in_channels=1, embed_dim=16, depth=depth).eval()
     images = torch.randn(1, 1, 12 * patch_size, 12 * patch_size, requires_grad=True)
     tokens = stem(images)
@@ -151,15 +146,15 @@ def test_a_conv_stem_looks_around_its_patch(patch_size, depth):
     assert side > patch_size
 
 
-@pytest.mark.parametrize(("patch_size", "embed_dim"), [(6, 24), (8, 12)])
-def test_a_conv_stem_names_the_numbers_that_do_not_fit(patch_size, embed_dim):
-    """Halving ends at a power of 2, and doubling the features begins at a whole number."""
-    with pytest.raises(ValueError, match=f"patch_size={patch_size}, embed_dim={embed_dim}"):
-        ConvStem(patch_size, 3, embed_dim)
-
-
-def test_options_add_no_parameter():
-    """Weights of the textbook layer load into every form."""
-    keys = MultiHeadAttention(24, 3).state_dict().keys()
-    layer = AttentionWithOptions(24, 3, fused=True, qk_norm=True, rotary=(GRID, 1))
-    assert layer.state_dict().keys() == keys
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda: ConvStem(6, 3, 24), "patch_size=6, embed_dim=24"),
+        (lambda: ConvStem(8, 3, 12), "patch_size=8, embed_dim=12"),
+        (lambda: rotary_table(GRID, head_dim=6), "head_dim=6"),
+    ],
+)
+def test_numbers_that_do_not_fit_are_named(make, words):
+    """Halving ends at a power of 2, doubling begins at a whole number, pairs have two axes."""
+    with pytest.raises(ValueError, match=words):
+        make()

@@ -63,7 +63,7 @@ def test_the_processor_decides(flags, maker, expected, monkeypatch):
 
 
 def test_fused_mlp_is_the_mlp_with_other_kernels(called):
-    """The same layers, values and gradients; switched back, its layers are called as modules again."""
+    """The same layers, values and gradients; switched back, its layers are called as modules."""
     mlp, x = Mlp(12, 30), torch.randn(2, 64, 12, generator=torch.Generator().manual_seed(0))
     fused = module.FusedMlp(12, 30)
     fused.load_state_dict(mlp.state_dict())
@@ -97,7 +97,7 @@ def test_what_took_the_place_of_a_layer_is_called():
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 def test_the_compiler_gets_a_form_of_its_own(called, dtype, bias, monkeypatch):
     """Values, gradients and types are those of the layer, through autocast too."""
-    # torch.compiler itself stays as it is: what torch imports during the test would keep a replaced function
+    # torch.compiler stays as it is: what torch imports meanwhile would keep a replaced function
     monkeypatch.setattr(module, "forms_for_compiler", lambda x: compiled)
     generator = torch.Generator().manual_seed(0)
     layer, x = nn.Linear(24, 40, bias=bias), torch.randn(2, 64, 24, generator=generator)

@@ -13,9 +13,13 @@ from vitedu.grading.pages.feedback import NEXT, feedback_page
 from vitedu.grading.pages.skeleton import look, picture, plain, render, text
 from vitedu.grading.student import not_handed_in
 
-HOSTILE = (
-    "</title></style><script>alert(1)</script><img src=http://x onerror=alert(1)>\u202e\x1b[2J&amp;"
+HOSTILE = "</title></style><script>alert(1)</script><img src=http://x onerror=alert(1)>"
+HOSTILE += "\u202e\x1b[2J&amp;"
+ALLOWED = (
+    "html head meta title style body main header nav section footer h1 h2 h3 p b a div span small"
 )
+ALLOWED += " code pre br ul li dl dt dd bdi table thead tbody tr th td"
+ALLOWED += " svg rect line text defs pattern desc"
 
 
 class Tags(HTMLParser):
@@ -54,33 +58,14 @@ class Tags(HTMLParser):
 def assert_harmless(source):
     """No script, no address but its own, no handler; loads nothing and says so itself."""
     parsed = Tags(source)
-    allowed = {"html", "head", "meta", "title", "style", "body", "main", "header", "nav", "section"}
-    allowed |= {
-        "footer",
-        "h1",
-        "h2",
-        "h3",
-        "p",
-        "b",
-        "a",
-        "div",
-        "span",
-        "small",
-        "code",
-        "pre",
-        "br",
-    }
-    allowed |= {"ul", "li", "dl", "dt", "dd", "bdi", "table", "thead", "tbody", "tr", "th", "td"}
-    allowed |= {"svg", "rect", "line", "text", "defs", "pattern", "desc"}
-    assert set(parsed.tags) <= allowed
+    assert set(parsed.tags) <= set(ALLOWED.split())
     for name, value in parsed.attributes:
         assert not name.startswith("on") and name not in ("src", "srcset", "action")
         if name == "href":
             assert re.fullmatch(r"#[\w]+|feedback/[a-z0-9-]+\.html", value)
     assert "default-src 'none'" in source
-    assert "http:" not in source.replace("http://www.w3.org/2000/svg", "").replace(
-        "src=http://x", ""
-    )
+    harmless = source.replace("http://www.w3.org/2000/svg", "").replace("src=http://x", "")
+    assert "http:" not in harmless
     return parsed
 
 
@@ -89,28 +74,21 @@ def everything():
     flag = Flag("duplicate", HOSTILE)
     lines = [[label, HOSTILE] for label in ("expected", "got", "why", "case", "also", "order")]
     lines.append(["again", "check(..., seed=987654) repeats these inputs"])
-    return submission_grade(
-        HOSTILE,
-        [
-            exercise_grade(),
-            exercise_grade(
-                "unpatchify", "failed", lines=lines, headline=HOSTILE, printed=HOSTILE, flags=[flag]
-            ),
-            exercise_grade("linear_from_conv", "failed", points=0.0, attempted=False),
-            exercise_grade(
-                "tokens_at_224", "failed", points=0.0, picture=f"{SVG[:-6]}<script>1</script></svg>"
-            ),
-            exercise_grade("softmax", "not_gradable", detail=HOSTILE),
-        ],
-        files=[HOSTILE],
-        flags=[flag],
-        isolation=HOSTILE,
-        versions={HOSTILE: HOSTILE},
-    )
+    told = {"lines": lines, "headline": HOSTILE, "printed": HOSTILE, "flags": [flag]}
+    picture = f"{SVG[:-6]}<script>1</script></svg>"
+    grades = [
+        exercise_grade(),
+        exercise_grade("unpatchify", "failed", **told),
+        exercise_grade("linear_from_conv", "failed", points=0.0, attempted=False),
+        exercise_grade("tokens_at_224", "failed", points=0.0, picture=picture),
+        exercise_grade("softmax", "not_gradable", detail=HOSTILE),
+    ]
+    others = {"files": [HOSTILE], "isolation": HOSTILE, "versions": {HOSTILE: HOSTILE}}
+    return submission_grade(HOSTILE, grades, flags=[flag], **others)
 
 
 def test_what_a_student_typed_is_harmless():
-    """Names, files, messages, prints and pictures: all text, no tag, no turned line, no terminal code."""
+    """Names, files, messages, prints, pictures: all text, no tag, turned line or terminal code."""
     source = feedback_page(everything())
     parsed = assert_harmless(source)
     assert "alert(1)" in parsed.said
@@ -220,21 +198,17 @@ def test_what_could_not_be_graded_says_why_and_what_happens(reason):
 
 
 def test_what_is_open_for_one_reason_is_told_once():
-    """A file that cannot be read: every exercise is named, the reason stands there once, links still lead there."""
-    grades = [
-        exercise_grade(exercise.id, "not_gradable", reason="unreadable", detail="no JSON")
-        for exercise in EXERCISES[:9]
-    ]
+    """Every exercise is named, the reason stands there once, links still lead there."""
+    gone = {"reason": "unreadable", "detail": "no JSON"}
+    grades = [exercise_grade(each.id, "not_gradable", **gone) for each in EXERCISES[:9]]
     source = feedback_page(submission_grade(exercises=grades))
-    said = Tags(source).said
-    assert said.count(REASONS["unreadable"]) == 1 and "31 points are open until then" in said
+    said, points = Tags(source).said, sum(each.points for each in EXERCISES[:9])
+    assert said.count(REASONS["unreadable"]) == 1 and f"{points} points are open until then" in said
     for exercise in EXERCISES[:9]:
         assert source.count(f'id="{exercise.id}"') == 1
     grades[0].detail = "another"
-    assert (
-        Tags(feedback_page(submission_grade(exercises=grades))).said.count("no notebook that can")
-        == 2
-    )
+    said = Tags(feedback_page(submission_grade(exercises=grades))).said
+    assert said.count("no notebook that can") == 2
 
 
 def test_only_what_the_student_can_not_mend_has_no_advice():
@@ -244,11 +218,8 @@ def test_only_what_the_student_can_not_mend_has_no_advice():
 
 def test_suspicions_are_not_for_the_student():
     """Only remarks on how the answer was found are shown."""
-    flags = [
-        Flag("similar", "as Bob's"),
-        Flag("like_reference", "copied"),
-        Flag("duplicate", "the last of two cells counts"),
-    ]
+    flags = [Flag("similar", "as Bob's"), Flag("like_reference", "copied")]
+    flags.append(Flag("duplicate", "the last of two cells counts"))
     grade = submission_grade(exercises=[exercise_grade(flags=flags)], flags=flags)
     said = Tags(feedback_page(grade)).said
     assert "the last of two cells counts" in said
@@ -280,25 +251,23 @@ def test_very_long_text_is_cut():
     assert len(source) < 40_000 and "more characters" in source
 
 
-@pytest.mark.parametrize(
-    "svg",
-    [
-        "",
-        "not xml",
-        "<svg><rect></svg>",
-        '<svg xmlns="http://www.w3.org/2000/svg" onload="x()"/>',
-        '<svg xmlns="http://www.w3.org/2000/svg"><a href="http://x"/></svg>',
-        '<svg xmlns="http://www.w3.org/2000/svg"><image href="http://x"/></svg>',
-        '<svg xmlns="http://www.w3.org/2000/svg"><foreignObject/></svg>',
-        '<svg xmlns="http://www.w3.org/2000/svg"><rect fill="url(http://x)"/></svg>',
-        '<svg xmlns="http://www.w3.org/2000/svg"><rect style="fill: red"/></svg>',
-        '<svg xmlns="http://www.w3.org/2000/svg" xmlns:x="http://x"><rect x:href="http://x"/></svg>',
-        '<!DOCTYPE svg [<!ENTITY a "b">]><svg xmlns="http://www.w3.org/2000/svg"/>',
-        '<?xml-stylesheet href="http://x"?><svg xmlns="http://www.w3.org/2000/svg"/>',
-        "<html><rect/></html>",
-    ],
-    ids=lambda svg: svg[-30:] or "empty",
-)
+NAMESPACE = 'xmlns="http://www.w3.org/2000/svg"'
+PICTURES = [
+    "",
+    "not xml",
+    "<svg><rect></svg>",
+    "<html><rect/></html>",
+    f'<svg {NAMESPACE} onload="x()"/>',
+]
+PICTURES += [f'<!DOCTYPE svg [<!ENTITY a "b">]><svg {NAMESPACE}/>']
+PICTURES += [f'<?xml-stylesheet href="http://x"?><svg {NAMESPACE}/>']
+PICTURES += [f'<svg {NAMESPACE} xmlns:x="http://x"><rect x:href="http://x"/></svg>']
+INSIDE = ["<foreignObject/>", '<rect fill="url(http://x)"/>', '<rect style="fill: red"/>']
+INSIDE += ['<a href="http://x"/>', '<image href="http://x"/>']
+PICTURES += [f"<svg {NAMESPACE}>{inside}</svg>" for inside in INSIDE]
+
+
+@pytest.mark.parametrize("svg", PICTURES, ids=lambda svg: svg[-30:] or "empty")
 def test_pictures_that_are_more_than_shapes_are_left_out(svg):
     """Scripts, addresses, handlers, styles, entities, broken files."""
     assert picture(svg) == ""

@@ -1,4 +1,4 @@
-"""vitedu.files: folders as each platform has them, files that are whole, locks that end with their owner."""
+"""vitedu.files: folders of each platform, whole files, locks that end with their owner."""
 
 import os
 import subprocess

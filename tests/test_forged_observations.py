@@ -1,4 +1,4 @@
-"""What a worker says is a claim: whatever it claims, the judge neither breaks nor gives points for it."""
+"""What a worker says is a claim: the judge neither breaks nor gives points for it."""
 
 import copy
 import random
@@ -20,7 +20,7 @@ from vitedu.grading.line.wire import DTYPES, WireError
 pytestmark = pytest.mark.bank
 
 JUDGED = [e.id for e in exercises.EXERCISES if isinstance(find_checker(e.id), Checker)]
-SEED, ROUNDS = 3, 2
+SEED = 3
 SECONDS = 30.0  # of one verdict on a crowded machine; alone it takes less than one
 
 STRANGE = {
@@ -91,22 +91,64 @@ def forge(seen: Observation, chance: random.Random) -> Observation:
         return Observation(error=trouble(chance))
 
 
-@pytest.mark.parametrize("exercise", JUDGED)
-def test_no_claim_breaks_the_judge_or_earns_points(exercise, monkeypatch):
-    """Forged arrays, facts and errors of every kind: a verdict in time, less than all points, the reference still all."""
+def judged(exercise, monkeypatch):
+    """Give what tells whether the reference's observations, forged, are judged without any gain."""
     monkeypatch.setattr(diagnosing, "PAIR_SECONDS", 0.1)  # some pairs are tried; none is looked for
     checker = find_checker(exercise)
+    cases = checker.draw(SEED)
+    honest = gather(checker, cases, LocalAnswer(checker.reference))
+    replays = Replays()  # the mistakes of the bank run once
+    assert conclude(checker, cases, copy.deepcopy(honest), SEED, replays=replays).passed
+
+    def judge(forger):
+        got = {name: forger(copy.deepcopy(seen)) for name, seen in honest.got.items()}
+        start = time.perf_counter()
+        report = conclude(checker, cases, Gathered(honest.look, got), SEED, replays=replays)
+        assert time.perf_counter() - start < SECONDS
+        assert not report.passed and report.points < report.max_points
+        assert len(str(report.lines)) < 20_000 and len(report.picture) < 500_000
+        return report
+
+    return judge
+
+
+@pytest.mark.parametrize("exercise", JUDGED)
+def test_no_claim_breaks_the_judge_or_earns_points(exercise, monkeypatch):
+    """Forged arrays, facts and errors: a verdict in time, with less than all points."""
     with neutral_settings():
-        cases = checker.draw(SEED)
-        honest = gather(checker, cases, LocalAnswer(checker.reference))
-        replays = Replays()  # the mistakes of the bank run in the first round alone
-        right = conclude(checker, cases, copy.deepcopy(honest), SEED, replays=replays)
-        assert right.passed
-        for number in range(ROUNDS):
-            chance = random.Random(f"{exercise} {number}")
-            got = {name: forge(seen, chance) for name, seen in honest.got.items()}
-            start = time.perf_counter()
-            report = conclude(checker, cases, Gathered(honest.look, got), SEED, replays=replays)
-            assert time.perf_counter() - start < SECONDS
-            assert not report.passed and report.points < report.max_points
-            assert len(str(report.lines)) < 20_000 and len(report.picture) < 500_000
+        chance = random.Random(exercise)
+        judged(exercise, monkeypatch)(lambda seen: forge(seen, chance))
+
+
+# what a worker may claim of every case: written over what crosses, or made of the tensors
+BY_HAND = {"kinds": [], "message": "", "where": None, "by_hand": True, "clash": ""}
+CLAIMS = {
+    "a device that nobody can read": {"devices": [["output", "cuda"]], "tensors": []},
+    "no arrays": {"tensors": []},
+    "empty arrays": lambda t: t.flatten()[:0],
+    "scalars": lambda t: torch.zeros(()),
+    "many axes": lambda t: torch.zeros([1] * 16),
+    "complex numbers": lambda t: t.to(torch.complex64),
+    "NaN": lambda t: t * float("nan"),
+    "a pass by exception": {"error": BY_HAND | {"kind": "ValueError", "kinds": ["ValueError"]}},
+    "undecided": {"undecided": True, "tensors": []},
+    "not implemented": {"error": BY_HAND | {"kind": "NotImplementedError"}},
+    "out of time": {"error": BY_HAND | {"kind": "TimeUp"}},
+}
+
+
+@pytest.mark.parametrize("exercise", ["patchify", "attention_macs", "evaluate"])
+def test_claims_about_all_cases_earn_less_than_half(exercise, monkeypatch):
+    """Without the right values nothing that a worker says is worth much."""
+
+    def claim(seen, claimed):
+        data, tensors = write_observation(seen)
+        if callable(claimed):
+            return read_observation(data, [claimed(t) for t in tensors])
+        return read_observation({**data, **claimed}, [] if "tensors" in claimed else tensors)
+
+    with neutral_settings():
+        judge = judged(exercise, monkeypatch)
+        for name, claimed in CLAIMS.items():
+            report = judge(lambda seen, claimed=claimed: claim(seen, claimed))
+            assert report.points < report.max_points / 2, name

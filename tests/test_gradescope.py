@@ -47,18 +47,13 @@ def hand_in(root, answers):
 
 def run(root, script="run_autograder", **environment):
     """Run a script of the container with this Python in place of the container's."""
-    return subprocess.run(
-        [str(root / script)],
-        cwd=root,
-        env={**os.environ, "AUTOGRADER_ROOT": str(root), **environment},
-        capture_output=True,
-        text=True,
-        timeout=300,
-    )
+    given = {**os.environ, "AUTOGRADER_ROOT": str(root), **environment}
+    quiet = {"capture_output": True, "text": True, "timeout": 240}
+    return subprocess.run([str(root / script)], cwd=root, env=given, **quiet)
 
 
 def test_zip_holds_what_gradescope_wants_and_nothing_of_this_machine(tmp_path, capsys):
-    """Both scripts at the top and executable, the package, its requirements; the same bytes twice."""
+    """Both scripts, executable, at the top, the package, its requirements; the same bytes twice."""
     assert main(["assign", "--gradescope", str(tmp_path / "a.zip"), str(NOTEBOOK)]) == 0
     assert capsys.readouterr().out.strip() == str(tmp_path / "a.zip")
     write_autograder(tmp_path / "b.zip", NOTEBOOK)
@@ -83,23 +78,6 @@ def test_setup_can_be_replaced_by_a_python_that_is_there(tmp_path):
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
 
-def test_autograder_needs_no_more_than_its_requirements():
-    """What grading imports is there without Jupyter."""
-    code = (
-        "import sys\n"
-        "for name in ('nbformat', 'IPython', 'ipykernel', 'nbclient', 'einops', 'timm'):\n"
-        "    sys.modules[name] = None\n"
-        "import vitedu.grading.adapters.gradescope as g\n"
-        "g.real_parts()\n"
-        "from vitedu.checks.engine import find_checker\n"
-        "from vitedu.exercises import EXERCISES\n"
-        "[find_checker(e.id) for e in EXERCISES]\n"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
-    assert done.returncode == 0, done.stderr
-
-
-@pytest.mark.slow
 def test_autograder_grades_in_a_clean_folder(tmp_path):
     """Points for what is right, some for what is partly so, no score for what cannot be graded."""
     root = unpacked(tmp_path)
@@ -113,9 +91,8 @@ def test_autograder_grades_in_a_clean_folder(tmp_path):
     results = json.loads((root / "results" / "results.json").read_text())
     tests = {test["name"].split(":")[0]: test for test in results["tests"]}
     assert list(tests) == [exercise.id for exercise in in_notebook("01_patches")]
-    assert (
-        "score" not in tests["unpatchify"] and "not valid Python" in tests["unpatchify"]["output"]
-    )
+    assert "score" not in tests["unpatchify"]
+    assert "not valid Python" in tests["unpatchify"]["output"]
     assert tests["tokens_at_224"]["score"] == 0
     assert 0 < tests["patchify"]["score"] < 6 and "channel" in tests["patchify"]["output"]
     for id in answers.keys() - {"unpatchify", "tokens_at_224", "patchify"}:

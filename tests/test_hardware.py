@@ -22,9 +22,7 @@ def test_pick_device_prefers_cuda_then_mps(monkeypatch, cuda, mps, expected):
 
 
 @pytest.mark.parametrize(
-    ("capability", "expected"),
-    [((7, 5), torch.float16), ((8, 0), torch.bfloat16), ((9, 0), torch.bfloat16)],
-    ids=["t4", "a100", "h100"],
+    ("capability", "expected"), [((7, 5), torch.float16), ((8, 0), torch.bfloat16)]
 )
 def test_pick_precision_never_emulates_bfloat16(monkeypatch, capability, expected):
     """A T4 gets float16 although torch says that it can emulate bfloat16."""
@@ -33,20 +31,11 @@ def test_pick_precision_never_emulates_bfloat16(monkeypatch, capability, expecte
     assert pick_precision(torch.device("cuda")) == expected
 
 
-@pytest.mark.parametrize(
-    ("flags", "expected"),
-    [
-        ({"avx2"}, torch.float32),
-        ({"avx512f", "avx512_bf16"}, torch.bfloat16),
-        ({"amx_tile", "amx_bf16"}, torch.bfloat16),
-        (set(), torch.float32),
-    ],
-    ids=["avx2", "avx512-bf16", "amx", "unknown"],
-)
-def test_pick_precision_reads_the_flags_of_the_cpu(monkeypatch, flags, expected):
+@pytest.mark.parametrize("flags", ["avx2", "avx512f avx512_bf16", "amx_tile amx_bf16", ""])
+def test_pick_precision_reads_the_flags_of_the_cpu(monkeypatch, flags):
     """A CPU computes in bfloat16 only where it multiplies it natively."""
-    monkeypatch.setattr(hardware, "cpu_flags", lambda: frozenset(flags))
-    assert pick_precision("cpu") == expected
+    monkeypatch.setattr(hardware, "cpu_flags", lambda: frozenset(flags.split()))
+    assert pick_precision("cpu") == (torch.bfloat16 if "bf16" in flags else torch.float32)
 
 
 def test_cpu_flags_reads_linux_and_survives_its_absence(monkeypatch, tmp_path):

@@ -16,7 +16,7 @@ SHUFFLE = "one fixed patch shuffle"
 @pytest.fixture(scope="module")
 def data():
     """A few drawn shapes."""
-    data = load_data("shapes", limit=40)
+    data = load_data("shapes", limit=40, held_out=40)
     few = {name: value[:20] for name, value in vars(data.test).items()}
     return replace(data, test=replace(data.test, **few))
 
@@ -31,7 +31,7 @@ def test_shuffle_puts_patches_where_it_says_and_back(data):
 
 
 def test_like_content_follows_what_moves():
-    """Positions that hold what is seen at their place correlate with it, and not with a shuffle of it."""
+    """Positions that hold what is seen there correlate with it, and not with a shuffle of it."""
     N = inside.CONFIG.num_patches
     covered = torch.arange(N) / N
     angles = covered[:, None] * 2
@@ -86,7 +86,7 @@ def test_run_measures_before_and_after(monkeypatch, data):
 
 
 def test_rows_are_those_that_the_notebook_speaks_of():
-    """Three seeds each: the largest patch learns fastest, and positions follow what is seen there."""
+    """Three seeds: the largest patch learns fastest, positions follow what is seen there."""
     found = {(row.arm, row.seed): row.results for row in measured("inside")}
     assert found.keys() == {(arm, seed) for arm in inside.ARMS for seed in range(3)}
     for seed in range(3):

@@ -1,8 +1,7 @@
-"""The judge of the grader: the verdict of the notebook, in full isolation, and nothing to see or to gain inside."""
+"""The judge of the grader: the notebook's verdict, in isolation, with nothing to gain inside."""
 
 import ast
 import io
-import json
 import tokenize
 from pathlib import Path
 
@@ -12,6 +11,7 @@ from vitedu import exercises
 from vitedu.checks.engine import find_checker, judge_answer
 from vitedu.checks.mistakes import edited, text_of_reference
 from vitedu.checks.values import ValueChecker
+from vitedu.course.notebooks import exercise_cells, read
 from vitedu.course.references import defined_names, module_source, reference_source
 from vitedu.grading import judge
 from vitedu.grading.box.isolation import open_box
@@ -40,6 +40,10 @@ from vitedu.training import reflect
 from vitedu.vit import PRESETS, VisionTransformer, ViTConfig, block_with_options, initialise
 """
 ALL = [exercise.id for exercise in exercises.EXERCISES]
+# functions, a value, a class, a loop over batches, random draws
+OF_EVERY_KIND = (
+    "patchify softmax tokens_at_224 MultiHeadAttention evaluate random_crop_flip".split()
+)
 SEED = 11
 
 
@@ -63,20 +67,11 @@ def in_the_notebook(exercise, source):
     return judge_answer(find_checker(exercise), names[exercise], SEED)
 
 
-def stubs():
-    """Read the answer cells as the notebooks have them."""
-    for path in sorted(NOTEBOOKS.glob("*.ipynb")):
-        for cell in json.loads(path.read_text(encoding="utf-8"))["cells"]:
-            exercise = cell["metadata"].get("vitedu", {}).get("exercise")
-            if exercise:
-                yield exercise, "".join(cell["source"])
-
-
 # --- the verdict of the notebook ----------------------------------------------------------------
 
 
 def wrong(exercise):
-    """Give the source of a wrong answer: the reference with the bank's first edit, or a wrong value of the bank."""
+    """Give a wrong answer: the reference with the bank's first edit, or a wrong value of it."""
     checker = find_checker(exercise)
     if isinstance(checker, ValueChecker):
         mistake = checker.bank[0]
@@ -87,27 +82,34 @@ def wrong(exercise):
 
 
 @pytest.mark.parametrize("exercise", ALL)
-def test_grades_are_those_of_the_notebook(box, exercise):
-    """The reference's source has all points; a known mistake has the name, the points and the words of the notebook."""
+def test_references_have_all_points(box, exercise):
+    """What the notebook takes for right is right in the box as well, with what is visible there."""
     right = grade(box, exercise, reference_source(exercises.find(exercise)))
     assert (right.state, right.points) == ("passed", right.max_points), (right.detail, right.lines)
     assert right.misconceptions == [] and all(finding["passed"] for finding in right.findings)
 
+
+@pytest.mark.parametrize("exercise", OF_EVERY_KIND)
+def test_grades_are_those_of_the_notebook(box, exercise):
+    """A known mistake has the name, the points and the words of the notebook."""
     source = wrong(exercise)
-    grade_, report = grade(box, exercise, source), in_the_notebook(exercise, source)
+    found, report = grade(box, exercise, source), in_the_notebook(exercise, source)
     assert report.misconceptions and report.status == "failed", str(report)
-    assert grade_.misconceptions == report.misconceptions, (grade_.detail, grade_.lines)
-    assert (grade_.state, grade_.points) == ("failed", report.points)
-    assert grade_.headline == report.headline and grade_.picture == report.picture
-    assert grade_.lines == [list(line) for line in report.lines]
+    assert found.misconceptions == report.misconceptions, (found.detail, found.lines)
+    assert (found.state, found.points) == ("failed", report.points)
+    assert found.headline == report.headline and found.picture == report.picture
+    assert found.lines == [list(line) for line in report.lines]
 
 
 def test_stubs_of_the_notebooks_are_not_attempted(box):
-    """A cell that was left as it was has no points and says why, and so has one without code; no second run."""
-    found = dict(stubs())
-    assert set(found) == set(ALL)
-    cells = {**found, "gelu": "# nothing yet\n\n", "softmax": "def softmax(x, dim=-1):\n    ..."}
-    for exercise, source in cells.items():
+    """A cell that was left as it was has no points and says why, and so has one without code."""
+    stubs = {}
+    for name in {exercises.find(exercise).notebook for exercise in OF_EVERY_KIND}:
+        notebook = read(NOTEBOOKS / f"{name}.ipynb")
+        stubs |= {id: notebook.cells[index].source for index, id in exercise_cells(notebook)}
+    cells = [(exercise, stubs[exercise]) for exercise in OF_EVERY_KIND]
+    cells += [("gelu", "# nothing yet\n\n"), ("softmax", "def softmax(x, dim=-1):\n    ...")]
+    for exercise, source in cells:
         stub = grade(box, exercise, source, runs=3)
         assert (stub.state, stub.points, stub.attempted) == ("failed", 0, False), exercise
         assert stub.runs == 1 and stub.headline == "not attempted"
@@ -121,7 +123,7 @@ def test_the_same_seed_repeats_a_grading(box):
 
 
 def test_later_runs_leave_second_calls_and_devices_to_the_first(box, monkeypatch):
-    """They repeat what luck could decide, the values, and the verdict still holds what the first run saw."""
+    """They repeat what luck could decide; the verdict still holds what the first run saw."""
     asked, observe_all = [], judge.RemoteAnswer.observe_all
 
     def noted(remote, cases, seconds):
@@ -131,7 +133,8 @@ def test_later_runs_leave_second_calls_and_devices_to_the_first(box, monkeypatch
 
     monkeypatch.setattr(judge.RemoteAnswer, "observe_all", noted)
     right = reference_source(exercises.find("patchify"))
-    forgetful = f"{right}\nmade = patchify\ndef patchify(images, patch_size, seen={{}}):\n    return seen.setdefault(images.shape, made(images, patch_size))"
+    forgetful = f"{right}\nmade = patchify\ndef patchify(images, patch_size, seen={{}}):\n"
+    forgetful += "    return seen.setdefault(images.shape, made(images, patch_size))"
     for source, is_right in ((right, True), (forgetful, False)):
         asked.clear()
         grade_ = grade(box, "patchify", source, runs=3)
@@ -143,19 +146,22 @@ def test_later_runs_leave_second_calls_and_devices_to_the_first(box, monkeypatch
 # --- what is there for an answer, and what is not -----------------------------------------------
 
 
-@pytest.mark.parametrize("exercise", ALL)
-def test_only_earlier_references_are_visible(exercise):
-    """Sources hold every earlier reference, neither this nor a later one, and no comment."""
-    sources = visible_sources(exercise)
-    names = {}
-    for module, source in sources.items():
-        names[module] = {id for node in ast.parse(source).body for id in defined_names(node)}
+def test_only_earlier_references_are_visible():
+    """Sources hold every earlier reference, neither this nor a later one."""
+    for exercise in [*ALL[::8], ALL[-1]]:
+        names = {}
+        for module, source in visible_sources(exercise).items():
+            names[module] = {id for node in ast.parse(source).body for id in defined_names(node)}
+        known = earlier(exercise)
+        assert set().union(*names.values()) & set(ALL) == {e.id for e in known}
+        assert all(e.id in names[e.module] for e in known)
+
+
+def test_visible_references_have_no_comments():
+    """A comment might explain a later exercise."""
+    for module, source in visible_sources(ALL[-1]).items():
         tokens = tokenize.generate_tokens(io.StringIO(source).readline)
         assert not any(token.type == tokenize.COMMENT for token in tokens), module
-    known = {e.id for e in earlier(exercise)}
-    assert set().union(*names.values()) & set(ALL) == known
-    for e in earlier(exercise):
-        assert e.id in names[e.module]
 
 
 def test_the_box_holds_no_reference_and_no_checker():
@@ -164,9 +170,7 @@ def test_the_box_holds_no_reference_and_no_checker():
     for name, text in files.items():
         assert not any(f"def {id}(" in text or f"class {id}(" in text for id in ALL), name
         assert "Mistake(" not in text and "CHECKER" not in text, name
-    chapters = {
-        f"vitedu/{stem}.py" for stem in ("patches", "attention", "encoder", "training", "vit")
-    }
+    chapters = {f"vitedu/{stem}.py" for stem in "patches attention encoder training vit".split()}
     assert not chapters & set(files) and "vitedu/checks/engine.py" not in files
     assert not any(word in name for word in ("alternatives", "bank", "mistakes") for name in files)
 
@@ -216,12 +220,13 @@ def test_nothing_to_find_inside(box):
 
 
 def test_earlier_answers_are_references_whatever_the_notebook_made_of_them(box):
-    """A wrong patchify in the support code costs unpatchify nothing, and no verdict of a notebook's check is believed."""
+    """A wrong patchify in the support costs unpatchify nothing; no notebook's check is believed."""
     support = SUPPORT + "def patchify(images, patch_size):\n    return images * 0\n"
-    source = reference_source(exercises.find("unpatchify"))
-    source += "\nassert torch.equal(unpatchify(patchify(torch.ones(1, 1, 4, 4), 2), 2, (4, 4)), torch.ones(1, 1, 4, 4))"
+    source = reference_source(exercises.find("unpatchify")) + "\nx = torch.ones(1, 1, 4, 4)\n"
+    source += "assert torch.equal(unpatchify(patchify(x, 2), 2, (4, 4)), x)"
     assert grade(box, "unpatchify", source, support).state == "passed"
-    checked = "\nreport = check(softmax)\nassert report.passed\nsoftmax = report.implementation\nhint('softmax')\n"
+    checked = "\nreport = check(softmax)\nassert report.passed\n"
+    checked += "softmax = report.implementation\nhint('softmax')\n"
     right = reference_source(exercises.find("softmax"))
     assert grade(box, "softmax", right + checked).state == "passed"
     assert grade(box, "softmax", wrong("softmax") + checked).points < 4
@@ -230,53 +235,23 @@ def test_earlier_answers_are_references_whatever_the_notebook_made_of_them(box):
 # --- honest oddities ----------------------------------------------------------------------------
 
 GELU = "def gelu(x):\n    return 0.5 * x * (1 + torch.erf(x / math.sqrt(2)))\n"
+SETTINGS = "torch.set_default_dtype(torch.float64)\ntorch.set_grad_enabled(False)\n"
+LOST = "import nothing_such\nfrom nowhere import a, b\n"
 ODD = {
-    "prints and warnings": (
-        "import warnings\nwarnings.warn('careful')\nprint('x' * 10**6)\n" + GELU,
-        SUPPORT,
-    ),
-    "warnings as errors": ("import warnings\nwarnings.simplefilter('error')\n" + GELU, SUPPORT),
-    "CRLF and other letters": (GELU.replace("\n", "\r\n") + "größe = '形 🙂'\r\n", SUPPORT),
-    "other settings": (
-        "torch.set_default_dtype(torch.float64)\ntorch.set_grad_enabled(False)\n" + GELU,
-        SUPPORT,
-    ),
-    "a use of what is not here": (
-        "show(data)\n" + GELU + "plots.show_gelu(gelu)\nassert gelu(images).shape\n",
-        SUPPORT,
-    ),
-    "support that fails": (
-        GELU,
-        "import nothing_such\nfrom nowhere import a, b\n"
-        + SUPPORT
-        + "data = load_data()\nimport math, no_such\n",
-    ),
-    "annotations of the future": (
-        "from __future__ import annotations\n" + GELU.replace("(x)", "(x: Tensor) -> Tensor"),
-        SUPPORT,
-    ),
-    "a lambda": ("gelu = lambda x: x * 0.5 * (1 + torch.erf(x / 2 ** 0.5))", SUPPORT),
-    "a dataclass beside it": (
-        "from dataclasses import dataclass\n@dataclass\nclass Half:\n    y: float = 0.5\n"
-        + GELU.replace("0.5", "Half().y"),
-        SUPPORT,
-    ),
-    "memory refused at import": (
-        "try:\n    big = bytearray(4 * 10**9)\nexcept MemoryError:\n    pass\n" + GELU,
-        SUPPORT,
-    ),
-    "leaves the process at its end": (GELU + "raise SystemExit\n", SUPPORT),
+    "warnings as errors": (SUPPORT, "import warnings\nwarnings.simplefilter('error')\n"),
+    "other settings": (SUPPORT, SETTINGS),
+    "support that fails": (f"{LOST}{SUPPORT}data = load_data()\nimport math, no_such\n", ""),
 }
 
 
-@pytest.mark.parametrize(("source", "support"), ODD.values(), ids=ODD)
-def test_honest_oddities_have_full_points(box, source, support):
-    """What stands around a right answer costs nothing."""
-    odd = grade(box, "gelu", source, support)
+@pytest.mark.parametrize(("support", "before"), ODD.values(), ids=ODD)
+def test_honest_oddities_have_full_points(box, support, before):
+    """What stands around a right answer costs nothing; more of it in ``attacks/honest.txt``."""
+    odd = grade(box, "gelu", before + GELU, support)
     assert (odd.state, odd.points) == ("passed", 3), (odd.detail, odd.headline, odd.lines)
 
 
-@pytest.mark.parametrize("library", ["timm", "torchvision", "no_such_library"])
+@pytest.mark.parametrize("library", ["torchvision", "no_such_library"])
 def test_answer_that_needs_another_library_is_not_gradable_and_says_why(box, library):
     """In one state, with one reason, whether or not this machine has the library."""
     sources = (
@@ -303,7 +278,8 @@ def test_a_real_earlier_class_serves_a_later_answer(box):
     """A block is built of what the notebook imports, by alias and inside functions too."""
     source = reference_source(exercises.find("EncoderBlock"))
     source = source.replace("MultiHeadAttention(", "attention_module.MultiHeadAttention(")
-    support = "import torch\nfrom torch import nn\nimport vitedu.attention as attention_module\nfrom vitedu.encoder import *\n"
+    support = "import torch\nfrom torch import nn\n"
+    support += "import vitedu.attention as attention_module\nfrom vitedu.encoder import *\n"
     assert grade(box, "EncoderBlock", source, support).state == "passed"
 
 
@@ -342,5 +318,5 @@ def test_whatever_else_a_value_is_goes_to_a_worker(source):
 
 
 def test_no_reply_is_kept_that_no_frame_could_be():
-    """What the line to a worker takes in and what a frame may hold are one number: the parent's memory rests on it."""
+    """What a line takes in and what a frame may hold are one number: memory rests on it."""
     assert Limits().reply_mb * MB == wire.MAX_FRAME

@@ -27,7 +27,7 @@ def names_of(model, optimizer):
 
 
 def test_muon_has_the_matrices_of_the_blocks_and_adamw_the_rest():
-    """Head, patch embedding, class token, positions, norms and biases stay with AdamW; none is lost."""
+    """Head, embedding, class token, positions, norms and biases stay with AdamW."""
     model = make_model()
     muon, adamw = muon_and_adamw(model)
     layers = ("attn.qkv", "attn.proj", "mlp.fc1", "mlp.fc2")
@@ -47,7 +47,7 @@ def test_muon_has_the_convolutions_of_a_stem_too():
 
 
 def test_muon_steps_the_matrices_and_nothing_else():
-    """Its own step moves each inner matrix evenly in all directions, and leaves the rest to the bit."""
+    """Its step moves each inner matrix evenly in all directions, and leaves the rest."""
     model = make_model()
     before = {name: tensor.clone() for name, tensor in model.state_dict().items()}
     muon, _ = muon_and_adamw(model)
@@ -88,7 +88,7 @@ def test_overflow_stops_both_optimizers():
 
 @pytest.mark.parametrize(("dtype", "limit"), [(torch.bfloat16, 0), (torch.float32, 2e-3)])
 def test_muon_is_torchs_own(dtype, limit):
-    """In bfloat16 to the last bit; in float32 to bfloat16's rounding of steps that are 0.05 long."""
+    """In bfloat16 to the last bit; in float32 to bfloat16's rounding of steps of 0.05."""
     generator = torch.Generator().manual_seed(0)
     shapes = (24, 8), (8, 24), (16, 16)
     ours = [nn.Parameter(torch.randn(shape, generator=generator)) for shape in shapes]
@@ -116,7 +116,6 @@ def test_muon_multiplies_in_a_type_that_the_cpu_multiplies(flags, monkeypatch):
 
 def test_muon_is_refused_where_it_can_not_work():
     """A model without inner matrices; the remedy is named."""
-    with pytest.raises(
-        ValueError, match="needs matrices besides the last .* use optimizer='adamw'"
-    ):
+    words = "needs matrices besides the last .* use optimizer='adamw'"
+    with pytest.raises(ValueError, match=words):
         make_optimizer(nn.Linear(3, 2), TrainConfig(optimizer="muon"), CPU)

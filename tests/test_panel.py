@@ -55,10 +55,8 @@ def test_run_is_that_of_fit_however_often_it_pauses(data):
     assert panel.state == "done"
     assert len(panel.losses) == STEPS
     for ours, theirs in zip(panel.history.rows, history.rows, strict=True):
-        assert (ours.train_loss, ours.validation_loss) == (
-            theirs.train_loss,
-            theirs.validation_loss,
-        )
+        assert ours.train_loss == theirs.train_loss
+        assert ours.validation_loss == theirs.validation_loss
     for a, b in zip(panel.model.parameters(), model.parameters(), strict=True):
         assert torch.equal(a, b)
 
@@ -88,6 +86,14 @@ def test_stop_keeps_what_was_learned(data):
     assert not torch.equal(panel.model.head.weight, start)
 
 
+def test_pause_after_stop_leaves_the_run_stopped(data):
+    """Whoever clicks pause too late waits for nothing: the run ends after the step being made."""
+    panel = panel_of(data, {3: lambda panel: (panel.stop(), panel.pause())})
+    panel.start()
+    panel.thread.join(timeout=30)
+    assert (panel.state, len(panel.losses)) == ("stopped", 3)
+
+
 def test_a_broken_run_says_why(data):
     """An error in the thread is not lost."""
     panel = panel_of(data, config=TrainConfig(epochs=1, batch_size=16, device="cpu", lr=1e30))
@@ -107,7 +113,7 @@ def test_a_new_panel_stops_the_one_before(data):
 
 
 def test_still_form_goes_through_the_whole_run(data):
-    """Without a kernel: a picture and a sentence for each moment, the first and the last among them."""
+    """Without a kernel: a picture and a sentence for each moment, from the first to the last."""
     panel = panel_of(data)
     page = panel.still()
     assert panel.state == "done"
@@ -142,7 +148,7 @@ def test_buttons_follow_the_run(data):
 
 
 def test_a_pause_is_told_when_its_step_is_kept(data, monkeypatch):
-    """Who sees "paused" finds that step: the answers are computed before, while the state is "pausing"."""
+    """Who sees "paused" finds that step: its answers are computed while the state is "pausing"."""
     panel = panel_of(data, {3: TrainingPanel.pause})
     compute, states = panel._moment, []
     monkeypatch.setattr(panel, "_moment", lambda: states.append(panel.state) or compute())

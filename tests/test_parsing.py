@@ -56,7 +56,7 @@ def test_threads_that_parse_together_all_get_their_tree():
 
 
 def test_a_tree_that_another_thread_spoiled_is_built_again(monkeypatch):
-    """What other libraries parse meanwhile costs a second try, not a grade; a lasting error is passed on."""
+    """What others parse meanwhile costs a second try; a lasting error is passed on."""
     errors = [SystemError("AST constructor recursion depth mismatch (before=48, after=29)")] * 2
     parse_once = ast.parse
 
@@ -73,7 +73,7 @@ def test_a_tree_that_another_thread_spoiled_is_built_again(monkeypatch):
 
 
 def test_nothing_in_the_package_parses_past_the_lock():
-    """A parser of its own in any module would fail now and then in a class graded by several threads."""
+    """A parser of its own in any module would fail now and then in a class graded in threads."""
     package = Path(__file__).parents[1] / "vitedu"
     # what a box runs has an interpreter of its own; a doctest runs alone
     own = {"course/parsing.py", "grading/box/cells.py"}

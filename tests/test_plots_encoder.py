@@ -8,18 +8,7 @@ import torch
 from matplotlib.patches import Rectangle
 
 from vitedu.encoder import gelu, layer_norm
-from vitedu.plots.encoder import (
-    PART_COLOURS,
-    draw_block,
-    parameter_columns,
-    show_gelu,
-    show_layer_norm,
-    show_named,
-    show_overfit,
-    show_parameter_map,
-    show_shares,
-    show_through_depth,
-)
+from vitedu.plots import encoder as plots
 from vitedu.vit import VisionTransformer, ViTConfig
 
 matplotlib.use("Agg")
@@ -31,70 +20,51 @@ def texts(ax) -> list[str]:
 
 
 def test_layer_norm_labels_each_token_with_its_mean_and_spread():
-    """The rows before carry their own statistics, the rows after mean 0 and spread 1."""
+    """The rows before carry their own statistics, the rows after 0 and 1; white is 0."""
     tokens = torch.tensor([[1.0, 1.0, 3.0, 7.0], [5.0, 5.0, 7.0, 7.0]])
-    fig = show_layer_norm(tokens, layer_norm(tokens, torch.ones(4), torch.zeros(4)))
-    before, after = (
-        [label.get_text() for label in ax.get_yticklabels()]
-        for ax in fig.axes
-        if ax.get_title() in ("before", "after")
-    )
-    assert before == [f"+3.00 ± {math.sqrt(6):.2f}", "+6.00 ± 1.00"]
-    assert after == ["+0.00 ± 1.00", "+0.00 ± 1.00"]
+    normed = layer_norm(tokens, torch.ones(4), torch.zeros(4))
+    axes = plots.show_layer_norm(tokens, normed).axes
+    labels = {ax.get_title(): [t.get_text() for t in ax.get_yticklabels()] for ax in axes}
+    assert labels["before"] == [f"+3.00 ± {math.sqrt(6):.2f}", "+6.00 ± 1.00"]
+    assert labels["after"] == ["+0.00 ± 1.00", "+0.00 ± 1.00"]
+    limits = [image.get_clim() for ax in axes for image in ax.images]
+    largest = normed.abs().max().item()
+    assert limits == [(-7.0, 7.0), pytest.approx((-largest, largest))]
 
 
-def test_layer_norm_colour_scale_is_symmetric():
-    """White means zero in both heat maps."""
-    fig = show_layer_norm(torch.tensor([[0.0, 4.0]]), torch.tensor([[-1.0, 1.0]]))
-    limits = [image.get_clim() for ax in fig.axes for image in ax.images]
-    assert limits == [(-4.0, 4.0), (-1.0, 1.0)]
-
-
-def test_gelu_marks_its_minimum():
-    """The point on the curve is the minimum near (-0.75, -0.170)."""
-    curve = show_gelu(gelu).axes[0]
+def test_gelu_marks_its_minimum_and_shows_the_gap_of_the_tanh_form():
+    """Near (-0.75, -0.170); the third axes peaks at 4.73e-4, of the tanh form itself it is flat."""
+    curve, _, gap = plots.show_gelu(gelu).axes
     point = next(line for line in curve.lines if line.get_marker() == "o")
     assert float(point.get_xdata()[0]) == pytest.approx(-0.75, abs=0.01)
     assert float(point.get_ydata()[0]) == pytest.approx(-0.17, abs=0.001)
-
-
-def test_gelu_shows_the_gap_of_the_tanh_form():
-    """The third axes peaks at 4.73e-4, in units of 1e-4; for the tanh form itself it is flat."""
-    exact, tanh = gelu, lambda x: torch.nn.functional.gelu(x, approximate="tanh")
-    peak = max(abs(show_gelu(exact).axes[2].lines[0].get_ydata()))
-    assert float(peak) == pytest.approx(4.73, abs=0.01)
-    assert float(max(abs(show_gelu(tanh).axes[2].lines[0].get_ydata()))) == 0.0
+    assert float(max(abs(gap.lines[0].get_ydata()))) == pytest.approx(4.73, abs=0.01)
+    flat = plots.show_gelu(lambda x: torch.nn.functional.gelu(x, approximate="tanh")).axes[2]
+    assert float(max(abs(flat.lines[0].get_ydata()))) == 0.0
 
 
 def test_block_puts_the_norms_on_side_roads_or_across_the_main_road():
     """Pre-norm draws both norms above the main road, post-norm draws them on it."""
-    heights = [
-        {t.get_text(): t.get_position()[1] for t in ax.texts if t.get_text().startswith("norm")}
-        for ax in draw_block().axes
-    ]
-    assert heights == [{"norm1": 1.0, "norm2": 1.0}, {"norm1": 0.0, "norm2": 0.0}]
+    for ax, height in zip(plots.draw_block().axes, (1.0, 0.0), strict=True):
+        heights = {text.get_text(): text.get_position()[1] for text in ax.texts}
+        assert (heights["norm1"], heights["norm2"]) == (height, height)
 
 
 def test_through_depth_draws_every_curve_with_its_values():
     """One labelled curve a model, counted from the first depth given; more curves than styles."""
     series = {f"model {i}": [i, i + 1, i + 2] for i in range(9)}
-    ax = show_through_depth(series, "something", first=1).axes[0]
+    ax = plots.show_through_depth(series, "something", first=1, log=True).axes[0]
     assert [line.get_label() for line in ax.lines] == list(series)
     assert all(list(line.get_xdata()) == [1, 2, 3] for line in ax.lines)
     assert list(ax.lines[8].get_ydata()) == [8, 9, 10]
-    assert ax.get_ylabel() == "something"
-
-
-def test_through_depth_log_scale_only_on_request():
-    """The y axis is linear unless asked otherwise."""
-    assert show_through_depth({"a": [1, 2]}, "y").axes[0].get_yscale() == "linear"
-    assert show_through_depth({"a": [1, 2]}, "y", log=True).axes[0].get_yscale() == "log"
+    assert (ax.get_ylabel(), ax.get_yscale()) == ("something", "log")
+    assert plots.show_through_depth({"a": [1, 2]}, "y").axes[0].get_yscale() == "linear"
 
 
 def test_parameter_map_areas_are_counts():
     """Every rectangle covers the share of the map that its part has of the parameters."""
     parts = {"block": {"qkv: attention": 30, "fc1: MLP": 60}, "head": {"head: head": 10}}
-    ax = show_parameter_map(parts).axes[0]
+    ax = plots.show_parameter_map(parts).axes[0]
     areas = [p.get_width() * p.get_height() for p in ax.patches if isinstance(p, Rectangle)]
     assert areas == pytest.approx([0.3, 0.6, 0.1])
     assert {"qkv", "fc1", "head"} <= set(texts(ax))
@@ -102,7 +72,7 @@ def test_parameter_map_areas_are_counts():
 
 def test_shares_are_per_cent_of_each_row():
     """The bars of a row add to 100, whatever its unit; only shares of 4% and more are written."""
-    ax = show_shares(
+    ax = plots.show_shares(
         {"a": {"attention": 1, "MLP": 3}, "b": {"MLP": 98, "head": 2}}, xlabel="%"
     ).axes[0]
     assert [bar.get_width() for bar in ax.patches] == pytest.approx([25, 75, 98, 2])
@@ -110,16 +80,11 @@ def test_shares_are_per_cent_of_each_row():
     assert [label.get_text() for label in ax.get_yticklabels()] == ["a", "b"]
 
 
-def test_every_part_has_its_own_colour():
-    """No two parts share a colour."""
-    assert len(set(PART_COLOURS.values())) == len(PART_COLOURS)
-
-
 def test_overfit_shows_all_curves_the_floor_and_each_verdict():
-    """Five losses and the floor on the left; on the right one picture an image, right or wrong in words."""
+    """Losses and the floor on the left; on the right pictures, right or wrong in words."""
     losses = {f"model {i}": [2.0, 1.0 + i] for i in range(5)}
     verdicts = [("disk", True), ("ring", False), ("moon", True)]
-    fig = show_overfit(losses, 0.7, torch.rand(3, 3, 8, 8), verdicts)
+    fig = plots.show_overfit(losses, 0.7, torch.rand(3, 3, 8, 8), verdicts)
     curves, place = fig.axes
     drawn = {line.get_label(): list(line.get_ydata()) for line in curves.lines}
     assert losses.items() <= drawn.items()
@@ -130,18 +95,17 @@ def test_overfit_shows_all_curves_the_floor_and_each_verdict():
 def test_parameter_columns_hold_every_parameter_once():
     """The map of a model adds up to the model."""
     model = VisionTransformer(ViTConfig(embed_dim=24, depth=2, num_heads=3))
-    columns = parameter_columns(model)
+    columns = plots.parameter_columns(model)
     assert list(columns) == ["patches", "block 0", "block 1", "head"]
     counted = sum(sum(column.values()) for column in columns.values())
     assert counted == sum(p.numel() for p in model.parameters())
+    assert len(set(plots.PART_COLOURS.values())) == len(plots.PART_COLOURS)
 
 
 def test_named_writes_the_most_probable_classes_beside_each_picture():
     """Pictures of any size; the classes in falling order, with their share in percent."""
     pictures = [torch.zeros(3, 8, 8, dtype=torch.uint8), torch.rand(3, 6, 9)]
-    fig = show_named(pictures, torch.tensor([[0.1, 0.9], [0.75, 0.25]]), ["cat", "dog"])
-    assert [texts(ax) for ax in fig.axes if ax.texts] == [
-        ["dog, 90%", "cat, 10%"],
-        ["cat, 75%", "dog, 25%"],
-    ]
+    fig = plots.show_named(pictures, torch.tensor([[0.1, 0.9], [0.75, 0.25]]), ["cat", "dog"])
+    written = [["dog, 90%", "cat, 10%"], ["cat, 75%", "dog, 25%"]]
+    assert [texts(ax) for ax in fig.axes if ax.texts] == written
     assert [len(ax.images) for ax in fig.axes] == [1, 0, 1, 0]

@@ -25,10 +25,8 @@ def shown(fig):
 
 def test_maps_of_all_layers_and_heads_share_one_scale_around_even(weights):
     """An even map has the value 1 everywhere, whichever model made it."""
-    maps = {
-        "trained": weights[:, :, 0, 1:].reshape(2, 3, 2, 2),
-        "untrained": np.full((2, 3, 2, 2), 0.2),
-    }
+    maps = {"trained": weights[:, :, 0, 1:].reshape(2, 3, 2, 2)}
+    maps["untrained"] = np.full((2, 3, 2, 2), 0.2)
     fig = plots.show_layers_and_heads(torch.zeros(3, 8, 8), maps, uniform=0.2)
     images = shown(fig)
     assert len(images) == 12
@@ -85,9 +83,8 @@ def test_what_was_not_trained_is_grey_in_every_figure():
     """Bars, dots and lines of an untrained model have its colour, and nothing else has."""
     name = {"trained": np.ones((1, 2)), "untrained": np.ones((1, 2))}
     dots = plots.show_distances(name, uniform=1.0).axes[0].lines[1:]
-    lines = (
-        plots.show_lines({k: v[0] for k, v in name.items()}, xlabel="x", ylabel="y").axes[0].lines
-    )
+    curves = {k: v[0] for k, v in name.items()}
+    lines = plots.show_lines(curves, xlabel="x", ylabel="y").axes[0].lines
     bars = plots.show_scores({"a": {k: 0.5 for k in name}}, chance=0.1, ylabel="y").axes[0].patches
     for drawn, untrained in (dots, lines):
         assert (drawn.get_color() == plots.GREY, untrained.get_color()) == (False, plots.GREY)

@@ -1,4 +1,4 @@
-"""Figures of notebook 07: the right number in the right place, the right neighbour under its name."""
+"""Figures of notebook 07: the right number in its place, the right neighbour under its name."""
 
 import math
 
@@ -19,7 +19,7 @@ def test_gap_joins_the_means_of_both_accuracies():
 
 
 def test_rows_of_pictures_carry_their_names():
-    """A row may be shorter than the others; words stand below the pictures of their own row, and none overlap."""
+    """A row may be shorter than the others; words stand below their pictures, and none overlap."""
     said = ["60% triangle\n40% cross", "50% crescent\n50% triangle"]
     fig = plots.show_rows(
         {"one": torch.rand(6, 3, 4, 4), "two": torch.rand(2, 3, 4, 4)}, {"two": said}
@@ -41,7 +41,7 @@ def test_collapse_has_a_panel_for_entropy_and_one_for_spread():
 
 
 def test_neighbours_follow_the_clicked_image():
-    """Image 3 of a square of four stands at the bottom right; its neighbours appear with their classes."""
+    """Image 3 of four stands at the bottom right; its neighbours appear with their classes."""
     images = torch.zeros(4, 3, 8, 8)
     images[3] = 1
     gallery = torch.linspace(0, 1, 5)[:, None, None, None].expand(5, 3, 8, 8)

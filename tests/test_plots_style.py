@@ -12,20 +12,13 @@ import torch
 from vitedu.plots import style
 
 
-def test_figure_leaves_no_open_pyplot_figure():
-    """A figure is shown once, as the value of its cell: pyplot must not know it."""
-    before = plt.get_fignums()
+def test_figure_leaves_no_trace_in_pyplot():
+    """A figure is shown once, as the value of its cell, and the style lives in the figure alone."""
+    before, settings = plt.get_fignums(), dict(plt.rcParams)
     fig, axes = style.figure(2, 3)
-    assert axes.shape == (2, 3)
-    assert len(fig.axes) == 6
-    assert plt.get_fignums() == before
-
-
-def test_figure_leaves_the_users_settings_alone():
-    """The style lives in the figure, not in matplotlib's global settings."""
-    before = dict(plt.rcParams)
-    style.figure()
-    assert dict(plt.rcParams) == before
+    assert axes.shape == (2, 3) and len(fig.axes) == 6
+    assert (plt.get_fignums(), dict(plt.rcParams)) == (before, settings)
+    assert len(set(style.CYCLE)) == 8  # eight curves get eight colours
 
 
 def test_to_picture_takes_tensors_and_bytes():
@@ -35,11 +28,6 @@ def test_to_picture_takes_tensors_and_bytes():
     assert style.to_picture(image).max() == 1.0
     assert style.to_picture(torch.full((1, 4, 6), 7.0)).shape == (4, 6)
     assert style.to_picture(np.full((1, 4, 6), -3.0)).min() == 0.0
-
-
-def test_cycle_colours_are_distinct():
-    """Eight curves get eight colours."""
-    assert len(set(style.CYCLE)) == 8
 
 
 def test_styled_function_draws_in_style_and_leaves_settings_alone():
@@ -55,7 +43,7 @@ def test_styled_function_draws_in_style_and_leaves_settings_alone():
 
 
 def test_figure_draws_itself_for_a_notebook():
-    """A notebook gets two dots for one of the page, the size on the page, and words for who cannot see it."""
+    """A notebook gets two dots for one of the page, the size, and words for who cannot see it."""
     fig, axes = style.figure(1, 2, size=(4, 3))
     axes[0, 0].plot([1, 2], label="train")
     axes[0, 0].set(title="loss", xlabel="epoch", ylabel="nats")
@@ -76,7 +64,7 @@ def test_figure_draws_itself_for_a_notebook():
 
 
 def test_figure_says_what_the_first_line_about_it_says():
-    """A drawing without titles has words too; panels that are only numbered add none, nor do numbers in them."""
+    """A drawing without titles has words too; panels that are only numbered add none."""
 
     @style.styled
     def draw():

@@ -39,10 +39,8 @@ def test_retrieved_pictures_say_whether_they_fit():
 def test_boxes_are_drawn_at_their_pixels():
     """Shares of the side become pixels; truth is dashed."""
     n, S = 2, 8
-    boxes = {
-        "truth": np.array([[0.25, 0.5, 0.75, 1.0]] * n),
-        "found": np.array([[0, 0, 1, 1.0]] * n),
-    }
+    boxes = {"truth": [[0.25, 0.5, 0.75, 1.0]] * n, "found": [[0, 0, 1, 1.0]] * n}
+    boxes = {who: np.array(rows) for who, rows in boxes.items()}
     maps = {who: np.random.default_rng(0).random((n, S, S)) for who in boxes}
     fig = plots.show_four_heads(torch.rand(n, 3, S, S), ["disk", "ring"], boxes, maps, maps)
     truth, found = fig.axes[0].patches

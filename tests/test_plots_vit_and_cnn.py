@@ -12,10 +12,8 @@ from vitedu.plots.widgets import explore_reach  # noqa: E402
 
 def test_flow_draws_every_layer_on_a_scale_from_zero():
     """Each network has a row that begins with the image; each map's scale begins at 0."""
-    flows = {
-        "CNN": {"a": np.full((4, 4), 2.0), "b": np.eye(2)},
-        "ViT": {"a": np.eye(2), "b": np.eye(2)},
-    }
+    flows = {name: {"a": np.eye(2), "b": np.eye(2)} for name in ("CNN", "ViT")}
+    flows["CNN"]["a"] = np.full((4, 4), 2.0)
     notes = {"CNN": ["4 × 4", "2 × 2"], "ViT": ["2 × 2", "2 × 2"]}
     axes = plots.show_flow(np.zeros((3, 8, 8)), flows, notes).axes
     assert [ax.get_title() for ax in axes] == ["image", "a", "b"] * 2
@@ -31,7 +29,7 @@ def test_fields_share_one_scale_and_frame_what_is_smaller_than_the_image():
 
 
 def test_cue_task_frames_the_cue_and_every_cell_like_it():
-    """The glyphs stand on the left; one frame is drawn around the cue, and one for each cell that says yes."""
+    """The glyphs stand on the left; the cue is framed, and each cell that says yes."""
     answers = np.zeros((2, 2), bool)
     answers[0, 0] = answers[1, 0] = True
     glyphs = np.arange(4.0)[:, None, None] * np.ones((4, 4))
@@ -51,16 +49,8 @@ def test_accuracy_by_cell_is_drawn_from_guessing_to_certain():
 def test_curves_run_through_means_and_show_every_seed():
     """Shares become percent; training accuracies are dotted; a mark stands where it should."""
     curves = {"CNN, test": [[0.2, 0.4], [0.5]], "CNN, training": [[1.0], [1.0]]}
-    fig = plots.show_curves(
-        curves,
-        [1, 10],
-        xlabel="n",
-        ylabel="%",
-        baseline=(0.1, "guessing"),
-        marks={"CNN, test": 3},
-        logx=True,
-    )
-    ax = fig.axes[0]
+    options = dict(baseline=(0.1, "guessing"), marks={"CNN, test": 3}, logx=True)
+    ax = plots.show_curves(curves, [1, 10], xlabel="n", ylabel="%", **options).axes[0]
     joined = [line for line in ax.lines if line.get_label() in curves]
     assert joined[0].get_ydata() == pytest.approx([30, 50])
     assert [line.get_linestyle() for line in joined] == ["--", ":"]

@@ -51,7 +51,5 @@ def test_compare_takes_tuples_item_by_item(capsys):
 def test_compare_repeats_a_single_name(capsys):
     """One name serves all items of a tuple."""
     compare(None, (1, 2), "loss")
-    assert (
-        capsys.readouterr().out
-        == "loss: measured 1 (no prediction)\nloss: measured 2 (no prediction)\n"
-    )
+    lines = [f"loss: measured {number} (no prediction)" for number in (1, 2)]
+    assert capsys.readouterr().out.splitlines() == lines

@@ -1,4 +1,4 @@
-"""Published weights by name: offline, from a stand-in for the libraries' servers, and from files."""
+"""Published weights by name: from a stand-in for the libraries' servers, and from files."""
 
 import hashlib
 import io
@@ -21,6 +21,16 @@ pytestmark = pytest.mark.slow  # torchvision and timm take seconds to load
 timm = pytest.importorskip("timm", reason="timm is an oracle here")
 
 TIMM_NAME = "vit_tiny_patch16_224"
+
+
+CATEGORIES = "ant", "bee", "cat", "dog", "eel"
+
+
+class Prepare:
+    """The preprocessing of the small model, as torchvision builds it."""
+
+    def __call__(self):
+        return ImageClassification(crop_size=32, resize_size=40)
 
 
 class Bomb:
@@ -63,9 +73,9 @@ def theirs():
 
 @pytest.fixture
 def server(theirs, tmp_path, monkeypatch):
-    """Publish weights of the small model, to be fetched with torchvision's own downloader from files.
+    """Publish weights of the small model, to be fetched with torchvision's own downloader.
 
-    Gives the folder of the cache. Names: ``vit_test`` (GOOD), and weights that are MISSING, DAMAGED,
+    Gives the folder of the cache. Names: ``vit_test`` (GOOD), and weights that are MISSING, DAMAGED
     or hold CODE.
     """
     folder = tmp_path / "server"
@@ -81,13 +91,7 @@ def server(theirs, tmp_path, monkeypatch):
         return entry(path)
 
     def entry(path):
-        transforms = type(
-            "Transforms",
-            (),
-            {"__call__": lambda self: ImageClassification(crop_size=32, resize_size=40)},
-        )
-        categories = ["ant", "bee", "cat", "dog", "eel"]
-        return _api.Weights(path.as_uri(), transforms(), {"categories": categories})
+        return _api.Weights(path.as_uri(), Prepare(), {"categories": list(CATEGORIES)})
 
     class TestWeights(_api.WeightsEnum):
         GOOD = publish(theirs.state_dict())
@@ -116,22 +120,18 @@ def test_torchvision_weights_come_by_its_downloader(server, theirs, images, name
     assert [path.name[:9] for path in server.iterdir()] == ["vit_test-"]
 
 
-def test_missing_network_says_what_to_do(server):
-    """The address, the cache folder, and the way around."""
-    with pytest.raises(OSError, match=f"fetched from file:.*weights=path.*{server}"):
-        load_pretrained("vit_test.MISSING")
-
-
-def test_damaged_download_is_refused(server):
-    """The hash in the file's name does not hold."""
-    with pytest.raises(OSError, match="invalid hash value"):
-        load_pretrained("vit_test.DAMAGED")
-
-
-def test_downloaded_code_is_not_run(server, tmp_path):
-    """Not even when it is the publisher's."""
-    with pytest.raises(OSError, match="could not be fetched"):
-        load_pretrained("vit_test.CODE")
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("MISSING", "fetched from file:.*weights=path.*{cache}"),
+        ("DAMAGED", "invalid hash value"),
+        ("CODE", "could not be fetched"),
+    ],
+)
+def test_download_that_fails_says_what_to_do(server, tmp_path, name, words):
+    """The address, the cache folder, the way around; code is not run, not even the publisher's."""
+    with pytest.raises(OSError, match=words.format(cache=server)):
+        load_pretrained(f"vit_test.{name}")
     assert not (tmp_path / "exploded").exists()
 
 
@@ -199,7 +199,7 @@ def test_other_files_are_refused(tmp_path, name, content, words):
 
 
 def test_file_with_other_names_or_shapes_is_refused(server, theirs, tmp_path):
-    """The message says what is missing, or what does not fit."""
+    """The message says what is missing, or what does not fit; so for an image size."""
     torch.save({"weight": torch.zeros(2)}, tmp_path / "other.pth")
     with pytest.raises(ValueError, match="have no conv_proj.weight, .*found weight"):
         load_pretrained("vit_test", weights=tmp_path / "other.pth")
@@ -207,6 +207,8 @@ def test_file_with_other_names_or_shapes_is_refused(server, theirs, tmp_path):
     torch.save(state, tmp_path / "shape.pth")
     with pytest.raises(ValueError, match="(?s)do not fit 'vit_test'.*encoder.ln.weight"):
         load_pretrained("vit_test", weights=tmp_path / "shape.pth")
+    with pytest.raises(ValueError, match="image_size=36, patch_size=8, remainder 4"):
+        load_pretrained("vit_test", image_size=36)
 
 
 def test_another_image_size_interpolates_positions_as_timm_does(tmp_path):
@@ -219,14 +221,8 @@ def test_another_image_size_interpolates_positions_as_timm_does(tmp_path):
     assert_same_logits(ours, theirs, torch.randn(2, 3, 64, 64))
 
 
-def test_image_size_must_fit_the_patches(server):
-    """The configuration's own refusal."""
-    with pytest.raises(ValueError, match="image_size=36, patch_size=8, remainder 4"):
-        load_pretrained("vit_test", image_size=36)
-
-
 def test_another_number_of_classes_gets_a_head_of_zeros(server, theirs, images):
-    """All classes equally probable, everything before the head as published; the same number keeps it."""
+    """All classes are equally probable, the rest is as published; the same number keeps all."""
     ours = load_pretrained("vit_test", num_classes=9)
     assert ours.config.num_classes == 9
     assert torch.equal(ours(images), torch.zeros(8, 9))
@@ -300,17 +296,17 @@ def test_timm_models_that_do_not_fit_are_refused_before_the_download(timm_server
 
 
 def test_predict_names_the_most_probable_classes(server, theirs, tmp_path, capsys):
-    """With the library's preprocessing and class names; fetched, and from a file of other classes."""
+    """With the library's preprocessing and class names; fetched, or from a file."""
     path = tmp_path / "x.png"
     Image.effect_noise((70, 50), 90).convert("RGBA").save(path)
-    prepare = ImageClassification(crop_size=32, resize_size=40)
+    prepare = Prepare()()
     with Image.open(path) as image, torch.no_grad():
         row = theirs(prepare(image.convert("RGB"))[None])[0].softmax(dim=0)
     best = row.argmax().item()
     arguments = ["predict", "--pretrained", "vit_test", str(path), "--device", "cpu"]
     assert main([*arguments, "--top", "2"]) == 0
     line = capsys.readouterr().out.splitlines()[-1]
-    assert line.startswith(f"{path}: {('ant', 'bee', 'cat', 'dog', 'eel')[best]} {row[best]:.1%}, ")
+    assert line.startswith(f"{path}: {CATEGORIES[best]} {row[best]:.1%}, ")
     assert line.count("%") == 2
 
     torch.save(fill(small_vit(num_classes=2)).state_dict(), tmp_path / "two.pth")

@@ -30,30 +30,17 @@ def out(tmp_path):
 
 
 def files(out):
-    return {
-        str(path.relative_to(out)): (path.read_bytes(), path.stat().st_mtime_ns)
-        for path in out.rglob("*")
-        if path.is_file()
-    }
+    paths = {str(path.relative_to(out)): path for path in out.rglob("*") if path.is_file()}
+    return {name: (path.read_bytes(), path.stat().st_mtime_ns) for name, path in paths.items()}
 
 
 def test_everything_is_written_and_told(folder, out, capsys):
     """Tables, a page a student, the report; the terminal says what is open and where to look."""
     assert main_grade(folder, out, parts=made_parts(), **CHOICES) == 0
-    names = [safe_name(student) for student in CLASS]
-    assert set(files(out)) == {
-        ".lock",
-        "class.json",
-        "secret.json",
-        "grades.csv",
-        "totals.csv",
-        "open.csv",
-        "report.html",
-    } | {
-        f"{folder}/{name}.{ending}"
-        for name in names
-        for folder, ending in (("submissions", "json"), ("feedback", "html"))
-    }
+    expected = {".lock", "class.json", "secret.json", "grades.csv", "totals.csv", "open.csv"}
+    for name in map(safe_name, CLASS):
+        expected |= {f"submissions/{name}.json", f"feedback/{name}.html"}
+    assert set(files(out)) == expected | {"report.html"}
     said = capsys.readouterr().out
     assert said.startswith("2 submissions: 2 graded now, 0 before. Isolation: full.")
     assert "Mean 7.5 of 10 points (1 of 2 are final)." in said
@@ -130,18 +117,7 @@ def test_options_reach_the_grader(folder, out, monkeypatch):
     seen = {}
     monkeypatch.setattr(publish, "main_grade", lambda *words, **rest: seen.update(rest) or 0)
     words = ["grade", str(folder), "--out", str(out), "--notebook", "notebooks/01_patches.ipynb"]
-    words += [
-        "--exercises",
-        "patchify",
-        "--only",
-        "a",
-        "b",
-        "--again",
-        "--jobs",
-        "2",
-        "--runs",
-        "5",
-    ]
+    words += "--exercises patchify --only a b --again --jobs 2 --runs 5".split()
     words += ["--seed", "9", "--student-from", "moodle", "--for", "canvas", "moodle"]
     assert main([*words, "--assignment", "Hw", "--allow-unsafe"]) == 0
     assert seen == {

@@ -1,14 +1,16 @@
-"""Flags for a person: forbidden names, calls that no answer needs, the reference, near-identical answers."""
+"""Flags for a person: forbidden names, needless calls, the reference, near-identical answers."""
 
 import ast
 import inspect
 import random
 import textwrap
 import time
+from pathlib import Path
 
 import pytest
 from proof.bank import right_answers
 
+from vitedu.course.notebooks import exercise_cells, read
 from vitedu.course.references import reference_source
 from vitedu.exercises import EXERCISES, find
 from vitedu.grading.grades import Answer
@@ -23,13 +25,16 @@ def scanned(exercise, source, support="import torch, math\nfrom torch import nn"
 
 
 def alternatives():
-    """Give (exercise, source) of the right answers that the checkers know."""
+    """Give the right answers that the checkers know, as a list of sources for each exercise."""
+    found = {}
     for exercise in EXERCISES:
         if exercise.kind != "value":
             for answer in right_answers(exercise.id)[1:]:
                 if answer.__name__ != "<lambda>":
                     node = ast.parse(textwrap.dedent(inspect.getsource(answer))).body[0]
-                    yield exercise.id, ast.unparse(renamed(node, {node.name: exercise.id}))
+                    source = ast.unparse(renamed(node, {node.name: exercise.id}))
+                    found.setdefault(exercise.id, []).append(source)
+    return found
 
 
 def renamed(node, names):
@@ -43,49 +48,43 @@ def renamed(node, names):
 
 
 SUPPORT = "import math, torch\nfrom torch import nn\nfrom vitedu import attention as reference"
-HONEST = list(alternatives())
+HONEST = alternatives()
 
 
 # --- one answer ----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("exercise", "source"),
-    [
-        ("softmax", "def softmax(x, dim=-1): return torch.softmax(x, dim)"),
-        ("softmax", "def softmax(x, dim=-1): return x.log_softmax(dim).exp()"),
-        (
-            "softmax",
-            "from torch.nn.functional import softmax as s\ndef softmax(x, dim=-1): return s(x, dim)",
-        ),
-        ("softmax", "def softmax(x, dim=-1): return nn.Softmax(dim)(x)"),
-        ("softmax", "def softmax(x, dim=-1): return getattr(torch, 'softmax')(x, dim)"),
-        ("softmax", "def softmax(x, dim=-1): return torch.ops.aten._softmax(x, dim, False)"),
-        ("gelu", "gelu = nn.GELU()"),
-        ("layer_norm", "def layer_norm(x, w, b, eps=1e-6): return nn.LayerNorm(x.shape[-1])(x)"),
-        ("cross_entropy", "def cross_entropy(x, y, s=0.): return nn.CrossEntropyLoss()(x, y)"),
-        ("scaled_dot_product_attention", "f = torch.nn.functional.scaled_dot_product_attention"),
-        ("MultiHeadAttention", "class MultiHeadAttention(nn.MultiheadAttention): pass"),
-        (
-            "count_parameters",
-            "def count_parameters(c): return sum(p.numel() for p in VisionTransformer(c).parameters())",
-        ),
-    ],
-)
-def test_forbidden_names_are_found_in_every_spelling(exercise, source):
+SPELLINGS = """
+softmax: def softmax(x, dim=-1): return torch.softmax(x, dim)
+softmax: def softmax(x, dim=-1): return x.log_softmax(dim).exp()
+softmax: from torch.nn.functional import softmax as s; softmax = lambda x, dim=-1: s(x, dim)
+softmax: def softmax(x, dim=-1): return nn.Softmax(dim)(x)
+softmax: def softmax(x, dim=-1): return getattr(torch, 'softmax')(x, dim)
+softmax: def softmax(x, dim=-1): return torch.ops.aten._softmax(x, dim, False)
+gelu: gelu = nn.GELU()
+layer_norm: def layer_norm(x, w, b, eps=1e-6): return nn.LayerNorm(x.shape[-1])(x)
+cross_entropy: def cross_entropy(x, y, s=0.): return nn.CrossEntropyLoss()(x, y)
+scaled_dot_product_attention: f = torch.nn.functional.scaled_dot_product_attention
+MultiHeadAttention: class MultiHeadAttention(nn.MultiheadAttention): pass
+count_parameters: def count_parameters(c): return count(VisionTransformer(c).parameters())
+""".strip().splitlines()
+
+
+@pytest.mark.parametrize("line", SPELLINGS)
+def test_forbidden_names_are_found_in_every_spelling(line):
     """Functions, methods, layers, kernels, imports, getattr."""
+    exercise, source = line.split(": ", 1)
     assert "forbidden_name" in scanned(exercise, source)
 
 
 def test_ones_own_function_of_a_forbidden_name_is_none():
     """Attention built on the softmax and the attention of earlier exercises."""
     support = "from vitedu.attention import softmax, scaled_dot_product_attention"
-    source = "class MultiHeadAttention(nn.Module):\n    def forward(self, x):\n        return scaled_dot_product_attention(x, x, x)"
+    source = "class MultiHeadAttention(nn.Module):\n    def forward(self, x):\n"
+    source += "        return scaled_dot_product_attention(x, x, x)"
     assert scanned("MultiHeadAttention", source, support) == {}
-    assert (
-        scanned("softmax", "def softmax(x):\n    '''torch.softmax'''\n    return x  # softmax")
-        == {}
-    )
+    source = "def softmax(x):\n    '''torch.softmax'''\n    return x  # softmax"
+    assert scanned("softmax", source) == {}
 
 
 def test_forbidden_names_come_from_the_checkers():
@@ -95,94 +94,93 @@ def test_forbidden_names_come_from_the_checkers():
     assert forbidden_names("patchify") == forbidden_names("tokens_at_224") == set()
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
-        "os.system('ls')",
-        "import subprocess",
-        "from ctypes import cdll",
-        "sys._getframe(1).f_locals",
-        "import inspect",
-        "gc.get_objects()",
-        "open('x').read()",
-        "exec('1')",
-        "eval('1')",
-        "__import__('os')",
-        "torch.exp = abs",
-        "torch.Tensor.sum = abs",
-        "setattr(torch, 'exp', abs)",
-        "math.__dict__['pi'] = 3",
-        "__builtins__['abs'] = 1",
-        "del torch.exp",
-        "from vitedu.checks import engine",
-        "import vitedu.course.references",
-        "from vitedu.encoder import gelu",
-        "torch.os.popen('id')",
-        "torch.load('x')",
-        "(lambda: 0).__globals__",
-        "().__class__.__subclasses__()",
-        "sys.modules['torch'] = 1",
-        "get_ipython()",
-        "f = torch.ops.aten._softmax.load",
-        "from numpy.ctypeslib import ctypes",
-        "import numpy.ctypeslib",
-        "from torch import os",
-        "from math import sys",
-        "from torch.utils.data import threading",
-        "vars(torch)['exp'] = abs",
-        "vars(math).update(pi=3)",
-        "torch.__dict__['exp'] = abs",
-        "object.__setattr__(torch, 'exp', abs)",
-        "put = setattr",
-        "t = torch\nt.exp = abs",
-        "f = torch.nn.functional\nf.gelu = abs",
-        "from torch._inductor.fx_passes import fuse_attention",
-        "import torch._inductor",
-        "from torch import _C",
-        "m._WatchedClassifier__journal.clear()",
-        "x.is_meta",
-        "from functools import partial\npartial(setattr, torch)",
-        "from sys import modules as m\nm.pop('torch._inductor')",
-        "import sys as s\ns.meta_path.clear()",
-        "torch._inductor.lowering",
-        "nn.modules._functions",
-        "class T(torch.Tensor): pass",
-        "import pathlib",
-        "os._exit(0)",
-        "sys.settrace(abs)",
-        "getattr(torch, '_C')",
-        "getattr(m, '_WatchedClassifier__journal')",
-        "getattr(abs, '__globals__')",
-        "import _thread",
-        "from operator import attrgetter",
-        "import unittest.mock",
-        "import io",
-        "x.__class__ = dict",
-        "x.__torch_dispatch__",
-        "T = type('T', (torch.Tensor,), {'__torch_function__': abs})",
-        "names = ['__code__']",
-    ],
-)
+NEEDLESS = """
+os.system('ls')
+import subprocess
+from ctypes import cdll
+sys._getframe(1).f_locals
+import inspect
+gc.get_objects()
+open('x').read()
+exec('1')
+eval('1')
+__import__('os')
+torch.exp = abs
+torch.Tensor.sum = abs
+setattr(torch, 'exp', abs)
+math.__dict__['pi'] = 3
+__builtins__['abs'] = 1
+del torch.exp
+from vitedu.checks import engine
+import vitedu.course.references
+from vitedu.encoder import gelu
+torch.os.popen('id')
+torch.load('x')
+(lambda: 0).__globals__
+().__class__.__subclasses__()
+sys.modules['torch'] = 1
+get_ipython()
+f = torch.ops.aten._softmax.load
+from numpy.ctypeslib import ctypes
+import numpy.ctypeslib
+from torch import os
+from math import sys
+from torch.utils.data import threading
+vars(torch)['exp'] = abs
+vars(math).update(pi=3)
+torch.__dict__['exp'] = abs
+object.__setattr__(torch, 'exp', abs)
+put = setattr
+t = torch; t.exp = abs
+f = torch.nn.functional; f.gelu = abs
+from torch._inductor.fx_passes import fuse_attention
+import torch._inductor
+from torch import _C
+m._WatchedClassifier__journal.clear()
+x.is_meta
+from functools import partial; partial(setattr, torch)
+from sys import modules as m; m.pop('torch._inductor')
+import sys as s; s.meta_path.clear()
+torch._inductor.lowering
+nn.modules._functions
+class T(torch.Tensor): pass
+import pathlib
+os._exit(0)
+sys.settrace(abs)
+getattr(torch, '_C')
+getattr(m, '_WatchedClassifier__journal')
+getattr(abs, '__globals__')
+import _thread
+from operator import attrgetter
+import unittest.mock
+import io
+x.__class__ = dict
+x.__torch_dispatch__
+T = type('T', (torch.Tensor,), {'__torch_function__': abs})
+names = ['__code__']
+""".strip().splitlines()
+
+
+@pytest.mark.parametrize("line", NEEDLESS)
 def test_what_no_answer_needs_is_found(line):
     """In the answer, inside its function, and in what comes along."""
-    body = line.replace("\n", "\n    ")
-    support = "import torch, math, sys, os, gc"
-    for source, own in [
-        (f"{line}\ndef gelu(x): return x", support),
-        (f"def gelu(x):\n    {body}\n    return x", support),
-    ]:
-        assert "dangerous" in {f.kind for f in scan_answer(Answer("gelu", source, own))}
-    harmless = {f.message for f in scan_answer(Answer("gelu", "gelu = 1", "import torch"))}
-    assert harmless == set()
-    assert "dangerous" in scanned(
-        "gelu", "def gelu(x): return x", f"import torch, sys, math, gc\n{line}"
-    )
+    support, plain = "import torch, math, sys, os, gc", "def gelu(x): return x"
+    inner = f"def gelu(x):\n    {line}\n    return x\n"
+    assert "dangerous" in scanned("gelu", f"{line}\n{plain}", support)
+    assert "dangerous" in scanned("gelu", inner, support)
+    assert "dangerous" in scanned("gelu", plain, f"import torch, sys, math, gc\n{line}")
 
 
-@pytest.mark.parametrize(("exercise", "source"), HONEST, ids=lambda value: str(value)[:40])
-def test_honest_answers_have_no_flags(exercise, source):
+def test_imports_that_every_notebook_has_are_no_concern():
+    """Nothing is flagged without a reason."""
+    assert scanned("gelu", "gelu = 1", "import torch") == {}
+
+
+@pytest.mark.parametrize("exercise", HONEST)
+def test_honest_answers_have_no_flags(exercise):
     """Every right answer that the checkers know, in its many styles."""
-    assert scan_answer(Answer(exercise, source, SUPPORT)) == []
+    for source in HONEST[exercise]:
+        assert scan_answer(Answer(exercise, source, SUPPORT)) == [], source
 
 
 def test_reference_is_known_under_other_names_and_layout():
@@ -231,18 +229,12 @@ RENAMED = {
 
 def made_class(size):
     """A class in which answers repeat, as they do: everybody has one of four for each exercise."""
-    draw, by_exercise = random.Random(0), {}
-    for exercise, source in HONEST:
-        by_exercise.setdefault(exercise, []).append(source)
-    for exercise, sources in by_exercise.items():
-        sources[3:] = [reference_source(find(exercise))]
-    answers = {}
-    for number in range(size):
-        answers[f"s{number:03}"] = {
-            exercise: Answer(exercise, draw.choice(sources))
-            for exercise, sources in by_exercise.items()
-        }
-    return answers
+    draw = random.Random(0)
+    four = {id: [*sources[:3], reference_source(find(id))] for id, sources in HONEST.items()}
+    return {
+        f"s{number:03}": {id: Answer(id, draw.choice(sources)) for id, sources in four.items()}
+        for number in range(size)
+    }
 
 
 @pytest.mark.slow
@@ -266,20 +258,14 @@ def test_two_students_are_enough_for_a_pair_and_the_same_reference_is_none():
     pair = {name: {"patchify": Answer("patchify", ODD)} for name in ("ann", "bob")}
     assert compare_class(pair)["ann"][0].message.endswith("bob: patchify 100% to the letter")
     ids = [exercise.id for exercise in EXERCISES]
-    same = {
-        name: {id: Answer(id, reference_source(find(id))) for id in ids} for name in ("ann", "bob")
-    }
-    assert compare_class(same) == {}
+    same = {id: Answer(id, reference_source(find(id))) for id in ids}
+    assert compare_class({"ann": same, "bob": same}) == {}
     short = {name: {"gelu": Answer("gelu", "def gelu(x):\n    return x + 1 - 1")} for name in "ab"}
     assert compare_class(short) == {}
 
 
 def test_untouched_stubs_are_no_copies():
     """Everybody has them."""
-    from pathlib import Path
-
-    from vitedu.course.notebooks import exercise_cells, read
-
     stubs = {}
     for path in sorted((Path(__file__).parents[1] / "notebooks").glob("*.ipynb")):
         notebook = read(path)

@@ -1,4 +1,4 @@
-"""vitedu.fitting.settings: name=value words become fields of the right type, or are refused by name."""
+"""vitedu.fitting.settings: name=value words become typed fields, or are refused by name."""
 
 from dataclasses import dataclass
 

@@ -48,14 +48,8 @@ def graded(box, sources):
     answers = {id: Answer(id, source, SUPPORT) for id, source in sources.items()}
     counting = Counting(box)
     submission = Submission("ann", (Path("work.ipynb"),))
-    found = grade_submission(
-        submission,
-        [find(id) for id in sources],
-        real_parts(),
-        counting,
-        seed=11,
-        extraction=Extraction(answers),
-    )
+    asked, read = [find(id) for id in sources], Extraction(answers)
+    found = grade_submission(submission, asked, real_parts(), counting, seed=11, extraction=read)
     return {grade.exercise: grade for grade in found.exercises}, counting.started
 
 
@@ -92,12 +86,10 @@ def test_an_answer_that_fails_beside_others_is_run_alone(trouble, box):
     answers["patchify"] += COUNT
     answers["unpatchify"] += COUNT + f"if sys.loaded > 1:\n    {trouble}\n"
     grades, workers = graded(box, answers)
-    assert [(grade.state, grade.runs) for grade in grades.values()] == [
-        ("passed", 3),
-        ("passed", 4),
-        ("passed", 3),
-    ]
-    # two shared processes for the first; the second's one try there, and the third, which is not tried there any more
+    assert [grade.state for grade in grades.values()] == ["passed"] * 3
+    assert [grade.runs for grade in grades.values()] == [3, 4, 3]
+    # two shared processes for the first; the second's one try there, and the third, which is not
+    # tried there any more
     assert workers == 3 + 2 + 3 + 2
 
 
@@ -111,13 +103,31 @@ def test_an_answer_that_passes_beside_others_alone_is_not_passed(box):
     assert (grades["unpatchify"].state, grades["unpatchify"].points) == ("failed", 0.0)
 
 
+THREAD = """import threading, time
+
+def wait():
+    while sys.loaded < 2:
+        time.sleep(0.01)
+    os._exit(3)
+
+threading.Thread(target=wait, daemon=True).start()
+"""
+ALARM = """import signal
+signal.signal(signal.SIGALRM, lambda *rest: os._exit(3))
+signal.setitimer(signal.ITIMER_REAL, 0.2)
+"""
+FULL = """try:
+    open(os.environ['TMPDIR'] + '/full', 'wb').write(bytes(40 * 2**20))
+except OSError:
+    pass
+"""
+NO_IMPORTS = "sys.meta_path.clear()\nsys.path.clear()\nsys.modules['vitedu.patches'] = None\n"
 LEFT_BEHIND = {
-    "a thread that ends the process": "import threading, time\n\ndef wait():\n    while sys.loaded < 2:\n        time.sleep(0.01)\n"
-    "    os._exit(3)\n\nthreading.Thread(target=wait, daemon=True).start()\n",
-    "an alarm": "import signal\nsignal.signal(signal.SIGALRM, lambda *rest: os._exit(3))\nsignal.setitimer(signal.ITIMER_REAL, 0.2)\n",
+    "a thread that ends the process": THREAD,
+    "an alarm": ALARM,
     "a torch of its own": "torch.arange = torch.Tensor.reshape = torch.Tensor.permute = abs\n",
-    "a full folder": "try:\n    open(os.environ['TMPDIR'] + '/full', 'wb').write(bytes(40 * 2**20))\nexcept OSError:\n    pass\n",
-    "no way to import": "sys.meta_path.clear()\nsys.path.clear()\nsys.modules['vitedu.patches'] = None\n",
+    "a full folder": FULL,
+    "no way to import": NO_IMPORTS,
     "no output": "os.close(1)\nos.close(2)\nsys.stdout = sys.stderr = None\n",
 }
 
@@ -132,7 +142,7 @@ def test_what_one_answer_leaves_behind_costs_another_nothing(left, box):
 
 
 def test_a_run_alone_is_no_second_chance(monkeypatch, box):
-    """Beside others it failed: what it showed alone before has to show three times more, as without sharing."""
+    """Beside others it failed: what it showed alone has to show three times more."""
     alone, tried = iter(["memory", "memory", "memory", "crashed"]), []
 
     def run(checker, cases, answer, seed, box, earlier_runs, lend=None):
@@ -146,7 +156,7 @@ def test_a_run_alone_is_no_second_chance(monkeypatch, box):
 
 
 def test_answers_that_disturb_each_other_meet_no_more(box):
-    """One that fails or hangs beside others does it once in a submission, not once in each exercise."""
+    """One that fails or hangs beside others does it once in a submission, not in each exercise."""
     answers = right("patchify", "unpatchify", "sincos_positions")
     for name in answers:
         answers[name] += COUNT + f"if sys.loaded > 1:\n    {name} = abs\n"
@@ -155,19 +165,18 @@ def test_answers_that_disturb_each_other_meet_no_more(box):
 
 
 def test_one_student_has_a_budget(monkeypatch, box):
-    """Answers that each use up their time cannot hold the class up: those after the budget are open."""
+    """Answers that use up their time cannot hold the class up: those after it are open."""
     monkeypatch.setattr(student, "MOST_SECONDS", -1.0)
     grades, workers = graded(box, right("patchify", "unpatchify"))
-    assert {(grade.state, grade.reason) for grade in grades.values()} == {
-        ("not_gradable", "timeout")
-    }
+    outcomes = {(grade.state, grade.reason) for grade in grades.values()}
+    assert outcomes == {("not_gradable", "timeout")}
     assert workers == 0 and "more than -1 s together" in grades["patchify"].detail
 
 
 def test_few_processes_wait(box):
-    """What waits keeps the memory that an answer left in it: two processes, however many exercises there are."""
+    """What waits keeps memory: two processes, however many exercises there are."""
     with SharedBox(box) as shared:
-        for id, source in right("patchify", "softmax", "layer_norm", "tokens_at_224").items():
+        for id, source in right("patchify", "softmax", "layer_norm").items():
             assert judge.grade_answer(Answer(id, source, SUPPORT), 11, shared).state == "passed"
             assert len(shared._idle) == 2
 

@@ -1,4 +1,4 @@
-"""vitedu.course.site: the course as pages, from small notebooks with outputs made here; in Chromium, all pages."""
+"""vitedu.course.site: the course as pages, from small notebooks; in Chromium, all pages."""
 
 import functools
 import html
@@ -24,18 +24,16 @@ PATCHES = read(NOTEBOOKS / "01_patches.ipynb")
 STUB = PATCHES.cells[next(i for i, name in exercise_cells(PATCHES) if name == "patchify")]
 SECRET = "images.reshape("  # of the reference of patchify, and of no notebook
 STILL = '<div id="explorer-1"><img src="data:image/png;base64,AA==" alt="patch 5 of 196"></div>'
+TITLE = "# 01 · First\n\nSee [the cut](#1--cut) and [the next](02_attention.ipynb)."
+QUESTION = "### Test yourself\n\n<details><summary>1. Why?</summary>\nSo.\n</details>"
 FIRST = [
-    v4.new_markdown_cell(
-        "# 01 · First\n\nSee [the cut](#1--cut) and [the next](02_attention.ipynb)."
-    ),
+    v4.new_markdown_cell(TITLE),
     v4.new_markdown_cell("## 1 · Cut\n\nThe loss is $\\frac{1}{n}$:\n\n$$x^2$$"),
     v4.new_code_cell(STUB.source, metadata=STUB.metadata),
     v4.new_code_cell("draw()", id=site.SUMMARY),
     v4.new_code_cell("explore()"),
     v4.new_code_cell("long_helper = 1", metadata={"tags": ["hide-input"]}),
-    v4.new_markdown_cell(
-        "### Test yourself\n\n<details><summary>1. Why?</summary>\nSo.\n</details>"
-    ),
+    v4.new_markdown_cell(QUESTION),
 ]
 SECOND = [v4.new_markdown_cell("# 02 · Second\n\nBack to [its section](01_patches.ipynb#1--cut).")]
 
@@ -85,10 +83,8 @@ def test_page_has_the_students_cells_and_the_solved_outputs(course):
     assert not [cell for cell in cells if SECRET in cell.source]
     drawn, explored = (cell for cell in cells if cell.get("outputs"))
     assert drawn.metadata.mystnb.image.alt == "Curves. Figure: Loss of the run."
-    assert set(drawn.outputs[1].data) == {
-        "image/png",
-        "text/plain",
-    }  # a file, not a part of the page
+    # a file, not a part of the page
+    assert set(drawn.outputs[1].data) == {"image/png", "text/plain"}
     assert set(explored.outputs[0].data) == {"text/html", "text/plain"}
     assert "size `quick`" in cells[1].source and "judge no method" in cells[1].source
 
@@ -125,9 +121,8 @@ def test_run_is_repeated_when_a_cell_or_the_profile_changed(course, monkeypatch)
 def test_notebook_that_fails_makes_no_pages(course, monkeypatch, tmp_path):
     """The error names the notebook and why it stopped."""
     folder, _ = course
-    monkeypatch.setattr(
-        site, "execute", lambda notebook, *a, **o: Run(notebook, 1.0, "no memory", {})
-    )
+    failed = Run(None, 1.0, "no memory", {})
+    monkeypatch.setattr(site, "execute", lambda *words, **options: failed)
     with pytest.raises(ValueError, match="01_patches.ipynb, solved, stopped early: no memory"):
         site.solved_run(folder / "01_patches.ipynb", tmp_path / "none")
 
@@ -138,9 +133,8 @@ def test_notebook_holds_six_questions_with_folded_answers(name):
     texts = [cell.source for cell in read(NOTEBOOKS / f"{name}.ipynb").cells]
     (text,) = (found[1] for source in texts if (found := site.SELF_TEST.search(source)))
     asked, folded = text.split("<details>", 1)
-    asked = (
-        asked if re.search(r"(?m)^1\. ", asked) else re.sub(r"<details>|<summary>", "\n", folded)
-    )
+    if not re.search(r"(?m)^1\. ", asked):
+        asked = re.sub(r"<details>|<summary>", "\n", folded)
     assert len(re.findall(r"(?m)^\d+\. ", asked)) >= 6
     assert text.count("<details>") == text.count("</details>")
 
@@ -157,7 +151,8 @@ def write_pages(folder, **pages):
 
 def test_links_and_pictures_of_pages_are_checked(tmp_path):
     """Files, places inside them, and words for pictures; other hosts are not asked."""
-    good = '<h1 id="ä">A</h1><a href="b.html#x"></a><a href="#%C3%A4"></a><a href="https://a.example/x"></a>'
+    good = '<h1 id="ä">A</h1><a href="b.html#x"></a><a href="#%C3%A4"></a>'
+    good += '<a href="https://a.example/x"></a>'
     write_pages(tmp_path, a=good, b='<p id="x"><img src="a.html" alt="a"></p>')
     assert site.problems(tmp_path) == []
     write_pages(tmp_path, c='<a href="no.html"></a><a href="b.html#y"></a><img src="a.html">')
@@ -186,20 +181,15 @@ def test_line_of_a_reference_is_found_in_every_file(tmp_path, name):
 def build(path, runs, out, *options):
     """Build pages in a process of its own; give the status, what it says, the pages' texts."""
     words = ["site", str(path), "--runs", str(runs), "--out", str(out), *options]
-    done = subprocess.run(
-        [sys.executable, "-m", "vitedu", *words],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        timeout=3600,
-    )
+    both = dict(stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    done = subprocess.run([sys.executable, "-m", "vitedu", *words], **both, timeout=3600)
     pages = {path.stem: path.read_text(encoding="utf-8") for path in out.glob("*.html")}
     return done.returncode, done.stdout, pages
 
 
 @pytest.mark.slow
 def test_small_course_is_built_without_and_with_solutions(course, tmp_path):
-    """Links, folded code, pictures with words, formulas, questions, search; and no solution for students."""
+    """Links, folded code, pictures, formulas, questions, search; no solution for students."""
     pytest.importorskip("sphinx")
     status, said, pages = build(*course, tmp_path / "out")
     assert status == 0, said
@@ -239,12 +229,15 @@ IN_CHROMIUM = [
 ]
 PICTURES = NOTEBOOKS.parent / "build" / "browser"
 PAGES = ("index", *NAMES, *(f"{name}_questions" for name in NAMES), "search")
-# a voice of the reader's own computer, which keeps what it was asked to say and ends when the test says so
+# a voice of the reader's own computer: it notes what it is to say, and ends when the test says so
+SILENT = "delete window.speechSynthesis; delete Window.prototype.speechSynthesis"
 VOICE = """
 let now = null
 window.said = []
 Object.defineProperty(window, "speechSynthesis", {value: {
-  getVoices: () => [{name: "far", lang: "en-GB", localService: false}, {name: "near", lang: "en-US", localService: VALUE}],
+  getVoices: () => [
+    {name: "far", lang: "en-GB", localService: false},
+    {name: "near", lang: "en-US", localService: VALUE}],
   speak: utterance => { now = utterance; said.push([utterance.voice.name, utterance.text]) },
   cancel: () => { now?.onerror?.({error: "canceled"}); now = null },
 }})
@@ -303,18 +296,17 @@ class TestInChromium:
 
     @pytest.mark.parametrize("name", PAGES)
     def test_page_fits_and_axe_finds_nothing_serious(self, page, name):
-        """It is never wider than its window, and everybody can use it: light and dark, wide and narrow.
+        """It is never wider than its window, and all can use it: light and dark, wide and narrow.
 
-        Contrast takes axe the longest, and all pages colour code alike: that of one page is looked at.
+        Contrast takes axe the longest, and all pages colour code alike: one is looked at.
         """
         axe = pytest.importorskip("axe_playwright_python.sync_playwright").Axe()
         opened, found, wide = page(name, width=390), [], {}
 
         def look(leave_out=(), **options):
-            violations = axe.run(opened, {"exclude": list(leave_out)}, options).response[
-                "violations"
-            ]
-            serious = [v for v in violations if v["impact"] in ("serious", "critical")]
+            response = axe.run(opened, {"exclude": list(leave_out)}, options).response
+            impacts = ("serious", "critical")
+            serious = [v for v in response["violations"] if v["impact"] in impacts]
             found.extend((v["id"], [node["html"][:200] for node in v["nodes"]]) for v in serious)
 
         look(rules={"color-contrast": {"enabled": False}})
@@ -395,10 +387,7 @@ class TestInChromium:
 
     @pytest.mark.parametrize(
         "script",
-        [
-            "delete window.speechSynthesis; delete Window.prototype.speechSynthesis",
-            VOICE.replace("VALUE", "false"),
-        ],
+        [SILENT, VOICE.replace("VALUE", "false")],
         ids=["no speech", "no voice of its own"],
     )
     def test_without_a_voice_there_are_no_controls(self, page, script):

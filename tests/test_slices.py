@@ -1,7 +1,7 @@
-"""Right answers that a notebook spreads out: what is taken out of the notebook works as the notebook does.
+"""Right answers that a notebook spreads out: what is taken out of it works as the notebook does.
 
-Each notebook is read, sliced and graded as a class's would be. Right answers have full points. What cannot be taken along is
-not gradable, with the reason, and never 0.
+Each notebook is read, sliced and graded as a class's would be. Right answers have full points. What
+cannot be taken along is not gradable, with the reason, and never 0.
 """
 
 import pytest
@@ -19,7 +19,7 @@ HEADS = """class MultiHeadAttention(nn.Module):
     def __init__(self, embed_dim, num_heads, qkv_bias=True):
         super().__init__()
         if embed_dim % num_heads:
-            raise ValueError(f"embed_dim must be divisible by num_heads (got {embed_dim}, {num_heads})")
+            raise ValueError(f"{embed_dim} columns, {num_heads} heads")
         self.num_heads = num_heads
         self.qkv = nn.Linear(embed_dim, 3 * embed_dim, bias=qkv_bias)
         self.proj = nn.Linear(embed_dim, embed_dim)
@@ -33,147 +33,63 @@ FORWARD = """def forward(self, x):
     return self.proj((weights @ v).transpose(1, 2).reshape(B, T, D)), weights
 """
 METHOD = "".join(f"    {line}\n" for line in FORWARD.splitlines())
+WHOLE = f"{HEADS}\n{METHOD}"
 ADD = """def add_to_class(Class):
     def wrapper(function):
         setattr(Class, function.__name__, function)
     return wrapper
 """
-GELU = "def gelu(x):\n    return {}\n"
-SHARES = "def softmax(x, dim=-1):\n    e = (x - x.amax(dim, True)).exp()\n    return e / e.sum(dim, True)"
+BODY = RIGHT.split("\n", 1)[1]
+WITH_ROOT = "def gelu(x):\n    return x * 0.5 * (1 + torch.erf(x / sqrt(2)))\n"
+WITH_ONE = f"def softmax(x, dim=-1):\n    return {VALUE} * ONE\n"
+WITH_EXP = """def softmax(x, dim=-1):
+    e = exp(x - amax(x, dim, True))
+    return e / e.sum(dim, True)
+"""
+MHA, MATH = "MultiHeadAttention", "from math import *"
+COUNTS = f"def softmax(x, dim=-1):\n    global calls\n    calls += 1\n{BODY}"
+APPENDS = f"calls = []\n\ndef softmax(x, dim=-1):\n    calls.append(1)\n{BODY}"
+SCRIPTED = f"@torch.jit.script\ndef softmax(x, dim: int = -1):\n{BODY}"
+ATTACHES = "def attach(kind, function):\n    kind.forward = function"
+DECORATED = "@add_to_class(MultiHeadAttention)\n" + FORWARD
+ITSELF = "class MultiHeadAttention(MultiHeadAttention):\n" + METHOD
+LATER = 'setattr(MultiHeadAttention, "forward", forward)'
 
 # name: (exercise, cells before, the cell, cells after)
 RIGHT_ONES = {
-    "star import of math": (
-        "gelu",
-        ["from math import *"],
-        GELU.format("x * 0.5 * (1 + torch.erf(x / sqrt(2)))"),
-        [],
-    ),
-    "star import in the own cell": (
-        "gelu",
-        [],
-        "from math import *\n\n" + GELU.format("x * 0.5 * (1 + torch.erf(x / sqrt(2)))"),
-        [],
-    ),
-    "star import of torch": (
-        "softmax",
-        ["from torch import *"],
-        "def softmax(x, dim=-1):\n    e = exp(x - amax(x, dim, True))\n    return e / e.sum(dim, True)\n",
-        [],
-    ),
-    "star import of torch.nn": (
-        "MultiHeadAttention",
-        ["from torch.nn import *"],
-        HEADS.replace("nn.", "") + "\n" + METHOD,
-        [],
-    ),
-    "state of the module": (
-        "softmax",
-        ["calls = 0"],
-        "def softmax(x, dim=-1):\n    global calls\n    calls += 1\n" + RIGHT.split("\n", 1)[1],
-        [],
-    ),
-    "state in the own cell": (
-        "softmax",
-        [],
-        "calls = []\n\ndef softmax(x, dim=-1):\n    calls.append(1)\n" + RIGHT.split("\n", 1)[1],
-        [],
-    ),
-    "setattr": (
-        "MultiHeadAttention",
-        [],
-        HEADS,
-        [FORWARD, 'setattr(MultiHeadAttention, "forward", forward)'],
-    ),
-    "assigned later": (
-        "MultiHeadAttention",
-        [],
-        HEADS,
-        [FORWARD + "\nMultiHeadAttention.forward = forward"],
-    ),
-    "a class decorator": (
-        "MultiHeadAttention",
-        [ADD],
-        HEADS,
-        ["@add_to_class(MultiHeadAttention)\n" + FORWARD],
-    ),
-    "a function that attaches": (
-        "MultiHeadAttention",
-        ["def attach(kind, function):\n    kind.forward = function"],
-        HEADS,
-        [FORWARD, "attach(MultiHeadAttention, forward)"],
-    ),
-    "built on itself": (
-        "MultiHeadAttention",
-        [HEADS],
-        "class MultiHeadAttention(MultiHeadAttention):\n" + METHOD,
-        [],
-    ),
-    "a constant below": (
-        "softmax",
-        [],
-        f"def softmax(x, dim=-1):\n    return {VALUE} * ONE\n",
-        ["ONE = 1.0"],
-    ),
+    "star import of math": ("gelu", [MATH], WITH_ROOT, []),
+    "star import in the own cell": ("gelu", [], f"{MATH}\n\n{WITH_ROOT}", []),
+    "star import of torch": ("softmax", ["from torch import *"], WITH_EXP, []),
+    "star import of torch.nn": (MHA, ["from torch.nn import *"], WHOLE.replace("nn.", ""), []),
+    "state of the module": ("softmax", ["calls = 0"], COUNTS, []),
+    "state in the own cell": ("softmax", [], APPENDS, []),
+    "setattr": (MHA, [], HEADS, [FORWARD, LATER]),
+    "assigned later": (MHA, [], HEADS, [FORWARD + "\nMultiHeadAttention.forward = forward"]),
+    "a class decorator": (MHA, [ADD], HEADS, [DECORATED]),
+    "a function that attaches": (MHA, [ATTACHES], HEADS, [FORWARD, f"attach({MHA}, forward)"]),
+    "built on itself": (MHA, [HEADS], ITSELF, []),
+    "a constant below": ("softmax", [], WITH_ONE, ["ONE = 1.0"]),
     "a table below": (
         "softmax",
         [],
-        f"def softmax(x, dim=-1):\n    return {VALUE} * TABLE['one']\n",
+        WITH_ONE.replace("ONE", "TABLE['one']"),
         ["TABLE = {}\nTABLE['one'] = 1.0"],
     ),
     "compiled": ("softmax", [], f"@torch.compile\n{RIGHT}", []),
-    "compiled with settings": (
-        "softmax",
-        [],
-        f"@torch.compile(dynamic=True, mode='default')\n{RIGHT}",
-        [],
-    ),
+    "compiled with settings": ("softmax", [], f"@torch.compile(dynamic=True)\n{RIGHT}", []),
     "compiled afterwards": ("softmax", [], f"{RIGHT}\nsoftmax = torch.compile(softmax)", []),
-    "scripted": (
-        "softmax",
-        [],
-        "@torch.jit.script\ndef softmax(x, dim: int = -1):\n" + RIGHT.split("\n", 1)[1],
-        [],
-    ),
+    "scripted": ("softmax", [], SCRIPTED, []),
 }
 
-# name: (exercise, cells before, the cell, cells after, word of the detail)
+# name: (cells before, the cell, word of the detail)
+SET_UP = "def set_up():\n    global ONE\n    ONE = 1.0\n\nset_up()"
+MISSING = "import no_such_library\n\n" + WITH_ONE.replace("ONE", "no_such_library.one")
 OPEN_ONES = {
-    "made inside a function": (
-        "softmax",
-        ["def set_up():\n    global ONE\n    ONE = 1.0\n\nset_up()"],
-        f"def softmax(x, dim=-1):\n    return {VALUE} * ONE\n",
-        [],
-        "ONE",
-    ),
-    "made by training": (
-        "softmax",
-        ["for step in range(3):\n    ONE = fit(step)"],
-        f"def softmax(x, dim=-1):\n    return {VALUE} * ONE\n",
-        [],
-        "ONE",
-    ),
-    "made in a cell that does not parse": (
-        "softmax",
-        ["ONE = 1.0\nthis is no Python"],
-        f"def softmax(x, dim=-1):\n    return {VALUE} * ONE\n",
-        [],
-        "ONE",
-    ),
-    "a star import that is not here": (
-        "softmax",
-        ["from no_such_library import *"],
-        f"def softmax(x, dim=-1):\n    return {VALUE} * ONE\n",
-        [],
-        "no_such_library",
-    ),
-    "a library that is not here": (
-        "softmax",
-        [],
-        f"import no_such_library\n\ndef softmax(x, dim=-1):\n    return {VALUE} * no_such_library.one\n",
-        [],
-        "no_such_library",
-    ),
+    "made inside a function": ([SET_UP], WITH_ONE, "ONE"),
+    "made by training": (["for step in range(3):\n    ONE = fit(step)"], WITH_ONE, "ONE"),
+    "made in a cell that does not parse": (["ONE = 1.0\nthis is no Python"], WITH_ONE, "ONE"),
+    "a star import": (["from no_such_library import *"], WITH_ONE, "no_such_library"),
+    "a library that is not here": ([], MISSING, "no_such_library"),
 }
 
 # what an answer raises itself is an error like any other
@@ -214,9 +130,9 @@ def test_a_right_answer_that_is_spread_out_has_full_points(box, tmp_path, tried)
 
 @pytest.mark.parametrize("tried", OPEN_ONES.values(), ids=OPEN_ONES)
 def test_what_cannot_come_along_is_open_and_never_0(box, tmp_path, tried):
-    """The notebook binds the name, the slice cannot: a person decides, and reads which name it is."""
-    *tried, word = tried
-    grade = graded(box, tmp_path, *tried)
+    """The notebook binds the name, the slice cannot: a person decides, told which name it is."""
+    before, cell, word = tried
+    grade = graded(box, tmp_path, "softmax", before, cell, [])
     assert (grade.state, grade.reason) == ("not_gradable", "import"), grade.lines
     assert word in grade.detail
 

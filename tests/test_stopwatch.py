@@ -15,10 +15,6 @@ def test_work_runs_in_turn_and_warmup_is_not_counted():
     assert order == list("ABABAB")
     assert [len(times[name]) for name in "AB"] == [2, 2]
     assert all(second > 0 for seconds in times.values() for second in seconds)
-
-
-def test_no_round_is_refused():
-    """The message names the number."""
     with pytest.raises(ValueError, match="rounds=0"):
         seconds_in_turn({"a": int}, rounds=0)
 

@@ -1,4 +1,4 @@
-"""What lint writes from the references: stubs, check cells, and that a sound notebook stays as it is."""
+"""What lint writes from the references: stubs and check cells; a sound notebook stays as it is."""
 
 import json
 import shutil
@@ -15,24 +15,19 @@ NOTEBOOKS = Path(__file__).parents[1] / "notebooks"
 NAMES = list(dict.fromkeys(exercise.notebook for exercise in EXERCISES))
 
 
-def cells_of(path):
-    """Read the cells of a notebook."""
-    return json.loads(path.read_text(encoding="utf-8"))["cells"]
-
-
 @pytest.mark.parametrize("name", NAMES)
 def test_a_sound_notebook_stays_as_it_is(name, tmp_path):
     """Not one byte changes where stubs and references agree."""
-    path = shutil.copy(NOTEBOOKS / f"{name}.ipynb", tmp_path)
-    before = path.read_bytes() if isinstance(path, Path) else Path(path).read_bytes()
+    path = Path(shutil.copy(NOTEBOOKS / f"{name}.ipynb", tmp_path))
+    before = path.read_bytes()
     assert fix_stubs(path) == []
-    assert Path(path).read_bytes() == before
+    assert path.read_bytes() == before
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_stubs_that_drifted_and_checks_that_are_gone_are_written_again(name, tmp_path):
-    """With every docstring changed and every check cell emptied, one run makes the notebook sound again."""
+    """With every docstring changed and every check cell gone, one run mends the notebook."""
     path = tmp_path / f"{name}.ipynb"
     notebook = json.loads((NOTEBOOKS / path.name).read_text(encoding="utf-8"))
     kept = []
@@ -51,17 +46,15 @@ def test_stubs_that_drifted_and_checks_that_are_gone_are_written_again(name, tmp
 
 
 def test_todo_lines_alone_are_enough():
-    """An author writes the comments; signature, docstring and the error come from reference and syllabus."""
+    """An author writes the comments; signature, docstring and error come from the reference."""
     text = stub_text(find("softmax"), "# TODO 2.1: shift the scores\n# TODO 2.1: exp, then divide")
     assert text.startswith('def softmax(x: torch.Tensor, dim: int = -1) -> torch.Tensor:\n    """')
     assert text.endswith(
         "    # TODO 2.1: shift the scores\n    # TODO 2.1: exp, then divide\n"
         '    raise NotImplementedError("2.1 softmax")'
     )
-    assert (
-        stub_text(find("stem_tokens"), "# TODO 1.9: a number")
-        == "# TODO 1.9: a number\nstem_tokens = None"
-    )
+    value = stub_text(find("stem_tokens"), "# TODO 1.9: a number")
+    assert value == "# TODO 1.9: a number\nstem_tokens = None"
 
 
 def test_a_class_without_methods_yet_gets_them_all():
@@ -69,7 +62,8 @@ def test_a_class_without_methods_yet_gets_them_all():
     text = stub_text(find("MultiHeadAttention"), "# TODO 2.5: split, attend, merge")
     assert "self.proj = nn.Linear(embed_dim, embed_dim)" in text
     assert text.endswith(
-        '# TODO 2.5: split, attend, merge\n        raise NotImplementedError("2.5 MultiHeadAttention")'
+        "# TODO 2.5: split, attend, merge\n"
+        '        raise NotImplementedError("2.5 MultiHeadAttention")'
     )
 
 

@@ -20,18 +20,14 @@ def put(root, *names, content="{}"):
 
 def found(root, student_from="auto"):
     """Give student -> names of files."""
-    return {
-        submission.student: [path.name for path in submission.files]
-        for submission in look_through(root, student_from).submissions
-    }
+    submissions = look_through(root, student_from).submissions
+    return {each.student: [path.name for path in each.files] for each in submissions}
 
 
 def kinds(root, student_from="auto"):
     """Give student -> kinds of flags."""
-    return {
-        submission.student: [flag.kind for flag in submission.flags]
-        for submission in look_through(root, student_from).submissions
-    }
+    submissions = look_through(root, student_from).submissions
+    return {each.student: [flag.kind for flag in each.flags] for each in submissions}
 
 
 def test_plain_files_are_named_by_their_stem(tmp_path):
@@ -53,10 +49,8 @@ def test_notebooks_with_the_courses_names_alone_belong_to_one_student(tmp_path):
 def test_folder_a_student_holds_all_notebooks_of_one(tmp_path):
     """Sub-folders belong to the student as well."""
     put(tmp_path, "anna/01_patches.ipynb", "anna/more/02_attention.ipynb", "bob/x.ipynb")
-    assert found(tmp_path) == {
-        "anna": ["01_patches.ipynb", "02_attention.ipynb"],
-        "bob": ["x.ipynb"],
-    }
+    anna = ["01_patches.ipynb", "02_attention.ipynb"]
+    assert found(tmp_path) == {"anna": anna, "bob": ["x.ipynb"]}
     assert set(found(tmp_path, "file")) == {"anna", "x"}
 
 
@@ -66,62 +60,39 @@ def test_folder_an_assignment_is_no_student(tmp_path):
     assert {name: len(files) for name, files in found(tmp_path).items()} == {"anna": 2, "bob": 1}
 
 
+MOODLE = "_assignsubmission_file_"
+
+
 def test_moodle_folders_and_flat_files(tmp_path):
     """The participant's number stays, for the grading worksheet."""
-    put(
-        tmp_path,
-        "Ann Lee_1234567_assignsubmission_file_/01_patches.ipynb",
-        "Zoë O'Hara_7654321_assignsubmission_file_02_attention.ipynb",
-        "Bo Xu_42_assignsubmission_onlinetext_/onlinetext.html",
-    )
-    assert found(tmp_path) == {
-        "Ann Lee": ["01_patches.ipynb"],
-        "Bo Xu": [],
-        "Zoë O'Hara": ["Zoë O'Hara_7654321_assignsubmission_file_02_attention.ipynb"],
-    }
+    flat = f"Zoë O'Hara_7654321{MOODLE}02_attention.ipynb"
+    text = "Bo Xu_42_assignsubmission_onlinetext_/onlinetext.html"
+    put(tmp_path, f"Ann Lee_1234567{MOODLE}/01_patches.ipynb", flat, text)
+    assert found(tmp_path) == {"Ann Lee": ["01_patches.ipynb"], "Bo Xu": [], "Zoë O'Hara": [flat]}
     first = look_through(tmp_path).submissions[0]
     assert first.identity == {"name": "Ann Lee", "moodle_id": "1234567"}
 
 
-def test_moodle_namesakes_are_two_students_and_one_student_of_two_assignments_is_one(tmp_path):
-    """Moodle numbers anew for each assignment, and never twice in one."""
-    put(
-        tmp_path / "one",
-        "Ann Lee_1_assignsubmission_file_/a.ipynb",
-        "Ann Lee_2_assignsubmission_file_/a.ipynb",
-    )
+def test_moodle_numbers_anew_for_each_assignment_and_never_twice_in_one(tmp_path):
+    """Namesakes are two students; one student of two assignments is one."""
+    put(tmp_path / "one", f"Ann Lee_1{MOODLE}/a.ipynb", f"Ann Lee_2{MOODLE}/a.ipynb")
     assert sorted(found(tmp_path / "one")) == ["Ann Lee (1)", "Ann Lee (2)"]
-    put(
-        tmp_path / "two",
-        "A1/Ann Lee_1_assignsubmission_file_/01_patches.ipynb",
-        "A2/Ann Lee_8_assignsubmission_file_/02_attention.ipynb",
-    )
-    (submission,) = look_through(tmp_path / "two").submissions
+    names = f"A1/Ann Lee_1{MOODLE}/01_patches.ipynb", f"A2/Ann Lee_8{MOODLE}/02_attention.ipynb"
+    (submission,) = look_through(put(tmp_path / "two", *names)).submissions
     assert (submission.student, len(submission.files)) == ("Ann Lee", 2)
     assert submission.identity["moodle_id"] == "1 8"
 
 
 def test_canvas_names(tmp_path):
     """User number, late marker, anonymous grading, online text."""
-    put(
-        tmp_path,
-        "leeann_12345_678901_01_patches-1.ipynb",
-        "leeann_12345_678902_02_attention.ipynb",
-        "xubo_LATE_777_678903_work.ipynb",
-        "anon_k3Yz_678904_work.ipynb",
-        "müllereva_888_text.html",
-    )
-    assert {name: len(files) for name, files in found(tmp_path).items()} == {
-        "anon_k3Yz": 1,
-        "leeann": 2,
-        "müllereva": 0,
-        "xubo": 1,
-    }
+    lee = "leeann_12345_678901_01_patches-1.ipynb", "leeann_12345_678902_02_attention.ipynb"
+    others = "xubo_LATE_777_678903_work.ipynb", "anon_k3Yz_678904_work.ipynb"
+    put(tmp_path, *lee, *others, "müllereva_888_text.html")
+    counts = {name: len(files) for name, files in found(tmp_path).items()}
+    assert counts == {"anon_k3Yz": 1, "leeann": 2, "müllereva": 0, "xubo": 1}
     assert "late" in kinds(tmp_path)["xubo"] and "late" not in kinds(tmp_path)["leeann"]
-    assert look_through(tmp_path).submissions[1].identity == {
-        "canvas_id": "12345",
-        "name": "leeann",
-    }
+    identity = look_through(tmp_path).submissions[1].identity
+    assert identity == {"canvas_id": "12345", "name": "leeann"}
 
 
 def test_names_that_only_look_like_canvas_are_files(tmp_path):
@@ -132,12 +103,8 @@ def test_names_that_only_look_like_canvas_are_files(tmp_path):
 
 def test_nbgrader_course_is_entered_and_submitted_is_folders(tmp_path):
     """Source and release are no students."""
-    put(
-        tmp_path,
-        "submitted/anna/ps1/01_patches.ipynb",
-        "submitted/anna/ps1/timestamp.txt",
-        "source/ps1/01_patches.ipynb",
-    )
+    anna = "submitted/anna/ps1/01_patches.ipynb", "submitted/anna/ps1/timestamp.txt"
+    put(tmp_path, *anna, "source/ps1/01_patches.ipynb")
     assert found(tmp_path) == {"anna": ["01_patches.ipynb"]}
     assert found(tmp_path / "submitted") == {"anna": ["01_patches.ipynb"]}
     assert [flag.kind for flag in look_through(tmp_path).problems] == ["layout"]
@@ -145,26 +112,19 @@ def test_nbgrader_course_is_entered_and_submitted_is_folders(tmp_path):
 
 def test_metadata_names_the_student_where_asked(tmp_path):
     """vitedu.student, else the first author, else the file."""
-    for name, metadata in {
-        "1": {"vitedu": {"student": "Ann"}},
-        "2": {"authors": [{"name": "Bo"}]},
-        "3": {"authors": 7},
-    }.items():
+    known = {"vitedu": {"student": "Ann"}}, {"authors": [{"name": "Bo"}]}, {"authors": 7}
+    for number, metadata in enumerate(known, start=1):
         notebook = {"nbformat": 4, "metadata": metadata, "cells": []}
-        put(tmp_path, f"{name}.ipynb", content=json.dumps(notebook))
+        put(tmp_path, f"{number}.ipynb", content=json.dumps(notebook))
     assert found(tmp_path, "metadata") == {"3": ["3.ipynb"], "Ann": ["1.ipynb"], "Bo": ["2.ipynb"]}
 
 
 def test_two_files_for_one_notebook_are_flagged_and_the_newest_is_last(tmp_path):
     """The later download does not hide the earlier one."""
     put(tmp_path, "anna/01_patches (1).ipynb", "anna/01_patches.ipynb", "bob/01_patches.ipynb")
-    submissions = look_through(tmp_path).submissions
-    assert [path.name for path in submissions[0].files] == [
-        "01_patches (1).ipynb",
-        "01_patches.ipynb",
-    ]
+    assert found(tmp_path)["anna"] == ["01_patches (1).ipynb", "01_patches.ipynb"]
     assert kinds(tmp_path) == {"anna": ["two_files"], "bob": []}
-    assert "the newest wins" in submissions[0].flags[0].message
+    assert "the newest wins" in look_through(tmp_path).submissions[0].flags[0].message
 
 
 def test_links_are_not_followed(tmp_path):
@@ -175,18 +135,14 @@ def test_links_are_not_followed(tmp_path):
     (root / "bob").symlink_to(secret)
     (root / "cy.ipynb").symlink_to("/dev/zero")
     assert found(root) == {"anna": ["01_patches.ipynb"], "bob": [], "cy": []}
-    assert kinds(root) == {
-        "anna": ["link"],
-        "bob": ["link", "no_notebook"],
-        "cy": ["link", "no_notebook"],
-    }
+    lost = ["link", "no_notebook"]
+    assert kinds(root) == {"anna": ["link"], "bob": lost, "cy": lost}
 
 
 def test_what_can_not_be_used_is_told_and_not_opened(tmp_path):
     """Archives, empty folders, other files, pipes: a named finding for each."""
-    root = put(
-        tmp_path, "anna.zip", "bob/notes.py", "cy/work.tar.gz", "roster.csv", "dee.ipynb.txt"
-    )
+    names = "anna.zip bob/notes.py cy/work.tar.gz roster.csv dee.ipynb.txt".split()
+    root = put(tmp_path, *names)
     (root / "eve").mkdir()
     (root / "fay" / ".ipynb_checkpoints").mkdir(parents=True)
     put(root, "fay/.ipynb_checkpoints/x-checkpoint.ipynb", ".DS_Store", "__MACOSX/._anna.ipynb")
@@ -231,18 +187,13 @@ def test_wrong_use_is_refused(tmp_path):
         look_through(tmp_path / "x.ipynb")
 
 
-def test_a_folder_named_like_a_download_makes_nobody_else(tmp_path):
-    """Moodle's names count where Moodle puts them, not where a student chooses them."""
-    for name in (
-        "anna/Bob_123_assignsubmission_file_/01_patches.ipynb",
-        "bob/01_patches.ipynb",
-        "carl/deep/Anna_9_assignsubmission_file_/01_patches.ipynb",
-    ):
-        (tmp_path / name).parent.mkdir(parents=True)
-        (tmp_path / name).write_text("{}")
-    assert [one.student for one in look_through(tmp_path).submissions] == ["anna", "bob", "carl"]
-    (tmp_path / "Dan_4_assignsubmission_file_x.ipynb").write_text("{}")
-    assert "Dan" not in [one.student for one in look_through(tmp_path).submissions]
+def test_a_folder_or_file_named_like_a_download_makes_nobody_else(tmp_path):
+    """A platform's names count where it puts them, not where a student chooses them."""
+    moodle = f"anna/Bob_123{MOODLE}/01_patches.ipynb", f"carl/deep/Anna_9{MOODLE}/01_patches.ipynb"
+    canvas = "anna/bob_123_456_02_attention.ipynb", "anna/carl_9_456_x.ipynb"
+    put(tmp_path, *moodle, *canvas, "bob/01_patches.ipynb")
+    assert list(found(tmp_path)) == ["anna", "bob", "carl"]
+    assert "Dan" not in found(put(tmp_path, f"Dan_4{MOODLE}x.ipynb"))
 
 
 def test_names_keep_their_signs(tmp_path):
@@ -253,8 +204,4 @@ def test_names_keep_their_signs(tmp_path):
         "01_patches_[guest] Bob.ipynb": "[guest] Bob",
         "Jr. Carl [b].ipynb": "Jr. Carl [b]",
     }
-    for name in names:
-        (tmp_path / name).write_text("{}")
-    assert sorted(one.student for one in look_through(tmp_path).submissions) == sorted(
-        names.values()
-    )
+    assert set(found(put(tmp_path, *names))) == set(names.values())

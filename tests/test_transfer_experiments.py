@@ -1,4 +1,4 @@
-"""The experiments of notebook 09: what is learned from is what was drawn, and a short run of each gives its results."""
+"""The experiments of notebook 09: what was drawn is learned from; short runs give results."""
 
 import pytest
 import torch
@@ -13,15 +13,9 @@ QUICK = Profile("quick", "", "")
 
 
 def test_caption_says_what_was_painted():
-    """A block of each colour in each quarter, called by each shape's number: 240 drawings, 240 captions in order."""
-    paints = {
-        "red": (1, 0, 0),
-        "yellow": (1, 1, 0),
-        "green": (0, 1, 0),
-        "cyan": (0, 1, 1),
-        "blue": (0, 0, 1),
-        "pink": (1, 0, 1),
-    }
+    """A block of each colour in each quarter, named as each shape: 240 captions in order."""
+    paints = {"red": (1, 0, 0), "yellow": (1, 1, 0), "green": (0, 1, 0)}
+    paints |= {"cyan": (0, 1, 1), "blue": (0, 0, 1), "pink": (1, 0, 1)}
     found = []
     for number, shape in enumerate(SHAPES):
         for colour in captions.COLOURS:
@@ -46,7 +40,7 @@ def test_one_colour_of_each_shape_is_never_shown():
 
 
 def test_score_is_one_for_the_right_caption_and_tells_the_parts():
-    """Features that point at the right caption have everything right; a wrong place costs the caption, not shape and colour."""
+    """The right caption has everything right; a wrong place costs the caption alone."""
     facts = captions.described(*captions.drawings(200, 2))
     texts = torch.eye(240)
     right = captions.score(texts[captions.caption_of(facts)], texts, QUICK)
@@ -66,9 +60,7 @@ def test_captions_learn_with_the_loss_that_is_given_and_without_the_pairs_left_o
         sizes.append(len(pictures))
         return clip_loss(pictures, texts, temperature)
 
-    monkeypatch.setattr(
-        captions, "caption_of", lambda facts: (shown.append(facts), whole(facts))[1]
-    )
+    monkeypatch.setattr(captions, "caption_of", lambda facts: shown.append(facts) or whole(facts))
     pictures, texts = captions.train("CLIP", 0, QUICK, loss_of)
     captions.train("CLIP", 0, QUICK, loss_of, batch=5)
     assert sizes == [64] * 10 + [5] * 10 and not captions.never_shown(torch.cat(shown)).any()
@@ -76,11 +68,14 @@ def test_captions_learn_with_the_loss_that_is_given_and_without_the_pairs_left_o
     assert texts.shape == (240, captions.WIDTH)
 
 
-def test_boxes_hold_all_of_the_object_and_nothing_more():
-    """Left, top, right and bottom of a block, as shares; an object may fill the image."""
+def test_boxes_hold_all_of_the_object_and_overlap_by_their_shares():
+    """Left, top, right and bottom, as shares; two boxes that share half of each overlap by 1/3."""
     masks = torch.zeros(2, 8, 8, dtype=torch.bool)
     masks[0, 2:3, 4:8], masks[1] = True, True
     assert heads.boxes_of(masks).tolist() == [[0.5, 0.25, 1.0, 0.375], [0, 0, 1, 1]]
+    one = torch.tensor([[0.0, 0.0, 0.5, 1.0]])
+    assert heads.overlap(one, one) == 1 and heads.overlap(one, one + 0.6) == 0
+    assert abs(heads.overlap(one, one + torch.tensor([0.25, 0, 0.25, 0])) - 1 / 3) < 1e-6
 
 
 def test_cushion_counts_layers_from_the_edge():
@@ -90,13 +85,6 @@ def test_cushion_counts_layers_from_the_edge():
     rings = [[1, 1, 1, 1, 1], [1, 2, 2, 2, 1], [1, 2, 3, 2, 1], [1, 2, 2, 2, 1], [1, 1, 1, 1, 1]]
     assert heads.cushion(masks)[0, :5, 1:6].tolist() == rings
     assert heads.cushion(masks).sum() == sum(map(sum, rings))
-
-
-def test_overlap_of_boxes():
-    """1 for the same box, 0 for boxes apart, 1/3 for two that share half of each."""
-    one = torch.tensor([[0.0, 0.0, 0.5, 1.0]])
-    assert heads.overlap(one, one) == 1 and heads.overlap(one, one + 0.6) == 0
-    assert abs(heads.overlap(one, one + torch.tensor([0.25, 0, 0.25, 0])) - 1 / 3) < 1e-6
 
 
 def test_truth_scores_best_and_the_mean_box_worse():
@@ -130,7 +118,7 @@ def test_heads_leave_the_backbone_alone(arm):
     ],
 )
 def test_each_way_trains_what_it_says(way, learned, kept):
-    """Head only and LoRA leave every published weight below the head as it was; the others move them."""
+    """Head only and LoRA leave every published weight below the head; the others move them."""
     model, accuracy, trained = few_labels.adapt(way, 0, QUICK)
     assert trained == learned and 0 <= accuracy <= 1 and not model.training
     weights, now = read_own("stand_in")[1], model.state_dict()
@@ -140,7 +128,7 @@ def test_each_way_trains_what_it_says(way, learned, kept):
 
 
 def test_a_students_own_parts_are_used():
-    """His class stands in the layers that are named, with his rank, and his function makes the groups."""
+    """His class stands in the named layers, with his rank; his function makes the groups."""
     asked = []
 
     class Own(LoRALinear):
@@ -159,7 +147,7 @@ def test_a_students_own_parts_are_used():
 
 
 def test_sixty_labels_are_six_of_each_class_and_seeds_share_none():
-    """Dark on bright, other drawings for each seed and for the test, and the first ten hold each class once."""
+    """Dark on bright, other drawings for each seed and the test; the first ten hold each class."""
     images, labels = few_labels.negatives(60, few_labels.SEED)
     assert labels.bincount().tolist() == [6] * 10 and labels[:10].bincount().tolist() == [1] * 10
     others = few_labels.negatives(60, few_labels.SEED + 1)[0], few_labels.tested(QUICK)[0]
@@ -170,7 +158,7 @@ def test_sixty_labels_are_six_of_each_class_and_seeds_share_none():
 
 
 def test_rows_are_those_that_the_notebook_speaks_of():
-    """Never shown pairs are nearly as good as shown ones, trained weights help, and the mask hardly needs them."""
+    """Unseen pairs are nearly as good as seen ones; trained weights help, but hardly the mask."""
     found = {(row.arm, row.seed): row.results for row in measured("captions")}
     assert found.keys() == {(arm, seed) for arm in captions.ARMS for seed in range(3)}
     for seed in range(3):

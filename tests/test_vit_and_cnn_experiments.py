@@ -1,4 +1,4 @@
-"""The experiments of notebook 06: their tasks are what the text says, and a short run of each gives its results."""
+"""The experiments of notebook 06: the tasks are what the text says, and short runs give results."""
 
 import pytest
 import torch
@@ -19,7 +19,7 @@ QUICK = Profile("quick", "", "")
 
 
 def test_cue_grids_answer_where_the_glyph_is_the_cues():
-    """Cells that say yes look like the top left cell but for noise, others do not, and a quarter say yes."""
+    """Cells that say yes look like the top left one but for noise; a quarter say yes."""
     images, answers = cue.draw_grids(400, torch.Generator().manual_seed(0))
     cells = images.unfold(2, 4, 4).unfold(3, 4, 4).flatten(4).flatten(1, 3)  # (B, 64, 16)
     apart = (cells - cells[:, :1]).square().mean(dim=-1)[:, 1:]
@@ -27,10 +27,7 @@ def test_cue_grids_answer_where_the_glyph_is_the_cues():
     assert images.shape == (400, 1, 32, 32) and answers[:, 0].all()
     assert abs(apart[same].mean() - 2 * cue.NOISE**2) < 0.01 and apart[~same].mean() > 0.4
     assert abs(same.float().mean() - 0.25) < 0.02
-
-
-def test_a_neighbour_tells_nothing_about_the_cue():
-    """Of cells that are like their right neighbour, as many are like the cue as of all others."""
+    # cells that are like their right neighbour are like the cue as often as all others
     _, answers = cue.draw_grids(4_000, torch.Generator().manual_seed(0))
     same = answers.reshape(-1, 8, 8)[:, 1:] > 0.5
     both = (same[:, :, 1:] & same[:, :, :-1]).float().mean()
@@ -38,18 +35,15 @@ def test_a_neighbour_tells_nothing_about_the_cue():
 
 
 def test_cue_accuracy_is_balanced_and_sorted_by_distance_from_the_corner():
-    """Who always says no is right in half; wrong answers in row 2 lower distances 2 and more alone."""
+    """Who always says no is right in half; a wrong row 2 lowers distances 2 and more alone."""
     answers = torch.zeros(2, 8, 8)
     answers[0] = 1  # one image of cells that say yes, and one of cells that say no
     assert cue.by_distance(-torch.ones(2, 64), answers.flatten(1)) == [0.5] * 7
     logits = 2 * answers - 1
     logits[0, 2] = -1
     found = cue.by_distance(logits.flatten(1), answers.flatten(1))
-    assert (
-        found[0] == 1
-        and abs(found[1] - (1 + 2 / 5) / 2) < 1e-6
-        and abs(found[6] - (1 + 14 / 15) / 2) < 1e-6
-    )
+    wanted = [1, (1 + 2 / 5) / 2, (1 + 14 / 15) / 2]
+    assert [found[k] for k in (0, 1, 6)] == pytest.approx(wanted, abs=1e-6)
 
 
 def test_cue_accuracy_of_each_cell_is_balanced_and_the_cue_has_none():
@@ -77,9 +71,8 @@ def test_convolutions_reach_one_cell_a_layer_and_attention_all():
 
 def test_both_networks_have_the_same_size_and_every_arm_its_data():
     """The numbers of parameters differ by less than two percent."""
-    sizes = [
-        sum(p.numel() for p in data_hunger.build(n, 0).parameters()) for n in data_hunger.NETWORKS
-    ]
+    models = [data_hunger.build(name, 0) for name in data_hunger.NETWORKS]
+    sizes = [sum(p.numel() for p in model.parameters()) for model in models]
     assert max(sizes) / min(sizes) < 1.02
     assert len(data_hunger.ARMS) == len(data_hunger.COUNTS) * 2
 
@@ -93,6 +86,9 @@ def test_short_runs_give_every_result():
     assert 0 <= found["test_accuracy"] <= 1 and 0 <= found["train_accuracy"] <= 1
     assert found["train_accuracies"][-1] == pytest.approx(found["train_accuracy"], abs=6e-4)
     assert set(found["answers"]) <= set("0123456789") and len(found["answers"]) == 200
+    found = texture.run("CNN, contrast 0.2", 0, QUICK)
+    names = ("test_accuracy", "shape_share", "answered_either")
+    assert all(0 <= found[name] <= 1 for name in names)
     found = patch_sizes.run("4 px, 5 epochs", 0, QUICK)
     assert 0 <= found["test_accuracy"] <= 1 and found["cpu_seconds"] > 0
     found = robustness.run("ViT", 0, QUICK)
@@ -101,12 +97,11 @@ def test_short_runs_give_every_result():
 
 
 def test_answers_of_the_shipped_runs_are_those_of_their_accuracy():
-    """The digits name classes of the test images: as many are right as the accuracy says, within its error."""
-    labels = load_data("shapes", limit=10).test.labels[:1000]
+    """Of the digits, classes of test images, as many are right as the accuracy says."""
+    labels = load_data("shapes", limit=10, held_out=1000).test.labels
     rows = measured("data_hunger")
-    assert sorted((row.arm, row.seed) for row in rows) == sorted(
-        (arm, seed) for arm in data_hunger.ARMS for seed in (0, 1, 2)
-    )
+    wanted = sorted((arm, seed) for arm in data_hunger.ARMS for seed in (0, 1, 2))
+    assert sorted((row.arm, row.seed) for row in rows) == wanted
     for row in rows:
         answers = torch.tensor([int(digit) for digit in row.results["answers"]])
         share = (answers == labels).double().mean().item()  # of the first half of the images
@@ -121,11 +116,9 @@ def test_patch_sizes_answer_both_questions_with_all_sizes():
         epochs = {patch_sizes.ARMS[arm]["epochs"] for arm in arms}
         assert (len(epochs) == 1) == (question == "equal steps")
     for seed in {row.seed for row in rows}:
-        seconds = [
-            row.results["cpu_seconds"]
-            for row in rows
-            if row.seed == seed and row.arm in patch_sizes.QUESTIONS["equal time"]
-        ]
+        arms = patch_sizes.QUESTIONS["equal time"]
+        runs = [row.results for row in rows if row.seed == seed and row.arm in arms]
+        seconds = [found["cpu_seconds"] for found in runs]
         assert len(seconds) == 3 and max(seconds) < 2 * min(seconds)
 
 
@@ -144,7 +137,7 @@ def test_disturbances_do_what_they_say():
 
 
 def test_texture_fills_the_object_alone_and_torn_images_keep_their_shapes():
-    """Outside the mask nothing changes, inside the texture names another class, and no texture is left out."""
+    """Outside the mask nothing changes, inside the texture names another class, all of them."""
     data = texture.textured(0.4, 200)
     images, shape, other = texture.torn(data, 0.4)
     mask = data.test.masks[:, None].expand_as(images)
@@ -156,20 +149,8 @@ def test_texture_fills_the_object_alone_and_torn_images_keep_their_shapes():
         both = mask[first] & mask[second]
         apart = images[first].float() - images[second].float()
         assert apart[both].abs().mean() < 30 < 0.4 * 255  # grain alone
-
-
-def test_a_texture_without_contrast_says_nothing():
-    """All textures are then the same picture."""
-    data = texture.textured(0.0, 200)
+    data = texture.textured(0.0, 200)  # without contrast all textures are the same picture
     assert torch.equal(texture.torn(data, 0.0)[0], data.test.images)
-
-
-def test_short_run_of_texture_gives_every_result():
-    """One arm, in the quick profile: all results are shares."""
-    found = texture.run("CNN, contrast 0.2", 0, QUICK)
-    assert all(
-        0 <= found[name] <= 1 for name in ("test_accuracy", "shape_share", "answered_either")
-    )
 
 
 def test_both_networks_were_measured_at_every_contrast_with_the_same_seeds():
@@ -185,7 +166,7 @@ def test_both_networks_were_measured_at_every_contrast_with_the_same_seeds():
 
 
 def test_recipes_of_the_notebook_are_the_best_of_those_tried():
-    """A learning rate of the ViT that is smaller or larger is worse; every recipe of the CNN is good."""
+    """A smaller or larger learning rate of the ViT is worse; every recipe of the CNN is good."""
     found = {}
     for row in measured("rates"):
         found.setdefault(row.arm, []).append(row.results["validation_accuracy"])
@@ -199,10 +180,9 @@ def test_recipes_of_the_notebook_are_the_best_of_those_tried():
 
 
 def test_networks_start_from_the_same_accuracy_under_disturbances():
-    """The ViT is trained until it is as good as the CNN of its seed: the means differ by less than two points."""
-    clean = {
-        name: [row.results["as they are"] for row in measured("robustness") if row.arm == name]
-        for name in data_hunger.NETWORKS
-    }
+    """The ViT is trained until it is as good as the CNN: the means differ by under two points."""
+    clean = {"CNN": [], "ViT": []}
+    for row in measured("robustness"):
+        clean[row.arm].append(row.results["as they are"])
     assert len(clean["CNN"]) == len(clean["ViT"]) == 5
     assert abs(sum(clean["CNN"]) - sum(clean["ViT"])) / 5 < 0.02

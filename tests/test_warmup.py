@@ -1,4 +1,4 @@
-"""vitedu.bench.experiments.warmup: pairs that differ in warm-up alone, and what is read off their losses."""
+"""vitedu.bench.experiments.warmup: pairs that differ in warm-up alone, and their losses."""
 
 import pytest
 import torch
@@ -8,7 +8,7 @@ from vitedu.hardware import Profile
 
 
 def test_one_seed_gives_the_same_weights_for_either_norm():
-    """Post-norm differs in the order of the parts and has no final norm; every weight is the same."""
+    """Post-norm has another order and no final norm; every weight is the same."""
     pre, post = (warmup.build(norm, seed=3).state_dict() for norm in ("pre-norm", "post-norm"))
     assert set(pre) - set(post) == {"norm.weight", "norm.bias"}
     assert all(torch.equal(post[name], pre[name]) for name in post)
@@ -17,9 +17,8 @@ def test_one_seed_gives_the_same_weights_for_either_norm():
 @pytest.mark.slow
 def test_warm_up_alone_differs_within_a_pair():
     """A short run of each arm gives a loss; the arms of a pair differ in one setting."""
-    without, climbing = (
-        warmup.ARMS[f"pre-norm, 0.01, {kind}"] for kind in ("no warm-up", "warm-up")
-    )
+    kinds = ("no warm-up", "warm-up")
+    without, climbing = (warmup.ARMS[f"pre-norm, 0.01, {kind}"] for kind in kinds)
     assert {key for key in without if without[key] != climbing[key]} == {"warmup"}
     results = warmup.run("post-norm, 0.003, warm-up", 0, Profile("quick", "", ""))
     assert 0 < results["final_loss"] < 3 and results["steps_to_goal"] == "never"
@@ -36,10 +35,8 @@ def test_table_shows_the_difference_of_each_seed():
     runs = [("no warm-up", 0, 1.5), ("warm-up", 0, 1.0), ("warm-up", 1, 9.0)]
     found = []
     for kind, seed, loss in runs:
-        results = {"final_loss": loss, "steps_to_goal": "never"}
-        found.append(
-            Measurement("warmup", f"pre-norm, 0.01, {kind}", {}, seed, {}, results, "", {}, "")
-        )
+        arm, results = f"pre-norm, 0.01, {kind}", {"final_loss": loss, "steps_to_goal": "never"}
+        found.append(Measurement("warmup", arm, {}, seed, {}, results, "", {}, ""))
     (line,) = warmup.pairs_table(found).splitlines()[1:]
     assert line.split()[:6] == ["pre-norm", "0.01", "0", "1.50", "1.00", "+0.50"]
 

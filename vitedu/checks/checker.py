@@ -72,7 +72,7 @@ class Checker:
         return cases
 
     def mistakes(self) -> list[Mistake]:
-        """Return the bank: the exercise's own mistakes, and general ones that its cases can show."""
+        """Return the exercise's own mistakes, and the general ones that its cases can show."""
         return list(self._mistakes)
 
     @cached_property
@@ -98,7 +98,7 @@ class Checker:
         return self.combined(chosen)
 
     def combined(self, mistakes: Iterable[Mistake]) -> Any | None:
-        """Return the reference with the edits of these mistakes, or None if they cannot be combined."""
+        """Return the reference with these mistakes made, or None if they cannot be combined."""
         if any(mistake.build for mistake in mistakes):
             return None
         return with_mistakes(self.exercise, [mistake.edits for mistake in mistakes])

@@ -48,10 +48,10 @@ def padded(images: torch.Tensor, padding: int, border: str = "reflected") -> tor
 def fingerprints(images: torch.Tensor, size: tuple[int, ...], offset: float) -> torch.Tensor:
     """Compute one number for every window (H, W) of images (B, C, H', W').
 
-    The number is a fixed random mixture of what the window's pixels are above ``offset``; a 0, as in a
-    black border, counts as -1. If these are multiples of 1/256 below 256, it is exact whatever the
-    order of summation. Equal windows then have equal numbers. Two different windows have the same
-    number with probability 2**-35.
+    The number is a fixed random mixture of what the window's pixels are above ``offset``; a 0, as
+    in a black border, counts as -1. If these are multiples of 1/256 below 256, it is exact whatever
+    the order of summation. Equal windows then have equal numbers. Two different windows have the
+    same number with probability 2**-35.
 
     Returns:
         Tensor (B, H'-H+1, W'-W+1) of dtype float64.
@@ -132,7 +132,7 @@ def read_random_images(case: Case, seen: Observation) -> None:
 
 
 def _undrawn(found: torch.Tensor, padding: int) -> str:
-    """Say so if all outputs are the same window, which draws do not give by chance; "" otherwise."""
+    """Say so if all outputs are the same window, which is no chance; "" otherwise."""
     windows = 2 * (2 * padding + 1) ** 2
     luck = -(len(found) - 1) * math.log(windows)
     if luck < math.log(CHANCE) and (found >= 0).all() and (found == found[0]).all():
@@ -141,7 +141,7 @@ def _undrawn(found: torch.Tensor, padding: int) -> str:
 
 
 def _variety(calls: list[torch.Tensor], name: str) -> str:
-    """Say so if a draw is the same for several images; ``calls`` has the draws (B,) of each batch."""
+    """Say so if a draw is the same for several images; ``calls``: the draws (B,) of each batch."""
     if any(len(call.unique()) > 1 for call in calls):
         short = torch.stack([call for call in calls if len(call) == len(calls[-1])])
         repeats = short.numel() - short.shape[1]  # draws that could differ from the first batch

@@ -133,8 +133,8 @@ def diagnose(
     }
     if numeric:
         named = replayed(checker.combined, mistakes, legit, got, want, replays)
-        # an error in some calls hides no mistake of the others, where "values" are wrong too; so does the error
-        # of a float32 tensor of one's own that meets float64 inputs
+        # an error in some calls hides no mistake of the others, where "values" are wrong too; so
+        # does the error of a float32 tensor of one's own that meets float64 inputs
         works = got[numeric["values"].case.name].error is None if "values" in numeric else False
         ran = [c for c in legit if got[c.name].error is None or not (works or _is_double(c))]
         of_these = {part: p for part, p in numeric.items() if p.case in ran}
@@ -185,7 +185,10 @@ _PROBES = {
         "random_result",
         "the same input gives another result each time",
         "two calls alike, two results",
-        "Look for what is drawn anew in every call: dropout, torch.rand, a layer with fresh weights.",
+        (
+            "Look for what is drawn anew in every call: dropout, torch.rand, a layer with fresh "
+            "weights."
+        ),
     ),
     ALONE: (
         "depends_on_the_batch",
@@ -357,9 +360,9 @@ def replayed(
 ) -> list[Mistake]:
     """Find the fewest mistakes of the bank that together reproduce an answer on all cases, or none.
 
-    A single mistake is also accepted if it is the only one that reproduces all wrong results, and at
-    least two of these cannot agree by chance. ``combined`` is ``Checker.combined``; ``most`` is the
-    largest number of mistakes made together.
+    A single mistake is also accepted if it is the only one that reproduces all wrong results, and
+    at least two of these cannot agree by chance. ``combined`` is ``Checker.combined``; ``most`` is
+    the largest number of mistakes made together.
     """
     # Wrong cases come first, small ones before large: most candidates fail on the first case.
     order = sorted(
@@ -389,7 +392,8 @@ def replayed(
     combinable = [dress for m in singles if m.build is None for dress in m.dresses()]
     start = time.process_time()  # CPU time, so that a busy machine finds as much
     telling = list({case.part: case for case in reversed(wrong)}.values())  # one of each part
-    # What each mistake explains alone, in each of its versions. The pairs that explain most come first.
+    # What each mistake explains alone, in each of its versions. The pairs that explain most come
+    # first.
     alone = [(m, _explained(combined([m]), telling, got, want, replays)) for m in combinable]
     pairs = [two for two in itertools.combinations(alone, 2) if two[0][0].id != two[1][0].id]
     for (one, _), (other, _) in sorted(pairs, key=lambda two: -len(two[0][1] | two[1][1])):
@@ -421,8 +425,8 @@ def _is_double(case: Case) -> bool:
 def _is_telling(case: Case, seen: Observation) -> bool:
     """Tell whether another mistake can hardly give the same result by chance.
 
-    True for cases of the part "values", unless the result is a share of 0 or 1, and for results with
-    more than 8 numbers in an array.
+    True for cases of the part "values", unless the result is a share of 0 or 1, and for results
+    with more than 8 numbers in an array.
     """
     if case.part == "values" and (seen.error is not None or not seen.arrays or tells(seen.arrays)):
         return True

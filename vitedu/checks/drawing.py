@@ -26,7 +26,8 @@ class Drawing:
 def svg(width: float, height: float, parts: list[str], title: str) -> str:
     """Combine shapes into one SVG element with a title for screen readers."""
     return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width:.0f}" height="{height:.0f}" role="img" '
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width:.0f}" height="{height:.0f}" '
+        'role="img" '
         f'viewBox="0 0 {width:.0f} {height:.0f}" font-family="sans-serif" font-size="12">'
         # a white background, so that dark themes show the picture as well
         f'<title>{escape(title)}</title><rect width="100%" height="100%" fill="#ffffff"/>'
@@ -38,7 +39,10 @@ def words(
     x: float, y: float, text: str, colour: str = INK, anchor: str = "middle", weight: str = "normal"
 ) -> str:
     """Write text at a point."""
-    return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}" fill="{colour}" font-weight="{weight}">{escape(text)}</text>'
+    return (
+        f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}" fill="{colour}" '
+        f'font-weight="{weight}">{escape(text)}</text>'
+    )
 
 
 def line(
@@ -52,11 +56,15 @@ def line(
 ) -> str:
     """Draw a line, with an arrow head at its end if asked for."""
     style = ' stroke-dasharray="5 4"' if dash else ""
-    stroke = f'<line x1="{x1:.1f}" y1="{y1:.1f}" x2="{x2:.1f}" y2="{y2:.1f}" stroke="{colour}" stroke-width="1.5"{style}/>'
+    stroke = (
+        f'<line x1="{x1:.1f}" y1="{y1:.1f}" x2="{x2:.1f}" y2="{y2:.1f}" '
+        f'stroke="{colour}" stroke-width="1.5"{style}/>'
+    )
     if not arrow:
         return stroke
     dx, dy = (x2 > x1) - (x2 < x1), (y2 > y1) - (y2 < y1)
-    tip = f"{x2},{y2} {x2 - 7 * dx - 4 * dy},{y2 - 7 * dy - 4 * dx} {x2 - 7 * dx + 4 * dy},{y2 - 7 * dy + 4 * dx}"
+    x, y = x2 - 7 * dx, y2 - 7 * dy  # the middle of the head's base
+    tip = f"{x2},{y2} {x - 4 * dy},{y - 4 * dx} {x + 4 * dy},{y + 4 * dx}"
     return stroke + f'<polygon points="{tip}" fill="{colour}"/>'
 
 
@@ -64,7 +72,10 @@ def box(
     x: float, y: float, width: float, height: float, fill: str = "#ffffff", stroke: str = INK
 ) -> str:
     """Draw a rectangle."""
-    return f'<rect x="{x:.1f}" y="{y:.1f}" width="{width:.1f}" height="{height:.1f}" fill="{fill}" stroke="{stroke}"/>'
+    return (
+        f'<rect x="{x:.1f}" y="{y:.1f}" width="{width:.1f}" height="{height:.1f}" '
+        f'fill="{fill}" stroke="{stroke}"/>'
+    )
 
 
 # --- patch order --------------------------------------------------------------------------------
@@ -144,8 +155,9 @@ def _two_grids(yours: list[str], right: list[str], across: int, title: str) -> D
             parts.append(words(x + size / 2, y + size / 2 + 4, number))
             if i == first:
                 parts.append(
-                    f'<circle cx="{x + size / 2}" cy="{y + size / 2}" r="{size / 2 - 3}" fill="none" '
-                    f'stroke="{WRONG if numbers is yours else RIGHT}" stroke-width="2.5"/>'
+                    f'<circle cx="{x + size / 2}" cy="{y + size / 2}" r="{size / 2 - 3}" '
+                    f'fill="none" stroke="{WRONG if numbers is yours else RIGHT}" '
+                    'stroke-width="2.5"/>'
                 )
     rows = [" ".join(f"{n:>2}" for n in yours[r * across : (r + 1) * across]) for r in range(down)]
     text = (
@@ -192,7 +204,8 @@ def draw_row_sums(case: Case, got: Observation, ids: list[str]) -> Drawing | Non
     parts.append(line(34, one, width - 10, one, INK, dash=True))
     parts.append(words(28, one + 4, "1", anchor="end"))
     count = int(((sums - 1).abs() > 1e-3).sum())
-    text = f"{count} of {len(sums)} rows do not sum to 1; they sum to {float(sums.min()):.2f} .. {float(sums.max()):.2f}"
+    span = f"{float(sums.min()):.2f} .. {float(sums.max()):.2f}"
+    text = f"{count} of {len(sums)} rows do not sum to 1; they sum to {span}"
     return Drawing(svg(max(width, 330.0), zero + 24, parts, text), "sums", text)
 
 
@@ -236,7 +249,8 @@ def draw_block(missing: dict[str, tuple[str, ...]]):
                     f"{plus} {'path around' if lost else 'path around, kept'}",
                     colour,
                 ),
-                f'<circle cx="{x + 32}" cy="{y}" r="11" fill="#ffffff" stroke="{colour}" stroke-width="1.5"/>',
+                f'<circle cx="{x + 32}" cy="{y}" r="11" fill="#ffffff" '
+                f'stroke="{colour}" stroke-width="1.5"/>',
                 words(x + 32, y + 4, "+" if not lost else "?", colour),
             ]
             x += 43
@@ -276,7 +290,8 @@ def curves(
             f"{a:.1f},{134 - 100 * (v - low) / span:.1f}" for a, v in zip(x, values, strict=True)
         )
         parts.append(
-            f'<polyline points="{points}" fill="none" stroke="{colour}" stroke-width="2" stroke-dasharray="{dash}"/>'
+            f'<polyline points="{points}" fill="none" stroke="{colour}" stroke-width="2" '
+            f'stroke-dasharray="{dash}"/>'
         )
         parts += [
             line(345, at - 4, 370, at - 4, colour, dash=bool(dash)),
@@ -287,5 +302,6 @@ def curves(
     ]
     if not differ:
         return None
-    text = f"your curve leaves the expected one at step {differ[0]} and differs at {len(differ)} of {len(yours)} steps"
+    where = f"at step {differ[0]} and differs at {len(differ)} of {len(yours)} steps"
+    text = f"your curve leaves the expected one {where}"
     return Drawing(svg(440, 158, parts, text), label, text)

@@ -466,7 +466,8 @@ THROUGH = "gradients pass where a sample stays"
 def dropped(answer, case: Case, seen: Observation) -> None:
     """Call a function that drops samples, batch after batch with one generator; keep all it gave.
 
-    ``extra["size"]`` is the number of samples in a batch. Results of the first batch tell whether gradients pass.
+    ``extra["size"]`` is the number of samples in a batch. Results of the first batch tell whether
+    gradients pass.
     """
     args = build_args(case)
     kept: list[torch.Tensor] = []
@@ -517,8 +518,8 @@ _WHOLE = (torch.int8, torch.uint8, torch.int16, torch.int32)
 class _Work(TorchDispatchMode):
     """Add up the work of all kernels.
 
-    Every result of a counted tensor is counted too, in other threads as well. A counted tensor has no
-    memory of its own, so that only torch can work with its numbers.
+    Every result of a counted tensor is counted too, in other threads as well. A counted tensor has
+    no memory of its own, so that only torch can work with its numbers.
 
     A matrix product counts its multiplications. Any other kernel counts the elements of the largest
     tensor that takes part.
@@ -592,7 +593,8 @@ _A_NUMBER = 100  # the work of reading one number: an answer may test a few, not
 def growth(answer, case: Case, seen: Observation) -> None:
     """Compare the work of a call with that of a call with four times the tokens (axis -2).
 
-    The work must not grow faster than the tokens, nor reach that of two products of queries by keys.
+    The work must not grow faster than the tokens, nor reach that of two products of queries by
+    keys.
     """
     work = []
     for times in (1, 4):
@@ -639,7 +641,7 @@ def renamed(answer, case: Case, seen: Observation) -> None:
 
 @driver
 def rates(answer, case: Case, seen: Observation) -> None:
-    """Call a function that sorts a model's parameters into groups; write down each learning rate."""
+    """Call a function that groups a model's parameters; write down each learning rate."""
     args = build_args(case)
     names = {id(parameter): name for name, parameter in args["model"].named_parameters()}
     result = apply(answer, case, args)
@@ -653,7 +655,7 @@ def rates(answer, case: Case, seen: Observation) -> None:
 
 @driver
 def merged(answer, case: Case, seen: Observation) -> None:
-    """Build a layer with an adapter and merge it; store the result and what happened to the layer."""
+    """Build a layer with an adapter, merge it; store the result and what became of the layer."""
     layer = construct(answer, case, seen)
     if layer is None:
         return

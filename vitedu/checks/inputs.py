@@ -19,7 +19,8 @@ class Deal(torch.Generator):
 
     Example:
         >>> one, other = Deal(5 * SPLIT + 1), Deal(5 * SPLIT + 2)
-        >>> draw(one, 0, 10**6) == draw(other, 0, 10**6), bool((normal(one, 3) == normal(other, 3)).any())
+        >>> same = (normal(one, 3) == normal(other, 3)).any()
+        >>> draw(one, 0, 10**6) == draw(other, 0, 10**6), bool(same)
         (True, False)
     """
 
@@ -112,7 +113,7 @@ def classifier_state(
 
 
 def predicted(state: dict, images: torch.Tensor) -> torch.Tensor:
-    """Give the class of each image (B,) that the classifier of ``classifier_state`` predicts in eval mode."""
+    """Give the classes (B,) that the classifier of ``classifier_state`` predicts in eval mode."""
     hidden = images.flatten(1) @ state["body.0.weight"].T
     if "body.2.weight" in state:
         scale = (state["body.2.running_var"] + 1e-5).rsqrt() * state["body.2.weight"]
@@ -121,7 +122,7 @@ def predicted(state: dict, images: torch.Tensor) -> torch.Tensor:
 
 
 def draw_batches(g: torch.Generator, state: dict, sizes, shape, scales=(2.0,)):
-    """Draw batches: the first is all right, the last all wrong, so that means differ however they are weighted."""
+    """Draw batches: the first all right, the last all wrong, so that weighted means differ."""
     K, dtype = len(state["head.weight"]), state["head.weight"].dtype
     batches = []
     for i, size in enumerate(sizes):
@@ -161,7 +162,7 @@ def mode_cases(case: Callable, many: Any, few: Any) -> list:
 
 
 def partners(g: torch.Generator, B: int) -> torch.Tensor:
-    """Draw a partner for each of B items: nobody is its own, and no two are each other's where B is above 2."""
+    """Draw a partner for each of B items: no item's own, and if B > 2 no two are each other's."""
     order = torch.randperm(B, generator=g)
     permutation = torch.empty(B, dtype=torch.int64)
     permutation[order] = order.roll(-1)  # one ring through all of them
@@ -169,7 +170,10 @@ def partners(g: torch.Generator, B: int) -> torch.Tensor:
 
 
 def labelled_pairs(g, B: int, C: int, H: int, W: int, K: int, dtype=torch.float32) -> dict:
-    """Draw images, labels and partners to mix; the last class never occurs, and partners have other labels if they can."""
+    """Draw images, labels and partners to mix.
+
+    The last class never occurs, and partners have other labels if they can.
+    """
     permutation = partners(g, B)
     labels, at = torch.empty(B, dtype=torch.int64), 0
     start = int(torch.randint(K - 1, (), generator=g))

@@ -80,7 +80,8 @@ def _of_exercise(exercise: Exercise) -> Iterator[str]:
         yield str(error)
         return
     if not bank:
-        yield f"{place(words_path(module))}: has no mistake of {exercise.id}; write the typical ones."
+        where = place(words_path(module))
+        yield f"{where}: has no mistake of {exercise.id}; write the typical ones."
     if exercise.kind != "value":
         yield from _cases(exercise, path)
         yield from _edits(exercise, place(words_path(module)), bank)

@@ -109,7 +109,7 @@ def read(case: Case, *observations: Observation) -> None:
     """Let the case's reader, if it has one, add its facts to each observation once.
 
     Raises:
-        LookupError: there are random results and no reader, so that nothing would judge their values.
+        LookupError: there are random results and no reader, so nothing would judge their values.
     """
     for seen in observations:
         if seen.draws and case.driver not in READERS | {"again": None}:  # that writes facts itself
@@ -147,10 +147,18 @@ def _judge_call(case: Case, got: Observation, want: Observation):
 
 # what torch's message says -> the headline of the report
 _ERRORS = {
-    r"index -?\d+ is out of bounds for dimension (\d+) with size (\d+)": "an index runs past axis {}, which has size {}",
-    r"size of tensor a \((\d+)\) must match .* tensor b \((\d+)\) at": "sizes {} and {} meet on one axis",
-    r"shapes cannot be multiplied \((\d+x\d+) and (\d+x\d+)\)": "a matrix {} is multiplied by a matrix {}",
-    r"shape '\[(.*)\]' is invalid for input of size (\d+)": "a shape ({}) is asked for, and there are {} numbers",
+    r"index -?\d+ is out of bounds for dimension (\d+) with size (\d+)": (
+        "an index runs past axis {}, which has size {}"
+    ),
+    r"size of tensor a \((\d+)\) must match .* tensor b \((\d+)\) at": (
+        "sizes {} and {} meet on one axis"
+    ),
+    r"shapes cannot be multiplied \((\d+x\d+) and (\d+x\d+)\)": (
+        "a matrix {} is multiplied by a matrix {}"
+    ),
+    r"shape '\[(.*)\]' is invalid for input of size (\d+)": (
+        "a shape ({}) is asked for, and there are {} numbers"
+    ),
 }
 
 
@@ -177,7 +185,10 @@ def trouble_text(seen: Observation) -> str:
         limit = seen.seconds or 10.0
         return f"no result within {limit:g} s; look for a loop that never ends{where}"
     if error.clash is Clash.GENERATOR:
-        return "draws on another device than the generator's; draw with device=generator.device, then .to(...)"
+        return (
+            "draws on another device than the generator's; draw with device=generator.device, "
+            "then .to(...)"
+        )
     if error.clash is Clash.TENSORS:
         return "tensors on two devices; make new tensors with device=x.device of an input x"
     message = f": {error.message}" if error.message else ""
@@ -405,7 +416,8 @@ def values_differ(case: Case, ours: torch.Tensor, wanted: torch.Tensor) -> str:
     place = [int(index) for index in worst]
     largest = float(error[tuple(place)])
     return (
-        f"{int(wrong.sum())}/{ours.numel()} values differ; largest difference {largest:.2g} at {place}, "
+        f"{int(wrong.sum())}/{ours.numel()} values differ; "
+        f"largest difference {largest:.2g} at {place}, "
         f"allowed {float(allowed[tuple(place)]):.1g}"
     )
 
@@ -466,7 +478,8 @@ def _judge_gradients(case: Case, got: Observation, want: Observation):
     if not any(got.gradients[name].any() for name in wrong):
         words = f"no gradient reaches {all_wrong}"
         return what, f"only zeros for {all_wrong}{others}; look for what cuts it off", words
-    words = f"another gradient for {all_wrong}{others}; look for a part that is detached or done in place"
+    remedy = "look for a part that is detached or done in place"
+    words = f"another gradient for {all_wrong}{others}; {remedy}"
     return what, words
 
 

@@ -1,8 +1,8 @@
 """What an author needs to write an exercise's checker. Read this page first.
 
-Role: one door to the vocabulary of a checker file. Every word is explained where it is defined; this
-page says how they fit together. ``vitedu/checks/<chapter>/<exercise>.py`` holds what only Python can
-say::
+Role: one door to the vocabulary of a checker file. Every word is explained where it is defined;
+this page says how they fit together. ``vitedu/checks/<chapter>/<exercise>.py`` holds what only
+Python can say::
 
     from vitedu.checks.kit import USUAL, Checker, also, shaped
 
@@ -25,14 +25,16 @@ words that a student reads (``mistake_files`` explains it)::
     try = "Look at dim."
     edits = [["dim=-1", "dim=0"]]
 
-* **Cases.** ``shaped``, with ``also``, ``refused`` and the variations in capitals, says most of them. For
-  other inputs write a function ``cases(g)`` that returns a list of ``Case``. It draws sizes with
-  ``distinct`` and ``draw``, values with ``normal`` and the parameters of a layer with ``random_state``.
-  A model, or whatever is not plain data, is given as a recipe (``Config``, ``Layer``, ``Network`` ...).
-* **Mistakes.** An edit replaces a piece of text that stands in the reference exactly once. Look into
-  ``families.toml`` first: it has the words of mistakes that several exercises share, and whole banks.
-  ``part`` is the part that the mistake fails. ``evidence`` names a function that describes the answer
-  where its numbers say more than "37/480 values differ": one of ``evidence.py``, or of the checker file.
+* **Cases.** ``shaped``, with ``also``, ``refused`` and the variations in capitals, says most of
+  them. For other inputs write a function ``cases(g)`` that returns a list of ``Case``. It draws
+  sizes with ``distinct`` and ``draw``, values with ``normal`` and the parameters of a layer with
+  ``random_state``. A model, or whatever is not plain data, is given as a recipe (``Config``,
+  ``Layer``, ``Network`` ...).
+* **Mistakes.** An edit replaces a piece of text that stands in the reference exactly once. Look
+  into ``families.toml`` first: it has the words of mistakes that several exercises share, and whole
+  banks. ``part`` is the part that the mistake fails. ``evidence`` names a function that describes
+  the answer where its numbers say more than "37/480 values differ": one of ``evidence.py``, or of
+  the checker file.
 * **Right answers**, and the mutants of the reference that are right, stand in
   ``tests/proof/<chapter>/<exercise>.py``. ``make proof EXERCISE=row_means`` judges them all.
 

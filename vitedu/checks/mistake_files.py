@@ -1,10 +1,10 @@
 """Known mistakes as TOML: words and edits that a teacher can read, mend and translate.
 
-Role: ``read_mistakes`` and ``read_values`` read the file beside a checker. What a mistake needs from
-Python is a name of the checker's module: ``evidence``, a function that describes the answer, and
-``build``, the wrong answer itself where no edit can make it. ``families.toml`` has the words of
-mistakes that several exercises share, and banks that several exercises take whole. Not here: whether
-an edit fits the reference (``mistakes``).
+Role: ``read_mistakes`` and ``read_values`` read the file beside a checker. What a mistake needs
+from Python is a name of the checker's module: ``evidence``, a function that describes the answer,
+and ``build``, the wrong answer itself where no edit can make it. ``families.toml`` has the words of
+mistakes that several exercises share, and banks that several exercises take whole. Not here:
+whether an edit fits the reference (``mistakes``).
 
 A mistake of its own::
 

@@ -1,9 +1,9 @@
 """Wrong answers made from references: a mistake is an edit of the reference's own text.
 
-Role: ``Mistake`` is what an author writes, as TOML (``mistake_files``). ``with_mistakes`` returns the reference with one or
-several of them made. Edits are applied to the reference without docstrings and comments. Several
-mistakes can be combined if they change different places. The result is executed with the names of
-the chapter's module.
+Role: ``Mistake`` is what an author writes, as TOML (``mistake_files``). ``with_mistakes`` returns
+the reference with one or several of them made. Edits are applied to the reference without
+docstrings and comments. Several mistakes can be combined if they change different places. The
+result is executed with the names of the chapter's module.
 """
 
 import ast
@@ -52,7 +52,7 @@ class Mistake:
     also: tuple[Edits, ...] = ()
 
     def dresses(self) -> list["Mistake"]:
-        """List the versions of the mistake, each as a mistake of its own with the same id and words."""
+        """List the versions of the mistake, each with the same id and words."""
         return [replace(self, edits=edits, also=()) for edits in (self.edits, *self.also)]
 
 
@@ -102,7 +102,8 @@ def find_changes(text: str, edits: Edits) -> list[_Change]:
         if len(places) != 1:
             raise ValueError(
                 f"the edit of {old!r} must meet exactly one place of the reference (it meets "
-                f"{len(places)}); copy a piece of its text, without comments, that stands there once."
+                f"{len(places)}); copy a piece of its text, without comments, that stands there "
+                "once."
             )
         start, end, indentation = places[0]
         found, new = text[start:end], new.replace("\n", "\n" + indentation)

@@ -153,7 +153,7 @@ class Observation:
         return [*self.arrays.values(), *self.draws.values(), *self.gradients.values()]
 
     def behaviour(self) -> dict[tuple[str, str], Any]:
-        """Return everything that is judged exactly, but for what is left: types, facts, parameters."""
+        """Return all that is judged exactly, but for what is left: types, facts, parameters."""
         return (
             {("type", name): kind for name, kind in self.types.items()}
             | {("fact", name): found for name, found in self.facts.items() if name != LEFT}
@@ -587,7 +587,7 @@ def _others(value: Any) -> list:
 
 
 def tells(arrays: dict[str, torch.Tensor]) -> bool:
-    """Tell whether results say anything: a share of 0 or 1 comes back after many other calls as well."""
+    """Tell whether results say anything: many other calls give a share of 0 or 1 as well."""
     return any(x.numel() != 1 or x.item() not in (0, 1) for x in arrays.values())
 
 
@@ -649,7 +649,7 @@ def build_args(case: Case) -> dict[str, Any]:
 
 
 def with_views(args: dict[str, Any], extra: dict[str, Any]) -> dict[str, Any]:
-    """Let ``extra["views"]``, name -> name of another argument, be the other's first places, in its memory."""
+    """Let ``extra["views"]`` (name -> another argument) be the first places of the other."""
     for name, other in extra.get("views", {}).items():
         args[name] = args[other][tuple(map(slice, args[name].shape))]
     return args
@@ -799,7 +799,7 @@ def _results(result: Any) -> list[torch.Tensor]:
 
 
 def _is_detached(results: list[torch.Tensor]) -> bool:
-    """Tell whether a result carries no gradient; a Python number, which is not listed, counts as detached."""
+    """Tell whether a result carries no gradient; a Python number counts as detached."""
     attached = sum(x.requires_grad for x in results)
     return attached < max(1, sum(x.is_floating_point() for x in results))
 
@@ -967,8 +967,8 @@ def _observe_on_accelerator(answer, case: Case, seen: Observation) -> None:
     except Exception as error:
         if _clash_of(text_of(error)) is not Clash.NONE:
             raise
-        # The sizes are right, so the answer refuses the device; but it may have tested values, which
-        # meta tensors do not have.
+        # The sizes are right, so the answer refuses the device; but it may have tested values,
+        # which meta tensors do not have.
         if is_raised_by_hand(error) and not devices.was_read:
             raise
         seen.undecided = True

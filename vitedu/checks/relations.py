@@ -453,7 +453,7 @@ _TAKEN: dict[str, Callable[[torch.Tensor, int], torch.Tensor]] = {
 
 
 def _taken(pairs, of_one: bool = False):
-    """Look for an axis that is reduced, shorter or longer than it should be; ``of_one``: whose size is 1."""
+    """Look for an axis that is reduced, too short or too long; ``of_one``: whose size is 1."""
     telling = [pair for pair in pairs if not close(pair[0], *pair[2:])]
     if not telling or any(
         x.shape == y.shape or 0 in (*x.shape, *y.shape) for _, _, x, y in telling

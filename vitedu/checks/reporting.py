@@ -277,7 +277,8 @@ class Report:
         return (
             f'<div style="border-left:4px solid {colour};padding:.2em .8em;margin:.2em 0">'
             f"<b>{html.escape(self.head)}</b>"
-            f'<div style="display:grid;grid-template-columns:max-content minmax(0,1fr);gap:.1em 1em;'
+            '<div style="display:grid;grid-template-columns:max-content minmax(0,1fr);'
+            "gap:.1em 1em;"
             f'font-family:monospace;margin-top:.3em">{cells}</div>{picture}</div>'
         )
 

@@ -1,7 +1,7 @@
 """Restated inputs: unknown mistakes whose result is the right one for slightly other arguments.
 
-Role: ``restated`` runs the reference on changed arguments (one more, doubled, backwards, two of them
-exchanged) and compares its results with the answer's on every case. ``relations`` compares an
+Role: ``restated`` runs the reference on changed arguments (one more, doubled, backwards, two of
+them exchanged) and compares its results with the answer's on every case. ``relations`` compares an
 answer's results with the right ones for the same arguments.
 """
 
@@ -97,7 +97,10 @@ def restated(
                 "other_argument",
                 f"the right result for another argument: {words}",
                 f"on every input your output is the expected one for {words}",
-                "Follow that argument through your code: where is it changed, or taken for another?",
+                (
+                    "Follow that argument through your code: where is it changed, or taken for "
+                    "another?"
+                ),
             )
     return None
 

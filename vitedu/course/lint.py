@@ -159,7 +159,7 @@ def _anchors(notebook: NotebookNode) -> set[str]:
 
 
 def _exercises(notebook: NotebookNode, name: str) -> Iterator[str]:
-    """Rule: every exercise of this notebook has one stub and a reference, in the syllabus' order."""
+    """Rule: every exercise of this notebook has one stub and a reference, in order."""
     places = list(exercise_cells(notebook))
     counts = Counter(exercise_id for _, exercise_id in places)
     own = {exercise.id for exercise in in_notebook(name)}

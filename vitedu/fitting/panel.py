@@ -108,6 +108,8 @@ class TrainingPanel:
     def pause(self) -> None:
         """Wait before the next step."""
         self.may_go.clear()
+        if self.shall_stop.is_set():  # a stop cannot be taken back
+            self.may_go.set()
         self.show()
 
     def stop(self) -> None:

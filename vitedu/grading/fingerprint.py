@@ -14,7 +14,7 @@ from vitedu import __version__
 from vitedu.exercises import EXERCISES, Exercise
 from vitedu.grading.grades import Submission
 
-# the files whose text decides a grade: the code that judges, the checkers, their words and the references
+# the files whose text decides a grade: what judges, the checkers, their words, the references
 DECIDES = [
     "checks/*.py",
     "checks/*.toml",

@@ -51,6 +51,8 @@ RC: dict[Any, Any] = {  # matplotlib's types list every key
     **dict.fromkeys(INK, BLACK),
     **dict.fromkeys(PAPER, "white"),
     "savefig.transparent": False,
+    "figure.autolayout": False,
+    "figure.constrained_layout.use": False,
     "figure.dpi": DPI,
     "font.size": 10,
     "axes.titlesize": 10,
@@ -90,10 +92,19 @@ class CourseFigure(Figure):
 
     def png(self, dpi: float = DPI) -> bytes:
         """Give the figure on its white card as a PNG file."""
-        buffer = io.BytesIO()
+        buffer, layout, own_dpi = io.BytesIO(), self.get_layout_engine(), self.dpi
+        card = self.bbox_inches.padded(MARGIN)
         with plt.rc_context(RC):
-            card = self.bbox_inches.padded(MARGIN)
+            # Laid out here, because savefig would draw everything once more to do it.
+            self.set_dpi(dpi)
+            if layout is not None:
+                layout.execute(self)
+            for ax in self.axes:
+                ax.apply_aspect()
+            self.set_layout_engine(None)
             self.savefig(buffer, format="png", dpi=dpi, bbox_inches=card)
+            self.set_layout_engine(layout)
+            self.set_dpi(own_dpi)
         return buffer.getvalue()
 
     def words(self) -> str:

@@ -86,14 +86,14 @@ def adapt(
     learned = sum(p.numel() for p in learning)
     if way == "layer-wise":
         learning = groups_of(model, ARMS[way]["lr"], ARMS[way]["decay"])
-    steps = profile.pick(quick=10, laptop=150, gpu=150)
+    steps = profile.pick(quick=4, laptop=150, gpu=150)
     fit_to(model, images[:count], labels[:count], learning, ARMS[way]["lr"], steps)
     return model, accuracy_of(model, *tested(profile)), learned
 
 
 def tested(profile: Profile) -> tuple[torch.Tensor, torch.Tensor]:
     """The negatives that all ways are tested on, and their labels."""
-    return negatives(profile.pick(quick=200, laptop=1_000, gpu=2_000), SEED, stream=2)
+    return negatives(profile.pick(quick=100, laptop=1_000, gpu=2_000), SEED, stream=2)
 
 
 @cache

@@ -41,7 +41,7 @@ def train(arm: str, seed: int, profile: Profile) -> tuple[Results, Tensors]:
     torch.manual_seed(seed)
     heads = four_heads(config)
     optimizer = torch.optim.AdamW(heads.parameters(), lr=1e-2)
-    steps = profile.pick(quick=20, laptop=300, gpu=600)
+    steps = profile.pick(quick=5, laptop=300, gpu=600)
     schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda k: 1 - k / steps)
     tokens = tokens_of(backbone, images, known)
     for _ in range(steps):

@@ -93,7 +93,7 @@ def settings(seed: int, epochs: int) -> TrainConfig:
 
 def run(arm: str, seed: int, profile: Profile) -> Results:
     """Train one model and measure what the notebook measures."""
-    data = images(*profile.pick(quick=(150, 100), laptop=(None, None), gpu=(None, None)))
+    data = images(*profile.pick(quick=(64, 50), laptop=(None, None), gpu=(None, None)))
     model = build(arm, seed, data)
     before = looked_into(model, data)
     config = settings(seed, profile.pick(quick=1, laptop=4, gpu=4))

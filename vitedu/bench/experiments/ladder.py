@@ -74,7 +74,7 @@ def images(limit: int, held_out: int | None) -> Data:
 
 def run(arm: str, seed: int, profile: Profile) -> Results:
     """Train one model and measure it on images that it has not seen."""
-    data = images(*profile.pick(quick=(200, 100), laptop=(4_000, None), gpu=(4_000, None)))
+    data = images(*profile.pick(quick=(64, 50), laptop=(4_000, None), gpu=(4_000, None)))
     model, started = build(arm, seed), time.process_time()
     config = TrainConfig(
         epochs=profile.pick(quick=1, laptop=5, gpu=5),

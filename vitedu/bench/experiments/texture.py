@@ -77,7 +77,7 @@ def learn(network: str, contrast: float, seed: int, profile: Profile) -> Results
         images, the share that follows the shape; the share of torn images whose answer follows
         either; seconds of the processor.
     """
-    data = textured(contrast, profile.pick(quick=200, laptop=2_000, gpu=2_000))
+    data = textured(contrast, profile.pick(quick=100, laptop=2_000, gpu=2_000))
     started, steps = time.process_time(), profile.pick(quick=6, laptop=250, gpu=250)
     model: Any = build(network, seed)
     model.head = torch.nn.Linear(model.head.in_features, len(KINDS))

@@ -16,6 +16,8 @@ CHECKER = Checker(
     ),
     proves={
         "values": "every head is back in its columns, compared to the bit",
-        "other sizes": "also for a batch of one, one head, one token, one column a head, and float64",
+        "other sizes": (
+            "also for a batch of one, one head, one token, one column a head, and float64"
+        ),
     },
 )

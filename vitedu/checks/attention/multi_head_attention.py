@@ -22,7 +22,8 @@ def cases(g: torch.Generator) -> list[Case]:
         init = {"embed_dim": D, "num_heads": nh} | ({} if bias else {"qkv_bias": False})
         state = random_state(Given, init.values(), g, dtype)
         state |= {name: value / 2 for name, value in state.items() if name.endswith("bias")}
-        name = f"MultiHeadAttention({', '.join(str(v) for v in init.values())}) on x ({B}, {T}, {D}){note}"
+        made = ", ".join(str(value) for value in init.values())
+        name = f"MultiHeadAttention({made}) on x ({B}, {T}, {D}){note}"
         args = {"x": normal(g, B, T, D, dtype=dtype) if x is None else x}
         rest |= {"driver": "module", "outputs": ("output", "weights")}
         return Case(name, args, init=init, state=state, **rest)

@@ -21,7 +21,8 @@ CHECKER = Checker(
         also("other sizes", "one column", d=1),
         also("other sizes", "one column of values", dv=1),
         FLOAT64,
-        # so large that one key wins for every query, whatever the scale: what is judged is that nothing overflows
+        # so large that one key wins for every query, whatever the scale: what is judged is that
+        # nothing overflows
         also("large scores", "large scores", scale={"q": 1e3, "k": 1e3}, rtol=1e-2, atol=1e-2),
         ON_ACCELERATOR,
         outputs=("output", "weights"),

@@ -21,7 +21,7 @@ SOFTMAX_NAMES = frozenset(
 
 
 def _far(x):
-    """Move four rows around +1e4, around -1e4, around both, and 120 apart: float32 exp ends at 88."""
+    """Move four rows to +1e4, to -1e4, to both, and 120 apart: exp of float32 ends at 88."""
     middle = torch.tensor([1e4, -1e4, 1e4, 60.0])[:, None].repeat(1, x.shape[1])
     middle[2:, ::2] *= -1
     return middle + x

@@ -20,7 +20,9 @@ CHECKER = Checker(
     ),
     proves={
         "values": "head j holds columns j*hd : (j+1)*hd of every token, compared to the bit",
-        "other sizes": "also for a batch of one, one head, one token, one column a head, and float64",
+        "other sizes": (
+            "also for a batch of one, one head, one token, one column a head, and float64"
+        ),
         "errors": "a D that num_heads does not divide is refused",
     },
 )

@@ -49,7 +49,8 @@ CHECKER = Checker(
         also("other sizes", "one key", Tk=1),
         *USUAL,
         ranges={"d": (2, 5), "dv": (2, 5), "Tk": (2, 5)},
-        # the first query has small features, so that a number added to the sum of its weights is felt
+        # the first query has small features, so that a number added to the sum of its weights is
+        # felt
         values={"q": lambda q: torch.cat([0.2 * q[..., :1, :] - 2.5, q[..., 1:, :]], dim=-2)},
         rtol=1e-4,
         atol=2e-5,
@@ -59,7 +60,10 @@ CHECKER = Checker(
     proves={
         "allowed operations": "made from products and elu",
         "values": "each output is the mean of the values, weighted with f(q) . f(k)",
-        "cost": "four times the tokens cost about four times the work, counted from the operations that ran",
+        "cost": (
+            "four times the tokens cost about four times the work, counted from the operations "
+            "that ran"
+        ),
         "leading axes": "with none, one or two leading axes",
         "other sizes": "also when T equals d, for one query, one key, a batch of one, and float64",
     },

@@ -42,7 +42,9 @@ CHECKER = Checker(
         gradients=("tokens",),
     ),
     proves={
-        "values": "the most similar pairs are merged, weighted with their sizes; all else keeps its place",
+        "values": (
+            "the most similar pairs are merged, weighted with their sizes; all else keeps its place"
+        ),
         "other sizes": "also for no merge and for all, a batch of one, and float64",
         "errors": "more merges than even-placed tokens are refused",
     },

@@ -20,6 +20,8 @@ CHECKER = Checker(
     ),
     proves={
         "values": "every token stands in its window, in its place",
-        "other sizes": "also for squares, a batch of one, one window, windows of one token and float64",
+        "other sizes": (
+            "also for squares, a batch of one, one window, windows of one token and float64"
+        ),
     },
 )

@@ -1,1 +1,1 @@
-"""Checkers of notebook 03: normalisation, GELU, the encoder block, the whole model, its parameters."""
+"""Checkers of notebook 03: normalisation, GELU, the encoder block, the model, its parameters."""

@@ -27,7 +27,8 @@ def cases(g: torch.Generator) -> list[Case]:
         for name in ("attn.proj.weight", "attn.proj.bias"):
             state[name] = said * state[name]  # how much attention adds to the tokens
         shown = "" if ratio is None else f", mlp_ratio {ratio}"
-        name = f"{plural(B, 'sequence')} of {plural(T, 'token')}, embed_dim {D}, {plural(heads, 'head')}{shown}{note}"
+        size = f"embed_dim {D}, {plural(heads, 'head')}"
+        name = f"{plural(B, 'sequence')} of {plural(T, 'token')}, {size}{shown}{note}"
         allowed = {"rtol": 1e-4, "atol": 1e-4} if dtype == torch.float32 else {}
         x = normal(g, B, T, D, dtype=dtype)
         x = spread * x / x.std(dim=-1, keepdim=True)  # no token so even that eps is felt by chance

@@ -25,7 +25,8 @@ CHECKER = Checker(
     forbidden=frozenset(
         "gelu gelu_ aten.gelu aten.gelu_ aten.gelu_backward "
         # layers with GELU behind them
-        "mkldnn._linear_pointwise mkldnn._convolution_pointwise mkldnn._convolution_transpose_pointwise".split()
+        "mkldnn._linear_pointwise mkldnn._convolution_pointwise "
+        "mkldnn._convolution_transpose_pointwise".split()
     ),
     proves={
         "values": "each x times the share of a normal distribution below x",

@@ -30,7 +30,10 @@ def cases(g: torch.Generator) -> list[Case]:
 CHECKER = Checker(
     "attention_rollout",
     proves={
-        "values": "the product of the layers with their residual paths, rows normalised, the last layer leftmost",
+        "values": (
+            "the product of the layers with their residual paths, rows normalised, the last layer "
+            "leftmost"
+        ),
         "softmax's rows": "right for rows that sum to 1",
         "other sizes": "also for one layer, one head, a batch of one and float64",
     },

@@ -18,7 +18,11 @@ CHECKER = Checker(
         name="{B:image}, {nh:head}, {gh} x {gw} patches",
     ),
     proves={
-        "values": "the class token's weights on the patches, each at its place, not normalised again",
-        "other sizes": "also for square grids, one row, one head, registers, a batch of one and float64",
+        "values": (
+            "the class token's weights on the patches, each at its place, not normalised again"
+        ),
+        "other sizes": (
+            "also for square grids, one row, one head, registers, a batch of one and float64"
+        ),
     },
 )

@@ -42,7 +42,9 @@ def cases(g: torch.Generator) -> list[Case]:
 CHECKER = Checker(
     "logit_lens",
     proves={
-        "values": "the class token's logits after every block, through the model's own norm and head",
+        "values": (
+            "the class token's logits after every block, through the model's own norm and head"
+        ),
         "other sizes": "also for one block, one image, as many blocks as images, and float64",
     },
 )

@@ -37,7 +37,8 @@ def cases(g: torch.Generator) -> list[Case]:
         masks = inside | (torch.rand(B, gh * P, gw * Q, generator=g) < 0.4 / (P * Q))
         if ties:  # the last of equals lies below every object
             masks[:, gh * P // 2 :] = False
-        # most maps hit, so that no other rule scores alike by chance; a single map hits for sure, and no other patch does
+        # most maps hit, so that no other rule scores alike by chance; a single map hits for sure,
+        # and no other patch does
         if B == 1:
             maps[:, 1, 0], masks[:] = 1, False
         hottest = maps.flatten(1).argmax(dim=1)
@@ -73,6 +74,9 @@ CHECKER = Checker(
     proves={
         "values": "the share of images whose hottest patch, the first of equals, meets the object",
         "clear maps": "right where one patch is the hottest",
-        "other sizes": "also for tall grids, square ones, patches of one pixel or that are not square, and one image",
+        "other sizes": (
+            "also for tall grids, square ones, patches of one pixel or that are not square, and "
+            "one image"
+        ),
     },
 )

@@ -6,7 +6,7 @@ from vitedu.checks.kit import FLOAT64, ON_ACCELERATOR, Checker, also, shaped
 
 
 def _positions(x: torch.Tensor) -> torch.Tensor:
-    """Make positions of unlike lengths, with a mean of their own; the last two point away from each other."""
+    """Make positions of unlike lengths, with a mean of their own; the last two are opposite."""
     x = x * (0.3 + torch.arange(x.shape[1]).cos().abs()[:, None].to(x)) + 0.4
     return torch.cat([x[:, :-1], 0.1 * x[:, -1:] - x[:, -2:-1]], dim=1)
 

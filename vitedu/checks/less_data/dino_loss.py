@@ -44,8 +44,14 @@ CHECKER = Checker(
     },
     advice={
         "values": (
-            "The teacher is centred first and divided by its temperature afterwards; the student is only divided.",
-            "Give both the same logits and the centre 0, then look at the teacher's and the student's half apart.",
+            (
+                "The teacher is centred first and divided by its temperature afterwards; the "
+                "student is only divided."
+            ),
+            (
+                "Give both the same logits and the centre 0, then look at the teacher's and the "
+                "student's half apart."
+            ),
         ),
     },
 )

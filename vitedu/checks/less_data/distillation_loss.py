@@ -6,7 +6,7 @@ from vitedu.checks.kit import USUAL, Checker, also, shaped
 
 
 def _close_call(logits: torch.Tensor) -> torch.Tensor:
-    """Give the first image two favourites that are almost alike, so that a soft target always shows."""
+    """Give the first image two favourites almost alike, so that a soft target always shows."""
     best, favourites = logits[0].topk(2)
     logits[0, favourites[1]] = best[0] - 0.005
     return logits
@@ -32,7 +32,9 @@ CHECKER = Checker(
         name="{B:image}, {K} classes",
     ),
     proves={
-        "values": "half the loss of each head, one with the labels and one with the teacher's answers",
+        "values": (
+            "half the loss of each head, one with the labels and one with the teacher's answers"
+        ),
         "other sizes": "also for one image, two classes, a teacher that is sure, and float64",
     },
 )

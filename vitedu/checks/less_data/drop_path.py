@@ -18,7 +18,7 @@ APART = "every sample has a draw of its own, anew in every call"
 
 @judging.reader("dropped", given=(drivers.THROUGH,))
 def _read_dropped(case: Case, seen: Observation) -> None:
-    """Say what happened to the samples and, for a case with ``extra["draws"]``, how often and to which."""
+    """Say what happened to the samples and, with ``extra["draws"]``, how often and to which."""
     x, p, found = case.args["x"], case.args["drop_prob"], seen.draws.get("all outputs")
     if found is None or found.shape != x.shape:
         return
@@ -65,7 +65,10 @@ def _kinds(factor: torch.Tensor, wanted: float, gone: torch.Tensor, found: torch
 
 
 def cases(g: torch.Generator) -> list[Case]:
-    """Draw what a branch adds, with probabilities in tenths; ``draws`` has so many samples that luck plays no part."""
+    """Draw what a branch adds, with probabilities in tenths.
+
+    ``draws`` has so many samples that luck plays no part.
+    """
     T, D = distinct(g, 2, 3, 6)
     B, p, few = draw(g, 6, 8), draw(g, 3, 4) / 10, draw(g, 1, 2) / 10
     again = {"seed": draw(g, 0, 10**6)}
@@ -124,7 +127,10 @@ def cases(g: torch.Generator) -> list[Case]:
 CHECKER = Checker(
     "drop_path",
     proves={
-        "values": "in eval mode nothing changes; in training whole samples are 0 and the others divided by 1 - drop_prob",
+        "values": (
+            "in eval mode nothing changes; in training whole samples are 0 and the others divided "
+            "by 1 - drop_prob"
+        ),
         "draws": "each sample is dropped with probability drop_prob, by its own draw",
         "generator": "the generator decides, and nothing else",
         "other sizes": "also at 0 and 0.9, for one sample, one axis and four, and float64",

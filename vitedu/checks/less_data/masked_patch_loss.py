@@ -45,7 +45,12 @@ def cases(g: torch.Generator) -> list[Case]:
 CHECKER = Checker(
     "masked_patch_loss",
     proves={
-        "values": "the mean of the squared errors of the hidden patches, with boolean masks and float ones",
-        "other sizes": "also where all are hidden, one, or none of an image; for one image, and float64",
+        "values": (
+            "the mean of the squared errors of the hidden patches, with boolean masks and float "
+            "ones"
+        ),
+        "other sizes": (
+            "also where all are hidden, one, or none of an image; for one image, and float64"
+        ),
     },
 )

@@ -34,6 +34,8 @@ CHECKER = Checker(
     "mixup",
     proves={
         "values": "images and labels blended with their partners in one proportion",
-        "other sizes": "also for lam 0 and 1, one image, square ones, as many images as classes, and float64",
+        "other sizes": (
+            "also for lam 0 and 1, one image, square ones, as many images as classes, and float64"
+        ),
     },
 )

@@ -35,13 +35,18 @@ def cases(g: torch.Generator) -> list[Case]:
 CHECKER = Checker(
     "random_masking",
     proves={
-        "values": "the tokens of lowest noise in order, a mask of the hidden ones, and the way back",
+        "values": (
+            "the tokens of lowest noise in order, a mask of the hidden ones, and the way back"
+        ),
         "how many": "the nearest whole number stays, from all to none",
         "other sizes": "also for one image, as many images as tokens, and float64",
     },
     advice={
         "values": (
-            "Token i of the image, its place in the order of noise, and its entry of the mask are three things.",
+            (
+                "Token i of the image, its place in the order of noise, and its entry of the mask "
+                "are three things."
+            ),
             "Call it on the example of the text and compare kept, mask and restore one by one.",
         ),
     },

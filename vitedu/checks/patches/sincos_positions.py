@@ -24,7 +24,8 @@ def cases(g: torch.Generator) -> list[Case]:
         case(300, 2 * half, "other sizes"),
         case(n, 2, "other sizes"),
         case(1, 2 * half, "other sizes"),
-        # beyond the tables of published code, whose max_len goes up to 5000; its one wave has no rounded angle
+        # beyond the tables of published code, whose max_len goes up to 5000; its one wave has no
+        # rounded angle
         case(5100, 2, "other sizes"),
         case(2 * half, 2 * half, "other sizes"),
         case(n, 2 * draw(g, 2, 9) + 1, "errors", "embed_dim {D} is odd", raises="ValueError"),

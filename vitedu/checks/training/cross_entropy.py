@@ -59,7 +59,8 @@ def cases(g: torch.Generator) -> list[Case]:
 CHECKER = Checker(
     "cross_entropy",
     forbidden=frozenset(
-        "cross_entropy cross_entropy_loss cross_entropy_loss.default aten.cross_entropy_loss linear_cross_entropy".split()
+        "cross_entropy cross_entropy_loss cross_entropy_loss.default aten.cross_entropy_loss "
+        "linear_cross_entropy".split()
     ),
     forbidden_words="F.cross_entropy and nn.CrossEntropyLoss",
     proves={
@@ -71,11 +72,20 @@ CHECKER = Checker(
     advice={
         "label smoothing": (
             "Without smoothing your loss is right.",
-            "Print your target for K = 3, s = 0.3, label 0: it should be [0.8, 0.1, 0.1] and sum to 1.",
+            (
+                "Print your target for K = 3, s = 0.3, label 0: it should be [0.8, 0.1, 0.1] and "
+                "sum to 1."
+            ),
         ),
         "large scores": (
-            "At 10,000 exp overflows, and far below the largest score it gives 0, which has no log.",
-            "Form no probability, and shift each row by its own largest score; logsumexp does both.",
+            (
+                "At 10,000 exp overflows, and far below the largest score it gives 0, which has no "
+                "log."
+            ),
+            (
+                "Form no probability, and shift each row by its own largest score; logsumexp does "
+                "both."
+            ),
         ),
     },
 )

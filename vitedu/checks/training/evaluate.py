@@ -46,7 +46,10 @@ CHECKER = Checker(
     advice={
         "modes restored": (
             "The results are right; what the caller does next meets the model in another mode.",
-            "Go through model.modules(), which gives the model, its parts and the parts inside them.",
+            (
+                "Go through model.modules(), which gives the model, its parts and the parts inside "
+                "them."
+            ),
         ),
     },
 )

@@ -8,7 +8,8 @@ from vitedu.checks.kit import Case, Checker, CpuGenerator, distinct, draw
 def cases(g: torch.Generator) -> list[Case]:
     """Draw images of random pixels, so that windows can be told apart.
 
-    "draws" keeps sides above 2 * padding + 1: in smaller images a reflected window can be another one's mirror image.
+    "draws" keeps sides above 2 * padding + 1: in smaller images a reflected
+    window can be another one's mirror image.
     With the widest padding every one is, so only one case has it.
     """
 
@@ -56,7 +57,10 @@ def cases(g: torch.Generator) -> list[Case]:
 CHECKER = Checker(
     "random_crop_flip",
     proves={
-        "values": "every output is a window of its reflected image, mirrored or not; images stay unchanged",
+        "values": (
+            "every output is a window of its reflected image, mirrored or not; images stay "
+            "unchanged"
+        ),
         "draws": "every place and both sides of the coin, drawn for each image by itself",
         "other sizes": "also for one image, squares, no padding, the widest padding and float64",
         "generator": "the generator decides, and nothing else",
@@ -64,7 +68,10 @@ CHECKER = Checker(
     },
     advice={
         "values": (
-            "Row top + i of the padded image is row top + i - padding of the image, reflected where it is off either end.",
+            (
+                "Row top + i of the padded image is row top + i - padding of the image, reflected "
+                "where it is off either end."
+            ),
             "Put top = left = padding, without the mirror: the image must come back unshifted.",
         ),
     },

@@ -6,7 +6,7 @@ from vitedu.checks.kit import Case, Checker, classifier_state, distinct, draw, d
 
 
 def cases(g: torch.Generator) -> list[Case]:
-    """Draw classifiers and batches; each part of the contract shows in a case that shows little else."""
+    """Draw classifiers and batches; each part of the contract shows in a case of its own."""
 
     def case(words, sizes, keep, lr=0.0, factor=1.0, training=True, once=False, **rest):
         state = classifier_state(g, C * H * W, hidden, K, dtype=rest.pop("dtype", torch.float32))
@@ -46,7 +46,8 @@ def cases(g: torch.Generator) -> list[Case]:
             dtype=torch.float64,
             **learning,
         ),
-        # images so dark that no gradient is clipped, not even to a norm of 0.5, and steps so large that answers change
+        # images so dark that no gradient is clipped, not even to a norm of 0.5, and steps so large
+        # that answers change
         case(
             "results while it learns",
             [5 * four, 5 * three, 5 * five],

@@ -55,12 +55,17 @@ CHECKER = Checker(
         "values": "every step of a run, the peak once and final_lr at the end",
         "no warm-up": "a cosine from the first step where warmup_steps is 0",
         "final rate": "ends exactly at final_lr",
-        "other runs": "also for long runs, a climb of one step, a cosine of one step, and whole numbers",
+        "other runs": (
+            "also for long runs, a climb of one step, a cosine of one step, and whole numbers"
+        ),
     },
     advice={
         "values": (
             "The climb and the cosine are two formulas; one of them may be right already.",
-            "Six steps, two of warm-up, peak 1 give 0.5, 1.0, 0.854, 0.5, 0.146, 0.0 in the task; print yours.",
+            (
+                "Six steps, two of warm-up, peak 1 give 0.5, 1.0, 0.854, 0.5, 0.146, 0.0 in the "
+                "task; print yours."
+            ),
         ),
         "final rate": (
             "Without final_lr your schedule is right.",

@@ -28,7 +28,9 @@ CHECKER = Checker(
         "values": "two groups, every parameter once, with its weight decay",
         "nested parts": "cls_token and pos_embed are found inside other parts",
         "other names": "norms and matrices are told apart whatever they are called",
-        "frozen or shared": "a parameter that is frozen now, or that two parts share, stands there once too",
+        "frozen or shared": (
+            "a parameter that is frozen now, or that two parts share, stands there once too"
+        ),
     },
     advice={
         "other names": (
@@ -36,7 +38,10 @@ CHECKER = Checker(
             "Sort by the number of axes and the last part of the name.",
         ),
         "frozen or shared": (
-            "A frozen parameter may learn later. An optimizer warns of a parameter that comes twice.",
+            (
+                "A frozen parameter may learn later. An optimizer warns of a parameter that comes "
+                "twice."
+            ),
             "model.named_parameters() gives every parameter once, frozen ones too.",
         ),
     },

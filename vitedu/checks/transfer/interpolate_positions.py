@@ -42,7 +42,9 @@ CHECKER = Checker(
         name="{side} x {side} patches to {gh} x {gw}, {D} features",
     ),
     proves={
-        "values": "bicubic between the places of the old grid, row by row, the class token's row kept",
+        "values": (
+            "bicubic between the places of the old grid, row by row, the class token's row kept"
+        ),
         "prefix rows": "with as many rows before the patches as the argument says",
         "other sizes": "larger, smaller, square or not, the same grid, a single patch, and float64",
     },

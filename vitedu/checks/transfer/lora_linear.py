@@ -52,8 +52,12 @@ CHECKER = Checker(
     proves={
         "values": "the frozen layer plus alpha / rank times up(down(x))",
         "gradients": "gradients of x and of both thin matrices",
-        "merged": "one nn.Linear with the same result and memory of its own; the layer stays as it is",
-        "other sizes": "also without a bias, for rank 1, alpha 0, square layers, one vector and float64",
+        "merged": (
+            "one nn.Linear with the same result and memory of its own; the layer stays as it is"
+        ),
+        "other sizes": (
+            "also without a bias, for rank 1, alpha 0, square layers, one vector and float64"
+        ),
     },
     given=("__init__",),
 )

@@ -14,7 +14,8 @@ def _given(scale: str, bias: str) -> str:
     return PAIRS.format(scale=scale, bias=bias)
 
 
-# no cosine below 0: no loss at SigLIP's start is so large that a small number in the log shows in it
+# no cosine below 0: no loss at SigLIP's start is so large that a small number in the log shows in
+# it
 MILD = {"image_features": torch.abs, "text_features": torch.abs}
 
 
@@ -53,6 +54,8 @@ CHECKER = Checker(
     proves={
         "values": "minus the sum of logsigmoid over all pairs, each with its sign, divided by B",
         "large logits": "finite and right for logits of 10,000",
-        "other sizes": "also for one pair, for scale and bias 0, for features of length 1, and float64",
+        "other sizes": (
+            "also for one pair, for scale and bias 0, for features of length 1, and float64"
+        ),
     },
 )

@@ -14,7 +14,8 @@ def cases(g: torch.Generator) -> list[Case]:
         second = normal(g, D, M, P, P, dtype=dtype)
         images = 2 * normal(g, B, C, gh * P, gw * P, dtype=dtype)
         args = {"feature_map": FeatureMap(first, second), "images": images}
-        name = f"a grid of {gh} x {gw} cells, {B} image(s) of {C} channel(s), {gh * P} x {gw * P} px{note}"
+        size = f"{gh * P} x {gw * P} px"
+        name = f"a grid of {gh} x {gw} cells, {B} image(s) of {C} channel(s), {size}{note}"
         return Case(name, args, part, **rest)
 
     # the middle of either side is a place of the other, too: exchanged, they raise no error
@@ -35,6 +36,8 @@ CHECKER = Checker(
     "effective_receptive_field",
     proves={
         "values": "the middle cell's absolute gradient, over channels and images, largest value 1",
-        "other sizes": "also for one image, one channel, one row of cells, a single cell and float64",
+        "other sizes": (
+            "also for one image, one channel, one row of cells, a single cell and float64"
+        ),
     },
 )

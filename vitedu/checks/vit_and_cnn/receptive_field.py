@@ -6,7 +6,7 @@ from vitedu.checks.kit import Case, Checker, draw
 
 
 def cases(g: torch.Generator) -> list[Case]:
-    """Draw stacks of convolutions. In the first two, no rule of thumb gives the right number by chance."""
+    """Draw stacks of convolutions; for the first two no rule of thumb is right by chance."""
 
     def case(kernel_sizes, strides, part="values", note=""):
         words = f"kernel sizes {kernel_sizes}, strides {strides}{note}"

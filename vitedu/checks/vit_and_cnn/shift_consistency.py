@@ -7,7 +7,7 @@ from vitedu.checks.kit import Case, Checker, classifier_state, distinct, draw, n
 
 
 def cases(g: torch.Generator) -> list[Case]:
-    """Draw classifiers that read every pixel by itself, so that every shift changes some predictions."""
+    """Draw classifiers that read each pixel by itself: each shift changes some predictions."""
 
     def case(
         words,

@@ -35,7 +35,12 @@ def cases(g: torch.Generator) -> list[Case]:
 CHECKER = Checker(
     "shuffle_patches",
     proves={
-        "values": "patch i of the result is patch permutation[i] of the image, and no pixel moves inside it",
-        "other sizes": "also for squares, one image, one row of patches, patches of one pixel and float64",
+        "values": (
+            "patch i of the result is patch permutation[i] of the image, and no pixel moves inside "
+            "it"
+        ),
+        "other sizes": (
+            "also for squares, one image, one row of patches, patches of one pixel and float64"
+        ),
     },
 )

@@ -22,6 +22,8 @@ CHECKERS = {
     "token_shifts": ValueChecker(
         "token_shifts",
         reference.token_shifts,
-        proves="a shift by whole patches only renumbers the tokens; a shift by a pixel makes new ones",
+        proves=(
+            "a shift by whole patches only renumbers the tokens; a shift by a pixel makes new ones"
+        ),
     ),
 }
