@@ -49,31 +49,20 @@ def test_values_name_their_exercise(value):
     assert "must name its exercise" in str(api.judge(value)) or isinstance(value, str)
 
 
-@pytest.mark.parametrize(
-    ("answer", "exercise", "words"),
-    [
-        (patches.patchify, "pachify", "patchify"),
-        (patches.patchify, "Patchify", "patchify"),
-        (lambda x: x, None, "a lambda must name its exercise"),
-        (functools.partial(encoder.gelu), None, "must name its exercise"),
-        (3, None, "must name its exercise"),
-        (encoder.Mlp, None, "Mlp"),
-        (3, "", "no exercise"),
-        (3, "x" * 1000, "no exercise"),
-        (encoder.gelu, encoder.gelu, "must name its exercise"),
-    ],
-    ids=[
-        "typing error",
-        "wrong case",
-        "lambda",
-        "partial",
-        "value",
-        "other class",
-        "empty",
-        "long",
-        "function as name",
-    ],
-)
+UNKNOWN = {
+    "typing error": (patches.patchify, "pachify", "patchify"),
+    "wrong case": (patches.patchify, "Patchify", "patchify"),
+    "lambda": (lambda x: x, None, "a lambda must name its exercise"),
+    "partial": (functools.partial(encoder.gelu), None, "must name its exercise"),
+    "value": (3, None, "must name its exercise"),
+    "other class": (encoder.Mlp, None, "Mlp"),
+    "empty": (3, "", "no exercise"),
+    "long": (3, "x" * 1000, "no exercise"),
+    "function as name": (encoder.gelu, encoder.gelu, "must name its exercise"),
+}
+
+
+@pytest.mark.parametrize(("answer", "exercise", "words"), UNKNOWN.values(), ids=UNKNOWN)
 def test_unknown_exercise_is_said_with_the_nearest(answer, exercise, words, capsys):
     """A name that the syllabus lacks is no error: the report says so and nothing is kept."""
     report = check(answer, exercise)
@@ -125,10 +114,9 @@ def test_hint_takes_the_function_too():
     assert "hint 1 of 3" in hint(patches.patchify)
 
 
-@pytest.mark.parametrize("exercise", [e.id for e in exercises.EXERCISES])
-def test_solution_shows_source_that_passes(exercise):
+def test_solution_shows_source_of_every_exercise():
     """The text of every solution defines its exercise."""
-    assert exercise in solution(exercise)
+    assert all(exercise.id in solution(exercise.id) for exercise in exercises.EXERCISES)
 
 
 @pytest.mark.parametrize("call", [hint, solution, reset], ids=lambda f: f.__name__)

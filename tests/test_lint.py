@@ -16,11 +16,6 @@ ROOT = Path(__file__).parents[1]
 NOTEBOOKS = list(dict.fromkeys(exercise.notebook for exercise in EXERCISES))
 
 
-def test_every_exercise_has_an_id_of_its_own():
-    """Grades, results and checkers are found by the id."""
-    assert len({exercise.id for exercise in EXERCISES}) == len(EXERCISES)
-
-
 def problems_of(notebook, folder, name="01_patches", **options):
     path = folder / f"{name}.ipynb"
     with open(path, "w", encoding="utf-8") as file:
@@ -58,9 +53,9 @@ def change(name, **fields):
     return lambda notebook: cell(notebook, name).update(fields)
 
 
-def add(new):
-    """Make a fault that appends a cell."""
-    return lambda notebook: notebook.cells.append(new)
+def write(text):
+    """Make a fault that appends a cell of text."""
+    return lambda notebook: notebook.cells.append(new_markdown_cell(text, id="new"))
 
 
 def drop(name):
@@ -102,18 +97,18 @@ PICTURE = new_output("display_data", {"image/png": "aGk="})
 ERROR = new_output("error", ename="ValueError", evalue="no", traceback=[])
 TEXT = new_output("stream", text="hello")
 
+HANDED_ON = "patchify = report.implementation"
+MUST_END = 'must end in raise NotImplementedError("1.1 patchify")'
+
 FAULTS = {
     "stub-missing": (drop("patchify-stub"), "patchify: has 0 stubs; mark exactly one cell"),
     "stub-unknown": (rename_the_exercise, "'pachify', which the syllabus does not have here"),
     "stub-order": (swap, "another order than in vitedu/exercises.toml"),
     "stub-solved": (
         in_stub("raise NotImplementedError('1.1 patchify')", "return images"),
-        'must end in raise NotImplementedError("1.1 patchify")',
+        MUST_END,
     ),
-    "stub-other-number": (
-        in_stub("1.1 patchify", "2.1 patchify"),
-        'must end in raise NotImplementedError("1.1 patchify")',
-    ),
+    "stub-other-number": (in_stub("1.1 patchify", "2.1 patchify"), MUST_END),
     "stub-signature": (
         in_stub("patch_size: int", "patch_size"),
         "the signature is patchify(images: torch.Tensor, patch_size)",
@@ -136,42 +131,30 @@ FAULTS = {
         edit("tokens_at_224-check", ', "tokens_at_224"', ""),
         'report = check(tokens_at_224, "tokens_at_224")',
     ),
-    "check-without-implementation": (
-        in_check("\npatchify = report.implementation", ""),
-        "'patchify = report.implementation'",
-    ),
+    "check-without-implementation": (in_check(f"\n{HANDED_ON}", ""), f"'{HANDED_ON}'"),
     "output-error": (store("imports", ERROR), "holds a stored error"),
     "output-picture": (store("compared", PICTURE), "holds a stored picture"),
     "output-uncompared": (store("imports", TEXT), "holds an output that nothing compares"),
-    "output-missing": (
-        lambda notebook: cell(notebook, "compared").outputs.clear(),
-        "but holds no output",
-    ),
+    "output-missing": (change("compared", outputs=[]), "but holds no output"),
     "execution-count": (change("imports", execution_count=3), "holds an execution count"),
     "no-execution-count": (change("compared", execution_count=None), "has no execution count"),
     "attachment": (change("title", attachments={"a.png": {}}), "holds an attached picture"),
-    "picture-as-text": (
-        add(new_markdown_cell("![a](data:image/png;base64,aGk=)", id="new")),
-        "holds a picture as text",
-    ),
+    "picture-as-text": (write("![a](data:image/png;base64,aGk=)"), "holds a picture as text"),
     "absolute-path": (
-        add(new_code_cell("open('/" + "home/ada/images')", id="new")),
+        lambda notebook: notebook.cells.append(new_code_cell("open('/" + "home/ada/x')", id="new")),
         "holds the absolute path '/home/ada'",
     ),
-    "windows-path": (
-        add(new_markdown_cell(r"see C:\Users\ada", id="new")),
-        r"holds the absolute path 'C:\\Users'",
-    ),
+    "windows-path": (write(r"see C:\Users\ada"), r"holds the absolute path 'C:\\Users'"),
     "dead-link": (
-        add(new_markdown_cell("[next](02_attenton.ipynb#heads)", id="new")),
+        write("[next](02_attenton.ipynb#heads)"),
         "links to 02_attenton.ipynb#heads, which is not there",
     ),
     "dead-anchor": (
-        add(new_markdown_cell("[below](#The-end)\n\n## The beginning", id="new")),
+        write("[below](#The-end)\n\n## The beginning"),
         "links to #The-end, but no heading has that name",
     ),
     "another-paper": (
-        add(new_markdown_cell("[arXiv 2010.11929](https://arxiv.org/abs/1706.03762)", id="new")),
+        write("[arXiv 2010.11929](https://arxiv.org/abs/1706.03762)"),
         "make the two numbers equal",
     ),
     "shared-id": (share_an_id, "cell 'title': 2 cells share this id"),
@@ -254,13 +237,8 @@ def test_lint_says_which_module_lacks_a_reference(tmp_path, monkeypatch):
 def test_lint_refuses_what_is_no_notebook(tmp_path):
     """A file that cannot be read is wrong use, not a problem of style."""
     path = tmp_path / "01_patches.ipynb"
-    for content in (
-        "",
-        "{}",
-        "[]",
-        '{"nbformat": 4, "cells": [{}]}',
-        '{"nbformat": 3, "cells": []}',
-    ):
+    known = '{"nbformat": 4, "cells": [{}]}', '{"nbformat": 3, "cells": []}'
+    for content in ("", "{}", "[]", *known):
         path.write_text(content)
         with pytest.raises(ValueError, match="01_patches.ipynb"):
             lint(path)

@@ -4,15 +4,16 @@ The table of attacks on one worker (``test_judge_attacks``) is about what breaks
 what an answer means.
 """
 
-import re
+import inspect
 
 import kept
 import pytest
+from sections import sections
 
 from vitedu import exercises
 from vitedu.checks import engine
 from vitedu.checks.diagnosing import Replays
-from vitedu.checks.engine import Checker, find_checker
+from vitedu.checks.engine import find_checker
 from vitedu.course.references import reference_source
 from vitedu.grading import judge
 from vitedu.grading.box.isolation import open_box
@@ -41,35 +42,35 @@ def slow(q, k, v):
     return (w / w.sum(-1, keepdim=True)) @ v
 """
 
-# what is tried | exercise | state and points, and the answer
+# what is tried | exercise | state and points, and the answer below
 TEXT = """
-# torch's transform of distributions | softmax | failed 0
+== torch's transform of distributions | softmax | failed 0
 def softmax(x, dim=-1):
     return torch.distributions.transforms.SoftmaxTransform()(x.movedim(dim, -1)).movedim(-1, dim)
 
-# through Categorical | softmax | failed 0
+== through Categorical | softmax | failed 0
 def softmax(x, dim=-1):
     return torch.distributions.Categorical(logits=x.movedim(dim, -1)).probs.movedim(-1, dim)
 
-# sparse, unseen | softmax | failed 0
+== sparse, unseen | softmax | failed 0
 def softmax(x, dim=-1):
     from torch.utils._python_dispatch import _disable_current_modes
     with torch._C.DisableTorchFunction(), _disable_current_modes():
         return torch.ops.aten._sparse_softmax.default(x.to_sparse(), dim % x.ndim, False).to_dense()
 
-# for the accelerator alone | softmax | failed 0
+== for the accelerator alone | softmax | failed 0
 def softmax(x, dim=-1):
     if x.is_meta or x.is_cuda:
         return torch.softmax(x, dim)
     e = (x - x.amax(dim, True)).exp()
     return e / e.sum(dim, True)
 
-# the slope of logsumexp, which is mathematics | softmax | passed 4
+== the slope of logsumexp, which is mathematics | softmax | passed 4
 def softmax(x, dim=-1):
     y = x if x.requires_grad else x.detach().requires_grad_()
     return torch.autograd.grad(y.logsumexp(dim).sum(), y, create_graph=True)[0]
 
-# flex attention | scaled_dot_product_attention | failed 0
+== flex attention | scaled_dot_product_attention | failed 0
 def scaled_dot_product_attention(q, k, v):
     l = q.shape[:-2]
     q, k, v = (t.reshape(1, -1, *t.shape[-2:]) for t in (q, k, v))
@@ -79,7 +80,7 @@ def scaled_dot_product_attention(q, k, v):
     o, w = flex.flex_attention(q, k, v), flex.flex_attention(q, k, eye)
     return o.reshape(*l, *o.shape[-2:]), w.reshape(*l, *w.shape[-2:])
 
-# attention as ONNX spells it | scaled_dot_product_attention | failed 0
+== attention as ONNX spells it | scaled_dot_product_attention | failed 0
 def scaled_dot_product_attention(q, k, v):
     l = q.shape[:-2]
     q, k, v = (t.reshape(1, -1, *t.shape[-2:]) for t in (q, k, v))
@@ -87,7 +88,7 @@ def scaled_dot_product_attention(q, k, v):
     o, _, _, w = ops.attention(q, k, v, qk_matmul_output_mode=3)
     return o.reshape(*l, *o.shape[-2:]), w.reshape(*l, *w.shape[-2:])
 
-# a pattern of the compiler | scaled_dot_product_attention | failed 0
+== a pattern of the compiler | scaled_dot_product_attention | failed 0
 def scaled_dot_product_attention(q, k, v):
     l = q.shape[:-2]
     q, k, v = (t.reshape(1, -1, *t.shape[-2:]) for t in (q, k, v))
@@ -95,12 +96,12 @@ def scaled_dot_product_attention(q, k, v):
     l = q.shape[-1] ** 0.5
     return one(q, k, v, l), one(q, k, torch.eye(k.shape[-2], dtype=q.dtype), l)
 
-# a reference of torch's own tests | gelu | failed 0
+== a reference of torch's own tests | gelu | failed 0
 def gelu(x):
     from torch.testing._internal.opinfo.definitions import special
     return special.torch.nn.functional.gelu(x)
 
-# the function behind the attention layer | scaled_dot_product_attention | failed 0
+== the function behind the attention layer | scaled_dot_product_attention | failed 0
 def scaled_dot_product_attention(q, k, v):
     l = q.shape[:-2]
     q, k, v = (t.reshape(1, -1, *t.shape[-2:]) for t in (q, k, v))
@@ -115,7 +116,7 @@ def scaled_dot_product_attention(q, k, v):
     )
     return o.transpose(0, 1), w
 
-# layers with something else for parameters | count_parameters | failed 0
+== layers with something else for parameters | count_parameters | failed 0
 def count_parameters(config):
     D = config.embed_dim
     import torch.nn.modules.linear as linear
@@ -127,7 +128,7 @@ def count_parameters(config):
         linear.Linear(D, 3 * D), linear.Linear(D, D)
     return sum(made)
 
-# comparisons that lie, and an edited input | gelu | failed 0.75
+== comparisons that lie, and an edited input | gelu | failed 0.75
 torch.equal = lambda *a: True
 torch.Tensor.clone = lambda self: self
 
@@ -136,7 +137,7 @@ def gelu(x):
     x.add_(1)
     return y
 
-# comparisons that lie from the first call on | gelu | failed 0.75
+== comparisons that lie from the first call on | gelu | failed 0.75
 def gelu(x):
     torch.equal = lambda *a: True
     import builtins
@@ -145,7 +146,7 @@ def gelu(x):
     x.add_(1)
     return y
 
-# modes that are not put back | evaluate | failed 3.56
+== modes that are not put back | evaluate | failed 3.56
 @torch.no_grad()
 def evaluate(model, batches):
     model.eval()
@@ -157,7 +158,7 @@ def evaluate(model, batches):
         count += len(labels)
     return total / count, correct / count
 
-# an edited input of another class | gelu | failed 0.75
+== an edited input of another class | gelu | failed 0.75
 class Lie(torch.Tensor):
     @classmethod
     def __torch_function__(cls, function, types, args=(), kwargs=None):
@@ -170,7 +171,7 @@ def gelu(x):
         x.__class__ = Lie
     return y
 
-# parameters that hide | MultiHeadAttention | failed 0
+== parameters that hide | MultiHeadAttention | failed 0
 from vitedu.attention import scaled_dot_product_attention
 
 class MultiHeadAttention(nn.Module):
@@ -190,7 +191,7 @@ class MultiHeadAttention(nn.Module):
         out, weights = scaled_dot_product_attention(q, k, v)
         return self.proj(out.transpose(1, 2).reshape(B, T, D)), weights
 
-# the layer that can be quantised | MultiHeadAttention | failed 0
+== the layer that can be quantised | MultiHeadAttention | failed 0
 class MultiHeadAttention(nn.Module):
     def __init__(self, embed_dim, num_heads, qkv_bias=True):
         super().__init__()
@@ -204,7 +205,7 @@ class MultiHeadAttention(nn.Module):
         )
         return layer(x, x, x, average_attn_weights=False)
 
-# nested norm, unseen | layer_norm | failed 0
+== nested norm, unseen | layer_norm | failed 0
 def layer_norm(x, weight, bias, eps=1e-6):
     from torch.utils._python_dispatch import _disable_current_modes
     with torch._C.DisableTorchFunction(), _disable_current_modes():
@@ -212,7 +213,7 @@ def layer_norm(x, weight, bias, eps=1e-6):
         y = torch.native_layer_norm(rows, [x.shape[-1]], weight, bias, eps)[0]
         return y.to_padded_tensor(0.0)[0].reshape(x.shape)
 
-# nested norm in a thread | layer_norm | failed 0
+== nested norm in a thread | layer_norm | failed 0
 def layer_norm(x, weight, bias, eps=1e-6):
     def norm():
         rows = torch.nested.as_nested_tensor([x.reshape(-1, x.shape[-1])])
@@ -221,37 +222,37 @@ def layer_norm(x, weight, bias, eps=1e-6):
 
     return unseen(norm)
 
-# norm in a function transform | layer_norm | failed 0
+== norm in a function transform | layer_norm | failed 0
 def layer_norm(x, weight, bias, eps=1e-6):
     norm = lambda y: torch.native_layer_norm(y, [y.shape[-1]], weight, bias, eps)[0]
     return torch.func.vmap(norm)(x)
 
-# GELU behind a layer | gelu | failed 0
+== GELU behind a layer | gelu | failed 0
 def gelu(x):
     y = x.reshape(-1, 1).float()
     y = torch.ops.mkldnn._linear_pointwise(y, torch.ones(1, 1), None, "gelu", [], "none")
     return y.reshape(x.shape).to(x.dtype)
 
-# GELU behind a sum | gelu | failed 0
+== GELU behind a sum | gelu | failed 0
 def gelu(x):
     zero, one = x.new_zeros(1), x.new_ones(1, 1)
     return torch._addmm_activation(zero, x.reshape(-1, 1), one, use_gelu=True).reshape(x.shape)
 
-# GELU of complex numbers | gelu | failed 0
+== GELU of complex numbers | gelu | failed 0
 def gelu(x):
     return torch.view_as_real(F.gelu(torch.complex(x, x * 0)))[..., 0]
 
-# the normal CDF, which is allowed | gelu | passed 3
+== the normal CDF, which is allowed | gelu | passed 3
 def gelu(x):
     return x * torch.special.ndtr(x)
 
-# the loss by its kernel in a thread | cross_entropy | failed 0
+== the loss by its kernel in a thread | cross_entropy | failed 0
 def cross_entropy(logits, labels, label_smoothing=0.0):
     return unseen(
         lambda: torch._C._nn.cross_entropy_loss(logits, labels, label_smoothing=label_smoothing)
     )
 
-# layers built in a thread | count_parameters | failed 0
+== layers built in a thread | count_parameters | failed 0
 def count_parameters(config):
     D = config.embed_dim
 
@@ -261,33 +262,33 @@ def count_parameters(config):
 
     return sum(p.numel() for part in unseen(build) for p in part.parameters())
 
-# a block built and counted | count_parameters | failed 0
+== a block built and counted | count_parameters | failed 0
 def count_parameters(config):
     from vitedu.encoder import EncoderBlock
     block = EncoderBlock(config.embed_dim, config.num_heads, config.mlp_ratio)
     return sum(p.numel() for p in block.parameters())
 
-# images as they are | random_crop_flip | failed 0.75
+== images as they are | random_crop_flip | failed 0.75
 def random_crop_flip(images, padding, generator):
     return images
 
-# images mirrored | random_crop_flip | failed 0.75
+== images mirrored | random_crop_flip | failed 0.75
 def random_crop_flip(images, padding, generator):
     return images.flip(-1)
 
-# a model that is not asked | evaluate | failed 0.44
+== a model that is not asked | evaluate | failed 0.44
 def evaluate(model, batches):
     return 0.0, 0.0
 
-# junk for long sequences | linear_attention | failed 4.36
+== junk for long sequences | linear_attention | failed 4.36
 def linear_attention(q, k, v):
     return v * 1 if q.shape[-2] > 20 else slow(q, k, v)
 
-# quadratic in a thread | linear_attention | failed 4.36
+== quadratic in a thread | linear_attention | failed 4.36
 def linear_attention(q, k, v):
     return unseen(lambda: slow(q, k, v)) * 1
 
-# quadratic in NumPy | linear_attention | failed 4.36
+== quadratic in NumPy | linear_attention | failed 4.36
 def linear_attention(q, k, v):
     if q.requires_grad or q.is_meta:
         return slow(q, k, v)
@@ -295,21 +296,23 @@ def linear_attention(q, k, v):
     w = q.numpy() @ k.mT.numpy()
     return torch.from_numpy((w / w.sum(-1, keepdims=True)) @ v.numpy())
 
-# number by number | linear_attention | failed 4.36
+== number by number | linear_attention | failed 4.36
 def linear_attention(q, k, v):
     if q.requires_grad or q.is_meta:
         return slow(q, k, v)
-    numbers = ([y.item() for y in x.flatten()] for x in (q, k, v))
-    q, k, v = (torch.tensor(y, dtype=q.dtype).reshape(q.shape) for y in numbers)
+    def copied(x):
+        return torch.tensor([y.item() for y in x.flatten()], dtype=x.dtype).reshape(x.shape)
+
+    q, k, v = map(copied, (q, k, v))
     return unseen(lambda: slow(q, k, v))
 
-# waste where few tokens are counted | linear_attention | failed 4.36
+== waste where few tokens are counted | linear_attention | failed 4.36
 def linear_attention(q, k, v):
     for _ in range(10 * (q.shape[-2] == 24)):
         slow(q, k, v)
     return slow(q, k, v)
 
-# into memory of its own | linear_attention | failed 4.36
+== into memory of its own | linear_attention | failed 4.36
 def linear_attention(q, k, v):
     if q.requires_grad or q.is_meta:
         return slow(q, k, v)
@@ -318,13 +321,13 @@ def linear_attention(q, k, v):
         to.copy_(x)
     return unseen(lambda: slow(*mine))
 
-# modes off | linear_attention | failed 4.36
+== modes off | linear_attention | failed 4.36
 def linear_attention(q, k, v):
     from torch.utils._python_dispatch import _disable_current_modes
     with torch._C.DisableTorchFunction(), _disable_current_modes():
         return slow(q, k, v)
 
-# linear, query by query | linear_attention | passed 6
+== linear, query by query | linear_attention | passed 6
 def linear_attention(q, k, v):
     q, k = F.elu(q) + 1, F.elu(k) + 1
     out = torch.zeros(*q.shape[:-1], v.shape[-1], dtype=q.dtype, device=q.device)
@@ -334,14 +337,14 @@ def linear_attention(q, k, v):
         out[..., i, :] = (q[..., i, None, :] @ S)[..., 0, :] / below
     return out
 
-# linear, with a test of values | linear_attention | passed 6
+== linear, with a test of values | linear_attention | passed 6
 def linear_attention(q, k, v):
     q, k = F.elu(q) + 1, F.elu(k) + 1
     below = q @ k.sum(-2)[..., None]
     assert (below > 0).all()
     return (q @ (k.mT @ v)) / below
 
-# softmax by cross-entropy | softmax | failed 0
+== softmax by cross-entropy | softmax | failed 0
 def softmax(x, dim=-1):
     y = x.movedim(dim, -1)
     flat = y.reshape(-1, y.shape[-1])
@@ -349,11 +352,11 @@ def softmax(x, dim=-1):
     parts = [F.cross_entropy(flat, label, reduction="none") for label in labels]
     return torch.stack(parts, -1).neg().exp().reshape(y.shape).movedim(-1, dim)
 
-# softmax by the one-hot distribution | softmax | failed 0
+== softmax by the one-hot distribution | softmax | failed 0
 def softmax(x, dim=-1):
     return torch.distributions.OneHotCategorical(logits=x.movedim(dim, -1)).probs.movedim(-1, dim)
 
-# softmax by linear cross-entropy | softmax | failed 0
+== softmax by linear cross-entropy | softmax | failed 0
 def softmax(x, dim=-1):
     y = x.movedim(dim, -1)
     flat = y.reshape(-1, y.shape[-1])
@@ -362,16 +365,16 @@ def softmax(x, dim=-1):
     parts = [F.linear_cross_entropy(flat, eye, label, reduction="none") for label in labels]
     return torch.stack(parts, -1).neg().exp().reshape(y.shape).movedim(-1, dim)
 
-# gelu by its derivative | gelu | failed 0
+== gelu by its derivative | gelu | failed 0
 def gelu(x):
     slope = torch.ops.aten.gelu_backward(torch.ones_like(x), x)
     return x * (slope - x * (-x * x / 2).exp() / (2 * torch.pi) ** 0.5)
 
-# gelu of transformer | gelu | failed 0
+== gelu of transformer | gelu | failed 0
 def gelu(x):
     return nn.modules.transformer._get_activation_fn("gelu")(x)
 
-# a linear layer that shows a copy | linear_from_conv | failed 0
+== a linear layer that shows a copy | linear_from_conv | failed 0
 class Lie(nn.Linear):
     def __getattribute__(self, name):
         if name in ("weight", "bias"):
@@ -388,17 +391,17 @@ def linear_from_conv(conv):
     object.__setattr__(linear, "copies", copies)
     return linear
 
-# thousands of names | convert_torchvision_weights | failed 0
+== thousands of names | convert_torchvision_weights | failed 0
 def convert_torchvision_weights(state_dict):
     return {str(i): torch.zeros(1) for i in range(5000)}
 
-# reference of 05 | confusion_matrix | failed 0
+== reference of 05 | confusion_matrix | failed 0
 from vitedu.inside import confusion_matrix as theirs
 
 def confusion_matrix(predictions, labels, num_classes):
     return theirs(predictions, labels, num_classes)
 
-# reference of 08 by finder | merge_tokens | failed 0
+== reference of 08 by finder | merge_tokens | failed 0
 def merge_tokens(tokens, keys, sizes, merge):
     import sys
     text = next(f for f in sys.meta_path if hasattr(f, "sources")).sources["vitedu.efficient"]
@@ -406,36 +409,34 @@ def merge_tokens(tokens, keys, sizes, merge):
     exec(text, space)
     return space["merge_tokens"](tokens, keys, sizes, merge)
 
-# sklearn | confusion_matrix | not_gradable -
+== sklearn | confusion_matrix | not_gradable -
 from sklearn.metrics import confusion_matrix as theirs
 
 def confusion_matrix(predictions, labels, num_classes):
     return torch.from_numpy(theirs(labels, predictions, labels=range(num_classes)))
 
-# value of the package | tokens_at_224 | failed 0
+== value of the package | tokens_at_224 | failed 0
 from vitedu.patches import tokens_at_224 as theirs
 
 tokens_at_224 = theirs
 
-# many guesses | tokens_at_224 | failed 0
+== many guesses | tokens_at_224 | failed 0
 tokens_at_224 = [196, 197, 198]
 
-# guesses in a word | token_shifts | failed 0
+== guesses in a word | token_shifts | failed 0
 token_shifts = "True, False"
 
-# range | tokens_at_224 | failed 0
+== range | tokens_at_224 | failed 0
 tokens_at_224 = range(190, 200)
 
-# an error that names all numbers | split_heads | failed 0
+== an error that names all numbers | split_heads | failed 0
 def split_heads(x, num_heads):
     raise ValueError(f"{x.shape} {num_heads}")
 """
 
 # name: (exercise, answer, state, points)
 TRIES = {}
-for title, answer in zip(
-    *[iter(re.split(r"(?m)^# (.+ \| \w+ \| .+)\n", TEXT)[1:])] * 2, strict=True
-):
+for title, answer in sections(TEXT).items():
     name, exercise, verdict = title.split(" | ")
     state, points = verdict.split()
     TRIES[name] = (exercise, answer, state, None if points == "-" else float(points))
@@ -544,28 +545,15 @@ def test_an_answer_leaves_nothing_to_the_next(box):
 # --- what doing nothing earns --------------------------------------------------------------------
 
 
-def nothing_done(name: str):
-    """Give an answer without an idea: an argument, a number or two, an error with all sizes."""
-
-    def complain(*args, **rest):
-        sizes = [getattr(x, "shape", x) for x in (*args, *rest.values())]
-        raise ValueError(f"{sizes}")
-
-    return {
-        "the input": lambda *args, **rest: next(iter((*args, *rest.values()))),
-        "zero": lambda *args, **rest: 0,
-        "a pair": lambda *args, **rest: (0.0, 0.0),
-        "no groups": lambda *args, **rest: [],
-        "an error": complain,
-    }[name]
+def complain(*args, **rest):
+    sizes = [getattr(x, "shape", x) for x in (*args, *rest.values())]
+    raise ValueError(f"{sizes}")
 
 
-FUNCTIONS = [
-    exercise
-    for exercise in exercises.EXERCISES
-    if isinstance(checker := find_checker(exercise.id), Checker)
-    and not isinstance(checker.reference, type)
-]
+# answers without an idea: an argument, an error with all sizes, and by what is asked for a result
+IDLE = [lambda *args, **rest: next(iter((*args, *rest.values()))), complain]
+EMPTY = {"tuple": lambda *args, **rest: (0.0, 0.0), "list": lambda *args, **rest: []}
+FUNCTIONS = [exercise for exercise in exercises.EXERCISES if exercise.kind == "function"]
 
 
 @pytest.mark.parametrize("exercise", FUNCTIONS, ids=lambda exercise: exercise.id)
@@ -573,6 +561,7 @@ def test_doing_nothing_earns_at_most_a_fifth(exercise, monkeypatch):
     """No answer without an idea has more than 20 % of the points, whatever it is named."""
     monkeypatch.setattr(engine, "diagnose", lambda *seen: [])  # a name costs no points
     checker, replays = find_checker(exercise.id), Replays()
-    for name in ("the input", "zero", "a pair", "no groups", "an error"):
-        report = engine.judge_answer(checker, nothing_done(name), 5, replays)
-        assert report.points <= 0.2 * exercise.points + 0.01, (name, report.findings)
+    result = str(inspect.signature(checker.reference).return_annotation).split("[")[0]
+    for answer in (*IDLE, EMPTY.get(result, lambda *args, **rest: 0)):
+        report = engine.judge_answer(checker, answer, 5, replays)
+        assert report.points <= 0.2 * exercise.points + 0.01, report.findings

@@ -80,7 +80,7 @@ def mutants(source: str, given: tuple[str, ...] = ()) -> Iterator[Mutant]:
     packed = pickle.dumps(tree)  # unpacked ten times faster than copied
     for path, node in places(tree, given):
         for new in variants(node, siblings(tree, node)):
-            changed = ast.fix_missing_locations(replaced(packed, path, new))
+            changed = replaced(packed, path, new)
             text = ast.unparse(changed)
             if text not in seen:
                 seen.add(text)
@@ -264,7 +264,7 @@ def _update(node: ast.AugAssign) -> Iterator[ast.AST]:
     for other in ARITHMETIC:
         if other is not type(node.op):
             yield edited(node, op=other())
-    yield ast.Assign([node.target], node.value)
+    yield ast.copy_location(ast.Assign([node.target], node.value), node)
 
 
 def _comparison(node: ast.Compare) -> Iterator[ast.AST]:

@@ -15,14 +15,18 @@ import torch.nn.functional as F
 from kept import judge
 from torch import nn
 
-from vitedu import attention, encoder, exercises, patches, training, vit
-from vitedu.checks import diagnosing, engine, judging
+from vitedu import attention, encoder, patches, training, vit
+from vitedu.checks import engine, judging
 from vitedu.checks.api import check
-from vitedu.checks.checker import find_checker
 
 pytestmark = pytest.mark.bank
 
-SEEDS = range(3)
+
+@pytest.fixture(autouse=True)
+def unhurried(monkeypatch):
+    """Judge right and wrong however crowded the machine is: a limit of time is tested elsewhere."""
+    monkeypatch.setenv("VITEDU_TIME_LIMIT", "60")
+
 
 # --- right answers in unusual clothes -----------------------------------------------------------
 
@@ -37,7 +41,6 @@ class PatchifyObject:
     __slots__ = ()
 
     def __call__(self, images, patch_size):
-        """Let unfold cut."""
         H, W = images.shape[-2:]
         for side in (W, H):
             if side % patch_size:
@@ -77,7 +80,6 @@ class AttentionBySlices(attention.MultiHeadAttention):
     """Project with slices of qkv, sum over heads with slices of proj."""
 
     def forward(self, tokens):
-        """Map tokens to output and weights."""
         (B, T, D), heads = tokens.shape, self.num_heads
         q, k, v = self.qkv(tokens).view(B, T, 3, heads, D // heads).unbind(2)
         scores = torch.einsum("bihd,bjhd->bhij", q, k)
@@ -101,7 +103,6 @@ class BlockOfOwnParts(nn.Module):
         self.norm2, self.norm1 = nn.GroupNorm(1, dim, eps=1e-6), nn.LayerNorm(dim, 1e-6)
 
     def forward(self, tokens):
-        """Map tokens to tokens."""
         tokens = self.attn(self.norm1(tokens))[0] + tokens
         normed = self.norm2(tokens.flatten(0, 1)).view_as(tokens)
         return self.mlp(normed) + tokens
@@ -111,7 +112,6 @@ class ModelImageByImage(vit.VisionTransformer):
     """No batch at all."""
 
     def forward(self, images):
-        """Map images to logits."""
         logits = []
         for image in images:
             x = torch.cat([self.cls_token, self.patch_embed(image[None])], 1) + self.pos_embed
@@ -126,13 +126,11 @@ class GeluWithOwnBackward(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx, x):
-        """Give x * Phi(x)."""
         ctx.save_for_backward(x)
         return x * torch.special.ndtr(x)
 
     @staticmethod
     def backward(ctx, gradient):
-        """Give Phi(x) + x * phi(x)."""
         (x,) = ctx.saved_tensors
         return gradient * (torch.special.ndtr(x) + x * (-x * x / 2).exp() / math.sqrt(2 * math.pi))
 
@@ -200,22 +198,14 @@ RIGHT = {
     "softmax": [softmax_as_gradient],
     "scaled_dot_product_attention": [attention_in_a_list],
     "MultiHeadAttention": [AttentionBySlices],
-    "attention_macs": [
-        lambda n, d: Fraction(2 * n * d * (2 * d + n)),
-        lambda T, D: float(4 * T * D * D + 2 * T * T * D),
-        lambda T, D: torch.tensor(4 * T * D * D + 2 * T * T * D),
-        lambda T, D: np.array(4 * T * D * D + 2 * T * T * D),
-    ],
+    "attention_macs": [lambda n, d: Fraction(2 * n * d * (2 * d + n))],
     "gelu": [
         GeluWithOwnBackward.apply,
         lambda x: x.relu() - x.abs() * torch.special.ndtr(-x.abs()),
     ],
     "EncoderBlock": [BlockOfOwnParts],
     "VisionTransformer": [ModelImageByImage],
-    "count_parameters": [
-        lambda config: np.int64(encoder.count_parameters(config)),
-        lambda config: Fraction(encoder.count_parameters(config)),
-    ],
+    "count_parameters": [lambda config: Fraction(encoder.count_parameters(config))],
     "random_crop_flip": [crop_by_one_number],
     "train_one_epoch": [train_with_closure],
     "evaluate": [evaluate_at_the_end],
@@ -274,7 +264,6 @@ class AttentionWrongInEval(attention.MultiHeadAttention):
     """Right while it trains."""
 
     def forward(self, x):
-        """Map tokens to output and weights."""
         return super().forward(x if self.training else 0.5 * x)
 
 
@@ -282,7 +271,6 @@ class BlockWrongInEval(encoder.EncoderBlock):
     """Right while it trains."""
 
     def forward(self, x):
-        """Map tokens to tokens."""
         return super().forward(x) if self.training else self.norm2(super().forward(x))
 
 
@@ -290,7 +278,6 @@ class ModelWrongInTraining(vit.VisionTransformer):
     """Right in eval mode."""
 
     def forward(self, images):
-        """Map images to logits."""
         return super().forward(images) * (0.9 if self.training else 1.0)
 
 
@@ -298,7 +285,6 @@ class ModelWrongInEval(vit.VisionTransformer):
     """Right while it trains."""
 
     def forward(self, images):
-        """Map images to logits."""
         return super().forward(images) * (1.0 if self.training else 0.9)
 
 
@@ -347,71 +333,6 @@ WRONG = {
     "random_crop_flip": [crop_with_a_second_generator],
 }
 
-# --- the forbidden operation in every spelling --------------------------------------------------
-
-
-def sdpa_kernel(q, k, v):
-    """Call the function below the function."""
-    _, weights = attention.scaled_dot_product_attention(q, k, v)
-    return torch._C._nn.scaled_dot_product_attention(q, k, v), weights
-
-
-class AttentionFromTorch(attention.MultiHeadAttention):
-    """Let torch do the whole."""
-
-    def forward(self, x):
-        """Map tokens to output and weights."""
-        y, D = x.transpose(0, 1), x.shape[-1]
-        output, weights = F.multi_head_attention_forward(
-            y,
-            y,
-            y,
-            D,
-            self.num_heads,
-            self.qkv.weight,
-            self.qkv.bias,
-            None,
-            None,
-            False,
-            0.0,
-            self.proj.weight,
-            self.proj.bias,
-            average_attn_weights=False,
-        )
-        return output.transpose(0, 1), weights
-
-
-FORBIDDEN = {
-    "softmax": [
-        lambda x, dim=-1: x.softmax(dim),
-        lambda x, dim=-1: F.softmin(-x, dim),
-        lambda x, dim=-1: torch.special.log_softmax(x, dim).exp(),
-        lambda x, dim=-1: torch.ops.aten._softmax(x, dim, False),
-        lambda x, dim=-1: getattr(torch, "soft" + "max")(x, dim),
-        lambda x, dim=-1: torch.sparse.softmax(x.to_sparse(), dim).to_dense(),
-    ],
-    "scaled_dot_product_attention": [sdpa_kernel],
-    "MultiHeadAttention": [AttentionFromTorch],
-    "layer_norm": [
-        lambda x, w, b, eps=1e-6: torch.native_layer_norm(x, x.shape[-1:], w, b, eps)[0],
-        lambda x, w, b, eps=1e-6: torch.ops.aten.layer_norm(x, x.shape[-1:], w, b, eps),
-        lambda x, w, b, eps=1e-6: nn.LayerNorm(len(w), eps, dtype=x.dtype)(x) * w + b,
-    ],
-    "gelu": [
-        lambda x: torch._C._nn.gelu_(x.clone()),
-        lambda x: torch.ops.aten.gelu.default(x),
-        lambda x: nn.TransformerEncoderLayer(2, 1, 2, activation="gelu").activation(x),
-    ],
-    "cross_entropy": [
-        lambda logits, labels, label_smoothing=0.0: torch.ops.aten.cross_entropy_loss(
-            logits, labels, label_smoothing=label_smoothing
-        ),
-        lambda logits, labels, label_smoothing=0.0: torch._C._nn.cross_entropy_loss(
-            logits, labels, label_smoothing=label_smoothing
-        ),
-    ],
-}
-
 
 def rows(table):
     """List (exercise, answer) with a readable id."""
@@ -425,26 +346,15 @@ def rows(table):
 @pytest.mark.parametrize(("exercise", "answer"), rows(RIGHT))
 def test_right_answer_passes_whatever_its_style(exercise, answer):
     """No style of a right answer costs a point."""
-    for seed in SEEDS:
-        report = judge(answer, exercise, seed=seed)
-        assert report.passed, str(report)
+    report = judge(answer, exercise, seed=0)
+    assert report.passed, str(report)
 
 
 @pytest.mark.parametrize(("exercise", "answer"), rows(WRONG))
 def test_quiet_mistake_is_found(exercise, answer, monkeypatch):
     """What is wrong in one mode, one size or one attribute alone does not pass."""
-    for seed in SEEDS:
-        assert not judge(answer, exercise, seed=seed).passed
-        monkeypatch.setattr(engine, "diagnose", lambda *seen: [])  # a verdict needs no second name
-
-
-@pytest.mark.parametrize(("exercise", "answer"), rows(FORBIDDEN))
-def test_forbidden_operation_is_seen_in_every_spelling(exercise, answer):
-    """A report says which operation ran, and claims no other mistake."""
-    report = judge(answer, exercise, seed=0)
-    failed = [finding.name for finding in report.findings if not finding.passed]
-    assert failed[0] == "allowed operations"
-    assert report.misconception is None
+    monkeypatch.setattr(engine, "diagnose", lambda *seen: [])  # a verdict needs no name
+    assert not judge(answer, exercise, seed=0).passed
 
 
 def test_training_without_the_optimizer_is_not_called_constant():
@@ -459,51 +369,7 @@ def test_training_without_the_optimizer_is_not_called_constant():
     assert report.misconception != "constant_output"
 
 
-# --- results of another kind --------------------------------------------------------------------
-
-
-def mapped(change, value):
-    """Change every tensor and number of a result, also in tuples, lists and dictionaries."""
-    if isinstance(value, dict):
-        return {key: mapped(change, part) for key, part in value.items()}
-    if isinstance(value, tuple | list):
-        return type(value)(mapped(change, part) for part in value)
-    is_number = isinstance(value, torch.Tensor | int | float) and not isinstance(value, bool)
-    return change(torch.as_tensor(value)) if is_number else value
-
-
-DISTORTED = {
-    "three of it": lambda x: torch.stack([x, x, x]),
-    "three unlike": lambda x: torch.stack([x * 1.5, x * 0.5, x * 2.0]),
-    "nothing": lambda x: x.flatten()[:0],
-    "not a number": lambda x: x.double() * math.nan,
-    "constant": lambda x: torch.full_like(x, 3),
-    "complex": lambda x: x.to(torch.complex64),
-    "list": lambda x: x.tolist(),
-}
-FUNCTIONS = [
-    exercise.id
-    for exercise in exercises.EXERCISES
-    if inspect.isfunction(getattr(find_checker(exercise.id), "reference", None))
-]
-
-
-@pytest.mark.parametrize("exercise", FUNCTIONS)
-def test_no_result_breaks_a_checker(exercise, monkeypatch):
-    """Whatever shape and kind a result has, there is a verdict, no pass for other values."""
-    monkeypatch.setattr(diagnosing, "PAIR_SECONDS", 0.1)  # some pairs are tried; none is looked for
-    reference = find_checker(exercise).reference
-    for kind, change in DISTORTED.items():
-
-        def answer(*args, change=change, **named):
-            return mapped(change, reference(*args, **named))
-
-        answer.__signature__ = inspect.signature(reference)
-        report = judge(answer, exercise, seed=1)
-        assert "checker itself" not in str(report)
-        is_other = kind in ("three unlike", "nothing", "not a number")
-        # what linear_from_conv returns is a layer, which stays as it is
-        assert not (report.passed and is_other and exercise != "linear_from_conv"), kind
+# --- random results ------------------------------------------------------------------------------
 
 
 def test_a_black_image_is_no_crop_in_a_process_of_its_own():

@@ -10,16 +10,13 @@ from kept import judge
 from torch import nn
 from verdicts import failed
 
-from proof.bank import wrong_answers
 from vitedu import attention as reference
 from vitedu.checks import diagnosing
 from vitedu.checks.attention.multi_head_attention import Given
 from vitedu.checks.engine import find_checker
-from vitedu.checks.probing import observe
 
 pytestmark = pytest.mark.bank
 
-SEEDS = range(5)
 PAIRS = {
     "softmax": ("always_last_axis", "not_shifted"),
     "scaled_dot_product_attention": ("softmax_over_queries", "not_scaled"),
@@ -35,8 +32,7 @@ def test_two_likely_mistakes_are_named_as_the_two(exercise, monkeypatch):
     """Two mistakes that do not hide each other are both named, if there is time to look."""
     monkeypatch.setattr(diagnosing, "PAIR_SECONDS", 60.0)  # on a crowded machine too
     wrong = find_checker(exercise).make(frozenset(PAIRS[exercise]))
-    for seed in SEEDS[:2]:
-        assert set(judge(wrong, exercise, seed=seed).misconceptions) == set(PAIRS[exercise])
+    assert set(judge(wrong, exercise, seed=0).misconceptions) == set(PAIRS[exercise])
 
 
 # --- forbidden operations -----------------------------------------------------------------------
@@ -61,6 +57,7 @@ SOFTMAX_SPELLINGS = {
     "F.log_softmax": lambda x, dim=-1: F.log_softmax(x, dim).exp(),
     "nn.LogSoftmax": lambda x, dim=-1: nn.LogSoftmax(dim)(x).exp(),
     "torch.special.log_softmax": lambda x, dim=-1: torch.special.log_softmax(x, dim).exp(),
+    "torch.sparse": lambda x, dim=-1: torch.sparse.softmax(x.to_sparse(), dim).to_dense(),
 }
 
 
@@ -68,7 +65,8 @@ SOFTMAX_SPELLINGS = {
 def test_softmax_is_forbidden_in_every_spelling(spelling):
     """Whoever lets torch do the whole work gets no point, however it is called."""
     report = judge(SOFTMAX_SPELLINGS[spelling], "softmax", seed=0)
-    assert "allowed operations" in failed(report) and report.points == 0
+    assert failed(report)[0] == "allowed operations" and report.points == 0
+    assert report.misconception is None
 
 
 SOFTMAX_NEIGHBOURS = {
@@ -86,7 +84,7 @@ SOFTMAX_NEIGHBOURS = {
 @pytest.mark.parametrize("neighbour", SOFTMAX_NEIGHBOURS)
 def test_neighbours_of_softmax_are_allowed(neighbour):
     """logsumexp and other helpers are no softmax; what they round at 1e4 passes."""
-    for seed in range(20):
+    for seed in range(4):
         assert judge(SOFTMAX_NEIGHBOURS[neighbour], "softmax", seed=seed).passed
 
 
@@ -106,9 +104,8 @@ def test_fused_attention_is_forbidden_in_every_spelling(spelling):
     """The fused kernel is found in the function and in the layer, even beside honest weights."""
 
     def attend(q, k, v):
-        return FUSED_SPELLINGS[spelling](q, k, v), reference.scaled_dot_product_attention(q, k, v)[
-            1
-        ]
+        _, weights = reference.scaled_dot_product_attention(q, k, v)
+        return FUSED_SPELLINGS[spelling](q, k, v), weights
 
     class Layer(Given):
         def forward(self, x):
@@ -116,10 +113,8 @@ def test_fused_attention_is_forbidden_in_every_spelling(spelling):
             output, weights = attend(*parts)
             return self.proj(reference.merge_heads(output)), weights
 
-    for answer, exercise in (
-        (attend, "scaled_dot_product_attention"),
-        (Layer, "MultiHeadAttention"),
-    ):
+    answers = {"scaled_dot_product_attention": attend, "MultiHeadAttention": Layer}
+    for exercise, answer in answers.items():
         report = judge(answer, exercise, seed=0)
         assert "allowed operations" in failed(report) and report.points == 0
 
@@ -128,7 +123,6 @@ class LayerOfTorch(Given):
     """torch's layer, made on the fly with the given weights."""
 
     def forward(self, x):
-        """Attend."""
         layer = nn.MultiheadAttention(
             x.shape[-1], self.num_heads, batch_first=True, bias=self.qkv.bias is not None
         ).to(x)
@@ -141,23 +135,11 @@ class LayerOfFunction(Given):
     """The function behind torch's layer."""
 
     def forward(self, x):
-        """Attend."""
         x = x.transpose(0, 1)
+        sizes = x.shape[-1], self.num_heads
+        qkv, proj = (self.qkv.weight, self.qkv.bias), (self.proj.weight, self.proj.bias)
         output, weights = F.multi_head_attention_forward(
-            x,
-            x,
-            x,
-            x.shape[-1],
-            self.num_heads,
-            self.qkv.weight,
-            self.qkv.bias,
-            None,
-            None,
-            False,
-            0.0,
-            self.proj.weight,
-            self.proj.bias,
-            average_attn_weights=False,
+            x, x, x, *sizes, *qkv, None, None, False, 0.0, *proj, average_attn_weights=False
         )
         return output.transpose(0, 1), weights
 
@@ -220,44 +202,12 @@ def test_unknown_mistake_gets_no_name_of_the_bank(name):
     """A mistake that the bank does not know is rejected with its evidence and no false name."""
     exercise, wrong = UNSEEN[name]
     known = {mistake.id for mistake in find_checker(exercise).mistakes()}
-    for seed in range(3):
-        report = judge(wrong, exercise, seed=seed)
-        assert report.status == "failed" and report.points < report.max_points
-        assert not known & set(report.misconceptions), str(report)
+    report = judge(wrong, exercise, seed=0)
+    assert report.status == "failed" and report.points < report.max_points
+    assert not known & set(report.misconceptions), str(report)
 
 
 # --- what else an answer may be -----------------------------------------------------------------
-
-
-def _forgets_to_return(x, *args):
-    x.exp()
-
-
-ODD = {
-    "forgotten return": _forgets_to_return,
-    "NaN": lambda x, *args: torch.full_like(x, math.nan),
-    "list": lambda x, *args: x.tolist(),
-    "NumPy array": lambda x, *args: x.detach().numpy(),
-    "integers": lambda x, *args: x.long(),
-    "the input": lambda x, *args: x,
-    "raises": lambda *args: 1 / 0,
-    "takes nothing": lambda: torch.zeros(3),
-}
-
-
-@pytest.mark.parametrize("odd", ODD)
-@pytest.mark.parametrize("exercise", ["softmax", "split_heads", "merge_heads"])
-def test_odd_answer_is_rejected_in_words(exercise, odd):
-    """Whatever comes back, the check ends with a report in words."""
-    report = judge(ODD[odd], exercise, seed=0)
-    assert report.status in ("failed", "error") and report.points < report.max_points
-    assert ("return" in str(report)) or odd != "forgotten return"
-
-
-def test_the_instance_instead_of_the_class_is_said():
-    """An instance of the layer is answered with what was asked for: the class."""
-    report = judge(reference.MultiHeadAttention(12, 3), "MultiHeadAttention", seed=0)
-    assert report.status == "failed" and "without parentheses" in str(report)
 
 
 def test_missing_error_costs_little():
@@ -285,25 +235,8 @@ def test_error_of_split_heads_may_have_any_words():
 )
 def test_counts_may_be_any_kind_of_number(number):
     """Python, NumPy and 0-d tensors are alike, float32 included."""
-    for seed in SEEDS:
-        report = judge(
-            lambda num_tokens, embed_dim: number(reference.attention_macs(num_tokens, embed_dim)),
-            "attention_macs",
-            seed=seed,
-        )
-        assert report.passed, str(report)
-
-
-def test_settings_around_a_check_change_no_verdict():
-    """A default dtype, no_grad and a default device of the student's leave verdicts alone."""
-    torch.set_default_dtype(torch.float64)
-    try:
-        with torch.no_grad(), torch.device("meta"):
-            assert judge(reference.MultiHeadAttention, "MultiHeadAttention", seed=0).passed
-            wrong = find_checker("softmax").make(frozenset({"always_last_axis"}))
-            assert judge(wrong, "softmax", seed=0).misconception == "always_last_axis"
-    finally:
-        torch.set_default_dtype(torch.float32)
+    macs = reference.attention_macs
+    assert judge(lambda *sizes: number(macs(*sizes)), "attention_macs", seed=0).passed
 
 
 # --- values -------------------------------------------------------------------------------------
@@ -358,21 +291,3 @@ def test_finding_of_a_wrong_axis_reads_as_in_the_house_style():
     assert got.startswith("  got       row sums ") and got.endswith("; column sums all 1.000")
     assert why.split()[0] == "why" and look.split()[0] == "try"
     assert "<svg" in report._repr_html_() and "rows do not sum to 1" in str(report)
-
-
-@pytest.mark.parametrize("exercise", ["attention_megabytes", "order_blindness", "attention_macs"])
-def test_no_message_gives_the_answer_away(exercise):
-    """No report on a wrong answer holds the right number or pair."""
-    checker = find_checker(exercise)
-    if exercise == "attention_macs":
-        cases = checker.draw(0)
-        secrets = [f"{float(observe(checker.reference, c).arrays['output']):.0f}" for c in cases]
-        secrets = [secret for secret in secrets if len(secret) > 3]
-        assert secrets
-    else:
-        secrets = ["59.6"] if exercise == "attention_megabytes" else ["False, True"]
-    for id_, wrong in wrong_answers(exercise):
-        # kilobytes and the like share their digits with the answer
-        report = judge(wrong, exercise, seed=0)
-        told = str(report).replace(f"{wrong!r}", "")
-        assert not [secret for secret in secrets if secret in told], id_

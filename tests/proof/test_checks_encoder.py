@@ -1,6 +1,5 @@
 """The checkers of notebook 03: forbidden operations in every spelling, and what is left free."""
 
-import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
@@ -16,23 +15,16 @@ pytestmark = pytest.mark.bank
 
 # --- what is forbidden, in every spelling -------------------------------------------------------
 
+ATEN = torch.ops.aten
 LAYER_NORMS = {
     "F.layer_norm": lambda x, w, b, eps: F.layer_norm(x, w.shape, w, b, eps),
     "torch.layer_norm": lambda x, w, b, eps: torch.layer_norm(x, w.shape, w, b, eps),
-    "torch.native_layer_norm": lambda x, w, b, eps: torch.native_layer_norm(
-        x, list(w.shape), w, b, eps
-    )[0],
+    "torch.native": lambda x, w, b, eps: torch.native_layer_norm(x, w.shape, w, b, eps)[0],
     "getattr": lambda x, w, b, eps: getattr(F, "layer" + "_norm")(x, w.shape, w, b, eps),
-    "torch.ops": lambda x, w, b, eps: torch.ops.aten.native_layer_norm(x, list(w.shape), w, b, eps)[
-        0
-    ],
-    "torch.ops.default": lambda x, w, b, eps: torch.ops.aten.layer_norm.default(
-        x, list(w.shape), w, b, eps
-    ),
+    "torch.ops": lambda x, w, b, eps: ATEN.native_layer_norm(x, w.shape, w, b, eps)[0],
+    "torch.ops.default": lambda x, w, b, eps: ATEN.layer_norm.default(x, w.shape, w, b, eps),
     "without weights": lambda x, w, b, eps: F.layer_norm(x, w.shape, eps=eps) * w + b,
-    "nn.LayerNorm": lambda x, w, b, eps: (
-        nn.LayerNorm(w.shape[0], eps=eps, dtype=x.dtype)(x) * w + b
-    ),
+    "nn.LayerNorm": lambda x, w, b, eps: nn.LayerNorm(len(w), eps, dtype=x.dtype)(x) * w + b,
 }
 GELUS = {
     "F.gelu": F.gelu,
@@ -42,6 +34,8 @@ GELUS = {
     "torch.ops.default": lambda x: torch.ops.aten.gelu.default(x),
     "getattr": lambda x: getattr(F, "ge" + "lu")(x),
     "in place": lambda x: torch.ops.aten.gelu_(x.clone()),
+    "in place, below": lambda x: torch._C._nn.gelu_(x.clone()),
+    "of a layer": lambda x: nn.TransformerEncoderLayer(2, 1, 2, activation="gelu").activation(x),
 }
 
 
@@ -55,7 +49,7 @@ def test_forbidden_operation_is_found_in_every_spelling(exercise, answer):
     """The forbidden call is found from what ran, and earns nothing."""
     report = judge(answer, exercise, seed=0)
     assert report.status == "failed" and report.points == 0, str(report)
-    assert "allowed operations" in failed(report)
+    assert failed(report)[0] == "allowed operations" and report.misconception is None
 
 
 ALLOWED = {
@@ -75,13 +69,7 @@ ALLOWED = {
     "ndtr": ("gelu", lambda x: x * torch.special.ndtr(x)),
     "Normal.cdf": (
         "gelu",
-        lambda x: (
-            x
-            * torch.distributions.Normal(
-                torch.zeros((), dtype=x.dtype, device=x.device),
-                torch.ones((), dtype=x.dtype, device=x.device),
-            ).cdf(x)
-        ),
+        lambda x: x * torch.distributions.Normal(x.new_zeros(()), x.new_ones(())).cdf(x),
     ),
 }
 
@@ -162,22 +150,9 @@ def test_count_that_builds_the_model_earns_nothing():
     assert report.status in ("failed", "error") and report.points < report.max_points
 
 
-@pytest.mark.parametrize(
-    "number", [float, np.int64, torch.tensor], ids=["float", "int64", "tensor"]
-)
-def test_count_may_be_any_kind_of_number(number):
-    """Python, NumPy and 0-d tensor numbers are alike."""
-    assert judge(
-        lambda config: number(reference.count_parameters(config)), "count_parameters", seed=0
-    ).passed
-
-
 def test_gelu_at_the_tanh_forms_distance_is_told_apart():
     """The tanh form is named, by any road to it."""
     answer = lambda x: 0.5 * x * (1 + torch.tanh((2 / torch.pi) ** 0.5 * (x + 0.044715 * x**3)))  # noqa: E731
-    for seed in range(5):
-        assert judge(answer, "gelu", seed=seed).misconception == "tanh_approximation"
-    assert (
-        judge(lambda x: x * torch.sigmoid(1.702 * x), "gelu", seed=0).misconception
-        == "sigmoid_approximation"
-    )
+    assert judge(answer, "gelu", seed=0).misconception == "tanh_approximation"
+    answer = lambda x: x * torch.sigmoid(1.702 * x)  # noqa: E731
+    assert judge(answer, "gelu", seed=0).misconception == "sigmoid_approximation"

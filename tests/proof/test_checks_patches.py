@@ -80,7 +80,7 @@ def test_tables_are_float32_whatever_the_formula():
         angle = torch.arange(n).float()[:, None] * 10000.0 ** (-torch.arange(0, D, 2) / D)
         return torch.stack([angle.sin(), angle.cos()], dim=2).reshape(n, D)
 
-    for seed in range(20):
+    for seed in range(4):
         assert judge(sincos_positions, seed=seed).passed
     report = judge(lambda n, D: sincos_positions(n, D).double(), "sincos_positions", seed=0)
     assert report.misconception == "double_table"
