@@ -36,8 +36,8 @@ for d in widths:
 assert unscaled[64][3] > 0.5 * scaled[64][3] and unscaled[256][3] < 0.25 * scaled[256][3]
 assert all(scores[0].abs().max() == 0 for scores, _ in by_hand.values())
 assert {scores.shape for scores, _ in by_hand.values()} == {(197, 197)}
-largest = {name: weights.amax(dim=-1).mean() for name, (_, weights) in by_hand.items()}
-assert largest["W ~ N(0, 1)"] > 0.5 > 0.1 > largest["W / √D"]
+peaks = {name: weights.amax(dim=-1).mean() for name, (_, weights) in by_hand.items()}
+assert peaks["W ~ N(0, 1)"] > 0.5 > 0.1 > peaks["W / √D"]
 assert w_cls[:, :, 0].max() - w_cls[:, :, 0].min() < 1e-6
 assert (before - after).abs().max() < 1e-5 and (before - after_half).abs().max() > 1e-2
 assert 2 * (2 * 768) ** 2 * 768 == 4 * (2 * 768) * 768**2  # the lines cross at T = 2D

@@ -272,8 +272,8 @@ def test_grading_says_how_well_answers_are_isolated(ran, state, text, remedy):
 
 
 def test_python_that_is_too_old_and_little_memory_are_named():
-    """3.9 is below the floor; little or unknown memory is worth knowing, never an error."""
-    assert doctor.python((3, 9, 18)).state == "mend" and doctor.python((3, 10, 0)).state == "good"
+    """3.10 is below the floor; little or unknown memory is worth knowing, never an error."""
+    assert doctor.python((3, 10, 18)).state == "mend" and doctor.python((3, 11, 0)).state == "good"
     assert [doctor.memory(size).state for size in (2.0, None, 16.0)] == ["note", "note", "good"]
     assert "2.0 GB is little" in doctor.memory(2.0).text
 

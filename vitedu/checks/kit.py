@@ -41,7 +41,6 @@ words that a student reads (``mistake_files`` explains it)::
 A file that takes much from one module imports it: ``from vitedu.checks import evidence, families``.
 """
 
-from vitedu.checks import families
 from vitedu.checks.arguments import (
     Config,
     Conv,
@@ -99,7 +98,6 @@ __all__ = [
     "distinct",
     "draw",
     "draw_batches",
-    "families",
     "normal",
     "plural",
     "random_state",

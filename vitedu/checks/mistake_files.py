@@ -27,7 +27,7 @@ from types import ModuleType
 from typing import Any
 
 from vitedu.checks import evidence
-from vitedu.checks.mistakes import AT_HAND, Edits, Mistake
+from vitedu.checks.mistakes import AT_HAND, Edits, Mistake, ValueMistake
 from vitedu.words import WordsError, checked, read
 
 FAMILIES = Path(__file__).with_name("families.toml")
@@ -203,8 +203,6 @@ def read_values(module: ModuleType, chapter: ModuleType) -> dict[str, tuple]:
     Raises:
         WordsError: the file is missing or wrong.
     """
-    from vitedu.checks.values import ValueMistake
-
     path = words_path(module)
     where, table = f"{path.parent.name}/{path.name}", read(path)
     checked(where, table, dict.fromkeys(module.CHECKERS, list), {})

@@ -56,6 +56,29 @@ class Mistake:
         return [replace(self, edits=edits, also=()) for edits in (self.edits, *self.also)]
 
 
+@dataclass(frozen=True)
+class ValueMistake:
+    """A typical wrong value, and why it is given."""
+
+    id: str
+    value: Any  # the wrong value
+    name: str
+    why: str
+    look: str
+    recognises: Callable[[Any], bool] | None = None  # also other values that show the mistake
+    # default: the checker's tolerance; set it if two mistakes have close values
+    rtol: float | None = None
+
+    def matches(self, answer: Any, accepts: Callable[[Any, Any, float | None], bool]) -> bool:
+        """Tell whether an answer is this mistake."""
+        if self.recognises:
+            try:
+                return bool(self.recognises(answer))
+            except Exception:
+                return False
+        return accepts(answer, self.value, self.rtol)
+
+
 class _Change(NamedTuple):
     """One edit, found in a text."""
 

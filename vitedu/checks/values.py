@@ -7,7 +7,6 @@ value.
 
 import math
 import numbers
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,30 +14,8 @@ from vitedu import exercises
 from vitedu.checks.answers import Source
 from vitedu.checks.diagnosing import Diagnosis
 from vitedu.checks.guard import neutral_settings
+from vitedu.checks.mistakes import ValueMistake
 from vitedu.checks.reporting import Finding, Report
-
-
-@dataclass(frozen=True)
-class ValueMistake:
-    """A typical wrong value, and why it is given."""
-
-    id: str
-    value: Any  # the wrong value
-    name: str
-    why: str
-    look: str
-    recognises: Callable[[Any], bool] | None = None  # also other values that show the mistake
-    # default: the checker's tolerance; set it if two mistakes have close values
-    rtol: float | None = None
-
-    def matches(self, answer: Any, accepts: Callable[[Any, Any, float | None], bool]) -> bool:
-        """Tell whether an answer is this mistake."""
-        if self.recognises:
-            try:
-                return bool(self.recognises(answer))
-            except Exception:
-                return False
-        return accepts(answer, self.value, self.rtol)
 
 
 @dataclass(frozen=True)
