@@ -63,15 +63,13 @@ def _of_exercise(exercise: Exercise) -> Iterator[str]:
     except Exception as error:
         yield f"{place(path)}: cannot be loaded ({_told(error)}); correct it."
         return
-    name, kind = ("CHECKERS", dict) if exercise.kind == "value" else ("CHECKER", Checker)
-    held = getattr(module, name, None)
-    if not isinstance(held, kind):
+    if exercise.kind == "value":
+        one, name = getattr(module, "CHECKERS", {}).get(exercise.id), f'CHECKERS["{exercise.id}"]'
+    else:
+        one, name = getattr(module, "CHECKER", None), "CHECKER"
+    if not isinstance(one, ValueChecker if exercise.kind == "value" else Checker):
         yield f"{place(path)}: defines no {name}; write one (vitedu/checks/kit.py shows how)."
         return
-    if exercise.kind == "value" and not isinstance(held.get(exercise.id), ValueChecker):
-        yield f"{place(path)}: CHECKERS has no ValueChecker for {exercise.id}; add it."
-        return
-    one = held[exercise.id] if exercise.kind == "value" else held
     if one.exercise != exercise.id:
         yield f'{place(path)}: the checker is that of "{one.exercise}"; write "{exercise.id}".'
     try:
@@ -109,7 +107,8 @@ def _cases(exercise: Exercise, path: Path) -> Iterator[str]:
 
 def _edits(exercise: Exercise, where: str, bank: Sequence[Mistake]) -> Iterator[str]:
     """Yield the edits that do not fit the reference, or make it no program."""
-    text, made = text_of_reference(exercise.id), {}
+    text = text_of_reference(exercise.id)
+    made: dict[str, str] = {}  # text -> the mistake that makes it
     for mistake in bank:
         at = f"{where}, mistake {mistake.id}"
         if bool(mistake.edits) == bool(mistake.build):

@@ -32,8 +32,8 @@ from vitedu.words import WordsError, checked, read
 
 FAMILIES = Path(__file__).with_name("families.toml")
 
-WORDS = dict.fromkeys(("id", "name", "expected", "why", "try"), str)
-MORE = {"part": str, "evidence": str, "build": str, "edits": list, "also": list}
+WORDS: dict[str, type] = dict.fromkeys(("id", "name", "expected", "why", "try"), str)
+MORE: dict[str, type] = {"part": str, "evidence": str, "build": str, "edits": list, "also": list}
 VALUE_WORDS = dict.fromkeys(("id", "value", "name", "why", "try"), str)
 
 
