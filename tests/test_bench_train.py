@@ -233,6 +233,7 @@ def test_the_shares_of_a_step_add_up(precision, patch_size, absent, capsys, tmp_
     not any(map(shutil.which, ("c++", "g++", "clang++"))), reason="needs a C++ compiler"
 )
 @pytest.mark.skipif(sys.platform != "linux", reason="torch names the compiler's kernels on Linux")
+@pytest.mark.timeout(900)  # a C++ compiler works for minutes on a slow machine
 def test_a_compiled_step_has_its_parts_too(tmp_path, monkeypatch):
     """The compiler's kernels go by their names to the parts that the model has."""
     monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path))

@@ -57,6 +57,7 @@ def test_gelu_in_bfloat16_is_rounded_gelu():
     [(torch.float32, {"pool": "mean", "rope": True, "qk_norm": True}), (torch.bfloat16, {})],
     ids=["options in float32", "plain in bfloat16"],
 )
+@pytest.mark.timeout(900)  # a C++ compiler works for minutes on a slow machine
 def test_a_compiled_model_learns_the_same(dtype, options, tmp_path, monkeypatch):
     """Logits and every gradient of a small model, translated, against the same model as it is."""
     monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path))
