@@ -146,7 +146,7 @@ def test_checkers_and_words_of_the_course_are_sound():
 
 
 def inspect(monkeypatch, folder, files):
-    """Look at the checker of 2.9 row_means in a folder of its own, of which these are the files."""
+    """Look for the checker of softmax in a folder of its own, of which these are the files."""
     (folder / "attention").mkdir()
     for name, text in files.items():
         (folder / "attention" / name).write_text(text)

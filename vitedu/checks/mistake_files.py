@@ -28,7 +28,7 @@ from typing import Any
 
 from vitedu.checks import evidence
 from vitedu.checks.mistakes import AT_HAND, Edits, Mistake, ValueMistake
-from vitedu.words import WordsError, checked, read
+from vitedu.words import WordsError, checked, place, read
 
 FAMILIES = Path(__file__).with_name("families.toml")
 
@@ -49,7 +49,7 @@ def read_mistakes(module: ModuleType) -> tuple[Mistake, ...]:
         WordsError: the file is missing or wrong.
     """
     path = words_path(module)
-    where, table = f"{path.parent.name}/{path.name}", read(path)
+    where, table = place(path), read(path)
     found: list[Mistake] = []
     for entry in _entries(where, table, "mistake"):
         found += _from_entry(f"{where}, {_title(entry)}", entry, module)
@@ -150,8 +150,8 @@ def _mistake(where: str, words: dict, module: ModuleType) -> Mistake:
 
 def _named(where: str, key: str, name: str, module: ModuleType) -> Any:
     """Look a function up: in the checker's module, and evidence also among what all share."""
-    for place in (module, evidence) if key == "evidence" else (module,):
-        thing = getattr(place, name, None)
+    for home in (module, evidence) if key == "evidence" else (module,):
+        thing = getattr(home, name, None)
         if callable(thing):
             return thing
     file = Path(str(module.__file__)).name
@@ -204,7 +204,7 @@ def read_values(module: ModuleType, chapter: ModuleType) -> dict[str, tuple]:
         WordsError: the file is missing or wrong.
     """
     path = words_path(module)
-    where, table = f"{path.parent.name}/{path.name}", read(path)
+    where, table = place(path), read(path)
     checked(where, table, dict.fromkeys(module.CHECKERS, list), {})
     names = AT_HAND | vars(chapter) | vars(module)
     banks = {}
