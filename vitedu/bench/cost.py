@@ -13,7 +13,7 @@ from pathlib import Path
 import torch
 
 from vitedu.bench.steps import make_pass, step_flop
-from vitedu.bench.stopwatch import machine, seconds_in_turn, write_json
+from vitedu.stopwatch import machine, seconds_in_turn, write_json
 from vitedu.plots.cost import Point, show_cost
 from vitedu.vit import VisionTransformer, ViTConfig, preset
 

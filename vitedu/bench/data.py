@@ -14,7 +14,7 @@ from pathlib import Path
 
 import torch
 
-from vitedu.bench.stopwatch import machine, median_speedup, seconds_in_turn, spread, write_json
+from vitedu.stopwatch import machine, median_speedup, seconds_in_turn, spread, write_json
 from vitedu.fitting.augmenting import augment
 from vitedu.fitting.config import TrainConfig
 from vitedu.fitting.evaluating import Statistics, scaling

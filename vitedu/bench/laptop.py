@@ -14,7 +14,7 @@ from statistics import fmean
 
 import torch
 
-from vitedu.bench.stopwatch import machine
+from vitedu.stopwatch import machine
 from vitedu.data import Data, load_data
 from vitedu.fitting import TrainConfig
 from vitedu.fitting.recipes import RECIPES

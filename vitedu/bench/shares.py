@@ -20,7 +20,7 @@ from torch._inductor import config as inductor
 from torch.profiler import ProfilerActivity, profile, record_function
 
 from vitedu.bench.steps import make_product, step_flop
-from vitedu.bench.stopwatch import machine, seconds_in_turn, write_json
+from vitedu.stopwatch import machine, seconds_in_turn, write_json
 from vitedu.fitting.loop import Run
 from vitedu.fitting.recipes import recipe
 from vitedu.vit import VisionTransformer, preset

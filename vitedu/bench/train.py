@@ -19,7 +19,7 @@ from vitedu.bench.steps import (
     peak_memory,
     step_flop,
 )
-from vitedu.bench.stopwatch import (
+from vitedu.stopwatch import (
     Times,
     machine,
     median_speedup,

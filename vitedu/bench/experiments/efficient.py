@@ -1,18 +1,14 @@
 """What does each cheaper form of attention cost in accuracy, if all of them are trained alike?
 
-Role: the models and one run of sections 3 and 12 of notebook 08. Not here: the ideas themselves
-(``vitedu.efficient``), the time that each model takes, which the notebook measures.
-
-Every model learns from the same drawn shapes, for the same number of steps, with the same shifts
-and mirror images and one recipe for all. Nothing was tuned for any of them; ``efficient_rates``
-tries larger learning rates. All have about 80,000 parameters, and the mean over all places goes to
-the head. Beside it stand forms that need no new training: fewer tokens, int8 weights.
+Sections 3 and 12 of notebook 08. Every model learns from the same drawn shapes, for the same number
+of steps, with the same shifts and mirror images and one recipe for all. Nothing was tuned for any
+of them; ``efficient_rates`` tries larger learning rates. All have about 80,000 parameters, and the
+mean over all places goes to the head. Beside it stand forms that need no new training: fewer
+tokens, int8 weights. The time that each model takes is measured by the notebook.
 
 Legend: B batch, gh gw grid of tokens, T = gh * gw, D width, w window_size, nh heads.
 """
 
-import time
-from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -22,8 +18,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils.flop_counter import FlopCounterMode
 
 from vitedu.attention import merge_heads, split_heads
-from vitedu.bench.experiments import Results, train_to_end
-from vitedu.bench.experiments.data_hunger import shapes
+from vitedu.bench.experiments import Arms, Results, cut, shapes, train_and_measure
 from vitedu.data import Data
 from vitedu.efficient import (
     linear_attention,
@@ -42,16 +37,13 @@ from vitedu.hardware import Profile
 ONE_GRID = {"patch_size": 4, "widths": [48], "depths": [4], "has_positions": True}
 FOUR_STAGES = {"patch_size": 2, "widths": [8, 16, 32, 64], "depths": [2, 2, 4, 1]}
 WINDOWS = {**FOUR_STAGES, "kinds": ["windows"] * 4}
-ARMS: dict[str, dict[str, Any]] = {
+MIXED = {**FOUR_STAGES, "kinds": ["convolution", "convolution", "global", "global"]}
+ARMS: Arms = {
     "four stages, offset bias": {**WINDOWS, "has_bias": True},
     "four stages, no positions": WINDOWS,
     "ConvNeXt": {**ONE_GRID, "kinds": ["convolution"]},
     "MLP-Mixer": {**ONE_GRID, "kinds": ["mixer"]},
-    "convolutions, then attention": {
-        **FOUR_STAGES,
-        "kinds": ["convolution", "convolution", "global", "global"],
-        "has_positions": True,
-    },
+    "convolutions, then attention": {**MIXED, "has_positions": True},
     "global attention": {**ONE_GRID, "kinds": ["global"]},
     "patches of 8 px": {**ONE_GRID, "kinds": ["global"], "patch_size": 8},
     "windows": {**ONE_GRID, "kinds": ["windows"]},
@@ -60,14 +52,7 @@ ARMS: dict[str, dict[str, Any]] = {
     "random features": {**ONE_GRID, "kinds": ["random features"]},
 }
 HEAD_DIM = {48: 16}  # of the one width; the four widths have heads of 8 columns
-RECIPE: dict[str, Any] = {
-    "batch_size": 64,
-    "optimizer": "muon",
-    "lr": 4e-3,
-    "crop_padding": 2,
-    "label_smoothing": 0.1,
-    "precision": "float32",
-}
+RECIPE: Any = {"batch_size": 64, "optimizer": "muon", "crop_padding": 2, "label_smoothing": 0.1}
 
 
 class GridBlock(EncoderBlock):
@@ -82,24 +67,27 @@ class GridBlock(EncoderBlock):
         x = x + self.mix(self.norm1(x))
         return x + self.mlp(self.norm2(x))
 
-    def attend(self, tokens: torch.Tensor, attention: Callable) -> torch.Tensor:
-        """Map (B, T, D) to (B, T, D) with any attention of q, k and v (B, nh, T, hd)."""
-        parts = self.attn.qkv(tokens).chunk(3, dim=-1)
-        q, k, v = (split_heads(part, self.attn.num_heads) for part in parts)
-        return self.attn.proj(merge_heads(attention(q, k, v)))
-
     def mix(self, x: torch.Tensor) -> torch.Tensor:
         """Let the places of a grid exchange information."""
-        attended = self.attend(x.flatten(1, 2), F.scaled_dot_product_attention)
-        return attended.unflatten(1, x.shape[1:3])
+        return self.attend(x.flatten(1, 2)).unflatten(1, x.shape[1:3])
+
+    def attend(self, tokens: torch.Tensor, **options) -> torch.Tensor:
+        """Map (B, T, D) to (B, T, D) with the attention of this block."""
+        parts = self.attn.qkv(tokens).chunk(3, dim=-1)
+        q, k, v = (split_heads(part, self.attn.num_heads) for part in parts)
+        return self.attn.proj(merge_heads(self.attention(q, k, v, **options)))
+
+    def attention(self, q, k, v, **options) -> torch.Tensor:
+        """Map q, k and v (B, nh, T, hd) to (B, nh, T, hd)."""
+        return F.scaled_dot_product_attention(q, k, v, **options)
 
 
 class LinearBlock(GridBlock):
     """The same with linear attention."""
 
-    def mix(self, x: torch.Tensor) -> torch.Tensor:
-        """Let the places of a grid exchange information."""
-        return self.attend(x.flatten(1, 2), linear_attention).unflatten(1, x.shape[1:3])
+    def attention(self, q, k, v):
+        """Map q, k and v (B, nh, T, hd) to (B, nh, T, hd)."""
+        return linear_attention(q, k, v)
 
 
 class RandomFeaturesBlock(GridBlock):
@@ -114,8 +102,8 @@ class RandomFeaturesBlock(GridBlock):
         lengths = torch.randn(4 * hd, hd).norm(dim=1, keepdim=True)
         self.register_buffer("directions", rows * lengths)
 
-    def mix(self, x: torch.Tensor) -> torch.Tensor:
-        """Let the places of a grid exchange information."""
+    def attention(self, q, k, v):
+        """Map q, k and v (B, nh, T, hd) to (B, nh, T, hd)."""
 
         def features(part, over):  # (B, nh, T, hd) -> (B, nh, T, m)
             part = part / part.shape[-1] ** 0.25
@@ -123,27 +111,21 @@ class RandomFeaturesBlock(GridBlock):
             # a common factor cancels; the small number is that of the paper's code
             return (exponent - exponent.amax(dim=over, keepdim=True)).exp() + 1e-4
 
-        def attention(q, k, v):
-            q, k = features(q, -1), features(k, (-2, -1))
-            return q @ (k.mT @ v) / (q @ k.sum(dim=-2, keepdim=True).mT)
-
-        return self.attend(x.flatten(1, 2), attention).unflatten(1, x.shape[1:3])
+        q, k = features(q, -1), features(k, (-2, -1))
+        return q @ (k.mT @ v) / (q @ k.sum(dim=-2, keepdim=True).mT)
 
 
 class AveragedKeysBlock(GridBlock):
     """The same with keys and values averaged over squares of 2 x 2."""
 
-    def mix(self, x: torch.Tensor) -> torch.Tensor:
-        """Let the places of a grid exchange information."""
+    def attention(self, q, k, v):
+        """Map q, k and v (B, nh, T, hd) to (B, nh, T, hd)."""
 
         def fewer(part):  # (B, nh, T, hd) -> (B, nh, T/4, hd)
-            square = part.mT.flatten(0, 1).unflatten(-1, x.shape[1:3])
+            square = part.mT.flatten(0, 1).unflatten(-1, (self.grid, self.grid))
             return F.avg_pool2d(square, 2).flatten(2).unflatten(0, part.shape[:2]).mT
 
-        def attention(q, k, v):
-            return F.scaled_dot_product_attention(q, fewer(k), fewer(v))
-
-        return self.attend(x.flatten(1, 2), attention).unflatten(1, x.shape[1:3])
+        return F.scaled_dot_product_attention(q, fewer(k), fewer(v))
 
 
 class WindowBlock(GridBlock):
@@ -172,10 +154,8 @@ class WindowBlock(GridBlock):
         scores = scores[:, None]  # (windows, 1, w*w, w*w)
         if self.bias_table is not None:
             scores = scores + self.bias_table.view(self.attn.num_heads, -1)[:, self.index]
-        scores = scores.repeat(B, 1, 1, 1)  # the windows of one image stand together
-        attended = self.attend(
-            tokens, lambda q, k, v: F.scaled_dot_product_attention(q, k, v, attn_mask=scores)
-        )
+        # the windows of one image stand together
+        attended = self.attend(tokens, attn_mask=scores.repeat(B, 1, 1, 1))
         merged = window_merge(attended, self.window_size, (gh, gw))
         return merged.roll((self.shift, self.shift), dims=(1, 2))
 
@@ -216,13 +196,14 @@ class ConvNeXtBlock(nn.Module):
         return x + self.mlp(self.norm(mixed))
 
 
-KINDS: dict[str, Callable[..., nn.Module]] = {
+KINDS: Any = {  # name -> what builds a block of embed_dim on a grid
     "global": GridBlock,
     "linear": LinearBlock,
     "random features": RandomFeaturesBlock,
     "averaged keys": AveragedKeysBlock,
     "mixer": MixerBlock,
     "convolution": ConvNeXtBlock,
+    "windows": WindowBlock,
 }
 
 
@@ -248,19 +229,15 @@ class Staged(nn.Module):
         patch_size: P, of images of 32 pixels.
         widths: D of each stage, each twice the one before.
         depths: blocks of each stage.
-        kinds: "windows", or a key of ``KINDS``, for each stage.
+        kinds: a key of ``KINDS`` for each stage.
         has_positions: whether a learned number is added to every feature of every first token.
         has_bias: whether windows have a learned number for each offset.
     """
 
+    shortened: str | None = None  # how half of the tokens leave: see ``shorten_with``
+
     def __init__(
-        self,
-        patch_size: int,
-        widths: list[int],
-        depths: list[int],
-        kinds: list[str],
-        has_positions: bool = False,
-        has_bias: bool = False,
+        self, patch_size, widths, depths, kinds, has_positions: bool = False, has_bias: bool = False
     ):
         super().__init__()
         grid = 32 // patch_size
@@ -270,12 +247,8 @@ class Staged(nn.Module):
         self.blocks = nn.Sequential()
         for stage, (D, depth, kind) in enumerate(zip(widths, depths, kinds, strict=True)):
             for i in range(depth):
-                block: nn.Module
-                if kind == "windows":
-                    block = WindowBlock(D, grid, shift=2 * (i % 2), has_bias=has_bias)
-                else:
-                    block = KINDS[kind](D, grid)
-                self.blocks.append(block)
+                more = {"shift": 2 * (i % 2), "has_bias": has_bias} if kind == "windows" else {}
+                self.blocks.append(KINDS[kind](D, grid, **more))
             if stage + 1 < len(widths):
                 self.blocks.append(Merging(D))
                 grid //= 2
@@ -288,20 +261,16 @@ class Staged(nn.Module):
 
     def forward(self, images: torch.Tensor) -> torch.Tensor:
         """Map images (B, C, H, W) to logits (B, K)."""
+        if self.shortened:
+            return shorten_with(self, images, self.shortened)
         x = self.blocks(self.embed(images))
         return self.head(self.norm(x).mean(dim=(1, 2)))
 
 
 def shorten_with(model: Staged, images: torch.Tensor, how: str) -> torch.Tensor:
-    """Run a model of global attention with half of its tokens from the second block on.
-
-    Args:
-        model: of the arm "global attention", in eval mode.
-        images: (B, C, H, W).
-        how: "pruned", keep the most attended; "merged", join those that are alike.
-
-    Returns:
-        Logits (B, K).
+    """Give the logits (B, K) of a model of the arm "global attention", in eval mode, for images
+    (B, C, H, W), with half of its tokens from the second block on: "pruned", only the most attended
+    are left; "merged", those that are alike are joined.
     """
     x = model.embed(images).flatten(1, 2)  # (B, T, D)
     sizes = torch.ones(x.shape[:2])  # how many patches each token stands for
@@ -351,42 +320,29 @@ def macs(model: nn.Module) -> float:
     return counter.get_total_flops() / 2e6
 
 
-def learn(
-    model: nn.Module, seed: int, profile: Profile, lr: float = RECIPE["lr"]
-) -> tuple[Data, float]:
+def data_and_recipe(seed: int, profile: Profile, lr: float = 4e-3) -> tuple[Data, TrainConfig]:
+    """Say what all arms learn from, and how: 300 steps."""
+    epochs = cut(6, profile, 1)
+    config = TrainConfig(epochs=epochs, seed=seed, lr=lr, precision="float32", **RECIPE)
+    return shapes(profile, 3_200, quick=(200, 200)), config
+
+
+def learn(model: nn.Module, seed: int, profile: Profile) -> tuple[Data, float]:
     """Train any model as all arms are; give the data and the accuracy on training images."""
-    data = shapes(*profile.pick(quick=(200, 200), laptop=(3_200, None), gpu=(3_200, None)))
-    epochs = profile.pick(quick=1, laptop=6, gpu=6)  # 300 steps
-    config = TrainConfig(epochs=epochs, seed=seed, **{**RECIPE, "lr": lr})
-    history = train_to_end(model, data, config, validation_images=100)
-    return data, history.rows[-1].train_accuracy
-
-
-class Shortened(nn.Module):
-    """A model whose tokens become fewer on the way."""
-
-    def __init__(self, model: Staged, how: str):
-        super().__init__()
-        self.model, self.how = model, how
-
-    def forward(self, images: torch.Tensor) -> torch.Tensor:
-        """Map images (B, C, H, W) to logits (B, K)."""
-        return shorten_with(self.model, images, self.how)
+    data, config = data_and_recipe(seed, profile)
+    found = train_and_measure(model, data, config, "train_accuracy", validation_images=100)
+    return data, found["train_accuracy"]
 
 
 def run(arm: str, seed: int, profile: Profile) -> Results:
     """Train one model and measure it, that of global attention in its other forms too."""
-    model, started = build(arm, seed), time.process_time()
-    data, train_accuracy = learn(model, seed, profile)
-    results: Results = {
-        "parameters": sum(p.numel() for p in model.parameters()),
-        "train_accuracy": round(train_accuracy, 4),
-        "test_accuracy": measure_test_accuracy(model, data),
-        "cpu_seconds": round(time.process_time() - started, 1),
-    }
+    model, (data, config) = build(arm, seed), data_and_recipe(seed, profile)
+    results = train_and_measure(model, data, config, validation_images=100)
     if arm == "global attention":
         for how in ("pruned", "merged"):
-            results[f"{how}, test_accuracy"] = measure_test_accuracy(Shortened(model, how), data)
+            model.shortened = how
+            results[f"{how}, test_accuracy"] = measure_test_accuracy(model, data)
+        model.shortened = None
         round_weights(model)
         results["int8, test_accuracy"] = measure_test_accuracy(model, data)
     return results
