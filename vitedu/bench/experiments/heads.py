@@ -79,7 +79,7 @@ def without_looking(profile: Profile) -> Results:
 
 
 def boxes_of(masks: torch.Tensor) -> torch.Tensor:
-    """Give the smallest box around objects (n, H, W): left, top, right, bottom (n, 4), as shares."""
+    """Give the box around each object (n, H, W): left, top, right, bottom (n, 4), as shares."""
     S = masks.shape[-1]
     used = torch.stack([masks.any(dim=1), masks.any(dim=2)], dim=1)  # columns, then rows: (n, 2, S)
     low = torch.where(used, torch.arange(S), S).amin(dim=-1)
