@@ -39,50 +39,31 @@ def our_batches(
         yield x, y if targets is None else targets
 
 
-class AugmentedImages(torch.utils.data.Dataset):
-    """Images (N, 3, H, W) and labels (N,); a transform is applied when an image is asked for."""
+class Batch:
+    """Transform images one by one, put them together, then mix; workers may need to pickle it."""
 
-    def __init__(self, images: torch.Tensor, labels: torch.Tensor, transform: Callable):
-        self.images, self.labels, self.transform = images, labels, transform
-
-    def __len__(self) -> int:
-        return len(self.labels)
-
-    def __getitem__(self, i: int) -> tuple[torch.Tensor, int]:
-        return self.transform(self.images[i]), int(self.labels[i])
-
-
-class MixedBatch:
-    """Put samples together, then mix the batch; a class, since workers may need to pickle it."""
-
-    def __init__(self, mix: Callable):
-        self.mix = mix
+    def __init__(self, transform: Callable, mix: Callable | None):
+        self.transform, self.mix = transform, mix
 
     def __call__(self, samples: list) -> tuple[torch.Tensor, torch.Tensor]:
-        return self.mix(*torch.utils.data.default_collate(samples))
+        done = [(self.transform(image), label) for image, label in samples]
+        batch = torch.utils.data.default_collate(done)
+        return self.mix(*batch) if self.mix else batch
 
 
 def torchvision_loader(
     images: torch.Tensor, labels: torch.Tensor, batch: int, policy: bool, workers: int
 ) -> torch.utils.data.DataLoader:
-    """Return a loader of the same batches, made image by image with torchvision's transforms.
-
-    Its workers start once and stay; they put the batch together, and CutMix needs a whole one.
-    """
+    """Return a loader of the same batches, made with torchvision's transforms in its workers."""
     from torchvision.transforms import v2
 
     steps = [v2.RandomCrop(images.shape[-2:], padding=4, padding_mode="reflect")]
     steps += [v2.RandomHorizontalFlip(), *([v2.TrivialAugmentWide()] if policy else [])]
     steps += [v2.ToDtype(torch.float32, scale=True), v2.Normalize(MEAN, STD)]
-    return torch.utils.data.DataLoader(
-        AugmentedImages(images, labels, v2.Compose(steps)),
-        batch_size=batch,
-        shuffle=True,
-        drop_last=True,
-        num_workers=workers,
-        persistent_workers=workers > 0,
-        collate_fn=MixedBatch(v2.CutMix(num_classes=NUM_CLASSES)) if policy else None,
-    )
+    together = Batch(v2.Compose(steps), v2.CutMix(num_classes=NUM_CLASSES) if policy else None)
+    data, stay = torch.utils.data.TensorDataset(images, labels), {"persistent_workers": workers > 0}
+    options = {"shuffle": True, "drop_last": True, "num_workers": workers, **stay}
+    return torch.utils.data.DataLoader(data, batch, collate_fn=together, **options)
 
 
 def bench_data(
@@ -105,9 +86,7 @@ def bench_data(
         For each kind of batch how many times as fast as the loader ours are made.
     """
     if num_images < batch:
-        raise ValueError(
-            f"num_images must fill one batch (got num_images={num_images}, batch={batch})."
-        )
+        raise ValueError(f"batch must be at most {num_images} images (got batch={batch}).")
     generator = torch.Generator().manual_seed(0)
     images = torch.randint(0, 256, (num_images, 3, 32, 32), dtype=torch.uint8, generator=generator)
     labels = torch.randint(0, NUM_CLASSES, (num_images,), generator=generator)

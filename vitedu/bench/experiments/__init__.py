@@ -1,24 +1,20 @@
 """Experiments that a notebook quotes but does not wait for: ``vitedu bench experiments NAME``.
 
-Each experiment is a module of this folder with
-
-* ``ARMS``: name of an arm -> its settings, in what JSON can hold;
-* ``run(arm, seed, profile) -> dict``: the name of each result -> a number (or a fact in words, such
-  as the precision).
-
+Each experiment is a module of this folder with ``ARMS`` and ``run(arm, seed, profile) -> Results``.
 The lines that notebooks show lie beside it as ``<name>.jsonl``; ``measured(name)`` reads them. Here
-stands what the experiments share: images, training with ``fit`` and what is measured then, and runs
-of all arms, each a line of JSON. A run that was stopped goes on: what stands in the file is not run
+stands what experiments share: images, training with ``fit`` and what is measured then, and runs of
+all arms, each a line of JSON. A run that was stopped goes on: what stands in the file is not run
 again.
 """
 
 import importlib
+import itertools
 import json
 import platform
 import shlex
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cache
 from importlib import metadata
@@ -35,13 +31,13 @@ from vitedu.data import Data, load_data
 from vitedu.data.loading import Split
 from vitedu.data.shapes import draw_shapes
 from vitedu.fitting import TrainConfig, fit
-from vitedu.fitting.evaluating import logits_of, measure
+from vitedu.fitting.evaluating import measure
 from vitedu.fitting.history import History
 from vitedu.hardware import Profile, pick_device
 from vitedu.stopwatch import machine
 
 FOLDER = Path(__file__).parent
-Arms = dict[str, dict[str, Any]]  # name -> settings
+Arms = dict[str, dict[str, Any]]  # name -> settings, in what JSON can hold
 Results = dict[str, Any]  # numbers, and facts in words such as the precision in use
 
 # --- what experiments share: sizes, images, training, measuring ---------------------------------
@@ -56,9 +52,9 @@ load = cache(load_data)
 
 
 def shapes(profile: Profile, count: int | None, quick: tuple[int, int | None]) -> Data:
-    """Draw shapes, once: ``count`` training images, and all others.
+    """Draw shapes once: ``count`` to learn from, and all others.
 
-    In the quick profile ``quick`` says how many training images, and at most how many others.
+    ``quick`` is for the quick profile: how many to learn from, and at most how many others.
     """
     limit, held_out = quick if profile.name == "quick" else (count, None)
     return load("shapes", limit=limit, held_out=held_out)
@@ -81,19 +77,16 @@ def train_to_end(
     data: Data,
     config: TrainConfig,
     validation_images: int | None = None,
-    show_progress: bool = False,
+    **options,
 ) -> History:
-    """Train a model in place, with ``fit``, to the end: half a run must not become a row.
-
-    Where nothing is chosen, epochs are measured on the first ``validation_images`` only.
+    """Train a model in place with ``fit``, and validate on the first images only, or on all.
 
     Raises:
-        KeyboardInterrupt: the run was stopped. ``fit`` itself would keep what was learned.
+        KeyboardInterrupt: the run was stopped: half a run must not become a row.
     """
-    few = Split(
-        data.validation.images[:validation_images], data.validation.labels[:validation_images]
-    )
-    history = fit(model, replace(data, validation=few), config, show_progress=show_progress)
+    images, labels = data.validation.images, data.validation.labels
+    few = Split(images[:validation_images], labels[:validation_images])
+    history = fit(model, replace(data, validation=few), config, **options)
     if history.interrupted:
         raise KeyboardInterrupt
     return history
@@ -108,37 +101,28 @@ def train_and_measure(
 ) -> Results:
     """Train a model to the end, leave it on the CPU, and give the results that are wanted.
 
-    Args:
-        model, data, config, validation_images: as ``train_to_end`` takes them.
-        wanted: names. Accuracies of training are those that ``fit`` counted, in the last epoch or
-            in all. Accuracies on validation images, all of them, and on test images are measured
-            without augmentation. "answers" has a digit for each of the first 1,000 test images.
-            Seconds are those of training.
+    ``fit`` counted the accuracies of training, in its last epoch or in all. Those on validation and
+    test images, all of them, are without augmentation. Seconds are those of training.
     """
     started = time.process_time()
-    history = train_to_end(model, data, config, validation_images)
-    cpu_seconds, cpu = time.process_time() - started, torch.device("cpu")
+    history = train_to_end(model, data, config, validation_images, show_progress=False)
+    seconds, last, cpu = time.process_time() - started, history.rows[-1], torch.device("cpu")
     model.to(cpu)
 
     def accuracy(split: Split) -> float:
         return measure(model, split, data, cpu, torch.float32)[1]
 
-    def answers() -> str:
-        logits = logits_of(model, data.test.images[:1000], data, torch.float32)
-        return "".join(map(str, logits.argmax(dim=1).tolist()))
-
     known: dict[str, Callable[[], Any]] = {
         "parameters": lambda: sum(p.numel() for p in model.parameters()),
-        "train_accuracy": lambda: round(history.rows[-1].train_accuracy, 4),
+        "train_accuracy": lambda: round(last.train_accuracy, 4),
         "train_accuracies": lambda: [round(row.train_accuracy, 3) for row in history.rows],
         "validation_accuracy": lambda: (
-            accuracy(data.validation) if validation_images else history.rows[-1].validation_accuracy
+            accuracy(data.validation) if validation_images else last.validation_accuracy
         ),
         "test_accuracy": lambda: accuracy(data.test),
-        "answers": answers,
         "precision": lambda: history.precision,
         "seconds": lambda: round(history.seconds, 1),
-        "cpu_seconds": lambda: round(cpu_seconds, 1),
+        "cpu_seconds": lambda: round(seconds, 1),
     }
     return {name: known[name]() for name in wanted.split()}
 
@@ -167,85 +151,56 @@ def names() -> list[str]:
 
 
 def find(name: str) -> ModuleType:
-    """Import the module of an experiment.
-
-    Raises:
-        ValueError: no such experiment; the message lists the choices.
-    """
+    """Import the module of an experiment; a ValueError lists the choices."""
     if name not in names():
         raise ValueError(f"no experiment named {name!r}. Choices: {', '.join(names())}.")
     return importlib.import_module(f"{__name__}.{name}")
 
 
 def measured(name: str) -> list[Measurement]:
-    """Give the measurements of an experiment that come with the package.
-
-    Raises:
-        ValueError: no such experiment, or a line that does not belong to its present arms.
-    """
+    """Give the measurements of an experiment that come with the package."""
     return list(read(FOLDER / f"{name}.jsonl", find(name).ARMS))
 
 
-def run_experiment(
-    name: str, out: Path, *, profile: Profile, seeds: Sequence[int], only: Sequence[str] = ()
-) -> list[Measurement]:
-    """Run what is missing of an experiment in the size of a profile, and print a table.
-
-    Args, returns and errors are those of ``complete``.
-    """
-    module, options = find(name), {"profile": profile.name}
-
-    def run(arm: str, seed: int) -> Results:
-        return module.run(arm, seed, profile)
-
-    found = complete(name, module.ARMS, run, out, seeds=seeds, only=only, options=options)
-    print(table(found, module.ARMS))
-    return found
-
-
 def complete(
-    experiment: str,
-    arms: Arms,
-    run: Callable[[str, int], Results],
+    name: str,
     out: Path,
+    run: Callable[[str, int], Results],
+    options: dict,
     *,
     seeds: Sequence[int],
-    only: Sequence[str],
-    options: dict,
+    only: Sequence[str] = (),
 ) -> list[Measurement]:
-    """Run every chosen arm with every seed that the file does not hold under these options.
+    """Run every chosen arm of an experiment with every seed that the file does not hold.
 
     Args:
-        experiment, arms, run: the name, settings and work of an experiment.
+        name, run: of the experiment, and what takes arm and seed.
         out: a file of JSON lines; each run is added as soon as it is done.
-        seeds: one run of every arm each.
-        only: parts of names to choose arms by; all if empty.
-        options: of the whole experiment.
+        options: of all runs; with others an arm runs anew.
+        seeds, only: one run of every arm each, and parts of names to choose arms by; all if empty.
 
     Returns:
         All measurements of the file.
 
     Raises:
-        ValueError: no arm is chosen, or a line does not belong to the present arms.
+        ValueError: no such experiment or arm, or a line that does not belong to its present arms.
     """
+    arms = find(name).ARMS
     chosen = [arm for arm in arms if not only or any(word in arm for word in only)]
     if not chosen:
         raise ValueError(f"no arm matches {' '.join(only)}. Choices: {'; '.join(arms)}.")
     done = [(found.arm, found.seed, found.options) for found in read(out, arms)]
-    versions = {name: metadata.version(name) for name in ("torch", "torchvision")}
+    versions = {each: metadata.version(each) for each in ("torch", "torchvision")}
     versions |= {"vitedu": __version__, "python": platform.python_version()}
-    command, where = shlex.join(["vitedu", *sys.argv[1:]]), machine(pick_device())
-    for seed in seeds:
-        for arm in chosen:
-            if (arm, seed, options) in done:
-                continue
-            print(f"{arm}, seed {seed}", flush=True)
-            results = run(arm, seed)
-            of_arm = (experiment, arm, arms[arm], seed)
-            line = Measurement(*of_arm, options, results, where, versions, command)
-            out.parent.mkdir(parents=True, exist_ok=True)
-            with out.open("a", encoding="utf-8") as file:
-                file.write(json.dumps(asdict(line)) + "\n")
+    around = machine(pick_device()), versions, shlex.join(["vitedu", *sys.argv[1:]])
+    for seed, arm in itertools.product(seeds, chosen):
+        if (arm, seed, options) in done:
+            continue
+        print(f"{arm}, seed {seed}", flush=True)
+        line = Measurement(name, arm, arms[arm], seed, options, run(arm, seed), *around)
+        out.parent.mkdir(parents=True, exist_ok=True)
+        with out.open("a", encoding="utf-8") as file:
+            file.write(json.dumps(asdict(line)) + "\n")
     return list(read(out, arms))
 
 
@@ -272,9 +227,7 @@ def read(path: Path, arms: Arms) -> Iterator[Measurement]:
         yield found
 
 
-def by_arm(
-    found: Iterable[Measurement], arms: Mapping[str, dict]
-) -> list[tuple[str, dict, list[Measurement]]]:
+def by_arm(found: Iterable[Measurement], arms: Arms) -> list[tuple[str, dict, list[Measurement]]]:
     """Group measurements by arm and options, arms in their order: (arm, options, measurements)."""
     groups: dict[tuple[str, str], list[Measurement]] = {}
     for each in found:
@@ -284,30 +237,23 @@ def by_arm(
     return [(arm, json.loads(options), groups[options, arm]) for options, arm in keys]
 
 
-def table(found: Iterable[Measurement], arms: Mapping[str, dict]) -> str:
-    """Write mean, least and largest of every result over the seeds, arm by arm.
+def table(found: Iterable[Measurement], arms: Arms) -> str:
+    """Write mean, least and largest of every result in numbers over the seeds, arm by arm.
 
     Example:
-        >>> runs = [
-        ...     Measurement("x", "a", {}, seed, {}, {"accuracy": value}, "", {}, "")
-        ...     for seed, value in enumerate([0.5, 0.75])
-        ... ]
+        >>> runs = [Measurement("x", "a", {}, i, {}, {"share": i / 2}, "", {}, "") for i in (0, 1)]
         >>> print(table(runs, {"a": {}}))  # doctest: +NORMALIZE_WHITESPACE
-        arm   options   result      mean     least   largest   seeds
-        a               accuracy    0.625    0.5     0.75      2
+        arm   options   result   mean   least   largest   seeds
+        a               share    0.25   0       0.5       2
     """
     row = "{:<38}  {:<18}  {:<22}  {:>9}  {:>9}  {:>9}  {:>5}"
     lines = [row.format("arm", "options", "result", "mean", "least", "largest", "seeds")]
     for arm, options, group in by_arm(found, arms):
         shown = " ".join(map(str, options.values()))
         for result in dict.fromkeys(name for each in group for name in each.results):
-            if values := numbers(group, result):
+            values = [each.results.get(result) for each in group]
+            values = [value for value in values if isinstance(value, int | float)]
+            if values:
                 spread = (f"{of(values):.4g}" for of in (fmean, min, max))
                 lines.append(row.format(arm, shown, result, *spread, len(values)))
     return "\n".join(lines)
-
-
-def numbers(group: Iterable[Measurement], result: str) -> list[float]:
-    """Give one result of several measurements, without those that lack it or say it in words."""
-    found = (each.results.get(result) for each in group)
-    return [value for value in found if isinstance(value, int | float)]

@@ -1,29 +1,17 @@
 """What made the difference: ``vitedu bench ablations``, from the textbook ViT one change at a time.
 
-The end of notebook 04. Every arm changes one thing of the arm that it starts from and is measured
-on the validation images: these are choices, and test images make none. A change for the worse stays
-in the list.
+The end of notebook 04. Every arm changes one thing of the arm that it starts from. These are
+choices, so validation images decide. A change for the worse stays in the list.
 """
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from pathlib import Path
 from statistics import fmean
 from typing import Any
 
 import torch
 
-from vitedu.bench.experiments import (
-    Arms,
-    Measurement,
-    Results,
-    by_arm,
-    complete,
-    cut,
-    load,
-    numbers,
-    train_to_end,
-)
+from vitedu.bench.experiments import Measurement, Results, by_arm, cut, load, train_to_end
 from vitedu.data import Data
 from vitedu.fitting import TrainConfig
 from vitedu.hardware import Profile
@@ -82,24 +70,19 @@ def settings(name: str) -> tuple[dict, dict]:
     return {**model, **change.model}, {**train, **change.train}
 
 
-ARMS: Arms = {
-    name: {**model, **train}
-    for name in (c.name for c in CHANGES)
-    for model, train in [settings(name)]
-}
+ARMS = {change.name: {**settings(change.name)[0], **settings(change.name)[1]} for change in CHANGES}
 
 
 def run(arm: str, seed: int, profile: Profile) -> Results:
     """Train one arm on the images of a profile: drawn shapes to try it out, else CIFAR-10."""
     data = load("shapes", limit=1000) if profile.name == "quick" else load("cifar10")
-    return train_arm(arm, data, epochs=cut(3, profile, 1), seed=seed)
+    return train_arm(arm, seed, data, epochs=cut(3, profile, 1))
 
 
-def train_arm(arm: str, data: Data, *, epochs: int, seed: int, device: str = "auto") -> Results:
+def train_arm(arm: str, seed: int, data: Data, *, epochs: int, device: str = "auto") -> Results:
     """Train one arm and measure it on the validation images, after the last epoch."""
     changes, recipe = settings(arm)
-    sizes: dict[str, Any] = {"image_size": data.image_size, "in_channels": data.in_channels}
-    sizes["num_classes"] = data.num_classes
+    sizes = {name: getattr(data, name) for name in ("image_size", "in_channels", "num_classes")}
     torch.manual_seed(seed)
     model = VisionTransformer(preset(PRESET, fused=True, **sizes, **changes))
     config = TrainConfig(epochs=epochs, seed=seed, device=device, **recipe)
@@ -116,23 +99,6 @@ def train_arm(arm: str, data: Data, *, epochs: int, seed: int, device: str = "au
     }
 
 
-def bench_ablations(
-    data: Data, out: Path, *, epochs: int, seeds: list[int], only: list[str], device: str = "auto"
-) -> list[Measurement]:
-    """Run what is missing of the list on images of one's own choice, and print the table.
-
-    Args and returns: as for ``complete``; ``epochs`` are those of every run, on the device.
-    """
-
-    def run_one(arm: str, seed: int) -> Results:
-        return train_arm(arm, data, epochs=epochs, seed=seed, device=device)
-
-    options = {"data": data.name, "epochs": epochs}
-    found = complete("ablations", ARMS, run_one, out, seeds=seeds, only=only, options=options)
-    print(ablation_table(found))
-    return found
-
-
 def summary(found: Iterable[Measurement]) -> list[dict[str, Any]]:
     """Average measurements over seeds, in the order of ``CHANGES``.
 
@@ -143,25 +109,22 @@ def summary(found: Iterable[Measurement]) -> list[dict[str, Any]]:
         and high over the seeds, gain over the arm it starts from under the same options and gains,
         the difference for each seed that both have (None and empty where that is missing), seconds.
     """
-    groups = by_arm(found, ARMS)
     after = {change.name: change.after for change in CHANGES}
+    groups = by_arm(found, ARMS)
+    accuracies = [
+        {each.seed: each.results["validation_accuracy"] for each in g} for *_, g in groups
+    ]
+    start = {(arm, str(its)): of for (arm, its, _), of in zip(groups, accuracies, strict=True)}
     lines = []
-    for arm, options, group in groups:
-        before = [g for name, its, g in groups if (name, its) == (after[arm], options)]
-        start = accuracies(before[0]) if before else {}
-        accuracy = accuracies(group)
-        gains = [accuracy[seed] - start[seed] for seed in accuracy if seed in start]
+    for (arm, options, group), accuracy in zip(groups, accuracies, strict=True):
+        before = start.get((after[arm], str(options)), {})
+        gains = [accuracy[seed] - before[seed] for seed in accuracy if seed in before]
         mean, low, high = (of(accuracy.values()) for of in (fmean, min, max))
         line = {"change": arm, "after": after[arm], "seeds": len(group)}
         line |= {"accuracy": mean, "low": low, "high": high, "gains": gains}
         line |= {"gain": fmean(gains) if gains else None, "epochs": options.get("epochs")}
-        lines.append({**line, "seconds": fmean(numbers(group, "seconds"))})
+        lines.append({**line, "seconds": fmean(each.results["seconds"] for each in group)})
     return lines
-
-
-def accuracies(group: list[Measurement]) -> dict[int, float]:
-    """Give seed -> validation accuracy."""
-    return {each.seed: each.results["validation_accuracy"] for each in group}
 
 
 def ablation_table(found: Iterable[Measurement]) -> str:

@@ -1,13 +1,11 @@
 """Images and captions in one space: two losses, and an image network that starts from nothing.
 
-Section 5 of notebook 09. The images are drawn shapes, and their captions name what was drawn:
-colour, shape and quarter of the image. One in six combinations of shape and colour is never shown
-in training. The image network starts from the shipped weights, which know the ten shapes and no
-word; the text network starts from nothing.
+Section 5 of notebook 09. Captions name the colour, shape and quarter that were drawn. One in six
+combinations of shape and colour is never shown in training. The image network starts from the
+shipped weights, which know the ten shapes and no word; the text network starts from nothing.
 """
 
 import math
-from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -35,6 +33,7 @@ PLACES = ("top left", "top right", "bottom left", "bottom right")
 CAPTIONS = [f"a {c} {s} at the {p}" for s in SHAPES for c in COLOURS for p in PLACES]
 VOCABULARY = sorted({word for caption in CAPTIONS for word in caption.split()})
 WORDS = torch.tensor([[VOCABULARY.index(word) for word in c.split()] for c in CAPTIONS])  # (240, T)
+Pair = tuple[torch.Tensor, torch.Tensor]
 WIDTH = 64  # of the space that images and captions share
 
 
@@ -86,17 +85,8 @@ def run(arm: str, seed: int, profile: Profile) -> Results:
     return score(*train(arm, seed, profile), profile)
 
 
-def train(
-    arm: str,
-    seed: int,
-    profile: Profile,
-    loss_of: Callable[..., torch.Tensor] | None = None,
-    batch: int = 64,
-) -> tuple[torch.Tensor, torch.Tensor]:
-    """Train an image and a text network, ``batch`` pairs a step.
-
-    Args:
-        loss_of: a student's own loss in the place of ours.
+def train(arm: str, seed: int, profile: Profile, loss_of: Any = None, batch: int = 64) -> Pair:
+    """Train an image and a text network, ``batch`` pairs a step; ``loss_of`` may be a student's.
 
     Returns:
         Unit features of all test images (n, D) and of all captions (240, D).

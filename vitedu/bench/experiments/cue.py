@@ -1,14 +1,10 @@
-"""Can a network compare two distant places? One layer of attention against stacks of 3 x 3
-convolutions.
+"""Can a network compare two distant places? One layer of attention against convolutions.
 
 The cue-matching figure of notebook 06. An image is a grid of 8 x 8 cells, each with one of four
 glyphs of 4 x 4 pixels and some noise. The question for every cell: is its glyph that of the cell in
-the top left corner, the cue? Glyphs are drawn independently, so that no neighbour gives the cue
-away: were half of the cells like the cue, the most frequent glyph nearby would be a good guess. A
+the top left corner, the cue? Glyphs are drawn independently, so that no neighbour gives it away. A
 quarter of the cells say yes, so accuracies are balanced: the mean of the share of right answers
-among cells that should say yes, and among those that should say no. Guessing gives 50 %. All
-networks cut the image into the same cells and answer for every cell by itself. No pooling carries
-the cue: a cell reaches it through the layers.
+among cells that should say yes, and among those that should say no. Guessing gives 50 %.
 
 Legend: B batch, T = 64 cells, D width.
 """

@@ -1,9 +1,8 @@
 """Sixty labels of a new task: how far does each way to go on from trained weights get?
 
 Section 3 of notebook 09. The shipped model knows bright shapes on a dark ground. The new task is
-the same shapes dark on bright, like the negative of a film. Each seed draws 60 images of its own,
-six of a class. The learning rates were chosen on other drawings: two were tried for each way that
-starts from the weights, one from scratch.
+the same shapes dark on bright. Each seed draws 60 images of its own, six of a class. The learning
+rates were chosen on other drawings: two were tried for each way from the weights, one from scratch.
 """
 
 from collections.abc import Callable, Sequence
@@ -14,10 +13,11 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from vitedu.bench.experiments import Arms, Results, drawings, normalized
+from vitedu.bench.experiments import Arms, Results, cut, drawings, normalized
 from vitedu.data.shapes import SHAPES
 from vitedu.hardware import Profile
 from vitedu.pretrained.shown import read_own
+from vitedu.training import evaluate
 from vitedu.transfer import LoRALinear, layerwise_lr_groups
 from vitedu.vit import VisionTransformer
 
@@ -48,11 +48,8 @@ def adapt(
     lora: Callable[..., nn.Module] = LoRALinear,
     groups_of: Callable[..., list[dict]] = layerwise_lr_groups,
 ) -> tuple[VisionTransformer, float, int]:
-    """Train on a few negatives, at most 60, in one way.
-
-    Args:
-        rank, layers: of the adapters, and which linear layers of a block get one.
-        lora, groups_of: a student's own in the place of ours.
+    """Train on a few negatives, at most 60, in one way; ``lora`` and ``groups_of`` may be a
+    student's own.
 
     Returns:
         The model in eval mode, its accuracy on test images, and how many parameters learned.
@@ -75,8 +72,7 @@ def adapt(
     learned, lr = sum(p.numel() for p in learning), ARMS[way]["lr"]
     if way == "layer-wise":
         learning = groups_of(model, lr, ARMS[way]["decay"])
-    steps = profile.pick(quick=4, laptop=150, gpu=150)
-    fit_to(model, images[:count], labels[:count], learning, lr, steps)
+    fit_to(model, images[:count], labels[:count], learning, lr, cut(150, profile, 4))
     return model, accuracy_of(model, *tested(profile)), learned
 
 
@@ -92,28 +88,18 @@ def negatives(count: int, seed: int, stream: int = 0) -> tuple[torch.Tensor, tor
     return normalized(255 - images, read_own("stand_in")[2]), labels
 
 
-def fit_to(
-    model: nn.Module,
-    x: torch.Tensor,
-    labels: torch.Tensor,
-    learning: Any,
-    lr: float,
-    steps: int,
-    batch: int = 64,
-) -> None:
-    """Train on images in memory: AdamW, a short warm-up, then down to zero in a line.
+def fit_to(model: nn.Module, x, labels, learning, lr: float, steps: int, batch: int = 64) -> None:
+    """Train on images in memory, with AdamW, a short warm-up and a rate that falls in a line to 0.
 
     Args:
         model: trained in place; it is in eval mode afterwards.
-        x: (n, C, H, W), as the model takes them, with labels (n,).
+        x, labels: images (n, C, H, W), as the model takes them, and (n,).
         learning: parameters, or groups of them with learning rates; ``lr`` is that of the others.
-        steps: how many.
-        batch: images a step, drawn anew for each; all of them where there are no more.
+        steps, batch: how many, and images in each, drawn anew; all of them where there are no more.
     """
     optimizer = torch.optim.AdamW(learning, lr=lr, weight_decay=0.05)
-    schedule = torch.optim.lr_scheduler.LambdaLR(
-        optimizer, lambda k: min(1, (k + 1) / 15) * (1 - k / steps)
-    )
+    rate = torch.optim.lr_scheduler.LambdaLR
+    schedule = rate(optimizer, lambda k: min(1, (k + 1) / 15) * (1 - k / steps))
     model.train()
     for _ in range(steps):
         some = torch.randint(len(x), (batch,)) if batch < len(x) else slice(None)
@@ -125,8 +111,5 @@ def fit_to(
 
 
 def accuracy_of(model: nn.Module, x: torch.Tensor, labels: torch.Tensor) -> float:
-    """Give the share of right answers for images (n, C, H, W), in eval mode."""
-    model.eval()
-    with torch.no_grad():
-        answers = torch.cat([model(some).argmax(dim=1) for some in x.split(250)])
-    return (answers == labels).double().mean().item()
+    """Give the share of right answers for images (n, C, H, W)."""
+    return evaluate(model, zip(x.split(250), labels.split(250), strict=True))[1]

@@ -1,8 +1,7 @@
 """One frozen backbone and four small heads: class, box, mask and depth of drawn shapes.
 
 Section 6 of notebook 09. The heads are trained together on the tokens of a backbone that does not
-learn. One arm has the shipped backbone, the other one of random weights, which differ from seed to
-seed.
+learn: the shipped one, or one of random weights, which differ from seed to seed.
 """
 
 from functools import cache

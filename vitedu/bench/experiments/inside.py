@@ -1,34 +1,22 @@
-"""What did it learn? One small ViT, its pooling, its registers, and images whose patches are
-shuffled.
+"""What did it learn? One small ViT, its pooling, its registers, and images with shuffled patches.
 
 Notebook 05. Every arm trains the same small model with at most one thing changed, and measures on
 test images that no choice used. Its patches have 8 px, twice those of the model that the notebook
-looks into, so that a run costs a quarter. The untrained model is the same one before its first
-step. The shuffle stands inside its model, behind the crops and flips of training: shuffled images
-would be cropped and flipped as if they were pictures.
+looks into, so that a run costs a quarter. The shuffle stands inside its model, behind the crops and
+flips of training: shuffled images would be cropped and flipped as if they were pictures.
 """
 
 from dataclasses import replace
-from statistics import fmean
 from typing import Any
 
 import torch
-import torch.nn.functional as F
 
 from vitedu.bench.experiments import Arms, Results, cut, shapes, train_to_end
 from vitedu.data import Data
-from vitedu.fitting import TrainConfig
-from vitedu.fitting.loop import measure_test_accuracy
+from vitedu.fitting.loop import TrainConfig, measure_test_accuracy
 from vitedu.hardware import Profile
-from vitedu.inside import (
-    attention_distance,
-    attention_rollout,
-    class_attention,
-    input_gradient,
-    pointing_game,
-    position_similarity,
-)
-from vitedu.vit import VisionTransformer, ViTConfig, capture
+from vitedu.inside import look_into
+from vitedu.vit import VisionTransformer, ViTConfig
 from vitedu.vit_and_cnn import shuffle_patches
 
 CONFIG = ViTConfig(patch_size=8, embed_dim=64, depth=4, num_heads=4, mlp_ratio=2.0, fused=True)
@@ -40,7 +28,6 @@ ARMS: Arms = {
     "one fixed patch shuffle": {"shuffled": True},
 }
 IMAGES = 500  # test images that maps are measured on
-OUTLIER = 3.0  # a token of more than so many median norms counts as an outlier
 
 
 class LargestPatch(VisionTransformer):
@@ -94,7 +81,7 @@ def run(arm: str, seed: int, profile: Profile) -> Results:
     model = build(arm, seed, data)
     before = looked_into(model, data)
     config = settings(seed, cut(4, profile, 1))
-    history = train_to_end(model, data, config, validation_images=100)
+    history = train_to_end(model, data, config, validation_images=100, show_progress=False)
     model = model.cpu()
     results: Results = {
         "test_accuracy": measure_test_accuracy(model, data),
@@ -105,50 +92,7 @@ def run(arm: str, seed: int, profile: Profile) -> Results:
     return results | {"precision": history.precision, "seconds": round(history.seconds, 1)}
 
 
-def like_content(pos_embed: torch.Tensor, covered: torch.Tensor) -> float:
-    """Correlate how alike two positions are with how alike what is usually seen at them is.
-
-    Args:
-        pos_embed: (1, T, D).
-        covered: (N,), the share of images in which the object touches what stands at each place.
-    """
-    cosines = position_similarity(pos_embed, CONFIG.grid_size).flatten(1)  # (N, N)
-    unlike = (covered[:, None] - covered).abs()
-    others = ~torch.eye(len(covered), dtype=torch.bool)
-    return torch.corrcoef(torch.stack([cosines[others], -unlike[others]]))[0, 1].item()
-
-
-def looked_into(model: Any, data: Data) -> dict[str, float]:
-    """Measure distances, positions, norms and, where there are masks, what the maps point at."""
-    config, masks = model.config, data.test.masks
-    pictures = data.normalize(data.test.images[:IMAGES])
-    found = capture(model, pictures)
-    layers = [found[f"blocks.{i}.attn.weights"] for i in range(config.depth)]
-    spans = [attention_distance(weights, config.grid_size) for weights in layers]
-    norms = found[f"blocks.{config.depth - 1}"].norm(dim=-1)  # (B, T)
-    patches = norms[:, -config.num_patches :]
-    results = {
-        "head spread": fmean((span.max() - span.min()).item() for span in spans),  # patches
-        "mean distance": fmean(span.mean().item() for span in spans),
-        "outliers": (patches > OUTLIER * patches.median()).double().mean().item(),
-        "largest norm": (patches.max() / patches.median()).item(),
-    }
-    if config.num_registers:
-        registers = norms[:, 1 : 1 + config.num_registers]
-        results["register norm"] = (registers.mean() / patches.median()).item()
-    if masks is None:
-        return results
-    masks, positions = masks[:IMAGES], model.pos_embed.detach()
-    covered = F.max_pool2d(masks[:, None].float(), config.patch_size).mean(dim=0).flatten()  # (N,)
-    results["like content"] = like_content(positions, covered)
-    if isinstance(model, ShuffledPatches):  # place i holds what comes from place order[i]
-        results["like content, put back"] = like_content(positions, covered[model.order])
-    elif config.pool == "cls":
-        rolled = attention_rollout(layers)[:, 0, -config.num_patches :]
-        maps = {
-            "last block": class_attention(layers[-1], config.grid_size).mean(dim=1),
-            "rollout": rolled.unflatten(1, config.grid_size),
-            "gradient": input_gradient(model.eval(), pictures, config.grid_size),
-        }
-        results |= {f"pointing, {name}": pointing_game(each, masks) for name, each in maps.items()}
-    return results
+def looked_into(model: VisionTransformer, data: Data) -> dict[str, float]:
+    """Look into a model with the first test images, and their masks where there are some."""
+    masks = None if data.test.masks is None else data.test.masks[:IMAGES]
+    return look_into(model, data.normalize(data.test.images[:IMAGES]), masks)

@@ -1,8 +1,7 @@
 """From no attention to a whole block, one part at a time: what is each part worth on new images?
 
 Section 7 of notebook 03. Every model has patches, positions, a class token, at most one block and a
-head. Nothing else differs between one arm and the next: the weights are drawn in the same way, and
-the images, the order and the steps are the same.
+head. Weights are drawn in the same way; images, order and steps are the same.
 """
 
 from typing import Any

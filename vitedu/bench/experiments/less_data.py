@@ -1,9 +1,7 @@
-"""What helps a small ViT that has 400 images? One change at a time, measured by the gap between
-training and test.
+"""What helps a small ViT that has 400 images? One change at a time.
 
-Sections 1 to 6 of notebook 07. Every arm trains the same model on the same 400 drawn shapes for the
-same number of steps, and differs in one thing from "nothing". Both accuracies are measured
-afterwards on images as they are, so that they can be compared.
+Sections 1 to 6 of notebook 07. Every arm trains the same model on the same drawn shapes for the
+same number of steps. Accuracies of training and test are measured afterwards on images as they are.
 """
 
 from dataclasses import replace
@@ -13,10 +11,8 @@ from typing import Any
 import torch
 
 from vitedu.bench.experiments import Arms, Results, cut, load, train_and_measure
-from vitedu.data import Data
-from vitedu.data.loading import Split
-from vitedu.fitting import TrainConfig
-from vitedu.fitting.loop import measure
+from vitedu.data.loading import Data, Split
+from vitedu.fitting.loop import TrainConfig, measure
 from vitedu.hardware import Profile
 from vitedu.less_data import random_resized_crop
 from vitedu.patches import sincos_positions_2d

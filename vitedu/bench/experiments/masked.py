@@ -1,10 +1,8 @@
-"""Does guessing hidden patches help where labels are few? A masked autoencoder, and then 100
-labels.
+"""Does guessing hidden patches help where labels are few? A masked autoencoder, then 100 labels.
 
-The end of section 8 of notebook 07. All arms fine-tune the same model on the same 100 labelled
-shapes with the same recipe. They differ in the weights that it starts from, and in how long it is
-fine-tuned. The guess itself is judged by its error on images that it has not seen, as a share of
-the error of the visible patches' mean.
+The end of section 8 of notebook 07. All arms fine-tune the same model on the same 100 shapes. They
+differ in the weights that it starts from, and in how long. The guess is judged by its error on new
+images, as a share of the error of the visible patches' mean.
 """
 
 import copy
@@ -14,8 +12,7 @@ import torch
 
 from vitedu.bench.experiments import Arms, Results, cut, shapes, train_and_measure
 from vitedu.bench.experiments.less_data import FEW, few_shapes
-from vitedu.data import Data
-from vitedu.data.loading import Split
+from vitedu.data.loading import Data, Split
 from vitedu.fitting import TrainConfig
 from vitedu.hardware import Profile
 from vitedu.less_data import MaskedAutoencoder, descend, masked_patch_loss

@@ -1,11 +1,9 @@
-"""Features that nobody labelled: what two losses learn on drawn shapes, beside pixels and an
-untrained model.
+"""Features that nobody labelled: two losses on drawn shapes, beside pixels and an untrained model.
 
 The end of section 9 of notebook 07. "contrast" asks which view of a batch belongs to the same
-image: CLIP's loss between two views instead of image and text, close to SimCLR (Chen et al. 2020,
-arXiv 2002.05709). Every arm reads the same grey images. Its features are judged by the ten nearest
-of few and of many labelled images, and by a linear probe on the many. Labels are used to judge and
-never to learn.
+image: CLIP's loss between two views, close to SimCLR (Chen et al. 2020, arXiv 2002.05709). Every
+arm reads grey images. Its features are judged by the ten nearest of few and of many labelled
+images, and by a linear probe on the many. Labels judge, and nothing learns from them.
 """
 
 import copy

@@ -1,10 +1,8 @@
 """Which patch size wins at equal steps, and which at equal seconds?
 
-"Patch size" in section 9 of notebook 06; networks and recipe are those of ``data_hunger``. One ViT
-with patches of 16, 8 or 4 pixels learns from the same drawn shapes. Each run has a learning rate
-that falls to zero at its own end: to stop a long run early would be unfair to it. So the arms of
-equal seconds are runs of their own. Their epochs were chosen so that they take about as long as
-twelve with patches of 8 px; the rows say how long.
+"Patch size" in section 9 of notebook 06; recipe and data of ``data_hunger``. Each run has a rate
+that falls to zero at its own end, so the arms of equal seconds are runs of their own. Their epochs
+were chosen to take about as long as twelve with patches of 8 px; the rows say how long.
 """
 
 from dataclasses import replace

@@ -1,9 +1,7 @@
-"""Which optimizer and which learning rate suit each network? The same care for a small CNN and a
-small ViT.
+"""Which optimizer and learning rate suit each network? The same care for a CNN and a ViT.
 
-"Equal care" in section 1 of notebook 06; networks and data are those of ``data_hunger``, whose two
-recipes are among these candidates. Muon is for matrices, and the weights of a convolution are none:
-the CNN has AdamW alone. Recipes are chosen by validation images.
+"Equal care" in section 1 of notebook 06. The two recipes of ``data_hunger`` are among these, chosen
+by validation images. Muon is for matrices, and the weights of a convolution are none.
 """
 
 from dataclasses import replace

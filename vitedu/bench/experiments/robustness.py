@@ -1,11 +1,8 @@
-"""Which of two equally good networks suffers more? Occlusion, noise, blur, shuffled patches,
-shifts, another contrast.
+"""Which of two equally good networks suffers more from occlusion, noise, blur, shifts and others?
 
-Section "robust" of notebook 06; networks and recipes are those of ``data_hunger``. A network that
-starts higher falls further for that reason alone, so both are stopped early. The CNN is trained on
-all drawn shapes until its validation accuracy first reaches 85 %. It passes the goal by some
-points, because it learns much in an epoch. So the ViT is trained until it is as good as the CNN of
-the same seed was then.
+Section "robust" of notebook 06; networks and recipes of ``data_hunger``. A network that starts
+higher falls further for that reason alone, so both are stopped early: the CNN when its validation
+accuracy first reaches 85 %, the ViT when it is as good as the CNN of the same seed was then.
 """
 
 import time

@@ -1,10 +1,8 @@
-"""Which width, depth, number of heads and patch size, at equal cost? A small search, repeated with
-other seeds.
+"""Which width, depth, heads and patch size, at equal cost? A small search, and other seeds of it.
 
-The stretch section "A small search" of notebook 08; data, recipe and length are those of
-``data_hunger``. All candidates need about 2.4 million multiply-accumulates an image. A search
-trains each one once and chooses by validation accuracy. All seeds of all candidates show what such
-a choice is worth.
+The stretch section "A small search" of notebook 08; recipe and data of ``data_hunger``. All need
+about 2.4 million multiply-accumulates an image. A search trains each once and chooses by validation
+accuracy. All seeds of all candidates show what such a choice is worth.
 """
 
 from dataclasses import replace
@@ -13,7 +11,7 @@ import torch
 
 from vitedu.bench.experiments import Arms, Results, cut, shapes, train_and_measure
 from vitedu.bench.experiments.data_hunger import CONFIG, settings
-from vitedu.bench.experiments.efficient import macs
+from vitedu.efficient import macs
 from vitedu.hardware import Profile
 from vitedu.vit import VisionTransformer
 

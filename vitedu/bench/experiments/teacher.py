@@ -1,9 +1,7 @@
-"""Does a teacher help a ViT that has 400 labels? Two heads, and three sources for what the second
-one learns.
+"""Does a teacher help a ViT that has 400 labels? Two heads, three sources for the second one.
 
-Section 7 of notebook 07. All arms take the same number of steps with the same number of images.
-Half of a batch teaches the class head from labels. They differ in what the other half teaches the
-distillation head: labels, or the answers of a small CNN that has learned from the same 400 images.
+Section 7 of notebook 07. Half of a batch teaches the class head from labels. The other half teaches
+the distillation head: labels, or the answers of a small CNN that learned from the same 400 images.
 """
 
 from collections.abc import Callable
@@ -13,11 +11,9 @@ from functools import cache
 import torch
 import torch.nn.functional as F
 
-from vitedu.bench.experiments import Arms, Results, cut, shapes, train_to_end
+from vitedu.bench.experiments import Arms, Results, cut, shapes, train_and_measure
 from vitedu.bench.experiments.less_data import CONFIG, FEW, few_shapes
-from vitedu.data import Data
-from vitedu.fitting import TrainConfig
-from vitedu.fitting.loop import logits_of, measure_test_accuracy
+from vitedu.fitting.loop import TrainConfig, logits_of, measure_test_accuracy
 from vitedu.hardware import Profile
 from vitedu.less_data import DistilledViT, descend, distillation_loss
 from vitedu.training import random_crop_flip, warmup_cosine
@@ -37,7 +33,7 @@ def run(
     arm: str, seed: int, profile: Profile, loss_of: Callable[..., torch.Tensor] = distillation_loss
 ) -> Results:
     """Train a student, measure it and its teacher; ``loss_of`` is its distillation loss."""
-    few, teacher = labelled(profile), teacher_of(seed, profile)
+    few, teacher = few_shapes(cut(400, profile, 100)), teacher_of(seed, profile)
     source = images = few.train.images
     labels = few.train.labels
     if ARMS[arm]["more"]:  # images whose labels nobody reads; the labelled ones come first
@@ -69,16 +65,12 @@ def run(
     return {name: round(value, 4) for name, value in results.items()}
 
 
-def labelled(profile: Profile) -> Data:
-    """Give the images with labels."""
-    return few_shapes(cut(400, profile, 100))
-
-
 @cache
 def teacher_of(seed: int, profile: Profile) -> SmallCNN:
     """Train the teacher, once for all arms of a seed."""
     torch.manual_seed(seed)
     teacher = SmallCNN(width=16)
     config = TrainConfig(epochs=cut(30, profile, 1), lr=3e-3, seed=seed, **FEW)
-    train_to_end(teacher, labelled(profile), config, validation_images=10)
-    return teacher.cpu().eval()
+    few = few_shapes(cut(400, profile, 100))
+    train_and_measure(teacher, few, config, "", validation_images=10)
+    return teacher.eval()

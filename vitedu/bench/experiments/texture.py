@@ -1,9 +1,8 @@
-"""Shape or texture: what does a network go by when the two disagree? An open question with a sweep.
+"""Shape or texture: what does a network go by when the two disagree?
 
-"Shape or texture" in section 7 of notebook 06; networks and recipes are those of ``data_hunger``.
-Four shapes are filled with four textures. In training, shape and texture say the same. In the test
-they disagree, and the answer shows which of them was used. The contrast of the texture is swept: it
-makes that cue easy or hard.
+Section 7 of notebook 06; networks and recipes of ``data_hunger``. Four shapes are filled with four
+textures. In training, both say the same. In the test they disagree, and the answer shows which was
+used. The contrast of the texture is swept: it makes that cue easy or hard.
 """
 
 from typing import Any
@@ -12,8 +11,7 @@ import torch
 
 from vitedu.bench.experiments import Arms, Results, cut, load, train_and_measure
 from vitedu.bench.experiments.data_hunger import NETWORKS, build, settings
-from vitedu.data import Data
-from vitedu.data.loading import Split
+from vitedu.data.loading import Data, Split
 from vitedu.fitting.loop import predict
 from vitedu.hardware import Profile
 
@@ -60,12 +58,8 @@ def torn(data: Data, contrast: float) -> tuple[torch.Tensor, torch.Tensor, torch
 
 
 def learn(network: str, contrast: float, seed: int, profile: Profile) -> Results:
-    """Train one network and say what it goes by where shape and texture disagree.
-
-    Returns:
-        Accuracy on test images in which both agree; of the answers that follow either cue in torn
-        images, the share that follows the shape; the share of torn images whose answer follows
-        either; seconds of the processor.
+    """Train one network; give its test accuracy where both agree, and, of torn images, how many
+    answers follow either cue and the share of these that follows the shape.
     """
     data = textured(contrast, cut(2_000, profile, 100))
     model: Any = build(network, seed)

@@ -1,12 +1,12 @@
 """Does warm-up matter? Both places of the norms, two learning rates each, with and without it.
 
-Section 6 of notebook 04. A small model learns 128 drawn images by heart, with batches of 32 and
-gradients clipped to norm 1. The rate climbs for a third of the steps or not at all, and then stays
-at its peak. Both runs of a pair start from the same weights and see the same batches, so their
-difference is what warm-up did.
+Section 6 of notebook 04. A small model learns 128 drawn images by heart. The rate climbs for a
+third of the steps or not at all, and then stays at its peak. Both runs of a pair start from the
+same weights and see the same batches, so their difference is what warm-up did.
 """
 
 from collections.abc import Iterable
+from itertools import product
 from statistics import fmean
 
 import torch
@@ -41,13 +41,11 @@ class PostNormBlock(EncoderBlock):
 def build(norm: str, seed: int) -> VisionTransformer:
     """Make a small model; one seed gives the same weights for either norm."""
     torch.manual_seed(seed)
-    config = preset("vit_micro_patch8_32", embed_dim=64, depth=6, num_heads=4)
-    model = VisionTransformer(config)
+    model = VisionTransformer(preset("vit_micro_patch8_32", embed_dim=64, depth=6, num_heads=4))
     if norm == "post-norm":
-        blocks = [PostNormBlock(config.embed_dim, config.num_heads) for _ in model.blocks]
-        for new, old in zip(blocks, model.blocks, strict=True):
-            new.load_state_dict(old.state_dict())
-        model.blocks = nn.ModuleList(blocks)
+        blocks = nn.ModuleList([PostNormBlock(64, 4) for _ in model.blocks])
+        blocks.load_state_dict(model.blocks.state_dict())
+        model.blocks = blocks
         model.register_module("norm", nn.Identity())
     return model
 
@@ -84,15 +82,11 @@ def pairs_table(found: Iterable[Measurement]) -> str:
         f"{'norm':9} {'peak':>6}  {'seed':>4}  {'loss without':>12}  {'with':>5}  {'gain':>6}"
         f"  steps to {GOAL:g} nat"
     ]
-    for norm, lr in PEAKS:
-        for seed in sorted({seed for _, seed in results}):
-            pair = [results.get((f"{norm}, {lr:g}, {kind}", seed)) for kind in KINDS]
-            both = [each for each in pair if each]
-            if len(both) < 2:
-                continue
-            a, b = (each["final_loss"] for each in both)
-            steps = ", ".join(f"{each['steps_to_goal']:>5}" for each in both)
-            lines.append(
-                f"{norm:9} {lr:6g}  {seed:4}  {a:12.2f}  {b:5.2f}  {a - b:+6.2f}  {steps:>14}"
-            )
+    for (norm, lr), seed in product(PEAKS, sorted({seed for _, seed in results})):
+        arms = [(f"{norm}, {lr:g}, {kind}", seed) for kind in KINDS]
+        if not all(arm in results for arm in arms):
+            continue
+        a, b = (results[arm]["final_loss"] for arm in arms)
+        steps = ", ".join(f"{results[arm]['steps_to_goal']:>5}" for arm in arms)
+        lines.append(f"{norm:9} {lr:6g}  {seed:4}  {a:12.2f}  {b:5.2f}  {a - b:+6.2f}  {steps:>14}")
     return "\n".join(lines)
