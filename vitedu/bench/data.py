@@ -68,7 +68,6 @@ def torchvision_loader(
 
 def bench_data(
     device: torch.device,
-    *,
     num_images: int = 8192,
     batch: int = 128,
     rounds: int = 7,
@@ -76,11 +75,7 @@ def bench_data(
 ) -> dict[str, float]:
     """Time passes over random images, ours and torchvision's in turn, and print images per second.
 
-    Args:
-        device: where our images lie and our batches are made. The loader's batches are moved there.
-        num_images: in one pass, at least one batch.
-        batch, rounds: images in a batch, and passes that are counted.
-        workers: processes of the loader.
+    Our images lie on the device, and the loader's batches are moved there. A round is a pass.
 
     Returns:
         For each kind of batch how many times as fast as the loader ours are made.

@@ -7,6 +7,7 @@ departs: vit-pytorch normalises patches twice and gives q, k, v no bias. In the 
 form computes the class token alone, since the head reads nothing else.
 """
 
+import sys
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
@@ -14,7 +15,6 @@ from importlib import import_module
 from importlib.util import find_spec
 from itertools import product
 from multiprocessing import get_context
-from pathlib import Path
 from statistics import median
 
 import torch
@@ -25,7 +25,6 @@ from vitedu.hardware import keep_freed_memory
 from vitedu.stopwatch import machine, median_speedup, seconds_in_turn, spread
 from vitedu.vit import VisionTransformer, ViTConfig, preset
 
-CLEAR_REFS = Path("/proc/self/clear_refs")
 BASE = "timm"  # whose rate the others' are divided by
 # module and class of each library, and the arguments with our sizes that they take
 LIBRARIES = {
@@ -66,14 +65,10 @@ def make_step(
 ) -> tuple[Callable[[], None], int]:
     """Build a candidate and return its training step, and how many parameters it trains.
 
-    ``config`` needs a class token, which all libraries share. The images of a step are drawn once.
-    ``dtype`` is that of matrix products; other than float32 through autocast.
+    ``config`` needs a class token, which all libraries share. ``dtype`` is that of matrix products.
     """
     if config.pool != "cls":
-        raise ValueError(
-            f"the comparison needs a model with a class token (got pool={config.pool!r}); "
-            f"choose another preset, such as vit_tiny_patch4_32."
-        )
+        raise ValueError(f"pool must be 'cls' (got {config.pool!r}); choose vit_tiny_patch4_32.")
     torch.manual_seed(0)
     model = build(name, config).to(device).train()
     fused = device.type in ("cpu", "cuda")
@@ -92,58 +87,40 @@ def make_step(
     return step, sum(parameter.numel() for parameter in model.parameters())
 
 
-def peak_memory(
-    name: str, config: ViTConfig, batch: int, dtype: torch.dtype, device: torch.device
-) -> int | None:
-    """Measure the most memory that a candidate takes while it steps, in bytes, in its own process.
+def peak_memory(*work) -> int | None:
+    """Measure how many bytes a candidate takes at the peak of its steps, in a process of its own.
 
-    CUDA: what torch allocated. CPU, on Linux: by how much the process grew over what it held before
-    the model was built. None elsewhere, and for compiled models, where the compiler would be
-    measured.
+    CUDA: what torch allocated. CPU: by how much the process's peak grew over that before the model
+    was built. None for compiled models, where the compiler would be measured, and on Windows.
     """
-    known = device.type == "cuda" or device.type == "cpu" and CLEAR_REFS.exists()
-    if not known or name.endswith(COMPILED):
+    if work[0].endswith(COMPILED) or find_spec("resource") is None:
         return None
     with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
-        threads = torch.get_num_threads()
-        return pool.submit(peak_here, threads, name, config, batch, dtype, device).result()
+        return pool.submit(peak_here, torch.get_num_threads(), *work).result()
 
 
 def peak_here(threads: int, name, config, batch, dtype, device) -> int:
     """Step three times and return by how many bytes memory grew at most."""
+    from resource import RUSAGE_SELF, getrusage
+
     torch.set_num_threads(threads)
     make_step(name, replace(config, depth=1), 1, dtype, device)[0]()  # loads what all need
-    before = 0
-    if device.type == "cpu":
-        CLEAR_REFS.write_text("5")  # the peak starts anew
-        before = memory_of_process("VmRSS:")
+    before = getrusage(RUSAGE_SELF).ru_maxrss
     step, _ = make_step(name, config, batch, dtype, device)
     for _ in range(3):
         step()
-    cuda = device.type == "cuda"
-    return torch.cuda.max_memory_allocated(device) if cuda else memory_of_process("VmHWM:") - before
-
-
-def memory_of_process(field: str) -> int:
-    """Read a field of this process's status, such as ``"VmHWM:"``, in bytes."""
-    words = Path("/proc/self/status").read_text(encoding="utf-8").split()
-    return int(words[words.index(field) + 1]) * 1024
+    if device.type == "cuda":
+        return torch.cuda.max_memory_allocated(device)
+    unit = 1 if sys.platform == "darwin" else 1024
+    return unit * (getrusage(RUSAGE_SELF).ru_maxrss - before)
 
 
 def bench_train(
-    device: torch.device,
-    precisions: list[str],
-    presets: list[str],
-    *,
-    batch: int = 128,
-    rounds: int = 7,
-    compiled: bool = False,
+    device: torch.device, precisions, presets, *, batch: int, rounds: int, compiled: bool
 ) -> None:
     """Print a table for every preset and precision ("float32", "bfloat16").
 
-    Args:
-        device, batch, rounds: where, with how many images a step, how often in turn.
-        compiled: whether our fused form, timm and vit-pytorch run under ``torch.compile`` too.
+    ``compiled``: our fused form, timm and vit-pytorch run under ``torch.compile`` too.
     """
     print(machine(device))
     missing = [name for name in LIBRARIES if find_spec(name.replace("-", "_")) is None]
@@ -163,6 +140,4 @@ def bench_train(
             ratio = f"{median_speedup(times, name, BASE):.2f}" if BASE in times else "-"
             peak = "-" if peaks[name] is None else f"{peaks[name] / 1e6:,.0f} MB"
             rate = f"{batch / median(seconds):,.0f} ±{spread(seconds):>4.0%}"
-            print(
-                f"{name:<22}{steps[name][1]:>12,d} {rate:>16}  {ratio:>7}  {peak:>11}", flush=True
-            )
+            print(f"{name:<22}{steps[name][1]:>12,d} {rate:>16}  {ratio:>7}  {peak:>11}")

@@ -73,7 +73,7 @@ def laptop(args) -> None:
     """Train the laptop's model, alone or beside a neighbour."""
     from vitedu.bench.laptop import bench_laptop
 
-    bench_laptop(args.seeds, args.device, busy=args.busy)
+    bench_laptop(args.seeds, chosen_device(args), args.busy)
 
 
 def train(args) -> None:

@@ -40,8 +40,6 @@ FOLDER = Path(__file__).parent
 Arms = dict[str, dict[str, Any]]  # name -> settings, in what JSON can hold
 Results = dict[str, Any]  # numbers, and facts in words such as the precision in use
 
-# --- what experiments share: sizes, images, training, measuring ---------------------------------
-
 
 def cut(size: int, profile: Profile, quick: int) -> int:
     """Give a size, in the quick profile at most ``quick``."""
@@ -66,12 +64,6 @@ def drawings(count: int, stream: int, seed: int = 0) -> tuple[torch.Tensor, ...]
     return tuple(map(torch.from_numpy, draw_shapes(count, seed=seed, stream=stream)))
 
 
-def normalized(images: torch.Tensor, known: dict) -> torch.Tensor:
-    """Bring uint8 images (n, 3, H, W) to what one of our own models takes; see ``read_own``."""
-    mean, std = (torch.tensor(known[key]).view(-1, 1, 1) for key in ("mean", "std"))
-    return (images / 255 - mean) / std
-
-
 def train_to_end(
     model: nn.Module,
     data: Data,
@@ -79,10 +71,9 @@ def train_to_end(
     validation_images: int | None = None,
     **options,
 ) -> History:
-    """Train a model in place with ``fit``, and validate on the first images only, or on all.
+    """Train a model in place with ``fit``, validating on the first images only, or on all.
 
-    Raises:
-        KeyboardInterrupt: the run was stopped: half a run must not become a row.
+    A KeyboardInterrupt passes: half a run must not become a row.
     """
     images, labels = data.validation.images, data.validation.labels
     few = Split(images[:validation_images], labels[:validation_images])
@@ -102,11 +93,12 @@ def train_and_measure(
     """Train a model to the end, leave it on the CPU, and give the results that are wanted.
 
     ``fit`` counted the accuracies of training, in its last epoch or in all. Those on validation and
-    test images, all of them, are without augmentation. Seconds are those of training.
+    test images are of all of them. Seconds are those of training.
     """
     started = time.process_time()
     history = train_to_end(model, data, config, validation_images, show_progress=False)
-    seconds, last, cpu = time.process_time() - started, history.rows[-1], torch.device("cpu")
+    seconds, cpu = time.process_time() - started, torch.device("cpu")
+    validated = history.rows[-1].validation_accuracy  # of all images, if all were used
     model.to(cpu)
 
     def accuracy(split: Split) -> float:
@@ -114,10 +106,10 @@ def train_and_measure(
 
     known: dict[str, Callable[[], Any]] = {
         "parameters": lambda: sum(p.numel() for p in model.parameters()),
-        "train_accuracy": lambda: round(last.train_accuracy, 4),
+        "train_accuracy": lambda: round(history.rows[-1].train_accuracy, 4),
         "train_accuracies": lambda: [round(row.train_accuracy, 3) for row in history.rows],
         "validation_accuracy": lambda: (
-            accuracy(data.validation) if validation_images else last.validation_accuracy
+            accuracy(data.validation) if validation_images else validated
         ),
         "test_accuracy": lambda: accuracy(data.test),
         "precision": lambda: history.precision,
@@ -125,9 +117,6 @@ def train_and_measure(
         "cpu_seconds": lambda: round(seconds, 1),
     }
     return {name: known[name]() for name in wanted.split()}
-
-
-# --- runs and their lines -----------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -173,17 +162,11 @@ def complete(
 ) -> list[Measurement]:
     """Run every chosen arm of an experiment with every seed that the file does not hold.
 
-    Args:
-        name, run: of the experiment, and what takes arm and seed.
-        out: a file of JSON lines; each run is added as soon as it is done.
-        options: of all runs; with others an arm runs anew.
-        seeds, only: one run of every arm each, and parts of names to choose arms by; all if empty.
+    ``run`` takes arm and seed. Each run is added to the file ``out`` as soon as it is done. With
+    other options an arm runs anew. ``only`` has parts of names to choose arms by; all if empty.
 
     Returns:
         All measurements of the file.
-
-    Raises:
-        ValueError: no such experiment or arm, or a line that does not belong to its present arms.
     """
     arms = find(name).ARMS
     chosen = [arm for arm in arms if not only or any(word in arm for word in only)]
@@ -207,8 +190,7 @@ def complete(
 def read(path: Path, arms: Arms) -> Iterator[Measurement]:
     """Give the measurements of a file, none if there is no file.
 
-    Raises:
-        ValueError: a line that is none, or of an arm that has other settings by now.
+    A ValueError names a line that is none, or of an arm that has other settings by now.
     """
     lines = path.read_text(encoding="utf-8").splitlines() if path.is_file() else []
     for number, line in enumerate(lines, start=1):
@@ -237,7 +219,7 @@ def by_arm(found: Iterable[Measurement], arms: Arms) -> list[tuple[str, dict, li
     return [(arm, json.loads(options), groups[options, arm]) for options, arm in keys]
 
 
-def table(found: Iterable[Measurement], arms: Arms) -> str:
+def table(measurements: Iterable[Measurement], arms: Arms) -> str:
     """Write mean, least and largest of every result in numbers over the seeds, arm by arm.
 
     Example:
@@ -248,12 +230,11 @@ def table(found: Iterable[Measurement], arms: Arms) -> str:
     """
     row = "{:<38}  {:<18}  {:<22}  {:>9}  {:>9}  {:>9}  {:>5}"
     lines = [row.format("arm", "options", "result", "mean", "least", "largest", "seeds")]
-    for arm, options, group in by_arm(found, arms):
+    for arm, options, group in by_arm(measurements, arms):
         shown = " ".join(map(str, options.values()))
         for result in dict.fromkeys(name for each in group for name in each.results):
-            values = [each.results.get(result) for each in group]
-            values = [value for value in values if isinstance(value, int | float)]
-            if values:
+            found = (each.results.get(result) for each in group)
+            if values := [value for value in found if isinstance(value, int | float)]:
                 spread = (f"{of(values):.4g}" for of in (fmean, min, max))
                 lines.append(row.format(arm, shown, result, *spread, len(values)))
     return "\n".join(lines)

@@ -55,9 +55,6 @@ CHANGES = (
 def settings(name: str) -> tuple[dict, dict]:
     """Collect the changes that lead to an arm: fields of ``ViTConfig`` and of ``TrainConfig``.
 
-    Raises:
-        ValueError: no such arm.
-
     Example:
         >>> settings("rotary positions")
         ({'pool': 'mean', 'rope': True}, {})
@@ -111,9 +108,7 @@ def summary(found: Iterable[Measurement]) -> list[dict[str, Any]]:
     """
     after = {change.name: change.after for change in CHANGES}
     groups = by_arm(found, ARMS)
-    accuracies = [
-        {each.seed: each.results["validation_accuracy"] for each in g} for *_, g in groups
-    ]
+    accuracies = [{r.seed: r.results["validation_accuracy"] for r in runs} for *_, runs in groups]
     start = {(arm, str(its)): of for (arm, its, _), of in zip(groups, accuracies, strict=True)}
     lines = []
     for (arm, options, group), accuracy in zip(groups, accuracies, strict=True):

@@ -12,13 +12,14 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from vitedu.bench.experiments import Arms, Results, drawings, normalized
+from vitedu import transfer
+from vitedu.bench.experiments import Arms, Results, drawings
 from vitedu.data.shapes import SHAPES
 from vitedu.encoder import EncoderBlock
 from vitedu.hardware import Profile
 from vitedu.less_data import descend
-from vitedu.pretrained.shown import read_own
-from vitedu.transfer import clip_loss, sigmoid_contrastive_loss
+from vitedu.pretrained.shown import normalized, read_own
+from vitedu.transfer import CAPTIONS, VOCABULARY, caption_of, described
 from vitedu.vit import VisionTransformer
 
 ARMS: Arms = {
@@ -26,38 +27,10 @@ ARMS: Arms = {
     "SigLIP": {"loss": "SigLIP"},
     "CLIP, random image network": {"loss": "CLIP", "from": "random weights"},
 }
-LOSSES: Any = {"CLIP": clip_loss, "SigLIP": sigmoid_contrastive_loss}
-
-COLOURS = ("red", "yellow", "green", "cyan", "blue", "pink")
-PLACES = ("top left", "top right", "bottom left", "bottom right")
-CAPTIONS = [f"a {c} {s} at the {p}" for s in SHAPES for c in COLOURS for p in PLACES]
-VOCABULARY = sorted({word for caption in CAPTIONS for word in caption.split()})
+LOSSES: Any = {"CLIP": transfer.clip_loss, "SigLIP": transfer.sigmoid_contrastive_loss}
 WORDS = torch.tensor([[VOCABULARY.index(word) for word in c.split()] for c in CAPTIONS])  # (240, T)
 Pair = tuple[torch.Tensor, torch.Tensor]
 WIDTH = 64  # of the space that images and captions share
-
-
-def quarter(masks: torch.Tensor) -> torch.Tensor:
-    """Say which quarter holds the middle of the object (n, H, W): 0 to 3, row by row."""
-    places = (torch.arange(masks.shape[-1]) + 0.5) / masks.shape[-1]
-    share = masks.float() / masks.sum(dim=(1, 2), keepdim=True)
-    row, column = (share.sum(dim=2) * places).sum(dim=1), (share.sum(dim=1) * places).sum(dim=1)
-    return 2 * (row > 0.5).long() + (column > 0.5).long()
-
-
-def described(images: torch.Tensor, labels: torch.Tensor, masks: torch.Tensor) -> torch.Tensor:
-    """Give shape, colour and quarter of each drawing (n, 3, H, W), as numbers (n, 3)."""
-    share = masks[:, None] / masks.sum(dim=(1, 2))[:, None, None, None]
-    paint = (images * share).sum(dim=(2, 3))  # (n, 3), mean colour of the object
-    turn = 2 * math.pi * torch.arange(3) / 3  # red, green and blue stand a third of a circle apart
-    hue = torch.atan2((paint * turn.sin()).sum(dim=1), (paint * turn.cos()).sum(dim=1))
-    colour = (hue * 6 / (2 * math.pi)).round().long() % 6
-    return torch.stack([labels, colour, quarter(masks)], dim=1)
-
-
-def caption_of(facts: torch.Tensor) -> torch.Tensor:
-    """Give the number of the caption (n,), from shape, colour and quarter (n, 3)."""
-    return (facts[:, 0] * 6 + facts[:, 1]) * 4 + facts[:, 2]
 
 
 def never_shown(facts: torch.Tensor) -> torch.Tensor:

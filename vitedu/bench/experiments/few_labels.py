@@ -10,15 +10,13 @@ from functools import cache
 from typing import Any
 
 import torch
-import torch.nn.functional as F
 from torch import nn
 
-from vitedu.bench.experiments import Arms, Results, cut, drawings, normalized
+from vitedu.bench.experiments import Arms, Results, cut, drawings
 from vitedu.data.shapes import SHAPES
 from vitedu.hardware import Profile
-from vitedu.pretrained.shown import read_own
-from vitedu.training import evaluate
-from vitedu.transfer import LoRALinear, layerwise_lr_groups
+from vitedu.pretrained.shown import normalized, read_own
+from vitedu.transfer import LoRALinear, accuracy_of, fit_to, layerwise_lr_groups
 from vitedu.vit import VisionTransformer
 
 ARMS: Arms = {
@@ -86,30 +84,3 @@ def negatives(count: int, seed: int, stream: int = 0) -> tuple[torch.Tensor, tor
     """Draw shapes, dark on bright, as the shipped model takes them (n, 3, 32, 32); labels (n,)."""
     images, labels, _ = drawings(count, stream, seed)
     return normalized(255 - images, read_own("stand_in")[2]), labels
-
-
-def fit_to(model: nn.Module, x, labels, learning, lr: float, steps: int, batch: int = 64) -> None:
-    """Train on images in memory, with AdamW, a short warm-up and a rate that falls in a line to 0.
-
-    Args:
-        model: trained in place; it is in eval mode afterwards.
-        x, labels: images (n, C, H, W), as the model takes them, and (n,).
-        learning: parameters, or groups of them with learning rates; ``lr`` is that of the others.
-        steps, batch: how many, and images in each, drawn anew; all of them where there are no more.
-    """
-    optimizer = torch.optim.AdamW(learning, lr=lr, weight_decay=0.05)
-    rate = torch.optim.lr_scheduler.LambdaLR
-    schedule = rate(optimizer, lambda k: min(1, (k + 1) / 15) * (1 - k / steps))
-    model.train()
-    for _ in range(steps):
-        some = torch.randint(len(x), (batch,)) if batch < len(x) else slice(None)
-        optimizer.zero_grad()
-        F.cross_entropy(model(x[some]), labels[some]).backward()
-        optimizer.step()
-        schedule.step()
-    model.eval()
-
-
-def accuracy_of(model: nn.Module, x: torch.Tensor, labels: torch.Tensor) -> float:
-    """Give the share of right answers for images (n, C, H, W)."""
-    return evaluate(model, zip(x.split(250), labels.split(250), strict=True))[1]

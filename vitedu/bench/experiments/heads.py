@@ -10,12 +10,13 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from vitedu.bench.experiments import Arms, Results, drawings, normalized
+from vitedu.bench.experiments import Arms, Results, drawings
 from vitedu.data.shapes import SHAPES
 from vitedu.hardware import Profile
 from vitedu.less_data import descend
 from vitedu.patches import unpatchify
-from vitedu.pretrained.shown import read_own
+from vitedu.pretrained.shown import normalized, read_own
+from vitedu.transfer import boxes_of, cushion, overlap
 from vitedu.vit import VisionTransformer, ViTConfig, capture
 
 ARMS: Arms = {"trained": {"trained": True}, "untrained": {"trained": False}}
@@ -34,7 +35,7 @@ def train(arm: str, seed: int, profile: Profile) -> tuple[Results, Tensors]:
     backbone = VisionTransformer(config).eval()
     if ARMS[arm]["trained"]:
         backbone.load_state_dict(weights)
-    (images, truth), (new, wanted) = learned_from(profile), tested(profile)
+    (images, truth), (new, wanted) = targets(profile, 0), tested(profile)
     torch.manual_seed(seed)
     heads, steps = four_heads(config), profile.pick(quick=5, laptop=300, gpu=600)
     optimizer = torch.optim.AdamW(heads.parameters())
@@ -52,55 +53,27 @@ def train(arm: str, seed: int, profile: Profile) -> tuple[Results, Tensors]:
     return score(found, wanted), found
 
 
-def learned_from(profile: Profile) -> tuple[torch.Tensor, Tensors]:
-    """Give the images that the heads learn from, and their targets."""
-    return targets(profile.pick(quick=100, laptop=1_500, gpu=4_000), 0)
-
-
-def tested(profile: Profile) -> tuple[torch.Tensor, Tensors]:
-    """Give the images that the heads are tested on, and their targets."""
-    return targets(profile.pick(quick=50, laptop=500, gpu=1_000), 2)
-
-
 @cache
-def targets(count: int, stream: int) -> tuple[torch.Tensor, Tensors]:
-    """Give drawings of a stream and the four targets of each."""
-    images, labels, masks = drawings(count, stream)
+def targets(profile: Profile, stream: int) -> tuple[torch.Tensor, Tensors]:
+    """Give drawings, of stream 0 to learn from and 2 to test on, and the four targets of each."""
+    sizes = {"quick": 50, "laptop": 500, "gpu": 1_000}
+    if stream == 0:
+        sizes = {"quick": 100, "laptop": 1_500, "gpu": 4_000}
+    images, labels, masks = drawings(profile.pick(**sizes), stream)
     truth = {"class": labels, "box": boxes_of(masks), "mask": masks.float()}
     return images, {**truth, "depth": cushion(masks)}
 
 
+def tested(profile: Profile) -> tuple[torch.Tensor, Tensors]:
+    """Give the images that the heads are tested on, and their targets."""
+    return targets(profile, 2)
+
+
 def without_looking(profile: Profile) -> Results:
     """Score the mean box and the mean depth of what was learned from, the same for every image."""
-    known, wanted = learned_from(profile)[1], tested(profile)[1]
+    known, wanted = targets(profile, 0)[1], tested(profile)[1]
     box = overlap(known["box"].mean(dim=0).expand_as(wanted["box"]), wanted["box"])
     return {"box": box, "depth": (known["depth"].mean(dim=0) - wanted["depth"]).abs().mean().item()}
-
-
-def boxes_of(masks: torch.Tensor) -> torch.Tensor:
-    """Give the box around each object (n, H, W): left, top, right, bottom (n, 4), as shares."""
-    S = masks.shape[-1]
-    used = torch.stack([masks.any(dim=1), masks.any(dim=2)], dim=1)  # columns, then rows: (n, 2, S)
-    low = torch.where(used, torch.arange(S), S).amin(dim=-1)
-    high = torch.where(used, torch.arange(S), -1).amax(dim=-1) + 1
-    return torch.cat([low, high], dim=1) / S
-
-
-def cushion(masks: torch.Tensor, most: int = 8) -> torch.Tensor:
-    """Say how far each pixel of an object (n, H, W) is from its edge: peel off layer by layer."""
-    inside, height = masks[:, None].float(), torch.zeros(len(masks), 1, *masks.shape[1:])
-    for _ in range(most):
-        height += inside
-        inside = 1 - F.max_pool2d(1 - F.pad(inside, (1, 1, 1, 1)), 3, stride=1)
-    return height[:, 0]
-
-
-def overlap(found: torch.Tensor, truth: torch.Tensor) -> float:
-    """Divide the area of both boxes (n, 4) by the area of either, averaged."""
-    low, high = torch.maximum(found[:, :2], truth[:, :2]), torch.minimum(found[:, 2:], truth[:, 2:])
-    both = (high - low).clamp(min=0).prod(dim=1)
-    areas = [(b[:, 2:] - b[:, :2]).clamp(min=0).prod(dim=1) for b in (found, truth)]
-    return (both / (areas[0] + areas[1] - both)).mean().item()
 
 
 @torch.no_grad()

@@ -13,11 +13,12 @@ from dataclasses import replace
 import torch
 from torch import nn
 
+from vitedu import less_data
 from vitedu.bench.experiments import Arms, Results, cut, shapes
 from vitedu.bench.experiments.less_data import CONFIG, few_shapes
 from vitedu.hardware import Profile
 from vitedu.inside import nearest_accuracy, probe_accuracy
-from vitedu.less_data import PrototypeHead, descend, dino_loss, grey_view
+from vitedu.less_data import PrototypeHead, descend, dino_loss, grey_view, pixels_of, read_all
 from vitedu.training import warmup_cosine
 from vitedu.transfer import clip_loss
 from vitedu.vit import VisionTransformer
@@ -47,23 +48,6 @@ def run(arm: str, seed: int, profile: Profile) -> Results:
     return results | {"probe": round(probe_accuracy(*known), 4)}
 
 
-def standard(images: torch.Tensor) -> torch.Tensor:
-    """Bring uint8 images (n, 3, H, W) to about mean 0 and deviation 1."""
-    return (images.float() / 255 - 0.2) / 0.17
-
-
-def pixels_of(images: torch.Tensor) -> torch.Tensor:
-    """Give one channel as features: (n, 3, H, W) -> (n, H*W)."""
-    return images[:, 0].flatten(1)
-
-
-@torch.no_grad()
-def read_all(read: Callable[[torch.Tensor], torch.Tensor], images: torch.Tensor) -> torch.Tensor:
-    """Give the features (n, D) of uint8 images in grey, seen in a view that changes nothing."""
-    grey = standard(images).mean(dim=1, keepdim=True).expand(-1, 3, -1, -1)
-    return torch.cat([read(part) for part in grey.split(250)])
-
-
 def learn(images: torch.Tensor, loss: str, steps: int, seed: int) -> nn.Module:
     """Train on pairs of views of uint8 images (n, 3, H, W); give the model's running average.
 
@@ -77,7 +61,7 @@ def learn(images: torch.Tensor, loss: str, steps: int, seed: int) -> nn.Module:
     student = nn.Sequential(backbone, head if loss == "DINO" else head.mlp)
     average = copy.deepcopy(student).requires_grad_(False)
     optimizer = torch.optim.AdamW(student.parameters(), weight_decay=0.04)
-    images, draws = standard(images), torch.Generator().manual_seed(seed)
+    images, draws = less_data.standard(images), torch.Generator().manual_seed(seed)
     center = torch.zeros(PROTOTYPES)
     for step in range(steps):
         some = images[torch.randint(len(images), (BATCH,), generator=draws)]

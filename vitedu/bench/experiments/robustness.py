@@ -9,7 +9,6 @@ import time
 from collections.abc import Callable
 
 import torch
-import torch.nn.functional as F
 from torch import nn
 
 from vitedu.bench.experiments import Arms, Results, cut, shapes
@@ -18,34 +17,10 @@ from vitedu.data import Data
 from vitedu.fitting import fit
 from vitedu.fitting.loop import predict
 from vitedu.hardware import Profile
-from vitedu.vit_and_cnn import shuffle_patches
+from vitedu.vit_and_cnn import add_noise, blur, draws, occlude, shuffle_patches
 
 GOAL = 0.85
 ARMS: Arms = {name: {"network": name, "goal": GOAL} for name in NETWORKS}
-
-
-def draws(what: str) -> torch.Generator:
-    """Give the same draws for every network."""
-    return torch.Generator().manual_seed(sum(what.encode()))
-
-
-def occlude(images: torch.Tensor, cells: int) -> torch.Tensor:
-    """Black out so many of the 16 patches of each image, drawn for each image by itself."""
-    order = torch.rand(len(images), 16, generator=draws("occlude")).argsort(dim=1)
-    hidden = (order < cells).reshape(-1, 1, 4, 4)
-    return images.masked_fill(hidden.repeat_interleave(8, 2).repeat_interleave(8, 3), 0)
-
-
-def add_noise(images: torch.Tensor, strength: float) -> torch.Tensor:
-    """Add normal noise of this standard deviation, on a scale of 0 to 1."""
-    noise = torch.randn(images.shape, generator=draws("noise"))
-    return (images.float() + 255 * strength * noise).clamp(0, 255).round().byte()
-
-
-def blur(images: torch.Tensor) -> torch.Tensor:
-    """Replace every pixel by the mean of the 3 x 3 pixels around it."""
-    padded = F.pad(images.float(), (1, 1, 1, 1), mode="replicate")
-    return F.avg_pool2d(padded, 3, stride=1).round().byte()
 
 
 def shuffle(images: torch.Tensor, patch_size: int) -> torch.Tensor:

@@ -4,7 +4,6 @@ Section 7 of notebook 07. Half of a batch teaches the class head from labels. Th
 the distillation head: labels, or the answers of a small CNN that learned from the same 400 images.
 """
 
-from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
 
@@ -29,9 +28,7 @@ ARMS: Arms = {
 HALF = 32  # images of a batch for each head
 
 
-def run(
-    arm: str, seed: int, profile: Profile, loss_of: Callable[..., torch.Tensor] = distillation_loss
-) -> Results:
+def run(arm: str, seed: int, profile: Profile, loss_of=distillation_loss) -> Results:
     """Train a student, measure it and its teacher; ``loss_of`` is its distillation loss."""
     few, teacher = few_shapes(cut(400, profile, 100)), teacher_of(seed, profile)
     source = images = few.train.images

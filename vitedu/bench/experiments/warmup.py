@@ -78,10 +78,7 @@ def steps_to_goal(losses: list[float]) -> int | None:
 def pairs_table(found: Iterable[Measurement]) -> str:
     """Write for each norm and peak what each seed gained from warm-up, and when it met the goal."""
     results = {(each.arm, each.seed): each.results for each in found}
-    lines = [
-        f"{'norm':9} {'peak':>6}  {'seed':>4}  {'loss without':>12}  {'with':>5}  {'gain':>6}"
-        f"  steps to {GOAL:g} nat"
-    ]
+    lines = [f"norm        peak  seed  loss without   with    gain  steps to {GOAL:g} nat"]
     for (norm, lr), seed in product(PEAKS, sorted({seed for _, seed in results})):
         arms = [(f"{norm}, {lr:g}, {kind}", seed) for kind in KINDS]
         if not all(arm in results for arm in arms):
