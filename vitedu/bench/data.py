@@ -7,7 +7,9 @@ random operation for every image and CutMix for every batch.
 """
 
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from statistics import median
+from typing import Any
 
 import torch
 
@@ -61,9 +63,9 @@ def torchvision_loader(
     steps += [v2.RandomHorizontalFlip(), *([v2.TrivialAugmentWide()] if policy else [])]
     steps += [v2.ToDtype(torch.float32, scale=True), v2.Normalize(MEAN, STD)]
     together = Batch(v2.Compose(steps), v2.CutMix(num_classes=NUM_CLASSES) if policy else None)
-    data, stay = torch.utils.data.TensorDataset(images, labels), {"persistent_workers": workers > 0}
-    options = {"shuffle": True, "drop_last": True, "num_workers": workers, **stay}
-    return torch.utils.data.DataLoader(data, batch, collate_fn=together, **options)
+    options: Any = {"num_workers": workers, "persistent_workers": workers > 0, "drop_last": True}
+    data = torch.utils.data.TensorDataset(images, labels)
+    return torch.utils.data.DataLoader(data, batch, shuffle=True, collate_fn=together, **options)
 
 
 def bench_data(
@@ -100,7 +102,7 @@ def bench_data(
     ratios = {}
     for kind, policy in (("crop, flip", False), ("crop, flip, policy, cutmix", True)):
         loader = torchvision_loader(images, labels, batch, policy, workers)
-        ours = pass_over(lambda policy=policy: our_batches(*here, batch, draws, policy))
+        ours = pass_over(partial(our_batches, *here, batch, draws, policy))
         work = {f"{kind}: vitedu": ours, f"{kind}: DataLoader": pass_over(loader.__iter__)}
         times = seconds_in_turn(work, rounds, device, warmup=1)
         for name, seconds in times.items():

@@ -26,7 +26,8 @@ def bench_laptop(
     A seed draws the starting weights, the order and the augmentation; the images are the same.
     ``busy``: two epochs only, and then again beside one busy process. ``config``: another recipe.
     """
-    config = config or replace(RECIPES[PRESET], **{"epochs": 2, "clean_epochs": 0} if busy else {})
+    config = config or RECIPES[PRESET]
+    config = replace(config, epochs=min(config.epochs, 2), clean_epochs=0) if busy else config
     data = load_data("shapes")
     print(f"{machine(device)}\n{PRESET} on {data}, {config.epochs} epochs")
     print(" seed  test accuracy  seconds" + "   busy  ratio" * busy)

@@ -44,8 +44,8 @@ LIBRARIES = {
     ),
 }
 COMPILED = ", compiled"  # ends the name of a form under torch.compile
-COMPILED_TOO = [name + COMPILED for name in ("fused", "timm", "vit-pytorch")]
-CANDIDATES = ["longhand", "fused", *LIBRARIES, *COMPILED_TOO]
+CANDIDATES = ["longhand", "fused", *LIBRARIES]
+CANDIDATES += [name + COMPILED for name in ("fused", "timm", "vit-pytorch")]
 
 
 def build(name: str, config: ViTConfig) -> nn.Module:
@@ -87,14 +87,14 @@ def make_step(
     return step, sum(parameter.numel() for parameter in model.parameters())
 
 
-def peak_memory(*work) -> int | None:
+def peak_memory(*work) -> int:
     """Measure how many bytes a candidate takes at the peak of its steps, in a process of its own.
 
     CUDA: what torch allocated. CPU: by how much the process's peak grew over that before the model
-    was built. None for compiled models, where the compiler would be measured, and on Windows.
+    was built. 0 for compiled models, where the compiler would be measured, and on Windows.
     """
     if work[0].endswith(COMPILED) or find_spec("resource") is None:
-        return None
+        return 0
     with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
         return pool.submit(peak_here, torch.get_num_threads(), *work).result()
 
@@ -111,8 +111,7 @@ def peak_here(threads: int, name, config, batch, dtype, device) -> int:
         step()
     if device.type == "cuda":
         return torch.cuda.max_memory_allocated(device)
-    unit = 1 if sys.platform == "darwin" else 1024
-    return unit * (getrusage(RUSAGE_SELF).ru_maxrss - before)
+    return (getrusage(RUSAGE_SELF).ru_maxrss - before) * (1 if sys.platform == "darwin" else 1024)
 
 
 def bench_train(
@@ -138,6 +137,6 @@ def bench_train(
         print(f"step                    parameters         images/s   x {BASE}  peak memory")
         for name, seconds in times.items():
             ratio = f"{median_speedup(times, name, BASE):.2f}" if BASE in times else "-"
-            peak = "-" if peaks[name] is None else f"{peaks[name] / 1e6:,.0f} MB"
+            peak = f"{peaks[name] / 1e6:,.0f} MB" if peaks[name] else "-"
             rate = f"{batch / median(seconds):,.0f} ±{spread(seconds):>4.0%}"
             print(f"{name:<22}{steps[name][1]:>12,d} {rate:>16}  {ratio:>7}  {peak:>11}")

@@ -32,7 +32,8 @@ def textured(contrast: float, limit: int) -> Data:
         masks: Any = split.masks  # drawn shapes have them
         parts.append(Split(fill(masks[found], labels, contrast), labels, masks[found]))
     pixels = parts[0].images.float().transpose(0, 1).flatten(1) / 255
-    return Data("textures", KINDS, *parts, mean=pixels.mean(dim=1), std=pixels.std(dim=1))
+    train, validation, test = parts
+    return Data("textures", KINDS, train, validation, test, pixels.mean(dim=1), pixels.std(dim=1))
 
 
 def torn(data: Data, contrast: float) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:

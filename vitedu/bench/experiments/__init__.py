@@ -2,9 +2,8 @@
 
 Each experiment is a module of this folder with ``ARMS`` and ``run(arm, seed, profile) -> Results``.
 The lines that notebooks show lie beside it as ``<name>.jsonl``; ``measured(name)`` reads them. Here
-stands what experiments share: images, training with ``fit`` and what is measured then, and runs of
-all arms, each a line of JSON. A run that was stopped goes on: what stands in the file is not run
-again.
+stands what experiments share: images, training with ``fit`` and measuring, and runs of all arms,
+each a line of JSON. A run that was stopped goes on: what stands in the file is not run again.
 """
 
 import importlib
@@ -50,10 +49,7 @@ load = cache(load_data)
 
 
 def shapes(profile: Profile, count: int | None, quick: tuple[int, int | None]) -> Data:
-    """Draw shapes once: ``count`` to learn from, and all others.
-
-    ``quick`` is for the quick profile: how many to learn from, and at most how many others.
-    """
+    """Draw shapes once: ``count`` to learn from and all others; ``quick`` and so many at most."""
     limit, held_out = quick if profile.name == "quick" else (count, None)
     return load("shapes", limit=limit, held_out=held_out)
 

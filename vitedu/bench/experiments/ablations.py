@@ -99,23 +99,21 @@ def train_arm(arm: str, seed: int, data: Data, *, epochs: int, device: str = "au
 def summary(found: Iterable[Measurement]) -> list[dict[str, Any]]:
     """Average measurements over seeds, in the order of ``CHANGES``.
 
-    A gain is a mean of differences, each between two runs of one seed.
-
     Returns:
         A dict a change: change, after, seeds (how many), epochs, accuracy (mean, in [0, 1]), low
-        and high over the seeds, gain over the arm it starts from under the same options and gains,
-        the difference for each seed that both have (None and empty where that is missing), seconds.
+        and high over the seeds, gains over the arm it starts from under the same options, one for
+        each seed that both have, gain (their mean, None without any), seconds.
     """
     after = {change.name: change.after for change in CHANGES}
     groups = by_arm(found, ARMS)
     accuracies = [{r.seed: r.results["validation_accuracy"] for r in runs} for *_, runs in groups]
-    start = {(arm, str(its)): of for (arm, its, _), of in zip(groups, accuracies, strict=True)}
+    start: Any = {(arm, str(its)): of for (arm, its, _), of in zip(groups, accuracies, strict=True)}
     lines = []
     for (arm, options, group), accuracy in zip(groups, accuracies, strict=True):
         before = start.get((after[arm], str(options)), {})
         gains = [accuracy[seed] - before[seed] for seed in accuracy if seed in before]
         mean, low, high = (of(accuracy.values()) for of in (fmean, min, max))
-        line = {"change": arm, "after": after[arm], "seeds": len(group)}
+        line: Any = {"change": arm, "after": after[arm], "seeds": len(group)}
         line |= {"accuracy": mean, "low": low, "high": high, "gains": gains}
         line |= {"gain": fmean(gains) if gains else None, "epochs": options.get("epochs")}
         lines.append({**line, "seconds": fmean(each.results["seconds"] for each in group)})

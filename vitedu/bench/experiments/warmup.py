@@ -56,7 +56,7 @@ def run(arm: str, seed: int, profile: Profile) -> Results:
     norm, lr, warmup = ARMS[arm].values()
     data = load("shapes")
     images, labels = data.normalize(data.train.images[:IMAGES]), data.train.labels[:IMAGES]
-    model, losses = build(norm, seed), []
+    model, losses = build(norm, seed), list[float]()
     optimizer = torch.optim.AdamW(weight_decay_groups(model, 0.05), lr=lr)
     climb = steps // 3 if warmup else 1
     scheduler = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda k: min(1.0, (k + 1) / climb))
