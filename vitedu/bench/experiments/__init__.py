@@ -49,7 +49,7 @@ load = cache(load_data)
 
 
 def shapes(profile: Profile, count: int | None, quick: tuple[int, int | None]) -> Data:
-    """Draw shapes once: ``count`` to learn from and all others; ``quick`` and so many at most."""
+    """Draw shapes once: ``count`` to learn from; ``quick`` says how many, and how many others."""
     limit, held_out = quick if profile.name == "quick" else (count, None)
     return load("shapes", limit=limit, held_out=held_out)
 
