@@ -12,14 +12,14 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from vitedu import transfer
 from vitedu.bench.experiments import Arms, Results, drawings
 from vitedu.data.shapes import SHAPES
+from vitedu.data.targets import CAPTIONS, VOCABULARY, caption_of, described
 from vitedu.encoder import EncoderBlock
 from vitedu.hardware import Profile
 from vitedu.less_data import descend
 from vitedu.pretrained.shown import normalized, read_own
-from vitedu.transfer import CAPTIONS, VOCABULARY, caption_of, described
+from vitedu.transfer import clip_loss, sigmoid_contrastive_loss
 from vitedu.vit import VisionTransformer
 
 ARMS: Arms = {
@@ -27,7 +27,7 @@ ARMS: Arms = {
     "SigLIP": {"loss": "SigLIP"},
     "CLIP, random image network": {"loss": "CLIP", "from": "random weights"},
 }
-LOSSES: Any = {"CLIP": transfer.clip_loss, "SigLIP": transfer.sigmoid_contrastive_loss}
+LOSSES: Any = {"CLIP": clip_loss, "SigLIP": sigmoid_contrastive_loss}
 WORDS = torch.tensor([[VOCABULARY.index(word) for word in c.split()] for c in CAPTIONS])  # (240, T)
 Pair = tuple[torch.Tensor, torch.Tensor]
 WIDTH = 64  # of the space that images and captions share

@@ -12,11 +12,11 @@ from torch import nn
 
 from vitedu.bench.experiments import Arms, Results, drawings
 from vitedu.data.shapes import SHAPES
+from vitedu.data.targets import boxes_of, cushion, overlap
 from vitedu.hardware import Profile
 from vitedu.less_data import descend
 from vitedu.patches import unpatchify
 from vitedu.pretrained.shown import normalized, read_own
-from vitedu.transfer import boxes_of, cushion, overlap
 from vitedu.vit import VisionTransformer, ViTConfig, capture
 
 ARMS: Arms = {"trained": {"trained": True}, "untrained": {"trained": False}}
