@@ -15,14 +15,11 @@ import numpy as np
 import torch
 
 from vitedu.checks.probing import (
-    LAID,
     LEFT,
     OTHER,
     OVERWRITTEN,
-    OWNED,
     REMEMBERED,
     SAME,
-    SILENT,
     Case,
     Clash,
     Observation,
@@ -365,17 +362,6 @@ def _judge_again(got: Observation, want: Observation):
             "the second call wrote into what the first had returned",
             "the first result changed when the function was called again",
         ),
-        LAID: (
-            LAID,
-            "another result, or an error",
-            "an input that is not contiguous is read in a wrong order",
-        ),
-        SILENT: (
-            SILENT,
-            "another result",
-            "in eval mode, without a graph, the result is another one",
-        ),
-        OWNED: (OWNED, "the next result has it", "every call hands out the same tensor"),
         LEFT: (LEFT, got.facts.get(LEFT, ""), "the call leaves something changed behind"),
     }
     for fact, words in said.items():

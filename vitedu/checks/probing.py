@@ -357,9 +357,6 @@ REMEMBERED = "other values give another result"
 OVERWRITTEN = "earlier results stay as they were"
 REPEATED = "the same call gives the same result"
 ALONE = "an item alone gives the same as in its batch"
-LAID = "the same numbers in another order in memory give the same result"
-SILENT = "without a graph and in eval mode the same call gives the same result"
-OWNED = "what the caller writes into a result is not in the next one"
 LEFT = "everything is left as it was"
 
 
@@ -437,21 +434,21 @@ def again(answer, case: Case, seen: Observation) -> None:
         torch.set_grad_enabled(True)
     later = replace(later, watched=False)
     # who saves memory may do so only where no graph is built
-    silent = [Observation(), Observation()]
+    without_graph = [Observation(), Observation()]
     if later.driver in ("call", "module"):
         with contextlib.suppress(Exception), torch.no_grad():
-            for this, noted in zip((before, later), silent, strict=True):
+            for this, noted in zip((before, later), without_graph, strict=True):
                 this = replace(this, extra=this.extra | {"training": False})
                 DRIVERS[this.driver](answer, this, noted)
-    written = dict.fromkeys(name for noted in silent for name in noted.modified)
+    written = dict.fromkeys(name for noted in without_graph for name in noted.modified)
     seen.modified += tuple(
         f"{name} (under no_grad)" for name in written if name not in seen.modified
     )
-    kept = [*first.live, *silent[0].live]
+    kept = [*first.live, *without_graph[0].live]
     stays = all(torch.equal(now, then) for now, then in _finite(kept))
     seen.facts[OVERWRITTEN] = "they stay" if stays else "they changed"
     is_same = tells(seen.arrays) and any(
-        _alike(now.arrays, then.arrays) for now, then in ((seen, first), silent) if now.arrays
+        _alike(now.arrays, then.arrays) for now, then in ((seen, first), without_graph) if now.arrays
     )
     seen.facts[REMEMBERED] = "the earlier result" if is_same else "another result"
     left = [words for noted in (first, seen) for words in noted.facts[LEFT].split("; ")]
@@ -468,17 +465,8 @@ def again(answer, case: Case, seen: Observation) -> None:
 
     if later.driver in ("call", "module", "layer_from_layer"):
         seen.facts |= _probed(results, later, seen)
-    if later.driver == "module" and seen.facts.get(REPEATED) == SAME and silent[1].arrays:
-        is_same = _alike(seen.arrays, silent[1].arrays, 1e-3)
-        seen.facts[SILENT] = SAME if is_same else "another result"
     if seen.arrays.keys() & set(case.outputs):
         seen.effects = _effects(results, later, case.extra["options"], seen)
-    for result, _ in seen.live:  # the last probe: whoever kept a result has zeros now
-        with contextlib.suppress(RuntimeError), torch.no_grad():
-            result.zero_()
-    if seen.live and seen.facts.get(REPEATED) == SAME:
-        is_own = _alike(seen.arrays, results(later), 1e-3)
-        seen.facts[OWNED] = SAME if is_own else "another result"
 
 
 SEEDED = "another seed for the global random numbers"
@@ -492,9 +480,6 @@ def _probed(results: Callable[[Case], dict], case: Case, seen: Observation) -> d
     """
     words = {True: SAME, False: "another result"}
     facts = {REPEATED: words[_alike(seen.arrays, results(case), 1e-3)]}
-    laid = {name: _laid_otherwise(value) for name, value in case.args.items()}
-    if facts[REPEATED] == SAME:
-        facts[LAID] = words[_alike(seen.arrays, results(replace(case, args=laid)), 1e-3)]
     sizes = {len(x) for x in seen.arrays.values() if x.ndim > 1}
     batch = sizes.pop() if len(sizes) == 1 else 1
     items = {
@@ -507,15 +492,6 @@ def _probed(results: Callable[[Case], dict], case: Case, seen: Observation) -> d
         expected = {name: x[:1] for name, x in of_all if x.ndim > 1 and len(x) == batch}
         facts[ALONE] = words[_alike(expected, {n: alone[n] for n in expected if n in alone}, 1e-3)]
     return facts
-
-
-def _laid_otherwise(value: Any) -> Any:
-    """Return the same tensors with their axes in the opposite order in memory."""
-
-    def turned(x: Any) -> Any:
-        return x.mT.contiguous().mT if isinstance(x, torch.Tensor) and x.ndim > 1 else x
-
-    return tree_map(turned, value)
 
 
 def _effects(results, case: Case, options: dict[str, list], seen: Observation) -> dict[str, str]:
