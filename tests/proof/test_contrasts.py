@@ -11,10 +11,11 @@ from verdicts import failed
 
 from proof.mutants import shortcuts
 from vitedu import attention, encoder, inside, less_data, patches, training
-from vitedu.checks import diagnosing
+from vitedu.checks import replay
+from vitedu.checks.compare import same_error
 from vitedu.checks.engine import find_checker
-from vitedu.checks.judging import same_error
-from vitedu.checks.probing import Observation, Trouble
+from vitedu.checks.errors import Trouble
+from vitedu.checks.observation import Observation
 
 pytestmark = pytest.mark.slow
 
@@ -256,7 +257,7 @@ def test_what_is_right_is_said_too(exercise, answer, words):
 
 def test_two_mistakes_in_another_dress_are_named(monkeypatch):
     """The pair is found, although neither is written as the bank writes it first."""
-    monkeypatch.setattr(diagnosing, "PAIR_SECONDS", 10.0)  # however slow the machine is
+    monkeypatch.setattr(replay, "PAIR_SECONDS", 10.0)  # however slow the machine is
 
     def cutmix(images, labels, num_classes, box, permutation):
         (H, W), (top, left, bottom, right) = images.shape[2:], box

@@ -10,7 +10,8 @@ from typing import Any
 import torch
 from torch import nn
 
-from vitedu.checks.probing import Recipe, state_of
+from vitedu.checks.case import Recipe
+from vitedu.checks.drivers import state_of
 
 RECIPES: dict[str, type[Recipe]] = {}
 

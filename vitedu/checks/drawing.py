@@ -9,7 +9,8 @@ from html import escape
 
 import torch
 
-from vitedu.checks.probing import Case, Observation
+from vitedu.checks.case import Case
+from vitedu.checks.observation import Observation
 
 INK, WRONG, RIGHT, PALE = "#333333", "#d55e00", "#0072b2", "#e6e6e6"
 

@@ -13,15 +13,17 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from vitedu import exercises
-from vitedu.checks import crops, drivers  # noqa: F401  (they register drivers and readers)
 from vitedu.checks.answers import Call, LocalAnswer, Look, Source
+from vitedu.checks.case import Case
 from vitedu.checks.checker import Checker, find_checker
-from vitedu.checks.diagnosing import Replays, diagnose
-from vitedu.checks.guard import neutral_settings
-from vitedu.checks.judging import DEFINED, Problem, Stage, find_problem, same
-from vitedu.checks.probing import CONSTRUCTED, REMEMBERED, Case, Observation
-from vitedu.checks.relations import contrast
-from vitedu.checks.reporting import Finding, Report
+from vitedu.checks.compare import same
+from vitedu.checks.contrast import contrast
+from vitedu.checks.diagnose import diagnose
+from vitedu.checks.judge import DEFINED, Problem, Stage, find_problem
+from vitedu.checks.observation import CONSTRUCTED, REMEMBERED, Observation
+from vitedu.checks.replay import Replays
+from vitedu.checks.report import Finding, Report
+from vitedu.checks.settings import neutral_settings
 
 __all__ = ["Checker", "Gathered", "conclude", "find_checker", "gather", "judge_answer"]
 

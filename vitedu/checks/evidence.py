@@ -2,8 +2,9 @@
 
 import torch
 
+from vitedu.checks.case import Case
 from vitedu.checks.drawing import Drawing, draw_row_sums
-from vitedu.checks.probing import Case, Observation
+from vitedu.checks.observation import Observation
 
 
 def sums_of(weights: torch.Tensor, dim: int) -> str:

@@ -50,6 +50,7 @@ from vitedu.checks.arguments import (
     Network,
     StateDict,
 )
+from vitedu.checks.case import Case
 from vitedu.checks.cases import (
     BATCH_OF_ONE,
     EXACT,
@@ -73,7 +74,7 @@ from vitedu.checks.inputs import (
     plural,
     random_state,
 )
-from vitedu.checks.probing import Case, Observation
+from vitedu.checks.observation import Observation
 
 __all__ = [
     "BATCH_OF_ONE",

@@ -1,8 +1,7 @@
 """Relations: unknown mistakes whose result is related to the right one in a simple way.
 
-Role: ``described`` looks for a factor or offset, axes in another order, a flipped or shifted axis,
-another normalised axis, an output that is right for the first item only, and so on. A relation must
-hold on every case. ``contrast`` says in which settings an answer is right and in which it is wrong.
+Role: ``described`` looks for a factor or offset, axes in another order, another normalised axis, an
+output that is right for the first item only, and so on. A relation must hold on every case.
 
 Most functions take ``pairs``: tuples (case, arguments, the answer's array, the reference's array).
 They return the evidence in words, or None if the relation does not hold for all pairs.
@@ -12,102 +11,18 @@ import functools
 import itertools
 import math
 from collections.abc import Callable
-from typing import Any
 
 import torch
 
-from vitedu.checks.judging import close, number_text, same, short, tolerance
-from vitedu.checks.probing import Case, Observation, Recipe, in_train_mode
-
-Seen = dict[str, Observation]  # by name of the case
-
-# id of a relation -> (what it is, what to look at)
-_WORDS = {
-    "constant_output": (
-        "the output does not depend on the input",
-        "Look at which arguments the result is computed from.",
-    ),
-    "unchanged_input": ("the input comes back as it went in", "The work is still to be done."),
-    "constant_factor": (
-        "right up to a constant factor",
-        "A factor is missing, or there is one too many.",
-    ),
-    "factor_by_input": (
-        "right up to a factor that is another one for each input",
-        "The factor follows from the sizes: look at what is divided or multiplied by.",
-    ),
-    "other_temperature": (
-        "the weights of scores that are scaled in another way",
-        "Look at what the scores are divided by before the exponential.",
-    ),
-    "off_by_a_term": (
-        "the count is off by one term",
-        "Look for a part of that size: it is left out, or counted too often.",
-    ),
-    "one_place_only": (
-        "right but for one place",
-        "Look at what is done with that place alone.",
-    ),
-    "one_step_more": (
-        "right, with one step too many at the end",
-        "Look at the last line: what does it do that the definition does not?",
-    ),
-    "one_step_less": (
-        "right, but the last step is missing",
-        "Look at the definition again: what comes last?",
-    ),
-    "axis_taken": (
-        "an axis is longer or shorter than it should be",
-        "Look for a sum, a mean, an index or a slice along that axis.",
-    ),
-    "axis_of_one": (
-        "an axis of size 1 is missing, or there is one too many",
-        "Look for squeeze, keepdim, an index, or a way of its own for one item.",
-    ),
-    "one_range_only": (
-        "right for some values of the input, wrong for the others",
-        "Look for a condition or a limit on the values.",
-    ),
-    "not_exact": (
-        "close to the right values, but not equal",
-        "Look for a rounded constant or an approximation.",
-    ),
-    "constant_offset": (
-        "right up to a constant",
-        "A constant is missing, or there is one too many.",
-    ),
-    "stretched": (
-        "right up to a factor and a constant",
-        "Look for a change of scale, such as one to 0 .. 1.",
-    ),
-    "clamped": ("right, but cut off at a limit", "Look for clamp, relu, max or min."),
-    "repeated": (
-        "the same values along a whole axis",
-        "Look for a mean, an index or an expand on that axis.",
-    ),
-    "permuted_axes": (
-        "right, with axes in another order",
-        "Write down what each axis means after every step.",
-    ),
-    "flipped_axis": ("right, but backwards", "Look at where counting starts."),
-    "shifted_by_one": ("right, but off by one", "Look at where counting starts."),
-    "normalised_along_another_axis": (
-        "normalised along another axis",
-        "Look at the dim of the sum.",
-    ),
-    "first_item_only": (
-        "right for the first item of the batch only",
-        "Look for an index 0 where the whole batch belongs.",
-    ),
-    "": (
-        "the right numbers in another order",
-        "Follow one number from the input to its place in the output.",
-    ),
-}
+from vitedu.checks.case import Case
+from vitedu.checks.compare import close, number_text, tolerance
+from vitedu.checks.contrast import settings_of
+from vitedu.checks.mistake_files import relation_words
+from vitedu.checks.observation import Observations
 
 
 def described(
-    cases: list[Case], got: Seen, want: Seen, in_any_order: bool
+    cases: list[Case], got: Observations, want: Observations, in_any_order: bool
 ) -> tuple[str, str, str, str] | None:
     """Recognise a simple relation between an answer's results and the right ones.
 
@@ -120,17 +35,16 @@ def described(
     Returns:
         (id, what it is, the evidence, what to look at), or None. The id is "" for another order.
     """
-    found = relation(cases, got, want)
-    if not found and in_any_order:
-        found = "", reordered(cases, got, want)
-    if not found or not found[1]:
-        return None
-    id_, evidence = found
-    name, look = _WORDS[id_]
-    return id_, name, evidence, look
+    if found := relation(cases, got, want):
+        name, look = relation_words(found[0])
+        return found[0], name, found[1], look
+    if in_any_order and (evidence := reordered(cases, got, want)):
+        name, look = relation_words("another_order")
+        return "", name, evidence, look
+    return None
 
 
-def relation(cases: list[Case], got: Seen, want: Seen) -> tuple[str, str] | None:
+def relation(cases: list[Case], got: Observations, want: Observations) -> tuple[str, str] | None:
     """Find a relation that holds on every case.
 
     If there are several outputs, one relation for all wrong ones is tried first, then each output.
@@ -302,30 +216,13 @@ def _term(pairs):
 def _sizes(case: Case) -> dict[str, float]:
     """List the sizes of a case, and those that follow from them (num_patches, hidden)."""
     sizes = {
-        n: v for n, v in _settings(case).items() if isinstance(v, int | float) and v is not True
+        n: v for n, v in settings_of(case).items() if isinstance(v, int | float) and v is not True
     }
     if {"image_size", "patch_size"} <= set(sizes):
         sizes["num_patches"] = (sizes.pop("image_size") // sizes["patch_size"]) ** 2
     if {"embed_dim", "mlp_ratio"} <= set(sizes):
         sizes["hidden"] = int(sizes["embed_dim"] * sizes.pop("mlp_ratio"))
     return sizes
-
-
-def _offset(pairs):
-    if any(ours.shape != wanted.shape for _, _, ours, wanted in pairs):
-        return None
-    offsets = [
-        float((ours.double() - wanted.double()).mean())
-        for _, _, ours, wanted in pairs
-        if ours.numel() > 1
-    ]
-    if not offsets or max(offsets) - min(offsets) > 1e-3 * abs(offsets[0]):
-        return None
-    if all(
-        close(case, ours.double(), wanted.double() + offsets[0]) for case, _, ours, wanted in pairs
-    ):
-        return f"your output equals the expected one plus {offsets[0]:.3g}"
-    return None
 
 
 def _stretched(pairs):
@@ -343,21 +240,6 @@ def _stretched(pairs):
     ):
         return None
     return f"your output equals the expected one times {slope:.3g} plus {offset:.3g}"
-
-
-def _clamped(pairs):
-    """Look for values that stop at a limit, below or above."""
-    for words, end in (("below", torch.min), ("above", torch.max)):
-        limits = [float(end(x)) for _, _, x, y in pairs if x.shape == y.shape and x.numel()]
-        if len(limits) < len(pairs) or not pairs[0][3].is_floating_point():
-            return None
-        limit = min(limits) if words == "below" else max(limits)
-        bounds = {"min": limit} if words == "below" else {"max": limit}
-        # a few numbers are at their limit by chance
-        cut = sum(int((y.clamp(**bounds) != y).sum()) for *_, y in pairs if y.numel() > 4)
-        if cut > 4 and all(close(case, x, y.clamp(**bounds)) for case, _, x, y in pairs):
-            return f"no value is {words} {number_text(limit)}"
-    return None
 
 
 def _repeated(pairs):
@@ -388,6 +270,8 @@ _STEPS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
     "rounding down": torch.floor,
     "a sigmoid": torch.sigmoid,
 }
+
+
 _STEPS_ALONG: dict[str, Callable[[torch.Tensor, int], torch.Tensor]] = {
     "a softmax": torch.softmax,
     "a log-softmax": torch.log_softmax,
@@ -415,14 +299,10 @@ def _step(pairs, is_missing: bool = False):
         for words, step in _STEPS_ALONG.items()
     }
     for words, step in steps.items():
-        if all(
-            _close_to(case, y.dtype, step(x.double()), y)
-            if is_missing
-            else _close_to(case, y.dtype, x, step(y.double()))
-            for case, _, x, y in pairs
-        ):
-            if is_missing:
+        if is_missing:
+            if all(_close_to(case, y.dtype, step(x.double()), y) for case, _, x, y in pairs):
                 return f"your output after {words} equals the expected one"
+        elif all(_close_to(case, y.dtype, x, step(y.double())) for case, _, x, y in pairs):
             return f"your output equals the expected one after {words}"
     return None
 
@@ -434,10 +314,6 @@ def _close_to(case: Case, dtype: torch.dtype, some: torch.Tensor, others: torch.
 
 def _along(step: Callable, axis: int, x: torch.Tensor) -> torch.Tensor:
     return step(x, axis)
-
-
-def _missing_step(pairs):
-    return _step(pairs, is_missing=True)
 
 
 # what takes an axis away, in words -> what it does
@@ -452,8 +328,8 @@ _TAKEN: dict[str, Callable[[torch.Tensor, int], torch.Tensor]] = {
 }
 
 
-def _taken(pairs, of_one: bool = False):
-    """Look for an axis that is reduced, too short or too long; ``of_one``: whose size is 1."""
+def _taken(pairs):
+    """Look for an axis that is reduced, too short or too long."""
     telling = [pair for pair in pairs if not close(pair[0], *pair[2:])]
     if not telling or any(
         x.shape == y.shape or 0 in (*x.shape, *y.shape) for _, _, x, y in telling
@@ -467,10 +343,8 @@ def _taken(pairs, of_one: bool = False):
                 pair[j].ndim >= -axis and _is_taken(pair[0], pair[i], pair[j], take, axis)
                 for pair in telling
             ):
-                if of_one != all(pair[j].shape[axis] == 1 for pair in telling):
+                if all(pair[j].shape[axis] == 1 for pair in telling):
                     continue
-                if of_one:
-                    return f"{less} is {more} without axis {axis}, whose size is 1"
                 return f"{less} is {words} of {more} along axis {axis}"
     return None
 
@@ -503,37 +377,37 @@ def _reordered_axes(x: torch.Tensor, axes: tuple[int, ...]) -> torch.Tensor:
 
 
 def _flipped(pairs):
+    return _along_an_axis(
+        pairs,
+        lambda axis, case, x, y: close(case, x, y.flip(axis)),
+        "your output equals the expected one read backwards along axis {}",
+    )
+
+
+def _later(pairs, step: int = 1):
+    """Look for values that stand one place later, or with ``step`` -1 earlier, than they should."""
+
+    def is_shifted(axis, case, x, y):
+        size = x.shape[axis] - 1
+        return size < 1 or close(
+            case, x.narrow(axis, step > 0, size), y.narrow(axis, step < 0, size)
+        )
+
+    if all(max(x.shape, default=0) < 3 for _, _, x, _ in pairs):
+        return None
+    side = "later" if step > 0 else "earlier"
+    words = f"your values stand one place {side} along axis {{}} than expected"
+    return _along_an_axis(pairs, is_shifted, words)
+
+
+def _along_an_axis(pairs, holds: Callable, words: str):
+    """Write into ``words`` the first axis for which ``holds(axis, case, ours, wanted)`` always."""
     if any(ours.shape != wanted.shape for _, _, ours, wanted in pairs):
         return None
-    ndim = min(ours.ndim for _, _, ours, _ in pairs)
-    for axis in range(-ndim, 0):
-        if all(close(case, ours, wanted.flip(axis)) for case, _, ours, wanted in pairs):
-            return f"your output equals the expected one read backwards along axis {axis}"
+    for axis in range(-min(ours.ndim for _, _, ours, _ in pairs), 0):
+        if all(holds(axis, case, ours, wanted) for case, _, ours, wanted in pairs):
+            return words.format(axis)
     return None
-
-
-def _shifted(pairs):
-    if any(ours.shape != wanted.shape for _, _, ours, wanted in pairs):
-        return None
-    ndim = min(ours.ndim for _, _, ours, _ in pairs)
-    for axis in range(-ndim, 0):
-        long = [pair for pair in pairs if pair[2].shape[axis] > 1]
-        if not any(ours.shape[axis] > 2 for _, _, ours, _ in long):
-            continue
-        for step in (1, -1):
-            if all(
-                close(case, _inner(ours, axis, step), _inner(wanted, axis, -step))
-                for case, _, ours, wanted in long
-            ):
-                side = "later" if step > 0 else "earlier"
-                return f"your values stand one place {side} along axis {axis} than expected"
-    return None
-
-
-def _inner(x: torch.Tensor, axis: int, step: int) -> torch.Tensor:
-    """Drop the first (step > 0) or the last entry along an axis."""
-    size = x.shape[axis] - 1
-    return x.narrow(axis, 1 if step > 0 else 0, size)
 
 
 def _normalised_elsewhere(pairs):
@@ -633,54 +507,6 @@ def _wrong_places(wrong: torch.Tensor, axis: int) -> list[int]:
     return by_place.any(1).nonzero().flatten().tolist()
 
 
-def _one_range(pairs):
-    """Look for a limit on the input's values that separates right results from wrong ones.
-
-    Applies to functions of one tensor whose result has the same shape.
-    """
-    above, below = [], []
-    for case, args, ours, wanted in pairs:
-        if close(case, ours, wanted) or not wanted.ndim:
-            continue  # one number by itself has no limit
-        inputs = [x for x in args.values() if isinstance(x, torch.Tensor) and x.ndim]
-        if len(inputs) != 1 or not inputs[0].shape == ours.shape == wanted.shape:
-            return None
-        x, wrong = inputs[0].double(), _wrong(case, ours, wanted)
-        above.append((x[~wrong], x[wrong]))
-        below.append((-x[~wrong], -x[wrong]))
-    if not above:
-        return None
-    sides = {"above": above, "below": below, "beyond": [(r.abs(), w.abs()) for r, w in above]}
-    for side, parts in sides.items():
-        right, wrong = (torch.cat([part[i].flatten() for part in parts]) for i in (0, 1))
-        if len(right) < 10 or len(wrong) < 5 or float(wrong.min()) < float(right.quantile(0.25)):
-            continue
-        limit = float(wrong.min())
-        if len(right) < 0.1 * len(wrong) or limit < 0.01 * float(wrong.max()):
-            continue  # the few right ones may be right by chance
-        # Some results beyond the limit count as right, because they are within the tolerance.
-        if int((right >= limit).sum()) < 0.5 * len(wrong):
-            number = -limit if side == "below" else limit
-            return f"wrong {side} {'+-' if side == 'beyond' else ''}{number:.2g} only"
-    return None
-
-
-def _nearly(pairs):
-    """Look for values that are all close to the right ones but mostly outside the tolerance."""
-    telling = [pair for pair in pairs if not close(pair[0], *pair[2:])]
-    for case, _, ours, wanted in telling:
-        kinds = [(x.shape, x.dtype) for x in (ours, wanted)]
-        if kinds[0] != kinds[1] or case.number or not wanted.is_floating_point():
-            return None
-        off = (ours.double() - wanted.double()).abs().max() / wanted.double().abs().max()
-        if off > 0.01:
-            return None
-    shares = [_wrong(case, ours, wanted)[wanted != 0].double() for case, _, ours, wanted in telling]
-    if not shares or not float(torch.cat(shares).mean()) >= 0.25:
-        return None  # a zero comes out exact whatever it is multiplied by
-    return "every value is within 1 % of the largest, and many are not exact"
-
-
 def _wrong(case: Case, ours: torch.Tensor, wanted: torch.Tensor) -> torch.Tensor:
     """Mark the values that are outside the tolerance, as booleans."""
     rtol, atol = tolerance(case, wanted.dtype)
@@ -691,29 +517,24 @@ _RELATIONS: dict[str, Callable] = {
     "constant_output": _constant,
     "unchanged_input": _unchanged_input,
     "constant_factor": _factor,
-    "constant_offset": _offset,
     "stretched": _stretched,
     "one_step_more": _step,
-    "one_step_less": _missing_step,
+    "one_step_less": functools.partial(_step, is_missing=True),
     "axis_taken": _taken,
-    "axis_of_one": functools.partial(_taken, of_one=True),
-    "clamped": _clamped,
     "off_by_a_term": _term,
     "factor_by_input": _factor_by_input,
     "permuted_axes": _permuted,
     "flipped_axis": _flipped,
-    "shifted_by_one": _shifted,
+    "shifted_by_one": lambda pairs: _later(pairs) or _later(pairs, -1),
     "normalised_along_another_axis": _normalised_elsewhere,
     "other_temperature": _temperature,
     "first_item_only": _first_only,
     "repeated": _repeated,
     "one_place_only": _one_place,
-    "not_exact": _nearly,  # far out the tolerance hides it, which looks like a limit
-    "one_range_only": _one_range,
 }
 
 
-def reordered(cases: list[Case], got: Seen, want: Seen) -> str:
+def reordered(cases: list[Case], got: Observations, want: Observations) -> str:
     """Return evidence if every output has the right numbers in another order; "" otherwise."""
     first = ""
     for case in cases:
@@ -735,70 +556,3 @@ def reordered(cases: list[Case], got: Seen, want: Seen) -> str:
                     f"every number is right, but not in its place; the first that is not: {place}"
                 )
     return first
-
-
-# --- what separates right from wrong --------------------------------------------------------------
-
-
-def contrast(cases: list[Case], got: Seen, want: Seen) -> str:
-    """Say on which cases an answer is right: "right for depth 1, wrong for depth 3"."""
-    cases = [case for case in cases if not case.raises]
-    right = [case for case in cases if same(case, got[case.name], want[case.name])]
-    wrong = [case for case in cases if case not in right]
-    if not right or not wrong:
-        return "the values are wrong on every input"
-    told = []
-    rows = {case.name: _settings(case) for case in cases}
-    for name in dict.fromkeys(name for row in rows.values() for name in row):
-        good, bad = ([rows[case.name].get(name) for case in some] for some in (right, wrong))
-        if words := _parted(name, good, bad):
-            told.append(words)
-    if 0 < len(told) < 3:  # where everything separates them, it is one case that differs in all
-        return " and ".join(f"right {words}" for words in told)
-    notes = list(dict.fromkeys(case.part for case in wrong))
-    if "values" not in notes:
-        return f"the common case is right, {' and '.join(notes)} not"
-    held = [part for part in dict.fromkeys(case.part for case in right) if part not in notes]
-    which = right[0].name if len(right) == 1 else " and ".join(held)
-    return f"right on {len(right)} of {len(cases)} inputs" + (f": {which}" if which else "")
-
-
-def _settings(case: Case) -> dict[str, Any]:
-    """List the settings of a case: plain arguments, fields of a configuration, dtype and mode."""
-    settings: dict[str, Any] = {}
-    for name, value in (case.init | case.args).items():
-        plain = value.plain() if isinstance(value, Recipe) else {name: value}
-        settings |= {n: v for n, v in plain.items() if isinstance(v, bool | int | float)}
-        is_data = isinstance(value, torch.Tensor) and value.dtype != torch.int64
-        if is_data and value.dtype != torch.bool:
-            settings.setdefault("dtype", short(value.dtype))
-    if case.driver == "module":
-        settings["mode"] = "train" if in_train_mode(case) else "eval"
-    return settings
-
-
-def _parted(name: str, good: list, bad: list) -> str:
-    """Say how a setting separates the right cases from the wrong ones, or "".
-
-    Sizes that every case draws anew are left out, because they always differ.
-    """
-    if any(value in good for value in bad):
-        return ""
-    if name in ("mode", "dtype"):
-        words = "in {} mode" if name == "mode" else "in {}"
-        return f"{words.format(good[0])}, wrong {words.format(bad[0])}"
-    if None in (*good, *bad):
-        if set(good) == {None}:
-            return f"without {name}, wrong with it"
-        return f"with {name}, wrong without it" if set(bad) == {None} else ""
-    whole = [float(value).is_integer() for value in (*good, *bad)]
-    if all(whole[: len(good)]) and not any(whole[len(good) :]):
-        return f"where {name} is a whole number, wrong elsewhere"
-    for some, words in (
-        (good, "for {}, wrong for others"),
-        (bad, "except for {}, and wrong there"),
-    ):
-        told = sorted(set(some))
-        if len(told) < 3 and (len(set(good + bad)) < 4 or set(told) <= {0, 1}):
-            return words.format(f"{name} {' and '.join(map(str, told))}")
-    return ""

@@ -3,6 +3,7 @@
 import torch
 
 from vitedu.checks import inputs
+from vitedu.checks.evaluation_driver import evaluation
 from vitedu.checks.kit import Case, Checker, classifier_state, distinct, draw, draw_batches
 
 
@@ -16,7 +17,7 @@ def cases(g: torch.Generator) -> list[Case]:
         name = f"{words} (batches of {', '.join(map(str, sizes))})"
         rest = {"number": True, "outputs": ("mean_loss", "accuracy"), "rtol": 1e-4, "atol": 1e-5}
         extra = {"keep": (keep,), "training": False} | extra
-        return Case(name, args, part, driver="evaluation", state=state, extra=extra, **rest)
+        return Case(name, args, part, driver=evaluation.__name__, state=state, extra=extra, **rest)
 
     C, H, W = distinct(g, 3, 1, 4)
     K, hidden = distinct(g, 2, 3, 5)

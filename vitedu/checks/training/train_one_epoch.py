@@ -3,6 +3,7 @@
 import torch
 
 from vitedu.checks.kit import Case, Checker, classifier_state, distinct, draw, draw_batches
+from vitedu.checks.training.train_one_epoch_driver import epoch
 
 
 def cases(g: torch.Generator) -> list[Case]:
@@ -21,7 +22,7 @@ def cases(g: torch.Generator) -> list[Case]:
         }
         rest |= {"number": True, "outputs": ("mean_loss", "accuracy"), "rtol": 1e-4, "atol": 1e-5}
         name = f"{words} (batches of {', '.join(map(str, sizes))})"
-        return Case(name, args, driver="epoch", state=state, extra=extra, **rest)
+        return Case(name, args, driver=epoch.__name__, state=state, extra=extra, **rest)
 
     C, H, W = distinct(g, 3, 1, 4)
     K, hidden = distinct(g, 2, 3, 5)

@@ -3,6 +3,7 @@
 import torch
 
 from vitedu.checks import inputs
+from vitedu.checks.evaluation_driver import evaluation
 from vitedu.checks.kit import Case, Checker, classifier_state, distinct, draw, normal
 
 
@@ -31,7 +32,9 @@ def cases(g: torch.Generator) -> list[Case]:
         args = {"model": None, "images": images[:B], "shift": shift}
         extra = {"keep": (keep,), "training": False} | extra
         name = f"{words}, {B} image(s) of {H} x {W} px, shift {shift}"
-        return Case(name, args, part, driver="evaluation", state=state, extra=extra, number=True)
+        return Case(
+            name, args, part, driver=evaluation.__name__, state=state, extra=extra, number=True
+        )
 
     C, (H, W), (dy, dx) = draw(g, 2, 3), distinct(g, 2, 6, 8), distinct(g, 2, 1, 2)
     K, hidden = distinct(g, 2, 4, 6)

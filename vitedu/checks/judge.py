@@ -1,4 +1,4 @@
-"""Judges: compare what an answer did with what the reference did, and report the first difference.
+"""Judge: compare what an answer did with what the reference did, and report the first difference.
 
 Role: ``find_problem`` takes two observations of one case and works through the stages in the order
 of ``Stage``. It sees only arrays and facts, never the answer itself. Messages give the evidence and
@@ -6,25 +6,17 @@ never a reference value.
 """
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import IntEnum, auto
 from typing import Any
 
-import numpy as np
 import torch
 
-from vitedu.checks.probing import (
-    LEFT,
-    OTHER,
-    OVERWRITTEN,
-    REMEMBERED,
-    SAME,
-    Case,
-    Clash,
-    Observation,
-    hands_double,
-)
+from vitedu.checks.case import Case, hands_double
+from vitedu.checks.compare import at_most_four, read, short, tolerance, values_differ
+from vitedu.checks.errors import Clash
+from vitedu.checks.observation import LEFT, OTHER, OVERWRITTEN, REMEMBERED, SAME, Observation
 
 
 class Stage(IntEnum):
@@ -46,11 +38,6 @@ class Stage(IntEnum):
     EFFECTS = auto()  # every argument has its effect
     UNCHANGED = auto()  # the inputs are not modified
     GRADIENTS = auto()
-
-
-# (rtol, atol). float32 allows for sums of a few hundred terms in another order; float64 also for
-# float32 constants in the formula.
-TOLERANCE = {torch.float64: (1e-6, 1e-7), torch.float32: (1e-4, 2e-5)}
 
 
 @dataclass(frozen=True)
@@ -82,44 +69,19 @@ def find_problem(case: Case, got: Observation, want: Observation) -> Problem | N
     return Problem(Stage.AGAIN, case, *left) if left else None
 
 
-# --- random results -----------------------------------------------------------------------------
-
-READERS: dict[str, tuple[Callable[[Case, Observation], None], frozenset[str]]] = {}
-
-
-def reader(driver: str, given: tuple[str, ...] = ()):
-    """Register a reader ``(case, seen) -> None`` for the random results of a driver.
-
-    The random results (``seen.draws``) are judged for shape and dtype only. The reader turns their
-    values into facts that are the same for every right answer, whatever it drew. ``given`` names
-    the facts that the driver itself writes; the reader writes all others.
-    """
-
-    def register(function):
-        READERS[driver] = function, frozenset(given)
-        return function
-
-    return register
-
-
-def read(case: Case, *observations: Observation) -> None:
-    """Let the case's reader, if it has one, add its facts to each observation once.
-
-    Raises:
-        LookupError: there are random results and no reader, so nothing would judge their values.
-    """
-    for seen in observations:
-        if seen.draws and case.driver not in READERS | {"again": None}:  # that writes facts itself
-            raise LookupError(f"no reader for the random results of {case.driver!r} is registered")
-        if case.driver in READERS and not seen.is_read:
-            function, given = READERS[case.driver]
-            # facts that came with the answer are dropped: its process could claim anything
-            seen.facts = {n: fact for n, fact in seen.facts.items() if n in given or n == LEFT}
-            seen.is_read = True
-            function(case, seen)
-
-
-# --- stages -------------------------------------------------------------------------------------
+def _compare_devices(case: Case, got: Observation) -> Problem | None:
+    """Judge a case with inputs on an accelerator: the call works and its results are there too."""
+    if got.undecided:
+        return None
+    if got.error is not None:
+        return Problem(Stage.DEVICE, case, "work on any device", trouble_text(got))
+    wrong = {name: kind for name, kind in got.devices.items() if kind != "accelerator"}
+    if wrong:
+        name, kind = next(iter(wrong.items()))
+        return Problem(
+            Stage.DEVICE, case, f"{name} on the device of the inputs", f"{name} on {kind}"
+        )
+    return None
 
 
 def _judge_call(case: Case, got: Observation, want: Observation):
@@ -222,16 +184,10 @@ def _judge_type(case: Case, got: Observation, want: Observation):
 
 def _judge_structure(case: Case, got: Observation, want: Observation):
     found = vars(got.parameters)
-    wrong = [f"{kind}: {some(names)}" for kind, names in found.items() if names]
+    wrong = [f"{kind}: {at_most_four(names)}" for kind, names in found.items() if names]
     if wrong:
         return "parameters with the names and sizes in the text", "; ".join(wrong)
     return None
-
-
-def some(names) -> str:
-    """Join names with commas, at most four of them."""
-    names = list(names)
-    return ", ".join(names[:4]) + (f" and {len(names) - 4} more" if len(names) > 4 else "")
 
 
 def _outputs(got: Observation, want: Observation) -> Iterator[tuple[str, Any, torch.Tensor]]:
@@ -261,11 +217,6 @@ def _judge_dtype(case: Case, got: Observation, want: Observation):
     if is_narrowed and in_double and hands_double(case):
         return "float64 input computed in float64", "values rounded to a smaller dtype on the way"
     return None
-
-
-def short(dtype: torch.dtype) -> str:
-    """Write a dtype without its prefix."""
-    return str(dtype).removeprefix("torch.")
 
 
 def _judge_device(case: Case, got: Observation, want: Observation):
@@ -310,6 +261,31 @@ def _judge_facts(case: Case, got: Observation, want: Observation):
     return None
 
 
+def _other(found: str, wanted: str) -> str:
+    """Remove from a list such as "0.1: a, b; 0: c" the names that ``wanted`` has as well.
+
+    Of many names only the first ones are kept. Other texts come back unchanged.
+    """
+    lists = [
+        {
+            key: names.split(", ")
+            for key, _, names in (item.partition(": ") for item in text.split("; "))
+        }
+        for text in (found, wanted)
+    ]
+    if not lists[1].keys() & lists[0].keys():
+        return found
+    left = {k: [n for n in names if n not in lists[1].get(k, ())] for k, names in lists[0].items()}
+    return (
+        "; ".join(
+            f"{k}: {at_most_four(names)}" if k else at_most_four(names)
+            for k, names in left.items()
+            if names
+        )
+        or found
+    )
+
+
 def without_effect(case: Case, got: Observation, want: Observation) -> str:
     """Name the arguments that change nothing in an output, though other values of them should."""
     idle: dict[str, list[str]] = {}
@@ -327,27 +303,6 @@ def without_effect(case: Case, got: Observation, want: Observation) -> str:
 def _judge_effects(case: Case, got: Observation, want: Observation):
     words = without_effect(case, got, want)
     return words and ("a result that depends on every argument", words, words)
-
-
-def _other(found: str, wanted: str) -> str:
-    """Remove from a list such as "0.1: a, b; 0: c" the names that ``wanted`` has as well.
-
-    Of many names only the first ones are kept. Other texts come back unchanged.
-    """
-    lists = [
-        {
-            key: names.split(", ")
-            for key, _, names in (item.partition(": ") for item in text.split("; "))
-        }
-        for text in (found, wanted)
-    ]
-    if not lists[1].keys() & lists[0].keys():
-        return found
-    left = {k: [n for n in names if n not in lists[1].get(k, ())] for k, names in lists[0].items()}
-    return (
-        "; ".join(f"{k}: {some(names)}" if k else some(names) for k, names in left.items() if names)
-        or found
-    )
 
 
 def _judge_again(got: Observation, want: Observation):
@@ -368,49 +323,6 @@ def _judge_again(got: Observation, want: Observation):
         if fact in got.facts and got.facts[fact] != want.facts.get(fact):
             return words
     return None
-
-
-def tolerance(case: Case, dtype: torch.dtype) -> tuple[float, float]:
-    """Return (rtol, atol) for one case and dtype."""
-    rtol, atol = TOLERANCE.get(dtype, (0.0, 0.0))
-    return (rtol if case.rtol is None else case.rtol), (atol if case.atol is None else case.atol)
-
-
-def close(case: Case, ours: torch.Tensor, wanted: torch.Tensor) -> bool:
-    """Tell whether two arrays have one shape and agree within the case's tolerance."""
-    if ours.shape != wanted.shape:
-        return False
-    if not (ours.is_floating_point() and wanted.is_floating_point()):
-        return torch.equal(ours.double(), wanted.double())
-    rtol, atol = tolerance(case, wanted.dtype)
-    return torch.allclose(ours.double(), wanted.double(), rtol=rtol, atol=atol, equal_nan=True)
-
-
-def values_differ(case: Case, ours: torch.Tensor, wanted: torch.Tensor) -> str:
-    """Describe how the values of two arrays of equal shape differ, or return ""."""
-    if close(case, ours, wanted):
-        return ""
-    rtol, atol = tolerance(case, wanted.dtype)
-    error = (ours.double() - wanted.double()).abs()
-    allowed = atol + rtol * wanted.double().abs()
-    wrong = error > allowed
-    if ours.ndim == 0:
-        return f"another number: {number_text(float(ours))}"
-    # not torch.unravel_index: it imports torch's compiler and sympy, half a second and 30 MB
-    most = torch.where(wrong, error.nan_to_num(float("inf")), -1.0).argmax()
-    worst = np.unravel_index(int(most), tuple(error.shape))
-    place = [int(index) for index in worst]
-    largest = float(error[tuple(place)])
-    return (
-        f"{int(wrong.sum())}/{ours.numel()} values differ; "
-        f"largest difference {largest:.2g} at {place}, "
-        f"allowed {float(allowed[tuple(place)]):.1g}"
-    )
-
-
-def number_text(number: float) -> str:
-    """Write a number with six digits; a whole number with all of its digits."""
-    return f"{number:.0f}" if number.is_integer() and abs(number) < 1e15 else f"{number:.6g}"
 
 
 def _judge_unchanged(case: Case, got: Observation, want: Observation):
@@ -495,48 +407,3 @@ _JUDGES = {
     Stage.UNCHANGED: _judge_unchanged,
     Stage.GRADIENTS: _judge_gradients,
 }
-
-
-def _compare_devices(case: Case, got: Observation) -> Problem | None:
-    """Judge a case with inputs on an accelerator: the call works and its results are there too."""
-    if got.undecided:
-        return None
-    if got.error is not None:
-        return Problem(Stage.DEVICE, case, "work on any device", trouble_text(got))
-    wrong = {name: kind for name, kind in got.devices.items() if kind != "accelerator"}
-    if wrong:
-        name, kind = next(iter(wrong.items()))
-        return Problem(
-            Stage.DEVICE, case, f"{name} on the device of the inputs", f"{name} on {kind}"
-        )
-    return None
-
-
-def same_error(ours: Observation, theirs: Observation) -> bool:
-    """Tell whether two calls ended in the same error.
-
-    The type must be the same. So must the message, unless both come from a ``raise`` by hand.
-    """
-    one, other = ours.error, theirs.error
-    if one is None or other is None or one.kind != other.kind or one.by_hand != other.by_hand:
-        return False
-    # torch names sizes in the order of the operands, so the order of words is ignored
-    return one.by_hand or sorted(one.message.split()) == sorted(other.message.split())
-
-
-def same(case: Case, ours: Observation, theirs: Observation) -> bool:
-    """Tell whether two observations agree in everything except gradients: values, errors, facts."""
-    read(case, ours, theirs)
-    if ours.error is not None or theirs.error is not None:
-        return same_error(ours, theirs)
-    if ours.behaviour() != theirs.behaviour():
-        return False
-    if ours.arrays.keys() != theirs.arrays.keys() or ours.draws.keys() != theirs.draws.keys():
-        return False
-    return all(
-        array.dtype == theirs.arrays[name].dtype and close(case, array, theirs.arrays[name])
-        for name, array in ours.arrays.items()
-    ) and all(
-        (array.dtype, array.shape) == (theirs.draws[name].dtype, theirs.draws[name].shape)
-        for name, array in ours.draws.items()
-    )
