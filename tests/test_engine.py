@@ -15,11 +15,11 @@ from proof.bank import wrong_answers
 from torch import nn
 
 from vitedu import attention, encoder, exercises, patches, training
-from vitedu.checks import drawing
 from vitedu.checks.case import Case
 from vitedu.checks.compare import close
 from vitedu.checks.engine import SECONDS, find_checker, time_budget
 from vitedu.checks.observe import observe
+from vitedu.checks.training import drawing
 
 RIGHT = patches.patchify
 FUNCTIONS = [exercise.id for exercise in exercises.EXERCISES if exercise.kind != "value"]

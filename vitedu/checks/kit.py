@@ -65,15 +65,7 @@ from vitedu.checks.cases import (
 )
 from vitedu.checks.checker import Checker
 from vitedu.checks.families import FUSED_NAMES
-from vitedu.checks.inputs import (
-    classifier_state,
-    distinct,
-    draw,
-    draw_batches,
-    normal,
-    plural,
-    random_state,
-)
+from vitedu.checks.inputs import distinct, draw, normal, plural, random_state
 from vitedu.checks.observation import Observation
 
 __all__ = [
@@ -95,10 +87,8 @@ __all__ = [
     "Options",
     "StateDict",
     "also",
-    "classifier_state",
     "distinct",
     "draw",
-    "draw_batches",
     "normal",
     "plural",
     "random_state",

@@ -3,6 +3,7 @@
 import torch
 
 from vitedu.checks import evidence, families
+from vitedu.checks.attention import drawing
 from vitedu.checks.kit import (
     FLOAT64,
     ON_ACCELERATOR,
@@ -82,5 +83,5 @@ CHECKER = Checker(
         "other sizes": "also for squares, one row, one score, no other axis, and float64",
         "large scores": "finite and right for scores of size 1e4",
     },
-    picture=evidence.draw_sums,
+    picture=drawing.draw_sums,
 )

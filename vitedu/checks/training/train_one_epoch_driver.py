@@ -11,8 +11,8 @@ from torch import nn
 
 from vitedu.checks.case import Case
 from vitedu.checks.drivers import apply, changes_of, driver, state_of
-from vitedu.checks.evaluation_driver import Journal, batches_of, classifier_of, keep_means
 from vitedu.checks.observation import LEFT, Observation
+from vitedu.checks.training.evaluation_driver import Journal, batches_of, classifier_of, keep_means
 
 
 class PlainDescent(torch.optim.Optimizer):

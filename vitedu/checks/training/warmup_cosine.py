@@ -3,8 +3,8 @@
 import torch
 
 from vitedu import training
-from vitedu.checks import drawing
 from vitedu.checks.kit import Case, Checker, Observation, draw
+from vitedu.checks.training import drawing
 from vitedu.checks.training.warmup_cosine_driver import schedule
 
 

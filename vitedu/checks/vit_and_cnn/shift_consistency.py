@@ -2,9 +2,9 @@
 
 import torch
 
-from vitedu.checks import inputs
-from vitedu.checks.evaluation_driver import evaluation
-from vitedu.checks.kit import Case, Checker, classifier_state, distinct, draw, normal
+from vitedu.checks.kit import Case, Checker, distinct, draw, normal
+from vitedu.checks.training import classifier_cases
+from vitedu.checks.training.evaluation_driver import evaluation
 
 
 def cases(g: torch.Generator) -> list[Case]:
@@ -21,12 +21,12 @@ def cases(g: torch.Generator) -> list[Case]:
         sure=1.0,
         **extra,
     ):
-        state = classifier_state(g, C * H * W, hidden, K, norm=True, dtype=dtype)
+        state = classifier_cases.classifier_state(g, C * H * W, hidden, K, norm=True, dtype=dtype)
         state["head.weight"] *= sure
         images, shift = normal(g, many, C, H, W, dtype=dtype), shift or (dy, dx)
         if stays is not None:  # images that a shift leaves in their class, or none of them
             before, after = (
-                inputs.predicted(state, x) for x in (images, images.roll(shift, (2, 3)))
+                classifier_cases.predicted(state, x) for x in (images, images.roll(shift, (2, 3)))
             )
             images = images[(before == after) == stays]
         args = {"model": None, "images": images[:B], "shift": shift}
@@ -44,7 +44,7 @@ def cases(g: torch.Generator) -> list[Case]:
         case("a model in eval mode", many, "results"),
         case("up and to the left", many, "results", shift=(-dx, -dy)),
         case("farther to the right", many, "results", shift=(dy, dx + 2)),
-        *inputs.mode_cases(case, many, few),
+        *classifier_cases.mode_cases(case, many, few),
         case("one image", 1, "results", "other sizes"),
         case("two images", 2, "results", "other sizes"),
         case("no class changes", few, "results", "other sizes", stays=True),
