@@ -10,7 +10,8 @@ import torch
 from vitedu import exercises
 from vitedu.checks import replay
 from vitedu.checks.answers import LocalAnswer
-from vitedu.checks.engine import Checker, Gathered, conclude, find_checker, gather
+from vitedu.checks.checker import Checker, find_checker
+from vitedu.checks.engine import Gathered, conclude, gather
 from vitedu.checks.errors import Trouble
 from vitedu.checks.observation import Observation
 from vitedu.checks.replay import Replays

@@ -10,7 +10,7 @@ from hypothesis import example, given, settings
 
 from vitedu import exercises
 from vitedu.checks.answers import LocalAnswer, Look, Plain
-from vitedu.checks.engine import Checker, find_checker
+from vitedu.checks.checker import Checker, find_checker
 from vitedu.checks.errors import Clash, Trouble
 from vitedu.checks.observation import Observation, Parameters
 from vitedu.checks.observe import observe

@@ -13,7 +13,7 @@ from verdicts import failed
 from vitedu import attention as reference
 from vitedu.checks import replay
 from vitedu.checks.attention.multi_head_attention import Given
-from vitedu.checks.engine import find_checker
+from vitedu.checks.checker import find_checker
 
 pytestmark = pytest.mark.bank
 

@@ -21,7 +21,8 @@ from proof import bank
 from vitedu import exercises
 from vitedu.checks import replay
 from vitedu.checks.api import judge
-from vitedu.checks.engine import find_checker, judge_answer
+from vitedu.checks.checker import find_checker
+from vitedu.checks.engine import judge_answer
 
 pytestmark = pytest.mark.bank
 

@@ -10,13 +10,12 @@ from verdicts import failed
 
 from vitedu import exercises
 from vitedu import training as reference
-from vitedu.checks import statistics
 from vitedu.checks.answers import LocalAnswer
 from vitedu.checks.checker import find_checker
 from vitedu.checks.compare import read
 from vitedu.checks.engine import conclude, gather
 from vitedu.checks.observe import observe
-from vitedu.checks.training import random_crop_flip_reader
+from vitedu.checks.training import random_crop_flip_reader, random_draws_reader
 from vitedu.checks.values import ValueChecker
 from vitedu.grading.line.messages import read_observation, write_observation
 
@@ -359,11 +358,11 @@ def test_padded_agrees_with_torch(border, dtype):
 def test_chi_square_bound_lies_above_the_tail():
     """The bound holds for the tabled 0.1 % points and falls far below the limit where it should."""
     for freedom, point in ((1, 10.83), (4, 18.47), (16, 39.25)):
-        assert 0.001 <= statistics.chi_square_tail(point, freedom) < 0.1
+        assert 0.001 <= random_draws_reader.chi_square_tail(point, freedom) < 0.1
     assert (
-        statistics.chi_square_tail(200.0, 8)
-        < statistics.CHANCE
-        < statistics.chi_square_tail(20.0, 8)
+        random_draws_reader.chi_square_tail(200.0, 8)
+        < random_draws_reader.CHANCE
+        < random_draws_reader.chi_square_tail(20.0, 8)
     )
 
 

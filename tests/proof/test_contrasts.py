@@ -12,8 +12,8 @@ from verdicts import failed
 from proof.mutants import shortcuts
 from vitedu import attention, encoder, inside, less_data, patches, training
 from vitedu.checks import replay
+from vitedu.checks.checker import find_checker
 from vitedu.checks.compare import same_error
-from vitedu.checks.engine import find_checker
 from vitedu.checks.errors import Trouble
 from vitedu.checks.observation import Observation
 

@@ -13,7 +13,8 @@ from proof.entries import entry_of
 from proof.mutants import Mutant, mutants
 from proof.mutation import built, count_mutants
 from vitedu import exercises
-from vitedu.checks.engine import find_checker, judge_answer
+from vitedu.checks.checker import find_checker
+from vitedu.checks.engine import judge_answer
 from vitedu.checks.replay import Replays
 
 pytestmark = pytest.mark.bank

@@ -7,11 +7,9 @@ result.
 
 from dataclasses import dataclass, replace
 
-import torch
-
 from vitedu.checks.case import Case
 from vitedu.checks.checker import Checker
-from vitedu.checks.compare import close, number_text, same
+from vitedu.checks.compare import number_text, same
 from vitedu.checks.errors import Clash
 from vitedu.checks.judge import NO_GRADIENT, Problem, Stage, without_effect
 from vitedu.checks.mistake_files import family
@@ -148,23 +146,15 @@ def _earlier(cases: list[Case], got: Observations, want: Observations) -> str:
     """Say so if wherever an answer is wrong it gives what is right for an earlier call."""
     evidence = ""
     for i, case in enumerate(cases):
-        if same(case, got[case.name], want[case.name]):
+        ours = got[case.name]
+        if same(case, ours, want[case.name]):
             continue
-        ours = got[case.name].arrays
-        earlier = next((c for c in cases[:i] if _equal(case, ours, want[c.name].arrays)), None)
-        if earlier is None:
+        is_large = all(x.numel() > 8 for x in ours.arrays.values())  # else alike by chance
+        earlier = [c for c in cases[:i] if is_large and same(case, ours, want[c.name])]
+        if not earlier:
             return ""
-        evidence = evidence or f"{case.name}: the result for {earlier.name}"
+        evidence = evidence or f"{case.name}: the result for {earlier[0].name}"
     return evidence
-
-
-def _equal(case: Case, some: dict[str, torch.Tensor], others: dict[str, torch.Tensor]) -> bool:
-    """Tell whether two calls gave the same arrays, large enough not to be alike by chance."""
-    return (
-        bool(some)
-        and some.keys() == others.keys()
-        and all(x.numel() > 8 and close(case, x, others[name]) for name, x in some.items())
-    )
 
 
 def _named_by_facts(

@@ -41,15 +41,7 @@ words that a student reads (``mistake_files`` explains it)::
 A file that takes much from one module imports it: ``from vitedu.checks import evidence, families``.
 """
 
-from vitedu.checks.arguments import (
-    Config,
-    Conv,
-    CpuGenerator,
-    FeatureMap,
-    Layer,
-    Network,
-    StateDict,
-)
+from vitedu.checks.arguments import Config, CpuGenerator, FeatureMap, Layer
 from vitedu.checks.case import Case
 from vitedu.checks.cases import (
     BATCH_OF_ONE,
@@ -78,14 +70,11 @@ __all__ = [
     "Case",
     "Checker",
     "Config",
-    "Conv",
     "CpuGenerator",
     "FeatureMap",
     "Layer",
-    "Network",
     "Observation",
     "Options",
-    "StateDict",
     "also",
     "distinct",
     "draw",

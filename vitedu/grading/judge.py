@@ -19,7 +19,8 @@ from dataclasses import dataclass, field, replace
 from vitedu import exercises
 from vitedu.checks.answers import Plain
 from vitedu.checks.case import Case
-from vitedu.checks.engine import Checker, conclude, find_checker, gather
+from vitedu.checks.checker import Checker, find_checker
+from vitedu.checks.engine import conclude, gather
 from vitedu.checks.errors import Trouble
 from vitedu.checks.limits import KEPT_OUTPUT
 from vitedu.checks.observation import Observation

@@ -7,8 +7,8 @@ import torch
 from vitedu.checks import arguments, compare
 from vitedu.checks.kit import Case, Checker, Observation, distinct, draw, normal
 from vitedu.checks.less_data.drop_path_driver import THROUGH, dropped
-from vitedu.checks.repeated_draws_driver import repeated_draws
-from vitedu.checks.statistics import CHANCE
+from vitedu.checks.training.random_draws_reader import CHANCE
+from vitedu.checks.training.repeated_draws_driver import repeated_draws
 
 WHOLE = "every sample is 0 as a whole, or divided by 1 - drop_prob"
 

@@ -3,8 +3,8 @@
 import torch
 
 from vitedu import patches as reference
-from vitedu.checks.kit import Case, Checker, Conv, draw, normal
-from vitedu.checks.patches.linear_from_conv_driver import layer_from_layer
+from vitedu.checks.kit import Case, Checker, draw, normal
+from vitedu.checks.patches.linear_from_conv_driver import Conv, layer_from_layer
 
 
 def cases(g: torch.Generator) -> list[Case]:

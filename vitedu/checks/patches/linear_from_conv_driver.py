@@ -6,9 +6,28 @@ Imports the standard library and torch only, for the grader's worker.
 import torch
 from torch import nn
 
+from vitedu.checks.arguments import Part, recipe
 from vitedu.checks.case import Case, build_args
 from vitedu.checks.drivers import apply, changed_args, driver
 from vitedu.checks.observation import Observation, keep, type_name
+
+
+@recipe
+class Conv(Part):
+    """A patch-embedding convolution with the given weight (D, C, P, P) and bias (D,)."""
+
+    def __init__(self, weight: torch.Tensor, bias: torch.Tensor | None):
+        self.weight, self.bias = weight, bias
+
+    def build(self) -> nn.Conv2d:
+        """Build the layer."""
+        D, C, P, _ = self.weight.shape
+        conv = nn.Conv2d(C, D, P, stride=P, bias=self.bias is not None, dtype=self.weight.dtype)
+        with torch.no_grad():
+            conv.weight.copy_(self.weight)
+            if conv.bias is not None and self.bias is not None:
+                conv.bias.copy_(self.bias)
+        return conv
 
 
 @driver

@@ -13,7 +13,7 @@ import torch.nn.functional as F
 from vitedu.checks.case import Case
 from vitedu.checks.compare import reader
 from vitedu.checks.observation import Observation
-from vitedu.checks.statistics import CHANCE, chi_square_tail
+from vitedu.checks.training.random_draws_reader import CHANCE, chi_square_tail
 
 BORDERS = ("reflected", "zeros", "the edge repeated", "the opposite side")
 

@@ -2,8 +2,8 @@
 
 import torch
 
-from vitedu.checks.kit import Case, Checker, Network, draw
-from vitedu.checks.training.weight_decay_groups_driver import groups
+from vitedu.checks.kit import Case, Checker, draw
+from vitedu.checks.training.parameter_groups_driver import Network, groups
 
 
 def cases(g: torch.Generator) -> list[Case]:

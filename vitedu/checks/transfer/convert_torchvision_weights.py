@@ -5,8 +5,8 @@ import re
 import torch
 
 from vitedu import transfer as reference
-from vitedu.checks.kit import Case, Checker, StateDict, distinct, normal, plural
-from vitedu.checks.transfer.convert_torchvision_weights_driver import renamed
+from vitedu.checks.kit import Case, Checker, distinct, normal, plural
+from vitedu.checks.transfer.convert_torchvision_weights_driver import StateDict, renamed
 
 
 def cases(g: torch.Generator) -> list[Case]:

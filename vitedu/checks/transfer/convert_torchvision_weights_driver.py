@@ -4,10 +4,37 @@ Imports the standard library and torch only, for the grader's worker.
 """
 
 from collections.abc import Mapping
+from typing import Any
 
-from vitedu.checks.case import Case, build_args
+import torch
+
+from vitedu.checks.arguments import recipe
+from vitedu.checks.case import Case, Recipe, build_args
 from vitedu.checks.drivers import apply, changed_args, driver
 from vitedu.checks.observation import Observation, keep, type_name
+
+
+@recipe
+class StateDict(Recipe):
+    """A dict of tensors by name, like a model's state dict."""
+
+    def __init__(self, **tensors: torch.Tensor):
+        self.tensors = tensors
+
+    def plain(self) -> dict[str, Any]:
+        """Return the tensors."""
+        return dict(self.tensors)
+
+    def build(self) -> dict[str, torch.Tensor]:
+        """Build the dict."""
+        return {name: tensor.clone() for name, tensor in self.tensors.items()}
+
+    def changed(self, built: dict[str, torch.Tensor]) -> bool:
+        """Tell whether a name or a value changed."""
+        return list(built) != list(self.tensors) or not all(
+            map(torch.equal, built.values(), self.tensors.values())
+        )
+
 
 _MANY = 350  # names; a right answer to a case has fewer, and no reply carries many more
 

@@ -2,8 +2,8 @@
 
 import torch
 
-from vitedu.checks.kit import Case, Checker, Network, draw
-from vitedu.checks.transfer.layerwise_lr_groups_driver import rates
+from vitedu.checks.kit import Case, Checker, draw
+from vitedu.checks.training.parameter_groups_driver import Network, rates
 
 
 def cases(g: torch.Generator) -> list[Case]:

@@ -28,7 +28,6 @@ BASE = (
     "checks/observation.py",
     "checks/observe.py",
     "checks/operations.py",
-    "checks/parameter_groups.py",
     "checks/second_call.py",
     "checks/settings.py",
     "grading/__init__.py",
