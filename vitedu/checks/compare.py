@@ -10,7 +10,7 @@ import numpy as np
 import torch
 
 from vitedu.checks.case import Case
-from vitedu.checks.observation import LEFT, Observation
+from vitedu.checks.observation import LEFT, OTHER, SAME, Observation
 
 # (rtol, atol). float32 allows for sums of a few hundred terms in another order; float64 also for
 # float32 constants in the formula.
@@ -134,3 +134,17 @@ def read(case: Case, *observations: Observation) -> None:
             seen.facts = {n: fact for n, fact in seen.facts.items() if n in given or n == LEFT}
             seen.is_read = True
             function(case, seen)
+
+
+def without_effect(case: Case, got: Observation, want: Observation) -> str:
+    """Name the arguments that change nothing in an output, though other values of them should."""
+    idle: dict[str, list[str]] = {}
+    for place, wanted in want.effects.items():
+        found = got.effects.get(place, "").split(", ")
+        if OTHER not in found and (SAME, OTHER) in zip(found, wanted.split(", "), strict=False):
+            name, _, output = place.partition(" in ")
+            idle.setdefault(output, []).append(name)
+    for output, names in idle.items():
+        where = f" in {output}" if len(case.outputs) > 1 else ""
+        return f"{' and '.join(names)} change{'s' * (len(names) == 1)} nothing{where}"
+    return ""

@@ -9,9 +9,9 @@ from dataclasses import dataclass, replace
 
 from vitedu.checks.case import Case
 from vitedu.checks.checker import Checker
-from vitedu.checks.compare import number_text, same
+from vitedu.checks.compare import number_text, same, without_effect
 from vitedu.checks.errors import Clash
-from vitedu.checks.judge import NO_GRADIENT, Problem, Stage, without_effect
+from vitedu.checks.judge import NO_GRADIENT, Problem, Stage
 from vitedu.checks.mistake_files import family
 from vitedu.checks.mistakes import Mistake
 from vitedu.checks.observation import (

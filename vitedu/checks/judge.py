@@ -13,9 +13,16 @@ from typing import Any
 import torch
 
 from vitedu.checks.case import Case, hands_double
-from vitedu.checks.compare import at_most_four, read, short, tolerance, values_differ
+from vitedu.checks.compare import (
+    at_most_four,
+    read,
+    short,
+    tolerance,
+    values_differ,
+    without_effect,
+)
 from vitedu.checks.error_text import error_headline, trouble_text
-from vitedu.checks.observation import LEFT, OTHER, OVERWRITTEN, REMEMBERED, SAME, Observation
+from vitedu.checks.observation import LEFT, OVERWRITTEN, REMEMBERED, Observation
 
 
 class Stage(IntEnum):
@@ -55,10 +62,9 @@ def find_problem(case: Case, got: Observation, want: Observation) -> Problem | N
     if case.on_accelerator:
         return _compare_devices(case, got)
     read(case, got, want)
-    words = _judge_again(got, want) if got.error is None else None
-    if words and case.driver == "again":
-        return Problem(Stage.AGAIN, case, *words)
-    left = words
+    left = _judge_again(got, want) if got.error is None else None
+    if left and case.driver == "again":
+        return Problem(Stage.AGAIN, case, *left)
     for stage, judge in _JUDGES.items():
         words = judge(case, got, want)
         if words and case.driver == "again" and stage is Stage.VALUES:
@@ -233,20 +239,6 @@ def _other(found: str, wanted: str) -> str:
         )
         or found
     )
-
-
-def without_effect(case: Case, got: Observation, want: Observation) -> str:
-    """Name the arguments that change nothing in an output, though other values of them should."""
-    idle: dict[str, list[str]] = {}
-    for place, wanted in want.effects.items():
-        found = got.effects.get(place, "").split(", ")
-        if OTHER not in found and (SAME, OTHER) in zip(found, wanted.split(", "), strict=False):
-            name, _, output = place.partition(" in ")
-            idle.setdefault(output, []).append(name)
-    for output, names in idle.items():
-        where = f" in {output}" if len(case.outputs) > 1 else ""
-        return f"{' and '.join(names)} change{'s' * (len(names) == 1)} nothing{where}"
-    return ""
 
 
 def _judge_effects(case: Case, got: Observation, want: Observation):

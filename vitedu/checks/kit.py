@@ -41,7 +41,7 @@ words that a student reads (``mistake_files`` explains it)::
 A file that takes much from one module imports it: ``from vitedu.checks import evidence, families``.
 """
 
-from vitedu.checks.arguments import Config, CpuGenerator, FeatureMap, Layer
+from vitedu.checks.arguments import Config, CpuGenerator, Layer
 from vitedu.checks.case import Case
 from vitedu.checks.cases import (
     BATCH_OF_ONE,
@@ -71,7 +71,6 @@ __all__ = [
     "Checker",
     "Config",
     "CpuGenerator",
-    "FeatureMap",
     "Layer",
     "Observation",
     "Options",

@@ -18,15 +18,17 @@ from vitedu.checks.observation import Observations, tells
 
 MOST = 150  # changes that are tried, because a student waits
 FIELDS = ("args", "init", "state")  # of a case: what holds arguments
-_NUMBERS: dict[str, Callable[[Any], Any]] = {
+# of a number, or of every number in a tensor
+_CHANGES: dict[str, Callable[[Any], Any]] = {
     "{} + 1": lambda n: n + 1,
     "{} - 1": lambda n: n - 1,
+    "-{}": lambda n: -n,
     "2 * {}": lambda n: 2 * n,
     "1 - {}": lambda n: 1 - n,
     "the square root of {}": lambda n: n**0.5,
     "1 / {}": lambda n: 1 / n,
-    "{} 0": lambda n: type(n)(0),
-    "{} 1": lambda n: type(n)(1),
+    "{} 0": lambda n: 0 * n,
+    "{} 1": lambda n: 0 * n + 1,
 }
 
 
@@ -91,10 +93,11 @@ def _changes(case: Case) -> Iterator[tuple[str, Callable[[Case], Case | None]]]:
         for name, value in getattr(case, field).items():
             parts = value.plain() if isinstance(value, Recipe) else {"": value}
             for part, number in parts.items():
-                if isinstance(number, int | float) and not isinstance(number, bool):
-                    shown = f"{name}.{part}" if part else name
-                    for words, function in _NUMBERS.items():
-                        yield words.format(shown), _number(field, name, part, function)
+                is_tensor = isinstance(number, torch.Tensor) and not part
+                if is_tensor or isinstance(number, int | float) and not isinstance(number, bool):
+                    where = f"{name}.{part}" if part else name
+                    for words, function in _CHANGES.items():
+                        yield words.format(where), _changed(field, name, part, function)
 
 
 def _kind(value: Any) -> Any:
@@ -102,8 +105,8 @@ def _kind(value: Any) -> Any:
     return ("tensor", value.ndim) if isinstance(value, torch.Tensor) else type(value)
 
 
-def _number(field: str, name: str, part: str, function: Callable):
-    """Return the change of one number, of an argument or of a field of a recipe."""
+def _changed(field: str, name: str, part: str, function: Callable):
+    """Return the change of one argument, or of one field of a recipe."""
 
     def change(case: Case) -> Case | None:
         held = getattr(case, field)
@@ -116,6 +119,8 @@ def _number(field: str, name: str, part: str, function: Callable):
                 fields = held[name].plain()
                 value = type(held[name])(**fields | {part: function(fields[part])})
         except Exception:  # a division by zero
+            return None
+        if isinstance(value, torch.Tensor) and value.dtype != held[name].dtype:
             return None
         return replace(case, **{field: held | {name: value}})
 

@@ -6,29 +6,24 @@ array). It returns the evidence in words, or None if it does not hold for all pa
 
 import functools
 import itertools
-import math
 from collections.abc import Callable
 
 import torch
 
 from vitedu.checks.case import Case
 from vitedu.checks.compare import close, number_text, tolerance
-from vitedu.checks.contrast import settings_of
 
 
 def constant(pairs):
-    values = {
-        float(ours.flatten()[0])
-        for _, _, ours, _ in pairs
-        if bool((ours == ours.flatten()[0]).all())
-    }
-    if len(values) == 1 and all(bool((ours == ours.flatten()[0]).all()) for _, _, ours, _ in pairs):
-        if len({case.name for case, *_ in pairs}) > 1:
-            return f"every value is {number_text(values.pop())}, whatever the input"
+    """Look for one value in every place of every result."""
+    values = torch.cat([ours.double().flatten() for _, _, ours, _ in pairs])
+    if len({case.name for case, *_ in pairs}) > 1 and bool((values == values[0]).all()):
+        return f"every value is {number_text(float(values[0]))}, whatever the input"
     return None
 
 
 def unchanged_input(pairs):
+    """Look for an input that comes back as it went in."""
     for name in pairs[0][1]:
         if all(
             isinstance(args.get(name), torch.Tensor)
@@ -58,6 +53,7 @@ def _ratios(pairs) -> list[float] | None:
 
 
 def factor(pairs):
+    """Look for one factor, the same on all inputs."""
     if sum(ours.numel() for _, _, ours, _ in pairs) < 3:
         return None  # one number is a multiple of any other
     ratios = _ratios(pairs)
@@ -67,6 +63,7 @@ def factor(pairs):
 
 
 def factor_by_input(pairs):
+    """Look for a factor that is another one for each input."""
     if any(pair[2].numel() < 4 for pair in pairs):
         return None  # few numbers are a multiple of the right ones by chance
     ratios = _ratios(pairs)
@@ -104,43 +101,6 @@ def _listed(words: str, factors: list[float] | None) -> str | None:
     more = " and others" if len(told) > 3 else ""
     rest = "; right on the other inputs" if len(wrong) < len(factors) else ""
     return words.format(", ".join(told[:3])) + more + rest
-
-
-def term(pairs):
-    """Look for a product of sizes, times a small number, by which every count is off."""
-    is_number = all(case.number and ours.numel() == 1 for case, _, ours, _ in pairs)
-    if not is_number or len(pairs) < 3:
-        return None
-    off = [float(ours) - float(wanted) for _, _, ours, wanted in pairs]
-    slack = [1e-9 * abs(float(wanted)) for *_, wanted in pairs]
-    rows = [_sizes(case) for case, *_ in pairs]
-    shared = [name for name in rows[0] if all(name in row for row in rows)]
-    for count in range(4):
-        for names in itertools.combinations_with_replacement(shared, count):
-            products = [math.prod(row[name] for name in names) for row in rows]
-            times = next((d / p for d, p in zip(off, products, strict=True) if p), 0.0)
-            if abs(times) > 12 or not (2 * times).is_integer() or not times:
-                continue
-            if all(abs(d - times * p) <= e for d, p, e in zip(off, products, slack, strict=True)):
-                much = " * ".join(
-                    [f"{abs(times):g}"] * (abs(times) != 1 or not names) + list(names)
-                )
-                return (
-                    f"your count is {'larger' if times > 0 else 'smaller'} by {much} on every input"
-                )
-    return None
-
-
-def _sizes(case: Case) -> dict[str, float]:
-    """List the sizes of a case, and those that follow from them (num_patches, hidden)."""
-    sizes = {
-        n: v for n, v in settings_of(case).items() if isinstance(v, int | float) and v is not True
-    }
-    if {"image_size", "patch_size"} <= set(sizes):
-        sizes["num_patches"] = (sizes.pop("image_size") // sizes["patch_size"]) ** 2
-    if {"embed_dim", "mlp_ratio"} <= set(sizes):
-        sizes["hidden"] = int(sizes["embed_dim"] * sizes.pop("mlp_ratio"))
-    return sizes
 
 
 def stretched(pairs):
@@ -259,6 +219,7 @@ def _is_taken(case: Case, less: torch.Tensor, more: torch.Tensor, take, axis: in
 
 
 def permuted(pairs):
+    """Look for axes in another order."""
     if any(ours.ndim != wanted.ndim for _, _, ours, wanted in pairs):
         return None
     sizes = {ours.ndim for _, _, ours, _ in pairs if ours.ndim > 1}
@@ -311,6 +272,7 @@ def _inner(x: torch.Tensor, axis: int, step: int) -> torch.Tensor:
 
 
 def normalised_elsewhere(pairs):
+    """Look for sums of 1 along another axis."""
     found = set()
     for case, _, ours, wanted in pairs:
         if close(case, ours, wanted):
@@ -337,6 +299,7 @@ def _unit_sums(x: torch.Tensor) -> set[int]:
 
 
 def first_only(pairs):
+    """Look for results that are right for the first item of the batch alone."""
     usable = [
         pair
         for pair in pairs

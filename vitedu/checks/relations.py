@@ -6,12 +6,15 @@ A relation must hold on every case.
 """
 
 import functools
+import itertools
+import math
 from collections.abc import Callable
 
 import torch
 
 from vitedu.checks.case import Case
 from vitedu.checks.compare import close
+from vitedu.checks.contrast import settings_of
 from vitedu.checks.mistake_files import relation_words
 from vitedu.checks.observation import Observations
 from vitedu.checks.relation_kinds import (
@@ -27,7 +30,6 @@ from vitedu.checks.relation_kinds import (
     stretched,
     taken,
     temperature,
-    term,
     unchanged_input,
 )
 
@@ -109,25 +111,6 @@ def _first_relation(pairs) -> tuple[str, str] | None:
     return None
 
 
-RELATIONS: dict[str, Callable] = {
-    "constant_output": constant,
-    "unchanged_input": unchanged_input,
-    "constant_factor": factor,
-    "stretched": stretched,
-    "one_step_more": step,
-    "one_step_less": functools.partial(step, is_missing=True),
-    "axis_taken": taken,
-    "off_by_a_term": term,
-    "factor_by_input": factor_by_input,
-    "permuted_axes": permuted,
-    "flipped_axis": flipped,
-    "shifted_by_one": shifted,
-    "normalised_along_another_axis": normalised_elsewhere,
-    "other_temperature": temperature,
-    "first_item_only": first_only,
-}
-
-
 def reordered(cases: list[Case], got: Observations, want: Observations) -> str:
     """Return evidence if every output has the right numbers in another order; "" otherwise."""
     first = ""
@@ -150,3 +133,59 @@ def reordered(cases: list[Case], got: Observations, want: Observations) -> str:
                     f"every number is right, but not in its place; the first that is not: {place}"
                 )
     return first
+
+
+def term(pairs):
+    """Look for a product of sizes, times a small number, by which every count is off."""
+    is_number = all(case.number and ours.numel() == 1 for case, _, ours, _ in pairs)
+    if not is_number or len(pairs) < 3:
+        return None
+    off = [float(ours) - float(wanted) for _, _, ours, wanted in pairs]
+    slack = [1e-9 * abs(float(wanted)) for *_, wanted in pairs]
+    rows = [_sizes(case) for case, *_ in pairs]
+    shared = [name for name in rows[0] if all(name in row for row in rows)]
+    for count in range(4):
+        for names in itertools.combinations_with_replacement(shared, count):
+            products = [math.prod(row[name] for name in names) for row in rows]
+            times = next((d / p for d, p in zip(off, products, strict=True) if p), 0.0)
+            if abs(times) > 12 or not (2 * times).is_integer() or not times:
+                continue
+            if all(abs(d - times * p) <= e for d, p, e in zip(off, products, slack, strict=True)):
+                much = " * ".join(
+                    [f"{abs(times):g}"] * (abs(times) != 1 or not names) + list(names)
+                )
+                return (
+                    f"your count is {'larger' if times > 0 else 'smaller'} by {much} on every input"
+                )
+    return None
+
+
+def _sizes(case: Case) -> dict[str, float]:
+    """List the sizes of a case, and those that follow from them (num_patches, hidden)."""
+    sizes = {
+        n: v for n, v in settings_of(case).items() if isinstance(v, int | float) and v is not True
+    }
+    if {"image_size", "patch_size"} <= set(sizes):
+        sizes["num_patches"] = (sizes.pop("image_size") // sizes["patch_size"]) ** 2
+    if {"embed_dim", "mlp_ratio"} <= set(sizes):
+        sizes["hidden"] = int(sizes["embed_dim"] * sizes.pop("mlp_ratio"))
+    return sizes
+
+
+RELATIONS: dict[str, Callable] = {
+    "constant_output": constant,
+    "unchanged_input": unchanged_input,
+    "constant_factor": factor,
+    "stretched": stretched,
+    "one_step_more": step,
+    "one_step_less": functools.partial(step, is_missing=True),
+    "axis_taken": taken,
+    "off_by_a_term": term,
+    "factor_by_input": factor_by_input,
+    "permuted_axes": permuted,
+    "flipped_axis": flipped,
+    "shifted_by_one": shifted,
+    "normalised_along_another_axis": normalised_elsewhere,
+    "other_temperature": temperature,
+    "first_item_only": first_only,
+}
