@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from vitedu import exercises
-from vitedu.checks.engine import find_checker, judge_answer
+from vitedu.checks.checker import find_checker
+from vitedu.checks.engine import judge_answer
 from vitedu.checks.mistakes import edited, text_of_reference
 from vitedu.checks.values import ValueChecker
 from vitedu.course.notebooks import exercise_cells, read
