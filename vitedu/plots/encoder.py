@@ -11,14 +11,16 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 from matplotlib.figure import Figure
-from matplotlib.patches import Circle, FancyArrowPatch, FancyBboxPatch, Rectangle
+from matplotlib.patches import Circle, FancyArrowPatch, Rectangle
 from matplotlib.ticker import MaxNLocator
 
 from vitedu.plots.style import (
+    BAD,
     BLACK,
     BLUE,
     CYCLE,
     DIVERGING,
+    GOOD,
     GREEN,
     GREY,
     LIGHT,
@@ -26,10 +28,12 @@ from vitedu.plots.style import (
     PINK,
     RED,
     SKY,
+    draw_box,
+    draw_image,
     figure,
-    hide_ticks,
+    panel,
     styled,
-    to_picture,
+    write,
 )
 
 LINES = ("-", "--", ":", "-.")  # with colours and markers, so that no curve needs its colour
@@ -60,9 +64,7 @@ def show_layer_norm(before: torch.Tensor, after: torch.Tensor) -> Figure:
     for ax, tokens, title in zip(axes[0], (before, after), ("before", "after"), strict=True):
         values = tokens.detach().float().cpu().numpy()
         limit = float(np.abs(values).max()) or 1.0
-        image = ax.imshow(
-            values, cmap=DIVERGING, vmin=-limit, vmax=limit, aspect="auto", interpolation="nearest"
-        )
+        image = ax.imshow(values, cmap=DIVERGING, vmin=-limit, vmax=limit, aspect="auto")
         spread = values.std(axis=-1)
         mean = values.mean(axis=-1).round(2) + 0.0  # + 0.0: no "-0.00"
         labels = [f"{m:+.2f} ± {s:.2f}" for m, s in zip(mean, spread, strict=True)]
@@ -93,14 +95,9 @@ def show_gelu(gelu: Callable[[torch.Tensor], torch.Tensor]) -> Figure:
     curve.plot(x, x.clip(0), "--", color=GREY, label="ReLU")
     curve.plot(x, y, color=BLUE, label="GELU")
     curve.plot(x[low], y[low], "o", color=RED)
-    curve.annotate(
-        f"minimum {y[low]:.3f}\nat x = {x[low]:.2f}".replace("-", "−"),
-        (float(x[low]), float(y[low])),
-        (-2.3, 1.0),
-        arrowprops={"arrowstyle": "-", "color": GREY},
-        ha="center",
-        fontsize=8,
-    )
+    words = f"minimum {y[low]:.3f}\nat x = {x[low]:.2f}".replace("-", "−")
+    look = {"arrowprops": {"arrowstyle": "-", "color": GREY}, "ha": "center", "fontsize": 8}
+    curve.annotate(words, (x[low], y[low]), (-2.3, 1.0), **look)
     curve.set(title="value", xlabel="x", ylabel="f(x)", xlim=(-4, 3), ylim=(-0.5, 3))
     curve.legend(loc="upper left")
     slopes.plot(x, x > 0, "--", color=GREY)
@@ -121,54 +118,39 @@ def draw_block() -> Figure:
         post-norm, where every token passes two normalisations on its way.
     """
     fig, axes = figure(2, 1, size=(8.0, 3.0))
-    _draw_road(axes[0, 0], norm_first=True)
-    _draw_road(axes[1, 0], norm_first=False)
-    axes[0, 0].set_title(
-        "pre-norm (ViT): norms on the side roads, the main road is free", loc="left"
-    )
-    axes[1, 0].set_title("post-norm (2017): norms across the main road", loc="left")
+    above, below = axes[:, 0]
+    _draw_road(above, norm_first=True)
+    _draw_road(below, norm_first=False)
+    above.set_title("pre-norm (ViT): norms on the side roads, the main road is free", loc="left")
+    below.set_title("post-norm (2017): norms across the main road", loc="left")
     return fig
 
 
 def _draw_road(ax, *, norm_first: bool) -> None:
     """Draw one block: main road at y = 0, side roads at y = 1."""
+
+    def box(x, y, name, colour):
+        look = {"edgecolor": colour, "linewidth": 2, "fontsize": 9, "family": "monospace"}
+        draw_box(ax, x, y, (1.5, 0.52), name, corners="pad=0.06", **look)
+
     ax.plot([0, 13], [0, 0], color=BLACK, linewidth=5, solid_capstyle="butt", zorder=1)
     ax.text(-0.1, 0, "x\n(B, T, D)", ha="right", va="center", fontsize=9)
     ax.text(13.2, 0, "(B, T, D)", ha="left", va="center", fontsize=9)
     for start, norm, layer, colour in ((0.7, "norm1", "attn", ORANGE), (7.0, "norm2", "mlp", BLUE)):
         plus = start + (5.2 if norm_first else 3.4)
-        boxes = [(norm, GREY), (layer, colour)] if norm_first else [(layer, colour)]
         ax.plot([start, start, plus, plus], [0, 1, 1, 0.28], color=colour, linewidth=2, zorder=1)
-        ax.add_patch(
-            FancyArrowPatch(
-                (plus, 0.6), (plus, 0.2), arrowstyle="-|>", mutation_scale=14, color=colour
-            )
-        )
-        for i, (name, face) in enumerate(boxes):
-            centre = start + (plus - start) * (0.28 + 0.44 * i if norm_first else 0.5)
-            _draw_box(ax, centre, 1.0, name, face)
+        look = {"arrowstyle": "-|>", "mutation_scale": 14, "color": colour}
+        ax.add_patch(FancyArrowPatch((plus, 0.6), (plus, 0.2), **look))
+        if norm_first:
+            box(start + 0.28 * (plus - start), 1, norm, GREY)
+            box(start + 0.72 * (plus - start), 1, layer, colour)
+        else:
+            box(start + 0.5 * (plus - start), 1, layer, colour)
+            box(plus + 1.4, 0, norm, GREY)
         ax.add_patch(Circle((plus, 0), 0.24, facecolor="white", edgecolor=BLACK, zorder=3))
-        ax.text(plus, 0, "+", ha="center", va="center", fontsize=12, zorder=4)
-        if not norm_first:
-            _draw_box(ax, plus + 1.4, 0.0, norm, GREY)
+        write(ax, plus, 0, "+", fontsize=12, zorder=4)
     ax.set(xlim=(-1.6, 14.8), ylim=(-0.45, 1.45), aspect="equal")
     ax.axis("off")
-
-
-def _draw_box(ax, x: float, y: float, name: str, colour: str) -> None:
-    """Draw a named box centred at (x, y)."""
-    box = FancyBboxPatch(
-        (x - 0.75, y - 0.26),
-        1.5,
-        0.52,
-        boxstyle="round,pad=0.06",
-        facecolor="white",
-        edgecolor=colour,
-        linewidth=2,
-        zorder=2,
-    )
-    ax.add_patch(box)
-    ax.text(x, y, name, ha="center", va="center", fontsize=9, family="monospace", zorder=3)
 
 
 @styled
@@ -189,8 +171,7 @@ def show_through_depth(
         ylim: limits of the y axis.
         log: whether the y axis is logarithmic.
     """
-    fig, axes = figure(1, 1, size=(6.5, 3.0))
-    ax = axes[0, 0]
+    fig, ax = panel(6.5)
     looks = zip(cycle(CYCLE), cycle("osD^vP*"), cycle(LINES))  # noqa: B905 - endless, all three
     for (label, values), (colour, marker, line) in zip(series.items(), looks, strict=False):
         depth = np.arange(first, first + len(values))
@@ -213,8 +194,7 @@ def show_parameter_map(parts: Mapping[str, Mapping[str, int]], *, title: str = "
             ``"qkv: attention"``-like names.
         title: above the map.
     """
-    fig, axes = figure(1, 1, size=(9.0, 3.4))
-    ax = axes[0, 0]
+    fig, ax = panel(9.0, 3.4)
     total = sum(sum(column.values()) for column in parts.values())
     left = 0.0
     for name, column in parts.items():
@@ -224,33 +204,26 @@ def show_parameter_map(parts: Mapping[str, Mapping[str, int]], *, title: str = "
             text, _, part = label.rpartition(": ")
             height = count / sum(column.values())
             bottom -= height
-            ax.add_patch(
-                Rectangle(
-                    (left, bottom),
-                    width,
-                    height,
-                    facecolor=PART_COLOURS[part],
-                    edgecolor="white",
-                    linewidth=0.6,
-                )
-            )
+            cell = {"facecolor": PART_COLOURS[part], "edgecolor": "white", "linewidth": 0.6}
+            ax.add_patch(Rectangle((left, bottom), width, height, **cell))
             if text and width > 0.04 and height > 0.08:
-                ink = "white" if PART_COLOURS[part] in (BLUE, GREY, GREEN) else BLACK
                 middle = (left + width / 2, bottom + height / 2)
-                ax.text(*middle, text, ha="center", va="center", fontsize=8, color=ink)
+                write(ax, *middle, text, fontsize=8, color=_ink_on(PART_COLOURS[part]))
         if width > 0.03:
             ax.text(left + width / 2, -0.03, name, ha="center", va="top", fontsize=8)
         left += width
     shown = {label.rpartition(": ")[2] for column in parts.values() for label in column}
-    handles = [
-        Rectangle((0, 0), 1, 1, facecolor=colour, label=part)
-        for part, colour in PART_COLOURS.items()
-        if part in shown
-    ]
+    colours = {part: colour for part, colour in PART_COLOURS.items() if part in shown}
+    handles = [Rectangle((0, 0), 1, 1, facecolor=c, label=part) for part, c in colours.items()]
     fig.legend(handles=handles, loc="outside lower center", ncols=len(handles), fontsize=8)
     ax.set(xlim=(0, 1), ylim=(-0.12, 1), title=title)
     ax.axis("off")
     return fig
+
+
+def _ink_on(colour: str) -> str:
+    """Give the colour of letters on the colour of a part."""
+    return "white" if colour in (BLUE, GREY, GREEN) else BLACK
 
 
 def parameter_columns(model) -> dict[str, dict[str, int]]:
@@ -288,8 +261,7 @@ def show_shares(rows: Mapping[str, Mapping[str, float]], *, xlabel: str) -> Figu
             are written into the bar.
         xlabel: what the shares are of.
     """
-    fig, axes = figure(1, 1, size=(8.0, 0.9 + 0.42 * len(rows)))
-    ax = axes[0, 0]
+    fig, ax = panel(8.0, 0.9 + 0.42 * len(rows))
     for row, amounts in enumerate(rows.values()):
         total, left = sum(amounts.values()), 0.0
         for part, amount in amounts.items():
@@ -297,8 +269,7 @@ def show_shares(rows: Mapping[str, Mapping[str, float]], *, xlabel: str) -> Figu
             colour = PART_COLOURS[part]
             ax.barh(row, share, left=left, color=colour, edgecolor="white", label=part)
             if share >= 4:
-                ink = "white" if colour in (BLUE, GREY, GREEN) else BLACK
-                ax.text(left + share / 2, row, f"{share:.0f}", ha="center", va="center", color=ink)
+                write(ax, left + share / 2, row, f"{share:.0f}", color=_ink_on(colour))
             left += share
     ax.set_yticks(range(len(rows)), list(rows))
     ax.invert_yaxis()
@@ -341,11 +312,9 @@ def show_overfit(
         row, column = divmod(i, columns)
         size = (0.9 / columns, 0.75 / rows)
         ax = place.inset_axes((column / columns, 1 - (row + 1) / rows, *size))
-        ax.imshow(to_picture(image))
-        ax.set_title(
-            f"{'✓' if right else '✗'} {name}", fontsize=7, pad=2, color=GREEN if right else RED
-        )
-        hide_ticks(ax)
+        draw_image(ax, image)
+        sign, colour = ("✓", GOOD) if right else ("✗", BAD)
+        ax.set_title(f"{sign} {name}", fontsize=7, pad=2, color=colour)
     return fig
 
 
@@ -354,16 +323,15 @@ def show_named(
     pictures: Sequence[torch.Tensor],
     probabilities: torch.Tensor,
     class_names: Sequence[str],
-    *,
-    top: int = 3,
 ) -> Figure:
     """Draw pictures, and beside each the classes that a model finds most probable.
+
+    Three classes at most, with their probabilities.
 
     Args:
         pictures: n tensors (C, H, W), uint8 or floats in [0, 1], of any sizes.
         probabilities: (n, K), rows that sum to 1.
         class_names: K names.
-        top: classes beside each picture.
     """
     n = len(pictures)
     across = min(n, 2)
@@ -374,13 +342,11 @@ def show_named(
         ax.axis("off")
     for i, picture in enumerate(pictures):
         place, bars = axes.flat[2 * i], axes.flat[2 * i + 1]
-        place.imshow(to_picture(picture))
-        hide_ticks(place)
-        values, classes = probabilities[i].detach().cpu().topk(min(top, len(class_names)))
+        draw_image(place, picture)
+        values, classes = probabilities[i].detach().cpu().topk(min(3, len(class_names)))
         shares = (100 * values).tolist()
         bars.barh(range(len(shares)), shares, color=SKY, height=0.6)
         for row, (share, k) in enumerate(zip(shares, classes.tolist(), strict=True)):
             bars.text(2, row, f"{class_names[k]}, {share:.0f}%", va="center", fontsize=9)
-        bars.set(xlim=(0, 100), ylim=(len(shares) - 0.4, -0.6), xlabel="probability (%)")
-        bars.set_yticks([])
+        bars.set(xlim=(0, 100), ylim=(len(shares) - 0.4, -0.6), xlabel="probability (%)", yticks=[])
     return fig

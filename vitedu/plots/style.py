@@ -13,13 +13,14 @@ import base64
 import functools
 import html
 import io
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeVar, cast
 
 import matplotlib.pyplot as plt
 import numpy as np
+from matplotlib.artist import Artist
 from matplotlib.figure import Figure
-from matplotlib.patches import Rectangle
+from matplotlib.patches import FancyBboxPatch, Rectangle
 
 BLACK = "#000000"
 ORANGE = "#E69F00"
@@ -38,6 +39,7 @@ SEQUENTIAL = "viridis"
 DIVERGING = "RdBu_r"
 
 WIDTH = 8.0  # inches: the width of a notebook column
+HEIGHT = 3.6  # inches: of an explorer
 PICTURE = 0.01, 0.06, 0.375, 0.8333  # in an explorer: left, bottom, width, height of its picture
 DPI = 100  # dots an inch of the page
 DOTS = 2  # of a picture for one of the page: sharp on screens of any kind
@@ -64,6 +66,8 @@ RC: dict[Any, Any] = {  # matplotlib's types list every key
     "legend.frameon": False,
 }
 
+# an explorer's figure, and a function that moves it to cell k and gives the artists that changed
+FigureAndMove = tuple[Figure, Callable[[int], Sequence[Artist]]]
 Drawing = TypeVar("Drawing", bound=Callable[..., Any])
 
 
@@ -177,6 +181,22 @@ def figure(
     return fig, axes
 
 
+def panel(width: float = WIDTH, height: float = 3.0) -> tuple[CourseFigure, Any]:
+    """Open a figure of one panel, its sides in inches; give the figure and its axes."""
+    fig, axes = figure(size=(width, height))
+    return fig, axes[0, 0]
+
+
+def picture_grid(
+    rows: int, columns: int, *, size: tuple[float, float], **kwargs
+) -> tuple[CourseFigure, np.ndarray]:
+    """Open a figure as ``figure`` does, all its axes without ticks, for pictures."""
+    fig, axes = figure(rows, columns, size=size, **kwargs)
+    for ax in axes.flat:
+        hide_ticks(ax)
+    return fig, axes
+
+
 def to_picture(image) -> np.ndarray:
     """Turn an image tensor (C, H, W) into what ``imshow`` takes: (H, W, 3) or (H, W), in [0, 1].
 
@@ -195,44 +215,156 @@ def to_picture(image) -> np.ndarray:
     return picture[0] if picture.shape[0] == 1 else picture.transpose(1, 2, 0)
 
 
-def choices(
-    fig: Figure, values: np.ndarray, words: list[list[str]], title: str, high: float
-) -> Callable:
-    """Draw the left side of an explorer of two numbers: a table to click into, and its frame.
+def hide_ticks(ax) -> None:
+    """Take ticks and frame off an axes that shows a picture, and leave its labels."""
+    ax.set(xticks=[], yticks=[])
+    ax.spines[:].set_visible(False)
+
+
+def draw_image(ax, image, title: str = "", *, size: float = 10, **options):
+    """Draw an image (C, H, W) without ticks under its title, of letters of a size in points."""
+    hide_ticks(ax)
+    ax.set_title(title, fontsize=size)
+    return ax.imshow(to_picture(image), cmap="gray", vmin=0, vmax=1, **options)
+
+
+def name_rows(axes: np.ndarray, names: Iterable[str], size: float = 10) -> None:
+    """Write the name of each row of axes to its left, in letters of a size in points."""
+    for ax, name in zip(axes[:, 0], names, strict=True):
+        ax.set_ylabel(name, fontsize=size)
+
+
+def write(ax, x: float, y: float, words: str, **look):
+    """Write words, their middle at a place."""
+    return ax.text(x, y, words, ha="center", va="center", **look)
+
+
+def write_cells(ax, words: np.ndarray, white: np.ndarray, corner: float = -0.5, **look) -> None:
+    """Write words (rows, columns) into the cells of a table, in white where ``white`` says so.
 
     Args:
-        fig: an explorer's figure, empty where ``PICTURE`` says.
+        ax: whose cells are squares of one unit.
+        words: of each cell.
+        white: of the same shape, true where the cell is dark.
+        corner: x and y of the table's corner.
+        **look: of the letters.
+    """
+    for (row, column), word in np.ndenumerate(words):
+        ink = "white" if white[row, column] else BLACK
+        write(ax, column + corner + 0.5, row + corner + 0.5, word, color=ink, **look)
+
+
+def colour_cells(ax, numbers: np.ndarray, owners: np.ndarray, top: float = 0, **look) -> None:
+    """Draw a table of numbers from ``top`` downwards, each cell in the colour of its owner."""
+    for (row, column), number in np.ndenumerate(numbers):
+        look_of_cell = {"facecolor": CYCLE[owners[row, column] % len(CYCLE)], "alpha": 0.35}
+        ax.add_patch(Rectangle((column, top + row), 1, 1, edgecolor="white", **look_of_cell))
+        write(ax, column + 0.5, top + row + 0.5, str(number), **look)
+
+
+def rule(ax, rows: Iterable[float], columns: Iterable[float], **look) -> None:
+    """Draw lines across a picture at the places of some rows and columns."""
+    for x in columns:
+        ax.axvline(x, **look)
+    for y in rows:
+        ax.axhline(y, **look)
+
+
+def frame(ax, x: float, y: float, width: float, height: float = 0, **look) -> Rectangle:
+    """Frame a rectangle whose first corner is (x, y); without a height it is a square."""
+    look = {"edgecolor": ORANGE, "linewidth": 2.5, **look}
+    return ax.add_patch(Rectangle((x, y), width, height or width, fill=False, **look))
+
+
+def draw_box(ax, x, y, size: tuple[float, float], words: str = "", *, corners: str, **look) -> None:
+    """Draw a round box with words, its middle at (x, y).
+
+    Args:
+        ax: to draw into.
+        x: of the middle.
+        y: of the middle.
+        size: width and height.
+        words: in its middle.
+        corners: their ``pad`` and ``rounding_size``, as matplotlib writes them.
+        **look: ``facecolor``, ``edgecolor`` and ``linewidth`` of the box; the rest of the letters.
+    """
+    names = ("facecolor", "edgecolor", "linewidth")
+    of_box = {"facecolor": "white"} | {name: look.pop(name) for name in names if name in look}
+    corner = x - size[0] / 2, y - size[1] / 2
+    ax.add_patch(FancyBboxPatch(corner, *size, boxstyle=f"round,{corners}", zorder=2, **of_box))
+    write(ax, x, y, words, **look)
+
+
+def uniform_bar(fig: Figure, shown, label: str = "weight / uniform", **options):
+    """Draw the colour bar of values relative to uniform, whose scale is logarithmic."""
+    bar = fig.colorbar(shown, label=label, extend="both", **options)
+    bar.set_ticks([0.1, 1, 10], labels=["0.1", "1", "10"])
+    return bar
+
+
+# -- the left side of an explorer -----------------------------------------------------------------
+
+
+def explorer_figure(title: str) -> tuple[CourseFigure, Any]:
+    """Open the figure of an explorer, and the axes in it that is clicked into."""
+    fig = CourseFigure(figsize=(WIDTH, HEIGHT))
+    ax = fig.add_axes(PICTURE)
+    ax.set_title(title)
+    hide_ticks(ax)
+    return fig, ax
+
+
+def moving_frame(
+    ax, columns: int, side: float = 1, *, corner: float = -0.5, linewidth: float = 2.5
+) -> Callable[[int], Rectangle]:
+    """Frame a cell of a picture; give a function that moves the frame to cell k and gives it.
+
+    Args:
+        ax: of the picture.
+        columns: cells in a row; k counts row by row.
+        side: of a cell, in the axes' units.
+        corner: x and y of the picture's corner.
+        linewidth: of the frame, in points.
+    """
+    moving = frame(ax, corner, corner, side, linewidth=linewidth)
+
+    def move(k: int) -> Rectangle:
+        row, column = divmod(k, columns)
+        moving.set_xy((column * side + corner, row * side + corner))
+        return moving
+
+    return move
+
+
+def image_to_click(
+    image, grid_size: tuple[int, int], title: str = "click a patch"
+) -> tuple[CourseFigure, Callable[[int], Rectangle]]:
+    """Open an explorer's figure with an image (C, H, W) of which one cell of a grid is framed.
+
+    Returns:
+        The figure, and a function that moves the frame to cell k and gives it.
+    """
+    fig, ax = explorer_figure(title)
+    draw_image(ax, image, title)
+    return fig, moving_frame(ax, grid_size[1], image.shape[-1] / grid_size[1])
+
+
+def table_to_click(
+    values: np.ndarray, words: list[list[str]], title: str, high: float
+) -> tuple[CourseFigure, Callable[[int], Rectangle]]:
+    """Open an explorer's figure with a table of which one cell is framed.
+
+    Args:
         values: (rows, columns), what colours the cells.
         words: what each cell says.
         title: what the colour means.
         high: where the colours end; they start at 0.
 
     Returns:
-        A function that frames cell k and gives the frame.
+        The figure, and a function that moves the frame to cell k and gives it.
     """
-    ax = fig.add_axes(PICTURE)
+    fig, ax = explorer_figure(title)
     ax.pcolormesh(values, cmap=SEQUENTIAL, vmin=0, vmax=high, edgecolors="white")
     ax.invert_yaxis()
-    for row, line in enumerate(words):
-        for column, word in enumerate(line):
-            ink = BLACK if values[row, column] > 0.6 * high else "white"
-            ax.text(
-                column + 0.5, row + 0.5, word, ha="center", va="center", fontsize=7.5, color=ink
-            )
-    ax.set_title(title)
-    hide_ticks(ax)
-    frame = Rectangle((0, 0), 1, 1, fill=False, edgecolor=ORANGE, linewidth=3)
-    ax.add_patch(frame)
-
-    def move(k: int):
-        row, column = divmod(k, values.shape[1])
-        frame.set_xy((column, row))
-        return frame
-
-    return move
-
-
-def hide_ticks(ax) -> None:
-    """Take ticks and frame off an axes that shows a picture, and leave its labels."""
-    ax.set(xticks=[], yticks=[])
-    ax.spines[:].set_visible(False)
+    write_cells(ax, np.array(words), values <= 0.6 * high, corner=0, fontsize=7.5)
+    return fig, moving_frame(ax, values.shape[1], corner=0, linewidth=3)
