@@ -15,12 +15,12 @@ import json
 import os
 import uuid
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.colors import to_hex
-from matplotlib.figure import Figure
 from matplotlib.font_manager import findfont
 from matplotlib.image import AxesImage
 from matplotlib.text import Text
@@ -32,7 +32,7 @@ from vitedu.plots.efficient import blocks_figure
 from vitedu.plots.inside import inside_figure
 from vitedu.plots.less_data import neighbours_figure
 from vitedu.plots.patches import patch_row_figure
-from vitedu.plots.style import DOTS, DPI, PICTURE, WIDTH
+from vitedu.plots.style import DOTS, DPI, PICTURE, WIDTH, FigureAndMove
 from vitedu.plots.training import schedule_figure
 from vitedu.plots.transfer import similarity_figure
 
@@ -88,40 +88,30 @@ LABELS = """<script>
 </script>"""
 
 
+@dataclass(repr=False, eq=False)
 class Explorer:
     """A figure that follows a click into its picture, and one setting.
 
-    Args:
-        draw: gives the figure for a setting, its picture where ``PICTURE`` says, and a function
-            that moves the figure to a cell and returns the artists that changed: pictures that fill
-            their axes, lines of text on their baselines, and anything else.
-        describe: says in a sentence what that figure shows, for screen readers too.
-        settings: the values of the setting.
-        setting_name: what the setting is, such as "patch size (px)".
-        grid: rows and columns of the picture's cells, or a function that gives them for a setting.
-        start: the setting that is shown first; by default the first one.
-        cell_name: what a cell of the picture is called.
+    Raises:
+        ValueError: ``start`` is none of the settings.
     """
 
-    def __init__(
-        self,
-        draw: Callable[[Any], tuple[Figure, Callable]],
-        describe: Callable[[Any, int], str],
-        settings: Sequence,
-        setting_name: str,
-        grid: Callable[[Any], tuple[int, int]] | tuple[int, int],
-        start: Any = None,
-        cell_name: str = "patch",
-    ):
-        start = settings[0] if start is None else start
-        if start not in settings:
-            raise ValueError(f"start must be one of {list(settings)} (got {start!r}).")
-        self.draw, self.describe = draw, describe
-        self.grid = grid if callable(grid) else lambda setting, size=grid: size
-        self.settings, self.setting_name, self.start = list(settings), setting_name, start
-        self.cell_name = cell_name
-        # setting and dots -> figure, its function, and the pixels that never change
-        self.drawn: dict = {}
+    # Gives the figure for a setting, its picture where PICTURE says. What moves with a cell are
+    # pictures that fill their axes, lines of text on their baselines, and anything else.
+    draw: Callable[[Any], FigureAndMove]
+    describe: Callable[[Any, int], str]  # says what that figure shows, for screen readers too
+    settings: Sequence
+    setting_name: str  # such as "patch size (px)"
+    grid: Callable[[Any], tuple[int, int]]  # rows and columns of the picture's cells in a setting
+    start: Any = None  # the setting that is shown first; by default the first one
+    cell_name: str = "patch"  # what a cell of the picture is called
+    # setting and dots -> canvas, function that moves its figure, and pixels that never change
+    drawn: dict = field(default_factory=dict)
+
+    def __post_init__(self):
+        self.start = self.settings[0] if self.start is None else self.start
+        if self.start not in self.settings:
+            raise ValueError(f"start must be one of {list(self.settings)} (got {self.start!r}).")
 
     def __repr__(self) -> str:
         return f"Explorer({self.setting_name}: {', '.join(str(s) for s in self.settings)})"
@@ -165,27 +155,17 @@ class Explorer:
         show_labelled(self._repr_mimebundle_())
 
     def _repr_mimebundle_(self, include=None, exclude=None) -> dict:
-        bundle: dict[str, Any] = {"text/plain": repr(self), "text/html": self.still()}
-        if kernel_answers():
-            view = {"version_major": 2, "version_minor": 0, "model_id": self.live().model_id}
-            bundle[WIDGET] = view
-        return bundle
+        live = {WIDGET: view_of(self.live())} if kernel_answers() else {}
+        return {"text/plain": repr(self), "text/html": self.still(), **live}
 
     # -- without a kernel -------------------------------------------------------------------------
 
     def still(self) -> str:
         """Give the form for pages: every setting at a few cells, drawn beforehand, as HTML."""
-        cells = {s: [self.cell_at(s, *spot) for spot in SPOTS] for s in self.settings}
-        pictures = [
-            [
-                f"data:image/jpeg;base64,{base64.b64encode(self.frame(s, c, DOTS)).decode()}"
-                for c in row
-            ]
-            for s, row in cells.items()
-        ]
-        words = [[self.describe(s, c) for c in row] for s, row in cells.items()]
-        first = self.settings.index(self.start)
-        names = [str(s) for s in self.settings]
+        places = [[(s, self.cell_at(s, *spot)) for spot in SPOTS] for s in self.settings]
+        pictures = [[self.frame(*place, DOTS) for place in row] for row in places]
+        words = [[self.describe(*place) for place in row] for row in places]
+        names, first = list(map(str, self.settings)), list(self.settings).index(self.start)
         width = round(WIDTH * DPI)
         return still_page(pictures, words, names, self.setting_name, width, first, SPOTS)
 
@@ -208,16 +188,16 @@ class Explorer:
         words, style = widgets.HTML(), widgets.HTML(STYLE)
         shared = {"layout": widgets.Layout(), "style": widgets.ButtonStyle()}
 
+        def button(k: int):
+            tooltip = f"{self.cell_name} {k}"
+            button = widgets.Button(description=str(k), tooltip=tooltip, **shared)
+            if button.has_trait("tabbable"):
+                button.tabbable = False  # one stop for the keyboard, the slider, not hundreds
+            button.on_click(lambda _: setattr(cell, "value", k))
+            return button
+
         def layer(rows: int, columns: int):
-            buttons = [
-                widgets.Button(description=str(k), tooltip=f"{self.cell_name} {k}", **shared)
-                for k in range(rows * columns)
-            ]
-            for k, button in enumerate(buttons):
-                if button.has_trait("tabbable"):
-                    button.tabbable = False  # one stop for the keyboard, the slider, not hundreds
-                button.on_click(lambda _, k=k: setattr(cell, "value", k))
-            box = widgets.GridBox(buttons)
+            box = widgets.GridBox([button(k) for k in range(rows * columns)])
             box.layout.grid_template_columns = f"repeat({columns}, 1fr)"
             box.layout.grid_template_rows = f"repeat({rows}, 1fr)"
             box.add_class("vitedu-cells")
@@ -299,7 +279,7 @@ def typeface(path: str, size: float) -> ImageFont.FreeTypeFont:
 
 
 def still_page(
-    pictures: Sequence[Sequence[str]],
+    pictures: Sequence[Sequence[bytes]],
     words: Sequence[Sequence[str]],
     names: Sequence[str],
     setting_name: str,
@@ -313,7 +293,7 @@ def still_page(
     ``data-lm-suppress-shortcuts``.
 
     Args:
-        pictures: for each setting the pictures of all places, as addresses of data.
+        pictures: for each setting the pictures of all places, as JPEG or PNG files.
         words: what each picture shows.
         names: of the settings.
         setting_name: what the setting is.
@@ -321,6 +301,7 @@ def still_page(
         first: the setting that is shown first.
         spots: row and column of each place in the picture, 0 to 1; none for one place.
     """
+    addresses = [[data_address(picture) for picture in row] for row in pictures]
     key = f"explorer-{uuid.uuid4().hex}"
     name, said = html.escape(setting_name), html.escape(words[first][0])
     place = ""
@@ -334,11 +315,11 @@ def still_page(
   <label>{name}: <span>{html.escape(names[first])}</span>
     <input data-lm-suppress-shortcuts
       type="range" min="0" max="{len(names) - 1}" value="{first}" step="1"></label>{place}<br>
-  <img src="{pictures[first][0]}" alt="{said}" style="width: {width}px; max-width: 100%">
+  <img src="{addresses[first][0]}" alt="{said}" style="width: {width}px; max-width: 100%">
   <p role="status" aria-live="polite">{said}</p>
   <script>
     (function (box) {{
-      const pictures = {script_json(pictures)}, words = {script_json(words)};
+      const pictures = {script_json(addresses)}, words = {script_json(words)};
       const names = {script_json(names)}, spots = {script_json(spots)};
       const picture = box.querySelector("img"), said = box.querySelectorAll("label span");
       const [setting, place] = box.querySelectorAll("input");
@@ -391,9 +372,25 @@ def show_labelled(bundle: dict[str, Any]) -> None:
         display({"text/html": LABELS, "text/plain": ""}, raw=True)
 
 
+def data_address(picture: bytes) -> str:
+    """Give a picture, a JPEG or PNG file, as an address that holds all of it."""
+    kind = "png" if picture.startswith(b"\x89PNG") else "jpeg"
+    return f"data:image/{kind};base64,{base64.b64encode(picture).decode()}"
+
+
+def view_of(widget) -> dict[str, Any]:
+    """Give what a notebook's page needs to show a widget, under ``WIDGET``."""
+    return {"version_major": 2, "version_minor": 0, "model_id": widget.model_id}
+
+
 def script_json(value) -> str:
     """Write a value as JSON that cannot end the script it stands in."""
     return json.dumps(value).replace("</", "<\\/")
+
+
+def position(k: int, columns: int) -> str:
+    """Say where cell k of a grid lies."""
+    return f"row {k // columns}, column {k % columns}"
 
 
 def explore_patches(image, patch_sizes: Sequence[int] = (56, 32, 16)) -> Explorer:
@@ -406,11 +403,8 @@ def explore_patches(image, patch_sizes: Sequence[int] = (56, 32, 16)) -> Explore
     C, H, W = image.shape
 
     def describe(P, k):
-        row, column = divmod(k, W // P)
-        return (
-            f"Patch {k} of {(H // P) * (W // P)} (row {row}, column {column}) "
-            f"is row {k} of the sequence: {C * P * P} numbers."
-        )
+        row = f"row {k} of the sequence: {C * P * P} numbers"
+        return f"Patch {k} of {(H // P) * (W // P)} ({position(k, W // P)}) is {row}."
 
     def draw(P):
         return patch_row_figure(image, P)
@@ -446,7 +440,7 @@ def explore_attention(
         return where_it_looks_figure(image, tables[temperature], grid_size)
 
     middle = temperatures[len(temperatures) // 2]
-    return Explorer(draw, describe, temperatures, "temperature", grid_size, middle)
+    return Explorer(draw, describe, temperatures, "temperature", lambda _: grid_size, middle)
 
 
 def explore_inside(
@@ -471,42 +465,32 @@ def explore_inside(
         return inside_figure(images[i], tables, words, grid_size)
 
     def describe(i, k):
-        last = answers[first][i][-1][k]
-        row, column = divmod(k, grid_size[1])
-        return (
-            f"Picture {i}, patch {k} (row {row}, column {column}): read at this patch, the {first} "
-            f"model answers {last} after its last block."
-        )
+        said = f"the {first} model answers {answers[first][i][-1][k]} after its last block"
+        return f"Picture {i}, patch {k} ({position(k, grid_size[1])}): read at this patch, {said}."
 
-    return Explorer(draw, describe, range(len(images)), "picture", grid_size)
+    return Explorer(draw, describe, range(len(images)), "picture", lambda _: grid_size)
 
 
-def explore_reach(
-    image, tables: dict[str, Any], grid_size: tuple[int, int], setting_name: str = "network"
-) -> Explorer:
+def explore_reach(image, tables: dict[str, Any], grid_size: tuple[int, int]) -> Explorer:
     """Show an image, and how strongly the clicked cell of a network depends on every place.
 
     Args:
         image: (C, H, W), uint8 or floats in [0, 1].
         tables: network -> (N, N), row i holds the shares of all places in what moves cell i.
         grid_size: (gh, gw), N = gh*gw.
-        setting_name: what the networks differ in.
     """
-
     titles = ("click a cell", "what it depends on", "share")
 
     def describe(name, k):
         row = tables[name][k]
-        reached = int((row > 0).sum())
-        return (
-            f"{name}: cell {k} depends on {reached} of {len(row)} places, and with {row[k]:.0%} on "
-            "its own."
-        )
+        reached = f"{int((row > 0).sum())} of {len(row)} places"
+        return f"{name}: cell {k} depends on {reached}, and with {row[k]:.0%} on its own."
 
     def draw(name):
         return where_it_looks_figure(image, tables[name], grid_size, titles)
 
-    return Explorer(draw, describe, list(tables), setting_name, grid_size, cell_name="cell")
+    names = list(tables)
+    return Explorer(draw, describe, names, "network", lambda _: grid_size, cell_name="cell")
 
 
 def explore_blocks(tables: Mapping[str, Any], grid_size: tuple[int, int]) -> Explorer:
@@ -519,10 +503,9 @@ def explore_blocks(tables: Mapping[str, Any], grid_size: tuple[int, int]) -> Exp
     """
 
     def describe(kind, k):
-        row, column = divmod(k, grid_size[1])
         one, two, three = tables[kind][:, k].sum(dim=-1).tolist()
         return (
-            f"{kind}: the token in row {row}, column {column} sees {one} of "
+            f"{kind}: the token in {position(k, grid_size[1])} sees {one} of "
             f"{tables[kind].shape[-1]} tokens after one block, {two} after two and {three} after "
             "three."
         )
@@ -530,7 +513,8 @@ def explore_blocks(tables: Mapping[str, Any], grid_size: tuple[int, int]) -> Exp
     def draw(kind):
         return blocks_figure(tables[kind], grid_size)
 
-    return Explorer(draw, describe, list(tables), "attention", grid_size, cell_name="token")
+    kinds = list(tables)
+    return Explorer(draw, describe, kinds, "attention", lambda _: grid_size, cell_name="token")
 
 
 def explore_neighbours(
@@ -546,17 +530,17 @@ def explore_neighbours(
         names: class of each image of the gallery.
         truth: class of each image of the square.
     """
-    side = round(len(images) ** 0.5)
+    kinds, side = list(tables), round(len(images) ** 0.5)
 
     def describe(kind, i):
         found = [names[index] for index in tables[kind][i].tolist()]
-        same = sum(name == truth[i] for name in found)
+        same = found.count(truth[i])
         return f"{kind}: {same} of the {len(found)} nearest images are of its class, {truth[i]}."
 
     def draw(kind):
         return neighbours_figure(images, gallery, tables[kind], names, f"nearest by {kind}")
 
-    return Explorer(draw, describe, list(tables), "features", (side, side), start=list(tables)[-1])
+    return Explorer(draw, describe, kinds, "features", lambda _: (side, side), kinds[-1])
 
 
 def explore_similarity(
@@ -571,19 +555,15 @@ def explore_similarity(
     """
 
     def describe(i, k):
-        row, column = divmod(k, grid_size[1])
-        alike = ", ".join(
-            f"{int((table[k] > 0.5).sum()) - 1} ({name})" for name, table in tables[i].items()
-        )
-        return (
-            f"Picture {i}, patch {k} (row {row}, column {column}): patches with a cosine above "
-            f"0.5: {alike}."
-        )
+        counts = {name: int((table[k] > 0.5).sum()) - 1 for name, table in tables[i].items()}
+        alike = ", ".join(f"{count} ({name})" for name, count in counts.items())
+        patch = f"Picture {i}, patch {k} ({position(k, grid_size[1])})"
+        return f"{patch}: patches with a cosine above 0.5: {alike}."
 
     def draw(i):
         return similarity_figure(images[i], tables[i], grid_size)
 
-    return Explorer(draw, describe, range(len(images)), "picture", grid_size)
+    return Explorer(draw, describe, range(len(images)), "picture", lambda _: grid_size)
 
 
 def explore_softmax(
@@ -596,12 +576,11 @@ def explore_softmax(
         softmax: turns scores (T,) into weights (T,).
         temperatures: the values to choose from; scores are divided by them.
     """
-    widths = list(next(iter(scores.values())))
+    scales, widths = list(scores), list(next(iter(scores.values())))
+    # scale -> (widths, temperatures, T), what softmax receives and what it gives
+    divided = {s: [[scores[s][d] / t for t in temperatures] for d in widths] for s in scales}
     weights = {
-        scale: np.stack(
-            [[softmax(by_width[d] / t).numpy() for t in temperatures] for d in widths]
-        )  # (widths, temperatures, T)
-        for scale, by_width in scores.items()
+        s: np.array([[softmax(x).numpy() for x in row] for row in divided[s]]) for s in scales
     }
 
     def describe(scale, k):
@@ -614,11 +593,13 @@ def explore_softmax(
         )
 
     def draw(scale):
-        divided = [[scores[scale][d].numpy() / t for t in temperatures] for d in widths]
-        return softmax_figure(np.stack(divided), weights[scale], widths, temperatures)
+        received = np.array([[x.numpy() for x in row] for row in divided[scale]])
+        return softmax_figure(received, weights[scale], widths, temperatures)
 
-    grid = len(widths), len(temperatures)
-    return Explorer(draw, describe, list(scores), "scores", grid, cell_name="width and temperature")
+    def grid(scale):
+        return len(widths), len(temperatures)
+
+    return Explorer(draw, describe, scales, "scores", grid, cell_name="width and temperature")
 
 
 def explore_schedule(
@@ -632,18 +613,14 @@ def explore_schedule(
         peaks: the largest rates to choose from.
         warmups: steps of warm-up to choose from, less than every length.
     """
-    rates = {
-        length: np.array(
-            [
-                [
-                    [schedule(step, length, warmup, peak) for step in range(length)]
-                    for warmup in warmups
-                ]
-                for peak in peaks
-            ]
-        )  # (peaks, warmups, length)
-        for length in lengths
-    }
+
+    def rates_of(length):
+        runs = [[(length, warmup, peak) for warmup in warmups] for peak in peaks]
+        return np.array(
+            [[[schedule(step, *run) for step in range(length)] for run in row] for row in runs]
+        )
+
+    rates = {length: rates_of(length) for length in lengths}  # (peaks, warmups, length)
 
     def describe(length, k):
         row, column = divmod(k, len(warmups))
@@ -657,7 +634,10 @@ def explore_schedule(
     def draw(length):
         return schedule_figure(rates[length], peaks, warmups)
 
-    grid, middle = (len(peaks), len(warmups)), lengths[len(lengths) // 2]
+    def grid(length):
+        return len(peaks), len(warmups)
+
+    middle = lengths[len(lengths) // 2]
     return Explorer(draw, describe, lengths, "length (steps)", grid, middle, "peak and warm-up")
 
 
@@ -669,22 +649,17 @@ def explore_positions(image, tables: Mapping[str, Any], grid_size: tuple[int, in
         tables: name of the way -> (N, N) cosines between the positions of all patches.
         grid_size: (gh, gw).
     """
-    tables = {name: np.asarray(table) for name, table in tables.items()}
 
     def describe(name, k):
-        others = np.delete(tables[name][k], k)
-        places = np.delete(np.arange(len(tables[name])), k)
-        most, least = places[others.argmax()], places[others.argmin()]
-        return (
-            f"{name}, patch {k} {place(k)}: most alike is patch {most} {place(most)}, cosine "
-            f"{others.max():.2f}; least alike is patch {least} {place(least)}, cosine "
-            f"{others.min():.2f}."
-        )
-
-    def place(k):
-        return f"(row {k // grid_size[1]}, column {k % grid_size[1]})"
+        cosines = np.array(tables[name][k])
+        cosines[k] = np.nan  # with itself
+        said = [
+            f"{which} alike is patch {i} ({position(i, grid_size[1])}), cosine {cosines[i]:.2f}"
+            for which, i in (("most", np.nanargmax(cosines)), ("least", np.nanargmin(cosines)))
+        ]
+        return f"{name}, patch {k} ({position(k, grid_size[1])}): {'; '.join(said)}."
 
     def draw(name):
         return similarity_figure(image, {name: tables[name]}, grid_size)
 
-    return Explorer(draw, describe, list(tables), "positions", grid_size)
+    return Explorer(draw, describe, list(tables), "positions", lambda _: grid_size)
