@@ -18,9 +18,9 @@ from vitedu.fitting.config import TrainConfig
 from vitedu.fitting.evaluating import predict
 from vitedu.fitting.history import EpochResult, History
 from vitedu.fitting.loop import fit
+from vitedu.plots.explorer import WIDGET, kernel_answers, show_labelled, still_page, view_of
 from vitedu.plots.style import DOTS, DPI, MARGIN, WIDTH
 from vitedu.plots.training import show_moment
-from vitedu.plots.widgets import WIDGET, kernel_answers, show_labelled, still_page, view_of
 
 SECONDS = 1.0  # between two pictures of a running training
 CARD = round((WIDTH + 2 * MARGIN) * DPI)  # its pictures' width on the page

@@ -8,7 +8,6 @@ pattern in any noise, as ``show_map_scales`` demonstrates.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
 import torch
@@ -23,23 +22,17 @@ from vitedu.plots.style import (
     GREY,
     LIGHT,
     ORANGE,
-    PICTURE,
     RED,
     SEQUENTIAL,
     SKY,
     WIDTH,
-    FigureAndMove,
     colour_cells,
     figure,
-    hide_ticks,
-    image_to_click,
-    moving_frame,
     name_rows,
     panel,
     picture_grid,
     rule,
     styled,
-    table_to_click,
     uniform_bar,
     write,
     write_cells,
@@ -79,44 +72,6 @@ def entropy(weights: np.ndarray) -> np.ndarray:
         0.0
     """
     return -(weights * np.log(weights.clip(1e-30))).sum(axis=-1) + 0.0
-
-
-@styled
-def softmax_figure(
-    scores: np.ndarray, weights: np.ndarray, widths: Sequence[int], temperatures: Sequence[float]
-) -> FigureAndMove:
-    """Draw the entropies of all widths and temperatures, ready to show the weights of one of them.
-
-    Args:
-        scores: (widths, temperatures, T), what softmax received.
-        weights: (widths, temperatures, T), what it gave.
-        widths: d of each row.
-        temperatures: of each column.
-    """
-    uncertain = entropy(weights)
-    words = [
-        [f"d {d}\nT {t:g}\n{uncertain[i, j]:.2f}" for j, t in enumerate(temperatures)]
-        for i, d in enumerate(widths)
-    ]
-    highest = np.log(weights.shape[-1])
-    fig, move_frame = table_to_click(uncertain, words, "entropy (nats); click a cell", highest)
-    ax = fig.add_axes((0.48, 0.2, 0.5, 0.69))
-    keys = range(weights.shape[-1])
-    bars = ax.bar(keys, [0.0] * len(keys), color=BLUE)
-    below: dict[str, Any] = {"ha": "center", "fontsize": 8, "transform": ax.get_xaxis_transform()}
-    numbers = [ax.text(key, -0.055, "", **below) for key in keys]
-    ax.axhline(1 / len(keys), color=GREY, linestyle=":", zorder=0)
-    ax.set(title="weights of the keys; dotted: uniform", ylim=(0, 1), ylabel="weight", xticks=[])
-    ax.set_xlabel("score of each key, divided by the temperature", labelpad=16)
-
-    def move(k: int):
-        cell = np.unravel_index(k, uncertain.shape)
-        for key in keys:
-            bars[key].set_height(weights[cell][key])
-            numbers[key].set_text(f"{scores[cell][key]:.1f}")
-        return move_frame(k), *bars, *numbers
-
-    return fig, move
 
 
 @styled
@@ -170,42 +125,6 @@ def show_score_maps(heads: Mapping[str, tuple[torch.Tensor, torch.Tensor]]) -> F
         for ax, what in ((left, "scores"), (right, "weights")):
             ax.set(title=f"{what}, {name}", xlabel="key", ylabel="query")
     return fig
-
-
-@styled
-def where_it_looks_figure(
-    image: torch.Tensor,
-    weights: torch.Tensor,
-    grid_size: tuple[int, int],
-    titles: tuple[str, str, str] = ("click a query patch", "where it looks", "weight"),
-) -> FigureAndMove:
-    """Draw an image, ready to frame one query patch and to show the weights it gives to all
-    patches.
-
-    The colour scale is the same for every patch and table: weights relative to uniform,
-    logarithmic, from a tenth of it to thirty times it.
-
-    Args:
-        image: (C, H, W), square.
-        weights: (N, N), row i is what patch i attends to.
-        grid_size: (gh, gw), N = gh*gw.
-        titles: of the image, of the map, and of what the map shows.
-    """
-    relative = (weights * weights.shape[-1]).unflatten(-1, grid_size).numpy(force=True)
-    fig, move_frame = image_to_click(image, grid_size, titles[0])
-    ax = fig.add_axes((0.47, *PICTURE[1:]))
-    shown = ax.imshow(np.ones(grid_size), cmap=SEQUENTIAL, norm=LogNorm(0.1, 30))
-    ax.set_title(titles[1])
-    hide_ticks(ax)
-    place = fig.add_axes((0.87, PICTURE[1], 0.02, PICTURE[3]))
-    uniform_bar(fig, shown, f"{titles[2]} / uniform", cax=place)
-    move_second = moving_frame(ax, grid_size[1])
-
-    def move(k: int):
-        shown.set_data(relative[k].clip(1e-9))
-        return shown, move_frame(k), move_second(k)
-
-    return fig, move
 
 
 @styled

@@ -19,15 +19,11 @@ from vitedu.plots.style import (
     GREY,
     LIGHT,
     ORANGE,
-    PICTURE,
     SKY,
     WIDTH,
-    FigureAndMove,
     draw_image,
-    explorer_figure,
     figure,
     frame,
-    moving_frame,
     name_rows,
     panel,
     picture_grid,
@@ -108,38 +104,6 @@ def show_reach(
     words = "cross: the token that asks; dark: its gradient is not zero"
     fig.supxlabel(words, fontsize=9, color=GREY)
     return fig
-
-
-@styled
-def blocks_figure(reached: torch.Tensor, grid_size: tuple[int, int]) -> FigureAndMove:
-    """Draw a grid of tokens, ready to colour each by the number of blocks after which one token
-    sees it.
-
-    Args:
-        reached: (3, N, N) boolean; entry (n, i, j) says that token i depends on j after n+1 blocks.
-        grid_size: (gh, gw), N = gh*gw.
-    """
-    counts = reached.sum(dim=-1).T.tolist()  # N lists of 3
-    after = (3 - reached.sum(dim=0)).unflatten(-1, grid_size).numpy()  # (N, gh, gw), 0: one block
-    fig, left = explorer_figure("click a token")
-    right = fig.add_axes((0.56, PICTURE[1] + 0.12, 0.42, PICTURE[3] - 0.12))
-    colours = ListedColormap(list(NEARER))
-    shown = left.pcolormesh(after[0], cmap=colours, vmin=0, vmax=3, edgecolors=GREY, linewidth=0.4)
-    left.invert_yaxis()
-    move_frame = moving_frame(left, grid_size[1], corner=0)
-    names = ("one block", "two blocks", "three blocks")
-    bars = right.barh(names, counts[0], color=NEARER[:3], edgecolor=BLACK, linewidth=0.8)
-    right.invert_yaxis()
-    right.set(xlim=(0, reached.shape[-1]), xlabel=f"tokens seen, of {reached.shape[-1]}")
-    right.set_title("seen after (colours as on the left; white: not yet)", fontsize=9)
-
-    def move(k: int):
-        shown.set_array(after[k])
-        for bar, count in zip(bars, counts[k], strict=True):
-            bar.set_width(count)
-        return shown, move_frame(k), *bars
-
-    return fig, move
 
 
 @styled

@@ -10,7 +10,6 @@ an even map looks even, whoever made it.
 from collections.abc import Mapping, Sequence
 
 import numpy as np
-from matplotlib import colormaps
 from matplotlib.colors import LogNorm
 from matplotlib.figure import Figure
 
@@ -19,17 +18,13 @@ from vitedu.plots.style import (
     BLUE,
     CYCLE,
     GREY,
-    HEIGHT,
     ORANGE,
-    PICTURE,
     SEQUENTIAL,
     SKY,
     WIDTH,
-    FigureAndMove,
     draw_image,
     figure,
     hide_ticks,
-    image_to_click,
     name_rows,
     panel,
     picture_grid,
@@ -270,64 +265,3 @@ def show_wrong_maps(panels: Mapping[str, np.ndarray], *, uniform: float) -> Figu
         shown = _draw_map(ax, values, uniform, title)
     uniform_bar(fig, shown, ax=axes.ravel().tolist(), shrink=0.9)
     return fig
-
-
-@styled
-def inside_figure(
-    image,
-    weights: Mapping[str, np.ndarray],
-    answers: Mapping[str, Sequence[Sequence[str]]],
-    grid_size: tuple[int, int],
-) -> FigureAndMove:
-    """Draw an image, ready to frame one patch and to show where it looks and what is answered
-    there.
-
-    Args:
-        image: (C, H, W), square.
-        weights: name of the model -> (L, nh, T, T); the last N tokens are patches.
-        answers: name of the model -> for each block and each patch, the answer in words.
-        grid_size: (gh, gw).
-    """
-    gh, gw = grid_size
-    L, nh, T, _ = next(iter(weights.values())).shape
-    fig, move_frame = image_to_click(image, grid_size)
-    tables, said = [], []
-    x0, x1, gap = 0.405, 0.925, 0.02
-    block = (x1 - x0 - gap * (len(weights) - 1)) / len(weights)
-    bottom, top = PICTURE[1], PICTURE[1] + PICTURE[3]
-    row_height = (top - bottom) / L
-    side = min(block / nh, row_height * 0.72 * HEIGHT / WIDTH)  # of a map, as a share of the width
-    size = side * (nh - 1 / (gw + 1)), side * WIDTH / HEIGHT * gw / (gw + 1)
-    for number, (name, table) in enumerate(weights.items()):
-        start = x0 + number * (block + gap)
-        fig.text(start + nh * side / 2, top + 0.02, name, ha="center", fontsize=10)
-        patches = np.maximum(np.asarray(table)[..., -gh * gw :, -gh * gw :] * T, 1e-9)
-        # (N, L, gh, nh, gw + 1): all heads of a layer are one picture, because one is drawn faster
-        # than many
-        rows = np.full((gh * gw, L, gh, nh, gw + 1), np.nan)
-        rows[..., :gw] = patches.reshape(L, nh, gh * gw, gh, gw).transpose(2, 0, 3, 1, 4)
-        rows = rows.reshape(gh * gw, L, gh, -1)[..., :-1]  # a column of paper between heads
-        # coloured once, not at every click
-        colours = colormaps[SEQUENTIAL](_scale()(rows.ravel()), bytes=True).reshape(*rows.shape, 4)
-        for layer in range(L):
-            low = top - (layer + 1) * row_height
-            ax = fig.add_axes((start, low + 0.24 * row_height, *size))
-            shown = _draw_map(ax, rows[0, layer], 1, aspect="auto")
-            tables.append((shown, colours[:, layer]))
-            text_ax = fig.add_axes((start, low, block, 0.22 * row_height))
-            text_ax.axis("off")
-            text = text_ax.text(0, 0.3, "", fontsize=7)
-            said.append((text, f"block {layer}: ", answers[name][layer]))
-    place = fig.add_axes((0.94, bottom, 0.012, top - bottom))
-    bar = uniform_bar(fig, shown, "", cax=place)
-    bar.ax.tick_params(labelsize=7, pad=1)
-    bar.ax.set_title("× even", fontsize=7)
-
-    def move(k: int):
-        for shown, coloured in tables:
-            shown.set_data(coloured[k])
-        for text, block, words in said:
-            text.set_text(block + words[k])
-        return move_frame(k), *(shown for shown, _ in tables), *(text for text, *_ in said)
-
-    return fig, move

@@ -6,7 +6,6 @@ Role: draw what the notebook measured. Not here: the measuring; every function t
 from collections.abc import Mapping, Sequence
 
 import numpy as np
-import torch
 from matplotlib.figure import Figure
 
 from vitedu.plots.style import (
@@ -16,15 +15,12 @@ from vitedu.plots.style import (
     LIGHT,
     ORANGE,
     WIDTH,
-    FigureAndMove,
     draw_image,
     figure,
-    image_to_click,
     name_rows,
     panel,
     picture_grid,
     styled,
-    to_picture,
 )
 
 
@@ -104,42 +100,3 @@ def show_collapse(
     axes[0, 1].set_ylim(-0.02, max(0.6, 1.1 * largest))  # a scale of its own
     fig.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=3)
     return fig
-
-
-@styled
-def neighbours_figure(
-    images: torch.Tensor,
-    gallery: torch.Tensor,
-    nearest: torch.Tensor,
-    names: Sequence[str],
-    title: str,
-) -> FigureAndMove:
-    """Draw a square of images, ready to frame one and to show what lies nearest to it.
-
-    Args:
-        images: (n*n, C, H, W), the square.
-        gallery: (m, C, H, W), what is searched.
-        nearest: (n*n, k), indices into the gallery, the nearest first; k is even.
-        names: of the classes of the gallery's images, m of them.
-        title: what nearness is measured by.
-    """
-    n, k = round(len(images) ** 0.5), nearest.shape[1]
-    side = images.shape[-1]
-    mosaic = images.unflatten(0, (n, n)).permute(2, 0, 3, 1, 4).flatten(3, 4).flatten(1, 2)
-    fig, move_frame = image_to_click(mosaic, (n, n), "click an image")
-    fig.text(0.7, 0.93, title, ha="center", fontsize=10)
-    shown, words = [], []
-    width = 0.56 / (k // 2)
-    for j in range(k):
-        row, column = divmod(j, k // 2)
-        ax = fig.add_axes((0.42 + column * width, 0.5 - 0.4 * row, 0.9 * width, 0.32))
-        shown.append(draw_image(ax, gallery[0]))
-        words.append(ax.text(side / 2, side + 5.3, "", ha="center", fontsize=8))
-
-    def move(i: int):
-        for picture, word, index in zip(shown, words, nearest[i].tolist(), strict=True):
-            picture.set_data(to_picture(gallery[index]))
-            word.set_text(names[index])
-        return move_frame(i), *shown, *words
-
-    return fig, move

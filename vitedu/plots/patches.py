@@ -18,13 +18,10 @@ from vitedu.plots.style import (
     SKY,
     WIDTH,
     CourseFigure,
-    FigureAndMove,
     colour_cells,
     draw_box,
     draw_image,
-    explorer_figure,
     figure,
-    moving_frame,
     name_rows,
     panel,
     picture_grid,
@@ -260,42 +257,6 @@ def show_images(images, titles) -> CourseFigure:
 
 
 # -- how fine to cut ------------------------------------------------------------------------------
-
-
-@styled
-def patch_row_figure(image: torch.Tensor, patch_size: int) -> FigureAndMove:
-    """Draw an image with its patches, ready to frame one of them and to show its row of numbers.
-
-    Args:
-        image: (C, H, W), square.
-        patch_size: P, in pixels.
-    """
-    image = torch.as_tensor(image)
-    C, H, W = image.shape
-    P = patch_size
-    tiles = cut(image, P).flatten(0, 1)  # (N, C, P, P)
-    sequence = tiles.flatten(1).numpy()  # (N, C*P*P)
-    fig, picture = explorer_figure("")
-    draw_grid(picture, image, P, f"{len(tiles)} patches of {P} px")
-    places = (0.42, 0.5, 0.16, 0.3556), (0.66, 0.5, 0.32, 0.3556), (0.475, 0.16, 0.505, 0.2)
-    close, matrix, values = map(fig.add_axes, places)
-    matrix.imshow(sequence, cmap="gray", aspect="auto", interpolation="antialiased")
-    matrix.set(title=f"the sequence: {len(tiles)} rows", ylabel="row", xticks=[])
-    values.set(xlim=(0, C * P * P), ylim=(sequence.min(), sequence.max()), ylabel="value")
-    values.set_title(f"its row: {C * P * P} numbers")
-    values.set_xlabel("place in the row: red, green, blue" if C == 3 else "place in the row")
-    move_frame = moving_frame(picture, W // P, P, linewidth=3)
-    tile = draw_image(close, tiles[0], "one patch")
-    mark = matrix.axhline(0, color=ORANGE, linewidth=2)
-    (line,) = values.plot(sequence[0], color=BLUE, linewidth=0.8)
-
-    def move(k: int):
-        tile.set_data(to_picture(tiles[k]))
-        mark.set_ydata([k, k])
-        line.set_ydata(sequence[k])
-        return move_frame(k), tile, mark, line
-
-    return fig, move
 
 
 @styled

@@ -13,12 +13,11 @@ import base64
 import functools
 import html
 import io
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from typing import Any, TypeVar, cast
 
 import matplotlib.pyplot as plt
 import numpy as np
-from matplotlib.artist import Artist
 from matplotlib.figure import Figure
 from matplotlib.patches import FancyBboxPatch, Rectangle
 
@@ -39,8 +38,6 @@ SEQUENTIAL = "viridis"
 DIVERGING = "RdBu_r"
 
 WIDTH = 8.0  # inches: the width of a notebook column
-HEIGHT = 3.6  # inches: of an explorer
-PICTURE = 0.01, 0.06, 0.375, 0.8333  # in an explorer: left, bottom, width, height of its picture
 DPI = 100  # dots an inch of the page
 DOTS = 2  # of a picture for one of the page: sharp on screens of any kind
 MARGIN = 0.08  # inches of paper around a figure that a cell shows: a dark page begins beyond it
@@ -66,8 +63,6 @@ RC: dict[Any, Any] = {  # matplotlib's types list every key
     "legend.frameon": False,
 }
 
-# an explorer's figure, and a function that moves it to cell k and gives the artists that changed
-FigureAndMove = tuple[Figure, Callable[[int], Sequence[Artist]]]
 Drawing = TypeVar("Drawing", bound=Callable[..., Any])
 
 
@@ -300,71 +295,3 @@ def uniform_bar(fig: Figure, shown, label: str = "weight / uniform", **options):
     bar = fig.colorbar(shown, label=label, extend="both", **options)
     bar.set_ticks([0.1, 1, 10], labels=["0.1", "1", "10"])
     return bar
-
-
-# -- the left side of an explorer -----------------------------------------------------------------
-
-
-def explorer_figure(title: str) -> tuple[CourseFigure, Any]:
-    """Open the figure of an explorer, and the axes in it that is clicked into."""
-    fig = CourseFigure(figsize=(WIDTH, HEIGHT))
-    ax = fig.add_axes(PICTURE)
-    ax.set_title(title)
-    hide_ticks(ax)
-    return fig, ax
-
-
-def moving_frame(
-    ax, columns: int, side: float = 1, *, corner: float = -0.5, linewidth: float = 2.5
-) -> Callable[[int], Rectangle]:
-    """Frame a cell of a picture; give a function that moves the frame to cell k and gives it.
-
-    Args:
-        ax: of the picture.
-        columns: cells in a row; k counts row by row.
-        side: of a cell, in the axes' units.
-        corner: x and y of the picture's corner.
-        linewidth: of the frame, in points.
-    """
-    moving = frame(ax, corner, corner, side, linewidth=linewidth)
-
-    def move(k: int) -> Rectangle:
-        row, column = divmod(k, columns)
-        moving.set_xy((column * side + corner, row * side + corner))
-        return moving
-
-    return move
-
-
-def image_to_click(
-    image, grid_size: tuple[int, int], title: str = "click a patch"
-) -> tuple[CourseFigure, Callable[[int], Rectangle]]:
-    """Open an explorer's figure with an image (C, H, W) of which one cell of a grid is framed.
-
-    Returns:
-        The figure, and a function that moves the frame to cell k and gives it.
-    """
-    fig, ax = explorer_figure(title)
-    draw_image(ax, image, title)
-    return fig, moving_frame(ax, grid_size[1], image.shape[-1] / grid_size[1])
-
-
-def table_to_click(
-    values: np.ndarray, words: list[list[str]], title: str, high: float
-) -> tuple[CourseFigure, Callable[[int], Rectangle]]:
-    """Open an explorer's figure with a table of which one cell is framed.
-
-    Args:
-        values: (rows, columns), what colours the cells.
-        words: what each cell says.
-        title: what the colour means.
-        high: where the colours end; they start at 0.
-
-    Returns:
-        The figure, and a function that moves the frame to cell k and gives it.
-    """
-    fig, ax = explorer_figure(title)
-    ax.pcolormesh(values, cmap=SEQUENTIAL, vmin=0, vmax=high, edgecolors="white")
-    ax.invert_yaxis()
-    write_cells(ax, np.array(words), values <= 0.6 * high, corner=0, fontsize=7.5)
-    return fig, moving_frame(ax, values.shape[1], corner=0, linewidth=3)

@@ -28,7 +28,6 @@ from vitedu.plots.style import (
     SKY,
     WIDTH,
     CourseFigure,
-    FigureAndMove,
     draw_image,
     figure,
     frame,
@@ -36,7 +35,6 @@ from vitedu.plots.style import (
     panel,
     picture_grid,
     styled,
-    table_to_click,
     to_picture,
     write,
     write_cells,
@@ -82,34 +80,6 @@ def show_learning_rates(schedules: Mapping[str, Sequence[float]]) -> Figure:
     ax.set(xlabel="step", ylabel="learning rate used", ylim=(0, None))
     ax.legend()
     return fig
-
-
-@styled
-def schedule_figure(
-    rates: np.ndarray, peaks: Sequence[float], warmups: Sequence[int]
-) -> FigureAndMove:
-    """Draw the mean rates of all peaks and warm-ups, ready to show the rate of every step of one.
-
-    Args:
-        rates: (peaks, warmups, steps).
-        peaks: of each row.
-        warmups: steps of warm-up of each column.
-    """
-    words = [[f"peak {peak:g}\n{warmup} steps" for warmup in warmups] for peak in peaks]
-    means, title = rates.mean(axis=-1), "colour: mean rate; click a cell"
-    fig, move_frame = table_to_click(means, words, title, means.max())
-    ax = fig.add_axes((0.5, 0.16, 0.48, 0.73))
-    (line,) = ax.plot(rates[0, 0], color=BLUE)
-    ax.set(xlabel="step", ylabel="learning rate used", title="the schedule")
-    ax.set(xlim=(0, rates.shape[-1] - 1), ylim=(0, 1.05 * rates.max()))
-    for warmup in warmups[1:]:
-        ax.axvline(warmup - 1, color=LIGHT, zorder=0)
-
-    def move(k: int):
-        line.set_ydata(rates[np.unravel_index(k, rates.shape[:2])])
-        return move_frame(k), line
-
-    return fig, move
 
 
 @styled

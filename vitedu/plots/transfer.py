@@ -23,19 +23,16 @@ from vitedu.plots.style import (
     GOOD,
     GREEN,
     GREY,
-    HEIGHT,
     ORANGE,
     PINK,
     SEQUENTIAL,
     WIDTH,
     CourseFigure,
-    FigureAndMove,
     draw_box,
     draw_image,
     figure,
     frame,
     hide_ticks,
-    image_to_click,
     name_rows,
     panel,
     picture_grid,
@@ -70,39 +67,6 @@ def show_adapted(found: Mapping[str, tuple[int, Sequence[float]]], *, chance: fl
     ax.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), fontsize=8)
     ax.set_title("marks: mean over the seeds; short lines: one seed each", fontsize=9)
     return fig
-
-
-@styled
-def similarity_figure(
-    image, tables: Mapping[str, np.ndarray], grid_size: tuple[int, int]
-) -> FigureAndMove:
-    """Draw an image, ready to frame one patch and to show which patches have features like its own.
-
-    Args:
-        image: (C, H, W), square.
-        tables: name of the model -> (N, N) cosines between the features of all patches.
-        grid_size: (gh, gw).
-    """
-    fig, move_frame = image_to_click(image, grid_size)
-    side = min(0.5 / len(tables), 0.3)
-    height = side * WIDTH / HEIGHT
-    start = 0.41 + (0.5 - side * len(tables)) / 2
-    maps = []
-    for number, name in enumerate(tables):
-        ax = fig.add_axes((start + number * (side + 0.01), 0.2, side, height))
-        maps.append(ax.imshow(np.zeros(grid_size), cmap=DIVERGING, vmin=-1, vmax=1))
-        ax.set_title(name)
-        hide_ticks(ax)
-    bar = fig.colorbar(maps[-1], cax=fig.add_axes((0.94, 0.2, 0.012, height)))
-    bar.ax.tick_params(labelsize=7, pad=1)
-    bar.ax.set_title("cosine", fontsize=7)
-
-    def move(k: int):
-        for shown, table in zip(maps, tables.values(), strict=True):
-            shown.set_data(np.asarray(table[k]).reshape(grid_size))
-        return move_frame(k), *maps
-
-    return fig, move
 
 
 @styled
