@@ -64,16 +64,6 @@ def _explain_dots(ax) -> None:
     ax.text(0.98, 0.6, "dotted: uniform", color=GREY, ha="right", transform=ax.transAxes)
 
 
-def entropy(weights: np.ndarray) -> np.ndarray:
-    """Give the entropy (nats) of weights along the last axis: 0 if one has all, ln T if equal.
-
-    Example:
-        >>> float(entropy(np.array([0.0, 1.0])))
-        0.0
-    """
-    return -(weights * np.log(weights.clip(1e-30))).sum(axis=-1) + 0.0
-
-
 @styled
 def show_attention_steps(
     scores: torch.Tensor, weights: torch.Tensor, output: torch.Tensor
@@ -164,13 +154,11 @@ def show_head_split(num_tokens: int, embed_dim: int, num_heads: int) -> Figure:
     token = np.repeat(np.arange(T), D).reshape(T, D)
     owner = np.tile(np.repeat(np.arange(nh), hd), T).reshape(T, D)
     fig, axes = figure(1, 3, size=(WIDTH, 3.4))
-    columns = np.split(np.arange(D), nh)
-    tables = {
-        f"x: ({T}, {D})": [(token, owner)],
-        f"split_heads: ({nh}, {T}, {hd})": [(token[:, part], owner[:, part]) for part in columns],
-        f"a bare reshape to ({nh}, {T}, {hd})": zip(
-            token.reshape(nh, T, hd), owner.reshape(nh, T, hd), strict=True
-        ),
+    both = np.stack((token, owner))  # (2, T, D)
+    tables = {  # title -> for each head what its cells say, and who owns them
+        f"x: ({T}, {D})": both[None],
+        f"split_heads: ({nh}, {T}, {hd})": np.split(both, nh, axis=2),
+        f"a bare reshape to ({nh}, {T}, {hd})": both.reshape(2, nh, T, hd).swapaxes(0, 1),
     }
     for ax, (title, heads) in zip(axes[0], tables.items(), strict=True):
         for index, (numbers, owners) in enumerate(heads):

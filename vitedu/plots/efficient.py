@@ -19,7 +19,6 @@ from vitedu.plots.style import (
     GREY,
     LIGHT,
     ORANGE,
-    SKY,
     WIDTH,
     draw_image,
     figure,
@@ -35,7 +34,6 @@ from vitedu.plots.style import (
 
 TWO = ListedColormap([LIGHT, BLUE])  # forbidden, allowed
 IDEAS = "*os^DvX<P>d1x|_p"  # marks that stay apart when they are hollow
-NEARER = (BLUE, SKY, "#BFE3F7", "white")  # reached after one block, two, three, and not yet
 
 
 @styled
@@ -117,14 +115,12 @@ def show_growth(
         errors: kind -> number of tokens -> relative error against softmax attention.
     """
     fig, axes = figure(1, 2, size=(WIDTH, 3.6))
-    marks = zip("osD^v", CYCLE, strict=False)
-    looks = dict(zip(milliseconds, marks, strict=False))
+    looks = dict(zip(milliseconds, zip("osD^v", CYCLE, strict=False), strict=False))
     titles = "milliseconds, median", "error relative to softmax attention"
     for ax, lines, label in zip(axes[0], (milliseconds, errors), titles, strict=True):
         for name, points in lines.items():
             mark, colour = looks[name]
-            style = {"color": colour, "marker": mark, "markersize": 4, "label": name}
-            ax.plot(list(points), list(points.values()), **style)
+            ax.plot(*zip(*points.items(), strict=True), mark + "-", color=colour, label=name, ms=4)
         ax.set_xscale("log", base=2)
         ax.set(xlabel="number of tokens T", ylabel=label)
     axes[0, 0].set_yscale("log")

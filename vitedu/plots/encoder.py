@@ -15,12 +15,10 @@ from matplotlib.patches import Circle, FancyArrowPatch, Rectangle
 from matplotlib.ticker import MaxNLocator
 
 from vitedu.plots.style import (
-    BAD,
     BLACK,
     BLUE,
     CYCLE,
     DIVERGING,
-    GOOD,
     GREEN,
     GREY,
     LIGHT,
@@ -33,6 +31,7 @@ from vitedu.plots.style import (
     figure,
     panel,
     styled,
+    verdict,
     write,
 )
 
@@ -53,12 +52,8 @@ def show_layer_norm(before: torch.Tensor, after: torch.Tensor) -> Figure:
     """Draw tokens before and after normalisation, with the mean and spread of each.
 
     Args:
-        before: (T, D).
-        after: (T, D).
-
-    Returns:
-        Two heat maps, one row a token, on colour scales stated at the bar; beside each row its
-        mean +- standard deviation.
+        before: (T, D), a row of the heat map for each token.
+        after: (T, D), on a colour scale of its own.
     """
     fig, axes = figure(1, 2, size=(8.0, 2.6))
     for ax, tokens, title in zip(axes[0], (before, after), ("before", "after"), strict=True):
@@ -113,9 +108,7 @@ def show_gelu(gelu: Callable[[torch.Tensor], torch.Tensor]) -> Figure:
 def draw_block() -> Figure:
     """Draw a pre-norm and a post-norm block as a main road with two side roads each.
 
-    Returns:
-        Two axes: above pre-norm, where nothing stands on the main road but two additions; below
-        post-norm, where every token passes two normalisations on its way.
+    On the main road stand two additions, and in the post-norm block two normalisations too.
     """
     fig, axes = figure(2, 1, size=(8.0, 3.0))
     above, below = axes[:, 0]
@@ -160,7 +153,6 @@ def show_through_depth(
     *,
     first: int = 0,
     ylim: tuple[float, float] | None = None,
-    log: bool = False,
 ) -> Figure:
     """Draw one curve a model, a value for each depth.
 
@@ -169,7 +161,6 @@ def show_through_depth(
         ylabel: what was measured, with its unit.
         first: the depth of the first value: 0 when the input is counted, 1 when only blocks are.
         ylim: limits of the y axis.
-        log: whether the y axis is logarithmic.
     """
     fig, ax = panel(6.5)
     looks = zip(cycle(CYCLE), cycle("osD^vP*"), cycle(LINES))  # noqa: B905 - endless, all three
@@ -178,8 +169,6 @@ def show_through_depth(
         ax.plot(depth, values, line, marker=marker, markersize=4, color=colour, label=label)
     ax.set(xlabel="block (0: the input)" if first == 0 else "block", ylabel=ylabel, ylim=ylim)
     ax.xaxis.set_major_locator(MaxNLocator(integer=True))
-    if log:
-        ax.set_yscale("log")
     ax.legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
     return fig
 
@@ -233,12 +222,8 @@ def parameter_columns(model) -> dict[str, dict[str, int]]:
         return sum(p.numel() for p in module.parameters())
 
     tokens = model.pos_embed.numel() + model.cls_token.numel()
-    columns = {
-        "patches": {
-            "conv: patch embedding": size(model.patch_embed),
-            "positions: class token, positions": tokens,
-        }
-    }
+    patches = {"conv: patch embedding": size(model.patch_embed)}
+    columns = {"patches": {**patches, "positions: class token, positions": tokens}}
     for i, block in enumerate(model.blocks):
         columns[f"block {i}"] = {
             "norm1: norms": size(block.norm1),
@@ -274,10 +259,9 @@ def show_shares(rows: Mapping[str, Mapping[str, float]], *, xlabel: str) -> Figu
     ax.set_yticks(range(len(rows)), list(rows))
     ax.invert_yaxis()
     ax.set(xlabel=xlabel, xlim=(0, 100))
-    handles, labels = ax.get_legend_handles_labels()
-    unique = dict(zip(labels, handles, strict=True))
-    unique = {part: unique[part] for part in PART_COLOURS if part in unique}
-    fig.legend(unique.values(), unique, loc="outside lower center", ncols=len(unique), fontsize=8)
+    bars = {bar.get_label(): bar for bar in ax.containers}  # one of each part
+    shown = [bars[part] for part in PART_COLOURS if part in bars]
+    fig.legend(handles=shown, loc="outside lower center", ncols=len(shown), fontsize=8)
     return fig
 
 
@@ -296,8 +280,8 @@ def show_overfit(
         images: (B, C, H, W), floats in [0, 1] or uint8.
         verdicts: for each image the predicted class name and whether it is right.
     """
-    fig = figure(1, 2, size=(9.0, 3.8), width_ratios=(1.0, 1.1))[0]
-    curves, place = fig.axes
+    fig, axes = figure(1, 2, size=(9.0, 3.8), width_ratios=(1.0, 1.1))
+    curves, place = axes[0]
     looks = zip(cycle(CYCLE), cycle(LINES))  # noqa: B905 - endless, both
     for (label, values), (colour, line) in zip(losses.items(), looks, strict=False):
         curves.plot(values, line, color=colour, label=label)
@@ -313,7 +297,7 @@ def show_overfit(
         size = (0.9 / columns, 0.75 / rows)
         ax = place.inset_axes((column / columns, 1 - (row + 1) / rows, *size))
         draw_image(ax, image)
-        sign, colour = ("✓", GOOD) if right else ("✗", BAD)
+        sign, colour = verdict(right)
         ax.set_title(f"{sign} {name}", fontsize=7, pad=2, color=colour)
     return fig
 
@@ -333,17 +317,16 @@ def show_named(
         probabilities: (n, K), rows that sum to 1.
         class_names: K names.
     """
-    n = len(pictures)
-    across = min(n, 2)
+    n, across = len(pictures), min(len(pictures), 2)
     rows = -(-n // across)
     ratios = (0.55, 1.0) * across
     fig, axes = figure(rows, 2 * across, size=(9.0, 1.7 * rows), width_ratios=ratios)
     for ax in axes.flat[2 * n :]:
         ax.axis("off")
-    for i, picture in enumerate(pictures):
-        place, bars = axes.flat[2 * i], axes.flat[2 * i + 1]
+    pairs = axes.reshape(-1, 2)[:n]
+    for (place, bars), picture, belief in zip(pairs, pictures, probabilities, strict=True):
         draw_image(place, picture)
-        values, classes = probabilities[i].detach().cpu().topk(min(3, len(class_names)))
+        values, classes = belief.detach().cpu().topk(min(3, len(class_names)))
         shares = (100 * values).tolist()
         bars.barh(range(len(shares)), shares, color=SKY, height=0.6)
         for row, (share, k) in enumerate(zip(shares, classes.tolist(), strict=True)):

@@ -103,11 +103,7 @@ FigureAndMove = tuple[Figure, Callable[[int], Sequence[Artist]]]
 
 @dataclass(repr=False, eq=False)
 class Explorer:
-    """A figure that follows a click into its picture, and one setting.
-
-    Raises:
-        ValueError: ``start`` is none of the settings.
-    """
+    """A figure that follows a click into its picture, and one setting."""
 
     # Gives the figure for a setting, its picture where PICTURE says. What moves with a cell are
     # pictures that fill their axes, lines of text on their baselines, and anything else.
@@ -127,8 +123,6 @@ class Explorer:
         if not callable(self.grid):
             self.grid = lambda setting, size=self.grid: size
         self.start = self.settings[0] if self.start is None else self.start
-        if self.start not in self.settings:
-            raise ValueError(f"start must be one of {list(self.settings)} (got {self.start!r}).")
 
     def __repr__(self) -> str:
         return f"Explorer({self.setting_name}: {', '.join(str(s) for s in self.settings)})"

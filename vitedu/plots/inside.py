@@ -42,16 +42,12 @@ def colour_of(name: str, number: int) -> str:
     return GREY if "untrained" in name else CYCLE[number % len(CYCLE)]
 
 
-def _scale() -> LogNorm:
-    return LogNorm(LOWEST, HIGHEST)
-
-
 def _draw_map(ax, values, uniform: float, title: str = "", **options):
     """Draw one map relative to uniform."""
     hide_ticks(ax)
     ax.set_title(title, fontsize=8)
     relative = np.maximum(np.asarray(values) / uniform, 1e-9)
-    return ax.imshow(relative, cmap=SEQUENTIAL, norm=_scale(), **options)
+    return ax.imshow(relative, cmap=SEQUENTIAL, norm=LogNorm(LOWEST, HIGHEST), **options)
 
 
 @styled

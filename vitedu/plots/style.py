@@ -257,6 +257,11 @@ def colour_cells(ax, numbers: np.ndarray, owners: np.ndarray, top: float = 0, **
         write(ax, column + 0.5, top + row + 0.5, str(number), **look)
 
 
+def verdict(is_right: bool) -> tuple[str, str]:
+    """Give the sign and the colour of what is right or wrong."""
+    return ("✓", GOOD) if is_right else ("✗", BAD)
+
+
 def rule(ax, rows: Iterable[float], columns: Iterable[float], **look) -> None:
     """Draw lines across a picture at the places of some rows and columns."""
     for x in columns:

@@ -13,12 +13,10 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from vitedu.plots.style import (
-    BAD,
     BLACK,
     BLUE,
     CYCLE,
     DIVERGING,
-    GOOD,
     GREEN,
     GREY,
     LIGHT,
@@ -36,11 +34,13 @@ from vitedu.plots.style import (
     picture_grid,
     styled,
     to_picture,
+    verdict,
     write,
     write_cells,
 )
 
 LINES = ("-", "--", ":", "-.")  # told apart without colour
+WINDOW = 10  # steps of a running mean
 
 
 @styled
@@ -56,12 +56,10 @@ def show_price(believed: Sequence[float]) -> Figure:
     for mark in believed:
         price = -np.log(mark)
         # on the right the curve is low: above it
-        place = (
-            {"xytext": (8, 8), "ha": "left"} if mark < 0.7 else {"xytext": (8, 16), "ha": "right"}
-        )
+        above, side = (8, "left") if mark < 0.7 else (16, "right")
+        look = {"xytext": (8, above), "textcoords": "offset points", "ha": side}
         ax.plot(mark, price, "o", color=BLACK)
-        words = f"p = {mark:g}: {price:.3f}"
-        ax.annotate(words, (mark, price), textcoords="offset points", **place)
+        ax.annotate(f"p = {mark:g}: {price:.3f}", (mark, price), **look)
     ax.set(xlabel="probability p given to the true class", ylabel="price −ln p (nats)")
     ax.set(xlim=(0, 1.02), ylim=(0, None))
     return fig
@@ -83,28 +81,24 @@ def show_learning_rates(schedules: Mapping[str, Sequence[float]]) -> Figure:
 
 
 @styled
-def show_losses(
-    runs: Mapping[str, Sequence[Sequence[float]]], *, start: float | None = None, window: int = 10
-) -> Figure:
+def show_losses(runs: Mapping[str, Sequence[Sequence[float]]], *, start: float) -> Figure:
     """Draw the training loss of every step, one colour and line style an arm, one thin line a seed.
 
     Args:
         runs: name of the arm -> one list of losses for each seed, all of one length.
-        start: the loss before training, such as ln K, to mark with a grey line.
-        window: steps of the running mean.
+        start: the loss before training, ln K, to mark with a grey line.
     """
     fig, ax = panel(WIDTH, 3.2)
     for i, (name, seeds) in enumerate(runs.items()):
         style = {"color": CYCLE[i % len(CYCLE)], "linestyle": LINES[i % 4]}
-        smooth = [running_mean(losses, window) for losses in seeds]
-        steps = np.arange(len(smooth[0])) + window - 1
+        smooth = [running_mean(losses) for losses in seeds]
+        steps = np.arange(len(smooth[0])) + WINDOW - 1
         for losses in smooth:
             ax.plot(steps, losses, linewidth=0.7, alpha=0.6, **style)
         seeds_text = "1 seed" if len(smooth) == 1 else f"mean of {len(smooth)} seeds"
         ax.plot(steps, np.mean(smooth, axis=0), linewidth=2, label=f"{name}, {seeds_text}", **style)
-    if start is not None:
-        ax.axhline(start, color=GREY, linewidth=0.8, label=f"before training: {start:.2f}")
-    ax.set(xlabel=f"step (running mean of {window})", ylabel="training loss (nats)", ylim=(0, None))
+    ax.axhline(start, color=GREY, linewidth=0.8, label=f"before training: {start:.2f}")
+    ax.set(xlabel=f"step (running mean of {WINDOW})", ylabel="training loss (nats)", ylim=(0, None))
     fig.legend(loc="outside lower center", ncols=3)
     return fig
 
@@ -144,9 +138,9 @@ def show_by_rate(
     return fig
 
 
-def running_mean(values: Sequence[float], window: int) -> np.ndarray:
-    """Average every ``window`` neighbours; the result is ``window - 1`` shorter."""
-    return np.convolve(values, np.ones(window) / window, mode="valid")
+def running_mean(values: Sequence[float]) -> np.ndarray:
+    """Average every ``WINDOW`` neighbours; the result is ``WINDOW - 1`` shorter."""
+    return np.convolve(values, np.ones(WINDOW) / WINDOW, mode="valid")
 
 
 @styled
@@ -186,8 +180,8 @@ def show_curves(
         chance: the accuracy of guessing, drawn as a grey line.
     """
     fig, axes = figure(1, 2)
-    _loss(axes[0, 0], train_loss, validation_loss)
-    _accuracy(axes[0, 1], train_accuracy, validation_accuracy, chance)
+    _draw_loss(axes[0, 0], train_loss, validation_loss)
+    _draw_accuracy(axes[0, 1], train_accuracy, validation_accuracy, chance)
     # below, where no curve can run into it
     fig.legend(*axes[0, 1].get_legend_handles_labels(), loc="outside lower center", ncols=4)
     return fig
@@ -217,8 +211,7 @@ def show_moment(
     count = np.arange(1, len(losses) + 1)
     ax.plot(count, losses, color=SKY, linewidth=0.6, label="training, each step")
     if len(losses) >= 20:
-        smooth = running_mean(losses, 10)
-        ax.plot(count[-len(smooth) :], smooth, color=BLUE, label="mean of ten steps")
+        ax.plot(count[WINDOW - 1 :], running_mean(losses), color=BLUE, label="mean of ten steps")
     if validation:
         ax.plot(*zip(*validation, strict=True), "s", color=ORANGE, label="validation")
     top = 1.05 * max([1.0, *losses, *(loss for _, loss in validation)])
@@ -231,7 +224,7 @@ def show_moment(
     side = 1.36  # one cell: an image, and room for its answer
     for k, image in enumerate(images):
         y, x = (side * place for place in divmod(k, columns))
-        sign, colour = ("✓", GOOD) if truth[k] == answers[k] else ("✗", BAD)
+        sign, colour = verdict(truth[k] == answers[k])
         edges = x, x + 1, y + 1, y  # left, right, bottom, top
         wall.imshow(to_picture(image), cmap="gray", vmin=0, vmax=1, extent=edges)
         frame(wall, x, y, 1, edgecolor=colour, linewidth=2)
@@ -242,33 +235,27 @@ def show_moment(
     return fig
 
 
-def _loss(ax, train: Sequence[float], validation: Sequence[float]) -> None:
+def _draw_loss(ax, train: Sequence[float], validation: Sequence[float]) -> None:
     """Draw both losses by epoch; epochs count from 1."""
-    _two_lines(ax, train, validation)
-    ax.set(ylabel="loss (nats)", ylim=(0, 1.05 * np.nanmax([train, validation])))
-
-
-def _accuracy(
-    ax, train: Sequence[float], validation: Sequence[float], chance: float | None
-) -> None:
-    """Draw both accuracies by epoch, the best epoch on the validation images, and guessing."""
-    _two_lines(ax, np.multiply(train, 100), np.multiply(validation, 100))
-    ax.set(ylabel="accuracy (%)", ylim=(0, 100))
-    if np.isfinite(validation).any():
-        best = int(np.nanargmax(validation))
-        mark = {"color": BLACK, "markersize": 9, "linestyle": "none"}
-        label = f"best validation: epoch {best + 1}"
-        ax.plot(best + 1, 100 * validation[best], "*", label=label, **mark)
-    if chance is not None:
-        ax.axhline(100 * chance, color=GREY, linewidth=0.8, label=f"guessing: {chance:.0%}")
-
-
-def _two_lines(ax, train, validation) -> None:
     epochs = np.arange(1, len(train) + 1)
     ax.plot(epochs, train, "o-", color=BLUE, label="training", markersize=4)
     ax.plot(epochs, validation, "s--", color=ORANGE, label="validation", markersize=4)
-    ax.set(xlabel="epoch")
+    top = 1.05 * np.nanmax([train, validation])
+    ax.set(xlabel="epoch", ylabel="loss (nats)", ylim=(0, top))
     ax.locator_params(axis="x", integer=True)
+
+
+def _draw_accuracy(ax, train, validation, chance: float | None) -> None:
+    """Draw both accuracies by epoch, the best epoch on the validation images, and guessing."""
+    _draw_loss(ax, np.multiply(train, 100), np.multiply(validation, 100))
+    ax.set(ylabel="accuracy (%)", ylim=(0, 100))
+    if np.isfinite(validation).any():
+        best = int(np.nanargmax(validation))
+        look = {"color": BLACK, "markersize": 9, "linestyle": "none"}
+        label = f"best validation: epoch {best + 1}"
+        ax.plot(best + 1, 100 * validation[best], "*", label=label, **look)
+    if chance is not None:
+        ax.axhline(100 * chance, color=GREY, linewidth=0.8, label=f"guessing: {chance:.0%}")
 
 
 @styled
@@ -283,8 +270,8 @@ def show_run(metrics: Path, *, test_accuracy: float, chance: float) -> Figure:
     rows = [json.loads(line) for line in Path(metrics).read_text(encoding="utf-8").splitlines()]
     column = {name: [row[name] for row in rows] for name in rows[0]}
     fig, axes = figure(2, 2, size=(WIDTH, 5.2))
-    _loss(axes[0, 0], column["train_loss"], column["validation_loss"])
-    _accuracy(axes[0, 1], column["train_accuracy"], column["validation_accuracy"], chance)
+    _draw_loss(axes[0, 0], column["train_loss"], column["validation_loss"])
+    _draw_accuracy(axes[0, 1], column["train_accuracy"], column["validation_accuracy"], chance)
     end = {"color": RED, "marker": "D", "linestyle": "none", "clip_on": False}
     label = f"test, last epoch: {test_accuracy:.1%}"
     axes[0, 1].plot(len(rows), 100 * test_accuracy, label=label, **end)
@@ -312,11 +299,11 @@ def show_predictions(images, labels, probabilities, class_names: Sequence[str]) 
     fig, axes = picture_grid(rows, columns, size=(WIDTH, rows * (WIDTH / columns + 0.55)))
     for ax, image, label, belief in zip(axes.flat, images, labels, probabilities, strict=False):
         guess = int(np.argmax(belief))
-        said = f"{class_names[guess]} {100 * belief[guess]:.0f}%"
-        right = guess == label
-        title = f"✓ {said}\n" if right else f"✗ {said}\nis {class_names[label]}"
+        sign, colour = verdict(guess == label)
+        truth = "" if guess == label else f"is {class_names[label]}"
+        title = f"{sign} {class_names[guess]} {100 * belief[guess]:.0f}%\n{truth}"
         draw_image(ax, image, title, size=9)
-        ax.title.set_color(GOOD if right else BAD)
+        ax.title.set_color(colour)
     return fig
 
 

@@ -15,12 +15,10 @@ from matplotlib.figure import Figure
 from matplotlib.patches import FancyArrowPatch
 
 from vitedu.plots.style import (
-    BAD,
     BLACK,
     BLUE,
     CYCLE,
     DIVERGING,
-    GOOD,
     GREEN,
     GREY,
     ORANGE,
@@ -38,6 +36,7 @@ from vitedu.plots.style import (
     picture_grid,
     styled,
     to_picture,
+    verdict,
     write_cells,
 )
 
@@ -106,7 +105,7 @@ def show_retrieved(rows: Mapping[str, tuple[Sequence[torch.Tensor], Sequence[boo
     fig, axes = figure(len(rows), count, size=(WIDTH, 1.35 * len(rows)))
     for line, (caption, (pictures, fits)) in zip(axes, rows.items(), strict=True):
         for ax, picture, is_right in zip(line, pictures, fits, strict=False):
-            sign, colour = ("✓", GOOD) if is_right else ("✗", BAD)
+            sign, colour = verdict(is_right)
             draw_image(ax, picture)
             ax.spines[:].set(visible=True, color=colour, linewidth=2.5)
             ax.set_xlabel(sign, color=colour)
