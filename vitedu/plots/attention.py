@@ -56,12 +56,9 @@ def show_temperatures(weights: Mapping[float, torch.Tensor], scores: torch.Tenso
         ax.bar_label(bars, fmt="%.2f", fontsize=8, padding=1, bbox=box)
         ax.set(title=f"temperature {temperature:g}", xlabel="score", ylim=(0, 1.1))
     axes[0, 0].set_ylabel("weight")
-    _explain_dots(axes[0, -1])
+    words, place = "dotted: uniform", (0.98, 0.6)
+    axes[0, -1].annotate(words, place, xycoords="axes fraction", color=GREY, ha="right")
     return fig
-
-
-def _explain_dots(ax) -> None:
-    ax.text(0.98, 0.6, "dotted: uniform", color=GREY, ha="right", transform=ax.transAxes)
 
 
 @styled
@@ -275,7 +272,8 @@ def show_share_sweep(
         ax.set(xscale="log", title=name, xlabel="temperature", ylim=(-3, 103))
     axes[0, 0].set_ylabel("weight on the object (%)")
     axes[0, 0].legend(loc="lower left", fontsize=8)
-    _explain_dots(axes[0, -1])
+    words, place = "dotted: uniform", (0.98, 0.6)
+    axes[0, -1].annotate(words, place, xycoords="axes fraction", color=GREY, ha="right")
     return fig
 
 

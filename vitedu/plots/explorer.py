@@ -436,11 +436,7 @@ def moving_frame(
 def image_to_click(
     image, grid_size: tuple[int, int], title: str = "click a patch"
 ) -> tuple[CourseFigure, Callable[[int], Rectangle]]:
-    """Open an explorer's figure with an image (C, H, W) of which one cell of a grid is framed.
-
-    Returns:
-        The figure, and a function that moves the frame to cell k and gives it.
-    """
+    """Open an explorer's figure with an image (C, H, W) and a ``moving_frame``; give both."""
     fig, ax = explorer_figure(title)
     draw_image(ax, image, title)
     return fig, moving_frame(ax, grid_size[1], image.shape[-1] / grid_size[1])
@@ -449,16 +445,13 @@ def image_to_click(
 def table_to_click(
     values: np.ndarray, words: np.ndarray, title: str, high: float
 ) -> tuple[CourseFigure, Callable[[int], Rectangle]]:
-    """Open an explorer's figure with a table of which one cell is framed.
+    """Open an explorer's figure with a table and a ``moving_frame``; give both.
 
     Args:
         values: (rows, columns), what colours the cells.
         words: of the same shape, what each cell says.
         title: what the colour means.
         high: where the colours end; they start at 0.
-
-    Returns:
-        The figure, and a function that moves the frame to cell k and gives it.
     """
     fig, ax = explorer_figure(title)
     ax.pcolormesh(values, cmap=SEQUENTIAL, vmin=0, vmax=high, edgecolors="white")

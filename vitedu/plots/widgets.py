@@ -47,12 +47,6 @@ def position(k: int, columns: int) -> str:
     return f"row {k // columns}, column {k % columns}"
 
 
-def draw_small_bar(bar, title: str) -> None:
-    """Write a colour bar's numbers small, and its title above it."""
-    bar.ax.tick_params(labelsize=7, pad=1)
-    bar.ax.set_title(title, fontsize=7)
-
-
 def explore_patches(image, patch_sizes: Sequence[int] = (56, 32, 16)) -> Explorer:
     """Show an image, its patches, and the row of the sequence that the clicked patch becomes.
 
@@ -229,7 +223,9 @@ def explore_inside(
                 text = below.text(0, 0.3, "", fontsize=7)
                 said.append((text, f"block {layer}: ", answers[name][i][layer]))
         place = fig.add_axes((0.94, bottom, 0.012, top - bottom))
-        draw_small_bar(uniform_bar(fig, shown, "", cax=place), "× even")
+        uniform_bar(fig, shown, "", cax=place)
+        place.tick_params(labelsize=7, pad=1)
+        place.set_title("× even", fontsize=7)
 
         def move(k):
             for shown, coloured in maps:
@@ -351,7 +347,9 @@ def draw_similarity(image, tables: Mapping[str, Any], grid_size: tuple[int, int]
         ax.set_title(name)
         hide_ticks(ax)
     place = fig.add_axes((0.94, 0.2, 0.012, height))
-    draw_small_bar(fig.colorbar(maps[-1], cax=place), "cosine")
+    fig.colorbar(maps[-1], cax=place)
+    place.tick_params(labelsize=7, pad=1)
+    place.set_title("cosine", fontsize=7)
 
     def move(k):
         for shown, table in zip(maps, tables.values(), strict=True):
