@@ -21,11 +21,11 @@ from vitedu.plots.style import (
     ORANGE,
     WIDTH,
     draw_image,
+    draw_map,
     figure,
     frame,
     name_rows,
     panel,
-    picture_grid,
     rule,
     styled,
     to_picture,
@@ -47,7 +47,7 @@ def show_shift(numbers: torch.Tensor, rolled: torch.Tensor, window_size: int, sh
         shift: by how many tokens; tokens that came round the edge are coloured.
     """
     gh, gw = numbers.shape
-    fig, axes = picture_grid(1, 2, size=(WIDTH, 3.9))
+    fig, axes = figure(1, 2, size=(WIDTH, 3.9))
     came = (torch.arange(gh) >= gh - shift)[:, None] * 2 + (torch.arange(gw) >= gw - shift)
     colours = ListedColormap(["white", "#FFE2A8", "#BFE3F7", "#BFE9D9"])
     panels = (
@@ -55,12 +55,11 @@ def show_shift(numbers: torch.Tensor, rolled: torch.Tensor, window_size: int, sh
         (f"after a roll by (−{shift}, −{shift})", rolled, came),
     )
     for ax, (title, table, regions) in zip(axes[0], panels, strict=True):
-        ax.imshow(regions, cmap=colours, vmin=0, vmax=3)
+        draw_map(ax, regions, title, cmap=colours, vmin=0, vmax=3)
         write_cells(ax, table.numpy(), regions.numpy() < 0, fontsize=8)
         for i in range(0, gh, window_size):
             for j in range(0, gw, window_size):
                 frame(ax, j - 0.5, i - 0.5, window_size, edgecolor=BLACK, linewidth=1.8)
-        ax.set_title(title)
     fig.supxlabel("frames: windows; a colour: one region of the image", fontsize=9, color=GREY)
     return fig
 
@@ -92,13 +91,13 @@ def show_reach(
         maps: name -> (row, column) of the token that asks, and (gh, gw) boolean.
         window_size: w; thin lines show the windows without a shift.
     """
-    fig, axes = picture_grid(1, len(maps), size=(WIDTH, 2.7))
+    fig, axes = figure(1, len(maps), size=(WIDTH, 2.7))
     for ax, (name, ((row, column), reached)) in zip(axes[0], maps.items(), strict=True):
-        ax.imshow(reached, cmap=TWO, vmin=0, vmax=1)
+        title = f"{name}\n{int(reached.sum())} tokens"
+        draw_map(ax, reached, title, cmap=TWO, vmin=0, vmax=1)
         ax.plot(column, row, "X", color=ORANGE, markersize=9, markeredgecolor=BLACK)
         edges = [edge - 0.5 for edge in range(window_size, len(reached), window_size)]
         rule(ax, edges, edges, color=GREY, linewidth=0.6)
-        ax.set_title(f"{name}\n{int(reached.sum())} tokens")
     words = "cross: the token that asks; dark: its gradient is not zero"
     fig.supxlabel(words, fontsize=9, color=GREY)
     return fig
@@ -169,7 +168,7 @@ def show_kept(images: torch.Tensor, kept: torch.Tensor, patch_size: int) -> Figu
         kept: (n, N) boolean, patches row by row.
         patch_size: P, in pixels.
     """
-    fig, axes = picture_grid(2, len(images), size=(WIDTH, 3.0))
+    fig, axes = figure(2, len(images), size=(WIDTH, 3.0))
     for (above, below), image, stays in zip(axes.T, images, kept, strict=True):
         draw_image(above, image)
         picture = to_picture(image).copy()
@@ -177,7 +176,7 @@ def show_kept(images: torch.Tensor, kept: torch.Tensor, patch_size: int) -> Figu
         for k in (~stays).nonzero().flatten().tolist():
             top, left = k // width * patch_size, k % width * patch_size
             picture[top : top + patch_size, left : left + patch_size] = 0.8
-        below.imshow(picture)
+        draw_map(below, picture)
     name_rows(axes, ("image", "what stays"))
     return fig
 

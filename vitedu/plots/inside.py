@@ -23,8 +23,8 @@ from vitedu.plots.style import (
     SKY,
     WIDTH,
     draw_image,
+    draw_map,
     figure,
-    hide_ticks,
     name_rows,
     panel,
     picture_grid,
@@ -44,10 +44,9 @@ def colour_of(name: str, number: int) -> str:
 
 def _draw_map(ax, values, uniform: float, title: str = "", **options):
     """Draw one map relative to uniform."""
-    hide_ticks(ax)
-    ax.set_title(title, fontsize=8)
     relative = np.maximum(np.asarray(values) / uniform, 1e-9)
-    return ax.imshow(relative, cmap=SEQUENTIAL, norm=LogNorm(LOWEST, HIGHEST), **options)
+    look = {"cmap": SEQUENTIAL, "norm": LogNorm(LOWEST, HIGHEST), "size": 8}
+    return draw_map(ax, relative, title, **look, **options)
 
 
 @styled

@@ -21,6 +21,7 @@ from vitedu.plots.style import (
     colour_cells,
     draw_box,
     draw_image,
+    draw_map,
     figure,
     name_rows,
     panel,
@@ -57,9 +58,6 @@ def draw_grid(ax, image, patch_size: int, title: str, *, numbers: bool = False) 
         for k in range((H // P) * (W // P)):
             row, column = divmod(k, W // P)
             write(ax, column * P + P / 2 - 0.5, row * P + P / 2 - 0.5, str(k), **look)
-
-
-# -- the model in one picture ---------------------------------------------------------------------
 
 
 @styled
@@ -160,9 +158,6 @@ def show_two_sequences(sentence: str, image: torch.Tensor, patch_size: int) -> C
     return fig
 
 
-# -- cutting --------------------------------------------------------------------------------------
-
-
 @styled
 def show_patches(image: torch.Tensor, patch_size: int) -> CourseFigure:
     """Show an image beside the same image cut into patches, numbered in reading order."""
@@ -256,9 +251,6 @@ def show_images(images, titles) -> CourseFigure:
     return fig
 
 
-# -- how fine to cut ------------------------------------------------------------------------------
-
-
 @styled
 def show_resized(image: torch.Tensor, image_size: int = 224, patch_size: int = 16) -> CourseFigure:
     """Show a small image, and the same image enlarged (bilinear) with its patch grid."""
@@ -303,9 +295,6 @@ def show_costs(patch_sizes, tokens, projections, pairs) -> CourseFigure:
     return fig
 
 
-# -- positions ------------------------------------------------------------------------------------
-
-
 @styled
 def show_codes(codes: torch.Tensor) -> CourseFigure:
     """Show position codes as a heat map, and some of their columns as waves.
@@ -337,18 +326,16 @@ def show_similarity(tables: dict[str, torch.Tensor], grid_size: tuple[int, int])
         grid_size: (gh, gw).
     """
     gh, gw = grid_size
-    look = {"cmap": DIVERGING, "vmin": -1, "vmax": 1}
-    fig, axes = picture_grid(len(tables), 5, size=(WIDTH, 1.95 * len(tables)))
+    look = {"cmap": DIVERGING, "vmin": -1, "vmax": 1, "size": 9}
+    fig, axes = figure(len(tables), 5, size=(WIDTH, 1.95 * len(tables)))
     for line, codes in zip(axes, tables.values(), strict=True):
         unit = torch.nn.functional.normalize(codes.float(), dim=1)
         cosine = (unit @ unit.T).numpy()
-        shown = line[0].imshow(cosine, **look)
-        line[0].set_title(f"all {gh * gw} x {gh * gw} pairs", fontsize=9)
+        shown = draw_map(line[0], cosine, f"all {gh * gw} x {gh * gw} pairs", **look)
         for ax, k in zip(line[1:], (0, 4, 28, 63), strict=True):
-            ax.imshow(cosine[k].reshape(gh, gw), **look)
             row, column = divmod(k, gw)
+            draw_map(ax, cosine[k].reshape(gh, gw), f"with {k} = ({row}, {column})", **look)
             ax.plot(column, row, "o", markerfacecolor="none", markeredgecolor="black", markersize=7)
-            ax.set_title(f"with {k} = ({row}, {column})", fontsize=9)
     name_rows(axes, tables)
     fig.colorbar(shown, ax=axes.ravel().tolist(), label="cosine", shrink=0.8)
     return fig

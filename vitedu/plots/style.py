@@ -216,11 +216,16 @@ def hide_ticks(ax) -> None:
     ax.spines[:].set_visible(False)
 
 
-def draw_image(ax, image, title: str = "", *, size: float = 10, **options):
-    """Draw an image (C, H, W) without ticks under its title, of letters of a size in points."""
+def draw_map(ax, values, title: str = "", *, size: float = 10, **options):
+    """Draw values (rows, columns) without ticks under a title, of letters of a size in points."""
     hide_ticks(ax)
     ax.set_title(title, fontsize=size)
-    return ax.imshow(to_picture(image), cmap="gray", vmin=0, vmax=1, **options)
+    return ax.imshow(values, **options)
+
+
+def draw_image(ax, image, title: str = "", **options):
+    """Draw an image (C, H, W) as ``draw_map`` draws values."""
+    return draw_map(ax, to_picture(image), title, cmap="gray", vmin=0, vmax=1, **options)
 
 
 def name_rows(axes: np.ndarray, names: Iterable[str], size: float = 10) -> None:

@@ -149,8 +149,6 @@ def show_four_heads(
     return fig
 
 
-# --- relatives: boxes and arrows ------------------------------------------------------------------
-
 # name -> boxes: key -> (x, y, text, colour), x and y counted from box to box; rows of arrows
 FAMILIES: dict[str, tuple[dict[str, tuple[float, float, str, str]], str]] = {
     "DETR": (

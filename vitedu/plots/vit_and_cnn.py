@@ -21,11 +21,11 @@ from vitedu.plots.style import (
     SEQUENTIAL,
     WIDTH,
     draw_image,
+    draw_map,
     figure,
     frame,
     name_rows,
     panel,
-    picture_grid,
     rule,
     styled,
     write,
@@ -57,12 +57,11 @@ def show_flow(
         notes: network -> the shape behind each layer, in words.
     """
     columns = 1 + max(len(flow) for flow in flows.values())
-    fig, axes = picture_grid(len(flows), columns, size=(WIDTH * 1.2, 2.2 * len(flows)))
+    fig, axes = figure(len(flows), columns, size=(WIDTH * 1.2, 2.2 * len(flows)))
     for (first, *rest), (network, flow) in zip(axes, flows.items(), strict=True):
         draw_image(first, image, "image")
         for ax, (layer, strength), note in zip(rest, flow.items(), notes[network], strict=False):
-            ax.imshow(strength, cmap=SEQUENTIAL, vmin=0, vmax=float(strength.max()))
-            ax.set_title(layer)
+            draw_map(ax, strength, layer, cmap=SEQUENTIAL, vmin=0, vmax=float(strength.max()))
             ax.set_xlabel(note, fontsize=8)
     name_rows(axes, flows)
     words = "bright: the place reacts strongly; each map has its own scale, from 0 to its largest"
@@ -87,12 +86,11 @@ def show_cue_task(image, answers, glyphs) -> Figure:
         "the image, with the cue framed": picture,
         "cells with the cue's glyph": picture,
     }
-    fig, axes = picture_grid(1, 3, size=(WIDTH * 1.2, 3.6), width_ratios=[1, 2, 2])
+    fig, axes = figure(1, 3, size=(WIDTH * 1.2, 3.6), width_ratios=[1, 2, 2])
     grid = {"color": BLUE, "linewidth": 1.2}
     looks = {"color": "white", "linewidth": 8}, grid, grid
     for ax, (title, values), look in zip(axes[0], shown.items(), looks, strict=True):
-        ax.imshow(values, cmap="gray", vmin=-0.2, vmax=1.2)
-        ax.set_title(title)
+        draw_map(ax, values, title, cmap="gray", vmin=-0.2, vmax=1.2)
         edges = np.arange(0, len(values) + 1, cell) - 0.5
         rule(ax, edges, edges, **look)
     frame(axes[0, 1], -0.5, -0.5, cell, zorder=3)
@@ -108,12 +106,12 @@ def show_by_cell(accuracies: Mapping[str, np.ndarray]) -> Figure:
     Args:
         accuracies: title -> (gh, gw), balanced accuracy; the cue's own may be NaN.
     """
-    fig, axes = picture_grid(1, len(accuracies), size=(WIDTH * 1.2, 3.0))
+    fig, axes = figure(1, len(accuracies), size=(WIDTH * 1.2, 3.0))
     for ax, (title, values) in zip(axes[0], accuracies.items(), strict=True):
-        shown = ax.imshow(100 * np.asarray(values), cmap=SEQUENTIAL, vmin=50, vmax=100)
+        percent = 100 * np.asarray(values)
+        shown = draw_map(ax, percent, title, cmap=SEQUENTIAL, vmin=50, vmax=100)
         frame(ax, -0.5, -0.5, 1, zorder=3)
         write(ax, 0, 0, "cue", fontsize=8)
-        ax.set_title(title)
     fig.colorbar(shown, ax=axes, shrink=0.8, label="balanced accuracy (%), guessing: 50")
     return fig
 
@@ -127,13 +125,13 @@ def show_fields(fields: Mapping[str, np.ndarray], sides: Sequence[int]) -> Figur
         fields: title -> (H, W), at most 1.
         sides: the receptive field of each in pixels; a side as large as the image draws no square.
     """
-    fig, axes = picture_grid(1, len(fields), size=(WIDTH * 1.2, 2.6))
+    look = {"cmap": SEQUENTIAL, "norm": LogNorm(1e-3, 1)}
+    fig, axes = figure(1, len(fields), size=(WIDTH * 1.2, 2.6))
     for ax, (title, field), side in zip(axes[0], fields.items(), sides, strict=True):
         H, W = field.shape
-        shown = ax.imshow(np.clip(field, 1e-9, None), cmap=SEQUENTIAL, norm=LogNorm(1e-3, 1))
+        shown = draw_map(ax, np.clip(field, 1e-9, None), title, **look)
         if side < W:
             frame(ax, (W - 1 - side) / 2, (H - 1 - side) / 2, side, linewidth=1.2)
-        ax.set_title(title)
     fig.colorbar(shown, ax=axes, shrink=0.7, extend="min", label="gradient, largest = 1")
     return fig
 

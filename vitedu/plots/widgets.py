@@ -34,7 +34,7 @@ from vitedu.plots.style import (
     SKY,
     WIDTH,
     draw_image,
-    hide_ticks,
+    draw_map,
     to_picture,
     uniform_bar,
 )
@@ -109,9 +109,8 @@ def draw_where_it_looks(
     relative = (weights * weights.shape[-1]).unflatten(-1, grid_size).numpy(force=True)
     fig, move_frame = image_to_click(image, grid_size, titles[0])
     ax = fig.add_axes((0.47, *PICTURE[1:]))
-    shown = ax.imshow(np.ones(grid_size), cmap=SEQUENTIAL, norm=LogNorm(0.1, 30))
-    ax.set_title(titles[1])
-    hide_ticks(ax)
+    look = {"cmap": SEQUENTIAL, "norm": LogNorm(0.1, 30)}
+    shown = draw_map(ax, np.ones(grid_size), titles[1], **look)
     place = fig.add_axes((0.87, PICTURE[1], 0.02, PICTURE[3]))
     uniform_bar(fig, shown, f"{titles[2]} / uniform", cax=place)
     move_second = moving_frame(ax, grid_size[1])
@@ -215,8 +214,7 @@ def explore_inside(
             for layer in range(L):
                 low = top - (layer + 1) * row
                 ax = fig.add_axes((start, low + 0.24 * row, *size))
-                hide_ticks(ax)
-                shown = ax.imshow(rows[0, layer], cmap=SEQUENTIAL, norm=scale, aspect="auto")
+                shown = draw_map(ax, rows[0, layer], cmap=SEQUENTIAL, norm=scale, aspect="auto")
                 maps.append((shown, colours[:, layer]))
                 below = fig.add_axes((start, low, block, 0.22 * row))
                 below.axis("off")
@@ -343,9 +341,7 @@ def draw_similarity(image, tables: Mapping[str, Any], grid_size: tuple[int, int]
     maps = []
     for number, name in enumerate(tables):
         ax = fig.add_axes((start + number * (side + 0.01), 0.2, side, height))
-        maps.append(ax.imshow(np.zeros(grid_size), cmap=DIVERGING, vmin=-1, vmax=1))
-        ax.set_title(name)
-        hide_ticks(ax)
+        maps.append(draw_map(ax, np.zeros(grid_size), name, cmap=DIVERGING, vmin=-1, vmax=1))
     place = fig.add_axes((0.94, 0.2, 0.012, height))
     fig.colorbar(maps[-1], cax=place)
     place.tick_params(labelsize=7, pad=1)
