@@ -391,7 +391,7 @@ def explore_positions(image, tables: Mapping[str, Any], grid_size: tuple[int, in
         return draw_similarity(image, {name: tables[name]}, grid_size)
 
     def describe(name, k):
-        cosines = np.array(tables[name][k])
+        cosines = np.asarray(tables[name][k]).copy()
         cosines[k] = np.nan  # with itself
         said = [
             f"{which} alike is patch {i} ({position(i, grid_size[1])}), cosine {cosines[i]:.2f}"
