@@ -30,7 +30,6 @@ from vitedu.plots.style import (
     figure,
     name_rows,
     panel,
-    picture_grid,
     rule,
     styled,
     uniform_bar,
@@ -154,7 +153,7 @@ def show_head_split(num_tokens: int, embed_dim: int, num_heads: int) -> Figure:
     both = np.stack((token, owner))  # (2, T, D)
     tables = {  # title -> for each head what its cells say, and who owns them
         f"x: ({T}, {D})": both[None],
-        f"split_heads: ({nh}, {T}, {hd})": np.split(both, nh, axis=2),
+        f"split_heads: ({nh}, {T}, {hd})": np.stack(np.split(both, nh, axis=2)),
         f"a bare reshape to ({nh}, {T}, {hd})": both.reshape(2, nh, T, hd).swapaxes(0, 1),
     }
     for ax, (title, heads) in zip(axes[0], tables.items(), strict=True):
@@ -210,7 +209,7 @@ def show_quadrant_images(
         attention: (B, gh, gw), weights of the class token over the patches.
     """
     rows = 1 if attention is None else 2
-    fig, axes = picture_grid(rows, len(images), size=(WIDTH, 1.6 if rows == 1 else 2.6))
+    fig, axes = figure(rows, len(images), size=(WIDTH, 1.6 if rows == 1 else 2.6), ticks=False)
     middle = [images.shape[-1] / 2 - 0.5]
     for ax, image, label in zip(axes[0], images, labels.tolist(), strict=True):
         ax.imshow(image[0].numpy(force=True), cmap="gray", vmin=-1, vmax=2)
@@ -335,13 +334,13 @@ def show_map_scales(maps: torch.Tensor) -> Figure:
         maps: (nh, gh, gw) weights of one query.
     """
     relative = (maps / maps.mean(dim=(-2, -1), keepdim=True)).numpy(force=True)
-    fig, axes = picture_grid(2, len(maps), size=(WIDTH, 4.2))
+    fig, axes = figure(2, len(maps), size=(WIDTH, 4.2), ticks=False)
     for j, table in enumerate(relative):
         extremes = [float(table.min()), float(table.max())]
-        scales = (extremes, {"format": "%.2f"}), ([0, 1, 2, 3], {})
-        for ax, (ticks, form) in zip(axes[:, j], scales, strict=True):
+        for ax, ticks in zip(axes[:, j], (extremes, [0.0, 1.0, 2.0, 3.0]), strict=True):
             shown = ax.imshow(table, cmap=SEQUENTIAL, vmin=ticks[0], vmax=ticks[-1])
-            fig.colorbar(shown, ax=ax, shrink=0.8, ticks=ticks, **form)
+            form = "%.2f" if ticks is extremes else None
+            fig.colorbar(shown, ax=ax, shrink=0.8, ticks=ticks, format=form)
         axes[0, j].set_title(f"head {j}")
     name_rows(axes, ("scaled to its\nown extremes", "one scale,\n0 to 3"))
     fig.supxlabel("attention weight relative to uniform")

@@ -5,7 +5,7 @@ Role: look before you train. Not here: loading (``vitedu.data``), predictions (`
 
 from matplotlib.figure import Figure
 
-from vitedu.plots.style import DPI, WIDTH, draw_image, picture_grid, styled
+from vitedu.plots.style import DPI, WIDTH, draw_image, figure, styled
 
 
 @styled
@@ -17,7 +17,7 @@ def show_samples(data) -> Figure:
     """
     images, labels = data.train.images[:20], data.train.labels[:20]
     rows = -(-len(labels) // 10)
-    fig, axes = picture_grid(rows, 10, size=(WIDTH, rows * (WIDTH / 10 + 20 / DPI)))
+    fig, axes = figure(rows, 10, size=(WIDTH, rows * (WIDTH / 10 + 20 / DPI)), ticks=False)
     for ax, image, label in zip(axes.flat, images, labels, strict=False):
         draw_image(ax, image, data.class_names[label], size=8)
     return fig

@@ -132,8 +132,8 @@ def _draw_road(ax, *, norm_first: bool) -> None:
     for start, norm, layer, colour in ((0.7, "norm1", "attn", ORANGE), (7.0, "norm2", "mlp", BLUE)):
         plus = start + (5.2 if norm_first else 3.4)
         ax.plot([start, start, plus, plus], [0, 1, 1, 0.28], color=colour, linewidth=2, zorder=1)
-        look = {"arrowstyle": "-|>", "mutation_scale": 14, "color": colour}
-        ax.add_patch(FancyArrowPatch((plus, 0.6), (plus, 0.2), **look))
+        ends = (plus, 0.6), (plus, 0.2)
+        ax.add_patch(FancyArrowPatch(*ends, arrowstyle="-|>", mutation_scale=14, color=colour))
         if norm_first:
             box(start + 0.28 * (plus - start), 1, norm, GREY)
             box(start + 0.72 * (plus - start), 1, layer, colour)
@@ -193,8 +193,8 @@ def show_parameter_map(parts: Mapping[str, Mapping[str, int]], *, title: str = "
             text, _, part = label.rpartition(": ")
             height = count / sum(column.values())
             bottom -= height
-            cell = {"facecolor": PART_COLOURS[part], "edgecolor": "white", "linewidth": 0.6}
-            ax.add_patch(Rectangle((left, bottom), width, height, **cell))
+            cell = Rectangle((left, bottom), width, height, facecolor=PART_COLOURS[part])
+            ax.add_patch(cell).set(edgecolor="white", linewidth=0.6)
             if text and width > 0.04 and height > 0.08:
                 middle = (left + width / 2, bottom + height / 2)
                 write(ax, *middle, text, fontsize=8, color=_ink_on(PART_COLOURS[part]))

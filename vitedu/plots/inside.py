@@ -27,7 +27,6 @@ from vitedu.plots.style import (
     figure,
     name_rows,
     panel,
-    picture_grid,
     rule,
     styled,
     uniform_bar,
@@ -136,7 +135,7 @@ def show_pointing(images, masks, maps: Mapping[str, np.ndarray]) -> Figure:
         maps: name -> (n, gh, gw), not negative; each is drawn relative to its own mean.
     """
     n, rows = len(images), 1 + len(maps)
-    fig, axes = picture_grid(rows, n, size=(WIDTH, rows * WIDTH / (n + 1.8)))
+    fig, axes = figure(rows, n, size=(WIDTH, rows * WIDTH / (n + 1.8)), ticks=False)
     H, W = np.shape(images)[-2:]
     extent = (-0.5, W - 0.5, H - 0.5, -0.5)
     for column in range(n):
@@ -229,8 +228,8 @@ def show_calibration(readings: Mapping[str, tuple]) -> Figure:
     Args:
         readings: name -> (confidence, accuracy, counts, gap) as ``vitedu.inside.calibration``.
     """
-    shared = {"sharex": True, "sharey": "row", "height_ratios": (3, 1)}
-    fig, axes = figure(2, len(readings), size=(WIDTH, 4.4), **shared)
+    size = (WIDTH, 4.4)
+    fig, axes = figure(2, len(readings), size=size, sharex=True, sharey="row", height_ratios=(3, 1))
     for column, (name, (sure, right, counts, gap)) in enumerate(readings.items()):
         above, below = axes[:, column]
         above.plot([0, 100], [0, 100], color=GREY, linestyle=":", label="calibrated")

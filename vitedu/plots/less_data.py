@@ -19,7 +19,6 @@ from vitedu.plots.style import (
     figure,
     name_rows,
     panel,
-    picture_grid,
     styled,
 )
 
@@ -65,7 +64,7 @@ def show_rows(
     side = min(WIDTH / columns, 1.8)  # inches; few pictures shall not fill the page
     lines = sum(1 + max(word.count("\n") for word in below) for below in words.values())
     size = (max(side * columns, 2), 0.95 * side * len(rows) + 0.17 * lines)
-    fig, axes = picture_grid(len(rows), columns, size=size)
+    fig, axes = figure(len(rows), columns, size=size, ticks=False)
     for line, (name, pictures) in zip(axes, rows.items(), strict=True):
         for ax, picture in zip(line, pictures, strict=False):
             draw_image(ax, picture)

@@ -25,7 +25,6 @@ from vitedu.plots.style import (
     figure,
     name_rows,
     panel,
-    picture_grid,
     rule,
     styled,
     to_picture,
@@ -148,7 +147,7 @@ def show_two_sequences(sentence: str, image: torch.Tensor, patch_size: int) -> C
     words = sentence.split()
     tiles = cut(torch.as_tensor(image), patch_size).flatten(0, 1)  # (N, C, P, P)
     count = max(len(words), len(tiles))
-    fig, axes = picture_grid(2, count, size=(WIDTH, 1.8))
+    fig, axes = figure(2, count, size=(WIDTH, 1.8), ticks=False)
     for k, (ax, word) in enumerate(zip(axes[0], words, strict=False)):
         write(ax, 0.5, 0.5, word, fontsize=8)
         ax.set_title(str(k), fontsize=8)
@@ -186,7 +185,7 @@ def show_tiny_cut() -> CourseFigure:
     image = torch.arange(16).reshape(4, 4)
     patch = (image // 8) * 2 + (image % 4) // 2  # the patch of each pixel
     rows = cut(image[None], 2).reshape(4, 4)
-    fig, axes = picture_grid(1, 2, size=(WIDTH * 0.75, 2.4))
+    fig, axes = figure(1, 2, size=(WIDTH * 0.75, 2.4), ticks=False)
     panels = (
         (image, patch, "the image: 1 x 4 x 4"),
         (rows, torch.arange(4)[:, None].expand(4, 4), "its patches: 4 x 4"),
@@ -211,7 +210,7 @@ def show_strip(patches: torch.Tensor, patch_size: int) -> CourseFigure:
     """
     tiles = patches[:16].unflatten(1, (-1, patch_size, patch_size))  # (C*P*P,) -> (C, P, P)
     rows = -(-len(tiles) // 8)
-    fig, axes = picture_grid(rows, 8, size=(WIDTH, 1.15 * rows))
+    fig, axes = figure(rows, 8, size=(WIDTH, 1.15 * rows), ticks=False)
     for k, (ax, tile) in enumerate(zip(axes.flat, tiles, strict=False)):
         draw_image(ax, tile, str(k), size=9)
     return fig

@@ -150,7 +150,12 @@ def _words_of_panel(axes) -> str:
 
 
 def figure(
-    rows: int = 1, columns: int = 1, *, size: tuple[float, float] | None = None, **kwargs
+    rows: int = 1,
+    columns: int = 1,
+    *,
+    size: tuple[float, float] | None = None,
+    ticks: bool = True,
+    **kwargs,
 ) -> tuple[CourseFigure, np.ndarray]:
     """Open a figure in the course's style, detached from pyplot's list of open figures.
 
@@ -160,6 +165,7 @@ def figure(
         rows: rows of axes.
         columns: columns of axes.
         size: width and height in inches; by default the column width and three inches a row.
+        ticks: whether the axes have ticks and frames; pictures need none.
         **kwargs: passed to ``Figure.subplots`` (``sharex``, ``width_ratios``, ...).
 
     Returns:
@@ -173,6 +179,8 @@ def figure(
     with plt.rc_context(RC):
         fig = CourseFigure(figsize=size or (WIDTH, 3.0 * rows), layout="constrained")
         axes = fig.subplots(rows, columns, squeeze=False, **kwargs)
+    for ax in () if ticks else axes.flat:
+        hide_ticks(ax)
     return fig, axes
 
 
@@ -180,16 +188,6 @@ def panel(width: float = WIDTH, height: float = 3.0) -> tuple[CourseFigure, Any]
     """Open a figure of one panel, its sides in inches; give the figure and its axes."""
     fig, axes = figure(size=(width, height))
     return fig, axes[0, 0]
-
-
-def picture_grid(
-    rows: int, columns: int, *, size: tuple[float, float], **kwargs
-) -> tuple[CourseFigure, np.ndarray]:
-    """Open a figure as ``figure`` does, all its axes without ticks, for pictures."""
-    fig, axes = figure(rows, columns, size=size, **kwargs)
-    for ax in axes.flat:
-        hide_ticks(ax)
-    return fig, axes
 
 
 def to_picture(image) -> np.ndarray:
@@ -216,7 +214,7 @@ def hide_ticks(ax) -> None:
     ax.spines[:].set_visible(False)
 
 
-def draw_map(ax, values, title: str = "", *, size: float = 10, **options):
+def draw_map(ax, values, title: str = "", *, size: Any = 10, **options):
     """Draw values (rows, columns) without ticks under a title, of letters of a size in points."""
     hide_ticks(ax)
     ax.set_title(title, fontsize=size)
@@ -257,8 +255,9 @@ def write_cells(ax, words: np.ndarray, white: np.ndarray, corner: float = -0.5, 
 def colour_cells(ax, numbers: np.ndarray, owners: np.ndarray, top: float = 0, **look) -> None:
     """Draw a table of numbers from ``top`` downwards, each cell in the colour of its owner."""
     for (row, column), number in np.ndenumerate(numbers):
-        look_of_cell = {"facecolor": CYCLE[owners[row, column] % len(CYCLE)], "alpha": 0.35}
-        ax.add_patch(Rectangle((column, top + row), 1, 1, edgecolor="white", **look_of_cell))
+        colour = CYCLE[owners[row, column] % len(CYCLE)]
+        cell = Rectangle((column, top + row), 1, 1, facecolor=colour, alpha=0.35, edgecolor="white")
+        ax.add_patch(cell)
         write(ax, column + 0.5, top + row + 0.5, str(number), **look)
 
 

@@ -31,7 +31,6 @@ from vitedu.plots.style import (
     frame,
     name_rows,
     panel,
-    picture_grid,
     styled,
     to_picture,
     verdict,
@@ -154,7 +153,7 @@ def show_views(original, views, titles: Sequence[str] | None = None) -> Figure:
     """
     columns = (len(views) + 1) // 2
     titles = titles or [f"view {i + 1}" for i in range(len(views))]
-    fig, axes = picture_grid(2, columns + 1, size=(WIDTH, 2 * WIDTH / (columns + 1) + 0.3))
+    fig, axes = figure(2, columns + 1, size=(WIDTH, 2 * WIDTH / (columns + 1) + 0.3), ticks=False)
     draw_image(axes[0, 0], original, "the image")
     for ax, view, title in zip(axes[:, 1:].flat, views, titles, strict=False):
         draw_image(ax, view, title)
@@ -296,7 +295,7 @@ def show_predictions(images, labels, probabilities, class_names: Sequence[str]) 
     """
     columns = min(len(labels), 6)
     rows = -(-len(labels) // columns)
-    fig, axes = picture_grid(rows, columns, size=(WIDTH, rows * (WIDTH / columns + 0.55)))
+    fig, axes = figure(rows, columns, size=(WIDTH, rows * (WIDTH / columns + 0.55)), ticks=False)
     for ax, image, label, belief in zip(axes.flat, images, labels, probabilities, strict=False):
         guess = int(np.argmax(belief))
         sign, colour = verdict(guess == label)
@@ -321,7 +320,7 @@ def show_class_attention(images, attention: Mapping[str, np.ndarray], *, uniform
     """
     vmax = max(np.asarray(weights).max() for weights in attention.values())
     rows, columns = 1 + len(attention), len(images)
-    fig, axes = picture_grid(rows, columns, size=(WIDTH, rows * WIDTH / (columns + 1.5)))
+    fig, axes = figure(rows, columns, size=(WIDTH, rows * WIDTH / (columns + 1.5)), ticks=False)
     height, width = np.shape(images)[-2:]
     extent = (-0.5, width - 0.5, height - 0.5, -0.5)
     look = {"cmap": SEQUENTIAL, "vmin": 0, "vmax": vmax, "alpha": 0.75, "extent": extent}
@@ -356,8 +355,8 @@ def show_position_similarity(similarity: Mapping[str, np.ndarray], cells: Sequen
     for column, cell in enumerate(cells):
         maps[:, column, cell // gw, cell % gw] = np.nan
     limit = np.nanmax(np.abs(maps))
-    rows, columns = len(maps), len(cells)
-    fig, axes = picture_grid(rows, columns, size=(WIDTH, rows * WIDTH / (columns + 1.2) + 0.3))
+    size = (WIDTH, len(maps) * WIDTH / (len(cells) + 1.2) + 0.3)
+    fig, axes = figure(len(maps), len(cells), size=size, ticks=False)
     for line, cosines in zip(axes, maps, strict=True):
         for ax, values, cell in zip(line, cosines, cells, strict=True):
             ax.set_facecolor(LIGHT)

@@ -33,7 +33,6 @@ from vitedu.plots.style import (
     hide_ticks,
     name_rows,
     panel,
-    picture_grid,
     styled,
     to_picture,
     verdict,
@@ -131,7 +130,7 @@ def show_four_heads(
         heights: "truth" and "found" -> (n, H, W), pixels.
     """
     n, S = len(images), images.shape[-1]
-    fig, axes = picture_grid(5, n, size=(WIDTH, 1.12 * 5 * WIDTH / (n + 1)))
+    fig, axes = figure(5, n, size=(WIDTH, 1.12 * 5 * WIDTH / (n + 1)), ticks=False)
     top = max(float(np.max(values)) for values in heights.values())
     mask, depth = {"cmap": "gray", "vmax": 1.0}, {"cmap": SEQUENTIAL, "vmax": top}
     for i, column in enumerate(axes.T):
@@ -237,13 +236,13 @@ def draw_family(name: str) -> Figure:
         look = {"edgecolor": colour, "linewidth": 2, "fontsize": 8.5}
         corners, size = "pad=0.0,rounding_size=0.08", (2 * half, 2 * tall)
         draw_box(ax, wide * x, high * y, size, text, corners=corners, **look)
-    look = {"arrowstyle": "-|>", "mutation_scale": 11, "color": BLACK, "linewidth": 1.1}
     for source, target in arrows:
         (x0, y0), (x1, y1) = ((wide * boxes[k][0], high * boxes[k][1]) for k in (source, target))
         flat = abs(y0 - y1) < 0.9 * high
         aside, up = (half, 0) if flat else (0, tall if y1 > y0 else -tall)
-        start, end = (x0 + aside, y0 + up), (x1 - aside, y1 - up)
-        ax.add_patch(FancyArrowPatch(start, end, zorder=1, shrinkA=0, shrinkB=0, **look))
+        ends = (x0 + aside, y0 + up), (x1 - aside, y1 - up)
+        arrow = FancyArrowPatch(*ends, arrowstyle="-|>", mutation_scale=11, shrinkA=0, shrinkB=0)
+        ax.add_patch(arrow).set(color=BLACK, linewidth=1.1, zorder=1)
     left, low = wide * min(xs) - half - edge, high * min(ys) - tall - edge
     ax.set(xlim=(left, left + width), ylim=(low, low + height))
     ax.set_title(name, loc="left", fontweight="bold")
