@@ -15,6 +15,7 @@ from matplotlib.colors import LogNorm
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
+from vitedu.plots.parts import colour_cells, draw_lines, name_rows, uniform_bar, write, write_cells
 from vitedu.plots.style import (
     BLUE,
     CYCLE,
@@ -26,15 +27,9 @@ from vitedu.plots.style import (
     SEQUENTIAL,
     SKY,
     WIDTH,
-    colour_cells,
     figure,
-    name_rows,
     panel,
-    rule,
     styled,
-    uniform_bar,
-    write,
-    write_cells,
 )
 
 
@@ -213,7 +208,7 @@ def show_quadrant_images(
     middle = [images.shape[-1] / 2 - 0.5]
     for ax, image, label in zip(axes[0], images, labels.tolist(), strict=True):
         ax.imshow(image[0].numpy(force=True), cmap="gray", vmin=-1, vmax=2)
-        rule(ax, middle, middle, color=ORANGE)
+        draw_lines(ax, middle, middle, color=ORANGE)
         ax.set_title(f"label {label}")
     if attention is not None:
         for ax, weights in zip(axes[1], attention.numpy(force=True), strict=True):

@@ -5,7 +5,8 @@ Role: look before you train. Not here: loading (``vitedu.data``), predictions (`
 
 from matplotlib.figure import Figure
 
-from vitedu.plots.style import DPI, WIDTH, draw_image, figure, styled
+from vitedu.plots.parts import draw_image
+from vitedu.plots.style import DPI, WIDTH, figure, styled
 
 
 @styled

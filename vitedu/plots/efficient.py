@@ -11,6 +11,7 @@ import torch
 from matplotlib.colors import ListedColormap
 from matplotlib.figure import Figure
 
+from vitedu.plots.parts import draw_image, draw_lines, draw_map, frame, name_rows, write_cells
 from vitedu.plots.style import (
     BLACK,
     BLUE,
@@ -20,16 +21,10 @@ from vitedu.plots.style import (
     LIGHT,
     ORANGE,
     WIDTH,
-    draw_image,
-    draw_map,
     figure,
-    frame,
-    name_rows,
     panel,
-    rule,
     styled,
     to_picture,
-    write_cells,
 )
 
 TWO = ListedColormap([LIGHT, BLUE])  # forbidden, allowed
@@ -97,7 +92,7 @@ def show_reach(
         draw_map(ax, reached, title, cmap=TWO, vmin=0, vmax=1)
         ax.plot(column, row, "X", color=ORANGE, markersize=9, markeredgecolor=BLACK)
         edges = [edge - 0.5 for edge in range(window_size, len(reached), window_size)]
-        rule(ax, edges, edges, color=GREY, linewidth=0.6)
+        draw_lines(ax, edges, edges, color=GREY, linewidth=0.6)
     words = "cross: the token that asks; dark: its gradient is not zero"
     fig.supxlabel(words, fontsize=9, color=GREY)
     return fig

@@ -14,6 +14,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Circle, FancyArrowPatch, Rectangle
 from matplotlib.ticker import MaxNLocator
 
+from vitedu.plots.parts import draw_box, draw_image, verdict, write
 from vitedu.plots.style import (
     BLACK,
     BLUE,
@@ -26,13 +27,9 @@ from vitedu.plots.style import (
     PINK,
     RED,
     SKY,
-    draw_box,
-    draw_image,
     figure,
     panel,
     styled,
-    verdict,
-    write,
 )
 
 LINES = ("-", "--", ":", "-.")  # with colours and markers, so that no curve needs its colour

@@ -30,18 +30,8 @@ from matplotlib.text import Text
 from PIL import Image, ImageDraw, ImageFont
 
 from vitedu.hardware import current_profile
-from vitedu.plots.style import (
-    DOTS,
-    DPI,
-    SEQUENTIAL,
-    WIDTH,
-    CourseFigure,
-    draw_image,
-    frame,
-    hide_ticks,
-    styled,
-    write_cells,
-)
+from vitedu.plots.parts import draw_image, frame, write_cells
+from vitedu.plots.style import DOTS, DPI, SEQUENTIAL, WIDTH, CourseFigure, hide_ticks, styled
 
 WIDGET = "application/vnd.jupyter.widget-view+json"
 HEIGHT = 3.6  # inches: of a figure, as wide as a notebook column

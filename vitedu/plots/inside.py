@@ -13,6 +13,7 @@ import numpy as np
 from matplotlib.colors import LogNorm
 from matplotlib.figure import Figure
 
+from vitedu.plots.parts import draw_image, draw_lines, draw_map, name_rows, uniform_bar
 from vitedu.plots.style import (
     BLACK,
     BLUE,
@@ -22,14 +23,9 @@ from vitedu.plots.style import (
     SEQUENTIAL,
     SKY,
     WIDTH,
-    draw_image,
-    draw_map,
     figure,
-    name_rows,
     panel,
-    rule,
     styled,
-    uniform_bar,
 )
 
 LINES = ("o-", "s--", "^:", "D-.", "v-", "P--")
@@ -96,7 +92,7 @@ def show_full_maps(maps: Mapping[str, np.ndarray], grid_size: tuple[int, int]) -
         shown = _draw_map(ax, weights, 1 / len(weights))
         ax.set_xticks(ticks, names, fontsize=7, rotation=90)
         ax.set_yticks(ticks, names, fontsize=7)
-        rule(ax, starts, starts, color="white", linewidth=0.4)
+        draw_lines(ax, starts, starts, color="white", linewidth=0.4)
         ax.set_title(title)
         ax.set_xlabel("key: class token, then rows of patches")
     axes[0, 0].set_ylabel("query: who looks")

@@ -8,19 +8,8 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from matplotlib.figure import Figure
 
-from vitedu.plots.style import (
-    BLUE,
-    CYCLE,
-    GREY,
-    LIGHT,
-    ORANGE,
-    WIDTH,
-    draw_image,
-    figure,
-    name_rows,
-    panel,
-    styled,
-)
+from vitedu.plots.parts import draw_image, name_rows
+from vitedu.plots.style import BLUE, CYCLE, GREY, LIGHT, ORANGE, WIDTH, figure, panel, styled
 
 
 @styled

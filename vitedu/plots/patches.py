@@ -6,6 +6,15 @@ Images are (C, H, W), uint8 or floats in [0, 1]. Every function returns a Figure
 import numpy as np
 import torch
 
+from vitedu.plots.parts import (
+    colour_cells,
+    draw_box,
+    draw_image,
+    draw_lines,
+    draw_map,
+    name_rows,
+    write,
+)
 from vitedu.plots.style import (
     BLACK,
     BLUE,
@@ -18,17 +27,10 @@ from vitedu.plots.style import (
     SKY,
     WIDTH,
     CourseFigure,
-    colour_cells,
-    draw_box,
-    draw_image,
-    draw_map,
     figure,
-    name_rows,
     panel,
-    rule,
     styled,
     to_picture,
-    write,
 )
 
 
@@ -50,7 +52,8 @@ def draw_grid(ax, image, patch_size: int, title: str, *, numbers: bool = False) 
     C, H, W = image.shape
     P = patch_size
     draw_image(ax, image, title)
-    rule(ax, np.arange(0, H + 1, P) - 0.5, np.arange(0, W + 1, P) - 0.5, color="white", lw=0.8)
+    rows, columns = (np.arange(0, side + 1, P) - 0.5 for side in (H, W))
+    draw_lines(ax, rows, columns, color="white", linewidth=0.8)
     if numbers:
         box = {"boxstyle": "round,pad=0.15", "facecolor": "black", "alpha": 0.55, "lw": 0}
         look = {"color": "white", "fontsize": min(11, 0.42 * 72 * 3 * P / H), "bbox": box}

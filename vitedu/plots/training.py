@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 from matplotlib.figure import Figure
 
+from vitedu.plots.parts import draw_image, frame, name_rows, verdict, write, write_cells
 from vitedu.plots.style import (
     BLACK,
     BLUE,
@@ -26,16 +27,10 @@ from vitedu.plots.style import (
     SKY,
     WIDTH,
     CourseFigure,
-    draw_image,
     figure,
-    frame,
-    name_rows,
     panel,
     styled,
     to_picture,
-    verdict,
-    write,
-    write_cells,
 )
 
 LINES = ("-", "--", ":", "-.")  # told apart without colour

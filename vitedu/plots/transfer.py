@@ -14,6 +14,7 @@ import torch
 from matplotlib.figure import Figure
 from matplotlib.patches import FancyArrowPatch
 
+from vitedu.plots.parts import draw_box, draw_image, frame, name_rows, verdict, write_cells
 from vitedu.plots.style import (
     BLACK,
     BLUE,
@@ -26,17 +27,11 @@ from vitedu.plots.style import (
     SEQUENTIAL,
     WIDTH,
     CourseFigure,
-    draw_box,
-    draw_image,
     figure,
-    frame,
     hide_ticks,
-    name_rows,
     panel,
     styled,
     to_picture,
-    verdict,
-    write_cells,
 )
 
 MARKS = "os^DvPX"

@@ -12,6 +12,15 @@ from matplotlib.colors import LogNorm
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
+from vitedu.plots.parts import (
+    draw_image,
+    draw_lines,
+    draw_map,
+    frame,
+    name_rows,
+    write,
+    write_cells,
+)
 from vitedu.plots.style import (
     BLUE,
     CYCLE,
@@ -20,16 +29,9 @@ from vitedu.plots.style import (
     ORANGE,
     SEQUENTIAL,
     WIDTH,
-    draw_image,
-    draw_map,
     figure,
-    frame,
-    name_rows,
     panel,
-    rule,
     styled,
-    write,
-    write_cells,
 )
 
 OF_NETWORK = {"CNN": (ORANGE, "s", "--"), "ViT": (BLUE, "o", "-")}  # colour, marker, line
@@ -92,7 +94,7 @@ def show_cue_task(image, answers, glyphs) -> Figure:
     for ax, (title, values), look in zip(axes[0], shown.items(), looks, strict=True):
         draw_map(ax, values, title, cmap="gray", vmin=-0.2, vmax=1.2)
         edges = np.arange(0, len(values) + 1, cell) - 0.5
-        rule(ax, edges, edges, **look)
+        draw_lines(ax, edges, edges, **look)
     frame(axes[0, 1], -0.5, -0.5, cell, zorder=3)
     for row, column in np.argwhere(np.asarray(answers)):
         frame(axes[0, 2], column * cell - 0.5, row * cell - 0.5, cell, zorder=3)

@@ -22,6 +22,7 @@ from vitedu.plots.explorer import (
     moving_frame,
     table_to_click,
 )
+from vitedu.plots.parts import draw_image, draw_map, uniform_bar
 from vitedu.plots.patches import cut, draw_grid
 from vitedu.plots.style import (
     BLACK,
@@ -33,10 +34,7 @@ from vitedu.plots.style import (
     SEQUENTIAL,
     SKY,
     WIDTH,
-    draw_image,
-    draw_map,
     to_picture,
-    uniform_bar,
 )
 
 NEARER = (BLUE, SKY, "#BFE3F7", "white")  # reached after one block, two, three, and not yet
