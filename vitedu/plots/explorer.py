@@ -427,7 +427,7 @@ def image_to_click(
     image, grid_size: tuple[int, int], title: str = "click a patch"
 ) -> tuple[CourseFigure, Callable[[int], Rectangle]]:
     """Open an explorer's figure with an image (C, H, W) and a ``moving_frame``; give both."""
-    fig, ax = explorer_figure(title)
+    fig, ax = explorer_figure()
     draw_image(ax, image, title)
     return fig, moving_frame(ax, grid_size[1], image.shape[-1] / grid_size[1])
 

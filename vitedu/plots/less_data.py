@@ -1,4 +1,4 @@
-"""Figures of notebook 07: the gap, mixed images, reconstructions, a collapse, neighbours.
+"""Figures of notebook 07: the gap, mixed images, reconstructions, a collapse.
 
 Role: draw what the notebook measured. Not here: the measuring; every function takes what is there.
 """

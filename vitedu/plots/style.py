@@ -1,6 +1,7 @@
-"""Colours, sizes and small helpers shared by all figures.
+"""Colours and sizes of all figures, and how a figure opens and shows itself.
 
-Role: one look for the whole course. Not here: any figure.
+Role: one look for the whole course. Not here: any figure, and what figures draw alike
+(``vitedu.plots.parts``).
 
 Colours are those of Okabe and Ito, told apart by every common kind of colour vision; where a
 colour carries meaning, a label, marker or line style carries it too. Maps: ``SEQUENTIAL`` for
