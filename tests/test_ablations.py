@@ -9,8 +9,8 @@ from vitedu.bench.experiments import Measurement, ablations, measured, read
 from vitedu.bench.experiments.ablations import ARMS, CHANGES, bench_ablations, settings, summary
 from vitedu.data import load_data
 from vitedu.fitting import TrainConfig
+from vitedu.options import preset
 from vitedu.plots.ablations import show_ablations
-from vitedu.vit import preset
 
 
 @pytest.fixture(scope="module")

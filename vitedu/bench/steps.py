@@ -24,7 +24,8 @@ import torch.nn.functional as F
 from torch import nn
 from torch.utils.flop_counter import FlopCounterMode
 
-from vitedu.vit import VisionTransformer, ViTConfig
+from vitedu.options import build_model, with_options
+from vitedu.vit import ViTConfig
 
 # --- who is compared --------------------------------------------------------------------------
 
@@ -99,7 +100,7 @@ def build_of(library: str, config: ViTConfig) -> nn.Module:
 class Candidate:
     """One form of the model."""
 
-    builder: Callable[[ViTConfig], nn.Module] = VisionTransformer
+    builder: Callable[[ViTConfig], nn.Module] = build_model
     options: Mapping[str, Any] = field(default_factory=dict)  # fields that it changes
     library: str | None = None  # the module that must be installed; None for our own
     is_compiled: bool = False
@@ -110,7 +111,7 @@ class Candidate:
 
     def changed(self, config: ViTConfig) -> ViTConfig:
         """Give the configuration with this form's options."""
-        return replace(config, **self.options)
+        return with_options(config, **self.options)
 
 
 def candidate_of(library: str, *, is_compiled: bool = False) -> Candidate:
@@ -162,10 +163,10 @@ def make_step(
     Returns:
         A function that takes one step and returns nothing, and the number of parameters.
     """
-    if config.pool != "cls":
+    if not config.num_prefix_tokens:
         raise ValueError(
-            f"the comparison needs a model with a class token (got pool={config.pool!r}); "
-            f"choose another preset, such as vit_tiny_patch4_32."
+            "the comparison needs a model with a class token (got pool='mean'); "
+            "choose another preset, such as vit_tiny_patch4_32."
         )
     candidate = CANDIDATES[name]
     torch.manual_seed(0)
@@ -212,14 +213,14 @@ def step_flop(config: ViTConfig) -> int:
     counted. A fused model with a class token runs fewer: its last block computes that token alone.
 
     Example:
-        >>> from vitedu.vit import preset
+        >>> from vitedu.options import preset
         >>> round(step_flop(preset("vit_tiny_patch4_32")) / 1e9, 3)
         1.097
         >>> round(step_flop(preset("vit_tiny_patch4_32", fused=True)) / 1e9, 3)
         0.918
     """
     with torch.device("meta"), torch.no_grad(), FlopCounterMode(display=False) as counter:
-        model = VisionTransformer(config)
+        model = build_model(config)
         model(torch.zeros(1, config.in_channels, *[config.image_size] * 2))
     return 3 * counter.get_total_flops()
 
