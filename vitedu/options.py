@@ -22,19 +22,15 @@ from vitedu.vit import PRESETS, VisionTransformer, ViTConfig, initialise
 class ViTConfigWithOptions(ViTConfig):
     """A ``ViTConfig`` with options, all switched off by default."""
 
-    # what the head reads: "cls" (the paper) or "mean" of the patch tokens, no class token
-    pool: str = "cls"
+    pool: str = "cls"  # the head reads "cls" (the paper) or "mean" of the patches, no class token
     fused: bool = False  # compute what the head reads in the fastest form, which keeps no weights
     rope: bool = False  # turn queries and keys by their patch's row and column (rotary positions)
     qk_norm: bool = False  # give queries and keys mean 0 and variance 1 before they meet
-    # what makes tokens of pixels: "patch" (the paper) or "conv", small convolutions one behind the
-    # other
-    stem: str = "patch"
+    stem: str = "patch"  # makes the tokens: "patch" (the paper) or "conv", small convolutions
     stem_depth: int = 1  # of a conv stem, layers that look again after each halving of the image
     num_registers: int = 0  # learned tokens behind the class token, which no head reads
     drop_rate: float = 0.0  # in training, share of the numbers set to 0 at the end of each branch
-    # in training, share of the images that skip the last block's branches
-    drop_path_rate: float = 0.0
+    drop_path_rate: float = 0.0  # in training, share of images that skip the last block's branches
     # of published models since 2021
     layer_scale: bool = False  # a learned factor a feature at the end of each side road
     mlp: str = "gelu"  # "gelu" (the paper), "quick_gelu" (CLIP) or "swiglu"
@@ -153,8 +149,8 @@ class VisionTransformerWithOptions(VisionTransformer):
     def __init__(self, config: ViTConfig):
         nn.Module.__init__(self)  # the textbook's own would build layers for nothing
         config = self.config = ViTConfigWithOptions(**vars(config))
-        D, stem = config.embed_dim, partial(ConvStem, depth=config.stem_depth)
-        stem = PatchEmbed if config.stem == "patch" else stem
+        D, conv_stem = config.embed_dim, partial(ConvStem, depth=config.stem_depth)
+        stem: Any = PatchEmbed if config.stem == "patch" else conv_stem
         self.patch_embed = stem(config.patch_size, config.in_channels, D)
         self.cls_token = nn.Parameter(torch.zeros(1, config.num_prefix_tokens, D))
         self.pos_embed = nn.Parameter(torch.zeros(1, config.num_tokens, D))

@@ -79,8 +79,8 @@ class ViTConfig:
         return self.num_patches + self.num_prefix_tokens
 
 
-# what Python shows as the arguments of ViTConfig: its fields
-ViTConfig.__new__.__signature__ = inspect.signature(ViTConfig.__init__)
+# what Python shows as the arguments: the fields
+ViTConfig.__new__.__signature__ = inspect.signature(ViTConfig.__init__)  # type: ignore[attr-defined]
 
 PRESETS: dict[str, ViTConfig] = {
     # the course's own, for 32 px images and ten classes; ``options`` has more

@@ -30,70 +30,35 @@ from vitedu.vit import ViTConfig
 # --- who is compared --------------------------------------------------------------------------
 
 
-# library: where its model is, and for each of its arguments the size that it takes (``sizes_of``)
-LIBRARIES: dict[str, tuple[str, str, dict[str, str]]] = {
+# library: its module, its model, and the model's arguments (``theirs=ours`` where names differ)
+LIBRARIES = {
     "timm": (
         "timm.models.vision_transformer",
         "VisionTransformer",
-        {
-            "img_size": "image_size",
-            "patch_size": "patch_size",
-            "in_chans": "in_channels",
-            "num_classes": "num_classes",
-            "embed_dim": "embed_dim",
-            "depth": "depth",
-            "num_heads": "num_heads",
-            "mlp_ratio": "mlp_ratio",
-            "qkv_bias": "qkv_bias",
-        },
+        "img_size=image_size patch_size in_chans=in_channels num_classes embed_dim depth num_heads "
+        "mlp_ratio qkv_bias",
     ),
     "torchvision": (  # takes images of three channels only
         "torchvision.models.vision_transformer",
         "VisionTransformer",
-        {
-            "image_size": "image_size",
-            "patch_size": "patch_size",
-            "num_classes": "num_classes",
-            "hidden_dim": "embed_dim",
-            "num_layers": "depth",
-            "num_heads": "num_heads",
-            "mlp_dim": "mlp_dim",
-        },
+        "image_size patch_size num_classes hidden_dim=embed_dim num_layers=depth num_heads mlp_dim",
     ),
     "vit_pytorch": (
         "vit_pytorch",
         "ViT",
-        {
-            "image_size": "image_size",
-            "patch_size": "patch_size",
-            "channels": "in_channels",
-            "num_classes": "num_classes",
-            "dim": "embed_dim",
-            "depth": "depth",
-            "heads": "num_heads",
-            "dim_head": "head_dim",
-            "mlp_dim": "mlp_dim",
-        },
+        "image_size patch_size channels=in_channels num_classes dim=embed_dim depth "
+        "heads=num_heads dim_head=head_dim mlp_dim",
     ),
 }
-
-
-def sizes_of(config: ViTConfig) -> dict:
-    """Give the fields of a configuration, and the two widths that follow from them."""
-    return {
-        **vars(config),
-        "mlp_dim": int(config.embed_dim * config.mlp_ratio),
-        "head_dim": config.embed_dim // config.num_heads,
-    }
 
 
 def build_of(library: str, config: ViTConfig) -> nn.Module:
     """Build a library's model of this configuration."""
     module, name, arguments = LIBRARIES[library]
-    sizes = sizes_of(config)
-    return getattr(import_module(module), name)(
-        **{theirs: sizes[ours] for theirs, ours in arguments.items()}
-    )
+    sizes = vars(config) | {"mlp_dim": int(config.embed_dim * config.mlp_ratio)}
+    sizes["head_dim"] = config.embed_dim // config.num_heads
+    pairs = [word.split("=") for word in arguments.split()]
+    return getattr(import_module(module), name)(**{pair[0]: sizes[pair[-1]] for pair in pairs})
 
 
 @dataclass(frozen=True)

@@ -32,7 +32,7 @@ from vitedu.vit import VisionTransformer
 
 METRICS, CURVES, STATE = "metrics.jsonl", "curves.png", "state.safetensors"
 
-FROM_DATA = ("image_size", "in_channels", "num_classes")  # fields of ViTConfig that follow the data
+FROM_DATA = ("image_size", "in_channels", "num_classes")  # fields of the model that follow the data
 
 DEFAULT_DATA, DEFAULT_PRESET = "shapes", "vit_micro_patch8_32"
 
@@ -169,9 +169,8 @@ def main_train(
         ValueError, OSError: a word that cannot be followed; the message says which.
     """
     out = Path(out)
-    changes, model_options = read_settings(
-        settings, TrainConfig, ViTConfigWithOptions, taken=FROM_DATA
-    )
+    kinds = TrainConfig, ViTConfigWithOptions
+    changes, model_options = read_settings(settings, *kinds, taken=FROM_DATA)
     plan = make_plan(out, data, preset_name, limit, changes, model_options, resume, overwrite)
     if plan is None:
         return 0

@@ -13,7 +13,6 @@ Dosovitskiy et al. 2020, section 3.2 (arXiv 2010.11929), for positions at anothe
 
 import math
 from collections.abc import Iterator
-from functools import partial
 from typing import Any
 
 import torch
@@ -24,6 +23,8 @@ from vitedu.transfer import convert_torchvision_weights
 from vitedu.vit import VisionTransformer, ViTConfig
 
 NORM_EPS = 1e-6  # of every norm in vitedu.vit
+# what ``build_model`` builds, in the words of ``PublishedViT``
+PLAIN = {"norm_first": False, "norm_eps": NORM_EPS, "has_head": True}
 
 
 class PublishedViT(VisionTransformerWithOptions):
@@ -153,12 +154,9 @@ def from_timm(model: Any) -> VisionTransformer:
     if model.cls_token is not None and model.no_embed_class:
         rows = model.pos_embed.new_zeros(1, 1 + registers, config.embed_dim)
         tensors["pos_embed"] = torch.cat([rows, model.pos_embed], dim=1)  # (1, N, D) -> (1, T, D)
-    around = {
-        "norm_first": not _nothing(model.norm_pre),
-        "norm_eps": first.norm1.eps,
-        "has_head": has_head,
-    }
-    return _assemble(config, tensors, model.training, **around)
+    norm_first, norm_eps = not _nothing(model.norm_pre), first.norm1.eps
+    around = {"norm_first": norm_first, "norm_eps": norm_eps, "has_head": has_head}
+    return _assemble(config, tensors, model.training, around)
 
 
 def _kind_of_mlp(mlp: Any) -> str:
@@ -177,19 +175,11 @@ def _ratio(hidden: int, embed_dim: int) -> float:
 
 
 def _assemble(
-    config: ViTConfig,
-    tensors: dict[str, torch.Tensor],
-    training: bool,
-    *,
-    norm_first: bool = False,
-    norm_eps: float = NORM_EPS,
-    has_head: bool = True,
+    config: ViTConfig, tensors: dict[str, torch.Tensor], training: bool, around: dict = PLAIN
 ) -> VisionTransformer:
     """Build our model around copies of the tensors; a bias that is missing there is zero here."""
-    is_plain = not norm_first and norm_eps == NORM_EPS and has_head
-    kind = partial(PublishedViT, norm_first=norm_first, norm_eps=norm_eps, has_head=has_head)
     with torch.device("meta"):  # no memory, no random numbers: every value is replaced
-        model = build_model(config) if is_plain else kind(config)
+        model = build_model(config) if around == PLAIN else PublishedViT(config, **around)
     state = {name: tensor.detach().clone() for name, tensor in tensors.items()}
     for name, expected in model.state_dict().items():
         if name not in state and name.endswith(".bias"):

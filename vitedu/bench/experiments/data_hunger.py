@@ -30,9 +30,7 @@ ARMS: dict[str, dict[str, Any]] = {
     for count in COUNTS
     for network in NETWORKS
 }
-CONFIG = ViTConfigWithOptions(
-    patch_size=8, embed_dim=64, depth=4, num_heads=4, mlp_ratio=2, pool="mean"
-)
+CONFIG = ViTConfigWithOptions(32, 8, embed_dim=64, depth=4, num_heads=4, mlp_ratio=2, pool="mean")
 RECIPES: dict[str, dict[str, Any]] = {
     "CNN": {"optimizer": "adamw", "lr": 3e-3},
     "ViT": {"optimizer": "muon", "lr": 1.6e-2},  # the best of ``rates``

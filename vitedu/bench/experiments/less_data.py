@@ -16,19 +16,17 @@ from typing import Any
 import torch
 
 from vitedu.bench.experiments import Results, train_to_end
+from vitedu.bench.experiments.data_hunger import CONFIG
 from vitedu.data import Data, load_data
 from vitedu.data.loading import Split
 from vitedu.fitting import TrainConfig
 from vitedu.fitting.loop import measure, measure_test_accuracy
 from vitedu.hardware import Profile
 from vitedu.less_data import random_resized_crop
-from vitedu.options import ViTConfigWithOptions, build_model
+from vitedu.options import build_model
 from vitedu.patches import sincos_positions_2d
 from vitedu.vit import VisionTransformer
 
-CONFIG = ViTConfigWithOptions(
-    patch_size=8, embed_dim=64, depth=4, num_heads=4, mlp_ratio=2, pool="mean"
-)
 COUNT = 400  # training images
 COPIES = 8  # of each image, where windows are cut beforehand
 ARMS: dict[str, dict[str, Any]] = {
