@@ -412,6 +412,7 @@ class MaskedAutoencoder(nn.Module):
         masking: the function that hides tokens, such as ``random_masking``.
 
     Example:
+        >>> from vitedu.vit import ViTConfig
         >>> encoder = VisionTransformer(ViTConfig(8, 4, embed_dim=12, depth=1, num_heads=3))
         >>> model = MaskedAutoencoder(encoder)
         >>> prediction, mask = model(torch.zeros(2, 3, 8, 8), 0.75, torch.rand(2, 4))
