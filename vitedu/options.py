@@ -35,6 +35,8 @@ class ViTConfigWithOptions(ViTConfig):
     layer_scale: bool = False  # a learned factor a feature at the end of each side road
     mlp: str = "gelu"  # "gelu" (the paper), "quick_gelu" (CLIP) or "swiglu"
 
+    has_options = True  # no field: what models without it refuse
+
     def __post_init__(self):
         super().__post_init__()
         head_dim, hidden = self.embed_dim // self.num_heads, int(self.embed_dim * self.mlp_ratio)
@@ -144,7 +146,7 @@ class VisionTransformerWithOptions(VisionTransformer):
     """
 
     config: ViTConfigWithOptions
-    knows_options = True
+    has_options = True
 
     def __init__(self, config: ViTConfig):
         nn.Module.__init__(self)  # the textbook's own would build layers for nothing

@@ -95,7 +95,7 @@ PRESETS: dict[str, ViTConfig] = {
     "vit_huge_patch14_224": ViTConfig(224, 14, 3, 1000, embed_dim=1280, depth=32, num_heads=16),
 }
 
-# of its q, k, v projection
+# without one in the projection to q, k, v
 BlockWithoutBias = partial(EncoderBlock, attention=partial(MultiHeadAttention, qkv_bias=False))
 
 
@@ -149,9 +149,10 @@ def initialise(model: VisionTransformer) -> None:
     Raises:
         TypeError: the configuration has options, and the model knows none.
     """
-    if type(model.config) is not ViTConfig and not hasattr(model, "knows_options"):
+    config = getattr(model, "config", None)
+    if hasattr(config, "has_options") and not hasattr(model, "has_options"):
         raise TypeError(
-            f"{type(model).__name__} takes a ViTConfig (got a {type(model.config).__name__}); "
+            f"{type(model).__name__} takes a ViTConfig (got a {type(config).__name__}); "
             "vitedu.options.build_model(config) builds a model with options."
         )
     for module in model.modules():
