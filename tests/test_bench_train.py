@@ -28,7 +28,8 @@ from vitedu.bench.shares import (
 from vitedu.bench.steps import CANDIDATES, OURS, make_product, make_step, peak_memory, step_flop
 from vitedu.bench.train import LIMIT, comparison_text, judge, time_candidates
 from vitedu.encoder import count_parameters
-from vitedu.vit import PRESETS, ViTConfig, preset
+from vitedu.options import preset, with_options
+from vitedu.vit import PRESETS, ViTConfig
 
 pytestmark = pytest.mark.slow  # timm, torchvision and vit-pytorch take seconds to load
 TINY = ViTConfig(16, 8, 3, 5, embed_dim=24, depth=2, num_heads=3)
@@ -100,7 +101,7 @@ def test_a_step_learns(name, monkeypatch):
 def test_a_model_without_class_token_is_refused():
     """The other libraries have none to compare with."""
     with pytest.raises(ValueError, match="pool='mean'"):
-        make_step("fused", replace(TINY, pool="mean"), 2, torch.float32, CPU)
+        make_step("fused", with_options(TINY, pool="mean"), 2, torch.float32, CPU)
 
 
 def test_flop_follow_from_the_sizes():
@@ -108,7 +109,7 @@ def test_flop_follow_from_the_sizes():
     D, T, N = 24, 5, 4
     block = 4 * T * D * D + 2 * T * T * D + 8 * T * D * D
     macs = N * 192 * D + TINY.depth * block + D * 5
-    assert step_flop(TINY) == step_flop(replace(TINY, fused=True, rope=True)) == 6 * macs
+    assert step_flop(TINY) == step_flop(with_options(TINY, fused=True, rope=True)) == 6 * macs
 
 
 @pytest.mark.parametrize("name", OURS)

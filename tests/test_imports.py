@@ -28,8 +28,8 @@ grading
 checks
 fitting pretrained
 inside vit_and_cnn less_data efficient transfer
-vit
-fast
+options
+vit fast
 compiled encoder
 attention patches training
 """

@@ -14,8 +14,9 @@ import torch
 
 from vitedu.bench.steps import make_pass, step_flop
 from vitedu.bench.stopwatch import machine, seconds_in_turn, write_json
+from vitedu.options import build_model, preset
 from vitedu.plots.cost import Point, show_cost
-from vitedu.vit import VisionTransformer, ViTConfig, preset
+from vitedu.vit import ViTConfig
 
 PRESET = "vit_tiny_patch4_32"
 Sweeps = Mapping[str, Sequence[tuple[int, ViTConfig]]]  # what is varied -> (size, configuration)
@@ -55,7 +56,7 @@ def make_run(
 ) -> Callable[[], None]:
     """Return a function that runs our model forward and backward once on ``batch`` images."""
     torch.manual_seed(0)
-    model = VisionTransformer(config).to(device).train()
+    model = build_model(config).to(device).train()
     forward_and_backward = make_pass(model, config, batch, dtype, device)
 
     def run() -> None:

@@ -23,7 +23,7 @@ from vitedu.bench.steps import make_product, step_flop
 from vitedu.bench.stopwatch import machine, seconds_in_turn, write_json
 from vitedu.fitting.loop import Run
 from vitedu.fitting.recipes import recipe
-from vitedu.vit import VisionTransformer, preset
+from vitedu.options import build_model, preset
 
 DATA = "data: crop, mirror, operation, normalise, mix"
 OPTIMIZER = "optimizer, with the length of the gradient"
@@ -84,7 +84,7 @@ def step_shares(
     """Profile steps of a preset with its recipe, on random images, on the CPU.
 
     Args:
-        name: a key of ``PRESETS``.
+        name: of a preset.
         precision: of matrix products, "float32" or "bfloat16".
         batch: images a step.
         steps: that are watched; two more go before.
@@ -107,7 +107,7 @@ def step_shares(
     settings = replace(
         recipe(name), batch_size=batch, precision=precision, device="cpu", compile=compiled
     )
-    run = WatchedRun(VisionTransformer(config), data, settings, torch.device("cpu"))
+    run = WatchedRun(build_model(config), data, settings, torch.device("cpu"))
     run.learner.train()
     with inductor.patch({"cpp.enable_kernel_profile": True}):  # the compiler's kernels have names
         for _ in range(2):

@@ -24,82 +24,48 @@ import torch.nn.functional as F
 from torch import nn
 from torch.utils.flop_counter import FlopCounterMode
 
-from vitedu.vit import VisionTransformer, ViTConfig
+from vitedu.options import build_model, with_options
+from vitedu.vit import ViTConfig
 
 # --- who is compared --------------------------------------------------------------------------
 
 
-# library: where its model is, and for each of its arguments the size that it takes (``sizes_of``)
-LIBRARIES: dict[str, tuple[str, str, dict[str, str]]] = {
+# library: its module, its model, and the model's arguments (``theirs=ours`` where names differ)
+LIBRARIES = {
     "timm": (
         "timm.models.vision_transformer",
         "VisionTransformer",
-        {
-            "img_size": "image_size",
-            "patch_size": "patch_size",
-            "in_chans": "in_channels",
-            "num_classes": "num_classes",
-            "embed_dim": "embed_dim",
-            "depth": "depth",
-            "num_heads": "num_heads",
-            "mlp_ratio": "mlp_ratio",
-            "qkv_bias": "qkv_bias",
-        },
+        "img_size=image_size patch_size in_chans=in_channels num_classes embed_dim depth num_heads "
+        "mlp_ratio qkv_bias",
     ),
     "torchvision": (  # takes images of three channels only
         "torchvision.models.vision_transformer",
         "VisionTransformer",
-        {
-            "image_size": "image_size",
-            "patch_size": "patch_size",
-            "num_classes": "num_classes",
-            "hidden_dim": "embed_dim",
-            "num_layers": "depth",
-            "num_heads": "num_heads",
-            "mlp_dim": "mlp_dim",
-        },
+        "image_size patch_size num_classes hidden_dim=embed_dim num_layers=depth num_heads mlp_dim",
     ),
     "vit_pytorch": (
         "vit_pytorch",
         "ViT",
-        {
-            "image_size": "image_size",
-            "patch_size": "patch_size",
-            "channels": "in_channels",
-            "num_classes": "num_classes",
-            "dim": "embed_dim",
-            "depth": "depth",
-            "heads": "num_heads",
-            "dim_head": "head_dim",
-            "mlp_dim": "mlp_dim",
-        },
+        "image_size patch_size channels=in_channels num_classes dim=embed_dim depth "
+        "heads=num_heads dim_head=head_dim mlp_dim",
     ),
 }
-
-
-def sizes_of(config: ViTConfig) -> dict:
-    """Give the fields of a configuration, and the two widths that follow from them."""
-    return {
-        **vars(config),
-        "mlp_dim": int(config.embed_dim * config.mlp_ratio),
-        "head_dim": config.embed_dim // config.num_heads,
-    }
 
 
 def build_of(library: str, config: ViTConfig) -> nn.Module:
     """Build a library's model of this configuration."""
     module, name, arguments = LIBRARIES[library]
-    sizes = sizes_of(config)
-    return getattr(import_module(module), name)(
-        **{theirs: sizes[ours] for theirs, ours in arguments.items()}
-    )
+    sizes = vars(config) | {"mlp_dim": int(config.embed_dim * config.mlp_ratio)}
+    sizes["head_dim"] = config.embed_dim // config.num_heads
+    pairs = [word.split("=") for word in arguments.split()]
+    return getattr(import_module(module), name)(**{pair[0]: sizes[pair[-1]] for pair in pairs})
 
 
 @dataclass(frozen=True)
 class Candidate:
     """One form of the model."""
 
-    builder: Callable[[ViTConfig], nn.Module] = VisionTransformer
+    builder: Callable[[ViTConfig], nn.Module] = build_model
     options: Mapping[str, Any] = field(default_factory=dict)  # fields that it changes
     library: str | None = None  # the module that must be installed; None for our own
     is_compiled: bool = False
@@ -110,7 +76,7 @@ class Candidate:
 
     def changed(self, config: ViTConfig) -> ViTConfig:
         """Give the configuration with this form's options."""
-        return replace(config, **self.options)
+        return with_options(config, **self.options)
 
 
 def candidate_of(library: str, *, is_compiled: bool = False) -> Candidate:
@@ -162,10 +128,10 @@ def make_step(
     Returns:
         A function that takes one step and returns nothing, and the number of parameters.
     """
-    if config.pool != "cls":
+    if not config.num_prefix_tokens:
         raise ValueError(
-            f"the comparison needs a model with a class token (got pool={config.pool!r}); "
-            f"choose another preset, such as vit_tiny_patch4_32."
+            "the comparison needs a model with a class token (got pool='mean'); "
+            "choose another preset, such as vit_tiny_patch4_32."
         )
     candidate = CANDIDATES[name]
     torch.manual_seed(0)
@@ -212,14 +178,14 @@ def step_flop(config: ViTConfig) -> int:
     counted. A fused model with a class token runs fewer: its last block computes that token alone.
 
     Example:
-        >>> from vitedu.vit import preset
+        >>> from vitedu.options import preset
         >>> round(step_flop(preset("vit_tiny_patch4_32")) / 1e9, 3)
         1.097
         >>> round(step_flop(preset("vit_tiny_patch4_32", fused=True)) / 1e9, 3)
         0.918
     """
     with torch.device("meta"), torch.no_grad(), FlopCounterMode(display=False) as counter:
-        model = VisionTransformer(config)
+        model = build_model(config)
         model(torch.zeros(1, config.in_channels, *[config.image_size] * 2))
     return 3 * counter.get_total_flops()
 

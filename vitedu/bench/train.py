@@ -28,7 +28,8 @@ from vitedu.bench.stopwatch import (
     write_json,
 )
 from vitedu.hardware import keep_freed_memory, pick_precision
-from vitedu.vit import ViTConfig, preset
+from vitedu.options import preset
+from vitedu.vit import ViTConfig
 
 CPU_PRESETS = ("vit_micro_patch8_32", "vit_tiny_patch4_32")
 GPU_PRESETS = ("vit_tiny_patch16_224", "vit_small_patch16_224", "vit_base_patch16_224")

@@ -20,7 +20,7 @@ from vitedu.bench.experiments import Measurement, Results, by_arm, complete, num
 from vitedu.data import Data, load_data
 from vitedu.fitting import TrainConfig
 from vitedu.hardware import Profile
-from vitedu.vit import VisionTransformer, preset
+from vitedu.options import build_model, preset
 
 PRESET = "vit_pico_patch4_32"
 
@@ -31,7 +31,7 @@ class Change:
 
     name: str  # as the table says it, and the name of the arm
     after: str | None  # the arm that it starts from
-    model: dict = field(default_factory=dict)  # fields of ViTConfig
+    model: dict = field(default_factory=dict)  # fields of ViTConfigWithOptions
     train: dict = field(default_factory=dict)  # fields of TrainConfig
 
 
@@ -98,7 +98,7 @@ def train_arm(arm: str, data: Data, *, epochs: int, seed: int, device: str = "au
     )
     config = TrainConfig(epochs=epochs, seed=seed, device=device)
     torch.manual_seed(seed)
-    model = VisionTransformer(preset(PRESET, fused=True, **sizes, **model_changes))
+    model = build_model(preset(PRESET, fused=True, **sizes, **model_changes))
     config = TrainConfig(**{**asdict(config), **train_changes})
     history = train_to_end(model, data, config, show_progress=True)
     last = history.rows[-1]

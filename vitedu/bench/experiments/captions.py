@@ -22,9 +22,9 @@ from vitedu.bench.experiments import Results
 from vitedu.data.shapes import SHAPES, draw_shapes
 from vitedu.encoder import EncoderBlock
 from vitedu.hardware import Profile
+from vitedu.options import build_model
 from vitedu.pretrained.shown import read_own
 from vitedu.transfer import clip_loss, sigmoid_contrastive_loss
-from vitedu.vit import VisionTransformer
 
 ARMS: dict[str, dict[str, Any]] = {
     "CLIP": {"loss": "CLIP"},
@@ -129,7 +129,7 @@ def train(
     facts = described(images, labels, masks)
     shown = (~never_shown(facts)).nonzero().flatten()
     torch.manual_seed(seed)
-    image_net, text_net = VisionTransformer(config), TextEncoder()
+    image_net, text_net = build_model(config), TextEncoder()
     if "from" not in ARMS[arm]:
         image_net.load_state_dict(weights)
     image_net.head = nn.Linear(config.embed_dim, WIDTH)

@@ -20,7 +20,7 @@ from vitedu.data import Data, load_data
 from vitedu.fitting import TrainConfig
 from vitedu.fitting.evaluating import logits_of
 from vitedu.hardware import Profile
-from vitedu.vit import VisionTransformer, ViTConfig
+from vitedu.options import ViTConfigWithOptions, build_model
 from vitedu.vit_and_cnn import SmallCNN
 
 COUNTS = (200, 800, 3_200)
@@ -30,7 +30,7 @@ ARMS: dict[str, dict[str, Any]] = {
     for count in COUNTS
     for network in NETWORKS
 }
-CONFIG = ViTConfig(patch_size=8, embed_dim=64, depth=4, num_heads=4, mlp_ratio=2, pool="mean")
+CONFIG = ViTConfigWithOptions(32, 8, embed_dim=64, depth=4, num_heads=4, mlp_ratio=2, pool="mean")
 RECIPES: dict[str, dict[str, Any]] = {
     "CNN": {"optimizer": "adamw", "lr": 3e-3},
     "ViT": {"optimizer": "muon", "lr": 1.6e-2},  # the best of ``rates``
@@ -41,7 +41,7 @@ COMMON: dict[str, Any] = {"batch_size": 64, "crop_padding": 2, "label_smoothing"
 def build(network: str, seed: int) -> nn.Module:
     """Make the small CNN or the small ViT; the seed draws its weights."""
     torch.manual_seed(seed)
-    return VisionTransformer(CONFIG) if network == "ViT" else SmallCNN(width=25)
+    return build_model(CONFIG) if network == "ViT" else SmallCNN(width=25)
 
 
 @cache

@@ -20,6 +20,7 @@ from torch import nn
 from vitedu.bench.experiments import Results
 from vitedu.data.shapes import SHAPES, draw_shapes
 from vitedu.hardware import Profile
+from vitedu.options import build_model
 from vitedu.pretrained.shown import read_own
 from vitedu.transfer import LoRALinear, layerwise_lr_groups
 from vitedu.vit import VisionTransformer
@@ -69,7 +70,7 @@ def adapt(
     config, weights, _ = read_own("stand_in")
     images, labels = negatives(60, SEED + seed)
     torch.manual_seed(seed)
-    model = VisionTransformer(config)
+    model = build_model(config)
     if way != "from scratch":
         model.load_state_dict(weights)
     if way in ("LoRA", "head only"):

@@ -17,6 +17,7 @@ from vitedu.bench.experiments import Results
 from vitedu.bench.experiments.captions import drawings
 from vitedu.data.shapes import SHAPES
 from vitedu.hardware import Profile
+from vitedu.options import build_model
 from vitedu.patches import unpatchify
 from vitedu.pretrained.shown import read_own
 from vitedu.vit import VisionTransformer, ViTConfig, capture
@@ -34,7 +35,7 @@ def train(arm: str, seed: int, profile: Profile) -> tuple[Results, Tensors]:
     """Train the heads on one backbone: the scores, and what the heads say of the test images."""
     config, weights, known = read_own("looked_into")
     torch.manual_seed(seed)
-    backbone = VisionTransformer(config).eval()
+    backbone = build_model(config).eval()
     if ARMS[arm]["trained"]:
         backbone.load_state_dict(weights)
     images, truth = learned_from(profile)

@@ -12,7 +12,6 @@ The shuffle stands inside its model, behind the crops and flips of training. A s
 themselves would be cropped and flipped as if it were a picture.
 """
 
-from dataclasses import replace
 from functools import cache
 from statistics import fmean
 from typing import Any
@@ -33,6 +32,7 @@ from vitedu.inside import (
     pointing_game,
     position_similarity,
 )
+from vitedu.options import VisionTransformerWithOptions, with_options
 from vitedu.vit import VisionTransformer, ViTConfig, capture
 
 CONFIG = ViTConfig(patch_size=8, embed_dim=64, depth=4, num_heads=4, mlp_ratio=2.0)
@@ -47,7 +47,7 @@ IMAGES = 500  # test images that maps are measured on
 OUTLIER = 3.0  # a token of more than so many median norms counts as an outlier
 
 
-class LargestPatch(VisionTransformer):
+class LargestPatch(VisionTransformerWithOptions):
     """Pool by the largest value that any patch has, feature by feature; there is no class token."""
 
     def forward(self, images: torch.Tensor) -> torch.Tensor:
@@ -58,7 +58,7 @@ class LargestPatch(VisionTransformer):
         return self.head(self.norm(x).amax(dim=1))  # (B, N, D) -> (B, D) -> (B, K)
 
 
-class ShuffledPatches(VisionTransformer):
+class ShuffledPatches(VisionTransformerWithOptions):
     """See the patches of every image in another order: place i gets patch ``order[i]``."""
 
     order: torch.Tensor  # (N,)
@@ -71,14 +71,14 @@ class ShuffledPatches(VisionTransformer):
 def build(arm: str, seed: int, data: Data) -> VisionTransformer:
     """Make the untrained model of an arm."""
     options = {name: value for name, value in ARMS[arm].items() if name != "shuffled"}
-    kind = LargestPatch if options.get("pool") == "max" else VisionTransformer
+    kind = LargestPatch if options.get("pool") == "max" else VisionTransformerWithOptions
     if kind is LargestPatch:
         options["pool"] = "mean"  # the shape without a class token
     if ARMS[arm].get("shuffled"):
         kind = ShuffledPatches
     sizes: dict[str, Any] = {"num_classes": data.num_classes, "in_channels": data.in_channels}
     torch.manual_seed(seed)
-    model = kind(replace(CONFIG, fused=True, **sizes, **options))
+    model = kind(with_options(CONFIG, fused=True, **sizes, **options))
     if isinstance(model, ShuffledPatches):
         model.register_buffer("order", patch_shuffle(seed), persistent=False)
     return model

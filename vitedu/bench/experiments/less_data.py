@@ -16,16 +16,17 @@ from typing import Any
 import torch
 
 from vitedu.bench.experiments import Results, train_to_end
+from vitedu.bench.experiments.data_hunger import CONFIG
 from vitedu.data import Data, load_data
 from vitedu.data.loading import Split
 from vitedu.fitting import TrainConfig
 from vitedu.fitting.loop import measure, measure_test_accuracy
 from vitedu.hardware import Profile
 from vitedu.less_data import random_resized_crop
+from vitedu.options import build_model
 from vitedu.patches import sincos_positions_2d
-from vitedu.vit import VisionTransformer, ViTConfig
+from vitedu.vit import VisionTransformer
 
-CONFIG = ViTConfig(patch_size=8, embed_dim=64, depth=4, num_heads=4, mlp_ratio=2, pool="mean")
 COUNT = 400  # training images
 COPIES = 8  # of each image, where windows are cut beforehand
 ARMS: dict[str, dict[str, Any]] = {
@@ -46,7 +47,7 @@ ARMS: dict[str, dict[str, Any]] = {
 def build(seed: int, *, fixed_positions: bool = False, **changes) -> VisionTransformer:
     """Make the untrained model; ``changes`` are fields of its configuration."""
     torch.manual_seed(seed)
-    model = VisionTransformer(replace(CONFIG, fused=True, **changes))
+    model = build_model(replace(CONFIG, fused=True, **changes))
     if fixed_positions:
         table = sincos_positions_2d(CONFIG.grid_size, CONFIG.embed_dim)
         model.pos_embed.data.copy_(table / table.std() * model.pos_embed.std())

@@ -24,6 +24,7 @@ from vitedu.data import load_data
 from vitedu.hardware import Profile
 from vitedu.inside import nearest_accuracy, probe_accuracy
 from vitedu.less_data import PrototypeHead, descend, dino_loss, grey_view
+from vitedu.options import build_model
 from vitedu.training import warmup_cosine
 from vitedu.transfer import clip_loss
 from vitedu.vit import VisionTransformer
@@ -74,7 +75,7 @@ def read_all(read: Callable[[torch.Tensor], torch.Tensor], images: torch.Tensor)
 def network(seed: int) -> tuple[VisionTransformer, PrototypeHead]:
     """Make the untrained model without a head, and the head with prototypes."""
     torch.manual_seed(seed)
-    backbone = VisionTransformer(replace(CONFIG, pool="cls", fused=True))
+    backbone = build_model(replace(CONFIG, pool="cls", fused=True))
     backbone.head = nn.Identity()  # type: ignore[assignment]
     return backbone, PrototypeHead(CONFIG.embed_dim, PROTOTYPES)
 

@@ -19,7 +19,7 @@ from vitedu.bench.experiments import Results, train_to_end
 from vitedu.bench.experiments.data_hunger import CONFIG, settings, shapes
 from vitedu.fitting.loop import measure_test_accuracy
 from vitedu.hardware import Profile
-from vitedu.vit import VisionTransformer
+from vitedu.options import build_model
 
 ARMS: dict[str, dict[str, Any]] = {
     "16 px, 12 epochs": {"patch_size": 16, "epochs": 12},
@@ -40,7 +40,7 @@ def run(arm: str, seed: int, profile: Profile) -> Results:
     patch_size, epochs = ARMS[arm].values()
     data = shapes(*profile.pick(quick=(200, 200), laptop=(3_200, None), gpu=(3_200, None)))
     torch.manual_seed(seed)
-    model = VisionTransformer(replace(CONFIG, fused=True, patch_size=patch_size))
+    model = build_model(replace(CONFIG, fused=True, patch_size=patch_size))
     config = settings("ViT", steps=1, images=len(data.train), seed=seed)
     epochs = profile.pick(quick=1, laptop=epochs, gpu=epochs)
     config = replace(config, epochs=epochs, precision="float32")

@@ -19,6 +19,7 @@ from vitedu.bench.experiments.data_hunger import CONFIG, settings, shapes
 from vitedu.bench.experiments.efficient import macs
 from vitedu.fitting.loop import measure, measure_test_accuracy
 from vitedu.hardware import Profile
+from vitedu.options import build_model
 from vitedu.vit import VisionTransformer
 
 ARMS: dict[str, dict[str, Any]] = {
@@ -36,7 +37,7 @@ ARMS: dict[str, dict[str, Any]] = {
 def build(arm: str, seed: int) -> VisionTransformer:
     """Make the untrained model of an arm; the seed draws its weights."""
     torch.manual_seed(seed)
-    return VisionTransformer(replace(CONFIG, fused=True, **ARMS[arm]))
+    return build_model(replace(CONFIG, fused=True, **ARMS[arm]))
 
 
 def run(arm: str, seed: int, profile: Profile) -> Results:

@@ -18,8 +18,9 @@ from vitedu.bench.experiments import Measurement, Results
 from vitedu.data import load_data
 from vitedu.encoder import EncoderBlock
 from vitedu.hardware import Profile
+from vitedu.options import build_model, preset
 from vitedu.training import train_one_epoch, weight_decay_groups
-from vitedu.vit import VisionTransformer, preset
+from vitedu.vit import VisionTransformer
 
 PEAKS = (("post-norm", 1e-3), ("post-norm", 3e-3), ("pre-norm", 3e-3), ("pre-norm", 1e-2))
 ARMS: dict[str, dict[str, Any]] = {
@@ -48,7 +49,7 @@ def build(norm: str, seed: int) -> VisionTransformer:
     """Make a small model; one seed gives the same weights for either norm."""
     torch.manual_seed(seed)
     config = preset("vit_micro_patch8_32", embed_dim=64, depth=6, num_heads=4)
-    model = VisionTransformer(config)
+    model = build_model(config)
     if norm == "post-norm":
         blocks = [PostNormBlock(config.embed_dim, config.num_heads) for _ in model.blocks]
         for new, old in zip(blocks, model.blocks, strict=True):
