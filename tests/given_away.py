@@ -7,8 +7,8 @@ import numpy as np
 import torch
 from torch import nn
 
-from vitedu.checks.engine import find_checker
-from vitedu.checks.probing import observe
+from vitedu.checks.checker import find_checker
+from vitedu.checks.observe import observe
 
 NUMBER = re.compile(r"(?<![\w.])\d+\.?\d*(?:e[+-]?\d+)?")
 

@@ -4,7 +4,7 @@ import functools
 from unittest import mock
 
 from vitedu.checks import api, engine
-from vitedu.checks.diagnosing import Replays
+from vitedu.checks.replay import Replays
 
 
 @functools.lru_cache(maxsize=16)

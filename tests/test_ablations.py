@@ -10,8 +10,8 @@ from vitedu.bench.experiments import Measurement, ablations, measured, read
 from vitedu.bench.experiments.ablations import ARMS, CHANGES, settings, summary
 from vitedu.data import load_data
 from vitedu.fitting import TrainConfig
+from vitedu.options import ViTConfigWithOptions, preset
 from vitedu.plots.ablations import show_ablations
-from vitedu.vit import preset
 
 
 @pytest.fixture(scope="module")
@@ -39,7 +39,8 @@ def test_every_change_changes_one_thing_that_exists():
     names, fields = [], {}
     for change in CHANGES:
         model, train = settings(change.name)
-        everything = asdict(preset(ablations.PRESET, **model)) | asdict(TrainConfig(**train))
+        config = preset(ablations.PRESET, **model)
+        everything = vars(ViTConfigWithOptions(**vars(config))) | asdict(TrainConfig(**train))
         if change.after is not None:
             before = fields[change.after]
             assert len([k for k in everything if everything[k] != before[k]]) == 1, change.name

@@ -434,7 +434,8 @@ def private():
         return next(int(line.split()[1]) / 1024 for line in file if line.startswith("RssAnon"))
 
 before = private()
-from vitedu.checks.engine import find_checker, judge_answer
+from vitedu.checks.checker import find_checker
+from vitedu.checks.engine import judge_answer
 from vitedu.exercises import EXERCISES
 from vitedu.grading import student
 from vitedu.grading.adapters import gradescope

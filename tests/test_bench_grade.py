@@ -28,7 +28,8 @@ from made_class import exercise_grade, submission_grade
 from sound_notebook import build
 
 from vitedu import patches
-from vitedu.checks.engine import find_checker, judge_answer
+from vitedu.checks.checker import find_checker
+from vitedu.checks.engine import judge_answer
 from vitedu.exercises import find, in_notebook
 
 pytestmark = pytest.mark.slow

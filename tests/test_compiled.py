@@ -1,14 +1,13 @@
 """vitedu.compiled: what stands in a compiled step is the plain form, to rounding."""
 
 import shutil
-from dataclasses import replace
 
 import pytest
 import torch
 import torch.nn.functional as F
 
 from vitedu import compiled
-from vitedu.vit import VisionTransformer, preset
+from vitedu.options import build_model, preset
 
 
 @pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16])
@@ -62,8 +61,8 @@ def test_a_compiled_model_learns_the_same(dtype, options, tmp_path, monkeypatch)
     """Logits and every gradient of a small model, translated, against the same model as it is."""
     monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path))
     torch.manual_seed(0)
-    config = replace(preset("vit_pico_patch4_32"), fused=True, depth=1, **options)
-    model, images = VisionTransformer(config), torch.randn(4, 3, 32, 32)
+    config = preset("vit_pico_patch4_32", fused=True, depth=1, **options)
+    model, images = build_model(config), torch.randn(4, 3, 32, 32)
     found = []
     for run in (model, torch.compile(model)):
         with torch.autocast("cpu", dtype=dtype, enabled=dtype is torch.bfloat16):

@@ -9,6 +9,7 @@ from torch import nn
 from torchvision.models.vision_transformer import ConvStemConfig
 from torchvision.models.vision_transformer import VisionTransformer as TorchvisionViT
 
+from vitedu.options import build_model
 from vitedu.pretrained.conversions import NORM_EPS, _ratio, from_timm, from_torchvision
 from vitedu.transfer import interpolate_positions
 from vitedu.vit import PRESETS, VisionTransformer, ViTConfig
@@ -164,7 +165,7 @@ def test_copy_keeps_every_number_and_is_independent(library):
     assert all(p.requires_grad and not p.is_meta for p in ours.parameters())
     memory = [{p.data_ptr() for p in m.parameters()} for m in (theirs, ours)]
     assert not memory[0] & memory[1]
-    rebuilt = VisionTransformer(ours.config)  # what a checkpoint of it needs
+    rebuilt = build_model(ours.config)  # what a checkpoint of it needs
     rebuilt.load_state_dict(ours.state_dict())
 
 
@@ -318,7 +319,7 @@ def test_a_bad_weight_would_show():
 
 def test_configuration_is_read_from_shapes():
     """All fields of a converted configuration, and the rest at their defaults."""
-    expected = ViTConfig(24, 8, 3, 5, 12, 2, 3, mlp_ratio=4.0, qkv_bias=True, pool="cls")
+    expected = ViTConfig(24, 8, 3, 5, 12, 2, 3, mlp_ratio=4.0, qkv_bias=True)
     assert from_timm(timm_model()).config == expected
     assert from_torchvision(torchvision_model()).config == expected
     assert math.isclose(from_timm(timm_model(mlp_ratio=2.7)).config.mlp_ratio, 32 / 12)

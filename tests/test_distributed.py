@@ -16,7 +16,7 @@ from safetensors.torch import load_file
 
 from vitedu.fitting.distributed import Processes, own_device
 from vitedu.fitting.loop import Run, TrainConfig, fit
-from vitedu.vit import VisionTransformer, ViTConfig
+from vitedu.options import VisionTransformerWithOptions, ViTConfigWithOptions
 
 pytestmark = pytest.mark.slow
 
@@ -48,8 +48,10 @@ def train_case(name, seed=0):
     """Train one case; return weights and history."""
     torch.manual_seed(seed)
     pool = "cls" if name == "adamw" else "mean"
-    config = ViTConfig(8, 4, num_classes=3, embed_dim=16, depth=2, num_heads=2, pool=pool)
-    model = VisionTransformer(config)
+    config = ViTConfigWithOptions(
+        8, 4, num_classes=3, embed_dim=16, depth=2, num_heads=2, pool=pool
+    )
+    model = VisionTransformerWithOptions(config)
     history = fit(model, made_data(), CASES[name], show_progress=False)
     return model.state_dict(), history
 

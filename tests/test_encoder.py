@@ -15,7 +15,8 @@ from vitedu.encoder import (
     count_parameters,
     mlp_share,
 )
-from vitedu.vit import PRESETS, VisionTransformer, preset
+from vitedu.options import PRESETS_WITH_OPTIONS, build_model, preset
+from vitedu.vit import PRESETS
 
 
 def test_block_equals_torch_pre_norm_layer():
@@ -36,7 +37,8 @@ def test_block_equals_torch_pre_norm_layer():
 
 
 OPTIONS = {"pool": "mean"}, {"qkv_bias": False}, {"mlp_ratio": 2.7}
-COUNTED = [config for config in PRESETS.values() if config.stem == "patch"]
+COUNTED = [*PRESETS.values(), *PRESETS_WITH_OPTIONS.values()]
+COUNTED = [config for config in COUNTED if getattr(config, "stem", "patch") == "patch"]
 COUNTED += [preset("vit_micro_patch8_32", **changes) for changes in OPTIONS]
 
 
@@ -44,14 +46,14 @@ def test_count_parameters_equals_the_model():
     """For every preset that cuts patches, and as options change it; nothing is built in memory."""
     for config in COUNTED:
         with torch.device("meta"):
-            model = VisionTransformer(config)
+            model = build_model(config)
         assert count_parameters(config) == sum(p.numel() for p in model.parameters()), config
 
 
 def test_values_of_notebook_03_are_measured():
     """Without blocks all images have the same logits, the patches no gradient; the MLP's share."""
     torch.manual_seed(0)
-    model = VisionTransformer(preset("vit_micro_patch8_32", depth=1))
+    model = build_model(preset("vit_micro_patch8_32", depth=1))
     model.blocks = nn.ModuleList()
     logits = model(torch.randn(8, 3, 32, 32))
     F.cross_entropy(logits, torch.arange(8)).backward()

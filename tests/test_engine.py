@@ -15,10 +15,12 @@ from proof.bank import wrong_answers
 from torch import nn
 
 from vitedu import attention, encoder, exercises, patches, training
-from vitedu.checks import drawing
-from vitedu.checks.engine import SECONDS, find_checker, time_budget
-from vitedu.checks.judging import close
-from vitedu.checks.probing import Case, observe
+from vitedu.checks.case import Case
+from vitedu.checks.checker import find_checker
+from vitedu.checks.compare import close
+from vitedu.checks.engine import SECONDS, time_budget
+from vitedu.checks.observe import observe
+from vitedu.checks.training import drawing
 
 RIGHT = patches.patchify
 FUNCTIONS = [exercise.id for exercise in exercises.EXERCISES if exercise.kind != "value"]
@@ -360,7 +362,7 @@ def first_only(images, patch_size):
 CHANGED = {
     "factor": ("layer_norm", lambda y: 1.7 * y, "constant_factor", "times 1.70"),
     "factor on a number": ("attention_macs", lambda y: -3 * y, "constant_factor", "times -3.00"),
-    "offset": ("gelu", lambda y: y + 0.5, "constant_offset", "plus 0.5"),
+    "offset": ("gelu", lambda y: y + 0.5, "stretched", "plus 0.5"),
     "permuted": ("patchify", lambda y: y.mT, "permuted_axes", "(0, 2, 1)"),
     "transposed": ("sincos_positions", lambda y: y.T, "permuted_axes", "(1, 0)"),
     "flipped": ("sincos_positions_2d", lambda y: y.flip(0), "flipped_axis", "along axis -2"),

@@ -14,7 +14,8 @@ from pathlib import Path
 import pytest
 import torch
 
-from vitedu.checks.engine import find_checker, judge_answer
+from vitedu.checks.checker import find_checker
+from vitedu.checks.engine import judge_answer
 from vitedu.course.notebooks import exercise_cells, read, solved
 from vitedu.course.references import solution_source
 from vitedu.exercises import EXERCISES, find, in_notebook

@@ -8,12 +8,14 @@ import pytest
 import torch
 
 from vitedu import exercises
-from vitedu.checks import diagnosing
+from vitedu.checks import replay
 from vitedu.checks.answers import LocalAnswer
-from vitedu.checks.diagnosing import Replays
-from vitedu.checks.engine import Checker, Gathered, conclude, find_checker, gather
-from vitedu.checks.guard import neutral_settings
-from vitedu.checks.probing import Observation, Trouble
+from vitedu.checks.checker import Checker, find_checker
+from vitedu.checks.engine import Gathered, conclude, gather
+from vitedu.checks.errors import Trouble
+from vitedu.checks.observation import Observation
+from vitedu.checks.replay import Replays
+from vitedu.checks.settings import neutral_settings
 from vitedu.grading.line.messages import read_observation, write_observation
 from vitedu.grading.line.wire import DTYPES, WireError
 
@@ -93,7 +95,7 @@ def forge(seen: Observation, chance: random.Random) -> Observation:
 
 def judged(exercise, monkeypatch):
     """Give what tells whether the reference's observations, forged, are judged without any gain."""
-    monkeypatch.setattr(diagnosing, "PAIR_SECONDS", 0.1)  # some pairs are tried; none is looked for
+    monkeypatch.setattr(replay, "PAIR_SECONDS", 0.1)  # some pairs are tried; none is looked for
     checker = find_checker(exercise)
     cases = checker.draw(SEED)
     honest = gather(checker, cases, LocalAnswer(checker.reference))

@@ -17,16 +17,11 @@ import torch
 from verdicts import failed
 
 from vitedu import attention, encoder, patches, training
-from vitedu.checks import guard
+from vitedu.checks import limits
 from vitedu.checks.api import judge
-from vitedu.checks.guard import (
-    KEPT_OUTPUT,
-    TimeUp,
-    is_raised_by_hand,
-    neutral_settings,
-    quiet,
-    time_limit,
-)
+from vitedu.checks.errors import is_raised_by_hand
+from vitedu.checks.limits import KEPT_OUTPUT, TimeUp, quiet, time_limit
+from vitedu.checks.settings import neutral_settings
 
 ANSWERS = {
     "patchify": patches.patchify,
@@ -291,7 +286,7 @@ def test_a_limit_does_not_outlive_its_thread():
 
 def test_a_block_is_left_although_time_is_up_at_its_end(monkeypatch):
     """The exception may come while the block is being left; nothing may come after it."""
-    real, calls, ended = guard._Block.leave, [], []
+    real, calls, ended = limits._Block.leave, [], []
 
     def interrupted_once(block):
         calls.append(block)
@@ -299,7 +294,7 @@ def test_a_block_is_left_although_time_is_up_at_its_end(monkeypatch):
             raise TimeUp
         real(block)
 
-    monkeypatch.setattr(guard._Block, "leave", interrupted_once)
+    monkeypatch.setattr(limits._Block, "leave", interrupted_once)
 
     def work():
         try:
@@ -316,7 +311,7 @@ def test_a_block_is_left_although_time_is_up_at_its_end(monkeypatch):
 
 MANY = """
 import threading, time
-from vitedu.checks.guard import TimeUp, time_limit
+from vitedu.checks.limits import TimeUp, time_limit
 
 def run():
     for number in range(400):

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from vitedu import exercises
-from vitedu.checks.engine import find_checker, judge_answer
+from vitedu.checks.checker import find_checker
+from vitedu.checks.engine import judge_answer
 from vitedu.checks.mistakes import edited, text_of_reference
 from vitedu.checks.values import ValueChecker
 from vitedu.course.notebooks import exercise_cells, read
@@ -37,7 +38,7 @@ from vitedu.encoder import Mlp
 from vitedu.patches import PatchEmbed, add_class_token_and_positions
 from vitedu.plots import patches as plots
 from vitedu.training import reflect
-from vitedu.vit import PRESETS, VisionTransformer, ViTConfig, block_with_options, initialise
+from vitedu.vit import PRESETS, BlockWithoutBias, VisionTransformer, ViTConfig, initialise
 """
 ALL = [exercise.id for exercise in exercises.EXERCISES]
 # functions, a value, a class, a loop over batches, random draws

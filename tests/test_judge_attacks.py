@@ -13,8 +13,8 @@ import kept
 import pytest
 
 from vitedu import exercises
-from vitedu.checks import crops
 from vitedu.checks.answers import Plain
+from vitedu.checks.training import random_crop_flip_reader
 from vitedu.course.references import reference_source
 from vitedu.grading import judge
 from vitedu.grading.box.conversation import WorkerTrouble
@@ -335,7 +335,10 @@ def random_crop_flip(images, padding, generator):
 
 def test_forged_draws_are_read_from_the_images(box):
     """Facts about draws are made here, from what came back: a worker's own count for nothing."""
-    places = [getattr(crops, name) for name in ("WINDOW", "OWN_DRAW", "PLACES", "COIN", "APART")]
+    places = [
+        getattr(random_crop_flip_reader, name)
+        for name in ("WINDOW", "OWN_DRAW", "PLACES", "COIN", "APART")
+    ]
     forging = DRAWS.replace("PLACES", repr(places)) + ONE_DRAW
     forged, plain = (grade(box, text, "random_crop_flip") for text in (forging, ONE_DRAW))
     assert forged.state == plain.state == "failed" and forged.points == plain.points

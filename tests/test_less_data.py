@@ -32,6 +32,7 @@ from vitedu.less_data import (
     random_resized_crop,
     smoothed_gap,
 )
+from vitedu.options import VisionTransformerWithOptions, ViTConfigWithOptions
 from vitedu.patches import patchify
 from vitedu.training import cross_entropy, smoothing_floor
 from vitedu.vit import VisionTransformer, ViTConfig
@@ -87,8 +88,9 @@ def test_drop_path_refuses_the_impossible(bad):
 
 def test_block_that_drops_is_the_textbook_one_with_drop_path():
     """The model's option draws and divides as the exercise does; the depth decides the rate."""
-    config = ViTConfig(8, 4, embed_dim=12, depth=3, num_heads=3, drop_path_rate=0.4)
-    model, images = VisionTransformer(config), random(50, 3, 8, 8)
+    sizes = dict(image_size=8, patch_size=4, embed_dim=12, depth=3, num_heads=3)
+    config = ViTConfigWithOptions(**sizes, drop_path_rate=0.4)
+    model, images = VisionTransformerWithOptions(config), random(50, 3, 8, 8)
     assert [block.drop_path_rate for block in model.blocks] == [0.0, 0.2, 0.4]
     block, x = model.blocks[2].train(), random(50, 5, 12)
     torch.manual_seed(7)
@@ -97,7 +99,7 @@ def test_block_that_drops_is_the_textbook_one_with_drop_path():
     y = x + drop_path(block.attn(block.norm1(x))[0], 0.4, True)
     y = y + drop_path(block.mlp(block.norm2(y)), 0.4, True)
     torch.testing.assert_close(found, y)
-    plain = VisionTransformer(ViTConfig(8, 4, embed_dim=12, depth=3, num_heads=3))
+    plain = VisionTransformer(ViTConfig(**sizes))
     plain.load_state_dict(model.state_dict())
     with torch.no_grad():
         assert torch.equal(plain.eval()(images), model.eval()(images))
@@ -115,13 +117,13 @@ def test_model_that_drops_numbers_drops_them_in_training_alone():
 def test_config_refuses_an_impossible_rate(field):
     """The error names the field and the number."""
     with pytest.raises(ValueError, match=f"{field}=1.0"):
-        ViTConfig(**{field: 1.0})
+        ViTConfigWithOptions(**{field: 1.0})
 
 
 def test_config_refuses_drops_in_blocks_that_are_scaled():
     """Such a block is not built; the error says what to change."""
     with pytest.raises(ValueError, match="drop_path_rate=0.1.*layer_scale=False"):
-        ViTConfig(layer_scale=True, drop_path_rate=0.1)
+        ViTConfigWithOptions(layer_scale=True, drop_path_rate=0.1)
 
 
 def test_collapse_losses_are_those_of_the_loss():
@@ -158,7 +160,7 @@ def test_grey_views_share_no_colour_and_differ():
 def test_distilled_vit_reads_two_tokens():
     """The second head sees the second token; in eval mode both are averaged."""
     torch.manual_seed(0)
-    model = DistilledViT(ViTConfig(8, 4, embed_dim=12, depth=1, num_heads=3, num_registers=1))
+    model = DistilledViT(ViTConfigWithOptions(8, 4, 3, 10, 12, 1, 3, num_registers=1))
     images, seen = random(2, 3, 8, 8), {}
     model.norm.register_forward_hook(lambda module, inputs, output: seen.update(tokens=output))
     both = model.train()(images)

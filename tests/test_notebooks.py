@@ -119,8 +119,8 @@ def nbval(path: Path, home: Path, shared: Path, *, figures: bool = True) -> Outc
     return Outcome(done.returncode, text, results.load(home / "store"))
 
 
-# What does not run again: experiments, whose size the profile picks, and other processes.
-LONG = re.compile(r"profile\.pick\(|subprocess\.run\(")
+# What does not run again: experiments, whose size the profile picks, training, other processes.
+LONG = re.compile(r"profile\.pick\(|subprocess\.run\(|for epoch in|\bfit\(")
 # The last cell of a solved notebook: the other cells once more, the last one first.
 AGAIN = """
 ipython = get_ipython()

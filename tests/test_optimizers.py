@@ -6,15 +6,15 @@ from torch import nn
 
 from vitedu.fitting.config import TrainConfig
 from vitedu.fitting.optimizers import Muon, make_optimizer
-from vitedu.vit import VisionTransformer, ViTConfig
+from vitedu.options import VisionTransformerWithOptions, ViTConfigWithOptions
 
 CPU = torch.device("cpu")
 
 
 def make_model(**options):
     torch.manual_seed(0)
-    config = ViTConfig(8, 4, num_classes=3, embed_dim=8, depth=2, num_heads=2, **options)
-    return VisionTransformer(config)
+    config = ViTConfigWithOptions(8, 4, num_classes=3, embed_dim=8, depth=2, num_heads=2, **options)
+    return VisionTransformerWithOptions(config)
 
 
 def muon_and_adamw(model):

@@ -45,18 +45,6 @@ def test_show_attention_steps_writes_every_number_and_fixes_the_scale_of_weights
     assert axes[0].images[0].get_clim() == (-3.0, 3.0) == axes[2].images[0].get_clim()
 
 
-def test_show_patch_attention_frames_the_queries_and_shows_their_rows():
-    """Panel i shows the row of query i, on one scale for all."""
-    weights = torch.rand(6, 6)
-    fig = plots.show_patch_attention(torch.rand(3, 8, 12), weights, (1, 5), (2, 3), vmax=0.5)
-    axes = panels(fig)
-    assert len(axes) == 3 and len(axes[0].patches) == 2
-    np.testing.assert_array_equal(axes[1].images[0].get_array(), weights[1].reshape(2, 3))
-    np.testing.assert_array_equal(axes[2].images[0].get_array(), weights[5].reshape(2, 3))
-    assert all(ax.images[0].get_clim() == (0.0, 0.5) for ax in axes[1:])
-    assert axes[0].patches[1].get_xy() == (2 * 4 - 0.5, 4 - 0.5)  # patch 5: row 1, column 2, 4 px
-
-
 def test_show_saturation_draws_each_measure_of_each_variant():
     """Three panels, a labelled line a variant, x at the widths."""
     measured = {"plain": {16: (0.5, 0.1, 0.3), 64: (0.8, 0.2, 0.2)}, "scaled": {16: (0.1, 0, 0.2)}}

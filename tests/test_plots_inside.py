@@ -7,6 +7,7 @@ from matplotlib.colors import to_rgba
 
 from vitedu.inside import calibration
 from vitedu.plots import inside as plots
+from vitedu.plots.widgets import explore_inside
 
 GRID = (2, 2)
 
@@ -108,8 +109,9 @@ def test_wrong_maps_stand_on_the_scale_of_the_right_one():
 
 def test_explorer_moves_every_map_and_answer_to_the_patch(weights):
     """Patch 2 shows row 2 of the patches' table, and what is answered there."""
-    answers = {"trained": [[f"{block}-{k}" for k in range(4)] for block in range(2)]}
-    fig, move = plots.inside_figure(torch.zeros(3, 8, 8), {"trained": weights}, answers, GRID)
+    answers = {"trained": [[[f"{block}-{k}" for k in range(4)] for block in range(2)]]}
+    models = {"trained": weights[None]}
+    _, move = explore_inside(torch.zeros(1, 3, 8, 8), models, answers, GRID).draw(0)
     changed = move(2)
     maps = [artist for artist in changed if hasattr(artist, "get_array")]
     assert len(maps) == 2  # a row of heads for each block, with a column of paper after each head

@@ -46,7 +46,8 @@ def test_neighbours_follow_the_clicked_image():
     images[3] = 1
     gallery = torch.linspace(0, 1, 5)[:, None, None, None].expand(5, 3, 8, 8)
     nearest = torch.tensor([[0, 1]] * 3 + [[4, 2]])
-    fig, move = plots.neighbours_figure(images, gallery, nearest, list("abcde"), "test")
+    names, truth = list("abcde"), list("abce")
+    fig, move = explore_neighbours(images, gallery, {"x": nearest}, names, truth).draw("x")
     mosaic = fig.axes[0].images[0].get_array()
     assert mosaic[12, 12].min() == 1 and mosaic[3, 12].max() == 0
     frame, first, second, *words = move(3)

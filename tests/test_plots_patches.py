@@ -7,6 +7,7 @@ from matplotlib.colors import to_hex
 
 from vitedu.patches import patchify, sincos_positions, sincos_positions_2d
 from vitedu.plots import patches as plots
+from vitedu.plots.widgets import explore_patches
 
 
 @pytest.fixture
@@ -49,7 +50,7 @@ def test_show_resized_draws_fifteen_lines_each_way(image):
 
 def test_show_strip_panel_shows_its_grid_cell(image):
     """Panel k holds the pixels of cell (k // 8, k % 8); the rest of its line stays empty."""
-    axes = plots.show_strip(patchify(image[None], 4)[0], 4, count=10).axes
+    axes = plots.show_strip(patchify(image[None], 4)[0, :10], 4).axes
     assert [len(ax.images) for ax in axes] == [1] * 10 + [0] * 6
     for k, ax in enumerate(axes[:10]):
         r, c = divmod(k, 8)
@@ -75,12 +76,6 @@ def test_show_pipeline_has_a_token_for_every_patch_and_the_class(image):
     numbers = [int(text) for text in texts(ax) if text.isdigit()]
     assert numbers == list(range(17))
     assert '"arrow"' in texts(ax)
-
-
-def test_show_patch_sizes_titles_count(image):
-    """Each title states the patches of its size."""
-    titles = [ax.get_title() for ax in plots.show_patch_sizes(image, (16, 8, 4)).axes]
-    assert [title.split(": ")[1].split()[0] for title in titles] == ["4", "16", "64"]
 
 
 def test_show_images_shows_each_under_its_title(image):
@@ -145,9 +140,9 @@ def test_show_two_sequences_numbers_words_and_patches(image):
     assert np.allclose(below[5].images[0].get_array(), image[:, 8:16, 8:16].permute(1, 2, 0))
 
 
-def test_patch_row_figure_moves_to_the_patch(image):
+def test_explorer_of_patches_moves_to_the_patch(image):
     """Frame, enlarged patch, mark and curve belong to patch k."""
-    _, move = plots.patch_row_figure(image, 8)
+    _, move = explore_patches(image, (16, 8)).draw(8)
     frame, tile, mark, line = move(6)
     assert frame.get_xy() == (15.5, 7.5)
     assert np.allclose(tile.get_array(), image[:, 8:16, 16:24].permute(1, 2, 0))

@@ -34,10 +34,11 @@ def test_learning_rates_are_drawn_step_by_step():
 
 
 def test_losses_are_running_means_at_the_end_of_their_window():
-    """The thick line is the mean over seeds; a mean of steps 0 and 1 stands at step 1."""
-    ax = plots.show_losses({"arm": [[1.0, 3.0, 5.0], [3.0, 5.0, 7.0]]}, start=2.3, window=2).axes[0]
+    """The thick line is the mean over seeds; a mean of steps 0 to 9 stands at step 9."""
+    seeds = [np.arange(11.0), np.arange(2.0, 13.0)]
+    ax = plots.show_losses({"arm": seeds}, start=2.3).axes[0]
     thick = next(line for line in ax.lines if line.get_linewidth() == 2)
-    assert np.allclose(thick.get_xydata(), [(1, 3.0), (2, 5.0)], atol=1e-12)
+    assert np.allclose(thick.get_xydata(), [(9, 5.5), (10, 6.5)], atol=1e-12)
     (legend,) = ax.figure.legends
     words = ["arm, mean of 2 seeds", "before training: 2.30"]
     assert [text.get_text() for text in legend.texts] == words

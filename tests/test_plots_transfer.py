@@ -51,8 +51,8 @@ def test_boxes_are_drawn_at_their_pixels():
 @pytest.mark.parametrize("name", plots.FAMILIES)
 def test_diagrams_name_every_box_and_connect_it(name):
     """Each box stands once and hangs on an arrow; words stay inside their box."""
-    boxes, arrows = plots.FAMILIES[name]
-    assert {end for arrow in arrows for end in arrow} == boxes.keys()
+    boxes, rows = plots.FAMILIES[name]
+    assert {key for row in rows.split(", ") for key in row.split(" > ")} == boxes.keys()
     fig = plots.draw_family(name)
     ax = fig.axes[0]
     assert [text.get_text() for text in ax.texts] == [words for _, _, words, _ in boxes.values()]
@@ -74,7 +74,7 @@ def test_explorer_of_features_follows_the_patch():
     explorer = explore_similarity(torch.rand(1, 3, 8, 8), tables, (2, 2))
     assert "patch 1 (row 0, column 1)" in explorer.describe(0, 1)
     assert "1 (trained), 0 (untrained)" in explorer.describe(0, 1)
-    fig, move = plots.similarity_figure(torch.rand(3, 8, 8), tables[0], (2, 2))
+    _, move = explorer.draw(0)
     changed = move(1)
     assert np.array_equal(changed[1].get_array(), table[1].reshape(2, 2))
     assert explorer.frame(0, 0) != explorer.frame(0, 3)

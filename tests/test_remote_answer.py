@@ -4,7 +4,8 @@ import pytest
 import torch
 
 from vitedu.checks.answers import LocalAnswer
-from vitedu.checks.probing import Case, Observation
+from vitedu.checks.case import Case
+from vitedu.checks.observation import Observation
 from vitedu.grading.box import worker
 from vitedu.grading.box.limits import Limits
 from vitedu.grading.line import remote_answer

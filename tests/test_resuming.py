@@ -12,7 +12,7 @@ from torch import nn
 from vitedu import files
 from vitedu.fitting import TrainConfig, fit
 from vitedu.fitting.checkpoints import load_tensors, save_tensors
-from vitedu.vit import VisionTransformer, ViTConfig
+from vitedu.options import VisionTransformerWithOptions, ViTConfigWithOptions
 
 MEASURED = ("train_loss", "train_accuracy", "validation_loss", "validation_accuracy", "lr")
 PLAIN = TrainConfig(
@@ -36,8 +36,8 @@ class WithDropout(nn.Module):
     def __init__(self, pool="cls"):
         super().__init__()
         torch.manual_seed(0)
-        self.vit = VisionTransformer(
-            ViTConfig(8, 4, num_classes=3, embed_dim=8, depth=1, num_heads=2, pool=pool)
+        self.vit = VisionTransformerWithOptions(
+            ViTConfigWithOptions(8, 4, num_classes=3, embed_dim=8, depth=1, num_heads=2, pool=pool)
         )
         self.norm = nn.BatchNorm2d(3)
         self.stop_at = None  # training step at which the user presses Ctrl-C

@@ -8,7 +8,7 @@ import torch
 from torch import nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from vitedu.checks import guard, probing
+from vitedu.checks import drivers, limits, observation
 from vitedu.grading.box import seal
 
 
@@ -29,23 +29,23 @@ def lie(*rest, **settings):
 
 def test_what_the_probes_use_is_restored(sealed):
     """A function of torch or Python, a method, a driver and the code of a helper come back."""
-    before = torch.equal, math.cos, nn.Module.named_modules, probing.DRIVERS["call"]
-    code = probing.keep.__code__
+    before = torch.equal, math.cos, nn.Module.named_modules, drivers.DRIVERS["call"]
+    code = observation.keep.__code__
     for _ in range(2):  # a second change is seen as well
         torch.equal = math.cos = nn.Module.named_modules = lie
-        probing.DRIVERS["call"] = lie
-        probing.DRIVERS["new"] = lie
-        probing.keep.__code__ = lie.__code__
+        drivers.DRIVERS["call"] = lie
+        drivers.DRIVERS["new"] = lie
+        observation.keep.__code__ = lie.__code__
         sealed.restore()
-        now = torch.equal, math.cos, nn.Module.named_modules, probing.DRIVERS["call"]
+        now = torch.equal, math.cos, nn.Module.named_modules, drivers.DRIVERS["call"]
         assert now == before
-        assert probing.keep.__code__ is code
-        assert "new" not in probing.DRIVERS
+        assert observation.keep.__code__ is code
+        assert "new" not in drivers.DRIVERS
 
 
 def test_defaults_of_a_helper_are_restored(sealed):
     """What a function of the probes runs with when an argument is left out comes back."""
-    keep, driver = probing.keep, seal.Seal._restore_function
+    keep, driver = observation.keep, seal.Seal._restore_function
     before = keep.__defaults__, keep.__kwdefaults__, driver.__defaults__
     for _ in range(2):
         keep.__defaults__, keep.__kwdefaults__ = (True, True), {"number": True}
@@ -57,25 +57,25 @@ def test_defaults_of_a_helper_are_restored(sealed):
 def test_what_writes_replies_and_what_is_decorated_is_restored(sealed):
     """The encoder of replies, the modes that watch calls, and the inside of a context manager."""
     enter, encode = TorchDispatchMode.__enter__, json.JSONEncoder.encode
-    before, code = (json.dumps, json.encoder.c_make_encoder), guard.quiet.__wrapped__.__code__
+    before, code = (json.dumps, json.encoder.c_make_encoder), limits.quiet.__wrapped__.__code__
     TorchDispatchMode.__enter__ = json.JSONEncoder.encode = json.dumps = lie
     json.encoder.c_make_encoder = lie
-    guard.quiet.__wrapped__.__code__ = lie.__code__
+    limits.quiet.__wrapped__.__code__ = lie.__code__
     sealed.restore()
     assert (json.dumps, json.encoder.c_make_encoder) == before
     assert (TorchDispatchMode.__enter__, json.JSONEncoder.encode) == (enter, encode)
-    assert guard.quiet.__wrapped__.__code__ is code
+    assert limits.quiet.__wrapped__.__code__ is code
 
 
 def test_names_that_are_added_to_the_probes_go(sealed):
     """A new name in a module of the probes, or one that hides an inherited method, is removed."""
-    probing.added = lie
-    probing.Observation.__eq__, before = lie, probing.Observation.__eq__
+    observation.added = lie
+    observation.Observation.__eq__, before = lie, observation.Observation.__eq__
     nn.Linear.named_parameters = lie
     nn.Linear.own = lie  # hides nothing: a student may add it
     sealed.restore()
-    assert not hasattr(probing, "added")
-    assert probing.Observation.__eq__ is before
+    assert not hasattr(observation, "added")
+    assert observation.Observation.__eq__ is before
     assert "named_parameters" not in vars(nn.Linear)
     assert nn.Linear.own is lie
     del nn.Linear.own

@@ -71,13 +71,13 @@ def test_what_can_not_be_read_is_named(words, message):
 def test_every_field_of_the_configs_can_be_set():
     """No two configs share a name, and each default, written out, is read back as itself."""
     from vitedu.fitting.config import TrainConfig
-    from vitedu.vit import ViTConfig
+    from vitedu.options import ViTConfigWithOptions
 
-    for kind in (TrainConfig, ViTConfig):
+    for kind in (TrainConfig, ViTConfigWithOptions):
         defaults = vars(kind())
         words = [
             f"{name}={','.join(map(str, value)) if isinstance(value, tuple) else value}"
             for name, value in defaults.items()
         ]
         assert read_settings(words, kind) == [defaults]
-    assert not vars(TrainConfig()).keys() & vars(ViTConfig()).keys()
+    assert not vars(TrainConfig()).keys() & vars(ViTConfigWithOptions()).keys()

@@ -10,7 +10,7 @@ from vitedu.inside import nearest_accuracy
 from vitedu.less_data import pixels_of, read_all
 from vitedu.pretrained import shown
 from vitedu.pretrained.shown import read_own, weights_to_show
-from vitedu.vit import VisionTransformer, preset
+from vitedu.vit import PRESETS, VisionTransformer, ViTConfig
 
 pytestmark = pytest.mark.slow
 
@@ -27,7 +27,7 @@ def test_stand_in_names_shapes_that_it_was_not_trained_on():
     """Its weights fit the textbook model by name, and all six pictures are named right."""
     found = weights_to_show(download=False)
     assert found.source.startswith("a stand-in") and "downloads nothing" in found.source
-    assert found.config.has_textbook_blocks and len(found.pictures) == 6
+    assert type(found.config) is ViTConfig and len(found.pictures) == 6
     assert answers(found) == ["square", "arrow", "disk", "flower", "heart", "cross"]
 
 
@@ -72,7 +72,7 @@ def test_stand_in_takes_the_place_of_a_failed_download(monkeypatch):
 
 def test_published_weights_come_with_the_photograph_and_their_own_classes(monkeypatch):
     """The photograph is prepared as the authors of the weights did; nothing here is downloaded."""
-    model = VisionTransformer(preset("vit_tiny_patch16_224")).eval()
+    model = VisionTransformer(PRESETS["vit_tiny_patch16_224"]).eval()
     monkeypatch.setattr(shown, "load_pretrained", lambda name: model)
     found = weights_to_show()
     assert found.source.startswith("published weights")

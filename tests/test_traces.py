@@ -11,7 +11,7 @@ from torch import nn
 from verdicts import failed
 
 from vitedu import attention, encoder, patches, training, vit_and_cnn
-from vitedu.checks.engine import find_checker
+from vitedu.checks.checker import find_checker
 from vitedu.checks.families import leaving, overwriting, remembering
 
 pytestmark = pytest.mark.slow

@@ -12,8 +12,8 @@ from sections import sections
 
 from vitedu import exercises
 from vitedu.checks import engine
-from vitedu.checks.diagnosing import Replays
-from vitedu.checks.engine import find_checker
+from vitedu.checks.checker import find_checker
+from vitedu.checks.replay import Replays
 from vitedu.course.references import reference_source
 from vitedu.grading import judge
 from vitedu.grading.box.isolation import open_box

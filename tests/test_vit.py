@@ -1,16 +1,16 @@
 """The whole model: against timm, and what ``capture`` sees of it."""
 
+import inspect
+import pickle
 import subprocess
 import sys
 from dataclasses import replace
 
 import pytest
 import torch
-from torch import nn
-from torch.utils.flop_counter import FlopCounterMode
 
 from vitedu.encoder import EncoderBlock
-from vitedu.vit import VisionTransformer, ViTConfig, capture, preset
+from vitedu.vit import VisionTransformer, ViTConfig, capture
 
 SMALL = ViTConfig(image_size=12, patch_size=4, num_classes=7, embed_dim=12, depth=2, num_heads=3)
 
@@ -74,114 +74,6 @@ def test_capture_leaves_no_trace(model):
     assert not any(value.requires_grad for value in found.values())
 
 
-def test_capture_looks_into_the_fused_form():
-    """The fused form has no weights to show; while capture looks, it is longhand."""
-    torch.manual_seed(0)
-    model = VisionTransformer(preset("vit_micro_patch8_32", fused=True))
-    images = torch.randn(1, 3, 32, 32)
-    assert capture(model, images)["blocks.0.attn.weights"].shape == (1, 4, 17, 17)
-    assert model.blocks[0].attn(torch.zeros(1, 3, 128))[1] is None
-
-
-@pytest.mark.parametrize(
-    "options",
-    [{}, {"qkv_bias": False, "num_registers": 2}],
-    ids=["textbook", "no bias, registers"],
-)
-def test_a_last_block_makes_what_the_head_reads(options):
-    """The class token alone: logits and gradients of a longhand block that makes all tokens."""
-    torch.manual_seed(0)
-    model = VisionTransformer(preset("vit_micro_patch8_32", fused=True, depth=2, **options))
-    for parameter in model.parameters():
-        parameter.data += 0.1 * torch.randn_like(parameter)  # biases begin at 0 and would hide
-    whole = VisionTransformer(preset("vit_micro_patch8_32", depth=2, **options))
-    whole.load_state_dict(model.state_dict())
-    images = torch.randn(3, 3, 32, 32)
-    shapes = []
-    model.blocks[-1].register_forward_hook(lambda *call: shapes.append(call[2].shape))
-    torch.testing.assert_close(model(images), whole(images), rtol=0, atol=1e-5)
-    assert shapes == [(3, 1, 128)]
-    for each in (model, whole):
-        each(images).square().sum().backward()
-    for (name, ours), theirs in zip(model.named_parameters(), whole.parameters(), strict=True):
-        torch.testing.assert_close(ours.grad, theirs.grad, rtol=1e-4, atol=1e-4, msg=name)
-    with torch.no_grad(), torch.autocast("cpu", dtype=torch.bfloat16):
-        torch.testing.assert_close(model(images), whole(images), rtol=0.05, atol=0.05)
-    tokens = model.config.num_tokens
-    assert capture(model, images)["norm"].shape == (3, tokens, 128)  # who looks sees all
-
-
-@pytest.mark.parametrize(
-    "options", [{"pool": "mean"}, {"rope": True}, {"qk_norm": True}, {"fused": False}], ids=str
-)
-def test_a_last_block_makes_all_tokens_where_its_short_way_is_not_the_same(options):
-    """A mean reads all tokens, and a query that meets the tokens has no key to turn or to norm."""
-    model = VisionTransformer(preset("vit_micro_patch8_32", **{"fused": True, **options}))
-    assert type(model.blocks[-1]) is EncoderBlock
-    if "pool" in options:  # one token fewer, two vectors fewer
-        assert model.cls_token.numel() == 0 and model.pos_embed.shape[1] == 16
-    assert model(torch.zeros(1, 3, 32, 32)).shape == (1, 10)
-
-
-def test_a_last_block_calls_what_took_the_place_of_its_projection():
-    """A layer with more than weight and bias keeps what it adds."""
-
-    class Doubled(nn.Linear):
-        def forward(self, x):
-            return 2 * super().forward(x)
-
-    torch.manual_seed(0)
-    model = VisionTransformer(preset("vit_micro_patch8_32", fused=True))
-    images = torch.randn(3, 3, 32, 32)
-    before = model(images)
-    model.blocks[-1].attn.qkv.__class__ = Doubled
-    after = model(images)
-    model.blocks[-1].__class__ = EncoderBlock
-    torch.testing.assert_close(after, model(images), rtol=0, atol=1e-5)
-    assert not torch.allclose(after, before, rtol=0, atol=1e-3)
-
-
-def test_with_a_conv_stem_an_image_does_not_depend_on_its_batch():
-    """In eval mode its norms use what training counted."""
-    torch.manual_seed(0)
-    model = VisionTransformer(preset("vit_pico_convstem_patch4_rope_32"))
-    images = torch.randn(4, 3, 32, 32)
-    model(images)  # counts
-    found = capture(model, images)
-    assert found["patch_embed"].shape == (4, 64, 96)
-    alone = model.eval()(images[:1])
-    torch.testing.assert_close(found["logits"][:1], alone, rtol=0, atol=1e-5)
-
-
-def test_the_larger_conv_stem_has_72_percent_of_the_products():
-    """The README says so, that nobody takes the model for a ViT of patches."""
-    counts, images = [], torch.zeros(1, 3, 32, 32)
-    model = VisionTransformer(preset("vit_tiny_convstem_patch4_rope_32"))
-    for part in (model.patch_embed, model):
-        with FlopCounterMode(display=False) as counter:
-            part(images)
-        counts.append(counter.get_total_flops())
-    assert round(counts[0] / counts[1], 2) == 0.72
-
-
-@pytest.mark.parametrize(
-    "options",
-    [{}, {"qkv_bias": False}, {"qk_norm": True}, {"fused": True, "rope": True}],
-    ids=["textbook", "no bias", "QK-norm", "fused"],
-)
-def test_no_layer_is_built_to_be_thrown_away(options, monkeypatch):
-    """Every linear layer that is made is a layer of the model."""
-    made, build = [], torch.nn.Linear.__init__
-
-    def count(self, *args, **kwargs):
-        made.append(self)
-        build(self, *args, **kwargs)
-
-    monkeypatch.setattr(torch.nn.Linear, "__init__", count)
-    model = VisionTransformer(replace(SMALL, **options))
-    assert set(made) == {m for m in model.modules() if isinstance(m, torch.nn.Linear)}
-
-
 def test_textbook_model_is_built_of_the_block_as_the_exercise_asks_for_it(monkeypatch):
     """A block of embed_dim, num_heads and mlp_ratio is used as it is; options bring their own."""
 
@@ -218,40 +110,28 @@ def test_a_seed_gives_the_same_weights_to_the_bit_in_fresh_processes(capsys):
     assert fresh == found[0] != found[1]
 
 
-def test_registers_are_tokens_behind_the_class_token_that_no_head_reads():
-    """They join the sequence, take part in attention, and the logits still come from token 0."""
-    config = replace(SMALL, num_registers=3)
-    model = VisionTransformer(config).eval()
-    assert config.num_prefix_tokens == 4 and model.cls_token.shape[1] == 4
-    assert model.pos_embed.shape[1] == config.num_tokens == SMALL.num_tokens + 3
-    images = torch.randn(2, 3, SMALL.image_size, SMALL.image_size)
-    found = capture(model, images)
-    assert torch.equal(found["logits"], model.head(found["norm"][:, 0]))
-    with torch.no_grad():
-        model.cls_token[:, 1:] += torch.randn(1, 3, 12)
-        assert not torch.equal(model(images), found["logits"])
-
-
 WRONG = {
     "patch": (dict(image_size=30, patch_size=4), "image_size=30, patch_size=4, remainder 2"),
     "heads": (dict(embed_dim=100), "embed_dim=100, num_heads=3, remainder 1"),
-    "pool": (dict(pool="max"), "'cls' or 'mean'"),
-    "stem": (dict(stem="resnet"), "'patch' or 'conv' .got 'resnet'"),
-    "stem depth": (dict(stem="conv", stem_depth=-1), "at least 0 .got stem_depth=-1"),
-    "a depth without a conv stem": (dict(stem_depth=3), "got stem_depth=3.*; use stem='conv'"),
-    "registers alone": (dict(num_registers=2, pool="mean"), "num_registers=2, pool='mean'"),
-    "fewer than no registers": (dict(num_registers=-1), "num_registers=-1"),
 }
 
 
 @pytest.mark.parametrize(("fields", "words"), WRONG.values(), ids=WRONG)
 def test_bad_configurations_name_their_numbers(fields, words):
-    """The message holds the numbers or the choices."""
+    """The message holds the numbers."""
     with pytest.raises(ValueError, match=words):
         ViTConfig(**fields)
 
 
-def test_unknown_preset_is_answered_with_choices():
-    """The nearest name comes first."""
-    with pytest.raises(ValueError, match="Did you mean 'vit_tiny_patch4_32'.*Choices: vit_micro"):
-        preset("vit_tiny_patch4")
+@pytest.mark.parametrize(
+    "make",
+    [lambda: ViTConfig(8, rope=True), lambda: replace(SMALL, rope=True)],
+    ids="new replace".split(),
+)
+def test_an_option_of_the_textbook_configuration_is_answered_with_the_class_that_has_it(make):
+    """One line; what Python shows as arguments are the fields, and copies are equal."""
+    with pytest.raises(TypeError, match="no field rope, .*options.ViTConfigWithOptions") as error:
+        make()
+    assert "\n" not in str(error.value)
+    assert list(inspect.signature(ViTConfig).parameters) == list(vars(SMALL))
+    assert pickle.loads(pickle.dumps(SMALL)) == SMALL

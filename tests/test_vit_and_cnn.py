@@ -12,7 +12,7 @@ from torch import nn
 
 from vitedu import vit_and_cnn
 from vitedu.bench.experiments import measured
-from vitedu.vit import VisionTransformer, preset
+from vitedu.options import build_model, preset
 from vitedu.vit_and_cnn import (
     SmallCNN,
     effective_receptive_field,
@@ -39,7 +39,7 @@ def test_values_of_the_notebook_are_what_they_say():
     assert vit_and_cnn.weight_uses == (places, preset("vit_base_patch16_224").num_tokens)
     torch.manual_seed(0)
     vit, images = (
-        VisionTransformer(preset("vit_micro_patch8_32", pool="mean")),
+        build_model(preset("vit_micro_patch8_32", pool="mean")),
         torch.randn(2, 3, 32, 32),
     )
     with torch.no_grad():

@@ -15,9 +15,11 @@ from PIL import Image
 from vitedu.fast import rotary_table, rotate
 from vitedu.inside import position_similarity
 from vitedu.patches import sincos_positions, sincos_positions_2d
+from vitedu.plots import explorer as skeleton
 from vitedu.plots import widgets
+from vitedu.plots.explorer import SPOTS, WIDGET
 from vitedu.plots.style import CourseFigure
-from vitedu.plots.widgets import SPOTS, WIDGET, explore_attention, explore_patches
+from vitedu.plots.widgets import explore_attention, explore_patches
 from vitedu.training import warmup_cosine
 
 pytestmark = pytest.mark.slow
@@ -62,9 +64,9 @@ def test_pictures_and_words_look_as_matplotlib_draws_them():
         artist.set_visible(False)
     canvas.draw()
     pixels = np.asarray(canvas.buffer_rgba())
-    widgets.paste(picture, pixels)
+    skeleton.paste(picture, pixels)
     drawn = Image.frombuffer("RGBX", canvas.get_width_height(), pixels, "raw", "RGBX", 0, 1)
-    widgets.write([word], drawn)
+    skeleton.write_lines([word], drawn)
     found = np.asarray(drawn)
     left, low, right, high = picture.get_window_extent().extents.astype(int)
     top, bottom = len(wanted) - high, len(wanted) - low
@@ -173,13 +175,7 @@ def test_bundle_has_the_live_form_only_where_a_kernel_answers(explorer, profile,
 def test_no_kernel_answers_without_ipywidgets(monkeypatch):
     """A missing library leaves the still form."""
     monkeypatch.setitem(sys.modules, "ipywidgets", None)
-    assert not widgets.kernel_answers()
-
-
-def test_explorer_rejects_a_start_that_is_no_setting(looking):
-    """The message lists the settings."""
-    with pytest.raises(ValueError, match=r"one of \[1, 2\] \(got 3\)"):
-        widgets.Explorer(looking.draw, looking.describe, [1, 2], "n", looking.grid, start=3)
+    assert not skeleton.kernel_answers()
 
 
 def one_of_each():
@@ -263,7 +259,7 @@ def test_blocks_explorer_counts_and_colours_what_each_block_adds(explorers):
 @pytest.mark.parametrize("answers", [True, False], ids=["kernel", "no kernel"])
 def test_live_form_is_followed_by_its_labels(explorer, answers, monkeypatch):
     """The script that names the sliders is an output of its own: inside a widget none runs."""
-    monkeypatch.setattr(widgets, "kernel_answers", lambda: answers)
+    monkeypatch.setattr(skeleton, "kernel_answers", lambda: answers)
     outputs = []
     monkeypatch.setattr("IPython.display.display", lambda data, raw: outputs.append(data))
     explorer._ipython_display_()

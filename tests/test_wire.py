@@ -10,8 +10,10 @@ from hypothesis import example, given, settings
 
 from vitedu import exercises
 from vitedu.checks.answers import LocalAnswer, Look, Plain
-from vitedu.checks.engine import Checker, find_checker
-from vitedu.checks.probing import Clash, Observation, Parameters, Trouble, observe
+from vitedu.checks.checker import Checker, find_checker
+from vitedu.checks.errors import Clash, Trouble
+from vitedu.checks.observation import Observation, Parameters
+from vitedu.checks.observe import observe
 from vitedu.grading.line import messages, wire
 from vitedu.grading.line.wire import Reader, WireError, Writer, clean, pack, unpack
 

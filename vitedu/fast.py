@@ -1,11 +1,9 @@
 """What the textbook layers do without: fast forms, rotary positions, QK-norm, SwiGLU and more.
 
-Role: ``AttentionWithOptions``, ``FusedMlp``, ``LastBlock`` and ``DroppingBlock``, the layers of a
-``ViTConfig`` that asks for any of these, and the functions behind them. An option changes one step
-of ``MultiHeadAttention`` or ``Mlp`` and adds no parameter, so weights of one form load into any
-other. ``LayerScale``, ``SwiGlu`` and ``QuickGelu`` are what published models since 2021 have
-instead or in addition, ``ConvStem`` what can make the tokens in place of ``PatchEmbed``. Not here:
-which model uses what (``vit``).
+Role: the layers of a ``ViTConfigWithOptions``, and the functions behind them. An option of
+``AttentionWithOptions`` and ``FusedMlp`` changes one step and adds no parameter, so weights of one
+form load into any other. ``LayerScale``, ``SwiGlu`` and ``QuickGelu`` stand in published models
+since 2021, ``ConvStem`` in place of ``PatchEmbed``. Not here: the model (``options``).
 
 A linear layer that sees every token alone is a convolution with a kernel of one. On a CPU torch
 sends the two to different libraries: float32 products to MKL, whose AVX-512 kernels serve Intel's
@@ -20,8 +18,10 @@ the fused kernel (arXiv 2205.14135); Touvron et al. 2021, LayerScale (arXiv 2103
 2020, SwiGLU (arXiv 2002.05202); Xiao et al. 2021, small convolutions in front (arXiv 2106.14881).
 """
 
+from functools import partial
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -68,9 +68,8 @@ def rotary_table(
     frequency = ROTARY_BASE ** -(torch.arange(pairs) / pairs)  # (hd/4,), from 1 down
     rows = torch.arange(gh).repeat_interleave(gw)  # (N,) of the patches, row by row
     columns = torch.arange(gw).repeat(gh)
-    angles = torch.cat(
-        [rows[:, None] * frequency, columns[:, None] * frequency], dim=1
-    )  # (N, hd/2)
+    places = torch.stack([rows, columns], dim=1)[:, :, None]  # (N, 2, 1)
+    angles = (places * frequency).flatten(1)  # -> (N, hd/2)
     angles = torch.cat([torch.zeros(num_prefix_tokens, head_dim // 2), angles])  # -> (T, hd/2)
     return torch.stack([angles.cos(), angles.sin()], dim=-1)
 
@@ -487,3 +486,36 @@ class DroppingBlock(EncoderBlock):
         stays = torch.rand(len(branch), device=branch.device) >= self.drop_path_rate
         scale = stays.to(branch.dtype) / (1 - self.drop_path_rate)
         return branch * scale[:, None, None]
+
+
+MLPS = {"gelu": Mlp, "quick_gelu": QuickMlp, "swiglu": SwiGlu}
+
+
+def block_with_options(config: Any, number: int) -> EncoderBlock:
+    """Build block ``number`` with the layers that a ``ViTConfigWithOptions`` asks for.
+
+    Where something drops, drop-path grows from 0 in the first block to its full rate in the last
+    one, as in Huang et al. 2016, section 3. Where the head reads the class token alone, the last
+    block of a fused model computes nothing else.
+    """
+    attention: Any = partial(MultiHeadAttention, qkv_bias=config.qkv_bias)
+    if config.fused or config.rope or config.qk_norm:
+        attention = partial(
+            AttentionWithOptions,
+            qkv_bias=config.qkv_bias,
+            fused=config.fused,
+            qk_norm=config.qk_norm,
+            rotary=(config.grid_size, config.num_prefix_tokens) if config.rope else None,
+        )
+    mlp = FusedMlp if config.fused and config.mlp == "gelu" else MLPS[config.mlp]
+    layers = {"attention": attention, "mlp": mlp}
+    sizes = config.embed_dim, config.num_heads, config.mlp_ratio
+    if config.drop_rate or config.drop_path_rate:
+        path_rate = config.drop_path_rate * number / max(1, config.depth - 1)
+        return DroppingBlock(*sizes, drop_rate=config.drop_rate, drop_path_rate=path_rate, **layers)
+    if config.layer_scale:
+        return ScaledBlock(*sizes, **layers)
+    reads_first = config.pool == "cls" and not (config.rope or config.qk_norm)
+    is_last = number == config.depth - 1
+    kind = LastBlock if config.fused and reads_first and is_last else EncoderBlock
+    return kind(*sizes, **layers)

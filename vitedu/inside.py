@@ -359,7 +359,8 @@ def look_into(
     """Measure distances, positions, norms and, where there are masks, what the maps point at.
 
     Args:
-        model: a ``VisionTransformer``; an ``order`` (N,) says which patch it sees at each place.
+        model: a ``VisionTransformerWithOptions``; it may have an ``order`` (N,), which says what
+            patch it sees at each place.
         images: (B, C, H, W), as the model takes them.
         masks: (B, H, W), true on the object.
     """

@@ -22,8 +22,9 @@ import torch.nn.functional as F
 from torch import nn
 
 from vitedu.encoder import EncoderBlock
+from vitedu.options import VisionTransformerWithOptions, ViTConfigWithOptions
 from vitedu.patches import add_class_token_and_positions, sincos_positions_2d
-from vitedu.vit import VisionTransformer, ViTConfig
+from vitedu.vit import VisionTransformer
 
 # how far the label's logit stands above the others where label smoothing of 0.1 over ten classes
 # costs least
@@ -389,17 +390,16 @@ def read_all(read: Callable[[torch.Tensor], torch.Tensor], images: torch.Tensor)
     return torch.cat([read(part) for part in grey.split(250)])
 
 
-class DistilledViT(VisionTransformer):
+class DistilledViT(VisionTransformerWithOptions):
     """A ViT with a second token and a second head, which learns from a teacher: DeiT.
 
     In training it gives the logits of both heads; in eval mode the mean of both, as logits.
 
     Args:
-        config: a ``ViTConfig`` with a class token and one register, which serves as distillation
-            token.
+        config: with a class token and one register, which serves as distillation token.
 
     Example:
-        >>> config = ViTConfig(8, 4, embed_dim=12, depth=1, num_heads=3, num_registers=1)
+        >>> config = ViTConfigWithOptions(8, 4, embed_dim=12, depth=1, num_heads=3, num_registers=1)
         >>> DistilledViT(config).eval()(torch.zeros(2, 3, 8, 8)).shape
         torch.Size([2, 10])
 
@@ -407,7 +407,7 @@ class DistilledViT(VisionTransformer):
     probabilities.
     """
 
-    def __init__(self, config: ViTConfig):
+    def __init__(self, config: ViTConfigWithOptions):
         super().__init__(config)
         self.head_dist = nn.Linear(config.embed_dim, config.num_classes)
 
@@ -430,6 +430,7 @@ class MaskedAutoencoder(nn.Module):
         masking: the function that hides tokens, such as ``random_masking``.
 
     Example:
+        >>> from vitedu.vit import ViTConfig
         >>> encoder = VisionTransformer(ViTConfig(8, 4, embed_dim=12, depth=1, num_heads=3))
         >>> model = MaskedAutoencoder(encoder)
         >>> prediction, mask = model(torch.zeros(2, 3, 8, 8), 0.75, torch.rand(2, 4))

@@ -13,7 +13,8 @@ import types
 from pathlib import Path
 
 from vitedu import exercises
-from vitedu.checks.engine import find_checker, judge_answer
+from vitedu.checks.checker import find_checker
+from vitedu.checks.engine import judge_answer
 from vitedu.course.parsing import parse
 
 

@@ -18,11 +18,11 @@ from typing import NamedTuple, TypeVar
 from proof.entries import entry_of
 from vitedu import exercises
 from vitedu.checks.checker import Checker, find_checker
-from vitedu.checks.diagnosing import Replays
 from vitedu.checks.engine import judge_answer
 from vitedu.checks.inputs import SPLIT
 from vitedu.checks.mistakes import Mistake
-from vitedu.checks.reporting import Report
+from vitedu.checks.replay import Replays
+from vitedu.checks.report import Report
 from vitedu.checks.values import ValueChecker
 
 T = TypeVar("T")

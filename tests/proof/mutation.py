@@ -16,9 +16,9 @@ from proof.entries import Survivors, entry_of
 from proof.mutants import Mutant, mutants, shortcuts
 from vitedu import exercises
 from vitedu.checks.checker import Checker, find_checker
-from vitedu.checks.diagnosing import Replays
 from vitedu.checks.engine import judge_answer
 from vitedu.checks.mistakes import executed
+from vitedu.checks.replay import Replays
 from vitedu.course.references import reference_source
 from vitedu.exercises import Exercise
 

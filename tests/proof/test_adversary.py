@@ -16,7 +16,7 @@ from kept import judge
 from torch import nn
 
 from vitedu import attention, encoder, patches, training, vit
-from vitedu.checks import engine, judging
+from vitedu.checks import compare, engine
 from vitedu.checks.api import check
 
 pytestmark = pytest.mark.bank
@@ -384,7 +384,7 @@ def test_a_black_image_is_no_crop_in_a_process_of_its_own():
 
 def test_random_results_without_a_reader_are_an_error(monkeypatch, capsys):
     """Nobody passes because nothing looked; the notebook goes on with the reference."""
-    monkeypatch.setattr(judging, "READERS", {})
+    monkeypatch.setattr(compare, "READERS", {})
     report = check(lambda images, padding, generator: 0 * images, "random_crop_flip")
     assert report.status == "error" and "no reader" in capsys.readouterr().out
     assert report.implementation is not None and report.to_dict()["points"] == 0

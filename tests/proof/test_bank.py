@@ -7,7 +7,7 @@ import pytest
 
 from proof import bank
 from vitedu import exercises, patches
-from vitedu.checks.engine import find_checker
+from vitedu.checks.checker import find_checker
 from vitedu.checks.families import general_mistakes
 from vitedu.checks.inputs import SPLIT
 from vitedu.checks.values import ValueChecker

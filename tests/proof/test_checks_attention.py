@@ -11,9 +11,9 @@ from torch import nn
 from verdicts import failed
 
 from vitedu import attention as reference
-from vitedu.checks import diagnosing
+from vitedu.checks import replay
 from vitedu.checks.attention.multi_head_attention import Given
-from vitedu.checks.engine import find_checker
+from vitedu.checks.checker import find_checker
 
 pytestmark = pytest.mark.bank
 
@@ -30,7 +30,7 @@ PAIRS = {
 @pytest.mark.parametrize("exercise", PAIRS)
 def test_two_likely_mistakes_are_named_as_the_two(exercise, monkeypatch):
     """Two mistakes that do not hide each other are both named, if there is time to look."""
-    monkeypatch.setattr(diagnosing, "PAIR_SECONDS", 60.0)  # on a crowded machine too
+    monkeypatch.setattr(replay, "PAIR_SECONDS", 60.0)  # on a crowded machine too
     wrong = find_checker(exercise).make(frozenset(PAIRS[exercise]))
     assert set(judge(wrong, exercise, seed=0).misconceptions) == set(PAIRS[exercise])
 

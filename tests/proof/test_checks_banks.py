@@ -19,9 +19,10 @@ from given_away import assert_gives_nothing_away
 
 from proof import bank
 from vitedu import exercises
-from vitedu.checks import diagnosing
+from vitedu.checks import replay
 from vitedu.checks.api import judge
-from vitedu.checks.engine import find_checker, judge_answer
+from vitedu.checks.checker import find_checker
+from vitedu.checks.engine import judge_answer
 
 pytestmark = pytest.mark.bank
 
@@ -40,8 +41,8 @@ ONE_OF_A_KIND = {(e.chapter, e.kind): e.id for e in exercises.EXERCISES if e.id 
 def unhurried(monkeypatch):
     """Judge right and wrong however crowded the machine is: a limit of time is tested elsewhere."""
     monkeypatch.setenv("VITEDU_TIME_LIMIT", "60")
-    monkeypatch.setattr(diagnosing, "PAIR_SECONDS", 5.0)
-    monkeypatch.setattr(diagnosing, "REPLAY_SECONDS", 60.0)
+    monkeypatch.setattr(replay, "PAIR_SECONDS", 5.0)
+    monkeypatch.setattr(replay, "REPLAY_SECONDS", 60.0)
 
 
 # --- the bank and the acceptance set ------------------------------------------------------------
@@ -89,7 +90,7 @@ def assert_no_result_breaks(exercise: str, seed: int) -> None:
             return mapped(change, checker.reference(*args, **named))
 
         answer.__signature__ = inspect.signature(checker.reference)
-        with mock.patch.object(diagnosing, "PAIR_SECONDS", 0.1):  # some pairs are tried
+        with mock.patch.object(replay, "PAIR_SECONDS", 0.1):  # some pairs are tried
             report = judge_answer(checker, answer, seed, replays)
         is_other = kind in ("three unlike", "nothing", "not a number")
         # what linear_from_conv returns is a layer, which stays as it is
@@ -167,7 +168,7 @@ OTHER_RESULTS = {
 @pytest.mark.parametrize("exercise", ONE_OF_A_KIND)
 def test_other_results_fail_without_a_false_name(exercise):
     """No result at all fails; only what it says of itself is claimed, such as a constant."""
-    checker, replays = CHECKERS[exercise], diagnosing.Replays()
+    checker, replays = CHECKERS[exercise], replay.Replays()
     for name, result in OTHER_RESULTS.items():
         if exercise in CLASSES:
             forward = {"forward": lambda self, x, result=result: result}

@@ -10,12 +10,12 @@ from verdicts import failed
 
 from vitedu import exercises
 from vitedu import training as reference
-from vitedu.checks import crops
 from vitedu.checks.answers import LocalAnswer
 from vitedu.checks.checker import find_checker
+from vitedu.checks.compare import read
 from vitedu.checks.engine import conclude, gather
-from vitedu.checks.judging import read
-from vitedu.checks.probing import observe
+from vitedu.checks.observe import observe
+from vitedu.checks.training import random_crop_flip_reader, random_draws_reader
 from vitedu.checks.values import ValueChecker
 from vitedu.grading.line.messages import read_observation, write_observation
 
@@ -334,29 +334,36 @@ def test_right_crops_are_read_as_right():
                 continue
             seen = observe(checker.reference, case)
             read(case, seen)
-            assert seen.facts[crops.WINDOW] == "so it is"
+            assert seen.facts[random_crop_flip_reader.WINDOW] == "so it is"
             if case.extra.get("draws"):
-                assert seen.facts[crops.OWN_DRAW] == "anew"
-                assert seen.facts[crops.COIN] == "fair"
-                assert seen.facts[crops.APART] == "apart"
-                assert seen.facts[crops.PLACES.format(4)] == "tops from 0 to 4, lefts from 0 to 4"
+                assert seen.facts[random_crop_flip_reader.OWN_DRAW] == "anew"
+                assert seen.facts[random_crop_flip_reader.COIN] == "fair"
+                assert seen.facts[random_crop_flip_reader.APART] == "apart"
+                assert (
+                    seen.facts[random_crop_flip_reader.PLACES.format(4)]
+                    == "tops from 0 to 4, lefts from 0 to 4"
+                )
 
 
-@pytest.mark.parametrize("border", crops.BORDERS)
+@pytest.mark.parametrize("border", random_crop_flip_reader.BORDERS)
 @pytest.mark.parametrize("dtype", [torch.uint8, torch.float32], ids=str)
 def test_padded_agrees_with_torch(border, dtype):
     """Borders equal those of torch.nn.functional.pad, to the bit."""
     mode = {"reflected": "reflect", "zeros": "constant", "the edge repeated": "replicate"}
     images = torch.randint(0, 256, (2, 3, 5, 7)).to(dtype)
     expected = F.pad(images.double(), [3] * 4, mode=mode.get(border, "circular")).to(dtype)
-    assert torch.equal(crops.padded(images, 3, border), expected)
+    assert torch.equal(random_crop_flip_reader.padded(images, 3, border), expected)
 
 
 def test_chi_square_bound_lies_above_the_tail():
     """The bound holds for the tabled 0.1 % points and falls far below the limit where it should."""
     for freedom, point in ((1, 10.83), (4, 18.47), (16, 39.25)):
-        assert 0.001 <= crops.chi_square_tail(point, freedom) < 0.1
-    assert crops.chi_square_tail(200.0, 8) < crops.CHANCE < crops.chi_square_tail(20.0, 8)
+        assert 0.001 <= random_draws_reader.chi_square_tail(point, freedom) < 0.1
+    assert (
+        random_draws_reader.chi_square_tail(200.0, 8)
+        < random_draws_reader.CHANCE
+        < random_draws_reader.chi_square_tail(20.0, 8)
+    )
 
 
 def test_crops_drawn_by_wall_clock_are_rejected():

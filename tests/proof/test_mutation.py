@@ -13,8 +13,9 @@ from proof.entries import entry_of
 from proof.mutants import Mutant, mutants
 from proof.mutation import built, count_mutants
 from vitedu import exercises
-from vitedu.checks.diagnosing import Replays
-from vitedu.checks.engine import find_checker, judge_answer
+from vitedu.checks.checker import find_checker
+from vitedu.checks.engine import judge_answer
+from vitedu.checks.replay import Replays
 
 pytestmark = pytest.mark.bank
 mutants_of = functools.cache(mutation.mutants_of)  # three tests look at all of them

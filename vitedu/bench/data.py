@@ -28,8 +28,7 @@ def our_batches(
 ) -> Batches:
     """Yield augmented batches as ``vitedu.fitting`` makes them; a short last one is left out.
 
-    Yields:
-        Images (B, 3, H, W) float32 and labels (B,), or (B, K) with ``policy``.
+    Images are (B, 3, H, W) float32, and labels (B,), or (B, K) with ``policy``.
     """
     share = float(policy)
     config = TrainConfig(policy_share=share, policy_strength=1.0, cutmix_share=share)

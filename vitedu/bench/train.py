@@ -7,7 +7,6 @@ departs: vit-pytorch normalises patches twice and gives q, k, v no bias. In the 
 form computes the class token alone, since the head reads nothing else.
 """
 
-import sys
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
@@ -15,6 +14,7 @@ from importlib import import_module
 from importlib.util import find_spec
 from itertools import product
 from multiprocessing import get_context
+from pathlib import Path
 from statistics import median
 
 import torch
@@ -22,9 +22,11 @@ import torch.nn.functional as F
 from torch import nn
 
 from vitedu.hardware import keep_freed_memory
+from vitedu.options import build_model, preset, with_options
 from vitedu.stopwatch import machine, median_speedup, seconds_in_turn, spread
-from vitedu.vit import VisionTransformer, ViTConfig, preset
+from vitedu.vit import ViTConfig
 
+STATUS = Path("/proc/self/status")  # Linux tells there what a process holds
 BASE = "timm"  # whose rate the others' are divided by
 # module and class of each library, and the arguments with our sizes that they take
 LIBRARIES = {
@@ -52,7 +54,7 @@ def build(name: str, config: ViTConfig) -> nn.Module:
     """Build the model of a candidate: ours, longhand or fused, or that of a library."""
     name = name.removesuffix(COMPILED)
     if name not in LIBRARIES:
-        return VisionTransformer(replace(config, fused=name == "fused"))
+        return build_model(with_options(config, fused=name == "fused"))
     sizes = {**vars(config), "head_dim": config.embed_dim // config.num_heads}
     sizes["mlp_dim"] = int(config.embed_dim * config.mlp_ratio)
     (module, _, kind), pairs = LIBRARIES[name][0].rpartition("."), LIBRARIES[name][1].split()
@@ -67,8 +69,8 @@ def make_step(
 
     ``config`` needs a class token, which all libraries share. ``dtype`` is that of matrix products.
     """
-    if config.pool != "cls":
-        raise ValueError(f"pool must be 'cls' (got {config.pool!r}); choose vit_tiny_patch4_32.")
+    if not config.num_prefix_tokens:
+        raise ValueError("pool must be 'cls' (got 'mean'); choose vit_tiny_patch4_32.")
     torch.manual_seed(0)
     model = build(name, config).to(device).train()
     fused = device.type in ("cpu", "cuda")
@@ -91,9 +93,9 @@ def peak_memory(*work) -> int:
     """Measure how many bytes a candidate takes at the peak of its steps, in a process of its own.
 
     CUDA: what torch allocated. CPU: by how much the process's peak grew over that before the model
-    was built. 0 for compiled models, where the compiler would be measured, and on Windows.
+    was built. 0 for compiled models, where the compiler would be measured, and outside of Linux.
     """
-    if work[0].endswith(COMPILED) or find_spec("resource") is None:
+    if work[0].endswith(COMPILED) or not STATUS.exists():
         return 0
     with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
         return pool.submit(peak_here, torch.get_num_threads(), *work).result()
@@ -101,17 +103,17 @@ def peak_memory(*work) -> int:
 
 def peak_here(threads: int, name, config, batch, dtype, device) -> int:
     """Step three times and return by how many bytes memory grew at most."""
-    from resource import RUSAGE_SELF, getrusage
+
+    def peak() -> int:  # getrusage would count the parent's too
+        words = STATUS.read_text().split()
+        return 1024 * int(words[words.index("VmHWM:") + 1])
 
     torch.set_num_threads(threads)
     make_step(name, replace(config, depth=1), 1, dtype, device)[0]()  # loads what all need
-    before = getrusage(RUSAGE_SELF).ru_maxrss
-    step, _ = make_step(name, config, batch, dtype, device)
+    before, (step, _) = peak(), make_step(name, config, batch, dtype, device)
     for _ in range(3):
         step()
-    if device.type == "cuda":
-        return torch.cuda.max_memory_allocated(device)
-    return (getrusage(RUSAGE_SELF).ru_maxrss - before) * (1 if sys.platform == "darwin" else 1024)
+    return peak() - before if device.type == "cpu" else torch.cuda.max_memory_allocated(device)
 
 
 def bench_train(

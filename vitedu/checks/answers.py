@@ -19,7 +19,9 @@ import numpy as np
 import torch
 from torch import nn
 
-from vitedu.checks.probing import Case, Observation, observe
+from vitedu.checks.case import Case
+from vitedu.checks.observation import Observation
+from vitedu.checks.observe import observe
 
 LEAST = 0.5  # seconds for a case even if the time of all cases is used up
 Call = tuple[int, tuple[str, ...]]  # number of positional arguments, names of the keywords

@@ -9,9 +9,10 @@ import sys
 from typing import Any
 
 from vitedu import exercises
-from vitedu.checks.engine import find_checker, judge_answer
+from vitedu.checks.checker import find_checker
+from vitedu.checks.engine import judge_answer
 from vitedu.checks.handed_out import hand_out, was_handed_out
-from vitedu.checks.reporting import Finding, Report
+from vitedu.checks.report import Finding, Report
 from vitedu.course import results as store
 from vitedu.course.references import solution_source
 

@@ -22,8 +22,8 @@ from typing import Any
 
 import torch
 
+from vitedu.checks.case import Case, with_views
 from vitedu.checks.inputs import draw, normal, plural
-from vitedu.checks.probing import Case, with_views
 from vitedu.course.parsing import parse
 
 SMALLEST = 2  # the smallest size that is drawn; a size of 1 is tested by a variation

@@ -18,11 +18,12 @@ from typing import Any
 import torch
 
 from vitedu import exercises
+from vitedu.checks.case import Case, hands_double
 from vitedu.checks.families import general_mistakes
 from vitedu.checks.inputs import Deal
 from vitedu.checks.mistake_files import read_mistakes, read_values
 from vitedu.checks.mistakes import Mistake, with_mistakes
-from vitedu.checks.probing import Case, called_again, hands_double
+from vitedu.checks.second_call import called_again
 from vitedu.words import WordsError
 
 

@@ -12,23 +12,20 @@ import re
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from vitedu import exercises
-from vitedu.checks import crops, drivers  # noqa: F401  (they register drivers and readers)
 from vitedu.checks.answers import Call, LocalAnswer, Look, Source
-from vitedu.checks.checker import Checker, find_checker
-from vitedu.checks.diagnosing import Replays, diagnose
-from vitedu.checks.guard import neutral_settings
-from vitedu.checks.judging import DEFINED, Problem, Stage, find_problem, same
-from vitedu.checks.probing import CONSTRUCTED, REMEMBERED, Case, Observation
-from vitedu.checks.relations import contrast
-from vitedu.checks.reporting import Finding, Report
-
-__all__ = ["Checker", "Gathered", "conclude", "find_checker", "gather", "judge_answer"]
+from vitedu.checks.case import Case
+from vitedu.checks.checker import Checker
+from vitedu.checks.compare import same
+from vitedu.checks.contrast import contrast
+from vitedu.checks.diagnose import diagnose
+from vitedu.checks.findings import RETURNS, findings_of, parts_of
+from vitedu.checks.judge import DEFINED, Problem, Stage, find_problem
+from vitedu.checks.observation import CONSTRUCTED, REMEMBERED, Observation
+from vitedu.checks.replay import Replays
+from vitedu.checks.report import Report
+from vitedu.checks.settings import neutral_settings
 
 SECONDS = 10.0  # time limit of a whole check; VITEDU_TIME_LIMIT overrides it
-
-_RETURNS = {Stage.CALL, Stage.STRUCTURE, Stage.TYPE, Stage.SHAPE}  # the stages of "returns"
-_NOT_CALLED = {Stage.CALLABLE, Stage.SIGNATURE}  # judged without a call
 
 
 def judge_answer(checker, answer: Any, seed: int, replays: Replays | None = None) -> Report:
@@ -96,11 +93,11 @@ def conclude(
     report = Report(checker.exercise, reference=checker.reference, answer=answer, seed=seed)
     if gathered.look.idle:
         return report.not_attempted()
-    parts = _parts(checker, cases)
+    parts = parts_of(checker, cases)
     refusal = _unusable(checker, gathered.look, cases)
     if refusal:
         problems = {"returns": refusal}
-        return report.failed(_findings(checker, cases, parts, problems), [], problems=problems)
+        return report.failed(findings_of(checker, cases, parts, problems), [], problems=problems)
 
     got = gathered.got
     first = got[cases[0].name]
@@ -124,7 +121,7 @@ def conclude(
         words = f"an answer without {named}", f"a call that ran {', '.join(_spoken(used))}"
         problem = Problem(Stage.OPERATIONS, cases[0], *words)
         problems = {"allowed operations": problem}
-        findings = _findings(checker, cases, parts, problems)
+        findings = findings_of(checker, cases, parts, problems)
         return report.failed(findings, [], got=got, problems=problems)
 
     if not same(cases[0], first, want[cases[0].name]):  # then nothing shows that it remembers
@@ -142,7 +139,7 @@ def conclude(
             Stage.CALL, cases[0], *words, "__init__ holds, forward is still open"
         )
         problems["returns"] = open_forward
-    findings = _findings(checker, cases, parts, problems)
+    findings = findings_of(checker, cases, parts, problems)
     if not problems:
         return report.passed_with(findings, got)
     diagnoses = diagnose(checker, cases, problems, got, want, replays)
@@ -251,18 +248,6 @@ def time_budget() -> float:
     return seconds if 0 < seconds < float("inf") else SECONDS
 
 
-def _parts(checker: Checker, cases: list[Case]) -> list[str]:
-    """List the parts of an exercise in the order of judgement."""
-    parts = ["allowed operations"] if checker.forbidden else []
-    parts += ["returns", "values"]
-    if any(case.part == "values" and case.gradients for case in cases):
-        parts.append("gradients")
-    for part in [case.part for case in cases] + list(checker.judges):
-        if part not in parts:
-            parts.append(part)
-    return parts
-
-
 def _problems(checker: Checker, parts, cases, got, want) -> dict[str, Problem]:
     """Find the first problem of every part that has one."""
     problems: dict[str, Problem] = {}
@@ -276,7 +261,7 @@ def _problems(checker: Checker, parts, cases, got, want) -> dict[str, Problem]:
         if part == "values":
             part = (
                 "returns"
-                if problem.stage in _RETURNS
+                if problem.stage in RETURNS
                 else "gradients"
                 if problem.stage is Stage.GRADIENTS
                 else "values"
@@ -301,59 +286,6 @@ def _problems(checker: Checker, parts, cases, got, want) -> dict[str, Problem]:
                     Stage.VALUES, next(c for c in cases if c.part == part), *words
                 )
     return {part: problems[part] for part in parts if part in problems}
-
-
-def _findings(
-    checker: Checker, cases: list[Case], parts: list[str], problems: dict[str, Problem]
-) -> list[Finding]:
-    """Write a finding for every part. A part that depends on a failed one is skipped."""
-    maximum = exercises.find(checker.exercise).points
-    weights = {part: checker.weights.get(part, 3 if part == "values" else 1) for part in parts}
-    weights["allowed operations"] = 0
-    if "again" in weights:  # its weight is taken from "values", so that other parts keep theirs
-        weights["values"] = max(1, weights["values"] - weights["again"])
-    total = sum(weights[part] for part in parts)
-    trouble = problems["returns"].stage if "returns" in problems else None
-    stop = "allowed operations" in problems or trouble in _NOT_CALLED
-    # Some cases show nothing while an earlier problem exists. A wrong result may pass the device
-    # cases by accident, because they compare no values.
-    is_wrong = trouble or ("values" in problems and problems["values"].stage is not Stage.UNCHANGED)
-    blind: tuple[str, ...] = ("on_accelerator",) if is_wrong else ()
-    if trouble is Stage.CALL:
-        blind = ("raises", "on_accelerator")
-    idle = {case.part for case in cases} - {
-        case.part for case in cases if not any(getattr(case, name) for name in blind)
-    }
-    findings = []
-    for part in parts:
-        problem = problems.get(part)
-        rests_on = "returns" if part in ("values", "gradients") else None
-        skipped = problem is None and (
-            (stop and part not in problems)
-            or (rests_on in problems)
-            or (part in ("gradients", "again") and "values" in problems)
-            or (part == "again" and "returns" in problems)
-            or part in idle
-        )
-        message = checker.proves.get(part, _PROVES.get(part, f"{part}: as the text asks"))
-        if problem:
-            message = f"expected {problem.expected}; got {problem.got}   ({problem.case.name})"
-        elif skipped:
-            message = "not judged: what comes before it does not hold yet"
-        share = maximum * weights[part] / total
-        findings.append(Finding(part, problem is None and not skipped, message, share, skipped))
-    return findings
-
-
-_PROVES = {
-    "allowed operations": "done without what is forbidden here",
-    "returns": "runs and returns the right types and shapes",
-    "values": "equals the definition on random inputs, which stay unchanged",
-    "gradients": "gradients equal those of the definition",
-    "again": "called again it looks at the new values, and leaves everything as it was",
-    "errors": "impossible sizes are refused with their numbers",
-    "any device": "makes no tensor on a device of its own",
-}
 
 
 def _spoken(names) -> list[str]:

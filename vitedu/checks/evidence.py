@@ -1,9 +1,9 @@
-"""What an answer's own weights and shapes say, in words and as a picture."""
+"""What an answer's own weights and shapes say, in words: ``evidence`` of mistakes in TOML."""
 
 import torch
 
-from vitedu.checks.drawing import Drawing, draw_row_sums
-from vitedu.checks.probing import Case, Observation
+from vitedu.checks.case import Case
+from vitedu.checks.observation import Observation
 
 
 def sums_of(weights: torch.Tensor, dim: int) -> str:
@@ -19,21 +19,6 @@ def row_sums(case: Case, seen: Observation) -> str:
     if weights is None or weights.ndim < 2 or not weights.isfinite().all():
         return ""
     return f"row sums {sums_of(weights, -1)}; column sums {sums_of(weights, -2)}"
-
-
-def draw_sums(case: Case, seen: Observation, ids: list[str]) -> Drawing | None:
-    """Draw what each row sums to, where the weights have the shape of weights."""
-    if "x" in case.args and not case.init:  # softmax
-        weights, wanted = seen.arrays.get("output"), case.args["x"].shape
-    elif "q" in case.args:
-        weights, (q, k) = seen.arrays.get("weights"), (case.args["q"], case.args["k"])
-        wanted = (*q.shape[:-1], k.shape[-2])
-    else:
-        weights, (B, T, _) = seen.arrays.get("weights"), case.args["x"].shape
-        wanted = (B, case.init["num_heads"], T, T)
-    if weights is None or weights.shape != wanted:
-        return None
-    return draw_row_sums(case, seen, ids)
 
 
 def shapes(case: Case, seen: Observation) -> str:

@@ -13,9 +13,10 @@ import torch
 from torch import nn
 from torch.utils._pytree import tree_leaves, tree_map
 
+from vitedu.checks.case import Case, tensors_in
 from vitedu.checks.mistake_files import family
 from vitedu.checks.mistakes import Mistake
-from vitedu.checks.probing import Case, observe, tensors_in
+from vitedu.checks.observe import observe
 
 # kernels that compute attention in one call
 FUSED_NAMES = frozenset(

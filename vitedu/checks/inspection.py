@@ -10,7 +10,7 @@ from pathlib import Path
 
 from vitedu.checks import checker as checkers
 from vitedu.checks.checker import Checker
-from vitedu.checks.diagnosing import OF_THEIR_OWN
+from vitedu.checks.diagnose import OF_THEIR_OWN
 from vitedu.checks.mistake_files import FAMILIES, family_names, shared_bank_names, words_path
 from vitedu.checks.mistakes import Mistake, edited, executed, text_of_reference
 from vitedu.checks.values import ValueChecker

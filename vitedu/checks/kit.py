@@ -41,15 +41,8 @@ words that a student reads (``mistake_files`` explains it)::
 A file that takes much from one module imports it: ``from vitedu.checks import evidence, families``.
 """
 
-from vitedu.checks.arguments import (
-    Config,
-    Conv,
-    CpuGenerator,
-    FeatureMap,
-    Layer,
-    Network,
-    StateDict,
-)
+from vitedu.checks.arguments import Config, CpuGenerator, Layer
+from vitedu.checks.case import Case
 from vitedu.checks.cases import (
     BATCH_OF_ONE,
     EXACT,
@@ -64,16 +57,8 @@ from vitedu.checks.cases import (
 )
 from vitedu.checks.checker import Checker
 from vitedu.checks.families import FUSED_NAMES
-from vitedu.checks.inputs import (
-    classifier_state,
-    distinct,
-    draw,
-    draw_batches,
-    normal,
-    plural,
-    random_state,
-)
-from vitedu.checks.probing import Case, Observation
+from vitedu.checks.inputs import distinct, draw, normal, plural, random_state
+from vitedu.checks.observation import Observation
 
 __all__ = [
     "BATCH_OF_ONE",
@@ -85,19 +70,13 @@ __all__ = [
     "Case",
     "Checker",
     "Config",
-    "Conv",
     "CpuGenerator",
-    "FeatureMap",
     "Layer",
-    "Network",
     "Observation",
     "Options",
-    "StateDict",
     "also",
-    "classifier_state",
     "distinct",
     "draw",
-    "draw_batches",
     "normal",
     "plural",
     "random_state",

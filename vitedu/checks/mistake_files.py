@@ -3,8 +3,8 @@
 Role: ``read_mistakes`` and ``read_values`` read the file beside a checker. What a mistake needs
 from Python is a name of the checker's module: ``evidence``, a function that describes the answer,
 and ``build``, the wrong answer itself where no edit can make it. ``families.toml`` has the words of
-mistakes that several exercises share, and banks that several exercises take whole. Not here:
-whether an edit fits the reference (``mistakes``).
+mistakes that several exercises share, banks that several exercises take whole, and the words of
+``relations``. Not here: whether an edit fits the reference (``mistakes``).
 
 A mistake of its own::
 
@@ -124,10 +124,24 @@ def shared_bank_names() -> list[str]:
     return names
 
 
+def relation_words(name: str) -> tuple[str, str]:
+    """Return what a relation to the right result is, and what to look at.
+
+    Raises:
+        WordsError: there is no such relation, or its words are wrong.
+    """
+    relations = _shared()["relation"]
+    if name not in relations:
+        known = ", ".join(relations)
+        raise WordsError(f'families.toml has no relation "{name}"; it has {known}.')
+    words = checked(f"families.toml, {name}", relations[name], {"name": str, "try": str}, {})
+    return words["name"], words["try"]
+
+
 @cache
 def _shared() -> dict:
     table = read(FAMILIES)
-    return checked("families.toml", table, {"family": dict, "bank": dict}, {})
+    return checked("families.toml", table, {"family": dict, "bank": dict, "relation": dict}, {})
 
 
 def _mistake(where: str, words: dict, module: ModuleType) -> Mistake:

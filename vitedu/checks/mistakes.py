@@ -21,7 +21,8 @@ import torch.nn.functional as F
 from torch import nn
 
 from vitedu import exercises
-from vitedu.checks.probing import Case, Observation
+from vitedu.checks.case import Case
+from vitedu.checks.observation import Observation
 from vitedu.course.parsing import parse
 from vitedu.course.references import reference_source
 

@@ -12,10 +12,10 @@ from typing import Any
 
 from vitedu import exercises
 from vitedu.checks.answers import Source
-from vitedu.checks.diagnosing import Diagnosis
-from vitedu.checks.guard import neutral_settings
+from vitedu.checks.diagnose import Diagnosis
 from vitedu.checks.mistakes import ValueMistake
-from vitedu.checks.reporting import Finding, Report
+from vitedu.checks.report import Finding, Report
+from vitedu.checks.settings import neutral_settings
 
 
 @dataclass(frozen=True)

@@ -25,8 +25,8 @@ def add_commands(commands: Commands) -> None:
         nargs="+",
         default=[],
         metavar="NAME=VALUE",
-        help="any field of TrainConfig or ViTConfig, such as cutmix_share=0.5 or rope=true; one or "
-        "several; a name that does not exist lists all",
+        help="any field of TrainConfig or ViTConfigWithOptions, such as cutmix_share=0.5 or "
+        "rope=true; one or several; a name that does not exist lists all",
     )
     new.add_argument("--compile", action="store_true", help="short for --set compile=true")
     new.add_argument("--out", type=Path, help="folder of the run (default: runs/PRESET-DATA-seedN)")

@@ -26,7 +26,7 @@ from vitedu.course.notebooks import find_notebooks, read, solved
 from vitedu.course.references import reference_source, solution_source
 from vitedu.course.tour import execute
 from vitedu.exercises import EXERCISES, in_notebook
-from vitedu.plots.widgets import WIDGET
+from vitedu.plots.explorer import WIDGET
 
 STATIC = Path(__file__).parent / "site_static"
 SUMMARY = "summary-figure"  # the cell of notebook 04 whose figure sums up the training run

@@ -6,7 +6,6 @@ a slider goes through it. Not here: the loop (``loop``), the drawing (``plots.tr
 """
 
 import asyncio
-import base64
 import html
 import threading
 import time
@@ -19,9 +18,9 @@ from vitedu.fitting.config import TrainConfig
 from vitedu.fitting.evaluating import predict
 from vitedu.fitting.history import EpochResult, History
 from vitedu.fitting.loop import fit
+from vitedu.plots.explorer import WIDGET, kernel_answers, show_labelled, still_page, view_of
 from vitedu.plots.style import DOTS, DPI, MARGIN, WIDTH
 from vitedu.plots.training import show_moment
-from vitedu.plots.widgets import WIDGET, kernel_answers, show_labelled, still_page
 
 SECONDS = 1.0  # between two pictures of a running training
 CARD = round((WIDTH + 2 * MARGIN) * DPI)  # its pictures' width on the page
@@ -210,9 +209,8 @@ class TrainingPanel:
         if kernel_answers():
             if self.widget is None:
                 self.widget = self.live()
-            view = {"version_major": 2, "version_minor": 0, "model_id": self.widget.model_id}
             page = "<p>Run this cell: the panel needs a kernel to train with.</p>"
-            return {"text/plain": repr(self), "text/html": page, WIDGET: view}
+            return {"text/plain": repr(self), "text/html": page, WIDGET: view_of(self.widget)}
         return {"text/plain": repr(self), "text/html": self.still()}
 
     def still(self) -> str:
@@ -220,13 +218,9 @@ class TrainingPanel:
         self.start()
         assert self.thread is not None
         self.thread.join()
-        moments = self.moments
-        pictures = [
-            [f"data:image/png;base64,{base64.b64encode(self.frame(moment, DOTS)).decode()}"]
-            for moment in moments
-        ]
-        words = [[self.describe(moment)] for moment in moments]
-        steps = [str(len(moment.losses)) for moment in moments]
+        pictures = [[self.frame(moment, DOTS)] for moment in self.moments]
+        words = [[self.describe(moment)] for moment in self.moments]
+        steps = [str(len(moment.losses)) for moment in self.moments]
         return still_page(pictures, words, steps, "step", CARD)
 
     def live(self):

@@ -1,6 +1,6 @@
 """How each preset is trained: one ``TrainConfig`` a preset.
 
-Role: ``RECIPES``. Not here: what the fields mean (``config``), the models (``vit``), what each
+Role: ``RECIPES``. Not here: what the fields mean (``config``), the models (``options``), what each
 cost and reached: that stands in ``vitedu/bench/MEASURED.md``, with its command and date.
 """
 

@@ -27,11 +27,12 @@ from vitedu.fitting.recipes import recipe
 from vitedu.fitting.resuming import refuse_changes
 from vitedu.fitting.settings import read_settings
 from vitedu.hardware import check_device
-from vitedu.vit import VisionTransformer, ViTConfig, preset
+from vitedu.options import ViTConfigWithOptions, build_model, preset
+from vitedu.vit import VisionTransformer
 
 METRICS, CURVES, STATE = "metrics.jsonl", "curves.png", "state.safetensors"
 
-FROM_DATA = ("image_size", "in_channels", "num_classes")  # fields of ViTConfig that follow the data
+FROM_DATA = ("image_size", "in_channels", "num_classes")  # fields of the model that follow the data
 
 DEFAULT_DATA, DEFAULT_PRESET = "shapes", "vit_micro_patch8_32"
 
@@ -61,9 +62,9 @@ def train(
 
     Args:
         data: the images.
-        preset_name: a key of ``vitedu.vit.PRESETS``; size, channels and classes follow the data.
+        preset_name: of ``vitedu.options.preset``; size, channels and classes follow the data.
         config: how to train. Its seed also draws the starting weights.
-        model_options: fields of ``ViTConfig`` that differ from the preset, such as ``rope=True``.
+        model_options: fields that differ from those of the preset, such as ``rope=True``.
         out: the folder of the run, or None to write nothing. An unfinished run in it goes on.
         source: where the data came from, kept in ``config.json``.
         limit: to how many training images they were cut, kept likewise.
@@ -77,7 +78,7 @@ def train(
         **(model_options or {}),
     )
     torch.manual_seed(config.seed)
-    model = VisionTransformer(model_config)
+    model = build_model(model_config)
     description = {
         "preset": preset_name,
         "model_options": model_options or {},
@@ -157,7 +158,7 @@ def main_train(
         data, preset_name, limit: None for the drawn shapes, the smallest preset, all images; in a
             run that goes on, for what it began with.
         settings: ``name=value`` for each field of ``TrainConfig`` that differs from the recipe, and
-            of ``ViTConfig`` that differs from the preset.
+            of the model that differs from the preset.
         resume: go on with the unfinished run in the folder, or begin one where there is none.
         overwrite: remove the files of the run in the folder first.
 
@@ -168,7 +169,8 @@ def main_train(
         ValueError, OSError: a word that cannot be followed; the message says which.
     """
     out = Path(out)
-    changes, model_options = read_settings(settings, TrainConfig, ViTConfig, taken=FROM_DATA)
+    kinds = TrainConfig, ViTConfigWithOptions
+    changes, model_options = read_settings(settings, *kinds, taken=FROM_DATA)
     plan = make_plan(out, data, preset_name, limit, changes, model_options, resume, overwrite)
     if plan is None:
         return 0
@@ -208,7 +210,7 @@ def make_plan(out, data, preset_name, limit, changes, model_options, resume, ove
     given = {"data": data, "preset": preset_name, "limit": limit}
     now = {name: begun[name] if given[name] is None else given[name] for name in begun}
     config = TrainConfig(**{**known["train"], "betas": tuple(known["train"]["betas"])})
-    before = {**begun, **asdict(config), **known["model"]}
+    before = {**begun, **asdict(config), **vars(ViTConfigWithOptions(**known["model"]))}
     refuse_changes(before, {**before, **now, **changes, **model_options}, out)
     return now["data"], now["preset"], now["limit"], config, known["model_options"]
 

@@ -15,6 +15,7 @@ from vitedu.fitting.checkpoints import load_checkpoint
 from vitedu.fitting.evaluating import Statistics, measure_test_accuracy, predict
 from vitedu.fitting.runs import load
 from vitedu.hardware import check_device, pick_device, pick_precision
+from vitedu.options import build_model, with_options
 from vitedu.vit import VisionTransformer, ViTConfig
 
 
@@ -79,7 +80,7 @@ def load_run(folder: Path, device: str = "auto") -> tuple[VisionTransformer, dic
     check_device(device)
     tensors, description = load_checkpoint(folder)
     try:
-        model = VisionTransformer(ViTConfig(**description["model"]))
+        model = build_model(with_options(ViTConfig(), **description["model"]))
         model.load_state_dict(tensors)
     except (KeyError, TypeError, RuntimeError) as error:
         raise ValueError(

@@ -26,7 +26,8 @@ DECIDES = [
     "grading/line/*.py",
     "exercises.*",
     "words.py",
-    "fast.py",  # options of models that are passed to answers
+    "options.py",  # of models that are passed to answers
+    "fast.py",
     *sorted({f"checks/{exercise.chapter}/*.py" for exercise in EXERCISES}),
     *sorted({f"checks/{exercise.chapter}/*.toml" for exercise in EXERCISES}),
     *sorted({f"{exercise.module.removeprefix('vitedu.')}.py" for exercise in EXERCISES}),

@@ -18,10 +18,14 @@ from dataclasses import dataclass, field, replace
 
 from vitedu import exercises
 from vitedu.checks.answers import Plain
-from vitedu.checks.engine import Checker, conclude, find_checker, gather
-from vitedu.checks.guard import KEPT_OUTPUT, neutral_settings
-from vitedu.checks.probing import Case, Observation, Trouble
-from vitedu.checks.reporting import Report
+from vitedu.checks.case import Case
+from vitedu.checks.checker import Checker, find_checker
+from vitedu.checks.engine import conclude, gather
+from vitedu.checks.errors import Trouble
+from vitedu.checks.limits import KEPT_OUTPUT
+from vitedu.checks.observation import Observation
+from vitedu.checks.report import Report
+from vitedu.checks.settings import neutral_settings
 from vitedu.course.parsing import parse
 from vitedu.grading.box.cells import CLOSED
 from vitedu.grading.box.protocol import AnyBox, AnyWorker

@@ -7,8 +7,7 @@ Every colour scale is fixed or stated at its colour bar: a map scaled to its own
 pattern in any noise, as ``show_map_scales`` demonstrates.
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import torch
@@ -16,25 +15,21 @@ from matplotlib.colors import LogNorm
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
+from vitedu.plots.parts import colour_cells, draw_lines, name_rows, uniform_bar, write, write_cells
 from vitedu.plots.style import (
-    BLACK,
     BLUE,
     CYCLE,
     DIVERGING,
     GREY,
     LIGHT,
     ORANGE,
-    PICTURE,
     RED,
     SEQUENTIAL,
     SKY,
     WIDTH,
-    CourseFigure,
-    choices,
     figure,
-    hide_ticks,
+    panel,
     styled,
-    to_picture,
 )
 
 
@@ -55,63 +50,9 @@ def show_temperatures(weights: Mapping[float, torch.Tensor], scores: torch.Tenso
         ax.bar_label(bars, fmt="%.2f", fontsize=8, padding=1, bbox=box)
         ax.set(title=f"temperature {temperature:g}", xlabel="score", ylim=(0, 1.1))
     axes[0, 0].set_ylabel("weight")
-    last = axes[0, -1]
-    last.text(0.98, 0.6, "dotted: uniform", color=GREY, ha="right", transform=last.transAxes)
+    words, place = "dotted: uniform", (0.98, 0.6)
+    axes[0, -1].annotate(words, place, xycoords="axes fraction", color=GREY, ha="right")
     return fig
-
-
-def entropy(weights: np.ndarray) -> np.ndarray:
-    """Give the entropy (nats) of weights along the last axis: 0 if one has all, ln T if equal.
-
-    Example:
-        >>> float(entropy(np.array([0.0, 1.0])))
-        0.0
-    """
-    return -(weights * np.log(weights.clip(1e-30))).sum(axis=-1) + 0.0
-
-
-@styled
-def softmax_figure(
-    scores: np.ndarray, weights: np.ndarray, widths: Sequence[int], temperatures: Sequence[float]
-) -> tuple[Figure, Callable]:
-    """Draw the entropies of all widths and temperatures, ready to show the weights of one of them.
-
-    Args:
-        scores: (widths, temperatures, T), what softmax received.
-        weights: (widths, temperatures, T), what it gave.
-        widths: d of each row.
-        temperatures: of each column.
-
-    Returns:
-        The figure, and a function that moves it to cell k and gives the artists that changed.
-    """
-    fig = CourseFigure(figsize=(WIDTH, 3.6))
-    uncertain = entropy(weights)
-    words = [
-        [f"d {d}\nT {t:g}\n{uncertain[i, j]:.2f}" for j, t in enumerate(temperatures)]
-        for i, d in enumerate(widths)
-    ]
-    highest = np.log(weights.shape[-1])
-    frame = choices(fig, uncertain, words, "entropy (nats); click a cell", highest)
-    ax = fig.add_axes((0.48, 0.2, 0.5, 0.69))
-    keys = range(weights.shape[-1])
-    bars = ax.bar(keys, [0.0] * len(keys), color=BLUE)
-    below: dict[str, Any] = {"ha": "center", "fontsize": 8, "transform": ax.get_xaxis_transform()}
-    numbers = [ax.text(key, -0.055, "", **below) for key in keys]
-    ax.axhline(1 / len(keys), color=GREY, linestyle=":", zorder=0)
-    ax.set(title="weights of the keys; dotted: uniform", ylim=(0, 1), ylabel="weight", xticks=[])
-    ax.set_xlabel("score of each key, divided by the temperature", labelpad=16)
-
-    def move(k: int):
-        cell = np.unravel_index(k, uncertain.shape)
-        for bar, number, weight, score in zip(
-            bars, numbers, weights[cell], scores[cell], strict=True
-        ):
-            bar.set_height(weight)
-            number.set_text(f"{score:.1f}")
-        return frame(k), *bars, *numbers
-
-    return fig, move
 
 
 @styled
@@ -134,8 +75,10 @@ def show_attention_steps(
         ("output  weights · v", output, "column of v", DIVERGING, -reach, reach),
     ]
     for ax, (title, table, xlabel, cmap, low, high) in zip(axes[0], panels, strict=True):
-        image = ax.imshow(table.numpy(force=True), cmap=cmap, vmin=low, vmax=high)
-        _write_numbers(ax, table, image)
+        values = table.numpy(force=True)
+        image = ax.imshow(values, cmap=cmap, vmin=low, vmax=high)
+        is_dark = image.to_rgba(values) @ (0.3, 0.6, 0.1, 0) < 0.5
+        write_cells(ax, np.char.mod("%.2f", values), is_dark, fontsize=9)
         ax.set(title=title, xlabel=xlabel, ylabel="query")
         ax.set(xticks=range(table.shape[1]), yticks=range(table.shape[0]))
         fig.colorbar(image, ax=ax, orientation="horizontal", shrink=0.9)
@@ -153,121 +96,16 @@ def show_score_maps(heads: Mapping[str, tuple[torch.Tensor, torch.Tensor]]) -> F
         heads: name -> scores (T, T) and weights (T, T); rows are queries, row 0 the class token.
     """
     fig, axes = figure(len(heads), 2, size=(WIDTH, 3.1 * len(heads)))
-    for row, (name, (scores, weights)) in zip(axes, heads.items(), strict=True):
+    for (left, right), (name, (scores, weights)) in zip(axes, heads.items(), strict=True):
         reach = float(scores.abs().max())
-        left, right = row
         image = left.imshow(scores.numpy(force=True), cmap=DIVERGING, vmin=-reach, vmax=reach)
         fig.colorbar(image, ax=left, label="score")
         relative = (weights * weights.shape[-1]).numpy(force=True).clip(1e-9)
         image = right.imshow(relative, cmap=SEQUENTIAL, norm=LogNorm(0.1, 30))
-        bar = fig.colorbar(image, ax=right, label="weight / uniform", extend="both")
-        bar.set_ticks([0.1, 1, 10], labels=["0.1", "1", "10"])
+        uniform_bar(fig, image, ax=right)
         for ax, what in ((left, "scores"), (right, "weights")):
             ax.set(title=f"{what}, {name}", xlabel="key", ylabel="query")
     return fig
-
-
-def _write_numbers(ax, table: torch.Tensor, image) -> None:
-    """Write every number into its cell, black or white, whichever the cell's colour sets off."""
-    for (row, column), value in np.ndenumerate(table.numpy(force=True)):
-        red, green, blue, _ = image.cmap(image.norm(value))
-        colour = "white" if 0.3 * red + 0.6 * green + 0.1 * blue < 0.5 else BLACK
-        ax.text(column, row, f"{value:.2f}", color=colour, ha="center", va="center", fontsize=9)
-
-
-@styled
-def show_patch_attention(
-    image: torch.Tensor,
-    weights: torch.Tensor,
-    queries: Sequence[int],
-    grid_size: tuple[int, int],
-    *,
-    vmax: float,
-) -> Figure:
-    """Draw an image with a few query patches framed, and where each of them looks.
-
-    Args:
-        image: (C, H, W), uint8 or floats in [0, 1].
-        weights: (N, N), row i is what patch i attends to.
-        queries: patches to show, counted row by row.
-        grid_size: (gh, gw).
-        vmax: the end of the colour scale of all maps, which starts at 0.
-    """
-    gh, gw = grid_size
-    fig, axes = figure(1, len(queries) + 1, size=(WIDTH, 2.5))
-    picture = to_picture(image)
-    P = picture.shape[0] / gh
-    axes[0, 0].imshow(picture)
-    axes[0, 0].set_title("image and queries")
-    for query, colour, letter, ax in zip(queries, CYCLE[1:], "ABCDE", axes[0, 1:], strict=False):
-        row, column = divmod(query, gw)
-        _frame(axes[0, 0], column * P - 0.5, row * P - 0.5, P, colour)
-        box = {"facecolor": "white", "edgecolor": "none", "pad": 1, "alpha": 0.8}
-        middle = column * P + P / 2 - 0.5, row * P + P / 2 - 0.5
-        axes[0, 0].text(*middle, letter, ha="center", va="center", fontsize=8, bbox=box)
-        last = ax.imshow(
-            weights[query].reshape(gh, gw).numpy(force=True), cmap=SEQUENTIAL, vmin=0, vmax=vmax
-        )
-        _frame(ax, column - 0.5, row - 0.5, 1, colour)
-        ax.set_title(f"query {letter} looks at")
-    for ax in axes[0]:
-        hide_ticks(ax)
-    above = "max" if float(weights[list(queries)].max()) > vmax else "neither"
-    fig.colorbar(last, ax=list(axes[0, 1:]), label="attention weight", shrink=0.8, extend=above)
-    return fig
-
-
-@styled
-def where_it_looks_figure(
-    image: torch.Tensor,
-    weights: torch.Tensor,
-    grid_size: tuple[int, int],
-    titles: tuple[str, str, str] = ("click a query patch", "where it looks", "weight"),
-) -> tuple[Figure, Callable]:
-    """Draw an image, ready to frame one query patch and to show the weights it gives to all
-    patches.
-
-    The colour scale is the same for every patch and table: weights relative to uniform,
-    logarithmic, from a tenth of it to thirty times it.
-
-    Args:
-        image: (C, H, W), square.
-        weights: (N, N), row i is what patch i attends to.
-        grid_size: (gh, gw), N = gh*gw.
-        titles: of the image, of the map, and of what the map shows.
-
-    Returns:
-        The figure, and a function that moves it to query k and gives the artists that changed.
-    """
-    gh, gw = grid_size
-    picture = to_picture(image)
-    P = picture.shape[0] / gh
-    relative = (weights * weights.shape[-1]).unflatten(-1, grid_size).numpy(force=True)
-    fig = CourseFigure(figsize=(WIDTH, 3.6))
-    left, right = fig.add_axes(PICTURE), fig.add_axes((0.47, *PICTURE[1:]))
-    left.imshow(picture)
-    left.set_title(titles[0])
-    shown = right.imshow(np.ones(grid_size), cmap=SEQUENTIAL, norm=LogNorm(0.1, 30))
-    right.set_title(titles[1])
-    for ax in (left, right):
-        hide_ticks(ax)
-    bar = fig.colorbar(shown, cax=fig.add_axes((0.87, PICTURE[1], 0.02, PICTURE[3])), extend="both")
-    bar.set_label(f"{titles[2]} / uniform")
-    bar.set_ticks([0.1, 1, 10], labels=["0.1", "1", "10"])
-    frames = _frame(left, 0, 0, P, ORANGE), _frame(right, 0, 0, 1, ORANGE)
-
-    def move(k: int):
-        row, column = divmod(k, gw)
-        shown.set_data(relative[k].clip(1e-9))
-        for frame, side in zip(frames, (P, 1), strict=True):
-            frame.set_xy((column * side - 0.5, row * side - 0.5))
-        return shown, *frames
-
-    return fig, move
-
-
-def _frame(ax, x: float, y: float, side: float, colour: str) -> Rectangle:
-    return ax.add_patch(Rectangle((x, y), side, side, fill=False, edgecolor=colour, linewidth=2.5))
 
 
 @styled
@@ -284,11 +122,9 @@ def show_saturation(measured: Mapping[str, Mapping[int, tuple[float, float, floa
     for (name, by_width), (style, colour) in zip(measured.items(), styles, strict=True):
         for ax, values in zip(axes[0], zip(*by_width.values(), strict=True), strict=True):
             ax.plot(list(by_width), values, style, color=colour, label=name)
-    for ax, title in zip(axes[0], titles, strict=True):
+    for ax, title, top in zip(axes[0], titles, (1, 1, None), strict=True):
         ax.set_xscale("log", base=2)
-        ax.set(title=title, xlabel="width d of q and k", ylim=(0, None))
-    axes[0, 0].set_ylim(0, 1)
-    axes[0, 1].set_ylim(0, 1)
+        ax.set(title=title, xlabel="width d of q and k", ylim=(0, top))
     axes[0, 0].legend(loc="center right")
     return fig
 
@@ -309,38 +145,22 @@ def show_head_split(num_tokens: int, embed_dim: int, num_heads: int) -> Figure:
     token = np.repeat(np.arange(T), D).reshape(T, D)
     owner = np.tile(np.repeat(np.arange(nh), hd), T).reshape(T, D)
     fig, axes = figure(1, 3, size=(WIDTH, 3.4))
-    panels = [
-        (f"x: ({T}, {D})", [(token, owner)]),
-        (
-            f"split_heads: ({nh}, {T}, {hd})",
-            [(token[:, j * hd : (j + 1) * hd], owner[:, j * hd : (j + 1) * hd]) for j in range(nh)],
-        ),
-        (
-            f"a bare reshape to ({nh}, {T}, {hd})",
-            list(zip(token.reshape(nh, T, hd), owner.reshape(nh, T, hd), strict=True)),
-        ),
-    ]
-    for ax, (title, tables) in zip(axes[0], panels, strict=True):
-        top = 0.0
-        for index, (numbers, owners) in enumerate(tables):
-            _draw_cells(ax, numbers, owners, top)
-            if len(tables) > 1:
+    both = np.stack((token, owner))  # (2, T, D)
+    tables = {  # title -> for each head what its cells say, and who owns them
+        f"x: ({T}, {D})": both[None],
+        f"split_heads: ({nh}, {T}, {hd})": np.stack(np.split(both, nh, axis=2)),
+        f"a bare reshape to ({nh}, {T}, {hd})": both.reshape(2, nh, T, hd).swapaxes(0, 1),
+    }
+    for ax, (title, heads) in zip(axes[0], tables.items(), strict=True):
+        for index, (numbers, owners) in enumerate(heads):
+            top = index * (T + 0.7)
+            colour_cells(ax, numbers, owners, top, fontsize=9)
+            if not title.startswith("x"):
                 ax.text(-0.3, top + T / 2, f"head {index}", ha="right", va="center")
-            top += T + 0.7
         ax.set(title=title, xlim=(-2.5, D), ylim=(nh * (T + 0.7), -0.5), aspect="equal")
         ax.axis("off")
     fig.supxlabel("number: the token a value belongs to; colour: the head that owns its column")
     return fig
-
-
-def _draw_cells(ax, numbers: np.ndarray, owners: np.ndarray, top: float) -> None:
-    """Draw a table of coloured cells with their numbers, its first row at ``top``."""
-    for (row, column), number in np.ndenumerate(numbers):
-        colour = CYCLE[owners[row, column] % len(CYCLE)]
-        ax.add_patch(
-            Rectangle((column, top + row), 1, 1, facecolor=colour, alpha=0.35, edgecolor="white")
-        )
-        ax.text(column + 0.5, top + row + 0.5, str(number), ha="center", va="center", fontsize=9)
 
 
 @styled
@@ -359,8 +179,7 @@ def show_cost(
         products: those of the two products in which tokens meet tokens.
         marks: label -> length, drawn as vertical lines.
     """
-    fig, axes = figure(1, 1, size=(WIDTH * 0.75, 3.4))
-    ax = axes[0, 0]
+    fig, ax = panel(WIDTH * 0.75, 3.4)
     ax.plot(num_tokens, projections, "s--", color=BLUE, label="four projections: grow as T", ms=4)
     ax.plot(num_tokens, products, "o-", color=RED, label="two T×T products: grow as T²", ms=4)
     ax.set_xscale("log", base=2)
@@ -385,20 +204,15 @@ def show_quadrant_images(
         attention: (B, gh, gw), weights of the class token over the patches.
     """
     rows = 1 if attention is None else 2
-    fig, axes = figure(rows, len(images), size=(WIDTH, 1.6 if rows == 1 else 2.6))
-    for column, (image, label) in enumerate(zip(images, labels.tolist(), strict=True)):
-        ax = axes[0, column]
+    fig, axes = figure(rows, len(images), size=(WIDTH, 1.6 if rows == 1 else 2.6), ticks=False)
+    middle = [images.shape[-1] / 2 - 0.5]
+    for ax, image, label in zip(axes[0], images, labels.tolist(), strict=True):
         ax.imshow(image[0].numpy(force=True), cmap="gray", vmin=-1, vmax=2)
-        middle = image.shape[-1] / 2 - 0.5
-        ax.axhline(middle, color=ORANGE)
-        ax.axvline(middle, color=ORANGE)
+        draw_lines(ax, middle, middle, color=ORANGE)
         ax.set_title(f"label {label}")
-        hide_ticks(ax)
-        if attention is not None:
-            weights = attention[column].numpy(force=True)
-            last = axes[1, column].imshow(weights, cmap=SEQUENTIAL, vmin=0, vmax=1)
-            hide_ticks(axes[1, column])
     if attention is not None:
+        for ax, weights in zip(axes[1], attention.numpy(force=True), strict=True):
+            last = ax.imshow(weights, cmap=SEQUENTIAL, vmin=0, vmax=1)
         axes[1, 0].set_ylabel("class token\nlooks at")
         fig.colorbar(last, ax=list(axes[1]), label="weight", fraction=0.02)
     return fig
@@ -415,14 +229,12 @@ def show_learning(
         accuracy: name of the model -> accuracies in [0, 1], a row for each seed.
         chance: what guessing reaches.
     """
-    fig, axes = figure(1, 1, size=(WIDTH * 0.7, 3.0))
-    ax = axes[0, 0]
-    for (name, runs), style, colour in zip(
-        accuracy.items(), ("o-", "s--", "^:"), CYCLE, strict=False
-    ):
+    fig, ax = panel(WIDTH * 0.7)
+    looks = zip(("o-", "s--", "^:"), CYCLE, strict=False)
+    for (name, runs), (style, colour) in zip(accuracy.items(), looks, strict=False):
         for number, values in enumerate(runs):
             label = f"{name} (seeds: {len(runs)})" if number == 0 else None
-            percent = [100 * value for value in values]
+            percent = np.multiply(values, 100)
             ax.plot(steps, percent, style, color=colour, label=label, ms=4, alpha=0.7)
     ax.axhline(100 * chance, color=GREY, linestyle=":", label="guessing")
     ax.set(xlabel="training steps", ylabel="test accuracy (%)", ylim=(0, 103))
@@ -447,17 +259,15 @@ def show_share_sweep(
     fig, axes = figure(1, len(shares), size=(WIDTH, 2.9), sharey=True)
     kinds = (("object patches", "o-", ORANGE), ("background patches", "s--", BLUE))
     for ax, (name, pairs) in zip(axes[0], shares.items(), strict=True):
-        for (label, style, colour), values, level in zip(
-            kinds, zip(*pairs, strict=True), even, strict=True
-        ):
-            percent = [100 * value for value in values]
-            ax.plot(temperatures, percent, style, color=colour, label=label, ms=4)
+        percent = 100 * np.array(pairs).T
+        for (label, style, colour), values, level in zip(kinds, percent, even, strict=True):
+            ax.plot(temperatures, values, style, color=colour, label=label, ms=4)
             ax.axhline(100 * level, color=colour, linestyle=":", linewidth=1)
         ax.set(xscale="log", title=name, xlabel="temperature", ylim=(-3, 103))
     axes[0, 0].set_ylabel("weight on the object (%)")
     axes[0, 0].legend(loc="lower left", fontsize=8)
-    last = axes[0, -1]
-    last.text(0.98, 0.6, "dotted: uniform", color=GREY, ha="right", transform=last.transAxes)
+    words, place = "dotted: uniform", (0.98, 0.6)
+    axes[0, -1].annotate(words, place, xycoords="axes fraction", color=GREY, ha="right")
     return fig
 
 
@@ -468,8 +278,7 @@ def show_clock(milliseconds: Mapping[int, tuple[float, float]]) -> Figure:
     Args:
         milliseconds: length T -> time of attention written out, time of torch's fused function.
     """
-    fig, axes = figure(1, 1, size=(WIDTH * 0.6, 3.0))
-    ax = axes[0, 0]
+    fig, ax = panel(WIDTH * 0.6)
     lengths = list(milliseconds)
     ours, fused = zip(*milliseconds.values(), strict=True)
     ax.plot(lengths, ours, "o-", color=BLUE, label="written out")
@@ -487,7 +296,7 @@ def show_layer() -> Figure:
     """Draw the layer of multi-head attention as boxes, from its input to its output, with
     shapes."""
     stages = (
-        ("input x", "(B, T, D)", None),
+        ("input x", "(B, T, D)", "white"),
         ("Linear(D, 3D), cut into q, k, v", "3 × (B, T, D)", SKY),
         ("split heads", "3 × (B, nh, T, hd)", LIGHT),
         ("scores: q kᵀ / √hd", "(B, nh, T, T)", LIGHT),
@@ -496,13 +305,11 @@ def show_layer() -> Figure:
         ("merge heads", "(B, T, D)", LIGHT),
         ("Linear(D, D): the heads are mixed", "(B, T, D)", SKY),
     )
-    fig, axes = figure(1, 1, size=(WIDTH * 0.75, 4.2))
-    ax = axes[0, 0]
+    fig, ax = panel(WIDTH * 0.75, 4.2)
     for k, (text, shape, colour) in enumerate(stages):
         y = len(stages) - k
-        face = colour or "white"
-        ax.add_patch(Rectangle((0, y - 0.3), 5, 0.6, facecolor=face, edgecolor=GREY))
-        ax.text(2.5, y, text, ha="center", va="center")
+        ax.add_patch(Rectangle((0, y - 0.3), 5, 0.6, facecolor=colour, edgecolor=GREY))
+        write(ax, 2.5, y, text)
         ax.text(5.3, y, shape, va="center", color="#444444")
         if k:
             ax.annotate("", (2.5, y + 0.3), (2.5, y + 0.7), arrowprops={"arrowstyle": "-|>"})
@@ -513,28 +320,23 @@ def show_layer() -> Figure:
 
 
 @styled
-def show_map_scales(maps: torch.Tensor, *, names: Sequence[str] = ()) -> Figure:
+def show_map_scales(maps: torch.Tensor) -> Figure:
     """Draw the same attention maps twice: each scaled to its own extremes, and all on one scale.
 
     Weights are shown relative to uniform: 1 is what every patch gets when nothing is preferred.
 
     Args:
         maps: (nh, gh, gw) weights of one query.
-        names: titles of the columns, by default the numbers of the heads.
     """
-    nh = len(maps)
     relative = (maps / maps.mean(dim=(-2, -1), keepdim=True)).numpy(force=True)
-    fig, axes = figure(2, nh, size=(WIDTH, 4.2))
+    fig, axes = figure(2, len(maps), size=(WIDTH, 4.2), ticks=False)
     for j, table in enumerate(relative):
-        low, high = float(table.min()), float(table.max())
-        own = axes[0, j].imshow(table, cmap=SEQUENTIAL, vmin=low, vmax=high)
-        fixed = axes[1, j].imshow(table, cmap=SEQUENTIAL, vmin=0, vmax=3)
-        axes[0, j].set_title(names[j] if names else f"head {j}")
-        fig.colorbar(own, ax=axes[0, j], shrink=0.8, format="%.2f", ticks=[low, high])
-        fig.colorbar(fixed, ax=axes[1, j], shrink=0.8, ticks=[0, 1, 2, 3])
-        hide_ticks(axes[0, j])
-        hide_ticks(axes[1, j])
-    axes[0, 0].set_ylabel("scaled to its\nown extremes")
-    axes[1, 0].set_ylabel("one scale,\n0 to 3")
+        extremes = [float(table.min()), float(table.max())]
+        for ax, ticks in zip(axes[:, j], (extremes, [0.0, 1.0, 2.0, 3.0]), strict=True):
+            shown = ax.imshow(table, cmap=SEQUENTIAL, vmin=ticks[0], vmax=ticks[-1])
+            form = "%.2f" if ticks is extremes else None
+            fig.colorbar(shown, ax=ax, shrink=0.8, ticks=ticks, format=form)
+        axes[0, j].set_title(f"head {j}")
+    name_rows(axes, ("scaled to its\nown extremes", "one scale,\n0 to 3"))
     fig.supxlabel("attention weight relative to uniform")
     return fig

@@ -4,14 +4,14 @@ Role: draw what the notebook measured. Not here: the measuring; every function t
 are already there.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from statistics import fmean
 
 import torch
 from matplotlib.colors import ListedColormap
 from matplotlib.figure import Figure
-from matplotlib.patches import Rectangle
 
+from vitedu.plots.parts import draw_image, draw_lines, draw_map, frame, name_rows, write_cells
 from vitedu.plots.style import (
     BLACK,
     BLUE,
@@ -20,19 +20,15 @@ from vitedu.plots.style import (
     GREY,
     LIGHT,
     ORANGE,
-    PICTURE,
-    SKY,
     WIDTH,
-    CourseFigure,
     figure,
-    hide_ticks,
+    panel,
     styled,
     to_picture,
 )
 
 TWO = ListedColormap([LIGHT, BLUE])  # forbidden, allowed
 IDEAS = "*os^DvX<P>d1x|_p"  # marks that stay apart when they are hollow
-NEARER = (BLUE, SKY, "#BFE3F7", "white")  # reached after one block, two, three, and not yet
 
 
 @styled
@@ -54,16 +50,11 @@ def show_shift(numbers: torch.Tensor, rolled: torch.Tensor, window_size: int, sh
         (f"after a roll by (−{shift}, −{shift})", rolled, came),
     )
     for ax, (title, table, regions) in zip(axes[0], panels, strict=True):
-        ax.imshow(regions, cmap=colours, vmin=0, vmax=3)
-        for i in range(gh):
-            for j in range(gw):
-                ax.text(j, i, int(table[i, j]), ha="center", va="center", fontsize=8)
+        draw_map(ax, regions, title, cmap=colours, vmin=0, vmax=3)
+        write_cells(ax, table.numpy(), regions.numpy() < 0, fontsize=8)
         for i in range(0, gh, window_size):
             for j in range(0, gw, window_size):
-                box = (j - 0.5, i - 0.5), window_size, window_size
-                ax.add_patch(Rectangle(*box, fill=False, edgecolor=BLACK, linewidth=1.8))
-        ax.set_title(title)
-        hide_ticks(ax)
+                frame(ax, j - 0.5, i - 0.5, window_size, edgecolor=BLACK, linewidth=1.8)
     fig.supxlabel("frames: windows; a colour: one region of the image", fontsize=9, color=GREY)
     return fig
 
@@ -97,58 +88,14 @@ def show_reach(
     """
     fig, axes = figure(1, len(maps), size=(WIDTH, 2.7))
     for ax, (name, ((row, column), reached)) in zip(axes[0], maps.items(), strict=True):
-        ax.imshow(reached, cmap=TWO, vmin=0, vmax=1)
+        title = f"{name}\n{int(reached.sum())} tokens"
+        draw_map(ax, reached, title, cmap=TWO, vmin=0, vmax=1)
         ax.plot(column, row, "X", color=ORANGE, markersize=9, markeredgecolor=BLACK)
-        for edge in range(window_size, len(reached), window_size):
-            ax.axhline(edge - 0.5, color=GREY, linewidth=0.6)
-            ax.axvline(edge - 0.5, color=GREY, linewidth=0.6)
-        ax.set_title(f"{name}\n{int(reached.sum())} tokens")
-        hide_ticks(ax)
+        edges = [edge - 0.5 for edge in range(window_size, len(reached), window_size)]
+        draw_lines(ax, edges, edges, color=GREY, linewidth=0.6)
     words = "cross: the token that asks; dark: its gradient is not zero"
     fig.supxlabel(words, fontsize=9, color=GREY)
     return fig
-
-
-@styled
-def blocks_figure(reached: torch.Tensor, grid_size: tuple[int, int]) -> tuple[Figure, Callable]:
-    """Draw a grid of tokens, ready to colour each by the number of blocks after which one token
-    sees it.
-
-    Args:
-        reached: (3, N, N) boolean; entry (n, i, j) says that token i depends on j after n+1 blocks.
-        grid_size: (gh, gw), N = gh*gw.
-
-    Returns:
-        The figure, and a function that moves it to token k and gives the artists that changed.
-    """
-    gw = grid_size[1]
-    counts = reached.sum(dim=-1).T.tolist()  # N lists of 3
-    after = (3 - reached.sum(dim=0)).unflatten(-1, grid_size).numpy()  # (N, gh, gw), 0: one block
-    fig = CourseFigure(figsize=(WIDTH, 3.6))
-    left = fig.add_axes(PICTURE)
-    right = fig.add_axes((0.56, PICTURE[1] + 0.12, 0.42, PICTURE[3] - 0.12))
-    colours = ListedColormap(list(NEARER))
-    shown = left.pcolormesh(after[0], cmap=colours, vmin=0, vmax=3, edgecolors=GREY, linewidth=0.4)
-    left.invert_yaxis()
-    left.set_title("click a token")
-    hide_ticks(left)
-    frame = Rectangle((0, 0), 1, 1, fill=False, edgecolor=ORANGE, linewidth=2.5)
-    left.add_patch(frame)
-    names = ("one block", "two blocks", "three blocks")
-    bars = right.barh(names, counts[0], color=NEARER[:3], edgecolor=BLACK, linewidth=0.8)
-    right.invert_yaxis()
-    right.set(xlim=(0, reached.shape[-1]), xlabel=f"tokens seen, of {reached.shape[-1]}")
-    right.set_title("seen after (colours as on the left; white: not yet)", fontsize=9)
-
-    def move(k: int):
-        row, column = divmod(k, gw)
-        shown.set_array(after[k])
-        frame.set_xy((column, row))
-        for bar, count in zip(bars, counts[k], strict=True):
-            bar.set_width(count)
-        return shown, frame, *bars
-
-    return fig, move
 
 
 @styled
@@ -162,16 +109,12 @@ def show_growth(
         errors: kind -> number of tokens -> relative error against softmax attention.
     """
     fig, axes = figure(1, 2, size=(WIDTH, 3.6))
-    marks = dict(zip(milliseconds, "osD^v", strict=False))
-    colours = dict(zip(milliseconds, CYCLE, strict=False))
-    panels = (
-        (milliseconds, "milliseconds, median"),
-        (errors, "error relative to softmax attention"),
-    )
-    for ax, (lines, label) in zip(axes[0], panels, strict=True):
+    looks = dict(zip(milliseconds, zip("osD^v", CYCLE, strict=False), strict=False))
+    titles = "milliseconds, median", "error relative to softmax attention"
+    for ax, lines, label in zip(axes[0], (milliseconds, errors), titles, strict=True):
         for name, points in lines.items():
-            style = {"color": colours[name], "marker": marks[name], "markersize": 4}
-            ax.plot(list(points), list(points.values()), label=name, **style)
+            mark, colour = looks[name]
+            ax.plot(*zip(*points.items(), strict=True), mark + "-", color=colour, label=name, ms=4)
         ax.set_xscale("log", base=2)
         ax.set(xlabel="number of tokens T", ylabel=label)
     axes[0, 0].set_yscale("log")
@@ -179,8 +122,7 @@ def show_growth(
     most = max(error for points in errors.values() for error in points.values())
     axes[0, 1].set_ylim(0, max(1.3, 1.15 * most))
     axes[0, 1].text(64, 0.98, "1: as large as the output", fontsize=8, color=GREY, va="top")
-    handles, labels = axes[0, 0].get_legend_handles_labels()
-    fig.legend(handles, labels, loc="outside upper center", ncols=3)
+    fig.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside upper center", ncols=3)
     return fig
 
 
@@ -192,12 +134,11 @@ def show_fewer_tokens(lines: Mapping[str, Mapping[int, Sequence[float]]], whole:
         lines: way -> patch tokens that stay -> accuracies, one or several.
         whole: the accuracy with all tokens.
     """
-    fig, axes = figure(size=(WIDTH * 0.75, 3.4))
-    ax = axes[0, 0]
+    fig, ax = panel(WIDTH * 0.75, 3.4)
     ax.axhline(whole, color=GREY, linestyle=":")
     ax.axhline(0.1, color=GREY, linestyle=":")
     for (name, points), colour, mark in zip(lines.items(), CYCLE, "osD^v", strict=False):
-        means = [sum(values) / len(values) for values in points.values()]
+        means = [fmean(values) for values in points.values()]
         ax.plot(list(points), means, mark + "-", color=colour, label=name, markersize=5)
         for kept, values in points.items():
             if len(values) > 1:
@@ -223,18 +164,15 @@ def show_kept(images: torch.Tensor, kept: torch.Tensor, patch_size: int) -> Figu
         patch_size: P, in pixels.
     """
     fig, axes = figure(2, len(images), size=(WIDTH, 3.0))
-    for column, (image, stays) in enumerate(zip(images, kept, strict=True)):
+    for (above, below), image, stays in zip(axes.T, images, kept, strict=True):
+        draw_image(above, image)
         picture = to_picture(image).copy()
-        axes[0, column].imshow(picture)
         width = picture.shape[1] // patch_size
         for k in (~stays).nonzero().flatten().tolist():
             top, left = k // width * patch_size, k % width * patch_size
             picture[top : top + patch_size, left : left + patch_size] = 0.8
-        axes[1, column].imshow(picture)
-        for row in (0, 1):
-            hide_ticks(axes[row, column])
-    axes[0, 0].set_ylabel("image")
-    axes[1, 0].set_ylabel("what stays")
+        draw_map(below, picture)
+    name_rows(axes, ("image", "what stays"))
     return fig
 
 
@@ -246,8 +184,8 @@ def show_memory(parts: Mapping[str, float], peak: float) -> Figure:
         parts: name -> megabytes, from the sum.
         peak: megabytes, as measured.
     """
-    fig, axes = figure(size=(WIDTH, 1.9))
-    ax, left = axes[0, 0], 0.0
+    fig, ax = panel(WIDTH, 1.9)
+    left = 0.0
     for (name, size), colour in zip(parts.items(), CYCLE, strict=False):
         ax.barh("the sum", size, left=left, color=colour, label=f"{name}: {size:.2f}")
         left += size
@@ -274,25 +212,16 @@ def show_trade(points: Mapping[str, tuple[float, Sequence[float]]]) -> Figure:
     """
     if len(points) > len(IDEAS):
         raise ValueError(f"{len(points)} ideas need as many marks, and IDEAS has {len(IDEAS)}.")
-    fig, axes = figure(size=(WIDTH, 2.2 + 0.2 * len(points)))
-    ax = axes[0, 0]
+    fig, ax = panel(WIDTH, 2.2 + 0.2 * len(points))
     base = next(iter(points.values()))
     ax.axvline(base[0], color=LIGHT, zorder=0)
     ax.axhline(fmean(base[1]), color=LIGHT, zorder=0)
+    look = {"fillstyle": "none", "markersize": 10, "markeredgewidth": 2}
     for i, (name, (milliseconds, accuracies)) in enumerate(points.items()):
-        mark, colour = IDEAS[i], CYCLE[i % (len(CYCLE) - 1)]  # no yellow on white
-        seeds = f", {len(accuracies)} seeds" if len(accuracies) > 1 else ""
+        colour = CYCLE[i % (len(CYCLE) - 1)]  # no yellow on white
+        label = f"{name}, {len(accuracies)} seeds" if len(accuracies) > 1 else name
         ax.plot([milliseconds] * 2, [min(accuracies), max(accuracies)], color=colour, linewidth=1)
-        ax.plot(
-            milliseconds,
-            fmean(accuracies),
-            mark,
-            color=colour,
-            fillstyle="none",
-            markersize=10,
-            markeredgewidth=2,
-            label=name + seeds,
-        )
+        ax.plot(milliseconds, fmean(accuracies), IDEAS[i], color=colour, label=label, **look)
     ax.set(xlabel="milliseconds, median (shorter is left)", ylabel="test accuracy (%)")
     ax.yaxis.set_major_formatter(lambda value, _: f"{100 * value:g}")
     ax.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), fontsize=9, handlelength=0.8)

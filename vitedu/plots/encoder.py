@@ -11,9 +11,10 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 from matplotlib.figure import Figure
-from matplotlib.patches import Circle, FancyArrowPatch, FancyBboxPatch, Rectangle
+from matplotlib.patches import Circle, FancyArrowPatch, Rectangle
 from matplotlib.ticker import MaxNLocator
 
+from vitedu.plots.parts import draw_box, draw_image, verdict, write
 from vitedu.plots.style import (
     BLACK,
     BLUE,
@@ -27,9 +28,8 @@ from vitedu.plots.style import (
     RED,
     SKY,
     figure,
-    hide_ticks,
+    panel,
     styled,
-    to_picture,
 )
 
 LINES = ("-", "--", ":", "-.")  # with colours and markers, so that no curve needs its colour
@@ -49,20 +49,14 @@ def show_layer_norm(before: torch.Tensor, after: torch.Tensor) -> Figure:
     """Draw tokens before and after normalisation, with the mean and spread of each.
 
     Args:
-        before: (T, D).
-        after: (T, D).
-
-    Returns:
-        Two heat maps, one row a token, on colour scales stated at the bar; beside each row its
-        mean +- standard deviation.
+        before: (T, D), a row of the heat map for each token.
+        after: (T, D), on a colour scale of its own.
     """
     fig, axes = figure(1, 2, size=(8.0, 2.6))
     for ax, tokens, title in zip(axes[0], (before, after), ("before", "after"), strict=True):
         values = tokens.detach().float().cpu().numpy()
         limit = float(np.abs(values).max()) or 1.0
-        image = ax.imshow(
-            values, cmap=DIVERGING, vmin=-limit, vmax=limit, aspect="auto", interpolation="nearest"
-        )
+        image = ax.imshow(values, cmap=DIVERGING, vmin=-limit, vmax=limit, aspect="auto")
         spread = values.std(axis=-1)
         mean = values.mean(axis=-1).round(2) + 0.0  # + 0.0: no "-0.00"
         labels = [f"{m:+.2f} ± {s:.2f}" for m, s in zip(mean, spread, strict=True)]
@@ -93,14 +87,9 @@ def show_gelu(gelu: Callable[[torch.Tensor], torch.Tensor]) -> Figure:
     curve.plot(x, x.clip(0), "--", color=GREY, label="ReLU")
     curve.plot(x, y, color=BLUE, label="GELU")
     curve.plot(x[low], y[low], "o", color=RED)
-    curve.annotate(
-        f"minimum {y[low]:.3f}\nat x = {x[low]:.2f}".replace("-", "−"),
-        (float(x[low]), float(y[low])),
-        (-2.3, 1.0),
-        arrowprops={"arrowstyle": "-", "color": GREY},
-        ha="center",
-        fontsize=8,
-    )
+    words = f"minimum {y[low]:.3f}\nat x = {x[low]:.2f}".replace("-", "−")
+    look = {"arrowprops": {"arrowstyle": "-", "color": GREY}, "ha": "center", "fontsize": 8}
+    curve.annotate(words, (x[low], y[low]), (-2.3, 1.0), **look)
     curve.set(title="value", xlabel="x", ylabel="f(x)", xlim=(-4, 3), ylim=(-0.5, 3))
     curve.legend(loc="upper left")
     slopes.plot(x, x > 0, "--", color=GREY)
@@ -116,59 +105,42 @@ def show_gelu(gelu: Callable[[torch.Tensor], torch.Tensor]) -> Figure:
 def draw_block() -> Figure:
     """Draw a pre-norm and a post-norm block as a main road with two side roads each.
 
-    Returns:
-        Two axes: above pre-norm, where nothing stands on the main road but two additions; below
-        post-norm, where every token passes two normalisations on its way.
+    On the main road stand two additions, and in the post-norm block two normalisations too.
     """
     fig, axes = figure(2, 1, size=(8.0, 3.0))
-    _draw_road(axes[0, 0], norm_first=True)
-    _draw_road(axes[1, 0], norm_first=False)
-    axes[0, 0].set_title(
-        "pre-norm (ViT): norms on the side roads, the main road is free", loc="left"
-    )
-    axes[1, 0].set_title("post-norm (2017): norms across the main road", loc="left")
+    above, below = axes[:, 0]
+    _draw_road(above, norm_first=True)
+    _draw_road(below, norm_first=False)
+    above.set_title("pre-norm (ViT): norms on the side roads, the main road is free", loc="left")
+    below.set_title("post-norm (2017): norms across the main road", loc="left")
     return fig
 
 
 def _draw_road(ax, *, norm_first: bool) -> None:
     """Draw one block: main road at y = 0, side roads at y = 1."""
+
+    def box(x, y, name, colour):
+        look = {"edgecolor": colour, "linewidth": 2, "fontsize": 9, "family": "monospace"}
+        draw_box(ax, x, y, (1.5, 0.52), name, corners="pad=0.06", **look)
+
     ax.plot([0, 13], [0, 0], color=BLACK, linewidth=5, solid_capstyle="butt", zorder=1)
     ax.text(-0.1, 0, "x\n(B, T, D)", ha="right", va="center", fontsize=9)
     ax.text(13.2, 0, "(B, T, D)", ha="left", va="center", fontsize=9)
     for start, norm, layer, colour in ((0.7, "norm1", "attn", ORANGE), (7.0, "norm2", "mlp", BLUE)):
         plus = start + (5.2 if norm_first else 3.4)
-        boxes = [(norm, GREY), (layer, colour)] if norm_first else [(layer, colour)]
         ax.plot([start, start, plus, plus], [0, 1, 1, 0.28], color=colour, linewidth=2, zorder=1)
-        ax.add_patch(
-            FancyArrowPatch(
-                (plus, 0.6), (plus, 0.2), arrowstyle="-|>", mutation_scale=14, color=colour
-            )
-        )
-        for i, (name, face) in enumerate(boxes):
-            centre = start + (plus - start) * (0.28 + 0.44 * i if norm_first else 0.5)
-            _draw_box(ax, centre, 1.0, name, face)
+        ends = (plus, 0.6), (plus, 0.2)
+        ax.add_patch(FancyArrowPatch(*ends, arrowstyle="-|>", mutation_scale=14, color=colour))
+        if norm_first:
+            box(start + 0.28 * (plus - start), 1, norm, GREY)
+            box(start + 0.72 * (plus - start), 1, layer, colour)
+        else:
+            box(start + 0.5 * (plus - start), 1, layer, colour)
+            box(plus + 1.4, 0, norm, GREY)
         ax.add_patch(Circle((plus, 0), 0.24, facecolor="white", edgecolor=BLACK, zorder=3))
-        ax.text(plus, 0, "+", ha="center", va="center", fontsize=12, zorder=4)
-        if not norm_first:
-            _draw_box(ax, plus + 1.4, 0.0, norm, GREY)
+        write(ax, plus, 0, "+", fontsize=12, zorder=4)
     ax.set(xlim=(-1.6, 14.8), ylim=(-0.45, 1.45), aspect="equal")
     ax.axis("off")
-
-
-def _draw_box(ax, x: float, y: float, name: str, colour: str) -> None:
-    """Draw a named box centred at (x, y)."""
-    box = FancyBboxPatch(
-        (x - 0.75, y - 0.26),
-        1.5,
-        0.52,
-        boxstyle="round,pad=0.06",
-        facecolor="white",
-        edgecolor=colour,
-        linewidth=2,
-        zorder=2,
-    )
-    ax.add_patch(box)
-    ax.text(x, y, name, ha="center", va="center", fontsize=9, family="monospace", zorder=3)
 
 
 @styled
@@ -178,7 +150,6 @@ def show_through_depth(
     *,
     first: int = 0,
     ylim: tuple[float, float] | None = None,
-    log: bool = False,
 ) -> Figure:
     """Draw one curve a model, a value for each depth.
 
@@ -187,18 +158,14 @@ def show_through_depth(
         ylabel: what was measured, with its unit.
         first: the depth of the first value: 0 when the input is counted, 1 when only blocks are.
         ylim: limits of the y axis.
-        log: whether the y axis is logarithmic.
     """
-    fig, axes = figure(1, 1, size=(6.5, 3.0))
-    ax = axes[0, 0]
+    fig, ax = panel(6.5)
     looks = zip(cycle(CYCLE), cycle("osD^vP*"), cycle(LINES))  # noqa: B905 - endless, all three
     for (label, values), (colour, marker, line) in zip(series.items(), looks, strict=False):
         depth = np.arange(first, first + len(values))
         ax.plot(depth, values, line, marker=marker, markersize=4, color=colour, label=label)
     ax.set(xlabel="block (0: the input)" if first == 0 else "block", ylabel=ylabel, ylim=ylim)
     ax.xaxis.set_major_locator(MaxNLocator(integer=True))
-    if log:
-        ax.set_yscale("log")
     ax.legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
     return fig
 
@@ -213,8 +180,7 @@ def show_parameter_map(parts: Mapping[str, Mapping[str, int]], *, title: str = "
             ``"qkv: attention"``-like names.
         title: above the map.
     """
-    fig, axes = figure(1, 1, size=(9.0, 3.4))
-    ax = axes[0, 0]
+    fig, ax = panel(9.0, 3.4)
     total = sum(sum(column.values()) for column in parts.values())
     left = 0.0
     for name, column in parts.items():
@@ -224,33 +190,26 @@ def show_parameter_map(parts: Mapping[str, Mapping[str, int]], *, title: str = "
             text, _, part = label.rpartition(": ")
             height = count / sum(column.values())
             bottom -= height
-            ax.add_patch(
-                Rectangle(
-                    (left, bottom),
-                    width,
-                    height,
-                    facecolor=PART_COLOURS[part],
-                    edgecolor="white",
-                    linewidth=0.6,
-                )
-            )
+            cell = Rectangle((left, bottom), width, height, facecolor=PART_COLOURS[part])
+            ax.add_patch(cell).set(edgecolor="white", linewidth=0.6)
             if text and width > 0.04 and height > 0.08:
-                ink = "white" if PART_COLOURS[part] in (BLUE, GREY, GREEN) else BLACK
                 middle = (left + width / 2, bottom + height / 2)
-                ax.text(*middle, text, ha="center", va="center", fontsize=8, color=ink)
+                write(ax, *middle, text, fontsize=8, color=_ink_on(PART_COLOURS[part]))
         if width > 0.03:
             ax.text(left + width / 2, -0.03, name, ha="center", va="top", fontsize=8)
         left += width
     shown = {label.rpartition(": ")[2] for column in parts.values() for label in column}
-    handles = [
-        Rectangle((0, 0), 1, 1, facecolor=colour, label=part)
-        for part, colour in PART_COLOURS.items()
-        if part in shown
-    ]
+    colours = {part: colour for part, colour in PART_COLOURS.items() if part in shown}
+    handles = [Rectangle((0, 0), 1, 1, facecolor=c, label=part) for part, c in colours.items()]
     fig.legend(handles=handles, loc="outside lower center", ncols=len(handles), fontsize=8)
     ax.set(xlim=(0, 1), ylim=(-0.12, 1), title=title)
     ax.axis("off")
     return fig
+
+
+def _ink_on(colour: str) -> str:
+    """Give the colour of letters on the colour of a part."""
+    return "white" if colour in (BLUE, GREY, GREEN) else BLACK
 
 
 def parameter_columns(model) -> dict[str, dict[str, int]]:
@@ -260,12 +219,8 @@ def parameter_columns(model) -> dict[str, dict[str, int]]:
         return sum(p.numel() for p in module.parameters())
 
     tokens = model.pos_embed.numel() + model.cls_token.numel()
-    columns = {
-        "patches": {
-            "conv: patch embedding": size(model.patch_embed),
-            "positions: class token, positions": tokens,
-        }
-    }
+    patches = {"conv: patch embedding": size(model.patch_embed)}
+    columns = {"patches": {**patches, "positions: class token, positions": tokens}}
     for i, block in enumerate(model.blocks):
         columns[f"block {i}"] = {
             "norm1: norms": size(block.norm1),
@@ -288,8 +243,7 @@ def show_shares(rows: Mapping[str, Mapping[str, float]], *, xlabel: str) -> Figu
             are written into the bar.
         xlabel: what the shares are of.
     """
-    fig, axes = figure(1, 1, size=(8.0, 0.9 + 0.42 * len(rows)))
-    ax = axes[0, 0]
+    fig, ax = panel(8.0, 0.9 + 0.42 * len(rows))
     for row, amounts in enumerate(rows.values()):
         total, left = sum(amounts.values()), 0.0
         for part, amount in amounts.items():
@@ -297,16 +251,14 @@ def show_shares(rows: Mapping[str, Mapping[str, float]], *, xlabel: str) -> Figu
             colour = PART_COLOURS[part]
             ax.barh(row, share, left=left, color=colour, edgecolor="white", label=part)
             if share >= 4:
-                ink = "white" if colour in (BLUE, GREY, GREEN) else BLACK
-                ax.text(left + share / 2, row, f"{share:.0f}", ha="center", va="center", color=ink)
+                write(ax, left + share / 2, row, f"{share:.0f}", color=_ink_on(colour))
             left += share
     ax.set_yticks(range(len(rows)), list(rows))
     ax.invert_yaxis()
     ax.set(xlabel=xlabel, xlim=(0, 100))
-    handles, labels = ax.get_legend_handles_labels()
-    unique = dict(zip(labels, handles, strict=True))
-    unique = {part: unique[part] for part in PART_COLOURS if part in unique}
-    fig.legend(unique.values(), unique, loc="outside lower center", ncols=len(unique), fontsize=8)
+    bars = {bar.get_label(): bar for bar in ax.containers}  # one of each part
+    shown = [bars[part] for part in PART_COLOURS if part in bars]
+    fig.legend(handles=shown, loc="outside lower center", ncols=len(shown), fontsize=8)
     return fig
 
 
@@ -325,8 +277,8 @@ def show_overfit(
         images: (B, C, H, W), floats in [0, 1] or uint8.
         verdicts: for each image the predicted class name and whether it is right.
     """
-    fig = figure(1, 2, size=(9.0, 3.8), width_ratios=(1.0, 1.1))[0]
-    curves, place = fig.axes
+    fig, axes = figure(1, 2, size=(9.0, 3.8), width_ratios=(1.0, 1.1))
+    curves, place = axes[0]
     looks = zip(cycle(CYCLE), cycle(LINES))  # noqa: B905 - endless, both
     for (label, values), (colour, line) in zip(losses.items(), looks, strict=False):
         curves.plot(values, line, color=colour, label=label)
@@ -341,11 +293,9 @@ def show_overfit(
         row, column = divmod(i, columns)
         size = (0.9 / columns, 0.75 / rows)
         ax = place.inset_axes((column / columns, 1 - (row + 1) / rows, *size))
-        ax.imshow(to_picture(image))
-        ax.set_title(
-            f"{'✓' if right else '✗'} {name}", fontsize=7, pad=2, color=GREEN if right else RED
-        )
-        hide_ticks(ax)
+        draw_image(ax, image)
+        sign, colour = verdict(right)
+        ax.set_title(f"{sign} {name}", fontsize=7, pad=2, color=colour)
     return fig
 
 
@@ -354,33 +304,29 @@ def show_named(
     pictures: Sequence[torch.Tensor],
     probabilities: torch.Tensor,
     class_names: Sequence[str],
-    *,
-    top: int = 3,
 ) -> Figure:
     """Draw pictures, and beside each the classes that a model finds most probable.
+
+    Three classes at most, with their probabilities.
 
     Args:
         pictures: n tensors (C, H, W), uint8 or floats in [0, 1], of any sizes.
         probabilities: (n, K), rows that sum to 1.
         class_names: K names.
-        top: classes beside each picture.
     """
-    n = len(pictures)
-    across = min(n, 2)
+    n, across = len(pictures), min(len(pictures), 2)
     rows = -(-n // across)
     ratios = (0.55, 1.0) * across
     fig, axes = figure(rows, 2 * across, size=(9.0, 1.7 * rows), width_ratios=ratios)
     for ax in axes.flat[2 * n :]:
         ax.axis("off")
-    for i, picture in enumerate(pictures):
-        place, bars = axes.flat[2 * i], axes.flat[2 * i + 1]
-        place.imshow(to_picture(picture))
-        hide_ticks(place)
-        values, classes = probabilities[i].detach().cpu().topk(min(top, len(class_names)))
+    pairs = axes.reshape(-1, 2)[:n]
+    for (place, bars), picture, belief in zip(pairs, pictures, probabilities, strict=True):
+        draw_image(place, picture)
+        values, classes = belief.detach().cpu().topk(min(3, len(class_names)))
         shares = (100 * values).tolist()
         bars.barh(range(len(shares)), shares, color=SKY, height=0.6)
         for row, (share, k) in enumerate(zip(shares, classes.tolist(), strict=True)):
             bars.text(2, row, f"{class_names[k]}, {share:.0f}%", va="center", fontsize=9)
-        bars.set(xlim=(0, 100), ylim=(len(shares) - 0.4, -0.6), xlabel="probability (%)")
-        bars.set_yticks([])
+        bars.set(xlim=(0, 100), ylim=(len(shares) - 0.4, -0.6), xlabel="probability (%)", yticks=[])
     return fig

@@ -7,29 +7,25 @@ A map of attention is drawn relative to uniform, on one logarithmic scale from a
 an even map looks even, whoever made it.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
-from matplotlib import colormaps
 from matplotlib.colors import LogNorm
 from matplotlib.figure import Figure
-from matplotlib.patches import Rectangle
 
+from vitedu.plots.parts import draw_image, draw_lines, draw_map, name_rows, uniform_bar
 from vitedu.plots.style import (
     BLACK,
     BLUE,
     CYCLE,
     GREY,
     ORANGE,
-    PICTURE,
     SEQUENTIAL,
     SKY,
     WIDTH,
-    CourseFigure,
     figure,
-    hide_ticks,
+    panel,
     styled,
-    to_picture,
 )
 
 LINES = ("o-", "s--", "^:", "D-.", "v-", "P--")
@@ -41,20 +37,11 @@ def colour_of(name: str, number: int) -> str:
     return GREY if "untrained" in name else CYCLE[number % len(CYCLE)]
 
 
-def _scale() -> LogNorm:
-    return LogNorm(LOWEST, HIGHEST)
-
-
-def _draw_map(ax, values, uniform: float, **options):
+def _draw_map(ax, values, uniform: float, title: str = "", **options):
     """Draw one map relative to uniform."""
-    hide_ticks(ax)
     relative = np.maximum(np.asarray(values) / uniform, 1e-9)
-    return ax.imshow(relative, cmap=SEQUENTIAL, norm=_scale(), **options)
-
-
-def _bar(fig, shown, axes, label: str = "weight / uniform") -> None:
-    bar = fig.colorbar(shown, ax=axes, shrink=0.9, extend="both", label=label)
-    bar.set_ticks([0.1, 1, 10], labels=["0.1", "1", "10"])
+    look = {"cmap": SEQUENTIAL, "norm": LogNorm(LOWEST, HIGHEST), "size": 8}
+    return draw_map(ax, relative, title, **look, **options)
 
 
 @styled
@@ -72,23 +59,19 @@ def show_layers_and_heads(image, maps: Mapping[str, np.ndarray], *, uniform: flo
     fig, axes = figure(L, columns, size=(WIDTH, 0.45 + 0.72 * L), width_ratios=widths)
     for ax in axes.flat:
         ax.axis("off")
-    place = axes[0, 0].get_gridspec()[:, 0]
-    picture = fig.add_subplot(place)
-    hide_ticks(picture)
-    picture.imshow(to_picture(image))
-    picture.set_title("image")
+    picture = fig.add_subplot(axes[0, 0].get_gridspec()[:, 0])
+    draw_image(picture, image, "image")
     for number, (name, values) in enumerate(maps.items()):
         first = 2 + number * (nh + 1)
-        for layer in range(L):
-            for head in range(nh):
-                ax = axes[layer, first + head]
-                ax.axis("on")
-                shown = _draw_map(ax, values[layer, head], uniform)
-                if layer == 0:
-                    ax.set_title(f"head {head}", fontsize=7)
-            axes[layer, first].set_ylabel(f"block {layer}", fontsize=7)
-        axes[L - 1, first + nh // 2].set_xlabel(name, loc="center")
-    _bar(fig, shown, axes[:, 2:].ravel().tolist())
+        own = axes[:, first : first + nh]
+        for (layer, head), ax in np.ndenumerate(own):
+            ax.axis("on")
+            shown = _draw_map(ax, values[layer, head], uniform)
+        for head, ax in enumerate(own[0]):
+            ax.set_title(f"head {head}", fontsize=7)
+        name_rows(own, [f"block {layer}" for layer in range(L)], size=7)
+        own[-1, nh // 2].set_xlabel(name, loc="center")
+    uniform_bar(fig, shown, ax=axes[:, 2:].ravel().tolist(), shrink=0.9)
     return fig
 
 
@@ -102,18 +85,18 @@ def show_full_maps(maps: Mapping[str, np.ndarray], grid_size: tuple[int, int]) -
     """
     gh, gw = grid_size
     fig, axes = figure(1, len(maps), size=(WIDTH, 0.9 + WIDTH / (len(maps) + 0.6)))
+    starts = gw * np.arange(gh) + 0.5
+    ticks = [0, *(starts + gw / 2)]
+    names = ["class", *(f"row {row}" for row in range(gh))]
     for ax, (title, weights) in zip(axes[0], maps.items(), strict=True):
         shown = _draw_map(ax, weights, 1 / len(weights))
-        middles = [1 + gw * row + gw / 2 - 0.5 for row in range(gh)]
-        names = ["class", *(f"row {row}" for row in range(gh))]
-        ax.set_xticks([0, *middles], names, fontsize=7, rotation=90)
-        ax.set_yticks([0, *middles], names, fontsize=7)
-        for row in range(gh):
-            ax.axhline(gw * row + 0.5, color="white", linewidth=0.4)
-            ax.axvline(gw * row + 0.5, color="white", linewidth=0.4)
-        ax.set(title=title, xlabel="key: class token, then rows of patches")
+        ax.set_xticks(ticks, names, fontsize=7, rotation=90)
+        ax.set_yticks(ticks, names, fontsize=7)
+        draw_lines(ax, starts, starts, color="white", linewidth=0.4)
+        ax.set_title(title)
+        ax.set_xlabel("key: class token, then rows of patches")
     axes[0, 0].set_ylabel("query: who looks")
-    _bar(fig, shown, axes.ravel().tolist())
+    uniform_bar(fig, shown, ax=axes.ravel().tolist(), shrink=0.9)
     return fig
 
 
@@ -125,15 +108,13 @@ def show_distances(spans: Mapping[str, np.ndarray], *, uniform: float) -> Figure
         spans: name of the model -> (L, nh), mean distances in patches.
         uniform: the distance of an even look.
     """
-    fig, axes = figure(size=(WIDTH * 0.8, 3.0))
-    ax = axes[0, 0]
+    fig, ax = panel(WIDTH * 0.8)
     ax.axhline(uniform, color=GREY, linestyle=":", label=f"an even look: {uniform:.2f}")
     for number, (name, values) in enumerate(spans.items()):
         L, nh = values.shape
         x = np.repeat(np.arange(L), nh) + 0.16 * number - 0.08
-        ax.plot(
-            x, values.ravel(), "osD"[number], color=colour_of(name, number), label=name, alpha=0.8
-        )
+        style = {"color": colour_of(name, number), "label": name, "alpha": 0.8}
+        ax.plot(x, values.ravel(), "osD"[number], **style)
     ax.set(xlabel="block", ylabel="mean distance (patches)", xticks=range(L))
     ax.set_ylim(0, 1.15 * max(uniform, *(values.max() for values in spans.values())))
     fig.legend(loc="outside lower center", ncols=3)
@@ -150,24 +131,21 @@ def show_pointing(images, masks, maps: Mapping[str, np.ndarray]) -> Figure:
         maps: name -> (n, gh, gw), not negative; each is drawn relative to its own mean.
     """
     n, rows = len(images), 1 + len(maps)
-    fig, axes = figure(rows, n, size=(WIDTH, rows * WIDTH / (n + 1.8)))
+    fig, axes = figure(rows, n, size=(WIDTH, rows * WIDTH / (n + 1.8)), ticks=False)
     H, W = np.shape(images)[-2:]
     extent = (-0.5, W - 0.5, H - 0.5, -0.5)
     for column in range(n):
-        hide_ticks(axes[0, column])
-        axes[0, column].imshow(to_picture(images[column]))
-        for row, values in enumerate(maps.values(), start=1):
-            ax, each = axes[row, column], np.asarray(values[column], dtype=float)
+        draw_image(axes[0, column], images[column])
+        mask = np.asarray(masks[column], dtype=float)
+        for ax, values in zip(axes[1:, column], maps.values(), strict=True):
+            each = np.asarray(values[column], dtype=float)
             shown = _draw_map(ax, each, each.mean(), extent=extent)
-            mask = np.asarray(masks[column], dtype=float)
             ax.contour(mask, levels=[0.5], colors="white", linewidths=1)
             i, j = divmod(int(each.argmax()), each.shape[1])
             y, x = (i + 0.5) * H / each.shape[0] - 0.5, (j + 0.5) * W / each.shape[1] - 0.5
             ax.plot(x, y, "x", color=ORANGE, markersize=7, markeredgewidth=2)
-    axes[0, 0].set_ylabel("image", fontsize=8)
-    for row, name in enumerate(maps, start=1):
-        axes[row, 0].set_ylabel(name, fontsize=8)
-    _bar(fig, shown, axes.ravel().tolist(), "value / mean of its map")
+    name_rows(axes, ("image", *maps), size=8)
+    uniform_bar(fig, shown, "value / mean of its map", ax=axes.ravel().tolist(), shrink=0.9)
     return fig
 
 
@@ -182,24 +160,15 @@ def show_scores(
         chance: what guessing reaches, or method -> what it reaches there.
         ylabel: what was measured.
     """
-    fig, axes = figure(size=(WIDTH * 0.85, 3.0))
-    ax = axes[0, 0]
+    fig, ax = panel(WIDTH * 0.85)
     names = list(next(iter(scores.values())))
-    hatches = ("", "//", "..")
+    width = 0.8 / len(names)
+    box = {"facecolor": "white", "edgecolor": "none", "pad": 0.5}
     for number, name in enumerate(names):
-        x = np.arange(len(scores)) + (number - (len(names) - 1) / 2) * 0.8 / len(names)
+        x = np.arange(len(scores)) + (number - (len(names) - 1) / 2) * width
         heights = [100 * values[name] for values in scores.values()]
-        bars = ax.bar(
-            x,
-            heights,
-            0.8 / len(names),
-            color=colour_of(name, number),
-            edgecolor=BLACK,
-            hatch=hatches[number],
-            label=name,
-            linewidth=0.6,
-        )
-        box = {"facecolor": "white", "edgecolor": "none", "pad": 0.5}
+        style = {"color": colour_of(name, number), "edgecolor": BLACK, "linewidth": 0.6}
+        bars = ax.bar(x, heights, width, hatch=("", "//", "..")[number], label=name, **style)
         ax.bar_label(bars, fmt="%.0f", fontsize=8, padding=1, bbox=box)
     look = {"color": BLACK, "linestyle": "--"}
     if isinstance(chance, Mapping):
@@ -235,8 +204,7 @@ def show_lines(
         level: a level to compare with, and its name first.
         top: the end of the vertical axis.
     """
-    fig, axes = figure(size=(WIDTH * 0.85, 3.1))
-    ax = axes[0, 0]
+    fig, ax = panel(WIDTH * 0.85, 3.1)
     for number, (name, values) in enumerate(lines.items()):
         places = range(len(values)) if x is None else x
         style = {"color": colour_of(name, number), "markersize": 5}
@@ -256,19 +224,17 @@ def show_calibration(readings: Mapping[str, tuple]) -> Figure:
     Args:
         readings: name -> (confidence, accuracy, counts, gap) as ``vitedu.inside.calibration``.
     """
-    fig, axes = figure(
-        2, len(readings), size=(WIDTH, 4.4), sharex=True, sharey="row", height_ratios=(3, 1)
-    )
+    size = (WIDTH, 4.4)
+    fig, axes = figure(2, len(readings), size=size, sharex=True, sharey="row", height_ratios=(3, 1))
     for column, (name, (sure, right, counts, gap)) in enumerate(readings.items()):
         above, below = axes[:, column]
         above.plot([0, 100], [0, 100], color=GREY, linestyle=":", label="calibrated")
-        drawn = np.asarray(counts) > 0
-        points = 100 * np.asarray(sure)[drawn], 100 * np.asarray(right)[drawn]
+        sure, right, counts = map(np.asarray, (sure, right, counts))
+        points = 100 * sure[counts > 0], 100 * right[counts > 0]
         above.plot(*points, "o-", color=BLUE, label="measured", clip_on=False)  # whole marks at 0
         above.set(title=f"{name}: mean gap {100 * gap:.1f} points", ylim=(0, 103), xlim=(0, 102))
-        bins = len(np.asarray(counts))
-        edges = (np.arange(bins) + 0.5) * 100 / bins
-        below.bar(edges, np.asarray(counts), 90 / bins, color=SKY)
+        bins = len(counts)
+        below.bar((np.arange(bins) + 0.5) * 100 / bins, counts, 90 / bins, color=SKY)
         below.set(xlabel="confidence (%)", yscale="log", ylim=(0.7, None))
     axes[0, 0].set_ylabel("accuracy (%)")
     axes[1, 0].set_ylabel("images")
@@ -286,90 +252,6 @@ def show_wrong_maps(panels: Mapping[str, np.ndarray], *, uniform: float) -> Figu
     """
     fig, axes = figure(1, len(panels), size=(WIDTH, 0.8 + WIDTH / (len(panels) + 0.7)))
     for ax, (title, values) in zip(axes[0], panels.items(), strict=True):
-        shown = _draw_map(ax, values, uniform)
-        ax.set_title(title, fontsize=8)
-    _bar(fig, shown, axes.ravel().tolist())
+        shown = _draw_map(ax, values, uniform, title)
+    uniform_bar(fig, shown, ax=axes.ravel().tolist(), shrink=0.9)
     return fig
-
-
-@styled
-def inside_figure(
-    image,
-    weights: Mapping[str, np.ndarray],
-    answers: Mapping[str, Sequence[Sequence[str]]],
-    grid_size: tuple[int, int],
-) -> tuple[Figure, Callable]:
-    """Draw an image, ready to frame one patch and to show where it looks and what is answered
-    there.
-
-    Args:
-        image: (C, H, W), square.
-        weights: name of the model -> (L, nh, T, T); the last N tokens are patches.
-        answers: name of the model -> for each block and each patch, the answer in words.
-        grid_size: (gh, gw).
-
-    Returns:
-        The figure, and a function that moves it to patch k and gives the artists that changed.
-    """
-    gh, gw = grid_size
-    picture = to_picture(image)
-    P = picture.shape[0] / gh
-    L, nh, T, _ = next(iter(weights.values())).shape
-    fig = CourseFigure(figsize=(WIDTH, 3.6))
-    left = fig.add_axes(PICTURE)
-    left.imshow(picture)
-    left.set_title("click a patch")
-    hide_ticks(left)
-    frame = Rectangle((0, 0), P, P, fill=False, edgecolor=ORANGE, linewidth=2.5)
-    left.add_patch(frame)
-    changing: list = [frame]
-    tables, said = [], []
-    x0, x1, gap = 0.405, 0.925, 0.02
-    block = (x1 - x0 - gap * (len(weights) - 1)) / len(weights)
-    bottom, top = PICTURE[1], PICTURE[1] + PICTURE[3]
-    row_height = (top - bottom) / L
-    side = min(block / nh, row_height * 0.72 * 3.6 / WIDTH)  # of a map, as a share of the width
-    for number, (name, table) in enumerate(weights.items()):
-        start = x0 + number * (block + gap)
-        fig.text(start + nh * side / 2, top + 0.02, name, ha="center", fontsize=10)
-        patches = np.maximum(np.asarray(table)[..., -gh * gw :, -gh * gw :] * T, 1e-9)
-        # (N, L, gh, nh, gw + 1): all heads of a layer are one picture, because one is drawn faster
-        # than many
-        rows = np.full((gh * gw, L, gh, nh, gw + 1), np.nan)
-        rows[..., :gw] = patches.reshape(L, nh, gh * gw, gh, gw).transpose(2, 0, 3, 1, 4)
-        rows = rows.reshape(gh * gw, L, gh, -1)[..., :-1]  # a column of paper between heads
-        # coloured once, not at every click
-        colours = colormaps[SEQUENTIAL](_scale()(rows.ravel()), bytes=True).reshape(*rows.shape, 4)
-        for layer in range(L):
-            low = top - (layer + 1) * row_height
-            ax = fig.add_axes(
-                (
-                    start,
-                    low + 0.24 * row_height,
-                    side * (nh - 1 / (gw + 1)),
-                    side * WIDTH / 3.6 * gw / (gw + 1),
-                )
-            )
-            shown = _draw_map(ax, rows[0, layer], 1, aspect="auto")
-            tables.append((shown, colours[:, layer]))
-            changing.append(shown)
-            text_ax = fig.add_axes((start, low, block, 0.22 * row_height))
-            text_ax.axis("off")
-            text = text_ax.text(0, 0.3, "", fontsize=7)
-            said.append((text, layer, answers[name]))
-            changing.append(text)
-    bar = fig.colorbar(shown, cax=fig.add_axes((0.94, bottom, 0.012, top - bottom)), extend="both")
-    bar.set_ticks([0.1, 1, 10], labels=["0.1", "1", "10"])
-    bar.ax.tick_params(labelsize=7, pad=1)
-    bar.ax.set_title("× even", fontsize=7)
-
-    def move(k: int):
-        row, column = divmod(k, gw)
-        frame.set_xy((column * P - 0.5, row * P - 0.5))
-        for shown, coloured in tables:
-            shown.set_data(coloured[k])
-        for text, layer, words in said:
-            text.set_text(f"block {layer}: {words[layer][k]}")
-        return changing
-
-    return fig, move

@@ -1,29 +1,15 @@
-"""Figures of notebook 07: the gap, mixed images, reconstructions, a collapse, neighbours.
+"""Figures of notebook 07: the gap, mixed images, reconstructions, a collapse.
 
 Role: draw what the notebook measured. Not here: the measuring; every function takes what is there.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
-import torch
 from matplotlib.figure import Figure
-from matplotlib.patches import Rectangle
 
-from vitedu.plots.style import (
-    BLUE,
-    CYCLE,
-    GREY,
-    LIGHT,
-    ORANGE,
-    PICTURE,
-    WIDTH,
-    CourseFigure,
-    figure,
-    hide_ticks,
-    styled,
-    to_picture,
-)
+from vitedu.plots.parts import draw_image, name_rows
+from vitedu.plots.style import BLUE, CYCLE, GREY, LIGHT, ORANGE, WIDTH, figure, panel, styled
 
 
 @styled
@@ -34,24 +20,16 @@ def show_gap(found: Mapping[str, Mapping[str, Sequence[float]]], guessing: float
         found: arm -> {"train": accuracies of all seeds, "test": the same}, in [0, 1].
         guessing: the accuracy of guessing.
     """
-    fig, axes = figure(size=(WIDTH, 0.32 * len(found) + 1.2))
-    ax = axes[0, 0]
+    fig, ax = panel(WIDTH, 0.32 * len(found) + 1.2)
+    looks = ("train", "o", BLUE, "training images"), ("test", "s", ORANGE, "test images")
     for row, both in enumerate(found.values()):
-        train, test = ([100 * value for value in both[split]] for split in ("train", "test"))
-        ax.plot([np.mean(test), np.mean(train)], [row, row], color=LIGHT, linewidth=4, zorder=0)
-        for values, mark, colour, label in (
-            (train, "o", BLUE, "training images"),
-            (test, "s", ORANGE, "test images"),
-        ):
+        percent = {split: [100 * value for value in both[split]] for split in ("test", "train")}
+        ends = [np.mean(values) for values in percent.values()]
+        ax.plot(ends, [row, row], color=LIGHT, linewidth=4, zorder=0)
+        for split, mark, colour, words in looks:
+            values, label = percent[split], words if row == 0 else None
             ax.plot(values, [row] * len(values), mark, color=colour, alpha=0.35, markersize=4)
-            ax.plot(
-                np.mean(values),
-                row,
-                mark,
-                color=colour,
-                label=label if row == 0 else None,
-                markersize=7,
-            )
+            ax.plot(np.mean(values), row, mark, color=colour, label=label, markersize=7)
     ax.axvline(100 * guessing, color=GREY, linestyle=":", label="guessing")
     ax.set(yticks=range(len(found)), yticklabels=list(found), xlim=(0, 103))
     ax.set_xlabel("accuracy (%); small marks: single seeds, large ones: their mean")
@@ -75,15 +53,13 @@ def show_rows(
     side = min(WIDTH / columns, 1.8)  # inches; few pictures shall not fill the page
     lines = sum(1 + max(word.count("\n") for word in below) for below in words.values())
     size = (max(side * columns, 2), 0.95 * side * len(rows) + 0.17 * lines)
-    fig, axes = figure(len(rows), columns, size=size)
+    fig, axes = figure(len(rows), columns, size=size, ticks=False)
     for line, (name, pictures) in zip(axes, rows.items(), strict=True):
         for ax, picture in zip(line, pictures, strict=False):
-            ax.imshow(to_picture(picture))
-        for ax in line:
-            hide_ticks(ax)
-        line[0].set_ylabel(name, fontsize=8)
+            draw_image(ax, picture)
         for ax, word in zip(line, words.get(name, ()), strict=False):
             ax.set_xlabel(word)
+    name_rows(axes, rows, size=8)
     return fig
 
 
@@ -99,10 +75,10 @@ def show_collapse(
         most: the entropy of an even answer, log K.
     """
     fig, axes = figure(1, 2, size=(WIDTH, 3.1))
-    for panel, (ax, name) in enumerate(zip(axes[0], ("entropy", "spread"), strict=True)):
+    for k, (ax, name) in enumerate(zip(axes[0], ("entropy", "spread"), strict=True)):
         for i, (arm, values) in enumerate(found.items()):
             style = {"color": CYCLE[i % len(CYCLE)], "marker": "osD^"[i % 4], "markersize": 4}
-            ax.plot(steps, [value[panel] for value in values], label=arm, **style)
+            ax.plot(steps, [value[k] for value in values], label=arm, **style)
         ax.axhline(0, color=GREY, linewidth=0.6)
         ax.set(xlabel="step", title=name)
         ax.locator_params(axis="x", integer=True)
@@ -110,57 +86,5 @@ def show_collapse(
     axes[0, 0].axhline(most, color=GREY, linestyle=":", label=f"even answer: {most:.2f}")
     axes[0, 0].set(ylabel="nats", ylim=(-0.1, 1.1 * most))
     axes[0, 1].set_ylim(-0.02, max(0.6, 1.1 * largest))  # a scale of its own
-    handles, labels = axes[0, 0].get_legend_handles_labels()
-    fig.legend(handles, labels, loc="outside lower center", ncols=3)
+    fig.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=3)
     return fig
-
-
-@styled
-def neighbours_figure(
-    images: torch.Tensor,
-    gallery: torch.Tensor,
-    nearest: torch.Tensor,
-    names: Sequence[str],
-    title: str,
-) -> tuple[Figure, Callable]:
-    """Draw a square of images, ready to frame one and to show what lies nearest to it.
-
-    Args:
-        images: (n*n, C, H, W), the square.
-        gallery: (m, C, H, W), what is searched.
-        nearest: (n*n, k), indices into the gallery, the nearest first; k is even.
-        names: of the classes of the gallery's images, m of them.
-        title: what nearness is measured by.
-
-    Returns:
-        The figure, and a function that moves it to image i and gives the artists that changed.
-    """
-    n, k = round(len(images) ** 0.5), nearest.shape[1]
-    side = images.shape[-1]
-    mosaic = images.unflatten(0, (n, n)).permute(2, 0, 3, 1, 4).flatten(3, 4).flatten(1, 2)
-    fig = CourseFigure(figsize=(WIDTH, 3.6))
-    left = fig.add_axes(PICTURE)
-    left.imshow(to_picture(mosaic))
-    left.set_title("click an image")
-    hide_ticks(left)
-    frame = Rectangle((-0.5, -0.5), side, side, fill=False, edgecolor=ORANGE, linewidth=2.5)
-    left.add_patch(frame)
-    fig.text(0.7, 0.93, title, ha="center", fontsize=10)
-    shown, words = [], []
-    for j in range(k):
-        row, column = divmod(j, k // 2)
-        width = 0.56 / (k // 2)
-        ax = fig.add_axes((0.42 + column * width, 0.5 - 0.4 * row, 0.9 * width, 0.32))
-        hide_ticks(ax)
-        shown.append(ax.imshow(to_picture(gallery[0])))
-        words.append(ax.text(side / 2, side + 5.3, "", ha="center", fontsize=8))
-
-    def move(i: int):
-        row, column = divmod(i, n)
-        frame.set_xy((column * side - 0.5, row * side - 0.5))
-        for picture, word, index in zip(shown, words, nearest[i].tolist(), strict=True):
-            picture.set_data(to_picture(gallery[index]))
-            word.set_text(names[index])
-        return frame, *shown, *words
-
-    return fig, move

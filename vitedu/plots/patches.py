@@ -3,12 +3,18 @@
 Images are (C, H, W), uint8 or floats in [0, 1]. Every function returns a Figure.
 """
 
-from collections.abc import Callable
-
 import numpy as np
 import torch
-from matplotlib.patches import FancyBboxPatch, Rectangle
 
+from vitedu.plots.parts import (
+    colour_cells,
+    draw_box,
+    draw_image,
+    draw_lines,
+    draw_map,
+    name_rows,
+    write,
+)
 from vitedu.plots.style import (
     BLACK,
     BLUE,
@@ -17,13 +23,12 @@ from vitedu.plots.style import (
     GREY,
     LIGHT,
     ORANGE,
-    PICTURE,
     RED,
     SKY,
     WIDTH,
     CourseFigure,
     figure,
-    hide_ticks,
+    panel,
     styled,
     to_picture,
 )
@@ -42,33 +47,19 @@ def paste(tiles: torch.Tensor) -> torch.Tensor:
     return tiles.permute(2, 0, 3, 1, 4).reshape(C, gh * P, gw * P)
 
 
-def draw_grid(ax, image, patch_size: int, *, numbers: bool = False, colour: str = "white") -> None:
+def draw_grid(ax, image, patch_size: int, title: str, *, numbers: bool = False) -> None:
     """Draw an image with its patch borders, numbered in reading order if asked."""
     C, H, W = image.shape
     P = patch_size
-    ax.imshow(to_picture(image), cmap="gray", vmin=0, vmax=1)
-    for x in range(0, W + 1, P):
-        ax.axvline(x - 0.5, color=colour, linewidth=0.8)
-    for y in range(0, H + 1, P):
-        ax.axhline(y - 0.5, color=colour, linewidth=0.8)
+    draw_image(ax, image, title)
+    rows, columns = (np.arange(0, side + 1, P) - 0.5 for side in (H, W))
+    draw_lines(ax, rows, columns, color="white", linewidth=0.8)
     if numbers:
-        size = min(11, 0.42 * 72 * 3 * P / H)
+        box = {"boxstyle": "round,pad=0.15", "facecolor": "black", "alpha": 0.55, "lw": 0}
+        look = {"color": "white", "fontsize": min(11, 0.42 * 72 * 3 * P / H), "bbox": box}
         for k in range((H // P) * (W // P)):
             row, column = divmod(k, W // P)
-            ax.text(
-                column * P + P / 2 - 0.5,
-                row * P + P / 2 - 0.5,
-                str(k),
-                ha="center",
-                va="center",
-                color="white",
-                fontsize=size,
-                bbox={"boxstyle": "round,pad=0.15", "facecolor": "black", "alpha": 0.55, "lw": 0},
-            )
-    hide_ticks(ax)
-
-
-# -- the model in one picture ---------------------------------------------------------------------
+            write(ax, column * P + P / 2 - 0.5, row * P + P / 2 - 0.5, str(k), **look)
 
 
 @styled
@@ -82,92 +73,68 @@ def show_pipeline(image: torch.Tensor, patch_size: int = 8, class_name: str = ""
     """
     tiles = cut(torch.as_tensor(image), patch_size).flatten(0, 1)  # (N, C, P, P)
     N = len(tiles)
-    fig, axes = figure(size=(WIDTH, 5.4))
-    ax = axes[0, 0]
-    ax.set(xlim=(0, 20.4), ylim=(0, 13.5), aspect="equal")
-    ax.axis("off")
+    fig, ax = panel(WIDTH, 5.4)
     left, step = 3.6, 12.4 / N  # patches and tokens share these columns; 0 is the class token
     centres = [left + step * (k + 1) for k in range(N)]
     side = 0.8 * step
 
-    def box(x, y, width, height, text, colour, *, edge=GREY, size=10, weight="normal"):
-        ax.add_patch(
-            FancyBboxPatch(
-                (x, y),
-                width,
-                height,
-                boxstyle="round,pad=0.02,rounding_size=0.15",
-                facecolor=colour,
-                edgecolor=edge,
-            )
-        )
-        ax.text(
-            x + width / 2,
-            y + height / 2,
-            text,
-            ha="center",
-            va="center",
-            fontsize=size,
-            weight=weight,
-        )
+    def box(x, y, width, height, text, colour):
+        corners = "pad=0.02,rounding_size=0.15"
+        look = {"facecolor": colour, "edgecolor": GREY, "fontsize": 10}
+        draw_box(ax, x, y + height / 2, (width, height), text, corners=corners, **look)
 
     def arrow(x, y, x_end, y_end, colour=GREY):
-        ax.annotate(
-            "", (x_end, y_end), (x, y), arrowprops={"arrowstyle": "-|>", "color": colour, "lw": 1}
-        )
+        look = {"arrowstyle": "-|>", "color": colour, "lw": 1}
+        ax.annotate("", (x_end, y_end), (x, y), arrowprops=look)
+
+    def picture(image, x, y, side):
+        edges = x - side / 2, x + side / 2, y - side / 2, y + side / 2
+        ax.imshow(to_picture(image), extent=edges, cmap="gray", vmin=0, vmax=1)
 
     def note(y, text):
         ax.text(17.1, y, text, va="center", fontsize=8.5, color="#444444")
 
     # pixels
-    ax.imshow(to_picture(image), extent=(0.1, 2.9, 0.1, 2.9), cmap="gray", vmin=0, vmax=1)
+    picture(image, 1.5, 1.5, 2.8)
     for line in np.linspace(0.1, 2.9, image.shape[-1] // patch_size + 1):
         ax.plot([line, line], [0.1, 2.9], color="white", linewidth=0.7)
         ax.plot([0.1, 2.9], [line, line], color="white", linewidth=0.7)
     arrow(3.0, 1.5, 3.8, 1.5)
     for tile, x in zip(tiles, centres, strict=True):
-        extent = (x - side / 2, x + side / 2, 1.5 - side / 2, 1.5 + side / 2)
-        ax.imshow(to_picture(tile), extent=extent, cmap="gray", vmin=0, vmax=1)
+        picture(tile, x, 1.5, side)
         arrow(x, 1.5 + side / 2 + 0.1, x, 3.0)
     note(1.5, "cut: notebook 01")
     # projection
-    low, span = centres[0] - step / 2, step * N
-    box(low, 3.0, span, 0.9, "one linear layer, the same for every patch", LIGHT)
+    middle = (centres[0] + centres[-1]) / 2
+    box(middle, 3.0, step * N, 0.9, "one linear layer, the same for every patch", LIGHT)
     note(3.45, "project: 01")
     # tokens
     for k, x in enumerate([left, *centres]):
         if k:
             arrow(x, 3.95, x, 4.95)
-        box(x - side / 2, 5.0, side, 1.1, "", ORANGE if k == 0 else SKY)
-        ax.text(x, 5.8, str(k), ha="center", va="center", fontsize=7.5, weight="bold")
-        ax.text(x, 5.32, "+pos", ha="center", va="center", fontsize=5.5)
+        box(x, 5.0, side, 1.1, "", ORANGE if k == 0 else SKY)
+        write(ax, x, 5.8, str(k), fontsize=7.5, weight="bold")
+        write(ax, x, 5.32, "+pos", fontsize=5.5)
         arrow(x, 6.2, x, 7.1)
     ax.text(left - 0.7, 5.55, "class token", ha="right", va="center", fontsize=9)
     note(5.55, "class token,\npositions: 01")
-    # encoder
-    depth = 3
-    for layer in reversed(range(depth)):
-        shift = 0.14 * layer
-        text = (
-            "encoder blocks: attention mixes the tokens, an MLP works on each" if layer == 0 else ""
-        )
-        box(left - step / 2 + shift, 7.2 + shift, step * (N + 1), 1.6, text, "#F4F4F4")
+    # encoder: three blocks, the first in front
+    words = "encoder blocks: attention mixes the tokens, an MLP works on each"
+    for shift, text in ((0.28, ""), (0.14, ""), (0, words)):
+        box((left + centres[-1]) / 2 + shift, 7.2 + shift, step * (N + 1), 1.6, text, "#F4F4F4")
     note(8.1, "attention: 02\nblock, depth: 03")
     # head
     arrow(left, 9.2, left, 10.0, BLACK)
-    box(left - 1.2, 10.1, 2.4, 0.9, "linear head", LIGHT)
+    box(left, 10.1, 2.4, 0.9, "linear head", LIGHT)
     note(10.55, "head: 03")
     arrow(left, 11.1, left, 11.9, BLACK)
     answer = f'"{class_name}"' if class_name else "class"
-    ax.text(left, 12.4, answer, ha="center", va="center", fontsize=12, weight="bold")
-    ax.text(
-        left + 1.9,
-        12.4,
-        "a score for every class; training makes the right one high",
-        va="center",
-        fontsize=9,
-    )
+    write(ax, left, 12.4, answer, fontsize=12, weight="bold")
+    words = "a score for every class; training makes the right one high"
+    ax.text(left + 1.9, 12.4, words, va="center", fontsize=9)
     note(12.4, "training: 04")
+    ax.set(xlim=(0, 20.4), ylim=(0, 13.5), aspect="equal")
+    ax.axis("off")
     return fig
 
 
@@ -183,22 +150,14 @@ def show_two_sequences(sentence: str, image: torch.Tensor, patch_size: int) -> C
     words = sentence.split()
     tiles = cut(torch.as_tensor(image), patch_size).flatten(0, 1)  # (N, C, P, P)
     count = max(len(words), len(tiles))
-    fig, axes = figure(2, count, size=(WIDTH, 1.8))
-    for k, (above, below) in enumerate(axes.T):
-        for ax in (above, below):
-            hide_ticks(ax)
-        if k < len(words):
-            above.text(0.5, 0.5, words[k], ha="center", va="center", fontsize=8)
-            above.set_title(str(k), fontsize=8)
-        if k < len(tiles):
-            below.imshow(to_picture(tiles[k]), cmap="gray", vmin=0, vmax=1)
-            below.set_title(str(k), fontsize=8)
-    axes[0, 0].set_ylabel("words", fontsize=9)
-    axes[1, 0].set_ylabel("patches", fontsize=9)
+    fig, axes = figure(2, count, size=(WIDTH, 1.8), ticks=False)
+    for k, (ax, word) in enumerate(zip(axes[0], words, strict=False)):
+        write(ax, 0.5, 0.5, word, fontsize=8)
+        ax.set_title(str(k), fontsize=8)
+    for k, (ax, tile) in enumerate(zip(axes[1], tiles, strict=False)):
+        draw_image(ax, tile, str(k), size=8)
+    name_rows(axes, ("words", "patches"), size=9)
     return fig
-
-
-# -- cutting --------------------------------------------------------------------------------------
 
 
 @styled
@@ -206,14 +165,20 @@ def show_patches(image: torch.Tensor, patch_size: int) -> CourseFigure:
     """Show an image beside the same image cut into patches, numbered in reading order."""
     C, H, W = image.shape
     P = patch_size
+    N = (H // P) * (W // P)
+    title = f"{N} patches of {C} x {P} x {P} = {C * P * P} values"
+    fig, before, after = _two_images(image, f"one image: {C} x {H} x {W} values")
+    draw_grid(after, image, P, title, numbers=N <= 64)
+    return fig
+
+
+def _two_images(image, title: str):
+    """Open a figure with an image, its pixels counted, and an empty panel beside it."""
     fig, axes = figure(1, 2, size=(WIDTH * 0.85, 3.5))
     before, after = axes[0]
     before.imshow(to_picture(image), cmap="gray", vmin=0, vmax=1)
-    before.set(title=f"one image: {C} x {H} x {W} values", xlabel="column (px)", ylabel="row (px)")
-    draw_grid(after, image, P, numbers=(H // P) * (W // P) <= 64)
-    N = (H // P) * (W // P)
-    after.set_title(f"{N} patches of {C} x {P} x {P} = {C * P * P} values")
-    return fig
+    before.set(title=title, xlabel="column (px)", ylabel="row (px)")
+    return fig, before, after
 
 
 @styled
@@ -223,47 +188,34 @@ def show_tiny_cut() -> CourseFigure:
     image = torch.arange(16).reshape(4, 4)
     patch = (image // 8) * 2 + (image % 4) // 2  # the patch of each pixel
     rows = cut(image[None], 2).reshape(4, 4)
-    fig, axes = figure(1, 2, size=(WIDTH * 0.75, 2.4))
+    fig, axes = figure(1, 2, size=(WIDTH * 0.75, 2.4), ticks=False)
     panels = (
-        (axes[0, 0], image, patch, "the image: 1 x 4 x 4"),
-        (axes[0, 1], rows, torch.arange(4)[:, None].expand(4, 4), "its patches: 4 x 4"),
+        (image, patch, "the image: 1 x 4 x 4"),
+        (rows, torch.arange(4)[:, None].expand(4, 4), "its patches: 4 x 4"),
     )
-    for ax, numbers, owners, title in panels:
-        for (row, column), number in np.ndenumerate(numbers.numpy()):
-            colour = CYCLE[int(owners[row, column])]
-            cell = Rectangle((column, row), 1, 1, facecolor=colour, alpha=0.35, edgecolor="white")
-            ax.add_patch(cell)
-            ax.text(column + 0.5, row + 0.5, str(number), ha="center", va="center")
+    for ax, (numbers, owners, title) in zip(axes[0], panels, strict=True):
+        colour_cells(ax, numbers.numpy(), owners.numpy())
         ax.set(title=title, xlim=(0, 4), ylim=(4, 0), aspect="equal")
-        hide_ticks(ax)
     for k in range(4):
         axes[0, 1].text(-0.15, k + 0.5, f"patch {k}", ha="right", va="center", fontsize=9)
     return fig
 
 
 @styled
-def show_strip(
-    patches: torch.Tensor, patch_size: int, *, count: int = 16, columns: int = 8
-) -> CourseFigure:
+def show_strip(patches: torch.Tensor, patch_size: int) -> CourseFigure:
     """Show the first patches of one sequence as small pictures, numbered from 0.
+
+    At most sixteen, in lines of eight.
 
     Args:
         patches: (N, C*P*P), values as in an image: uint8 or floats in [0, 1].
         patch_size: P, in pixels.
-        count: how many patches.
-        columns: how many in a line.
     """
-    count = min(count, len(patches))
-    rows = -(-count // columns)
-    fig, axes = figure(rows, columns, size=(WIDTH, 1.15 * rows))
-    for k, ax in enumerate(axes.flat):
-        hide_ticks(ax)
-        if k >= count:
-            ax.axis("off")
-            continue
-        tile = patches[k].reshape(-1, patch_size, patch_size)  # (C*P*P,) -> (C, P, P)
-        ax.imshow(to_picture(tile), cmap="gray", vmin=0, vmax=1)
-        ax.set_title(str(k), fontsize=9)
+    tiles = patches[:16].unflatten(1, (-1, patch_size, patch_size))  # (C*P*P,) -> (C, P, P)
+    rows = -(-len(tiles) // 8)
+    fig, axes = figure(rows, 8, size=(WIDTH, 1.15 * rows), ticks=False)
+    for k, (ax, tile) in enumerate(zip(axes.flat, tiles, strict=False)):
+        draw_image(ax, tile, str(k), size=9)
     return fig
 
 
@@ -287,85 +239,18 @@ def show_wrong_orders(image: torch.Tensor, patch_size: int) -> CourseFigure:
     fig, axes = figure(1, 5, size=(WIDTH, 1.95))
     pictures = {"the image": image} | {name: paste(order) for name, order in wrong.items()}
     for ax, (name, picture) in zip(axes[0], pictures.items(), strict=True):
-        ax.imshow(to_picture(picture), cmap="gray", vmin=0, vmax=1)
-        ax.set_title(name)
-        hide_ticks(ax)
+        draw_image(ax, picture, name)
     return fig
 
 
 @styled
-def show_images(images, titles=None) -> CourseFigure:
+def show_images(images, titles) -> CourseFigure:
     """Show a row of images (C, H, W), each under its title."""
     count = len(images)
     fig, axes = figure(1, count, size=(WIDTH, min(3.2, WIDTH / count + 0.3)))
-    for ax, image, title in zip(axes[0], images, titles or [""] * count, strict=True):
-        ax.imshow(to_picture(image), cmap="gray", vmin=0, vmax=1)
-        ax.set_title(title)
-        hide_ticks(ax)
+    for ax, image, title in zip(axes[0], images, titles, strict=True):
+        draw_image(ax, image, title)
     return fig
-
-
-# -- how fine to cut ------------------------------------------------------------------------------
-
-
-@styled
-def show_patch_sizes(image: torch.Tensor, patch_sizes=(16, 8, 4)) -> CourseFigure:
-    """Show one image cut in several patch sizes, coarse to fine."""
-    C, H, W = image.shape
-    fig, axes = figure(1, len(patch_sizes), size=(WIDTH, WIDTH / len(patch_sizes) + 0.5))
-    for ax, P in zip(axes[0], patch_sizes, strict=True):
-        draw_grid(ax, image, P)
-        N = (H // P) * (W // P)
-        ax.set_title(f"P = {P}: {N} patches\n{C * P * P} values in each")
-    return fig
-
-
-@styled
-def patch_row_figure(image: torch.Tensor, patch_size: int) -> tuple[CourseFigure, Callable]:
-    """Draw an image with its patches, ready to frame one of them and to show its row of numbers.
-
-    Args:
-        image: (C, H, W), square.
-        patch_size: P, in pixels.
-
-    Returns:
-        The figure, and a function that moves it to patch k and gives the artists that changed.
-    """
-    image = torch.as_tensor(image)
-    C, H, W = image.shape
-    P = patch_size
-    tiles = cut(image, P).flatten(0, 1)  # (N, C, P, P)
-    sequence = tiles.flatten(1).numpy()  # (N, C*P*P)
-    fig = CourseFigure(figsize=(WIDTH, 3.6))
-    picture, close, matrix, values = map(
-        fig.add_axes,
-        (PICTURE, (0.42, 0.5, 0.16, 0.3556), (0.66, 0.5, 0.32, 0.3556), (0.475, 0.16, 0.505, 0.2)),
-    )
-    draw_grid(picture, image, P)
-    picture.set_title(f"{len(tiles)} patches of {P} px")
-    close.set_title("one patch")
-    hide_ticks(close)
-    matrix.imshow(sequence, cmap="gray", aspect="auto", interpolation="antialiased")
-    matrix.set_title(f"the sequence: {len(tiles)} rows")
-    matrix.set(ylabel="row", xticks=[])
-    values.set(xlim=(0, C * P * P), ylim=(sequence.min(), sequence.max()), ylabel="value")
-    values.set_title(f"its row: {C * P * P} numbers")
-    values.set_xlabel("place in the row: red, green, blue" if C == 3 else "place in the row")
-    frame = Rectangle((0, 0), P, P, fill=False, edgecolor=ORANGE, linewidth=3)
-    picture.add_patch(frame)
-    tile = close.imshow(to_picture(tiles[0]), cmap="gray", vmin=0, vmax=1)
-    mark = matrix.axhline(0, color=ORANGE, linewidth=2)
-    (line,) = values.plot(sequence[0], color=BLUE, linewidth=0.8)
-
-    def move(k: int):
-        row, column = divmod(k, W // P)
-        frame.set_xy((column * P - 0.5, row * P - 0.5))
-        tile.set_data(to_picture(tiles[k]))
-        mark.set_ydata([k, k])
-        line.set_ydata(sequence[k])
-        return frame, tile, mark, line
-
-    return fig, move
 
 
 @styled
@@ -373,15 +258,12 @@ def show_resized(image: torch.Tensor, image_size: int = 224, patch_size: int = 1
     """Show a small image, and the same image enlarged (bilinear) with its patch grid."""
     C, H, W = image.shape
     small = torch.as_tensor(to_picture(image)).float().reshape(H, W, -1).permute(2, 0, 1)
-    large = torch.nn.functional.interpolate(
-        small[None], size=(image_size, image_size), mode="bilinear"
-    )[0]
-    fig, axes = figure(1, 2, size=(WIDTH * 0.85, 3.5))
-    axes[0, 0].imshow(to_picture(image), cmap="gray", vmin=0, vmax=1)
-    axes[0, 0].set(title=f"original: {H} x {W} px", xlabel="column (px)", ylabel="row (px)")
-    draw_grid(axes[0, 1], large, patch_size)
+    size = (image_size, image_size)
+    large = torch.nn.functional.interpolate(small[None], size=size, mode="bilinear")[0]
+    fig, before, after = _two_images(image, f"original: {H} x {W} px")
     N = (image_size // patch_size) ** 2
-    axes[0, 1].set_title(f"enlarged: {image_size} x {image_size} px, {N} patches")
+    title = f"enlarged: {image_size} x {image_size} px, {N} patches"
+    draw_grid(after, large, patch_size, title)
     return fig
 
 
@@ -415,23 +297,19 @@ def show_costs(patch_sizes, tokens, projections, pairs) -> CourseFigure:
     return fig
 
 
-# -- positions ------------------------------------------------------------------------------------
-
-
 @styled
-def show_codes(codes: torch.Tensor, *, waves=(0, 8, 16, 24)) -> CourseFigure:
+def show_codes(codes: torch.Tensor) -> CourseFigure:
     """Show position codes as a heat map, and some of their columns as waves.
 
     Args:
         codes: (num_positions, D), values in [-1, 1].
-        waves: the columns to draw as curves.
     """
     fig, axes = figure(1, 2, size=(WIDTH, 3.4))
     left, right = axes[0]
     shown = left.imshow(codes.numpy(), cmap=DIVERGING, vmin=-1, vmax=1, aspect="auto")
     left.set(title="every position is a row", xlabel="column of the code", ylabel="position")
     fig.colorbar(shown, ax=left, label="value")
-    for column, colour, line in zip(waves, CYCLE, ("-", "--", "-.", ":"), strict=False):
+    for column, colour, line in zip((0, 8, 16, 24), CYCLE, ("-", "--", "-.", ":"), strict=False):
         right.plot(codes[:, column].numpy(), line, color=colour, label=f"column {column}")
     right.set(title="every column is a wave", xlabel="position", ylabel="value", ylim=(-1.1, 1.1))
     right.legend(loc="upper center", bbox_to_anchor=(0.5, -0.2), ncols=2)
@@ -439,35 +317,28 @@ def show_codes(codes: torch.Tensor, *, waves=(0, 8, 16, 24)) -> CourseFigure:
 
 
 @styled
-def show_similarity(
-    tables: dict[str, torch.Tensor], grid_size: tuple[int, int], positions=(0, 4, 28, 63)
-) -> CourseFigure:
+def show_similarity(tables: dict[str, torch.Tensor], grid_size: tuple[int, int]) -> CourseFigure:
     """Show how alike the codes of a grid's cells are: a line of pictures for each table of codes.
 
-    First the matrix of all cosines, then for some cells a map of the grid. The scale is the same
-    everywhere: -1 to 1.
+    First the matrix of all cosines, then for cells 0, 4, 28 and 63 a map of the grid. The scale is
+    the same everywhere: -1 to 1.
 
     Args:
         tables: codes (gh*gw, D) under their name.
         grid_size: (gh, gw).
-        positions: the cells to draw maps for, in reading order.
     """
     gh, gw = grid_size
-    columns = 1 + len(positions)
-    fig, axes = figure(len(tables), columns, size=(WIDTH, 1.95 * len(tables)))
-    for line, (name, codes) in zip(axes, tables.items(), strict=True):
+    look = {"cmap": DIVERGING, "vmin": -1, "vmax": 1, "size": 9}
+    fig, axes = figure(len(tables), 5, size=(WIDTH, 1.95 * len(tables)))
+    for line, codes in zip(axes, tables.values(), strict=True):
         unit = torch.nn.functional.normalize(codes.float(), dim=1)
         cosine = (unit @ unit.T).numpy()
-        shown = line[0].imshow(cosine, cmap=DIVERGING, vmin=-1, vmax=1)
-        line[0].set_title(f"all {gh * gw} x {gh * gw} pairs", fontsize=9)
-        line[0].set_ylabel(name)
-        hide_ticks(line[0])
-        for ax, k in zip(line[1:], positions, strict=True):
-            ax.imshow(cosine[k].reshape(gh, gw), cmap=DIVERGING, vmin=-1, vmax=1)
+        shown = draw_map(line[0], cosine, f"all {gh * gw} x {gh * gw} pairs", **look)
+        for ax, k in zip(line[1:], (0, 4, 28, 63), strict=True):
             row, column = divmod(k, gw)
+            draw_map(ax, cosine[k].reshape(gh, gw), f"with {k} = ({row}, {column})", **look)
             ax.plot(column, row, "o", markerfacecolor="none", markeredgecolor="black", markersize=7)
-            ax.set_title(f"with {k} = ({row}, {column})", fontsize=9)
-            hide_ticks(ax)
+    name_rows(axes, tables)
     fig.colorbar(shown, ax=axes.ravel().tolist(), label="cosine", shrink=0.8)
     return fig
 

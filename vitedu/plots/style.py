@@ -1,6 +1,7 @@
-"""Colours, sizes and small helpers shared by all figures.
+"""Colours and sizes of all figures, and how a figure opens and shows itself.
 
-Role: one look for the whole course. Not here: any figure.
+Role: one look for the whole course. Not here: any figure, and what figures draw alike
+(``vitedu.plots.parts``).
 
 Colours are those of Okabe and Ito, told apart by every common kind of colour vision; where a
 colour carries meaning, a label, marker or line style carries it too. Maps: ``SEQUENTIAL`` for
@@ -19,7 +20,6 @@ from typing import Any, TypeVar, cast
 import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.figure import Figure
-from matplotlib.patches import Rectangle
 
 BLACK = "#000000"
 ORANGE = "#E69F00"
@@ -38,7 +38,6 @@ SEQUENTIAL = "viridis"
 DIVERGING = "RdBu_r"
 
 WIDTH = 8.0  # inches: the width of a notebook column
-PICTURE = 0.01, 0.06, 0.375, 0.8333  # in an explorer: left, bottom, width, height of its picture
 DPI = 100  # dots an inch of the page
 DOTS = 2  # of a picture for one of the page: sharp on screens of any kind
 MARGIN = 0.08  # inches of paper around a figure that a cell shows: a dark page begins beyond it
@@ -151,7 +150,12 @@ def _words_of_panel(axes) -> str:
 
 
 def figure(
-    rows: int = 1, columns: int = 1, *, size: tuple[float, float] | None = None, **kwargs
+    rows: int = 1,
+    columns: int = 1,
+    *,
+    size: tuple[float, float] | None = None,
+    ticks: bool = True,
+    **kwargs,
 ) -> tuple[CourseFigure, np.ndarray]:
     """Open a figure in the course's style, detached from pyplot's list of open figures.
 
@@ -161,6 +165,7 @@ def figure(
         rows: rows of axes.
         columns: columns of axes.
         size: width and height in inches; by default the column width and three inches a row.
+        ticks: whether the axes have ticks and frames; pictures need none.
         **kwargs: passed to ``Figure.subplots`` (``sharex``, ``width_ratios``, ...).
 
     Returns:
@@ -174,7 +179,15 @@ def figure(
     with plt.rc_context(RC):
         fig = CourseFigure(figsize=size or (WIDTH, 3.0 * rows), layout="constrained")
         axes = fig.subplots(rows, columns, squeeze=False, **kwargs)
+    for ax in () if ticks else axes.flat:
+        hide_ticks(ax)
     return fig, axes
+
+
+def panel(width: float = WIDTH, height: float = 3.0) -> tuple[CourseFigure, Any]:
+    """Open a figure of one panel, its sides in inches; give the figure and its axes."""
+    fig, axes = figure(size=(width, height))
+    return fig, axes[0, 0]
 
 
 def to_picture(image) -> np.ndarray:
@@ -193,43 +206,6 @@ def to_picture(image) -> np.ndarray:
     image = np.asarray(image)
     picture = image / 255.0 if image.dtype == np.uint8 else image.clip(0, 1)
     return picture[0] if picture.shape[0] == 1 else picture.transpose(1, 2, 0)
-
-
-def choices(
-    fig: Figure, values: np.ndarray, words: list[list[str]], title: str, high: float
-) -> Callable:
-    """Draw the left side of an explorer of two numbers: a table to click into, and its frame.
-
-    Args:
-        fig: an explorer's figure, empty where ``PICTURE`` says.
-        values: (rows, columns), what colours the cells.
-        words: what each cell says.
-        title: what the colour means.
-        high: where the colours end; they start at 0.
-
-    Returns:
-        A function that frames cell k and gives the frame.
-    """
-    ax = fig.add_axes(PICTURE)
-    ax.pcolormesh(values, cmap=SEQUENTIAL, vmin=0, vmax=high, edgecolors="white")
-    ax.invert_yaxis()
-    for row, line in enumerate(words):
-        for column, word in enumerate(line):
-            ink = BLACK if values[row, column] > 0.6 * high else "white"
-            ax.text(
-                column + 0.5, row + 0.5, word, ha="center", va="center", fontsize=7.5, color=ink
-            )
-    ax.set_title(title)
-    hide_ticks(ax)
-    frame = Rectangle((0, 0), 1, 1, fill=False, edgecolor=ORANGE, linewidth=3)
-    ax.add_patch(frame)
-
-    def move(k: int):
-        row, column = divmod(k, values.shape[1])
-        frame.set_xy((column, row))
-        return frame
-
-    return move
 
 
 def hide_ticks(ax) -> None:

@@ -6,20 +6,18 @@ Legend: n images or runs, K classes, N patches, gh gw patch grid.
 """
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
 from matplotlib.figure import Figure
-from matplotlib.patches import Rectangle
 
+from vitedu.plots.parts import draw_image, frame, name_rows, verdict, write, write_cells
 from vitedu.plots.style import (
-    BAD,
     BLACK,
     BLUE,
     CYCLE,
     DIVERGING,
-    GOOD,
     GREEN,
     GREY,
     LIGHT,
@@ -29,14 +27,14 @@ from vitedu.plots.style import (
     SKY,
     WIDTH,
     CourseFigure,
-    choices,
     figure,
-    hide_ticks,
+    panel,
     styled,
     to_picture,
 )
 
 LINES = ("-", "--", ":", "-.")  # told apart without colour
+WINDOW = 10  # steps of a running mean
 
 
 @styled
@@ -46,25 +44,18 @@ def show_price(believed: Sequence[float]) -> Figure:
     Args:
         believed: probabilities to mark, each above 0 and at most 1.
     """
-    fig, axes = figure(size=(WIDTH * 0.65, 2.8))
-    ax = axes[0, 0]
+    fig, ax = panel(WIDTH * 0.65, 2.8)
     p = np.linspace(0.01, 1, 300)
     ax.plot(p, -np.log(p), color=BLUE)
     for mark in believed:
-        ax.plot(mark, -np.log(mark), "o", color=BLACK)
-        ax.annotate(
-            f"p = {mark:g}: {-np.log(mark):.3f}",
-            (mark, -np.log(mark)),
-            xytext=(8, 8) if mark < 0.7 else (8, 16),  # on the right the curve is low: above it
-            textcoords="offset points",
-            ha="left" if mark < 0.7 else "right",
-        )
-    ax.set(
-        xlabel="probability p given to the true class",
-        ylabel="price −ln p (nats)",
-        xlim=(0, 1.02),
-        ylim=(0, None),
-    )
+        price = -np.log(mark)
+        # on the right the curve is low: above it
+        above, side = (8, "left") if mark < 0.7 else (16, "right")
+        look = {"xytext": (8, above), "textcoords": "offset points", "ha": side}
+        ax.plot(mark, price, "o", color=BLACK)
+        ax.annotate(f"p = {mark:g}: {price:.3f}", (mark, price), **look)
+    ax.set(xlabel="probability p given to the true class", ylabel="price −ln p (nats)")
+    ax.set(xlim=(0, 1.02), ylim=(0, None))
     return fig
 
 
@@ -75,8 +66,7 @@ def show_learning_rates(schedules: Mapping[str, Sequence[float]]) -> Figure:
     Args:
         schedules: name -> the learning rate used at step 0, 1, 2 ...
     """
-    fig, axes = figure(size=(WIDTH, 2.8))
-    ax = axes[0, 0]
+    fig, ax = panel(WIDTH, 2.8)
     for i, (name, rates) in enumerate(schedules.items()):
         ax.plot(range(len(rates)), rates, LINES[i % 4], color=CYCLE[i % len(CYCLE)], label=name)
     ax.set(xlabel="step", ylabel="learning rate used", ylim=(0, None))
@@ -85,61 +75,24 @@ def show_learning_rates(schedules: Mapping[str, Sequence[float]]) -> Figure:
 
 
 @styled
-def schedule_figure(
-    rates: np.ndarray, peaks: Sequence[float], warmups: Sequence[int]
-) -> tuple[Figure, Callable]:
-    """Draw the mean rates of all peaks and warm-ups, ready to show the rate of every step of one.
-
-    Args:
-        rates: (peaks, warmups, steps).
-        peaks: of each row.
-        warmups: steps of warm-up of each column.
-
-    Returns:
-        The figure, and a function that moves it to cell k and gives the artists that changed.
-    """
-    fig = CourseFigure(figsize=(WIDTH, 3.6))
-    words = [[f"peak {peak:g}\n{warmup} steps" for warmup in warmups] for peak in peaks]
-    means = rates.mean(axis=-1)
-    frame = choices(fig, means, words, "colour: mean rate; click a cell", means.max())
-    ax = fig.add_axes((0.5, 0.16, 0.48, 0.73))
-    (line,) = ax.plot(rates[0, 0], color=BLUE)
-    ax.set(xlabel="step", ylabel="learning rate used", title="the schedule")
-    ax.set(xlim=(0, rates.shape[-1] - 1), ylim=(0, 1.05 * rates.max()))
-    for warmup in warmups[1:]:
-        ax.axvline(warmup - 1, color=LIGHT, zorder=0)
-
-    def move(k: int):
-        line.set_ydata(rates[np.unravel_index(k, rates.shape[:2])])
-        return frame(k), line
-
-    return fig, move
-
-
-@styled
-def show_losses(
-    runs: Mapping[str, Sequence[Sequence[float]]], *, start: float | None = None, window: int = 10
-) -> Figure:
+def show_losses(runs: Mapping[str, Sequence[Sequence[float]]], *, start: float) -> Figure:
     """Draw the training loss of every step, one colour and line style an arm, one thin line a seed.
 
     Args:
         runs: name of the arm -> one list of losses for each seed, all of one length.
-        start: the loss before training, such as ln K, to mark with a grey line.
-        window: steps of the running mean.
+        start: the loss before training, ln K, to mark with a grey line.
     """
-    fig, axes = figure(size=(WIDTH, 3.2))
-    ax = axes[0, 0]
+    fig, ax = panel(WIDTH, 3.2)
     for i, (name, seeds) in enumerate(runs.items()):
         style = {"color": CYCLE[i % len(CYCLE)], "linestyle": LINES[i % 4]}
-        smooth = [running_mean(losses, window) for losses in seeds]
-        steps = np.arange(len(smooth[0])) + window - 1
+        smooth = [running_mean(losses) for losses in seeds]
+        steps = np.arange(len(smooth[0])) + WINDOW - 1
         for losses in smooth:
             ax.plot(steps, losses, linewidth=0.7, alpha=0.6, **style)
         seeds_text = "1 seed" if len(smooth) == 1 else f"mean of {len(smooth)} seeds"
         ax.plot(steps, np.mean(smooth, axis=0), linewidth=2, label=f"{name}, {seeds_text}", **style)
-    if start is not None:
-        ax.axhline(start, color=GREY, linewidth=0.8, label=f"before training: {start:.2f}")
-    ax.set(xlabel=f"step (running mean of {window})", ylabel="training loss (nats)", ylim=(0, None))
+    ax.axhline(start, color=GREY, linewidth=0.8, label=f"before training: {start:.2f}")
+    ax.set(xlabel=f"step (running mean of {WINDOW})", ylabel="training loss (nats)", ylim=(0, None))
     fig.legend(loc="outside lower center", ncols=3)
     return fig
 
@@ -158,8 +111,7 @@ def show_by_rate(
         ylabel: what was measured, with its unit.
         line: a level to compare with, and its name.
     """
-    fig, axes = figure(size=(WIDTH * 0.85, 3.0))
-    ax = axes[0, 0]
+    fig, ax = panel(WIDTH * 0.85)
     for i, (name, outcomes) in enumerate(runs.items()):
         rates = sorted(outcomes)
         means = [np.mean(outcomes[rate]) for rate in rates]
@@ -180,9 +132,9 @@ def show_by_rate(
     return fig
 
 
-def running_mean(values: Sequence[float], window: int) -> np.ndarray:
-    """Average every ``window`` neighbours; the result is ``window - 1`` shorter."""
-    return np.convolve(values, np.ones(window) / window, mode="valid")
+def running_mean(values: Sequence[float]) -> np.ndarray:
+    """Average every ``WINDOW`` neighbours; the result is ``WINDOW - 1`` shorter."""
+    return np.convolve(values, np.ones(WINDOW) / WINDOW, mode="valid")
 
 
 @styled
@@ -194,18 +146,12 @@ def show_views(original, views, titles: Sequence[str] | None = None) -> Figure:
         views: (n, C, H, W), of the same kind.
         titles: n words above the views; by default they are counted.
     """
-    n = len(views)
-    columns = (n + 1) // 2
-    fig, axes = figure(2, columns + 1, size=(WIDTH, 2 * WIDTH / (columns + 1) + 0.3))
-    for ax in axes.flat:
-        hide_ticks(ax)
-        ax.set_frame_on(False)
-    axes[0, 0].imshow(to_picture(original))
-    axes[0, 0].set_title("the image")
-    for i, view in enumerate(views):
-        ax = axes[i // columns, 1 + i % columns]
-        ax.imshow(to_picture(view))
-        ax.set_title(titles[i] if titles else f"view {i + 1}")
+    columns = (len(views) + 1) // 2
+    titles = titles or [f"view {i + 1}" for i in range(len(views))]
+    fig, axes = figure(2, columns + 1, size=(WIDTH, 2 * WIDTH / (columns + 1) + 0.3), ticks=False)
+    draw_image(axes[0, 0], original, "the image")
+    for ax, view, title in zip(axes[:, 1:].flat, views, titles, strict=False):
+        draw_image(ax, view, title)
     return fig
 
 
@@ -228,10 +174,10 @@ def show_curves(
         chance: the accuracy of guessing, drawn as a grey line.
     """
     fig, axes = figure(1, 2)
-    _loss(axes[0, 0], train_loss, validation_loss)
-    _accuracy(axes[0, 1], train_accuracy, validation_accuracy, chance)
-    handles, labels = axes[0, 1].get_legend_handles_labels()
-    fig.legend(handles, labels, loc="outside lower center", ncols=4)  # no curve can run into it
+    _draw_loss(axes[0, 0], train_loss, validation_loss)
+    _draw_accuracy(axes[0, 1], train_accuracy, validation_accuracy, chance)
+    # below, where no curve can run into it
+    fig.legend(*axes[0, 1].get_legend_handles_labels(), loc="outside lower center", ncols=4)
     return fig
 
 
@@ -259,8 +205,7 @@ def show_moment(
     count = np.arange(1, len(losses) + 1)
     ax.plot(count, losses, color=SKY, linewidth=0.6, label="training, each step")
     if len(losses) >= 20:
-        smooth = running_mean(losses, 10)
-        ax.plot(count[-len(smooth) :], smooth, color=BLUE, label="mean of ten steps")
+        ax.plot(count[WINDOW - 1 :], running_mean(losses), color=BLUE, label="mean of ten steps")
     if validation:
         ax.plot(*zip(*validation, strict=True), "s", color=ORANGE, label="validation")
     top = 1.05 * max([1.0, *losses, *(loss for _, loss in validation)])
@@ -272,53 +217,39 @@ def show_moment(
     columns = int(np.ceil(len(images) ** 0.5))
     side = 1.36  # one cell: an image, and room for its answer
     for k, image in enumerate(images):
-        row, column = divmod(k, columns)
-        is_right = truth[k] == answers[k]
-        box = (
-            column * side,
-            column * side + 1,
-            row * side + 1,
-            row * side,
-        )  # left, right, bottom, top
-        wall.imshow(to_picture(image), cmap="gray", vmin=0, vmax=1, extent=box)
-        frame = Rectangle((box[0], box[3]), 1, 1, fill=False, linewidth=2)
-        frame.set_edgecolor(GOOD if is_right else BAD)
-        wall.add_patch(frame)
-        said = f"{'✓' if is_right else '✗'} {answers[k]}"
-        wall.text(box[0] + 0.5, box[2] + 0.19, said, ha="center", va="center", fontsize=8)
+        y, x = (side * place for place in divmod(k, columns))
+        sign, colour = verdict(truth[k] == answers[k])
+        edges = x, x + 1, y + 1, y  # left, right, bottom, top
+        wall.imshow(to_picture(image), cmap="gray", vmin=0, vmax=1, extent=edges)
+        frame(wall, x, y, 1, edgecolor=colour, linewidth=2)
+        write(wall, x + 0.5, y + 1.19, f"{sign} {answers[k]}", fontsize=8)
     rows = -(-len(images) // columns)
     wall.set(xlim=(-0.1, columns * side), ylim=(rows * side + 0.05, -0.1), aspect="equal")
     wall.axis("off")
     return fig
 
 
-def _loss(ax, train: Sequence[float], validation: Sequence[float]) -> None:
+def _draw_loss(ax, train: Sequence[float], validation: Sequence[float]) -> None:
     """Draw both losses by epoch; epochs count from 1."""
-    _two_lines(ax, train, validation)
-    ax.set(ylabel="loss (nats)", ylim=(0, 1.05 * np.nanmax([train, validation])))
-
-
-def _accuracy(
-    ax, train: Sequence[float], validation: Sequence[float], chance: float | None
-) -> None:
-    """Draw both accuracies by epoch, the best epoch on the validation images, and guessing."""
-    _two_lines(ax, np.multiply(train, 100), np.multiply(validation, 100))
-    ax.set(ylabel="accuracy (%)", ylim=(0, 100))
-    if np.isfinite(validation).any():
-        best = int(np.nanargmax(validation))
-        mark = {"color": BLACK, "markersize": 9, "linestyle": "none"}
-        label = f"best validation: epoch {best + 1}"
-        ax.plot(best + 1, 100 * validation[best], "*", label=label, **mark)
-    if chance is not None:
-        ax.axhline(100 * chance, color=GREY, linewidth=0.8, label=f"guessing: {chance:.0%}")
-
-
-def _two_lines(ax, train, validation) -> None:
     epochs = np.arange(1, len(train) + 1)
     ax.plot(epochs, train, "o-", color=BLUE, label="training", markersize=4)
     ax.plot(epochs, validation, "s--", color=ORANGE, label="validation", markersize=4)
-    ax.set(xlabel="epoch")
+    top = 1.05 * np.nanmax([train, validation])
+    ax.set(xlabel="epoch", ylabel="loss (nats)", ylim=(0, top))
     ax.locator_params(axis="x", integer=True)
+
+
+def _draw_accuracy(ax, train, validation, chance: float | None) -> None:
+    """Draw both accuracies by epoch, the best epoch on the validation images, and guessing."""
+    _draw_loss(ax, np.multiply(train, 100), np.multiply(validation, 100))
+    ax.set(ylabel="accuracy (%)", ylim=(0, 100))
+    if np.isfinite(validation).any():
+        best = int(np.nanargmax(validation))
+        look = {"color": BLACK, "markersize": 9, "linestyle": "none"}
+        label = f"best validation: epoch {best + 1}"
+        ax.plot(best + 1, 100 * validation[best], "*", label=label, **look)
+    if chance is not None:
+        ax.axhline(100 * chance, color=GREY, linewidth=0.8, label=f"guessing: {chance:.0%}")
 
 
 @styled
@@ -333,20 +264,17 @@ def show_run(metrics: Path, *, test_accuracy: float, chance: float) -> Figure:
     rows = [json.loads(line) for line in Path(metrics).read_text(encoding="utf-8").splitlines()]
     column = {name: [row[name] for row in rows] for name in rows[0]}
     fig, axes = figure(2, 2, size=(WIDTH, 5.2))
-    _loss(axes[0, 0], column["train_loss"], column["validation_loss"])
-    _accuracy(axes[0, 1], column["train_accuracy"], column["validation_accuracy"], chance)
+    _draw_loss(axes[0, 0], column["train_loss"], column["validation_loss"])
+    _draw_accuracy(axes[0, 1], column["train_accuracy"], column["validation_accuracy"], chance)
     end = {"color": RED, "marker": "D", "linestyle": "none", "clip_on": False}
     label = f"test, last epoch: {test_accuracy:.1%}"
     axes[0, 1].plot(len(rows), 100 * test_accuracy, label=label, **end)
-    for ax, values, ylabel in (
-        (axes[1, 0], column["lr"], "mean learning rate"),
-        (axes[1, 1], column["images_per_second"], "training images a second"),
-    ):
-        ax.plot(range(1, len(rows) + 1), values, "o-", color=GREEN, markersize=4)
-        ax.set(xlabel="epoch", ylabel=ylabel, ylim=(0, 1.1 * max(values)))
+    lower = ("lr", "mean learning rate"), ("images_per_second", "training images a second")
+    for ax, (name, ylabel) in zip(axes[1], lower, strict=True):
+        ax.plot(range(1, len(rows) + 1), column[name], "o-", color=GREEN, markersize=4)
+        ax.set(xlabel="epoch", ylabel=ylabel, ylim=(0, 1.1 * max(column[name])))
         ax.locator_params(axis="x", integer=True)
-    handles, labels = axes[0, 1].get_legend_handles_labels()
-    fig.legend(handles, labels, loc="outside lower center", ncols=3)
+    fig.legend(*axes[0, 1].get_legend_handles_labels(), loc="outside lower center", ncols=3)
     return fig
 
 
@@ -360,66 +288,45 @@ def show_predictions(images, labels, probabilities, class_names: Sequence[str]) 
         probabilities: (n, K), rows summing to 1; the confidence is the largest of a row.
         class_names: K names.
     """
-    labels, probabilities = np.asarray(labels), np.asarray(probabilities)
-    n = len(labels)
-    columns = min(n, 6)
-    rows = -(-n // columns)
-    fig, axes = figure(rows, columns, size=(WIDTH, rows * (WIDTH / columns + 0.55)))
-    for ax in axes.flat:
-        hide_ticks(ax)
-        ax.set_frame_on(False)
+    columns = min(len(labels), 6)
+    rows = -(-len(labels) // columns)
+    fig, axes = figure(rows, columns, size=(WIDTH, rows * (WIDTH / columns + 0.55)), ticks=False)
     for ax, image, label, belief in zip(axes.flat, images, labels, probabilities, strict=False):
-        guess = int(belief.argmax())
-        right = guess == label
-        ax.imshow(to_picture(image))
-        said = f"{class_names[guess]} {100 * belief[guess]:.0f}%"
-        ax.set_title(
-            f"✓ {said}\n" if right else f"✗ {said}\nis {class_names[label]}",
-            color=GOOD if right else BAD,
-            fontsize=9,
-        )
+        guess = int(np.argmax(belief))
+        sign, colour = verdict(guess == label)
+        truth = "" if guess == label else f"is {class_names[label]}"
+        title = f"{sign} {class_names[guess]} {100 * belief[guess]:.0f}%\n{truth}"
+        draw_image(ax, image, title, size=9)
+        ax.title.set_color(colour)
     return fig
 
 
 @styled
-def show_class_attention(
-    images, attention: Mapping[str, np.ndarray], *, uniform: float, vmax: float | None = None
-) -> Figure:
+def show_class_attention(images, attention: Mapping[str, np.ndarray], *, uniform: float) -> Figure:
     """Draw where the class token collects, above it the image, one row a model.
 
-    All maps share one colour scale from 0 to ``vmax``, so that an even map looks even.
+    All maps share one colour scale from 0 to the largest weight of all, so that an even map looks
+    even.
 
     Args:
         images: (n, C, H, W), uint8 or floats in [0, 1].
         attention: name of the model -> (n, gh, gw), the class token's weights on the patches.
         uniform: the weight that each of the T tokens would get from an even spread, 1/T.
-        vmax: the top of the scale; by default the largest weight of all maps.
     """
-    maps = {name: np.asarray(weights) for name, weights in attention.items()}
-    vmax = vmax or max(weights.max() for weights in maps.values())
-    rows, columns = 1 + len(maps), len(images)
-    fig, axes = figure(rows, columns, size=(WIDTH, rows * WIDTH / (columns + 1.5)))
-    for ax in axes.flat:
-        hide_ticks(ax)
+    vmax = max(np.asarray(weights).max() for weights in attention.values())
+    rows, columns = 1 + len(attention), len(images)
+    fig, axes = figure(rows, columns, size=(WIDTH, rows * WIDTH / (columns + 1.5)), ticks=False)
     height, width = np.shape(images)[-2:]
+    extent = (-0.5, width - 0.5, height - 0.5, -0.5)
+    look = {"cmap": SEQUENTIAL, "vmin": 0, "vmax": vmax, "alpha": 0.75, "extent": extent}
     for column, image in enumerate(images):
         picture = to_picture(image)
-        axes[0, column].imshow(picture)
         grey = picture if picture.ndim == 2 else picture.mean(axis=-1)
-        for row, weights in enumerate(maps.values(), start=1):
-            ax = axes[row, column]
+        draw_image(axes[0, column], image)
+        for ax, weights in zip(axes[1:, column], attention.values(), strict=True):
             ax.imshow(grey, cmap="gray", vmin=0, vmax=1)
-            shown = ax.imshow(
-                weights[column],
-                cmap=SEQUENTIAL,
-                vmin=0,
-                vmax=vmax,
-                alpha=0.75,
-                extent=(-0.5, width - 0.5, height - 0.5, -0.5),
-            )
-    axes[0, 0].set_ylabel("image")
-    for row, name in enumerate(maps, start=1):
-        axes[row, 0].set_ylabel(name)
+            shown = ax.imshow(weights[column], **look)
+    name_rows(axes, ("image", *attention))
     bar = fig.colorbar(shown, ax=axes[1:].ravel().tolist(), shrink=0.9)
     bar.set_label(f"attention weight\n(line: even spread, {uniform:.3f})", fontsize=8)
     bar.ax.axhline(uniform, color="white", linewidth=1.5)
@@ -427,39 +334,32 @@ def show_class_attention(
 
 
 @styled
-def show_position_similarity(
-    similarity: Mapping[str, np.ndarray], cells: Sequence[int], *, limit: float | None = None
-) -> Figure:
+def show_position_similarity(similarity: Mapping[str, np.ndarray], cells: Sequence[int]) -> Figure:
     """Draw how alike the position of one cell is to that of every other, one row a model.
 
     A cell's similarity with itself is 1 by definition and would swallow the colour scale: it is
-    left blank and marked. All maps share one scale, symmetric about 0.
+    left blank and marked. All maps share one scale, symmetric about 0, to the largest cosine of two
+    different cells.
 
     Args:
         similarity: name of the model -> (N, gh, gw), cosines.
         cells: the patches to show, counted row by row.
-        limit: the end of the scale; by default the largest cosine of two different cells shown.
     """
-    shown_maps = {}
-    for name, cosines in similarity.items():
-        cosines = np.array(cosines, dtype=float)[list(cells)]
-        gh, gw = cosines.shape[1:]
-        for i, cell in enumerate(cells):
-            cosines[i, cell // gw, cell % gw] = np.nan
-        shown_maps[name] = cosines
-    limit = limit or max(np.nanmax(np.abs(cosines)) for cosines in shown_maps.values())
-    rows, columns = len(shown_maps), len(cells)
-    fig, axes = figure(rows, columns, size=(WIDTH, rows * WIDTH / (columns + 1.2) + 0.3))
-    for row, (name, cosines) in enumerate(shown_maps.items()):
-        for column, cell in enumerate(cells):
-            ax = axes[row, column]
-            hide_ticks(ax)
+    maps = np.array([np.asarray(cosines)[list(cells)] for cosines in similarity.values()], float)
+    gw = maps.shape[-1]
+    for column, cell in enumerate(cells):
+        maps[:, column, cell // gw, cell % gw] = np.nan
+    limit = np.nanmax(np.abs(maps))
+    size = (WIDTH, len(maps) * WIDTH / (len(cells) + 1.2) + 0.3)
+    fig, axes = figure(len(maps), len(cells), size=size, ticks=False)
+    for line, cosines in zip(axes, maps, strict=True):
+        for ax, values, cell in zip(line, cosines, cells, strict=True):
             ax.set_facecolor(LIGHT)
-            shown = ax.imshow(cosines[column], cmap=DIVERGING, vmin=-limit, vmax=limit)
+            shown = ax.imshow(values, cmap=DIVERGING, vmin=-limit, vmax=limit)
             ax.plot(cell % gw, cell // gw, "x", color=BLACK)
-            if row == 0:
-                ax.set_title(f"patch {cell} (row {cell // gw}, column {cell % gw})", fontsize=8)
-        axes[row, 0].set_ylabel(name)
+    for ax, cell in zip(axes[0], cells, strict=True):
+        ax.set_title(f"patch {cell} (row {cell // gw}, column {cell % gw})", fontsize=8)
+    name_rows(axes, similarity)
     fig.colorbar(shown, ax=axes.ravel().tolist(), shrink=0.9, label="cosine")
     return fig
 
@@ -477,8 +377,7 @@ def show_class_accuracy(
     """
     shares, images = np.asarray(accuracy, dtype=float), np.asarray(counts)
     order = np.argsort(np.where(images > 0, shares, np.inf), kind="stable")
-    fig, axes = figure(size=(WIDTH, 0.8 + 0.3 * len(order)))
-    ax = axes[0, 0]
+    fig, ax = panel(WIDTH, 0.8 + 0.3 * len(order))
     for place, k in enumerate(order):
         if images[k] == 0:
             ax.text(1, place, "no image of this class", va="center", color=GREY)
@@ -505,16 +404,11 @@ def show_confusion(counts, class_names: Sequence[str]) -> Figure:
     counts = np.asarray(counts, dtype=float)
     share = 100 * counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)
     K = len(share)
-    fig, axes = figure(size=(WIDTH * 0.75, WIDTH * 0.65))
-    ax = axes[0, 0]
+    fig, ax = panel(WIDTH * 0.75, WIDTH * 0.65)
     shown = ax.imshow(share, cmap="Blues", vmin=0, vmax=100)
-    for i in range(K):
-        for j in range(K):
-            if K <= 12 and share[i, j] > 0.5:  # less would read as 0
-                color = "white" if share[i, j] > 55 else BLACK
-                ax.text(
-                    j, i, f"{share[i, j]:.0f}", ha="center", va="center", color=color, fontsize=8
-                )
+    if K <= 12:
+        words = np.where(share > 0.5, np.char.mod("%.0f", share), "")  # less would read as 0
+        write_cells(ax, words, share > 55, fontsize=8)
     ax.set(xlabel="answer", ylabel="truth")
     ax.set_xticks(range(K), class_names, rotation=45, ha="right")
     ax.set_yticks(range(K), class_names)

@@ -10,9 +10,17 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from matplotlib.colors import LogNorm
 from matplotlib.figure import Figure
-from matplotlib.patches import Rectangle
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
+from vitedu.plots.parts import (
+    draw_image,
+    draw_lines,
+    draw_map,
+    frame,
+    name_rows,
+    write,
+    write_cells,
+)
 from vitedu.plots.style import (
     BLUE,
     CYCLE,
@@ -22,9 +30,8 @@ from vitedu.plots.style import (
     SEQUENTIAL,
     WIDTH,
     figure,
-    hide_ticks,
+    panel,
     styled,
-    to_picture,
 )
 
 OF_NETWORK = {"CNN": (ORANGE, "s", "--"), "ViT": (BLUE, "o", "-")}  # colour, marker, line
@@ -53,22 +60,14 @@ def show_flow(
     """
     columns = 1 + max(len(flow) for flow in flows.values())
     fig, axes = figure(len(flows), columns, size=(WIDTH * 1.2, 2.2 * len(flows)))
-    for row, (network, flow) in zip(axes, flows.items(), strict=True):
-        row[0].imshow(to_picture(image))
-        row[0].set_title("image")
-        row[0].set_ylabel(network)
-        for ax, (layer, strength), note in zip(row[1:], flow.items(), notes[network], strict=False):
-            ax.imshow(strength, cmap=SEQUENTIAL, vmin=0, vmax=float(strength.max()))
-            ax.set_title(layer)
+    for (first, *rest), (network, flow) in zip(axes, flows.items(), strict=True):
+        draw_image(first, image, "image")
+        for ax, (layer, strength), note in zip(rest, flow.items(), notes[network], strict=False):
+            draw_map(ax, strength, layer, cmap=SEQUENTIAL, vmin=0, vmax=float(strength.max()))
             ax.set_xlabel(note, fontsize=8)
-        for ax in row:
-            hide_ticks(ax)
-    fig.supxlabel(
-        "bright: the place reacts strongly; each map has its own scale, from 0 to its largest "
-        "value",
-        fontsize=8,
-        color=GREY,
-    )
+    name_rows(axes, flows)
+    words = "bright: the place reacts strongly; each map has its own scale, from 0 to its largest"
+    fig.supxlabel(f"{words} value", fontsize=8, color=GREY)
     return fig
 
 
@@ -90,24 +89,15 @@ def show_cue_task(image, answers, glyphs) -> Figure:
         "cells with the cue's glyph": picture,
     }
     fig, axes = figure(1, 3, size=(WIDTH * 1.2, 3.6), width_ratios=[1, 2, 2])
-    for ax, (title, values) in zip(axes[0], shown.items(), strict=True):
-        ax.imshow(values, cmap="gray", vmin=-0.2, vmax=1.2)
-        ax.set_title(title)
-        hide_ticks(ax)
-        gap = (
-            {"color": "white", "linewidth": 8}
-            if values is not picture
-            else {"color": BLUE, "linewidth": 1.2}
-        )
-        for line in range(0, len(values) + 1, cell):
-            ax.axhline(line - 0.5, **gap)
-            ax.axvline(line - 0.5, **gap)
-    frames = [(axes[0, 1], 0, 0)]
-    frames += [(axes[0, 2], row, column) for row, column in np.argwhere(np.asarray(answers))]
-    for ax, row, column in frames:
-        corner = column * cell - 0.5, row * cell - 0.5
-        frame = Rectangle(corner, cell, cell, fill=False, color=ORANGE, linewidth=2.5, zorder=3)
-        ax.add_patch(frame)
+    grid = {"color": BLUE, "linewidth": 1.2}
+    looks = {"color": "white", "linewidth": 8}, grid, grid
+    for ax, (title, values), look in zip(axes[0], shown.items(), looks, strict=True):
+        draw_map(ax, values, title, cmap="gray", vmin=-0.2, vmax=1.2)
+        edges = np.arange(0, len(values) + 1, cell) - 0.5
+        draw_lines(ax, edges, edges, **look)
+    frame(axes[0, 1], -0.5, -0.5, cell, zorder=3)
+    for row, column in np.argwhere(np.asarray(answers)):
+        frame(axes[0, 2], column * cell - 0.5, row * cell - 0.5, cell, zorder=3)
     return fig
 
 
@@ -120,14 +110,11 @@ def show_by_cell(accuracies: Mapping[str, np.ndarray]) -> Figure:
     """
     fig, axes = figure(1, len(accuracies), size=(WIDTH * 1.2, 3.0))
     for ax, (title, values) in zip(axes[0], accuracies.items(), strict=True):
-        shown = ax.imshow(100 * np.asarray(values), cmap=SEQUENTIAL, vmin=50, vmax=100)
-        frame = Rectangle((-0.5, -0.5), 1, 1, fill=False, color=ORANGE, linewidth=2.5, zorder=3)
-        ax.add_patch(frame)
-        ax.text(0, 0, "cue", ha="center", va="center", fontsize=8)
-        ax.set_title(title)
-        hide_ticks(ax)
-    bar = fig.colorbar(shown, ax=axes, shrink=0.8)
-    bar.set_label("balanced accuracy (%), guessing: 50")
+        percent = 100 * np.asarray(values)
+        shown = draw_map(ax, percent, title, cmap=SEQUENTIAL, vmin=50, vmax=100)
+        frame(ax, -0.5, -0.5, 1, zorder=3)
+        write(ax, 0, 0, "cue", fontsize=8)
+    fig.colorbar(shown, ax=axes, shrink=0.8, label="balanced accuracy (%), guessing: 50")
     return fig
 
 
@@ -140,17 +127,14 @@ def show_fields(fields: Mapping[str, np.ndarray], sides: Sequence[int]) -> Figur
         fields: title -> (H, W), at most 1.
         sides: the receptive field of each in pixels; a side as large as the image draws no square.
     """
+    look = {"cmap": SEQUENTIAL, "norm": LogNorm(1e-3, 1)}
     fig, axes = figure(1, len(fields), size=(WIDTH * 1.2, 2.6))
     for ax, (title, field), side in zip(axes[0], fields.items(), sides, strict=True):
         H, W = field.shape
-        shown = ax.imshow(np.clip(field, 1e-9, None), cmap=SEQUENTIAL, norm=LogNorm(1e-3, 1))
+        shown = draw_map(ax, np.clip(field, 1e-9, None), title, **look)
         if side < W:
-            corner = (W - 1 - side) / 2, (H - 1 - side) / 2
-            ax.add_patch(Rectangle(corner, side, side, fill=False, color=ORANGE, linewidth=1.2))
-        ax.set_title(title)
-        hide_ticks(ax)
-    bar = fig.colorbar(shown, ax=axes, shrink=0.7, extend="min")
-    bar.set_label("gradient, largest = 1")
+            frame(ax, (W - 1 - side) / 2, (H - 1 - side) / 2, side, linewidth=1.2)
+    fig.colorbar(shown, ax=axes, shrink=0.7, extend="min", label="gradient, largest = 1")
     return fig
 
 
@@ -178,25 +162,19 @@ def show_curves(
         marks: name of a curve -> an x to mark in its colour.
         percent: whether values are shares, shown in percent.
     """
-    fig, axes = figure(size=(WIDTH * 0.9, 3.6))
-    ax, scale = axes[0, 0], 100 if percent else 1
+    fig, ax = panel(WIDTH * 0.9, 3.6)
+    scale = 100 if percent else 1
     for i, (name, points) in enumerate(curves.items()):
         colour, marker, line = look_of(name, i)
-        is_training = "training" in name
         means = [scale * np.mean(values) for values in points]
-        ax.plot(
-            x,
-            means,
-            linestyle=":" if is_training else line,
-            marker=marker,
-            color=colour,
-            fillstyle="none" if is_training else "full",
-            label=name,
-        )
+        look = {"color": colour, "marker": marker, "label": name}
+        if "training" in name:
+            ax.plot(x, means, linestyle=":", fillstyle="none", **look)
+        else:
+            ax.plot(x, means, linestyle=line, **look)
         for place, values in zip(x, points, strict=True):
-            ax.plot(
-                [place] * len(values), [scale * v for v in values], ".", color=colour, alpha=0.4
-            )
+            dots = [place] * len(values), [scale * value for value in values]
+            ax.plot(*dots, ".", color=colour, alpha=0.4)
         if marks and name in marks:
             ax.axvline(marks[name], color=colour, linewidth=0.8, linestyle=line)
     if baseline:
@@ -220,8 +198,7 @@ def show_disturbed(found: Mapping[str, Mapping[str, Sequence[float]]], guessing:
         guessing: the accuracy of guessing.
     """
     names = list(next(iter(found.values())))
-    fig, axes = figure(size=(WIDTH, 0.34 * len(names) + 1.1))
-    ax = axes[0, 0]
+    fig, ax = panel(WIDTH, 0.34 * len(names) + 1.1)
     for i, (network, by_name) in enumerate(found.items()):
         colour, marker, _ = look_of(network, i)
         for row, name in enumerate(names):
@@ -230,20 +207,11 @@ def show_disturbed(found: Mapping[str, Mapping[str, Sequence[float]]], guessing:
             ax.plot([min(values), max(values)], [y, y], color=colour, linewidth=1)
             ax.plot(np.mean(values), y, marker, color=colour, label=network if row == 0 else None)
     ax.axvline(100 * guessing, color=GREY, linewidth=0.8)
-    ax.annotate(
-        "guessing",
-        (100 * guessing, len(names) - 0.4),
-        xytext=(3, 0),
-        textcoords="offset points",
-        color=GREY,
-        fontsize=8,
-    )
-    ax.set(
-        yticks=range(len(names)),
-        yticklabels=names,
-        xlim=(0, 100),
-        xlabel="test accuracy (%), mean and range over seeds",
-    )
+    place = 100 * guessing, len(names) - 0.4
+    look = {"color": GREY, "fontsize": 8}
+    ax.annotate("guessing", place, xytext=(3, 0), textcoords="offset points", **look)
+    ax.set(yticks=range(len(names)), yticklabels=names, xlim=(0, 100))
+    ax.set_xlabel("test accuracy (%), mean and range over seeds")
     ax.invert_yaxis()
     ax.grid(axis="x", linewidth=0.4, color=LIGHT)
     fig.legend(loc="outside right upper")
@@ -261,13 +229,10 @@ def show_likeness(tables: Mapping[str, np.ndarray], names: Sequence[str]) -> Fig
     fig, axes = figure(1, len(tables), size=(WIDTH * 1.2, 4.2))
     for ax, (title, table) in zip(axes[0], tables.items(), strict=True):
         shown = ax.imshow(table, cmap=SEQUENTIAL, vmin=0, vmax=1)
-        for (row, column), value in np.ndenumerate(np.asarray(table)):
-            colour = "black" if value > 0.6 else "white"
-            ax.text(column, row, f"{value:.1f}", ha="center", va="center", color=colour, fontsize=7)
+        write_cells(ax, np.char.mod("%.1f", table), np.asarray(table) <= 0.6, fontsize=7)
         ax.set(title=title, xticks=range(len(names)), yticks=range(len(names)))
         ax.set_xticklabels(names, rotation=60, ha="right")
         ax.set_yticklabels(names)
         ax.spines[:].set_visible(False)
-    bar = fig.colorbar(shown, ax=axes, shrink=0.7)
-    bar.set_label("linear CKA")
+    fig.colorbar(shown, ax=axes, shrink=0.7, label="linear CKA")
     return fig

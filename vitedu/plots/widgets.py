@@ -1,399 +1,48 @@
-"""Explorers: a picture to click into, and one setting to change.
+"""The explorers of the notebooks: what each draws, and what it says of the place that is clicked.
 
-Role: one interface with two forms. Where a kernel answers, controls of ipywidgets redraw the figure
-for every cell and setting. Elsewhere (exported pages, front ends without ipywidgets) frames that
-were drawn beforehand travel in the cell's output with a few lines of JavaScript, and where no
-script runs the first frame stays as a still picture. Not here: any drawing; figures come from the
-module of their chapter.
+Role: arrays in, an ``Explorer`` out; a figure that moves, and a sentence for each of its places.
+Not here: clicking, sliders and pages (``vitedu.plots.explorer``), and any measuring.
 """
 
-import base64
-import functools
-import html
-import io
-import json
-import os
-import uuid
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.colors import to_hex
-from matplotlib.figure import Figure
-from matplotlib.font_manager import findfont
-from matplotlib.image import AxesImage
-from matplotlib.text import Text
-from PIL import Image, ImageDraw, ImageFont
+import torch
+from matplotlib import colormaps
+from matplotlib.colors import ListedColormap, LogNorm
 
-from vitedu.hardware import current_profile
-from vitedu.plots.attention import entropy, softmax_figure, where_it_looks_figure
-from vitedu.plots.efficient import blocks_figure
-from vitedu.plots.inside import inside_figure
-from vitedu.plots.less_data import neighbours_figure
-from vitedu.plots.patches import patch_row_figure
-from vitedu.plots.style import DOTS, DPI, PICTURE, WIDTH
-from vitedu.plots.training import schedule_figure
-from vitedu.plots.transfer import similarity_figure
+from vitedu.plots.explorer import (
+    HEIGHT,
+    PICTURE,
+    Explorer,
+    FigureAndMove,
+    explorer_figure,
+    image_to_click,
+    moving_frame,
+    table_to_click,
+)
+from vitedu.plots.parts import draw_image, draw_map, uniform_bar
+from vitedu.plots.patches import cut, draw_grid
+from vitedu.plots.style import (
+    BLACK,
+    BLUE,
+    DIVERGING,
+    GREY,
+    LIGHT,
+    ORANGE,
+    SEQUENTIAL,
+    SKY,
+    WIDTH,
+    to_picture,
+)
 
-WIDGET = "application/vnd.jupyter.widget-view+json"
-SPOTS = ((0.5, 0.5), (0.22, 0.5), (0.15, 0.15), (0.9, 0.85))  # row, column in the picture
-
-left, bottom, width, height = (100 * part for part in PICTURE)
-STYLE = f"""<style>
-.vitedu-stage {{ position: relative; overflow: visible }}
-.vitedu-stage img {{ width: 100%; max-width: 100% }}
-.vitedu-cells {{ position: absolute !important; left: {left}%; top: {100 - bottom - height}%;
-  width: {width}% !important; height: {height}% !important; display: grid !important;
-  grid-gap: 0; margin: 0; overflow: visible }}
-.vitedu-cells button {{ width: auto; height: auto; min-width: 0; margin: 0; padding: 0;
-  border: 0; background: transparent; color: transparent; box-shadow: none; cursor: pointer }}
-.vitedu-cells button:hover, .vitedu-cells button:focus {{ background: transparent;
-  color: transparent; box-shadow: none; outline: 2px solid #E69F00 }}
-</style>"""
-# The sliders of ipywidgets have no name for screen readers, and its pictures no description.
-# Version 7's sliders are none at all for them. The script is an output of its own: a widget of HTML
-# runs none, and one of version 7 that holds outputs does not either.
-LABELS = """<script>
-(function (script) {
-  // on Colab a cell's outputs are a page
-  const outputs = script.closest(".jp-OutputArea") ?? document.body
-  function set(element, values) {
-    for (const [name, value] of Object.entries(values))
-      if (element.getAttribute(name) !== value) element.setAttribute(name, value)
-  }
-  function label() {
-    const sliders = ".vitedu-explorer .widget-slider, .vitedu-explorer .widget-hslider"
-    for (const slider of outputs.querySelectorAll(sliders)) {
-      const value = slider.querySelector(".widget-readout")
-      const handle = slider.querySelector(".noUi-handle, .ui-slider-handle")
-      if (!handle || !value) continue
-      const name = slider.querySelector("label, .widget-label").textContent
-      set(handle, {"aria-label": name, "aria-valuetext": value.textContent})
-      const percent = String(parseFloat(handle.style.left))  // of its way
-      if (handle.matches(".ui-slider-handle"))
-        set(handle, {role: "slider", "aria-valuenow": percent})
-    }
-    for (const box of outputs.querySelectorAll(".vitedu-explorer")) {
-      for (const cells of box.querySelectorAll(".vitedu-cells"))
-        set(cells, {"aria-hidden": "true"})  // the slider says it all
-      const words = box.querySelector("[role=status]"), picture = box.querySelector("img")
-      if (words && picture) set(picture, {alt: words.textContent})
-    }
-  }
-  const all = {childList: true, subtree: true, characterData: true}
-  new MutationObserver(label).observe(outputs, all)
-  label()
-})(document.currentScript)
-</script>"""
+NEARER = (BLUE, SKY, "#BFE3F7", "white")  # reached after one block, two, three, and not yet
 
 
-class Explorer:
-    """A figure that follows a click into its picture, and one setting.
-
-    Args:
-        draw: gives the figure for a setting, its picture where ``PICTURE`` says, and a function
-            that moves the figure to a cell and returns the artists that changed: pictures that fill
-            their axes, lines of text on their baselines, and anything else.
-        describe: says in a sentence what that figure shows, for screen readers too.
-        settings: the values of the setting.
-        setting_name: what the setting is, such as "patch size (px)".
-        grid: rows and columns of the picture's cells, or a function that gives them for a setting.
-        start: the setting that is shown first; by default the first one.
-        cell_name: what a cell of the picture is called.
-    """
-
-    def __init__(
-        self,
-        draw: Callable[[Any], tuple[Figure, Callable]],
-        describe: Callable[[Any, int], str],
-        settings: Sequence,
-        setting_name: str,
-        grid: Callable[[Any], tuple[int, int]] | tuple[int, int],
-        start: Any = None,
-        cell_name: str = "patch",
-    ):
-        start = settings[0] if start is None else start
-        if start not in settings:
-            raise ValueError(f"start must be one of {list(settings)} (got {start!r}).")
-        self.draw, self.describe = draw, describe
-        self.grid = grid if callable(grid) else lambda setting, size=grid: size
-        self.settings, self.setting_name, self.start = list(settings), setting_name, start
-        self.cell_name = cell_name
-        # setting and dots -> figure, its function, and the pixels that never change
-        self.drawn: dict = {}
-
-    def __repr__(self) -> str:
-        return f"Explorer({self.setting_name}: {', '.join(str(s) for s in self.settings)})"
-
-    def cell_at(self, setting, row: float, column: float) -> int:
-        """Give the cell at a place in the picture; row and column run from 0 to 1."""
-        rows, columns = self.grid(setting)
-        return int(row * rows) * columns + int(column * columns)
-
-    def frame(self, setting, cell: int, dots: int = 1) -> bytes:
-        """Draw one frame, as a JPEG; only what the cell changes is drawn anew.
-
-        A browser takes nearly twice as long to show one with two dots for one of the page, so only
-        frames that are drawn beforehand have them.
-        """
-        if (setting, dots) not in self.drawn:
-            figure, move = self.draw(setting)
-            figure.set_dpi(dots * DPI)
-            canvas = FigureCanvasAgg(figure)
-            for artist in move(cell):
-                artist.set_animated(True)  # left out of the background
-            canvas.draw()
-            self.drawn[setting, dots] = canvas, move, canvas.copy_from_bbox(figure.bbox)
-        canvas, move, background = self.drawn[setting, dots]
-        canvas.restore_region(background)
-        pixels, words = np.asarray(canvas.buffer_rgba()), []
-        for artist in move(cell):
-            if isinstance(artist, AxesImage):
-                paste(artist, pixels)
-            elif isinstance(artist, Text):
-                words.append(artist)
-            else:
-                artist.axes.draw_artist(artist)
-        picture = Image.frombuffer("RGBX", canvas.get_width_height(), pixels, "raw", "RGBX", 0, 1)
-        write(words, picture)
-        buffer = io.BytesIO()
-        picture.save(buffer, format="jpeg", quality=80)
-        return buffer.getvalue()
-
-    def _ipython_display_(self) -> None:
-        show_labelled(self._repr_mimebundle_())
-
-    def _repr_mimebundle_(self, include=None, exclude=None) -> dict:
-        bundle: dict[str, Any] = {"text/plain": repr(self), "text/html": self.still()}
-        if kernel_answers():
-            view = {"version_major": 2, "version_minor": 0, "model_id": self.live().model_id}
-            bundle[WIDGET] = view
-        return bundle
-
-    # -- without a kernel -------------------------------------------------------------------------
-
-    def still(self) -> str:
-        """Give the form for pages: every setting at a few cells, drawn beforehand, as HTML."""
-        cells = {s: [self.cell_at(s, *spot) for spot in SPOTS] for s in self.settings}
-        pictures = [
-            [
-                f"data:image/jpeg;base64,{base64.b64encode(self.frame(s, c, DOTS)).decode()}"
-                for c in row
-            ]
-            for s, row in cells.items()
-        ]
-        words = [[self.describe(s, c) for c in row] for s, row in cells.items()]
-        first = self.settings.index(self.start)
-        names = [str(s) for s in self.settings]
-        width = round(WIDTH * DPI)
-        return still_page(pictures, words, names, self.setting_name, width, first, SPOTS)
-
-    # -- with a kernel ----------------------------------------------------------------------------
-
-    def live(self):
-        """Give the form for a running kernel: a widget of ipywidgets, 7.7 or later.
-
-        The picture's cells are buttons, for the mouse; two sliders serve the keyboard.
-        """
-        import ipywidgets as widgets
-
-        wide = {"description_width": "initial"}
-        options = [(str(setting), setting) for setting in self.settings]
-        setting = widgets.SelectionSlider(
-            options=options, value=self.start, description=self.setting_name, style=wide
-        )
-        cell = widgets.IntSlider(description=self.cell_name, style=wide)
-        picture = widgets.Image(format="jpeg", layout=widgets.Layout(width="100%"))
-        words, style = widgets.HTML(), widgets.HTML(STYLE)
-        shared = {"layout": widgets.Layout(), "style": widgets.ButtonStyle()}
-
-        def layer(rows: int, columns: int):
-            buttons = [
-                widgets.Button(description=str(k), tooltip=f"{self.cell_name} {k}", **shared)
-                for k in range(rows * columns)
-            ]
-            for k, button in enumerate(buttons):
-                if button.has_trait("tabbable"):
-                    button.tabbable = False  # one stop for the keyboard, the slider, not hundreds
-                button.on_click(lambda _, k=k: setattr(cell, "value", k))
-            box = widgets.GridBox(buttons)
-            box.layout.grid_template_columns = f"repeat({columns}, 1fr)"
-            box.layout.grid_template_rows = f"repeat({rows}, 1fr)"
-            box.add_class("vitedu-cells")
-            return box
-
-        # a browser takes long to build buttons: every grid has its own, and one grid is in sight
-        layers = {size: layer(*size) for size in dict.fromkeys(map(self.grid, self.settings))}
-        # JupyterLab 3 makes an output as wide as a fixed width in it, and the page cuts it off
-        at_most = widgets.Layout(width="calc(100% - 8px)", max_width=f"{WIDTH * DPI:g}px")
-        stage = widgets.Box([picture, *layers.values()], layout=at_most)
-        stage.add_class("vitedu-stage")
-
-        def show(change=None):
-            picture.value = self.frame(setting.value, cell.value)
-            said = html.escape(self.describe(setting.value, cell.value))
-            words.value = f'<p role="status" aria-live="polite">{said}</p>'
-
-        def regrid(change=None):
-            rows, columns = self.grid(setting.value)
-            if change:  # the same place in the finer or coarser grid
-                old_rows, old_columns = self.grid(change.old)
-                row, column = divmod(cell.value, old_columns)
-                place = (row + 0.5) / old_rows, (column + 0.5) / old_columns
-            else:
-                place = SPOTS[0]
-            cell.unobserve(show, "value")
-            cell.max = rows * columns - 1
-            cell.value = self.cell_at(setting.value, *place)
-            cell.observe(show, "value")
-            show()
-            for size, box in layers.items():
-                box.layout.visibility = "visible" if size == (rows, columns) else "hidden"
-
-        setting.observe(regrid, "value")
-        regrid()
-        controls = widgets.HBox([setting, cell], layout=widgets.Layout(flex_flow="row wrap"))
-        whole = widgets.VBox([style, controls, stage, words])
-        whole.add_class("vitedu-explorer")
-        return whole
-
-
-def paste(image: AxesImage, pixels: np.ndarray) -> None:
-    """Draw a picture of some cells. It colours cells, where matplotlib would colour every pixel.
-
-    Args:
-        image: fills its axes; its cells keep sharp edges.
-        pixels: (H, W, 4), uint8, of the whole figure; changed in place.
-    """
-    colours = image.to_rgba(np.ma.asarray(image.get_array()), bytes=True)  # (rows, columns, 4)
-    colours = np.where(colours[..., 3:] == 0, 255, colours)  # paper where there is no value
-    left, low, right, high = np.rint(image.get_window_extent().extents).astype(int)
-    height, width = high - low, right - left
-    row = (2 * np.arange(height) + 1) * colours.shape[0] // (2 * height)
-    column = (2 * np.arange(width) + 1) * colours.shape[1] // (2 * width)
-    top = len(pixels) - high
-    pixels[top : top + height, left:right] = colours[row[:, None], column]
-
-
-def write(words: Sequence[Text], picture: Image.Image) -> None:
-    """Write lines of text. It writes a line at once, where matplotlib would draw letter by letter.
-
-    Args:
-        words: each stands on its baseline.
-        picture: of the whole figure; changed in place.
-    """
-    pen = ImageDraw.Draw(picture)
-    for text in words:
-        x, y = text.get_transform().transform(text.get_position())
-        size = float(text.get_fontsize()) * text.figure.dpi / 72
-        font = typeface(findfont(text.get_fontproperties()), size)
-        anchor = text.get_horizontalalignment()[0].replace("c", "m") + "s"
-        pen.text((x, picture.height - y), text.get_text(), to_hex(text.get_color()), font, anchor)
-
-
-@functools.cache
-def typeface(path: str, size: float) -> ImageFont.FreeTypeFont:
-    """Open a font in a size, once."""
-    return ImageFont.truetype(path, size, layout_engine=ImageFont.Layout.BASIC)
-
-
-def still_page(
-    pictures: Sequence[Sequence[str]],
-    words: Sequence[Sequence[str]],
-    names: Sequence[str],
-    setting_name: str,
-    width: int,
-    first: int = 0,
-    spots: Sequence[tuple[float, float]] = (),
-) -> str:
-    """Write frames drawn beforehand as HTML: a slider for the setting, and one for the place.
-
-    JupyterLab takes arrow keys for its own unless the focused element has
-    ``data-lm-suppress-shortcuts``.
-
-    Args:
-        pictures: for each setting the pictures of all places, as addresses of data.
-        words: what each picture shows.
-        names: of the settings.
-        setting_name: what the setting is.
-        width: of the pictures on a page that is wide enough, in its pixels.
-        first: the setting that is shown first.
-        spots: row and column of each place in the picture, 0 to 1; none for one place.
-    """
-    key = f"explorer-{uuid.uuid4().hex}"
-    name, said = html.escape(setting_name), html.escape(words[first][0])
-    place = ""
-    if spots:
-        place = f"""
-  <label>place: <span>1</span>
-    <input data-lm-suppress-shortcuts
-      type="range" min="0" max="{len(spots) - 1}" value="0" step="1"></label>"""
-    return f"""
-<div id="{key}">
-  <label>{name}: <span>{html.escape(names[first])}</span>
-    <input data-lm-suppress-shortcuts
-      type="range" min="0" max="{len(names) - 1}" value="{first}" step="1"></label>{place}<br>
-  <img src="{pictures[first][0]}" alt="{said}" style="width: {width}px; max-width: 100%">
-  <p role="status" aria-live="polite">{said}</p>
-  <script>
-    (function (box) {{
-      const pictures = {script_json(pictures)}, words = {script_json(words)};
-      const names = {script_json(names)}, spots = {script_json(spots)};
-      const picture = box.querySelector("img"), said = box.querySelectorAll("label span");
-      const [setting, place] = box.querySelectorAll("input");
-      function show() {{
-        const here = place ? place.value : 0;
-        picture.src = pictures[setting.value][here];
-        picture.alt = words[setting.value][here];
-        box.querySelector("p").textContent = words[setting.value][here];
-        said[0].textContent = setting.ariaValueText = names[setting.value];
-        if (place) said[1].textContent = place.ariaValueText = Number(here) + 1;
-      }}
-      setting.oninput = show;
-      if (!place) return;
-      place.oninput = show;
-      picture.onclick = function (event) {{  // the place that is drawn and lies nearest
-        const frame = picture.getBoundingClientRect();
-        const x = ((event.clientX - frame.left) / frame.width - {PICTURE[0]}) / {PICTURE[2]};
-        const top = {1 - PICTURE[1] - PICTURE[3]:.4f}, height = {PICTURE[3]};
-        const y = ((event.clientY - frame.top) / frame.height - top) / height;
-        const far = spots.map(([row, column]) => Math.hypot(row - y, column - x));
-        place.value = far.indexOf(Math.min(...far));
-        show();
-      }};
-    }})(document.getElementById("{key}"));
-  </script>
-</div>"""
-
-
-def kernel_answers() -> bool:
-    """Say whether somebody may be looking through a kernel that has ipywidgets.
-
-    Nobody looks where ``VITEDU_STILL`` is set, as by ``vitedu tour``, or in the quick profile.
-    """
-    try:
-        import ipywidgets  # noqa: F401
-        from IPython import get_ipython
-    except ImportError:
-        return False
-    if "VITEDU_STILL" in os.environ or current_profile().name == "quick":
-        return False
-    return hasattr(get_ipython(), "kernel")
-
-
-def show_labelled(bundle: dict[str, Any]) -> None:
-    """Show a bundle of forms as a cell's output, a live form with the script that labels it."""
-    from IPython.display import display
-
-    display(bundle, raw=True)
-    if WIDGET in bundle:
-        display({"text/html": LABELS, "text/plain": ""}, raw=True)
-
-
-def script_json(value) -> str:
-    """Write a value as JSON that cannot end the script it stands in."""
-    return json.dumps(value).replace("</", "<\\/")
+def position(k: int, columns: int) -> str:
+    """Say where cell k of a grid lies."""
+    return f"row {k // columns}, column {k % columns}"
 
 
 def explore_patches(image, patch_sizes: Sequence[int] = (56, 32, 16)) -> Explorer:
@@ -403,22 +52,72 @@ def explore_patches(image, patch_sizes: Sequence[int] = (56, 32, 16)) -> Explore
         image: (C, H, W), uint8 or floats in [0, 1]; H and W divisible by every size.
         patch_sizes: the sizes to choose from, in pixels.
     """
+    image = torch.as_tensor(image)
     C, H, W = image.shape
 
-    def describe(P, k):
-        row, column = divmod(k, W // P)
-        return (
-            f"Patch {k} of {(H // P) * (W // P)} (row {row}, column {column}) "
-            f"is row {k} of the sequence: {C * P * P} numbers."
-        )
-
     def draw(P):
-        return patch_row_figure(image, P)
+        tiles = cut(image, P).flatten(0, 1)  # (N, C, P, P)
+        sequence = tiles.flatten(1).numpy()  # (N, C*P*P)
+        fig, picture = explorer_figure()
+        draw_grid(picture, image, P, f"{len(tiles)} patches of {P} px")
+        places = (0.42, 0.5, 0.16, 0.3556), (0.66, 0.5, 0.32, 0.3556), (0.475, 0.16, 0.505, 0.2)
+        close, matrix, values = map(fig.add_axes, places)
+        matrix.imshow(sequence, cmap="gray", aspect="auto", interpolation="antialiased")
+        matrix.set(title=f"the sequence: {len(tiles)} rows", ylabel="row", xticks=[])
+        values.set(xlim=(0, C * P * P), ylim=(sequence.min(), sequence.max()), ylabel="value")
+        values.set_title(f"its row: {C * P * P} numbers")
+        values.set_xlabel("place in the row: red, green, blue" if C == 3 else "place in the row")
+        move_frame = moving_frame(picture, W // P, P, linewidth=3)
+        tile = draw_image(close, tiles[0], "one patch")
+        mark = matrix.axhline(0, color=ORANGE, linewidth=2)
+        (line,) = values.plot(sequence[0], color=BLUE, linewidth=0.8)
+
+        def move(k):
+            tile.set_data(to_picture(tiles[k]))
+            mark.set_ydata([k, k])
+            line.set_ydata(sequence[k])
+            return move_frame(k), tile, mark, line
+
+        return fig, move
+
+    def describe(P, k):
+        row = f"row {k} of the sequence: {C * P * P} numbers"
+        return f"Patch {k} of {(H // P) * (W // P)} ({position(k, W // P)}) is {row}."
 
     def grid(P):
         return H // P, W // P
 
     return Explorer(draw, describe, patch_sizes, "patch size (px)", grid, patch_sizes[-1])
+
+
+def draw_where_it_looks(
+    image, weights, grid_size: tuple[int, int], titles: Sequence[str]
+) -> FigureAndMove:
+    """Draw an image and the weights that one of its places gives to all places.
+
+    The colour scale is the same for every place and table: weights relative to uniform,
+    logarithmic, from a tenth of it to thirty times it.
+
+    Args:
+        image: (C, H, W), square.
+        weights: (N, N), row i is what place i attends to.
+        grid_size: (gh, gw), N = gh*gw.
+        titles: of the image, of the map, and of what the map shows.
+    """
+    relative = (weights * weights.shape[-1]).unflatten(-1, grid_size).numpy(force=True)
+    fig, move_frame = image_to_click(image, grid_size, titles[0])
+    ax = fig.add_axes((0.47, *PICTURE[1:]))
+    look = {"cmap": SEQUENTIAL, "norm": LogNorm(0.1, 30)}
+    shown = draw_map(ax, np.ones(grid_size), titles[1], **look)
+    place = fig.add_axes((0.87, PICTURE[1], 0.02, PICTURE[3]))
+    uniform_bar(fig, shown, f"{titles[2]} / uniform", cax=place)
+    move_second = moving_frame(ax, grid_size[1])
+
+    def move(k):
+        shown.set_data(relative[k].clip(1e-9))
+        return shown, move_frame(k), move_second(k)
+
+    return fig, move
 
 
 def explore_attention(
@@ -433,6 +132,10 @@ def explore_attention(
         grid_size: (gh, gw), N = gh*gw.
     """
     tables = {temperature: weights_at(temperature) for temperature in temperatures}
+    titles = "click a query patch", "where it looks", "weight"
+
+    def draw(temperature):
+        return draw_where_it_looks(image, tables[temperature], grid_size, titles)
 
     def describe(temperature, k):
         row = tables[temperature][k]
@@ -442,11 +145,29 @@ def explore_attention(
             f"patch {most}, and {row[k]:.3f} to itself. Uniform would be {1 / len(row):.3f}."
         )
 
-    def draw(temperature):
-        return where_it_looks_figure(image, tables[temperature], grid_size)
-
     middle = temperatures[len(temperatures) // 2]
     return Explorer(draw, describe, temperatures, "temperature", grid_size, middle)
+
+
+def explore_reach(image, tables: dict[str, Any], grid_size: tuple[int, int]) -> Explorer:
+    """Show an image, and how strongly the clicked cell of a network depends on every place.
+
+    Args:
+        image: (C, H, W), uint8 or floats in [0, 1].
+        tables: network -> (N, N), row i holds the shares of all places in what moves cell i.
+        grid_size: (gh, gw), N = gh*gw.
+    """
+    titles = "click a cell", "what it depends on", "share"
+
+    def draw(name):
+        return draw_where_it_looks(image, tables[name], grid_size, titles)
+
+    def describe(name, k):
+        row = tables[name][k]
+        reached = f"{int((row > 0).sum())} of {len(row)} places"
+        return f"{name}: cell {k} depends on {reached}, and with {row[k]:.0%} on its own."
+
+    return Explorer(draw, describe, list(tables), "network", grid_size, cell_name="cell")
 
 
 def explore_inside(
@@ -463,50 +184,59 @@ def explore_inside(
         answers: name of the model -> for each picture, block and patch the answer in words.
         grid_size: (gh, gw).
     """
-    first = next(iter(answers))
+    gh, gw = grid_size
+    scale, first = LogNorm(0.1, 10), next(iter(answers))
+    left, right, gap = 0.405, 0.925, 0.02
+    bottom, top = PICTURE[1], PICTURE[1] + PICTURE[3]
+    block = (right - left - gap * (len(weights) - 1)) / len(weights)
 
     def draw(i):
-        tables = {name: table[i] for name, table in weights.items()}
-        words = {name: said[i] for name, said in answers.items()}
-        return inside_figure(images[i], tables, words, grid_size)
+        fig, move_frame = image_to_click(images[i], grid_size)
+        maps, said = [], []
+        for number, (name, tables) in enumerate(weights.items()):
+            L, nh, T, _ = tables[i].shape
+            row = (top - bottom) / L
+            side = min(block / nh, row * 0.72 * HEIGHT / WIDTH)  # of a map, in widths of the figure
+            size = side * (nh - 1 / (gw + 1)), side * WIDTH / HEIGHT * gw / (gw + 1)
+            start = left + number * (block + gap)
+            fig.text(start + nh * side / 2, top + 0.02, name, ha="center", fontsize=10)
+            patches = np.maximum(np.asarray(tables[i])[..., -gh * gw :, -gh * gw :] * T, 1e-9)
+            # (N, L, gh, nh, gw + 1): all heads of a layer are one picture, because one is drawn
+            # faster than many
+            rows = np.full((gh * gw, L, gh, nh, gw + 1), np.nan)
+            rows[..., :gw] = patches.reshape(L, nh, gh * gw, gh, gw).transpose(2, 0, 3, 1, 4)
+            rows = rows.reshape(gh * gw, L, gh, -1)[..., :-1]  # a column of paper between heads
+            # coloured once, not at every click
+            colours = colormaps[SEQUENTIAL](scale(rows.ravel()), bytes=True)
+            colours = colours.reshape(*rows.shape, 4)
+            for layer in range(L):
+                low = top - (layer + 1) * row
+                ax = fig.add_axes((start, low + 0.24 * row, *size))
+                shown = draw_map(ax, rows[0, layer], cmap=SEQUENTIAL, norm=scale, aspect="auto")
+                maps.append((shown, colours[:, layer]))
+                below = fig.add_axes((start, low, block, 0.22 * row))
+                below.axis("off")
+                text = below.text(0, 0.3, "", fontsize=7)
+                said.append((text, f"block {layer}: ", answers[name][i][layer]))
+        place = fig.add_axes((0.94, bottom, 0.012, top - bottom))
+        uniform_bar(fig, shown, "", cax=place)
+        place.tick_params(labelsize=7, pad=1)
+        place.set_title("× even", fontsize=7)
+
+        def move(k):
+            for shown, coloured in maps:
+                shown.set_data(coloured[k])
+            for text, of_block, words in said:
+                text.set_text(f"{of_block}{words[k]}")
+            return move_frame(k), *(shown for shown, _ in maps), *(text for text, *_ in said)
+
+        return fig, move
 
     def describe(i, k):
-        last = answers[first][i][-1][k]
-        row, column = divmod(k, grid_size[1])
-        return (
-            f"Picture {i}, patch {k} (row {row}, column {column}): read at this patch, the {first} "
-            f"model answers {last} after its last block."
-        )
+        said = f"the {first} model answers {answers[first][i][-1][k]} after its last block"
+        return f"Picture {i}, patch {k} ({position(k, gw)}): read at this patch, {said}."
 
     return Explorer(draw, describe, range(len(images)), "picture", grid_size)
-
-
-def explore_reach(
-    image, tables: dict[str, Any], grid_size: tuple[int, int], setting_name: str = "network"
-) -> Explorer:
-    """Show an image, and how strongly the clicked cell of a network depends on every place.
-
-    Args:
-        image: (C, H, W), uint8 or floats in [0, 1].
-        tables: network -> (N, N), row i holds the shares of all places in what moves cell i.
-        grid_size: (gh, gw), N = gh*gw.
-        setting_name: what the networks differ in.
-    """
-
-    titles = ("click a cell", "what it depends on", "share")
-
-    def describe(name, k):
-        row = tables[name][k]
-        reached = int((row > 0).sum())
-        return (
-            f"{name}: cell {k} depends on {reached} of {len(row)} places, and with {row[k]:.0%} on "
-            "its own."
-        )
-
-    def draw(name):
-        return where_it_looks_figure(image, tables[name], grid_size, titles)
-
-    return Explorer(draw, describe, list(tables), setting_name, grid_size, cell_name="cell")
 
 
 def explore_blocks(tables: Mapping[str, Any], grid_size: tuple[int, int]) -> Explorer:
@@ -517,18 +247,36 @@ def explore_blocks(tables: Mapping[str, Any], grid_size: tuple[int, int]) -> Exp
             token j after n+1 blocks.
         grid_size: (gh, gw), N = gh*gw.
     """
-
-    def describe(kind, k):
-        row, column = divmod(k, grid_size[1])
-        one, two, three = tables[kind][:, k].sum(dim=-1).tolist()
-        return (
-            f"{kind}: the token in row {row}, column {column} sees {one} of "
-            f"{tables[kind].shape[-1]} tokens after one block, {two} after two and {three} after "
-            "three."
-        )
+    colours, names = ListedColormap(list(NEARER)), ("one block", "two blocks", "three blocks")
 
     def draw(kind):
-        return blocks_figure(tables[kind], grid_size)
+        reached, N = tables[kind], tables[kind].shape[-1]
+        counts = reached.sum(dim=-1).T.tolist()  # N lists of 3
+        after = (3 - reached.sum(dim=0)).unflatten(-1, grid_size).numpy()  # (N, gh, gw), 0: one
+        fig, left = explorer_figure("click a token")
+        right = fig.add_axes((0.56, PICTURE[1] + 0.12, 0.42, PICTURE[3] - 0.12))
+        edges = {"edgecolors": GREY, "linewidth": 0.4}
+        shown = left.pcolormesh(after[0], cmap=colours, vmin=0, vmax=3, **edges)
+        left.invert_yaxis()
+        move_frame = moving_frame(left, grid_size[1], corner=0)
+        bars = right.barh(names, counts[0], color=NEARER[:3], edgecolor=BLACK, linewidth=0.8)
+        right.invert_yaxis()
+        right.set(xlim=(0, N), xlabel=f"tokens seen, of {N}")
+        right.set_title("seen after (colours as on the left; white: not yet)", fontsize=9)
+
+        def move(k):
+            shown.set_array(after[k])
+            for bar, count in zip(bars, counts[k], strict=True):
+                bar.set_width(count)
+            return shown, move_frame(k), *bars
+
+        return fig, move
+
+    def describe(kind, k):
+        one, two, three = tables[kind][:, k].sum(dim=-1).tolist()
+        seen = f"{one} of {tables[kind].shape[-1]} tokens after one block"
+        place = position(k, grid_size[1])
+        return f"{kind}: the token in {place} sees {seen}, {two} after two and {three} after three."
 
     return Explorer(draw, describe, list(tables), "attention", grid_size, cell_name="token")
 
@@ -542,21 +290,67 @@ def explore_neighbours(
     Args:
         images: (n*n, C, H, W), uint8 or floats in [0, 1].
         gallery: (m, C, H, W), what is searched.
-        tables: kind of features -> (n*n, k) indices into the gallery, the nearest first.
+        tables: kind of features -> (n*n, k) indices into the gallery, the nearest first; k is even.
         names: class of each image of the gallery.
         truth: class of each image of the square.
     """
-    side = round(len(images) ** 0.5)
+    kinds, n, side = list(tables), round(len(images) ** 0.5), images.shape[-1]
+    mosaic = images.unflatten(0, (n, n)).permute(2, 0, 3, 1, 4).flatten(3, 4).flatten(1, 2)
+
+    def draw(kind):
+        fig, move_frame = image_to_click(mosaic, (n, n), "click an image")
+        fig.text(0.7, 0.93, f"nearest by {kind}", ha="center", fontsize=10)
+        shown, words = [], []
+        across = tables[kind].shape[1] // 2
+        width = 0.56 / across
+        for row, column in np.ndindex(2, across):
+            ax = fig.add_axes((0.42 + column * width, 0.5 - 0.4 * row, 0.9 * width, 0.32))
+            shown.append(draw_image(ax, gallery[0]))
+            words.append(ax.text(side / 2, side + 5.3, "", ha="center", fontsize=8))
+
+        def move(i):
+            for picture, word, index in zip(shown, words, tables[kind][i].tolist(), strict=True):
+                picture.set_data(to_picture(gallery[index]))
+                word.set_text(names[index])
+            return move_frame(i), *shown, *words
+
+        return fig, move
 
     def describe(kind, i):
         found = [names[index] for index in tables[kind][i].tolist()]
-        same = sum(name == truth[i] for name in found)
+        same = found.count(truth[i])
         return f"{kind}: {same} of the {len(found)} nearest images are of its class, {truth[i]}."
 
-    def draw(kind):
-        return neighbours_figure(images, gallery, tables[kind], names, f"nearest by {kind}")
+    return Explorer(draw, describe, kinds, "features", (n, n), kinds[-1])
 
-    return Explorer(draw, describe, list(tables), "features", (side, side), start=list(tables)[-1])
+
+def draw_similarity(image, tables: Mapping[str, Any], grid_size: tuple[int, int]) -> FigureAndMove:
+    """Draw an image and, for every name of ``tables``, the cosines of one patch with all patches.
+
+    Args:
+        image: (C, H, W), square.
+        tables: name -> (N, N) cosines.
+        grid_size: (gh, gw), N = gh*gw.
+    """
+    fig, move_frame = image_to_click(image, grid_size)
+    side = min(0.5 / len(tables), 0.3)
+    height = side * WIDTH / HEIGHT
+    start = 0.41 + (0.5 - side * len(tables)) / 2
+    maps = []
+    for number, name in enumerate(tables):
+        ax = fig.add_axes((start + number * (side + 0.01), 0.2, side, height))
+        maps.append(draw_map(ax, np.zeros(grid_size), name, cmap=DIVERGING, vmin=-1, vmax=1))
+    place = fig.add_axes((0.94, 0.2, 0.012, height))
+    fig.colorbar(maps[-1], cax=place)
+    place.tick_params(labelsize=7, pad=1)
+    place.set_title("cosine", fontsize=7)
+
+    def move(k):
+        for shown, table in zip(maps, tables.values(), strict=True):
+            shown.set_data(np.asarray(table[k]).reshape(grid_size))
+        return move_frame(k), *maps
+
+    return fig, move
 
 
 def explore_similarity(
@@ -570,20 +364,50 @@ def explore_similarity(
         grid_size: (gh, gw).
     """
 
-    def describe(i, k):
-        row, column = divmod(k, grid_size[1])
-        alike = ", ".join(
-            f"{int((table[k] > 0.5).sum()) - 1} ({name})" for name, table in tables[i].items()
-        )
-        return (
-            f"Picture {i}, patch {k} (row {row}, column {column}): patches with a cosine above "
-            f"0.5: {alike}."
-        )
-
     def draw(i):
-        return similarity_figure(images[i], tables[i], grid_size)
+        return draw_similarity(images[i], tables[i], grid_size)
+
+    def describe(i, k):
+        counts = {name: int((table[k] > 0.5).sum()) - 1 for name, table in tables[i].items()}
+        alike = ", ".join(f"{count} ({name})" for name, count in counts.items())
+        patch = f"Picture {i}, patch {k} ({position(k, grid_size[1])})"
+        return f"{patch}: patches with a cosine above 0.5: {alike}."
 
     return Explorer(draw, describe, range(len(images)), "picture", grid_size)
+
+
+def explore_positions(image, tables: Mapping[str, Any], grid_size: tuple[int, int]) -> Explorer:
+    """Show which positions are like that of the clicked patch, for one way of giving positions.
+
+    Args:
+        image: (C, H, W), uint8 or floats in [0, 1].
+        tables: name of the way -> (N, N) cosines between the positions of all patches.
+        grid_size: (gh, gw).
+    """
+
+    def draw(name):
+        return draw_similarity(image, {name: tables[name]}, grid_size)
+
+    def describe(name, k):
+        cosines = np.asarray(tables[name][k]).copy()
+        cosines[k] = np.nan  # with itself
+        said = [
+            f"{which} alike is patch {i} ({position(i, grid_size[1])}), cosine {cosines[i]:.2f}"
+            for which, i in (("most", np.nanargmax(cosines)), ("least", np.nanargmin(cosines)))
+        ]
+        return f"{name}, patch {k} ({position(k, grid_size[1])}): {'; '.join(said)}."
+
+    return Explorer(draw, describe, list(tables), "positions", grid_size)
+
+
+def entropy(weights: np.ndarray) -> np.ndarray:
+    """Give the entropy (nats) of weights along the last axis: 0 if one has all, ln T if equal.
+
+    Example:
+        >>> float(entropy(np.array([0.0, 1.0])))
+        0.0
+    """
+    return -(weights * np.log(weights.clip(1e-30))).sum(axis=-1) + 0.0
 
 
 def explore_softmax(
@@ -597,28 +421,42 @@ def explore_softmax(
         temperatures: the values to choose from; scores are divided by them.
     """
     widths = list(next(iter(scores.values())))
-    weights = {
-        scale: np.stack(
-            [[softmax(by_width[d] / t).numpy() for t in temperatures] for d in widths]
-        )  # (widths, temperatures, T)
-        for scale, by_width in scores.items()
-    }
-
-    def describe(scale, k):
-        row, column = divmod(k, len(temperatures))
-        w = weights[scale][row, column]
-        return (
-            f"Scores {scale}, d = {widths[row]}, temperature {temperatures[column]:g}: the largest "
-            f"of {len(w)} weights is {w.max():.3f}, the entropy {entropy(w):.2f} of at most "
-            f"{np.log(len(w)):.2f} nats."
-        )
+    places = [(d, t) for d in widths for t in temperatures]
+    size = len(widths), len(temperatures)
+    # scale -> (T,) for each place, what softmax receives and what it gives
+    received = {scale: [of[d] / t for d, t in places] for scale, of in scores.items()}
+    given = {s: np.stack([softmax(x).numpy() for x in rows]) for s, rows in received.items()}
 
     def draw(scale):
-        divided = [[scores[scale][d].numpy() / t for t in temperatures] for d in widths]
-        return softmax_figure(np.stack(divided), weights[scale], widths, temperatures)
+        keys, nats = range(given[scale].shape[-1]), entropy(given[scale])
+        words = [f"d {d}\nT {t:g}\n{n:.2f}" for (d, t), n in zip(places, nats, strict=True)]
+        table, title = (nats.reshape(size), np.reshape(words, size)), "entropy (nats); click a cell"
+        fig, move_frame = table_to_click(*table, title, np.log(len(keys)))
+        ax = fig.add_axes((0.48, 0.2, 0.5, 0.69))
+        bars = ax.bar(keys, [0.0] * len(keys), color=BLUE)
+        below = {"ha": "center", "fontsize": 8, "transform": ax.get_xaxis_transform()}
+        numbers = [ax.text(key, -0.055, "", **below) for key in keys]
+        ax.axhline(1 / len(keys), color=GREY, linestyle=":", zorder=0)
+        ax.set(title="weights of the keys; dotted: uniform", ylim=(0, 1), ylabel="weight")
+        ax.set_xticks([])
+        ax.set_xlabel("score of each key, divided by the temperature", labelpad=16)
 
-    grid = len(widths), len(temperatures)
-    return Explorer(draw, describe, list(scores), "scores", grid, cell_name="width and temperature")
+        def move(k):
+            for key in keys:
+                bars[key].set_height(given[scale][k, key])
+                numbers[key].set_text(f"{received[scale][k][key]:.1f}")
+            return move_frame(k), *bars, *numbers
+
+        return fig, move
+
+    def describe(scale, k):
+        (d, t), w = places[k], given[scale][k]
+        return (
+            f"Scores {scale}, d = {d}, temperature {t:g}: the largest of {len(w)} weights is "
+            f"{w.max():.3f}, the entropy {entropy(w):.2f} of at most {np.log(len(w)):.2f} nats."
+        )
+
+    return Explorer(draw, describe, list(scores), "scores", size, cell_name="width and temperature")
 
 
 def explore_schedule(
@@ -632,59 +470,39 @@ def explore_schedule(
         peaks: the largest rates to choose from.
         warmups: steps of warm-up to choose from, less than every length.
     """
+    places = [(warmup, peak) for peak in peaks for warmup in warmups]
+    words = [f"peak {peak:g}\n{warmup} steps" for warmup, peak in places]
+    size = len(peaks), len(warmups)
     rates = {
-        length: np.array(
-            [
-                [
-                    [schedule(step, length, warmup, peak) for step in range(length)]
-                    for warmup in warmups
-                ]
-                for peak in peaks
-            ]
-        )  # (peaks, warmups, length)
+        length: np.array([[schedule(i, length, *place) for i in range(length)] for place in places])
         for length in lengths
-    }
-
-    def describe(length, k):
-        row, column = divmod(k, len(warmups))
-        rate = rates[length][row, column]
-        return (
-            f"{length} steps, {warmups[column]} of them warm-up, peak {peaks[row]:g}: the first "
-            f"step uses {rate[0]:.1e}, step {rate.argmax()} the most, the last {rate[-1]:.1e}; the "
-            f"mean is {rate.mean():.1e}."
-        )
+    }  # (places, length)
 
     def draw(length):
-        return schedule_figure(rates[length], peaks, warmups)
+        means, highest = rates[length].mean(axis=-1), rates[length].max()
+        title = "colour: mean rate; click a cell"
+        table = np.reshape(means, size), np.reshape(words, size)
+        fig, move_frame = table_to_click(*table, title, means.max())
+        ax = fig.add_axes((0.5, 0.16, 0.48, 0.73))
+        (line,) = ax.plot(rates[length][0], color=BLUE)
+        ax.set(xlabel="step", ylabel="learning rate used", title="the schedule")
+        ax.set(xlim=(0, length - 1), ylim=(0, 1.05 * highest))
+        for warmup in warmups[1:]:
+            ax.axvline(warmup - 1, color=LIGHT, zorder=0)
 
-    grid, middle = (len(peaks), len(warmups)), lengths[len(lengths) // 2]
-    return Explorer(draw, describe, lengths, "length (steps)", grid, middle, "peak and warm-up")
+        def move(k):
+            line.set_ydata(rates[length][k])
+            return move_frame(k), line
 
+        return fig, move
 
-def explore_positions(image, tables: Mapping[str, Any], grid_size: tuple[int, int]) -> Explorer:
-    """Show which positions are like that of the clicked patch, for one way of giving positions.
-
-    Args:
-        image: (C, H, W), uint8 or floats in [0, 1].
-        tables: name of the way -> (N, N) cosines between the positions of all patches.
-        grid_size: (gh, gw).
-    """
-    tables = {name: np.asarray(table) for name, table in tables.items()}
-
-    def describe(name, k):
-        others = np.delete(tables[name][k], k)
-        places = np.delete(np.arange(len(tables[name])), k)
-        most, least = places[others.argmax()], places[others.argmin()]
+    def describe(length, k):
+        (warmup, peak), rate = places[k], rates[length][k]
         return (
-            f"{name}, patch {k} {place(k)}: most alike is patch {most} {place(most)}, cosine "
-            f"{others.max():.2f}; least alike is patch {least} {place(least)}, cosine "
-            f"{others.min():.2f}."
+            f"{length} steps, {warmup} of them warm-up, peak {peak:g}: the first step uses "
+            f"{rate[0]:.1e}, step {rate.argmax()} the most, the last {rate[-1]:.1e}; the mean is "
+            f"{rate.mean():.1e}."
         )
 
-    def place(k):
-        return f"(row {k // grid_size[1]}, column {k % grid_size[1]})"
-
-    def draw(name):
-        return similarity_figure(image, {name: tables[name]}, grid_size)
-
-    return Explorer(draw, describe, list(tables), "positions", grid_size)
+    middle = lengths[len(lengths) // 2]
+    return Explorer(draw, describe, lengths, "length (steps)", size, middle, "peak and warm-up")

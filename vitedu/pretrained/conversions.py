@@ -13,20 +13,21 @@ Dosovitskiy et al. 2020, section 3.2 (arXiv 2010.11929), for positions at anothe
 
 import math
 from collections.abc import Iterator
-from functools import partial
 from typing import Any
 
 import torch
 from torch import nn
 
-from vitedu.patches import add_class_token_and_positions
+from vitedu.options import VisionTransformerWithOptions, build_model, with_options
 from vitedu.transfer import convert_torchvision_weights
 from vitedu.vit import VisionTransformer, ViTConfig
 
 NORM_EPS = 1e-6  # of every norm in vitedu.vit
+# what ``build_model`` builds, in the words of ``PublishedViT``
+PLAIN = {"norm_first": False, "norm_eps": NORM_EPS, "has_head": True}
 
 
-class PublishedViT(VisionTransformer):
+class PublishedViT(VisionTransformerWithOptions):
     """Our model with three departures that its configuration does not know.
 
     Args:
@@ -54,16 +55,9 @@ class PublishedViT(VisionTransformer):
             if isinstance(module, nn.LayerNorm):
                 module.eps = norm_eps
 
-    def forward(self, images: torch.Tensor) -> torch.Tensor:
-        """Map images (B, C, H, W) to logits (B, K), or to features (B, D) without a head."""
-        x = self.patch_embed(images)  # (B, C, H, W) -> (B, N, D)
-        x = add_class_token_and_positions(x, self.cls_token, self.pos_embed)  # -> (B, T, D)
-        x = self.norm_pre(x)
-        for block in self.blocks:
-            x = block(x)
-        x = self.norm(x)
-        x = x[:, 0] if self.config.pool == "cls" else x.mean(dim=1)  # (B, T, D) -> (B, D)
-        return self.head(x)
+    def embed(self, images: torch.Tensor) -> torch.Tensor:
+        """Map images (B, C, H, W) to the tokens of the first block (B, T, D)."""
+        return self.norm_pre(super().embed(images))
 
 
 def from_torchvision(model: Any) -> VisionTransformer:
@@ -136,7 +130,8 @@ def from_timm(model: Any) -> VisionTransformer:
     first = model.blocks[0]
     has_head = isinstance(model.head, nn.Linear)
     registers = 0 if model.reg_token is None else model.reg_token.shape[1]
-    config = ViTConfig(
+    config = with_options(
+        ViTConfig(),
         image_size=model.patch_embed.img_size[0],
         patch_size=model.patch_embed.patch_size[0],
         in_channels=model.patch_embed.proj.in_channels,
@@ -159,12 +154,9 @@ def from_timm(model: Any) -> VisionTransformer:
     if model.cls_token is not None and model.no_embed_class:
         rows = model.pos_embed.new_zeros(1, 1 + registers, config.embed_dim)
         tensors["pos_embed"] = torch.cat([rows, model.pos_embed], dim=1)  # (1, N, D) -> (1, T, D)
-    around = {
-        "norm_first": not _nothing(model.norm_pre),
-        "norm_eps": first.norm1.eps,
-        "has_head": has_head,
-    }
-    return _assemble(config, tensors, model.training, **around)
+    norm_first, norm_eps = not _nothing(model.norm_pre), first.norm1.eps
+    around = {"norm_first": norm_first, "norm_eps": norm_eps, "has_head": has_head}
+    return _assemble(config, tensors, model.training, around)
 
 
 def _kind_of_mlp(mlp: Any) -> str:
@@ -183,19 +175,11 @@ def _ratio(hidden: int, embed_dim: int) -> float:
 
 
 def _assemble(
-    config: ViTConfig,
-    tensors: dict[str, torch.Tensor],
-    training: bool,
-    *,
-    norm_first: bool = False,
-    norm_eps: float = NORM_EPS,
-    has_head: bool = True,
+    config: ViTConfig, tensors: dict[str, torch.Tensor], training: bool, around: dict = PLAIN
 ) -> VisionTransformer:
     """Build our model around copies of the tensors; a bias that is missing there is zero here."""
-    is_plain = not norm_first and norm_eps == NORM_EPS and has_head
-    kind = partial(PublishedViT, norm_first=norm_first, norm_eps=norm_eps, has_head=has_head)
     with torch.device("meta"):  # no memory, no random numbers: every value is replaced
-        model = VisionTransformer(config) if is_plain else kind(config)
+        model = build_model(config) if around == PLAIN else PublishedViT(config, **around)
     state = {name: tensor.detach().clone() for name, tensor in tensors.items()}
     for name, expected in model.state_dict().items():
         if name not in state and name.endswith(".bias"):

@@ -18,6 +18,7 @@ import torch
 
 from vitedu.data import load_data
 from vitedu.data.photograph import load_photograph
+from vitedu.options import with_options
 from vitedu.pretrained.loading import load_pretrained, read_weights
 from vitedu.pretrained.published import preprocessing
 from vitedu.vit import ViTConfig
@@ -114,5 +115,5 @@ def read_own(name: str) -> tuple[ViTConfig, dict[str, torch.Tensor], dict]:
     with resources.as_file(resources.files("vitedu.pretrained") / name) as folder:
         weights = read_weights(folder / "model.safetensors")
         description = json.loads((folder / "config.json").read_text(encoding="utf-8"))
-    config = ViTConfig(**{**description["model"], "fused": False})
+    config = with_options(ViTConfig(), **{**description["model"], "fused": False})
     return config, {key: value.float() for key, value in weights.items()}, description["data"]

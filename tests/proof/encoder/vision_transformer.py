@@ -52,22 +52,6 @@ class ImageByImage(VisionTransformer):
         return torch.stack(rows)
 
 
-LEFT_OPEN = {
-    "pool is a field of this package; the contract's model reads its class token": (
-        "mean(dim=0)",
-        "mean(dim=2)",
-        "x = x[:, 0]",
-        "mean(dim=-1)",
-        "mean(dim=-2)",
-        "x.sum(dim=1)",
-        "else x.mean()",
-        "pool <= 'cls' else",
-        "pool >= 'cls' else",
-        "x = x[:, 0] if self.config.pool == 'cls' else x",
-    ),
-}
-
-
 # conditions on the arguments: a mutant that is wrong only under one of them must fail
 SPECIAL = (
     "len(images) == 1",

@@ -36,6 +36,7 @@ from vitedu.hardware import Profile, pick_device
 from vitedu.stopwatch import machine
 
 FOLDER = Path(__file__).parent
+load = cache(load_data)
 Arms = dict[str, dict[str, Any]]  # name -> settings, in what JSON can hold
 Results = dict[str, Any]  # numbers, and facts in words such as the precision in use
 
@@ -43,9 +44,6 @@ Results = dict[str, Any]  # numbers, and facts in words such as the precision in
 def cut(size: int, profile: Profile, quick: int) -> int:
     """Give a size, in the quick profile at most ``quick``."""
     return min(size, quick) if profile.name == "quick" else size
-
-
-load = cache(load_data)
 
 
 def shapes(profile: Profile, count: int | None, quick: tuple[int, int | None]) -> Data:

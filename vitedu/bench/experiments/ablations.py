@@ -15,7 +15,7 @@ from vitedu.bench.experiments import Measurement, Results, by_arm, cut, load, tr
 from vitedu.data import Data
 from vitedu.fitting import TrainConfig
 from vitedu.hardware import Profile
-from vitedu.vit import VisionTransformer, preset
+from vitedu.options import build_model, preset
 
 PRESET = "vit_pico_patch4_32"
 
@@ -26,7 +26,7 @@ class Change:
 
     name: str  # as the table says it, and the name of the arm
     after: str | None  # the arm that it starts from
-    model: dict = field(default_factory=dict)  # fields of ViTConfig
+    model: dict = field(default_factory=dict)  # fields of ViTConfigWithOptions
     train: dict = field(default_factory=dict)  # fields of TrainConfig
 
 
@@ -53,7 +53,7 @@ CHANGES = (
 
 
 def settings(name: str) -> tuple[dict, dict]:
-    """Collect the changes that lead to an arm: fields of ``ViTConfig`` and of ``TrainConfig``.
+    """Collect the changes that lead to an arm: of the model and of ``TrainConfig``.
 
     Example:
         >>> settings("rotary positions")
@@ -81,7 +81,7 @@ def train_arm(arm: str, seed: int, data: Data, *, epochs: int, device: str = "au
     changes, recipe = settings(arm)
     sizes = {name: getattr(data, name) for name in ("image_size", "in_channels", "num_classes")}
     torch.manual_seed(seed)
-    model = VisionTransformer(preset(PRESET, fused=True, **sizes, **changes))
+    model = build_model(preset(PRESET, fused=True, **sizes, **changes))
     config = TrainConfig(epochs=epochs, seed=seed, device=device, **recipe)
     history = train_to_end(model, data, config, show_progress=True)
     last = history.rows[-1]

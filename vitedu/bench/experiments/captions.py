@@ -18,9 +18,9 @@ from vitedu.data.targets import CAPTIONS, VOCABULARY, caption_of, described
 from vitedu.encoder import EncoderBlock
 from vitedu.hardware import Profile
 from vitedu.less_data import descend
+from vitedu.options import build_model
 from vitedu.pretrained.shown import normalized, read_own
 from vitedu.transfer import clip_loss, sigmoid_contrastive_loss
-from vitedu.vit import VisionTransformer
 
 ARMS: Arms = {
     "CLIP": {"loss": "CLIP"},
@@ -69,7 +69,7 @@ def train(arm: str, seed: int, profile: Profile, loss_of: Any = None, batch: int
     facts = described(images, *truth)
     shown = (~never_shown(facts)).nonzero().flatten()
     torch.manual_seed(seed)
-    image_net, text_net = VisionTransformer(config), TextEncoder()
+    image_net, text_net = build_model(config), TextEncoder()
     if "from" not in ARMS[arm]:
         image_net.load_state_dict(weights)
     image_net.head = nn.Linear(config.embed_dim, WIDTH)

@@ -13,7 +13,7 @@ from torch import nn
 from vitedu.bench.experiments import Arms, Results, cut, shapes, train_and_measure
 from vitedu.fitting.loop import TrainConfig, logits_of
 from vitedu.hardware import Profile
-from vitedu.vit import VisionTransformer, ViTConfig
+from vitedu.options import ViTConfigWithOptions, build_model
 from vitedu.vit_and_cnn import SmallCNN
 
 COUNTS = (200, 800, 3_200)
@@ -23,7 +23,7 @@ ARMS: Arms = {
     for count in COUNTS
     for network in NETWORKS
 }
-CONFIG = ViTConfig(patch_size=8, embed_dim=64, depth=4, num_heads=4, mlp_ratio=2, pool="mean")
+CONFIG = ViTConfigWithOptions(32, 8, embed_dim=64, depth=4, num_heads=4, mlp_ratio=2, pool="mean")
 RECIPES: dict[str, Any] = {
     "CNN": {"optimizer": "adamw", "lr": 3e-3},
     "ViT": {"optimizer": "muon", "lr": 1.6e-2},  # the best of ``rates``
@@ -34,7 +34,7 @@ COMMON: Any = {"batch_size": 64, "crop_padding": 2, "label_smoothing": 0.1}
 def build(network: str, seed: int) -> nn.Module:
     """Make the small CNN or the small ViT; the seed draws its weights."""
     torch.manual_seed(seed)
-    return VisionTransformer(CONFIG) if network == "ViT" else SmallCNN(width=25)
+    return build_model(CONFIG) if network == "ViT" else SmallCNN(width=25)
 
 
 def settings(network: str, *, steps: int, images: int, seed: int) -> TrainConfig:

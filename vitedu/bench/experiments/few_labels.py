@@ -1,8 +1,7 @@
 """Sixty labels of a new task: how far does each way to go on from trained weights get?
 
-Section 3 of notebook 09. The shipped model knows bright shapes on a dark ground. The new task is
-the same shapes dark on bright. Each seed draws 60 images of its own, six of a class. The learning
-rates were chosen on other drawings: two were tried for each way from the weights, one from scratch.
+Section 3 of notebook 09. The shipped model knows bright shapes on a dark ground, and the task is
+dark shapes on a bright one. Each seed draws 60 images of its own. Rates were chosen on others.
 """
 
 from collections.abc import Callable, Sequence
@@ -15,6 +14,7 @@ from torch import nn
 from vitedu.bench.experiments import Arms, Results, cut, drawings
 from vitedu.data.shapes import SHAPES
 from vitedu.hardware import Profile
+from vitedu.options import build_model
 from vitedu.pretrained.shown import normalized, read_own
 from vitedu.transfer import LoRALinear, accuracy_of, fit_to, layerwise_lr_groups
 from vitedu.vit import VisionTransformer
@@ -55,7 +55,7 @@ def adapt(
     config, weights, _ = read_own("stand_in")
     images, labels = negatives(60, SEED + seed)
     torch.manual_seed(seed)
-    model = VisionTransformer(config)
+    model = build_model(config)
     if way != "from scratch":
         model.load_state_dict(weights)
     model.requires_grad_(way not in ("LoRA", "head only"))

@@ -1,7 +1,7 @@
 """One frozen backbone and four small heads: class, box, mask and depth of drawn shapes.
 
-Section 6 of notebook 09. The heads are trained together on the tokens of a backbone that does not
-learn: the shipped one, or one of random weights, which differ from seed to seed.
+Section 6 of notebook 09. The heads are trained together. The backbone does not learn: it is the
+shipped one, or one of random weights, which differ from seed to seed.
 """
 
 from functools import cache
@@ -15,6 +15,7 @@ from vitedu.data.shapes import SHAPES
 from vitedu.data.targets import boxes_of, cushion, overlap
 from vitedu.hardware import Profile
 from vitedu.less_data import descend
+from vitedu.options import build_model
 from vitedu.patches import unpatchify
 from vitedu.pretrained.shown import normalized, read_own
 from vitedu.vit import VisionTransformer, ViTConfig, capture
@@ -32,7 +33,7 @@ def train(arm: str, seed: int, profile: Profile) -> tuple[Results, Tensors]:
     """Train the heads on one backbone: the scores, and what the heads say of the test images."""
     config, weights, known = read_own("looked_into")
     torch.manual_seed(seed)
-    backbone = VisionTransformer(config).eval()
+    backbone = build_model(config).eval()
     if ARMS[arm]["trained"]:
         backbone.load_state_dict(weights)
     (images, truth), (new, wanted) = targets(profile, 0), tested(profile)

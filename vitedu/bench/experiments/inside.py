@@ -1,12 +1,10 @@
 """What did it learn? One small ViT, its pooling, its registers, and images with shuffled patches.
 
-Notebook 05. Every arm trains the same small model with at most one thing changed, and measures on
-test images that no choice used. Its patches have 8 px, twice those of the model that the notebook
-looks into, so that a run costs a quarter. The shuffle stands inside its model, behind the crops and
-flips of training: shuffled images would be cropped and flipped as if they were pictures.
+Notebook 05. Every arm trains the same small model with at most one thing changed. Its patches have
+8 px, twice those of the model that the notebook looks into, so that a run costs a quarter. The
+shuffle stands inside its model, behind crops and flips, which are made for pictures.
 """
 
-from dataclasses import replace
 from typing import Any
 
 import torch
@@ -16,10 +14,11 @@ from vitedu.data import Data
 from vitedu.fitting.loop import TrainConfig, measure_test_accuracy
 from vitedu.hardware import Profile
 from vitedu.inside import look_into
+from vitedu.options import VisionTransformerWithOptions, with_options
 from vitedu.vit import VisionTransformer, ViTConfig
 from vitedu.vit_and_cnn import shuffle_patches
 
-CONFIG = ViTConfig(patch_size=8, embed_dim=64, depth=4, num_heads=4, mlp_ratio=2.0, fused=True)
+CONFIG = ViTConfig(patch_size=8, embed_dim=64, depth=4, num_heads=4, mlp_ratio=2.0)
 ARMS: Arms = {
     "class token": {},
     "mean of the patches": {"pool": "mean"},
@@ -30,7 +29,7 @@ ARMS: Arms = {
 IMAGES = 500  # test images that maps are measured on
 
 
-class LargestPatch(VisionTransformer):
+class LargestPatch(VisionTransformerWithOptions):
     """Pool by the largest value that any patch has, feature by feature; there is no class token."""
 
     def forward(self, images: torch.Tensor) -> torch.Tensor:
@@ -41,7 +40,7 @@ class LargestPatch(VisionTransformer):
         return self.head(self.norm(x).amax(dim=1))  # (B, N, D) -> (B, D) -> (B, K)
 
 
-class ShuffledPatches(VisionTransformer):
+class ShuffledPatches(VisionTransformerWithOptions):
     """See the patches of every image in another order: place i gets patch ``order[i]``."""
 
     order: torch.Tensor  # (N,)
@@ -54,12 +53,13 @@ class ShuffledPatches(VisionTransformer):
 def build(arm: str, seed: int, data: Data) -> VisionTransformer:
     """Make the untrained model of an arm."""
     torch.manual_seed(seed)
-    options = {"num_classes": data.num_classes, "in_channels": data.in_channels, **ARMS[arm]}
+    sizes: Any = {"num_classes": data.num_classes, "in_channels": data.in_channels}
+    options: Any = {**sizes, "fused": True, **ARMS[arm]}
     if options.get("pool") == "max":  # has the shape of a model without a class token
-        return LargestPatch(replace(CONFIG, **{**options, "pool": "mean"}))
+        return LargestPatch(with_options(CONFIG, **{**options, "pool": "mean"}))
     if not options.pop("shuffled", False):
-        return VisionTransformer(replace(CONFIG, **options))
-    model = ShuffledPatches(replace(CONFIG, **options))
+        return VisionTransformerWithOptions(with_options(CONFIG, **options))
+    model = ShuffledPatches(with_options(CONFIG, **options))
     model.register_buffer("order", patch_shuffle(seed), persistent=False)
     return model
 

@@ -11,14 +11,15 @@ from typing import Any
 import torch
 
 from vitedu.bench.experiments import Arms, Results, cut, load, train_and_measure
+from vitedu.bench.experiments.data_hunger import CONFIG
 from vitedu.data.loading import Data, Split
 from vitedu.fitting.loop import TrainConfig, measure
 from vitedu.hardware import Profile
 from vitedu.less_data import random_resized_crop
+from vitedu.options import build_model
 from vitedu.patches import sincos_positions_2d
-from vitedu.vit import VisionTransformer, ViTConfig
+from vitedu.vit import VisionTransformer
 
-CONFIG = ViTConfig(patch_size=8, embed_dim=64, depth=4, num_heads=4, mlp_ratio=2, pool="mean")
 COPIES = 8  # of each image, where windows are cut beforehand
 ARMS: Arms = {
     "nothing": {},
@@ -39,7 +40,7 @@ FEW: Any = {"batch_size": 50, "precision": "float32"}  # how few images are lear
 def build(seed: int, *, fixed_positions: bool = False, **changes) -> VisionTransformer:
     """Make the untrained model; ``changes`` are fields of its configuration."""
     torch.manual_seed(seed)
-    model = VisionTransformer(replace(CONFIG, fused=True, **changes))
+    model = build_model(replace(CONFIG, fused=True, **changes))
     if fixed_positions:
         table = sincos_positions_2d(CONFIG.grid_size, CONFIG.embed_dim)
         model.pos_embed.data.copy_(table / table.std() * model.pos_embed.std())

@@ -1,9 +1,8 @@
 """Features that nobody labelled: two losses on drawn shapes, beside pixels and an untrained model.
 
 The end of section 9 of notebook 07. "contrast" asks which view of a batch belongs to the same
-image: CLIP's loss between two views, close to SimCLR (Chen et al. 2020, arXiv 2002.05709). Every
-arm reads grey images. Its features are judged by the ten nearest of few and of many labelled
-images, and by a linear probe on the many. Labels judge, and nothing learns from them.
+image: CLIP's loss between two views, close to SimCLR (Chen et al. 2020, arXiv 2002.05709). Features
+of grey images are judged by the ten nearest labelled images, few and many, and by a linear probe.
 """
 
 import copy
@@ -19,9 +18,9 @@ from vitedu.bench.experiments.less_data import CONFIG, few_shapes
 from vitedu.hardware import Profile
 from vitedu.inside import nearest_accuracy, probe_accuracy
 from vitedu.less_data import PrototypeHead, descend, dino_loss, grey_view, pixels_of, read_all
+from vitedu.options import build_model
 from vitedu.training import warmup_cosine
 from vitedu.transfer import clip_loss
-from vitedu.vit import VisionTransformer
 
 ARMS: Arms = {
     "pixels": {},
@@ -55,7 +54,7 @@ def learn(images: torch.Tensor, loss: str, steps: int, seed: int) -> nn.Module:
     0 steps give the untrained model.
     """
     torch.manual_seed(seed)
-    backbone = VisionTransformer(replace(CONFIG, pool="cls", fused=True))
+    backbone = build_model(replace(CONFIG, pool="cls", fused=True))
     backbone.register_module("head", nn.Identity())
     head = PrototypeHead(CONFIG.embed_dim, PROTOTYPES)
     student = nn.Sequential(backbone, head if loss == "DINO" else head.mlp)

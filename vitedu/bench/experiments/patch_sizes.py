@@ -12,7 +12,7 @@ import torch
 from vitedu.bench.experiments import Arms, Results, cut, shapes, train_and_measure
 from vitedu.bench.experiments.data_hunger import CONFIG, settings
 from vitedu.hardware import Profile
-from vitedu.vit import VisionTransformer
+from vitedu.options import build_model
 
 ARMS: Arms = {
     f"{patch_size} px, {epochs} epochs": {"patch_size": patch_size, "epochs": epochs}
@@ -29,7 +29,7 @@ def run(arm: str, seed: int, profile: Profile) -> Results:
     patch_size, epochs = ARMS[arm].values()
     data = shapes(profile, 3_200, quick=(200, 200))
     torch.manual_seed(seed)
-    model = VisionTransformer(replace(CONFIG, fused=True, patch_size=patch_size))
+    model = build_model(replace(CONFIG, fused=True, patch_size=patch_size))
     config = settings("ViT", steps=1, images=len(data.train), seed=seed)
     config = replace(config, epochs=cut(epochs, profile, 1), precision="float32")
     return train_and_measure(model, data, config, validation_images=100)

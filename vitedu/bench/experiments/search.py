@@ -13,7 +13,7 @@ from vitedu.bench.experiments import Arms, Results, cut, shapes, train_and_measu
 from vitedu.bench.experiments.data_hunger import CONFIG, settings
 from vitedu.efficient import macs
 from vitedu.hardware import Profile
-from vitedu.vit import VisionTransformer
+from vitedu.options import build_model
 
 ARMS: Arms = {
     "width 64, depth 4, 4 heads": {},
@@ -27,10 +27,10 @@ ARMS: Arms = {
 }
 
 
-def build(arm: str, seed: int) -> VisionTransformer:
+def build(arm: str, seed: int) -> torch.nn.Module:
     """Make the untrained model of an arm; the seed draws its weights."""
     torch.manual_seed(seed)
-    return VisionTransformer(replace(CONFIG, fused=True, **ARMS[arm]))
+    return build_model(replace(CONFIG, fused=True, **ARMS[arm]))
 
 
 def run(arm: str, seed: int, profile: Profile) -> Results:

@@ -15,8 +15,9 @@ from torch import nn
 from vitedu.bench.experiments import Arms, Measurement, Results, cut, load
 from vitedu.encoder import EncoderBlock
 from vitedu.hardware import Profile
+from vitedu.options import build_model, preset
 from vitedu.training import train_one_epoch, weight_decay_groups
-from vitedu.vit import VisionTransformer, preset
+from vitedu.vit import VisionTransformer
 
 PEAKS = (("post-norm", 1e-3), ("post-norm", 3e-3), ("pre-norm", 3e-3), ("pre-norm", 1e-2))
 KINDS = {"no warm-up": False, "warm-up": True}
@@ -41,7 +42,7 @@ class PostNormBlock(EncoderBlock):
 def build(norm: str, seed: int) -> VisionTransformer:
     """Make a small model; one seed gives the same weights for either norm."""
     torch.manual_seed(seed)
-    model = VisionTransformer(preset("vit_micro_patch8_32", embed_dim=64, depth=6, num_heads=4))
+    model = build_model(preset("vit_micro_patch8_32", embed_dim=64, depth=6, num_heads=4))
     if norm == "post-norm":
         blocks = nn.ModuleList([PostNormBlock(64, 4) for _ in model.blocks])
         blocks.load_state_dict(model.blocks.state_dict())

@@ -3,7 +3,8 @@
 import torch
 
 from vitedu.attention import MultiHeadAttention as Given  # right answers need its constructor
-from vitedu.checks import evidence, families
+from vitedu.checks import families
+from vitedu.checks.attention import drawing
 from vitedu.checks.kit import (
     Case,
     Checker,
@@ -65,6 +66,6 @@ CHECKER = Checker(
         "other sizes": "also for one head, one token, a batch of one, T equals D, and float64",
         "large scores": "finite and right for large scores",
     },
-    picture=evidence.draw_sums,
+    picture=drawing.draw_sums,
     given=("__init__",),
 )

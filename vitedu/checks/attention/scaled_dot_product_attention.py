@@ -1,6 +1,7 @@
 """2.2 scaled_dot_product_attention: each query collects values."""
 
-from vitedu.checks import evidence, families
+from vitedu.checks import families
+from vitedu.checks.attention import drawing
 from vitedu.checks.kit import FLOAT64, ON_ACCELERATOR, Checker, also, shaped
 
 CHECKER = Checker(
@@ -36,5 +37,5 @@ CHECKER = Checker(
         "other sizes": "also when T equals d, for a batch of one, one query, one key, and float64",
         "large scores": "finite and right for large scores",
     },
-    picture=evidence.draw_sums,
+    picture=drawing.draw_sums,
 )

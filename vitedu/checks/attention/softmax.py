@@ -2,11 +2,20 @@
 
 import torch
 
-from vitedu.checks import evidence, families, probing
-from vitedu.checks.kit import FLOAT64, ON_ACCELERATOR, Checker, also, shaped
+from vitedu.checks import evidence, families
+from vitedu.checks.attention import drawing
+from vitedu.checks.kit import (
+    FLOAT64,
+    ON_ACCELERATOR,
+    Case,
+    Checker,
+    Observation,
+    also,
+    shaped,
+)
 
 
-def sums_along_dim(case: probing.Case, seen: probing.Observation) -> str:
+def sums_along_dim(case: Case, seen: Observation) -> str:
     output, dim = seen.arrays.get("output"), case.args.get("dim", -1)
     if output is None or output.shape != case.args["x"].shape or not output.isfinite().all():
         return ""
@@ -74,5 +83,5 @@ CHECKER = Checker(
         "other sizes": "also for squares, one row, one score, no other axis, and float64",
         "large scores": "finite and right for scores of size 1e4",
     },
-    picture=evidence.draw_sums,
+    picture=drawing.draw_sums,
 )

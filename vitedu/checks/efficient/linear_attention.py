@@ -2,6 +2,7 @@
 
 import torch
 
+from vitedu.checks.efficient.linear_attention_driver import growth
 from vitedu.checks.kit import FUSED_NAMES, USUAL, Checker, also, shaped
 
 CHECKER = Checker(
@@ -12,7 +13,7 @@ CHECKER = Checker(
             "cost",
             "and one of 4 x as many tokens",
             shapes="q: long d; k: long d; v: long dv",
-            driver="growth",
+            driver=growth.__name__,
             gradients=(),
             long=24,
         ),
@@ -23,7 +24,7 @@ CHECKER = Checker(
             "cost",
             "of few tokens, and one of 4 x as many",
             shapes="q: long d; k: long d; v: long dv",
-            driver="growth",
+            driver=growth.__name__,
             gradients=(),
             long=4,
             d=2,
@@ -33,7 +34,7 @@ CHECKER = Checker(
             "cost",
             "with many features, and one of 4 x as many tokens",
             shapes="q: long d; k: long d; v: long dv",
-            driver="growth",
+            driver=growth.__name__,
             gradients=(),
             long=5,
             d=10,

@@ -1,5 +1,6 @@
 """8.5 relative_position_index: one number for each offset."""
 
+from vitedu.checks.efficient.relative_position_index_driver import whole_numbers
 from vitedu.checks.kit import Checker, also, shaped
 
 CHECKER = Checker(
@@ -14,7 +15,7 @@ CHECKER = Checker(
         also("other sizes", "one token", gh=1, gw=1),
         ranges={"gh": (3, 6), "gw": (3, 6)},
         name="{gh} and {gw} tokens along the sides",
-        driver="whole_numbers",
+        driver=whole_numbers.__name__,
     ),
     proves={
         "values": "every offset has one number, that of published tables",

@@ -2,7 +2,7 @@
 
 import torch
 
-from vitedu.checks import drawing
+from vitedu.checks.encoder import drawing
 from vitedu.checks.kit import (
     Case,
     Checker,

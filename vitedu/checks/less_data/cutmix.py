@@ -2,8 +2,8 @@
 
 import torch
 
-from vitedu.checks import inputs
 from vitedu.checks.kit import Case, Checker, distinct, draw, plural, usual
+from vitedu.checks.less_data import pairs
 
 
 def cases(g: torch.Generator) -> list[Case]:
@@ -14,7 +14,7 @@ def cases(g: torch.Generator) -> list[Case]:
     inside = (top, left, top + h, left + w)
 
     def case(box, note, part="other sizes", B=B, H=H, W=W, dtype=torch.float32, **rest):
-        drawn = inputs.labelled_pairs(g, B, C, H, W, K, dtype)
+        drawn = pairs.labelled_pairs(g, B, C, H, W, K, dtype)
         args = {name: drawn[name] for name in ("images", "labels", "num_classes")}
         args |= {"box": box, "permutation": drawn["permutation"]}
         name = f"{plural(B, 'image')} of {H} x {W} px, box {box}{note}"

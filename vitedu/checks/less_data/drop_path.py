@@ -4,8 +4,11 @@ import math
 
 import torch
 
-from vitedu.checks import arguments, crops, drivers, judging
+from vitedu.checks import arguments, compare
 from vitedu.checks.kit import Case, Checker, Observation, distinct, draw, normal
+from vitedu.checks.less_data.drop_path_driver import THROUGH, dropped
+from vitedu.checks.training.random_draws_reader import CHANCE
+from vitedu.checks.training.repeated_draws_driver import repeated_draws
 
 WHOLE = "every sample is 0 as a whole, or divided by 1 - drop_prob"
 
@@ -16,7 +19,7 @@ OFTEN = "a sample is dropped with probability drop_prob"
 APART = "every sample has a draw of its own, anew in every call"
 
 
-@judging.reader("dropped", given=(drivers.THROUGH,))
+@compare.reader(dropped.__name__, given=(THROUGH,))
 def _read_dropped(case: Case, seen: Observation) -> None:
     """Say what happened to the samples and, with ``extra["draws"]``, how often and to which."""
     x, p, found = case.args["x"], case.args["drop_prob"], seen.draws.get("all outputs")
@@ -27,7 +30,7 @@ def _read_dropped(case: Case, seen: Observation) -> None:
     seen.facts[WHOLE] = _kinds(factor, 1 / (1 - p), gone, found)
     if not case.extra.get("draws"):
         return
-    edge = math.sqrt(len(gone) * math.log(2 / crops.CHANCE) / 2)  # Hoeffding
+    edge = math.sqrt(len(gone) * math.log(2 / CHANCE) / 2)  # Hoeffding
     off = int(gone.sum()) - p * len(gone)
     often = "too often" if off > edge else "too seldom" if off < -edge else "so often"
     calls = torch.stack(gone.split(case.extra["size"]))  # (calls, samples)
@@ -80,7 +83,9 @@ def cases(g: torch.Generator) -> list[Case]:
         if generator:
             args["generator"] = arguments.CpuGenerator(draw(g, 0, 10**6))
         words = f"x {tuple(shape)}, drop_prob {p}, {'training' if training else 'eval'}{note}"
-        return Case(words, args, part, **{"driver": "dropped", "extra": {"size": len(x)}} | rest)
+        return Case(
+            words, args, part, **{"driver": dropped.__name__, "extra": {"size": len(x)}} | rest
+        )
 
     plain = {"driver": "call", "generator": False}
     error = {"driver": "call", "raises": "ValueError"}
@@ -98,12 +103,12 @@ def cases(g: torch.Generator) -> list[Case]:
             generator=False,
             **draws,
         ),
-        case("", "generator", shape=(60, D), driver="repeated_draws", extra=again),
+        case("", "generator", shape=(60, D), driver=repeated_draws.__name__, extra=again),
         case(
             ", by keyword",
             "generator",
             shape=(60, D),
-            driver="repeated_draws",
+            driver=repeated_draws.__name__,
             extra=again,
             keywords=("generator",),
         ),

@@ -2,8 +2,8 @@
 
 import torch
 
-from vitedu.checks import inputs
 from vitedu.checks.kit import Case, Checker, distinct, draw, plural, usual
+from vitedu.checks.less_data import pairs
 
 
 def cases(g: torch.Generator) -> list[Case]:
@@ -12,7 +12,7 @@ def cases(g: torch.Generator) -> list[Case]:
     B, K, tenths = draw(g, 7, 9), draw(g, 4, 6), draw(g, 6, 7)
 
     def case(note, part="other sizes", B=B, H=H, lam=tenths / 10, dtype=torch.float32, **rest):
-        drawn = inputs.labelled_pairs(g, B, C, H, W, K, dtype)
+        drawn = pairs.labelled_pairs(g, B, C, H, W, K, dtype)
         args = {name: drawn[name] for name in ("images", "labels", "num_classes")}
         args |= {"lam": lam, "permutation": drawn["permutation"]}
         name = f"{plural(B, 'image')} of {H} x {W} px, {K} classes, lam {lam}{note}"

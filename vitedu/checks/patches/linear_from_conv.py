@@ -3,7 +3,8 @@
 import torch
 
 from vitedu import patches as reference
-from vitedu.checks.kit import Case, Checker, Conv, draw, normal
+from vitedu.checks.kit import Case, Checker, draw, normal
+from vitedu.checks.patches.linear_from_conv_driver import Conv, layer_from_layer
 
 
 def cases(g: torch.Generator) -> list[Case]:
@@ -15,7 +16,7 @@ def cases(g: torch.Generator) -> list[Case]:
             None if bias is False else bias * normal(g, D, dtype=dtype),
         )
         name = f"Conv2d({C}, {D}, kernel_size={P}, stride={P}, bias={bias is not False}){note}"
-        rest.setdefault("driver", "layer_from_layer")
+        rest.setdefault("driver", layer_from_layer.__name__)
         return Case(name, {"conv": conv}, outputs=("weight",), rtol=1e-6, atol=1e-6, **rest)
 
     P, C, D = draw(g, 2, 3), draw(g, 4, 5), draw(g, 6, 9)  # C is never the 3 of a photograph

@@ -1,7 +1,7 @@
 """1.2 unpatchify: put it back together."""
 
-from vitedu.checks import drawing
 from vitedu.checks.kit import EXACT, USUAL, Checker, also, shaped
+from vitedu.checks.patches import drawing
 
 CHECKER = Checker(
     "unpatchify",

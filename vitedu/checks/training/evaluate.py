@@ -2,21 +2,22 @@
 
 import torch
 
-from vitedu.checks import inputs
-from vitedu.checks.kit import Case, Checker, classifier_state, distinct, draw, draw_batches
+from vitedu.checks.kit import Case, Checker, distinct, draw
+from vitedu.checks.training import classifier_cases
+from vitedu.checks.training.evaluation_driver import evaluation
 
 
 def cases(g: torch.Generator) -> list[Case]:
     """Draw classifiers with running statistics, in all modes."""
 
     def case(words, sizes, keep, part="values", dtype=torch.float32, **extra):
-        state = classifier_state(g, C * H * W, hidden, K, norm=True, dtype=dtype)
-        batches = draw_batches(g, state, sizes, (C, H, W))
+        state = classifier_cases.classifier_state(g, C * H * W, hidden, K, norm=True, dtype=dtype)
+        batches = classifier_cases.draw_batches(g, state, sizes, (C, H, W))
         args = {"model": None, "batches": batches}
         name = f"{words} (batches of {', '.join(map(str, sizes))})"
         rest = {"number": True, "outputs": ("mean_loss", "accuracy"), "rtol": 1e-4, "atol": 1e-5}
         extra = {"keep": (keep,), "training": False} | extra
-        return Case(name, args, part, driver="evaluation", state=state, extra=extra, **rest)
+        return Case(name, args, part, driver=evaluation.__name__, state=state, extra=extra, **rest)
 
     C, H, W = distinct(g, 3, 1, 4)
     K, hidden = distinct(g, 2, 3, 5)
@@ -26,7 +27,7 @@ def cases(g: torch.Generator) -> list[Case]:
         case(
             "batches that can be read once", [four, five, 1], "results", "any iterable", once=True
         ),
-        *inputs.mode_cases(case, [four, three, five], [four, three]),
+        *classifier_cases.mode_cases(case, [four, three, five], [four, three]),
         case("one batch, float64", [four], "results", "other sizes", dtype=torch.float64),
         case("one image", [1], "results", "other sizes"),
         case("one batch, a model in train mode", [four], "results", "other sizes", training=True),

@@ -3,6 +3,9 @@
 import torch
 
 from vitedu.checks.kit import Case, Checker, CpuGenerator, distinct, draw
+from vitedu.checks.training import random_crop_flip_reader  # noqa: F401  (it registers)
+from vitedu.checks.training.random_crop_flip_driver import random_images
+from vitedu.checks.training.repeated_draws_driver import repeated_draws
 
 
 def cases(g: torch.Generator) -> list[Case]:
@@ -23,7 +26,7 @@ def cases(g: torch.Generator) -> list[Case]:
         kind = str(dtype).removeprefix("torch.")
         name = f"{batches}{B} {kind} images ({C}, {H}, {W}), padding {padding}{note}"
         args = {"images": images, "padding": padding, "generator": CpuGenerator(draw(g, 0, 10**6))}
-        rest = {"driver": "random_images"} | rest
+        rest = {"driver": random_images.__name__} | rest
         return Case(name, args, part, extra=extra, **rest)
 
     H, W = distinct(g, 2, 5, 7)
@@ -40,7 +43,17 @@ def cases(g: torch.Generator) -> list[Case]:
         # so many batches that one coin for each of them does not fall alike in all
         case([3] * 20, C, H, W, 0, ", which is none", other),
         case(few, C, W, H, min(H, W) - 1, ", the widest", other),
-        case([40], C, H, W, p, ", drawn again", "generator", driver="repeated_draws", extra=again),
+        case(
+            [40],
+            C,
+            H,
+            W,
+            p,
+            ", drawn again",
+            "generator",
+            driver=repeated_draws.__name__,
+            extra=again,
+        ),
         case(
             [4],
             C,

@@ -2,15 +2,21 @@
 
 import torch
 
-from vitedu.checks.kit import Case, Checker, classifier_state, distinct, draw, draw_batches
+from vitedu.checks.kit import Case, Checker, distinct, draw
+from vitedu.checks.training import classifier_cases
+from vitedu.checks.training.train_one_epoch_driver import epoch
 
 
 def cases(g: torch.Generator) -> list[Case]:
     """Draw classifiers and batches; each part of the contract shows in a case of its own."""
 
     def case(words, sizes, keep, lr=0.0, factor=1.0, training=True, once=False, **rest):
-        state = classifier_state(g, C * H * W, hidden, K, dtype=rest.pop("dtype", torch.float32))
-        batches = draw_batches(g, state, sizes, (C, H, W), rest.pop("scales", (2.0,)))
+        state = classifier_cases.classifier_state(
+            g, C * H * W, hidden, K, dtype=rest.pop("dtype", torch.float32)
+        )
+        batches = classifier_cases.draw_batches(
+            g, state, sizes, (C, H, W), rest.pop("scales", (2.0,))
+        )
         args = {"model": None, "batches": batches, "optimizer": lr, "scheduler": factor}
         extra = {
             "keep": keep,
@@ -21,7 +27,7 @@ def cases(g: torch.Generator) -> list[Case]:
         }
         rest |= {"number": True, "outputs": ("mean_loss", "accuracy"), "rtol": 1e-4, "atol": 1e-5}
         name = f"{words} (batches of {', '.join(map(str, sizes))})"
-        return Case(name, args, driver="epoch", state=state, extra=extra, **rest)
+        return Case(name, args, driver=epoch.__name__, state=state, extra=extra, **rest)
 
     C, H, W = distinct(g, 3, 1, 4)
     K, hidden = distinct(g, 2, 3, 5)

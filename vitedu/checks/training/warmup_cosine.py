@@ -3,8 +3,9 @@
 import torch
 
 from vitedu import training
-from vitedu.checks import drawing
 from vitedu.checks.kit import Case, Checker, Observation, draw
+from vitedu.checks.training import drawing
+from vitedu.checks.training.warmup_cosine_driver import schedule
 
 
 def cases(g: torch.Generator) -> list[Case]:
@@ -18,7 +19,7 @@ def cases(g: torch.Generator) -> list[Case]:
             args["final_lr"] = final
             name += f", final_lr={final:g}"
         atol = 2e-6 * max(peak, 1e-4)
-        return Case(name + note, args, driver="schedule", rtol=1e-5, atol=atol, **rest)
+        return Case(name + note, args, driver=schedule.__name__, rtol=1e-5, atol=atol, **rest)
 
     warmup, total = draw(g, 3, 6), draw(g, 11, 18)
     peak = draw(g, 2, 9) * 1e-3

@@ -2,7 +2,8 @@
 
 import torch
 
-from vitedu.checks.kit import Case, Checker, Network, draw
+from vitedu.checks.kit import Case, Checker, draw
+from vitedu.checks.training.parameter_groups_driver import Network, groups
 
 
 def cases(g: torch.Generator) -> list[Case]:
@@ -11,7 +12,7 @@ def cases(g: torch.Generator) -> list[Case]:
     def case(kind, words, part="values"):
         decay = draw(g, 6, 30) / 100
         args = {"model": Network(kind, 2 * draw(g, 2, 4)), "weight_decay": decay}
-        return Case(f"{words}, weight_decay={decay:g}", args, part, driver="groups")
+        return Case(f"{words}, weight_decay={decay:g}", args, part, driver=groups.__name__)
 
     return [
         case("encoder", "a model with the names of a ViT"),

@@ -5,7 +5,8 @@ import re
 import torch
 
 from vitedu import transfer as reference
-from vitedu.checks.kit import Case, Checker, StateDict, distinct, normal, plural
+from vitedu.checks.kit import Case, Checker, distinct, normal, plural
+from vitedu.checks.transfer.convert_torchvision_weights_driver import StateDict, renamed
 
 
 def cases(g: torch.Generator) -> list[Case]:
@@ -44,7 +45,7 @@ def cases(g: torch.Generator) -> list[Case]:
         }
         tensors = {name: normal(g, *shape, dtype=dtype) for name, shape in shapes.items()}
         name = f"a state_dict of {plural(depth, 'block')}, {len(tensors)} tensors{note}"
-        return Case(name, {"state_dict": StateDict(**tensors)}, part, driver="renamed")
+        return Case(name, {"state_dict": StateDict(**tensors)}, part, driver=renamed.__name__)
 
     return [
         case(3),

@@ -2,7 +2,8 @@
 
 import torch
 
-from vitedu.checks.kit import Case, Checker, Network, draw
+from vitedu.checks.kit import Case, Checker, draw
+from vitedu.checks.training.parameter_groups_driver import Network, rates
 
 
 def cases(g: torch.Generator) -> list[Case]:
@@ -12,7 +13,9 @@ def cases(g: torch.Generator) -> list[Case]:
         decay = draw(g, 60, 85) / 100 if decay is None else decay
         model, base_lr = Network(kind, 2 * draw(g, 2, 4)), draw(g, 2, 9) / 1000
         args = {"model": model, "base_lr": base_lr, "decay": decay}
-        return Case(f"{words}, base_lr={base_lr:g}, decay={decay:g}", args, part, driver="rates")
+        return Case(
+            f"{words}, base_lr={base_lr:g}, decay={decay:g}", args, part, driver=rates.__name__
+        )
 
     return [
         case("shallow", "three blocks", "values"),

@@ -5,6 +5,7 @@ from functools import partial
 import torch
 
 from vitedu.checks.kit import Case, Checker, Layer, distinct, normal, usual
+from vitedu.checks.transfer.lora_linear_driver import merged
 
 
 def cases(g: torch.Generator) -> list[Case]:
@@ -27,7 +28,7 @@ def cases(g: torch.Generator) -> list[Case]:
         return Case(f"LoRALinear({shown}){note}", part=part, init=init, state=state, **rest)
 
     def merge(note="", part="merged", **rest):
-        return case(note, part, driver="merged", args={}, **rest)
+        return case(note, part, driver=merged.__name__, args={}, **rest)
 
     return [
         case(part="values", gradients=("x",)),

@@ -2,7 +2,8 @@
 
 import torch
 
-from vitedu.checks.kit import Case, Checker, FeatureMap, distinct, draw, normal, usual
+from vitedu.checks.kit import Case, Checker, distinct, draw, normal, usual
+from vitedu.checks.vit_and_cnn.effective_receptive_field_driver import FeatureMap
 
 
 def cases(g: torch.Generator) -> list[Case]:

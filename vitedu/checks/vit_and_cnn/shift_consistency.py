@@ -2,8 +2,9 @@
 
 import torch
 
-from vitedu.checks import inputs
-from vitedu.checks.kit import Case, Checker, classifier_state, distinct, draw, normal
+from vitedu.checks.kit import Case, Checker, distinct, draw, normal
+from vitedu.checks.training import classifier_cases
+from vitedu.checks.training.evaluation_driver import evaluation
 
 
 def cases(g: torch.Generator) -> list[Case]:
@@ -20,18 +21,20 @@ def cases(g: torch.Generator) -> list[Case]:
         sure=1.0,
         **extra,
     ):
-        state = classifier_state(g, C * H * W, hidden, K, norm=True, dtype=dtype)
+        state = classifier_cases.classifier_state(g, C * H * W, hidden, K, norm=True, dtype=dtype)
         state["head.weight"] *= sure
         images, shift = normal(g, many, C, H, W, dtype=dtype), shift or (dy, dx)
         if stays is not None:  # images that a shift leaves in their class, or none of them
             before, after = (
-                inputs.predicted(state, x) for x in (images, images.roll(shift, (2, 3)))
+                classifier_cases.predicted(state, x) for x in (images, images.roll(shift, (2, 3)))
             )
             images = images[(before == after) == stays]
         args = {"model": None, "images": images[:B], "shift": shift}
         extra = {"keep": (keep,), "training": False} | extra
         name = f"{words}, {B} image(s) of {H} x {W} px, shift {shift}"
-        return Case(name, args, part, driver="evaluation", state=state, extra=extra, number=True)
+        return Case(
+            name, args, part, driver=evaluation.__name__, state=state, extra=extra, number=True
+        )
 
     C, (H, W), (dy, dx) = draw(g, 2, 3), distinct(g, 2, 6, 8), distinct(g, 2, 1, 2)
     K, hidden = distinct(g, 2, 4, 6)
@@ -41,7 +44,7 @@ def cases(g: torch.Generator) -> list[Case]:
         case("a model in eval mode", many, "results"),
         case("up and to the left", many, "results", shift=(-dx, -dy)),
         case("farther to the right", many, "results", shift=(dy, dx + 2)),
-        *inputs.mode_cases(case, many, few),
+        *classifier_cases.mode_cases(case, many, few),
         case("one image", 1, "results", "other sizes"),
         case("two images", 2, "results", "other sizes"),
         case("no class changes", few, "results", "other sizes", stays=True),

@@ -18,11 +18,18 @@ from vitedu.course.references import defined_names, module_source
 # the files that a worker needs: no reference, expected value or mistake; ``isolation`` adds its own
 BASE = (
     "checks/__init__.py",
+    "checks/accelerator.py",
     "checks/answers.py",
-    "checks/drivers.py",
-    "checks/guard.py",
-    "checks/probing.py",
     "checks/arguments.py",
+    "checks/case.py",
+    "checks/drivers.py",
+    "checks/errors.py",
+    "checks/limits.py",
+    "checks/observation.py",
+    "checks/observe.py",
+    "checks/operations.py",
+    "checks/second_call.py",
+    "checks/settings.py",
     "grading/__init__.py",
     "grading/box/__init__.py",
     "grading/box/cells.py",
@@ -67,7 +74,10 @@ hint = solution = progress = reset = _nothing
 def base_files() -> dict[str, str]:
     """Return the files in the box: path, relative to the folder on ``sys.path`` -> text."""
     package = Path(__file__).parents[2]
-    files = {f"vitedu/{name}": (package / name).read_text(encoding="utf-8") for name in BASE}
+    drivers = [path.relative_to(package) for path in package.glob("checks/**/*_driver.py")]
+    folders = {path.parent / "__init__.py" for path in drivers}
+    names = sorted({*BASE, *(path.as_posix() for path in {*drivers, *folders})})
+    files = {f"vitedu/{name}": (package / name).read_text(encoding="utf-8") for name in names}
     return {"vitedu/__init__.py": FRONT.format(version=__version__), **files}
 
 

@@ -39,13 +39,14 @@ from typing import Any
 import numpy as np
 import torch
 
-from vitedu.checks import (
-    drivers,  # noqa: F401  (registers the chapters' drivers)
-    probing,
-)
+from vitedu.checks import drivers
 from vitedu.checks.answers import LEAST, LocalAnswer
-from vitedu.checks.guard import TimeUp, neutral_settings, quiet, time_limit
-from vitedu.checks.probing import Case, describe, observe
+from vitedu.checks.case import Case
+from vitedu.checks.errors import describe
+from vitedu.checks.limits import TimeUp, quiet, time_limit
+from vitedu.checks.observe import observe
+from vitedu.checks.second_call import called_again
+from vitedu.checks.settings import neutral_settings
 from vitedu.grading.box.cells import CLOSED, run_cell, run_imports
 from vitedu.grading.box.seal import Seal
 from vitedu.grading.box.visible import install
@@ -59,6 +60,8 @@ from vitedu.grading.line.messages import (
     write_plain,
 )
 from vitedu.grading.line.wire import LARGE, MANY, PREFIX, WireError, length_of, pack, unpack
+
+drivers.import_drivers()  # before an answer is loaded
 
 MAX_HEADER = 16 * 2**20  # bytes; large, because the judge is trusted
 HIGHEST = 512  # descriptors are moved up to here, so that an answer's loop does not close them
@@ -124,7 +127,7 @@ def rehearse() -> None:
         cases: list[list] = []
         tensors: list[torch.Tensor] = []
         bent = replace(case, gradients=gradients)
-        for each in (bent, *probing.called_again([case]), replace(case, on_accelerator=True)):
+        for each in (bent, *called_again([case]), replace(case, on_accelerator=True)):
             data, own = write_case(each, "rehearsal")
             cases.append([data, len(own)])
             tensors += own
@@ -148,7 +151,7 @@ def _sealed() -> Callable[[], None]:
     sys.modules.update(dict.fromkeys(CLOSED))  # type: ignore[arg-type]  # None forbids an import
     _run_uncompiled()
     # set before the seal, so that it is sealed
-    probing.after_answer = lambda: restore()
+    drivers.after_answer = lambda: restore()
     restore = Seal().restore
     return restore
 

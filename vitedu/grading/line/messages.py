@@ -13,7 +13,9 @@ import torch
 
 from vitedu.checks.answers import Look, Plain
 from vitedu.checks.arguments import RECIPES
-from vitedu.checks.probing import Case, Clash, Observation, Parameters, Trouble
+from vitedu.checks.case import Case
+from vitedu.checks.errors import Clash, Trouble
+from vitedu.checks.observation import Observation, Parameters
 from vitedu.grading.line.wire import MAX_ARRAY, NAME_OF, Reader, WireError, Writer, clean
 
 # The fields of a case that a worker gets. What decides stays here: the part, the expected error,

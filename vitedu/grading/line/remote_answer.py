@@ -13,7 +13,8 @@ from collections.abc import Iterator
 import torch
 
 from vitedu.checks.answers import LEAST, Call, Look, Plain
-from vitedu.checks.probing import Case, Observation
+from vitedu.checks.case import Case
+from vitedu.checks.observation import Observation
 from vitedu.grading.box.limits import Limits
 from vitedu.grading.box.package_view import earlier, visible_sources
 from vitedu.grading.box.protocol import AnyWorker

@@ -219,7 +219,7 @@ def _grid(summary: Summary, notebook: str, exercises: list[Exercise]) -> dict:
 
 def bank_words(exercise: str, mistake: str) -> tuple[str, str, str]:
     """Look up a mistake in the bank of its exercise: name, why it matters, what to try."""
-    from vitedu.checks.engine import find_checker
+    from vitedu.checks.checker import find_checker
 
     checker = find_checker(exercise)
     known = checker.mistakes() if hasattr(checker, "mistakes") else checker.bank

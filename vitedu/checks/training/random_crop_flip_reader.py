@@ -1,4 +1,4 @@
-"""Reading random crops: recover the random draws from the pixels.
+"""Read random crops: recover the random draws from the pixels.
 
 Role: given images and what ``random_crop_flip`` returned for them, find the top, left and mirroring
 of each window. Then write down facts that hold for every right answer, whatever it drew. A right
@@ -10,18 +10,29 @@ import math
 import torch
 import torch.nn.functional as F
 
-from vitedu.checks.judging import reader
-from vitedu.checks.probing import Case, Observation
-
-CHANCE = 1e-12  # the probability with which one statistical test may fail a right answer
+from vitedu.checks.case import Case
+from vitedu.checks.compare import reader
+from vitedu.checks.observation import Observation
+from vitedu.checks.training.random_draws_reader import CHANCE, chi_square_tail
 
 BORDERS = ("reflected", "zeros", "the edge repeated", "the opposite side")
+
+
 MIRRORS = {"left to right": (-1,), "top to bottom": (-2,), "in both directions": (-2, -1)}
 
+
 WINDOW = "every output is a window of its reflect-padded image, mirrored left to right or as it is"
+
+
 OWN_DRAW = "top, left and coin drawn anew for every image"
+
+
 PLACES = "every place from 0 to {} met equally often, down and across"
+
+
 COIN = "a fair coin"
+
+
 APART = "top, left and coin drawn apart from each other"
 
 
@@ -195,31 +206,9 @@ def _dependence(found: torch.Tensor, kinds: list[str]) -> str:
     return "; ".join(together) or "apart"
 
 
-def chi_square_tail(statistic: float, freedom: int) -> float:
-    """Return an upper bound for the probability of a chi-square this large (Chernoff)."""
-    ratio = statistic / freedom
-    return 1.0 if ratio <= 1 else math.exp(freedom / 2 * (1 - ratio + math.log(ratio)))
-
-
 def _binomial_edge(count: int) -> int:
     """Return a number of heads below which ``count`` fair tosses fall with at most ``CHANCE``.
 
     Hoeffding's bound.
     """
     return math.floor(count / 2 - math.sqrt(count * math.log(1 / CHANCE) / 2))
-
-
-@reader("repeated_draws", given=("every call moves the generator on",))
-def read_repeated_draws(case: Case, seen: Observation) -> None:
-    """Write down whether the generator alone decides the output."""
-    first, again, other, third = map(seen.draws.get, ("first", "again", "other", "third"))
-    if first is None or again is None or other is None or third is None:
-        return
-    if first.shape != again.shape:
-        return
-    same = torch.equal(first, again)
-    fact = "the same state of generator gives the same output"
-    seen.facts[fact] = "the same" if same else "another output"
-    differs = any(x.shape != first.shape or not torch.equal(x, first) for x in (other, third))
-    fact = "another state of generator gives another output"
-    seen.facts[fact] = "another" if differs else "the same output"

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from vitedu import exercises
-from vitedu.checks.judging import Problem, Stage
+from vitedu.checks.judge import Problem, Stage
 
 MARKS = {"passed": "✓", "failed": "✗", "error": "✗", "not_attempted": "○"}
 
@@ -30,11 +30,14 @@ _HEADLINES = {
     Stage.UNCHANGED: "an input is modified",
     Stage.GRADIENTS: "the values are right, the gradients are not",
 }
+
+
 # headlines of findings that were decided without a call
 _WITHOUT_PROBLEM = {
     "exercise": "the exercise is not known",
     "value": "not the value asked for",
 }
+
 
 # stages at which ``Checker.advice`` is shown; the earlier stages have messages of their own
 _ADVISED = {Stage.FINITE, Stage.VALUES, Stage.FACTS}

@@ -1,33 +1,28 @@
-"""Judges: compare what an answer did with what the reference did, and report the first difference.
+"""Judge: compare what an answer did with what the reference did, and report the first difference.
 
 Role: ``find_problem`` takes two observations of one case and works through the stages in the order
 of ``Stage``. It sees only arrays and facts, never the answer itself. Messages give the evidence and
 never a reference value.
 """
 
-import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import IntEnum, auto
 from typing import Any
 
-import numpy as np
 import torch
 
-from vitedu.checks.probing import (
-    LAID,
-    LEFT,
-    OTHER,
-    OVERWRITTEN,
-    OWNED,
-    REMEMBERED,
-    SAME,
-    SILENT,
-    Case,
-    Clash,
-    Observation,
-    hands_double,
+from vitedu.checks.case import Case, hands_double
+from vitedu.checks.compare import (
+    at_most_four,
+    read,
+    short,
+    tolerance,
+    values_differ,
+    without_effect,
 )
+from vitedu.checks.error_text import error_headline, trouble_text
+from vitedu.checks.observation import LEFT, OVERWRITTEN, REMEMBERED, Observation
 
 
 class Stage(IntEnum):
@@ -51,11 +46,6 @@ class Stage(IntEnum):
     GRADIENTS = auto()
 
 
-# (rtol, atol). float32 allows for sums of a few hundred terms in another order; float64 also for
-# float32 constants in the formula.
-TOLERANCE = {torch.float64: (1e-6, 1e-7), torch.float32: (1e-4, 2e-5)}
-
-
 @dataclass(frozen=True)
 class Problem:
     """The first thing that is wrong with an answer on one case."""
@@ -72,10 +62,9 @@ def find_problem(case: Case, got: Observation, want: Observation) -> Problem | N
     if case.on_accelerator:
         return _compare_devices(case, got)
     read(case, got, want)
-    words = _judge_again(got, want) if got.error is None else None
-    if words and case.driver == "again":
-        return Problem(Stage.AGAIN, case, *words)
-    left = words
+    left = _judge_again(got, want) if got.error is None else None
+    if left and case.driver == "again":
+        return Problem(Stage.AGAIN, case, *left)
     for stage, judge in _JUDGES.items():
         words = judge(case, got, want)
         if words and case.driver == "again" and stage is Stage.VALUES:
@@ -85,44 +74,19 @@ def find_problem(case: Case, got: Observation, want: Observation) -> Problem | N
     return Problem(Stage.AGAIN, case, *left) if left else None
 
 
-# --- random results -----------------------------------------------------------------------------
-
-READERS: dict[str, tuple[Callable[[Case, Observation], None], frozenset[str]]] = {}
-
-
-def reader(driver: str, given: tuple[str, ...] = ()):
-    """Register a reader ``(case, seen) -> None`` for the random results of a driver.
-
-    The random results (``seen.draws``) are judged for shape and dtype only. The reader turns their
-    values into facts that are the same for every right answer, whatever it drew. ``given`` names
-    the facts that the driver itself writes; the reader writes all others.
-    """
-
-    def register(function):
-        READERS[driver] = function, frozenset(given)
-        return function
-
-    return register
-
-
-def read(case: Case, *observations: Observation) -> None:
-    """Let the case's reader, if it has one, add its facts to each observation once.
-
-    Raises:
-        LookupError: there are random results and no reader, so nothing would judge their values.
-    """
-    for seen in observations:
-        if seen.draws and case.driver not in READERS | {"again": None}:  # that writes facts itself
-            raise LookupError(f"no reader for the random results of {case.driver!r} is registered")
-        if case.driver in READERS and not seen.is_read:
-            function, given = READERS[case.driver]
-            # facts that came with the answer are dropped: its process could claim anything
-            seen.facts = {n: fact for n, fact in seen.facts.items() if n in given or n == LEFT}
-            seen.is_read = True
-            function(case, seen)
-
-
-# --- stages -------------------------------------------------------------------------------------
+def _compare_devices(case: Case, got: Observation) -> Problem | None:
+    """Judge a case with inputs on an accelerator: the call works and its results are there too."""
+    if got.undecided:
+        return None
+    if got.error is not None:
+        return Problem(Stage.DEVICE, case, "work on any device", trouble_text(got))
+    wrong = {name: kind for name, kind in got.devices.items() if kind != "accelerator"}
+    if wrong:
+        name, kind = next(iter(wrong.items()))
+        return Problem(
+            Stage.DEVICE, case, f"{name} on the device of the inputs", f"{name} on {kind}"
+        )
+    return None
 
 
 def _judge_call(case: Case, got: Observation, want: Observation):
@@ -131,7 +95,7 @@ def _judge_call(case: Case, got: Observation, want: Observation):
             words = "no error; the call returned as if nothing were wrong"
             return f"a {case.raises}", words, "an error is missing"
         if case.raises not in got.error.kinds:
-            return f"a {case.raises}", trouble_text(got), _headline(got)
+            return f"a {case.raises}", trouble_text(got), error_headline(got)
         missing = [str(number) for number in case.mentions if str(number) not in got.error.message]
         if missing:
             numbers = " and ".join(str(number) for number in case.mentions)
@@ -141,58 +105,8 @@ def _judge_call(case: Case, got: Observation, want: Observation):
             )
         return None
     if got.error is not None:
-        return "a result", trouble_text(got), _headline(got)
+        return "a result", trouble_text(got), error_headline(got)
     return None
-
-
-# what torch's message says -> the headline of the report
-_ERRORS = {
-    r"index -?\d+ is out of bounds for dimension (\d+) with size (\d+)": (
-        "an index runs past axis {}, which has size {}"
-    ),
-    r"size of tensor a \((\d+)\) must match .* tensor b \((\d+)\) at": (
-        "sizes {} and {} meet on one axis"
-    ),
-    r"shapes cannot be multiplied \((\d+x\d+) and (\d+x\d+)\)": (
-        "a matrix {} is multiplied by a matrix {}"
-    ),
-    r"shape '\[(.*)\]' is invalid for input of size (\d+)": (
-        "a shape ({}) is asked for, and there are {} numbers"
-    ),
-}
-
-
-def _headline(seen: Observation) -> str:
-    """Return the headline of a timeout or of a common error of torch, or "" for any other error."""
-    if seen.error is None:
-        return ""
-    if seen.error.kind == "TimeUp":
-        return "the call does not come to an end"
-    found = ((re.search(text, seen.error.message), words) for text, words in _ERRORS.items())
-    return next((words.format(*match.groups()) for match, words in found if match), "")
-
-
-def trouble_text(seen: Observation) -> str:
-    """Describe an exception with the student's line, if it has one."""
-    error = seen.error
-    if error is None:
-        return ""
-    where = ""
-    if error.where and error.where[1]:
-        line = error.where[1] if len(error.where[1]) <= 80 else error.where[1][:79] + "…"
-        where = f"   (line {error.where[0]}: {line})"
-    if error.kind == "TimeUp":
-        limit = seen.seconds or 10.0
-        return f"no result within {limit:g} s; look for a loop that never ends{where}"
-    if error.clash is Clash.GENERATOR:
-        return (
-            "draws on another device than the generator's; draw with device=generator.device, "
-            "then .to(...)"
-        )
-    if error.clash is Clash.TENSORS:
-        return "tensors on two devices; make new tensors with device=x.device of an input x"
-    message = f": {error.message}" if error.message else ""
-    return f"{error.kind}{message}{where}"
 
 
 _ADVICE = {
@@ -225,16 +139,10 @@ def _judge_type(case: Case, got: Observation, want: Observation):
 
 def _judge_structure(case: Case, got: Observation, want: Observation):
     found = vars(got.parameters)
-    wrong = [f"{kind}: {some(names)}" for kind, names in found.items() if names]
+    wrong = [f"{kind}: {at_most_four(names)}" for kind, names in found.items() if names]
     if wrong:
         return "parameters with the names and sizes in the text", "; ".join(wrong)
     return None
-
-
-def some(names) -> str:
-    """Join names with commas, at most four of them."""
-    names = list(names)
-    return ", ".join(names[:4]) + (f" and {len(names) - 4} more" if len(names) > 4 else "")
 
 
 def _outputs(got: Observation, want: Observation) -> Iterator[tuple[str, Any, torch.Tensor]]:
@@ -264,11 +172,6 @@ def _judge_dtype(case: Case, got: Observation, want: Observation):
     if is_narrowed and in_double and hands_double(case):
         return "float64 input computed in float64", "values rounded to a smaller dtype on the way"
     return None
-
-
-def short(dtype: torch.dtype) -> str:
-    """Write a dtype without its prefix."""
-    return str(dtype).removeprefix("torch.")
 
 
 def _judge_device(case: Case, got: Observation, want: Observation):
@@ -313,25 +216,6 @@ def _judge_facts(case: Case, got: Observation, want: Observation):
     return None
 
 
-def without_effect(case: Case, got: Observation, want: Observation) -> str:
-    """Name the arguments that change nothing in an output, though other values of them should."""
-    idle: dict[str, list[str]] = {}
-    for place, wanted in want.effects.items():
-        found = got.effects.get(place, "").split(", ")
-        if OTHER not in found and (SAME, OTHER) in zip(found, wanted.split(", "), strict=False):
-            name, _, output = place.partition(" in ")
-            idle.setdefault(output, []).append(name)
-    for output, names in idle.items():
-        where = f" in {output}" if len(case.outputs) > 1 else ""
-        return f"{' and '.join(names)} change{'s' * (len(names) == 1)} nothing{where}"
-    return ""
-
-
-def _judge_effects(case: Case, got: Observation, want: Observation):
-    words = without_effect(case, got, want)
-    return words and ("a result that depends on every argument", words, words)
-
-
 def _other(found: str, wanted: str) -> str:
     """Remove from a list such as "0.1: a, b; 0: c" the names that ``wanted`` has as well.
 
@@ -348,9 +232,18 @@ def _other(found: str, wanted: str) -> str:
         return found
     left = {k: [n for n in names if n not in lists[1].get(k, ())] for k, names in lists[0].items()}
     return (
-        "; ".join(f"{k}: {some(names)}" if k else some(names) for k, names in left.items() if names)
+        "; ".join(
+            f"{k}: {at_most_four(names)}" if k else at_most_four(names)
+            for k, names in left.items()
+            if names
+        )
         or found
     )
+
+
+def _judge_effects(case: Case, got: Observation, want: Observation):
+    words = without_effect(case, got, want)
+    return words and ("a result that depends on every argument", words, words)
 
 
 def _judge_again(got: Observation, want: Observation):
@@ -365,66 +258,12 @@ def _judge_again(got: Observation, want: Observation):
             "the second call wrote into what the first had returned",
             "the first result changed when the function was called again",
         ),
-        LAID: (
-            LAID,
-            "another result, or an error",
-            "an input that is not contiguous is read in a wrong order",
-        ),
-        SILENT: (
-            SILENT,
-            "another result",
-            "in eval mode, without a graph, the result is another one",
-        ),
-        OWNED: (OWNED, "the next result has it", "every call hands out the same tensor"),
         LEFT: (LEFT, got.facts.get(LEFT, ""), "the call leaves something changed behind"),
     }
     for fact, words in said.items():
         if fact in got.facts and got.facts[fact] != want.facts.get(fact):
             return words
     return None
-
-
-def tolerance(case: Case, dtype: torch.dtype) -> tuple[float, float]:
-    """Return (rtol, atol) for one case and dtype."""
-    rtol, atol = TOLERANCE.get(dtype, (0.0, 0.0))
-    return (rtol if case.rtol is None else case.rtol), (atol if case.atol is None else case.atol)
-
-
-def close(case: Case, ours: torch.Tensor, wanted: torch.Tensor) -> bool:
-    """Tell whether two arrays have one shape and agree within the case's tolerance."""
-    if ours.shape != wanted.shape:
-        return False
-    if not (ours.is_floating_point() and wanted.is_floating_point()):
-        return torch.equal(ours.double(), wanted.double())
-    rtol, atol = tolerance(case, wanted.dtype)
-    return torch.allclose(ours.double(), wanted.double(), rtol=rtol, atol=atol, equal_nan=True)
-
-
-def values_differ(case: Case, ours: torch.Tensor, wanted: torch.Tensor) -> str:
-    """Describe how the values of two arrays of equal shape differ, or return ""."""
-    if close(case, ours, wanted):
-        return ""
-    rtol, atol = tolerance(case, wanted.dtype)
-    error = (ours.double() - wanted.double()).abs()
-    allowed = atol + rtol * wanted.double().abs()
-    wrong = error > allowed
-    if ours.ndim == 0:
-        return f"another number: {number_text(float(ours))}"
-    # not torch.unravel_index: it imports torch's compiler and sympy, half a second and 30 MB
-    most = torch.where(wrong, error.nan_to_num(float("inf")), -1.0).argmax()
-    worst = np.unravel_index(int(most), tuple(error.shape))
-    place = [int(index) for index in worst]
-    largest = float(error[tuple(place)])
-    return (
-        f"{int(wrong.sum())}/{ours.numel()} values differ; "
-        f"largest difference {largest:.2g} at {place}, "
-        f"allowed {float(allowed[tuple(place)]):.1g}"
-    )
-
-
-def number_text(number: float) -> str:
-    """Write a number with six digits; a whole number with all of its digits."""
-    return f"{number:.0f}" if number.is_integer() and abs(number) < 1e15 else f"{number:.6g}"
 
 
 def _judge_unchanged(case: Case, got: Observation, want: Observation):
@@ -509,48 +348,3 @@ _JUDGES = {
     Stage.UNCHANGED: _judge_unchanged,
     Stage.GRADIENTS: _judge_gradients,
 }
-
-
-def _compare_devices(case: Case, got: Observation) -> Problem | None:
-    """Judge a case with inputs on an accelerator: the call works and its results are there too."""
-    if got.undecided:
-        return None
-    if got.error is not None:
-        return Problem(Stage.DEVICE, case, "work on any device", trouble_text(got))
-    wrong = {name: kind for name, kind in got.devices.items() if kind != "accelerator"}
-    if wrong:
-        name, kind = next(iter(wrong.items()))
-        return Problem(
-            Stage.DEVICE, case, f"{name} on the device of the inputs", f"{name} on {kind}"
-        )
-    return None
-
-
-def same_error(ours: Observation, theirs: Observation) -> bool:
-    """Tell whether two calls ended in the same error.
-
-    The type must be the same. So must the message, unless both come from a ``raise`` by hand.
-    """
-    one, other = ours.error, theirs.error
-    if one is None or other is None or one.kind != other.kind or one.by_hand != other.by_hand:
-        return False
-    # torch names sizes in the order of the operands, so the order of words is ignored
-    return one.by_hand or sorted(one.message.split()) == sorted(other.message.split())
-
-
-def same(case: Case, ours: Observation, theirs: Observation) -> bool:
-    """Tell whether two observations agree in everything except gradients: values, errors, facts."""
-    read(case, ours, theirs)
-    if ours.error is not None or theirs.error is not None:
-        return same_error(ours, theirs)
-    if ours.behaviour() != theirs.behaviour():
-        return False
-    if ours.arrays.keys() != theirs.arrays.keys() or ours.draws.keys() != theirs.draws.keys():
-        return False
-    return all(
-        array.dtype == theirs.arrays[name].dtype and close(case, array, theirs.arrays[name])
-        for name, array in ours.arrays.items()
-    ) and all(
-        (array.dtype, array.shape) == (theirs.draws[name].dtype, theirs.draws[name].shape)
-        for name, array in ours.draws.items()
-    )

@@ -1,0 +1,137 @@
+"""A case: one call to make, as plain data.
+
+Role: ``Case``, and ``Recipe`` for arguments that are not plain data, and what builds and changes
+arguments. Imports the standard library and torch only, and no reference: the grader's worker has
+this file too.
+"""
+
+import copy
+import itertools
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch.utils._pytree import tree_leaves, tree_map
+
+
+class Recipe:
+    """An argument that is not plain data. ``build`` makes a new one for every call."""
+
+    def plain(self) -> dict[str, Any]:
+        """Return the constructor arguments of an equal recipe: plain data and tensors."""
+        return dict(vars(self))
+
+    def build(self) -> Any:
+        """Build the argument."""
+        raise NotImplementedError
+
+    def changed(self, built: Any) -> bool:
+        """Tell whether the call modified the built argument."""
+        return False
+
+
+@dataclass(frozen=True)
+class Case:
+    """One call to make. It holds plain data and recipes only."""
+
+    name: str  # in words, with the numbers: "2 images of 12 x 18 px, patch size 3"
+    args: dict[str, Any] = field(default_factory=dict)  # by parameter name, in order
+    part: str = "values"  # the part it belongs to; "values" also decides "returns" and "gradients"
+    driver: str = "call"
+    keywords: tuple[str, ...] = ()  # arguments that are passed by keyword
+    outputs: tuple[str, ...] = ("output",)  # names of the results; several names mean a tuple
+    gradients: tuple[str, ...] = ()  # arguments whose gradients are compared
+    init: dict[str, Any] = field(default_factory=dict)  # driver "module": arguments of the class
+    state: dict[str, torch.Tensor] = field(default_factory=dict)  # driver "module": parameters
+    number: bool = False  # the result is a number: Python, NumPy or a 0-d tensor
+    raises: str = ""  # name of the expected exception, or ""
+    mentions: tuple[Any, ...] = ()  # numbers that its message must name
+    rtol: float | None = None  # tolerance; default by dtype
+    atol: float | None = None
+    # only devices are judged; without an accelerator, meta tensors take its place
+    on_accelerator: bool = False
+    watched: bool = True  # whether the operations that run are written down, see ``watched``
+    extra: dict[str, Any] = field(default_factory=dict)  # options of the driver
+
+    def __repr__(self) -> str:
+        return f"Case({self.name!r}, part={self.part!r})"  # without the inputs, which are long
+
+
+def size_of(case: Case) -> int:
+    """Count the numbers in a case's tensors, as an estimate of its work."""
+    return sum(
+        value.numel()
+        for value in [*case.state.values(), *case.args.values()]
+        if isinstance(value, torch.Tensor)
+    )
+
+
+def build(value: Any) -> Any:
+    """Make a new argument from plain data or a recipe."""
+    if isinstance(value, Recipe):
+        return value.build()
+    if isinstance(value, torch.Tensor):
+        return value.detach().clone()
+    return copy.deepcopy(value)
+
+
+def build_args(case: Case) -> dict[str, Any]:
+    """Make new arguments for one call."""
+    return with_views({name: build(value) for name, value in case.args.items()}, case.extra)
+
+
+def with_views(args: dict[str, Any], extra: dict[str, Any]) -> dict[str, Any]:
+    """Let ``extra["views"]`` (name -> another argument) be the first places of the other."""
+    for name, other in extra.get("views", {}).items():
+        args[name] = args[other][tuple(map(slice, args[name].shape))]
+    return args
+
+
+def tensors_in(name: str, value: Any) -> list[tuple[str, torch.Tensor]]:
+    """List the tensors of an argument that is a tensor or a list, each with its name.
+
+    Example:
+        >>> [place for place, _ in tensors_in("layers", [torch.zeros(1), torch.zeros(2)])]
+        ['layers[0]', 'layers[1]']
+    """
+    if isinstance(value, list):
+        return [(f"{name}[{i}]", x) for i, x in enumerate(value) if isinstance(x, torch.Tensor)]
+    return [(name, value)] if isinstance(value, torch.Tensor) else []
+
+
+def other_values(value: Any) -> Any:
+    """Return arguments of the same shapes and dtypes with other values; plain numbers stay.
+
+    Arguments without any tensor give a table: there tuples and lists come in reverse.
+    """
+    steps = itertools.count()
+    leaves = tree_leaves(value, is_leaf=lambda x: isinstance(x, Recipe))
+    if isinstance(value, dict) and not any(isinstance(x, Recipe | torch.Tensor) for x in leaves):
+        return {n: x[::-1] if isinstance(x, tuple | list) else x for n, x in value.items()}
+
+    def changed(x: Any) -> Any:
+        if isinstance(x, Recipe):
+            return type(x)(**other_values(x.plain()))
+        if not isinstance(x, torch.Tensor):
+            return x
+        flipped = x.detach().flip(tuple(range(x.ndim)))
+        if not x.is_floating_point():  # each is rolled further, because pairs may be counted
+            return flipped.roll(next(steps), 0) if x.ndim else flipped
+        # a factor for each number: some results ignore one common factor or another order
+        factors = torch.linspace(0.5, 1, max(1, x.numel()), dtype=x.dtype, device=x.device)
+        return flipped * factors[: x.numel()].reshape(x.shape)
+
+    return tree_map(changed, value, is_leaf=lambda x: isinstance(x, Recipe))
+
+
+def fields_of(value: Any) -> Any:
+    """Return the fields of a recipe; any other value stays as it is."""
+    return value.plain() if isinstance(value, Recipe) else value
+
+
+def hands_double(case: Case) -> bool:
+    """Tell whether a case hands in float64, so that rounding it to less is a mistake."""
+    handed = tree_leaves(
+        [fields_of(value) for value in (*case.args.values(), *case.state.values())]
+    )
+    return any(isinstance(x, torch.Tensor) and x.dtype == torch.float64 for x in handed)

@@ -1,0 +1,114 @@
+"""The driver of ``linear_attention``: the work of a call, counted.
+
+Imports the standard library and torch only, for the grader's worker.
+"""
+
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves, tree_map
+
+from vitedu.checks.case import Case, build_args
+from vitedu.checks.drivers import apply, driver
+from vitedu.checks.observation import Observation, keep_results
+
+
+class _Work(TorchDispatchMode):
+    """Add up the work of all kernels.
+
+    Every result of a counted tensor is counted too, in other threads as well. A counted tensor has
+    no memory of its own, so that only torch can work with its numbers.
+
+    A matrix product counts its multiplications. Any other kernel counts the elements of the largest
+    tensor that takes part.
+    """
+
+    _should_skip_dynamo = classmethod(lambda cls: False)  # otherwise torch imports its compiler
+
+    def __init__(self):
+        super().__init__()
+        self.total = 0
+        # id of a counted tensor -> (the counted tensor, the tensor with its numbers)
+        inside: dict[int, tuple] = {}
+
+        class Counted(torch.Tensor):
+            """A tensor whose operations are all counted."""
+
+            __torch_function__ = torch._C._disabled_torch_function_impl
+
+            def __repr__(self):
+                return f"tensor of shape {tuple(self.shape)}"
+
+            @classmethod
+            def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+                raise RuntimeError("this call is hidden from whoever counts its work")
+
+        def counted(x):
+            if type(x) is not torch.Tensor:
+                return x
+            shown = torch.Tensor._make_wrapper_subclass(
+                Counted, x.shape, x.stride(), dtype=x.dtype, device=x.device
+            )
+            inside[id(shown)] = shown, x
+            return shown
+
+        self.counted = counted
+        self.plain = lambda x: inside[id(x)][1] if isinstance(x, Counted) else x
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        given = args, kwargs or {}
+        plain_args, plain_kwargs = tree_map(self.plain, given)
+        result = func(*plain_args, **plain_kwargs)
+        factors = [x for x in plain_args if isinstance(x, torch.Tensor)][-2:]
+        tensors = [x for x in tree_leaves((plain_args, result)) if isinstance(x, torch.Tensor)]
+        if func.overloadpacket in _PRODUCTS:
+            self.total += result.numel() * factors[0].shape[-1]
+        elif func.overloadpacket is torch.ops.aten._local_scalar_dense:
+            self.total += _A_NUMBER
+        elif not _is_view(func):
+            self.total += max((x.numel() for x in tensors), default=0)
+        written = given[1].get("out", args[0] if func._schema.name.endswith("_") else None)
+        if written is None:
+            return tree_map(self.counted, result)
+        if type(written) is torch.Tensor:
+            raise RuntimeError("its result is written into a tensor that was there before the call")
+        return written
+
+
+def _is_view(func) -> bool:
+    """Return whether an operation returns a view of an argument, which is no work."""
+    alias = [r.alias_info for r in func._schema.returns if r.alias_info is not None]
+    return bool(alias) and not any(one.is_write for one in alias)
+
+
+_PRODUCTS = frozenset(
+    getattr(torch.ops.aten, name) for name in "mm bmm addmm baddbmm mv addmv".split()
+)
+
+
+_A_NUMBER = 100  # the work of reading one number: an answer may test a few, not read them all
+
+
+@driver
+def growth(answer, case: Case, seen: Observation) -> None:
+    """Compare the work of a call with that of a call with four times the tokens (axis -2).
+
+    The work must not grow faster than the tokens, nor reach that of two products of queries by
+    keys.
+    """
+    work = []
+    for times in (1, 4):
+        args = {
+            name: torch.cat([value] * times, dim=-2) for name, value in build_args(case).items()
+        }
+        with _Work() as counter:
+            counted = {name: counter.counted(value) for name, value in args.items()}
+            result = tree_map(counter.plain, apply(answer, case, counted))
+        work.append(counter.total)
+    keep_results(seen, case, result)
+    q, k, v = args.values()
+    most = q[..., 0].numel() * k.shape[-2] * (q.shape[-1] + v.shape[-1])
+    # an answer that returns a stored result does no work at first; another probe reports that
+    is_about = work[1] < (min(6 * work[0], most) if work[0] else most)
+    words = f"{'about' if is_about else 'far more than'} four times the work"
+    words = words if work[1] else "no work at all"
+    seen.facts["four times the tokens, about four times the work"] = words

@@ -1,0 +1,96 @@
+"""Errors of a student's code, as text: what was raised, where, and by whom.
+
+Imports the standard library only, for the grader's worker.
+"""
+
+import dis
+import functools
+from dataclasses import dataclass
+from enum import Enum
+
+
+class Clash(Enum):
+    """What was on two devices when a call failed for that reason."""
+
+    NONE = ""
+    TENSORS = "tensors"
+    GENERATOR = "generator"
+
+
+@dataclass(frozen=True)
+class Trouble:
+    """An exception that an answer raised, as text."""
+
+    kind: str  # its class name
+    kinds: tuple[str, ...]  # the names of its class and all base classes
+    message: str
+    where: tuple[int, str] | None  # line number and source line in the student's code
+    by_hand: bool = False  # raised by a raise statement in the student's code
+    clash: Clash = Clash.NONE
+
+
+def describe(error: BaseException) -> Trouble:
+    """Describe an exception as text."""
+    frames = student_frames(error)
+    return Trouble(
+        kind=type(error).__name__,
+        kinds=tuple(base.__name__ for base in type(error).__mro__),
+        message=text_of(error)[:500],
+        where=(frames[-1][1], frames[-1][3]) if frames else None,
+        by_hand=is_raised_by_hand(error),
+        clash=clash_of(text_of(error)),
+    )
+
+
+def clash_of(message: str) -> Clash:
+    """Find out from torch's message which things were on two devices: the error has no own type."""
+    if "device type for generator" in message:
+        return Clash.GENERATOR
+    return Clash.TENSORS if "same device" in message else Clash.NONE
+
+
+def text_of(error: BaseException) -> str:
+    """Return an error's message, whatever its ``__str__`` does."""
+    try:
+        return str.__str__(str(error))  # __str__ may return a subclass of str with other methods
+    except Exception:
+        return "(its message cannot be shown)"
+
+
+def is_raised_by_hand(error: BaseException) -> bool:
+    """Tell whether an error comes from a ``raise`` statement in the student's own code."""
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    if trace is None or not _is_students(trace.tb_frame.f_code.co_filename):
+        return False
+    return trace.tb_frame.f_code.co_code[trace.tb_lasti] == dis.opmap["RAISE_VARARGS"]
+
+
+@functools.cache
+def _is_students(filename: str) -> bool:
+    """Tell whether code is neither the package's nor a library's."""
+    import sysconfig
+
+    ours = __file__.rsplit("checks", 1)[0]
+    if "site-packages" in filename or "dist-packages" in filename:
+        return False  # of any environment, because one environment may include another
+    return not filename.startswith((ours, sysconfig.get_paths()["stdlib"], "<frozen"))
+
+
+def student_frames(error: BaseException) -> list[tuple[str, int, str, str]]:
+    """List where an error passed through the student's code.
+
+    Returns:
+        Tuples (file, line number, function, source line), outermost first.
+    """
+    import linecache
+
+    frames, trace = [], error.__traceback__
+    while trace is not None:
+        code = trace.tb_frame.f_code
+        if _is_students(code.co_filename):
+            line = linecache.getline(code.co_filename, trace.tb_lineno).strip()
+            frames.append((code.co_filename, trace.tb_lineno, code.co_name, line))
+        trace = trace.tb_next
+    return frames

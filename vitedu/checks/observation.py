@@ -1,0 +1,206 @@
+"""An observation: what an answer did on one case, as arrays and facts in words.
+
+Role: ``Observation`` and what writes results into it. Nothing is judged here. Imports the standard
+library, numpy and torch only, for the grader's worker.
+"""
+
+import numbers
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import torch
+from torch import nn
+
+from vitedu.checks.case import Case
+from vitedu.checks.errors import Trouble
+from vitedu.checks.limits import quiet
+
+TOO_MANY = 10**7  # a result with more values is not stored; no right answer has so many
+
+
+@dataclass(frozen=True)
+class Parameters:
+    """How the parameters of a layer differ from those of the case, by name."""
+
+    missing: tuple[str, ...] = ()
+    unexpected: tuple[str, ...] = ()
+    misshapen: tuple[str, ...] = ()  # each with the wrong shape that it has
+
+
+@dataclass
+class Observation:
+    """What an answer did on one case. Names are those of the case's outputs and arguments."""
+
+    arrays: dict[str, torch.Tensor] = field(default_factory=dict)  # outputs, compared by value
+    draws: dict[str, torch.Tensor] = field(default_factory=dict)  # random outputs
+    gradients: dict[str, torch.Tensor] = field(default_factory=dict)  # by argument or parameter
+    types: dict[str, str] = field(default_factory=dict)  # of outputs, as a student names them
+    devices: dict[str, str] = field(default_factory=dict)  # of outputs that are tensors
+    facts: dict[str, str] = field(default_factory=dict)  # what should hold -> what was observed
+    # "argument in output" -> what the output is for other values of the argument alone
+    effects: dict[str, str] = field(default_factory=dict)
+    parameters: Parameters = Parameters()
+    modified: tuple[str, ...] = ()  # arguments that the call changed
+    detached: bool = False  # an output carries no gradient
+    gradient_error: str = ""  # the error that ended the backward pass
+    seconds: float = 0.0  # the time limit, if it was reached
+    is_read: bool = False  # the reader has added its facts; see compare.reader
+    # (returned tensor, its values at that time), used by the driver ``again`` only
+    live: list[tuple[torch.Tensor, torch.Tensor]] = field(default_factory=list)
+    error: Trouble | None = None
+    operations: frozenset[str] = frozenset()  # names of the torch operations that ran
+    printed: str = ""  # the beginning of what it printed
+    undecided: bool = False  # the call could not be made with meta tensors
+
+    def tensors(self) -> list[torch.Tensor]:
+        """Return all arrays, draws and gradients."""
+        return [*self.arrays.values(), *self.draws.values(), *self.gradients.values()]
+
+    def behaviour(self) -> dict[tuple[str, str], Any]:
+        """Return all that is judged exactly, but for what is left: types, facts, parameters."""
+        return (
+            {("type", name): kind for name, kind in self.types.items()}
+            | {("fact", name): found for name, found in self.facts.items() if name != LEFT}
+            | {("parameters", kind): names for kind, names in vars(self.parameters).items()}
+        )
+
+
+CONSTRUCTED = "the class can be constructed"
+
+
+REMEMBERED = "other values give another result"
+
+
+OVERWRITTEN = "earlier results stay as they were"
+
+
+REPEATED = "the same call gives the same result"
+
+
+ALONE = "an item alone gives the same as in its batch"
+
+
+LEFT = "everything is left as it was"
+
+
+SEEDED = "another seed for the global random numbers"
+
+
+SAME, OTHER = "the same", "another"  # in ``Observation.effects``
+
+
+Observations = dict[str, Observation]  # by name of the case
+
+
+def tells(arrays: dict[str, torch.Tensor]) -> bool:
+    """Tell whether results say anything: many other calls give a share of 0 or 1 as well."""
+    return any(x.numel() != 1 or x.item() not in (0, 1) for x in arrays.values())
+
+
+def keep_results(seen: Observation, case: Case, result: Any) -> None:
+    """Store what a call returned under the case's output names."""
+    if len(case.outputs) == 1:
+        keep(seen, case.outputs[0], result, case.number)
+        return
+    if not isinstance(result, (tuple, list)) or len(result) != len(case.outputs):
+        seen.types["result"] = type_name(result)
+        return
+    for name, value in zip(case.outputs, result, strict=True):
+        keep(seen, name, value, case.number)
+
+
+def keep(
+    seen: Observation, name: str, value: Any, number: bool = False, drawn: bool = False
+) -> None:
+    """Store one value: its type, and its numbers if it is a tensor on the CPU.
+
+    Args:
+        seen: the observation to write to.
+        name: of the output.
+        value: what was returned.
+        number: accept Python, NumPy and torch numbers alike, as float64.
+        drawn: store the numbers as random (``draws``) instead of as values (``arrays``).
+    """
+    is_tensor = type(value) in (torch.Tensor, nn.Parameter)
+    if number and not isinstance(value, (complex, np.complexfloating)):
+        size = value.numel() if is_tensor else getattr(value, "size", 1)
+        if is_tensor or isinstance(value, (numbers.Number, np.generic, np.ndarray)):
+            if size == 1:
+                flat = value.detach().reshape(()) if is_tensor else np.asarray(value).reshape(())
+                seen.types[name] = "number"
+                as_tensor = torch.tensor(float(flat), dtype=torch.float64, device="cpu")
+                seen.arrays[name] = as_tensor
+                return
+    kind = seen.types[name] = type_name(value)
+    if kind == "tensor":
+        seen.devices[name] = value.device.type
+        if value.device.type == "cpu":
+            kept = seen.draws if drawn else seen.arrays
+            kept[name] = value.detach().resolve_conj().resolve_neg().clone()
+            seen.live.append((value, kept[name]))
+
+
+def type_name(value: Any) -> str:
+    """Name the type of a value in a student's words; "tensor" means an ordinary dense tensor."""
+    if value is None:
+        return "None"
+    if isinstance(value, np.ndarray):
+        return "NumPy array"
+    if isinstance(value, (tuple, list)):
+        return f"{type(value).__name__} of {len(value)}"
+    if type(value) in (torch.Tensor, nn.Parameter):
+        if value.layout != torch.strided:
+            return "nested tensor" if value.is_nested else "sparse tensor"
+        if value.is_nested:
+            return "nested tensor"
+        if value.is_quantized:
+            return "quantized tensor"
+        if value.numel() > TOO_MANY:  # an expanded tensor can be larger than the memory
+            return f"tensor of shape {tuple(value.shape)}"
+        return "tensor"
+    return type(value).__name__
+
+
+def keep_gradients(seen: Observation, run: Callable, leaves: dict[str, torch.Tensor]) -> None:
+    """Store the gradients of a fixed weighted sum of all outputs with respect to the leaves."""
+    try:
+        with quiet():  # what the call prints was stored the first time
+            result = run()
+        torch.set_grad_enabled(True)
+    except Exception as error:
+        seen.gradient_error = f"{type(error).__name__}: {error}"[:300]
+        return
+    outputs = returned_tensors(result)
+    attached = [x for x in outputs if x.requires_grad]
+    seen.detached = is_detached(outputs)
+    if not attached:
+        return
+    total = sum(((x * mixture(x)).sum() for x in attached), start=attached[0].new_zeros(()))
+    try:
+        gradients = torch.autograd.grad(total, list(leaves.values()), allow_unused=True)
+    except RuntimeError as error:
+        seen.gradient_error = f"RuntimeError: {error}"[:300]
+        return
+    for (name, leaf), gradient in zip(leaves.items(), gradients, strict=True):
+        gradient = torch.zeros_like(leaf) if gradient is None else gradient.detach()
+        seen.gradients[name] = gradient
+
+
+def returned_tensors(result: Any) -> list[torch.Tensor]:
+    """List the tensors that a call returned."""
+    several = result if isinstance(result, (tuple, list)) else [result]
+    return [x for x in several if isinstance(x, torch.Tensor)]
+
+
+def is_detached(results: list[torch.Tensor]) -> bool:
+    """Tell whether a result carries no gradient; a Python number counts as detached."""
+    attached = sum(x.requires_grad for x in results)
+    return attached < max(1, sum(x.is_floating_point() for x in results))
+
+
+def mixture(x: torch.Tensor) -> torch.Tensor:
+    """Return fixed weights of x's shape, all different, so that no gradients cancel."""
+    steps = torch.arange(1, x.numel() + 1, dtype=torch.float64, device=x.device)
+    return steps.cos().reshape(x.shape).to(x.dtype)

@@ -1,0 +1,74 @@
+"""Which torch operations run during a call.
+
+For the grader's worker, so with the standard library and torch only.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch.overrides import TorchFunctionMode
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from vitedu.checks.case import Case
+from vitedu.checks.observation import Observation
+
+
+def watched(seen: Observation, case: Case, run: Callable) -> tuple[bool, Any]:
+    """Run and write down which operations ran, if somebody asks for them.
+
+    Watching makes a call several times slower, so it is left out where the exercise forbids nothing
+    and no float64 could be rounded, and in the further calls of ``again``.
+
+    Returns:
+        (True, result), or (False, None) if the run failed: then it must be repeated unwatched,
+        because watching itself may have been the reason.
+    """
+    if not case.watched:
+        return True, run()
+    names: set[str] = set()
+    try:
+        with _Calls(names), Kernels(names):
+            result = run()
+    except Exception:
+        seen.operations = frozenset(names)
+        return False, None
+    seen.operations = frozenset(names)
+    return True, result
+
+
+class _Calls(TorchFunctionMode):
+    """Collect the names of the torch functions and methods that are called."""
+
+    def __init__(self, names: set[str]):
+        super().__init__()
+        self.names = names
+
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        self.names.add(getattr(func, "__name__", str(func)))
+        return func(*args, **(kwargs or {}))
+
+
+class Kernels(TorchDispatchMode):
+    """Collect the names of the kernels that run, and ``narrowed`` for float64 rounded to less."""
+
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        return False  # otherwise torch imports its compiler, which takes two seconds
+
+    def __init__(self, names: set[str]):
+        super().__init__()
+        self.names = names
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        self.names.add(str(func.overloadpacket))
+        result = func(*args, **(kwargs or {}))
+        sources = [x for x in args[:2] if isinstance(x, torch.Tensor)]
+        if (
+            isinstance(result, torch.Tensor)
+            and any(x.dtype == torch.float64 and x.numel() > 1 for x in sources)
+            and result.is_floating_point()
+            and result.dtype != torch.float64
+        ):
+            self.names.add("narrowed")
+        return result

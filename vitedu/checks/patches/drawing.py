@@ -1,0 +1,92 @@
+"""Pictures of notebook 01: which patch stands where."""
+
+from vitedu.checks.case import Case
+from vitedu.checks.drawing import PALE, RIGHT, WRONG, Drawing, box, svg, words
+from vitedu.checks.observation import Observation
+
+
+def draw_patch_order(case: Case, got: Observation, ids: list[str]) -> Drawing | None:
+    """Show the order of the answer's patches beside the reading order; circle the first difference.
+
+    If every patch is in its place, show the order of the pixels of patch 0, channel 0.
+    """
+    images, P = case.args["images"], case.args["patch_size"]
+    output = got.arrays.get("output")
+    B, C, H, W = images.shape
+    gh, gw = H // P, W // P
+    if output is None or output.shape != (B, gh * gw, C * P * P) or case.raises:
+        return None
+    place = {float(value): index for index, value in enumerate(images[0].flatten())}
+    found = [[place.get(float(value)) for value in token] for token in output[0]]
+    if any(index is None for token in found for index in token):
+        return None  # other numbers than those of the image
+    cells = [{(i % (H * W)) // W // P * gw + i % W // P for i in token} for token in found]
+    numbers: list[str] = ["?"] * (gh * gw)
+    for token, sources in enumerate(cells):
+        if len(sources) == 1:
+            numbers[sources.pop()] = str(token)
+    right = [str(i) for i in range(gh * gw)]
+    if set(numbers) == {"?"}:
+        return None  # every patch is cut up, so a grid would say nothing
+    if numbers != right:
+        what = "patches" if "?" not in numbers else "patches; ? is cut up among several tokens"
+        return _two_grids(
+            numbers, right, gw, f"where your tokens 0 .. {gh * gw - 1} come from, as {what}"
+        )
+    inner = ["?"] * (P * P)
+    for position, index in enumerate(found[0]):
+        if index // (H * W) == 0:  # channel 0
+            inner[index % (H * W) // W * P + index % W] = str(position)
+    return _two_grids(
+        inner,
+        [str(i) for i in range(P * P)],
+        P,
+        "positions of patch 0's pixels, channel 0, inside its token",
+    )
+
+
+def draw_laid_patches(case: Case, got: Observation, ids: list[str]) -> Drawing | None:
+    """Show which patch lies in each square of the answer's image."""
+    (patches, P, (H, W)), output = case.args.values(), got.arrays.get("output")
+    if output is None or output.shape != (len(patches), patches.shape[-1] // P**2, H, W):
+        return None
+    place = {value: token for token, values in enumerate(patches[0].tolist()) for value in values}
+    rows = [row.split(P, dim=2) for row in output[0].split(P, dim=1)]
+    found = [{place.get(x) for x in square.flatten().tolist()} for row in rows for square in row]
+    if any(None in tokens for tokens in found):
+        return None  # other numbers than those of the patches
+    numbers = [str(*tokens) if len(tokens) == 1 else "?" for tokens in found]
+    if set(numbers) == {"?"}:
+        return None  # pieces everywhere, so a grid would say nothing
+    title = "which patch lies where in your image; ? holds pieces of several"
+    return _two_grids(numbers, [str(i) for i in range(len(found))], W // P, title)
+
+
+def _two_grids(yours: list[str], right: list[str], across: int, title: str) -> Drawing | None:
+    """Draw two grids with ``across`` columns side by side; None if they are equal."""
+    first = next((i for i, (a, b) in enumerate(zip(yours, right, strict=True)) if a != b), None)
+    if first is None:
+        return None
+    down, size = len(yours) // across, 30
+    left = [10.0, 10.0 + across * size + 50]
+    width = max(left[1] + across * size + 10, 7.0 * len(title))
+    parts = [words(4, 14, title, anchor="start")]
+    for x0, numbers, name in ((left[0], yours, "yours"), (left[1], right, "expected")):
+        parts.append(words(x0, 34, name, anchor="start", weight="bold"))
+        for i, number in enumerate(numbers):
+            x, y = x0 + i % across * size, 42 + i // across * size
+            parts.append(box(x, y, size, size, PALE if numbers[i] != right[i] else "#ffffff"))
+            parts.append(words(x + size / 2, y + size / 2 + 4, number))
+            if i == first:
+                parts.append(
+                    f'<circle cx="{x + size / 2}" cy="{y + size / 2}" r="{size / 2 - 3}" '
+                    f'fill="none" stroke="{WRONG if numbers is yours else RIGHT}" '
+                    'stroke-width="2.5"/>'
+                )
+    rows = [" ".join(f"{n:>2}" for n in yours[r * across : (r + 1) * across]) for r in range(down)]
+    text = (
+        f"{title}:\n"
+        + "\n".join(rows)
+        + f"\nfirst difference: {yours[first]} where {right[first]} belongs"
+    )
+    return Drawing(svg(width, 52 + down * size, parts, title), "order", text)

@@ -1,0 +1,328 @@
+"""The relations, one by one.
+
+A relation is a function of ``pairs``: tuples (case, arguments, the answer's array, the reference's
+array). It returns the evidence in words, or None if it does not hold for all pairs.
+"""
+
+import functools
+import itertools
+from collections.abc import Callable
+
+import torch
+
+from vitedu.checks.case import Case
+from vitedu.checks.compare import close, number_text, tolerance
+
+
+def constant(pairs):
+    """Look for one value in every place of every result."""
+    values = torch.cat([ours.double().flatten() for _, _, ours, _ in pairs])
+    if len({case.name for case, *_ in pairs}) > 1 and bool((values == values[0]).all()):
+        return f"every value is {number_text(float(values[0]))}, whatever the input"
+    return None
+
+
+def unchanged_input(pairs):
+    """Look for an input that comes back as it went in."""
+    for name in pairs[0][1]:
+        if all(
+            isinstance(args.get(name), torch.Tensor)
+            and args[name].shape == ours.shape
+            and torch.equal(args[name].double(), ours.double())
+            for _, args, ours, _ in pairs
+        ):
+            return f"the output is {name}, unchanged"
+    return None
+
+
+def _ratios(pairs) -> list[float] | None:
+    """List the factor between the two arrays of each pair; None if any pair has no factor."""
+    ratios = []
+    for case, _, ours, wanted in pairs:
+        if ours.shape != wanted.shape or not wanted.is_floating_point():
+            return None
+        ours, wanted = ours.double(), wanted.double()
+        energy = (wanted * wanted).sum()
+        if energy == 0:
+            continue
+        ratio = float((ours * wanted).sum() / energy)
+        if not close(case, ours, wanted * ratio) or abs(ratio) < 1e-6:
+            return None
+        ratios.append(ratio)
+    return ratios
+
+
+def factor(pairs):
+    """Look for one factor, the same on all inputs."""
+    if sum(ours.numel() for _, _, ours, _ in pairs) < 3:
+        return None  # one number is a multiple of any other
+    ratios = _ratios(pairs)
+    if ratios and max(ratios) - min(ratios) < 1e-3 * abs(ratios[0]) and abs(ratios[0] - 1) > 1e-3:
+        return f"your output equals the expected one times {ratios[0]:.2f}"
+    return None
+
+
+def factor_by_input(pairs):
+    """Look for a factor that is another one for each input."""
+    if any(pair[2].numel() < 4 for pair in pairs):
+        return None  # few numbers are a multiple of the right ones by chance
+    ratios = _ratios(pairs)
+    return _listed("your output equals the expected one times {}", ratios)
+
+
+def temperature(pairs):
+    """Look for softmax weights whose scores, the logarithms of the weights, differ by a factor."""
+    factors = []
+    for case, _, ours, wanted in pairs:
+        axes = _unit_sums(ours) & _unit_sums(wanted) if ours.shape == wanted.shape else set()
+        if not axes or (ours < 0).any() or (wanted < 0).any():
+            return None
+        axis = max(axes)
+        if min(float(ours.min()), float(wanted.min())) < 1e-20:
+            continue  # weights that underflowed have no useful logarithm
+        mine, right = (x.double().log() for x in (ours, wanted))
+        mine, right = (x - x.mean(axis, keepdim=True) for x in (mine, right))
+        energy = (right * right).sum()
+        if energy < 1e-9:
+            continue
+        factor = float((mine * right).sum() / energy)
+        if not close(case, ours, (factor * right).softmax(axis).to(ours.dtype)):
+            return None
+        factors.append(factor)
+    return _listed("your weights are those of the expected scores times {}", factors)
+
+
+def _listed(words: str, factors: list[float] | None) -> str | None:
+    """Write the factors that are not 1 into ``words``; None if all are 1."""
+    wrong = [factor for factor in factors or [] if abs(factor - 1) > 1e-3]
+    if not wrong or not factors:
+        return None
+    told = list(dict.fromkeys(f"{factor:.3g}" for factor in wrong))
+    more = " and others" if len(told) > 3 else ""
+    rest = "; right on the other inputs" if len(wrong) < len(factors) else ""
+    return words.format(", ".join(told[:3])) + more + rest
+
+
+def stretched(pairs):
+    """Look for one factor and one offset together, such as (x + 1) / 2."""
+    if any(x.shape != y.shape or not y.is_floating_point() for _, _, x, y in pairs):
+        return None
+    ours, wanted = (torch.cat([pair[i].double().flatten() for pair in pairs]) for i in (2, 3))
+    spread = wanted - wanted.mean()
+    if len(ours) < 8 or not (energy := float((spread * spread).sum())):
+        return None
+    slope = float((spread * ours).sum()) / energy
+    offset = float(ours.mean() - slope * wanted.mean())
+    if abs(slope) < 1e-3 or not all(
+        close(case, x.double(), slope * y.double() + offset) for case, _, x, y in pairs
+    ):
+        return None
+    return f"your output equals the expected one times {slope:.3g} plus {offset:.3g}"
+
+
+# a step on all values or along an axis, in words -> what it does
+_STEPS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
+    "the absolute value": torch.abs,
+    "squaring": torch.square,
+    "a square root": torch.sqrt,
+    "exp": torch.exp,
+    "a logarithm": torch.log,
+    "1 / x": torch.reciprocal,
+    "rounding": torch.round,
+    "rounding down": torch.floor,
+    "a sigmoid": torch.sigmoid,
+}
+
+
+_STEPS_ALONG: dict[str, Callable[[torch.Tensor, int], torch.Tensor]] = {
+    "a softmax": torch.softmax,
+    "a log-softmax": torch.log_softmax,
+    "dividing by the sum": lambda x, a: x / x.sum(a, keepdim=True),
+    "dividing by the length": lambda x, a: x / x.norm(dim=a, keepdim=True),
+    "dividing by the largest": lambda x, a: x / x.amax(a, keepdim=True),
+    "taking off the mean": lambda x, a: x - x.mean(a, keepdim=True),
+    "taking off the largest": lambda x, a: x - x.amax(a, keepdim=True),
+    "a running sum": torch.cumsum,
+    "a sort": lambda x, a: x.sort(a).values,
+}
+
+
+def step(pairs, is_missing: bool = False):
+    """Look for one step too many at the end, or for one that is missing."""
+    if any(x.shape != y.shape for _, _, x, y in pairs) or sum(y.numel() for *_, y in pairs) < 3:
+        return None
+    told = [y[_wrong(case, x, y)] for case, _, x, y in pairs]
+    if len(torch.cat(told).unique()) < 5:
+        return None  # a few numbers, such as zeros and ones, lead to each other in many ways
+    ndim = min(y.ndim for *_, y in pairs)
+    steps = _STEPS | {
+        f"{words} along axis {axis}": functools.partial(_along, step, axis)
+        for axis in range(-1, -1 - ndim, -1)
+        for words, step in _STEPS_ALONG.items()
+    }
+    for words, step in steps.items():
+        if is_missing:
+            if all(_close_to(case, y.dtype, step(x.double()), y) for case, _, x, y in pairs):
+                return f"your output after {words} equals the expected one"
+        elif all(_close_to(case, y.dtype, x, step(y.double())) for case, _, x, y in pairs):
+            return f"your output equals the expected one after {words}"
+    return None
+
+
+def _close_to(case: Case, dtype: torch.dtype, some: torch.Tensor, others: torch.Tensor) -> bool:
+    """Compare two arrays with the tolerance of ``dtype``, in which they were computed."""
+    return close(case, some.to(dtype), others.to(dtype))
+
+
+def _along(step: Callable, axis: int, x: torch.Tensor) -> torch.Tensor:
+    return step(x, axis)
+
+
+# what takes an axis away, in words -> what it does
+_TAKEN: dict[str, Callable[[torch.Tensor, int], torch.Tensor]] = {
+    "the mean": lambda x, a: x.mean(a, keepdim=True),
+    "the sum": lambda x, a: x.sum(a, keepdim=True),
+    "the largest": lambda x, a: x.amax(a, keepdim=True),
+    "the first place": lambda x, a: x.narrow(a, 0, 1),
+    "the last place": lambda x, a: x.narrow(a, x.shape[a] - 1, 1),
+    "all but the first place": lambda x, a: x.narrow(a, 1, x.shape[a] - 1),
+    "all but the last place": lambda x, a: x.narrow(a, 0, x.shape[a] - 1),
+}
+
+
+def taken(pairs):
+    """Look for an axis that is reduced, too short or too long."""
+    telling = [pair for pair in pairs if not close(pair[0], *pair[2:])]
+    if not telling or any(
+        x.shape == y.shape or 0 in (*x.shape, *y.shape) for _, _, x, y in telling
+    ):
+        return None
+    ndim = min(max(x.ndim, y.ndim) for _, _, x, y in telling)
+    arrays = ("your output", 2), ("the expected one", 3)
+    for axis, (words, take) in itertools.product(range(-ndim, 0), _TAKEN.items()):
+        for (less, i), (more, j) in itertools.permutations(arrays):
+            if all(
+                pair[j].ndim >= -axis and _is_taken(pair[0], pair[i], pair[j], take, axis)
+                for pair in telling
+            ):
+                if all(pair[j].shape[axis] == 1 for pair in telling):
+                    continue
+                return f"{less} is {words} of {more} along axis {axis}"
+    return None
+
+
+def _is_taken(case: Case, less: torch.Tensor, more: torch.Tensor, take, axis: int) -> bool:
+    """Tell whether ``take`` along an axis leads from one array to the other."""
+    found = take(more.double(), axis)
+    is_kept = less.ndim == found.ndim
+    return _close_to(case, less.dtype, less, found if is_kept else found.squeeze(axis))
+
+
+def permuted(pairs):
+    """Look for axes in another order."""
+    if any(ours.ndim != wanted.ndim for _, _, ours, wanted in pairs):
+        return None
+    sizes = {ours.ndim for _, _, ours, _ in pairs if ours.ndim > 1}
+    count = min(sizes, default=0)  # the last ``count`` axes exist in all pairs
+    which = "axes" if len(sizes) == 1 else f"last {count} axes"
+    for axes in itertools.permutations(range(count)):
+        if list(axes) == sorted(axes):
+            continue
+        if all(close(case, ours, _reordered_axes(wanted, axes)) for case, _, ours, wanted in pairs):
+            return f"your output equals the expected one with its {which} in the order {axes}"
+    return None
+
+
+def _reordered_axes(x: torch.Tensor, axes: tuple[int, ...]) -> torch.Tensor:
+    """Permute the last axes of a tensor; a tensor with fewer axes comes back unchanged."""
+    first = x.ndim - len(axes)
+    return x.permute(*range(first), *(first + axis for axis in axes)) if first >= 0 else x
+
+
+def flipped(pairs):
+    """Look for an axis that is read backwards."""
+    for axis in _common_axes(pairs):
+        if all(close(case, ours, wanted.flip(axis)) for case, _, ours, wanted in pairs):
+            return f"your output equals the expected one read backwards along axis {axis}"
+    return None
+
+
+def shifted(pairs):
+    """Look for values that stand one place later or earlier along an axis than they should."""
+    for axis, step in itertools.product(_common_axes(pairs), (1, -1)):
+        long = [pair for pair in pairs if pair[2].shape[axis] > 1]
+        if any(x.shape[axis] > 2 for _, _, x, _ in long) and all(
+            close(case, _inner(x, axis, step), _inner(y, axis, -step)) for case, _, x, y in long
+        ):
+            side = "later" if step > 0 else "earlier"
+            return f"your values stand one place {side} along axis {axis} than expected"
+    return None
+
+
+def _common_axes(pairs) -> range:
+    """Return the last axes, which all pairs have; none if shapes differ."""
+    if any(ours.shape != wanted.shape for _, _, ours, wanted in pairs):
+        return range(0)
+    return range(-min(ours.ndim for _, _, ours, _ in pairs), 0)
+
+
+def _inner(x: torch.Tensor, axis: int, step: int) -> torch.Tensor:
+    """Drop the first (step > 0) or the last entry along an axis."""
+    return x.narrow(axis, int(step > 0), x.shape[axis] - 1)
+
+
+def normalised_elsewhere(pairs):
+    """Look for sums of 1 along another axis."""
+    found = set()
+    for case, _, ours, wanted in pairs:
+        if close(case, ours, wanted):
+            continue
+        mine, right = _unit_sums(ours), _unit_sums(wanted)
+        if not mine - right or not right - mine:
+            return None
+        found.add((max(mine - right), max(right - mine)))
+    if not found:
+        return None
+    mine, right = max(found)
+    where = f"along axis {mine}; it should along axis {right}"
+    return f"your output sums to 1 {where}" + (
+        "" if len(found) == 1 else ", or others, as dim says"
+    )
+
+
+def _unit_sums(x: torch.Tensor) -> set[int]:
+    """List the axes along which a tensor sums to 1, as negative numbers."""
+    ones = torch.ones((), dtype=torch.float64)
+    return {
+        axis for axis in range(-x.ndim, 0) if torch.allclose(x.double().sum(axis), ones, atol=1e-3)
+    }
+
+
+def first_only(pairs):
+    """Look for results that are right for the first item of the batch alone."""
+    usable = [
+        pair
+        for pair in pairs
+        if pair[2].ndim > 1 and pair[2].shape == pair[3].shape and pair[2].shape[0] > 1
+        if any(
+            len(x) == len(pair[2])
+            for x in pair[1].values()
+            if isinstance(x, torch.Tensor) and x.ndim
+        )
+    ]
+    if usable and all(
+        close(case, ours[0], wanted[0])
+        and not any(close(case, *pair) for pair in zip(ours[1:], wanted[1:], strict=True))
+        for case, _, ours, wanted in usable
+    ):
+        if all(
+            close(case, ours, wanted) for case, _, ours, wanted in pairs if ours.shape[:1] == (1,)
+        ):
+            return "the first item of the batch is right, the others are not"
+    return None
+
+
+def _wrong(case: Case, ours: torch.Tensor, wanted: torch.Tensor) -> torch.Tensor:
+    """Mark the values that are outside the tolerance, as booleans."""
+    rtol, atol = tolerance(case, wanted.dtype)
+    return (ours.double() - wanted.double()).abs() > atol + rtol * wanted.double().abs()

@@ -1,0 +1,78 @@
+"""Inputs for exercises that train or measure a small classifier: notebooks 04 and 06."""
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from vitedu.checks.inputs import normal
+
+
+def classifier_state(
+    g: torch.Generator, pixels: int, hidden: int, K: int, norm=False, dtype=torch.float32
+):
+    """Draw the state of a ``drivers.WatchedClassifier``."""
+    state = {
+        "body.0.weight": normal(g, hidden, pixels) / pixels**0.5,
+        "head.weight": 1.5 * normal(g, K, hidden) / hidden**0.5,
+    }
+    if norm:
+        state |= {
+            "body.2.weight": 1 + 0.3 * normal(g, hidden),
+            "body.2.bias": 0.3 * normal(g, hidden),
+            "body.2.running_mean": 0.3 * normal(g, hidden),
+            "body.2.running_var": 0.5 + torch.rand(hidden, generator=g),
+        }
+    state = {name: value.to(dtype) for name, value in state.items()}
+    if norm:
+        state["body.2.num_batches_tracked"] = torch.tensor(7)
+    return state
+
+
+def predicted(state: dict, images: torch.Tensor) -> torch.Tensor:
+    """Give the classes (B,) that the classifier of ``classifier_state`` predicts in eval mode."""
+    hidden = images.flatten(1) @ state["body.0.weight"].T
+    if "body.2.weight" in state:
+        scale = (state["body.2.running_var"] + 1e-5).rsqrt() * state["body.2.weight"]
+        hidden = (0.5 * hidden - state["body.2.running_mean"]) * scale + state["body.2.bias"]
+    return (hidden @ state["head.weight"].T).argmax(dim=-1)
+
+
+def draw_batches(g: torch.Generator, state: dict, sizes, shape, scales=(2.0,)):
+    """Draw batches: the first all right, the last all wrong, so that weighted means differ."""
+    K, dtype = len(state["head.weight"]), state["head.weight"].dtype
+    batches = []
+    for i, size in enumerate(sizes):
+        images = scales[i % len(scales)] * normal(g, size, *shape, dtype=dtype)
+        best = predicted(state, images)
+        shift = torch.randint(1, K, (size,), generator=g)
+        if i == 0:
+            shift = torch.zeros_like(shift)
+        elif i < len(sizes) - 1:
+            shift = shift * torch.randint(0, 2, (size,), generator=g)
+        batches.append((images, (best + shift) % K))
+    return batches
+
+
+def mode_cases(case: Callable, many: Any, few: Any) -> list:
+    """Make the cases of an exercise that measures a model and leaves its modes and gradients alone.
+
+    ``case(words, size, fact, part, **extra)`` makes one; ``many`` and ``few`` are sizes.
+    """
+    train, modes = "a model in train mode", ("modes", "modes restored")
+    gradients, part_awake = (
+        ("gradients", "no gradients"),
+        "a model in eval mode with a part in train mode",
+    )
+    return [
+        case(train, many, "eval", "eval mode", training=True),
+        case(part_awake, few, "eval", "eval mode", other_mode=("body.1",)),
+        case(train, few, *modes, training=True),
+        case("a model in eval mode", few, *modes),
+        case(
+            f"{train} with a part in eval mode", few, *modes, training=True, other_mode=("body.2",)
+        ),
+        case(part_awake, few, *modes, other_mode=("body", "body.1", "head")),
+        case("gradients", few, *gradients, frozen=("body.0.weight",)),
+        case("gradients that were switched off before", few, *gradients, enabled=False),
+    ]

@@ -1,0 +1,175 @@
+"""A small classifier that records how it is used, and the driver that has it evaluated.
+
+Imports the standard library and torch only, for the grader's worker.
+"""
+
+from dataclasses import replace
+
+import torch
+from torch import nn
+
+from vitedu.checks.case import Case, build_args
+from vitedu.checks.drivers import apply, changed_args, changes_of, driver, state_of
+from vitedu.checks.observation import LEFT, Observation, keep_results
+
+
+class Gate(nn.Module):
+    """Halve x in eval mode. It depends on the mode as dropout does, but it is not random."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Return x in train mode, x / 2 in eval mode."""
+        return x if self.training else 0.5 * x
+
+
+class Journal(list):
+    """A list that a copy of a model shares with the original."""
+
+    def __deepcopy__(self, memo) -> "Journal":
+        return self
+
+
+class WatchedClassifier(nn.Module):
+    """Two linear layers with a gate between them. It records how it is used.
+
+    Every call adds (modes of all modules, whether the logits carry gradients) to ``journal``. A
+    copy of the model writes to the same journal.
+    """
+
+    def __init__(self, state: dict[str, torch.Tensor], journal: Journal):
+        super().__init__()
+        (hidden, inputs), (classes, _) = state["body.0.weight"].shape, state["head.weight"].shape
+        dtype = state["head.weight"].dtype
+        body = [nn.Linear(inputs, hidden, bias=False, dtype=dtype), Gate()]
+        if "body.2.running_mean" in state:
+            body += [nn.BatchNorm1d(hidden, dtype=dtype)]
+        self.body = nn.Sequential(*body)
+        self.head = nn.Linear(hidden, classes, bias=False, dtype=dtype)
+        self.load_state_dict({name: value.clone() for name, value in state.items()})
+        self.write_in(journal)
+
+    def write_in(self, journal: Journal) -> None:
+        """Use another journal from now on."""
+        self.__journal = journal  # a mangled name, so that an answer does not use it by accident
+
+    def forward(self, images: torch.Tensor) -> torch.Tensor:
+        """Compute the logits (B, K) of images (B, ...)."""
+        logits = self.head(self.body(images.flatten(1)))
+        modes = {"train" if part.training else "eval" for part in nn.Module.modules(self)}
+        self.__journal.append((" and ".join(sorted(modes)), logits.requires_grad))
+        return logits
+
+
+UNREAD = ("model", "batches")  # arguments that the driver replaces
+
+
+def batches_of(case: Case):
+    """Return the batches as a list or, with ``extra["once"]``, as a generator that is read once."""
+    batches = [(images.clone(), labels.clone()) for images, labels in case.args["batches"]]
+    return (pair for pair in batches) if case.extra.get("once") else batches
+
+
+def keep_means(seen: Observation, case: Case, result) -> None:
+    """Store the returned numbers. A number with a graph gets a type of its own.
+
+    Such a number is wrong because its graph keeps every batch in memory.
+    """
+    keep_results(seen, case, result)
+    if isinstance(result, (tuple, list)) and len(result) == len(case.outputs):
+        for name, value in zip(case.outputs, result, strict=True):
+            if seen.types[name] == "number" and getattr(value, "requires_grad", False):
+                seen.types[name] = "number with a graph behind it"
+
+
+def classifier_of(case: Case, journal: Journal) -> WatchedClassifier:
+    """Return the classifier of an earlier call, or a new one, with the case's weights and modes.
+
+    The parts named in ``extra["other_mode"]`` are in the mode that the model is not in.
+    """
+    kept = case.extra.get("kept", [])
+    if not kept:
+        kept.append(WatchedClassifier(case.state, journal))
+    model = kept[0]
+    model.load_state_dict(case.state)
+    model.write_in(journal)
+    model.train(case.extra["training"])
+    for name in case.extra.get("other_mode", ()):
+        part = model.get_submodule(name)
+        part.training = not part.training
+    return model
+
+
+@driver
+def evaluation(answer, case: Case, seen: Observation) -> None:
+    """Evaluate the case's classifier, which replaces ``args["model"]``.
+
+    ``extra["keep"]`` lists what to write down: "results", "eval", "modes", "gradients".
+    """
+    journal = Journal()
+    model = classifier_of(case, journal)
+    for name in case.extra.get("frozen", ()):
+        model.get_parameter(name).requires_grad_(False)
+    parts = {
+        name: (part, type(part), part.training) for name, part in nn.Module.named_modules(model)
+    }
+    learns = {name: value.requires_grad for name, value in nn.Module.named_parameters(model)}
+    state = state_of(model)
+    for value in nn.Module.parameters(model):  # what an earlier loss.backward() left
+        value.grad = torch.ones_like(value)
+    torch.set_grad_enabled(case.extra.get("enabled", True))
+    args = build_args(case) | {"model": model}
+    if "batches" in args:
+        args["batches"] = batches_of(case)
+    result = apply(answer, case, args)
+    kept = {name: value for name, value in case.args.items() if name not in UNREAD}
+    seen.modified = changed_args(replace(case, args=kept), args)
+    enabled = torch.is_grad_enabled()
+    if "kept" in case.extra:
+        seen.facts[LEFT] = changes_of(model, state)
+    aspects = case.extra["keep"]
+    if "results" in aspects:
+        keep_means(seen, case, result)
+    if "eval" in aspects:
+        used = ", ".join(sorted({mode for mode, _ in journal})) or "never called"
+        seen.facts["every part of the model in eval mode"] = used
+        changed = [
+            name
+            for name, value in nn.Module.state_dict(model).items()
+            if not torch.equal(value, case.state.get(name, value))
+        ]
+        text = f"changed: {', '.join(changed)}" if changed else "unchanged"
+        seen.facts["parameters and running statistics as before"] = text
+    if "modes" in aspects:
+        words = {True: "train", False: "eval"}
+        # compared by identity, because an answer may leave an object that equals everything
+        changed = [
+            f"{name or 'the model itself'} went from {words[before]} to {words[not before]}"
+            for name, (part, kind, before) in parts.items()
+            if type(part) is not kind or part.training is not before
+        ]
+        seen.facts["every part in the mode it was in before"] = "; ".join(changed) or (
+            "as before" if journal else "never called"
+        )
+    if "gradients" in aspects:
+        built = any(attached for _, attached in journal)
+        seen.facts["no graph for gradients"] = (
+            ("a graph was built" if built else "none") if journal else "never called"
+        )
+        if case.extra.get("enabled", True):
+            seen.facts["gradients possible again afterwards"] = "yes" if enabled else "switched off"
+        else:
+            fact = "gradients switched off afterwards, as they were before"
+            seen.facts[fact] = "switched on" if enabled else "yes"
+        lost = [
+            name
+            for name, value in nn.Module.named_parameters(model)
+            if value.grad is None or not torch.equal(value.grad, torch.ones_like(value))
+        ]
+        seen.facts["gradients that were there before stay"] = (
+            f"changed: {', '.join(lost)}" if lost else "they stay"
+        )
+        changed = [
+            f"{name} {'learns' if value.requires_grad else 'is frozen'}"
+            for name, value in nn.Module.named_parameters(model)
+            if value.requires_grad != learns[name]
+        ]
+        seen.facts["every parameter frozen or not, as before"] = "; ".join(changed) or "yes"

@@ -1,0 +1,124 @@
+"""The driver of ``train_one_epoch``: one epoch with an optimizer and a scheduler that are watched.
+
+Imports the standard library and torch only, for the grader's worker.
+"""
+
+import math
+from collections import defaultdict
+
+import torch
+from torch import nn
+
+from vitedu.checks.case import Case
+from vitedu.checks.drivers import apply, changes_of, driver, state_of
+from vitedu.checks.observation import LEFT, Observation
+from vitedu.checks.training.evaluation_driver import Journal, batches_of, classifier_of, keep_means
+
+
+class PlainDescent(torch.optim.Optimizer):
+    """Gradient descent with two groups. It records every step and the norm of its gradient.
+
+    The base class's ``__init__`` is not called, because its hooks import torch's compiler, which
+    takes seconds.
+    """
+
+    def __init__(self, parameters, lr: float, steps: list, norms: list):
+        first, *others = parameters
+        self.param_groups = [
+            {"params": some, "lr": lr, "weight_decay": 0.0} for some in ([first], others)
+        ]
+        self.defaults = {"lr": lr}
+        self.state = defaultdict(dict)
+        self.__steps, self.__norms = steps, norms
+
+    def zero_grad(self, set_to_none: bool = True) -> None:
+        """Delete the gradients."""
+        for parameter in self.__parameters():
+            parameter.grad = None
+
+    def __parameters(self) -> list[torch.Tensor]:
+        return [parameter for group in self.param_groups for parameter in group["params"]]
+
+    def step(self, closure=None):
+        """Take one step of gradient descent and record it."""
+        loss = closure() if closure else None
+        self.__steps.append("optimizer")
+        moved = [p for p in self.__parameters() if p.grad is not None]
+        squares = [float(p.grad.double().square().sum()) for p in moved]
+        self.__norms.append(math.sqrt(sum(squares)))
+        with torch.no_grad():
+            for group in self.param_groups:
+                for parameter in group["params"]:
+                    if parameter.grad is not None:
+                        parameter -= group["lr"] * parameter.grad
+        return loss
+
+
+class Decay:
+    """A scheduler that multiplies the learning rate by ``factor`` and records every step."""
+
+    def __init__(self, optimizer: PlainDescent, factor: float, steps: list):
+        self.optimizer, self.factor, self.__steps = optimizer, factor, steps
+
+    def step(self, epoch=None) -> None:
+        """Multiply the learning rate of every group."""
+        self.__steps.append("scheduler")
+        for group in self.optimizer.param_groups:
+            group["lr"] *= self.factor
+
+    def get_last_lr(self) -> list[float]:
+        """Return the current learning rate of every group."""
+        return [group["lr"] for group in self.optimizer.param_groups]
+
+
+@driver
+def epoch(answer, case: Case, seen: Observation) -> None:
+    """Train the case's classifier for an epoch.
+
+    ``extra["keep"]`` lists what to write down: "results", "learning", "mode", "order";
+    ``extra["gradients_left"]`` has the model come with gradients.
+    """
+    journal = Journal()
+    steps: list[str] = []
+    norms: list[float] = []
+    model = classifier_of(case, journal)
+    if case.extra.get("gradients_left"):  # by whoever used the model before
+        for parameter in model.parameters():
+            parameter.grad = torch.ones_like(parameter)
+    before = state_of(model)
+    optimizer = PlainDescent(model.parameters(), case.args["optimizer"], steps, norms)
+    scheduler = Decay(optimizer, case.args["scheduler"], steps)
+    result = apply(
+        answer,
+        case,
+        {
+            "model": model,
+            "batches": batches_of(case),
+            "optimizer": optimizer,
+            "scheduler": scheduler,
+        },
+    )
+    if "kept" in case.extra:
+        # The exercise does not say in which mode the model is left.
+        model.train(case.extra["training"])
+        seen.facts[LEFT] = changes_of(model, before)
+    aspects, count = case.extra["keep"], len(case.args["batches"])
+    if "results" in aspects:
+        keep_means(seen, case, result)
+    if "learning" in aspects:
+        norms = (norms + [-1.0] * count)[:count]
+        seen.arrays["gradient norm at each step"] = torch.tensor(
+            norms, dtype=torch.float64, device="cpu"
+        )
+        state = torch.cat(
+            [value.detach().flatten() for value in nn.Module.state_dict(model).values()]
+        )
+        seen.arrays["parameters after the epoch"] = state
+        options = [{n: v for n, v in g.items() if n != "params"} for g in optimizer.param_groups]
+        seen.facts["the optimizer's groups as the scheduler leaves them"] = str(options)
+    if "mode" in aspects:
+        modes = sorted({mode for mode, learns in journal if learns})
+        seen.facts["every part of the model in train mode"] = ", ".join(modes) or "never called"
+    if "order" in aspects:
+        walk = " ".join(steps) or "neither is stepped"
+        seen.facts["for every batch one step of the optimizer, then one of the scheduler"] = walk

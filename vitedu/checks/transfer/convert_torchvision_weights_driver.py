@@ -1,0 +1,57 @@
+"""The driver of ``convert_torchvision_weights``: tensors under new names.
+
+Imports the standard library and torch only, for the grader's worker.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+
+from vitedu.checks.arguments import recipe
+from vitedu.checks.case import Case, Recipe, build_args
+from vitedu.checks.drivers import apply, changed_args, driver
+from vitedu.checks.observation import Observation, keep, type_name
+
+
+@recipe
+class StateDict(Recipe):
+    """A dict of tensors by name, like a model's state dict."""
+
+    def __init__(self, **tensors: torch.Tensor):
+        self.tensors = tensors
+
+    def plain(self) -> dict[str, Any]:
+        """Return the tensors."""
+        return dict(self.tensors)
+
+    def build(self) -> dict[str, torch.Tensor]:
+        """Build the dict."""
+        return {name: tensor.clone() for name, tensor in self.tensors.items()}
+
+    def changed(self, built: dict[str, torch.Tensor]) -> bool:
+        """Tell whether a name or a value changed."""
+        return list(built) != list(self.tensors) or not all(
+            map(torch.equal, built.values(), self.tensors.values())
+        )
+
+
+_MANY = 350  # names; a right answer to a case has fewer, and no reply carries many more
+
+
+@driver
+def renamed(answer, case: Case, seen: Observation) -> None:
+    """Call a function that renames the tensors of a dict; store each under its new name."""
+    args = build_args(case)
+    result = apply(answer, case, args)
+    seen.modified = changed_args(case, args)
+    kind = "dict" if isinstance(result, Mapping) else type_name(result)
+    if kind == "dict" and len(result) > _MANY:
+        kind = f"dict of {len(result):,} names"
+    seen.types["what comes back"] = kind
+    if kind != "dict":
+        return
+    for name, tensor in result.items():
+        keep(seen, str(name), tensor)
+    names = ", ".join(sorted(map(str, result)))
+    seen.facts["no name that the course's model does not have"] = f": {names}"

@@ -1,0 +1,450 @@
+"""What all explorers have: a picture to click into, and one setting to change.
+
+Role: one interface with two forms. Where a kernel answers, controls of ipywidgets redraw the figure
+for every cell and setting. Elsewhere (exported pages, front ends without ipywidgets) frames that
+were drawn beforehand travel in the cell's output with a few lines of JavaScript, and where no
+script runs the first frame stays as a still picture. The left side of every figure is drawn here.
+Not here: the explorers themselves (``vitedu.plots.widgets``).
+"""
+
+import base64
+import functools
+import html
+import io
+import json
+import os
+import uuid
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from matplotlib.artist import Artist
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.colors import to_hex
+from matplotlib.figure import Figure
+from matplotlib.font_manager import findfont
+from matplotlib.image import AxesImage
+from matplotlib.patches import Rectangle
+from matplotlib.text import Text
+from PIL import Image, ImageDraw, ImageFont
+
+from vitedu.hardware import current_profile
+from vitedu.plots.parts import draw_image, frame, write_cells
+from vitedu.plots.style import DOTS, DPI, SEQUENTIAL, WIDTH, CourseFigure, hide_ticks, styled
+
+WIDGET = "application/vnd.jupyter.widget-view+json"
+HEIGHT = 3.6  # inches: of a figure, as wide as a notebook column
+PICTURE = 0.01, 0.06, 0.375, 0.8333  # in the figure: left, bottom, width, height of its picture
+SPOTS = ((0.5, 0.5), (0.22, 0.5), (0.15, 0.15), (0.9, 0.85))  # row, column in the picture
+
+left, bottom, width, height = (100 * part for part in PICTURE)
+STYLE = f"""<style>
+.vitedu-stage {{ position: relative; overflow: visible }}
+.vitedu-stage img {{ width: 100%; max-width: 100% }}
+.vitedu-cells {{ position: absolute !important; left: {left}%; top: {100 - bottom - height}%;
+  width: {width}% !important; height: {height}% !important; display: grid !important;
+  grid-gap: 0; margin: 0; overflow: visible }}
+.vitedu-cells button {{ width: auto; height: auto; min-width: 0; margin: 0; padding: 0;
+  border: 0; background: transparent; color: transparent; box-shadow: none; cursor: pointer }}
+.vitedu-cells button:hover, .vitedu-cells button:focus {{ background: transparent;
+  color: transparent; box-shadow: none; outline: 2px solid #E69F00 }}
+</style>"""
+# The sliders of ipywidgets have no name for screen readers, and its pictures no description.
+# Version 7's sliders are none at all for them. The script is an output of its own: a widget of HTML
+# runs none, and one of version 7 that holds outputs does not either.
+LABELS = """<script>
+(function (script) {
+  // on Colab a cell's outputs are a page
+  const outputs = script.closest(".jp-OutputArea") ?? document.body
+  function set(element, values) {
+    for (const [name, value] of Object.entries(values))
+      if (element.getAttribute(name) !== value) element.setAttribute(name, value)
+  }
+  function label() {
+    const sliders = ".vitedu-explorer .widget-slider, .vitedu-explorer .widget-hslider"
+    for (const slider of outputs.querySelectorAll(sliders)) {
+      const value = slider.querySelector(".widget-readout")
+      const handle = slider.querySelector(".noUi-handle, .ui-slider-handle")
+      if (!handle || !value) continue
+      const name = slider.querySelector("label, .widget-label").textContent
+      set(handle, {"aria-label": name, "aria-valuetext": value.textContent})
+      const percent = String(parseFloat(handle.style.left))  // of its way
+      if (handle.matches(".ui-slider-handle"))
+        set(handle, {role: "slider", "aria-valuenow": percent})
+    }
+    for (const box of outputs.querySelectorAll(".vitedu-explorer")) {
+      for (const cells of box.querySelectorAll(".vitedu-cells"))
+        set(cells, {"aria-hidden": "true"})  // the slider says it all
+      const words = box.querySelector("[role=status]"), picture = box.querySelector("img")
+      if (words && picture) set(picture, {alt: words.textContent})
+    }
+  }
+  const all = {childList: true, subtree: true, characterData: true}
+  new MutationObserver(label).observe(outputs, all)
+  label()
+})(document.currentScript)
+</script>"""
+
+
+# a figure, and a function that moves it to cell k and gives the artists that changed
+FigureAndMove = tuple[Figure, Callable[[int], Sequence[Artist]]]
+
+
+@dataclass(repr=False, eq=False)
+class Explorer:
+    """A figure that follows a click into its picture, and one setting."""
+
+    # Gives the figure for a setting, its picture where PICTURE says. What moves with a cell are
+    # pictures that fill their axes, lines of text on their baselines, and anything else.
+    draw: Callable[[Any], FigureAndMove]
+    describe: Callable[[Any, int], str]  # says what that figure shows, for screen readers too
+    settings: Sequence
+    setting_name: str  # such as "patch size (px)"
+    # rows and columns of the picture's cells, or a function that gives them for a setting
+    grid: Any
+    start: Any = None  # the setting that is shown first; by default the first one
+    cell_name: str = "patch"  # what a cell of the picture is called
+    # setting and dots -> canvas, function that moves its figure, and pixels that never change
+    drawn: dict = field(default_factory=dict)
+
+    def __post_init__(self):
+        self.draw = styled(self.draw)
+        if not callable(self.grid):
+            self.grid = lambda setting, size=self.grid: size
+        self.start = self.settings[0] if self.start is None else self.start
+
+    def __repr__(self) -> str:
+        return f"Explorer({self.setting_name}: {', '.join(str(s) for s in self.settings)})"
+
+    def cell_at(self, setting, row: float, column: float) -> int:
+        """Give the cell at a place in the picture; row and column run from 0 to 1."""
+        rows, columns = self.grid(setting)
+        return int(row * rows) * columns + int(column * columns)
+
+    def frame(self, setting, cell: int, dots: int = 1) -> bytes:
+        """Draw one frame, as a JPEG; only what the cell changes is drawn anew.
+
+        A browser takes nearly twice as long to show one with two dots for one of the page, so only
+        frames that are drawn beforehand have them.
+        """
+        if (setting, dots) not in self.drawn:
+            figure, move = self.draw(setting)
+            figure.set_dpi(dots * DPI)
+            canvas = FigureCanvasAgg(figure)
+            for artist in move(cell):
+                artist.set_animated(True)  # left out of the background
+            canvas.draw()
+            self.drawn[setting, dots] = canvas, move, canvas.copy_from_bbox(figure.bbox)
+        canvas, move, background = self.drawn[setting, dots]
+        canvas.restore_region(background)
+        pixels, words = np.asarray(canvas.buffer_rgba()), []
+        for artist in move(cell):
+            if isinstance(artist, AxesImage):
+                paste(artist, pixels)
+            elif isinstance(artist, Text):
+                words.append(artist)
+            else:
+                artist.axes.draw_artist(artist)
+        picture = Image.frombuffer("RGBX", canvas.get_width_height(), pixels, "raw", "RGBX", 0, 1)
+        write_lines(words, picture)
+        buffer = io.BytesIO()
+        picture.save(buffer, format="jpeg", quality=80)
+        return buffer.getvalue()
+
+    def _ipython_display_(self) -> None:
+        show_labelled(self._repr_mimebundle_())
+
+    def _repr_mimebundle_(self, include=None, exclude=None) -> dict:
+        live = {WIDGET: view_of(self.live())} if kernel_answers() else {}
+        return {"text/plain": repr(self), "text/html": self.still(), **live}
+
+    # -- without a kernel -------------------------------------------------------------------------
+
+    def still(self) -> str:
+        """Give the form for pages: every setting at a few cells, drawn beforehand, as HTML."""
+        places = [[(s, self.cell_at(s, *spot)) for spot in SPOTS] for s in self.settings]
+        pictures = [[self.frame(*place, DOTS) for place in row] for row in places]
+        words = [[self.describe(*place) for place in row] for row in places]
+        names, first = list(map(str, self.settings)), list(self.settings).index(self.start)
+        width = round(WIDTH * DPI)
+        return still_page(pictures, words, names, self.setting_name, width, first, SPOTS)
+
+    # -- with a kernel ----------------------------------------------------------------------------
+
+    def live(self):
+        """Give the form for a running kernel: a widget of ipywidgets, 7.7 or later.
+
+        The picture's cells are buttons, for the mouse; two sliders serve the keyboard.
+        """
+        import ipywidgets as widgets
+
+        wide = {"description_width": "initial"}
+        options = [(str(setting), setting) for setting in self.settings]
+        setting = widgets.SelectionSlider(
+            options=options, value=self.start, description=self.setting_name, style=wide
+        )
+        cell = widgets.IntSlider(description=self.cell_name, style=wide)
+        picture = widgets.Image(format="jpeg", layout=widgets.Layout(width="100%"))
+        words, style = widgets.HTML(), widgets.HTML(STYLE)
+        shared = {"layout": widgets.Layout(), "style": widgets.ButtonStyle()}
+
+        def button(k: int):
+            tooltip = f"{self.cell_name} {k}"
+            button = widgets.Button(description=str(k), tooltip=tooltip, **shared)
+            if button.has_trait("tabbable"):
+                button.tabbable = False  # one stop for the keyboard, the slider, not hundreds
+            button.on_click(lambda _: setattr(cell, "value", k))
+            return button
+
+        def layer(rows: int, columns: int):
+            box = widgets.GridBox([button(k) for k in range(rows * columns)])
+            box.layout.grid_template_columns = f"repeat({columns}, 1fr)"
+            box.layout.grid_template_rows = f"repeat({rows}, 1fr)"
+            box.add_class("vitedu-cells")
+            return box
+
+        # a browser takes long to build buttons: every grid has its own, and one grid is in sight
+        layers = {size: layer(*size) for size in dict.fromkeys(map(self.grid, self.settings))}
+        # JupyterLab 3 makes an output as wide as a fixed width in it, and the page cuts it off
+        at_most = widgets.Layout(width="calc(100% - 8px)", max_width=f"{WIDTH * DPI:g}px")
+        stage = widgets.Box([picture, *layers.values()], layout=at_most)
+        stage.add_class("vitedu-stage")
+
+        def show(change=None):
+            picture.value = self.frame(setting.value, cell.value)
+            said = html.escape(self.describe(setting.value, cell.value))
+            words.value = f'<p role="status" aria-live="polite">{said}</p>'
+
+        def regrid(change=None):
+            rows, columns = self.grid(setting.value)
+            if change:  # the same place in the finer or coarser grid
+                old_rows, old_columns = self.grid(change.old)
+                row, column = divmod(cell.value, old_columns)
+                place = (row + 0.5) / old_rows, (column + 0.5) / old_columns
+            else:
+                place = SPOTS[0]
+            cell.unobserve(show, "value")
+            cell.max = rows * columns - 1
+            cell.value = self.cell_at(setting.value, *place)
+            cell.observe(show, "value")
+            show()
+            for size, box in layers.items():
+                box.layout.visibility = "visible" if size == (rows, columns) else "hidden"
+
+        setting.observe(regrid, "value")
+        regrid()
+        controls = widgets.HBox([setting, cell], layout=widgets.Layout(flex_flow="row wrap"))
+        whole = widgets.VBox([style, controls, stage, words])
+        whole.add_class("vitedu-explorer")
+        return whole
+
+
+def paste(image: AxesImage, pixels: np.ndarray) -> None:
+    """Draw a picture of some cells. It colours cells, where matplotlib would colour every pixel.
+
+    Args:
+        image: fills its axes; its cells keep sharp edges.
+        pixels: (H, W, 4), uint8, of the whole figure; changed in place.
+    """
+    colours = image.to_rgba(np.ma.asarray(image.get_array()), bytes=True)  # (rows, columns, 4)
+    colours = np.where(colours[..., 3:] == 0, 255, colours)  # paper where there is no value
+    left, low, right, high = np.rint(image.get_window_extent().extents).astype(int)
+    height, width = high - low, right - left
+    row = (2 * np.arange(height) + 1) * colours.shape[0] // (2 * height)
+    column = (2 * np.arange(width) + 1) * colours.shape[1] // (2 * width)
+    top = len(pixels) - high
+    pixels[top : top + height, left:right] = colours[row[:, None], column]
+
+
+def write_lines(words: Sequence[Text], picture: Image.Image) -> None:
+    """Write lines of text. It writes a line at once, where matplotlib would draw letter by letter.
+
+    Args:
+        words: each stands on its baseline.
+        picture: of the whole figure; changed in place.
+    """
+    pen = ImageDraw.Draw(picture)
+    for text in words:
+        x, y = text.get_transform().transform(text.get_position())
+        size = float(text.get_fontsize()) * text.figure.dpi / 72
+        font = typeface(findfont(text.get_fontproperties()), size)
+        anchor = text.get_horizontalalignment()[0].replace("c", "m") + "s"
+        pen.text((x, picture.height - y), text.get_text(), to_hex(text.get_color()), font, anchor)
+
+
+@functools.cache
+def typeface(path: str, size: float) -> ImageFont.FreeTypeFont:
+    """Open a font in a size, once."""
+    return ImageFont.truetype(path, size, layout_engine=ImageFont.Layout.BASIC)
+
+
+def still_page(
+    pictures: Sequence[Sequence[bytes]],
+    words: Sequence[Sequence[str]],
+    names: Sequence[str],
+    setting_name: str,
+    width: int,
+    first: int = 0,
+    spots: Sequence[tuple[float, float]] = (),
+) -> str:
+    """Write frames drawn beforehand as HTML: a slider for the setting, and one for the place.
+
+    JupyterLab takes arrow keys for its own unless the focused element has
+    ``data-lm-suppress-shortcuts``.
+
+    Args:
+        pictures: for each setting the pictures of all places, as JPEG or PNG files.
+        words: what each picture shows.
+        names: of the settings.
+        setting_name: what the setting is.
+        width: of the pictures on a page that is wide enough, in its pixels.
+        first: the setting that is shown first.
+        spots: row and column of each place in the picture, 0 to 1; none for one place.
+    """
+    addresses = [[data_address(picture) for picture in row] for row in pictures]
+    key = f"explorer-{uuid.uuid4().hex}"
+    name, said = html.escape(setting_name), html.escape(words[first][0])
+    place = ""
+    if spots:
+        place = f"""
+  <label>place: <span>1</span>
+    <input data-lm-suppress-shortcuts
+      type="range" min="0" max="{len(spots) - 1}" value="0" step="1"></label>"""
+    return f"""
+<div id="{key}">
+  <label>{name}: <span>{html.escape(names[first])}</span>
+    <input data-lm-suppress-shortcuts
+      type="range" min="0" max="{len(names) - 1}" value="{first}" step="1"></label>{place}<br>
+  <img src="{addresses[first][0]}" alt="{said}" style="width: {width}px; max-width: 100%">
+  <p role="status" aria-live="polite">{said}</p>
+  <script>
+    (function (box) {{
+      const pictures = {script_json(addresses)}, words = {script_json(words)};
+      const names = {script_json(names)}, spots = {script_json(spots)};
+      const picture = box.querySelector("img"), said = box.querySelectorAll("label span");
+      const [setting, place] = box.querySelectorAll("input");
+      function show() {{
+        const here = place ? place.value : 0;
+        picture.src = pictures[setting.value][here];
+        picture.alt = words[setting.value][here];
+        box.querySelector("p").textContent = words[setting.value][here];
+        said[0].textContent = setting.ariaValueText = names[setting.value];
+        if (place) said[1].textContent = place.ariaValueText = Number(here) + 1;
+      }}
+      setting.oninput = show;
+      if (!place) return;
+      place.oninput = show;
+      picture.onclick = function (event) {{  // the place that is drawn and lies nearest
+        const frame = picture.getBoundingClientRect();
+        const x = ((event.clientX - frame.left) / frame.width - {PICTURE[0]}) / {PICTURE[2]};
+        const top = {1 - PICTURE[1] - PICTURE[3]:.4f}, height = {PICTURE[3]};
+        const y = ((event.clientY - frame.top) / frame.height - top) / height;
+        const far = spots.map(([row, column]) => Math.hypot(row - y, column - x));
+        place.value = far.indexOf(Math.min(...far));
+        show();
+      }};
+    }})(document.getElementById("{key}"));
+  </script>
+</div>"""
+
+
+def kernel_answers() -> bool:
+    """Say whether somebody may be looking through a kernel that has ipywidgets.
+
+    Nobody looks where ``VITEDU_STILL`` is set, as by ``vitedu tour``, or in the quick profile.
+    """
+    try:
+        import ipywidgets  # noqa: F401
+        from IPython import get_ipython
+    except ImportError:
+        return False
+    if "VITEDU_STILL" in os.environ or current_profile().name == "quick":
+        return False
+    return hasattr(get_ipython(), "kernel")
+
+
+def show_labelled(bundle: dict[str, Any]) -> None:
+    """Show a bundle of forms as a cell's output, a live form with the script that labels it."""
+    from IPython.display import display
+
+    display(bundle, raw=True)
+    if WIDGET in bundle:
+        display({"text/html": LABELS, "text/plain": ""}, raw=True)
+
+
+def data_address(picture: bytes) -> str:
+    """Give a picture, a JPEG or PNG file, as an address that holds all of it."""
+    kind = "png" if picture.startswith(b"\x89PNG") else "jpeg"
+    return f"data:image/{kind};base64,{base64.b64encode(picture).decode()}"
+
+
+def view_of(widget) -> dict[str, Any]:
+    """Give what a notebook's page needs to show a widget, under ``WIDGET``."""
+    return {"version_major": 2, "version_minor": 0, "model_id": widget.model_id}
+
+
+def script_json(value) -> str:
+    """Write a value as JSON that cannot end the script it stands in."""
+    return json.dumps(value).replace("</", "<\\/")
+
+
+# -- the left side of a figure --------------------------------------------------------------------
+
+
+def explorer_figure(title: str = "") -> tuple[CourseFigure, Any]:
+    """Open the figure of an explorer, and the axes in it that is clicked into."""
+    fig = CourseFigure(figsize=(WIDTH, HEIGHT))
+    ax = fig.add_axes(PICTURE)
+    ax.set_title(title)
+    hide_ticks(ax)
+    return fig, ax
+
+
+def moving_frame(
+    ax, columns: int, side: float = 1, *, corner: float = -0.5, linewidth: float = 2.5
+) -> Callable[[int], Rectangle]:
+    """Frame a cell of a picture; give a function that moves the frame to cell k and gives it.
+
+    Args:
+        ax: of the picture.
+        columns: cells in a row; k counts row by row.
+        side: of a cell, in the axes' units.
+        corner: x and y of the picture's corner.
+        linewidth: of the frame, in points.
+    """
+    moving = frame(ax, corner, corner, side, linewidth=linewidth)
+
+    def move(k: int) -> Rectangle:
+        row, column = divmod(k, columns)
+        moving.set_xy((column * side + corner, row * side + corner))
+        return moving
+
+    return move
+
+
+def image_to_click(
+    image, grid_size: tuple[int, int], title: str = "click a patch"
+) -> tuple[CourseFigure, Callable[[int], Rectangle]]:
+    """Open an explorer's figure with an image (C, H, W) and a ``moving_frame``; give both."""
+    fig, ax = explorer_figure()
+    draw_image(ax, image, title)
+    return fig, moving_frame(ax, grid_size[1], image.shape[-1] / grid_size[1])
+
+
+def table_to_click(
+    values: np.ndarray, words: np.ndarray, title: str, high: float
+) -> tuple[CourseFigure, Callable[[int], Rectangle]]:
+    """Open an explorer's figure with a table and a ``moving_frame``; give both.
+
+    Args:
+        values: (rows, columns), what colours the cells.
+        words: of the same shape, what each cell says.
+        title: what the colour means.
+        high: where the colours end; they start at 0.
+    """
+    fig, ax = explorer_figure(title)
+    ax.pcolormesh(values, cmap=SEQUENTIAL, vmin=0, vmax=high, edgecolors="white")
+    ax.invert_yaxis()
+    write_cells(ax, words, values <= 0.6 * high, corner=0, fontsize=7.5)
+    return fig, moving_frame(ax, values.shape[1], corner=0, linewidth=3)

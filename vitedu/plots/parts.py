@@ -1,0 +1,95 @@
+"""What figures have in common: maps, images, frames, boxes, tables of words, a colour bar.
+
+Role: each function draws one thing into axes that are there. Not here: colours, sizes and how a
+figure is opened (``vitedu.plots.style``), the left side of explorers (``vitedu.plots.explorer``).
+"""
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+from matplotlib.figure import Figure
+from matplotlib.patches import FancyBboxPatch, Rectangle
+
+from vitedu.plots.style import BAD, BLACK, CYCLE, GOOD, ORANGE, hide_ticks, to_picture
+
+
+def draw_map(ax, values, title: str = "", *, size: Any = 10, **options):
+    """Draw values (rows, columns) without ticks under a title, of letters of a size in points."""
+    hide_ticks(ax)
+    ax.set_title(title, fontsize=size)
+    return ax.imshow(values, **options)
+
+
+def draw_image(ax, image, title: str = "", **options):
+    """Draw an image (C, H, W) as ``draw_map`` draws values."""
+    return draw_map(ax, to_picture(image), title, cmap="gray", vmin=0, vmax=1, **options)
+
+
+def name_rows(axes: np.ndarray, names: Iterable[str], size: float = 10) -> None:
+    """Write the name of each row of axes to its left, in letters of a size in points."""
+    for ax, name in zip(axes[:, 0], names, strict=True):
+        ax.set_ylabel(name, fontsize=size)
+
+
+def write(ax, x: float, y: float, words: str, **look):
+    """Write words, their middle at a place."""
+    return ax.text(x, y, words, ha="center", va="center", **look)
+
+
+def write_cells(ax, words: np.ndarray, white: np.ndarray, corner: float = -0.5, **look) -> None:
+    """Write words (rows, columns) into the cells of a table, in white where ``white`` says so.
+
+    Cells are squares of one unit; x and y of the first one's corner are ``corner``.
+    """
+    for (row, column), word in np.ndenumerate(words):
+        ink = "white" if white[row, column] else BLACK
+        write(ax, column + corner + 0.5, row + corner + 0.5, word, color=ink, **look)
+
+
+def colour_cells(ax, numbers: np.ndarray, owners: np.ndarray, top: float = 0, **look) -> None:
+    """Draw a table of numbers from ``top`` downwards, each cell in the colour of its owner."""
+    for (row, column), number in np.ndenumerate(numbers):
+        colour = CYCLE[owners[row, column] % len(CYCLE)]
+        cell = Rectangle((column, top + row), 1, 1, facecolor=colour, alpha=0.35, edgecolor="white")
+        ax.add_patch(cell)
+        write(ax, column + 0.5, top + row + 0.5, str(number), **look)
+
+
+def verdict(is_right: bool) -> tuple[str, str]:
+    """Give the sign and the colour of what is right or wrong."""
+    return ("✓", GOOD) if is_right else ("✗", BAD)
+
+
+def draw_lines(ax, rows: Iterable[float], columns: Iterable[float], **look) -> None:
+    """Draw lines across a picture at the places of some rows and columns."""
+    for x in columns:
+        ax.axvline(x, **look)
+    for y in rows:
+        ax.axhline(y, **look)
+
+
+def frame(ax, x: float, y: float, width: float, height: float = 0, **look) -> Rectangle:
+    """Frame a rectangle whose first corner is (x, y); without a height it is a square."""
+    look = {"edgecolor": ORANGE, "linewidth": 2.5, **look}
+    return ax.add_patch(Rectangle((x, y), width, height or width, fill=False, **look))
+
+
+def draw_box(ax, x, y, size: tuple[float, float], words: str = "", *, corners: str, **look) -> None:
+    """Draw a round box with words, its middle at (x, y).
+
+    ``corners`` says their ``pad`` and ``rounding_size``, as matplotlib writes them. ``facecolor``,
+    ``edgecolor`` and ``linewidth`` are those of the box, the rest of ``look`` is for the letters.
+    """
+    names = ("facecolor", "edgecolor", "linewidth")
+    of_box = {"facecolor": "white"} | {name: look.pop(name) for name in names if name in look}
+    corner = x - size[0] / 2, y - size[1] / 2
+    ax.add_patch(FancyBboxPatch(corner, *size, boxstyle=f"round,{corners}", zorder=2, **of_box))
+    write(ax, x, y, words, **look)
+
+
+def uniform_bar(fig: Figure, shown, label: str = "weight / uniform", **options):
+    """Draw the colour bar of values relative to uniform, whose scale is logarithmic."""
+    bar = fig.colorbar(shown, label=label, extend="both", **options)
+    bar.set_ticks([0.1, 1, 10], labels=["0.1", "1", "10"])
+    return bar
