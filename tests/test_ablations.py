@@ -5,8 +5,9 @@ from dataclasses import asdict
 
 import pytest
 
+from vitedu.__main__ import main
 from vitedu.bench.experiments import Measurement, ablations, measured, read
-from vitedu.bench.experiments.ablations import ARMS, CHANGES, bench_ablations, settings, summary
+from vitedu.bench.experiments.ablations import ARMS, CHANGES, settings, summary
 from vitedu.data import load_data
 from vitedu.fitting import TrainConfig
 from vitedu.options import ViTConfigWithOptions, preset
@@ -52,12 +53,17 @@ def test_every_change_changes_one_thing_that_exists():
 def test_bench_runs_what_is_missing_and_keeps_every_row(data, tmp_path, capsys, monkeypatch):
     """The second call runs the second seed alone, and the table shows both."""
     monkeypatch.setattr(ablations, "PRESET", "vit_micro_patch8_32")  # a smaller one
+    monkeypatch.setattr("vitedu.fitting.runs.load", lambda source: data)
     out = tmp_path / "runs" / "rows.jsonl"
-    options = dict(epochs=1, only=["textbook", "mean of"], device="cpu")
-    first = bench_ablations(data, out, seeds=[0], **options)
+    words = ["bench", "ablations", "--data", "x", "--epochs", "1", "--device", "cpu"]
+    words += ["--json", str(out), "--only", "textbook", "mean of", "--seeds"]
+    assert main([*words, "0"]) == 0
+    first = list(read(out, ARMS))
     assert [row.arm for row in first] == [CHANGES[0].name, CHANGES[1].name]
     assert first[0].results["train_images"] == 100 and first[0].results["precision"]
-    again = bench_ablations(data, out, seeds=[0, 1], **options)
+    assert first[0].options == {"data": data.name, "epochs": 1}
+    assert main([*words, "0", "1"]) == 0
+    again = list(read(out, ARMS))
     assert again[:2] == first and [row.seed for row in again] == [0, 0, 1, 1]
     assert [json.loads(line) for line in out.read_text().splitlines()] == [asdict(r) for r in again]
     printed = capsys.readouterr().out
@@ -82,10 +88,11 @@ def test_rows_of_another_list_are_refused(rows, change, message, tmp_path):
         list(read(path, ARMS))
 
 
-def test_bench_refuses_words_that_match_nothing(data, tmp_path):
+def test_bench_refuses_words_that_match_nothing(tmp_path, capsys):
     """The message lists the choices."""
-    with pytest.raises(ValueError, match="rotary positions"):
-        bench_ablations(data, tmp_path / "x", epochs=1, seeds=[0], only=["convolution"])
+    words = ["bench", "ablations", "--data", "shapes", "--json", str(tmp_path / "x")]
+    assert main([*words, "--only", "convolution"]) == 2
+    assert "rotary positions" in capsys.readouterr().err
     with pytest.raises(ValueError, match="rotary positions"):
         settings("convolution")
 

@@ -3,6 +3,7 @@
 import pytest
 import torch
 
+from vitedu import efficient as models
 from vitedu.bench.experiments import efficient, efficient_rates, measured, search
 from vitedu.encoder import EncoderBlock
 from vitedu.hardware import Profile
@@ -41,14 +42,14 @@ def test_block_on_a_grid_is_an_encoder_block_and_so_is_one_window():
     torch.manual_seed(0)
     plain, x = EncoderBlock(16, 2, 2.0).eval(), torch.randn(3, 4, 4, 16)
     wanted = plain(x.flatten(1, 2)).unflatten(1, (4, 4))
-    for block in (efficient.GridBlock(16, 4), efficient.WindowBlock(16, 4, shift=2)):
+    for block in (models.GridBlock(16, 4), models.WindowBlock(16, 4, shift=2)):
         torch.testing.assert_close(with_weights_of(block, plain)(x), wanted, atol=1e-5, rtol=1e-5)
 
 
 def test_offset_bias_decides_who_is_read():
     """A large number for the offset 0 makes every token read itself alone."""
     torch.manual_seed(0)
-    block, x = efficient.WindowBlock(16, 8, shift=2, has_bias=True), torch.randn(2, 8, 8, 16)
+    block, x = models.WindowBlock(16, 8, shift=2, has_bias=True), torch.randn(2, 8, 8, 16)
     with torch.no_grad():
         block.bias_table.view(2, 49)[:, 24] = 1e4  # 7 x 7 offsets, no step in the middle
         values = block.attn.qkv(x).chunk(3, dim=-1)[2]
@@ -59,16 +60,16 @@ def test_averaged_keys_lose_nothing_where_neighbours_are_alike():
     """Where 2 x 2 squares are constant, averaged keys give what global attention gives."""
     torch.manual_seed(0)
     x = torch.randn(2, 4, 4, 16).repeat_interleave(2, 1).repeat_interleave(2, 2)
-    plain = efficient.GridBlock(16, 8).eval()
-    found = with_weights_of(efficient.AveragedKeysBlock(16, 8), plain)(x)
+    plain = models.GridBlock(16, 8).eval()
+    found = with_weights_of(models.AveragedKeysBlock(16, 8), plain)(x)
     torch.testing.assert_close(found, plain(x), atol=1e-5, rtol=1e-5)
 
 
 def test_random_features_come_near_softmax_attention():
     """With so many features that their mean is close to its limit, and less so with few."""
     torch.manual_seed(0)
-    plain, x = efficient.GridBlock(16, 4).eval(), torch.randn(2, 4, 4, 16)
-    block = with_weights_of(efficient.RandomFeaturesBlock(16, 4), plain)
+    plain, x = models.GridBlock(16, 4).eval(), torch.randn(2, 4, 4, 16)
+    block = with_weights_of(models.RandomFeaturesBlock(16, 4), plain)
     with torch.no_grad():
         found = {}
         for m in (32, 8192):
@@ -83,10 +84,10 @@ def test_fewer_tokens_change_nothing_where_all_are_alike(how):
     model = efficient.build("global attention", 0).eval()
     images = torch.randn(2, 3, 32, 32)
     with torch.no_grad():
-        changed = efficient.shorten_with(model, images, how) - model(images)
+        changed = models.shorten_with(model, images, how) - model(images)
         model.pos_embed.zero_()
         plain = torch.ones(2, 3, 32, 32)
-        same = efficient.shorten_with(model, plain, how) - model(plain)
+        same = models.shorten_with(model, plain, how) - model(plain)
     assert changed.abs().max() > 1e-3 and same.abs().max() < 1e-4
 
 
@@ -95,7 +96,7 @@ def test_rounded_weights_have_at_most_255_values_in_a_row():
     torch.manual_seed(0)
     layer = torch.nn.Linear(2_000, 3)
     before = layer.weight.detach().clone()
-    efficient.round_weights(layer)
+    models.round_weights(layer)
     step = before.abs().amax(dim=1, keepdim=True) / 127
     assert max(len(row.unique()) for row in layer.weight) <= 255
     assert ((layer.weight - before).abs() <= 0.501 * step).all()
@@ -104,7 +105,7 @@ def test_rounded_weights_have_at_most_255_values_in_a_row():
 def test_macs_are_counted_and_four_stages_need_a_quarter():
     """The patch embedding of 64 patches alone needs 48 x 48 products each."""
     arms = ("global attention", "four stages, no positions")
-    plain, small = (efficient.macs(efficient.build(arm, 0)) for arm in arms)
+    plain, small = (models.macs(efficient.build(arm, 0)) for arm in arms)
     blocks = 4 * (8 * 64 * 48**2 + 2 * 64**2 * 48)
     assert abs(plain - (64 * 48 * 48 + blocks + 48 * 10) / 1e6) < 1e-3
     assert 0.2 < small / plain < 0.3
@@ -147,10 +148,10 @@ def test_rows_are_those_that_the_notebook_speaks_of():
 
 def test_candidates_of_the_search_cost_the_same():
     """Within six percent of the plain one, and each arm is the model that its name says."""
-    plain = efficient.macs(search.build(next(iter(search.ARMS)), 0))
+    plain = models.macs(search.build(next(iter(search.ARMS)), 0))
     for arm, fields in search.ARMS.items():
         model = search.build(arm, 0)
-        assert abs(efficient.macs(model) / plain - 1) < 0.06, arm
+        assert abs(models.macs(model) / plain - 1) < 0.06, arm
         assert all(getattr(model.config, key) == value for key, value in fields.items()), arm
 
 

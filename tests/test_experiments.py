@@ -1,6 +1,7 @@
 """vitedu.bench.experiments: runs that go on where they stopped, measurements to be trusted."""
 
 import json
+from functools import partial
 from types import SimpleNamespace
 
 import pytest
@@ -8,7 +9,15 @@ from torch import nn
 
 from vitedu.__main__ import main
 from vitedu.bench import experiments
-from vitedu.bench.experiments import measured, names, read, run_experiment, table, train_to_end
+from vitedu.bench.experiments import (
+    complete,
+    measured,
+    names,
+    read,
+    table,
+    train_and_measure,
+    train_to_end,
+)
 from vitedu.data import load_data
 from vitedu.fitting import TrainConfig
 from vitedu.hardware import Profile
@@ -30,6 +39,12 @@ def calls(monkeypatch):
     module = SimpleNamespace(ARMS=ARMS, run=run)
     monkeypatch.setattr(experiments, "find", lambda name: module)
     return made
+
+
+def run_experiment(name, out, profile, seeds, only=()):
+    """Complete the lines of an experiment in the size of a profile, as the command does."""
+    run = partial(experiments.find(name).run, profile=profile)
+    return complete(name, out, run, {"profile": profile.name}, seeds=seeds, only=only)
 
 
 def test_every_line_says_what_ran_and_how(calls, tmp_path, capsys):
@@ -143,6 +158,15 @@ def test_training_to_the_end_measures_on_so_many_validation_images():
         model = Counted(3 * 32 * 32, 10)
         history = train_to_end(model, data, TrainConfig(epochs=2), validation_images=count)
         assert (len(history.rows), model.asked) == (2, asked)
+
+
+def test_results_are_those_that_are_wanted():
+    """Shares, the size and seconds, in the order of the words; all validation images count."""
+    data = load_data("shapes", limit=100, held_out=100)
+    model, wanted = Counted(3 * 32 * 32, 10), "seconds validation_accuracy parameters test_accuracy"
+    found = train_and_measure(model, data, TrainConfig(epochs=1), wanted, validation_images=10)
+    assert list(found) == wanted.split() and found["parameters"] == 10 * (3 * 32 * 32 + 1)
+    assert model.asked == 10 + 100 + 100 and 0 <= found["validation_accuracy"] <= 1
 
 
 def test_a_stopped_run_becomes_no_row(monkeypatch):

@@ -34,7 +34,7 @@ compiled encoder
 attention patches training
 """
 # all rooms may stand on these, and each of these on those after it
-GROUND = "doctor course plots data hardware progressbar files exercises words".split()
+GROUND = "doctor course plots data hardware stopwatch progressbar files exercises words".split()
 # reference code: from notebooks 05 to 09 down
 REFERENCES = set(" ".join(LADDER.split("\n")[7:]).split())
 # slow, or not everywhere

@@ -8,7 +8,9 @@ import torch
 from vitedu.bench.experiments import inside, measured
 from vitedu.data import load_data
 from vitedu.hardware import Profile
+from vitedu.inside import like_content
 from vitedu.patches import patchify
+from vitedu.vit_and_cnn import shuffle_patches
 
 SHUFFLE = "one fixed patch shuffle"
 
@@ -24,22 +26,22 @@ def data():
 def test_shuffle_puts_patches_where_it_says_and_back(data):
     """Place i takes the patch of place order[i]; the inverse order restores the image."""
     images, order = data.test.images[:2], inside.patch_shuffle(3)
-    moved = inside.move_patches(images, order)
     P = inside.CONFIG.patch_size
+    moved = shuffle_patches(images, P, order)
     assert torch.equal(patchify(moved.float(), P), patchify(images.float(), P)[:, order])
-    assert torch.equal(inside.move_patches(moved, order.argsort()), images)
+    assert torch.equal(shuffle_patches(moved, P, order.argsort()), images)
 
 
 def test_like_content_follows_what_moves():
     """Positions that hold what is seen there correlate with it, and not with a shuffle of it."""
-    N = inside.CONFIG.num_patches
+    N, grid = inside.CONFIG.num_patches, inside.CONFIG.grid_size
     covered = torch.arange(N) / N
     angles = covered[:, None] * 2
     waves = torch.cat([torch.cos(angles), torch.sin(angles)], dim=1)[None]  # alike where content is
     order = inside.patch_shuffle(0)
-    assert inside.like_content(waves, covered) > 0.95
-    assert abs(inside.like_content(waves[:, order], covered)) < 0.3
-    assert inside.like_content(waves[:, order], covered[order]) > 0.95
+    assert like_content(waves, grid, covered) > 0.95
+    assert abs(like_content(waves[:, order], grid, covered)) < 0.3
+    assert like_content(waves[:, order], grid, covered[order]) > 0.95
 
 
 def test_shuffled_model_is_the_plain_one_with_its_positions_moved(data):
@@ -79,7 +81,7 @@ def test_largest_patch_pools_over_patches(data):
 
 def test_run_measures_before_and_after(monkeypatch, data):
     """A short run has its results twice, and the shuffled arm a reading of its own."""
-    monkeypatch.setattr(inside, "images", lambda *sizes: data)
+    monkeypatch.setattr(inside, "shapes", lambda *sizes, **more: data)
     found = inside.run(SHUFFLE, 0, Profile("quick", "", ""))
     assert {"test_accuracy", "untrained: head spread", "trained: head spread"} <= found.keys()
     assert {"trained: like content", "trained: like content, put back"} <= found.keys()

@@ -252,7 +252,8 @@ def test_second_head_learns_from_what_the_arm_says(arm):
 def test_unlabelled_images_are_others():
     """The first of the large set are those with labels, and only the rest is given without."""
     quick = Profile("quick", "", "")
-    mine, all_of_them = with_teacher.labelled(quick).train.images, with_teacher.others(300, 200)
+    mine = rows_of.few_shapes(100).train.images
+    all_of_them = with_teacher.shapes(quick, 4_000, quick=(300, 200)).train.images
     assert torch.equal(all_of_them[: len(mine)], mine) and len(all_of_them) == 300
 
 
@@ -287,10 +288,12 @@ def test_masked_arms_share_the_untrained_head_and_fine_tune_a_copy(monkeypatch):
     assert torch.equal(before.head.weight, after.head.weight)
     assert not torch.equal(before.blocks[0].mlp.fc1.weight, after.blocks[0].mlp.fc1.weight)
     seen = []
-    monkeypatch.setattr(
-        masked, "train_to_end", lambda model, data, *rest, **options: seen.append((model, data))
-    )
-    monkeypatch.setattr(masked, "measure_test_accuracy", lambda model, data: 0.5)
+
+    def train_and_measure(model, data, *rest, **options):
+        seen.append((model, data))
+        return {"test_accuracy": 0.5}
+
+    monkeypatch.setattr(masked, "train_and_measure", train_and_measure)
     assert masked.fine_tune(after, rows_of.few_shapes(120), 0, 1) == 0.5
     [(model, data)] = seen
     assert model is not after and torch.equal(model.cls_token, after.cls_token)

@@ -3,10 +3,11 @@
 import pytest
 import torch
 
-from vitedu.bench.experiments import measured, no_labels
+from vitedu.bench.experiments import measured
 from vitedu.bench.experiments.less_data import few_shapes
 from vitedu.data import load_data
 from vitedu.inside import nearest_accuracy
+from vitedu.less_data import pixels_of, read_all
 from vitedu.pretrained import shown
 from vitedu.pretrained.shown import read_own, weights_to_show
 from vitedu.vit import PRESETS, VisionTransformer, ViTConfig
@@ -50,9 +51,9 @@ def test_features_without_labels_sort_shapes_better_than_pixels_do():
     model.head = torch.nn.Identity()
     model.load_state_dict(weights)
     data, shares = few_shapes(400), []
-    for read in (no_labels.pixels_of, model.eval()):
-        learnt = no_labels.read_all(read, data.train.images[:100])
-        new = no_labels.read_all(read, data.test.images)
+    for read in (pixels_of, model.eval()):
+        learnt = read_all(read, data.train.images[:100])
+        new = read_all(read, data.test.images)
         shares.append(nearest_accuracy(learnt, data.train.labels[:100], new, data.test.labels))
     rows = [run.results for run in measured("no_labels") if (run.arm, run.seed) == ("contrast", 0)]
     assert abs(shares[1] - rows[0]["nearest, 100 labels"]) < 0.01  # the weights are float16

@@ -4,6 +4,7 @@ import pytest
 import torch
 
 from vitedu.bench.experiments import captions, few_labels, heads, measured
+from vitedu.data import targets
 from vitedu.data.shapes import SHAPES, draw_shapes
 from vitedu.hardware import Profile
 from vitedu.pretrained.shown import read_own
@@ -18,8 +19,8 @@ def test_caption_says_what_was_painted():
     paints |= {"cyan": (0, 1, 1), "blue": (0, 0, 1), "pink": (1, 0, 1)}
     found = []
     for number, shape in enumerate(SHAPES):
-        for colour in captions.COLOURS:
-            for k, place in enumerate(captions.PLACES):
+        for colour in targets.COLOURS:
+            for k, place in enumerate(targets.PLACES):
                 image, mask = torch.zeros(1, 3, 32, 32), torch.zeros(1, 32, 32, dtype=torch.bool)
                 row, column = 16 * (k // 2), 16 * (k % 2)
                 mask[0, row + 3 : row + 9, column + 3 : column + 9] = True
@@ -72,10 +73,10 @@ def test_boxes_hold_all_of_the_object_and_overlap_by_their_shares():
     """Left, top, right and bottom, as shares; two boxes that share half of each overlap by 1/3."""
     masks = torch.zeros(2, 8, 8, dtype=torch.bool)
     masks[0, 2:3, 4:8], masks[1] = True, True
-    assert heads.boxes_of(masks).tolist() == [[0.5, 0.25, 1.0, 0.375], [0, 0, 1, 1]]
+    assert targets.boxes_of(masks).tolist() == [[0.5, 0.25, 1.0, 0.375], [0, 0, 1, 1]]
     one = torch.tensor([[0.0, 0.0, 0.5, 1.0]])
-    assert heads.overlap(one, one) == 1 and heads.overlap(one, one + 0.6) == 0
-    assert abs(heads.overlap(one, one + torch.tensor([0.25, 0, 0.25, 0])) - 1 / 3) < 1e-6
+    assert targets.overlap(one, one) == 1 and targets.overlap(one, one + 0.6) == 0
+    assert abs(targets.overlap(one, one + torch.tensor([0.25, 0, 0.25, 0])) - 1 / 3) < 1e-6
 
 
 def test_cushion_counts_layers_from_the_edge():
@@ -83,8 +84,8 @@ def test_cushion_counts_layers_from_the_edge():
     masks = torch.zeros(1, 7, 7, dtype=torch.bool)
     masks[0, :5, 1:6] = True
     rings = [[1, 1, 1, 1, 1], [1, 2, 2, 2, 1], [1, 2, 3, 2, 1], [1, 2, 2, 2, 1], [1, 1, 1, 1, 1]]
-    assert heads.cushion(masks)[0, :5, 1:6].tolist() == rings
-    assert heads.cushion(masks).sum() == sum(map(sum, rings))
+    assert targets.cushion(masks)[0, :5, 1:6].tolist() == rings
+    assert targets.cushion(masks).sum() == sum(map(sum, rings))
 
 
 def test_truth_scores_best_and_the_mean_box_worse():

@@ -3,6 +3,7 @@
 import pytest
 import torch
 
+from vitedu import vit_and_cnn
 from vitedu.bench.experiments import (
     cue,
     data_hunger,
@@ -12,7 +13,7 @@ from vitedu.bench.experiments import (
     robustness,
     texture,
 )
-from vitedu.data import load_data
+from vitedu.data import load_data, textures
 from vitedu.hardware import Profile
 
 QUICK = Profile("quick", "", "")
@@ -25,7 +26,7 @@ def test_cue_grids_answer_where_the_glyph_is_the_cues():
     apart = (cells - cells[:, :1]).square().mean(dim=-1)[:, 1:]
     same = answers[:, 1:] > 0.5
     assert images.shape == (400, 1, 32, 32) and answers[:, 0].all()
-    assert abs(apart[same].mean() - 2 * cue.NOISE**2) < 0.01 and apart[~same].mean() > 0.4
+    assert abs(apart[same].mean() - 2 * vit_and_cnn.NOISE**2) < 0.01 and apart[~same].mean() > 0.4
     assert abs(same.float().mean() - 0.25) < 0.02
     # cells that are like their right neighbour are like the cue as often as all others
     _, answers = cue.draw_grids(4_000, torch.Generator().manual_seed(0))
@@ -38,10 +39,10 @@ def test_cue_accuracy_is_balanced_and_sorted_by_distance_from_the_corner():
     """Who always says no is right in half; a wrong row 2 lowers distances 2 and more alone."""
     answers = torch.zeros(2, 8, 8)
     answers[0] = 1  # one image of cells that say yes, and one of cells that say no
-    assert cue.by_distance(-torch.ones(2, 64), answers.flatten(1)) == [0.5] * 7
+    assert vit_and_cnn.by_distance(-torch.ones(2, 64), answers.flatten(1)) == [0.5] * 7
     logits = 2 * answers - 1
     logits[0, 2] = -1
-    found = cue.by_distance(logits.flatten(1), answers.flatten(1))
+    found = vit_and_cnn.by_distance(logits.flatten(1), answers.flatten(1))
     wanted = [1, (1 + 2 / 5) / 2, (1 + 14 / 15) / 2]
     assert [found[k] for k in (0, 1, 6)] == pytest.approx(wanted, abs=1e-6)
 
@@ -52,7 +53,7 @@ def test_cue_accuracy_of_each_cell_is_balanced_and_the_cue_has_none():
     answers[:, 0] = 1
     logits = 2 * answers - 1
     logits[:, 9] = -1
-    found = cue.by_cell(logits, answers)
+    found = vit_and_cnn.by_cell(logits, answers)
     assert found[0, 0].isnan() and found[1, 1] == 0.5
     assert (found.flatten() == 1).sum() == 62
 
@@ -125,21 +126,23 @@ def test_patch_sizes_answer_both_questions_with_all_sizes():
 def test_disturbances_do_what_they_say():
     """Black patches are counted, noise has its strength, and the same draws meet every network."""
     images = torch.full((50, 3, 32, 32), 128, dtype=torch.uint8)
-    dark = robustness.occlude(images, 4)
+    dark = vit_and_cnn.occlude(images, 4)
     assert ((dark == 0).float().mean(dim=(1, 2, 3)) == 4 / 16).all()
-    assert (dark[0] != dark[1]).any() and torch.equal(dark, robustness.occlude(images, 4))
-    noisy = robustness.add_noise(images, 0.1).float() / 255
+    assert (dark[0] != dark[1]).any() and torch.equal(dark, vit_and_cnn.occlude(images, 4))
+    noisy = vit_and_cnn.add_noise(images, 0.1).float() / 255
     assert abs(noisy.std().item() - 0.1) < 0.003
     assert all(each(images).shape == images.shape for each in robustness.DISTURBANCES.values())
-    assert torch.equal(robustness.blur(images), images)  # of one grey
+    assert torch.equal(vit_and_cnn.blur(images), images)  # of one grey
     images[0, 0, 5, 5] = 255
-    assert robustness.blur(images)[0, 0, 4:7, 4:7].unique().tolist() == [round((8 * 128 + 255) / 9)]
+    assert vit_and_cnn.blur(images)[0, 0, 4:7, 4:7].unique().tolist() == [
+        round((8 * 128 + 255) / 9)
+    ]
 
 
 def test_texture_fills_the_object_alone_and_torn_images_keep_their_shapes():
     """Outside the mask nothing changes, inside the texture names another class, all of them."""
-    data = texture.textured(0.4, 200)
-    images, shape, other = texture.torn(data, 0.4)
+    data = textures.textured(0.4, 200)
+    images, shape, other = textures.torn(data, 0.4)
     mask = data.test.masks[:, None].expand_as(images)
     assert torch.equal(images[~mask], data.test.images[~mask])
     assert torch.equal(shape, data.test.labels) and (other != shape).all()
@@ -149,8 +152,8 @@ def test_texture_fills_the_object_alone_and_torn_images_keep_their_shapes():
         both = mask[first] & mask[second]
         apart = images[first].float() - images[second].float()
         assert apart[both].abs().mean() < 30 < 0.4 * 255  # grain alone
-    data = texture.textured(0.0, 200)  # without contrast all textures are the same picture
-    assert torch.equal(texture.torn(data, 0.0)[0], data.test.images)
+    data = textures.textured(0.0, 200)  # without contrast all textures are the same picture
+    assert torch.equal(textures.torn(data, 0.0)[0], data.test.images)
 
 
 def test_both_networks_were_measured_at_every_contrast_with_the_same_seeds():

@@ -13,9 +13,16 @@ game (arXiv 1608.00507); Darcet et al. 2023, "Vision Transformers Need Registers
 
 import math
 from collections.abc import Sequence
+from statistics import fmean
+from typing import Any
 
 import torch
+import torch.nn.functional as F
 from torch import nn
+
+from vitedu.vit import capture
+
+OUTLIER = 3.0  # a token of more than so many median norms counts as an outlier
 
 # mean distance, in patches, between two places of an 8 x 8 grid that are drawn apart from each
 # other
@@ -328,3 +335,63 @@ def calibration(
     right = torch.bincount(slices, is_right.double(), minlength=bins) / counts
     gap = ((sure - right).abs().nan_to_num() * counts).sum() / counts.sum()
     return sure, right, counts, gap.item()
+
+
+def like_content(
+    pos_embed: torch.Tensor, grid_size: tuple[int, int], covered: torch.Tensor
+) -> float:
+    """Correlate how alike two positions are with how alike what is usually seen at them is.
+
+    Args:
+        pos_embed: (1, T, D).
+        grid_size: (gh, gw).
+        covered: (N,), the share of images in which the object touches what stands at each place.
+    """
+    cosines = position_similarity(pos_embed, grid_size).flatten(1)  # (N, N)
+    unlike = (covered[:, None] - covered).abs()
+    others = ~torch.eye(len(covered), dtype=torch.bool)
+    return torch.corrcoef(torch.stack([cosines[others], -unlike[others]]))[0, 1].item()
+
+
+def look_into(
+    model: Any, images: torch.Tensor, masks: torch.Tensor | None = None
+) -> dict[str, float]:
+    """Measure distances, positions, norms and, where there are masks, what the maps point at.
+
+    Args:
+        model: a ``VisionTransformerWithOptions``; it may have an ``order`` (N,), which says what
+            patch it sees at each place.
+        images: (B, C, H, W), as the model takes them.
+        masks: (B, H, W), true on the object.
+    """
+    config, grid = model.config, model.config.grid_size
+    found = capture(model, images)
+    layers = [found[f"blocks.{i}.attn.weights"] for i in range(config.depth)]
+    spans = [attention_distance(weights, grid) for weights in layers]
+    norms = found[f"blocks.{config.depth - 1}"].norm(dim=-1)  # (B, T)
+    patches = norms[:, -config.num_patches :]
+    results = {
+        "head spread": fmean((span.max() - span.min()).item() for span in spans),  # patches
+        "mean distance": fmean(span.mean().item() for span in spans),
+        "outliers": (patches > OUTLIER * patches.median()).double().mean().item(),
+        "largest norm": (patches.max() / patches.median()).item(),
+    }
+    if config.num_registers:
+        registers = norms[:, 1 : 1 + config.num_registers]
+        results["register norm"] = (registers.mean() / patches.median()).item()
+    if masks is None:
+        return results
+    positions, order = model.pos_embed.detach(), getattr(model, "order", None)
+    covered = F.max_pool2d(masks[:, None].float(), config.patch_size).mean(dim=0).flatten()  # (N,)
+    results["like content"] = like_content(positions, grid, covered)
+    if order is not None:  # place i holds what comes from place order[i]
+        results["like content, put back"] = like_content(positions, grid, covered[order])
+    elif config.pool == "cls":
+        rolled = attention_rollout(layers)[:, 0, -config.num_patches :]
+        maps = {
+            "last block": class_attention(layers[-1], grid).mean(dim=1),
+            "rollout": rolled.unflatten(1, grid),
+            "gradient": input_gradient(model.eval(), images, grid),
+        }
+        results |= {f"pointing, {name}": pointing_game(each, masks) for name, each in maps.items()}
+    return results

@@ -15,6 +15,7 @@ Huang et al. 2016, stochastic depth (arXiv 1603.09382); Touvron et al. 2021, Dei
 """
 
 import math
+from collections.abc import Callable
 
 import torch
 import torch.nn.functional as F
@@ -370,6 +371,23 @@ def grey_view(
     grid = F.affine_grid(turn, list(grey.shape), align_corners=False)
     moved = F.grid_sample(grey, grid, padding_mode="border", align_corners=False)
     return moved.expand(-1, 3, -1, -1)
+
+
+def standard(images: torch.Tensor) -> torch.Tensor:
+    """Bring uint8 images (n, 3, H, W) to about mean 0 and deviation 1."""
+    return (images.float() / 255 - 0.2) / 0.17
+
+
+def pixels_of(images: torch.Tensor) -> torch.Tensor:
+    """Give one channel as features: (n, 3, H, W) -> (n, H*W)."""
+    return images[:, 0].flatten(1)
+
+
+@torch.no_grad()
+def read_all(read: Callable[[torch.Tensor], torch.Tensor], images: torch.Tensor) -> torch.Tensor:
+    """Give the features (n, D) of uint8 images in grey, seen in a view that changes nothing."""
+    grey = standard(images).mean(dim=1, keepdim=True).expand(-1, 3, -1, -1)
+    return torch.cat([read(part) for part in grey.split(250)])
 
 
 class DistilledViT(VisionTransformerWithOptions):

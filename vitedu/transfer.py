@@ -1,7 +1,8 @@
 """Notebook 09: standing on published weights.
 
-Role: names of other libraries, another image size, learning rates by depth, low-rank adapters, and
-the two losses that teach images with words. Not here: loading published weights (``pretrained``).
+Role: names of other libraries, another image size, learning rates by depth, low-rank adapters, the
+two losses that teach images with words, and a loop for images in memory. Not here: loading
+published weights (``pretrained``).
 
 Legend: B batch, D embed_dim, L blocks, gh gw patch grid.
 
@@ -15,6 +16,8 @@ import math
 import torch
 import torch.nn.functional as F
 from torch import nn
+
+from vitedu.training import evaluate
 
 # trained numbers: rank 8 beside the qkv layer of each of the 12 blocks of ViT-B/16
 lora_parameters = 12 * 8 * (768 + 3 * 768)
@@ -254,3 +257,30 @@ def sigmoid_contrastive_loss(
     logits = scale * image @ text.T + bias  # (B, B)
     signs = 2 * torch.eye(len(logits), dtype=logits.dtype, device=logits.device) - 1
     return -F.logsigmoid(signs * logits).sum() / len(logits)
+
+
+def fit_to(model: nn.Module, x, labels, learning, lr: float, steps: int, batch: int = 64) -> None:
+    """Train on images in memory, with AdamW, a short warm-up and a rate that falls in a line to 0.
+
+    Args:
+        model: trained in place; it is in eval mode afterwards.
+        x, labels: images (n, C, H, W), as the model takes them, and (n,).
+        learning: parameters, or groups of them with learning rates; ``lr`` is that of the others.
+        steps, batch: how many, and images in each, drawn anew; all of them where there are no more.
+    """
+    optimizer = torch.optim.AdamW(learning, lr=lr, weight_decay=0.05)
+    rate = torch.optim.lr_scheduler.LambdaLR
+    schedule = rate(optimizer, lambda k: min(1, (k + 1) / 15) * (1 - k / steps))
+    model.train()
+    for _ in range(steps):
+        some = torch.randint(len(x), (batch,)) if batch < len(x) else slice(None)
+        optimizer.zero_grad()
+        F.cross_entropy(model(x[some]), labels[some]).backward()
+        optimizer.step()
+        schedule.step()
+    model.eval()
+
+
+def accuracy_of(model: nn.Module, x: torch.Tensor, labels: torch.Tensor) -> float:
+    """Give the share of right answers for images (n, C, H, W)."""
+    return evaluate(model, zip(x.split(250), labels.split(250), strict=True))[1]

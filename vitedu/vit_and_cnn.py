@@ -1,8 +1,9 @@
 """Notebook 06: how a Vision Transformer differs from a convolutional network, measured.
 
-Role: the measurements of the notebook, a small CNN to set beside a small ViT, and ``recommend``,
-which turns what is known about a task into a choice. Not here: training (``vitedu.fitting``), the
-experiments that need seeds (``vitedu.bench.experiments``), figures (``vitedu.plots.vit_and_cnn``).
+Role: the measurements of the notebook, a small CNN to set beside a small ViT, ``recommend``, which
+turns what is known about a task into a choice, disturbances of images, and a task in which two
+distant places have to be compared. Not here: training (``vitedu.fitting``), the experiments that
+need seeds (``vitedu.bench.experiments``), figures (``vitedu.plots.vit_and_cnn``).
 
 Legend: B batch, C H W image, gh gw grid of cells, P patch_size, K classes, n images, p q features.
 
@@ -14,8 +15,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import torch
+import torch.nn.functional as F
 from torch import nn
 
+from vitedu.encoder import EncoderBlock
 from vitedu.patches import patchify, unpatchify
 
 # 3 x 3 convolutions of stride 1 until one cell may see 224 pixels across
@@ -324,3 +327,97 @@ def recommend(
         "with.",
         "Dosovitskiy et al. 2020 (arXiv 2010.11929), figure 3",
     )
+
+
+# --- disturbances of images (B, C, 32, 32), the same draws in every call --------------------------
+
+
+def draws(what: str) -> torch.Generator:
+    """Give the same draws for every network."""
+    return torch.Generator().manual_seed(sum(what.encode()))
+
+
+def occlude(images: torch.Tensor, cells: int) -> torch.Tensor:
+    """Black out so many of the 16 patches of each image, drawn for each image by itself."""
+    order = torch.rand(len(images), 16, generator=draws("occlude")).argsort(dim=1)
+    hidden = (order < cells).reshape(-1, 1, 4, 4)
+    return images.masked_fill(hidden.repeat_interleave(8, 2).repeat_interleave(8, 3), 0)
+
+
+def add_noise(images: torch.Tensor, strength: float) -> torch.Tensor:
+    """Add normal noise of this standard deviation, on a scale of 0 to 1."""
+    noise = torch.randn(images.shape, generator=draws("noise"))
+    return (images.float() + 255 * strength * noise).clamp(0, 255).round().byte()
+
+
+def blur(images: torch.Tensor) -> torch.Tensor:
+    """Replace every pixel by the mean of the 3 x 3 pixels around it."""
+    padded = F.pad(images.float(), (1, 1, 1, 1), mode="replicate")
+    return F.avg_pool2d(padded, 3, stride=1).round().byte()
+
+
+# --- a task: is the glyph of a cell that of the cell in the top left corner, the cue? -------------
+#
+# An image is a grid of 8 x 8 cells, each with one of four glyphs of 4 x 4 pixels and some noise.
+# Glyphs are drawn independently, so that no neighbour gives the cue away. A quarter of the cells
+# say yes, so accuracies are balanced: the mean of the share of right answers among cells that
+# should say yes, and among those that should say no. Guessing gives 50 %. T = 64 cells.
+
+GRID, CELL, WIDTH, HEADS = 8, 4, 64, 4
+NOISE = 0.2
+# four patterns of 0 and 1, the same in every run
+GLYPHS = torch.rand(4, CELL, CELL, generator=torch.Generator().manual_seed(3)).round()
+ROWS = torch.arange(GRID)
+# (T,), of each cell from the cue at row 0, column 0; a diagonal step counts as one
+CUE_DISTANCE = torch.maximum(ROWS[:, None], ROWS).flatten()
+
+
+def draw_grids(count: int, generator: torch.Generator) -> tuple[torch.Tensor, torch.Tensor]:
+    """Draw images (count, 1, 32, 32) and answers (count, 64): 1.0 where the cue's glyph is."""
+    kinds = torch.randint(4, (count, GRID**2), generator=generator)
+    cells = GLYPHS[kinds]  # (B, T, 4, 4)
+    cells = cells + NOISE * torch.randn(cells.shape, generator=generator)
+    # (B, 16, T) -> (B, 1, 32, 32)
+    images = F.fold(cells.flatten(2).mT, GRID * CELL, CELL, stride=CELL)
+    return images, (kinds == kinds[:, :1]).float()
+
+
+class CellNetwork(nn.Module):
+    """Cells as tokens, then layers of attention or convolutions, then one answer for every cell."""
+
+    def __init__(self, attention: int, convolutions: int):
+        super().__init__()
+        self.embed = nn.Conv2d(1, WIDTH, CELL, stride=CELL)
+        self.pos_embed = nn.Parameter(0.02 * torch.randn(1, GRID**2, WIDTH))
+        self.blocks = nn.Sequential(*[EncoderBlock(WIDTH, HEADS) for _ in range(attention)])
+        layers = [nn.Conv2d(WIDTH, WIDTH, 3, padding=1) for _ in range(convolutions)]
+        self.convolutions = nn.ModuleList(layers)
+        self.norm, self.head = nn.LayerNorm(WIDTH), nn.Linear(WIDTH, 1)
+
+    def forward(self, images: torch.Tensor) -> torch.Tensor:
+        """Map images (B, 1, 32, 32) to logits (B, 64)."""
+        x = self.embed(images)  # (B, D, 8, 8)
+        x = x + self.pos_embed.mT.unflatten(-1, (GRID, GRID))
+        for layer in self.convolutions:
+            x = x + F.relu(layer(x))
+        x = self.blocks(x.flatten(2).mT)  # (B, D, 8, 8) -> (B, T, D)
+        return self.head(self.norm(x)).squeeze(-1)
+
+
+def balanced(said: torch.Tensor, is_same: torch.Tensor, *dims: int) -> torch.Tensor:
+    """Give the balanced accuracy of answers (B, ...) over these axes."""
+    yes = (said & is_same).sum(dim=dims) / is_same.sum(dim=dims)
+    no = (~said & ~is_same).sum(dim=dims) / (~is_same).sum(dim=dims)
+    return (yes + no) / 2
+
+
+def by_distance(logits: torch.Tensor, answers: torch.Tensor) -> list[float]:
+    """Give the balanced accuracy at distance 1 .. 7 from the cue."""
+    said, is_same = logits > 0, answers > 0.5  # (B, T)
+    cells = (CUE_DISTANCE == d for d in range(1, GRID))
+    return [balanced(said[:, at], is_same[:, at], 0, 1).item() for at in cells]
+
+
+def by_cell(logits: torch.Tensor, answers: torch.Tensor) -> torch.Tensor:
+    """Give the balanced accuracy of every cell (8, 8); NaN for the cue, always like itself."""
+    return balanced(logits > 0, answers > 0.5, 0).unflatten(0, (GRID, GRID))

@@ -1,1 +1,1 @@
-"""Every measurement that the README or a notebook quotes, as a command: ``vitedu bench``."""
+"""Every measurement that ``MEASURED.md`` or a notebook quotes, as a command: ``vitedu bench``."""

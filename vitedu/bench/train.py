@@ -1,236 +1,144 @@
 """Our training step beside those of timm, torchvision and vit-pytorch: ``vitedu bench train``.
 
-Role: let all candidates step in turn, and print rates, ratios, the share of what matrix products
-allow, and memory. Not here: the steps (``steps``), data (``data``), cost against size (``cost``).
+Every candidate builds its ViT from one ``ViTConfig``; a step is forward, loss, backward, AdamW. All
+step in turn, and ratios are taken within a round. What is equal: image, patch, width, depth, heads,
+MLP, class token, batch, precision, optimizer. The count of parameters shows where a library
+departs: vit-pytorch normalises patches twice and gives q, k, v no bias. In the last block our fused
+form computes the class token alone, since the head reads nothing else.
 """
 
-import statistics
-from dataclasses import dataclass
+from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import replace
+from importlib import import_module
+from importlib.util import find_spec
+from itertools import product
+from multiprocessing import get_context
 from pathlib import Path
+from statistics import median
 
 import torch
+import torch.nn.functional as F
+from torch import nn
 
-from vitedu.bench.steps import (
-    CANDIDATES,
-    OURS,
-    choose_candidates,
-    make_product,
-    make_step,
-    peak_memory,
-    step_flop,
-)
-from vitedu.bench.stopwatch import (
-    Times,
-    machine,
-    median_speedup,
-    seconds_in_turn,
-    spread,
-    write_json,
-)
-from vitedu.hardware import keep_freed_memory, pick_precision
-from vitedu.options import preset
+from vitedu.hardware import keep_freed_memory
+from vitedu.options import build_model, preset, with_options
+from vitedu.stopwatch import machine, median_speedup, seconds_in_turn, spread
 from vitedu.vit import ViTConfig
 
-CPU_PRESETS = ("vit_micro_patch8_32", "vit_tiny_patch4_32")
-GPU_PRESETS = ("vit_tiny_patch16_224", "vit_small_patch16_224", "vit_base_patch16_224")
-BASE = "timm"  # what rates are divided by
-LIMIT = "matrix product"
-AIMS = {"bfloat16": 2.0, "float32": 1.5}  # times timm, on a CPU, for AIM_PRESET
-AIM_PRESET = "vit_tiny_patch4_32"
-RIVALS = ("timm, compiled", "vit-pytorch, compiled")  # to be ahead of, in the same run
+STATUS = Path("/proc/self/status")  # Linux tells there what a process holds
+BASE = "timm"  # whose rate the others' are divided by
+# module and class of each library, and the arguments with our sizes that they take
+LIBRARIES = {
+    "timm": (
+        "timm.models.vision_transformer.VisionTransformer",
+        "img_size=image_size patch_size in_chans=in_channels num_classes embed_dim depth num_heads "
+        "mlp_ratio qkv_bias",
+    ),
+    "torchvision": (  # takes images of three channels only
+        "torchvision.models.vision_transformer.VisionTransformer",
+        "image_size patch_size num_classes hidden_dim=embed_dim num_layers=depth num_heads mlp_dim",
+    ),
+    "vit-pytorch": (
+        "vit_pytorch.ViT",
+        "image_size patch_size channels=in_channels num_classes dim=embed_dim depth mlp_dim "
+        "heads=num_heads dim_head=head_dim",
+    ),
+}
+COMPILED = ", compiled"  # ends the name of a form under torch.compile
+CANDIDATES = ["longhand", "fused", *LIBRARIES]
+CANDIDATES += [name + COMPILED for name in ("fused", "timm", "vit-pytorch")]
 
 
-@dataclass(frozen=True)
-class Rate:
-    """What was measured for one candidate."""
-
-    name: str
-    parameters: int
-    flop: int  # of the products in forward and backward, an image, as this form runs them
-    images_per_second: float  # at the median round
-    spread: float  # half the distance between the quartiles, over the median
-    ratio: float | None  # to timm's rate, None without timm
-    share: float  # of the rate of the measured matrix product at which its own products run
-    memory: int | None  # bytes at the peak, None where not measured
+def build(name: str, config: ViTConfig) -> nn.Module:
+    """Build the model of a candidate: ours, longhand or fused, or that of a library."""
+    name = name.removesuffix(COMPILED)
+    if name not in LIBRARIES:
+        return build_model(with_options(config, fused=name == "fused"))
+    sizes = {**vars(config), "head_dim": config.embed_dim // config.num_heads}
+    sizes["mlp_dim"] = int(config.embed_dim * config.mlp_ratio)
+    (module, _, kind), pairs = LIBRARIES[name][0].rpartition("."), LIBRARIES[name][1].split()
+    arguments = {a: sizes[b or a] for a, _, b in (pair.partition("=") for pair in pairs)}
+    return getattr(import_module(module), kind)(**arguments)
 
 
-@dataclass(frozen=True)
-class Comparison:
-    """All candidates on one preset in one precision."""
+def make_step(
+    name: str, config: ViTConfig, batch: int, dtype: torch.dtype, device: torch.device
+) -> tuple[Callable[[], None], int]:
+    """Build a candidate and return its training step, and how many parameters it trains.
 
-    preset: str
-    precision: str
-    batch: int
-    flop: int  # of the textbook's products in forward and backward, an image
-    limit: float  # FLOP/s of a large square product in this precision
-    rows: list[Rate]
-    seconds: Times  # of every step and of the product, round by round
-
-    def row(self, name: str) -> Rate | None:
-        """Return the row of a candidate, None if it did not run."""
-        return next((row for row in self.rows if row.name == name), None)
-
-
-def time_candidates(
-    name: str,
-    config: ViTConfig,
-    names: list[str],
-    *,
-    precision: str,
-    batch: int,
-    rounds: int,
-    device: torch.device,
-    warmup: int = 2,
-    memory: bool = True,
-) -> Comparison:
-    """Time the steps of several candidates in turn.
-
-    Args:
-        name: how the configuration is called.
-        config: what every candidate builds.
-        names: keys of ``CANDIDATES``.
-        precision: "float32" or "bfloat16".
-        batch: images a step.
-        rounds: counted ones; ``warmup`` more before.
-        device: where.
-        memory: whether to measure peaks as well, each candidate alone, before the timing.
+    ``config`` needs a class token, which all libraries share. ``dtype`` is that of matrix products.
     """
-    dtype = getattr(torch, precision)
-    peaks = {
-        each: peak_memory(each, config, batch, dtype, device) if memory else None for each in names
-    }
-    keep_freed_memory()  # as fit does
-    steps = {each: make_step(each, config, batch, dtype, device) for each in names}
-    product, product_flop = make_product(dtype, device)
-    work = {each: step for each, (step, _) in steps.items()} | {LIMIT: product}
-    times = seconds_in_turn(work, rounds, device, warmup)
-    limit = product_flop / statistics.median(times[LIMIT])
-    rows = []
-    for each, (_, parameters) in steps.items():
-        rate = batch / statistics.median(times[each])
-        flop = step_flop(CANDIDATES[each].changed(config))
-        rows.append(
-            Rate(
-                each,
-                parameters,
-                flop,
-                rate,
-                spread(times[each]),
-                median_speedup(times, each, BASE) if BASE in times else None,
-                rate * flop / limit,
-                peaks[each],
-            )
-        )
-    return Comparison(name, precision, batch, step_flop(config), limit, rows, times)
+    if not config.num_prefix_tokens:
+        raise ValueError("pool must be 'cls' (got 'mean'); choose vit_tiny_patch4_32.")
+    torch.manual_seed(0)
+    model = build(name, config).to(device).train()
+    fused = device.type in ("cpu", "cuda")
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4, weight_decay=0.05, fused=fused)
+    images = torch.randn(batch, config.in_channels, *[config.image_size] * 2, device=device)
+    labels = torch.randint(0, config.num_classes, (batch,), device=device)
+    run = torch.compile(model) if name.endswith(COMPILED) else model
+
+    def step() -> None:
+        optimizer.zero_grad()
+        with torch.autocast(device.type, dtype=dtype, enabled=dtype is not torch.float32):
+            logits = run(images)
+        F.cross_entropy(logits.float(), labels).backward()
+        optimizer.step()
+
+    return step, sum(parameter.numel() for parameter in model.parameters())
 
 
-def comparison_text(result: Comparison) -> str:
-    """Return a comparison as a table."""
-    ours = result.rows[0].parameters
-    lines = [
-        f"{result.preset}, {result.precision}, batch {result.batch}; "
-        "GFLOP of the products that each form runs for an image (3 x forward)",
-        "step                    parameters   GFLOP         images/s   x timm  of limit  peak "
-        "memory",
-    ]
-    for row in result.rows:
-        more = f"({row.parameters - ours:+,d})" if row.parameters != ours else ""
-        ratio = "-" if row.ratio is None else f"{row.ratio:.2f}"
-        memory = "-" if row.memory is None else f"{row.memory / 1e6:,.0f} MB"
-        lines.append(
-            f"{row.name:<22}{row.parameters:>12,d} {row.flop / 1e9:>7.3f} "
-            f"{row.images_per_second:>10,.0f} ±{row.spread:>4.0%}  {ratio:>7}  {row.share:>8.0%}  "
-            f"{memory:>11}  {more}".rstrip()
-        )
-    lines.append(
-        f"limit: a large square product runs at {result.limit / 1e9:,.0f} GFLOP/s; at that rate "
-        f"the textbook's products, {result.flop / 1e9:.3f} GFLOP, allow "
-        f"{result.limit / result.flop:,.0f} images/s"
-    )
-    return "\n".join(lines)
+def peak_memory(*work) -> int:
+    """Measure how many bytes a candidate takes at the peak of its steps, in a process of its own.
+
+    CUDA: what torch allocated. CPU: by how much the process's peak grew over that before the model
+    was built. 0 for compiled models, where the compiler would be measured, and outside of Linux.
+    """
+    if work[0].endswith(COMPILED) or not STATUS.exists():
+        return 0
+    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
+        return pool.submit(peak_here, torch.get_num_threads(), *work).result()
 
 
-def judge(result: Comparison, device: torch.device) -> tuple[bool, str]:
-    """Hold our best form against the aim; return whether it is met, and a line or nothing."""
-    best = max(
-        (row for row in result.rows if row.name in OURS),
-        key=lambda row: row.images_per_second,
-        default=None,
-    )
-    aims = dict.fromkeys(RIVALS, 1.0)
-    if device.type == "cpu":
-        if result.preset != AIM_PRESET:
-            return True, ""
-        if pick_precision(device) is not torch.bfloat16:
-            return (
-                True,
-                "aims are for CPUs that multiply bfloat16 (AVX512-BF16 or AMX); this one does not",
-            )
-        aims[BASE] = AIMS[result.precision]
-    reached = {
-        row.name: median_speedup(result.seconds, best.name, row.name)
-        for row in result.rows
-        if best and row.name in aims
-    }
-    if best is None or not reached:
-        return True, ""
-    is_met = all(reached[name] >= aims[name] for name in reached)
-    each = "; ".join(f"{aims[name]:g} x {name}: {reached[name]:.2f}" for name in reached)
-    return is_met, f"aims for {best.name}: {each}: {'met' if is_met else 'not met'}"
+def peak_here(threads: int, name, config, batch, dtype, device) -> int:
+    """Step three times and return by how many bytes memory grew at most."""
+
+    def peak() -> int:  # getrusage would count the parent's too
+        words = STATUS.read_text().split()
+        return 1024 * int(words[words.index("VmHWM:") + 1])
+
+    torch.set_num_threads(threads)
+    make_step(name, replace(config, depth=1), 1, dtype, device)[0]()  # loads what all need
+    before, (step, _) = peak(), make_step(name, config, batch, dtype, device)
+    for _ in range(3):
+        step()
+    return peak() - before if device.type == "cpu" else torch.cuda.max_memory_allocated(device)
 
 
 def bench_train(
-    device: torch.device,
-    precisions: list[str],
-    presets: list[str] | None = None,
-    *,
-    batch: int = 128,
-    rounds: int = 7,
-    compiled: bool = False,
-    memory: bool = True,
-    json: Path | None = None,
-) -> bool:
-    """Print a table for every preset and precision.
+    device: torch.device, precisions, presets, *, batch: int, rounds: int, compiled: bool
+) -> None:
+    """Print a table for every preset and precision ("float32", "bfloat16").
 
-    Args:
-        device: where.
-        precisions: "float32", "bfloat16".
-        presets: names; the course's two if None, and on CUDA three of 224 px as well.
-        batch, rounds, memory: as for ``compare``.
-        compiled: whether our fused form, timm and vit-pytorch run under ``torch.compile`` too.
-        json: where to write all figures, those of every round too.
-
-    Returns:
-        Whether every aim that applies is met.
+    ``compiled``: our fused form, timm and vit-pytorch run under ``torch.compile`` too.
     """
-    presets = presets or [*CPU_PRESETS, *(GPU_PRESETS if device.type == "cuda" else ())]
-    names, notes = choose_candidates(compiled)
     print(machine(device))
-    for note in notes:
-        print(note)
-    if memory and device.type != "cuda":
-        print("peak memory: of a process for each candidate, over what it held before the model")
-    results, everything_is_met = [], True
-    for name in presets:
-        for precision in precisions:
-            result = time_candidates(
-                name,
-                preset(name),
-                names,
-                precision=precision,
-                batch=batch,
-                rounds=rounds,
-                device=device,
-                memory=memory,
-            )
-            is_met, line = judge(result, device)
-            print("\n" + comparison_text(result) + (f"\n{line}" if line else ""), flush=True)
-            everything_is_met &= is_met
-            results.append(as_record(result))
-    write_json(json, {"machine": machine(device), "notes": notes, "results": results})
-    return everything_is_met
-
-
-def as_record(result: Comparison) -> dict:
-    """Return a comparison as plain data."""
-    return {**vars(result), "rows": [vars(row) for row in result.rows]}
+    missing = [name for name in LIBRARIES if find_spec(name.replace("-", "_")) is None]
+    for name in missing:
+        print(f"{name} is not installed and not compared: pip install vitedu[bench]")
+    names = [name for name in CANDIDATES if compiled or not name.endswith(COMPILED)]
+    names = [name for name in names if name.removesuffix(COMPILED) not in missing]
+    for each, precision in product(presets, precisions):
+        work = preset(each), batch, getattr(torch, precision), device
+        peaks = {name: peak_memory(name, *work) for name in names}
+        keep_freed_memory()  # as fit does
+        steps = {name: make_step(name, *work) for name in names}
+        times = seconds_in_turn({name: step for name, (step, _) in steps.items()}, rounds, device)
+        print(f"\n{each}, {precision}, batch {batch}, medians of {rounds} rounds")
+        print(f"step                    parameters         images/s   x {BASE}  peak memory")
+        for name, seconds in times.items():
+            ratio = f"{median_speedup(times, name, BASE):.2f}" if BASE in times else "-"
+            peak = f"{peaks[name] / 1e6:,.0f} MB" if peaks[name] else "-"
+            rate = f"{batch / median(seconds):,.0f} ±{spread(seconds):>4.0%}"
+            print(f"{name:<22}{steps[name][1]:>12,d} {rate:>16}  {ratio:>7}  {peak:>11}")

@@ -1,7 +1,7 @@
 """How each preset is trained: one ``TrainConfig`` a preset.
 
 Role: ``RECIPES``. Not here: what the fields mean (``config``), the models (``options``), what each
-cost and reached: that stands in the README under "Measured", with its command and date.
+cost and reached: that stands in ``vitedu/bench/MEASURED.md``, with its command and date.
 """
 
 from dataclasses import replace

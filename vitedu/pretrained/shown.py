@@ -1,7 +1,7 @@
 """Weights to show at the end of notebook 03: published ones, or a small model that comes along.
 
-Role: ``weights_to_show``, ``read_own``. Not here: how published weights become ours (``loading``),
-figures (``plots``).
+Role: ``weights_to_show``, ``read_own`` and the images for it. Not here: how published weights
+become ours (``loading``), figures (``plots``).
 
 Our own models lie in folders beside this file, as ``vitedu train`` wrote them; each ``config.json``
 says how its model was trained. Weights are stored in half precision.
@@ -85,16 +85,21 @@ def stand_in(reason: str) -> Shown:
     """Give the course's own model and drawn shapes that it was not trained on."""
     config, weights, known = read_own("stand_in")
     data = load_data("shapes", seed=UNSEEN, limit=10)
-    statistics = [torch.tensor(known[key]).view(-1, 1, 1) for key in ("mean", "std")]
     pictures = data.test.images[:6]
     return Shown(
         f"a stand-in: a small model of the course, trained on drawn shapes. {reason}",
         config,
         weights,
         list(pictures),
-        (pictures / 255 - statistics[0]) / statistics[1],
+        normalized(pictures, known),
         tuple(known["class_names"]),
     )
+
+
+def normalized(images: torch.Tensor, known: dict) -> torch.Tensor:
+    """Bring uint8 images (n, 3, H, W) to what one of our own models takes; see ``read_own``."""
+    mean, std = (torch.tensor(known[key]).view(-1, 1, 1) for key in ("mean", "std"))
+    return (images / 255 - mean) / std
 
 
 def read_own(name: str) -> tuple[ViTConfig, dict[str, torch.Tensor], dict]:

@@ -1,25 +1,21 @@
 """Experiments that a notebook quotes but does not wait for: ``vitedu bench experiments NAME``.
 
-Role: run the arms of an experiment over several seeds, keep each result as a line of JSON, and read
-the lines back. A run that was stopped goes on: what stands in the file is not run again.
-``train_to_end`` is how experiments call ``fit``. Not here: what an experiment does.
-
-Each experiment is a module of this folder with
-
-* ``ARMS``: name of an arm -> its settings, in what JSON can hold;
-* ``run(arm, seed, profile) -> dict``: the name of each result -> a number (or a fact in words, such
-  as the precision). ``profile.pick`` gives the size that fits the hardware.
-
-The lines that notebooks show lie beside it as ``<name>.jsonl``; ``measured(name)`` reads them.
+Each experiment is a module of this folder with ``ARMS`` and ``run(arm, seed, profile) -> Results``.
+The lines that notebooks show lie beside it as ``<name>.jsonl``; ``measured(name)`` reads them. Here
+stands what experiments share: images, training with ``fit`` and measuring, and runs of all arms,
+each a line of JSON. A run that was stopped goes on: what stands in the file is not run again.
 """
 
 import importlib
+import itertools
 import json
 import platform
 import shlex
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import cache
 from importlib import metadata
 from pathlib import Path
 from statistics import fmean
@@ -30,15 +26,91 @@ import torch
 from torch import nn
 
 from vitedu import __version__
-from vitedu.bench.stopwatch import machine
-from vitedu.data import Data
+from vitedu.data import Data, load_data
 from vitedu.data.loading import Split
+from vitedu.data.shapes import draw_shapes
 from vitedu.fitting import TrainConfig, fit
+from vitedu.fitting.evaluating import measure
 from vitedu.fitting.history import History
 from vitedu.hardware import Profile, pick_device
+from vitedu.stopwatch import machine
 
 FOLDER = Path(__file__).parent
+load = cache(load_data)
+Arms = dict[str, dict[str, Any]]  # name -> settings, in what JSON can hold
 Results = dict[str, Any]  # numbers, and facts in words such as the precision in use
+
+
+def cut(size: int, profile: Profile, quick: int) -> int:
+    """Give a size, in the quick profile at most ``quick``."""
+    return min(size, quick) if profile.name == "quick" else size
+
+
+def shapes(profile: Profile, count: int | None, quick: tuple[int, int | None]) -> Data:
+    """Draw shapes once: ``count`` to learn from; ``quick`` says how many, and how many others."""
+    limit, held_out = quick if profile.name == "quick" else (count, None)
+    return load("shapes", limit=limit, held_out=held_out)
+
+
+@cache
+def drawings(count: int, stream: int, seed: int = 0) -> tuple[torch.Tensor, ...]:
+    """Draw images, labels and masks, once: stream 0 to learn from, stream 2 to test on."""
+    return tuple(map(torch.from_numpy, draw_shapes(count, seed=seed, stream=stream)))
+
+
+def train_to_end(
+    model: nn.Module,
+    data: Data,
+    config: TrainConfig,
+    validation_images: int | None = None,
+    **options,
+) -> History:
+    """Train a model in place with ``fit``, validating on the first images only, or on all.
+
+    A KeyboardInterrupt passes: half a run must not become a row.
+    """
+    images, labels = data.validation.images, data.validation.labels
+    few = Split(images[:validation_images], labels[:validation_images])
+    history = fit(model, replace(data, validation=few), config, **options)
+    if history.interrupted:
+        raise KeyboardInterrupt
+    return history
+
+
+def train_and_measure(
+    model: nn.Module,
+    data: Data,
+    config: TrainConfig,
+    wanted: str = "parameters train_accuracy test_accuracy cpu_seconds",
+    validation_images: int | None = None,
+) -> Results:
+    """Train a model to the end, leave it on the CPU, and give the results that are wanted.
+
+    ``fit`` counted the accuracies of training, in its last epoch or in all. Those on validation and
+    test images are of all of them. Seconds are those of training.
+    """
+    started = time.process_time()
+    history = train_to_end(model, data, config, validation_images, show_progress=False)
+    seconds, cpu = time.process_time() - started, torch.device("cpu")
+    validated = history.rows[-1].validation_accuracy  # of all images, if all were used
+    model.to(cpu)
+
+    def accuracy(split: Split) -> float:
+        return measure(model, split, data, cpu, torch.float32)[1]
+
+    known: dict[str, Callable[[], Any]] = {
+        "parameters": lambda: sum(p.numel() for p in model.parameters()),
+        "train_accuracy": lambda: round(history.rows[-1].train_accuracy, 4),
+        "train_accuracies": lambda: [round(row.train_accuracy, 3) for row in history.rows],
+        "validation_accuracy": lambda: (
+            accuracy(data.validation) if validation_images else validated
+        ),
+        "test_accuracy": lambda: accuracy(data.test),
+        "precision": lambda: history.precision,
+        "seconds": lambda: round(history.seconds, 1),
+        "cpu_seconds": lambda: round(seconds, 1),
+    }
+    return {name: known[name]() for name in wanted.split()}
 
 
 @dataclass(frozen=True)
@@ -62,205 +134,101 @@ def names() -> list[str]:
 
 
 def find(name: str) -> ModuleType:
-    """Import the module of an experiment.
-
-    Raises:
-        ValueError: no such experiment; the message lists the choices.
-    """
+    """Import the module of an experiment; a ValueError lists the choices."""
     if name not in names():
         raise ValueError(f"no experiment named {name!r}. Choices: {', '.join(names())}.")
     return importlib.import_module(f"{__name__}.{name}")
 
 
-def train_to_end(
-    model: nn.Module,
-    data: Data,
-    config: TrainConfig,
-    *,
-    validation_images: int | None = None,
-    show_progress: bool = False,
-) -> History:
-    """Train a model to the end: half a run must not become a row.
-
-    Args:
-        model: trained in place.
-        data: what ``fit`` takes.
-        config: what ``fit`` takes.
-        validation_images: measure every epoch on the first ones only; nothing is chosen.
-        show_progress: whether ``fit`` prints.
-
-    Returns:
-        The history of all epochs.
-
-    Raises:
-        KeyboardInterrupt: the run was stopped. ``fit`` itself would keep what was learned.
-    """
-    few = Split(
-        data.validation.images[:validation_images], data.validation.labels[:validation_images]
-    )
-    history = fit(model, replace(data, validation=few), config, show_progress=show_progress)
-    if history.interrupted:
-        raise KeyboardInterrupt
-    return history
-
-
 def measured(name: str) -> list[Measurement]:
-    """Give the measurements of an experiment that come with the package.
-
-    Raises:
-        ValueError: no such experiment, or a line that does not belong to its present arms.
-    """
+    """Give the measurements of an experiment that come with the package."""
     return list(read(FOLDER / f"{name}.jsonl", find(name).ARMS))
 
 
-def run_experiment(
-    name: str, out: Path, *, profile: Profile, seeds: Sequence[int], only: Sequence[str] = ()
+def complete(
+    name: str,
+    out: Path,
+    run: Callable[[str, int], Results],
+    options: dict,
+    *,
+    seeds: Sequence[int],
+    only: Sequence[str] = (),
 ) -> list[Measurement]:
-    """Run what is missing of an experiment in the size of a profile, and print a table.
+    """Run every chosen arm of an experiment with every seed that the file does not hold.
 
-    Args:
-        name: of the experiment.
-        out: a file of JSON lines; each run is added when it is done.
-        profile: the size of the runs.
-        seeds: one run of every arm each.
-        only: parts of names to choose arms by; all if empty.
+    ``run`` takes arm and seed. Each run is added to the file ``out`` as soon as it is done. With
+    other options an arm runs anew. ``only`` has parts of names to choose arms by; all if empty.
 
     Returns:
         All measurements of the file.
-
-    Raises:
-        ValueError: no such experiment or arm, or a line that does not belong to its present arms.
     """
-    module = find(name)
-
-    def run(arm: str, seed: int) -> Results:
-        return module.run(arm, seed, profile)
-
-    options = {"profile": profile.name}
-    found = complete(name, module.ARMS, run, out, seeds=seeds, only=only, options=options)
-    print(table(found, module.ARMS))
-    return found
-
-
-def complete(
-    experiment: str,
-    arms: Mapping[str, dict],
-    run: Callable[[str, int], Results],
-    out: Path,
-    *,
-    seeds: Sequence[int],
-    only: Sequence[str],
-    options: dict,
-) -> list[Measurement]:
-    """Run every chosen arm with every seed that the file does not hold under these options.
-
-    Returns:
-        All measurements of the file, which holds each as soon as its run is done.
-    """
+    arms = find(name).ARMS
     chosen = [arm for arm in arms if not only or any(word in arm for word in only)]
     if not chosen:
         raise ValueError(f"no arm matches {' '.join(only)}. Choices: {'; '.join(arms)}.")
     done = [(found.arm, found.seed, found.options) for found in read(out, arms)]
-    for seed in seeds:
-        for arm in chosen:
-            if (arm, seed, options) in done:
-                continue
-            print(f"{arm}, seed {seed}", flush=True)
-            results = run(arm, seed)
-            line = Measurement(
-                experiment=experiment,
-                arm=arm,
-                settings=arms[arm],
-                seed=seed,
-                options=options,
-                results=results,
-                machine=machine(pick_device()),
-                versions=versions(),
-                command=shlex.join(["vitedu", *sys.argv[1:]]),
-            )
-            out.parent.mkdir(parents=True, exist_ok=True)
-            with out.open("a", encoding="utf-8") as file:
-                file.write(json.dumps(asdict(line)) + "\n")
+    versions = {each: metadata.version(each) for each in ("torch", "torchvision")}
+    versions |= {"vitedu": __version__, "python": platform.python_version()}
+    around = machine(pick_device()), versions, shlex.join(["vitedu", *sys.argv[1:]])
+    for seed, arm in itertools.product(seeds, chosen):
+        if (arm, seed, options) in done:
+            continue
+        print(f"{arm}, seed {seed}", flush=True)
+        line = Measurement(name, arm, arms[arm], seed, options, run(arm, seed), *around)
+        out.parent.mkdir(parents=True, exist_ok=True)
+        with out.open("a", encoding="utf-8") as file:
+            file.write(json.dumps(asdict(line)) + "\n")
     return list(read(out, arms))
 
 
-def read(path: Path, arms: Mapping[str, dict]) -> Iterator[Measurement]:
+def read(path: Path, arms: Arms) -> Iterator[Measurement]:
     """Give the measurements of a file, none if there is no file.
 
-    Raises:
-        ValueError: a line that is none, or of an arm that has other settings by now.
+    A ValueError names a line that is none, or of an arm that has other settings by now.
     """
-    if not path.is_file():
-        return
-    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
+    lines = path.read_text(encoding="utf-8").splitlines() if path.is_file() else []
+    for number, line in enumerate(lines, start=1):
+        place = f"{path}, line {number}"
         try:
             found = Measurement(**json.loads(line))
         except (TypeError, ValueError) as error:
-            raise ValueError(f"{path}, line {number} is no measurement: {error}") from None
+            raise ValueError(f"{place} is no measurement: {error}") from None
         if found.arm not in arms:
-            raise ValueError(
-                f"{path}, line {number}: no arm named {found.arm!r}. Choices: {'; '.join(arms)}."
-            )
+            raise ValueError(f"{place}: no arm named {found.arm!r}. Choices: {'; '.join(arms)}.")
         if found.settings != arms[found.arm]:
             raise ValueError(
-                f"{path}, line {number}: {found.arm!r} was measured with {found.settings}, and now "
-                f"means {arms[found.arm]}. Remove the line to measure it again."
+                f"{place}: {found.arm!r} was measured with {found.settings}, and now means "
+                f"{arms[found.arm]}. Remove the line to measure it again."
             )
         yield found
 
 
-def by_arm(
-    found: Iterable[Measurement], arms: Mapping[str, dict]
-) -> list[tuple[str, dict, list[Measurement]]]:
+def by_arm(found: Iterable[Measurement], arms: Arms) -> list[tuple[str, dict, list[Measurement]]]:
     """Group measurements by arm and options, arms in their order: (arm, options, measurements)."""
     groups: dict[tuple[str, str], list[Measurement]] = {}
     for each in found:
-        groups.setdefault((each.arm, json.dumps(each.options)), []).append(each)
+        groups.setdefault((json.dumps(each.options), each.arm), []).append(each)
     order = list(arms)
-    keys = sorted(groups, key=lambda key: (key[1], order.index(key[0])))
-    return [(arm, json.loads(options), groups[arm, options]) for arm, options in keys]
+    keys = sorted(groups, key=lambda key: (key[0], order.index(key[1])))
+    return [(arm, json.loads(options), groups[options, arm]) for options, arm in keys]
 
 
-def table(found: Iterable[Measurement], arms: Mapping[str, dict]) -> str:
-    """Write mean, least and largest of every result over the seeds, arm by arm.
+def table(measurements: Iterable[Measurement], arms: Arms) -> str:
+    """Write mean, least and largest of every result in numbers over the seeds, arm by arm.
 
     Example:
-        >>> runs = [
-        ...     Measurement("x", "a", {}, seed, {}, {"accuracy": value}, "", {}, "")
-        ...     for seed, value in enumerate([0.5, 0.75])
-        ... ]
+        >>> runs = [Measurement("x", "a", {}, i, {}, {"share": i / 2}, "", {}, "") for i in (0, 1)]
         >>> print(table(runs, {"a": {}}))  # doctest: +NORMALIZE_WHITESPACE
-        arm   options   result      mean     least   largest   seeds
-        a               accuracy    0.625    0.5     0.75      2
+        arm   options   result   mean   least   largest   seeds
+        a               share    0.25   0       0.5       2
     """
-    lines = [
-        f"{'arm':<38}  {'options':<18}  {'result':<22}"
-        f"  {'mean':>9}  {'least':>9}  {'largest':>9}  seeds"
-    ]
-    for arm, options, group in by_arm(found, arms):
-        shown = " ".join(str(value) for value in options.values())
+    row = "{:<38}  {:<18}  {:<22}  {:>9}  {:>9}  {:>9}  {:>5}"
+    lines = [row.format("arm", "options", "result", "mean", "least", "largest", "seeds")]
+    for arm, options, group in by_arm(measurements, arms):
+        shown = " ".join(map(str, options.values()))
         for result in dict.fromkeys(name for each in group for name in each.results):
-            values = numbers(group, result)
-            if not values:
-                continue
-            lines.append(
-                f"{arm:<38}  {shown:<18}  {result:<22}  {fmean(values):>9.4g}"
-                f"  {min(values):>9.4g}  {max(values):>9.4g}  {len(values):>5}"
-            )
+            found = (each.results.get(result) for each in group)
+            if values := [value for value in found if isinstance(value, int | float)]:
+                spread = (f"{of(values):.4g}" for of in (fmean, min, max))
+                lines.append(row.format(arm, shown, result, *spread, len(values)))
     return "\n".join(lines)
-
-
-def numbers(group: Iterable[Measurement], result: str) -> list[float]:
-    """Give one result of several measurements, without those that lack it or say it in words."""
-    found = (each.results.get(result) for each in group)
-    return [value for value in found if isinstance(value, int | float)]
-
-
-def versions() -> dict[str, str]:
-    """Give the versions that a result may depend on."""
-    return {
-        "vitedu": __version__,
-        "python": platform.python_version(),
-        "torch": torch.__version__,
-        "torchvision": metadata.version("torchvision"),
-    }

@@ -1,23 +1,18 @@
 """What made the difference: ``vitedu bench ablations``, from the textbook ViT one change at a time.
 
-Role: the list of changes and one run of one of them; notebook 04 shows the measurements. Not here:
-the loop, the figure.
-
-Every arm changes one thing of the arm that it starts from and is measured on the validation images:
-these are choices, and test images make none. A change for the worse stays in the list.
+The end of notebook 04. Every arm changes one thing of the arm that it starts from. These are
+choices, so validation images decide. A change for the worse stays in the list.
 """
 
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass, field
-from functools import cache
-from pathlib import Path
+from dataclasses import dataclass, field
 from statistics import fmean
 from typing import Any
 
 import torch
 
-from vitedu.bench.experiments import Measurement, Results, by_arm, complete, numbers, train_to_end
-from vitedu.data import Data, load_data
+from vitedu.bench.experiments import Measurement, Results, by_arm, cut, load, train_to_end
+from vitedu.data import Data
 from vitedu.fitting import TrainConfig
 from vitedu.hardware import Profile
 from vitedu.options import build_model, preset
@@ -58,10 +53,7 @@ CHANGES = (
 
 
 def settings(name: str) -> tuple[dict, dict]:
-    """Collect the changes that lead to an arm: fields of ``ViTConfig`` and of ``TrainConfig``.
-
-    Raises:
-        ValueError: no such arm.
+    """Collect the changes that lead to an arm: of the model and of ``TrainConfig``.
 
     Example:
         >>> settings("rotary positions")
@@ -80,105 +72,52 @@ ARMS = {change.name: {**settings(change.name)[0], **settings(change.name)[1]} fo
 
 def run(arm: str, seed: int, profile: Profile) -> Results:
     """Train one arm on the images of a profile: drawn shapes to try it out, else CIFAR-10."""
-    source, epochs = profile.pick(quick=("shapes", 1), laptop=("cifar10", 3), gpu=("cifar10", 3))
-    return train_arm(arm, images(source), epochs=epochs, seed=seed)
+    data = load("shapes", limit=1000) if profile.name == "quick" else load("cifar10")
+    return train_arm(arm, seed, data, epochs=cut(3, profile, 1))
 
 
-@cache
-def images(source: str) -> Data:
-    """Load a data set once."""
-    return load_data(source, limit=1000) if source == "shapes" else load_data(source)
-
-
-def train_arm(arm: str, data: Data, *, epochs: int, seed: int, device: str = "auto") -> Results:
-    """Train one arm and measure it on the validation images."""
-    model_changes, train_changes = settings(arm)
-    sizes = dict(
-        image_size=data.image_size, in_channels=data.in_channels, num_classes=data.num_classes
-    )
-    config = TrainConfig(epochs=epochs, seed=seed, device=device)
+def train_arm(arm: str, seed: int, data: Data, *, epochs: int, device: str = "auto") -> Results:
+    """Train one arm and measure it on the validation images, after the last epoch."""
+    changes, recipe = settings(arm)
+    sizes = {name: getattr(data, name) for name in ("image_size", "in_channels", "num_classes")}
     torch.manual_seed(seed)
-    model = build_model(preset(PRESET, fused=True, **sizes, **model_changes))
-    config = TrainConfig(**{**asdict(config), **train_changes})
+    model = build_model(preset(PRESET, fused=True, **sizes, **changes))
+    config = TrainConfig(epochs=epochs, seed=seed, device=device, **recipe)
     history = train_to_end(model, data, config, show_progress=True)
     last = history.rows[-1]
     return {
         "train_images": len(data.train),
         "train_loss": round(last.train_loss, 4),
         "validation_loss": round(last.validation_loss, 4),
-        "validation_accuracy": last.validation_accuracy,  # in [0, 1], after the last epoch
+        "validation_accuracy": last.validation_accuracy,
         "seconds": round(history.seconds, 1),  # of training
         "device": history.device,
         "precision": history.precision,
     }
 
 
-def bench_ablations(
-    data: Data, out: Path, *, epochs: int, seeds: list[int], only: list[str], device: str = "auto"
-) -> list[Measurement]:
-    """Run what is missing of the list on images of one's own choice, and print the table.
-
-    Args:
-        data: the images.
-        out: a file of JSON lines; each run is added when it is done, and what stands there is not
-        run again.
-        epochs: of every run.
-        seeds: one run each; a seed draws starting weights, order and augmentation.
-        only: parts of names to choose arms by; all if empty.
-        device: where to train.
-
-    Returns:
-        All measurements of the file.
-    """
-
-    def run_one(arm: str, seed: int) -> Results:
-        return train_arm(arm, data, epochs=epochs, seed=seed, device=device)
-
-    options = {"data": data.name, "epochs": epochs}
-    found = complete("ablations", ARMS, run_one, out, seeds=seeds, only=only, options=options)
-    print(ablation_table(found))
-    return found
-
-
 def summary(found: Iterable[Measurement]) -> list[dict[str, Any]]:
     """Average measurements over seeds, in the order of ``CHANGES``.
 
-    A gain is a mean of differences, each between two runs of one seed.
-
     Returns:
         A dict a change: change, after, seeds (how many), epochs, accuracy (mean, in [0, 1]), low
-        and high over the seeds, gain over the arm it starts from under the same options and gains,
-        the difference for each seed that both have (None and empty where that is missing), seconds.
+        and high over the seeds, gains over the arm it starts from under the same options, one for
+        each seed that both have, gain (their mean, None without any), seconds.
     """
-    groups = by_arm(found, ARMS)
     after = {change.name: change.after for change in CHANGES}
+    groups = by_arm(found, ARMS)
+    accuracies = [{r.seed: r.results["validation_accuracy"] for r in runs} for *_, runs in groups]
+    start: Any = {(arm, str(its)): of for (arm, its, _), of in zip(groups, accuracies, strict=True)}
     lines = []
-    for arm, options, group in groups:
-        before = [g for name, its, g in groups if name == after[arm] and its == options]
-        start = accuracies(before[0]) if before else {}
-        accuracy = accuracies(group)
-        gains = [accuracy[seed] - start[seed] for seed in accuracy if seed in start]
-        lines.append(
-            {
-                "change": arm,
-                "after": after[arm],
-                "seeds": len(group),
-                "epochs": options.get("epochs"),
-                "accuracy": fmean(accuracy.values()),
-                "low": min(accuracy.values()),
-                "high": max(accuracy.values()),
-                "gain": fmean(gains) if gains else None,
-                "gains": gains,
-                "seconds": fmean(numbers(group, "seconds")),
-            }
-        )
+    for (arm, options, group), accuracy in zip(groups, accuracies, strict=True):
+        before = start.get((after[arm], str(options)), {})
+        gains = [accuracy[seed] - before[seed] for seed in accuracy if seed in before]
+        mean, low, high = (of(accuracy.values()) for of in (fmean, min, max))
+        line: Any = {"change": arm, "after": after[arm], "seeds": len(group)}
+        line |= {"accuracy": mean, "low": low, "high": high, "gains": gains}
+        line |= {"gain": fmean(gains) if gains else None, "epochs": options.get("epochs")}
+        lines.append({**line, "seconds": fmean(each.results["seconds"] for each in group)})
     return lines
-
-
-def accuracies(group: list[Measurement]) -> dict[int, float]:
-    """Give seed -> validation accuracy."""
-    values = numbers(group, "validation_accuracy")
-    return {each.seed: value for each, value in zip(group, values, strict=True)}
 
 
 def ablation_table(found: Iterable[Measurement]) -> str:

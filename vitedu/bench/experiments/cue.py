@@ -1,18 +1,6 @@
-"""Can a network compare two distant places? One layer of attention against stacks of 3 x 3
-convolutions.
+"""Can a network compare two distant places? One layer of attention against convolutions.
 
-Role: the task, the networks and one run of the cue-matching figure of notebook 06. Not here: the
-figure (``vitedu.plots.vit_and_cnn``).
-
-An image is a grid of 8 x 8 cells, each with one of four glyphs of 4 x 4 pixels and some noise. The
-question for every cell: is its glyph that of the cell in the top left corner, the cue? Glyphs are
-drawn independently, so that no neighbour gives the cue away: were half of the cells like the cue,
-the most frequent glyph nearby would be a good guess. A quarter of the cells say yes, so accuracies
-are balanced: the mean of the share of right answers among cells that should say yes, and among
-those that should say no. Guessing gives 50 %. All networks cut the image into the same cells and
-answer for every cell by itself. No pooling carries the cue: a cell reaches it through the layers.
-
-Legend: B batch, T = 64 cells, D width.
+The cue-matching figure of notebook 06; the task and the networks stand in ``vitedu.vit_and_cnn``.
 """
 
 import time
@@ -22,73 +10,15 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from vitedu.bench.experiments import Results
-from vitedu.encoder import EncoderBlock
+from vitedu.bench.experiments import Arms, Results, cut
 from vitedu.hardware import Profile
+from vitedu.vit_and_cnn import CUE_DISTANCE, CellNetwork, by_distance, draw_grids
 
-GRID, CELL, WIDTH, HEADS = 8, 4, 64, 4
-NOISE = 0.2
-# four patterns of 0 and 1, the same in every run
-GLYPHS = torch.rand(4, CELL, CELL, generator=torch.Generator().manual_seed(3)).round()
-ARMS: dict[str, dict[str, Any]] = {
+ARMS: Arms = {
     "1 layer of attention": {"attention": 1, "convolutions": 0},
     "2 convolutions": {"attention": 0, "convolutions": 2},
     "4 convolutions": {"attention": 0, "convolutions": 4},
 }
-
-
-def draw_grids(count: int, generator: torch.Generator) -> tuple[torch.Tensor, torch.Tensor]:
-    """Draw images (count, 1, 32, 32) and answers (count, 64): 1.0 where the cue's glyph is."""
-    kinds = torch.randint(4, (count, GRID**2), generator=generator)
-    is_same = kinds == kinds[:, :1]
-    cells = GLYPHS[kinds]  # (B, 64, 4, 4)
-    cells = cells + NOISE * torch.randn(cells.shape, generator=generator)
-    images = F.fold(
-        cells.flatten(2).mT, GRID * CELL, CELL, stride=CELL
-    )  # (B, 16, 64) -> (B, 1, 32, 32)
-    return images, is_same.float()
-
-
-class CellNetwork(nn.Module):
-    """Cells as tokens, then layers of attention or convolutions, then one answer for every cell."""
-
-    def __init__(self, attention: int, convolutions: int):
-        super().__init__()
-        self.embed = nn.Conv2d(1, WIDTH, CELL, stride=CELL)
-        self.pos_embed = nn.Parameter(0.02 * torch.randn(1, GRID**2, WIDTH))
-        self.blocks = nn.Sequential(*[EncoderBlock(WIDTH, HEADS) for _ in range(attention)])
-        layers = [nn.Conv2d(WIDTH, WIDTH, 3, padding=1) for _ in range(convolutions)]
-        self.convolutions = nn.ModuleList(layers)
-        self.norm, self.head = nn.LayerNorm(WIDTH), nn.Linear(WIDTH, 1)
-
-    def forward(self, images: torch.Tensor) -> torch.Tensor:
-        """Map images (B, 1, 32, 32) to logits (B, 64)."""
-        x = self.embed(images)  # (B, D, 8, 8)
-        x = x + self.pos_embed.mT.unflatten(-1, (GRID, GRID))
-        for layer in self.convolutions:
-            x = x + F.relu(layer(x))
-        x = self.blocks(x.flatten(2).mT)  # (B, D, 8, 8) -> (B, T, D)
-        return self.head(self.norm(x)).squeeze(-1)
-
-
-def by_distance(logits: torch.Tensor, answers: torch.Tensor) -> list[float]:
-    """Give the balanced accuracy at distance 1 .. 7 from the cue; a diagonal step counts as one."""
-    rows = torch.arange(GRID)
-    distance = torch.maximum(rows[:, None], rows).flatten()  # the cue stands at row 0, column 0
-    found = []
-    for d in range(1, GRID):
-        said, is_same = logits[:, distance == d] > 0, answers[:, distance == d] > 0.5
-        shares = said[is_same].float().mean(), (~said[~is_same]).float().mean()
-        found.append((shares[0] + shares[1]).item() / 2)
-    return found
-
-
-def by_cell(logits: torch.Tensor, answers: torch.Tensor) -> torch.Tensor:
-    """Give the balanced accuracy of every cell (8, 8); NaN for the cue, always like itself."""
-    said, is_same = logits > 0, answers > 0.5  # (B, 64)
-    yes = (said & is_same).sum(dim=0) / is_same.sum(dim=0)
-    no = (~said & ~is_same).sum(dim=0) / (~is_same).sum(dim=0)
-    return ((yes + no) / 2).unflatten(0, (GRID, GRID))
 
 
 def train(arm: str, seed: int, steps: int) -> tuple[nn.Module, list[float]]:
@@ -98,29 +28,26 @@ def train(arm: str, seed: int, steps: int) -> tuple[nn.Module, list[float]]:
     optimizer = torch.optim.AdamW(model.parameters(), lr=3e-3, weight_decay=0.01)
     schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, 3e-3, total_steps=steps)
     generator = torch.Generator().manual_seed(seed)
-    rows = torch.arange(GRID)
-    distance = torch.maximum(rows[:, None], rows).flatten()
-    shares: dict[str, Any] = {
-        "weight": 1 / (2 * distance + 1),  # all distances count alike: there are 2 d + 1 cells each
+    shares: Any = {
+        "weight": 1
+        / (2 * CUE_DISTANCE + 1),  # all distances count alike: there are 2 d + 1 cells each
         "pos_weight": torch.tensor(3.0),  # three cells say no for each that says yes
     }
     for _ in range(steps):
         images, answers = draw_grids(64, generator)
-        loss = F.binary_cross_entropy_with_logits(model(images), answers, **shares)
         optimizer.zero_grad()
-        loss.backward()
+        F.binary_cross_entropy_with_logits(model(images), answers, **shares).backward()
         optimizer.step()
         schedule.step()
-    model.eval()
     images, answers = draw_grids(1_000, torch.Generator().manual_seed(10_000))
     with torch.no_grad():
-        return model, by_distance(model(images), answers)
+        return model, by_distance(model.eval()(images), answers)
 
 
 def run(arm: str, seed: int, profile: Profile) -> Results:
     """Train one network and say how often it is right at every distance from the cue."""
     started = time.process_time()
-    model, accuracy = train(arm, seed, steps=profile.pick(quick=10, laptop=500, gpu=500))
+    model, accuracy = train(arm, seed, steps=cut(500, profile, 10))
     return {
         "parameters": sum(p.numel() for p in model.parameters()),
         **{f"distance {d}": round(value, 4) for d, value in enumerate(accuracy, start=1)},

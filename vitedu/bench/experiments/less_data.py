@@ -1,12 +1,7 @@
-"""What helps a small ViT that has 400 images? One change at a time, measured by the gap between
-training and test.
+"""What helps a small ViT that has 400 images? One change at a time.
 
-Role: the arms and one run of sections 1 to 6 of notebook 07. Not here: the operations themselves
-(``vitedu.fitting``, ``vitedu.less_data``).
-
-Every arm trains the same model on the same 400 drawn shapes for the same number of steps, and
-differs in one thing from "nothing". Both accuracies are measured afterwards on images as they are,
-so that they can be compared.
+Sections 1 to 6 of notebook 07. Every arm trains the same model on the same drawn shapes for the
+same number of steps. Accuracies of training and test are measured afterwards on images as they are.
 """
 
 from dataclasses import replace
@@ -15,21 +10,18 @@ from typing import Any
 
 import torch
 
-from vitedu.bench.experiments import Results, train_to_end
+from vitedu.bench.experiments import Arms, Results, cut, load, train_and_measure
 from vitedu.bench.experiments.data_hunger import CONFIG
-from vitedu.data import Data, load_data
-from vitedu.data.loading import Split
-from vitedu.fitting import TrainConfig
-from vitedu.fitting.loop import measure, measure_test_accuracy
+from vitedu.data.loading import Data, Split
+from vitedu.fitting.loop import TrainConfig, measure
 from vitedu.hardware import Profile
 from vitedu.less_data import random_resized_crop
 from vitedu.options import build_model
 from vitedu.patches import sincos_positions_2d
 from vitedu.vit import VisionTransformer
 
-COUNT = 400  # training images
 COPIES = 8  # of each image, where windows are cut beforehand
-ARMS: dict[str, dict[str, Any]] = {
+ARMS: Arms = {
     "nothing": {},
     "shifts and mirrors": {"crop_padding": 4},
     "random-resized crops": {"resized": 0.5},
@@ -42,6 +34,7 @@ ARMS: dict[str, dict[str, Any]] = {
     "fixed positions": {"fixed_positions": True},
     "shifts and CutMix": {"crop_padding": 4, "cutmix_share": 0.5},
 }
+FEW: Any = {"batch_size": 50, "precision": "float32"}  # how few images are learned from
 
 
 def build(seed: int, *, fixed_positions: bool = False, **changes) -> VisionTransformer:
@@ -62,44 +55,33 @@ def run(arm: str, seed: int, profile: Profile) -> Results:
 
 def learn(settings: dict[str, Any], seed: int, profile: Profile) -> Results:
     """Train with any settings: those of an arm, or one's own."""
-    options = {"crop_padding": None, **settings}
-    changes = options.pop("model", {})
-    least, fixed = options.pop("resized", None), options.pop("fixed_positions", False)
-    data = few_shapes(profile.pick(quick=100, laptop=COUNT, gpu=COUNT))
-    epochs = profile.pick(quick=1, laptop=32, gpu=64)
-    learnt_from = data
-    if least:
-        learnt_from = replace(data, train=windows(data.train, least, seed))
-        epochs = max(1, epochs // COPIES)
-    config = TrainConfig(
-        epochs=epochs, batch_size=50, lr=2e-3, precision="float32", seed=seed, **options
-    )
-    model = build(seed, fixed_positions=fixed, **changes)
-    history = train_to_end(model, learnt_from, config, validation_images=10)
-    model = model.cpu()
-    cpu = torch.device("cpu")
-    return {
-        "train_accuracy": measure(model, data.train, data, cpu, torch.float32)[1],
-        "test_accuracy": measure_test_accuracy(model, data, torch.float32),
-        "seconds": round(history.seconds, 1),
-    }
+    options = {"crop_padding": None, "lr": 2e-3, **settings}
+    changes, fixed = options.pop("model", {}), options.pop("fixed_positions", False)
+    data = few_shapes(cut(400, profile, 100))
+    train, epochs = data.train, profile.pick(quick=1, laptop=32, gpu=64)
+    if least := options.pop("resized", None):
+        train, epochs = windows(train, least, seed), max(1, epochs // COPIES)
+    config = TrainConfig(epochs=epochs, seed=seed, **FEW, **options)
+    model, learned_from = build(seed, fixed_positions=fixed, **changes), replace(data, train=train)
+    wanted = "test_accuracy seconds"
+    results = train_and_measure(model, learned_from, config, wanted, validation_images=10)
+    known = measure(model, data.train, data, torch.device("cpu"), torch.float32)[1]
+    return {"train_accuracy": known, **results}
 
 
 @cache
 def few_shapes(count: int) -> Data:
     """Draw ``count`` training and 1,000 test images, fewer for few; 100 stand for validation."""
-    parts = {"train": count, "validation": 100, "test": min(1_000, 3 * count)}
-    data = load_data("shapes", limit=count, held_out=max(100, parts["test"]))
-    kept: dict[str, Any] = {
-        name: Split(getattr(data, name).images[:most], getattr(data, name).labels[:most])
-        for name, most in parts.items()
-    }
-    return replace(data, **kept)
+    tested = min(1_000, 3 * count)
+    data = load("shapes", limit=count, held_out=max(100, tested))
+    parts = (data.train, count), (data.validation, 100), (data.test, tested)
+    train, validation, test = (Split(p.images[:most], p.labels[:most]) for p, most in parts)
+    return replace(data, train=train, validation=validation, test=test)
 
 
 def windows(split: Split, least: float, seed: int) -> Split:
     """Cut ``COPIES`` random windows out of every image, once."""
     generator = torch.Generator().manual_seed(seed)
     images = split.images.repeat(COPIES, 1, 1, 1).float()
-    cut = random_resized_crop(images, least, generator).round().clamp(0, 255).to(torch.uint8)
-    return Split(cut, split.labels.repeat(COPIES))
+    found = random_resized_crop(images, least, generator).round().clamp(0, 255).to(torch.uint8)
+    return Split(found, split.labels.repeat(COPIES))

@@ -1,26 +1,19 @@
-"""Does guessing hidden patches help where labels are few? A masked autoencoder, and then 100
-labels.
+"""Does guessing hidden patches help where labels are few? A masked autoencoder, then 100 labels.
 
-Role: the arms and one run of the end of section 8 of notebook 07. Not here: the autoencoder and its
-loss (``vitedu.less_data``).
-
-All arms fine-tune the same model on the same 100 labelled shapes with the same recipe. They differ
-in the weights that it starts from, and in how long it is fine-tuned. The guess itself is judged by
-its error on images that it has not seen, as a share of the error of the visible patches' mean.
+The end of section 8 of notebook 07. All arms fine-tune the same model on the same 100 shapes. They
+differ in the weights that it starts from, and in how long. The guess is judged by its error on new
+images, as a share of the error of the visible patches' mean.
 """
 
 import copy
 from dataclasses import replace
-from typing import Any
 
 import torch
 
-from vitedu.bench.experiments import Results, train_to_end
-from vitedu.bench.experiments.less_data import few_shapes
-from vitedu.data import Data, load_data
-from vitedu.data.loading import Split
+from vitedu.bench.experiments import Arms, Results, cut, shapes, train_and_measure
+from vitedu.bench.experiments.less_data import FEW, few_shapes
+from vitedu.data.loading import Data, Split
 from vitedu.fitting import TrainConfig
-from vitedu.fitting.loop import measure_test_accuracy
 from vitedu.hardware import Profile
 from vitedu.less_data import MaskedAutoencoder, descend, masked_patch_loss
 from vitedu.patches import patchify
@@ -28,7 +21,7 @@ from vitedu.training import warmup_cosine
 from vitedu.vit import VisionTransformer, ViTConfig
 
 CONFIG = ViTConfig(patch_size=4, embed_dim=64, depth=4, num_heads=4, mlp_ratio=2)
-ARMS: dict[str, dict[str, Any]] = {
+ARMS: Arms = {
     "from scratch": {"steps": 0, "epochs": 60},
     "from the masked autoencoder": {"steps": 450, "epochs": 60},
     "from scratch, 600 steps": {"steps": 0, "epochs": 300},
@@ -39,17 +32,13 @@ RATIO, BATCH, LABELS = 0.75, 64, 100
 
 def run(arm: str, seed: int, profile: Profile) -> Results:
     """Learn to guess hidden patches, or do not; then fine-tune on 100 labels."""
-    many = load_data("shapes", limit=profile.pick(quick=300, laptop=4_000, gpu=4_000))
-    steps = min(ARMS[arm]["steps"], profile.pick(quick=3, laptop=10**6, gpu=10**6))
-    model = pretrain(many.normalize(many.train.images), steps, seed)
-    results: Results = {}
+    many, few = shapes(profile, 4_000, quick=(300, None)), few_shapes(400)
+    steps, epochs = cut(ARMS[arm]["steps"], profile, 3), cut(ARMS[arm]["epochs"], profile, 1)
+    model, results = pretrain(many.normalize(many.train.images), steps, seed), {}
     if steps:
-        tested = many.normalize(few_shapes(400).test.images[:200])
-        results["error over the visible mean"] = round(share_of_error(model, tested), 4)
-    epochs = min(ARMS[arm]["epochs"], profile.pick(quick=1, laptop=10**6, gpu=10**6))
-    return results | {
-        "test_accuracy": round(fine_tune(model.encoder, few_shapes(400), seed, epochs), 4)
-    }
+        error = share_of_error(model, many.normalize(few.test.images[:200]))
+        results["error over the visible mean"] = round(error, 4)
+    return results | {"test_accuracy": round(fine_tune(model.encoder, few, seed, epochs), 4)}
 
 
 def pretrain(images: torch.Tensor, steps: int, seed: int) -> MaskedAutoencoder:
@@ -75,20 +64,14 @@ def share_of_error(model: MaskedAutoencoder, images: torch.Tensor) -> float:
     prediction, mask = model(images, RATIO, noise)
     visible = (1 - mask)[:, :, None]
     mean = (target * visible).sum(dim=1, keepdim=True) / visible.sum(dim=1, keepdim=True)
-    errors = (
-        masked_patch_loss(guess, target, mask) for guess in (prediction, mean.expand_as(target))
-    )
-    of_model, of_mean = errors
-    return (of_model / of_mean).item()
+    of_mean = masked_patch_loss(mean.expand_as(target), target, mask)
+    return (masked_patch_loss(prediction, target, mask) / of_mean).item()
 
 
 def fine_tune(encoder: VisionTransformer, few: Data, seed: int, epochs: int) -> float:
     """Train a copy on the first 100 training images, two steps an epoch; give its test accuracy."""
-    model = copy.deepcopy(encoder)
-    hundred = replace(few, train=Split(few.train.images[:LABELS], few.train.labels[:LABELS]))
-    config = TrainConfig(
-        epochs=epochs, batch_size=50, label_smoothing=0.1, precision="float32", seed=seed
-    )
-    # nothing is chosen by the validation images: a few are enough
-    train_to_end(model, hundred, config, validation_images=10)
-    return measure_test_accuracy(model.cpu(), few)
+    train = Split(few.train.images[:LABELS], few.train.labels[:LABELS])
+    config = TrainConfig(epochs=epochs, label_smoothing=0.1, seed=seed, **FEW)
+    model, hundred = copy.deepcopy(encoder), replace(few, train=train)
+    found = train_and_measure(model, hundred, config, "test_accuracy", validation_images=10)
+    return found["test_accuracy"]

@@ -1,35 +1,28 @@
-"""Features that nobody labelled: what two losses learn on drawn shapes, beside pixels and an
-untrained model.
+"""Features that nobody labelled: two losses on drawn shapes, beside pixels and an untrained model.
 
-Role: the arms and one run of the end of section 9 of notebook 07. Not here: the loss and the views
-(``vitedu.less_data``, ``vitedu.transfer``), the collapse (the notebook trains it itself).
-
-"contrast" asks which view of a batch belongs to the same image: CLIP's loss between two views
-instead of image and text, close to SimCLR (Chen et al. 2020, arXiv 2002.05709). Every arm reads the
-same grey images. Its features are judged by the ten nearest of few and of many labelled images, and
-by a linear probe on the many. Labels are used to judge and never to learn.
+The end of section 9 of notebook 07. "contrast" asks which view of a batch belongs to the same
+image: CLIP's loss between two views, close to SimCLR (Chen et al. 2020, arXiv 2002.05709). Features
+of grey images are judged by the ten nearest labelled images, few and many, and by a linear probe.
 """
 
 import copy
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
 
 import torch
 from torch import nn
 
-from vitedu.bench.experiments import Results
+from vitedu import less_data
+from vitedu.bench.experiments import Arms, Results, cut, shapes
 from vitedu.bench.experiments.less_data import CONFIG, few_shapes
-from vitedu.data import load_data
 from vitedu.hardware import Profile
 from vitedu.inside import nearest_accuracy, probe_accuracy
-from vitedu.less_data import PrototypeHead, descend, dino_loss, grey_view
+from vitedu.less_data import PrototypeHead, descend, dino_loss, grey_view, pixels_of, read_all
 from vitedu.options import build_model
 from vitedu.training import warmup_cosine
 from vitedu.transfer import clip_loss
-from vitedu.vit import VisionTransformer
 
-ARMS: dict[str, dict[str, Any]] = {
+ARMS: Arms = {
     "pixels": {},
     "an untrained model": {"loss": "DINO", "steps": 0},
     "DINO": {"loss": "DINO", "steps": 1_000},
@@ -41,13 +34,12 @@ PROTOTYPES, BATCH, MOMENTUM = 64, 64, 0.99
 
 def run(arm: str, seed: int, profile: Profile) -> Results:
     """Learn without labels, and judge the features."""
-    data = load_data("shapes", limit=profile.pick(quick=400, laptop=4_000, gpu=4_000))
-    test, labels = few_shapes(400).test, data.train.labels[:MANY]
+    data, test = shapes(profile, 4_000, quick=(400, None)), few_shapes(400).test
     read: Callable[[torch.Tensor], torch.Tensor] = pixels_of
-    results: Results = {}
     if ARMS[arm]:
-        steps = min(ARMS[arm]["steps"], profile.pick(quick=2, laptop=10**6, gpu=10**6))
+        steps = cut(ARMS[arm]["steps"], profile, 2)
         read = learn(data.train.images, ARMS[arm]["loss"], steps, seed)
+    labels, results = data.train.labels[:MANY], {}
     learnt, new = (read_all(read, images) for images in (data.train.images[:MANY], test.images))
     for count in (FEW, len(labels)):
         known = learnt[:count], labels[:count], new, test.labels
@@ -55,45 +47,20 @@ def run(arm: str, seed: int, profile: Profile) -> Results:
     return results | {"probe": round(probe_accuracy(*known), 4)}
 
 
-def standard(images: torch.Tensor) -> torch.Tensor:
-    """Bring uint8 images (n, 3, H, W) to about mean 0 and deviation 1."""
-    return (images.float() / 255 - 0.2) / 0.17
-
-
-def pixels_of(images: torch.Tensor) -> torch.Tensor:
-    """Give one channel as features: (n, 3, H, W) -> (n, H*W)."""
-    return images[:, 0].flatten(1)
-
-
-@torch.no_grad()
-def read_all(read: Callable[[torch.Tensor], torch.Tensor], images: torch.Tensor) -> torch.Tensor:
-    """Give the features (n, D) of uint8 images in grey, seen in a view that changes nothing."""
-    grey = standard(images).mean(dim=1, keepdim=True).expand(-1, 3, -1, -1)
-    return torch.cat([read(part) for part in grey.split(250)])
-
-
-def network(seed: int) -> tuple[VisionTransformer, PrototypeHead]:
-    """Make the untrained model without a head, and the head with prototypes."""
-    torch.manual_seed(seed)
-    backbone = build_model(replace(CONFIG, pool="cls", fused=True))
-    backbone.head = nn.Identity()  # type: ignore[assignment]
-    return backbone, PrototypeHead(CONFIG.embed_dim, PROTOTYPES)
-
-
 def learn(images: torch.Tensor, loss: str, steps: int, seed: int) -> nn.Module:
     """Train on pairs of views of uint8 images (n, 3, H, W); give the model's running average.
 
-    Args:
-        images: of which no label is used.
-        loss: "DINO", where the average is the teacher, or "contrast", where it teaches nobody.
-        steps: of optimisation; 0 gives the untrained model.
-        seed: of weights, images and views.
+    The loss is "DINO", where the average is the teacher, or "contrast", where it teaches nobody.
+    0 steps give the untrained model.
     """
-    backbone, head = network(seed)
+    torch.manual_seed(seed)
+    backbone = build_model(replace(CONFIG, pool="cls", fused=True))
+    backbone.register_module("head", nn.Identity())
+    head = PrototypeHead(CONFIG.embed_dim, PROTOTYPES)
     student = nn.Sequential(backbone, head if loss == "DINO" else head.mlp)
     average = copy.deepcopy(student).requires_grad_(False)
     optimizer = torch.optim.AdamW(student.parameters(), weight_decay=0.04)
-    images, draws = standard(images), torch.Generator().manual_seed(seed)
+    images, draws = less_data.standard(images), torch.Generator().manual_seed(seed)
     center = torch.zeros(PROTOTYPES)
     for step in range(steps):
         some = images[torch.randint(len(images), (BATCH,), generator=draws)]

@@ -1,34 +1,23 @@
 """Which patch size wins at equal steps, and which at equal seconds?
 
-Role: one run of "patch size" in section 9 of notebook 06; networks and recipe are those of
-``data_hunger``.
-
-One ViT with patches of 16, 8 or 4 pixels learns from the same drawn shapes. Each run has a learning
-rate that falls to zero at its own end: to stop a long run early would be unfair to it. So the arms
-of equal seconds are runs of their own. Their epochs were chosen so that they take about as long as
-twelve with patches of 8 px; the rows say how long.
+"Patch size" in section 9 of notebook 06; recipe and data of ``data_hunger``. Each run has a rate
+that falls to zero at its own end, so the arms of equal seconds are runs of their own. Their epochs
+were chosen to take about as long as twelve with patches of 8 px; the rows say how long.
 """
 
-import time
 from dataclasses import replace
-from typing import Any
 
 import torch
 
-from vitedu.bench.experiments import Results, train_to_end
-from vitedu.bench.experiments.data_hunger import CONFIG, settings, shapes
-from vitedu.fitting.loop import measure_test_accuracy
+from vitedu.bench.experiments import Arms, Results, cut, shapes, train_and_measure
+from vitedu.bench.experiments.data_hunger import CONFIG, settings
 from vitedu.hardware import Profile
 from vitedu.options import build_model
 
-ARMS: dict[str, dict[str, Any]] = {
-    "16 px, 12 epochs": {"patch_size": 16, "epochs": 12},
-    "8 px, 12 epochs": {"patch_size": 8, "epochs": 12},
-    "4 px, 12 epochs": {"patch_size": 4, "epochs": 12},
-    "16 px, 16 epochs": {"patch_size": 16, "epochs": 16},
-    "4 px, 5 epochs": {"patch_size": 4, "epochs": 5},
+ARMS: Arms = {
+    f"{patch_size} px, {epochs} epochs": {"patch_size": patch_size, "epochs": epochs}
+    for patch_size, epochs in ((16, 12), (8, 12), (4, 12), (16, 16), (4, 5))
 }
-
 QUESTIONS = {  # name -> the arms that answer it
     "equal steps": ("16 px, 12 epochs", "8 px, 12 epochs", "4 px, 12 epochs"),
     "equal time": ("16 px, 16 epochs", "8 px, 12 epochs", "4 px, 5 epochs"),
@@ -38,18 +27,9 @@ QUESTIONS = {  # name -> the arms that answer it
 def run(arm: str, seed: int, profile: Profile) -> Results:
     """Train one model; give its accuracies and the seconds of the processor."""
     patch_size, epochs = ARMS[arm].values()
-    data = shapes(*profile.pick(quick=(200, 200), laptop=(3_200, None), gpu=(3_200, None)))
+    data = shapes(profile, 3_200, quick=(200, 200))
     torch.manual_seed(seed)
     model = build_model(replace(CONFIG, fused=True, patch_size=patch_size))
     config = settings("ViT", steps=1, images=len(data.train), seed=seed)
-    epochs = profile.pick(quick=1, laptop=epochs, gpu=epochs)
-    config = replace(config, epochs=epochs, precision="float32")
-    started = time.process_time()
-    history = train_to_end(model, data, config, validation_images=100)
-    seconds = time.process_time() - started
-    return {
-        "parameters": sum(p.numel() for p in model.parameters()),
-        "train_accuracy": round(history.rows[-1].train_accuracy, 4),
-        "test_accuracy": measure_test_accuracy(model, data),
-        "cpu_seconds": round(seconds, 1),
-    }
+    config = replace(config, epochs=cut(epochs, profile, 1), precision="float32")
+    return train_and_measure(model, data, config, validation_images=100)

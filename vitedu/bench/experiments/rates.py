@@ -1,17 +1,13 @@
-"""Which optimizer and which learning rate suit each network? The same care for a small CNN and a
-small ViT.
+"""Which optimizer and learning rate suit each network? The same care for a CNN and a ViT.
 
-Role: the candidates and one run of "equal care" in section 1 of notebook 06; networks and data are
-those of ``data_hunger``, whose two recipes are among these candidates. Muon is for matrices, and
-the weights of a convolution are none: the CNN has AdamW alone.
+"Equal care" in section 1 of notebook 06. The two recipes of ``data_hunger`` are among these, chosen
+by validation images. Muon is for matrices, and the weights of a convolution are none.
 """
 
-import time
 from dataclasses import replace
-from typing import Any
 
-from vitedu.bench.experiments import Results, train_to_end
-from vitedu.bench.experiments.data_hunger import build, settings, shapes
+from vitedu.bench.experiments import Arms, Results, cut, shapes, train_and_measure
+from vitedu.bench.experiments.data_hunger import build, settings
 from vitedu.hardware import Profile
 
 CANDIDATES = (
@@ -19,22 +15,17 @@ CANDIDATES = (
     *(("ViT", "adamw", lr) for lr in (1e-3, 3e-3)),
     *(("ViT", "muon", lr) for lr in (2e-3, 4e-3, 8e-3, 1.6e-2, 3.2e-2)),
 )
-ARMS: dict[str, dict[str, Any]] = {
+ARMS: Arms = {
     f"{network}, {optimizer} {lr:g}": {"network": network, "optimizer": optimizer, "lr": lr}
     for network, optimizer, lr in CANDIDATES
 }
 
 
 def run(arm: str, seed: int, profile: Profile) -> Results:
-    """Train one network and measure it on validation images, by which recipes are chosen."""
+    """Train one network and measure it on validation images."""
     network, optimizer, lr = ARMS[arm].values()
-    data = shapes(*profile.pick(quick=(200, 200), laptop=(3_200, None), gpu=(3_200, None)))
-    steps = profile.pick(quick=6, laptop=600, gpu=600)
-    config = settings(network, steps=steps, images=len(data.train), seed=seed)
-    model, started = build(network, seed), time.process_time()
-    history = train_to_end(model, data, replace(config, optimizer=optimizer, lr=lr))
-    return {
-        "train_accuracy": round(history.rows[-1].train_accuracy, 4),
-        "validation_accuracy": history.rows[-1].validation_accuracy,
-        "cpu_seconds": round(time.process_time() - started, 1),
-    }
+    data = shapes(profile, 3_200, quick=(200, 200))
+    config = settings(network, steps=cut(600, profile, 6), images=len(data.train), seed=seed)
+    config = replace(config, optimizer=optimizer, lr=lr)
+    wanted = "train_accuracy validation_accuracy cpu_seconds"
+    return train_and_measure(build(network, seed), data, config, wanted)

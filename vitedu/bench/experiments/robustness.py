@@ -1,64 +1,31 @@
-"""Which of two equally good networks suffers more? Occlusion, noise, blur, shuffled patches,
-shifts, another contrast.
+"""Which of two equally good networks suffers more from occlusion, noise, blur, shifts and others?
 
-Role: the disturbances and one run of section "robust" of notebook 06. Networks and recipes:
-``data_hunger``.
-
-A network that starts higher falls further for that reason alone, so both are stopped early. The CNN
-is trained on all drawn shapes until its validation accuracy first reaches 85 %. It passes the goal
-by some points, because it learns much in an epoch. So the ViT is trained until it is as good as the
-CNN of the same seed was then.
+Section "robust" of notebook 06; networks and recipes of ``data_hunger``. A network that starts
+higher falls further for that reason alone, so both are stopped early: the CNN when its validation
+accuracy first reaches 85 %, the ViT when it is as good as the CNN of the same seed was then.
 """
 
 import time
 from collections.abc import Callable
-from typing import Any
 
 import torch
-import torch.nn.functional as F
 from torch import nn
 
-from vitedu.bench.experiments import Results
-from vitedu.bench.experiments.data_hunger import NETWORKS, build, settings, shapes
+from vitedu.bench.experiments import Arms, Results, cut, shapes
+from vitedu.bench.experiments.data_hunger import NETWORKS, build, settings
 from vitedu.data import Data
 from vitedu.fitting import fit
 from vitedu.fitting.loop import predict
 from vitedu.hardware import Profile
-from vitedu.vit_and_cnn import shuffle_patches
+from vitedu.vit_and_cnn import add_noise, blur, draws, occlude, shuffle_patches
 
 GOAL = 0.85
-ARMS: dict[str, dict[str, Any]] = {name: {"network": name, "goal": GOAL} for name in NETWORKS}
-PATCH = 8  # 4 x 4 patches
-
-
-def generator_for(what: str) -> torch.Generator:
-    """Give the same draws for every network."""
-    return torch.Generator().manual_seed(sum(what.encode()))
-
-
-def occlude(images: torch.Tensor, cells: int) -> torch.Tensor:
-    """Black out so many of the 16 patches of each image, drawn for each image by itself."""
-    B = len(images)
-    order = torch.rand(B, 16, generator=generator_for("occlude")).argsort(dim=1)
-    hidden = (order < cells).reshape(B, 1, 4, 4)
-    return images.masked_fill(hidden.repeat_interleave(PATCH, 2).repeat_interleave(PATCH, 3), 0)
-
-
-def add_noise(images: torch.Tensor, strength: float) -> torch.Tensor:
-    """Add normal noise of this standard deviation, on a scale of 0 to 1."""
-    noise = torch.randn(images.shape, generator=generator_for("noise"))
-    return (images.float() + 255 * strength * noise).clamp(0, 255).round().byte()
-
-
-def blur(images: torch.Tensor) -> torch.Tensor:
-    """Replace every pixel by the mean of the 3 x 3 pixels around it."""
-    padded = F.pad(images.float(), (1, 1, 1, 1), mode="replicate")
-    return F.avg_pool2d(padded, 3, stride=1).round().byte()
+ARMS: Arms = {name: {"network": name, "goal": GOAL} for name in NETWORKS}
 
 
 def shuffle(images: torch.Tensor, patch_size: int) -> torch.Tensor:
     """Put the patches of all images in one other order."""
-    order = torch.randperm((32 // patch_size) ** 2, generator=generator_for("shuffle"))
+    order = torch.randperm((32 // patch_size) ** 2, generator=draws("shuffle"))
     return shuffle_patches(images, patch_size, order)
 
 
@@ -78,16 +45,6 @@ DISTURBANCES: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
 }
 
 
-def accuracy_under(model: nn.Module, data: Data) -> dict[str, float]:
-    """Measure a network on test images under every disturbance."""
-    labels = data.test.labels
-    found = {}
-    for name, disturb in DISTURBANCES.items():
-        answers = predict(model, disturb(data.test.images), data).argmax(dim=1).cpu()
-        found[name] = (answers == labels).float().mean().item()
-    return found
-
-
 def train_to_goal(
     network: str, seed: int, data: Data, steps: int, goal: float
 ) -> tuple[nn.Module, float, int]:
@@ -104,13 +61,14 @@ def train_to_goal(
 
 
 def run(arm: str, seed: int, profile: Profile) -> Results:
-    """Train one network to the goal and measure it under every disturbance."""
-    data = shapes(*profile.pick(quick=(400, 200), laptop=(3_200, None), gpu=(3_200, None)))
-    started = time.process_time()
-    steps = profile.pick(quick=6, laptop=1_500, gpu=1_500)
+    """Train one network to the goal and measure it on test images under every disturbance."""
+    data, started = shapes(profile, 3_200, quick=(400, 200)), time.process_time()
+    steps = cut(1_500, profile, 6)
     model, reached, epochs = train_to_goal("CNN", seed, data, steps, GOAL)
     if arm == "ViT":
         model, reached, epochs = train_to_goal("ViT", seed, data, steps, goal=reached)
-    found = {name: round(value, 4) for name, value in accuracy_under(model, data).items()}
-    seconds = round(time.process_time() - started, 1)
-    return {"validation_accuracy": reached, "epochs": epochs, **found, "cpu_seconds": seconds}
+    results: Results = {"validation_accuracy": reached, "epochs": epochs}
+    for name, disturb in DISTURBANCES.items():
+        answers = predict(model, disturb(data.test.images), data).argmax(dim=1)
+        results[name] = round((answers == data.test.labels).float().mean().item(), 4)
+    return results | {"cpu_seconds": round(time.process_time() - started, 1)}

@@ -1,31 +1,29 @@
 """Grade a class on several machines: ``vitedu grade --dask tcp://HOST:PORT``.
 
-Role: ``Cluster`` replaces the box in ``batch``. It sends whole submissions to dask workers. Each
-opens the strongest box of its own machine and calls the same ``grade_submission``. Only the parent
-writes grades. Needs ``pip install vitedu[dask]``.
+Role: ``Cluster`` replaces the box in ``batch``. It sends whole submissions to dask workers, each of
+which opens the strongest box of its own machine. Only the parent writes grades.
 
 Security: parent, scheduler and workers must trust each other, because dask pickles functions,
 arguments and results between them. Whoever reaches the scheduler's port can run code on all of
 them, so it needs a private network or TLS. What students wrote is sent as bytes of JSON only, in
-both directions, and the parent reads it strictly. No object made by a student's code is ever
-pickled, and that code runs in a box without a network. A worker's machine that has been taken over
-is not covered.
+both directions, and the parent reads it strictly. No object made by a student's code is pickled,
+and that code runs in a box without a network. A worker's machine in other hands is not covered.
 """
 
 import atexit
 import json
 import threading
 import time
-from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from vitedu.exercises import Exercise, find
+from vitedu.exercises import find
 from vitedu.grading.fingerprint import versions
 from vitedu.grading.grades import Answer, Flag, Submission, SubmissionGrade
 from vitedu.grading.intake.extraction import Extraction
-from vitedu.grading.student import Parts, grade_submission, not_gradable, real_parts
+from vitedu.grading.student import grade_submission, not_gradable, real_parts
 
 CONNECT_SECONDS = 20.0  # until the scheduler must answer
 OPEN_SECONDS = 300.0  # for loading torch and opening a box on a worker
@@ -33,17 +31,12 @@ ALONE_SECONDS = 60.0  # without any worker, until grading stops
 ATTEMPTS = 3  # invalid replies of workers until a submission is given up
 
 
-class Cluster:
+class Cluster(AbstractContextManager):
     """The workers of a dask scheduler, as a context manager. ``batch`` uses it in place of a box.
 
-    Attributes:
-        level: the isolation levels of the workers' boxes, with their numbers. A grade states the
-            level of its own worker.
-        jobs: submissions sent at the same time: one for each thread, and one waiting per worker.
-
-    Raises:
-        ValueError: no scheduler answers, it has no workers, a worker's versions differ from the
-            parent's, or a worker cannot isolate answers.
+    ``level`` names the isolation of the workers' boxes, with their numbers. ``jobs`` submissions
+    are sent at a time: one a thread, and one waiting a worker. A ValueError says that no scheduler
+    answers, it has no workers, or one has other versions or cannot isolate answers.
     """
 
     def __init__(self, address: str, *, allow_unsafe: bool = False):
@@ -51,56 +44,32 @@ class Cluster:
             import distributed
         except ImportError:
             raise ValueError("--dask needs distributed: pip install 'vitedu[dask]'.") from None
-        self.address, self.allow_unsafe = address, allow_unsafe
-        self.events: list[str] = []
-        self._alone_since: float | None = None
+        self.address, self.wanted, self.alone_since = address, (versions(), allow_unsafe), 0.0
         try:
             self.client = distributed.Client(address, timeout=CONNECT_SECONDS, set_as_default=False)
         except (OSError, ValueError) as error:
             raise ValueError(f"no dask scheduler answers at {address}: {error}") from None
         try:
-            workers = self._workers()
+            workers = self.client.scheduler_info(n_workers=-1)["workers"]
             if not workers:
                 raise ValueError(f"the scheduler at {address} has no workers; start `dask worker`.")
-            levels = [self._open(worker) for worker in workers]
+            levels = [self.level_of(worker) for worker in workers]
         except BaseException:
-            self.close()
+            self.client.close()
             raise
-        self.level = "; ".join(
-            f"{level} ({levels.count(level)} workers)" for level in dict.fromkeys(levels)
-        )
+        kinds = dict.fromkeys(levels)
+        self.level = "; ".join(f"{kind} ({levels.count(kind)} workers)" for kind in kinds)
         self.jobs = sum(known["nthreads"] for known in workers.values()) + len(workers)
 
-    def __enter__(self):
-        return self
-
     def __exit__(self, *_):
-        self.close()
+        self.client.close()  # the cluster keeps running
 
-    def close(self) -> None:
-        """Disconnect from the cluster, which keeps running."""
-        self.client.close()
+    def grade_submission(self, submission, exercises, parts, box, *, seed, runs, log, extraction):
+        """Have one student graded by a worker, as ``student.grade_submission`` does.
 
-    def grade_submission(
-        self,
-        submission: Submission,
-        exercises: Sequence[Exercise],
-        parts: Parts,
-        box: Any,
-        *,
-        seed: int,
-        runs: int,
-        log: Callable[[str], None],
-        extraction: Extraction | None = None,
-    ) -> SubmissionGrade:
-        """Have one student graded by a worker; see ``student.grade_submission``.
-
-        If a worker is lost, another one grades its submissions, as often as the scheduler allows
-        (dask's ``allowed-failures``, 3). After that each exercise is ``not_gradable`` for the
-        reason ``grader``.
-
-        Raises:
-            OSError: the whole cluster is gone; stored grades stay.
+        If it is lost, another one takes its submissions, as often as the scheduler allows (dask's
+        ``allowed-failures``, 3); then each exercise is ``not_gradable`` for the reason ``grader``.
+        An OSError says that the whole cluster is gone; stored grades stay.
         """
         if extraction is None:  # the submission could not be read, which is reported as usual
             return grade_submission(
@@ -109,149 +78,88 @@ class Cluster:
         task, trouble = pack_submission(submission, extraction, exercises, seed, runs), ""
         for _ in range(ATTEMPTS):
             try:
-                grade, lines = read_result(self._result(task), submission, exercises, seed)
-            except (_Lost, ValueError) as error:
+                grade, lines = read_result(self.result(task), submission, exercises, seed)
+            except (LookupError, ValueError) as error:
                 trouble = f"{error}"[:300]
-                if isinstance(error, _Lost):
+                if isinstance(error, LookupError):
                     break
-                continue
-            for line in lines:
-                log(line)
-            return grade
+            else:
+                for line in lines:
+                    log(line)
+                return grade
         log(f"{ascii(submission.student)}, {self.address}: {trouble}")
         lost = [not_gradable(exercise, "grader", trouble) for exercise in exercises]
-        names = [path.name for path in submission.files]
-        return SubmissionGrade(
-            submission.student,
-            names,
-            "",
-            seed,
-            "none",
-            lost,
-            list(submission.flags),
-            dict(submission.identity),
-            versions(),
-        )
+        files = [path.name for path in submission.files]
+        known = list(submission.flags), dict(submission.identity), versions()
+        return SubmissionGrade(submission.student, files, "", seed, "none", lost, *known)
 
-    def _result(self, task: bytes) -> bytes:
-        """Have a task done, and wait as long as there are workers."""
-        from distributed import CancelledError, KilledWorker
-        from distributed.comm import CommClosedError
+    def result(self, task: bytes) -> bytes:
+        """Have a task done, and wait as long as there are workers; a LookupError if it is lost."""
+        from distributed import CancelledError
 
         try:
-            future = self.client.submit(
-                grade_bytes, task, versions(), self.allow_unsafe, pure=False
-            )
+            future = self.client.submit(grade_bytes, task, *self.wanted, pure=False)
             while True:
                 try:
                     return future.result(timeout=5.0)
                 except TimeoutError:
-                    self._still_there()
-        except KilledWorker as error:
-            raise _Lost(f"every worker that took it was lost: {error}"[:300]) from None
+                    now, known = time.monotonic(), self.client.scheduler_info(n_workers=-1)
+                    self.alone_since = 0.0 if known["workers"] else self.alone_since or now
+                    if self.alone_since and now - self.alone_since > ALONE_SECONDS:
+                        raise OSError(f"no workers for {ALONE_SECONDS:g} s") from None
         except Unfit as error:
             raise OSError(f"a worker of {self.address}: {error}") from None
-        except (CancelledError, CommClosedError, OSError) as error:
+        except (CancelledError, OSError) as error:
             raise OSError(
                 f"the cluster at {self.address} is gone ({type(error).__name__}: {error}). Every "
                 "grade so far is written; give the same command again to grade the rest."
             ) from None
-        except Exception as error:  # dask raises any error of the worker here
-            raise _Lost(f"{type(error).__name__} on a worker: {error}") from None
+        except Exception as error:  # dask raises any error of the worker here, also that it died
+            raise LookupError(f"{type(error).__name__} on a worker: {error}") from None
 
-    def _still_there(self) -> None:
-        """Check that the scheduler still has workers.
-
-        Raises:
-            OSError: it has had none for ``ALONE_SECONDS``.
-        """
-        if self._workers():
-            self._alone_since = None
-            return
-        self._alone_since = self._alone_since or time.monotonic()
-        if time.monotonic() - self._alone_since > ALONE_SECONDS:
-            raise OSError(f"no workers for {ALONE_SECONDS:g} s")
-
-    def _workers(self) -> dict[str, dict]:
-        return self.client.scheduler_info(n_workers=-1)["workers"]
-
-    def _open(self, worker: str) -> str:
-        """Have a worker open its box; return the level."""
-        future = self.client.submit(
-            ready, versions(), self.allow_unsafe, workers=[worker], pure=False
-        )
+    def level_of(self, worker: str) -> str:
+        """Have a worker open its box, and give the level."""
+        future = self.client.submit(grade_bytes, None, *self.wanted, workers=[worker], pure=False)
         try:
-            return future.result(timeout=OPEN_SECONDS)
+            return future.result(timeout=OPEN_SECONDS).decode()
         except Exception as error:
             words = str(error) or type(error).__name__
             raise ValueError(f"the worker {worker} cannot grade: {words}") from None
 
 
-class _Lost(Exception):
-    """No worker returned a grade."""
+class Unfit(Exception):
+    """This worker must not grade: its versions differ, or it cannot isolate answers."""
 
 
-# --- tasks and results --------------------------------------------------------------------------
-
-
-def pack_submission(
-    submission: Submission, found: Extraction, exercises: Sequence[Exercise], seed: int, runs: int
-) -> bytes:
-    """Write everything that a worker needs about a submission as JSON, with the answers as text.
-
-    The notebooks are read by the parent, which also compares the class. Their outputs, which may be
-    large, are not sent.
-    """
-    answers = [found.answers[each.id] for each in exercises if each.id in found.answers]
-    head = {
-        "student": submission.student,
-        "identity": submission.identity,
-        "files": [path.name for path in submission.files],
-        "answers": [asdict(answer) for answer in answers],
-        "problems": found.problems,
-        "flags": [asdict(flag) for flag in found.flags],
-        "exercises": [exercise.id for exercise in exercises],
-        "seed": seed,
-        "runs": runs,
-    }
+def pack_submission(submission: Submission, found: Extraction, exercises, seed, runs) -> bytes:
+    """Write all that a worker needs as JSON: answers as text, without the notebooks' outputs."""
+    answers = [asdict(found.answers[e.id]) for e in exercises if e.id in found.answers]
+    head = {"exercises": [exercise.id for exercise in exercises], "seed": seed, "runs": runs}
+    names = [path.name for path in submission.files]
+    head["submission"] = [submission.student, names, submission.identity]
+    head["found"] = [answers, found.problems, [asdict(flag) for flag in found.flags]]
     return json.dumps(head).encode()
 
 
 def unpack_submission(task: bytes) -> tuple[Submission, Extraction, dict[str, Any]]:
     """Read what ``pack_submission`` wrote: the submission, its answers, and the whole JSON data."""
     head = json.loads(task)
-    answers = {}
-    for each in head["answers"]:
-        flags = tuple(Flag(**flag) for flag in each["flags"])
-        answers[each["exercise"]] = Answer(
-            **{**each, "flags": flags, "bound": tuple(each["bound"])}
-        )
-    problems = {id: tuple(problem) for id, problem in head["problems"].items()}
-    found = Extraction(answers, problems, [Flag(**flag) for flag in head["flags"]])
-    files = tuple(Path(name) for name in head["files"])
-    return Submission(head["student"], files, head["identity"]), found, head
+    (student, names, identity), (answers, problems, flags) = head["submission"], head["found"]
+    found = Extraction({}, {id: tuple(p) for id, p in problems.items()}, [Flag(**f) for f in flags])
+    for each in answers:
+        each |= {"flags": tuple(Flag(**f) for f in each["flags"]), "bound": tuple(each["bound"])}
+        found.answers[each["exercise"]] = Answer(**each)
+    return Submission(student, tuple(map(Path, names)), identity), found, head
 
 
-def read_result(
-    result: bytes, submission: Submission, exercises: Sequence[Exercise], seed: int
-) -> tuple[SubmissionGrade, list[str]]:
-    """Read what a worker returned.
-
-    Returns:
-        The grade, and lines for the log.
-
-    Raises:
-        ValueError: it is no valid grade of this submission.
-    """
+def read_result(result: bytes, submission: Submission, exercises, seed: int) -> tuple:
+    """Read the grade and the lines for the log that a worker returned; a ValueError if no such."""
     try:
         data = json.loads(result)
-        grade = SubmissionGrade.from_dict(data["grade"])
-        lines = [str(line) for line in data["log"]]
+        grade, lines = SubmissionGrade.from_dict(data["grade"]), [str(line) for line in data["log"]]
         points = [(each.exercise, each.max_points) for each in grade.exercises]
     except (KeyError, TypeError, AttributeError, RecursionError, ValueError) as error:
-        raise ValueError(
-            f"a worker's grade cannot be read: {type(error).__name__}: {error}"
-        ) from None
+        raise ValueError(f"a worker's grade cannot be read: {error!r}") from None
     if (grade.student, grade.seed) != (submission.student, seed):
         raise ValueError("a worker's grade is one of another submission")
     if points != [(each.id, float(each.points)) for each in exercises]:
@@ -261,66 +169,32 @@ def read_result(
     return grade, lines
 
 
-# --- on a worker --------------------------------------------------------------------------------
+OPEN_BOXES: list = []  # on a worker: the box of this process, once it is open
+OPENING = threading.Lock()
 
 
-class Unfit(Exception):
-    """This worker must not grade: its versions differ, or it cannot isolate answers."""
+def grade_bytes(task: bytes | None, wanted: dict[str, str], allow_unsafe: bool) -> bytes:
+    """Grade a packed submission on a worker, in the box of its process, opened once.
 
-
-_BOX: list = []  # the box of this process, once it is open
-_OPENING = threading.Lock()
-
-
-def ready(wanted: dict[str, str], allow_unsafe: bool) -> str:
-    """Open the box of this process and return its level.
-
-    Raises:
-        Unfit: a version differs from the parent's, or the machine cannot isolate answers.
+    Gives JSON, the grade and lines for the log; without a task, the box's level.
     """
-    return _box(wanted, allow_unsafe).level
-
-
-def grade_bytes(task: bytes, wanted: dict[str, str], allow_unsafe: bool) -> bytes:
-    """Grade a packed submission in this process.
-
-    Returns:
-        JSON: the grade as plain data, and lines for the log.
-
-    Raises:
-        Unfit: as ``ready``.
-    """
-    box = _box(wanted, allow_unsafe)
-    lines: list[str] = []
-    submission, found, head = unpack_submission(task)
-    grade = grade_submission(
-        submission,
-        [find(id) for id in head["exercises"]],
-        real_parts(),
-        box,
-        seed=head["seed"],
-        runs=head["runs"],
-        extraction=found,
-        log=lines.append,
-    )
-    return json.dumps({"grade": grade.to_dict(), "log": lines}, allow_nan=False).encode()
-
-
-def _box(wanted: dict[str, str], allow_unsafe: bool):
-    own = versions()
     for name, version in wanted.items():
-        if own.get(name) != version:
-            raise Unfit(
-                f"{name} is {own.get(name)} there and {version} here; install the same versions"
-            )
-    with _OPENING:
-        if not _BOX:
+        if (own := versions().get(name)) != version:
+            raise Unfit(f"{name} is {own} there and {version} here; install the same versions")
+    with OPENING:
+        if not OPEN_BOXES:
             try:
-                box = real_parts().open_box(allow_unsafe=allow_unsafe)
+                OPEN_BOXES.append(real_parts().open_box(allow_unsafe=allow_unsafe))
             except ValueError as error:
                 raise Unfit(str(error)) from None
-            _BOX.append(box)
-            atexit.register(box.close)
-    if _BOX[0].level == "none" and not allow_unsafe:  # opened by an earlier task that allowed it
+            atexit.register(OPEN_BOXES[0].close)
+    box, lines = OPEN_BOXES[0], list[str]()
+    if box.level == "none" and not allow_unsafe:  # opened by a task that allowed it
         raise Unfit("its box isolates nothing; --allow-unsafe grades all the same")
-    return _BOX[0]
+    if task is None:
+        return box.level.encode()
+    submission, found, head = unpack_submission(task)
+    how = {"seed": head["seed"], "runs": head["runs"], "extraction": found, "log": lines.append}
+    exercises = [find(id) for id in head["exercises"]]
+    grade = grade_submission(submission, exercises, real_parts(), box, **how)
+    return json.dumps({"grade": grade.to_dict(), "log": lines}, allow_nan=False).encode()

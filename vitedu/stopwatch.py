@@ -1,15 +1,13 @@
-"""Pieces of work timed in turn, which is how every benchmark here compares.
+"""Pieces of work timed in turn, which is how all that is timed in this course compares.
 
 Role: round after round each piece runs once, so that whatever slows the machine for a while slows
 all of them; the ratio of two pieces is taken within a round. Not here: any work.
 """
 
-import json
 import os
 import statistics
 import time
 from collections.abc import Callable, Hashable, Mapping
-from pathlib import Path
 from typing import TypeVar
 
 import torch
@@ -92,11 +90,3 @@ def machine(device: torch.device | str) -> str:
         f"{device.type}, {torch.get_num_threads()} threads on {cores} cores "
         f"({torch.backends.cpu.get_cpu_capability()}), torch {torch.__version__}"
     )
-
-
-def write_json(path: Path | None, record: dict) -> None:
-    """Write what a benchmark measured, if a path was given."""
-    if path is not None:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
-        print(f"wrote {path}")
