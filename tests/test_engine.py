@@ -9,15 +9,15 @@ from unittest import mock
 import numpy as np
 import pytest
 import torch
-from given_away import NUMBER, exact_numbers, numbers_of
-from kept import judge
 from proof.bank import wrong_answers
+from replay_caches import judge
+from secrecy import NUMBER, exact_numbers, numbers_of
 from torch import nn
 
 from vitedu import attention, encoder, exercises, patches, training
 from vitedu.checks.case import Case
 from vitedu.checks.checker import find_checker
-from vitedu.checks.compare import close
+from vitedu.checks.compare import is_close
 from vitedu.checks.engine import SECONDS, time_budget
 from vitedu.checks.observe import observe
 from vitedu.checks.training import drawing
@@ -491,7 +491,7 @@ def replays(report, exercise: str, answer, seed: int) -> bool:
             continue
         ours, theirs = observe(answer, case), observe(implementation, case)
         if not all(
-            close(case, ours.arrays[name], theirs.arrays[name])
+            is_close(case, ours.arrays[name], theirs.arrays[name])
             for name in theirs.arrays
             if "grad" not in name
         ):
@@ -584,11 +584,11 @@ def test_comparison_of_special_values():
     """NaN equals NaN only in its place, infinities by sign, integers exactly."""
     case = Case("case", rtol=0.0, atol=0.1)
     a = torch.tensor([1.0, float("nan"), float("inf")])
-    assert close(case, a, a.clone()) and not close(case, a, a.nan_to_num())
-    assert not close(case, a, -a)
-    assert close(case, torch.tensor([1, 2]), torch.tensor([1, 2]))
-    assert not close(case, torch.tensor([1, 2]), torch.tensor([1, 3]))
-    assert not close(case, a, a[:2])
+    assert is_close(case, a, a.clone()) and not is_close(case, a, a.nan_to_num())
+    assert not is_close(case, a, -a)
+    assert is_close(case, torch.tensor([1, 2]), torch.tensor([1, 2]))
+    assert not is_close(case, torch.tensor([1, 2]), torch.tensor([1, 3]))
+    assert not is_close(case, a, a[:2])
 
 
 # --- pictures -----------------------------------------------------------------------------------
@@ -643,9 +643,9 @@ def test_right_answers_have_no_picture(exercise):
 
 def test_curves_leave_out_what_can_not_be_drawn():
     """Curves of other lengths, endless values or no difference give no picture."""
-    assert drawing.curves([1.0, 2.0], [1.0, 2.0], "title") is None
-    assert drawing.curves([1.0], [2.0], "title") is None
-    assert drawing.curves([1.0, 2.0], [1.0], "title") is None
-    assert drawing.curves([1.0, float("inf")], [1.0, 2.0], "title") is None
-    assert drawing.curves([1.0, float("nan")], [1.0, 2.0], "title") is None
-    assert "at step 1" in drawing.curves([1.0, 3.0], [1.0, 2.0], "title").text
+    assert drawing.draw_curves([1.0, 2.0], [1.0, 2.0], "title") is None
+    assert drawing.draw_curves([1.0], [2.0], "title") is None
+    assert drawing.draw_curves([1.0, 2.0], [1.0], "title") is None
+    assert drawing.draw_curves([1.0, float("inf")], [1.0, 2.0], "title") is None
+    assert drawing.draw_curves([1.0, float("nan")], [1.0, 2.0], "title") is None
+    assert "at step 1" in drawing.draw_curves([1.0, 3.0], [1.0, 2.0], "title").text

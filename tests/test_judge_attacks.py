@@ -9,11 +9,11 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import SimpleNamespace
 
-import kept
 import pytest
+import replay_caches
 
 from vitedu import exercises
-from vitedu.checks.answers import Plain
+from vitedu.checks.answers import PlainValue
 from vitedu.checks.training import random_crop_flip_reader
 from vitedu.course.references import reference_source
 from vitedu.grading import judge
@@ -46,7 +46,7 @@ def box():
 @pytest.fixture(autouse=True)
 def replays_are_kept(monkeypatch):
     """What the mistakes of a bank do runs once for all answers to an exercise."""
-    monkeypatch.setattr(judge, "conclude", kept.conclude)
+    monkeypatch.setattr(judge, "judge_observations", replay_caches.judge_observations)
 
 
 @pytest.fixture(scope="module")
@@ -236,7 +236,7 @@ def test_what_is_left_of_the_budget_is_counted_outside(monkeypatch):
         granted.append(round(seconds, 2))
         now[0] += 2.0
         nonce = unpack(frame)[0]["nonce"]
-        return pack({"nonce": nonce, "done": write_plain(Plain(3))})
+        return pack({"nonce": nonce, "done": write_plain(PlainValue(3))})
 
     limits = Limits(worker_seconds=5.0)
     remote = remote_answer.RemoteAnswer(SimpleNamespace(ask=ask), limits)

@@ -22,7 +22,7 @@ from pathlib import Path
 from nbformat import NotebookNode
 from proof.bank import wrong_answers
 from proof.entries import entry_of
-from proof.mutation import built, mutants_of, without_names
+from proof.mutation import build_mutant, mutants_of, strip_names
 
 from vitedu.checks.checker import Checker, find_checker
 from vitedu.checks.engine import judge_answer
@@ -129,7 +129,7 @@ def wrong(exercise_id: str) -> list[MadeAnswer]:
         is_forgotten = "raise" in mutant.before
         if is_forgotten and forgotten == 2:
             continue
-        answer = built(mutant, exercise_id, exercise.module)
+        answer = build_mutant(mutant, exercise_id, exercise.module)
         expected = None if answer is None else expected_of(exercise, answer)
         if expected:
             answers.append(MadeAnswer(mutant.source, expected))
@@ -143,7 +143,7 @@ def expected_of(exercise: Exercise, answer) -> Expected | None:
     """Judge a wrong answer; None if it passes, is slow, or its points depend on the inputs."""
     checker = find_checker(exercise.id)
     if isinstance(checker, Checker):
-        checker = without_names(checker)
+        checker = strip_names(checker)
     points = set()
     for seed in JUDGED:
         start = time.perf_counter()

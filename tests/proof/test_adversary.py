@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
-from kept import judge
+from replay_caches import judge
 from torch import nn
 
 from vitedu import attention, encoder, patches, training, vit

@@ -34,7 +34,7 @@ def test_words_of_the_bank_follow_the_house(exercise):
         mistakes += general_mistakes(checker.reference, checker.draw(0))
     for mistake in mistakes:
         assert mistake.name and not mistake.name.endswith("."), mistake.name
-        for text in (mistake.why, mistake.look):
+        for text in (mistake.why, mistake.next_step):
             assert text.endswith((".", ")", '"')), text
             assert "?" not in text.rstrip("?") and "!" not in text.replace("!=", ""), text
 
@@ -94,8 +94,8 @@ def test_another_price_within_a_class_shows(monkeypatch):
     """A mistake that costs one student more than another is told with the points of both."""
     real = bank.judge_answer
 
-    def dearer(checker, answer, seed, replays):
-        report = real(checker, answer, seed, replays)
+    def dearer(checker, answer, seed, cache):
+        report = real(checker, answer, seed, cache)
         more = not report.passed and seed == bank.students(2)[1]
         kept = ("status", "misconceptions", "passed")
         seen = {name: getattr(report, name) for name in kept}

@@ -29,7 +29,7 @@ def classifier_state(
     return state
 
 
-def predicted(state: dict, images: torch.Tensor) -> torch.Tensor:
+def predict(state: dict, images: torch.Tensor) -> torch.Tensor:
     """Give the classes (B,) that the classifier of ``classifier_state`` predicts in eval mode."""
     hidden = images.flatten(1) @ state["body.0.weight"].T
     if "body.2.weight" in state:
@@ -44,7 +44,7 @@ def draw_batches(g: torch.Generator, state: dict, sizes, shape, scales=(2.0,)):
     batches = []
     for i, size in enumerate(sizes):
         images = scales[i % len(scales)] * normal(g, size, *shape, dtype=dtype)
-        best = predicted(state, images)
+        best = predict(state, images)
         shift = torch.randint(1, K, (size,), generator=g)
         if i == 0:
             shift = torch.zeros_like(shift)

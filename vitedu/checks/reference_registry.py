@@ -13,22 +13,22 @@ from typing import Any
 
 from vitedu.files import data_folder
 
-MOST = 20  # the most objects that are looked at inside one answer
+MAX_OBJECTS = 20  # the most objects that are looked at inside one answer
 
 # (folder of the student's results, exercise) -> what was handed out
-_given: dict[tuple[Path, str], Any] = {}
+_references: dict[tuple[Path, str], Any] = {}
 
 
-class _Marked:
+class _ReferenceValue:
     """A second base class of values that were handed out, besides their own type."""
 
 
 @functools.cache
-def _marked_type(kind: Any) -> type:
-    return type(kind.__name__, (kind, _Marked), {})
+def _reference_type(kind: Any) -> type:
+    return type(kind.__name__, (kind, _ReferenceValue), {})
 
 
-def hand_out(exercise: str, reference: Any) -> Any:
+def register_reference(exercise: str, reference: Any) -> Any:
     """Record that the reference of an exercise is handed out.
 
     Returns:
@@ -37,22 +37,22 @@ def hand_out(exercise: str, reference: Any) -> Any:
     """
     kind: Any = type(reference)
     if kind in (int, float, str, tuple):
-        reference = _marked_type(kind)(reference)
-    _given[data_folder(), exercise] = reference
+        reference = _reference_type(kind)(reference)
+    _references[data_folder(), exercise] = reference
     return reference
 
 
-def was_handed_out(exercise: str, answer: Any) -> bool:
+def is_registered_reference(exercise: str, answer: Any) -> bool:
     """Tell whether an answer is what ``hand_out`` gave for this exercise, or only wraps it."""
-    given = _given.get((data_folder(), exercise))
-    if given is None:
+    reference = _references.get((data_folder(), exercise))
+    if reference is None:
         return False
-    if isinstance(given, _Marked):
-        return isinstance(answer, _Marked)
-    code = _code(given)
+    if isinstance(reference, _ReferenceValue):
+        return isinstance(answer, _ReferenceValue)
+    code = _code(reference)
     return any(
-        one is given or type(one) is given or (code is not None and _code(one) is code)
-        for one in _inside(answer)
+        one is reference or type(one) is reference or (code is not None and _code(one) is code)
+        for one in _wrapped_objects(answer)
     )
 
 
@@ -62,22 +62,22 @@ def _code(answer: Any) -> Any:
     return getattr(function, "__code__", None)
 
 
-def _inside(answer: Any) -> Iterator[Any]:
+def _wrapped_objects(answer: Any) -> Iterator[Any]:
     """Yield an answer and everything it wraps: decorated functions, closures, partial calls."""
-    waiting: list[Any] = [answer]
-    seen: list[Any] = []
-    while waiting and len(seen) < MOST:
-        one = waiting.pop()
-        if any(one is other for other in seen):
+    queue: list[Any] = [answer]
+    visited: list[Any] = []
+    while queue and len(visited) < MAX_OBJECTS:
+        one = queue.pop()
+        if any(one is other for other in visited):
             continue
-        seen.append(one)
+        visited.append(one)
         yield one
         for name in ("__wrapped__", "func", "__func__"):
-            waiting += [vars(one)[name]] if name in getattr(one, "__dict__", {}) else []
+            queue += [vars(one)[name]] if name in getattr(one, "__dict__", {}) else []
         if isinstance(one, functools.partial):
-            waiting.append(one.func)
+            queue.append(one.func)
         for cell in getattr(one, "__closure__", None) or ():
             try:
-                waiting.append(cell.cell_contents)
+                queue.append(cell.cell_contents)
             except ValueError:  # an empty cell: the name is not bound yet
                 continue
