@@ -9,7 +9,7 @@ from vitedu.checks.replay import ReplayCache
 
 @functools.lru_cache(maxsize=16)
 def find_cache(exercise: str, seed: int) -> ReplayCache:
-    """Give the replays that all who ask for this draw share."""
+    """Give the cache that all who ask for this draw share."""
     return ReplayCache()
 
 
@@ -25,6 +25,6 @@ def judge(answer, exercise=None, *, seed=None):
 
 
 def judge_observations(checker, cases, observed, seed):
-    """Conclude as ``engine.conclude`` does, for the grader's ``judge``."""
+    """Judge as ``engine.judge_observations`` does, for the grader's ``judge``."""
     cache = find_cache(checker.exercise, seed)
     return engine.judge_observations(checker, cases, observed, seed, None, cache)

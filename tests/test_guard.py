@@ -306,7 +306,7 @@ def test_a_block_is_left_although_time_is_up_at_its_end(monkeypatch):
     thread = threading.Thread(target=work)
     thread.start()
     thread.join()
-    assert ended == [True] and [block.is_left for block in calls] == [True, True]
+    assert ended == [True] and [block.has_ended for block in calls] == [True, True]
 
 
 MANY = """

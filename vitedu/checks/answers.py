@@ -1,6 +1,6 @@
 """The interface between the engine and an answer, and an answer in this process.
 
-Role: ``Source`` (the interface), ``Look`` (what shows without running an answer), ``Plain`` (an
+Role: ``Source`` (the interface), ``AnswerInfo`` (what shows without running it), ``PlainValue`` (an
 answer that is a value), ``LocalAnswer`` (the implementation). The engine reaches an answer only
 through ``Source``, so the same code judges an answer in another process (``vitedu.grading``).
 Imports the standard library, numpy and torch only, and no reference.

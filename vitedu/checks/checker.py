@@ -91,7 +91,7 @@ class Checker:
 
         Args:
             ids: which mistakes.
-            dress: which version of the mistake: 0 for ``edits``, n for entry n - 1 of ``also``.
+            variant: which version of the mistake: 0 for ``edits``, n for entry n - 1 of ``also``.
         """
         chosen = [mistake.variants()[variant] for mistake in self.bank if mistake.id in ids]
         if len(ids) == 1 and chosen and chosen[0].build:

@@ -1,6 +1,6 @@
 """Compare observations: tolerances, equal values, equal behaviour.
 
-Role: ``close`` for arrays and ``same`` for whole observations. ``reader`` turns random results,
+Role: ``is_close`` for arrays, ``is_same`` for whole observations. ``reader`` turns random results,
 which differ for every right answer, into facts that can be compared.
 """
 
@@ -110,7 +110,7 @@ def reader(driver: str, facts: tuple[str, ...] = ()):
     """Register a reader ``(case, seen) -> None`` for the random results of a driver.
 
     The random results (``seen.draws``) are judged for shape and dtype only. The reader turns their
-    values into facts that are the same for every right answer, whatever it drew. ``given`` names
+    values into facts that are the same for every right answer, whatever it drew. ``facts`` names
     the facts that the driver itself writes; the reader writes all others.
     """
 

@@ -160,7 +160,7 @@ def _find_earlier(cases: list[Case], got: Observations, want: Observations) -> s
 def _diagnose_from_facts(
     cases: list[Case], got: Observations, want: Observations, stage: Stage
 ) -> tuple[str, str, str, str] | None:
-    """Return the words for the first fact of ``_PROBES`` in which answer and reference differ.
+    """Return the words for the first fact of ``_FACT_WORDS`` in which answer and reference differ.
 
     If there is none, name the arguments without effect, provided that another has one. Results of a
     wrong shape have no facts.

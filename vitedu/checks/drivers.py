@@ -207,7 +207,7 @@ def module_state(model: nn.Module) -> dict[str, str]:
 
 
 def describe_changes(model: nn.Module, before: dict[str, str]) -> str:
-    """Say what a call changed since ``state_of`` returned ``before``, or ""."""
+    """Say what a call changed since ``module_state`` returned ``before``, or ""."""
     now = module_state(model)
     changed = [
         f"{name} is {now[name]}" for name in before if now.get(name, "") not in ("", before[name])

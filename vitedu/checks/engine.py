@@ -1,9 +1,9 @@
 """The engine: from an answer to a report.
 
-Role: ``judge_answer`` makes the cases, ``gather`` runs them on the answer, and ``conclude`` judges,
-diagnoses and writes the ``Report``. Only ``gather`` reaches the answer, through ``answers.Source``,
-so the answer may live in another process. Nothing is displayed or stored here: see
-``vitedu.checks.api``.
+Role: ``judge_answer`` makes the cases, ``observe_answer`` runs them on the answer, and
+``judge_observations`` judges, diagnoses and writes the ``Report``. Only ``observe_answer`` reaches
+the answer, through ``answers.Source``, so the answer may live in another process. Nothing is
+displayed or stored here: see ``vitedu.checks.api``.
 """
 
 import inspect
@@ -35,7 +35,7 @@ def judge_answer(checker, answer: Any, seed: int, cache: ReplayCache | None = No
         checker: a ``Checker`` or ``vitedu.checks.values.ValueChecker``.
         answer: any object.
         seed: of the inputs; the same seed repeats the same check.
-        replays: kept by the caller for all answers that he judges with this seed.
+        cache: one for all answers that the caller judges with this seed.
     """
     source = LocalAnswer(answer)
     if not isinstance(checker, Checker):
@@ -69,7 +69,7 @@ def observe_answer(
         cases: as ``checker.draw`` made them.
         source: the answer.
         seconds: time limit for all calls together; default ``time_budget()``.
-        known: observations of cases that are not run, by their names.
+        earlier: observations of cases that are not run, by their names.
     """
     info = source.info([_call_form(checker, case) for case in cases])
     if info.is_empty or _judge_info(checker, info, cases):
@@ -89,7 +89,7 @@ def judge_observations(
     answer: Any = None,
     cache: ReplayCache | None = None,
 ) -> Report:
-    """Judge what was gathered: compare it with the reference, diagnose, and write the report."""
+    """Judge what an answer did: compare it with the reference, diagnose, and write the report."""
     report = Report(checker.exercise, reference=checker.reference, answer=answer, seed=seed)
     if observed.info.is_empty:
         return report.set_not_attempted()

@@ -66,20 +66,20 @@ def general_mistakes(reference: Any, cases: list[Case]) -> list[Mistake]:
     return [replace(family(name), build=build) for name, build in builds.items()]
 
 
-def _second_call_mistakes(reference: Any, again: list[Case]) -> dict[str, Callable[[], Any]]:
+def _second_call_mistakes(reference: Any, cases: list[Case]) -> dict[str, Callable[[], Any]]:
     """List the mistakes that show only in a second call, or in what the call leaves behind."""
-    kinds = {case.extra["driver"] for case in again}
+    kinds = {case.extra["driver"] for case in cases}
     builds: dict[str, Callable[[], Any]] = {}
-    if kinds & {"call", "module"} and any(_is_float(x) for x in again[0].args.values()):
+    if kinds & {"call", "module"} and any(_is_float(x) for x in cases[0].args.values()):
         builds["cached_by_shape"] = lambda: cache_results(reference)
-        if not again[0].number:
+        if not cases[0].number:
             builds["buffer_overwritten"] = lambda: reuse_buffers(reference)
     if kinds & {"call", "module", "layer_from_layer"}:
         gradients_off = partial(torch.set_grad_enabled, False)
         builds["gradients_left_off"] = lambda: change_settings(reference, gradients_off)
         double = partial(torch.set_default_dtype, torch.float64)
         builds["dtype_left"] = lambda: change_settings(reference, double)
-    if again:
+    if cases:
         builds["seeded"] = lambda: change_settings(reference, partial(torch.manual_seed, 0))
     return builds
 
@@ -144,7 +144,7 @@ def reuse_buffers(reference: Any) -> Any:
 
 
 def change_settings(reference: Any, change: Callable) -> Any:
-    """Return the reference with ``leave`` called after each call, to change a setting."""
+    """Return the reference with ``change`` called after each call, to change a setting."""
 
     def wrapper(call):
         def run(*args, **kwargs):

@@ -327,7 +327,7 @@ def _list_names(names: list[str]) -> str:
     """List names, at most three of them.
 
     Example:
-        >>> _few(["q", "k"]), _few(["a", "b", "c", "d", "e"])
+        >>> _list_names(["q", "k"]), _list_names(["a", "b", "c", "d", "e"])
         ('q and k', 'a, b, c and 2 more')
     """
     if len(names) > 3:

@@ -1,7 +1,7 @@
 """Run code for a limited time, and keep what it prints.
 
-Role: ``time_limit`` and ``quiet``. Imports the standard library only, for the grader's worker. This
-is no security boundary: the code runs in this process.
+Role: ``time_limit`` and ``capture_output``. Imports the standard library only, for the grader's
+worker. This is no security boundary: the code runs in this process.
 """
 
 import contextlib
@@ -23,7 +23,7 @@ class TimeUp(BaseException):
 
 
 class CapturedOutput(io.TextIOBase):
-    """A text file that keeps its first ``KEPT_OUTPUT`` characters and counts all of them."""
+    """A text file that keeps its first ``MAX_OUTPUT`` characters and counts all of them."""
 
     def __init__(self):
         self.head, self.length = "", 0
@@ -137,7 +137,7 @@ def _watch() -> None:
 
 @contextlib.contextmanager
 def capture_output():
-    """Send what the block prints into a ``Sink``, which is yielded."""
+    """Send what the block prints into a ``CapturedOutput``, which is yielded."""
     output = CapturedOutput()
     with contextlib.redirect_stdout(output), contextlib.redirect_stderr(output):
         yield output

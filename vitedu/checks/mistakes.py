@@ -1,9 +1,9 @@
 """Wrong answers made from references: a mistake is an edit of the reference's own text.
 
-Role: ``Mistake`` is what an author writes, as TOML (``mistake_files``). ``with_mistakes`` returns
+Role: ``Mistake`` is what an author writes, as TOML (``mistake_files``). ``apply_mistakes`` returns
 the reference with one or several of them made. Edits are applied to the reference without
 docstrings and comments. Several mistakes can be combined if they change different places. The
-result is executed with the names of the chapter's module.
+result runs with the names of the chapter's module.
 """
 
 import ast
@@ -131,7 +131,7 @@ def find_changes(text: str, edits: Edits) -> list[_Change]:
             )
         start, end, indentation = places[0]
         piece, new = text[start:end], new.replace("\n", "\n" + indentation)
-        if new.startswith(piece):  # text is only added, so other edits may change ``found`` itself
+        if new.startswith(piece):  # text is only added, so other edits may change ``piece``
             changes.append(_Change(end, end, new.removeprefix(piece)))
         elif new.endswith(piece):
             changes.append(_Change(start, start, new.removesuffix(piece)))

@@ -47,7 +47,7 @@ class Observation:
     gradient_error: str = ""  # the error that ended the backward pass
     seconds: float = 0.0  # the time limit, if it was reached
     is_read: bool = False  # the reader has added its facts; see compare.reader
-    # (returned tensor, its values at that time), used by the driver ``again`` only
+    # (returned tensor, its values at that time), used by the driver ``second_call`` only
     snapshots: list[tuple[torch.Tensor, torch.Tensor]] = field(default_factory=list)
     error: RaisedError | None = None
     operations: frozenset[str] = frozenset()  # names of the torch operations that ran
@@ -105,7 +105,7 @@ def store_output(
         name: of the output.
         value: what was returned.
         number: accept Python, NumPy and torch numbers alike, as float64.
-        drawn: store the numbers as random (``draws``) instead of as values (``arrays``).
+        is_random: store the numbers as random (``draws``) instead of as values (``arrays``).
     """
     is_tensor = type(value) in (torch.Tensor, nn.Parameter)
     if number and not isinstance(value, (complex, np.complexfloating)):

@@ -17,12 +17,12 @@ from vitedu.checks.observation import Observation
 def record_operations(seen: Observation, case: Case, run: Callable) -> tuple[bool, Any]:
     """Run and write down which operations ran, if somebody asks for them.
 
-    Watching makes a call several times slower, so it is left out where the exercise forbids nothing
-    and no float64 could be rounded, and in the further calls of ``again``.
+    This makes a call several times slower, so it is left out where the exercise forbids nothing and
+    no float64 could be rounded, and in the further calls of ``second_call``.
 
     Returns:
-        (True, result), or (False, None) if the run failed: then it must be repeated unwatched,
-        because watching itself may have been the reason.
+        (True, result), or (False, None) if the run failed: then it must be repeated without,
+        because recording itself may have been the reason.
     """
     if not case.record_operations:
         return True, run()

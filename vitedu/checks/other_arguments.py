@@ -1,6 +1,6 @@
 """Other arguments: unknown mistakes whose result is the right one for another argument.
 
-Role: ``for_other_argument`` runs the reference with two arguments exchanged, with a default in
+Role: ``find_other_argument`` runs the reference with two arguments exchanged, with a default in
 place of what was given, or with another number, and compares its results with the answer's.
 """
 
@@ -42,7 +42,7 @@ def find_other_argument(
         cases: the ordinary calls, without accelerator, expected errors or second call.
         got: what the answer did, by name of the case.
         want: what the reference did.
-        replays: a ``Replays``; it remembers what the reference does.
+        cache: of what the reference does.
 
     Returns:
         (id, what it is, the evidence, what to look at), or None.

@@ -2,8 +2,8 @@
 
 Role: a check cell ends with ``patchify = report.implementation``, so that later cells run. If that
 cell runs a second time, the name holds the reference, and judging it would say nothing about the
-student's answer. ``hand_out`` records what was given. ``was_handed_out`` recognises it: the same
-object, a copy, a subclass that overrides nothing, or a wrapper around it.
+student's answer. ``register_reference`` records what a check returns. ``is_registered_reference``
+recognises it: the same object, a copy, a subclass that overrides nothing, or a wrapper around it.
 """
 
 import functools
@@ -15,12 +15,12 @@ from vitedu.files import data_folder
 
 MAX_OBJECTS = 20  # the most objects that are looked at inside one answer
 
-# (folder of the student's results, exercise) -> what was handed out
+# (folder of the student's results, exercise) -> the registered reference
 _references: dict[tuple[Path, str], Any] = {}
 
 
 class _ReferenceValue:
-    """A second base class of values that were handed out, besides their own type."""
+    """A second base class of registered values, besides their own type."""
 
 
 @functools.cache
@@ -29,7 +29,7 @@ def _reference_type(kind: Any) -> type:
 
 
 def register_reference(exercise: str, reference: Any) -> Any:
-    """Record that the reference of an exercise is handed out.
+    """Register the reference of an exercise, which a student gets in place of his answer.
 
     Returns:
         The reference itself. For a number, string or tuple, an equal value with a recognisable
@@ -43,7 +43,7 @@ def register_reference(exercise: str, reference: Any) -> Any:
 
 
 def is_registered_reference(exercise: str, answer: Any) -> bool:
-    """Tell whether an answer is what ``hand_out`` gave for this exercise, or only wraps it."""
+    """Tell whether an answer is the reference registered for this exercise, or only wraps it."""
     reference = _references.get((data_folder(), exercise))
     if reference is None:
         return False

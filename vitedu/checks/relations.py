@@ -1,8 +1,8 @@
 """Relations: unknown mistakes whose result is related to the right one in a simple way.
 
-Role: ``described`` tries the relations of ``relation_kinds`` one after another: a factor, axes in
-another order, another normalised axis, an output that is right for the first item only, and so on.
-A relation must hold on every case.
+Role: ``describe_relation`` tries the relations of ``relation_kinds`` one after another: a factor,
+axes in another order, another normalised axis, an output that is right for the first item only, and
+so on. A relation must hold on every case.
 """
 
 import itertools

@@ -1,6 +1,6 @@
 """Replay mistakes: run them on the cases and find those that do what the answer did.
 
-Role: ``replayed`` tries the mistakes of a bank one by one, then several together. ``Replays``
+Role: ``find_mistakes`` tries mistakes of a bank one by one, then several together. ``ReplayCache``
 remembers what each of them does.
 """
 
@@ -70,8 +70,8 @@ def find_mistakes(
     """Find the fewest mistakes of the bank that together reproduce an answer on all cases, or none.
 
     A single mistake is also accepted if it is the only one that reproduces all wrong results, and
-    at least two of these cannot agree by chance. ``combined`` is ``Checker.combined``; ``most`` is
-    the largest number of mistakes made together.
+    at least two of these cannot agree by chance. ``combine`` is ``Checker.combine``;
+    ``max_mistakes`` is the largest number of mistakes made together.
     """
     # Wrong cases come first, small ones before large: most candidates fail on the first case.
     order = sorted(

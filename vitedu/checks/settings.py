@@ -87,7 +87,7 @@ def _autocast_depth() -> int:
     return torch.autocast_decrement_nesting()
 
 
-# what ``_switches`` returns if nothing is switched
+# what ``_read_settings`` returns if nothing is switched
 NEUTRAL = (torch.float32, 0, None, None, False, False, False, False)
 
 
@@ -160,7 +160,7 @@ def speed_settings() -> tuple[int, str]:
 def changed_settings(speed: tuple[int, str]) -> list[str]:
     """List, in words, the torch settings that differ from those of ``neutral_settings``.
 
-    ``pace`` is what ``pace_now`` returned before the call.
+    ``speed`` is what ``speed_settings`` returned before the call.
     """
     words = []
     if not torch.is_grad_enabled():

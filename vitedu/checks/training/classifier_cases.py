@@ -11,7 +11,7 @@ from vitedu.checks.inputs import normal
 def classifier_state(
     g: torch.Generator, pixels: int, hidden: int, K: int, norm=False, dtype=torch.float32
 ):
-    """Draw the state of a ``drivers.WatchedClassifier``."""
+    """Draw the state of a ``RecordingClassifier``."""
     state = {
         "body.0.weight": normal(g, hidden, pixels) / pixels**0.5,
         "head.weight": 1.5 * normal(g, K, hidden) / hidden**0.5,

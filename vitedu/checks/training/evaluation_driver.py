@@ -37,8 +37,8 @@ class CallLog(list):
 class RecordingClassifier(nn.Module):
     """Two linear layers with a gate between them. It records how it is used.
 
-    Every call adds (modes of all modules, whether the logits carry gradients) to ``journal``. A
-    copy of the model writes to the same journal.
+    Every call adds (modes of all modules, whether the logits carry gradients) to ``log``. A copy of
+    the model writes to the same log.
     """
 
     def __init__(self, state: dict[str, torch.Tensor], log: CallLog):
@@ -54,7 +54,7 @@ class RecordingClassifier(nn.Module):
         self.use_log(log)
 
     def use_log(self, log: CallLog) -> None:
-        """Use another journal from now on."""
+        """Use another log from now on."""
         self.__log = log  # a mangled name, so that an answer does not use it by accident
 
     def forward(self, images: torch.Tensor) -> torch.Tensor:

@@ -1,4 +1,4 @@
-"""The driver of ``train_one_epoch``: one epoch with an optimizer and a scheduler that are watched.
+"""The driver of ``train_one_epoch``: one epoch, with a record of every step.
 
 Imports the standard library and torch only, for the grader's worker.
 """
