@@ -87,8 +87,8 @@ def match_explanations(table: Survivors, changes: set[str]) -> dict[str, set[str
     contains it.
 
     Example:
-        >>> found = explained({"the same axis": ("dim=1",)}, {"x.sum(dim=1)", "x.sum(dim=0)"})
-        >>> found["dim=1"]
+        >>> changes = {"x.sum(dim=1)", "x.sum(dim=0)"}
+        >>> match_explanations({"the same axis": ("dim=1",)}, changes)["dim=1"]
         {'x.sum(dim=1)'}
     """
     entries = [entry for group in table.values() for entry in group]

@@ -17,7 +17,7 @@ class CheckGenerator(torch.Generator):
     the same sizes, so equal answers earn equal points. The values differ from student to student.
 
     Example:
-        >>> one, other = Deal(5 * SPLIT + 1), Deal(5 * SPLIT + 2)
+        >>> one, other = CheckGenerator(5 * SPLIT + 1), CheckGenerator(5 * SPLIT + 2)
         >>> same = (normal(one, 3) == normal(other, 3)).any()
         >>> draw(one, 0, 10**6) == draw(other, 0, 10**6), bool(same)
         (True, False)

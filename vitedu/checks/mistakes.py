@@ -160,7 +160,7 @@ def apply_edits(text: str, several: list[Edits]) -> str | None:
         ValueError: the text does not contain the piece of an edit exactly once.
 
     Example:
-        >>> edited("y = x.sum(dim=0)", [{"dim=0": "dim=1"}, {"sum": "mean"}])
+        >>> apply_edits("y = x.sum(dim=0)", [{"dim=0": "dim=1"}, {"sum": "mean"}])
         'y = x.mean(dim=1)'
     """
     changes = list(dict.fromkeys(c for edits in several for c in find_changes(text, edits)))

@@ -32,16 +32,16 @@ def _read_dropping(case: Case, seen: Observation) -> None:
     calls = torch.stack(zero.split(case.extra["size"]))  # (calls, samples)
     counts = calls.sum(dim=1)
     if not zero.any():
-        rate = luck = "no sample is dropped"
+        rate = pattern = "no sample is dropped"
     elif (calls == calls[:, :1]).all():
-        rate, luck = "so often", "all samples of a call are dropped, or none"
+        rate, pattern = "so often", "all samples of a call are dropped, or none"
     elif (calls == calls[:1]).all():
         is_first = bool((calls[0].int().diff() <= 0).all())
-        luck = f"the {'first' if is_first else 'same'} samples in every call"
+        pattern = f"the {'first' if is_first else 'same'} samples in every call"
         rate = "so often"
     else:
-        luck = "the same number in every call" if (counts == counts[0]).all() else "so it is"
-    seen.facts[FREQUENCY], seen.facts[INDEPENDENCE] = rate, luck
+        pattern = "the same number in every call" if (counts == counts[0]).all() else "so it is"
+    seen.facts[FREQUENCY], seen.facts[INDEPENDENCE] = rate, pattern
 
 
 def _factors(factor: torch.Tensor, wanted: float, zero: torch.Tensor, outputs: torch.Tensor) -> str:
