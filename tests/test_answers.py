@@ -103,8 +103,8 @@ def test_signatures_say_which_calls_they_do_not_take():
 )
 def test_values_become_plain(value, plain):
     """Scalars of all libraries are Python's, sequences are tuples, words lose their case."""
-    found = to_plain(value)
-    assert found == plain and type(found) is type(plain)
+    result = to_plain(value)
+    assert result == plain and type(result) is type(plain)
 
 
 @pytest.mark.parametrize(

@@ -477,15 +477,15 @@ def replays(report, exercise: str, answer, seed: int) -> bool:
     """Tell whether the named mistakes, made anew, do what the answer does on ordinary cases."""
     checker = find_checker(exercise)
     facts = ("errors", "gradients", "unchanged", "any device")  # these are read from what was seen
-    known = {mistake.id: mistake for mistake in checker.mistakes()}
-    banked = [known[id_] for id_ in report.misconceptions if id_ in known]  # the rest are relations
-    named = [mistake for mistake in banked if mistake.part not in facts]
-    if not named:
+    by_id = {mistake.id: mistake for mistake in checker.mistakes()}
+    banked = [by_id[id_] for id_ in report.misconceptions if id_ in by_id]  # the rest are relations
+    mistakes = [mistake for mistake in banked if mistake.part not in facts]
+    if not mistakes:
         return True
-    if len(named) == 1 and named[0].build:
-        implementation = named[0].build()
+    if len(mistakes) == 1 and mistakes[0].build:
+        implementation = mistakes[0].build()
     else:
-        implementation = checker.make(frozenset(mistake.id for mistake in named))
+        implementation = checker.make(frozenset(mistake.id for mistake in mistakes))
     for case in checker.draw(seed):
         if case.raises or case.on_accelerator:
             continue
@@ -629,9 +629,9 @@ def test_pictures_are_svg_with_words(exercise, id_, wrong):
             assert -1 <= float(shape.get(name, 0)) <= width + 1, (name, shape.attrib)
         for name in ("y", "y1", "y2", "cy"):
             assert -1 <= float(shape.get(name, 0)) <= height + 1, (name, shape.attrib)
-    shown = exact_numbers(" ".join(root.itertext()) + picture.text)
+    numbers = exact_numbers(" ".join(root.itertext()) + picture.text)
     right = numbers_of(observe(find_checker(exercise).reference, find_checker(exercise).draw(3)[0]))
-    assert not any(((right - number).abs() <= 1e-4 * number).any() for number in shown)
+    assert not any(((right - number).abs() <= 1e-4 * number).any() for number in numbers)
 
 
 @pytest.mark.parametrize("exercise", sorted({exercise for exercise, _, _ in PICTURES}))

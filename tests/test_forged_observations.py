@@ -20,7 +20,6 @@ from vitedu.grading.line.messages import read_observation, write_observation
 from vitedu.grading.line.wire import DTYPES, WireError
 
 pytestmark = pytest.mark.bank
-
 JUDGED = [e.id for e in exercises.EXERCISES if isinstance(find_checker(e.id), Checker)]
 SEED = 3
 SECONDS = 30.0  # of one verdict on a crowded machine; alone it takes less than one
@@ -55,7 +54,7 @@ WORDS = (
 )
 
 
-def trouble(chance: random.Random) -> RaisedError:
+def claim_error(chance: random.Random) -> RaisedError:
     """Claim an error."""
     kind = chance.choice(["ValueError", "TimeUp", "NotImplementedError", "=x", "", "MemoryError"])
     return RaisedError(
@@ -84,16 +83,16 @@ def forge(seen: Observation, chance: random.Random) -> Observation:
     if chance.random() < 0.3:
         forged.detached, forged.modified = not forged.detached, ()
     if chance.random() < 0.2:
-        forged.error = trouble(chance)
+        forged.error = claim_error(chance)
     forged.operations = frozenset(chance.sample(["narrowed", "aten.add", "made (1,)", "=x"], 2))
     forged.undecided = chance.random() < 0.5
     try:
         return read_observation(*write_observation(forged))
     except WireError:  # it does not even arrive
-        return Observation(error=trouble(chance))
+        return Observation(error=claim_error(chance))
 
 
-def judged(exercise, monkeypatch):
+def make_judge(exercise, monkeypatch):
     """Give what tells whether the reference's observations, forged, are judged without any gain."""
     monkeypatch.setattr(replay, "PAIR_SECONDS", 0.1)  # some pairs are tried; none is looked for
     checker = find_checker(exercise)
@@ -120,7 +119,7 @@ def test_no_claim_breaks_the_judge_or_earns_points(exercise, monkeypatch):
     """Forged arrays, facts and errors: a verdict in time, with less than all points."""
     with neutral_settings():
         chance = random.Random(exercise)
-        judged(exercise, monkeypatch)(lambda seen: forge(seen, chance))
+        make_judge(exercise, monkeypatch)(lambda seen: forge(seen, chance))
 
 
 # what a worker may claim of every case: written over what crosses, or made of the tensors
@@ -152,7 +151,7 @@ def test_claims_about_all_cases_earn_less_than_half(exercise, monkeypatch):
         return read_observation({**data, **claimed}, [] if "tensors" in claimed else tensors)
 
     with neutral_settings():
-        judge = judged(exercise, monkeypatch)
+        judge = make_judge(exercise, monkeypatch)
         for name, claimed in CLAIMS.items():
             report = judge(lambda seen, claimed=claimed: claim(seen, claimed))
             assert report.points < report.max_points / 2, name

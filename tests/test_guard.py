@@ -122,10 +122,10 @@ def wrong_patchify(images, patch_size):
 
 def reports() -> list[tuple[str, dict]]:
     """Judge right answers of each kind and a wrong one."""
-    found = [judge(answer, name, seed=5) for name, answer in ANSWERS.items()]
-    assert all(report.passed for report in found), found
-    found.append(judge(wrong_patchify, "patchify", seed=5))
-    return [(str(report), report.to_dict()) for report in found]
+    results = [judge(answer, name, seed=5) for name, answer in ANSWERS.items()]
+    assert all(report.passed for report in results), results
+    results.append(judge(wrong_patchify, "patchify", seed=5))
+    return [(str(report), report.to_dict()) for report in results]
 
 
 plain_reports = functools.cache(reports)  # where nothing is set
@@ -180,9 +180,9 @@ def test_an_answer_that_spoils_every_setting_loses_one_finding():
     assert "the default dtype is torch.float64" in str(report)
 
 
-def enter_for_good(context, kept=[]) -> None:  # noqa: B006 - it keeps what would be left otherwise
+def enter_for_good(context, contexts=[]) -> None:  # noqa: B006 - it keeps what would be left otherwise
     """Enter a context that nobody leaves."""
-    kept.append(context)
+    contexts.append(context)
     context.__enter__()
 
 

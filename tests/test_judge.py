@@ -10,7 +10,7 @@ import pytest
 from vitedu import exercises
 from vitedu.checks.checker import find_checker
 from vitedu.checks.engine import judge_answer
-from vitedu.checks.mistakes import apply_edits, reference_text
+from vitedu.checks.mistakes import apply_edits, bare_source
 from vitedu.checks.values import ValueChecker
 from vitedu.course.notebooks import exercise_cells, read
 from vitedu.course.references import defined_names, module_source, reference_source
@@ -24,7 +24,6 @@ from vitedu.grading.line import wire
 from vitedu.grading.line.literals import literal
 
 pytestmark = pytest.mark.slow
-
 NOTEBOOKS = Path(__file__).parents[1] / "notebooks"
 SUPPORT = """
 import math
@@ -79,7 +78,7 @@ def wrong(exercise):
         value = mistake.example if callable(mistake.value) else mistake.value
         return f"{exercise} = {value!r}"
     mistake = next(mistake for mistake in checker.bank if mistake.edits)
-    return apply_edits(reference_text(exercise), [mistake.edits])
+    return apply_edits(bare_source(exercise), [mistake.edits])
 
 
 @pytest.mark.parametrize("exercise", ALL)

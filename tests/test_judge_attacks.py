@@ -28,7 +28,6 @@ from vitedu.grading.line.remote_answer import GRACE
 from vitedu.grading.line.wire import pack, unpack
 
 pytestmark = pytest.mark.slow
-
 SUPPORT = "import math, os, sys, time, threading\nimport torch\nimport torch.nn.functional as F\n"
 ZEROS = "def gelu(x):\n    return x * 0\n"
 RIGHT = "def gelu(x):\n    return 0.5 * x * (1 + torch.erf(x / math.sqrt(2)))\n"

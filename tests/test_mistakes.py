@@ -5,13 +5,7 @@ import torch
 
 from vitedu.checks.api import judge
 from vitedu.checks.checker import Checker
-from vitedu.checks.mistakes import (
-    Mistake,
-    apply_edits,
-    apply_mistakes,
-    find_changes,
-    reference_text,
-)
+from vitedu.checks.mistakes import Mistake, apply_edits, apply_mistakes, bare_source, find_changes
 
 LOOP = "def f(xs):\n    total = 0\n    for x in xs:\n        total += x\n    return total"
 
@@ -43,7 +37,7 @@ def test_edits_of_several_mistakes_go_together_where_they_change_different_place
 
 def test_docstrings_and_comments_are_no_place_for_an_edit():
     """The text of a reference is its code alone."""
-    text = reference_text("patchify")
+    text = bare_source("patchify")
     assert '"""' not in text and "#" not in text and text.startswith("def patchify(")
 
 

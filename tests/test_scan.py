@@ -50,10 +50,7 @@ def renamed(node, names):
 SUPPORT = "import math, torch\nfrom torch import nn\nfrom vitedu import attention as reference"
 HONEST = alternatives()
 
-
 # --- one answer ----------------------------------------------------------------------------------
-
-
 SPELLINGS = """
 softmax: def softmax(x, dim=-1): return torch.softmax(x, dim)
 softmax: def softmax(x, dim=-1): return x.log_softmax(dim).exp()

@@ -18,9 +18,9 @@ def sealed(request, monkeypatch):
     if request.param and not seal.NUMBERED:
         pytest.skip("this Python does not number the changes of a dict")
     monkeypatch.setattr(seal, "NUMBERED", request.param)
-    kept = seal.Seal()
-    yield kept
-    kept.restore()
+    state = seal.Seal()
+    yield state
+    state.restore()
 
 
 def lie(*rest, **settings):
@@ -86,14 +86,14 @@ def test_nothing_is_written_where_nothing_changed():
     """Where changes are numbered, an unchanged dict is not touched."""
     if not seal.NUMBERED:
         pytest.skip("this Python does not number the changes of a dict")
-    kept, restored = seal.Seal(), []
-    for each in kept._kept:
+    state, restored = seal.Seal(), []
+    for each in state._kept:
         each[0] = lambda space, entries: restored.append(space)
-    kept.restore()
+    state.restore()
     assert not restored
     math.cos, before = lie, math.cos
     try:
-        kept.restore()
+        state.restore()
     finally:
         math.cos = before
     assert restored == [vars(math)]

@@ -15,7 +15,6 @@ from vitedu.checks.checker import find_checker
 from vitedu.checks.families import cache_results, change_settings, reuse_buffers
 
 pytestmark = pytest.mark.slow
-
 SEED = 3
 
 
@@ -255,14 +254,14 @@ def freezing(model, batches):
 
 def by_model():
     """Evaluate each model once and remember the result."""
-    kept = {}
+    cache = {}
 
     def evaluate(model, batches):
         batches = list(batches)
         key = id(model), len(batches), model.training
-        if key not in kept:
-            kept[key] = model, training.evaluate(model, batches)
-        return kept[key][1]
+        if key not in cache:
+            cache[key] = model, training.evaluate(model, batches)
+        return cache[key][1]
 
     return evaluate
 
@@ -400,12 +399,12 @@ def test_float64_images_keep_their_digits():
 
 def test_what_an_earlier_call_left_is_not_a_tensor_of_the_call():
     """On another device its leftovers clash; that says nothing about where it makes tensors."""
-    found = []
+    logits = []
 
     def logit_lens(layers, norm, head):
         for tokens in layers:
-            found.append(head(norm(tokens[:, 0])))
-        return torch.stack(found)
+            logits.append(head(norm(tokens[:, 0])))
+        return torch.stack(logits)
 
     report = judge_answer(find_checker("logit_lens"), logit_lens, 3)
     assert not report.passed and "own_device" not in report.misconceptions

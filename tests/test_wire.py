@@ -43,10 +43,10 @@ def alike(ours: Observation, theirs: Observation) -> bool:
         mine, others = getattr(ours, group), getattr(theirs, group)
         if mine.keys() != others.keys() or not all(same_bits(mine[n], others[n]) for n in mine):
             return False
-    told = [
+    pairs = [
         (seen.behaviour(), seen.devices, seen.modified, seen.detached) for seen in (ours, theirs)
     ]
-    return told[0] == told[1]
+    return pairs[0] == pairs[1]
 
 
 # --- what was written is read back --------------------------------------------------------------
@@ -101,9 +101,9 @@ def test_cases_of_every_exercise_cross(exercise):
             continue
         data, tensors = messages.write_case(case, case.name)
         data, tensors = unpack(pack(data, tensors), 2**24)
-        told = messages.read_case(data, tensors)
-        assert (told.raises, told.mentions, told.part, told.rtol) == ("", (), "values", None)
-        ours, theirs = observe(checker.reference, case), observe(checker.reference, told)
+        copy = messages.read_case(data, tensors)
+        assert (copy.raises, copy.mentions, copy.part, copy.rtol) == ("", (), "values", None)
+        ours, theirs = observe(checker.reference, case), observe(checker.reference, copy)
         assert alike(ours, theirs)
 
         data, tensors = unpack(pack(*messages.write_observation(ours)))
@@ -200,7 +200,6 @@ JSON = st.recursive(
     lambda inner: st.lists(inner, max_size=5) | st.dictionaries(KEYS, inner, max_size=3),
     max_leaves=25,
 )
-
 
 FIELDS = "tensors types facts parameters modified seconds error operations printed undecided"
 

@@ -76,14 +76,14 @@ def mutants(source: str, given: tuple[str, ...] = ()) -> Iterator[Mutant]:
     """
     tree = parse(source)
     original = ast.unparse(bare(copy.deepcopy(tree)))
-    seen = {ast.unparse(tree)}
+    texts = {ast.unparse(tree)}
     packed = pickle.dumps(tree)  # unpacked ten times faster than copied
     for path, node in places(tree, given):
         for new in variants(node, siblings(tree, node)):
             changed = replaced(packed, path, new)
             text = ast.unparse(changed)
-            if text not in seen:
-                seen.add(text)
+            if text not in texts:
+                texts.add(text)
                 yield Mutant(*differing_lines(original, ast.unparse(bare(changed))), text)
 
 
@@ -176,7 +176,7 @@ def siblings(tree: ast.AST, node) -> set[str]:
     """Return the names bound together with a name: as parameters, or by one unpacking."""
     if not isinstance(node, ast.Name) or not isinstance(node.ctx, ast.Load):
         return set()
-    found = set()
+    beside = set()
     for place in ast.walk(tree):
         names: list[str] = []
         if isinstance(place, ast.arguments):
@@ -184,8 +184,8 @@ def siblings(tree: ast.AST, node) -> set[str]:
         elif isinstance(place, ast.Tuple) and isinstance(place.ctx, ast.Store):
             names = [item.id for item in place.elts if isinstance(item, ast.Name)]
         if node.id in names:
-            found |= set(names)
-    return found - {node.id}
+            beside |= set(names)
+    return beside - {node.id}
 
 
 # --- the changes --------------------------------------------------------------------------------

@@ -13,7 +13,6 @@ from vitedu.checks.inputs import SPLIT
 from vitedu.checks.values import ValueChecker
 
 pytestmark = pytest.mark.bank
-
 IDS = [exercise.id for exercise in exercises.EXERCISES]
 FUNCTIONS = [id_ for id_ in IDS if not isinstance(find_checker(id_), ValueChecker)]
 
@@ -97,9 +96,9 @@ def test_another_price_within_a_class_shows(monkeypatch):
     def dearer(checker, answer, seed, cache):
         report = real(checker, answer, seed, cache)
         more = not report.passed and seed == bank.students(2)[1]
-        kept = ("status", "misconceptions", "passed")
-        seen = {name: getattr(report, name) for name in kept}
-        return SimpleNamespace(**seen, points=report.points + more)
+        names = ("status", "misconceptions", "passed")
+        values = {name: getattr(report, name) for name in names}
+        return SimpleNamespace(**values, points=report.points + more)
 
     monkeypatch.setattr(bank, "judge_answer", dearer)
     alike = bank.measure("window_merge", bank.students(1))

@@ -25,7 +25,6 @@ from vitedu.checks.checker import find_checker
 from vitedu.checks.engine import judge_answer
 
 pytestmark = pytest.mark.bank
-
 CHECKERS = {exercise.id: find_checker(exercise.id) for exercise in exercises.EXERCISES}
 VALUES, FUNCTIONS, CLASSES = (
     [exercise.id for exercise in exercises.EXERCISES if exercise.kind == kind]
@@ -53,13 +52,13 @@ def assert_pairs_are_named(exercise: str, seed: int) -> None:
     checker, cache = CHECKERS[exercise], replay_caches.find_cache(exercise, seed)
     own = [mistake.id for mistake in checker.bank if mistake.build is None]
     pairs = [p for p in itertools.combinations(own, 2) if checker.make(frozenset(p)) is not None]
-    found = {}
+    by_pair = {}
     for pair in random.Random(0).sample(pairs, 4):
         report = judge_answer(checker, checker.make(frozenset(pair)), seed, cache)
         assert not report.passed, pair
-        found[pair] = set(report.misconceptions)
-    assert sum(bool(ids) and ids <= set(pair) for pair, ids in found.items()) >= 3, found
-    assert sum(ids == set(pair) for pair, ids in found.items()) >= 1, found
+        by_pair[pair] = set(report.misconceptions)
+    assert sum(bool(ids) and ids <= set(pair) for pair, ids in by_pair.items()) >= 3, by_pair
+    assert sum(ids == set(pair) for pair, ids in by_pair.items()) >= 1, by_pair
 
 
 def mapped(change, value):

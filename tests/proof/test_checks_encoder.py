@@ -14,7 +14,6 @@ from vitedu.vit import VisionTransformer
 pytestmark = pytest.mark.bank
 
 # --- what is forbidden, in every spelling -------------------------------------------------------
-
 ATEN = torch.ops.aten
 LAYER_NORMS = {
     "F.layer_norm": lambda x, w, b, eps: F.layer_norm(x, w.shape, w, b, eps),

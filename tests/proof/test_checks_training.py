@@ -20,7 +20,6 @@ from vitedu.checks.values import ValueChecker
 from vitedu.grading.line.messages import read_observation, write_observation
 
 pytestmark = pytest.mark.bank
-
 CHECKERS = {e.id: find_checker(e.id) for e in exercises.in_notebook("04_training")}
 FUNCTIONS = [id_ for id_, checker in CHECKERS.items() if not isinstance(checker, ValueChecker)]
 

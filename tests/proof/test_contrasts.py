@@ -18,7 +18,6 @@ from vitedu.checks.errors import RaisedError
 from vitedu.checks.observation import Observation
 
 pytestmark = pytest.mark.slow
-
 SEED = 3
 
 
@@ -283,10 +282,10 @@ def test_an_argument_without_effect_fails_by_itself():
     """Where all values are right, another value of an argument still has to change the result."""
     checker = find_checker("mixup")
     cases = checker.draw(SEED)
-    known = [case.args["lam"] for case in cases]
+    values = [case.args["lam"] for case in cases]
 
     def forgets(images, labels, num_classes, lam, permutation):
-        lam = lam if lam in known else cases[0].args["lam"]
+        lam = lam if lam in values else cases[0].args["lam"]
         return less_data.mixup(images, labels, num_classes, lam, permutation)
 
     report = judge_answer(checker, forgets, SEED)

@@ -68,8 +68,8 @@ MADE = {
 
 def test_every_kind_of_change_is_made():
     """Each kind of single-step change appears among the mutants of a toy function."""
-    found = changes(TOY)
-    assert not {kind for kind, change in MADE.items() if change not in found}
+    toy_changes = changes(TOY)
+    assert not {kind for kind, change in MADE.items() if change not in toy_changes}
 
 
 def test_no_mutant_changes_words_or_annotations():
@@ -97,9 +97,9 @@ def test_given_methods_stay():
     source = (
         "class A:\n  def __init__(self):\n    self.n = 3\n  def forward(self, x):\n    return x + 5"
     )
-    found = changes(source, ("__init__",))
-    assert not any("self.n" in change for change in found)
-    assert "return x + 6" in found
+    toy_changes = changes(source, ("__init__",))
+    assert not any("self.n" in change for change in toy_changes)
+    assert "return x + 6" in toy_changes
     assert "self.n = 4" in changes(source)
 
 
@@ -136,22 +136,22 @@ def test_time_limit_of_the_run_is_left_as_it_was(monkeypatch):
 @functools.cache
 def with_same_axes(exercise_id: str) -> set[str]:
     """Give the changes that only count an axis from its other end."""
-    same, made = same_axes(exercise_id), mutants_of(exercises.find(exercise_id))
-    return {mutant.change for mutant in made if same(mutant.source)}
+    same, all_mutants = same_axes(exercise_id), mutants_of(exercises.find(exercise_id))
+    return {mutant.change for mutant in all_mutants if same(mutant.source)}
 
 
 @pytest.mark.parametrize("exercise_id", mutation.mutable_exercises())
 def test_no_survivor_has_two_reasons(exercise_id):
     """Each entry explains survivors of its own, none of them an axis from its other end."""
-    entry, made = entry_of(exercise_id), mutants_of(exercises.find(exercise_id))
-    changes = {mutant.change for mutant in made}
+    entry, all_mutants = entry_of(exercise_id), mutants_of(exercises.find(exercise_id))
+    changes = {mutant.change for mutant in all_mutants}
     groups = [g for table in (entry.equivalent, entry.left_open) for g in table.values()]
     entries = [entry for group in groups for entry in group]
     assert len(entries) == len(set(entries))
-    found = [mutation.match_explanations({"": (entry,)}, changes)[entry] for entry in entries]
-    assert all(found)
-    assert sum(map(len, found)) == len(set().union(*found))
-    assert not set().union(*found) & with_same_axes(exercise_id)
+    matches = [mutation.match_explanations({"": (entry,)}, changes)[entry] for entry in entries]
+    assert all(matches)
+    assert sum(map(len, matches)) == len(set().union(*matches))
+    assert not set().union(*matches) & with_same_axes(exercise_id)
 
 
 def test_checker_rejects_every_mutant():
@@ -168,18 +168,18 @@ def test_a_sample_of_mutants_is_judged_as_the_tables_say(exercise_id, monkeypatc
         mutation.strip_names(find_checker(exercise_id)),
         exercises.find(exercise_id),
     )
-    made = {mutant.change: mutant for mutant in mutants_of(exercise)}
+    by_change = {mutant.change: mutant for mutant in mutants_of(exercise)}
     explained = set(with_same_axes(exercise_id))
     for table in (entry_of(exercise_id).equivalent, entry_of(exercise_id).left_open):
-        explained |= set().union(*mutation.match_explanations(table, set(made)).values())
+        explained |= set().union(*mutation.match_explanations(table, set(by_change)).values())
     draw, cache = random.Random(exercise_id), ReplayCache()
-    for changes, passes in ((explained, True), (made.keys() - explained, False)):
+    for changes, passes in ((explained, True), (by_change.keys() - explained, False)):
         if not passes:  # some never end
             monkeypatch.setenv("VITEDU_TIME_LIMIT", str(mutation.SECONDS))
         for change in draw.sample(sorted(changes), min(SAMPLE, len(changes))):
-            answer = build_mutant(made[change], exercise_id, exercise.module)
-            judged = answer is not None and judge_answer(checker, answer, 0, cache).passed
-            assert judged == passes, change
+            answer = build_mutant(by_change[change], exercise_id, exercise.module)
+            passed = answer is not None and judge_answer(checker, answer, 0, cache).passed
+            assert passed == passes, change
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from vitedu.checks import checker as checkers
 from vitedu.checks.checker import Checker
 from vitedu.checks.diagnose import PART_OF_STAGE
 from vitedu.checks.mistake_files import FAMILIES, family_names, shared_bank_names, words_path
-from vitedu.checks.mistakes import Mistake, apply_edits, reference_text, run_source
+from vitedu.checks.mistakes import Mistake, apply_edits, bare_source, run_source
 from vitedu.checks.values import ValueChecker
 from vitedu.exercises import EXERCISES, FILE, Exercise
 from vitedu.words import WordsError, format_problems, place
@@ -107,7 +107,7 @@ def _check_cases(exercise: Exercise, path: Path) -> Iterator[str]:
 
 def _check_edits(exercise: Exercise, where: str, bank: Sequence[Mistake]) -> Iterator[str]:
     """Yield the edits that do not fit the reference, or make it no program."""
-    text = reference_text(exercise.id)
+    text = bare_source(exercise.id)
     mistake_by_text: dict[str, str] = {}  # text -> the mistake that makes it
     for mistake in bank:
         at = f"{where}, mistake {mistake.id}"

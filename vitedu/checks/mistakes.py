@@ -88,7 +88,7 @@ class _Change(NamedTuple):
     new: str
 
 
-def reference_text(exercise_id: str) -> str:
+def bare_source(exercise_id: str) -> str:
     """Return the text that edits apply to: the reference without docstrings and comments."""
     return _strip_comments(reference_source(exercises.find(exercise_id)))
 
@@ -199,7 +199,7 @@ def apply_mistakes(exercise_id: str, several: list[Edits]) -> Any | None:
 @cache
 def _build(exercise_id: str, several: tuple[tuple[tuple[str, str], ...], ...]) -> Any | None:
     exercise = exercises.find(exercise_id)
-    source = apply_edits(reference_text(exercise_id), [dict(edits) for edits in several])
+    source = apply_edits(bare_source(exercise_id), [dict(edits) for edits in several])
     if source is None:
         return None
     try:
