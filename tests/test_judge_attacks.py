@@ -336,7 +336,7 @@ def test_forged_draws_are_read_from_the_images(box):
     """Facts about draws are made here, from what came back: a worker's own count for nothing."""
     places = [
         getattr(random_crop_flip_reader, name)
-        for name in ("WINDOW", "OWN_DRAW", "PLACES", "COIN", "APART")
+        for name in ("WINDOW", "DRAW_PER_IMAGE", "PLACES", "COIN", "INDEPENDENCE")
     ]
     forging = DRAWS.replace("PLACES", repr(places)) + ONE_DRAW
     forged, plain = (grade(box, text, "random_crop_flip") for text in (forging, ONE_DRAW))
