@@ -5,7 +5,7 @@ import pytest
 import torch
 from torch import nn
 
-from vitedu.checks.answers import LocalAnswer, Look, to_plain
+from vitedu.checks.answers import AnswerInfo, LocalAnswer, to_plain
 from vitedu.checks.api import judge
 
 
@@ -50,13 +50,13 @@ def silent(x):
 @pytest.mark.parametrize("answer", [None, ..., documented, returning, lambda x: None])
 def test_what_does_nothing_is_idle(answer):
     """None, an ellipsis and functions without a deed are the state before a student has begun."""
-    assert LocalAnswer(answer).look([(1, ())]) == Look(idle=True)
+    assert LocalAnswer(answer).info([(1, ())]) == AnswerInfo(is_empty=True)
 
 
 @pytest.mark.parametrize("answer", [silent, lambda x: 0, lambda x: x, 0, False, "", nn.Identity])
 def test_what_does_anything_is_not_idle(answer):
     """A wrong answer is an answer."""
-    assert not LocalAnswer(answer).look([]).idle
+    assert not LocalAnswer(answer).info([]).is_empty
 
 
 @pytest.mark.parametrize(
@@ -74,19 +74,19 @@ def test_what_does_anything_is_not_idle(answer):
 )
 def test_kinds_are_told_without_running_anything(answer, seen):
     """A class is not made, an instance not called, and a class goes by its own name."""
-    look = LocalAnswer(answer).look([(1, ())])
+    look = LocalAnswer(answer).info([(1, ())])
     assert (look.is_class, look.is_layer, look.is_callable, look.kind) == seen
 
 
 def test_signatures_say_which_calls_they_do_not_take():
     """One entry for each call: empty where it fits, else Python's own words."""
-    look = LocalAnswer(lambda x, dim=-1: x).look(
+    look = LocalAnswer(lambda x, dim=-1: x).info(
         [(1, ()), (2, ()), (1, ("dim",)), (3, ()), (1, ("axis",))]
     )
     assert look.signature == "(x, dim=-1)"
     assert [bool(refusal) for refusal in look.refusals] == [False, False, False, True, True]
     assert "too many positional" in look.refusals[3] and "axis" in look.refusals[4]
-    assert LocalAnswer(max).look([(1, ())]).refusals == ()  # a builtin tells none
+    assert LocalAnswer(max).info([(1, ())]).refusals == ()  # a builtin tells none
 
 
 @pytest.mark.parametrize(
@@ -103,8 +103,8 @@ def test_signatures_say_which_calls_they_do_not_take():
 )
 def test_values_become_plain(value, plain):
     """Scalars of all libraries are Python's, sequences are tuples, words lose their case."""
-    found = to_plain(value)
-    assert found == plain and type(found) is type(plain)
+    result = to_plain(value)
+    assert result == plain and type(result) is type(plain)
 
 
 @pytest.mark.parametrize(

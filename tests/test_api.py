@@ -100,12 +100,12 @@ def test_a_fault_of_the_checker_stops_no_notebook(monkeypatch, capsys):
 
 def test_hints_come_one_after_the_other(capsys):
     """Three calls give three hints; the fourth repeats the last; the count is kept."""
-    given = [str(hint("patchify")) for _ in range(4)]
-    for number, text in zip((1, 2, 3, 3), given, strict=True):
+    hints = [str(hint("patchify")) for _ in range(4)]
+    for number, text in zip((1, 2, 3, 3), hints, strict=True):
         assert f"hint {number} of 3" in text
         assert exercises.find("patchify").hints[number - 1] in text
     assert results.load()["patchify"]["hints_used"] >= 3
-    assert 'solution("patchify")' in given[-1]
+    assert 'solution("patchify")' in hints[-1]
     assert capsys.readouterr().out.count("hint") >= 4
 
 

@@ -9,15 +9,15 @@ from unittest import mock
 import numpy as np
 import pytest
 import torch
-from given_away import NUMBER, exact_numbers, numbers_of
-from kept import judge
 from proof.bank import wrong_answers
+from replay_caches import judge
+from secrecy import NUMBER, exact_numbers, numbers_of
 from torch import nn
 
 from vitedu import attention, encoder, exercises, patches, training
 from vitedu.checks.case import Case
 from vitedu.checks.checker import find_checker
-from vitedu.checks.compare import close
+from vitedu.checks.compare import is_close
 from vitedu.checks.engine import SECONDS, time_budget
 from vitedu.checks.observe import observe
 from vitedu.checks.training import drawing
@@ -477,21 +477,21 @@ def replays(report, exercise: str, answer, seed: int) -> bool:
     """Tell whether the named mistakes, made anew, do what the answer does on ordinary cases."""
     checker = find_checker(exercise)
     facts = ("errors", "gradients", "unchanged", "any device")  # these are read from what was seen
-    known = {mistake.id: mistake for mistake in checker.mistakes()}
-    banked = [known[id_] for id_ in report.misconceptions if id_ in known]  # the rest are relations
-    named = [mistake for mistake in banked if mistake.part not in facts]
-    if not named:
+    by_id = {mistake.id: mistake for mistake in checker.mistakes()}
+    banked = [by_id[id_] for id_ in report.misconceptions if id_ in by_id]  # the rest are relations
+    mistakes = [mistake for mistake in banked if mistake.part not in facts]
+    if not mistakes:
         return True
-    if len(named) == 1 and named[0].build:
-        implementation = named[0].build()
+    if len(mistakes) == 1 and mistakes[0].build:
+        implementation = mistakes[0].build()
     else:
-        implementation = checker.make(frozenset(mistake.id for mistake in named))
+        implementation = checker.make(frozenset(mistake.id for mistake in mistakes))
     for case in checker.draw(seed):
         if case.raises or case.on_accelerator:
             continue
         ours, theirs = observe(answer, case), observe(implementation, case)
         if not all(
-            close(case, ours.arrays[name], theirs.arrays[name])
+            is_close(case, ours.arrays[name], theirs.arrays[name])
             for name in theirs.arrays
             if "grad" not in name
         ):
@@ -584,11 +584,11 @@ def test_comparison_of_special_values():
     """NaN equals NaN only in its place, infinities by sign, integers exactly."""
     case = Case("case", rtol=0.0, atol=0.1)
     a = torch.tensor([1.0, float("nan"), float("inf")])
-    assert close(case, a, a.clone()) and not close(case, a, a.nan_to_num())
-    assert not close(case, a, -a)
-    assert close(case, torch.tensor([1, 2]), torch.tensor([1, 2]))
-    assert not close(case, torch.tensor([1, 2]), torch.tensor([1, 3]))
-    assert not close(case, a, a[:2])
+    assert is_close(case, a, a.clone()) and not is_close(case, a, a.nan_to_num())
+    assert not is_close(case, a, -a)
+    assert is_close(case, torch.tensor([1, 2]), torch.tensor([1, 2]))
+    assert not is_close(case, torch.tensor([1, 2]), torch.tensor([1, 3]))
+    assert not is_close(case, a, a[:2])
 
 
 # --- pictures -----------------------------------------------------------------------------------
@@ -629,9 +629,9 @@ def test_pictures_are_svg_with_words(exercise, id_, wrong):
             assert -1 <= float(shape.get(name, 0)) <= width + 1, (name, shape.attrib)
         for name in ("y", "y1", "y2", "cy"):
             assert -1 <= float(shape.get(name, 0)) <= height + 1, (name, shape.attrib)
-    shown = exact_numbers(" ".join(root.itertext()) + picture.text)
+    numbers = exact_numbers(" ".join(root.itertext()) + picture.text)
     right = numbers_of(observe(find_checker(exercise).reference, find_checker(exercise).draw(3)[0]))
-    assert not any(((right - number).abs() <= 1e-4 * number).any() for number in shown)
+    assert not any(((right - number).abs() <= 1e-4 * number).any() for number in numbers)
 
 
 @pytest.mark.parametrize("exercise", sorted({exercise for exercise, _, _ in PICTURES}))
@@ -643,9 +643,9 @@ def test_right_answers_have_no_picture(exercise):
 
 def test_curves_leave_out_what_can_not_be_drawn():
     """Curves of other lengths, endless values or no difference give no picture."""
-    assert drawing.curves([1.0, 2.0], [1.0, 2.0], "title") is None
-    assert drawing.curves([1.0], [2.0], "title") is None
-    assert drawing.curves([1.0, 2.0], [1.0], "title") is None
-    assert drawing.curves([1.0, float("inf")], [1.0, 2.0], "title") is None
-    assert drawing.curves([1.0, float("nan")], [1.0, 2.0], "title") is None
-    assert "at step 1" in drawing.curves([1.0, 3.0], [1.0, 2.0], "title").text
+    assert drawing.draw_curves([1.0, 2.0], [1.0, 2.0], "title") is None
+    assert drawing.draw_curves([1.0], [2.0], "title") is None
+    assert drawing.draw_curves([1.0, 2.0], [1.0], "title") is None
+    assert drawing.draw_curves([1.0, float("inf")], [1.0, 2.0], "title") is None
+    assert drawing.draw_curves([1.0, float("nan")], [1.0, 2.0], "title") is None
+    assert "at step 1" in drawing.draw_curves([1.0, 3.0], [1.0, 2.0], "title").text

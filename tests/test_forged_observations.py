@@ -11,16 +11,15 @@ from vitedu import exercises
 from vitedu.checks import replay
 from vitedu.checks.answers import LocalAnswer
 from vitedu.checks.checker import Checker, find_checker
-from vitedu.checks.engine import Gathered, conclude, gather
-from vitedu.checks.errors import Trouble
+from vitedu.checks.engine import ObservedAnswer, judge_observations, observe_answer
+from vitedu.checks.errors import RaisedError
 from vitedu.checks.observation import Observation
-from vitedu.checks.replay import Replays
+from vitedu.checks.replay import ReplayCache
 from vitedu.checks.settings import neutral_settings
 from vitedu.grading.line.messages import read_observation, write_observation
 from vitedu.grading.line.wire import DTYPES, WireError
 
 pytestmark = pytest.mark.bank
-
 JUDGED = [e.id for e in exercises.EXERCISES if isinstance(find_checker(e.id), Checker)]
 SEED = 3
 SECONDS = 30.0  # of one verdict on a crowded machine; alone it takes less than one
@@ -55,10 +54,10 @@ WORDS = (
 )
 
 
-def trouble(chance: random.Random) -> Trouble:
+def claim_error(chance: random.Random) -> RaisedError:
     """Claim an error."""
     kind = chance.choice(["ValueError", "TimeUp", "NotImplementedError", "=x", "", "MemoryError"])
-    return Trouble(
+    return RaisedError(
         kind,
         (kind,) * chance.randint(0, 5),
         chance.choice(WORDS),
@@ -75,37 +74,38 @@ def forge(seen: Observation, chance: random.Random) -> Observation:
             n: STRANGE[chance.choice(list(STRANGE))](x) for n, x in getattr(seen, group).items()
         }
         setattr(forged, group, {n: x for n, x in strange.items() if x is not None})
-    for told in (forged.facts, forged.types, forged.devices):
-        for name in list(told):
+    for texts in (forged.facts, forged.types, forged.devices):
+        for name in list(texts):
             if chance.random() < 0.3:
-                told[name] = chance.choice(WORDS)
+                texts[name] = chance.choice(WORDS)
             elif chance.random() < 0.1:
-                del told[name]
+                del texts[name]
     if chance.random() < 0.3:
         forged.detached, forged.modified = not forged.detached, ()
     if chance.random() < 0.2:
-        forged.error = trouble(chance)
+        forged.error = claim_error(chance)
     forged.operations = frozenset(chance.sample(["narrowed", "aten.add", "made (1,)", "=x"], 2))
     forged.undecided = chance.random() < 0.5
     try:
         return read_observation(*write_observation(forged))
     except WireError:  # it does not even arrive
-        return Observation(error=trouble(chance))
+        return Observation(error=claim_error(chance))
 
 
-def judged(exercise, monkeypatch):
+def make_judge(exercise, monkeypatch):
     """Give what tells whether the reference's observations, forged, are judged without any gain."""
     monkeypatch.setattr(replay, "PAIR_SECONDS", 0.1)  # some pairs are tried; none is looked for
     checker = find_checker(exercise)
     cases = checker.draw(SEED)
-    honest = gather(checker, cases, LocalAnswer(checker.reference))
-    replays = Replays()  # the mistakes of the bank run once
-    assert conclude(checker, cases, copy.deepcopy(honest), SEED, replays=replays).passed
+    honest = observe_answer(checker, cases, LocalAnswer(checker.reference))
+    cache = ReplayCache()  # the mistakes of the bank run once
+    assert judge_observations(checker, cases, copy.deepcopy(honest), SEED, cache=cache).passed
 
     def judge(forger):
-        got = {name: forger(copy.deepcopy(seen)) for name, seen in honest.got.items()}
+        got = {name: forger(copy.deepcopy(seen)) for name, seen in honest.observations.items()}
         start = time.perf_counter()
-        report = conclude(checker, cases, Gathered(honest.look, got), SEED, replays=replays)
+        forged = ObservedAnswer(honest.info, got)
+        report = judge_observations(checker, cases, forged, SEED, cache=cache)
         assert time.perf_counter() - start < SECONDS
         assert not report.passed and report.points < report.max_points
         assert len(str(report.lines)) < 20_000 and len(report.picture) < 500_000
@@ -119,11 +119,12 @@ def test_no_claim_breaks_the_judge_or_earns_points(exercise, monkeypatch):
     """Forged arrays, facts and errors: a verdict in time, with less than all points."""
     with neutral_settings():
         chance = random.Random(exercise)
-        judged(exercise, monkeypatch)(lambda seen: forge(seen, chance))
+        make_judge(exercise, monkeypatch)(lambda seen: forge(seen, chance))
 
 
 # what a worker may claim of every case: written over what crosses, or made of the tensors
-BY_HAND = {"kinds": [], "message": "", "where": None, "by_hand": True, "clash": ""}
+RAISED = {"kinds": [], "message": "", "location": None, "raised_by_student": True}
+RAISED["device_mismatch"] = ""
 CLAIMS = {
     "a device that nobody can read": {"devices": [["output", "cuda"]], "tensors": []},
     "no arrays": {"tensors": []},
@@ -132,10 +133,10 @@ CLAIMS = {
     "many axes": lambda t: torch.zeros([1] * 16),
     "complex numbers": lambda t: t.to(torch.complex64),
     "NaN": lambda t: t * float("nan"),
-    "a pass by exception": {"error": BY_HAND | {"kind": "ValueError", "kinds": ["ValueError"]}},
+    "a pass by exception": {"error": RAISED | {"kind": "ValueError", "kinds": ["ValueError"]}},
     "undecided": {"undecided": True, "tensors": []},
-    "not implemented": {"error": BY_HAND | {"kind": "NotImplementedError"}},
-    "out of time": {"error": BY_HAND | {"kind": "TimeUp"}},
+    "not implemented": {"error": RAISED | {"kind": "NotImplementedError"}},
+    "out of time": {"error": RAISED | {"kind": "TimeUp"}},
 }
 
 
@@ -150,7 +151,7 @@ def test_claims_about_all_cases_earn_less_than_half(exercise, monkeypatch):
         return read_observation({**data, **claimed}, [] if "tensors" in claimed else tensors)
 
     with neutral_settings():
-        judge = judged(exercise, monkeypatch)
+        judge = make_judge(exercise, monkeypatch)
         for name, claimed in CLAIMS.items():
             report = judge(lambda seen, claimed=claimed: claim(seen, claimed))
             assert report.points < report.max_points / 2, name

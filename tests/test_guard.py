@@ -14,13 +14,13 @@ import warnings
 import numpy as np
 import pytest
 import torch
-from verdicts import failed
+from verdicts import failed_parts
 
 from vitedu import attention, encoder, patches, training
 from vitedu.checks import limits
 from vitedu.checks.api import judge
-from vitedu.checks.errors import is_raised_by_hand
-from vitedu.checks.limits import KEPT_OUTPUT, TimeUp, quiet, time_limit
+from vitedu.checks.errors import is_raised_by_student
+from vitedu.checks.limits import MAX_OUTPUT, TimeUp, capture_output, time_limit
 from vitedu.checks.settings import neutral_settings
 
 ANSWERS = {
@@ -122,10 +122,10 @@ def wrong_patchify(images, patch_size):
 
 def reports() -> list[tuple[str, dict]]:
     """Judge right answers of each kind and a wrong one."""
-    found = [judge(answer, name, seed=5) for name, answer in ANSWERS.items()]
-    assert all(report.passed for report in found), found
-    found.append(judge(wrong_patchify, "patchify", seed=5))
-    return [(str(report), report.to_dict()) for report in found]
+    results = [judge(answer, name, seed=5) for name, answer in ANSWERS.items()]
+    assert all(report.passed for report in results), results
+    results.append(judge(wrong_patchify, "patchify", seed=5))
+    return [(str(report), report.to_dict()) for report in results]
 
 
 plain_reports = functools.cache(reports)  # where nothing is set
@@ -176,13 +176,13 @@ def test_an_answer_that_spoils_every_setting_loses_one_finding():
 
     with unchanged(SURROUNDINGS["nothing"]):
         report = judge(layer_norm, seed=0)
-    assert failed(report) == ["again"], str(report)
+    assert failed_parts(report) == ["again"], str(report)
     assert "the default dtype is torch.float64" in str(report)
 
 
-def enter_for_good(context, kept=[]) -> None:  # noqa: B006 - it keeps what would be left otherwise
+def enter_for_good(context, contexts=[]) -> None:  # noqa: B006 - it keeps what would be left otherwise
     """Enter a context that nobody leaves."""
-    kept.append(context)
+    contexts.append(context)
     context.__enter__()
 
 
@@ -286,7 +286,7 @@ def test_a_limit_does_not_outlive_its_thread():
 
 def test_a_block_is_left_although_time_is_up_at_its_end(monkeypatch):
     """The exception may come while the block is being left; nothing may come after it."""
-    real, calls, ended = limits._Block.leave, [], []
+    real, calls, ended = limits._Block.end, [], []
 
     def interrupted_once(block):
         calls.append(block)
@@ -294,7 +294,7 @@ def test_a_block_is_left_although_time_is_up_at_its_end(monkeypatch):
             raise TimeUp
         real(block)
 
-    monkeypatch.setattr(limits._Block, "leave", interrupted_once)
+    monkeypatch.setattr(limits._Block, "end", interrupted_once)
 
     def work():
         try:
@@ -306,7 +306,7 @@ def test_a_block_is_left_although_time_is_up_at_its_end(monkeypatch):
     thread = threading.Thread(target=work)
     thread.start()
     thread.join()
-    assert ended == [True] and [block.is_left for block in calls] == [True, True]
+    assert ended == [True] and [block.has_ended for block in calls] == [True, True]
 
 
 MANY = """
@@ -359,9 +359,9 @@ def test_time_limit_leaves_a_fast_block_alone():
 
 def test_quiet_keeps_the_beginning_of_a_megabyte():
     """Of a flood the first characters are kept and the rest is counted."""
-    with quiet() as sink:
+    with capture_output() as sink:
         print("x" * 10**6)
-    assert len(sink.head) == KEPT_OUTPUT and sink.written == 10**6 + 1
+    assert len(sink.head) == MAX_OUTPUT and sink.length == 10**6 + 1
 
 
 def caught(run) -> BaseException:
@@ -380,10 +380,10 @@ def raised_here():
 
 def test_a_raise_of_the_students_is_told_from_a_librarys():
     """Only a raise in the student's own code marks a stub; a missing kernel of torch does not."""
-    assert is_raised_by_hand(caught(raised_here))
-    assert not is_raised_by_hand(caught(lambda: torch.zeros(2, device="meta").tolist()))
-    assert not is_raised_by_hand(caught(lambda: torch.nn.Module()(1)))
-    assert not is_raised_by_hand(caught(lambda: os.stat("")))
+    assert is_raised_by_student(caught(raised_here))
+    assert not is_raised_by_student(caught(lambda: torch.zeros(2, device="meta").tolist()))
+    assert not is_raised_by_student(caught(lambda: torch.nn.Module()(1)))
+    assert not is_raised_by_student(caught(lambda: os.stat("")))
 
 
 def test_neutral_settings_survive_an_error():

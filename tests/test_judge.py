@@ -10,7 +10,7 @@ import pytest
 from vitedu import exercises
 from vitedu.checks.checker import find_checker
 from vitedu.checks.engine import judge_answer
-from vitedu.checks.mistakes import edited, text_of_reference
+from vitedu.checks.mistakes import apply_edits, bare_source
 from vitedu.checks.values import ValueChecker
 from vitedu.course.notebooks import exercise_cells, read
 from vitedu.course.references import defined_names, module_source, reference_source
@@ -24,7 +24,6 @@ from vitedu.grading.line import wire
 from vitedu.grading.line.literals import literal
 
 pytestmark = pytest.mark.slow
-
 NOTEBOOKS = Path(__file__).parents[1] / "notebooks"
 SUPPORT = """
 import math
@@ -79,7 +78,7 @@ def wrong(exercise):
         value = mistake.example if callable(mistake.value) else mistake.value
         return f"{exercise} = {value!r}"
     mistake = next(mistake for mistake in checker.bank if mistake.edits)
-    return edited(text_of_reference(exercise), [mistake.edits])
+    return apply_edits(bare_source(exercise), [mistake.edits])
 
 
 @pytest.mark.parametrize("exercise", ALL)
@@ -128,7 +127,7 @@ def test_later_runs_leave_second_calls_and_devices_to_the_first(box, monkeypatch
     asked, observe_all = [], judge.RemoteAnswer.observe_all
 
     def noted(remote, cases, seconds):
-        asked.append({case.part for case in cases if case.driver == "again" or case.on_accelerator})
+        asked.append({c.part for c in cases if c.driver == "second_call" or c.on_accelerator})
         assert any(case.part == "values" for case in cases)
         return observe_all(remote, cases, seconds)
 

@@ -9,11 +9,11 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import SimpleNamespace
 
-import kept
 import pytest
+import replay_caches
 
 from vitedu import exercises
-from vitedu.checks.answers import Plain
+from vitedu.checks.answers import PlainValue
 from vitedu.checks.training import random_crop_flip_reader
 from vitedu.course.references import reference_source
 from vitedu.grading import judge
@@ -28,7 +28,6 @@ from vitedu.grading.line.remote_answer import GRACE
 from vitedu.grading.line.wire import pack, unpack
 
 pytestmark = pytest.mark.slow
-
 SUPPORT = "import math, os, sys, time, threading\nimport torch\nimport torch.nn.functional as F\n"
 ZEROS = "def gelu(x):\n    return x * 0\n"
 RIGHT = "def gelu(x):\n    return 0.5 * x * (1 + torch.erf(x / math.sqrt(2)))\n"
@@ -46,7 +45,7 @@ def box():
 @pytest.fixture(autouse=True)
 def replays_are_kept(monkeypatch):
     """What the mistakes of a bank do runs once for all answers to an exercise."""
-    monkeypatch.setattr(judge, "conclude", kept.conclude)
+    monkeypatch.setattr(judge, "judge_observations", replay_caches.judge_observations)
 
 
 @pytest.fixture(scope="module")
@@ -236,7 +235,7 @@ def test_what_is_left_of_the_budget_is_counted_outside(monkeypatch):
         granted.append(round(seconds, 2))
         now[0] += 2.0
         nonce = unpack(frame)[0]["nonce"]
-        return pack({"nonce": nonce, "done": write_plain(Plain(3))})
+        return pack({"nonce": nonce, "done": write_plain(PlainValue(3))})
 
     limits = Limits(worker_seconds=5.0)
     remote = remote_answer.RemoteAnswer(SimpleNamespace(ask=ask), limits)
@@ -337,7 +336,7 @@ def test_forged_draws_are_read_from_the_images(box):
     """Facts about draws are made here, from what came back: a worker's own count for nothing."""
     places = [
         getattr(random_crop_flip_reader, name)
-        for name in ("WINDOW", "OWN_DRAW", "PLACES", "COIN", "APART")
+        for name in ("WINDOW", "DRAW_PER_IMAGE", "PLACES", "COIN", "INDEPENDENCE")
     ]
     forging = DRAWS.replace("PLACES", repr(places)) + ONE_DRAW
     forged, plain = (grade(box, text, "random_crop_flip") for text in (forging, ONE_DRAW))

@@ -57,7 +57,7 @@ def test_mistake_has_its_words_and_what_it_needs_from_python(tmp_path):
     """Edits in their order, the part it fails, functions by their names, other versions."""
     text = SOUND + 'part = "errors"\nevidence = "shapes"\nalso = [[["x", "x + 2"]]]\n'
     (one,) = read_mistakes(module(tmp_path / "toy.py", text))
-    assert (one.id, one.part, one.look) == ("shifted", "errors", "Look at the slice.")
+    assert (one.id, one.part, one.next_step) == ("shifted", "errors", "Look at the slice.")
     assert one.edits == {"x": "x + 1"} and one.also == ({"x": "x + 2"},)
     assert one.evidence is mistake_files.evidence.shapes and one.build is None
     text = SOUND.replace('edits = [["x", "x + 1"]]', 'build = "wrong"')
@@ -118,7 +118,7 @@ def broken(monkeypatch):
 
     monkeypatch.setattr(mistake_files, "read", read)
     find_checker.cache_clear()
-    mistake_files._shared.cache_clear()
+    mistake_files._read_families.cache_clear()
     yield
     find_checker.cache_clear()
 
@@ -151,7 +151,7 @@ def inspect(monkeypatch, folder, files):
     for name, text in files.items():
         (folder / "attention" / name).write_text(text)
     monkeypatch.setattr(inspection, "CHECKS", folder)
-    return list(inspection._of_exercise(find("softmax")))
+    return list(inspection._check_exercise(find("softmax")))
 
 
 def test_lint_tells_of_a_checker_that_is_not_there(monkeypatch, tmp_path):
@@ -196,8 +196,8 @@ BANKS = {
 def test_lint_tells_of_an_edit_that_does_not_fit(edits, expected):
     """The reference may have changed since the mistake was written."""
     mistake = checker.Mistake("one", "", "", "", "", edits)
-    problems = list(inspection._edits(find("softmax"), "softmax.toml", [mistake]))
+    problems = list(inspection._check_edits(find("softmax"), "softmax.toml", [mistake]))
     assert problems == [] if expected is None else expected in problems[0]
     if expected is None:
-        (problem,) = inspection._edits(find("softmax"), "softmax.toml", [mistake, mistake])
+        (problem,) = inspection._check_edits(find("softmax"), "softmax.toml", [mistake, mistake])
         assert problem.endswith("makes the same text as one; remove one.")

@@ -5,7 +5,7 @@ import torch
 
 from vitedu.checks.api import judge
 from vitedu.checks.checker import Checker
-from vitedu.checks.mistakes import Mistake, edited, find_changes, text_of_reference, with_mistakes
+from vitedu.checks.mistakes import Mistake, apply_edits, apply_mistakes, bare_source, find_changes
 
 LOOP = "def f(xs):\n    total = 0\n    for x in xs:\n        total += x\n    return total"
 
@@ -20,8 +20,8 @@ def test_an_edit_must_meet_one_place(old, count):
 def test_further_lines_are_indented_as_the_line_they_begin_in():
     """Lines are added to a loop, and several lines are found, without their indentation."""
     loop = {"for x in xs:\n    total += x": "for x in xs:\n    total = x\n    break"}
-    assert edited(LOOP, [loop]).splitlines()[3:5] == ["        total = x", "        break"]
-    text = edited(LOOP, [{"total += x": "total += x\nxs = xs[1:]"}])
+    assert apply_edits(LOOP, [loop]).splitlines()[3:5] == ["        total = x", "        break"]
+    text = apply_edits(LOOP, [{"total += x": "total += x\nxs = xs[1:]"}])
     assert text.splitlines()[4] == "        xs = xs[1:]"
 
 
@@ -29,25 +29,25 @@ def test_edits_of_several_mistakes_go_together_where_they_change_different_place
     """Additions leave their anchor to others, equal edits count once, a clash is no text."""
     start, one = {"total = 0": "total = 0\nseen = 0"}, {"total = 0": "total = 1"}
     edits = [start | {"return total": "return seen"}, start | {"total += x": "seen += x"}]
-    both = edited(LOOP, edits)
+    both = apply_edits(LOOP, edits)
     assert both.count("seen = 0") == 1 and "seen += x" in both and "return seen" in both
-    assert edited(LOOP, [one, {"total = 0": "total = 2"}]) is None
-    assert "total = 1\n    n = 0" in edited(LOOP, [one, {"total = 0": "total = 0\nn = 0"}])
+    assert apply_edits(LOOP, [one, {"total = 0": "total = 2"}]) is None
+    assert "total = 1\n    n = 0" in apply_edits(LOOP, [one, {"total = 0": "total = 0\nn = 0"}])
 
 
 def test_docstrings_and_comments_are_no_place_for_an_edit():
     """The text of a reference is its code alone."""
-    text = text_of_reference("patchify")
+    text = bare_source("patchify")
     assert '"""' not in text and "#" not in text and text.startswith("def patchify(")
 
 
 def test_a_combination_that_is_no_python_is_left_out():
     """Two sound mistakes may make nonsense together; one alone that is nonsense is told."""
     sum_edit, call_edit = {"exp / exp.sum(": "(exp / exp.sum("}, {"keepdim=True)": "keepdim=True))"}
-    assert callable(with_mistakes("softmax", [{"exp / exp.sum(": "exp * exp.sum("}]))
-    assert with_mistakes("softmax", [sum_edit, {"x.amax(": "x.amin("}]) is None
+    assert callable(apply_mistakes("softmax", [{"exp / exp.sum(": "exp * exp.sum("}]))
+    assert apply_mistakes("softmax", [sum_edit, {"x.amax(": "x.amin("}]) is None
     with pytest.raises((SyntaxError, ValueError)):
-        with_mistakes("softmax", [call_edit])
+        apply_mistakes("softmax", [call_edit])
 
 
 def test_a_checker_makes_its_mistakes_and_leaves_out_what_it_cannot():

@@ -13,7 +13,7 @@ from vitedu.grading.line.messages import read_observations, write_observation
 from vitedu.grading.line.remote_answer import RemoteAnswer
 from vitedu.grading.line.wire import WireError
 
-CASES = [Case(f"{n} numbers", {"x": torch.arange(n) * 1.0}, watched=False) for n in (3, 5, 4)]
+CASES = [Case(str(n), {"x": torch.arange(n) * 1.0}, record_operations=False) for n in (3, 5, 4)]
 
 
 class Here:

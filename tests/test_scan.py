@@ -50,10 +50,7 @@ def renamed(node, names):
 SUPPORT = "import math, torch\nfrom torch import nn\nfrom vitedu import attention as reference"
 HONEST = alternatives()
 
-
 # --- one answer ----------------------------------------------------------------------------------
-
-
 SPELLINGS = """
 softmax: def softmax(x, dim=-1): return torch.softmax(x, dim)
 softmax: def softmax(x, dim=-1): return x.log_softmax(dim).exp()
@@ -136,7 +133,7 @@ f = torch.nn.functional; f.gelu = abs
 from torch._inductor.fx_passes import fuse_attention
 import torch._inductor
 from torch import _C
-m._WatchedClassifier__journal.clear()
+m._RecordingClassifier__log.clear()
 x.is_meta
 from functools import partial; partial(setattr, torch)
 from sys import modules as m; m.pop('torch._inductor')
@@ -148,7 +145,7 @@ import pathlib
 os._exit(0)
 sys.settrace(abs)
 getattr(torch, '_C')
-getattr(m, '_WatchedClassifier__journal')
+getattr(m, '_RecordingClassifier__log')
 getattr(abs, '__globals__')
 import _thread
 from operator import attrgetter

@@ -18,9 +18,9 @@ def sealed(request, monkeypatch):
     if request.param and not seal.NUMBERED:
         pytest.skip("this Python does not number the changes of a dict")
     monkeypatch.setattr(seal, "NUMBERED", request.param)
-    kept = seal.Seal()
-    yield kept
-    kept.restore()
+    state = seal.Seal()
+    yield state
+    state.restore()
 
 
 def lie(*rest, **settings):
@@ -30,22 +30,22 @@ def lie(*rest, **settings):
 def test_what_the_probes_use_is_restored(sealed):
     """A function of torch or Python, a method, a driver and the code of a helper come back."""
     before = torch.equal, math.cos, nn.Module.named_modules, drivers.DRIVERS["call"]
-    code = observation.keep.__code__
+    code = observation.store_output.__code__
     for _ in range(2):  # a second change is seen as well
         torch.equal = math.cos = nn.Module.named_modules = lie
         drivers.DRIVERS["call"] = lie
         drivers.DRIVERS["new"] = lie
-        observation.keep.__code__ = lie.__code__
+        observation.store_output.__code__ = lie.__code__
         sealed.restore()
         now = torch.equal, math.cos, nn.Module.named_modules, drivers.DRIVERS["call"]
         assert now == before
-        assert observation.keep.__code__ is code
+        assert observation.store_output.__code__ is code
         assert "new" not in drivers.DRIVERS
 
 
 def test_defaults_of_a_helper_are_restored(sealed):
     """What a function of the probes runs with when an argument is left out comes back."""
-    keep, driver = observation.keep, seal.Seal._restore_function
+    keep, driver = observation.store_output, seal.Seal._restore_function
     before = keep.__defaults__, keep.__kwdefaults__, driver.__defaults__
     for _ in range(2):
         keep.__defaults__, keep.__kwdefaults__ = (True, True), {"number": True}
@@ -57,14 +57,15 @@ def test_defaults_of_a_helper_are_restored(sealed):
 def test_what_writes_replies_and_what_is_decorated_is_restored(sealed):
     """The encoder of replies, the modes that watch calls, and the inside of a context manager."""
     enter, encode = TorchDispatchMode.__enter__, json.JSONEncoder.encode
-    before, code = (json.dumps, json.encoder.c_make_encoder), limits.quiet.__wrapped__.__code__
+    before, inner = (json.dumps, json.encoder.c_make_encoder), limits.capture_output.__wrapped__
+    code = inner.__code__
     TorchDispatchMode.__enter__ = json.JSONEncoder.encode = json.dumps = lie
     json.encoder.c_make_encoder = lie
-    limits.quiet.__wrapped__.__code__ = lie.__code__
+    inner.__code__ = lie.__code__
     sealed.restore()
     assert (json.dumps, json.encoder.c_make_encoder) == before
     assert (TorchDispatchMode.__enter__, json.JSONEncoder.encode) == (enter, encode)
-    assert limits.quiet.__wrapped__.__code__ is code
+    assert limits.capture_output.__wrapped__.__code__ is code
 
 
 def test_names_that_are_added_to_the_probes_go(sealed):
@@ -85,14 +86,14 @@ def test_nothing_is_written_where_nothing_changed():
     """Where changes are numbered, an unchanged dict is not touched."""
     if not seal.NUMBERED:
         pytest.skip("this Python does not number the changes of a dict")
-    kept, restored = seal.Seal(), []
-    for each in kept._kept:
+    state, restored = seal.Seal(), []
+    for each in state._kept:
         each[0] = lambda space, entries: restored.append(space)
-    kept.restore()
+    state.restore()
     assert not restored
     math.cos, before = lie, math.cos
     try:
-        kept.restore()
+        state.restore()
     finally:
         math.cos = before
     assert restored == [vars(math)]

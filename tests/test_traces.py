@@ -6,16 +6,15 @@ import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
-from kept import judge_answer
+from replay_caches import judge_answer
 from torch import nn
-from verdicts import failed
+from verdicts import failed_parts
 
 from vitedu import attention, encoder, patches, training, vit_and_cnn
 from vitedu.checks.checker import find_checker
-from vitedu.checks.families import leaving, overwriting, remembering
+from vitedu.checks.families import cache_results, change_settings, reuse_buffers
 
 pytestmark = pytest.mark.slow
-
 SEED = 3
 
 
@@ -25,18 +24,18 @@ def message(report, name="again"):
 
 
 def no_gradients(function):
-    return leaving(function, lambda: torch.set_grad_enabled(False))
+    return change_settings(function, lambda: torch.set_grad_enabled(False))
 
 
 def other_dtype(function):
-    return leaving(function, lambda: torch.set_default_dtype(torch.float64))
+    return change_settings(function, lambda: torch.set_default_dtype(torch.float64))
 
 
 @pytest.mark.parametrize(
     ("wrong", "name", "words"),
     [
-        (remembering, "cached_by_shape", "an earlier call with other values"),
-        (overwriting, "buffer_overwritten", "the second call wrote into"),
+        (cache_results, "cached_by_shape", "an earlier call with other values"),
+        (reuse_buffers, "buffer_overwritten", "the second call wrote into"),
         (no_gradients, "gradients_left_off", "gradients are switched off"),
         (other_dtype, "dtype_left", "the default dtype is torch.float64"),
     ],
@@ -46,7 +45,7 @@ def test_traces_are_named(wrong, name, words):
     """Only the second call shows them; they cost its share and no more."""
     report = judge_answer(find_checker("merge_heads"), wrong(attention.merge_heads), SEED)
     assert report.misconception == name and report.status == "failed"
-    assert failed(report) == ["again"]
+    assert failed_parts(report) == ["again"]
     assert words in message(report)
     assert report.points > 0.8 * report.max_points
     assert torch.is_grad_enabled() and torch.get_default_dtype() == torch.float32
@@ -61,7 +60,7 @@ def test_traces_are_named(wrong, name, words):
 def test_a_call_that_seeds_is_named(exercise, seed_anew):
     """Whatever is drawn after it would be the same after every call, in each library."""
     checker = find_checker(exercise)
-    report = judge_answer(checker, leaving(checker.reference, lambda: seed_anew(0)), 3)
+    report = judge_answer(checker, change_settings(checker.reference, lambda: seed_anew(0)), 3)
     assert report.misconceptions == ["seeded"]
     assert "the call seeds the global random numbers" in str(report)
 
@@ -83,9 +82,9 @@ def test_what_the_first_call_alone_leaves_is_told(exercise, leave, words):
     """Whoever sets something up once has left it behind once."""
     once = iter([leave])
     checker = find_checker(exercise)
-    answer = leaving(checker.reference, lambda: next(once, bool)())
+    answer = change_settings(checker.reference, lambda: next(once, bool)())
     report = judge_answer(checker, answer, 3)
-    assert failed(report) == ["again"], str(report)
+    assert failed_parts(report) == ["again"], str(report)
     assert words in message(report)
 
 
@@ -105,7 +104,7 @@ LEFT = {
 def test_settings_that_stay_are_told(exercise, leave, words):
     """Also in an exercise whose result is a plain number."""
     checker, before = find_checker(exercise), torch.get_float32_matmul_precision()
-    report = judge_answer(checker, leaving(checker.reference, leave), 3)
+    report = judge_answer(checker, change_settings(checker.reference, leave), 3)
     assert not report.passed and words in message(report)
     assert torch.get_float32_matmul_precision() == before
 
@@ -114,8 +113,8 @@ def test_settings_that_stay_are_told(exercise, leave, words):
 def test_a_table_is_not_overwritten_by_the_next(exercise):
     """Sizes in reverse give a table of the same shape and other values."""
     checker = find_checker(exercise)
-    report = judge_answer(checker, overwriting(checker.reference), 3)
-    assert failed(report) == ["again"]
+    report = judge_answer(checker, reuse_buffers(checker.reference), 3)
+    assert failed_parts(report) == ["again"]
 
 
 def by_strides(images, patch_size):
@@ -162,7 +161,7 @@ class ForPictures(attention.MultiHeadAttention):
 def test_what_shows_in_other_circumstances_alone_is_told(exercise, answer, part, words):
     """Inputs that are views, results that are written into, no graph, and the other mode."""
     report = judge_answer(find_checker(exercise), answer, 3)
-    assert failed(report) == [part], str(report)
+    assert failed_parts(report) == [part], str(report)
     assert words in message(report, part)
 
 
@@ -230,7 +229,7 @@ class RemembersWeights(attention.MultiHeadAttention):
 def test_weights_changed_in_place_count():
     """A module that keeps what it computed at first is called again with other weights."""
     report = judge_answer(find_checker("MultiHeadAttention"), RemembersWeights, 3)
-    assert failed(report) == ["again"]
+    assert failed_parts(report) == ["again"]
 
 
 class StaysInEval(encoder.EncoderBlock):
@@ -255,14 +254,14 @@ def freezing(model, batches):
 
 def by_model():
     """Evaluate each model once and remember the result."""
-    kept = {}
+    cache = {}
 
     def evaluate(model, batches):
         batches = list(batches)
         key = id(model), len(batches), model.training
-        if key not in kept:
-            kept[key] = model, training.evaluate(model, batches)
-        return kept[key][1]
+        if key not in cache:
+            cache[key] = model, training.evaluate(model, batches)
+        return cache[key][1]
 
     return evaluate
 
@@ -289,7 +288,7 @@ def cooled(model, batches, optimizer, scheduler):
 def test_an_epoch_leaves_the_optimizer():
     """The scheduler alone sets the rates of the caller's groups."""
     report = judge_answer(find_checker("train_one_epoch"), cooled, 3)
-    assert failed(report) == ["learning"]
+    assert failed_parts(report) == ["learning"]
     assert "the optimizer's groups" in message(report, "learning")
 
 
@@ -331,8 +330,8 @@ def test_a_module_comes_back_as_it_was_handed_over(exercise, change):
 def test_counts_of_pairs_are_counted_anew():
     """Both arguments in another order give other pairs, so a remembered table is seen."""
     checker = find_checker("confusion_matrix")
-    report = judge_answer(checker, remembering(checker.reference), SEED)
-    assert failed(report) == ["again"]
+    report = judge_answer(checker, cache_results(checker.reference), SEED)
+    assert failed_parts(report) == ["again"]
 
 
 # --- an __init__ that holds, with an open forward -------------------------------------------------
@@ -400,12 +399,12 @@ def test_float64_images_keep_their_digits():
 
 def test_what_an_earlier_call_left_is_not_a_tensor_of_the_call():
     """On another device its leftovers clash; that says nothing about where it makes tensors."""
-    found = []
+    logits = []
 
     def logit_lens(layers, norm, head):
         for tokens in layers:
-            found.append(head(norm(tokens[:, 0])))
-        return torch.stack(found)
+            logits.append(head(norm(tokens[:, 0])))
+        return torch.stack(logits)
 
     report = judge_answer(find_checker("logit_lens"), logit_lens, 3)
     assert not report.passed and "own_device" not in report.misconceptions

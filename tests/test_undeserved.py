@@ -6,14 +6,14 @@ what an answer means.
 
 import inspect
 
-import kept
 import pytest
+import replay_caches
 from sections import sections
 
 from vitedu import exercises
 from vitedu.checks import engine
 from vitedu.checks.checker import find_checker
-from vitedu.checks.replay import Replays
+from vitedu.checks.replay import ReplayCache
 from vitedu.course.references import reference_source
 from vitedu.grading import judge
 from vitedu.grading.box.isolation import open_box
@@ -511,7 +511,7 @@ def box():
 @pytest.fixture(autouse=True)
 def replays_are_kept(monkeypatch):
     """What the mistakes of a bank do runs once for all answers to an exercise."""
-    monkeypatch.setattr(judge, "conclude", kept.conclude)
+    monkeypatch.setattr(judge, "judge_observations", replay_caches.judge_observations)
 
 
 @pytest.mark.parametrize(("exercise", "source", "state", "points"), TRIES.values(), ids=TRIES)
@@ -560,8 +560,8 @@ FUNCTIONS = [exercise for exercise in exercises.EXERCISES if exercise.kind == "f
 def test_doing_nothing_earns_at_most_a_fifth(exercise, monkeypatch):
     """No answer without an idea has more than 20 % of the points, whatever it is named."""
     monkeypatch.setattr(engine, "diagnose", lambda *seen: [])  # a name costs no points
-    checker, replays = find_checker(exercise.id), Replays()
+    checker, cache = find_checker(exercise.id), ReplayCache()
     result = str(inspect.signature(checker.reference).return_annotation).split("[")[0]
     for answer in (*IDLE, EMPTY.get(result, lambda *args, **rest: 0)):
-        report = engine.judge_answer(checker, answer, 5, replays)
+        report = engine.judge_answer(checker, answer, 5, cache)
         assert report.points <= 0.2 * exercise.points + 0.01, report.findings

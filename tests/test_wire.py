@@ -9,9 +9,9 @@ import torch
 from hypothesis import example, given, settings
 
 from vitedu import exercises
-from vitedu.checks.answers import LocalAnswer, Look, Plain
+from vitedu.checks.answers import AnswerInfo, LocalAnswer, PlainValue
 from vitedu.checks.checker import Checker, find_checker
-from vitedu.checks.errors import Clash, Trouble
+from vitedu.checks.errors import DeviceMismatch, RaisedError
 from vitedu.checks.observation import Observation, Parameters
 from vitedu.checks.observe import observe
 from vitedu.grading.line import messages, wire
@@ -43,10 +43,10 @@ def alike(ours: Observation, theirs: Observation) -> bool:
         mine, others = getattr(ours, group), getattr(theirs, group)
         if mine.keys() != others.keys() or not all(same_bits(mine[n], others[n]) for n in mine):
             return False
-    told = [
+    pairs = [
         (seen.behaviour(), seen.devices, seen.modified, seen.detached) for seen in (ours, theirs)
     ]
-    return told[0] == told[1]
+    return pairs[0] == pairs[1]
 
 
 # --- what was written is read back --------------------------------------------------------------
@@ -101,9 +101,9 @@ def test_cases_of_every_exercise_cross(exercise):
             continue
         data, tensors = messages.write_case(case, case.name)
         data, tensors = unpack(pack(data, tensors), 2**24)
-        told = messages.read_case(data, tensors)
-        assert (told.raises, told.mentions, told.part, told.rtol) == ("", (), "values", None)
-        ours, theirs = observe(checker.reference, case), observe(checker.reference, told)
+        copy = messages.read_case(data, tensors)
+        assert (copy.raises, copy.mentions, copy.part, copy.rtol) == ("", (), "values", None)
+        ours, theirs = observe(checker.reference, case), observe(checker.reference, copy)
         assert alike(ours, theirs)
 
         data, tensors = unpack(pack(*messages.write_observation(ours)))
@@ -113,13 +113,14 @@ def test_cases_of_every_exercise_cross(exercise):
 
 def test_looks_values_and_errors_cross():
     """What an answer is, a value and an exception come back as they were."""
-    look = LocalAnswer(lambda x, *, dim: x).look([(1, ("dim",)), (2, ())])
-    assert look.refusals[0] == "" and look.refusals[1]
-    assert messages.read_look(json.loads(json.dumps(messages.write_look(look)))) == look
+    info = LocalAnswer(lambda x, *, dim: x).info([(1, ("dim",)), (2, ())])
+    assert info.refusals[0] == "" and info.refusals[1]
+    data = json.loads(json.dumps(messages.write_answer_info(info)))
+    assert messages.read_answer_info(data) == info
     plain = LocalAnswer([torch.tensor(3), "  Word ", (True, 2.5)]).plain()
     assert messages.read_plain(messages.write_plain(plain)) == plain
     assert plain.value == (3, "word", (True, 2.5))
-    trouble = Trouble("ValueError", ("ValueError", "Exception"), "no", (3, "raise"), True)
+    trouble = RaisedError("ValueError", ("ValueError", "Exception"), "no", (3, "raise"), True)
     assert messages.read_trouble(messages.write_trouble(trouble)) == trouble
 
 
@@ -138,7 +139,8 @@ def test_values_that_are_no_answers_arrive_as_unknown(value):
 
 def try_all(head, tensors=()) -> None:
     """Read a message in every way; only ``WireError`` may come."""
-    reads = [messages.read_look, messages.read_plain, messages.read_loaded, Reader(tensors).read]
+    reads = [messages.read_answer_info, messages.read_plain, messages.read_loaded]
+    reads.append(Reader(tensors).read)
     for read in [*reads, lambda head: messages.read_observation(head, tensors)]:
         with contextlib.suppress(WireError):
             read(head)
@@ -163,7 +165,7 @@ GOOD = pack(
             modified=("x",),
             parameters=Parameters(missing=("norm.weight",)),
             seconds=1.5,
-            error=Trouble("ValueError", ("ValueError",), "no", (1, "x"), True, Clash.TENSORS),
+            error=RaisedError("E", ("E",), "no", (1, "x"), True, DeviceMismatch.TENSORS),
             operations=frozenset({"add"}),
             printed="printed",
         )
@@ -198,7 +200,6 @@ JSON = st.recursive(
     lambda inner: st.lists(inner, max_size=5) | st.dictionaries(KEYS, inner, max_size=3),
     max_leaves=25,
 )
-
 
 FIELDS = "tensors types facts parameters modified seconds error operations printed undecided"
 
@@ -272,7 +273,7 @@ def test_a_worker_makes_no_recipes():
     with pytest.raises(WireError):
         Reader().read({"recipe": ["CpuGenerator", {"dict": [["seed", 1]]}]})
     with pytest.raises(WireError):
-        messages.read_plain({**messages.write_plain(Plain(1)), "value": {"dict": []}})
+        messages.read_plain({**messages.write_plain(PlainValue(1)), "value": {"dict": []}})
 
 
 def test_texts_are_cleaned_and_cut():
@@ -281,7 +282,7 @@ def test_texts_are_cleaned_and_cut():
     assert clean("\x1b[31m\x00\ud800\u202e", 100) == "\ufffd[31m\ufffd\ufffd\ufffd"
     assert clean("x" * 100, 7) == "x" * 7
     clean("\ud800", 5).encode("utf-8")
-    look = messages.read_look(messages.write_look(Look(kind="\ud800" * 500)))
+    look = messages.read_answer_info(messages.write_answer_info(AnswerInfo(kind="\ud800" * 500)))
     assert look.kind == "\ufffd" * messages.WORD
 
 

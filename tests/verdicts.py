@@ -1,6 +1,6 @@
 """For the tests of the checkers: what a report says, in one word."""
 
 
-def failed(report):
+def failed_parts(report):
     """Name the findings of a report that failed."""
     return [finding.name for finding in report.findings if not finding.passed]

@@ -78,19 +78,19 @@ def bench_grade(
         f"{students} submissions of {stem}, {len(in_notebook(stem))} exercises, {MIN_RUNS} runs "
         f"each, {jobs} at a time on {cores()} cores"
     )
-    made = list(make_class(lean, stem, students))
+    sample = list(make_class(lean, stem, students))
     figures: dict[str, Any] = {
         "notebook": stem,
         "students": students,
         "jobs": jobs,
         "cores": cores(),
     }
-    figures |= {"mix": dict(Counter(student.kind for student in made)), "machine": machine()}
+    figures |= {"mix": dict(Counter(student.kind for student in sample)), "machine": machine()}
     with tempfile.TemporaryDirectory(prefix="vitedu-bench-") as folder:
-        figures |= measure(made, stem, Path(folder), jobs, way)
+        figures |= measure(sample, stem, Path(folder), jobs, way)
         tell(figures)
         if compared and importlib.util.find_spec("nbgrader"):
-            harmless = [student for student in made if student.kind not in HOSTILE][:compared]
+            harmless = [student for student in sample if student.kind not in HOSTILE][:compared]
             figures["nbgrader"] = beside_nbgrader(lean, stem, harmless, Path(folder), jobs, way)
         elif compared:
             print("nbgrader is not installed; `pip install nbgrader` compares it")
@@ -115,11 +115,11 @@ def machine() -> dict:
 
 
 def measure(
-    made: list[Student], stem: str, folder: Path, jobs: int, way: str | None = None
+    students: list[Student], stem: str, folder: Path, jobs: int, way: str | None = None
 ) -> dict:
     """Grade all of them and give figures."""
     submissions, out = folder / "submissions", folder / "grades"
-    for student in made:
+    for student in students:
         path = submissions / student.name / f"{stem}.ipynb"
         path.parent.mkdir(parents=True)
         path.write_text(student.text, encoding="utf-8")
@@ -139,15 +139,15 @@ def measure(
         start, cpu = time.perf_counter(), time.process_time()
         grade_class(submissions, out, jobs=jobs, notebook=stem, parts=parts, after=after)
         seconds, cpu = time.perf_counter() - start, time.process_time() - cpu
-    own = [grades[student.name].seconds for student in made if student.name in grades]
-    slowest = max(made, key=lambda s: grades[s.name].seconds if s.name in grades else 0.0)
-    usual = [grades[s.name].seconds for s in made if s.kind not in HOSTILE and s.name in grades]
+    own = [grades[student.name].seconds for student in students if student.name in grades]
+    slowest = max(students, key=lambda s: grades[s.name].seconds if s.name in grades else 0.0)
+    usual = [grades[s.name].seconds for s in students if s.kind not in HOSTILE and s.name in grades]
     opening = clock.seconds.get("opening the box", 0.0)
     return {
         "isolation": spent["level"],
         "seconds": round(seconds, 1),
         "opening_seconds": round(opening, 1),
-        "per_minute": round(60 * len(made) / seconds, 1),
+        "per_minute": round(60 * len(students) / seconds, 1),
         "median_seconds": round(statistics.median(own), 2),
         "median_usual_seconds": round(statistics.median(usual), 2) if usual else None,
         "slowest_seconds": round(max(own), 1),
@@ -157,9 +157,9 @@ def measure(
         "workers_mb": round(watch.workers_mb),
         "cpu_parent_seconds": round(cpu, 1),
         "cpu_workers_seconds": round(watch.workers_cpu, 1),
-        "cpu_per_submission": round((cpu + watch.workers_cpu) / len(made), 2),
+        "cpu_per_submission": round((cpu + watch.workers_cpu) / len(students), 2),
         "parts": {part: round(s, 1) for part, s in clock.shares().items()},
-        "wrong_grades": differences(made, grades),
+        "wrong_grades": differences(students, grades),
     }
 
 
@@ -178,21 +178,21 @@ def parts_in(way: str | None) -> Parts:
     )
 
 
-def differences(made: list[Student], grades: dict) -> list[str]:
+def differences(students: list[Student], grades: dict) -> list[str]:
     """List the exercises whose grade is not what was known before."""
     lines = []
-    for student in made:
+    for student in students:
         if student.name not in grades:
             lines.append(f"{student.name}: no grade")
             continue
         got = {grade.exercise: grade for grade in grades[student.name].exercises}
         for id, wanted in student.expected.items():
             grade = got.get(id)
-            found = grade and (grade.state, grade.points, grade.reason)
-            if found != (wanted.state, wanted.points, wanted.reason):
+            verdict = grade and (grade.state, grade.points, grade.reason)
+            if verdict != (wanted.state, wanted.points, wanted.reason):
                 detail = grade and (grade.detail or grade.headline)
                 lines.append(
-                    f"{student.name} ({student.kind}), {id}: {wanted}, got {found}: {detail}"
+                    f"{student.name} ({student.kind}), {id}: {wanted}, got {verdict}: {detail}"
                 )
     return lines
 
@@ -240,8 +240,8 @@ def beside_nbgrader(
             for first in range(0, len(students), ROUND):
                 names = [student.name for student in students[first : first + ROUND]]
                 for name in names:
-                    seconds, used = course.autograde(name)
-                    theirs, cpu = theirs + seconds, cpu + used
+                    seconds, cpu_seconds = course.autograde(name)
+                    theirs, cpu = theirs + seconds, cpu + cpu_seconds
                 start = time.perf_counter()
                 grade_class(
                     course.folder / "submitted",
@@ -259,10 +259,10 @@ def beside_nbgrader(
         "nbgrader_per_minute": 60 * len(students) / theirs,
         "per_minute": 60 * len(students) / ours,
     }
-    known = {s.name: sum(e.points or 0.0 for e in s.expected.values()) for s in students}
+    points_by_name = {s.name: sum(e.points or 0.0 for e in s.expected.values()) for s in students}
     others = {
         name: [round(scores.get(name, -1.0), 2), round(points, 2)]
-        for name, points in sorted(known.items())
+        for name, points in sorted(points_by_name.items())
         if abs(scores.get(name, -1.0) - points) > 0.05
     }
     factor = theirs / ours
@@ -305,12 +305,12 @@ class Clock:
 
     def shares(self) -> dict[str, float]:
         """Give seconds by part; judging is what an answer takes beside its workers."""
-        found = dict(self.seconds)
+        seconds = dict(self.seconds)
         inside = [
-            found.get(name, 0.0) for name in ("starting workers", "answers", "ending workers")
+            seconds.get(name, 0.0) for name in ("starting workers", "answers", "ending workers")
         ]
-        found["judging"] = found.pop("an answer", 0.0) - sum(inside)
-        return found
+        seconds["judging"] = seconds.pop("an answer", 0.0) - sum(inside)
+        return seconds
 
 
 def timed(parts: Parts, clock: Clock) -> Parts:
@@ -416,8 +416,8 @@ class Watch:
     def _look(self) -> None:
         import psutil
 
-        used = self._me.memory_info().rss / 2**20
-        self.parent_mb = max(self.parent_mb, used)
+        memory = self._me.memory_info().rss / 2**20
+        self.parent_mb = max(self.parent_mb, memory)
         total = cpu = 0.0
         for process in self._me.children(recursive=True):
             with contextlib.suppress(psutil.Error, OSError, ValueError):
@@ -431,8 +431,8 @@ class Watch:
 def torch_mb() -> float:
     """Measure what a fresh Python holds after importing torch alone, in MB, libraries included."""
     code = "import psutil, torch; print(psutil.Process().memory_info().rss)"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    return int(done.stdout) / 2**20
+    child = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    return int(child.stdout) / 2**20
 
 
 def proportional(pid: int) -> int:

@@ -22,7 +22,7 @@ from pathlib import Path
 from nbformat import NotebookNode
 from proof.bank import wrong_answers
 from proof.entries import entry_of
-from proof.mutation import built, mutants_of, without_names
+from proof.mutation import build_mutant, mutants_of, strip_names
 
 from vitedu.checks.checker import Checker, find_checker
 from vitedu.checks.engine import judge_answer
@@ -99,11 +99,11 @@ def _with_helpers(function, module) -> str:
     parts = [inspect.getsource(function)]
     names = [node.id for node in ast.walk(parse(parts[0])) if isinstance(node, ast.Name)]
     for name in dict.fromkeys(names):
-        known = vars(module).get(name)
-        if known is None or known is function or name in ("torch", "nn", "F", "math"):
+        value = vars(module).get(name)
+        if value is None or value is function or name in ("torch", "nn", "F", "math"):
             continue
-        is_plain = inspect.isfunction(known) and known.__name__ == name  # not imported as another
-        helper = _with_helpers(known, inspect.getmodule(known)) if is_plain else ""
+        is_plain = inspect.isfunction(value) and value.__name__ == name  # not imported as another
+        helper = _with_helpers(value, inspect.getmodule(value)) if is_plain else ""
         if not helper:
             return ""
         parts.insert(0, helper)
@@ -129,7 +129,7 @@ def wrong(exercise_id: str) -> list[MadeAnswer]:
         is_forgotten = "raise" in mutant.before
         if is_forgotten and forgotten == 2:
             continue
-        answer = built(mutant, exercise_id, exercise.module)
+        answer = build_mutant(mutant, exercise_id, exercise.module)
         expected = None if answer is None else expected_of(exercise, answer)
         if expected:
             answers.append(MadeAnswer(mutant.source, expected))
@@ -143,7 +143,7 @@ def expected_of(exercise: Exercise, answer) -> Expected | None:
     """Judge a wrong answer; None if it passes, is slow, or its points depend on the inputs."""
     checker = find_checker(exercise.id)
     if isinstance(checker, Checker):
-        checker = without_names(checker)
+        checker = strip_names(checker)
     points = set()
     for seed in JUDGED:
         start = time.perf_counter()
@@ -240,10 +240,10 @@ def hostile(exercise: Exercise, kind: str) -> MadeAnswer:
         raise OSError("no process may be started")
 
     if outcome is None:
-        found = expected_of(exercise, refused)
-        if found is None:
+        grade = expected_of(exercise, refused)
+        if grade is None:
             raise ValueError(f"{exercise.id}: what a refusal earns depends on the seed.")
-        expected = found
+        expected = grade
     elif outcome[0] == PASSED:
         expected = Expected(PASSED, float(exercise.points))
     else:
@@ -258,16 +258,16 @@ def lean_notebook(path: Path) -> NotebookNode:
     """Give a notebook of the course with nothing but imports, stubs and checks."""
     notebook = read(path)
     stubs = dict(exercise_cells(notebook))
-    kept = []
+    cells = []
     for index, cell in enumerate(notebook.cells):
         if cell.cell_type != "code":
             continue
         called = any(f"check({id}" in cell.source for id in stubs.values())
         if index in stubs or called:
-            kept.append(cell)
-    first = json.loads(json.dumps(kept[0]))
+            cells.append(cell)
+    first = json.loads(json.dumps(cells[0]))
     first["id"], first["source"], first["metadata"] = "imports", IMPORTS, {}
-    notebook.cells = [type(notebook)(first), *kept]
+    notebook.cells = [type(notebook)(first), *cells]
     for cell in notebook.cells:
         cell["outputs"], cell["execution_count"] = [], None
     return notebook
@@ -304,16 +304,16 @@ def make_class(
             yield Student(name, kind, filled(notebook, {}), {e.id: idle(e) for e in exercises})
             continue
         share = {"right": 1.0, "hostile": 1.0, "partly": RIGHT_SHARE, "wrong": 0.0}[kind]
-        made = {}
+        answers = {}
         for exercise in exercises:
             pool = right(exercise.id) if chance.random() < share else wrong(exercise.id)
-            made[exercise.id] = chance.choice(pool)
+            answers[exercise.id] = chance.choice(pool)
         if kind == "hostile":
             kind = list(HOSTILE)[attacks % len(HOSTILE)]
             attacks += 1
-            made[target.id] = hostile(target, kind)
-        expected = {id: answer.expected for id, answer in made.items()}
-        text = filled(notebook, {id: answer.source for id, answer in made.items()})
+            answers[target.id] = hostile(target, kind)
+        expected = {id: answer.expected for id, answer in answers.items()}
+        text = filled(notebook, {id: answer.source for id, answer in answers.items()})
         if kind == "no JSON":
             text = text[: len(text) // 2]
             expected = dict.fromkeys(expected, Expected(NOT_GRADABLE, None, "unreadable"))

@@ -83,8 +83,8 @@ class Course:
         Returns:
             (seconds on the clock, seconds of computing).
         """
-        told = self._ask(student)
-        return told["seconds"], told["cpu"]
+        reply = self._ask(student)
+        return reply["seconds"], reply["cpu"]
 
     def scores(self) -> dict[str, float]:
         """Give the points of all who were graded."""
@@ -104,12 +104,12 @@ class Course:
         self._input.write(word + "\n")
         self._input.flush()
         line = self._output.readline()
-        told = json.loads(line) if line else {"error": "its process ended"}
-        if "error" in told:
+        reply = json.loads(line) if line else {"error": "its process ended"}
+        if "error" in reply:
             raise RuntimeError(
-                f"nbgrader, {word or 'generate_assignment'}: {told['error'][-1000:]}"
+                f"nbgrader, {word or 'generate_assignment'}: {reply['error'][-1000:]}"
             )
-        return told
+        return reply
 
 
 def answers_in(text: str) -> dict[str, str]:
@@ -143,19 +143,19 @@ def main(folder: str, stem: str) -> None:
         start, before = time.perf_counter(), computed()
         if word == "?":
             with api.gradebook as book:
-                told = {each.student.id: each.score for each in book.assignment_submissions(stem)}
+                reply = {each.student.id: each.score for each in book.assignment_submissions(stem)}
         else:
-            made = api.autograde(stem, word) if word else api.generate_assignment(stem)
-            told = {"seconds": time.perf_counter() - start, "cpu": computed() - before}
-            if not made["success"]:
-                told = {"error": made.get("error") or made.get("log") or "it failed"}
-        print(json.dumps(told), file=line, flush=True)
+            result = api.autograde(stem, word) if word else api.generate_assignment(stem)
+            reply = {"seconds": time.perf_counter() - start, "cpu": computed() - before}
+            if not result["success"]:
+                reply = {"error": result.get("error") or result.get("log") or "it failed"}
+        print(json.dumps(reply), file=line, flush=True)
 
 
 def computed() -> float:
     """Give the seconds that this process and its ended children have computed."""
-    used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
-    return sum(each.ru_utime + each.ru_stime for each in used)
+    usage = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return sum(each.ru_utime + each.ru_stime for each in usage)
 
 
 if __name__ == "__main__":

@@ -26,13 +26,13 @@ def main(argv: list[str] | None = None) -> int:
             return main_audit(args.audit, args.seeds or 5)
         for exercise_id in args.exercises:
             exercises.find(exercise_id)
-        written = [id_ for id_ in args.exercises if id_ in mutable_exercises()]
+        ids = [id_ for id_ in args.exercises if id_ in mutable_exercises()]
         status = main_bank(args.exercises, args.seeds or 20)
-        if written or not args.exercises:
+        if ids or not args.exercises:
             print()
-            status |= main_unseen(written)
+            status |= main_unseen(ids)
             print()
-            status |= main_mutate(written, args.seeds or 3)
+            status |= main_mutate(ids, args.seeds or 3)
         return status
     except ValueError as error:
         print(error, file=sys.stderr)

@@ -48,14 +48,14 @@ def load_answers(path: Path) -> dict[str, object]:
 
 
 def _run_definitions(source: str, name: str, module: types.ModuleType, is_answer: bool) -> None:
-    kept = (ast.Import, ast.ImportFrom, ast.FunctionDef, ast.ClassDef)
+    kinds = (ast.Import, ast.ImportFrom, ast.FunctionDef, ast.ClassDef)
     try:
         body = parse(source).body
     except SyntaxError as error:
         print(f"{name}: left out, {error.msg} in line {error.lineno}")
         return
     for node in body:
-        if not isinstance(node, kept) and not (is_answer and isinstance(node, ast.Assign)):
+        if not isinstance(node, kinds) and not (is_answer and isinstance(node, ast.Assign)):
             continue
         try:
             exec(compile(ast.Module([node], []), name, "exec"), module.__dict__)
@@ -81,14 +81,14 @@ def main_audit(path: Path, num_seeds: int) -> int:
         reports = [judge_answer(checker, value, seed) for seed in range(num_seeds)]
         passed = sum(report.passed for report in reports)
         all_passed &= passed == num_seeds
-        shown = next((report for report in reports if not report.passed), reports[0])
-        points = f"{shown.points:g}/{shown.max_points:g} points"
+        first_failure = next((report for report in reports if not report.passed), reports[0])
+        points = f"{first_failure.points:g}/{first_failure.max_points:g} points"
         print(f"{name}: passed {passed}/{num_seeds} seeds, {points}")
-        for index, finding in enumerate(shown.findings):
-            held = sum(
+        for index, finding in enumerate(first_failure.findings):
+            count = sum(
                 report.findings[index].passed for report in reports if len(report.findings) > index
             )
-            print(f"  {finding.mark} {finding.name:<20} {held}/{num_seeds}   {finding.message}")
-        named = sorted({id_ for report in reports for id_ in report.misconceptions})
-        print(f"  named: {', '.join(named) or 'nothing'}\n")
+            print(f"  {finding.mark} {finding.name:<20} {count}/{num_seeds}   {finding.message}")
+        names = sorted({id_ for report in reports for id_ in report.misconceptions})
+        print(f"  named: {', '.join(names) or 'nothing'}\n")
     return 0 if all_passed else 1

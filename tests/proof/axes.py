@@ -17,7 +17,7 @@ import torch
 from vitedu import exercises
 from vitedu.checks.checker import find_checker
 from vitedu.checks.engine import judge_answer
-from vitedu.checks.mistakes import executed
+from vitedu.checks.mistakes import run_source
 from vitedu.course.parsing import parse
 from vitedu.course.references import reference_source
 
@@ -45,16 +45,16 @@ def same_axes(exercise_id: str) -> Callable[[str], bool]:
         [True, True, False]
     """
     source = reference_source(exercises.find(exercise_id))
-    ranks = _recorded(exercise_id, source)
-    counted, words = _counted(source, ranks), _without_numbers(ast.unparse(parse(source)))
-    return lambda text: _without_numbers(text) == words and _counted(text, ranks) == counted
+    ranks = _record_ranks(exercise_id, source)
+    counted, words = _count_axes(source, ranks), _without_numbers(ast.unparse(parse(source)))
+    return lambda text: _without_numbers(text) == words and _count_axes(text, ranks) == counted
 
 
 def _without_numbers(text: str) -> str:
     return re.sub(r"[-\d]", "", text)
 
 
-def _recorded(exercise_id: str, source: str) -> Ranks:
+def _record_ranks(exercise_id: str, source: str) -> Ranks:
     ranks: Ranks = defaultdict(set)
 
     def met(place: int, thing: Any) -> Any:
@@ -64,13 +64,13 @@ def _recorded(exercise_id: str, source: str) -> Ranks:
 
     recording = ast.unparse(ast.fix_missing_locations(_Axes(None).visit(parse(source))))
     module = exercises.find(exercise_id).module
-    answer = executed(recording, exercise_id, module, met=met)
+    answer = run_source(recording, exercise_id, module, met=met)
     if not judge_answer(find_checker(exercise_id), answer, 0).passed:
         raise ValueError(f"the reference of {exercise_id} fails where its axes are recorded.")
     return ranks
 
 
-def _counted(source: str, ranks: Ranks) -> str:
+def _count_axes(source: str, ranks: Ranks) -> str:
     """Write a text without docstrings, with every axis counted from the front."""
     tree = _Axes(ranks).visit(parse(source))
     for node in ast.walk(tree):
@@ -89,7 +89,7 @@ class _Axes(ast.NodeTransformer):
     def visit_Subscript(self, node: ast.Subscript) -> ast.AST:
         self.generic_visit(node)
         if isinstance(node.value, ast.Attribute) and node.value.attr == "shape":
-            node.value.value, (node.slice,) = self._turned(node.value.value, [node.slice])
+            node.value.value, (node.slice,) = self._count_from_front(node.value.value, [node.slice])
         return node
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
@@ -106,9 +106,9 @@ class _Axes(ast.NodeTransformer):
             return node
         more = name in ADDING
         if method:
-            method.value, axes = self._turned(method.value, axes, more)
+            method.value, axes = self._count_from_front(method.value, axes, more)
         else:
-            node.args[0], axes = self._turned(node.args[0], axes, more)
+            node.args[0], axes = self._count_from_front(node.args[0], axes, more)
         positional = len(axes) - len(keywords)
         node.args[own:end] = axes[:positional]
         if name == "transpose":
@@ -117,7 +117,7 @@ class _Axes(ast.NodeTransformer):
             word.value = axis
         return node
 
-    def _turned(self, tensor: Any, axes: list, more: bool = False) -> tuple[Any, list]:
+    def _count_from_front(self, tensor: Any, axes: list, more: bool = False) -> tuple[Any, list]:
         self.place += 1
         if self.ranks is None:
             return parse(f"met({self.place}, {ast.unparse(tensor)})", mode="eval").body, axes

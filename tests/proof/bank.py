@@ -21,7 +21,7 @@ from vitedu.checks.checker import Checker, find_checker
 from vitedu.checks.engine import judge_answer
 from vitedu.checks.inputs import SPLIT
 from vitedu.checks.mistakes import Mistake
-from vitedu.checks.replay import Replays
+from vitedu.checks.replay import ReplayCache
 from vitedu.checks.report import Report
 from vitedu.checks.values import ValueChecker
 
@@ -52,7 +52,7 @@ class CatchCount:
         return whole and self.accepted == self.answers
 
 
-class Judged(NamedTuple):
+class Judgement(NamedTuple):
     """One answer of an exercise and the report on it."""
 
     mistake: str  # its id, or "" for a right answer
@@ -77,15 +77,15 @@ def wrong_answers(exercise_id: str) -> list[tuple[str, object]]:
     if isinstance(checker, ValueChecker):
         return [(m.id, m.value) for m in checker.bank]
     return [
-        (mistake.id, made(checker, mistake, dress))
+        (mistake.id, build_answer(checker, mistake, variant))
         for mistake in checker.mistakes()
-        for dress in range(1 + len(mistake.also))
+        for variant in range(1 + len(mistake.also))
     ]
 
 
-def made(checker: Checker, mistake: Mistake, dress: int = 0):
+def build_answer(checker: Checker, mistake: Mistake, variant: int = 0):
     """Return the wrong answer of one mistake, in the version ``dress`` (see ``Checker.make``)."""
-    return mistake.build() if mistake.build else checker.make(frozenset({mistake.id}), dress)
+    return mistake.build() if mistake.build else checker.make(frozenset({mistake.id}), variant)
 
 
 def students(count: int) -> list[int]:
@@ -93,9 +93,9 @@ def students(count: int) -> list[int]:
     return [(1 + n // CLASS_SIZE) * SPLIT + n for n in range(count)]
 
 
-def judged(
-    exercise_id: str, seeds: Iterable[int], keep: Callable[[int], Replays] = lambda seed: Replays()
-) -> Iterator[Judged]:
+def judge_answers(
+    exercise_id: str, seeds: Iterable[int], find_cache: Callable = lambda seed: ReplayCache()
+) -> Iterator[Judgement]:
     """Judge all wrong and right answers of one exercise with every seed.
 
     Each seed is another student: answers that remember earlier calls are made anew for it. ``keep``
@@ -103,19 +103,19 @@ def judged(
     """
     checker = find_checker(exercise_id)
     for seed in seeds:
-        replays = keep(seed)
+        cache = find_cache(seed)
         right = [("", answer) for answer in right_answers(exercise_id)]
         for number, (id_, answer) in enumerate([*wrong_answers(exercise_id), *right]):
-            report = judge_answer(checker, answer, seed, replays)
-            yield Judged(id_, number, answer, seed, report)
+            report = judge_answer(checker, answer, seed, cache)
+            yield Judgement(id_, number, answer, seed, report)
 
 
 def measure(exercise_id: str, seeds: Iterable[int]) -> CatchCount:
     """Judge all wrong and right answers of one exercise with every seed, and count."""
-    return count(exercise_id, judged(exercise_id, seeds))
+    return count(exercise_id, judge_answers(exercise_id, seeds))
 
 
-def count(exercise_id: str, reports: Iterable[Judged]) -> CatchCount:
+def count(exercise_id: str, reports: Iterable[Judgement]) -> CatchCount:
     """Count what ``judged`` yields for one exercise."""
     row = CatchCount(exercise_id)
     points = defaultdict(list)  # of one mistake in one class
@@ -138,8 +138,8 @@ def count(exercise_id: str, reports: Iterable[Judged]) -> CatchCount:
         if max(earned) - min(earned) <= SPREAD * exercises.find(exercise_id).points:
             row.alike += len(earned)
         else:
-            found = ", ".join(f"{one:g}" for one in sorted(set(earned)))
-            row.troubles.append(f"{id_} earned students of one class {found} points")
+            points_text = ", ".join(f"{one:g}" for one in sorted(set(earned)))
+            row.troubles.append(f"{id_} earned students of one class {points_text} points")
     return row
 
 
@@ -192,18 +192,18 @@ def measure_unseen(exercise_id: str, seed: int = 0) -> Unseen:
     result = Unseen(exercise_id)
     if isinstance(checker, ValueChecker):
         return result
-    known, replays = {mistake.id for mistake in checker.mistakes()}, Replays()
+    ids, cache = {mistake.id for mistake in checker.mistakes()}, ReplayCache()
     for mistake in checker.bank:
         blind = replace(
             checker, bank=tuple(other for other in checker.bank if other.id != mistake.id)
         )
-        report = judge_answer(blind, made(checker, mistake), seed, replays)
+        report = judge_answer(blind, build_answer(checker, mistake), seed, cache)
         result.mistakes += 1
         result.rejected += not report.passed
-        named = [id_ for id_ in report.misconceptions if id_ in known]
-        if named:
-            result.false.append(f"{mistake.id} was named {' and '.join(named)}")
-        result.related += bool(report.misconceptions) and not named
+        names = [id_ for id_ in report.misconceptions if id_ in ids]
+        if names:
+            result.false.append(f"{mistake.id} was named {' and '.join(names)}")
+        result.related += bool(report.misconceptions) and not names
     return result
 
 

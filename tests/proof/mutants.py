@@ -76,14 +76,14 @@ def mutants(source: str, given: tuple[str, ...] = ()) -> Iterator[Mutant]:
     """
     tree = parse(source)
     original = ast.unparse(bare(copy.deepcopy(tree)))
-    seen = {ast.unparse(tree)}
+    texts = {ast.unparse(tree)}
     packed = pickle.dumps(tree)  # unpacked ten times faster than copied
     for path, node in places(tree, given):
         for new in variants(node, siblings(tree, node)):
             changed = replaced(packed, path, new)
             text = ast.unparse(changed)
-            if text not in seen:
-                seen.add(text)
+            if text not in texts:
+                texts.add(text)
                 yield Mutant(*differing_lines(original, ast.unparse(bare(changed))), text)
 
 
@@ -176,7 +176,7 @@ def siblings(tree: ast.AST, node) -> set[str]:
     """Return the names bound together with a name: as parameters, or by one unpacking."""
     if not isinstance(node, ast.Name) or not isinstance(node.ctx, ast.Load):
         return set()
-    found = set()
+    beside = set()
     for place in ast.walk(tree):
         names: list[str] = []
         if isinstance(place, ast.arguments):
@@ -184,8 +184,8 @@ def siblings(tree: ast.AST, node) -> set[str]:
         elif isinstance(place, ast.Tuple) and isinstance(place.ctx, ast.Store):
             names = [item.id for item in place.elts if isinstance(item, ast.Name)]
         if node.id in names:
-            found |= set(names)
-    return found - {node.id}
+            beside |= set(names)
+    return beside - {node.id}
 
 
 # --- the changes --------------------------------------------------------------------------------
@@ -203,7 +203,7 @@ def variants(node, beside: set[str]) -> Iterator:
             yield ast.Name(name, node.ctx)
 
 
-def edited(node: ast.AST, **fields) -> Any:
+def edit(node: ast.AST, **fields) -> Any:
     """Copy a node with other values for some fields."""
     new = copy.deepcopy(node)
     for name, value in fields.items():
@@ -211,12 +211,12 @@ def edited(node: ast.AST, **fields) -> Any:
     return new
 
 
-def without(items: list, index: int) -> list:
+def drop_item(items: list, index: int) -> list:
     """Copy a list with one item left out."""
     return items[:index] + items[index + 1 :]
 
 
-def swapped(items: list) -> Iterator[list]:
+def swap_pairs(items: list) -> Iterator[list]:
     """Yield a copy of a list for each two items, with the two swapped."""
     for i, j in itertools.combinations(range(len(items)), 2):
         new = list(items)
@@ -229,12 +229,12 @@ def _bodies(body: list[ast.stmt]) -> Iterator[list[ast.stmt]]:
     for index, statement in enumerate(body):
         if _is_docstring(statement) or isinstance(statement, ast.Pass | ast.FunctionDef):
             continue
-        rest = without(body, index)
+        rest = drop_item(body, index)
         yield rest if any(not _is_docstring(other) for other in rest) else [*rest, ast.Pass()]
         if isinstance(statement, ast.With):
             yield [*body[:index], *statement.body, *body[index + 1 :]]
         if isinstance(statement, ast.For | ast.While):
-            once = edited(statement, body=[*statement.body, ast.Break()])
+            once = edit(statement, body=[*statement.body, ast.Break()])
             yield [*body[:index], once, *body[index + 1 :]]
 
 
@@ -251,11 +251,11 @@ def _binary(node: ast.BinOp) -> Iterator[ast.AST]:
     if kind in ARITHMETIC:
         for other in ARITHMETIC:
             if other is not kind:
-                yield edited(node, op=other())
+                yield edit(node, op=other())
     if kind in POWERS:
-        yield edited(node, op=POWERS[kind]())
+        yield edit(node, op=POWERS[kind]())
     if kind not in (ast.Add, ast.Mult):  # these are commutative
-        yield edited(node, left=node.right, right=node.left)
+        yield edit(node, left=node.right, right=node.left)
     yield node.left
     yield node.right
 
@@ -263,7 +263,7 @@ def _binary(node: ast.BinOp) -> Iterator[ast.AST]:
 def _update(node: ast.AugAssign) -> Iterator[ast.AST]:
     for other in ARITHMETIC:
         if other is not type(node.op):
-            yield edited(node, op=other())
+            yield edit(node, op=other())
     yield ast.copy_location(ast.Assign([node.target], node.value), node)
 
 
@@ -272,14 +272,14 @@ def _comparison(node: ast.Compare) -> Iterator[ast.AST]:
     others = COMPARISONS if kind in COMPARISONS else (OPPOSITES[kind],)
     for other in others:
         if other is not kind:
-            yield edited(node, ops=[other(), *node.ops[1:]])
+            yield edit(node, ops=[other(), *node.ops[1:]])
 
 
 def _boolean(node: ast.BoolOp) -> Iterator[ast.AST]:
-    yield edited(node, op=ast.And() if isinstance(node.op, ast.Or) else ast.Or())
+    yield edit(node, op=ast.And() if isinstance(node.op, ast.Or) else ast.Or())
     for index in range(len(node.values)):
-        rest = without(node.values, index)
-        yield rest[0] if len(rest) == 1 else edited(node, values=rest)
+        rest = drop_item(node.values, index)
+        yield rest[0] if len(rest) == 1 else edit(node, values=rest)
 
 
 def _unary(node: ast.UnaryOp) -> Iterator[ast.AST]:
@@ -323,20 +323,20 @@ def _call(node: ast.Call) -> Iterator[ast.AST]:
         yield node.func.value  # x.f(...) -> x
     if node.args and not isinstance(node.args[0], ast.Starred):
         yield node.args[0]  # f(x, ...) -> x
-    for arguments in swapped(node.args):
-        yield edited(node, args=arguments)
+    for arguments in swap_pairs(node.args):
+        yield edit(node, args=arguments)
     for index in range(len(node.args)):
-        yield edited(node, args=without(node.args, index))
+        yield edit(node, args=drop_item(node.args, index))
     for index in range(len(node.keywords)):
-        yield edited(node, keywords=without(node.keywords, index))
+        yield edit(node, keywords=drop_item(node.keywords, index))
 
 
 def _row(node: ast.Tuple | ast.List) -> Iterator[ast.AST]:
-    for items in swapped(node.elts):
-        yield edited(node, elts=items)
+    for items in swap_pairs(node.elts):
+        yield edit(node, elts=items)
     if isinstance(node.ctx, ast.Load) and len(node.elts) > 1:
         for index in range(len(node.elts)):
-            yield edited(node, elts=without(node.elts, index))
+            yield edit(node, elts=drop_item(node.elts, index))
 
 
 def _subscript(node: ast.Subscript) -> Iterator[ast.AST]:
@@ -348,48 +348,48 @@ def _slice(node: ast.Slice) -> Iterator[ast.AST]:
     yield ast.Slice(node.upper, node.lower, node.step)
     for bound in ("lower", "upper", "step"):
         if getattr(node, bound) is not None:
-            yield edited(node, **{bound: None})
+            yield edit(node, **{bound: None})
 
 
 def _choice(node: ast.IfExp) -> Iterator[ast.AST]:
     yield node.body
     yield node.orelse
-    yield edited(node, body=node.orelse, orelse=node.body)
+    yield edit(node, body=node.orelse, orelse=node.body)
 
 
 def _condition(node: ast.If | ast.While) -> Iterator[ast.AST]:
-    yield edited(node, test=ast.UnaryOp(ast.Not(), node.test))
-    yield edited(node, test=ast.Constant(True))
+    yield edit(node, test=ast.UnaryOp(ast.Not(), node.test))
+    yield edit(node, test=ast.Constant(True))
 
 
 def _comprehension(node: ast.comprehension) -> Iterator[ast.AST]:
     for index in range(len(node.ifs)):
-        yield edited(node, ifs=without(node.ifs, index))
+        yield edit(node, ifs=drop_item(node.ifs, index))
 
 
 def _function(node: ast.FunctionDef) -> Iterator[ast.AST]:
     for index in range(len(node.decorator_list)):
-        yield edited(node, decorator_list=without(node.decorator_list, index))
+        yield edit(node, decorator_list=drop_item(node.decorator_list, index))
     for index in range(len(node.args.defaults)):
         if index == 0:  # without a later default the signature would be invalid
-            yield edited(node, args=edited(node.args, defaults=node.args.defaults[1:]))
+            yield edit(node, args=edit(node.args, defaults=node.args.defaults[1:]))
 
 
 def _raise(node: ast.Raise) -> Iterator[ast.AST]:
     if isinstance(node.exc, ast.Call) and isinstance(node.exc.func, ast.Name):
-        yield from (edited(node, exc=edited(node.exc, func=new)) for new in _name(node.exc.func))
+        yield from (edit(node, exc=edit(node.exc, func=new)) for new in _name(node.exc.func))
 
 
 def _name(node: ast.Name) -> Iterator[ast.AST]:
     for names in ALIKE:
         for other in sorted(names - {node.id}) if node.id in names else ():
-            yield edited(node, id=other)
+            yield edit(node, id=other)
 
 
 def _attribute(node: ast.Attribute) -> Iterator[ast.AST]:
     for names in ALIKE:
         for other in sorted(names - {node.attr}) if node.attr in names else ():
-            yield edited(node, attr=other)
+            yield edit(node, attr=other)
 
 
 _BY_KIND: dict[str, Callable[..., Iterable]] = {

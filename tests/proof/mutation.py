@@ -17,8 +17,8 @@ from proof.mutants import Mutant, mutants, shortcuts
 from vitedu import exercises
 from vitedu.checks.checker import Checker, find_checker
 from vitedu.checks.engine import judge_answer
-from vitedu.checks.mistakes import executed
-from vitedu.checks.replay import Replays
+from vitedu.checks.mistakes import run_source
+from vitedu.checks.replay import ReplayCache
 from vitedu.course.references import reference_source
 from vitedu.exercises import Exercise
 
@@ -32,10 +32,10 @@ class _Verdict(Checker):
         return []
 
 
-def without_names(checker: Checker) -> Checker:
+def strip_names(checker: Checker) -> Checker:
     """Copy a checker without its bank and picture, to be faster if only the verdict counts."""
-    kept = {f.name: getattr(checker, f.name) for f in fields(checker)}
-    return _Verdict(**kept | {"picture": None, "is_related": False})
+    values = {f.name: getattr(checker, f.name) for f in fields(checker)}
+    return _Verdict(**values | {"picture": None, "is_related": False})
 
 
 @dataclass
@@ -72,23 +72,23 @@ def mutants_of(exercise: Exercise) -> list[Mutant]:
     return [*mutants(source, given), *shortcuts(source, entry_of(exercise.id).special)]
 
 
-def built(mutant: Mutant, name: str, module: str):
+def build_mutant(mutant: Mutant, name: str, module: str):
     """Execute a mutant with the names of its module; None if that fails."""
     try:
-        return executed(mutant.source, name, module)
+        return run_source(mutant.source, name, module)
     except Exception:  # for example in a default or a decorator
         return None
 
 
-def explained(table: Survivors, changes: set[str]) -> dict[str, set[str]]:
+def match_explanations(table: Survivors, changes: set[str]) -> dict[str, set[str]]:
     """Return the changes that each entry of a table explains.
 
     An entry that is a whole change explains this one. Any other entry explains every change that
     contains it.
 
     Example:
-        >>> found = explained({"the same axis": ("dim=1",)}, {"x.sum(dim=1)", "x.sum(dim=0)"})
-        >>> found["dim=1"]
+        >>> changes = {"x.sum(dim=1)", "x.sum(dim=0)"}
+        >>> match_explanations({"the same axis": ("dim=1",)}, changes)["dim=1"]
         {'x.sum(dim=1)'}
     """
     entries = [entry for group in table.values() for entry in group]
@@ -98,40 +98,40 @@ def explained(table: Survivors, changes: set[str]) -> dict[str, set[str]]:
     }
 
 
-def passing_seed(checker: Checker, answer, draws: dict[int, Replays]) -> int | None:
+def passing_seed(checker: Checker, answer, draws: dict[int, ReplayCache]) -> int | None:
     """Return the first seed with which an answer passes, or None."""
     return next(
-        (s for s, kept in draws.items() if judge_answer(checker, answer, s, kept).passed), None
+        (s for s, cache in draws.items() if judge_answer(checker, answer, s, cache).passed), None
     )
 
 
 def count_mutants(exercise_id: str, seeds: range) -> Count:
     """Judge every mutant of one exercise. It counts as rejected if it fails with every seed."""
     exercise = exercises.find(exercise_id)
-    checker = without_names(find_checker(exercise_id))
+    checker = strip_names(find_checker(exercise_id))
     count = Count(exercise_id)
-    made = mutants_of(exercise)
-    changes = {mutant.change for mutant in made}
+    mutants = mutants_of(exercise)
+    changes = {mutant.change for mutant in mutants}
     entry = entry_of(exercise_id)
-    equivalent = explained(entry.equivalent, changes)
-    left_open = explained(entry.left_open, changes)
+    equivalent = match_explanations(entry.equivalent, changes)
+    left_open = match_explanations(entry.left_open, changes)
     same = same_axes(exercise_id)
-    draws = {seed: Replays() for seed in seeds}  # the reference runs once with each
+    draws = {seed: ReplayCache() for seed in seeds}  # the reference runs once with each
     survivors = set()
     limit = os.environ.get("VITEDU_TIME_LIMIT")
     os.environ["VITEDU_TIME_LIMIT"] = str(SECONDS)
     try:
-        for mutant in made:
+        for mutant in mutants:
             count.mutants += 1
-            answer = built(mutant, exercise_id, exercise.module)
+            answer = build_mutant(mutant, exercise_id, exercise.module)
             seed = None if answer is None else passing_seed(checker, answer, draws)
             if seed is None:
                 count.rejected += 1
                 continue
             survivors.add(mutant.change)
-            if any(mutant.change in found for found in equivalent.values()) or same(mutant.source):
+            if any(mutant.change in group for group in equivalent.values()) or same(mutant.source):
                 count.equivalent += 1
-            elif any(mutant.change in found for found in left_open.values()):
+            elif any(mutant.change in group for group in left_open.values()):
                 count.left_open += 1
             else:
                 count.unexplained.append(f"{mutant.change}   (seed {seed})")
@@ -140,7 +140,7 @@ def count_mutants(exercise_id: str, seeds: range) -> Count:
         if limit is not None:
             os.environ["VITEDU_TIME_LIMIT"] = limit
     both = equivalent | left_open
-    count.outdated = sorted(e for e, found in both.items() if not found or found - survivors)
+    count.outdated = sorted(e for e, group in both.items() if not group or group - survivors)
     return count
 
 

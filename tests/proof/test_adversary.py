@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
-from kept import judge
+from replay_caches import judge
 from torch import nn
 
 from vitedu import attention, encoder, patches, training, vit
@@ -378,8 +378,8 @@ def test_a_black_image_is_no_crop_in_a_process_of_its_own():
         "import torch; from vitedu.checks.api import judge; "
         "print(judge(lambda images, padding, generator: 0 * images, 'random_crop_flip', seed=1))"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
-    assert "outputs are no such window" in done.stdout, done.stderr
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert "outputs are no such window" in run.stdout, run.stderr
 
 
 def test_random_results_without_a_reader_are_an_error(monkeypatch, capsys):

@@ -13,7 +13,6 @@ from vitedu.checks.inputs import SPLIT
 from vitedu.checks.values import ValueChecker
 
 pytestmark = pytest.mark.bank
-
 IDS = [exercise.id for exercise in exercises.EXERCISES]
 FUNCTIONS = [id_ for id_ in IDS if not isinstance(find_checker(id_), ValueChecker)]
 
@@ -34,7 +33,7 @@ def test_words_of_the_bank_follow_the_house(exercise):
         mistakes += general_mistakes(checker.reference, checker.draw(0))
     for mistake in mistakes:
         assert mistake.name and not mistake.name.endswith("."), mistake.name
-        for text in (mistake.why, mistake.look):
+        for text in (mistake.why, mistake.next_step):
             assert text.endswith((".", ")", '"')), text
             assert "?" not in text.rstrip("?") and "!" not in text.replace("!=", ""), text
 
@@ -94,12 +93,12 @@ def test_another_price_within_a_class_shows(monkeypatch):
     """A mistake that costs one student more than another is told with the points of both."""
     real = bank.judge_answer
 
-    def dearer(checker, answer, seed, replays):
-        report = real(checker, answer, seed, replays)
+    def dearer(checker, answer, seed, cache):
+        report = real(checker, answer, seed, cache)
         more = not report.passed and seed == bank.students(2)[1]
-        kept = ("status", "misconceptions", "passed")
-        seen = {name: getattr(report, name) for name in kept}
-        return SimpleNamespace(**seen, points=report.points + more)
+        names = ("status", "misconceptions", "passed")
+        values = {name: getattr(report, name) for name in names}
+        return SimpleNamespace(**values, points=report.points + more)
 
     monkeypatch.setattr(bank, "judge_answer", dearer)
     alike = bank.measure("window_merge", bank.students(1))

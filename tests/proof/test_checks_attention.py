@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
-from kept import judge
+from replay_caches import judge
 from torch import nn
-from verdicts import failed
+from verdicts import failed_parts
 
 from vitedu import attention as reference
 from vitedu.checks import replay
-from vitedu.checks.attention.multi_head_attention import Given
+from vitedu.checks.attention.multi_head_attention import Reference
 from vitedu.checks.checker import find_checker
 
 pytestmark = pytest.mark.bank
@@ -65,7 +65,7 @@ SOFTMAX_SPELLINGS = {
 def test_softmax_is_forbidden_in_every_spelling(spelling):
     """Whoever lets torch do the whole work gets no point, however it is called."""
     report = judge(SOFTMAX_SPELLINGS[spelling], "softmax", seed=0)
-    assert failed(report)[0] == "allowed operations" and report.points == 0
+    assert failed_parts(report)[0] == "allowed operations" and report.points == 0
     assert report.misconception is None
 
 
@@ -107,7 +107,7 @@ def test_fused_attention_is_forbidden_in_every_spelling(spelling):
         _, weights = reference.scaled_dot_product_attention(q, k, v)
         return FUSED_SPELLINGS[spelling](q, k, v), weights
 
-    class Layer(Given):
+    class Layer(Reference):
         def forward(self, x):
             parts = [reference.split_heads(p, self.num_heads) for p in self.qkv(x).chunk(3, -1)]
             output, weights = attend(*parts)
@@ -116,10 +116,10 @@ def test_fused_attention_is_forbidden_in_every_spelling(spelling):
     answers = {"scaled_dot_product_attention": attend, "MultiHeadAttention": Layer}
     for exercise, answer in answers.items():
         report = judge(answer, exercise, seed=0)
-        assert "allowed operations" in failed(report) and report.points == 0
+        assert "allowed operations" in failed_parts(report) and report.points == 0
 
 
-class LayerOfTorch(Given):
+class LayerOfTorch(Reference):
     """torch's layer, made on the fly with the given weights."""
 
     def forward(self, x):
@@ -131,7 +131,7 @@ class LayerOfTorch(Given):
         return self.proj(output), weights
 
 
-class LayerOfFunction(Given):
+class LayerOfFunction(Reference):
     """The function behind torch's layer."""
 
     def forward(self, x):
@@ -148,7 +148,7 @@ class LayerOfFunction(Given):
 def test_layer_of_torch_is_forbidden(answer):
     """nn.MultiheadAttention and the function behind it do the whole work."""
     report = judge(answer, "MultiHeadAttention", seed=0)
-    assert "allowed operations" in failed(report) and report.points == 0
+    assert "allowed operations" in failed_parts(report) and report.points == 0
 
 
 def test_layer_with_other_parameters_says_which_are_missing():
@@ -201,10 +201,10 @@ UNSEEN = {
 def test_unknown_mistake_gets_no_name_of_the_bank(name):
     """A mistake that the bank does not know is rejected with its evidence and no false name."""
     exercise, wrong = UNSEEN[name]
-    known = {mistake.id for mistake in find_checker(exercise).mistakes()}
+    ids = {mistake.id for mistake in find_checker(exercise).mistakes()}
     report = judge(wrong, exercise, seed=0)
     assert report.status == "failed" and report.points < report.max_points
-    assert not known & set(report.misconceptions), str(report)
+    assert not ids & set(report.misconceptions), str(report)
 
 
 # --- what else an answer may be -----------------------------------------------------------------

@@ -11,11 +11,11 @@ import random
 from collections.abc import Iterator
 from unittest import mock
 
-import kept
 import numpy as np
 import pytest
+import replay_caches
 import torch
-from given_away import assert_gives_nothing_away
+from secrecy import assert_gives_nothing_away
 
 from proof import bank
 from vitedu import exercises
@@ -25,7 +25,6 @@ from vitedu.checks.checker import find_checker
 from vitedu.checks.engine import judge_answer
 
 pytestmark = pytest.mark.bank
-
 CHECKERS = {exercise.id: find_checker(exercise.id) for exercise in exercises.EXERCISES}
 VALUES, FUNCTIONS, CLASSES = (
     [exercise.id for exercise in exercises.EXERCISES if exercise.kind == kind]
@@ -50,16 +49,16 @@ def unhurried(monkeypatch):
 
 def assert_pairs_are_named(exercise: str, seed: int) -> None:
     """Pairs are rejected; three of four are named as these two or one of them, one as both."""
-    checker, replays = CHECKERS[exercise], kept.replays(exercise, seed)
+    checker, cache = CHECKERS[exercise], replay_caches.find_cache(exercise, seed)
     own = [mistake.id for mistake in checker.bank if mistake.build is None]
     pairs = [p for p in itertools.combinations(own, 2) if checker.make(frozenset(p)) is not None]
-    found = {}
+    by_pair = {}
     for pair in random.Random(0).sample(pairs, 4):
-        report = judge_answer(checker, checker.make(frozenset(pair)), seed, replays)
+        report = judge_answer(checker, checker.make(frozenset(pair)), seed, cache)
         assert not report.passed, pair
-        found[pair] = set(report.misconceptions)
-    assert sum(bool(ids) and ids <= set(pair) for pair, ids in found.items()) >= 3, found
-    assert sum(ids == set(pair) for pair, ids in found.items()) >= 1, found
+        by_pair[pair] = set(report.misconceptions)
+    assert sum(bool(ids) and ids <= set(pair) for pair, ids in by_pair.items()) >= 3, by_pair
+    assert sum(ids == set(pair) for pair, ids in by_pair.items()) >= 1, by_pair
 
 
 def mapped(change, value):
@@ -83,7 +82,7 @@ DISTORTED = {
 
 def assert_no_result_breaks(exercise: str, seed: int) -> None:
     """Whatever shape and kind a result has, there is a verdict, no pass for other values."""
-    checker, replays = CHECKERS[exercise], kept.replays(exercise, seed)
+    checker, cache = CHECKERS[exercise], replay_caches.find_cache(exercise, seed)
     for kind, change in DISTORTED.items():
 
         def answer(*args, change=change, **named):
@@ -91,7 +90,7 @@ def assert_no_result_breaks(exercise: str, seed: int) -> None:
 
         answer.__signature__ = inspect.signature(checker.reference)
         with mock.patch.object(replay, "PAIR_SECONDS", 0.1):  # some pairs are tried
-            report = judge_answer(checker, answer, seed, replays)
+            report = judge_answer(checker, answer, seed, cache)
         is_other = kind in ("three unlike", "nothing", "not a number")
         # what linear_from_conv returns is a layer, which stays as it is
         assert not (report.passed and is_other and exercise != "linear_from_conv"), kind
@@ -105,12 +104,13 @@ def test_mistakes_are_rejected_named_and_cost_alike_and_right_answers_pass(exerc
     """
     seeds = bank.students(2 if exercise in TWICE else 1)
 
-    def reports() -> Iterator[bank.Judged]:
-        for one in bank.judged(exercise, seeds, functools.partial(kept.replays, exercise)):
+    def reports() -> Iterator[bank.Judgement]:
+        find_cache = functools.partial(replay_caches.find_cache, exercise)
+        for one in bank.judge_answers(exercise, seeds, find_cache):
             is_full = one.report.points == one.report.max_points
             assert is_full == (not one.mistake), str(one.report)
             if one.mistake and exercise in ASKED and one.seed == seeds[-1]:
-                observe = kept.replays(exercise, one.seed).observe
+                observe = replay_caches.find_cache(exercise, one.seed).observe
                 assert_gives_nothing_away(exercise, one.answer, one.report, one.seed, observe)
             yield one
 
@@ -168,7 +168,7 @@ OTHER_RESULTS = {
 @pytest.mark.parametrize("exercise", ONE_OF_A_KIND)
 def test_other_results_fail_without_a_false_name(exercise):
     """No result at all fails; only what it says of itself is claimed, such as a constant."""
-    checker, replays = CHECKERS[exercise], replay.Replays()
+    checker, cache = CHECKERS[exercise], replay.ReplayCache()
     for name, result in OTHER_RESULTS.items():
         if exercise in CLASSES:
             forward = {"forward": lambda self, x, result=result: result}
@@ -177,7 +177,7 @@ def test_other_results_fail_without_a_false_name(exercise):
             answer = functools.wraps(checker.reference)(
                 lambda *args, result=result, **kwargs: result
             )
-        report = judge_answer(checker, answer, 0, replays)
+        report = judge_answer(checker, answer, 0, cache)
         assert report.status == "failed", f"{name}: {report}"
         assert set(report.misconceptions) <= FACTS, f"{name}: {report}"
         if result is None:

@@ -3,9 +3,9 @@
 import pytest
 import torch
 import torch.nn.functional as F
-from kept import judge
+from replay_caches import judge
 from torch import nn
-from verdicts import failed
+from verdicts import failed_parts
 
 from vitedu import encoder as reference
 from vitedu.attention import MultiHeadAttention
@@ -14,7 +14,6 @@ from vitedu.vit import VisionTransformer
 pytestmark = pytest.mark.bank
 
 # --- what is forbidden, in every spelling -------------------------------------------------------
-
 ATEN = torch.ops.aten
 LAYER_NORMS = {
     "F.layer_norm": lambda x, w, b, eps: F.layer_norm(x, w.shape, w, b, eps),
@@ -49,7 +48,7 @@ def test_forbidden_operation_is_found_in_every_spelling(exercise, answer):
     """The forbidden call is found from what ran, and earns nothing."""
     report = judge(answer, exercise, seed=0)
     assert report.status == "failed" and report.points == 0, str(report)
-    assert failed(report)[0] == "allowed operations" and report.misconception is None
+    assert failed_parts(report)[0] == "allowed operations" and report.misconception is None
 
 
 ALLOWED = {

@@ -3,7 +3,7 @@
 import pytest
 import torch
 import torch.nn.functional as F
-from kept import judge
+from replay_caches import judge
 from torch import nn
 
 from vitedu import patches as reference

@@ -4,23 +4,22 @@ import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
-from kept import judge
+from replay_caches import judge
 from torch import nn
-from verdicts import failed
+from verdicts import failed_parts
 
 from vitedu import exercises
 from vitedu import training as reference
 from vitedu.checks.answers import LocalAnswer
 from vitedu.checks.checker import find_checker
-from vitedu.checks.compare import read
-from vitedu.checks.engine import conclude, gather
+from vitedu.checks.compare import run_reader
+from vitedu.checks.engine import judge_observations, observe_answer
 from vitedu.checks.observe import observe
 from vitedu.checks.training import random_crop_flip_reader, random_draws_reader
 from vitedu.checks.values import ValueChecker
 from vitedu.grading.line.messages import read_observation, write_observation
 
 pytestmark = pytest.mark.bank
-
 CHECKERS = {e.id: find_checker(e.id) for e in exercises.in_notebook("04_training")}
 FUNCTIONS = [id_ for id_, checker in CHECKERS.items() if not isinstance(checker, ValueChecker)]
 
@@ -63,7 +62,7 @@ def test_cross_entropy_is_found_in_every_spelling(spelling):
 
     report = judge(cross_entropy, seed=0)
     assert report.status == "failed" and report.points == 0
-    assert failed(report)[0] == "allowed operations" and report.misconception is None
+    assert failed_parts(report)[0] == "allowed operations" and report.misconception is None
 
 
 @pytest.mark.parametrize(
@@ -196,7 +195,7 @@ ADVISED = {
 def test_a_part_that_fails_first_says_why_and_what_to_try(answer, exercise, part):
     """What no known mistake explains gets the words of its part, right below what was seen."""
     report = judge(answer, exercise, seed=0)
-    assert report.misconception is None and failed(report)[0] == part, str(report)
+    assert report.misconception is None and failed_parts(report)[0] == part, str(report)
     why, look = CHECKERS[exercise].advice[part]
     assert [label for label, _ in report.lines[:4]] == ["expected", "got", "why", "try"]
     assert [text for _, text in report.lines[2:4]] == [why, look]
@@ -215,7 +214,7 @@ def test_advice_gives_way_to_known_mistakes_and_to_errors():
     mistakes = [checker.make(frozenset({id_})) for id_ in ("smoothing_ignored", "overflows")]
     for answer in [*mistakes, price_that_breaks]:
         report = judge(answer, "cross_entropy", seed=0)
-        assert set(failed(report)) & set(checker.advice)
+        assert set(failed_parts(report)) & set(checker.advice)
         assert not advice & {text for _, text in report.lines}
 
 
@@ -277,9 +276,10 @@ def test_a_loss_that_keeps_its_graph_fails_the_returns(source):
     """A tensor that requires a gradient is no Python number, in the notebook and in the grader."""
     checker = CHECKERS["train_one_epoch"]
     cases = checker.draw(0)
-    report = conclude(checker, cases, gather(checker, cases, source(epoch_keeping_graphs)), 0)
+    observed = observe_answer(checker, cases, source(epoch_keeping_graphs))
+    report = judge_observations(checker, cases, observed, 0)
     assert report.misconceptions == ["graph_kept"]
-    assert failed(report)[0] == "returns" and "loss.item()" in str(report)
+    assert failed_parts(report)[0] == "returns" and "loss.item()" in str(report)
 
 
 def test_a_wrong_loss_that_keeps_its_graph_is_told_about_item():
@@ -333,12 +333,12 @@ def test_right_crops_are_read_as_right():
             if case.driver != "random_images" or case.on_accelerator:
                 continue
             seen = observe(checker.reference, case)
-            read(case, seen)
+            run_reader(case, seen)
             assert seen.facts[random_crop_flip_reader.WINDOW] == "so it is"
             if case.extra.get("draws"):
-                assert seen.facts[random_crop_flip_reader.OWN_DRAW] == "anew"
+                assert seen.facts[random_crop_flip_reader.DRAW_PER_IMAGE] == "anew"
                 assert seen.facts[random_crop_flip_reader.COIN] == "fair"
-                assert seen.facts[random_crop_flip_reader.APART] == "apart"
+                assert seen.facts[random_crop_flip_reader.INDEPENDENCE] == "apart"
                 assert (
                     seen.facts[random_crop_flip_reader.PLACES.format(4)]
                     == "tops from 0 to 4, lefts from 0 to 4"
@@ -352,7 +352,7 @@ def test_padded_agrees_with_torch(border, dtype):
     mode = {"reflected": "reflect", "zeros": "constant", "the edge repeated": "replicate"}
     images = torch.randint(0, 256, (2, 3, 5, 7)).to(dtype)
     expected = F.pad(images.double(), [3] * 4, mode=mode.get(border, "circular")).to(dtype)
-    assert torch.equal(random_crop_flip_reader.padded(images, 3, border), expected)
+    assert torch.equal(random_crop_flip_reader.pad(images, 3, border), expected)
 
 
 def test_chi_square_bound_lies_above_the_tail():
@@ -376,4 +376,4 @@ def test_crops_drawn_by_wall_clock_are_rejected():
 
     report = judge(random_crop_flip, seed=0)
     assert not report.passed
-    assert failed(report) == ["generator"]
+    assert failed_parts(report) == ["generator"]

@@ -5,20 +5,19 @@ import math
 import pytest
 import torch
 import torch.nn.functional as F
-from kept import judge_answer
+from replay_caches import judge_answer
 from torch import nn
-from verdicts import failed
+from verdicts import failed_parts
 
 from proof.mutants import shortcuts
 from vitedu import attention, encoder, inside, less_data, patches, training
 from vitedu.checks import replay
 from vitedu.checks.checker import find_checker
-from vitedu.checks.compare import same_error
-from vitedu.checks.errors import Trouble
+from vitedu.checks.compare import is_same_error
+from vitedu.checks.errors import RaisedError
 from vitedu.checks.observation import Observation
 
 pytestmark = pytest.mark.slow
-
 SEED = 3
 
 
@@ -255,15 +254,15 @@ def test_common_errors_are_headlines(exercise, answer, words):
 def test_errors_are_told_apart_by_their_message():
     """Two errors of a type are one mistake only if they say the same, in any order of operands."""
 
-    def ended(message, by_hand=False):
-        trouble = Trouble("RuntimeError", ("RuntimeError",), message, None, by_hand)
+    def ended(message, own=False):
+        trouble = RaisedError("RuntimeError", ("RuntimeError",), message, None, own)
         return Observation(error=trouble)
 
     one = ended("size of tensor a (3) must match tensor b (5)")
-    assert same_error(one, ended("size of tensor a (5) must match tensor b (3)"))
-    assert not same_error(one, ended("mat1 and mat2 shapes cannot be multiplied"))
-    assert not same_error(one, ended("size of tensor a (3) must match tensor b (5)", by_hand=True))
-    assert not same_error(one, Observation())
+    assert is_same_error(one, ended("size of tensor a (5) must match tensor b (3)"))
+    assert not is_same_error(one, ended("mat1 and mat2 shapes cannot be multiplied"))
+    assert not is_same_error(one, ended("size of tensor a (3) must match tensor b (5)", own=True))
+    assert not is_same_error(one, Observation())
 
 
 def test_an_argument_with_some_effect_is_not_called_unused():
@@ -283,15 +282,15 @@ def test_an_argument_without_effect_fails_by_itself():
     """Where all values are right, another value of an argument still has to change the result."""
     checker = find_checker("mixup")
     cases = checker.draw(SEED)
-    known = [case.args["lam"] for case in cases]
+    values = [case.args["lam"] for case in cases]
 
     def forgets(images, labels, num_classes, lam, permutation):
-        lam = lam if lam in known else cases[0].args["lam"]
+        lam = lam if lam in values else cases[0].args["lam"]
         return less_data.mixup(images, labels, num_classes, lam, permutation)
 
     report = judge_answer(checker, forgets, SEED)
     assert report.headline == "lam changes nothing in images", str(report)
-    assert failed(report) == ["again"]
+    assert failed_parts(report) == ["again"]
 
 
 def test_shortcuts_are_wrong_in_one_place():

@@ -11,11 +11,11 @@ from proof import axes, mutation
 from proof.axes import same_axes
 from proof.entries import entry_of
 from proof.mutants import Mutant, mutants
-from proof.mutation import built, count_mutants
+from proof.mutation import build_mutant, count_mutants
 from vitedu import exercises
 from vitedu.checks.checker import find_checker
 from vitedu.checks.engine import judge_answer
-from vitedu.checks.replay import Replays
+from vitedu.checks.replay import ReplayCache
 
 pytestmark = pytest.mark.bank
 mutants_of = functools.cache(mutation.mutants_of)  # three tests look at all of them
@@ -68,8 +68,8 @@ MADE = {
 
 def test_every_kind_of_change_is_made():
     """Each kind of single-step change appears among the mutants of a toy function."""
-    found = changes(TOY)
-    assert not {kind for kind, change in MADE.items() if change not in found}
+    toy_changes = changes(TOY)
+    assert not {kind for kind, change in MADE.items() if change not in toy_changes}
 
 
 def test_no_mutant_changes_words_or_annotations():
@@ -97,9 +97,9 @@ def test_given_methods_stay():
     source = (
         "class A:\n  def __init__(self):\n    self.n = 3\n  def forward(self, x):\n    return x + 5"
     )
-    found = changes(source, ("__init__",))
-    assert not any("self.n" in change for change in found)
-    assert "return x + 6" in found
+    toy_changes = changes(source, ("__init__",))
+    assert not any("self.n" in change for change in toy_changes)
+    assert "return x + 6" in toy_changes
     assert "self.n = 4" in changes(source)
 
 
@@ -107,18 +107,18 @@ def test_mutants_of_a_class_run():
     """A mutant of a class with super() is built in its module's names and has the right parts."""
     exercise = exercises.find("EncoderBlock")
     mutant = next(m for m in mutants_of(exercise) if m.change == "x = x - attended")
-    block = built(mutant, "EncoderBlock", exercise.module)(8, 2)
+    block = build_mutant(mutant, "EncoderBlock", exercise.module)(8, 2)
     assert {name for name, _ in block.named_children()} == {"norm1", "attn", "norm2", "mlp"}
 
 
 def test_a_mutant_that_can_not_be_defined_counts_as_rejected():
     """A default that cannot be evaluated leaves nothing to judge."""
-    assert built(Mutant("", "", "def gelu(x=1 / 0): ..."), "gelu", "vitedu.encoder") is None
+    assert build_mutant(Mutant("", "", "def gelu(x=1 / 0): ..."), "gelu", "vitedu.encoder") is None
 
 
 def test_unexplained_survivors_and_idle_explanations_are_reported(monkeypatch):
     """A mutant that passes without a reason, or a reason without such a mutant, fails the run."""
-    monkeypatch.setattr(mutation, "explained", lambda table, changes: {"never made": set()})
+    monkeypatch.setattr(mutation, "match_explanations", lambda *_: {"never made": set()})
     monkeypatch.setattr(mutation, "same_axes", lambda exercise_id: lambda source: False)
     count = count_mutants("merge_heads", range(1))
     assert "return x.transpose(2, 1).flatten(2)" in " ".join(count.unexplained)
@@ -136,22 +136,22 @@ def test_time_limit_of_the_run_is_left_as_it_was(monkeypatch):
 @functools.cache
 def with_same_axes(exercise_id: str) -> set[str]:
     """Give the changes that only count an axis from its other end."""
-    same, made = same_axes(exercise_id), mutants_of(exercises.find(exercise_id))
-    return {mutant.change for mutant in made if same(mutant.source)}
+    same, all_mutants = same_axes(exercise_id), mutants_of(exercises.find(exercise_id))
+    return {mutant.change for mutant in all_mutants if same(mutant.source)}
 
 
 @pytest.mark.parametrize("exercise_id", mutation.mutable_exercises())
 def test_no_survivor_has_two_reasons(exercise_id):
     """Each entry explains survivors of its own, none of them an axis from its other end."""
-    entry, made = entry_of(exercise_id), mutants_of(exercises.find(exercise_id))
-    changes = {mutant.change for mutant in made}
+    entry, all_mutants = entry_of(exercise_id), mutants_of(exercises.find(exercise_id))
+    changes = {mutant.change for mutant in all_mutants}
     groups = [g for table in (entry.equivalent, entry.left_open) for g in table.values()]
     entries = [entry for group in groups for entry in group]
     assert len(entries) == len(set(entries))
-    found = [mutation.explained({"": (entry,)}, changes)[entry] for entry in entries]
-    assert all(found)
-    assert sum(map(len, found)) == len(set().union(*found))
-    assert not set().union(*found) & with_same_axes(exercise_id)
+    matches = [mutation.match_explanations({"": (entry,)}, changes)[entry] for entry in entries]
+    assert all(matches)
+    assert sum(map(len, matches)) == len(set().union(*matches))
+    assert not set().union(*matches) & with_same_axes(exercise_id)
 
 
 def test_checker_rejects_every_mutant():
@@ -165,21 +165,21 @@ def test_checker_rejects_every_mutant():
 def test_a_sample_of_mutants_is_judged_as_the_tables_say(exercise_id, monkeypatch):
     """What the tables or the axes explain passes, and the other mutants fail."""
     checker, exercise = (
-        mutation.without_names(find_checker(exercise_id)),
+        mutation.strip_names(find_checker(exercise_id)),
         exercises.find(exercise_id),
     )
-    made = {mutant.change: mutant for mutant in mutants_of(exercise)}
+    by_change = {mutant.change: mutant for mutant in mutants_of(exercise)}
     explained = set(with_same_axes(exercise_id))
     for table in (entry_of(exercise_id).equivalent, entry_of(exercise_id).left_open):
-        explained |= set().union(*mutation.explained(table, set(made)).values())
-    draw, replays = random.Random(exercise_id), Replays()
-    for changes, passes in ((explained, True), (made.keys() - explained, False)):
+        explained |= set().union(*mutation.match_explanations(table, set(by_change)).values())
+    draw, cache = random.Random(exercise_id), ReplayCache()
+    for changes, passes in ((explained, True), (by_change.keys() - explained, False)):
         if not passes:  # some never end
             monkeypatch.setenv("VITEDU_TIME_LIMIT", str(mutation.SECONDS))
         for change in draw.sample(sorted(changes), min(SAMPLE, len(changes))):
-            answer = built(made[change], exercise_id, exercise.module)
-            judged = answer is not None and judge_answer(checker, answer, 0, replays).passed
-            assert judged == passes, change
+            answer = build_mutant(by_change[change], exercise_id, exercise.module)
+            passed = answer is not None and judge_answer(checker, answer, 0, cache).passed
+            assert passed == passes, change
 
 
 @pytest.mark.parametrize(
@@ -214,7 +214,7 @@ def test_same_axes_are_told_from_other_axes_and_other_changes(monkeypatch, new):
 def test_verdict_is_that_of_the_checker():
     """The judge of the run decides as the checker does, and names nothing."""
     checker = find_checker("gelu")
-    plain = mutation.without_names(checker)
+    plain = mutation.strip_names(checker)
     assert plain.reference is checker.reference
     assert plain.forbidden == checker.forbidden
     assert plain.mistakes() == []

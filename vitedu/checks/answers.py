@@ -1,6 +1,6 @@
 """The interface between the engine and an answer, and an answer in this process.
 
-Role: ``Source`` (the interface), ``Look`` (what shows without running an answer), ``Plain`` (an
+Role: ``Source`` (the interface), ``AnswerInfo`` (what shows without running it), ``PlainValue`` (an
 answer that is a value), ``LocalAnswer`` (the implementation). The engine reaches an answer only
 through ``Source``, so the same code judges an answer in another process (``vitedu.grading``).
 Imports the standard library, numpy and torch only, and no reference.
@@ -23,15 +23,15 @@ from vitedu.checks.case import Case
 from vitedu.checks.observation import Observation
 from vitedu.checks.observe import observe
 
-LEAST = 0.5  # seconds for a case even if the time of all cases is used up
+MIN_SECONDS = 0.5  # seconds for a case even if the time of all cases is used up
 Call = tuple[int, tuple[str, ...]]  # number of positional arguments, names of the keywords
 
 
 @dataclass(frozen=True)
-class Look:
+class AnswerInfo:
     """What an answer is, as far as this shows without running it."""
 
-    idle: bool = False  # nothing was written: None, ..., or a function with an empty body
+    is_empty: bool = False  # nothing was written: None, ..., or a function with an empty body
     is_class: bool = False
     is_layer: bool = False  # an instance of nn.Module
     is_callable: bool = False
@@ -41,11 +41,11 @@ class Look:
 
 
 @dataclass(frozen=True)
-class Plain:
+class PlainValue:
     """An answer that is a value, as Python numbers, strings, booleans and tuples of them."""
 
     value: Any = None
-    idle: bool = False  # None or ...
+    is_empty: bool = False  # None or ...
     is_known: bool = True  # False if it cannot be converted
     kind: str = ""  # the name of its type
 
@@ -55,13 +55,13 @@ class Source(Protocol):
 
     answer: Any
 
-    def look(self, calls: list[Call]) -> Look:
+    def info(self, calls: list[Call]) -> AnswerInfo:
         """Describe the answer and say whether its signature accepts these calls."""
 
     def observe_all(self, cases: list[Case], seconds: float) -> Iterator[Observation]:
         """Run cases on it, for at most ``seconds`` together, and half a second each after that."""
 
-    def plain(self) -> Plain:
+    def plain(self) -> PlainValue:
         """Give it as a plain value."""
 
 
@@ -71,41 +71,42 @@ class LocalAnswer:
     def __init__(self, answer: Any):
         self.answer = answer
 
-    def look(self, calls: list[Call]) -> Look:
+    def info(self, calls: list[Call]) -> AnswerInfo:
         """Describe the answer. Only its type and signature are read; none of its code runs."""
         answer, kind = self.answer, type(self.answer)
         if answer is None or answer is Ellipsis or _is_stub(answer):
-            return Look(idle=True)
+            return AnswerInfo(is_empty=True)
         is_class = issubclass(kind, type)  # isinstance would read the answer's own __class__
-        look = {
+        fields = {
             "is_class": is_class,
             "is_layer": issubclass(kind, nn.Module),
             "is_callable": callable(answer),
             "kind": _NAME(answer if is_class else kind),
         }
-        if not look["is_callable"]:
-            return Look(**look)
+        if not fields["is_callable"]:
+            return AnswerInfo(**fields)
         try:
             signature = inspect.signature(answer)
-            refusals = tuple(_refusal(signature, *call) for call in calls)
-            return Look(**look, signature=str(signature), refusals=refusals)
+            refusals = tuple(_refusal_text(signature, *call) for call in calls)
+            return AnswerInfo(**fields, signature=str(signature), refusals=refusals)
         except Exception:  # a builtin, or an object with a broken signature: the call decides
-            return Look(**look)
+            return AnswerInfo(**fields)
 
     def observe_all(self, cases: list[Case], seconds: float) -> Iterator[Observation]:
         """Run cases on it, for at most ``seconds`` together, and half a second each after that."""
         start = time.perf_counter()
         for case in cases:
-            left = seconds - (time.perf_counter() - start)
-            yield observe(self.answer, case, max(LEAST, left))
+            remaining = seconds - (time.perf_counter() - start)
+            yield observe(self.answer, case, max(MIN_SECONDS, remaining))
 
-    def plain(self) -> Plain:
+    def plain(self) -> PlainValue:
         """Give it as a plain value."""
         kind = _NAME(type(self.answer))
         if self.answer is None or self.answer is Ellipsis:
-            return Plain(idle=True, kind=kind)
+            return PlainValue(is_empty=True, kind=kind)
         value = to_plain(self.answer)
-        return Plain(kind=kind, is_known=False) if value is _UNKNOWN else Plain(value, kind=kind)
+        is_known = value is not _UNKNOWN
+        return PlainValue(value if is_known else None, is_known=is_known, kind=kind)
 
 
 _NAME = type.__dict__["__name__"].__get__  # a metaclass may override __name__
@@ -116,15 +117,15 @@ def _is_stub(answer: Any) -> bool:
     if type(answer) is not types.FunctionType:
         return False
     code = answer.__code__
-    idle = {"RESUME", "NOP", "LOAD_CONST", "RETURN_CONST", "RETURN_VALUE", "CACHE"}
-    if not {dis.opname[number] for number in code.co_code[::2]} <= idle | {"EXTENDED_ARG"}:
+    no_work = {"RESUME", "NOP", "LOAD_CONST", "RETURN_CONST", "RETURN_VALUE", "CACHE"}
+    if not {dis.opname[number] for number in code.co_code[::2]} <= no_work | {"EXTENDED_ARG"}:
         return False  # most answers; what follows takes a millisecond
     instructions = list(dis.get_instructions(code))
     constants = {i.argval for i in instructions if i.opname in ("LOAD_CONST", "RETURN_CONST")}
-    return all(i.opname in idle for i in instructions) and constants <= {None}
+    return all(i.opname in no_work for i in instructions) and constants <= {None}
 
 
-def _refusal(signature: inspect.Signature, positional: int, keywords: tuple[str, ...]) -> str:
+def _refusal_text(signature: inspect.Signature, positional: int, keywords: tuple[str, ...]) -> str:
     """Say why a signature does not accept a call, or ""."""
     try:
         signature.bind(*[None] * positional, **dict.fromkeys(keywords))

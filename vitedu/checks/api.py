@@ -11,7 +11,7 @@ from typing import Any
 from vitedu import exercises
 from vitedu.checks.checker import find_checker
 from vitedu.checks.engine import judge_answer
-from vitedu.checks.handed_out import hand_out, was_handed_out
+from vitedu.checks.reference_registry import is_registered_reference, register_reference
 from vitedu.checks.report import Finding, Report
 from vitedu.course import results as store
 from vitedu.course.references import solution_source
@@ -19,7 +19,7 @@ from vitedu.course.references import solution_source
 __all__ = ["Report", "check", "has_checker", "hint", "progress", "reset", "solution"]
 
 
-class Shown(str):
+class PrintedText(str):
     """A text that was already printed, so a notebook must not show it again."""
 
     def _ipython_display_(self):
@@ -44,7 +44,7 @@ def check(answer: Any, exercise: str | None = None, *, seed: int | None = None) 
     except Exception as error:  # a bug in a checker must not stop the notebook
         name = exercise if isinstance(exercise, str) else getattr(answer, "__name__", "?")
         fault = f"{type(error).__name__}: {error}"
-        report = _refused(
+        report = _refusal(
             str(name), answer, f"the checker itself failed, which is not your fault ({fault[:200]})"
         )
         if has_checker(str(name)):  # the answer may be wrong, and the notebook goes on
@@ -52,7 +52,7 @@ def check(answer: Any, exercise: str | None = None, *, seed: int | None = None) 
     if not report.is_reference:
         store.record(report.to_dict())
     if not report.passed and exercises.BY_ID.get(report.exercise):
-        report.implementation = hand_out(report.exercise, report.implementation)
+        report.implementation = register_reference(report.exercise, report.implementation)
     _show(report)
     return report
 
@@ -61,33 +61,33 @@ def judge(answer: Any, exercise: str | None = None, *, seed: int | None = None) 
     """Judge an answer as ``check`` does, but show and store nothing."""
     name = exercise if exercise is not None else getattr(answer, "__name__", None)
     if not isinstance(name, str):
-        return _refused(
-            "check", answer, f'a value must name its exercise: check({_brief(answer)}, "...")'
+        return _refusal(
+            "check", answer, f'a value must name its exercise: check({_short_repr(answer)}, "...")'
         )
     if len(name) > 60:
         name = f"{name[:56]} ..."
     if name == "<lambda>":
-        return _refused("check", answer, 'a lambda must name its exercise: check(..., "patchify")')
+        return _refusal("check", answer, 'a lambda must name its exercise: check(..., "patchify")')
     try:
         exercises.find(name)
     except ValueError as error:
-        return _refused(name, answer, str(error))
+        return _refusal(name, answer, str(error))
     if seed is None:
         seed = int.from_bytes(os.urandom(3), "big")
     if not isinstance(seed, int):
-        return _refused(name, answer, f"seed must be an integer (got {_brief(seed)})")
+        return _refusal(name, answer, f"seed must be an integer (got {_short_repr(seed)})")
     checker = find_checker(name)
-    if was_handed_out(name, answer):
-        return Report(name, reference=checker.reference, answer=answer).refused_as_reference()
+    if is_registered_reference(name, answer):
+        return Report(name, reference=checker.reference, answer=answer).set_reference()
     return judge_answer(checker, answer, int(seed))
 
 
-def _refused(name: str, answer: Any, message: str) -> Report:
+def _refusal(name: str, answer: Any, message: str) -> Report:
     report = Report(name, reference=answer, answer=answer)
-    return report.failed([Finding("exercise", False, message)], [], status="error")
+    return report.set_failed([Finding("exercise", False, message)], [], status="error")
 
 
-def _brief(value: Any) -> str:
+def _short_repr(value: Any) -> str:
     try:
         text = repr(value)
     except Exception:
@@ -107,9 +107,9 @@ def _in_notebook() -> bool:
     return "IPython" in sys.modules and sys.modules["IPython"].get_ipython() is not None
 
 
-def _say(text: str) -> Shown:
+def _print_text(text: str) -> PrintedText:
     print(text)
-    return Shown(text)
+    return PrintedText(text)
 
 
 def has_checker(exercise: str) -> bool:
@@ -121,35 +121,35 @@ def has_checker(exercise: str) -> bool:
     return True
 
 
-def hint(exercise: Any) -> Shown:
+def hint(exercise: Any) -> PrintedText:
     """Show the next of the three hints of an exercise: a nudge, the idea, nearly the code."""
-    name = _name(exercise)
+    name = _exercise_name(exercise)
     try:
-        known = exercises.find(name)
+        entry = exercises.find(name)
     except ValueError as error:
-        return _say(str(error))
-    total = len(known.hints)
+        return _print_text(str(error))
+    total = len(entry.hints)
     number = min(store.hint_taken(name), total)
     if not total:
-        return _say(f"{known.number} {name} has no hints yet")
+        return _print_text(f"{entry.number} {name} has no hints yet")
     more = (
         f'hint("{name}") shows the next'
         if number < total
         else f'that was the last; solution("{name}") shows the reference'
     )
-    return _say(
-        f"{known.number} {name}, hint {number} of {total}: {known.hints[number - 1]}\n({more})"
+    return _print_text(
+        f"{entry.number} {name}, hint {number} of {total}: {entry.hints[number - 1]}\n({more})"
     )
 
 
-def solution(exercise: Any) -> Shown:
+def solution(exercise: Any) -> PrintedText:
     """Show the reference of an exercise."""
-    name = _name(exercise)
+    name = _exercise_name(exercise)
     try:
-        known = exercises.find(name)
+        entry = exercises.find(name)
     except ValueError as error:
-        return _say(str(error))
-    return _say(solution_source(known))
+        return _print_text(str(error))
+    return _print_text(solution_source(entry))
 
 
 def progress(notebook: str | None = None) -> None:
@@ -157,12 +157,12 @@ def progress(notebook: str | None = None) -> None:
     if _in_notebook():
         from IPython.display import HTML, display
 
-        display(_Both(store.table_text(notebook), HTML(store.table_html(notebook)).data))
+        display(_TextAndHtml(store.table_text(notebook), HTML(store.table_html(notebook)).data))
     else:
         print(store.table_text(notebook))
 
 
-class _Both:
+class _TextAndHtml:
     """A text that a notebook shows as HTML and a terminal as plain text."""
 
     def __init__(self, text: str, html: str):
@@ -172,16 +172,16 @@ class _Both:
         return {"text/plain": self.text, "text/html": self.html}
 
 
-def reset(exercise: Any) -> Shown:
+def reset(exercise: Any) -> PrintedText:
     """Delete what is stored about an exercise: its result and the hints taken."""
-    name = _name(exercise)
+    name = _exercise_name(exercise)
     try:
         exercises.find(name)
     except ValueError as error:
-        return _say(str(error))
+        return _print_text(str(error))
     store.forget(name)
-    return _say(f"{name} is forgotten: not attempted, no hints taken")
+    return _print_text(f"{name} is forgotten: not attempted, no hints taken")
 
 
-def _name(exercise: Any) -> str:
+def _exercise_name(exercise: Any) -> str:
     return exercise if isinstance(exercise, str) else str(getattr(exercise, "__name__", exercise))

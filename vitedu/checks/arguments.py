@@ -11,7 +11,7 @@ import torch
 from torch import nn
 
 from vitedu.checks.case import Recipe
-from vitedu.checks.drivers import state_of
+from vitedu.checks.drivers import module_state
 
 RECIPES: dict[str, type[Recipe]] = {}
 
@@ -22,15 +22,15 @@ def recipe(kind: type[Recipe]) -> type[Recipe]:
     return kind
 
 
-class Part(Recipe):
+class ModuleRecipe(Recipe):
     """A module, which a call must leave as it was built: an input is never modified."""
 
-    def changed(self, built: nn.Module) -> bool:
+    def is_modified(self, module: nn.Module) -> bool:
         """Tell whether a value, the mode of a part, or what learns changed."""
         fresh = self.build()
-        now, before = nn.Module.state_dict(built), nn.Module.state_dict(fresh)
+        now, before = nn.Module.state_dict(module), nn.Module.state_dict(fresh)
         return (
-            state_of(built) != state_of(fresh)
+            module_state(module) != module_state(fresh)
             or now.keys() != before.keys()
             or any(
                 now[name].dtype != x.dtype or not torch.equal(now[name], x)
@@ -40,7 +40,7 @@ class Part(Recipe):
 
 
 @recipe
-class Layer(Part):
+class Layer(ModuleRecipe):
     """A layer norm or a linear layer with the given weight and bias."""
 
     def __init__(self, weight: torch.Tensor, bias: torch.Tensor | None):

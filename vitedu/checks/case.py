@@ -25,7 +25,7 @@ class Recipe:
         """Build the argument."""
         raise NotImplementedError
 
-    def changed(self, built: Any) -> bool:
+    def is_modified(self, argument: Any) -> bool:
         """Tell whether the call modified the built argument."""
         return False
 
@@ -50,7 +50,7 @@ class Case:
     atol: float | None = None
     # only devices are judged; without an accelerator, meta tensors take its place
     on_accelerator: bool = False
-    watched: bool = True  # whether the operations that run are written down, see ``watched``
+    record_operations: bool = True  # write down which operations run
     extra: dict[str, Any] = field(default_factory=dict)  # options of the driver
 
     def __repr__(self) -> str:
@@ -77,10 +77,10 @@ def build(value: Any) -> Any:
 
 def build_args(case: Case) -> dict[str, Any]:
     """Make new arguments for one call."""
-    return with_views({name: build(value) for name, value in case.args.items()}, case.extra)
+    return add_views({name: build(value) for name, value in case.args.items()}, case.extra)
 
 
-def with_views(args: dict[str, Any], extra: dict[str, Any]) -> dict[str, Any]:
+def add_views(args: dict[str, Any], extra: dict[str, Any]) -> dict[str, Any]:
     """Let ``extra["views"]`` (name -> another argument) be the first places of the other."""
     for name, other in extra.get("views", {}).items():
         args[name] = args[other][tuple(map(slice, args[name].shape))]
@@ -109,7 +109,7 @@ def other_values(value: Any) -> Any:
     if isinstance(value, dict) and not any(isinstance(x, Recipe | torch.Tensor) for x in leaves):
         return {n: x[::-1] if isinstance(x, tuple | list) else x for n, x in value.items()}
 
-    def changed(x: Any) -> Any:
+    def change(x: Any) -> Any:
         if isinstance(x, Recipe):
             return type(x)(**other_values(x.plain()))
         if not isinstance(x, torch.Tensor):
@@ -121,17 +121,17 @@ def other_values(value: Any) -> Any:
         factors = torch.linspace(0.5, 1, max(1, x.numel()), dtype=x.dtype, device=x.device)
         return flipped * factors[: x.numel()].reshape(x.shape)
 
-    return tree_map(changed, value, is_leaf=lambda x: isinstance(x, Recipe))
+    return tree_map(change, value, is_leaf=lambda x: isinstance(x, Recipe))
 
 
-def fields_of(value: Any) -> Any:
+def recipe_fields(value: Any) -> Any:
     """Return the fields of a recipe; any other value stays as it is."""
     return value.plain() if isinstance(value, Recipe) else value
 
 
-def hands_double(case: Case) -> bool:
+def has_float64_inputs(case: Case) -> bool:
     """Tell whether a case hands in float64, so that rounding it to less is a mistake."""
-    handed = tree_leaves(
-        [fields_of(value) for value in (*case.args.values(), *case.state.values())]
+    leaves = tree_leaves(
+        [recipe_fields(value) for value in (*case.args.values(), *case.state.values())]
     )
-    return any(isinstance(x, torch.Tensor) and x.dtype == torch.float64 for x in handed)
+    return any(isinstance(x, torch.Tensor) and x.dtype == torch.float64 for x in leaves)

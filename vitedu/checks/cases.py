@@ -22,14 +22,13 @@ from typing import Any
 
 import torch
 
-from vitedu.checks.case import Case, with_views
+from vitedu.checks.case import Case, add_views
 from vitedu.checks.inputs import draw, normal, plural
 from vitedu.course.parsing import parse
 
 SMALLEST = 2  # the smallest size that is drawn; a size of 1 is tested by a variation
-
-_OF_CASE = {f.name for f in fields(Case)} - {"name", "args"}
-_OWN = {"shapes", "dtype", "scale", "values", "name"}
+_CASE_FIELDS = {f.name for f in fields(Case)} - {"name", "args"}
+_OPTIONS = {"shapes", "dtype", "scale", "values", "name"}
 
 
 @dataclass(frozen=True)
@@ -54,7 +53,7 @@ def also(part: str, note: str, **changes) -> Variation:
             by argument; ``shapes``, ``values`` and ``name`` in place of the common ones; fields of
             ``Case``.
     """
-    options = {name: value for name, value in changes.items() if name in _OF_CASE | _OWN}
+    options = {name: value for name, value in changes.items() if name in _CASE_FIELDS | _OPTIONS}
     letters = {name: value for name, value in changes.items() if name not in options}
     return Variation(part, note, letters, options)
 
@@ -114,45 +113,45 @@ def shaped(
     first = Variation("values", "", {}, {} if gradients is None else {"gradients": gradients})
 
     def cases(g: torch.Generator) -> list[Case]:
-        made = []
+        result = []
         for variation in (first, *variations):
             options = {**common, **variation.options}
             text = options.pop("shapes", shapes)
-            sizes = _deal(g, text, {**(letters or {}), **variation.letters}, ranges or {})
-            args = _arguments(g, text, sizes, options, options.pop("values", values or {}))
-            args = with_views(args, options.get("extra", {}))
+            sizes = _draw_sizes(g, text, {**(letters or {}), **variation.letters}, ranges or {})
+            args = _make_arguments(g, text, sizes, options, options.pop("values", values or {}))
+            args = add_views(args, options.get("extra", {}))
             if variation is first and gradients is None:
                 floats = [n for n, x in args.items() if _is_float(x)]
                 options["gradients"] = tuple(floats)
-            made.append(_case(variation, args, sizes, options))
-        return made
+            result.append(_make_case(variation, args, sizes, options))
+        return result
 
     return cases
 
 
-def _case(variation: Variation, args: dict, sizes: dict[str, int], options: dict) -> Case:
+def _make_case(variation: Variation, args: dict, sizes: dict[str, int], options: dict) -> Case:
     template = options.pop("name", None)
-    name = _filled(template, sizes) if template else _listed(args)
+    name = _fill_template(template, sizes) if template else _list_arguments(args)
     if variation.note:
-        name += f", {_filled(variation.note, sizes)}"
+        name += f", {_fill_template(variation.note, sizes)}"
     mentions = options.pop("mentions", "")
     if isinstance(mentions, str):
-        mentions = tuple(_value(word, sizes) for word in mentions.split())
+        mentions = tuple(_evaluate(word, sizes) for word in mentions.split())
     return Case(name, args, part=variation.part, mentions=mentions, **options)
 
 
-def _arguments(g, text: str, sizes: dict[str, int], options: dict, values: Mapping) -> dict:
+def _make_arguments(g, text: str, sizes: dict[str, int], options: dict, values: Mapping) -> dict:
     """Make the arguments in the order of ``text``."""
     dtype, scale = options.pop("dtype", torch.float32), options.pop("scale", 1.0)
     args: dict[str, Any] = {}
-    for name, kind, what in _parsed(text):
+    for name, kind, what in _parse_arguments(text):
         if kind == "=":
-            args[name] = _value(what, sizes)
+            args[name] = _evaluate(what, sizes)
             continue
         dims, _, below = what.partition("<")
-        shape = [_value(size, sizes) for size in dims.split()]
+        shape = [_evaluate(size, sizes) for size in dims.split()]
         if below:
-            x = torch.randint(_value(below.strip(), sizes), shape, generator=g)
+            x = torch.randint(_evaluate(below.strip(), sizes), shape, generator=g)
         else:
             x = normal(g, *shape, dtype=dtype)
             x = x * (scale.get(name, 1.0) if isinstance(scale, Mapping) else scale)
@@ -160,68 +159,68 @@ def _arguments(g, text: str, sizes: dict[str, int], options: dict, values: Mappi
     return args
 
 
-def _deal(g, text: str, letters: Mapping[str, int | str], ranges: Mapping) -> dict[str, int]:
+def _draw_sizes(g, text: str, letters: Mapping[str, int | str], ranges: Mapping) -> dict[str, int]:
     """Choose a size for every letter of ``text``: the given ones, and a new one for each other."""
-    named = {letter for _, _, what in _parsed(text) for letter in _letters(what)}
+    names = {letter for _, _, what in _parse_arguments(text) for letter in _letters(what)}
     for value in letters.values():
-        named |= _letters(value) if isinstance(value, str) else set()
-    if unknown := set(letters) - named:
+        names |= _letters(value) if isinstance(value, str) else set()
+    if unknown := set(letters) - names:
         raise ValueError(f"{', '.join(sorted(unknown))}: no letter of {text!r}, no field of Case.")
     sizes = {name: value for name, value in letters.items() if isinstance(value, int)}
-    free = sorted(named - set(letters))
+    free = sorted(names - set(letters))
     most = SMALLEST + len(free)
     for letter in sorted(free, key=lambda x: ranges.get(x, (SMALLEST, most))[1]):
         low, high = ranges.get(letter, (SMALLEST, most))
-        left = [size for size in range(low, high + 1) if size not in sizes.values()]
-        if not left:
+        free_sizes = [size for size in range(low, high + 1) if size not in sizes.values()]
+        if not free_sizes:
             raise ValueError(f"no size is left for {letter} in {low} .. {high}; widen its range.")
-        sizes[letter] = left[draw(g, 0, len(left) - 1)]
+        sizes[letter] = free_sizes[draw(g, 0, len(free_sizes) - 1)]
     for _ in letters:  # an expression may need a letter that a later round computes
         for name, value in letters.items():
             if isinstance(value, str) and name not in sizes and _letters(value) <= set(sizes):
-                sizes[name] = _value(value, sizes)
+                sizes[name] = _evaluate(value, sizes)
     return sizes
 
 
 @cache
-def _parsed(text: str) -> list[tuple[str, str, str]]:
+def _parse_arguments(text: str) -> list[tuple[str, str, str]]:
     """Split "q: B T; n = T" into (name, ":" or "=", what)."""
     parts = [part.strip() for part in text.split(";") if part.strip()]
-    found = []
+    arguments = []
     for part in parts:
         match = re.fullmatch(r"(\w+)\s*([:=])\s*(.*)", part, re.DOTALL)
         if match is None:
             words = "must list arguments as 'x: B T D' or 'n = T', with ';' between"
             raise ValueError(f"{text!r} {words}.")
-        found.append((match[1], match[2], match[3]))
-    return found
+        arguments.append((match[1], match[2], match[3]))
+    return arguments
 
 
 def _letters(expression: str) -> set[str]:
     return set(re.findall(r"[A-Za-z_]\w*", expression))
 
 
-def _value(expression: str, sizes: Mapping[str, int]) -> Any:
+def _evaluate(expression: str, sizes: Mapping[str, int]) -> Any:
     """Evaluate an expression of letters."""
-    return eval(_compiled(expression), {}, dict(sizes))
+    return eval(_compile_expression(expression), {}, dict(sizes))
 
 
 @cache
-def _compiled(expression: str) -> CodeType:
+def _compile_expression(expression: str) -> CodeType:
     return compile(parse(expression, mode="eval"), "<shapes>", "eval")
 
 
-def _filled(template: str, sizes: Mapping[str, int]) -> str:
+def _fill_template(template: str, sizes: Mapping[str, int]) -> str:
     """Write sizes into a template: {H}, {2*P}, or {B:image} for a count with its noun."""
 
     def fill(match: re.Match) -> str:
-        value = _value(match[1], sizes)
+        value = _evaluate(match[1], sizes)
         return plural(value, match[2]) if match[2] else str(value)
 
     return re.sub(r"\{([^:}]+)(?::([^}]+))?\}", fill, template)
 
 
-def _listed(args: Mapping[str, Any]) -> str:
+def _list_arguments(args: Mapping[str, Any]) -> str:
     words = [
         f"{name} {tuple(value.shape) if isinstance(value, torch.Tensor) else value}"
         for name, value in args.items()

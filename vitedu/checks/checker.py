@@ -18,12 +18,12 @@ from typing import Any
 import torch
 
 from vitedu import exercises
-from vitedu.checks.case import Case, hands_double
+from vitedu.checks.case import Case, has_float64_inputs
 from vitedu.checks.families import general_mistakes
-from vitedu.checks.inputs import Deal
+from vitedu.checks.inputs import CheckGenerator
 from vitedu.checks.mistake_files import read_mistakes, read_values
-from vitedu.checks.mistakes import Mistake, with_mistakes
-from vitedu.checks.second_call import called_again
+from vitedu.checks.mistakes import Mistake, apply_mistakes
+from vitedu.checks.second_call import second_call_cases
 from vitedu.words import WordsError
 
 
@@ -62,10 +62,10 @@ class Checker:
 
     def draw(self, seed: int) -> list[Case]:
         """Make the cases of one check, and give each a name of its own."""
-        cases, names = list(self.cases(Deal(seed))), set()
-        cases += called_again(cases)
+        cases, names = list(self.cases(CheckGenerator(seed))), set()
+        cases += second_call_cases(cases)
         if not self.forbidden:  # then nobody asks which operations ran, but for rounded float64
-            cases = [replace(case, watched=hands_double(case)) for case in cases]
+            cases = [replace(case, record_operations=has_float64_inputs(case)) for case in cases]
         for i in range(len(cases)):  # observations are stored by the name of their case
             while cases[i].name in names:
                 cases[i] = replace(cases[i], name=f"{cases[i].name}, again")
@@ -86,23 +86,23 @@ class Checker:
             return ()
         return (*self.bank, *(m for m in general if m.id not in own))
 
-    def make(self, ids: frozenset[str], dress: int = 0) -> Any | None:
+    def make(self, ids: frozenset[str], variant: int = 0) -> Any | None:
         """Return the reference with the named mistakes made, or None if they cannot be combined.
 
         Args:
             ids: which mistakes.
-            dress: which version of the mistake: 0 for ``edits``, n for entry n - 1 of ``also``.
+            variant: which version of the mistake: 0 for ``edits``, n for entry n - 1 of ``also``.
         """
-        chosen = [mistake.dresses()[dress] for mistake in self.bank if mistake.id in ids]
+        chosen = [mistake.variants()[variant] for mistake in self.bank if mistake.id in ids]
         if len(ids) == 1 and chosen and chosen[0].build:
             return chosen[0].build()
-        return self.combined(chosen)
+        return self.combine(chosen)
 
-    def combined(self, mistakes: Iterable[Mistake]) -> Any | None:
+    def combine(self, mistakes: Iterable[Mistake]) -> Any | None:
         """Return the reference with these mistakes made, or None if they cannot be combined."""
         if any(mistake.build for mistake in mistakes):
             return None
-        return with_mistakes(self.exercise, [mistake.edits for mistake in mistakes])
+        return apply_mistakes(self.exercise, [mistake.edits for mistake in mistakes])
 
 
 @cache
@@ -119,7 +119,7 @@ def find_checker(exercise_id: str):
     exercise = exercises.find(exercise_id)
     module = importlib.import_module(f"vitedu.checks.{exercise.chapter}.{exercise.checker}")
     try:
-        bank = bank_of(exercise, module)
+        bank = read_bank(exercise, module)
     except WordsError as error:
         warnings.warn(f"{error} Until then mistakes are not named.", stacklevel=2)
         bank = ()
@@ -129,7 +129,7 @@ def find_checker(exercise_id: str):
     return replace(module.CHECKER, cases=cases, bank=bank)
 
 
-def bank_of(exercise: exercises.Exercise, module: ModuleType) -> tuple:
+def read_bank(exercise: exercises.Exercise, module: ModuleType) -> tuple:
     """Read the known mistakes of an exercise from the file beside its checker's module.
 
     Raises:

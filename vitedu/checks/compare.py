@@ -1,6 +1,6 @@
 """Compare observations: tolerances, equal values, equal behaviour.
 
-Role: ``close`` for arrays and ``same`` for whole observations. ``reader`` turns random results,
+Role: ``is_close`` for arrays, ``is_same`` for whole observations. ``reader`` turns random results,
 which differ for every right answer, into facts that can be compared.
 """
 
@@ -10,7 +10,7 @@ import numpy as np
 import torch
 
 from vitedu.checks.case import Case
-from vitedu.checks.observation import LEFT, OTHER, SAME, Observation
+from vitedu.checks.observation import OTHER, SAME, SIDE_EFFECTS, Observation
 
 # (rtol, atol). float32 allows for sums of a few hundred terms in another order; float64 also for
 # float32 constants in the formula.
@@ -23,7 +23,7 @@ def tolerance(case: Case, dtype: torch.dtype) -> tuple[float, float]:
     return (rtol if case.rtol is None else case.rtol), (atol if case.atol is None else case.atol)
 
 
-def close(case: Case, ours: torch.Tensor, wanted: torch.Tensor) -> bool:
+def is_close(case: Case, ours: torch.Tensor, wanted: torch.Tensor) -> bool:
     """Tell whether two arrays have one shape and agree within the case's tolerance."""
     if ours.shape != wanted.shape:
         return False
@@ -33,17 +33,17 @@ def close(case: Case, ours: torch.Tensor, wanted: torch.Tensor) -> bool:
     return torch.allclose(ours.double(), wanted.double(), rtol=rtol, atol=atol, equal_nan=True)
 
 
-def same(case: Case, ours: Observation, theirs: Observation) -> bool:
+def is_same(case: Case, ours: Observation, theirs: Observation) -> bool:
     """Tell whether two observations agree in everything except gradients: values, errors, facts."""
-    read(case, ours, theirs)
+    run_reader(case, ours, theirs)
     if ours.error is not None or theirs.error is not None:
-        return same_error(ours, theirs)
+        return is_same_error(ours, theirs)
     if ours.behaviour() != theirs.behaviour():
         return False
     if ours.arrays.keys() != theirs.arrays.keys() or ours.draws.keys() != theirs.draws.keys():
         return False
     return all(
-        array.dtype == theirs.arrays[name].dtype and close(case, array, theirs.arrays[name])
+        array.dtype == theirs.arrays[name].dtype and is_close(case, array, theirs.arrays[name])
         for name, array in ours.arrays.items()
     ) and all(
         (array.dtype, array.shape) == (theirs.draws[name].dtype, theirs.draws[name].shape)
@@ -51,21 +51,23 @@ def same(case: Case, ours: Observation, theirs: Observation) -> bool:
     )
 
 
-def same_error(ours: Observation, theirs: Observation) -> bool:
+def is_same_error(ours: Observation, theirs: Observation) -> bool:
     """Tell whether two calls ended in the same error.
 
     The type must be the same. So must the message, unless both come from a ``raise`` by hand.
     """
     one, other = ours.error, theirs.error
-    if one is None or other is None or one.kind != other.kind or one.by_hand != other.by_hand:
+    if one is None or other is None or one.kind != other.kind:
         return False
+    if one.raised_by_student or other.raised_by_student:
+        return one.raised_by_student == other.raised_by_student
     # torch names sizes in the order of the operands, so the order of words is ignored
-    return one.by_hand or sorted(one.message.split()) == sorted(other.message.split())
+    return sorted(one.message.split()) == sorted(other.message.split())
 
 
-def values_differ(case: Case, ours: torch.Tensor, wanted: torch.Tensor) -> str:
+def describe_difference(case: Case, ours: torch.Tensor, wanted: torch.Tensor) -> str:
     """Describe how the values of two arrays of equal shape differ, or return ""."""
-    if close(case, ours, wanted):
+    if is_close(case, ours, wanted):
         return ""
     rtol, atol = tolerance(case, wanted.dtype)
     error = (ours.double() - wanted.double()).abs()
@@ -90,12 +92,12 @@ def number_text(number: float) -> str:
     return f"{number:.0f}" if number.is_integer() and abs(number) < 1e15 else f"{number:.6g}"
 
 
-def short(dtype: torch.dtype) -> str:
+def dtype_name(dtype: torch.dtype) -> str:
     """Write a dtype without its prefix."""
     return str(dtype).removeprefix("torch.")
 
 
-def at_most_four(names) -> str:
+def join_names(names) -> str:
     """Join names with commas, at most four of them."""
     names = list(names)
     return ", ".join(names[:4]) + (f" and {len(names) - 4} more" if len(names) > 4 else "")
@@ -104,47 +106,47 @@ def at_most_four(names) -> str:
 READERS: dict[str, tuple[Callable[[Case, Observation], None], frozenset[str]]] = {}
 
 
-def reader(driver: str, given: tuple[str, ...] = ()):
+def reader(driver: str, facts: tuple[str, ...] = ()):
     """Register a reader ``(case, seen) -> None`` for the random results of a driver.
 
     The random results (``seen.draws``) are judged for shape and dtype only. The reader turns their
-    values into facts that are the same for every right answer, whatever it drew. ``given`` names
+    values into facts that are the same for every right answer, whatever it drew. ``facts`` names
     the facts that the driver itself writes; the reader writes all others.
     """
 
     def register(function):
-        READERS[driver] = function, frozenset(given)
+        READERS[driver] = function, frozenset(facts)
         return function
 
     return register
 
 
-def read(case: Case, *observations: Observation) -> None:
+def run_reader(case: Case, *observations: Observation) -> None:
     """Let the case's reader, if it has one, add its facts to each observation once.
 
     Raises:
         LookupError: there are random results and no reader, so nothing would judge their values.
     """
     for seen in observations:
-        if seen.draws and case.driver not in READERS | {"again": None}:  # that writes facts itself
+        if seen.draws and case.driver not in {*READERS, "second_call"}:  # it writes its own facts
             raise LookupError(f"no reader for the random results of {case.driver!r} is registered")
         if case.driver in READERS and not seen.is_read:
-            function, given = READERS[case.driver]
+            function, facts = READERS[case.driver]
             # facts that came with the answer are dropped: its process could claim anything
-            seen.facts = {n: fact for n, fact in seen.facts.items() if n in given or n == LEFT}
+            seen.facts = {n: x for n, x in seen.facts.items() if n in facts or n == SIDE_EFFECTS}
             seen.is_read = True
             function(case, seen)
 
 
-def without_effect(case: Case, got: Observation, want: Observation) -> str:
+def name_unused_arguments(case: Case, got: Observation, want: Observation) -> str:
     """Name the arguments that change nothing in an output, though other values of them should."""
-    idle: dict[str, list[str]] = {}
+    unused: dict[str, list[str]] = {}
     for place, wanted in want.effects.items():
-        found = got.effects.get(place, "").split(", ")
-        if OTHER not in found and (SAME, OTHER) in zip(found, wanted.split(", "), strict=False):
+        effects = got.effects.get(place, "").split(", ")
+        if OTHER not in effects and (SAME, OTHER) in zip(effects, wanted.split(", "), strict=False):
             name, _, output = place.partition(" in ")
-            idle.setdefault(output, []).append(name)
-    for output, names in idle.items():
+            unused.setdefault(output, []).append(name)
+    for output, names in unused.items():
         where = f" in {output}" if len(case.outputs) > 1 else ""
         return f"{' and '.join(names)} change{'s' * (len(names) == 1)} nothing{where}"
     return ""

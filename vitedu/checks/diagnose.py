@@ -7,30 +7,32 @@ result.
 
 from dataclasses import dataclass, replace
 
+import torch
+
 from vitedu.checks.case import Case
 from vitedu.checks.checker import Checker
-from vitedu.checks.compare import number_text, same, without_effect
-from vitedu.checks.errors import Clash
-from vitedu.checks.judge import NO_GRADIENT, Problem, Stage
+from vitedu.checks.compare import is_same, name_unused_arguments, number_text
+from vitedu.checks.errors import DeviceMismatch
+from vitedu.checks.judge import UNWANTED_GRADIENT, Problem, Stage
 from vitedu.checks.mistake_files import family
 from vitedu.checks.mistakes import Mistake
 from vitedu.checks.observation import (
-    ALONE,
-    LEFT,
+    FRESHNESS,
+    INDEPENDENCE,
     OTHER,
-    OVERWRITTEN,
-    REMEMBERED,
-    REPEATED,
-    SEEDED,
+    REPEATABILITY,
+    SEED_CHANGE,
+    SIDE_EFFECTS,
+    STABILITY,
     Observation,
     Observations,
 )
-from vitedu.checks.other_arguments import for_other_argument
-from vitedu.checks.relations import described
-from vitedu.checks.replay import Replays, apart, explained, is_double, replayed
+from vitedu.checks.other_arguments import find_other_argument
+from vitedu.checks.relations import describe_relation
+from vitedu.checks.replay import ReplayCache, explained_differences, find_mistakes, isolate_output
 
 # stages whose problems do not show in the numbers -> the ``part`` of the mistakes that cause them
-OF_THEIR_OWN = {Stage.UNCHANGED: "unchanged", Stage.GRADIENTS: "gradients"}
+PART_OF_STAGE = {Stage.UNCHANGED: "unchanged", Stage.GRADIENTS: "gradients"}
 
 
 @dataclass(frozen=True)
@@ -42,7 +44,7 @@ class Diagnosis:
     expected: str
     got: str
     why: str
-    look: str
+    next_step: str
     parts: tuple[str, ...]  # the parts whose problems it explains
 
 
@@ -52,7 +54,7 @@ def diagnose(
     problems: dict[str, Problem],
     got: Observations,
     want: Observations,
-    replays: Replays,
+    cache: ReplayCache,
 ) -> list[Diagnosis]:
     """Name the mistakes that cause the problems, given the first problem of each failed part.
 
@@ -64,67 +66,65 @@ def diagnose(
         seen.error is not None and seen.error.kind == "TimeUp" for seen in got.values()
     ):
         return []
-    found: list[Diagnosis] = []
-    legit = [
-        case for case in cases if not (case.raises or case.on_accelerator or case.driver == "again")
-    ]
-    remembers = "again" in problems and problems["again"].stage is Stage.AGAIN
+    diagnoses: list[Diagnosis] = []
+    usual = [c for c in cases if not (c.raises or c.on_accelerator or c.driver == "second_call")]
+    remembers = "again" in problems and problems["again"].stage is Stage.SECOND_CALL
     numeric = {
         part: p
         for part, p in problems.items()
-        if p.case in legit and p.stage not in (*OF_THEIR_OWN, Stage.AGAIN)
+        if p.case in usual and p.stage not in (*PART_OF_STAGE, Stage.SECOND_CALL)
     }
     if numeric:
-        named = replayed(checker.combined, mistakes, legit, got, want, replays)
+        matches = find_mistakes(checker.combine, mistakes, usual, got, want, cache)
         # an error in some calls hides no mistake of the others, where "values" are wrong too; so
         # does the error of a float32 tensor of one's own that meets float64 inputs
         works = got[numeric["values"].case.name].error is None if "values" in numeric else False
-        ran = [c for c in legit if got[c.name].error is None or not (works or is_double(c))]
+        ran = [c for c in usual if got[c.name].error is None or not (works or _has_float64_args(c))]
         of_these = {part: p for part, p in numeric.items() if p.case in ran}
-        if not named and of_these and len(ran) < len(legit):
-            named = replayed(checker.combined, mistakes, ran, got, want, replays)
-            numeric = of_these if named else numeric
+        if not matches and of_these and len(ran) < len(usual):
+            matches = find_mistakes(checker.combine, mistakes, ran, got, want, cache)
+            numeric = of_these if matches else numeric
         problem, parts = next(iter(numeric.values())), tuple(numeric)
-        shares = _shares(checker, named, numeric, got, want, replays)
-        for mistake, share in zip(named, shares, strict=True):
-            shown = numeric[share[0]]
-            evidence = mistake.evidence and mistake.evidence(shown.case, got[shown.case.name])
-            found.append(_diagnosis(mistake, evidence or shown.got, share))
-        if not named:
-            found += _diagnosed_apart(checker, legit, numeric, got, want, replays)
-        if not found and checker.is_related and not remembers:
-            words = described(legit, got, want, False)
+        shares = _assign_parts(checker, matches, numeric, got, want, cache)
+        for mistake, share in zip(matches, shares, strict=True):
+            first = numeric[share[0]]
+            evidence = mistake.evidence and mistake.evidence(first.case, got[first.case.name])
+            diagnoses.append(_diagnosis(mistake, evidence or first.got, share))
+        if not matches:
+            diagnoses += _diagnose_outputs(checker, usual, numeric, got, want, cache)
+        if not diagnoses and checker.is_related and not remembers:
+            words = describe_relation(usual, got, want, False)
             if not words and problem.stage in (Stage.VALUES, Stage.SHAPE):
-                words = for_other_argument(
-                    checker.reference, legit, got, want, replays
-                ) or described(legit, got, want, True)
+                words = find_other_argument(
+                    checker.reference, usual, got, want, cache
+                ) or describe_relation(usual, got, want, True)
             if words:
-                id_, name, seen, look = words
-                found.append(Diagnosis(id_, name, problem.expected, seen, "", look, parts))
-        if not any(d.id for d in found) and (evidence := _earlier(legit, got, want)):
-            found = [_diagnosis(family("cached_by_shape"), evidence, parts)]
-        is_open = problem.stage in (Stage.SHAPE, Stage.VALUES) and not any(d.id for d in found)
+                id_, name, evidence, step = words
+                diagnoses.append(Diagnosis(id_, name, problem.expected, evidence, "", step, parts))
+        if not any(d.id for d in diagnoses) and (evidence := _find_earlier(usual, got, want)):
+            diagnoses = [_diagnosis(family("cached_by_shape"), evidence, parts)]
+        is_open = problem.stage in (Stage.SHAPE, Stage.VALUES) and not any(d.id for d in diagnoses)
         if is_open and not remembers:
-            if words := _named_by_facts(cases, got, want, problem.stage):
-                found = [Diagnosis(*words[:2], problem.expected, words[2], "", words[3], parts)]
+            if words := _diagnose_from_facts(cases, got, want, problem.stage):
+                diagnoses = [Diagnosis(*words[:2], problem.expected, words[2], "", words[3], parts)]
     crashed = "returns" in problems and problems["returns"].stage in (Stage.CALL, Stage.TYPE)
     for part, problem in problems.items():
-        if crashed and problem.case not in legit:
+        if crashed and problem.case not in usual:
             continue  # the answer crashes on ordinary calls; these calls fail for the same reason
         if problem.stage is Stage.DEVICE and "again" in problems:
             continue  # what an earlier call left behind is on another device, too
         for mistake in mistakes:
-            if mistake.part == _aspect(problem, part) and _explains(
+            if mistake.part == _mistake_part(problem, part) and _explains(
                 mistake.id, problem, got[problem.case.name]
             ):
-                found = _joined(found, _diagnosis(mistake, problem.got, (part,)))
+                diagnoses = _add_diagnosis(diagnoses, _diagnosis(mistake, problem.got, (part,)))
                 break
-    return found
+    return diagnoses
 
 
 # fact that a further call writes down (second_call) -> (id, name, evidence, what to look at)
-_PROBES = {
-    REPEATED: (
+_FACT_WORDS = {
+    REPEATABILITY: (
         "random_result",
         "the same input gives another result each time",
         "two calls alike, two results",
@@ -133,7 +133,7 @@ _PROBES = {
             "weights."
         ),
     ),
-    ALONE: (
+    INDEPENDENCE: (
         "depends_on_the_batch",
         "the result of an item depends on the others in its batch",
         "the first item by itself gives another result than in its batch",
@@ -142,25 +142,25 @@ _PROBES = {
 }
 
 
-def _earlier(cases: list[Case], got: Observations, want: Observations) -> str:
+def _find_earlier(cases: list[Case], got: Observations, want: Observations) -> str:
     """Say so if wherever an answer is wrong it gives what is right for an earlier call."""
     evidence = ""
     for i, case in enumerate(cases):
         ours = got[case.name]
-        if same(case, ours, want[case.name]):
+        if is_same(case, ours, want[case.name]):
             continue
         is_large = all(x.numel() > 8 for x in ours.arrays.values())  # else alike by chance
-        earlier = [c for c in cases[:i] if is_large and same(case, ours, want[c.name])]
+        earlier = [c for c in cases[:i] if is_large and is_same(case, ours, want[c.name])]
         if not earlier:
             return ""
         evidence = evidence or f"{case.name}: the result for {earlier[0].name}"
     return evidence
 
 
-def _named_by_facts(
+def _diagnose_from_facts(
     cases: list[Case], got: Observations, want: Observations, stage: Stage
 ) -> tuple[str, str, str, str] | None:
-    """Return the words for the first fact of ``_PROBES`` in which answer and reference differ.
+    """Return the words for the first fact of ``_FACT_WORDS`` in which answer and reference differ.
 
     If there is none, name the arguments without effect, provided that another has one. Results of a
     wrong shape have no facts.
@@ -169,13 +169,13 @@ def _named_by_facts(
         family("cached_by_shape"),
         "the same call with other values gives the earlier result",
     )
-    probes = {REMEMBERED: (cached.id, cached.name, evidence, cached.look), **_PROBES}
+    probes = {FRESHNESS: (cached.id, cached.name, evidence, cached.next_step), **_FACT_WORDS}
     for case in cases:
         ours, right = got[case.name], want[case.name]
-        if case.driver == "again" and ours.error is None:
+        if case.driver == "second_call" and ours.error is None:
             for fact, words in probes.items() if stage is Stage.VALUES else ():
-                found = ours.facts.get(fact)
-                if found and found != right.facts.get(fact):
+                text = ours.facts.get(fact)
+                if text and text != right.facts.get(fact):
                     return words
             # another share of the same few images is the same number by chance
             is_share = case.number and any(
@@ -183,75 +183,81 @@ def _named_by_facts(
                 for x in ours.arrays.values()
                 if x.numel() == 1 and 0 <= float(x) <= 1
             )
-            has_effects = not is_share and any(OTHER in found for found in ours.effects.values())
-            if has_effects and (idle := without_effect(case, ours, right)):
+            has_effects = not is_share and any(OTHER in text for text in ours.effects.values())
+            if has_effects and (unused := name_unused_arguments(case, ours, right)):
                 evidence = "the same result with other values"
-                return "argument_unused", idle, evidence, "Look at where it enters the result."
+                return "argument_unused", unused, evidence, "Look at where it enters the result."
     return None
 
 
-def _shares(
-    checker: Checker, named: list[Mistake], numeric, got, want, replays: Replays
+def _assign_parts(
+    checker: Checker, mistakes: list[Mistake], numeric, got, want, cache: ReplayCache
 ) -> list[tuple[str, ...]]:
     """Assign the failed parts to the mistakes found together.
 
     A mistake gets the parts that it reproduces alone. Parts that none reproduces alone go to all.
     """
     parts = tuple(numeric)
-    if len(named) < 2:
-        return [parts] * len(named)
+    if len(mistakes) < 2:
+        return [parts] * len(mistakes)
     shares = []
-    for mistake in named:
-        shown = [problem.case for problem in numeric.values()]
-        alone = checker.combined([mistake])
-        told = {what[0] for what in explained(alone, shown, got, want, replays)}
-        shares.append(tuple(part for part in parts if numeric[part].case.name in told))
+    for mistake in mistakes:
+        wrong_cases = [problem.case for problem in numeric.values()]
+        alone = checker.combine([mistake])
+        names = {what[0] for what in explained_differences(alone, wrong_cases, got, want, cache)}
+        shares.append(tuple(part for part in parts if numeric[part].case.name in names))
     rest = tuple(part for part in parts if not any(part in share for share in shares))
     return [share + rest or parts for share in shares]
 
 
-def _joined(found: list[Diagnosis], new: Diagnosis) -> list[Diagnosis]:
+def _add_diagnosis(diagnoses: list[Diagnosis], new: Diagnosis) -> list[Diagnosis]:
     """Add a diagnosis. If it was made before, add its parts to the earlier one."""
-    if new.id not in [diagnosis.id for diagnosis in found]:
-        return [*found, new]
-    return [replace(d, parts=d.parts + new.parts) if d.id == new.id else d for d in found]
+    if new.id not in [diagnosis.id for diagnosis in diagnoses]:
+        return [*diagnoses, new]
+    return [replace(d, parts=d.parts + new.parts) if d.id == new.id else d for d in diagnoses]
 
 
-def _aspect(problem: Problem, part: str) -> str:
+def _has_float64_args(case: Case) -> bool:
+    """Tell whether a tensor among the arguments, or in a list of them, is float64."""
+    values = [x for v in case.args.values() for x in (v if isinstance(v, (list, tuple)) else [v])]
+    return any(isinstance(x, torch.Tensor) and x.dtype == torch.float64 for x in values)
+
+
+def _mistake_part(problem: Problem, part: str) -> str:
     """Return the ``part`` of the mistakes that may cause a problem."""
-    if problem.stage in OF_THEIR_OWN:
-        return OF_THEIR_OWN[problem.stage]
+    if problem.stage in PART_OF_STAGE:
+        return PART_OF_STAGE[problem.stage]
     return "errors" if problem.case.raises else part
 
 
 def _explains(mistake_id: str, problem: Problem, seen: Observation) -> bool:
     """Tell whether a mistake that is recognised from facts causes a problem."""
-    clash = Clash.NONE if seen.error is None else seen.error.clash
+    mismatch = DeviceMismatch.NONE if seen.error is None else seen.error.device_mismatch
     return {
         "no_error": seen.error is None,
         "wrong_error": seen.error is not None and problem.case.raises not in seen.error.kinds,
         "error_without_numbers": seen.error is not None and problem.case.raises in seen.error.kinds,
         "modifies_input": problem.stage is Stage.UNCHANGED,
-        "cached_by_shape": seen.facts.get(REMEMBERED) == "the earlier result",
-        "buffer_overwritten": seen.facts.get(OVERWRITTEN) == "they changed",
-        "gradients_left_off": "gradients are switched off" in seen.facts.get(LEFT, ""),
-        "dtype_left": "the default dtype is" in seen.facts.get(LEFT, ""),
-        "seeded": SEEDED in seen.facts.get(LEFT, ""),
+        "cached_by_shape": seen.facts.get(FRESHNESS) == "the earlier result",
+        "buffer_overwritten": seen.facts.get(STABILITY) == "they changed",
+        "gradients_left_off": "gradients are switched off" in seen.facts.get(SIDE_EFFECTS, ""),
+        "dtype_left": "the default dtype is" in seen.facts.get(SIDE_EFFECTS, ""),
+        "seeded": SEED_CHANGE in seen.facts.get(SIDE_EFFECTS, ""),
         "detached": seen.detached,
-        "not_detached": problem.stage is Stage.GRADIENTS and problem.got == NO_GRADIENT,
-        "own_device": problem.stage is Stage.DEVICE and clash is not Clash.GENERATOR,
-        "generator_device": problem.stage is Stage.DEVICE and clash is Clash.GENERATOR,
+        "not_detached": problem.stage is Stage.GRADIENTS and problem.got == UNWANTED_GRADIENT,
+        "own_device": problem.stage is Stage.DEVICE and mismatch is not DeviceMismatch.GENERATOR,
+        "generator_device": problem.stage is Stage.DEVICE and mismatch is DeviceMismatch.GENERATOR,
     }.get(mistake_id, False)
 
 
 def _diagnosis(mistake: Mistake, evidence: str, parts: tuple[str, ...]) -> Diagnosis:
     return Diagnosis(
-        mistake.id, mistake.name, mistake.expected, evidence, mistake.why, mistake.look, parts
+        mistake.id, mistake.name, mistake.expected, evidence, mistake.why, mistake.next_step, parts
     )
 
 
-def _diagnosed_apart(
-    checker: Checker, cases, numeric, got, want, replays: Replays
+def _diagnose_outputs(
+    checker: Checker, cases, numeric, got, want, cache: ReplayCache
 ) -> list[Diagnosis]:
     """Diagnose the outputs one by one, for an exercise that returns several numbers.
 
@@ -265,17 +271,18 @@ def _diagnosed_apart(
         not set(numbers[0].outputs) & set(want[numeric[part].case.name].arrays) for part in parts
     ):
         return []  # a problem outside these outputs would stay unexplained
-    problem, found = numeric[parts[0]], []
+    problem, diagnoses = numeric[parts[0]], []
+    combine, bank = checker.combine, checker.mistakes()
     for output in numbers[0].outputs:
-        kept, alone = apart(output, cases, got, want)
-        if all(same(case, alone[case.name], want[case.name]) for case in kept):
+        usable, alone = isolate_output(output, cases, got, want)
+        if all(is_same(case, alone[case.name], want[case.name]) for case in usable):
             continue
-        named = replayed(checker.combined, checker.mistakes(), kept, alone, want, replays, most=1)
-        for mistake in named:
+        matches = find_mistakes(combine, bank, usable, alone, want, cache, max_mistakes=1)
+        for mistake in matches:
             evidence = mistake.evidence and mistake.evidence(problem.case, got[problem.case.name])
-            found.append(_diagnosis(mistake, evidence or problem.got, parts))
-        if not named:
+            diagnoses.append(_diagnosis(mistake, evidence or problem.got, parts))
+        if not matches:
             number = number_text(float(got[problem.case.name].arrays[output]))
             words = (f"{output} is another number", "", f"{output} {number}")
-            found.append(Diagnosis("", *words, "", "", parts))
-    return sorted(found, key=lambda d: not d.id) if any(d.id for d in found) else []
+            diagnoses.append(Diagnosis("", *words, "", "", parts))
+    return sorted(diagnoses, key=lambda d: not d.id) if any(d.id for d in diagnoses) else []

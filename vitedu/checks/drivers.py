@@ -18,25 +18,25 @@ from torch import nn
 from torch.utils._pytree import tree_map
 
 from vitedu.checks.case import Case, Recipe, build, build_args, tensors_in
-from vitedu.checks.limits import quiet
+from vitedu.checks.limits import capture_output
 from vitedu.checks.observation import (
-    CONSTRUCTED,
-    LEFT,
-    SEEDED,
+    CONSTRUCTION,
+    SEED_CHANGE,
+    SIDE_EFFECTS,
     Observation,
     Parameters,
     is_detached,
-    keep_gradients,
-    keep_results,
     returned_tensors,
+    store_gradients,
+    store_outputs,
     type_name,
 )
-from vitedu.checks.operations import watched
+from vitedu.checks.operations import record_operations
 from vitedu.checks.settings import (
-    pace_now,
-    reseeded,
+    changed_settings,
+    reseeded_generators,
     seed_everything,
-    settings_left,
+    speed_settings,
 )
 
 DRIVERS: dict[str, Callable] = {}
@@ -51,23 +51,23 @@ def driver(function):
 def run_driver(answer: Any, case: Case, seed: int, seen: Observation) -> None:
     """Let the case's driver work, and write down what it leaves behind for good."""
     seed_everything(seed)
-    pace = pace_now()
+    speed = speed_settings()
     DRIVERS[case.driver](answer, case, seen)
-    left = [f"{SEEDED} of {name}" for name in reseeded()]
-    left = [*seen.facts.get(LEFT, "").split("; "), *settings_left(pace), *left]
-    seen.facts[LEFT] = "; ".join(dict.fromkeys(words for words in left if words))
+    changes = [f"{SEED_CHANGE} of {name}" for name in reseeded_generators()]
+    changes = [*seen.facts.get(SIDE_EFFECTS, "").split("; "), *changed_settings(speed), *changes]
+    seen.facts[SIDE_EFFECTS] = "; ".join(dict.fromkeys(words for words in changes if words))
 
 
-def _nothing() -> None:
+def _do_nothing() -> None:
     """Do nothing; the default of ``after_answer``."""
 
 
 # Called whenever an answer's code has run. The grader's worker replaces it by ``Seal.restore``,
 # which undoes what the code changed in torch and in these modules.
-after_answer: Callable[[], None] = _nothing
+after_answer: Callable[[], None] = _do_nothing
 
 
-def apply(function, case: Case, args: dict[str, Any]) -> Any:
+def call_answer(function, case: Case, args: dict[str, Any]) -> Any:
     """Call a function with the case's positional and keyword arguments."""
     positional = [value for name, value in args.items() if name not in case.keywords]
     try:
@@ -88,12 +88,12 @@ def import_drivers() -> None:
 def call(answer, case: Case, seen: Observation) -> None:
     """Call a function on the case's arguments."""
     args = build_args(case)
-    is_done, result = watched(seen, case, lambda: apply(answer, case, args))
+    is_done, result = record_operations(seen, case, lambda: call_answer(answer, case, args))
     if not is_done:
         args = build_args(case)
-        result = apply(answer, case, args)
-    keep_results(seen, case, result)
-    seen.modified = changed_args(case, args)
+        result = call_answer(answer, case, args)
+    store_outputs(seen, case, result)
+    seen.modified = find_modified_args(case, args)
     if case.gradients:
         torch.set_grad_enabled(True)  # if the call switched it off, the part "again" reports that
         args, leaves = build_args(case), {}
@@ -102,16 +102,16 @@ def call(answer, case: Case, seen: Observation) -> None:
                 leaves[place] = leaf.requires_grad_()
             # copies, because autograd does not allow in-place edits of leaves
             args[name] = tree_map(lambda leaf: leaf.clone(), args[name])
-        keep_gradients(seen, lambda: apply(answer, case, args), leaves)
+        store_gradients(seen, lambda: call_answer(answer, case, args), leaves)
         if case.part != "values":
             return
         args = build_args(case)
-        given = [leaf for name in case.gradients for leaf in tensors_in(name, args[name])]
-        for _, leaf in given:
+        inputs = [leaf for name in case.gradients for leaf in tensors_in(name, args[name])]
+        for _, leaf in inputs:
             leaf.requires_grad_()
-        with contextlib.suppress(Exception), quiet(), torch.no_grad():
-            apply(answer, case, args)
-        frozen = [place for place, leaf in given if not leaf.requires_grad]
+        with contextlib.suppress(Exception), capture_output(), torch.no_grad():
+            call_answer(answer, case, args)
+        frozen = [place for place, leaf in inputs if not leaf.requires_grad]
         seen.modified += tuple(f"{place} (which no longer learns)" for place in frozen)
 
 
@@ -121,19 +121,19 @@ def module(answer, case: Case, seen: Observation) -> None:
     layer = construct(answer, case, seen)
     if layer is None:
         return
-    seen.facts[CONSTRUCTED] = "yes"
-    kept = case.extra.get("kept")
+    seen.facts[CONSTRUCTION] = "yes"
+    instances = case.extra.get("instances")
     layer.train(in_train_mode(case))
-    before = state_of(layer)
+    before = module_state(layer)
     args = build_args(case)
-    is_done, result = watched(seen, case, lambda: apply(layer, case, args))
+    is_done, result = record_operations(seen, case, lambda: call_answer(layer, case, args))
     if not is_done:
         args = build_args(case)
-        result = apply(layer, case, args)
-    keep_results(seen, case, result)
-    seen.modified = changed_args(case, args)
-    if kept is not None:
-        seen.facts[LEFT] = changes_of(layer, before)
+        result = call_answer(layer, case, args)
+    store_outputs(seen, case, result)
+    seen.modified = find_modified_args(case, args)
+    if instances is not None:
+        seen.facts[SIDE_EFFECTS] = describe_changes(layer, before)
     if case.gradients:
         torch.set_grad_enabled(True)
         args = build_args(case)
@@ -141,16 +141,16 @@ def module(answer, case: Case, seen: Observation) -> None:
         parameters, frozen = nn.Module.named_parameters(layer), case.extra.get("frozen", ())
         leaves |= {name: value for name, value in parameters if name not in frozen}
         args |= {name: leaves[name].clone() for name in case.gradients}
-        keep_gradients(seen, lambda: apply(layer, case, args), leaves)
+        store_gradients(seen, lambda: call_answer(layer, case, args), leaves)
         if not seen.gradient_error:  # in the other mode results are attached as well
             layer.train(not layer.training)
-            with quiet():
-                seen.detached |= is_detached(returned_tensors(apply(layer, case, args)))
+            with capture_output():
+                seen.detached |= is_detached(returned_tensors(call_answer(layer, case, args)))
 
 
 def in_train_mode(case: Case) -> bool:
     """Tell whether a case calls its layer in train mode. A right layer returns the same in both."""
-    return case.extra.get("training", bool(case.gradients) or "kept" in case.extra)
+    return case.extra.get("training", bool(case.gradients) or "instances" in case.extra)
 
 
 def construct(answer, case: Case, seen: Observation) -> nn.Module | None:
@@ -159,12 +159,12 @@ def construct(answer, case: Case, seen: Observation) -> nn.Module | None:
     Returns:
         The layer, or None if it is no module or its parameters have other names or shapes.
     """
-    kept = case.extra.get("kept", [])
+    instances = case.extra.get("instances", [])
     try:
-        layer = kept[0] if kept else answer(*[build(value) for value in case.init.values()])
+        layer = instances[0] if instances else answer(*[build(x) for x in case.init.values()])
     finally:
         after_answer()
-    kept.append(layer)
+    instances.append(layer)
     if not isinstance(layer, nn.Module):
         seen.types["instance"] = type_name(layer)
         return None
@@ -186,14 +186,14 @@ def construct(answer, case: Case, seen: Observation) -> nn.Module | None:
     with torch.no_grad():
         for name, parameter in parameters.items():
             value = case.state[name]
-            if len(kept) > 1 and parameter.dtype == value.dtype and parameter.is_contiguous():
+            if len(instances) > 1 and parameter.dtype == value.dtype and parameter.is_contiguous():
                 parameter.copy_(value)  # in place, as an optimizer does
             else:
                 parameter.data = value.clone()
     return layer
 
 
-def state_of(model: nn.Module) -> dict[str, str]:
+def module_state(model: nn.Module) -> dict[str, str]:
     """Describe what a call must not change: the modes of a model's parts, and frozen parameters."""
     modes = {
         name or "the model itself": "in train mode" if part.training is True else "in eval mode"
@@ -206,9 +206,9 @@ def state_of(model: nn.Module) -> dict[str, str]:
     return modes | learn
 
 
-def changes_of(model: nn.Module, before: dict[str, str]) -> str:
-    """Say what a call changed since ``state_of`` returned ``before``, or ""."""
-    now = state_of(model)
+def describe_changes(model: nn.Module, before: dict[str, str]) -> str:
+    """Say what a call changed since ``module_state`` returned ``before``, or ""."""
+    now = module_state(model)
     changed = [
         f"{name} is {now[name]}" for name in before if now.get(name, "") not in ("", before[name])
     ]
@@ -216,12 +216,12 @@ def changes_of(model: nn.Module, before: dict[str, str]) -> str:
     return ", ".join(changed[:2]) + more
 
 
-def changed_args(case: Case, args: dict[str, Any]) -> tuple[str, ...]:
+def find_modified_args(case: Case, args: dict[str, Any]) -> tuple[str, ...]:
     """Name the arguments that a call modified."""
-    changed = []
+    names = []
     for name, value in case.args.items():
         if isinstance(value, Recipe):
-            differs = value.changed(args[name])
+            differs = value.is_modified(args[name])
         elif before := tensors_in(name, value):
             after = [x for _, x in tensors_in(name, args[name])]
             differs = len(after) != len(before) or any(
@@ -230,8 +230,8 @@ def changed_args(case: Case, args: dict[str, Any]) -> tuple[str, ...]:
         else:
             differs = isinstance(value, (list, dict)) and value != args[name]
         if differs:
-            changed.append(name)
-    return tuple(changed)
+            names.append(name)
+    return tuple(names)
 
 
 def _differs(now: torch.Tensor, before: torch.Tensor) -> bool:

@@ -1,9 +1,9 @@
 """The engine: from an answer to a report.
 
-Role: ``judge_answer`` makes the cases, ``gather`` runs them on the answer, and ``conclude`` judges,
-diagnoses and writes the ``Report``. Only ``gather`` reaches the answer, through ``answers.Source``,
-so the answer may live in another process. Nothing is displayed or stored here: see
-``vitedu.checks.api``.
+Role: ``judge_answer`` makes the cases, ``observe_answer`` runs them on the answer, and
+``judge_observations`` judges, diagnoses and writes the ``Report``. Only ``observe_answer`` reaches
+the answer, through ``answers.Source``, so the answer may live in another process. Nothing is
+displayed or stored here: see ``vitedu.checks.api``.
 """
 
 import inspect
@@ -12,56 +12,56 @@ import re
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from vitedu.checks.answers import Call, LocalAnswer, Look, Source
+from vitedu.checks.answers import AnswerInfo, Call, LocalAnswer, Source
 from vitedu.checks.case import Case
 from vitedu.checks.checker import Checker
-from vitedu.checks.compare import same
-from vitedu.checks.contrast import contrast
+from vitedu.checks.compare import is_same
+from vitedu.checks.contrast import describe_contrast
 from vitedu.checks.diagnose import diagnose
-from vitedu.checks.findings import RETURNS, findings_of, parts_of
-from vitedu.checks.judge import DEFINED, Problem, Stage, find_problem
-from vitedu.checks.observation import CONSTRUCTED, REMEMBERED, Observation
-from vitedu.checks.replay import Replays
+from vitedu.checks.findings import RETURNS, list_parts, make_findings
+from vitedu.checks.judge import DEFINITION, Problem, Stage, find_problem
+from vitedu.checks.observation import CONSTRUCTION, FRESHNESS, Observation
+from vitedu.checks.replay import ReplayCache
 from vitedu.checks.report import Report
 from vitedu.checks.settings import neutral_settings
 
 SECONDS = 10.0  # time limit of a whole check; VITEDU_TIME_LIMIT overrides it
 
 
-def judge_answer(checker, answer: Any, seed: int, replays: Replays | None = None) -> Report:
+def judge_answer(checker, answer: Any, seed: int, cache: ReplayCache | None = None) -> Report:
     """Judge an answer in this process. Never raises because of what the answer is or does.
 
     Args:
         checker: a ``Checker`` or ``vitedu.checks.values.ValueChecker``.
         answer: any object.
         seed: of the inputs; the same seed repeats the same check.
-        replays: kept by the caller for all answers that he judges with this seed.
+        cache: one for all answers that the caller judges with this seed.
     """
     source = LocalAnswer(answer)
     if not isinstance(checker, Checker):
         return checker.judge(source)
-    replays = replays or Replays()
+    cache = cache or ReplayCache()
     with neutral_settings():
-        cases = replays.cases(checker, seed)
-        gathered = gather(checker, cases, source)
-        return conclude(checker, cases, gathered, seed, answer, replays)
+        cases = cache.cases(checker, seed)
+        observed = observe_answer(checker, cases, source)
+        return judge_observations(checker, cases, observed, seed, answer, cache)
 
 
 @dataclass(frozen=True)
-class Gathered:
+class ObservedAnswer:
     """All that is known about an answer: what it is, and what it did on each case."""
 
-    look: Look
-    got: dict[str, Observation] = field(default_factory=dict)  # by name of the case
+    info: AnswerInfo
+    observations: dict[str, Observation] = field(default_factory=dict)  # by name of the case
 
 
-def gather(
+def observe_answer(
     checker: Checker,
     cases: list[Case],
     source: Source,
     seconds: float | None = None,
-    known: dict[str, Observation] | None = None,
-) -> Gathered:
+    earlier: dict[str, Observation] | None = None,
+) -> ObservedAnswer:
     """Probe an answer, wherever it lives, on every case. The reference does not run here.
 
     Args:
@@ -69,99 +69,100 @@ def gather(
         cases: as ``checker.draw`` made them.
         source: the answer.
         seconds: time limit for all calls together; default ``time_budget()``.
-        known: observations of cases that are not run, by their names.
+        earlier: observations of cases that are not run, by their names.
     """
-    look = source.look([_call(checker, case) for case in cases])
-    if look.idle or _unusable(checker, look, cases):
-        return Gathered(look)
+    info = source.info([_call_form(checker, case) for case in cases])
+    if info.is_empty or _judge_info(checker, info, cases):
+        return ObservedAnswer(info)
     budget = time_budget() if seconds is None else seconds
-    known = known or {}
-    todo = [case for case in cases if case.name not in known]
-    got = known | _observe_all(checker, source, todo, budget)
-    return Gathered(look, {case.name: got[case.name] for case in cases})
+    earlier = earlier or {}
+    todo = [case for case in cases if case.name not in earlier]
+    observations = earlier | _observe_all(checker, source, todo, budget)
+    return ObservedAnswer(info, {case.name: observations[case.name] for case in cases})
 
 
-def conclude(
+def judge_observations(
     checker: Checker,
     cases: list[Case],
-    gathered: Gathered,
+    observed: ObservedAnswer,
     seed: int,
     answer: Any = None,
-    replays: Replays | None = None,
+    cache: ReplayCache | None = None,
 ) -> Report:
-    """Judge what was gathered: compare it with the reference, diagnose, and write the report."""
+    """Judge what an answer did: compare it with the reference, diagnose, and write the report."""
     report = Report(checker.exercise, reference=checker.reference, answer=answer, seed=seed)
-    if gathered.look.idle:
-        return report.not_attempted()
-    parts = parts_of(checker, cases)
-    refusal = _unusable(checker, gathered.look, cases)
+    if observed.info.is_empty:
+        return report.set_not_attempted()
+    parts = list_parts(checker, cases)
+    refusal = _judge_info(checker, observed.info, cases)
     if refusal:
         problems = {"returns": refusal}
-        return report.failed(findings_of(checker, cases, parts, problems), [], problems=problems)
+        findings = make_findings(checker, cases, parts, problems)
+        return report.set_failed(findings, [], problems=problems)
 
-    got = gathered.got
+    got = observed.observations
     first = got[cases[0].name]
     if (
         first.error is not None
         and first.error.kind == "NotImplementedError"
-        and first.error.by_hand
+        and first.error.raised_by_student
         and not _is_begun(checker, first)
     ):
-        return report.not_attempted()
-    replays = replays or Replays()
-    want = {case.name: replays.observe(checker.reference, case, SECONDS) for case in cases}
+        return report.set_not_attempted()
+    cache = cache or ReplayCache()
+    want = {case.name: cache.observe(checker.reference, case, SECONDS) for case in cases}
 
-    used = sorted(
+    calls = sorted(
         checker.forbidden & frozenset().union(*(seen.operations for seen in got.values()))
     )
-    if used:
-        named = checker.forbidden_words or ", ".join(
+    if calls:
+        names = checker.forbidden_words or ", ".join(
             sorted({n.rstrip("_") for n in checker.forbidden if n[0] != "_" and "." not in n})
         )
-        words = f"an answer without {named}", f"a call that ran {', '.join(_spoken(used))}"
+        words = f"an answer without {names}", f"a call that ran {', '.join(_plain_names(calls))}"
         problem = Problem(Stage.OPERATIONS, cases[0], *words)
         problems = {"allowed operations": problem}
-        findings = findings_of(checker, cases, parts, problems)
-        return report.failed(findings, [], got=got, problems=problems)
+        findings = make_findings(checker, cases, parts, problems)
+        return report.set_failed(findings, [], got=got, problems=problems)
 
-    if not same(cases[0], first, want[cases[0].name]):  # then nothing shows that it remembers
-        for case in (case for case in cases if case.driver == "again"):
-            if REMEMBERED in want[case.name].facts:
-                got[case.name].facts[REMEMBERED] = want[case.name].facts[REMEMBERED]
-    problems = _problems(checker, parts, cases, got, want)
+    if not is_same(cases[0], first, want[cases[0].name]):  # then nothing shows that it remembers
+        for case in (case for case in cases if case.driver == "second_call"):
+            if FRESHNESS in want[case.name].facts:
+                got[case.name].facts[FRESHNESS] = want[case.name].facts[FRESHNESS]
+    problems = _find_problems(checker, parts, cases, got, want)
     if (
         first.error is not None
         and first.error.kind == "NotImplementedError"
-        and first.error.by_hand
+        and first.error.raised_by_student
     ):
         words = "a forward as well; __init__ holds", "forward is still open: NotImplementedError"
         open_forward = Problem(
             Stage.CALL, cases[0], *words, "__init__ holds, forward is still open"
         )
         problems["returns"] = open_forward
-    findings = findings_of(checker, cases, parts, problems)
+    findings = make_findings(checker, cases, parts, problems)
     if not problems:
-        return report.passed_with(findings, got)
-    diagnoses = diagnose(checker, cases, problems, got, want, replays)
+        return report.set_passed(findings, got)
+    diagnoses = diagnose(checker, cases, problems, got, want, cache)
     if checker.is_related and not diagnoses:
-        problems = _contrasted(cases, problems, got, want)
-    report.failed(findings, diagnoses, got=got, problems=problems, advice=checker.advice)
+        problems = _add_contrast(cases, problems, got, want)
+    report.set_failed(findings, diagnoses, got=got, problems=problems, advice=checker.advice)
     if first.error is not None:
         report.status = "error"
     if checker.picture:
-        shown = next(iter(problems.values())).case
-        drawing = checker.picture(shown, got[shown.name], [d.id for d in diagnoses])
+        first_case = next(iter(problems.values())).case
+        drawing = checker.picture(first_case, got[first_case.name], [d.id for d in diagnoses])
         if drawing:
-            report.draw(drawing.svg, drawing.label, drawing.text)
+            report.add_picture(drawing.svg, drawing.label, drawing.text)
     return report
 
 
-def _contrasted(cases: list[Case], problems: dict[str, Problem], got, want) -> dict[str, Problem]:
+def _add_contrast(cases: list[Case], problems: dict[str, Problem], got, want) -> dict[str, Problem]:
     """Give problems with wrong values a headline: which cases are right and which are wrong."""
-    usual = [case for case in cases if not case.on_accelerator and case.driver != "again"]
+    usual = [case for case in cases if not case.on_accelerator and case.driver != "second_call"]
     if any(got[case.name].error is not None for case in usual if not case.raises):
         return problems
-    words = contrast(usual, got, want)
+    words = describe_contrast(usual, got, want)
     return {
         part: replace(problem, headline=words)
         if problem.stage is Stage.VALUES and problem.case in usual
@@ -172,47 +173,47 @@ def _contrasted(cases: list[Case], problems: dict[str, Problem], got, want) -> d
 
 def _is_begun(checker: Checker, first: Observation) -> bool:
     """Tell whether a class without ``forward`` has a working ``__init__`` of the student's."""
-    return first.facts.get(CONSTRUCTED) == "yes" and "__init__" not in checker.given
+    return first.facts.get(CONSTRUCTION) == "yes" and "__init__" not in checker.given
 
 
-def _call(checker: Checker, case: Case) -> Call:
+def _call_form(checker: Checker, case: Case) -> Call:
     """Return the form of a case's call or, for a class, of its construction."""
     if isinstance(checker.reference, type):
         return len([name for name in case.init if name not in case.keywords]), ()
     return len([name for name in case.args if name not in case.keywords]), case.keywords
 
 
-def _unusable(checker: Checker, look: Look, cases: list[Case]) -> Problem | None:
+def _judge_info(checker: Checker, info: AnswerInfo, cases: list[Case]) -> Problem | None:
     """Judge what shows without a call: a function or a class as asked for, and its signature."""
     wants_class = isinstance(checker.reference, type)
-    if wants_class and look.is_layer:
+    if wants_class and info.is_layer:
         words = (
             f"the class {checker.exercise} itself, without parentheses",
-            f"an instance of {look.kind}",
+            f"an instance of {info.kind}",
         )
         headline = "this is an instance, not the class"
         return Problem(Stage.CALLABLE, cases[0], *words, headline)
-    if look.is_class != wants_class or not look.is_callable:
+    if info.is_class != wants_class or not info.is_callable:
         wanted = "a class" if wants_class else "a function"
-        found = f"the class {look.kind}" if look.is_class else f"a value of type {look.kind}"
-        return Problem(Stage.CALLABLE, cases[0], wanted, found, f"this is not {wanted}")
-    for case, refusal in zip(cases, look.refusals, strict=False):
+        kind = f"the class {info.kind}" if info.is_class else f"a value of type {info.kind}"
+        return Problem(Stage.CALLABLE, cases[0], wanted, kind, f"this is not {wanted}")
+    for case, refusal in zip(cases, info.refusals, strict=False):
         if refusal:
-            wanted = f"{checker.exercise}{_asked(checker.reference)}"
+            wanted = f"{checker.exercise}{_positional_signature(checker.reference)}"
             return Problem(
-                Stage.SIGNATURE, case, _plain(wanted), f"{_plain(look.signature)}; {refusal}"
+                Stage.SIGNATURE, case, _short(wanted), f"{_short(info.signature)}; {refusal}"
             )
     return None
 
 
-def _asked(reference: Any) -> inspect.Signature:
+def _positional_signature(reference: Any) -> inspect.Signature:
     """Return the reference's signature without its keyword-only parameters."""
     signature = inspect.signature(reference)
-    asked = [p for p in signature.parameters.values() if p.kind is not p.KEYWORD_ONLY]
-    return signature.replace(parameters=asked)
+    positional = [p for p in signature.parameters.values() if p.kind is not p.KEYWORD_ONLY]
+    return signature.replace(parameters=positional)
 
 
-def _plain(signature: str) -> str:
+def _short(signature: str) -> str:
     return re.sub(r"torch\.nn\.modules\.\w+\.", "nn.", signature.replace("torch.Tensor", "Tensor"))
 
 
@@ -225,12 +226,12 @@ def _observe_all(
     get the last observation.
     """
     got, last = {}, None
-    found = source.observe_all(cases, budget)
+    observations = source.observe_all(cases, budget)
     for case in cases:
         if last is not None:
             got[case.name] = last
             continue
-        seen = got[case.name] = next(found)
+        seen = got[case.name] = next(observations)
         if seen.error is not None and seen.error.kind in ("TimeUp", "KeyboardInterrupt"):
             seen.seconds = budget
             last = seen
@@ -248,16 +249,16 @@ def time_budget() -> float:
     return seconds if 0 < seconds < float("inf") else SECONDS
 
 
-def _problems(checker: Checker, parts, cases, got, want) -> dict[str, Problem]:
+def _find_problems(checker: Checker, parts, cases, got, want) -> dict[str, Problem]:
     """Find the first problem of every part that has one."""
     problems: dict[str, Problem] = {}
     for case in cases:
         problem = find_problem(case, got[case.name], want[case.name])
         if problem is None:
             continue
-        if problem.expected == DEFINED:
-            problem = replace(problem, expected=checker.proves.get("values", DEFINED))
-        part = "again" if problem.stage is Stage.AGAIN else case.part
+        if problem.expected == DEFINITION:
+            problem = replace(problem, expected=checker.proves.get("values", DEFINITION))
+        part = "again" if problem.stage is Stage.SECOND_CALL else case.part
         if part == "values":
             part = (
                 "returns"
@@ -288,6 +289,6 @@ def _problems(checker: Checker, parts, cases, got, want) -> dict[str, Problem]:
     return {part: problems[part] for part in parts if part in problems}
 
 
-def _spoken(names) -> list[str]:
+def _plain_names(names) -> list[str]:
     """Write the names of functions and kernels as a student knows them, without "aten."."""
     return sorted({name.removeprefix("aten.").strip("_") for name in names})

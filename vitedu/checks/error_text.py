@@ -2,11 +2,11 @@
 
 import re
 
-from vitedu.checks.errors import Clash
+from vitedu.checks.errors import DeviceMismatch
 from vitedu.checks.observation import Observation
 
 # what torch's message says -> the headline of the report
-_ERRORS = {
+_PATTERNS = {
     r"index -?\d+ is out of bounds for dimension (\d+) with size (\d+)": (
         "an index runs past axis {}, which has size {}"
     ),
@@ -28,28 +28,28 @@ def error_headline(seen: Observation) -> str:
         return ""
     if seen.error.kind == "TimeUp":
         return "the call does not come to an end"
-    found = ((re.search(text, seen.error.message), words) for text, words in _ERRORS.items())
-    return next((words.format(*match.groups()) for match, words in found if match), "")
+    matches = ((re.search(text, seen.error.message), words) for text, words in _PATTERNS.items())
+    return next((words.format(*match.groups()) for match, words in matches if match), "")
 
 
-def trouble_text(seen: Observation) -> str:
+def error_text(seen: Observation) -> str:
     """Describe an exception with the student's line, if it has one."""
     error = seen.error
     if error is None:
         return ""
     where = ""
-    if error.where and error.where[1]:
-        line = error.where[1] if len(error.where[1]) <= 80 else error.where[1][:79] + "…"
-        where = f"   (line {error.where[0]}: {line})"
+    if error.location and error.location[1]:
+        line = error.location[1] if len(error.location[1]) <= 80 else error.location[1][:79] + "…"
+        where = f"   (line {error.location[0]}: {line})"
     if error.kind == "TimeUp":
         limit = seen.seconds or 10.0
         return f"no result within {limit:g} s; look for a loop that never ends{where}"
-    if error.clash is Clash.GENERATOR:
+    if error.device_mismatch is DeviceMismatch.GENERATOR:
         return (
             "draws on another device than the generator's; draw with device=generator.device, "
             "then .to(...)"
         )
-    if error.clash is Clash.TENSORS:
+    if error.device_mismatch is DeviceMismatch.TENSORS:
         return "tensors on two devices; make new tensors with device=x.device of an input x"
     message = f": {error.message}" if error.message else ""
     return f"{error.kind}{message}{where}"

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 
-class Clash(Enum):
+class DeviceMismatch(Enum):
     """What was on two devices when a call failed for that reason."""
 
     NONE = ""
@@ -18,38 +18,38 @@ class Clash(Enum):
 
 
 @dataclass(frozen=True)
-class Trouble:
+class RaisedError:
     """An exception that an answer raised, as text."""
 
     kind: str  # its class name
     kinds: tuple[str, ...]  # the names of its class and all base classes
     message: str
-    where: tuple[int, str] | None  # line number and source line in the student's code
-    by_hand: bool = False  # raised by a raise statement in the student's code
-    clash: Clash = Clash.NONE
+    location: tuple[int, str] | None  # line number and source line in the student's code
+    raised_by_student: bool = False  # raised by a raise statement in the student's code
+    device_mismatch: DeviceMismatch = DeviceMismatch.NONE
 
 
-def describe(error: BaseException) -> Trouble:
+def describe_error(error: BaseException) -> RaisedError:
     """Describe an exception as text."""
     frames = student_frames(error)
-    return Trouble(
+    return RaisedError(
         kind=type(error).__name__,
         kinds=tuple(base.__name__ for base in type(error).__mro__),
-        message=text_of(error)[:500],
-        where=(frames[-1][1], frames[-1][3]) if frames else None,
-        by_hand=is_raised_by_hand(error),
-        clash=clash_of(text_of(error)),
+        message=message_of(error)[:500],
+        location=(frames[-1][1], frames[-1][3]) if frames else None,
+        raised_by_student=is_raised_by_student(error),
+        device_mismatch=find_mismatch(message_of(error)),
     )
 
 
-def clash_of(message: str) -> Clash:
+def find_mismatch(message: str) -> DeviceMismatch:
     """Find out from torch's message which things were on two devices: the error has no own type."""
     if "device type for generator" in message:
-        return Clash.GENERATOR
-    return Clash.TENSORS if "same device" in message else Clash.NONE
+        return DeviceMismatch.GENERATOR
+    return DeviceMismatch.TENSORS if "same device" in message else DeviceMismatch.NONE
 
 
-def text_of(error: BaseException) -> str:
+def message_of(error: BaseException) -> str:
     """Return an error's message, whatever its ``__str__`` does."""
     try:
         return str.__str__(str(error))  # __str__ may return a subclass of str with other methods
@@ -57,18 +57,18 @@ def text_of(error: BaseException) -> str:
         return "(its message cannot be shown)"
 
 
-def is_raised_by_hand(error: BaseException) -> bool:
+def is_raised_by_student(error: BaseException) -> bool:
     """Tell whether an error comes from a ``raise`` statement in the student's own code."""
     trace = error.__traceback__
     while trace is not None and trace.tb_next is not None:
         trace = trace.tb_next
-    if trace is None or not _is_students(trace.tb_frame.f_code.co_filename):
+    if trace is None or not _is_student_code(trace.tb_frame.f_code.co_filename):
         return False
     return trace.tb_frame.f_code.co_code[trace.tb_lasti] == dis.opmap["RAISE_VARARGS"]
 
 
 @functools.cache
-def _is_students(filename: str) -> bool:
+def _is_student_code(filename: str) -> bool:
     """Tell whether code is neither the package's nor a library's."""
     import sysconfig
 
@@ -89,7 +89,7 @@ def student_frames(error: BaseException) -> list[tuple[str, int, str, str]]:
     frames, trace = [], error.__traceback__
     while trace is not None:
         code = trace.tb_frame.f_code
-        if _is_students(code.co_filename):
+        if _is_student_code(code.co_filename):
             line = linecache.getline(code.co_filename, trace.tb_lineno).strip()
             frames.append((code.co_filename, trace.tb_lineno, code.co_name, line))
         trace = trace.tb_next

@@ -48,43 +48,43 @@ def general_mistakes(reference: Any, cases: list[Case]) -> list[Mistake]:
     is_called = bool(main) and main[0].driver in ("call", "module")
     builds: dict[str, Callable[[], Any]] = {}
     if errors:
-        builds["no_error"] = lambda: _never_raises(reference)
-        builds["wrong_error"] = lambda: _raises(reference, RuntimeError, "shape is invalid")
+        builds["no_error"] = lambda: _suppress_error(reference)
+        builds["wrong_error"] = lambda: _replace_error(reference, RuntimeError, "shape is invalid")
     if any(case.mentions for case in errors):
-        builds["error_without_numbers"] = lambda: _raises(reference, ValueError, "bad size")
+        builds["error_without_numbers"] = lambda: _replace_error(reference, ValueError, "bad size")
     if any(1 in x.shape for arrays in results for x in arrays.values()):
-        builds["squeezed"] = lambda: wrap(reference, after=torch.squeeze)
+        builds["squeezed"] = lambda: wrap_tensors(reference, after=torch.squeeze)
     if is_called and any(_is_float(value) for case in main for value in case.args.values()):
-        builds["modifies_input"] = lambda: wrap(reference, before=_spoiled)
+        builds["modifies_input"] = lambda: wrap_tensors(reference, before=_modify_in_place)
     if any(case.gradients for case in main):
-        builds["detached"] = lambda: wrap(reference, after=torch.Tensor.detach)
+        builds["detached"] = lambda: wrap_tensors(reference, after=torch.Tensor.detach)
     if any(_is_float(value, torch.float64) for value in values):
-        builds["single_precision"] = lambda: wrap(reference, after=_in_single_precision)
+        builds["single_precision"] = lambda: wrap_tensors(reference, after=_to_float32)
     if any(case.on_accelerator for case in cases):
-        builds["own_device"] = lambda: wrap(reference, after=torch.Tensor.cpu)
-    builds |= _traces(reference, [case for case in cases if case.part == "again"])
+        builds["own_device"] = lambda: wrap_tensors(reference, after=torch.Tensor.cpu)
+    builds |= _second_call_mistakes(reference, [case for case in cases if case.part == "again"])
     return [replace(family(name), build=build) for name, build in builds.items()]
 
 
-def _traces(reference: Any, again: list[Case]) -> dict[str, Callable[[], Any]]:
+def _second_call_mistakes(reference: Any, cases: list[Case]) -> dict[str, Callable[[], Any]]:
     """List the mistakes that show only in a second call, or in what the call leaves behind."""
-    kinds = {case.extra["driver"] for case in again}
+    kinds = {case.extra["driver"] for case in cases}
     builds: dict[str, Callable[[], Any]] = {}
-    if kinds & {"call", "module"} and any(_is_float(x) for x in again[0].args.values()):
-        builds["cached_by_shape"] = lambda: remembering(reference)
-        if not again[0].number:
-            builds["buffer_overwritten"] = lambda: overwriting(reference)
+    if kinds & {"call", "module"} and any(_is_float(x) for x in cases[0].args.values()):
+        builds["cached_by_shape"] = lambda: cache_results(reference)
+        if not cases[0].number:
+            builds["buffer_overwritten"] = lambda: reuse_buffers(reference)
     if kinds & {"call", "module", "layer_from_layer"}:
         gradients_off = partial(torch.set_grad_enabled, False)
-        builds["gradients_left_off"] = lambda: leaving(reference, gradients_off)
+        builds["gradients_left_off"] = lambda: change_settings(reference, gradients_off)
         double = partial(torch.set_default_dtype, torch.float64)
-        builds["dtype_left"] = lambda: leaving(reference, double)
-    if again:
-        builds["seeded"] = lambda: leaving(reference, partial(torch.manual_seed, 0))
+        builds["dtype_left"] = lambda: change_settings(reference, double)
+    if cases:
+        builds["seeded"] = lambda: change_settings(reference, partial(torch.manual_seed, 0))
     return builds
 
 
-def _around(reference: Any, change: Callable) -> Any:
+def _wrap_call(reference: Any, change: Callable) -> Any:
     """Return the reference, a function or a module class, with its call wrapped by ``change``."""
     if isinstance(reference, type) and issubclass(reference, nn.Module):
 
@@ -96,9 +96,9 @@ def _around(reference: Any, change: Callable) -> Any:
     return change(reference)
 
 
-def remembering(reference: Any) -> Any:
+def cache_results(reference: Any) -> Any:
     """Return the reference with a cache whose key is shapes, dtypes, devices and gradient flags."""
-    kept: dict = {}
+    cache: dict = {}
 
     def change(call):
         def run(*args, **kwargs):
@@ -111,16 +111,16 @@ def remembering(reference: Any) -> Any:
                     for x in tree_leaves((args, kwargs))
                 ),
             )
-            if key not in kept:
-                kept[key] = call(*args, **kwargs)
-            return kept[key]
+            if key not in cache:
+                cache[key] = call(*args, **kwargs)
+            return cache[key]
 
         return run
 
-    return _around(reference, change)
+    return _wrap_call(reference, change)
 
 
-def overwriting(reference: Any) -> Any:
+def reuse_buffers(reference: Any) -> Any:
     """Return the reference with all CPU results of one shape and dtype sharing one buffer."""
     buffers: dict = {}
 
@@ -140,21 +140,21 @@ def overwriting(reference: Any) -> Any:
 
         return run
 
-    return _around(reference, change)
+    return _wrap_call(reference, change)
 
 
-def leaving(reference: Any, leave: Callable) -> Any:
-    """Return the reference with ``leave`` called after each call, to change a setting."""
+def change_settings(reference: Any, change: Callable) -> Any:
+    """Return the reference with ``change`` called after each call, to change a setting."""
 
-    def change(call):
+    def wrapper(call):
         def run(*args, **kwargs):
             result = call(*args, **kwargs)
-            leave()
+            change()
             return result
 
         return run
 
-    return _around(reference, change)
+    return _wrap_call(reference, wrapper)
 
 
 def _is_float(value: Any, dtype: torch.dtype | None = None) -> bool:
@@ -164,27 +164,27 @@ def _is_float(value: Any, dtype: torch.dtype | None = None) -> bool:
     )
 
 
-def _never_raises(reference):
-    def careless(*args, **kwargs):
+def _suppress_error(reference):
+    def run(*args, **kwargs):
         try:
             return reference(*args, **kwargs)
         except ValueError:
             return torch.zeros(1)
 
-    return careless
+    return run
 
 
-def _raises(reference, kind, words):
-    def complains(*args, **kwargs):
+def _replace_error(reference, kind, words):
+    def run(*args, **kwargs):
         try:
             return reference(*args, **kwargs)
         except ValueError:
             raise kind(words) from None
 
-    return complains
+    return run
 
 
-def _spoiled(x):
+def _modify_in_place(x):
     """Pass a copy of a tensor on and edit the original in place."""
     copy = x.clone()
     if x.is_floating_point() and not (x.is_leaf and x.requires_grad):
@@ -192,17 +192,17 @@ def _spoiled(x):
     return copy
 
 
-def _in_single_precision(x):
+def _to_float32(x):
     return x.float() if x.is_floating_point() else x
 
 
-def wrap(reference: Any, after: Callable | None = None, before: Callable | None = None) -> Any:
+def wrap_tensors(reference, after: Callable | None = None, before: Callable | None = None) -> Any:
     """Return the reference, a function or a module class, with its tensors changed.
 
     ``before`` is applied to every input tensor, ``after`` to every output tensor.
     """
 
-    def tampered(call):
+    def change(call):
         def run(*args, **kwargs):
             if before:
                 args = tree_map(lambda x: before(x) if isinstance(x, torch.Tensor) else x, args)
@@ -214,4 +214,4 @@ def wrap(reference: Any, after: Callable | None = None, before: Callable | None 
 
         return run
 
-    return _around(reference, tampered)
+    return _wrap_call(reference, change)

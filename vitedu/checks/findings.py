@@ -7,12 +7,10 @@ from vitedu.checks.judge import Problem, Stage
 from vitedu.checks.report import Finding
 
 RETURNS = {Stage.CALL, Stage.STRUCTURE, Stage.TYPE, Stage.SHAPE}  # the stages of "returns"
+_BEFORE_CALL = {Stage.CALLABLE, Stage.SIGNATURE}  # judged without a call
 
 
-_NOT_CALLED = {Stage.CALLABLE, Stage.SIGNATURE}  # judged without a call
-
-
-def parts_of(checker: Checker, cases: list[Case]) -> list[str]:
+def list_parts(checker: Checker, cases: list[Case]) -> list[str]:
     """List the parts of an exercise in the order of judgement."""
     parts = ["allowed operations"] if checker.forbidden else []
     parts += ["returns", "values"]
@@ -24,7 +22,7 @@ def parts_of(checker: Checker, cases: list[Case]) -> list[str]:
     return parts
 
 
-def findings_of(
+def make_findings(
     checker: Checker, cases: list[Case], parts: list[str], problems: dict[str, Problem]
 ) -> list[Finding]:
     """Write a finding for every part. A part that depends on a failed one is skipped."""
@@ -35,7 +33,7 @@ def findings_of(
         weights["values"] = max(1, weights["values"] - weights["again"])
     total = sum(weights[part] for part in parts)
     trouble = problems["returns"].stage if "returns" in problems else None
-    stop = "allowed operations" in problems or trouble in _NOT_CALLED
+    stop = "allowed operations" in problems or trouble in _BEFORE_CALL
     # Some cases show nothing while an earlier problem exists. A wrong result may pass the device
     # cases by accident, because they compare no values.
     is_wrong = trouble or ("values" in problems and problems["values"].stage is not Stage.UNCHANGED)

@@ -10,14 +10,14 @@ from torch import nn
 SPLIT = 2**24  # a seed this large has two halves: seed // SPLIT is common to a class of students
 
 
-class Deal(torch.Generator):
+class CheckGenerator(torch.Generator):
     """The generator of a check.
 
     From a seed of ``SPLIT`` on it has a separate stream for sizes. All students of a class then get
     the same sizes, so equal answers earn equal points. The values differ from student to student.
 
     Example:
-        >>> one, other = Deal(5 * SPLIT + 1), Deal(5 * SPLIT + 2)
+        >>> one, other = CheckGenerator(5 * SPLIT + 1), CheckGenerator(5 * SPLIT + 2)
         >>> same = (normal(one, 3) == normal(other, 3)).any()
         >>> draw(one, 0, 10**6) == draw(other, 0, 10**6), bool(same)
         (True, False)
@@ -25,7 +25,7 @@ class Deal(torch.Generator):
 
     sizes: torch.Generator
 
-    def __new__(cls, seed: int) -> "Deal":
+    def __new__(cls, seed: int) -> "CheckGenerator":
         return super().__new__(cls)
 
     def __init__(self, seed: int):
@@ -34,18 +34,19 @@ class Deal(torch.Generator):
         self.sizes = self if one_stream else torch.Generator().manual_seed(seed // SPLIT % 2**63)
 
 
-def _of_sizes(generator: torch.Generator) -> torch.Generator:
-    return generator.sizes if isinstance(generator, Deal) else generator
+def _size_generator(generator: torch.Generator) -> torch.Generator:
+    return generator.sizes if isinstance(generator, CheckGenerator) else generator
 
 
 def draw(generator: torch.Generator, low: int, high: int) -> int:
     """Draw an integer from low .. high, both included."""
-    return int(torch.randint(low, high + 1, (), generator=_of_sizes(generator)))
+    return int(torch.randint(low, high + 1, (), generator=_size_generator(generator)))
 
 
 def distinct(generator: torch.Generator, count: int, low: int, high: int) -> list[int]:
     """Draw different integers from low .. high, so that a swapped axis cannot go unnoticed."""
-    return (torch.randperm(high - low + 1, generator=_of_sizes(generator))[:count] + low).tolist()
+    order = torch.randperm(high - low + 1, generator=_size_generator(generator))
+    return (order[:count] + low).tolist()
 
 
 def normal(
@@ -66,7 +67,7 @@ def plural(count: int, noun: str) -> str:
 
 
 @cache
-def _shapes(make: Callable[..., nn.Module], *args) -> dict[str, tuple[int, ...]]:
+def _parameter_shapes(make: Callable[..., nn.Module], *args) -> dict[str, tuple[int, ...]]:
     """List the shapes of the parameters of ``make(*args)``, which is built without memory."""
     with torch.device("meta"):
         return {name: tuple(value.shape) for name, value in make(*args).named_parameters()}
@@ -80,7 +81,7 @@ def random_state(
     ``make(*args)`` builds the module, once for the same arguments.
     """
     state = {}
-    for name, shape in _shapes(make, *args).items():
+    for name, shape in _parameter_shapes(make, *args).items():
         values = normal(g, *shape, dtype=dtype)
         if len(shape) >= 2 and not name.endswith(("cls_token", "pos_embed")):
             values = values / math.prod(shape[1:]) ** 0.5

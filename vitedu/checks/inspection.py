@@ -10,32 +10,32 @@ from pathlib import Path
 
 from vitedu.checks import checker as checkers
 from vitedu.checks.checker import Checker
-from vitedu.checks.diagnose import OF_THEIR_OWN
+from vitedu.checks.diagnose import PART_OF_STAGE
 from vitedu.checks.mistake_files import FAMILIES, family_names, shared_bank_names, words_path
-from vitedu.checks.mistakes import Mistake, edited, executed, text_of_reference
+from vitedu.checks.mistakes import Mistake, apply_edits, bare_source, run_source
 from vitedu.checks.values import ValueChecker
 from vitedu.exercises import EXERCISES, FILE, Exercise
 from vitedu.words import WordsError, format_problems, place
 
 CHECKS = Path(__file__).parent
-PARTS = {*OF_THEIR_OWN.values(), "values", "returns", "errors"}  # that need no case of their own
+PARTS = {*PART_OF_STAGE.values(), "values", "returns", "errors"}  # that need no case of their own
 
 
 def checker_problems(exercises: Sequence[Exercise] = EXERCISES) -> list[str]:
     """List what is wrong with the checkers of exercises and with their words, a line each."""
-    problems = [problem for path in (FILE, FAMILIES) for problem in _format(path)]
-    problems += _families()
+    problems = [problem for path in (FILE, FAMILIES) for problem in _check_format(path)]
+    problems += _check_families()
     for exercise in exercises:
-        problems += _of_exercise(exercise)
-    return list(dict.fromkeys([*problems, *_strays()]))
+        problems += _check_exercise(exercise)
+    return list(dict.fromkeys([*problems, *_find_strays()]))
 
 
-def _format(path: Path) -> Iterator[str]:
+def _check_format(path: Path) -> Iterator[str]:
     if path.is_file():
         yield from format_problems(path)
 
 
-def _families() -> Iterator[str]:
+def _check_families() -> Iterator[str]:
     try:
         family_names()
         shared_bank_names()
@@ -43,7 +43,7 @@ def _families() -> Iterator[str]:
         yield str(error)
 
 
-def _strays() -> Iterator[str]:
+def _find_strays() -> Iterator[str]:
     """Yield the files in the chapters' folders that belong to no exercise."""
     for folder in sorted({exercise.chapter for exercise in EXERCISES}):
         own = {exercise.checker for exercise in EXERCISES if exercise.chapter == folder}
@@ -52,16 +52,16 @@ def _strays() -> Iterator[str]:
                 yield f"{place(path)}: belongs to no exercise; rename or remove it."
 
 
-def _of_exercise(exercise: Exercise) -> Iterator[str]:
+def _check_exercise(exercise: Exercise) -> Iterator[str]:
     path = CHECKS / exercise.chapter / f"{exercise.checker}.py"
     if not path.is_file():
         yield f"{place(path)}: there is no checker of {exercise.id}; write it there."
         return
-    yield from _format(path.with_suffix(".toml"))
+    yield from _check_format(path.with_suffix(".toml"))
     try:
         module = importlib.import_module(f"vitedu.checks.{exercise.chapter}.{exercise.checker}")
     except Exception as error:
-        yield f"{place(path)}: cannot be loaded ({_told(error)}); correct it."
+        yield f"{place(path)}: cannot be loaded ({_error_line(error)}); correct it."
         return
     if exercise.kind == "value":
         one, name = getattr(module, "CHECKERS", {}).get(exercise.id), f'CHECKERS["{exercise.id}"]'
@@ -73,7 +73,7 @@ def _of_exercise(exercise: Exercise) -> Iterator[str]:
     if one.exercise != exercise.id:
         yield f'{place(path)}: the checker is that of "{one.exercise}"; write "{exercise.id}".'
     try:
-        bank = checkers.bank_of(exercise, module)
+        bank = checkers.read_bank(exercise, module)
     except WordsError as error:
         yield str(error)
         return
@@ -81,53 +81,53 @@ def _of_exercise(exercise: Exercise) -> Iterator[str]:
         where = place(words_path(module))
         yield f"{where}: has no mistake of {exercise.id}; write the typical ones."
     if exercise.kind != "value":
-        yield from _cases(exercise, path)
-        yield from _edits(exercise, place(words_path(module)), bank)
+        yield from _check_cases(exercise, path)
+        yield from _check_edits(exercise, place(words_path(module)), bank)
 
 
-def _cases(exercise: Exercise, path: Path) -> Iterator[str]:
+def _check_cases(exercise: Exercise, path: Path) -> Iterator[str]:
     """Yield what is wrong with the cases of a checker and with the parts of its mistakes."""
     try:
         checker = checkers.find_checker(exercise.id)
         cases = checker.draw(0)
     except Exception as error:
-        yield f"{place(path)}: makes no cases ({_told(error)}); correct it."
+        yield f"{place(path)}: makes no cases ({_error_line(error)}); correct it."
         return
     if not checker.proves.get("values"):
         yield f'{place(path)}: "proves" does not say what "values" shows; add it.'
     parts = {case.part for case in cases} | PARTS | set(checker.judges)
     for mistake in checker.bank:
         if mistake.part not in parts:
-            known = ", ".join(sorted(parts))
+            names = ", ".join(sorted(parts))
             yield (
                 f"{place(path.with_suffix('.toml'))}, mistake {mistake.id}: no case is of the part "
-                f'"{mistake.part}"; the parts are {known}.'
+                f'"{mistake.part}"; the parts are {names}.'
             )
 
 
-def _edits(exercise: Exercise, where: str, bank: Sequence[Mistake]) -> Iterator[str]:
+def _check_edits(exercise: Exercise, where: str, bank: Sequence[Mistake]) -> Iterator[str]:
     """Yield the edits that do not fit the reference, or make it no program."""
-    text = text_of_reference(exercise.id)
-    made: dict[str, str] = {}  # text -> the mistake that makes it
+    text = bare_source(exercise.id)
+    mistake_by_text: dict[str, str] = {}  # text -> the mistake that makes it
     for mistake in bank:
         at = f"{where}, mistake {mistake.id}"
         if bool(mistake.edits) == bool(mistake.build):
             yield f"{at}: has edits and build, or neither; give it one of them."
         for edits in (mistake.edits, *mistake.also) if mistake.edits else ():
             try:
-                new = edited(text, [edits])
+                new = apply_edits(text, [edits])
                 if new is None or new == text:
                     yield f"{at}: the edits change one place twice, or nothing; correct them."
                     continue
-                if new in made:
-                    yield f"{at}: makes the same text as {made[new]}; remove one."
-                made[new] = mistake.id
-                executed(new, exercise.id, exercise.module)
+                if new in mistake_by_text:
+                    yield f"{at}: makes the same text as {mistake_by_text[new]}; remove one."
+                mistake_by_text[new] = mistake.id
+                run_source(new, exercise.id, exercise.module)
             except Exception as error:
-                yield f"{at}: {_told(error)}"
+                yield f"{at}: {_error_line(error)}"
 
 
-def _told(error: Exception) -> str:
+def _error_line(error: Exception) -> str:
     """Write an error in one line."""
     words = " ".join(str(error).split())
     return words if isinstance(error, ValueError) else f"{type(error).__name__}: {words}"

@@ -12,17 +12,17 @@ from typing import Any
 
 import torch
 
-from vitedu.checks.case import Case, hands_double
+from vitedu.checks.case import Case, has_float64_inputs
 from vitedu.checks.compare import (
-    at_most_four,
-    read,
-    short,
+    describe_difference,
+    dtype_name,
+    join_names,
+    name_unused_arguments,
+    run_reader,
     tolerance,
-    values_differ,
-    without_effect,
 )
-from vitedu.checks.error_text import error_headline, trouble_text
-from vitedu.checks.observation import LEFT, OVERWRITTEN, REMEMBERED, Observation
+from vitedu.checks.error_text import error_headline, error_text
+from vitedu.checks.observation import FRESHNESS, SIDE_EFFECTS, STABILITY, Observation
 
 
 class Stage(IntEnum):
@@ -40,7 +40,7 @@ class Stage(IntEnum):
     FINITE = auto()
     VALUES = auto()
     FACTS = auto()
-    AGAIN = auto()  # a second call is right too, and neither call changes any setting
+    SECOND_CALL = auto()  # a second call is right too, and neither call changes any setting
     EFFECTS = auto()  # every argument has its effect
     UNCHANGED = auto()  # the inputs are not modified
     GRADIENTS = auto()
@@ -61,17 +61,17 @@ def find_problem(case: Case, got: Observation, want: Observation) -> Problem | N
     """Find the first problem on one case; None if the observations agree."""
     if case.on_accelerator:
         return _compare_devices(case, got)
-    read(case, got, want)
-    left = _judge_again(got, want) if got.error is None else None
-    if left and case.driver == "again":
-        return Problem(Stage.AGAIN, case, *left)
+    run_reader(case, got, want)
+    second_call = _judge_second_call(got, want) if got.error is None else None
+    if second_call and case.driver == "second_call":
+        return Problem(Stage.SECOND_CALL, case, *second_call)
     for stage, judge in _JUDGES.items():
         words = judge(case, got, want)
-        if words and case.driver == "again" and stage is Stage.VALUES:
+        if words and case.driver == "second_call" and stage is Stage.VALUES:
             words = (*words[:2], "the first call is right, a call with other values is not")
         if words:
             return Problem(stage, case, *words)
-    return Problem(Stage.AGAIN, case, *left) if left else None
+    return Problem(Stage.SECOND_CALL, case, *second_call) if second_call else None
 
 
 def _compare_devices(case: Case, got: Observation) -> Problem | None:
@@ -79,7 +79,7 @@ def _compare_devices(case: Case, got: Observation) -> Problem | None:
     if got.undecided:
         return None
     if got.error is not None:
-        return Problem(Stage.DEVICE, case, "work on any device", trouble_text(got))
+        return Problem(Stage.DEVICE, case, "work on any device", error_text(got))
     wrong = {name: kind for name, kind in got.devices.items() if kind != "accelerator"}
     if wrong:
         name, kind = next(iter(wrong.items()))
@@ -95,7 +95,7 @@ def _judge_call(case: Case, got: Observation, want: Observation):
             words = "no error; the call returned as if nothing were wrong"
             return f"a {case.raises}", words, "an error is missing"
         if case.raises not in got.error.kinds:
-            return f"a {case.raises}", trouble_text(got), error_headline(got)
+            return f"a {case.raises}", error_text(got), error_headline(got)
         missing = [str(number) for number in case.mentions if str(number) not in got.error.message]
         if missing:
             numbers = " and ".join(str(number) for number in case.mentions)
@@ -105,7 +105,7 @@ def _judge_call(case: Case, got: Observation, want: Observation):
             )
         return None
     if got.error is not None:
-        return "a result", trouble_text(got), error_headline(got)
+        return "a result", error_text(got), error_headline(got)
     return None
 
 
@@ -127,25 +127,25 @@ def _judge_type(case: Case, got: Observation, want: Observation):
         if name not in got.types and not whole:
             return f"{name}: {wanted}", "nothing", f"{name} is missing"
         if name not in got.types and whole not in ("", want.types.get("result")):
-            name, found = "result", whole
+            name, kind = "result", whole
             wanted = f"{len(case.outputs)} results: {', '.join(case.outputs)}"
         else:
-            found = got.types.get(name, "nothing")
-        return f"{name}: {wanted}" if name != "result" else wanted, found + _ADVICE.get(found, "")
+            kind = got.types.get(name, "nothing")
+        return f"{name}: {wanted}" if name != "result" else wanted, kind + _ADVICE.get(kind, "")
     if "result" in got.types and "result" not in want.types:
         return "a result", got.types["result"]
     return None
 
 
 def _judge_structure(case: Case, got: Observation, want: Observation):
-    found = vars(got.parameters)
-    wrong = [f"{kind}: {at_most_four(names)}" for kind, names in found.items() if names]
+    differences = vars(got.parameters)
+    wrong = [f"{kind}: {join_names(names)}" for kind, names in differences.items() if names]
     if wrong:
         return "parameters with the names and sizes in the text", "; ".join(wrong)
     return None
 
 
-def _outputs(got: Observation, want: Observation) -> Iterator[tuple[str, Any, torch.Tensor]]:
+def _pair_outputs(got: Observation, want: Observation) -> Iterator[tuple[str, Any, torch.Tensor]]:
     """Yield (name, the answer's array or None, the reference's array) for every output."""
     ours = got.arrays | got.draws
     for name, wanted in (want.arrays | want.draws).items():
@@ -153,7 +153,7 @@ def _outputs(got: Observation, want: Observation) -> Iterator[tuple[str, Any, to
 
 
 def _judge_shape(case: Case, got: Observation, want: Observation):
-    for name, ours, wanted in _outputs(got, want):
+    for name, ours, wanted in _pair_outputs(got, want):
         if ours is None and name in want.devices and got.devices.get(name) not in (None, "cpu"):
             continue  # it is on another device and was not copied; Stage.DEVICE judges that
         if ours is None:
@@ -164,12 +164,12 @@ def _judge_shape(case: Case, got: Observation, want: Observation):
 
 
 def _judge_dtype(case: Case, got: Observation, want: Observation):
-    for name, ours, wanted in _outputs(got, want):
+    for name, ours, wanted in _pair_outputs(got, want):
         if ours is not None and ours.dtype != wanted.dtype:
-            return f"{name} of dtype {short(wanted.dtype)}", f"dtype {short(ours.dtype)}"
+            return f"{name} of dtype {dtype_name(wanted.dtype)}", f"dtype {dtype_name(ours.dtype)}"
     is_narrowed = "narrowed" in got.operations and "narrowed" not in want.operations
     in_double = any(wanted.dtype == torch.float64 for wanted in want.tensors())
-    if is_narrowed and in_double and hands_double(case):
+    if is_narrowed and in_double and has_float64_inputs(case):
         return "float64 input computed in float64", "values rounded to a smaller dtype on the way"
     return None
 
@@ -182,7 +182,7 @@ def _judge_device(case: Case, got: Observation, want: Observation):
 
 
 def _judge_finite(case: Case, got: Observation, want: Observation):
-    for name, ours, wanted in _outputs(got, want):
+    for name, ours, wanted in _pair_outputs(got, want):
         bad = ~torch.isfinite(ours) if ours.is_floating_point() else torch.zeros_like(ours)
         if bad.any() and torch.isfinite(wanted).all():
             kind = "NaN" if torch.isnan(ours).any() else "infinite"
@@ -194,29 +194,29 @@ def _judge_finite(case: Case, got: Observation, want: Observation):
 
 
 # stands for ``Checker.proves["values"]``, which the engine puts in its place
-DEFINED = "the values of the definition"
+DEFINITION = "the values of the definition"
 
 
 def _judge_values(case: Case, got: Observation, want: Observation):
-    written = " and ".join(sorted(set(got.modified) - set(want.modified)))
-    also = f"; the call wrote into {written} as well" if written else ""
+    modified = " and ".join(sorted(set(got.modified) - set(want.modified)))
+    also = f"; the call wrote into {modified} as well" if modified else ""
     for name, wanted in want.arrays.items():
-        difference = values_differ(case, got.arrays[name], wanted)
+        difference = describe_difference(case, got.arrays[name], wanted)
         if difference:
             is_alone = len(want.arrays) + len(want.gradients) == 1
             what = "" if is_alone or name == "output" else f"{name}: "
-            return DEFINED, what + difference + also
+            return DEFINITION, what + difference + also
     return None
 
 
 def _judge_facts(case: Case, got: Observation, want: Observation):
     for fact, wanted in want.facts.items():
-        if got.facts.get(fact) != wanted and fact != LEFT:
-            return fact, _other(got.facts.get(fact, "it is not so"), wanted)
+        if got.facts.get(fact) != wanted and fact != SIDE_EFFECTS:
+            return fact, _remove_common_names(got.facts.get(fact, "it is not so"), wanted)
     return None
 
 
-def _other(found: str, wanted: str) -> str:
+def _remove_common_names(ours: str, wanted: str) -> str:
     """Remove from a list such as "0.1: a, b; 0: c" the names that ``wanted`` has as well.
 
     Of many names only the first ones are kept. Other texts come back unchanged.
@@ -226,41 +226,42 @@ def _other(found: str, wanted: str) -> str:
             key: names.split(", ")
             for key, _, names in (item.partition(": ") for item in text.split("; "))
         }
-        for text in (found, wanted)
+        for text in (ours, wanted)
     ]
     if not lists[1].keys() & lists[0].keys():
-        return found
-    left = {k: [n for n in names if n not in lists[1].get(k, ())] for k, names in lists[0].items()}
+        return ours
+    rest = {k: [n for n in names if n not in lists[1].get(k, ())] for k, names in lists[0].items()}
     return (
         "; ".join(
-            f"{k}: {at_most_four(names)}" if k else at_most_four(names)
-            for k, names in left.items()
+            f"{k}: {join_names(names)}" if k else join_names(names)
+            for k, names in rest.items()
             if names
         )
-        or found
+        or ours
     )
 
 
 def _judge_effects(case: Case, got: Observation, want: Observation):
-    words = without_effect(case, got, want)
+    words = name_unused_arguments(case, got, want)
     return words and ("a result that depends on every argument", words, words)
 
 
-def _judge_again(got: Observation, want: Observation):
-    said = {
-        REMEMBERED: (
+def _judge_second_call(got: Observation, want: Observation):
+    changes = got.facts.get(SIDE_EFFECTS, "")
+    words_by_fact = {
+        FRESHNESS: (
             "a result of this call's values",
             "the result of an earlier call with other values",
             "the same call with other values gives the earlier result",
         ),
-        OVERWRITTEN: (
-            OVERWRITTEN,
+        STABILITY: (
+            STABILITY,
             "the second call wrote into what the first had returned",
             "the first result changed when the function was called again",
         ),
-        LEFT: (LEFT, got.facts.get(LEFT, ""), "the call leaves something changed behind"),
+        SIDE_EFFECTS: (SIDE_EFFECTS, changes, "the call leaves something changed behind"),
     }
-    for fact, words in said.items():
+    for fact, words in words_by_fact.items():
         if fact in got.facts and got.facts[fact] != want.facts.get(fact):
             return words
     return None
@@ -276,7 +277,7 @@ def _judge_unchanged(case: Case, got: Observation, want: Observation):
     return None
 
 
-NO_GRADIENT = "a gradient where there shall be none; look for a missing detach()"
+UNWANTED_GRADIENT = "a gradient where there shall be none; look for a missing detach()"
 
 
 def _judge_gradients(case: Case, got: Observation, want: Observation):
@@ -309,11 +310,11 @@ def _judge_gradients(case: Case, got: Observation, want: Observation):
         (right if is_same else wrong).append(name)
     if not wrong:
         return None
-    name, all_wrong = wrong[0], _few(wrong)
+    name, all_wrong = wrong[0], _list_names(wrong)
     what = f"gradient of {name}"
     if not want.gradients[name].any():
-        return what, NO_GRADIENT
-    others = f"; that of {_few(right)} is right" if right else ""
+        return what, UNWANTED_GRADIENT
+    others = f"; that of {_list_names(right)} is right" if right else ""
     if not any(got.gradients[name].any() for name in wrong):
         words = f"no gradient reaches {all_wrong}"
         return what, f"only zeros for {all_wrong}{others}; look for what cuts it off", words
@@ -322,11 +323,11 @@ def _judge_gradients(case: Case, got: Observation, want: Observation):
     return what, words
 
 
-def _few(names: list[str]) -> str:
+def _list_names(names: list[str]) -> str:
     """List names, at most three of them.
 
     Example:
-        >>> _few(["q", "k"]), _few(["a", "b", "c", "d", "e"])
+        >>> _list_names(["q", "k"]), _list_names(["a", "b", "c", "d", "e"])
         ('q and k', 'a, b, c and 2 more')
     """
     if len(names) > 3:

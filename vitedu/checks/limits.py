@@ -1,7 +1,7 @@
 """Run code for a limited time, and keep what it prints.
 
-Role: ``time_limit`` and ``quiet``. Imports the standard library only, for the grader's worker. This
-is no security boundary: the code runs in this process.
+Role: ``time_limit`` and ``capture_output``. Imports the standard library only, for the grader's
+worker. This is no security boundary: the code runs in this process.
 """
 
 import contextlib
@@ -15,25 +15,25 @@ import threading
 import time
 import weakref
 
-KEPT_OUTPUT = 400  # the most characters of printed output that a report shows
+MAX_OUTPUT = 400  # the most characters of printed output that a report shows
 
 
 class TimeUp(BaseException):
     """The time limit is over. It is no ``Exception``, so that ``except Exception`` lets it pass."""
 
 
-class Sink(io.TextIOBase):
-    """A text file that keeps its first ``KEPT_OUTPUT`` characters and counts all of them."""
+class CapturedOutput(io.TextIOBase):
+    """A text file that keeps its first ``MAX_OUTPUT`` characters and counts all of them."""
 
     def __init__(self):
-        self.head, self.written = "", 0
+        self.head, self.length = "", 0
 
     def writable(self):
         return True
 
     def write(self, text):
-        self.head += text[: max(0, KEPT_OUTPUT - len(self.head))]
-        self.written += len(text)
+        self.head += text[: max(0, MAX_OUTPUT - len(self.head))]
+        self.length += len(text)
         return len(text)
 
 
@@ -63,14 +63,14 @@ def time_limit(seconds: float):
         return
 
     block = _Block()
-    _to_be_watched().put((time.monotonic() + seconds, next(_ORDER), weakref.ref(block)))
+    _limit_queue().put((time.monotonic() + seconds, next(_ORDER), weakref.ref(block)))
     try:
         yield
     finally:
         try:
-            block.leave()
+            block.end()
         except TimeUp:  # raised during leave(): the block must still be marked as left
-            block.leave()
+            block.end()
             raise
 
 
@@ -79,7 +79,7 @@ class _Block:
 
     def __init__(self):
         self.owner, self.thread = threading.current_thread(), ctypes.c_ulong(threading.get_ident())
-        self.lock, self.is_left = threading.Lock(), False
+        self.lock, self.has_ended = threading.Lock(), False
 
     def interrupt(self) -> bool:
         """Set the exception in the block's thread and return True, if the block has not ended.
@@ -87,31 +87,25 @@ class _Block:
         The thread must be checked too: a new thread may reuse the number of one that has ended.
         """
         with self.lock:
-            is_there = not self.is_left and self.owner.is_alive()
+            is_there = not self.has_ended and self.owner.is_alive()
             if is_there:
                 ctypes.pythonapi.PyThreadState_SetAsyncExc(self.thread, ctypes.py_object(TimeUp))
             return is_there
 
-    def leave(self) -> None:
+    def end(self) -> None:
         """Mark the block as left, and clear an exception that was set too late."""
         with self.lock:
-            self.is_left = True
+            self.has_ended = True
         ctypes.pythonapi.PyThreadState_SetAsyncExc(self.thread, None)
 
 
 _ORDER = itertools.count()  # decides the order of blocks that end at the same time
-
-
 _LIMITS: queue.SimpleQueue = queue.SimpleQueue()
-
-
-_STARTING = threading.Lock()
-
-
+_START_LOCK = threading.Lock()
 _watcher: threading.Thread | None = None
 
 
-def _to_be_watched() -> queue.SimpleQueue:
+def _limit_queue() -> queue.SimpleQueue:
     """Return the queue of the thread that watches all limits; start the thread if it does not run.
 
     It may be missing after a fork. One thread watches all limits, because one thread for each would
@@ -120,7 +114,7 @@ def _to_be_watched() -> queue.SimpleQueue:
     """
     global _watcher
     if _watcher is None or not _watcher.is_alive():
-        with _STARTING:
+        with _START_LOCK:
             if _watcher is None or not _watcher.is_alive():
                 _watcher = threading.Thread(target=_watch, name="time limits", daemon=True)
                 _watcher.start()
@@ -142,8 +136,8 @@ def _watch() -> None:
 
 
 @contextlib.contextmanager
-def quiet():
-    """Send what the block prints into a ``Sink``, which is yielded."""
-    sink = Sink()
-    with contextlib.redirect_stdout(sink), contextlib.redirect_stderr(sink):
-        yield sink
+def capture_output():
+    """Send what the block prints into a ``CapturedOutput``, which is yielded."""
+    output = CapturedOutput()
+    with contextlib.redirect_stdout(output), contextlib.redirect_stderr(output):
+        yield output

@@ -27,13 +27,12 @@ from types import ModuleType
 from typing import Any
 
 from vitedu.checks import evidence
-from vitedu.checks.mistakes import AT_HAND, Edits, Mistake, ValueMistake
+from vitedu.checks.mistakes import COMMON_NAMES, Edits, Mistake, ValueMistake
 from vitedu.words import WordsError, checked, place, read
 
 FAMILIES = Path(__file__).with_name("families.toml")
-
 WORDS: dict[str, type] = dict.fromkeys(("id", "name", "expected", "why", "try"), str)
-MORE: dict[str, type] = {"part": str, "evidence": str, "build": str, "edits": list, "also": list}
+EXTRA: dict[str, type] = {"part": str, "evidence": str, "build": str, "edits": list, "also": list}
 VALUE_WORDS = dict.fromkeys(("id", "value", "name", "why", "try"), str)
 
 
@@ -50,20 +49,20 @@ def read_mistakes(module: ModuleType) -> tuple[Mistake, ...]:
     """
     path = words_path(module)
     where, table = place(path), read(path)
-    found: list[Mistake] = []
+    mistakes: list[Mistake] = []
     for entry in _entries(where, table, "mistake"):
-        found += _from_entry(f"{where}, {_title(entry)}", entry, module)
-    _unique(where, [mistake.id for mistake in found])
-    return tuple(found)
+        mistakes += _read_entry(f"{where}, {_title(entry)}", entry, module)
+    _check_unique(where, [mistake.id for mistake in mistakes])
+    return tuple(mistakes)
 
 
-def _from_entry(where: str, entry: dict, module: ModuleType) -> list[Mistake]:
+def _read_entry(where: str, entry: dict, module: ModuleType) -> list[Mistake]:
     if "bank" in entry:
         return shared_bank(checked(where, entry, {"bank": str}, {})["bank"], where)
     if "family" not in entry:
-        return [_mistake(where, checked(where, entry, WORDS, MORE), module)]
-    own = checked(where, entry, {"family": str}, WORDS | MORE)
-    return [_mistake(where, _family_words(own.pop("family"), where) | own, module)]
+        return [_make_mistake(where, checked(where, entry, WORDS, EXTRA), module)]
+    own = checked(where, entry, {"family": str}, WORDS | EXTRA)
+    return [_make_mistake(where, _family_words(own.pop("family"), where) | own, module)]
 
 
 def family(name: str) -> Mistake:
@@ -72,15 +71,15 @@ def family(name: str) -> Mistake:
     Raises:
         WordsError: there is no such family, or its words are wrong.
     """
-    return _mistake(f"families.toml, {name}", _family_words(name, "families.toml"), evidence)
+    return _make_mistake(f"families.toml, {name}", _family_words(name, "families.toml"), evidence)
 
 
 def _family_words(name: str, where: str) -> dict:
-    families = _shared()["family"]
+    families = _read_families()["family"]
     if name not in families:
-        known = ", ".join(families)
-        raise WordsError(f'{where}: there is no family "{name}"; families.toml has {known}.')
-    return checked(f"families.toml, {name}", families[name], WORDS, MORE)
+        names = ", ".join(families)
+        raise WordsError(f'{where}: there is no family "{name}"; families.toml has {names}.')
+    return checked(f"families.toml, {name}", families[name], WORDS, EXTRA)
 
 
 def shared_bank(name: str, where: str = "families.toml") -> list[Mistake]:
@@ -89,15 +88,15 @@ def shared_bank(name: str, where: str = "families.toml") -> list[Mistake]:
     Raises:
         WordsError: there is no such bank, or its words are wrong.
     """
-    banks = _shared()["bank"]
+    banks = _read_families()["bank"]
     if name not in banks:
-        known = ", ".join(banks)
-        raise WordsError(f'{where}: there is no bank "{name}"; families.toml has {known}.')
-    found = []
+        names = ", ".join(banks)
+        raise WordsError(f'{where}: there is no bank "{name}"; families.toml has {names}.')
+    mistakes = []
     for entry in _entries("families.toml", banks, name):
         at = f"families.toml, {_title(entry)}"
-        found.append(_mistake(at, checked(at, entry, WORDS, MORE), evidence))
-    return found
+        mistakes.append(_make_mistake(at, checked(at, entry, WORDS, EXTRA), evidence))
+    return mistakes
 
 
 def family_names() -> list[str]:
@@ -106,7 +105,7 @@ def family_names() -> list[str]:
     Raises:
         WordsError: the file is missing or wrong.
     """
-    names = list(_shared()["family"])
+    names = list(_read_families()["family"])
     for name in names:
         family(name)
     return names
@@ -118,9 +117,9 @@ def shared_bank_names() -> list[str]:
     Raises:
         WordsError: the file is missing or wrong.
     """
-    names = list(_shared()["bank"])
+    names = list(_read_families()["bank"])
     for name in names:
-        _unique("families.toml", [mistake.id for mistake in shared_bank(name)])
+        _check_unique("families.toml", [mistake.id for mistake in shared_bank(name)])
     return names
 
 
@@ -130,39 +129,39 @@ def relation_words(name: str) -> tuple[str, str]:
     Raises:
         WordsError: there is no such relation, or its words are wrong.
     """
-    relations = _shared()["relation"]
+    relations = _read_families()["relation"]
     if name not in relations:
-        known = ", ".join(relations)
-        raise WordsError(f'families.toml has no relation "{name}"; it has {known}.')
+        names = ", ".join(relations)
+        raise WordsError(f'families.toml has no relation "{name}"; it has {names}.')
     words = checked(f"families.toml, {name}", relations[name], {"name": str, "try": str}, {})
     return words["name"], words["try"]
 
 
 @cache
-def _shared() -> dict:
+def _read_families() -> dict:
     table = read(FAMILIES)
     return checked("families.toml", table, {"family": dict, "bank": dict, "relation": dict}, {})
 
 
-def _mistake(where: str, words: dict, module: ModuleType) -> Mistake:
+def _make_mistake(where: str, words: dict, module: ModuleType) -> Mistake:
     """Make a mistake of checked words, and look up the names of the module."""
-    built, described = words.get("build"), words.get("evidence")
-    wrong = _named(where, "build", built, module) if built else None
+    build_name, evidence_name = words.get("build"), words.get("evidence")
+    wrong = _find_function(where, "build", build_name, module) if build_name else None
     return Mistake(
         words["id"],
         words["name"],
         words["expected"],
         words["why"],
         words["try"],
-        _edits(where, words.get("edits", [])),
+        _read_edits(where, words.get("edits", [])),
         words.get("part", "values"),
-        _named(where, "evidence", described, module) if described else None,
-        (lambda: wrong) if built else None,
-        tuple(_edits(where, edits) for edits in words.get("also", [])),
+        _find_function(where, "evidence", evidence_name, module) if evidence_name else None,
+        (lambda: wrong) if build_name else None,
+        tuple(_read_edits(where, edits) for edits in words.get("also", [])),
     )
 
 
-def _named(where: str, key: str, name: str, module: ModuleType) -> Any:
+def _find_function(where: str, key: str, name: str, module: ModuleType) -> Any:
     """Look a function up: in the checker's module, and evidence also among what all share."""
     for home in (module, evidence) if key == "evidence" else (module,):
         thing = getattr(home, name, None)
@@ -172,7 +171,7 @@ def _named(where: str, key: str, name: str, module: ModuleType) -> Any:
     raise WordsError(f'{where}: {key} = "{name}", and {file} has no such function; write it there.')
 
 
-def _edits(where: str, pairs: Any) -> Edits:
+def _read_edits(where: str, pairs: Any) -> Edits:
     def is_pair(pair) -> bool:
         return isinstance(pair, list) and list(map(type, pair)) == [str, str]
 
@@ -198,7 +197,7 @@ def _title(entry: Mapping) -> str:
     return f"mistake {entry.get('id', entry.get('family', entry.get('bank', '?')))}"
 
 
-def _unique(where: str, ids: list[str]) -> None:
+def _check_unique(where: str, ids: list[str]) -> None:
     twice = next((id_ for id_ in ids if ids.count(id_) > 1), None)
     if twice:
         raise WordsError(f'{where}: two mistakes have the id "{twice}"; rename one.')
@@ -220,24 +219,24 @@ def read_values(module: ModuleType, chapter: ModuleType) -> dict[str, tuple]:
     path = words_path(module)
     where, table = place(path), read(path)
     checked(where, table, dict.fromkeys(module.CHECKERS, list), {})
-    names = AT_HAND | vars(chapter) | vars(module)
+    names = COMMON_NAMES | vars(chapter) | vars(module)
     banks = {}
     for exercise in table:
-        found = []
+        mistakes = []
         for entry in _entries(where, table, exercise):
             at = f"{where}, {exercise}, {_title(entry)}"
             words = checked(at, entry, VALUE_WORDS, {"matches": str, "rtol": float})
             try:
                 value = eval(words["value"], dict(names))
             except Exception as error:
-                told = f"{type(error).__name__}: {error}"
+                message = f"{type(error).__name__}: {error}"
                 raise WordsError(
-                    f'{at}: "value" cannot be computed ({told}); correct it.'
+                    f'{at}: "value" cannot be computed ({message}); correct it.'
                 ) from None
             matches = words.get("matches")
-            recognise = _named(at, "matches", matches, module) if matches else None
+            recognise = _find_function(at, "matches", matches, module) if matches else None
             texts = words["id"], value, words["name"], words["why"], words["try"]
-            found.append(ValueMistake(*texts, recognise, words.get("rtol")))
-        _unique(f"{where}, {exercise}", [mistake.id for mistake in found])
-        banks[exercise] = tuple(found)
+            mistakes.append(ValueMistake(*texts, recognise, words.get("rtol")))
+        _check_unique(f"{where}, {exercise}", [mistake.id for mistake in mistakes])
+        banks[exercise] = tuple(mistakes)
     return banks

@@ -1,9 +1,9 @@
 """Wrong answers made from references: a mistake is an edit of the reference's own text.
 
-Role: ``Mistake`` is what an author writes, as TOML (``mistake_files``). ``with_mistakes`` returns
+Role: ``Mistake`` is what an author writes, as TOML (``mistake_files``). ``apply_mistakes`` returns
 the reference with one or several of them made. Edits are applied to the reference without
 docstrings and comments. Several mistakes can be combined if they change different places. The
-result is executed with the names of the chapter's module.
+result runs with the names of the chapter's module.
 """
 
 import ast
@@ -27,7 +27,7 @@ from vitedu.course.parsing import parse
 from vitedu.course.references import reference_source
 
 Edits = Mapping[str, str]
-AT_HAND = {"torch": torch, "nn": nn, "F": F, "math": math}  # names that every edit may use
+COMMON_NAMES = {"torch": torch, "nn": nn, "F": F, "math": math}  # names that every edit may use
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class Mistake:
     name: str
     expected: str  # the fact that does not hold: "weights.sum(dim=-1) == 1"
     why: str  # one sentence: why it matters
-    look: str  # one sentence: what to try or to look at
+    next_step: str  # one sentence: what to try or to look at
     # a piece of the reference's text -> its replacement
     edits: Edits = field(default_factory=dict)
     part: str = "values"  # the part that it fails: "values", "gradients" or a case's part
@@ -52,7 +52,7 @@ class Mistake:
     # other versions of the same mistake, such as another constant or random values
     also: tuple[Edits, ...] = ()
 
-    def dresses(self) -> list["Mistake"]:
+    def variants(self) -> list["Mistake"]:
         """List the versions of the mistake, each with the same id and words."""
         return [replace(self, edits=edits, also=()) for edits in (self.edits, *self.also)]
 
@@ -65,7 +65,7 @@ class ValueMistake:
     value: Any  # the wrong value
     name: str
     why: str
-    look: str
+    next_step: str
     recognises: Callable[[Any], bool] | None = None  # also other values that show the mistake
     # default: the checker's tolerance; set it if two mistakes have close values
     rtol: float | None = None
@@ -88,13 +88,13 @@ class _Change(NamedTuple):
     new: str
 
 
-def text_of_reference(exercise_id: str) -> str:
+def bare_source(exercise_id: str) -> str:
     """Return the text that edits apply to: the reference without docstrings and comments."""
-    return _bare(reference_source(exercises.find(exercise_id)))
+    return _strip_comments(reference_source(exercises.find(exercise_id)))
 
 
 @cache
-def _bare(source: str) -> str:
+def _strip_comments(source: str) -> str:
     lines = source.splitlines()
     for token in tokenize.generate_tokens(io.StringIO(source).readline):
         if token.type == tokenize.COMMENT:
@@ -122,7 +122,7 @@ def find_changes(text: str, edits: Edits) -> list[_Change]:
     """
     changes = []
     for old, new in edits.items():
-        places = _places(text, old)
+        places = _find_places(text, old)
         if len(places) != 1:
             raise ValueError(
                 f"the edit of {old!r} must meet exactly one place of the reference (it meets "
@@ -130,17 +130,17 @@ def find_changes(text: str, edits: Edits) -> list[_Change]:
                 "once."
             )
         start, end, indentation = places[0]
-        found, new = text[start:end], new.replace("\n", "\n" + indentation)
-        if new.startswith(found):  # text is only added, so other edits may change ``found`` itself
-            changes.append(_Change(end, end, new.removeprefix(found)))
-        elif new.endswith(found):
-            changes.append(_Change(start, start, new.removesuffix(found)))
+        piece, new = text[start:end], new.replace("\n", "\n" + indentation)
+        if new.startswith(piece):  # text is only added, so other edits may change ``piece``
+            changes.append(_Change(end, end, new.removeprefix(piece)))
+        elif new.endswith(piece):
+            changes.append(_Change(start, start, new.removesuffix(piece)))
         else:
             changes.append(_Change(start, end, new))
     return changes
 
 
-def _places(text: str, old: str) -> list[tuple[int, int, str]]:
+def _find_places(text: str, old: str) -> list[tuple[int, int, str]]:
     """List (start, end, indentation) of every occurrence of a piece of text."""
     places, start = [], text.find(old.split("\n")[0])
     while start >= 0:
@@ -153,14 +153,14 @@ def _places(text: str, old: str) -> list[tuple[int, int, str]]:
     return places
 
 
-def edited(text: str, several: list[Edits]) -> str | None:
+def apply_edits(text: str, several: list[Edits]) -> str | None:
     """Apply the edits of several mistakes at once; None if two of them change the same place.
 
     Raises:
         ValueError: the text does not contain the piece of an edit exactly once.
 
     Example:
-        >>> edited("y = x.sum(dim=0)", [{"dim=0": "dim=1"}, {"sum": "mean"}])
+        >>> apply_edits("y = x.sum(dim=0)", [{"dim=0": "dim=1"}, {"sum": "mean"}])
         'y = x.mean(dim=1)'
     """
     changes = list(dict.fromkeys(c for edits in several for c in find_changes(text, edits)))
@@ -173,18 +173,18 @@ def edited(text: str, several: list[Edits]) -> str | None:
     return text
 
 
-def executed(source: str, name: str, module: str, **more: Any) -> Any:
+def run_source(source: str, name: str, module: str, **more: Any) -> Any:
     """Execute a definition with the names of a module, and more, and return what it defines.
 
     Raises:
         Exception: whatever the definition raises, for example in a default or a decorator.
     """
-    namespace = AT_HAND | vars(importlib.import_module(module)) | more
+    namespace = COMMON_NAMES | vars(importlib.import_module(module)) | more
     exec(compile(source, "<mistake>", "exec"), namespace)
     return namespace[name]
 
 
-def with_mistakes(exercise_id: str, several: list[Edits]) -> Any | None:
+def apply_mistakes(exercise_id: str, several: list[Edits]) -> Any | None:
     """Make the reference of an exercise with the edits of several mistakes. Results are cached.
 
     Returns:
@@ -193,17 +193,17 @@ def with_mistakes(exercise_id: str, several: list[Edits]) -> Any | None:
     Raises:
         ValueError: the reference does not contain the piece of an edit exactly once.
     """
-    return _made(exercise_id, tuple(tuple(edits.items()) for edits in several))
+    return _build(exercise_id, tuple(tuple(edits.items()) for edits in several))
 
 
 @cache
-def _made(exercise_id: str, several: tuple[tuple[tuple[str, str], ...], ...]) -> Any | None:
+def _build(exercise_id: str, several: tuple[tuple[tuple[str, str], ...], ...]) -> Any | None:
     exercise = exercises.find(exercise_id)
-    source = edited(text_of_reference(exercise_id), [dict(edits) for edits in several])
+    source = apply_edits(bare_source(exercise_id), [dict(edits) for edits in several])
     if source is None:
         return None
     try:
-        return executed(source, exercise.id, exercise.module)
+        return run_source(source, exercise.id, exercise.module)
     except SyntaxError:
         if len(several) > 1:
             return None

@@ -14,10 +14,10 @@ import torch
 from torch import nn
 
 from vitedu.checks.case import Case
-from vitedu.checks.errors import Trouble
-from vitedu.checks.limits import quiet
+from vitedu.checks.errors import RaisedError
+from vitedu.checks.limits import capture_output
 
-TOO_MANY = 10**7  # a result with more values is not stored; no right answer has so many
+MAX_VALUES = 10**7  # a result with more values is not stored; no right answer has so many
 
 
 @dataclass(frozen=True)
@@ -47,9 +47,9 @@ class Observation:
     gradient_error: str = ""  # the error that ended the backward pass
     seconds: float = 0.0  # the time limit, if it was reached
     is_read: bool = False  # the reader has added its facts; see compare.reader
-    # (returned tensor, its values at that time), used by the driver ``again`` only
-    live: list[tuple[torch.Tensor, torch.Tensor]] = field(default_factory=list)
-    error: Trouble | None = None
+    # (returned tensor, its values at that time), used by the driver ``second_call`` only
+    snapshots: list[tuple[torch.Tensor, torch.Tensor]] = field(default_factory=list)
+    error: RaisedError | None = None
     operations: frozenset[str] = frozenset()  # names of the torch operations that ran
     printed: str = ""  # the beginning of what it printed
     undecided: bool = False  # the call could not be made with meta tensors
@@ -62,57 +62,41 @@ class Observation:
         """Return all that is judged exactly, but for what is left: types, facts, parameters."""
         return (
             {("type", name): kind for name, kind in self.types.items()}
-            | {("fact", name): found for name, found in self.facts.items() if name != LEFT}
+            | {("fact", name): text for name, text in self.facts.items() if name != SIDE_EFFECTS}
             | {("parameters", kind): names for kind, names in vars(self.parameters).items()}
         )
 
 
-CONSTRUCTED = "the class can be constructed"
-
-
-REMEMBERED = "other values give another result"
-
-
-OVERWRITTEN = "earlier results stay as they were"
-
-
-REPEATED = "the same call gives the same result"
-
-
-ALONE = "an item alone gives the same as in its batch"
-
-
-LEFT = "everything is left as it was"
-
-
-SEEDED = "another seed for the global random numbers"
-
-
+CONSTRUCTION = "the class can be constructed"
+FRESHNESS = "other values give another result"
+STABILITY = "earlier results stay as they were"
+REPEATABILITY = "the same call gives the same result"
+INDEPENDENCE = "an item alone gives the same as in its batch"
+SIDE_EFFECTS = "everything is left as it was"
+SEED_CHANGE = "another seed for the global random numbers"
 SAME, OTHER = "the same", "another"  # in ``Observation.effects``
-
-
 Observations = dict[str, Observation]  # by name of the case
 
 
-def tells(arrays: dict[str, torch.Tensor]) -> bool:
+def is_informative(arrays: dict[str, torch.Tensor]) -> bool:
     """Tell whether results say anything: many other calls give a share of 0 or 1 as well."""
     return any(x.numel() != 1 or x.item() not in (0, 1) for x in arrays.values())
 
 
-def keep_results(seen: Observation, case: Case, result: Any) -> None:
+def store_outputs(seen: Observation, case: Case, result: Any) -> None:
     """Store what a call returned under the case's output names."""
     if len(case.outputs) == 1:
-        keep(seen, case.outputs[0], result, case.number)
+        store_output(seen, case.outputs[0], result, case.number)
         return
     if not isinstance(result, (tuple, list)) or len(result) != len(case.outputs):
         seen.types["result"] = type_name(result)
         return
     for name, value in zip(case.outputs, result, strict=True):
-        keep(seen, name, value, case.number)
+        store_output(seen, name, value, case.number)
 
 
-def keep(
-    seen: Observation, name: str, value: Any, number: bool = False, drawn: bool = False
+def store_output(
+    seen: Observation, name: str, value: Any, number: bool = False, is_random: bool = False
 ) -> None:
     """Store one value: its type, and its numbers if it is a tensor on the CPU.
 
@@ -121,7 +105,7 @@ def keep(
         name: of the output.
         value: what was returned.
         number: accept Python, NumPy and torch numbers alike, as float64.
-        drawn: store the numbers as random (``draws``) instead of as values (``arrays``).
+        is_random: store the numbers as random (``draws``) instead of as values (``arrays``).
     """
     is_tensor = type(value) in (torch.Tensor, nn.Parameter)
     if number and not isinstance(value, (complex, np.complexfloating)):
@@ -137,9 +121,9 @@ def keep(
     if kind == "tensor":
         seen.devices[name] = value.device.type
         if value.device.type == "cpu":
-            kept = seen.draws if drawn else seen.arrays
-            kept[name] = value.detach().resolve_conj().resolve_neg().clone()
-            seen.live.append((value, kept[name]))
+            arrays = seen.draws if is_random else seen.arrays
+            arrays[name] = value.detach().resolve_conj().resolve_neg().clone()
+            seen.snapshots.append((value, arrays[name]))
 
 
 def type_name(value: Any) -> str:
@@ -157,16 +141,16 @@ def type_name(value: Any) -> str:
             return "nested tensor"
         if value.is_quantized:
             return "quantized tensor"
-        if value.numel() > TOO_MANY:  # an expanded tensor can be larger than the memory
+        if value.numel() > MAX_VALUES:  # an expanded tensor can be larger than the memory
             return f"tensor of shape {tuple(value.shape)}"
         return "tensor"
     return type(value).__name__
 
 
-def keep_gradients(seen: Observation, run: Callable, leaves: dict[str, torch.Tensor]) -> None:
+def store_gradients(seen: Observation, run: Callable, leaves: dict[str, torch.Tensor]) -> None:
     """Store the gradients of a fixed weighted sum of all outputs with respect to the leaves."""
     try:
-        with quiet():  # what the call prints was stored the first time
+        with capture_output():  # what the call prints was stored the first time
             result = run()
         torch.set_grad_enabled(True)
     except Exception as error:
@@ -177,7 +161,7 @@ def keep_gradients(seen: Observation, run: Callable, leaves: dict[str, torch.Ten
     seen.detached = is_detached(outputs)
     if not attached:
         return
-    total = sum(((x * mixture(x)).sum() for x in attached), start=attached[0].new_zeros(()))
+    total = sum(((x * fixed_weights(x)).sum() for x in attached), start=attached[0].new_zeros(()))
     try:
         gradients = torch.autograd.grad(total, list(leaves.values()), allow_unused=True)
     except RuntimeError as error:
@@ -200,7 +184,7 @@ def is_detached(results: list[torch.Tensor]) -> bool:
     return attached < max(1, sum(x.is_floating_point() for x in results))
 
 
-def mixture(x: torch.Tensor) -> torch.Tensor:
+def fixed_weights(x: torch.Tensor) -> torch.Tensor:
     """Return fixed weights of x's shape, all different, so that no gradients cancel."""
     steps = torch.arange(1, x.numel() + 1, dtype=torch.float64, device=x.device)
     return steps.cos().reshape(x.shape).to(x.dtype)

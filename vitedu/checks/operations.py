@@ -14,21 +14,21 @@ from vitedu.checks.case import Case
 from vitedu.checks.observation import Observation
 
 
-def watched(seen: Observation, case: Case, run: Callable) -> tuple[bool, Any]:
+def record_operations(seen: Observation, case: Case, run: Callable) -> tuple[bool, Any]:
     """Run and write down which operations ran, if somebody asks for them.
 
-    Watching makes a call several times slower, so it is left out where the exercise forbids nothing
-    and no float64 could be rounded, and in the further calls of ``again``.
+    This makes a call several times slower, so it is left out where the exercise forbids nothing and
+    no float64 could be rounded, and in the further calls of ``second_call``.
 
     Returns:
-        (True, result), or (False, None) if the run failed: then it must be repeated unwatched,
-        because watching itself may have been the reason.
+        (True, result), or (False, None) if the run failed: then it must be repeated without,
+        because recording itself may have been the reason.
     """
-    if not case.watched:
+    if not case.record_operations:
         return True, run()
     names: set[str] = set()
     try:
-        with _Calls(names), Kernels(names):
+        with _FunctionRecorder(names), KernelRecorder(names):
             result = run()
     except Exception:
         seen.operations = frozenset(names)
@@ -37,7 +37,7 @@ def watched(seen: Observation, case: Case, run: Callable) -> tuple[bool, Any]:
     return True, result
 
 
-class _Calls(TorchFunctionMode):
+class _FunctionRecorder(TorchFunctionMode):
     """Collect the names of the torch functions and methods that are called."""
 
     def __init__(self, names: set[str]):
@@ -49,7 +49,7 @@ class _Calls(TorchFunctionMode):
         return func(*args, **(kwargs or {}))
 
 
-class Kernels(TorchDispatchMode):
+class KernelRecorder(TorchDispatchMode):
     """Collect the names of the kernels that run, and ``narrowed`` for float64 rounded to less."""
 
     @classmethod

@@ -11,10 +11,10 @@ from collections.abc import Callable
 import torch
 
 from vitedu.checks.case import Case
-from vitedu.checks.compare import close, number_text, tolerance
+from vitedu.checks.compare import is_close, number_text, tolerance
 
 
-def constant(pairs):
+def constant_output(pairs):
     """Look for one value in every place of every result."""
     values = torch.cat([ours.double().flatten() for _, _, ours, _ in pairs])
     if len({case.name for case, *_ in pairs}) > 1 and bool((values == values[0]).all()):
@@ -46,13 +46,13 @@ def _ratios(pairs) -> list[float] | None:
         if energy == 0:
             continue
         ratio = float((ours * wanted).sum() / energy)
-        if not close(case, ours, wanted * ratio) or abs(ratio) < 1e-6:
+        if not is_close(case, ours, wanted * ratio) or abs(ratio) < 1e-6:
             return None
         ratios.append(ratio)
     return ratios
 
 
-def factor(pairs):
+def constant_factor(pairs):
     """Look for one factor, the same on all inputs."""
     if sum(ours.numel() for _, _, ours, _ in pairs) < 3:
         return None  # one number is a multiple of any other
@@ -67,10 +67,10 @@ def factor_by_input(pairs):
     if any(pair[2].numel() < 4 for pair in pairs):
         return None  # few numbers are a multiple of the right ones by chance
     ratios = _ratios(pairs)
-    return _listed("your output equals the expected one times {}", ratios)
+    return _list_factors("your output equals the expected one times {}", ratios)
 
 
-def temperature(pairs):
+def other_temperature(pairs):
     """Look for softmax weights whose scores, the logarithms of the weights, differ by a factor."""
     factors = []
     for case, _, ours, wanted in pairs:
@@ -86,21 +86,21 @@ def temperature(pairs):
         if energy < 1e-9:
             continue
         factor = float((mine * right).sum() / energy)
-        if not close(case, ours, (factor * right).softmax(axis).to(ours.dtype)):
+        if not is_close(case, ours, (factor * right).softmax(axis).to(ours.dtype)):
             return None
         factors.append(factor)
-    return _listed("your weights are those of the expected scores times {}", factors)
+    return _list_factors("your weights are those of the expected scores times {}", factors)
 
 
-def _listed(words: str, factors: list[float] | None) -> str | None:
+def _list_factors(words: str, factors: list[float] | None) -> str | None:
     """Write the factors that are not 1 into ``words``; None if all are 1."""
     wrong = [factor for factor in factors or [] if abs(factor - 1) > 1e-3]
     if not wrong or not factors:
         return None
-    told = list(dict.fromkeys(f"{factor:.3g}" for factor in wrong))
-    more = " and others" if len(told) > 3 else ""
+    texts = list(dict.fromkeys(f"{factor:.3g}" for factor in wrong))
+    more = " and others" if len(texts) > 3 else ""
     rest = "; right on the other inputs" if len(wrong) < len(factors) else ""
-    return words.format(", ".join(told[:3])) + more + rest
+    return words.format(", ".join(texts[:3])) + more + rest
 
 
 def stretched(pairs):
@@ -114,7 +114,7 @@ def stretched(pairs):
     slope = float((spread * ours).sum()) / energy
     offset = float(ours.mean() - slope * wanted.mean())
     if abs(slope) < 1e-3 or not all(
-        close(case, x.double(), slope * y.double() + offset) for case, _, x, y in pairs
+        is_close(case, x.double(), slope * y.double() + offset) for case, _, x, y in pairs
     ):
         return None
     return f"your output equals the expected one times {slope:.3g} plus {offset:.3g}"
@@ -133,7 +133,6 @@ _STEPS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
     "a sigmoid": torch.sigmoid,
 }
 
-
 _STEPS_ALONG: dict[str, Callable[[torch.Tensor, int], torch.Tensor]] = {
     "a softmax": torch.softmax,
     "a log-softmax": torch.log_softmax,
@@ -147,16 +146,25 @@ _STEPS_ALONG: dict[str, Callable[[torch.Tensor, int], torch.Tensor]] = {
 }
 
 
-def step(pairs, is_missing: bool = False):
-    """Look for one step too many at the end, or for one that is missing."""
+def one_step_more(pairs):
+    """Look for one step too many at the end."""
+    return _find_step(pairs, is_missing=False)
+
+
+def one_step_less(pairs):
+    """Look for one step at the end that is missing."""
+    return _find_step(pairs, is_missing=True)
+
+
+def _find_step(pairs, is_missing: bool):
     if any(x.shape != y.shape for _, _, x, y in pairs) or sum(y.numel() for *_, y in pairs) < 3:
         return None
-    told = [y[_wrong(case, x, y)] for case, _, x, y in pairs]
-    if len(torch.cat(told).unique()) < 5:
+    wrong_values = [y[_mark_wrong(case, x, y)] for case, _, x, y in pairs]
+    if len(torch.cat(wrong_values).unique()) < 5:
         return None  # a few numbers, such as zeros and ones, lead to each other in many ways
     ndim = min(y.ndim for *_, y in pairs)
     steps = _STEPS | {
-        f"{words} along axis {axis}": functools.partial(_along, step, axis)
+        f"{words} along axis {axis}": functools.partial(_step_along, step, axis)
         for axis in range(-1, -1 - ndim, -1)
         for words, step in _STEPS_ALONG.items()
     }
@@ -171,15 +179,15 @@ def step(pairs, is_missing: bool = False):
 
 def _close_to(case: Case, dtype: torch.dtype, some: torch.Tensor, others: torch.Tensor) -> bool:
     """Compare two arrays with the tolerance of ``dtype``, in which they were computed."""
-    return close(case, some.to(dtype), others.to(dtype))
+    return is_close(case, some.to(dtype), others.to(dtype))
 
 
-def _along(step: Callable, axis: int, x: torch.Tensor) -> torch.Tensor:
+def _step_along(step: Callable, axis: int, x: torch.Tensor) -> torch.Tensor:
     return step(x, axis)
 
 
 # what takes an axis away, in words -> what it does
-_TAKEN: dict[str, Callable[[torch.Tensor, int], torch.Tensor]] = {
+_REDUCTIONS: dict[str, Callable[[torch.Tensor, int], torch.Tensor]] = {
     "the mean": lambda x, a: x.mean(a, keepdim=True),
     "the sum": lambda x, a: x.sum(a, keepdim=True),
     "the largest": lambda x, a: x.amax(a, keepdim=True),
@@ -190,19 +198,19 @@ _TAKEN: dict[str, Callable[[torch.Tensor, int], torch.Tensor]] = {
 }
 
 
-def taken(pairs):
+def axis_taken(pairs):
     """Look for an axis that is reduced, too short or too long."""
-    telling = [pair for pair in pairs if not close(pair[0], *pair[2:])]
+    telling = [pair for pair in pairs if not is_close(pair[0], *pair[2:])]
     if not telling or any(
         x.shape == y.shape or 0 in (*x.shape, *y.shape) for _, _, x, y in telling
     ):
         return None
     ndim = min(max(x.ndim, y.ndim) for _, _, x, y in telling)
     arrays = ("your output", 2), ("the expected one", 3)
-    for axis, (words, take) in itertools.product(range(-ndim, 0), _TAKEN.items()):
+    for axis, (words, take) in itertools.product(range(-ndim, 0), _REDUCTIONS.items()):
         for (less, i), (more, j) in itertools.permutations(arrays):
             if all(
-                pair[j].ndim >= -axis and _is_taken(pair[0], pair[i], pair[j], take, axis)
+                pair[j].ndim >= -axis and _is_reduction(pair[0], pair[i], pair[j], take, axis)
                 for pair in telling
             ):
                 if all(pair[j].shape[axis] == 1 for pair in telling):
@@ -211,14 +219,14 @@ def taken(pairs):
     return None
 
 
-def _is_taken(case: Case, less: torch.Tensor, more: torch.Tensor, take, axis: int) -> bool:
+def _is_reduction(case: Case, less: torch.Tensor, more: torch.Tensor, take, axis: int) -> bool:
     """Tell whether ``take`` along an axis leads from one array to the other."""
-    found = take(more.double(), axis)
-    is_kept = less.ndim == found.ndim
-    return _close_to(case, less.dtype, less, found if is_kept else found.squeeze(axis))
+    result = take(more.double(), axis)
+    has_axis = less.ndim == result.ndim
+    return _close_to(case, less.dtype, less, result if has_axis else result.squeeze(axis))
 
 
-def permuted(pairs):
+def permuted_axes(pairs):
     """Look for axes in another order."""
     if any(ours.ndim != wanted.ndim for _, _, ours, wanted in pairs):
         return None
@@ -228,31 +236,31 @@ def permuted(pairs):
     for axes in itertools.permutations(range(count)):
         if list(axes) == sorted(axes):
             continue
-        if all(close(case, ours, _reordered_axes(wanted, axes)) for case, _, ours, wanted in pairs):
+        if all(is_close(case, x, _permute_axes(y, axes)) for case, _, x, y in pairs):
             return f"your output equals the expected one with its {which} in the order {axes}"
     return None
 
 
-def _reordered_axes(x: torch.Tensor, axes: tuple[int, ...]) -> torch.Tensor:
+def _permute_axes(x: torch.Tensor, axes: tuple[int, ...]) -> torch.Tensor:
     """Permute the last axes of a tensor; a tensor with fewer axes comes back unchanged."""
     first = x.ndim - len(axes)
     return x.permute(*range(first), *(first + axis for axis in axes)) if first >= 0 else x
 
 
-def flipped(pairs):
+def flipped_axis(pairs):
     """Look for an axis that is read backwards."""
     for axis in _common_axes(pairs):
-        if all(close(case, ours, wanted.flip(axis)) for case, _, ours, wanted in pairs):
+        if all(is_close(case, ours, wanted.flip(axis)) for case, _, ours, wanted in pairs):
             return f"your output equals the expected one read backwards along axis {axis}"
     return None
 
 
-def shifted(pairs):
+def shifted_by_one(pairs):
     """Look for values that stand one place later or earlier along an axis than they should."""
     for axis, step in itertools.product(_common_axes(pairs), (1, -1)):
         long = [pair for pair in pairs if pair[2].shape[axis] > 1]
         if any(x.shape[axis] > 2 for _, _, x, _ in long) and all(
-            close(case, _inner(x, axis, step), _inner(y, axis, -step)) for case, _, x, y in long
+            is_close(case, _drop(x, axis, step), _drop(y, axis, -step)) for case, _, x, y in long
         ):
             side = "later" if step > 0 else "earlier"
             return f"your values stand one place {side} along axis {axis} than expected"
@@ -266,28 +274,26 @@ def _common_axes(pairs) -> range:
     return range(-min(ours.ndim for _, _, ours, _ in pairs), 0)
 
 
-def _inner(x: torch.Tensor, axis: int, step: int) -> torch.Tensor:
+def _drop(x: torch.Tensor, axis: int, step: int) -> torch.Tensor:
     """Drop the first (step > 0) or the last entry along an axis."""
     return x.narrow(axis, int(step > 0), x.shape[axis] - 1)
 
 
-def normalised_elsewhere(pairs):
+def normalised_along_another_axis(pairs):
     """Look for sums of 1 along another axis."""
-    found = set()
+    axes = set()
     for case, _, ours, wanted in pairs:
-        if close(case, ours, wanted):
+        if is_close(case, ours, wanted):
             continue
         mine, right = _unit_sums(ours), _unit_sums(wanted)
         if not mine - right or not right - mine:
             return None
-        found.add((max(mine - right), max(right - mine)))
-    if not found:
+        axes.add((max(mine - right), max(right - mine)))
+    if not axes:
         return None
-    mine, right = max(found)
+    mine, right = max(axes)
     where = f"along axis {mine}; it should along axis {right}"
-    return f"your output sums to 1 {where}" + (
-        "" if len(found) == 1 else ", or others, as dim says"
-    )
+    return f"your output sums to 1 {where}" + ("" if len(axes) == 1 else ", or others, as dim says")
 
 
 def _unit_sums(x: torch.Tensor) -> set[int]:
@@ -298,7 +304,7 @@ def _unit_sums(x: torch.Tensor) -> set[int]:
     }
 
 
-def first_only(pairs):
+def first_item_only(pairs):
     """Look for results that are right for the first item of the batch alone."""
     usable = [
         pair
@@ -311,18 +317,16 @@ def first_only(pairs):
         )
     ]
     if usable and all(
-        close(case, ours[0], wanted[0])
-        and not any(close(case, *pair) for pair in zip(ours[1:], wanted[1:], strict=True))
+        is_close(case, ours[0], wanted[0])
+        and not any(is_close(case, *pair) for pair in zip(ours[1:], wanted[1:], strict=True))
         for case, _, ours, wanted in usable
     ):
-        if all(
-            close(case, ours, wanted) for case, _, ours, wanted in pairs if ours.shape[:1] == (1,)
-        ):
+        if all(is_close(case, x, y) for case, _, x, y in pairs if x.shape[:1] == (1,)):
             return "the first item of the batch is right, the others are not"
     return None
 
 
-def _wrong(case: Case, ours: torch.Tensor, wanted: torch.Tensor) -> torch.Tensor:
+def _mark_wrong(case: Case, ours: torch.Tensor, wanted: torch.Tensor) -> torch.Tensor:
     """Mark the values that are outside the tolerance, as booleans."""
     rtol, atol = tolerance(case, wanted.dtype)
     return (ours.double() - wanted.double()).abs() > atol + rtol * wanted.double().abs()

@@ -1,11 +1,10 @@
 """Relations: unknown mistakes whose result is related to the right one in a simple way.
 
-Role: ``described`` tries the relations of ``relation_kinds`` one after another: a factor, axes in
-another order, another normalised axis, an output that is right for the first item only, and so on.
-A relation must hold on every case.
+Role: ``describe_relation`` tries the relations of ``relation_kinds`` one after another: a factor,
+axes in another order, another normalised axis, an output that is right for the first item only, and
+so on. A relation must hold on every case.
 """
 
-import functools
 import itertools
 import math
 from collections.abc import Callable
@@ -13,28 +12,31 @@ from collections.abc import Callable
 import torch
 
 from vitedu.checks.case import Case
-from vitedu.checks.compare import close
-from vitedu.checks.contrast import settings_of
+from vitedu.checks.compare import is_close
+from vitedu.checks.contrast import case_settings
 from vitedu.checks.mistake_files import relation_words
 from vitedu.checks.observation import Observations
 from vitedu.checks.relation_kinds import (
-    constant,
-    factor,
+    axis_taken,
+    constant_factor,
+    constant_output,
     factor_by_input,
-    first_only,
-    flipped,
-    normalised_elsewhere,
-    permuted,
-    shifted,
-    step,
+    first_item_only,
+    flipped_axis,
+    normalised_along_another_axis,
+    one_step_less,
+    one_step_more,
+    other_temperature,
+    permuted_axes,
+    shifted_by_one,
     stretched,
-    taken,
-    temperature,
     unchanged_input,
 )
 
+Match = tuple[str, str]  # id of a relation, evidence
 
-def described(
+
+def describe_relation(
     cases: list[Case], got: Observations, want: Observations, in_any_order: bool
 ) -> tuple[str, str, str, str] | None:
     """Recognise a simple relation between an answer's results and the right ones.
@@ -48,16 +50,16 @@ def described(
     Returns:
         (id, what it is, the evidence, what to look at), or None. The id is "" for another order.
     """
-    if found := relation(cases, got, want):
-        name, look = relation_words(found[0])
-        return found[0], name, found[1], look
-    if in_any_order and (evidence := reordered(cases, got, want)):
+    if match := find_relation(cases, got, want):
+        name, look = relation_words(match[0])
+        return match[0], name, match[1], look
+    if in_any_order and (evidence := find_reordering(cases, got, want)):
         name, look = relation_words("another_order")
         return "", name, evidence, look
     return None
 
 
-def relation(cases: list[Case], got: Observations, want: Observations) -> tuple[str, str] | None:
+def find_relation(cases: list[Case], got: Observations, want: Observations) -> Match | None:
     """Find a relation that holds on every case.
 
     If there are several outputs, one relation for all wrong ones is tried first, then each output.
@@ -79,23 +81,23 @@ def relation(cases: list[Case], got: Observations, want: Observations) -> tuple[
     }
     if any(len(by_name[n]) < len([c for c in calls if n in want[c.name].arrays]) for n in names):
         return None
-    wrong = {n: [pair for pair in by_name[n] if not close(pair[0], *pair[2:])] for n in names}
+    wrong = {n: [pair for pair in by_name[n] if not is_close(pair[0], *pair[2:])] for n in names}
     wrong = {name: pairs for name, pairs in wrong.items() if pairs}
     if not wrong:
         return None
     if len(names) == 1:
         return _first_relation(by_name[names[0]])
-    joined = [pair for pairs in wrong.values() for pair in pairs]
+    all_pairs = [pair for pairs in wrong.values() for pair in pairs]
     # in a single case much is related by chance
-    if len({pair[0].name for pair in joined}) > 1 and (found := _first_relation(joined)):
-        return found
+    if len({pair[0].name for pair in all_pairs}) > 1 and (match := _first_relation(all_pairs)):
+        return match
     for name in wrong:
-        if by_name[name][0][2].numel() > 1 and (found := _first_relation(by_name[name])):
-            return found[0], f"{name}: {found[1]}"
+        if by_name[name][0][2].numel() > 1 and (match := _first_relation(by_name[name])):
+            return match[0], f"{name}: {match[1]}"
     return None
 
 
-def _first_relation(pairs) -> tuple[str, str] | None:
+def _first_relation(pairs) -> Match | None:
     """Find the first relation of ``RELATIONS`` that holds for all pairs."""
     if any(pair[2].numel() == 0 or pair[2].is_complex() for pair in pairs):
         return None  # the relations compare sizes and signs, which complex numbers do not have
@@ -111,7 +113,7 @@ def _first_relation(pairs) -> tuple[str, str] | None:
     return None
 
 
-def reordered(cases: list[Case], got: Observations, want: Observations) -> str:
+def find_reordering(cases: list[Case], got: Observations, want: Observations) -> str:
     """Return evidence if every output has the right numbers in another order; "" otherwise."""
     first = ""
     for case in cases:
@@ -119,13 +121,13 @@ def reordered(cases: list[Case], got: Observations, want: Observations) -> str:
             ours = got[case.name].arrays.get(name)
             if ours is None or ours.numel() != wanted.numel() or wanted.numel() < 4:
                 return ""
-            left, right = (
+            our_values, wanted_values = (
                 ours.double().flatten().sort().values,
                 wanted.double().flatten().sort().values,
             )
-            if not close(case, left, right):
+            if not is_close(case, our_values, wanted_values):
                 return ""
-            if not first and ours.shape == wanted.shape and not close(case, ours, wanted):
+            if not first and ours.shape == wanted.shape and not is_close(case, ours, wanted):
                 place = [
                     int(i) for i in ((ours.double() - wanted.double()).abs() > 1e-6).nonzero()[0]
                 ]
@@ -135,7 +137,7 @@ def reordered(cases: list[Case], got: Observations, want: Observations) -> str:
     return first
 
 
-def term(pairs):
+def off_by_a_term(pairs):
     """Look for a product of sizes, times a small number, by which every count is off."""
     is_number = all(case.number and ours.numel() == 1 for case, _, ours, _ in pairs)
     if not is_number or len(pairs) < 3:
@@ -163,7 +165,7 @@ def term(pairs):
 def _sizes(case: Case) -> dict[str, float]:
     """List the sizes of a case, and those that follow from them (num_patches, hidden)."""
     sizes = {
-        n: v for n, v in settings_of(case).items() if isinstance(v, int | float) and v is not True
+        n: v for n, v in case_settings(case).items() if isinstance(v, int | float) and v is not True
     }
     if {"image_size", "patch_size"} <= set(sizes):
         sizes["num_patches"] = (sizes.pop("image_size") // sizes["patch_size"]) ** 2
@@ -173,19 +175,22 @@ def _sizes(case: Case) -> dict[str, float]:
 
 
 RELATIONS: dict[str, Callable] = {
-    "constant_output": constant,
-    "unchanged_input": unchanged_input,
-    "constant_factor": factor,
-    "stretched": stretched,
-    "one_step_more": step,
-    "one_step_less": functools.partial(step, is_missing=True),
-    "axis_taken": taken,
-    "off_by_a_term": term,
-    "factor_by_input": factor_by_input,
-    "permuted_axes": permuted,
-    "flipped_axis": flipped,
-    "shifted_by_one": shifted,
-    "normalised_along_another_axis": normalised_elsewhere,
-    "other_temperature": temperature,
-    "first_item_only": first_only,
+    relation.__name__: relation
+    for relation in (
+        constant_output,
+        unchanged_input,
+        constant_factor,
+        stretched,
+        one_step_more,
+        one_step_less,
+        axis_taken,
+        off_by_a_term,
+        factor_by_input,
+        permuted_axes,
+        flipped_axis,
+        shifted_by_one,
+        normalised_along_another_axis,
+        other_temperature,
+        first_item_only,
+    )
 }

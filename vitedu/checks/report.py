@@ -14,7 +14,6 @@ from vitedu.checks.judge import Problem, Stage
 
 MARKS = {"passed": "✓", "failed": "✗", "error": "✗", "not_attempted": "○"}
 
-
 _HEADLINES = {
     Stage.SIGNATURE: "it takes other arguments than asked for",
     Stage.OPERATIONS: "the one operation that this exercise forbids",
@@ -26,24 +25,22 @@ _HEADLINES = {
     Stage.DEVICE: "the result is on the wrong device",
     Stage.FINITE: "the result is not finite",
     Stage.VALUES: "other values than asked for",
-    Stage.AGAIN: "a second call goes wrong",
+    Stage.SECOND_CALL: "a second call goes wrong",
     Stage.UNCHANGED: "an input is modified",
     Stage.GRADIENTS: "the values are right, the gradients are not",
 }
 
-
 # headlines of findings that were decided without a call
-_WITHOUT_PROBLEM = {
+_FINDING_HEADLINES = {
     "exercise": "the exercise is not known",
     "value": "not the value asked for",
 }
 
-
 # stages at which ``Checker.advice`` is shown; the earlier stages have messages of their own
-_ADVISED = {Stage.FINITE, Stage.VALUES, Stage.FACTS}
+_ADVICE_STAGES = {Stage.FINITE, Stage.VALUES, Stage.FACTS}
 
 
-def _tell_the_same(one: Problem, other: Problem) -> bool:
+def _is_similar(one: Problem, other: Problem) -> bool:
     """Tell whether two problems are so similar that a report shows only the first."""
     return (
         one.got == other.got
@@ -104,10 +101,10 @@ class Report:
         self.headline = ""
         self.printed = ""
         self.is_reference = False  # the answer is the reference that an earlier check handed out
-        self._shown_in: int | None = None  # the notebook's execution count when it was displayed
-        known = exercises.BY_ID.get(exercise)
-        self.title = f"{known.number} {exercise}" if known else exercise
-        self.max_points = known.points if known else 0
+        self._display_count: int | None = None  # the notebook's execution count at display
+        entry = exercises.BY_ID.get(exercise)
+        self.title = f"{entry.number} {exercise}" if entry else exercise
+        self.max_points = entry.points if entry else 0
         self._answer = answer
         self.implementation = reference
 
@@ -125,7 +122,7 @@ class Report:
 
     # --- writing the report -----------------------------------------------------------------------
 
-    def not_attempted(self) -> "Report":
+    def set_not_attempted(self) -> "Report":
         """Say that there is nothing to judge yet."""
         self.status = "not_attempted"
         self.headline = (
@@ -133,7 +130,7 @@ class Report:
         )
         return self
 
-    def refused_as_reference(self) -> "Report":
+    def set_reference(self) -> "Report":
         """Say that the answer is the reference, which an earlier check handed out."""
         self.is_reference = True
         self.headline = (
@@ -141,14 +138,14 @@ class Report:
         )
         return self
 
-    def passed_with(self, findings: list[Finding], got: dict | None = None) -> "Report":
+    def set_passed(self, findings: list[Finding], got: dict | None = None) -> "Report":
         """Say what was proved."""
         self.status, self.findings, self.implementation = "passed", findings, self._answer
         self.lines = [("proved", finding.message) for finding in findings]
-        self._keep_printed(got)
+        self._store_printed(got)
         return self
 
-    def failed(
+    def set_failed(
         self, findings, diagnoses, *, got=None, problems=None, status="failed", advice=None
     ) -> "Report":
         """Explain the first part that failed, and list each other failed part in one line.
@@ -176,34 +173,34 @@ class Report:
                 _HEADLINES.get(problem.stage) or f"this does not hold: {problem.expected}"
             )
             self.lines += [("expected", problem.expected), ("got", problem.got)]
-            if problem.stage in _ADVISED:
+            if problem.stage in _ADVICE_STAGES:
                 words = (advice or {}).get(first.name, ())
                 self.lines += zip(("why", "try"), words, strict=False)
         else:
-            self.headline = _WITHOUT_PROBLEM.get(first.name, first.name)
+            self.headline = _FINDING_HEADLINES.get(first.name, first.name)
             if first.expected:
                 self.lines += [("expected", first.expected), ("got", first.got)]
             else:
                 self.lines.append(("note", first.message))
         if problem is not None and is_run:
             self.lines.append(("case", problem.case.name))
-        told = {first.name}.union(*(d.parts for d in diagnoses))
+        listed_parts = {first.name}.union(*(d.parts for d in diagnoses))
         if not is_explained:
-            self.lines += [("also", f"{d.name}. {d.look}") for d in diagnoses]
+            self.lines += [("also", f"{d.name}. {d.next_step}") for d in diagnoses]
         for finding in findings:
             other = problems.get(finding.name)
-            if finding.passed or finding.skipped or finding.name in told:
+            if finding.passed or finding.skipped or finding.name in listed_parts:
                 continue
-            if not (other and problem and _tell_the_same(other, problem)):
+            if not (other and problem and _is_similar(other, problem)):
                 self.lines.append(("also", f"{finding.name}: {finding.message}"))
         if self.seed is not None and is_run:
             self.lines.append(
                 ("again", f'check(..., "{self.exercise}", seed={self.seed}) repeats these inputs')
             )
-        self._keep_printed(got)
+        self._store_printed(got)
         return self
 
-    def draw(self, svg: str, label: str, text: str) -> None:
+    def add_picture(self, svg: str, label: str, text: str) -> None:
         """Add a counterexample: a picture, and a line of text before the line with the case."""
         self.picture = svg
         place = next(
@@ -212,17 +209,17 @@ class Report:
         )
         self.lines.insert(place, (label, text))
 
-    def _explain(self, diagnosis, said: str | None) -> None:
-        got = "" if diagnosis.got == said else diagnosis.got
+    def _explain(self, diagnosis, earlier_got: str | None) -> None:
+        got = "" if diagnosis.got == earlier_got else diagnosis.got
         words = {
             "expected": diagnosis.expected,
             "got": got,
             "why": diagnosis.why,
-            "try": diagnosis.look,
+            "try": diagnosis.next_step,
         }
         self.lines += [(label, text) for label, text in words.items() if text]
 
-    def _keep_printed(self, got: dict | None) -> None:
+    def _store_printed(self, got: dict | None) -> None:
         """Keep what the answer printed in the first case, so that debugging prints are shown."""
         if got:
             self.printed = next(iter(got.values())).printed.rstrip()
@@ -232,9 +229,9 @@ class Report:
     @property
     def head(self) -> str:
         """The first line: verdict, exercise, headline, points."""
-        said = f": {self.headline}" if self.headline else ""
+        headline = f": {self.headline}" if self.headline else ""
         number = f"   [{self.points:g}/{self.max_points:g} points]" if self.max_points else ""
-        return f"{MARKS[self.status]} {self.title}{said}{number}"
+        return f"{MARKS[self.status]} {self.title}{headline}{number}"
 
     def rows(self) -> list[tuple[str, str]]:
         """Return the lines below the first, as (label, text)."""
@@ -257,14 +254,14 @@ class Report:
         from IPython import get_ipython
         from IPython.display import display
 
-        self._shown_in = getattr(get_ipython(), "execution_count", None)
+        self._display_count = getattr(get_ipython(), "execution_count", None)
         display({"text/plain": str(self), "text/html": self._repr_html_()}, raw=True)
 
     def _ipython_display_(self) -> None:
         """Show the report as a cell's result, unless ``check`` has shown it in that cell."""
         from IPython import get_ipython
 
-        if self._shown_in is None or self._shown_in != get_ipython().execution_count:
+        if self._display_count is None or self._display_count != get_ipython().execution_count:
             self.display()
 
     def _repr_html_(self) -> str:

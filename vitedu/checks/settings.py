@@ -26,7 +26,7 @@ def neutral_settings():
     nested; only the outermost one restores the random states, because every call is seeded anew. An
     inner one usually finds neutral settings and restores only what its block has changed.
     """
-    if getattr(_OUTERMOST, "is_open", False) and _switches() == NEUTRAL:
+    if getattr(_OUTERMOST, "is_open", False) and _read_settings() == NEUTRAL:
         with _inner_settings():
             yield
         return
@@ -36,9 +36,9 @@ def neutral_settings():
     anomaly, threads = torch.is_anomaly_enabled(), torch.get_num_threads()
     on_gpu = torch.autocast("cuda", enabled=False) if torch.cuda.is_available() else None
     with (
-        _nesting_of_autocast(),
-        _no_function_modes(),
-        _random_states(),
+        _restore_autocast_nesting(),
+        _remove_function_modes(),
+        _restore_random_states(),
         torch.inference_mode(False),
         torch.enable_grad(),
         torch.autocast("cpu", enabled=False),
@@ -63,17 +63,17 @@ def neutral_settings():
 
 
 @contextlib.contextmanager
-def _nesting_of_autocast():
+def _restore_autocast_nesting():
     """Restore how deep ``torch.autocast`` is nested.
 
     Only the outermost ``autocast`` drops the copies of weights in a smaller type. Behind code that
     entered one for good, training in bfloat16 would go on with the copies of its first step.
     """
-    before = _depth_of_autocast()
+    before = _autocast_depth()
     try:
         yield
     finally:
-        if change := _depth_of_autocast() - before:
+        if change := _autocast_depth() - before:
             move = (
                 torch.autocast_decrement_nesting if change > 0 else torch.autocast_increment_nesting
             )
@@ -82,16 +82,16 @@ def _nesting_of_autocast():
             torch.clear_autocast_cache()
 
 
-def _depth_of_autocast() -> int:
+def _autocast_depth() -> int:
     torch.autocast_increment_nesting()
     return torch.autocast_decrement_nesting()
 
 
-# what ``_switches`` returns if nothing is switched
+# what ``_read_settings`` returns if nothing is switched
 NEUTRAL = (torch.float32, 0, None, None, False, False, False, False)
 
 
-def _switches() -> tuple:
+def _read_settings() -> tuple:
     """Return the settings that must have one value in every block, except modes of gradients."""
     return (
         torch.get_default_dtype(),
@@ -112,12 +112,12 @@ def _inner_settings():
     half = torch.get_autocast_dtype("cpu")
     try:
         # leaving inference mode restores grad mode as well
-        with _nesting_of_autocast(), torch.inference_mode(False), warnings.catch_warnings():
+        with _restore_autocast_nesting(), torch.inference_mode(False), warnings.catch_warnings():
             warnings.simplefilter("ignore")
             yield
     finally:
-        if _switches() != NEUTRAL:
-            _take_modes()
+        if _read_settings() != NEUTRAL:
+            _clear_modes()
             torch._GLOBAL_DEVICE_CONTEXT.device_context = _device.CURRENT_DEVICE = None
             torch.set_default_dtype(torch.float32)
             torch.set_autocast_enabled("cpu", False)
@@ -135,7 +135,7 @@ _OUTERMOST = threading.local()  # ``is_open`` within a block of this thread
 
 
 @contextlib.contextmanager
-def _random_states():
+def _restore_random_states():
     """Restore all global random states at the end of the outermost block of this thread."""
     if getattr(_OUTERMOST, "is_open", False):
         yield
@@ -152,15 +152,15 @@ def _random_states():
         random.setstate(python_state)
 
 
-def pace_now() -> tuple[int, str]:
+def speed_settings() -> tuple[int, str]:
     """Return the settings that decide how fast torch works; the caller's are kept in a check."""
     return torch.get_num_threads(), torch.get_float32_matmul_precision()
 
 
-def settings_left(pace: tuple[int, str]) -> list[str]:
+def changed_settings(speed: tuple[int, str]) -> list[str]:
     """List, in words, the torch settings that differ from those of ``neutral_settings``.
 
-    ``pace`` is what ``pace_now`` returned before the call.
+    ``speed`` is what ``speed_settings`` returned before the call.
     """
     words = []
     if not torch.is_grad_enabled():
@@ -177,12 +177,12 @@ def settings_left(pace: tuple[int, str]) -> list[str]:
         words.append("anomaly detection is on")
     if torch.is_autocast_enabled("cpu"):
         words.append("autocast is on")
-    if pace_now() != pace:
+    if speed_settings() != speed:
         words.append("torch has another number of threads or another precision of products")
     return words
 
 
-_BEGAN = [0]  # the seed that ``seed_everything`` gave the generators
+_SEED = [0]  # the seed that ``seed_everything`` gave the generators
 
 
 def seed_everything(seed: int) -> None:
@@ -193,19 +193,19 @@ def seed_everything(seed: int) -> None:
         torch.cuda.manual_seed_all(seed)
     np.random.seed(seed % 2**32)
     random.seed(seed)
-    _BEGAN[:] = [seed]
+    _SEED[:] = [seed]
 
 
-def reseeded() -> list[str]:
+def reseeded_generators() -> list[str]:
     """Name the libraries whose global generator was seeded anew since ``seed_everything``.
 
     Drawing keeps the seed of torch's generator, and moves the others along one known sequence.
     """
-    seed, names = _BEGAN[0], []
+    seed, names = _SEED[0], []
     if torch.default_generator.initial_seed() != seed:
         names.append("torch")
-    if np.random.random() != _numpy_twin(seed).random():  # reading the states takes much longer
-        states: list[Any] = [_numpy_twin(seed).get_state(), np.random.get_state()]
+    if np.random.random() != _seeded_generator(seed).random():  # reading the states is slow
+        states: list[Any] = [_seeded_generator(seed).get_state(), np.random.get_state()]
         if not _is_later(*(state[1] for state in states)):
             names.append("NumPy")
     if random.random() != random.Random(seed).random():
@@ -215,13 +215,13 @@ def reseeded() -> list[str]:
     return names
 
 
-_TWIN = np.random.RandomState(0)
+_NUMPY_GENERATOR = np.random.RandomState(0)
 
 
-def _numpy_twin(seed: int) -> np.random.RandomState:
+def _seeded_generator(seed: int) -> np.random.RandomState:
     """Return a generator in the state in which ``seed_everything`` left NumPy's."""
-    _TWIN.seed(seed % 2**32)
-    return _TWIN
+    _NUMPY_GENERATOR.seed(seed % 2**32)
+    return _NUMPY_GENERATOR
 
 
 def _is_later(before: Any, now: Any) -> bool:
@@ -240,25 +240,25 @@ def _is_later(before: Any, now: Any) -> bool:
 
 
 @contextlib.contextmanager
-def _no_function_modes():
+def _remove_function_modes():
     """Remove all torch function modes, default devices above all, and restore them afterwards.
 
     ``with torch.device("cpu")`` is not enough: a ``set_default_device`` inside the block would
     remove the modes that ``with`` has set.
     """
-    kept = getattr(torch._GLOBAL_DEVICE_CONTEXT, "device_context", None), _device.CURRENT_DEVICE
-    modes = _take_modes()
+    devices = getattr(torch._GLOBAL_DEVICE_CONTEXT, "device_context", None), _device.CURRENT_DEVICE
+    modes = _clear_modes()
     torch._GLOBAL_DEVICE_CONTEXT.device_context = _device.CURRENT_DEVICE = None
     try:
         yield
     finally:
-        _take_modes()
+        _clear_modes()
         for mode in modes:
             overrides._push_mode(mode)
-        torch._GLOBAL_DEVICE_CONTEXT.device_context, _device.CURRENT_DEVICE = kept
+        torch._GLOBAL_DEVICE_CONTEXT.device_context, _device.CURRENT_DEVICE = devices
 
 
-def _take_modes() -> list:
+def _clear_modes() -> list:
     """Empty the stack of function modes and return them, the bottom one first."""
     modes = overrides._get_current_function_mode_stack()
     for _ in modes:

@@ -54,7 +54,7 @@ class ValueChecker:
             return False
         return math.isclose(answer, float(value), rel_tol=rtol, abs_tol=self.atol)
 
-    def _another(self, answer: Any) -> str:
+    def _describe_wrong_value(self, answer: Any) -> str:
         """Write "another value", and which parts of a wrong tuple are already right."""
         words = "first", "second", "third"
         parts = (
@@ -68,18 +68,18 @@ class ValueChecker:
     def judge(self, source: Source) -> Report:
         """Judge a value, in this process or another."""
         with neutral_settings():
-            given = source.plain()
+            given_value = source.plain()
             report = Report(self.exercise, reference=self.reference, answer=source.answer)
-            if given.idle:
-                return report.not_attempted()
-            points, plain = exercises.find(self.exercise).points, given.value
-            if given.is_known and self.accepts(plain, self.reference):
-                return report.passed_with([Finding("value", True, self.proves, points)])
+            if given_value.is_empty:
+                return report.set_not_attempted()
+            points, plain = exercises.find(self.exercise).points, given_value.value
+            if given_value.is_known and self.accepts(plain, self.reference):
+                return report.set_passed([Finding("value", True, self.proves, points)])
             kind = _kind(self.reference)
-            found = _kind(plain) if given.is_known else given.kind
-            if found != kind:
-                return report.failed([_missed(kind, found, points)], [])
-            finding = _missed(self._another(plain), f"{plain!r}", points)
+            got_kind = _kind(plain) if given_value.is_known else given_value.kind
+            if got_kind != kind:
+                return report.set_failed([_wrong_finding(kind, got_kind, points)], [])
+            finding = _wrong_finding(self._describe_wrong_value(plain), f"{plain!r}", points)
             for mistake in self.bank:
                 if mistake.matches(plain, self.accepts):
                     words = Diagnosis(
@@ -88,16 +88,16 @@ class ValueChecker:
                         "",
                         f"{plain!r}",
                         mistake.why,
-                        mistake.look,
+                        mistake.next_step,
                         ("value",),
                     )
-                    return report.failed([finding], [words])
-            report.failed([finding], [])
+                    return report.set_failed([finding], [words])
+            report.set_failed([finding], [])
             report.lines.append(("try", f'hint("{self.exercise}") gives a first step.'))
             return report
 
 
-def _missed(expected: str, got: str, points: float) -> Finding:
+def _wrong_finding(expected: str, got: str, points: float) -> Finding:
     """Write the finding for a wrong value."""
     message = f"expected {expected}; got {got}"
     return Finding("value", False, message, points, expected=expected, got=got)

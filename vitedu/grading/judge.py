@@ -1,9 +1,10 @@
 """Grade one answer: fresh workers run it, and its observations are judged here.
 
 Role: ``grade_answer``. The checkers of the notebook decide (``vitedu.checks.engine``). A
-``RemoteAnswer`` replaces the student's object, and only ``gather`` uses it. Several processes must
-agree, so that luck earns nothing. Later runs of one student's answers may share a process
-(``box.sharing``). An answer that cannot be judged gets a reason and no points, never an exception.
+``RemoteAnswer`` replaces the student's object, and only ``observe_answer`` uses it. Several
+processes must agree, so that luck earns nothing. Later runs of one student's answers may share a
+process (``box.sharing``). An answer that cannot be judged gets a reason and no points, never an
+exception.
 """
 
 import ast
@@ -17,12 +18,12 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 
 from vitedu import exercises
-from vitedu.checks.answers import Plain
+from vitedu.checks.answers import PlainValue
 from vitedu.checks.case import Case
 from vitedu.checks.checker import Checker, find_checker
-from vitedu.checks.engine import conclude, gather
-from vitedu.checks.errors import Trouble
-from vitedu.checks.limits import KEPT_OUTPUT
+from vitedu.checks.engine import judge_observations, observe_answer
+from vitedu.checks.errors import RaisedError
+from vitedu.checks.limits import MAX_OUTPUT
 from vitedu.checks.observation import Observation
 from vitedu.checks.report import Report
 from vitedu.checks.settings import neutral_settings
@@ -191,7 +192,7 @@ def _run(
             reason="unreadable", detail=f"more than {LONGEST:,} characters of code", is_last=True
         )
     if not re.search(r"^\s*[^\s#]", answer.source, re.MULTILINE):
-        return _Outcome(Report(answer.exercise).not_attempted(), is_last=True)
+        return _Outcome(Report(answer.exercise).set_not_attempted(), is_last=True)
     if not isinstance(checker, Checker) and (plain := literal(answer)) is not None:
         with _JUDGING:
             return _Outcome(checker.judge(_Given(plain)), is_last=True, is_read=True)
@@ -206,7 +207,7 @@ def _run(
                 seen = earlier_runs[0].got if earlier_runs else {}
                 once = [case.name for case in cases if _is_seen_once(case)]
                 known = {name: seen[name] for name in once if name in seen}
-                gathered = gather(checker, cases, remote, remote.seconds, known)
+                gathered = observe_answer(checker, cases, remote, remote.seconds, known)
             else:
                 value = remote.plain()
     except WireError as error:
@@ -224,7 +225,7 @@ def _run(
     if not isinstance(checker, Checker):
         with _JUDGING:
             report = checker.judge(_Given(value))
-        return _Outcome(report, printed=printed, is_last=value.idle)
+        return _Outcome(report, printed=printed, is_last=value.is_empty)
     return _judged(checker, cases, gathered, seed, answer, loaded, printed, earlier_runs)
 
 
@@ -234,7 +235,7 @@ def _is_seen_once(case: Case) -> bool:
     Later runs make sure that values are not right by luck, which these cases do not judge; they
     take about two fifths of a run's time.
     """
-    return case.driver == "again" or case.on_accelerator
+    return case.driver == "second_call" or case.on_accelerator
 
 
 def _run_apart(first: _Outcome, checker, cases, answer, seed, box, earlier_runs) -> _Outcome:
@@ -255,17 +256,17 @@ def _run_apart(first: _Outcome, checker, cases, answer, seed, box, earlier_runs)
 
 def _said(worker: AnyWorker | None) -> str:
     """Return the beginning of what a worker wrote to its standard output."""
-    return clean(worker.output, KEPT_OUTPUT) if worker is not None else ""
+    return clean(worker.output, MAX_OUTPUT) if worker is not None else ""
 
 
 @dataclass(frozen=True)
 class _Given:
     """A value that was already read, as a source for ``ValueChecker.judge``."""
 
-    value: Plain
+    value: PlainValue
     answer = None
 
-    def plain(self) -> Plain:
+    def plain(self) -> PlainValue:
         """Return the value."""
         return self.value
 
@@ -274,7 +275,7 @@ def _judged(
     checker, cases, gathered, seed, answer: Answer, loaded: Loaded, printed, earlier_runs
 ) -> _Outcome:
     """Judge what was gathered. Observations equal to those of an earlier run get its result."""
-    seen = list(gathered.got.values())
+    seen = list(gathered.observations.values())
     errors = [s.error for s in seen if s.error is not None]
     for error in errors:
         if _raised_itself(answer, error):
@@ -284,16 +285,16 @@ def _judged(
         missing = _missing(answer, loaded, error)
         if missing:
             return _Outcome(reason="import", detail=missing, is_last=True)
-    marks = hashlib.sha256(repr(gathered.look).encode())
+    marks = hashlib.sha256(repr(gathered.info).encode())
     for case in cases:
-        if case.name in gathered.got and not _is_seen_once(case):
-            marks.update(pack(*write_observation(gathered.got[case.name])))
+        if case.name in gathered.observations and not _is_seen_once(case):
+            marks.update(pack(*write_observation(gathered.observations[case.name])))
     digest = marks.hexdigest()
     for outcome in earlier_runs:
         if outcome.digest == digest:
             return outcome
     with _JUDGING, neutral_settings():
-        report = conclude(checker, cases, gathered, seed)
+        report = judge_observations(checker, cases, gathered, seed)
     timed_out = loaded.timed_out or any(error.kind == "TimeUp" for error in errors)
     # one run is enough for 0 points, but never for a pass
     is_last = not report.points or (timed_out and not report.passed)
@@ -303,7 +304,7 @@ def _judged(
         printed=printed,
         is_last=is_last,
         digest=digest,
-        got=gathered.got,
+        got=gathered.observations,
         undecided=undecided,
     )
 
@@ -335,7 +336,7 @@ _MODULE = re.compile(r"No module named '([\w.]+)")
 _OWN_NAME = re.compile(r"(?:'|import of )vitedu\b")  # the package's name, but not inside a path
 
 
-def _missing(answer: Answer, loaded: Loaded, error: Trouble) -> str:
+def _missing(answer: Answer, loaded: Loaded, error: RaisedError) -> str:
     """Say what an answer needs that a worker does not have, judging by an error; "" if nothing.
 
     Names of this package do not count: answers may not use those that are missing.
@@ -380,12 +381,12 @@ _CHOSEN = {"ImportError", "ModuleNotFoundError", "MemoryError", "NameError", "Un
 _CHOSEN_WORDS = ("allocate memory", "out of memory", "No module named", "is not defined")
 
 
-def _raised_itself(answer: Answer, error: Trouble) -> bool:
+def _raised_itself(answer: Answer, error: RaisedError) -> bool:
     """Tell whether an answer itself raises an error that would make it not gradable.
 
-    The worker's word (``by_hand``) cannot be trusted, so the code is read as well.
+    The worker's word (``raised_by_student``) cannot be trusted, so the code is read as well.
     """
-    if error.by_hand:
+    if error.raised_by_student:
         return True
     for text in (answer.source, answer.support):
         try:

@@ -4,7 +4,6 @@ from vitedu.checks.kit import Checker, also, shaped
 
 ALL_SIX = "four projections and two products between tokens"
 
-
 CHECKER = Checker(
     "attention_macs",
     cases=shaped(

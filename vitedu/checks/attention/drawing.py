@@ -38,14 +38,14 @@ def draw_row_sums(case: Case, got: Observation, ids: list[str]) -> Drawing | Non
     sums = weights.double().movedim(dim, -1).sum(-1).flatten()
     if not torch.isfinite(sums).all() or (sums - 1).abs().max() < 1e-3:
         return None
-    shown = sums[:12].tolist()
-    low, high = min(0.0, *shown), max(1.2, *shown)
+    bars = sums[:12].tolist()
+    low, high = min(0.0, *bars), max(1.2, *bars)
     scale, base, step = 90 / (high - low), 24.0, 34
     zero = base + scale * high
     one = zero - scale
-    width = 70 + step * len(shown)
+    width = 70 + step * len(bars)
     parts = [words(4, 14, "what the weights of each row sum to; the line is 1", anchor="start")]
-    for i, total in enumerate(shown):
+    for i, total in enumerate(bars):
         x, top = 40 + i * step, zero - scale * max(total, 0)
         wrong = abs(total - 1) > 1e-3
         parts.append(

@@ -2,7 +2,7 @@
 
 import torch
 
-from vitedu.attention import MultiHeadAttention as Given  # right answers need its constructor
+from vitedu.attention import MultiHeadAttention as Reference
 from vitedu.checks import families
 from vitedu.checks.attention import drawing
 from vitedu.checks.kit import (
@@ -21,10 +21,10 @@ def cases(g: torch.Generator) -> list[Case]:
     def case(B, T, nh, hd, bias=True, dtype=torch.float32, x=None, note="", **rest):
         D = nh * hd
         init = {"embed_dim": D, "num_heads": nh} | ({} if bias else {"qkv_bias": False})
-        state = random_state(Given, init.values(), g, dtype)
+        state = random_state(Reference, init.values(), g, dtype)
         state |= {name: value / 2 for name, value in state.items() if name.endswith("bias")}
-        made = ", ".join(str(value) for value in init.values())
-        name = f"MultiHeadAttention({made}) on x ({B}, {T}, {D}){note}"
+        arguments = ", ".join(str(value) for value in init.values())
+        name = f"MultiHeadAttention({arguments}) on x ({B}, {T}, {D}){note}"
         args = {"x": normal(g, B, T, D, dtype=dtype) if x is None else x}
         rest |= {"driver": "module", "outputs": ("output", "weights")}
         return Case(name, args, init=init, state=state, **rest)
@@ -53,7 +53,6 @@ LAYERS = frozenset(
     "MultiheadAttention multi_head_attention_forward _native_multi_head_attention "
     "aten._native_multi_head_attention aten._transformer_encoder_layer_fwd".split()
 )
-
 
 CHECKER = Checker(
     "MultiHeadAttention",

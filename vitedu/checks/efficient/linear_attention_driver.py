@@ -8,11 +8,11 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves, tree_map
 
 from vitedu.checks.case import Case, build_args
-from vitedu.checks.drivers import apply, driver
-from vitedu.checks.observation import Observation, keep_results
+from vitedu.checks.drivers import call_answer, driver
+from vitedu.checks.observation import Observation, store_outputs
 
 
-class _Work(TorchDispatchMode):
+class _WorkCounter(TorchDispatchMode):
     """Add up the work of all kernels.
 
     Every result of a counted tensor is counted too, in other threads as well. A counted tensor has
@@ -28,9 +28,9 @@ class _Work(TorchDispatchMode):
         super().__init__()
         self.total = 0
         # id of a counted tensor -> (the counted tensor, the tensor with its numbers)
-        inside: dict[int, tuple] = {}
+        pairs: dict[int, tuple] = {}
 
-        class Counted(torch.Tensor):
+        class CountedTensor(torch.Tensor):
             """A tensor whose operations are all counted."""
 
             __torch_function__ = torch._C._disabled_torch_function_impl
@@ -42,36 +42,36 @@ class _Work(TorchDispatchMode):
             def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
                 raise RuntimeError("this call is hidden from whoever counts its work")
 
-        def counted(x):
+        def wrap(x):
             if type(x) is not torch.Tensor:
                 return x
-            shown = torch.Tensor._make_wrapper_subclass(
-                Counted, x.shape, x.stride(), dtype=x.dtype, device=x.device
+            wrapper = torch.Tensor._make_wrapper_subclass(
+                CountedTensor, x.shape, x.stride(), dtype=x.dtype, device=x.device
             )
-            inside[id(shown)] = shown, x
-            return shown
+            pairs[id(wrapper)] = wrapper, x
+            return wrapper
 
-        self.counted = counted
-        self.plain = lambda x: inside[id(x)][1] if isinstance(x, Counted) else x
+        self.wrap = wrap
+        self.unwrap = lambda x: pairs[id(x)][1] if isinstance(x, CountedTensor) else x
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
-        given = args, kwargs or {}
-        plain_args, plain_kwargs = tree_map(self.plain, given)
+        inputs = args, kwargs or {}
+        plain_args, plain_kwargs = tree_map(self.unwrap, inputs)
         result = func(*plain_args, **plain_kwargs)
         factors = [x for x in plain_args if isinstance(x, torch.Tensor)][-2:]
         tensors = [x for x in tree_leaves((plain_args, result)) if isinstance(x, torch.Tensor)]
         if func.overloadpacket in _PRODUCTS:
             self.total += result.numel() * factors[0].shape[-1]
         elif func.overloadpacket is torch.ops.aten._local_scalar_dense:
-            self.total += _A_NUMBER
+            self.total += _READ_COST
         elif not _is_view(func):
             self.total += max((x.numel() for x in tensors), default=0)
-        written = given[1].get("out", args[0] if func._schema.name.endswith("_") else None)
-        if written is None:
-            return tree_map(self.counted, result)
-        if type(written) is torch.Tensor:
+        out = inputs[1].get("out", args[0] if func._schema.name.endswith("_") else None)
+        if out is None:
+            return tree_map(self.wrap, result)
+        if type(out) is torch.Tensor:
             raise RuntimeError("its result is written into a tensor that was there before the call")
-        return written
+        return out
 
 
 def _is_view(func) -> bool:
@@ -84,8 +84,7 @@ _PRODUCTS = frozenset(
     getattr(torch.ops.aten, name) for name in "mm bmm addmm baddbmm mv addmv".split()
 )
 
-
-_A_NUMBER = 100  # the work of reading one number: an answer may test a few, not read them all
+_READ_COST = 100  # the work of reading one number: an answer may test a few, not read them all
 
 
 @driver
@@ -100,11 +99,11 @@ def growth(answer, case: Case, seen: Observation) -> None:
         args = {
             name: torch.cat([value] * times, dim=-2) for name, value in build_args(case).items()
         }
-        with _Work() as counter:
-            counted = {name: counter.counted(value) for name, value in args.items()}
-            result = tree_map(counter.plain, apply(answer, case, counted))
+        with _WorkCounter() as counter:
+            wrapped = {name: counter.wrap(value) for name, value in args.items()}
+            result = tree_map(counter.unwrap, call_answer(answer, case, wrapped))
         work.append(counter.total)
-    keep_results(seen, case, result)
+    store_outputs(seen, case, result)
     q, k, v = args.values()
     most = q[..., 0].numel() * k.shape[-2] * (q.shape[-1] + v.shape[-1])
     # an answer that returns a stored result does no work at first; another probe reports that

@@ -13,13 +13,13 @@ def half_and_half(tokens, keys, sizes, merge):
     unit, images, counts = F.normalize(keys, dim=2), [], []
     for b in range(len(tokens)):
         best, partner = (unit[b, 1::2] @ unit[b, 2::2].T).max(dim=1)
-        x, s, gone = list(tokens[b]), list(sizes[b]), best.topk(merge).indices.tolist()
-        for i in gone:
+        x, s, sources = list(tokens[b]), list(sizes[b]), best.topk(merge).indices.tolist()
+        for i in sources:
             here, there = 2 * i + 1, 2 * int(partner[i]) + 2
             x[there], s[there] = (x[there] + x[here]) / 2, s[there] + s[here]
-        left = [place for place in range(len(x)) if place not in {2 * i + 1 for i in gone}]
-        images.append(torch.stack([x[place] for place in left]))
-        counts.append(torch.stack([s[place] for place in left]))
+        remaining = [place for place in range(len(x)) if place not in {2 * i + 1 for i in sources}]
+        images.append(torch.stack([x[place] for place in remaining]))
+        counts.append(torch.stack([s[place] for place in remaining]))
     return torch.stack(images), torch.stack(counts)
 
 

@@ -6,19 +6,19 @@ Imports the standard library and torch only, for the grader's worker.
 import torch
 
 from vitedu.checks.case import Case, build_args
-from vitedu.checks.drivers import apply, changed_args, driver
-from vitedu.checks.observation import Observation, keep_results
+from vitedu.checks.drivers import call_answer, driver, find_modified_args
+from vitedu.checks.observation import Observation, store_outputs
 
 
 @driver
 def whole_numbers(answer, case: Case, seen: Observation) -> None:
     """Call a function that returns a tensor of integers; any integer dtype is accepted."""
     args = build_args(case)
-    result = apply(answer, case, args)
-    seen.modified = changed_args(case, args)
-    if isinstance(result, torch.Tensor) and result.dtype in _WHOLE:
+    result = call_answer(answer, case, args)
+    seen.modified = find_modified_args(case, args)
+    if isinstance(result, torch.Tensor) and result.dtype in _INTEGERS:
         result = result.long()
-    keep_results(seen, case, result)
+    store_outputs(seen, case, result)
 
 
-_WHOLE = (torch.int8, torch.uint8, torch.int16, torch.int32)
+_INTEGERS = (torch.int8, torch.uint8, torch.int16, torch.int32)

@@ -13,8 +13,8 @@ def draw_block(missing: dict[str, tuple[str, ...]]):
     """
 
     def draw(case: Case, got: Observation, ids: list[str]) -> Drawing | None:
-        gone = {path for id_ in ids for path in missing.get(id_, ())}
-        if not gone:
+        absent = {path for id_ in ids for path in missing.get(id_, ())}
+        if not absent:
             return None
         parts, y = [words(4, 14, "tokens flow from left to right", anchor="start")], 90
         parts.append(words(20, y + 4, "x", weight="bold"))
@@ -29,28 +29,28 @@ def draw_block(missing: dict[str, tuple[str, ...]]):
                 ]
                 x += 80
             parts.append(line(x, y, x + 20, y, arrow=True))
-            lost = path in gone
-            colour = WRONG if lost else RIGHT
-            plus = "missing" if lost else "+"
+            is_missing = path in absent
+            colour = WRONG if is_missing else RIGHT
+            plus = "missing" if is_missing else "+"
             parts += [
-                line(start + 8, y, start + 8, y - 45, colour, dash=lost),
-                line(start + 8, y - 45, x + 32, y - 45, colour, dash=lost),
-                line(x + 32, y - 45, x + 32, y - 12, colour, dash=lost, arrow=True),
+                line(start + 8, y, start + 8, y - 45, colour, dash=is_missing),
+                line(start + 8, y - 45, x + 32, y - 45, colour, dash=is_missing),
+                line(x + 32, y - 45, x + 32, y - 12, colour, dash=is_missing, arrow=True),
                 words(
                     (start + x) / 2 + 20,
                     y - 51,
-                    f"{plus} {'path around' if lost else 'path around, kept'}",
+                    f"{plus} {'path around' if is_missing else 'path around, kept'}",
                     colour,
                 ),
                 f'<circle cx="{x + 32}" cy="{y}" r="11" fill="#ffffff" '
                 f'stroke="{colour}" stroke-width="1.5"/>',
-                words(x + 32, y + 4, "+" if not lost else "?", colour),
+                words(x + 32, y + 4, "+" if not is_missing else "?", colour),
             ]
             x += 43
         parts.append(line(x, y, x + 22, y, arrow=True))
         names = {"first": "around norm1 and attn", "second": "around norm2 and mlp"}
         text = "no path leads " + " nor ".join(
-            names[path] for path in ("first", "second") if path in gone
+            names[path] for path in ("first", "second") if path in absent
         )
         return Drawing(svg(x + 40, 120, parts, text), "paths", text)
 

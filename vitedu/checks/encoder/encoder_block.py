@@ -19,20 +19,20 @@ from vitedu.encoder import EncoderBlock
 def cases(g: torch.Generator) -> list[Case]:
     """Draw blocks of different widths, heads and MLP ratios."""
 
-    def case(B, T, D, heads, ratio=2.0, note="", dtype=torch.float32, spread=1.5, said=1.0, **rest):
+    def case(B, T, D, heads, ratio=2.0, note="", dtype=torch.float32, spread=1.5, gain=1.0, **rest):
         init = {"embed_dim": D, "num_heads": heads}
         if ratio is not None:
             init["mlp_ratio"] = ratio
         state = random_state(EncoderBlock, init.values(), g, dtype)
         for name in ("attn.proj.weight", "attn.proj.bias"):
-            state[name] = said * state[name]  # how much attention adds to the tokens
-        shown = "" if ratio is None else f", mlp_ratio {ratio}"
+            state[name] = gain * state[name]  # how much attention adds to the tokens
+        ratio_text = "" if ratio is None else f", mlp_ratio {ratio}"
         size = f"embed_dim {D}, {plural(heads, 'head')}"
-        name = f"{plural(B, 'sequence')} of {plural(T, 'token')}, {size}{shown}{note}"
-        allowed = {"rtol": 1e-4, "atol": 1e-4} if dtype == torch.float32 else {}
+        name = f"{plural(B, 'sequence')} of {plural(T, 'token')}, {size}{ratio_text}{note}"
+        tolerances = {"rtol": 1e-4, "atol": 1e-4} if dtype == torch.float32 else {}
         x = normal(g, B, T, D, dtype=dtype)
         x = spread * x / x.std(dim=-1, keepdim=True)  # no token so even that eps is felt by chance
-        return Case(name, {"x": x}, driver="module", init=init, state=state, **allowed, **rest)
+        return Case(name, {"x": x}, driver="module", init=init, state=state, **tolerances, **rest)
 
     B, T = distinct(g, 2, 2, 6)
     heads = draw(g, 2, 3)
@@ -46,7 +46,7 @@ def cases(g: torch.Generator) -> list[Case]:
         case(B, 1, D, 1, 1.0, part="other sizes"),
         case(B, D, D, heads, note=", as many tokens as columns", part="other sizes"),
         case(B, T, D, heads, note=", tokens with variance near 1e-6", **tiny),
-        case(B, T, D, heads, note=", also before the MLP", said=1e-3, **tiny),
+        case(B, T, D, heads, note=", also before the MLP", gain=1e-3, **tiny),
         *usual(case, B, T, D, heads),
     ]
 

@@ -12,7 +12,7 @@ def no_row(value) -> bool:
     return value[0] == 0
 
 
-def gradient_expected(value) -> bool:
+def expects_gradient(value) -> bool:
     return value[0] == 1 and value[1] != 0
 
 

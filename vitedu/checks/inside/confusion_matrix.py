@@ -6,7 +6,6 @@ from vitedu.checks.kit import ON_ACCELERATOR, Checker, also, shaped
 
 FEW = "predictions: n < K-1; labels: n < K-1; num_classes = K"  # the last class does not occur
 
-
 CHECKER = Checker(
     "confusion_matrix",
     cases=shaped(

@@ -5,7 +5,7 @@ import torch
 from vitedu.checks.kit import FLOAT64, ON_ACCELERATOR, Checker, also, shaped
 
 
-def _positions(x: torch.Tensor) -> torch.Tensor:
+def _make_positions(x: torch.Tensor) -> torch.Tensor:
     """Make positions of unlike lengths, with a mean of their own; the last two are opposite."""
     x = x * (0.3 + torch.arange(x.shape[1]).cos().abs()[:, None].to(x)) + 0.4
     return torch.cat([x[:, :-1], 0.1 * x[:, -1:] - x[:, -2:-1]], dim=1)
@@ -24,13 +24,13 @@ CHECKER = Checker(
         also(
             "other sizes",
             "small positions",
-            values={"pos_embed": lambda x: 1e-3 * _positions(x)},
+            values={"pos_embed": lambda x: 1e-3 * _make_positions(x)},
             rtol=5e-3,
         ),
         FLOAT64,
         ON_ACCELERATOR,
         letters={"T": "gh*gw + 1"},
-        values={"pos_embed": _positions},
+        values={"pos_embed": _make_positions},
         name="{gh} x {gw} patches, positions of {D}",
     ),
     proves={

@@ -14,8 +14,6 @@ def mean_distance(pairs, apart=math.dist) -> float:
 
 
 ALL_PAIRS = [(a, b) for a in PLACES for b in PLACES]
-
-
 EVEN = 1 / 65
 
 CHECKERS = {

@@ -14,9 +14,9 @@ def cases(g: torch.Generator) -> list[Case]:
     inside = (top, left, top + h, left + w)
 
     def case(box, note, part="other sizes", B=B, H=H, W=W, dtype=torch.float32, **rest):
-        drawn = pairs.labelled_pairs(g, B, C, H, W, K, dtype)
-        args = {name: drawn[name] for name in ("images", "labels", "num_classes")}
-        args |= {"box": box, "permutation": drawn["permutation"]}
+        batch = pairs.draw_labelled_pairs(g, B, C, H, W, K, dtype)
+        args = {name: batch[name] for name in ("images", "labels", "num_classes")}
+        args |= {"box": box, "permutation": batch["permutation"]}
         name = f"{plural(B, 'image')} of {H} x {W} px, box {box}{note}"
         return Case(name, args, part, outputs=("images", "labels"), **rest)
 

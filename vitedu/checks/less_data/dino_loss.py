@@ -4,7 +4,6 @@ from vitedu.checks.kit import USUAL, Checker, also, shaped
 
 SHAPES = "student_logits: B K; teacher_logits: B K; center: K"
 
-
 CHECKER = Checker(
     "dino_loss",
     cases=shaped(

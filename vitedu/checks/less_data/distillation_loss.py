@@ -5,7 +5,7 @@ import torch
 from vitedu.checks.kit import USUAL, Checker, also, shaped
 
 
-def _close_call(logits: torch.Tensor) -> torch.Tensor:
+def _make_two_favourites(logits: torch.Tensor) -> torch.Tensor:
     """Give the first image two favourites almost alike, so that a soft target always shows."""
     best, favourites = logits[0].topk(2)
     logits[0, favourites[1]] = best[0] - 0.005
@@ -28,7 +28,7 @@ CHECKER = Checker(
         ranges={"B": (9, 14), "K": (5, 8)},
         gradients=("cls_logits", "dist_logits", "teacher_logits"),
         scale=2.0,
-        values={"teacher_logits": _close_call},
+        values={"teacher_logits": _make_two_favourites},
         name="{B:image}, {K} classes",
     ),
     proves={

@@ -6,63 +6,59 @@ import torch
 
 from vitedu.checks import arguments, compare
 from vitedu.checks.kit import Case, Checker, Observation, distinct, draw, normal
-from vitedu.checks.less_data.drop_path_driver import THROUGH, dropped
+from vitedu.checks.less_data.drop_path_driver import GRADIENT_FLOW, dropping
 from vitedu.checks.training.random_draws_reader import CHANCE
 from vitedu.checks.training.repeated_draws_driver import repeated_draws
 
-WHOLE = "every sample is 0 as a whole, or divided by 1 - drop_prob"
+WHOLE_SAMPLES = "every sample is 0 as a whole, or divided by 1 - drop_prob"
+FREQUENCY = "a sample is dropped with probability drop_prob"
+INDEPENDENCE = "every sample has a draw of its own, anew in every call"
 
 
-OFTEN = "a sample is dropped with probability drop_prob"
-
-
-APART = "every sample has a draw of its own, anew in every call"
-
-
-@compare.reader(dropped.__name__, given=(THROUGH,))
-def _read_dropped(case: Case, seen: Observation) -> None:
+@compare.reader(dropping.__name__, facts=(GRADIENT_FLOW,))
+def _read_dropping(case: Case, seen: Observation) -> None:
     """Say what happened to the samples and, with ``extra["draws"]``, how often and to which."""
-    x, p, found = case.args["x"], case.args["drop_prob"], seen.draws.get("all outputs")
-    if found is None or found.shape != x.shape:
+    x, p, outputs = case.args["x"], case.args["drop_prob"], seen.draws.get("all outputs")
+    if outputs is None or outputs.shape != x.shape:
         return
-    factor = (found.double() / x.double()).reshape(len(x), -1)  # (B, numbers of a sample)
-    gone = (factor == 0).all(dim=1)
-    seen.facts[WHOLE] = _kinds(factor, 1 / (1 - p), gone, found)
+    factor = (outputs.double() / x.double()).reshape(len(x), -1)  # (B, numbers of a sample)
+    zero = (factor == 0).all(dim=1)
+    seen.facts[WHOLE_SAMPLES] = _factors(factor, 1 / (1 - p), zero, outputs)
     if not case.extra.get("draws"):
         return
-    edge = math.sqrt(len(gone) * math.log(2 / CHANCE) / 2)  # Hoeffding
-    off = int(gone.sum()) - p * len(gone)
-    often = "too often" if off > edge else "too seldom" if off < -edge else "so often"
-    calls = torch.stack(gone.split(case.extra["size"]))  # (calls, samples)
+    edge = math.sqrt(len(zero) * math.log(2 / CHANCE) / 2)  # Hoeffding
+    off = int(zero.sum()) - p * len(zero)
+    rate = "too often" if off > edge else "too seldom" if off < -edge else "so often"
+    calls = torch.stack(zero.split(case.extra["size"]))  # (calls, samples)
     counts = calls.sum(dim=1)
-    if not gone.any():
-        often = apart = "no sample is dropped"
+    if not zero.any():
+        rate = pattern = "no sample is dropped"
     elif (calls == calls[:, :1]).all():
-        often, apart = "so often", "all samples of a call are dropped, or none"
+        rate, pattern = "so often", "all samples of a call are dropped, or none"
     elif (calls == calls[:1]).all():
         is_first = bool((calls[0].int().diff() <= 0).all())
-        apart = f"the {'first' if is_first else 'same'} samples in every call"
-        often = "so often"
+        pattern = f"the {'first' if is_first else 'same'} samples in every call"
+        rate = "so often"
     else:
-        apart = "the same number in every call" if (counts == counts[0]).all() else "so it is"
-    seen.facts[OFTEN], seen.facts[APART] = often, apart
+        pattern = "the same number in every call" if (counts == counts[0]).all() else "so it is"
+    seen.facts[FREQUENCY], seen.facts[INDEPENDENCE] = rate, pattern
 
 
-def _kinds(factor: torch.Tensor, wanted: float, gone: torch.Tensor, found: torch.Tensor) -> str:
+def _factors(factor: torch.Tensor, wanted: float, zero: torch.Tensor, outputs: torch.Tensor) -> str:
     """Describe by what the samples were multiplied."""
     if not torch.isfinite(factor).all():
         return "values that are not finite"
-    whole = factor[~gone]
+    whole = factor[~zero]
     if not len(whole) or (whole - wanted).abs().max() < 1e-4 * wanted:
         return "so it is"
-    kept = whole[whole != 0]
-    if (kept - kept[0]).abs().max() > 1e-4 * kept[0].abs():
+    rest = whole[whole != 0]
+    if (rest - rest[0]).abs().max() > 1e-4 * rest[0].abs():
         return "other values"
-    times = "" if abs(kept[0] - wanted) < 1e-4 * wanted else f"multiplied by {float(kept[0]):.4g}"
-    if len(kept) == whole.numel():
+    times = "" if abs(rest[0] - wanted) < 1e-4 * wanted else f"multiplied by {float(rest[0]):.4g}"
+    if len(rest) == whole.numel():
         return f"those that stay are {times}"
-    rows = (found != 0).flatten(2).any(dim=2) if found.ndim > 2 else None  # (B, T)
-    in_rows = rows is not None and bool(((found != 0).flatten(2).all(dim=2) == rows).all())
+    rows = (outputs != 0).flatten(2).any(dim=2) if outputs.ndim > 2 else None  # (B, T)
+    in_rows = rows is not None and bool(((outputs != 0).flatten(2).all(dim=2) == rows).all())
     parts = "parts of a sample are dropped" if in_rows else "single values are dropped"
     return f"{parts}, the others {times}" if times else parts
 
@@ -84,7 +80,7 @@ def cases(g: torch.Generator) -> list[Case]:
             args["generator"] = arguments.CpuGenerator(draw(g, 0, 10**6))
         words = f"x {tuple(shape)}, drop_prob {p}, {'training' if training else 'eval'}{note}"
         return Case(
-            words, args, part, **{"driver": dropped.__name__, "extra": {"size": len(x)}} | rest
+            words, args, part, **{"driver": dropping.__name__, "extra": {"size": len(x)}} | rest
         )
 
     plain = {"driver": "call", "generator": False}

@@ -6,39 +6,39 @@ Imports the standard library and torch only, for the grader's worker.
 import torch
 
 from vitedu.checks.case import Case, build_args
-from vitedu.checks.drivers import apply, driver
-from vitedu.checks.observation import Observation, keep
+from vitedu.checks.drivers import call_answer, driver
+from vitedu.checks.observation import Observation, store_output
 
-THROUGH = "gradients pass where a sample stays"
+GRADIENT_FLOW = "gradients pass where a sample stays"
 
 
 @driver
-def dropped(answer, case: Case, seen: Observation) -> None:
+def dropping(answer, case: Case, seen: Observation) -> None:
     """Call a function that drops samples, batch after batch with one generator; keep all it gave.
 
     ``extra["size"]`` is the number of samples in a batch. Results of the first batch tell whether
     gradients pass.
     """
     args = build_args(case)
-    kept: list[torch.Tensor] = []
+    outputs: list[torch.Tensor] = []
     for x in args["x"].split(case.extra["size"]):
-        leaf = x.clone().requires_grad_(not kept)
-        given = leaf.clone() if not kept else leaf
-        result = apply(answer, case, {**args, "x": given})
-        keep(seen, f"output of {len(x)} sample(s)", result, drawn=True)
+        leaf = x.clone().requires_grad_(not outputs)
+        argument = leaf.clone() if not outputs else leaf
+        result = call_answer(answer, case, {**args, "x": argument})
+        store_output(seen, f"output of {len(x)} sample(s)", result, is_random=True)
         if not isinstance(result, torch.Tensor) or result.shape != x.shape:
             seen.types["all outputs"] = "tensor"  # the type and shape of this one are told first
             break
-        if not kept:
-            seen.facts[THROUGH] = _passed_through(leaf, result)
-            if not torch.equal(given.detach(), x):
+        if not outputs:
+            seen.facts[GRADIENT_FLOW] = _describe_gradient(leaf, result)
+            if not torch.equal(argument.detach(), x):
                 seen.modified = ("x",)
-        kept.append(result.detach())
+        outputs.append(result.detach())
     else:
-        keep(seen, "all outputs", torch.cat(kept), drawn=True)
+        store_output(seen, "all outputs", torch.cat(outputs), is_random=True)
 
 
-def _passed_through(leaf: torch.Tensor, result: torch.Tensor) -> str:
+def _describe_gradient(leaf: torch.Tensor, result: torch.Tensor) -> str:
     """Say whether the gradient of a result is the factor by which it was multiplied."""
     torch.set_grad_enabled(True)
     factor = result.detach() / leaf.detach()

@@ -12,9 +12,9 @@ def cases(g: torch.Generator) -> list[Case]:
     B, K, tenths = draw(g, 7, 9), draw(g, 4, 6), draw(g, 6, 7)
 
     def case(note, part="other sizes", B=B, H=H, lam=tenths / 10, dtype=torch.float32, **rest):
-        drawn = pairs.labelled_pairs(g, B, C, H, W, K, dtype)
-        args = {name: drawn[name] for name in ("images", "labels", "num_classes")}
-        args |= {"lam": lam, "permutation": drawn["permutation"]}
+        batch = pairs.draw_labelled_pairs(g, B, C, H, W, K, dtype)
+        args = {name: batch[name] for name in ("images", "labels", "num_classes")}
+        args |= {"lam": lam, "permutation": batch["permutation"]}
         name = f"{plural(B, 'image')} of {H} x {W} px, {K} classes, lam {lam}{note}"
         return Case(name, args, part, outputs=("images", "labels"), **rest)
 

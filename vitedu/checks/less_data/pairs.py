@@ -5,7 +5,7 @@ import torch
 from vitedu.checks.inputs import normal
 
 
-def partners(g: torch.Generator, B: int) -> torch.Tensor:
+def draw_partners(g: torch.Generator, B: int) -> torch.Tensor:
     """Draw a partner for each of B items: no item's own, and if B > 2 no two are each other's."""
     order = torch.randperm(B, generator=g)
     permutation = torch.empty(B, dtype=torch.int64)
@@ -13,12 +13,12 @@ def partners(g: torch.Generator, B: int) -> torch.Tensor:
     return permutation
 
 
-def labelled_pairs(g, B: int, C: int, H: int, W: int, K: int, dtype=torch.float32) -> dict:
+def draw_labelled_pairs(g, B: int, C: int, H: int, W: int, K: int, dtype=torch.float32) -> dict:
     """Draw images, labels and partners to mix.
 
     The last class never occurs, and partners have other labels if they can.
     """
-    permutation = partners(g, B)
+    permutation = draw_partners(g, B)
     labels, at = torch.empty(B, dtype=torch.int64), 0
     start = int(torch.randint(K - 1, (), generator=g))
     for step in range(B):  # along the ring

@@ -17,10 +17,10 @@ def draw_patch_order(case: Case, got: Observation, ids: list[str]) -> Drawing | 
     if output is None or output.shape != (B, gh * gw, C * P * P) or case.raises:
         return None
     place = {float(value): index for index, value in enumerate(images[0].flatten())}
-    found = [[place.get(float(value)) for value in token] for token in output[0]]
-    if any(index is None for token in found for index in token):
+    indices = [[place.get(float(value)) for value in token] for token in output[0]]
+    if any(index is None for token in indices for index in token):
         return None  # other numbers than those of the image
-    cells = [{(i % (H * W)) // W // P * gw + i % W // P for i in token} for token in found]
+    cells = [{(i % (H * W)) // W // P * gw + i % W // P for i in token} for token in indices]
     numbers: list[str] = ["?"] * (gh * gw)
     for token, sources in enumerate(cells):
         if len(sources) == 1:
@@ -30,14 +30,14 @@ def draw_patch_order(case: Case, got: Observation, ids: list[str]) -> Drawing | 
         return None  # every patch is cut up, so a grid would say nothing
     if numbers != right:
         what = "patches" if "?" not in numbers else "patches; ? is cut up among several tokens"
-        return _two_grids(
+        return _draw_two_grids(
             numbers, right, gw, f"where your tokens 0 .. {gh * gw - 1} come from, as {what}"
         )
     inner = ["?"] * (P * P)
-    for position, index in enumerate(found[0]):
+    for position, index in enumerate(indices[0]):
         if index // (H * W) == 0:  # channel 0
             inner[index % (H * W) // W * P + index % W] = str(position)
-    return _two_grids(
+    return _draw_two_grids(
         inner,
         [str(i) for i in range(P * P)],
         P,
@@ -45,33 +45,33 @@ def draw_patch_order(case: Case, got: Observation, ids: list[str]) -> Drawing | 
     )
 
 
-def draw_laid_patches(case: Case, got: Observation, ids: list[str]) -> Drawing | None:
+def draw_patch_places(case: Case, got: Observation, ids: list[str]) -> Drawing | None:
     """Show which patch lies in each square of the answer's image."""
     (patches, P, (H, W)), output = case.args.values(), got.arrays.get("output")
     if output is None or output.shape != (len(patches), patches.shape[-1] // P**2, H, W):
         return None
     place = {value: token for token, values in enumerate(patches[0].tolist()) for value in values}
     rows = [row.split(P, dim=2) for row in output[0].split(P, dim=1)]
-    found = [{place.get(x) for x in square.flatten().tolist()} for row in rows for square in row]
-    if any(None in tokens for tokens in found):
+    squares = [{place.get(x) for x in square.flatten().tolist()} for row in rows for square in row]
+    if any(None in tokens for tokens in squares):
         return None  # other numbers than those of the patches
-    numbers = [str(*tokens) if len(tokens) == 1 else "?" for tokens in found]
+    numbers = [str(*tokens) if len(tokens) == 1 else "?" for tokens in squares]
     if set(numbers) == {"?"}:
         return None  # pieces everywhere, so a grid would say nothing
     title = "which patch lies where in your image; ? holds pieces of several"
-    return _two_grids(numbers, [str(i) for i in range(len(found))], W // P, title)
+    return _draw_two_grids(numbers, [str(i) for i in range(len(squares))], W // P, title)
 
 
-def _two_grids(yours: list[str], right: list[str], across: int, title: str) -> Drawing | None:
+def _draw_two_grids(yours: list[str], right: list[str], across: int, title: str) -> Drawing | None:
     """Draw two grids with ``across`` columns side by side; None if they are equal."""
     first = next((i for i, (a, b) in enumerate(zip(yours, right, strict=True)) if a != b), None)
     if first is None:
         return None
     down, size = len(yours) // across, 30
-    left = [10.0, 10.0 + across * size + 50]
-    width = max(left[1] + across * size + 10, 7.0 * len(title))
+    x_offsets = [10.0, 10.0 + across * size + 50]
+    width = max(x_offsets[1] + across * size + 10, 7.0 * len(title))
     parts = [words(4, 14, title, anchor="start")]
-    for x0, numbers, name in ((left[0], yours, "yours"), (left[1], right, "expected")):
+    for x0, numbers, name in ((x_offsets[0], yours, "yours"), (x_offsets[1], right, "expected")):
         parts.append(words(x0, 34, name, anchor="start", weight="bold"))
         for i, number in enumerate(numbers):
             x, y = x0 + i % across * size, 42 + i // across * size

@@ -6,14 +6,14 @@ Imports the standard library and torch only, for the grader's worker.
 import torch
 from torch import nn
 
-from vitedu.checks.arguments import Part, recipe
+from vitedu.checks.arguments import ModuleRecipe, recipe
 from vitedu.checks.case import Case, build_args
-from vitedu.checks.drivers import apply, changed_args, driver
-from vitedu.checks.observation import Observation, keep, type_name
+from vitedu.checks.drivers import call_answer, driver, find_modified_args
+from vitedu.checks.observation import Observation, store_output, type_name
 
 
 @recipe
-class Conv(Part):
+class Conv(ModuleRecipe):
     """A patch-embedding convolution with the given weight (D, C, P, P) and bias (D,)."""
 
     def __init__(self, weight: torch.Tensor, bias: torch.Tensor | None):
@@ -37,18 +37,18 @@ def layer_from_layer(answer, case: Case, seen: Observation) -> None:
     Writes down its parameters and whether they share memory with the given layer.
     """
     args = build_args(case)
-    result = apply(answer, case, args)
+    result = call_answer(answer, case, args)
     is_linear = type(result) is nn.Linear  # a subclass may show another weight than it has
     seen.types["result"] = "nn.Linear" if is_linear else type_name(result)
-    seen.modified = changed_args(case, args)
+    seen.modified = find_modified_args(case, args)
     if not is_linear:
         return
-    keep(seen, "weight", result.weight)
+    store_output(seen, "weight", result.weight)
     seen.facts["a bias if and only if conv has one"] = (
         "with a bias" if result.bias is not None else "without a bias"
     )
     if result.bias is not None:
-        keep(seen, "bias", result.bias)
+        store_output(seen, "bias", result.bias)
     learns = [name for name, value in nn.Module.named_parameters(result) if value.requires_grad]
     wanted = ["weight", "bias"] if result.bias is not None else ["weight"]
     missing = [name for name in wanted if name not in learns]

@@ -20,7 +20,7 @@ CHECKER = Checker(
         name="{B} x {gh*gw} patches of {C:channel}, patch_size {P}, image {gh*P} x {gw*P}",
         **EXACT,
     ),
-    picture=drawing.draw_laid_patches,
+    picture=drawing.draw_patch_places,
     proves={
         "values": "every pixel is back in its place",
         "other sizes": "also for squares, a batch of one, patches of one pixel and float64",

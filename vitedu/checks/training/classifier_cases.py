@@ -11,7 +11,7 @@ from vitedu.checks.inputs import normal
 def classifier_state(
     g: torch.Generator, pixels: int, hidden: int, K: int, norm=False, dtype=torch.float32
 ):
-    """Draw the state of a ``drivers.WatchedClassifier``."""
+    """Draw the state of a ``RecordingClassifier``."""
     state = {
         "body.0.weight": normal(g, hidden, pixels) / pixels**0.5,
         "head.weight": 1.5 * normal(g, K, hidden) / hidden**0.5,
@@ -29,7 +29,7 @@ def classifier_state(
     return state
 
 
-def predicted(state: dict, images: torch.Tensor) -> torch.Tensor:
+def predict(state: dict, images: torch.Tensor) -> torch.Tensor:
     """Give the classes (B,) that the classifier of ``classifier_state`` predicts in eval mode."""
     hidden = images.flatten(1) @ state["body.0.weight"].T
     if "body.2.weight" in state:
@@ -44,7 +44,7 @@ def draw_batches(g: torch.Generator, state: dict, sizes, shape, scales=(2.0,)):
     batches = []
     for i, size in enumerate(sizes):
         images = scales[i % len(scales)] * normal(g, size, *shape, dtype=dtype)
-        best = predicted(state, images)
+        best = predict(state, images)
         shift = torch.randint(1, K, (size,), generator=g)
         if i == 0:
             shift = torch.zeros_like(shift)

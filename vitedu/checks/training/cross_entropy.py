@@ -5,40 +5,32 @@ import torch
 from vitedu.checks.kit import Case, Checker, Options, also, draw, shaped
 
 PLAIN = "logits: B K; labels: B < K"
-
-
-SMOOTHED, MORE = f"{PLAIN}; label_smoothing = s / 50", f"{PLAIN}; label_smoothing = t / 50"
-
-
-LEARNS = {"gradients": ("logits",)}
-
+SMOOTHING, STRONGER = f"{PLAIN}; label_smoothing = s / 50", f"{PLAIN}; label_smoothing = t / 50"
+GRADS = {"gradients": ("logits",)}
 
 # logsumexp of 1e4 rounds to 2e-3
 LARGE: Options = {"part": "large scores", "rtol": 1e-4, "atol": 8e-3}
+ABSENT_CLASS = "the last class does not occur"
 
-
-ABSENT = "the last class does not occur"
-
-
-DRAWN = shaped(
+SHAPED_CASES = shaped(
     PLAIN,
-    also("values", "", **LEARNS),
-    also("label smoothing", "", shapes=SMOOTHED, **LEARNS),
-    also("label smoothing", "by keyword", shapes=MORE, keywords=("label_smoothing",), **LEARNS),
+    also("values", "", **GRADS),
+    also("label smoothing", "", shapes=SMOOTHING, **GRADS),
+    also("label smoothing", "by keyword", shapes=STRONGER, keywords=("label_smoothing",), **GRADS),
     also("label smoothing", "", shapes=f"{PLAIN}; label_smoothing = 1.0"),
     also("other sizes", "one image", B=1),
     also("other sizes", "as many images as classes", B="K"),
     also("other sizes", "two classes", K=2),
-    also("other sizes", "two classes", shapes=SMOOTHED, K=2),
-    also("other sizes", ABSENT),
-    also("other sizes", ABSENT, shapes=SMOOTHED),
+    also("other sizes", "two classes", shapes=SMOOTHING, K=2),
+    also("other sizes", ABSENT_CLASS),
+    also("other sizes", ABSENT_CLASS, shapes=SMOOTHING),
     # no probability so small that another mistake than one of dtype shows here now and then
-    also("other sizes", "float64", shapes=SMOOTHED, dtype=torch.float64, scale=0.25),
+    also("other sizes", "float64", shapes=SMOOTHING, dtype=torch.float64, scale=0.25),
     also(note="scores around 10,000", scale=1e4, **LARGE),
-    also(note="scores around 10,000", shapes=SMOOTHED, scale=1e4, **LARGE),
+    also(note="scores around 10,000", shapes=SMOOTHING, scale=1e4, **LARGE),
     also(note="scores all near 10,000", values={"logits": lambda x: x + 1e4}, **LARGE),
     also(note="scores all near -10,000", values={"logits": lambda x: x - 1e4}, **LARGE),
-    also("any device", "on an accelerator", shapes=SMOOTHED, on_accelerator=True),
+    also("any device", "on an accelerator", shapes=SMOOTHING, on_accelerator=True),
     ranges={"B": (3, 7), "K": (3, 7), "s": (4, 20), "t": (21, 40)},
     scale=2.0,
 )
@@ -46,14 +38,14 @@ DRAWN = shaped(
 
 def cases(g: torch.Generator) -> list[Case]:
     """Draw scores and labels; the last class occurs in all cases but one."""
-    made = DRAWN(g)
-    for case in made:
+    result = SHAPED_CASES(g)
+    for case in result:
         labels, K = case.args["labels"], case.args["logits"].shape[1]
-        if ABSENT in case.name:
+        if ABSENT_CLASS in case.name:
             labels.remainder_(K - 1)
         else:
             labels[draw(g, 0, len(labels) - 1)] = K - 1
-    return made
+    return result
 
 
 CHECKER = Checker(

@@ -3,7 +3,7 @@
 from vitedu.checks.drawing import RIGHT, WRONG, Drawing, line, svg, words
 
 
-def curves(
+def draw_curves(
     yours: list[float], expected: list[float], title: str, label: str = "curve"
 ) -> Drawing | None:
     """Draw two curves over steps, the student's one dashed. The axes have no numbers."""

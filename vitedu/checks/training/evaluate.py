@@ -10,13 +10,13 @@ from vitedu.checks.training.evaluation_driver import evaluation
 def cases(g: torch.Generator) -> list[Case]:
     """Draw classifiers with running statistics, in all modes."""
 
-    def case(words, sizes, keep, part="values", dtype=torch.float32, **extra):
+    def case(words, sizes, aspect, part="values", dtype=torch.float32, **extra):
         state = classifier_cases.classifier_state(g, C * H * W, hidden, K, norm=True, dtype=dtype)
         batches = classifier_cases.draw_batches(g, state, sizes, (C, H, W))
         args = {"model": None, "batches": batches}
         name = f"{words} (batches of {', '.join(map(str, sizes))})"
         rest = {"number": True, "outputs": ("mean_loss", "accuracy"), "rtol": 1e-4, "atol": 1e-5}
-        extra = {"keep": (keep,), "training": False} | extra
+        extra = {"aspects": (aspect,), "training": False} | extra
         return Case(name, args, part, driver=evaluation.__name__, state=state, extra=extra, **rest)
 
     C, H, W = distinct(g, 3, 1, 4)

@@ -9,8 +9,14 @@ import torch
 from torch import nn
 
 from vitedu.checks.case import Case, build_args
-from vitedu.checks.drivers import apply, changed_args, changes_of, driver, state_of
-from vitedu.checks.observation import LEFT, Observation, keep_results
+from vitedu.checks.drivers import (
+    call_answer,
+    describe_changes,
+    driver,
+    find_modified_args,
+    module_state,
+)
+from vitedu.checks.observation import SIDE_EFFECTS, Observation, store_outputs
 
 
 class Gate(nn.Module):
@@ -21,21 +27,21 @@ class Gate(nn.Module):
         return x if self.training else 0.5 * x
 
 
-class Journal(list):
+class CallLog(list):
     """A list that a copy of a model shares with the original."""
 
-    def __deepcopy__(self, memo) -> "Journal":
+    def __deepcopy__(self, memo) -> "CallLog":
         return self
 
 
-class WatchedClassifier(nn.Module):
+class RecordingClassifier(nn.Module):
     """Two linear layers with a gate between them. It records how it is used.
 
-    Every call adds (modes of all modules, whether the logits carry gradients) to ``journal``. A
-    copy of the model writes to the same journal.
+    Every call adds (modes of all modules, whether the logits carry gradients) to ``log``. A copy of
+    the model writes to the same log.
     """
 
-    def __init__(self, state: dict[str, torch.Tensor], journal: Journal):
+    def __init__(self, state: dict[str, torch.Tensor], log: CallLog):
         super().__init__()
         (hidden, inputs), (classes, _) = state["body.0.weight"].shape, state["head.weight"].shape
         dtype = state["head.weight"].dtype
@@ -45,21 +51,21 @@ class WatchedClassifier(nn.Module):
         self.body = nn.Sequential(*body)
         self.head = nn.Linear(hidden, classes, bias=False, dtype=dtype)
         self.load_state_dict({name: value.clone() for name, value in state.items()})
-        self.write_in(journal)
+        self.use_log(log)
 
-    def write_in(self, journal: Journal) -> None:
-        """Use another journal from now on."""
-        self.__journal = journal  # a mangled name, so that an answer does not use it by accident
+    def use_log(self, log: CallLog) -> None:
+        """Use another log from now on."""
+        self.__log = log  # a mangled name, so that an answer does not use it by accident
 
     def forward(self, images: torch.Tensor) -> torch.Tensor:
         """Compute the logits (B, K) of images (B, ...)."""
         logits = self.head(self.body(images.flatten(1)))
         modes = {"train" if part.training else "eval" for part in nn.Module.modules(self)}
-        self.__journal.append((" and ".join(sorted(modes)), logits.requires_grad))
+        self.__log.append((" and ".join(sorted(modes)), logits.requires_grad))
         return logits
 
 
-UNREAD = ("model", "batches")  # arguments that the driver replaces
+REPLACED_ARGS = ("model", "batches")  # arguments that the driver replaces
 
 
 def batches_of(case: Case):
@@ -68,29 +74,29 @@ def batches_of(case: Case):
     return (pair for pair in batches) if case.extra.get("once") else batches
 
 
-def keep_means(seen: Observation, case: Case, result) -> None:
+def store_means(seen: Observation, case: Case, result) -> None:
     """Store the returned numbers. A number with a graph gets a type of its own.
 
     Such a number is wrong because its graph keeps every batch in memory.
     """
-    keep_results(seen, case, result)
+    store_outputs(seen, case, result)
     if isinstance(result, (tuple, list)) and len(result) == len(case.outputs):
         for name, value in zip(case.outputs, result, strict=True):
             if seen.types[name] == "number" and getattr(value, "requires_grad", False):
                 seen.types[name] = "number with a graph behind it"
 
 
-def classifier_of(case: Case, journal: Journal) -> WatchedClassifier:
+def classifier_of(case: Case, log: CallLog) -> RecordingClassifier:
     """Return the classifier of an earlier call, or a new one, with the case's weights and modes.
 
     The parts named in ``extra["other_mode"]`` are in the mode that the model is not in.
     """
-    kept = case.extra.get("kept", [])
-    if not kept:
-        kept.append(WatchedClassifier(case.state, journal))
-    model = kept[0]
+    instances = case.extra.get("instances", [])
+    if not instances:
+        instances.append(RecordingClassifier(case.state, log))
+    model = instances[0]
     model.load_state_dict(case.state)
-    model.write_in(journal)
+    model.use_log(log)
     model.train(case.extra["training"])
     for name in case.extra.get("other_mode", ()):
         part = model.get_submodule(name)
@@ -102,35 +108,35 @@ def classifier_of(case: Case, journal: Journal) -> WatchedClassifier:
 def evaluation(answer, case: Case, seen: Observation) -> None:
     """Evaluate the case's classifier, which replaces ``args["model"]``.
 
-    ``extra["keep"]`` lists what to write down: "results", "eval", "modes", "gradients".
+    ``extra["aspects"]`` lists what to write down: "results", "eval", "modes", "gradients".
     """
-    journal = Journal()
-    model = classifier_of(case, journal)
+    log = CallLog()
+    model = classifier_of(case, log)
     for name in case.extra.get("frozen", ()):
         model.get_parameter(name).requires_grad_(False)
     parts = {
         name: (part, type(part), part.training) for name, part in nn.Module.named_modules(model)
     }
     learns = {name: value.requires_grad for name, value in nn.Module.named_parameters(model)}
-    state = state_of(model)
+    state = module_state(model)
     for value in nn.Module.parameters(model):  # what an earlier loss.backward() left
         value.grad = torch.ones_like(value)
     torch.set_grad_enabled(case.extra.get("enabled", True))
     args = build_args(case) | {"model": model}
     if "batches" in args:
         args["batches"] = batches_of(case)
-    result = apply(answer, case, args)
-    kept = {name: value for name, value in case.args.items() if name not in UNREAD}
-    seen.modified = changed_args(replace(case, args=kept), args)
+    result = call_answer(answer, case, args)
+    inputs = {name: value for name, value in case.args.items() if name not in REPLACED_ARGS}
+    seen.modified = find_modified_args(replace(case, args=inputs), args)
     enabled = torch.is_grad_enabled()
-    if "kept" in case.extra:
-        seen.facts[LEFT] = changes_of(model, state)
-    aspects = case.extra["keep"]
+    if "instances" in case.extra:
+        seen.facts[SIDE_EFFECTS] = describe_changes(model, state)
+    aspects = case.extra["aspects"]
     if "results" in aspects:
-        keep_means(seen, case, result)
+        store_means(seen, case, result)
     if "eval" in aspects:
-        used = ", ".join(sorted({mode for mode, _ in journal})) or "never called"
-        seen.facts["every part of the model in eval mode"] = used
+        modes = ", ".join(sorted({mode for mode, _ in log})) or "never called"
+        seen.facts["every part of the model in eval mode"] = modes
         changed = [
             name
             for name, value in nn.Module.state_dict(model).items()
@@ -147,25 +153,25 @@ def evaluation(answer, case: Case, seen: Observation) -> None:
             if type(part) is not kind or part.training is not before
         ]
         seen.facts["every part in the mode it was in before"] = "; ".join(changed) or (
-            "as before" if journal else "never called"
+            "as before" if log else "never called"
         )
     if "gradients" in aspects:
-        built = any(attached for _, attached in journal)
+        has_graph = any(attached for _, attached in log)
         seen.facts["no graph for gradients"] = (
-            ("a graph was built" if built else "none") if journal else "never called"
+            ("a graph was built" if has_graph else "none") if log else "never called"
         )
         if case.extra.get("enabled", True):
             seen.facts["gradients possible again afterwards"] = "yes" if enabled else "switched off"
         else:
             fact = "gradients switched off afterwards, as they were before"
             seen.facts[fact] = "switched on" if enabled else "yes"
-        lost = [
+        changed_gradients = [
             name
             for name, value in nn.Module.named_parameters(model)
             if value.grad is None or not torch.equal(value.grad, torch.ones_like(value))
         ]
         seen.facts["gradients that were there before stay"] = (
-            f"changed: {', '.join(lost)}" if lost else "they stay"
+            f"changed: {', '.join(changed_gradients)}" if changed_gradients else "they stay"
         )
         changed = [
             f"{name} {'learns' if value.requires_grad else 'is frozen'}"

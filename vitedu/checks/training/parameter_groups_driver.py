@@ -8,9 +8,9 @@ from collections.abc import Iterable, Mapping
 import torch
 from torch import nn
 
-from vitedu.checks.arguments import Part, recipe
+from vitedu.checks.arguments import ModuleRecipe, recipe
 from vitedu.checks.case import Case, build_args
-from vitedu.checks.drivers import apply, changed_args, driver
+from vitedu.checks.drivers import call_answer, driver, find_modified_args
 from vitedu.checks.observation import Observation, type_name
 
 
@@ -19,17 +19,17 @@ def groups(answer, case: Case, seen: Observation) -> None:
     """Call a function that sorts a model's parameters into groups; write down which are where."""
     args = build_args(case)
     names = {id(parameter): name for name, parameter in args["model"].named_parameters()}
-    result = apply(answer, case, args)
-    seen.modified = changed_args(case, args)
-    found, trouble = read_groups(result, "weight_decay")
-    seen.types["result"] = trouble or "groups: dicts with params and weight_decay"
-    if trouble:
+    result = call_answer(answer, case, args)
+    seen.modified = find_modified_args(case, args)
+    rows, refusal = read_groups(result, "weight_decay")
+    seen.types["result"] = refusal or "groups: dicts with params and weight_decay"
+    if refusal:
         return
-    seen.facts["two groups"] = f"{len(found)} group(s)"
-    seen.facts[ONCE] = not_once(names, found)
-    given = f"{case.args['weight_decay']:.6g}"
-    fact = f"weight_decay {given} for matrices and kernels, 0 for all others"
-    seen.facts[fact] = values_by_parameter(names, found)
+    seen.facts["two groups"] = f"{len(rows)} group(s)"
+    seen.facts[MEMBERSHIP] = describe_membership(names, rows)
+    decay = f"{case.args['weight_decay']:.6g}"
+    fact = f"weight_decay {decay} for matrices and kernels, 0 for all others"
+    seen.facts[fact] = values_by_parameter(names, rows)
 
 
 @driver
@@ -37,21 +37,21 @@ def rates(answer, case: Case, seen: Observation) -> None:
     """Call a function that groups a model's parameters; write down each learning rate."""
     args = build_args(case)
     names = {id(parameter): name for name, parameter in args["model"].named_parameters()}
-    result = apply(answer, case, args)
-    seen.modified = changed_args(case, args)
-    found, trouble = read_groups(result, "lr")
-    seen.types["result"] = trouble or "groups: dicts with params and lr"
-    if not trouble:
-        seen.facts[ONCE] = not_once(names, found)
-        seen.facts["the learning rate of each parameter"] = values_by_parameter(names, found)
+    result = call_answer(answer, case, args)
+    seen.modified = find_modified_args(case, args)
+    rows, refusal = read_groups(result, "lr")
+    seen.types["result"] = refusal or "groups: dicts with params and lr"
+    if not refusal:
+        seen.facts[MEMBERSHIP] = describe_membership(names, rows)
+        seen.facts["the learning rate of each parameter"] = values_by_parameter(names, rows)
 
 
-ONCE = "every parameter of the model in exactly one group"
+MEMBERSHIP = "every parameter of the model in exactly one group"
 
 
-def not_once(names: dict[int, str], found: list[tuple[str, list[torch.Tensor]]]) -> str:
+def describe_membership(names: dict[int, str], rows: list[tuple[str, list[torch.Tensor]]]) -> str:
     """Say which parameters of a model are in no group or in several; "each once" if none are."""
-    members = [id(parameter) for _, parameters in found for parameter in parameters]
+    members = [id(parameter) for _, parameters in rows for parameter in parameters]
     who_is_wrong = {
         "left out": [name for key, name in names.items() if key not in members],
         "more than once": [name for key, name in names.items() if members.count(key) > 1],
@@ -61,10 +61,10 @@ def not_once(names: dict[int, str], found: list[tuple[str, list[torch.Tensor]]])
     return wrong or "each once"
 
 
-def values_by_parameter(names: dict[int, str], found: list[tuple[str, list[torch.Tensor]]]) -> str:
+def values_by_parameter(names: dict[int, str], rows: list[tuple[str, list[torch.Tensor]]]) -> str:
     """List the parameters of each value of the option, over all groups."""
     by_value: dict[str, list[str]] = {}
-    for value, parameters in found:
+    for value, parameters in rows:
         own = [names[id(parameter)] for parameter in parameters if id(parameter) in names]
         by_value.setdefault(value, []).extend(own)
     return "; ".join(f"{v}: {', '.join(sorted(who))}" for v, who in sorted(by_value.items()) if who)
@@ -79,7 +79,7 @@ def read_groups(result, option: str) -> tuple[list[tuple[str, list[torch.Tensor]
     """
     if isinstance(result, (torch.Tensor, str, dict)) or not isinstance(result, Iterable):
         return [], type_name(result)
-    found = []
+    rows = []
     for group in result:
         if not isinstance(group, Mapping) or "params" not in group:
             return [], f"a group that is a {type_name(group)} without 'params'"
@@ -94,12 +94,12 @@ def read_groups(result, option: str) -> tuple[list[tuple[str, list[torch.Tensor]
                 return [], f"params that hold a {type_name(parameter)}"
         value = group.get(option)
         value = "the optimizer's default" if value is None else f"{float(value):.6g}"
-        found.append((value, parameters))
-    return found, ""
+        rows.append((value, parameters))
+    return rows, ""
 
 
 @recipe
-class Network(Part):
+class Network(ModuleRecipe):
     """A small model for exercises about named parameters; ``kind`` chooses a method below."""
 
     def __init__(self, kind: str, width: int):

@@ -6,8 +6,8 @@ Imports the standard library and torch only, for the grader's worker.
 import torch
 
 from vitedu.checks.case import Case, build_args
-from vitedu.checks.drivers import apply, changed_args, driver
-from vitedu.checks.observation import Observation, keep
+from vitedu.checks.drivers import call_answer, driver, find_modified_args
+from vitedu.checks.observation import Observation, store_output
 
 
 @driver
@@ -17,14 +17,14 @@ def random_images(answer, case: Case, seen: Observation) -> None:
     ``extra["sizes"]`` splits the case's images into batches.
     """
     args = build_args(case)
-    kept = []
+    outputs = []
     for images in args["images"].split(list(case.extra["sizes"])):
-        result = apply(answer, case, {**args, "images": images})
+        result = call_answer(answer, case, {**args, "images": images})
         name = f"output of {len(images)} image(s)"
-        keep(seen, name, result, drawn=True)
+        store_output(seen, name, result, is_random=True)
         if name not in seen.draws or seen.draws[name].shape != images.shape:
             break
-        kept.append(result.detach())
+        outputs.append(result.detach())
     else:
-        keep(seen, "all outputs", torch.cat(kept), drawn=True)
-    seen.modified = changed_args(case, args)
+        store_output(seen, "all outputs", torch.cat(outputs), is_random=True)
+    seen.modified = find_modified_args(case, args)

@@ -16,27 +16,15 @@ from vitedu.checks.observation import Observation
 from vitedu.checks.training.random_draws_reader import CHANCE, chi_square_tail
 
 BORDERS = ("reflected", "zeros", "the edge repeated", "the opposite side")
-
-
 MIRRORS = {"left to right": (-1,), "top to bottom": (-2,), "in both directions": (-2, -1)}
-
-
 WINDOW = "every output is a window of its reflect-padded image, mirrored left to right or as it is"
-
-
-OWN_DRAW = "top, left and coin drawn anew for every image"
-
-
+DRAW_PER_IMAGE = "top, left and coin drawn anew for every image"
 PLACES = "every place from 0 to {} met equally often, down and across"
-
-
 COIN = "a fair coin"
+INDEPENDENCE = "top, left and coin drawn apart from each other"
 
 
-APART = "top, left and coin drawn apart from each other"
-
-
-def padded(images: torch.Tensor, padding: int, border: str = "reflected") -> torch.Tensor:
+def pad(images: torch.Tensor, padding: int, border: str = "reflected") -> torch.Tensor:
     """Pad images (B, C, H, W) of any dtype by ``padding`` pixels on each side."""
 
     def source(size: int) -> torch.Tensor:
@@ -73,22 +61,22 @@ def fingerprints(images: torch.Tensor, size: tuple[int, ...], offset: float) -> 
     return F.conv2d(above, weights.double()).squeeze(1)
 
 
-def draws(
+def find_draws(
     images: torch.Tensor, outputs: torch.Tensor, padding: int, border: str, mirror: str
 ) -> torch.Tensor:
     """Find (top, left, mirrored) of every output as a tensor (B, 3); -1 if no window fits."""
     size = tuple(images.shape[-2:])
     offset = float(images.min())
-    windows = fingerprints(padded(images, padding, border), size, offset)  # (B, tops, lefts)
-    found = torch.full((len(images), 3), -1)
+    windows = fingerprints(pad(images, padding, border), size, offset)  # (B, tops, lefts)
+    result = torch.full((len(images), 3), -1)
     for mirrored in (1, 0):  # 0 comes last: a symmetric window counts as not mirrored
-        seen = outputs.flip(MIRRORS[mirror]) if mirrored else outputs
-        image, top, left = (windows == fingerprints(seen, size, offset)).nonzero().unbind(1)
-        found[image] = torch.stack([top, left, torch.full_like(top, mirrored)], dim=1)
-    return found
+        crops = outputs.flip(MIRRORS[mirror]) if mirrored else outputs
+        image, top, left = (windows == fingerprints(crops, size, offset)).nonzero().unbind(1)
+        result[image] = torch.stack([top, left, torch.full_like(top, mirrored)], dim=1)
+    return result
 
 
-def explain(case: Case, seen: Observation) -> tuple[torch.Tensor, str]:
+def describe_windows(case: Case, seen: Observation) -> tuple[torch.Tensor, str]:
     """Find the draws of all outputs of a case, and describe the windows.
 
     Returns:
@@ -96,19 +84,19 @@ def explain(case: Case, seen: Observation) -> tuple[torch.Tensor, str]:
     """
     images, padding = case.args["images"], case.args["padding"]
     outputs = seen.draws["all outputs"].to(images.dtype)
-    first = found = draws(images, outputs, padding, "reflected", "left to right")
-    if (found >= 0).all():
-        return found, "so it is"
+    first = draws = find_draws(images, outputs, padding, "reflected", "left to right")
+    if (draws >= 0).all():
+        return draws, "so it is"
     for border in BORDERS:
         for mirror in MIRRORS:
-            found = draws(images, outputs, padding, border, mirror)
-            if (found >= 0).all():
+            draws = find_draws(images, outputs, padding, border, mirror)
+            if (draws >= 0).all():
                 words = []
                 if border != "reflected":
                     words.append(f"the border holds {border}")
                 if mirror != "left to right":
                     words.append(f"images are mirrored {mirror}")
-                return found, " and ".join(words)
+                return draws, " and ".join(words)
     unread = int((first[:, 0] < 0).sum())
     return first, f"{unread} of {len(images)} outputs are no such window"
 
@@ -119,39 +107,39 @@ def read_random_images(case: Case, seen: Observation) -> None:
     outputs = seen.draws.get("all outputs")
     if outputs is None or outputs.shape != case.args["images"].shape:
         return
-    found, words = explain(case, seen)
-    seen.facts[WINDOW] = _undrawn(found, case.args["padding"]) or words
-    if not case.extra.get("draws") or (found < 0).any():
+    draws, words = describe_windows(case, seen)
+    seen.facts[WINDOW] = _describe_constant(draws, case.args["padding"]) or words
+    if not case.extra.get("draws") or (draws < 0).any():
         return
     padding = case.args["padding"]
-    calls = found.split(list(case.extra["sizes"]))
+    calls = draws.split(list(case.extra["sizes"]))
     kinds = [
-        _variety([call[:, column] for call in calls], name)
+        _describe_variety([call[:, column] for call in calls], name)
         for column, name in enumerate(("top", "left", "coin"))
     ]
-    seen.facts[OWN_DRAW] = "; ".join(kind for kind in kinds if kind) or "anew"
-    seen.facts[PLACES.format(2 * padding)] = _places(found, 2 * padding + 1, kinds)
-    heads = int(found[:, 2].sum())
-    few = _binomial_edge(len(found))
-    fair = "fair" if few <= heads <= len(found) - few else "heads too seldom"
+    seen.facts[DRAW_PER_IMAGE] = "; ".join(kind for kind in kinds if kind) or "anew"
+    seen.facts[PLACES.format(2 * padding)] = _describe_places(draws, 2 * padding + 1, kinds)
+    heads = int(draws[:, 2].sum())
+    few = _binomial_edge(len(draws))
+    fair = "fair" if few <= heads <= len(draws) - few else "heads too seldom"
     seen.facts[COIN] = (
         "no coin of its own"
         if kinds[2]
-        else fair.replace("seldom", "often" if heads > len(found) / 2 else "seldom")
+        else fair.replace("seldom", "often" if heads > len(draws) / 2 else "seldom")
     )
-    seen.facts[APART] = _dependence(found, kinds)
+    seen.facts[INDEPENDENCE] = _describe_dependence(draws, kinds)
 
 
-def _undrawn(found: torch.Tensor, padding: int) -> str:
+def _describe_constant(draws: torch.Tensor, padding: int) -> str:
     """Say so if all outputs are the same window, which is no chance; "" otherwise."""
     windows = 2 * (2 * padding + 1) ** 2
-    luck = -(len(found) - 1) * math.log(windows)
-    if luck < math.log(CHANCE) and (found >= 0).all() and (found == found[0]).all():
+    luck = -(len(draws) - 1) * math.log(windows)
+    if luck < math.log(CHANCE) and (draws >= 0).all() and (draws == draws[0]).all():
         return "the same window of every image, so that nothing is drawn"
     return ""
 
 
-def _variety(calls: list[torch.Tensor], name: str) -> str:
+def _describe_variety(calls: list[torch.Tensor], name: str) -> str:
     """Say so if a draw is the same for several images; ``calls``: the draws (B,) of each batch."""
     if any(len(call.unique()) > 1 for call in calls):
         short = torch.stack([call for call in calls if len(call) == len(calls[-1])])
@@ -168,13 +156,13 @@ def _variety(calls: list[torch.Tensor], name: str) -> str:
     return f"the {name} is always {int(values)}"
 
 
-def _places(found: torch.Tensor, count: int, kinds: list[str]) -> str:
+def _describe_places(draws: torch.Tensor, count: int, kinds: list[str]) -> str:
     """Describe which tops and lefts occur, and whether all are equally frequent (chi-square)."""
     words, statistic, freedom = [], 0.0, 0
     for column, name in enumerate(("tops", "lefts")):
         if kinds[column]:
             continue
-        values = found[:, column]
+        values = draws[:, column]
         words.append(f"{name} from {int(values.min())} to {int(values.max())}")
         expected = len(values) / count
         statistic += float(((values.bincount(minlength=count) - expected) ** 2).sum() / expected)
@@ -185,15 +173,15 @@ def _places(found: torch.Tensor, count: int, kinds: list[str]) -> str:
     return ", ".join(words) + (", some of them more often than others" if uneven else "")
 
 
-def _dependence(found: torch.Tensor, kinds: list[str]) -> str:
+def _describe_dependence(draws: torch.Tensor, kinds: list[str]) -> str:
     """Name the pairs of draws that are not independent (chi-square)."""
     names, together = ("top", "left", "coin"), []
     for a, b in ((0, 1), (0, 2), (1, 2)):
         if kinds[a] or kinds[b]:
             continue
         first, second = (
-            found[:, a].unique(return_inverse=True),
-            found[:, b].unique(return_inverse=True),
+            draws[:, a].unique(return_inverse=True),
+            draws[:, b].unique(return_inverse=True),
         )
         rows, columns = len(first[0]), len(second[0])
         freedom = (rows - 1) * (columns - 1)

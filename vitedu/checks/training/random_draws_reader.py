@@ -20,7 +20,7 @@ def chi_square_tail(statistic: float, freedom: int) -> float:
     return 1.0 if ratio <= 1 else math.exp(freedom / 2 * (1 - ratio + math.log(ratio)))
 
 
-@reader("repeated_draws", given=("every call moves the generator on",))
+@reader("repeated_draws", facts=("every call moves the generator on",))
 def read_repeated_draws(case: Case, seen: Observation) -> None:
     """Write down whether the generator alone decides the output."""
     first, again, other, third = map(seen.draws.get, ("first", "again", "other", "third"))

@@ -6,8 +6,8 @@ Imports the standard library and torch only, for the grader's worker.
 import torch
 
 from vitedu.checks.case import Case, build_args
-from vitedu.checks.drivers import apply, driver
-from vitedu.checks.observation import Observation, keep
+from vitedu.checks.drivers import call_answer, driver
+from vitedu.checks.observation import Observation, store_output
 from vitedu.checks.settings import seed_everything
 
 
@@ -19,11 +19,11 @@ def repeated_draws(answer, case: Case, seen: Observation) -> None:
     "third" use other states of the generator. Two, because one draw can come again by chance.
     """
     calls = (("first", 1, 10), ("again", 1, 20), ("other", 2, 10), ("third", 3, 10))
-    for name, seed, everything in calls:
-        seed_everything(everything)
+    for name, seed, global_seed in calls:
+        seed_everything(global_seed)
         args = build_args(case)
         args["generator"].manual_seed(seed + case.extra["seed"])
         before = args["generator"].get_state()
-        keep(seen, name, apply(answer, case, args), drawn=True)
-        moved = not torch.equal(args["generator"].get_state(), before)
-        seen.facts["every call moves the generator on"] = "it moves" if moved else "it stays"
+        store_output(seen, name, call_answer(answer, case, args), is_random=True)
+        has_moved = not torch.equal(args["generator"].get_state(), before)
+        seen.facts["every call moves the generator on"] = "it moves" if has_moved else "it stays"

@@ -10,7 +10,7 @@ from vitedu.checks.training.train_one_epoch_driver import epoch
 def cases(g: torch.Generator) -> list[Case]:
     """Draw classifiers and batches; each part of the contract shows in a case of its own."""
 
-    def case(words, sizes, keep, lr=0.0, factor=1.0, training=True, once=False, **rest):
+    def case(words, sizes, aspects, lr=0.0, factor=1.0, training=True, once=False, **rest):
         state = classifier_cases.classifier_state(
             g, C * H * W, hidden, K, dtype=rest.pop("dtype", torch.float32)
         )
@@ -19,7 +19,7 @@ def cases(g: torch.Generator) -> list[Case]:
         )
         args = {"model": None, "batches": batches, "optimizer": lr, "scheduler": factor}
         extra = {
-            "keep": keep,
+            "aspects": aspects,
             "training": training,
             "once": once,
             "other_mode": rest.pop("other_mode", ()),

@@ -1,4 +1,4 @@
-"""The driver of ``train_one_epoch``: one epoch with an optimizer and a scheduler that are watched.
+"""The driver of ``train_one_epoch``: one epoch, with a record of every step.
 
 Imports the standard library and torch only, for the grader's worker.
 """
@@ -10,9 +10,9 @@ import torch
 from torch import nn
 
 from vitedu.checks.case import Case
-from vitedu.checks.drivers import apply, changes_of, driver, state_of
-from vitedu.checks.observation import LEFT, Observation
-from vitedu.checks.training.evaluation_driver import Journal, batches_of, classifier_of, keep_means
+from vitedu.checks.drivers import call_answer, describe_changes, driver, module_state
+from vitedu.checks.observation import SIDE_EFFECTS, Observation
+from vitedu.checks.training.evaluation_driver import CallLog, batches_of, classifier_of, store_means
 
 
 class PlainDescent(torch.optim.Optimizer):
@@ -43,8 +43,8 @@ class PlainDescent(torch.optim.Optimizer):
         """Take one step of gradient descent and record it."""
         loss = closure() if closure else None
         self.__steps.append("optimizer")
-        moved = [p for p in self.__parameters() if p.grad is not None]
-        squares = [float(p.grad.double().square().sum()) for p in moved]
+        with_gradients = [p for p in self.__parameters() if p.grad is not None]
+        squares = [float(p.grad.double().square().sum()) for p in with_gradients]
         self.__norms.append(math.sqrt(sum(squares)))
         with torch.no_grad():
             for group in self.param_groups:
@@ -75,20 +75,20 @@ class Decay:
 def epoch(answer, case: Case, seen: Observation) -> None:
     """Train the case's classifier for an epoch.
 
-    ``extra["keep"]`` lists what to write down: "results", "learning", "mode", "order";
+    ``extra["aspects"]`` lists what to write down: "results", "learning", "mode", "order";
     ``extra["gradients_left"]`` has the model come with gradients.
     """
-    journal = Journal()
+    log = CallLog()
     steps: list[str] = []
     norms: list[float] = []
-    model = classifier_of(case, journal)
+    model = classifier_of(case, log)
     if case.extra.get("gradients_left"):  # by whoever used the model before
         for parameter in model.parameters():
             parameter.grad = torch.ones_like(parameter)
-    before = state_of(model)
+    before = module_state(model)
     optimizer = PlainDescent(model.parameters(), case.args["optimizer"], steps, norms)
     scheduler = Decay(optimizer, case.args["scheduler"], steps)
-    result = apply(
+    result = call_answer(
         answer,
         case,
         {
@@ -98,13 +98,13 @@ def epoch(answer, case: Case, seen: Observation) -> None:
             "scheduler": scheduler,
         },
     )
-    if "kept" in case.extra:
+    if "instances" in case.extra:
         # The exercise does not say in which mode the model is left.
         model.train(case.extra["training"])
-        seen.facts[LEFT] = changes_of(model, before)
-    aspects, count = case.extra["keep"], len(case.args["batches"])
+        seen.facts[SIDE_EFFECTS] = describe_changes(model, before)
+    aspects, count = case.extra["aspects"], len(case.args["batches"])
     if "results" in aspects:
-        keep_means(seen, case, result)
+        store_means(seen, case, result)
     if "learning" in aspects:
         norms = (norms + [-1.0] * count)[:count]
         seen.arrays["gradient norm at each step"] = torch.tensor(
@@ -117,7 +117,7 @@ def epoch(answer, case: Case, seen: Observation) -> None:
         options = [{n: v for n, v in g.items() if n != "params"} for g in optimizer.param_groups]
         seen.facts["the optimizer's groups as the scheduler leaves them"] = str(options)
     if "mode" in aspects:
-        modes = sorted({mode for mode, learns in journal if learns})
+        modes = sorted({mode for mode, learns in log if learns})
         seen.facts["every part of the model in train mode"] = ", ".join(modes) or "never called"
     if "order" in aspects:
         walk = " ".join(steps) or "neither is stepped"

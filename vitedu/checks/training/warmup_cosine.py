@@ -45,9 +45,9 @@ def _draw_schedule(case: Case, got: Observation, ids: list[str]):
     """Draw both curves."""
     if "output" not in got.arrays or len(case.args["step"]) != case.args["total_steps"]:
         return None
-    given = {name: value for name, value in case.args.items() if name != "step"}
-    expected = [training.warmup_cosine(step, **given) for step in case.args["step"]]
-    return drawing.curves(got.arrays["output"].tolist(), expected, "learning rate")
+    arguments = {name: value for name, value in case.args.items() if name != "step"}
+    expected = [training.warmup_cosine(step, **arguments) for step in case.args["step"]]
+    return drawing.draw_curves(got.arrays["output"].tolist(), expected, "learning rate")
 
 
 CHECKER = Checker(

@@ -6,8 +6,8 @@ Imports the standard library and torch only, for the grader's worker.
 import torch
 
 from vitedu.checks.case import Case
-from vitedu.checks.drivers import apply, driver
-from vitedu.checks.observation import Observation, keep
+from vitedu.checks.drivers import call_answer, driver
+from vitedu.checks.observation import Observation, store_output
 
 
 @driver
@@ -16,7 +16,8 @@ def schedule(answer, case: Case, seen: Observation) -> None:
     rates = []
     for step in case.args["step"]:
         one = Observation()
-        keep(one, "rate", apply(answer, case, {**case.args, "step": step}), number=True)
+        rate = call_answer(answer, case, {**case.args, "step": step})
+        store_output(one, "rate", rate, number=True)
         seen.types["output"] = one.types["rate"]
         if one.types["rate"] != "number":
             return

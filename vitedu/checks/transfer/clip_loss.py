@@ -5,43 +5,40 @@ import torch.nn.functional as F
 
 from vitedu.checks.kit import USUAL, Checker, also, shaped
 
-LENGTHS = "image_features: B D; text_features: B D; temperature = "
+FEATURES = "image_features: B D; text_features: B D; temperature = "
 
 
-def _unequal(x: torch.Tensor) -> torch.Tensor:
+def _scale_rows(x: torch.Tensor) -> torch.Tensor:
     """Give every row a length of its own."""
     return x * (0.4 + torch.arange(len(x), dtype=x.dtype))[:, None] / len(x) * 3
 
 
-def _twins(x: torch.Tensor) -> torch.Tensor:
+def _repeat_first_row(x: torch.Tensor) -> torch.Tensor:
     """Make the second row equal to the first."""
     return torch.cat([x[:1], x[:1], x[2:]])
 
 
-VALUES = {"image_features": _unequal, "text_features": _unequal}
-
-
-TWINS = {"image_features": _twins, "text_features": _twins}
-
+VALUES = {"image_features": _scale_rows, "text_features": _scale_rows}
+TWINS = {"image_features": _repeat_first_row, "text_features": _repeat_first_row}
 
 CHECKER = Checker(
     "clip_loss",
     cases=shaped(
-        LENGTHS + "t / 10",
+        FEATURES + "t / 10",
         also("values", ""),
-        also("temperatures", "a small temperature", shapes=LENGTHS + "0.01"),
+        also("temperatures", "a small temperature", shapes=FEATURES + "0.01"),
         also(
             "temperatures",
             "a temperature that makes logits of 10,000",
-            shapes=LENGTHS + "1e-4",
+            shapes=FEATURES + "1e-4",
             rtol=1e-3,
             atol=2e-2,
         ),
-        also("temperatures", "a large temperature", shapes=LENGTHS + "10.0"),
+        also("temperatures", "a large temperature", shapes=FEATURES + "10.0"),
         also(
             "temperatures",
             "temperature 1, by keyword",
-            shapes=LENGTHS + "1.0",
+            shapes=FEATURES + "1.0",
             keywords=("temperature",),
         ),
         also(

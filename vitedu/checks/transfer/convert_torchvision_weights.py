@@ -6,7 +6,7 @@ import torch
 
 from vitedu import transfer as reference
 from vitedu.checks.kit import Case, Checker, distinct, normal, plural
-from vitedu.checks.transfer.convert_torchvision_weights_driver import StateDict, renamed
+from vitedu.checks.transfer.convert_torchvision_weights_driver import StateDict, renaming
 
 
 def cases(g: torch.Generator) -> list[Case]:
@@ -45,7 +45,7 @@ def cases(g: torch.Generator) -> list[Case]:
         }
         tensors = {name: normal(g, *shape, dtype=dtype) for name, shape in shapes.items()}
         name = f"a state_dict of {plural(depth, 'block')}, {len(tensors)} tensors{note}"
-        return Case(name, {"state_dict": StateDict(**tensors)}, part, driver=renamed.__name__)
+        return Case(name, {"state_dict": StateDict(**tensors)}, part, driver=renaming.__name__)
 
     return [
         case(3),
@@ -55,7 +55,7 @@ def cases(g: torch.Generator) -> list[Case]:
     ]
 
 
-def sorted_as_words(state_dict):
+def sort_as_words(state_dict):
     """Number the blocks in the order of their names as words."""
     blocks = sorted({n.split(".")[2] for n in state_dict if "encoder_layer_" in n})
     renamed = {}
@@ -67,10 +67,10 @@ def sorted_as_words(state_dict):
     return reference.convert_torchvision_weights(renamed)
 
 
-def one_digit(state_dict):
+def read_one_digit(state_dict):
     """Read one digit of a block's number."""
-    found = reference.convert_torchvision_weights(state_dict)
-    return {re.sub(r"blocks\.(\d)\d+", r"blocks.\1", name): x for name, x in found.items()}
+    weights = reference.convert_torchvision_weights(state_dict)
+    return {re.sub(r"blocks\.(\d)\d+", r"blocks.\1", name): x for name, x in weights.items()}
 
 
 CHECKER = Checker(

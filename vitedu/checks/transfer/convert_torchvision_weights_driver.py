@@ -10,8 +10,8 @@ import torch
 
 from vitedu.checks.arguments import recipe
 from vitedu.checks.case import Case, Recipe, build_args
-from vitedu.checks.drivers import apply, changed_args, driver
-from vitedu.checks.observation import Observation, keep, type_name
+from vitedu.checks.drivers import call_answer, driver, find_modified_args
+from vitedu.checks.observation import Observation, store_output, type_name
 
 
 @recipe
@@ -29,29 +29,29 @@ class StateDict(Recipe):
         """Build the dict."""
         return {name: tensor.clone() for name, tensor in self.tensors.items()}
 
-    def changed(self, built: dict[str, torch.Tensor]) -> bool:
+    def is_modified(self, state_dict: dict[str, torch.Tensor]) -> bool:
         """Tell whether a name or a value changed."""
-        return list(built) != list(self.tensors) or not all(
-            map(torch.equal, built.values(), self.tensors.values())
+        return list(state_dict) != list(self.tensors) or not all(
+            map(torch.equal, state_dict.values(), self.tensors.values())
         )
 
 
-_MANY = 350  # names; a right answer to a case has fewer, and no reply carries many more
+_MAX_NAMES = 350  # names; a right answer to a case has fewer, and no reply carries many more
 
 
 @driver
-def renamed(answer, case: Case, seen: Observation) -> None:
+def renaming(answer, case: Case, seen: Observation) -> None:
     """Call a function that renames the tensors of a dict; store each under its new name."""
     args = build_args(case)
-    result = apply(answer, case, args)
-    seen.modified = changed_args(case, args)
+    result = call_answer(answer, case, args)
+    seen.modified = find_modified_args(case, args)
     kind = "dict" if isinstance(result, Mapping) else type_name(result)
-    if kind == "dict" and len(result) > _MANY:
+    if kind == "dict" and len(result) > _MAX_NAMES:
         kind = f"dict of {len(result):,} names"
     seen.types["what comes back"] = kind
     if kind != "dict":
         return
     for name, tensor in result.items():
-        keep(seen, str(name), tensor)
+        store_output(seen, str(name), tensor)
     names = ", ".join(sorted(map(str, result)))
     seen.facts["no name that the course's model does not have"] = f": {names}"

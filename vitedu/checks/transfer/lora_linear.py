@@ -5,7 +5,7 @@ from functools import partial
 import torch
 
 from vitedu.checks.kit import Case, Checker, Layer, distinct, normal, usual
-from vitedu.checks.transfer.lora_linear_driver import merged
+from vitedu.checks.transfer.lora_linear_driver import merging
 
 
 def cases(g: torch.Generator) -> list[Case]:
@@ -13,22 +13,22 @@ def cases(g: torch.Generator) -> list[Case]:
     B, T, n_in, n_out, rank = distinct(g, 5, 2, 9)
 
     def case(note="", part="other sizes", n_out=n_out, rank=rank, bias=True, shape=(B, T), **rest):
-        drawn = partial(normal, g, dtype=rest.pop("dtype", torch.float32))
-        weight, vector = drawn(n_out, n_in) / n_in**0.5, drawn(n_out) if bias else None
+        draw_normal = partial(normal, g, dtype=rest.pop("dtype", torch.float32))
+        weight, vector = draw_normal(n_out, n_in) / n_in**0.5, draw_normal(n_out) if bias else None
         linear, alpha = Layer(weight, vector), rest.pop("alpha", rank + 1.5)
-        state = {"linear.weight": drawn(n_out, n_in) / n_in**0.5}
-        state |= {"down.weight": drawn(rank, n_in), "up.weight": drawn(n_out, rank)}
+        state = {"linear.weight": draw_normal(n_out, n_in) / n_in**0.5}
+        state |= {"down.weight": draw_normal(rank, n_in), "up.weight": draw_normal(n_out, rank)}
         if bias:
-            state["linear.bias"] = drawn(n_out)
-        rest = {"driver": "module", "args": {"x": drawn(*shape, n_in)}} | rest
+            state["linear.bias"] = draw_normal(n_out)
+        rest = {"driver": "module", "args": {"x": draw_normal(*shape, n_in)}} | rest
         frozen = [name for name in state if name.startswith("linear")]
         rest |= {"extra": {"frozen": frozen}, "rtol": 1e-4, "atol": 1e-5}
-        shown = f"Linear({n_in}, {n_out}, bias={bias}), rank={rank}, alpha={alpha:g}"
+        arguments = f"Linear({n_in}, {n_out}, bias={bias}), rank={rank}, alpha={alpha:g}"
         init = {"linear": linear, "rank": rank, "alpha": alpha}
-        return Case(f"LoRALinear({shown}){note}", part=part, init=init, state=state, **rest)
+        return Case(f"LoRALinear({arguments}){note}", part=part, init=init, state=state, **rest)
 
     def merge(note="", part="merged", **rest):
-        return case(note, part, driver=merged.__name__, args={}, **rest)
+        return case(note, part, driver=merging.__name__, args={}, **rest)
 
     return [
         case(part="values", gradients=("x",)),

@@ -7,12 +7,12 @@ import torch
 from torch import nn
 
 from vitedu.checks.case import Case
-from vitedu.checks.drivers import apply, construct, driver
-from vitedu.checks.observation import Observation, keep, type_name
+from vitedu.checks.drivers import call_answer, construct, driver
+from vitedu.checks.observation import Observation, store_output, type_name
 
 
 @driver
-def merged(answer, case: Case, seen: Observation) -> None:
+def merging(answer, case: Case, seen: Observation) -> None:
     """Build a layer with an adapter, merge it; store the result and what became of the layer."""
     layer = construct(answer, case, seen)
     if layer is None:
@@ -20,16 +20,16 @@ def merged(answer, case: Case, seen: Observation) -> None:
     frozen = [n for n, value in nn.Module.named_parameters(layer) if not value.requires_grad]
     seen.facts["what is frozen: linear, and nothing else"] = f": {', '.join(sorted(frozen))}"
     before = {name: value.clone() for name, value in nn.Module.state_dict(layer).items()}
-    result = apply(layer.merged, case, {})
+    result = call_answer(layer.merged, case, {})
     is_linear = type(result) is nn.Linear  # a subclass may hide its parameters
     seen.types["result"] = "nn.Linear" if is_linear else type_name(result)
     if not is_linear:
         return
-    keep(seen, "weight", result.weight)
+    store_output(seen, "weight", result.weight)
     bias = "without a bias" if result.bias is None else "with a bias"
     seen.facts["a bias if and only if linear has one"] = bias
     if result.bias is not None:
-        keep(seen, "bias", result.bias)
+        store_output(seen, "bias", result.bias)
     stays = all(torch.equal(x, before[n]) for n, x in nn.Module.state_dict(layer).items())
     seen.facts["the layer itself as it was"] = "as before" if stays else "changed by merged()"
     sources = {value.untyped_storage().data_ptr() for value in nn.Module.parameters(layer)}

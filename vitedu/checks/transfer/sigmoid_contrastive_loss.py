@@ -9,7 +9,7 @@ from vitedu.checks.transfer.clip_loss import TWINS, VALUES
 PAIRS = "image_features: B D; text_features: B D; scale = {scale}; bias = {bias}"
 
 
-def _given(scale: str, bias: str) -> str:
+def _shapes_with(scale: str, bias: str) -> str:
     """Write the arguments with these two numbers."""
     return PAIRS.format(scale=scale, bias=bias)
 
@@ -17,26 +17,23 @@ def _given(scale: str, bias: str) -> str:
 # no cosine below 0: no loss at SigLIP's start is so large that a small number in the log shows in
 # it
 MILD = {"image_features": torch.abs, "text_features": torch.abs}
-
-
 LARGE: Options = {"part": "large logits", "rtol": 1e-4, "atol": 2e-2}
-
 
 CHECKER = Checker(
     "sigmoid_contrastive_loss",
     cases=shaped(
-        _given("s / 2", "-b / 4"),
-        also(note="scale 10,000", shapes=_given("1e4", "-b / 4"), **LARGE),
-        also(note="bias 10,000", shapes=_given("s / 2", "1e4"), **LARGE),
-        also(note="bias -10,000", shapes=_given("s / 2", "-1e4"), **LARGE),
+        _shapes_with("s / 2", "-b / 4"),
+        also(note="scale 10,000", shapes=_shapes_with("1e4", "-b / 4"), **LARGE),
+        also(note="bias 10,000", shapes=_shapes_with("s / 2", "1e4"), **LARGE),
+        also(note="bias -10,000", shapes=_shapes_with("s / 2", "-1e4"), **LARGE),
         also(
             "other sizes",
             "SigLIP's start: scale 10, bias -10, by keyword",
-            shapes=_given("10.0", "-10.0"),
+            shapes=_shapes_with("10.0", "-10.0"),
             keywords=("scale", "bias"),
             values=MILD,
         ),
-        also("other sizes", "scale and bias 0", shapes=_given("0.0", "0.0")),
+        also("other sizes", "scale and bias 0", shapes=_shapes_with("0.0", "0.0")),
         also(
             "other sizes",
             "features of length 1",

@@ -6,11 +6,11 @@ Imports the standard library and torch only, for the grader's worker.
 import torch
 from torch import nn
 
-from vitedu.checks.arguments import Part, recipe
+from vitedu.checks.arguments import ModuleRecipe, recipe
 
 
 @recipe
-class FeatureMap(Part):
+class FeatureMap(ModuleRecipe):
     """Two convolutions with a tanh between them: a grid of cells that each see some pixels."""
 
     def __init__(self, first: torch.Tensor, second: torch.Tensor):

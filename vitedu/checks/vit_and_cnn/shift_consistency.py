@@ -13,24 +13,24 @@ def cases(g: torch.Generator) -> list[Case]:
     def case(
         words,
         B,
-        keep,
+        aspect,
         part="values",
         shift=None,
         dtype=torch.float32,
-        stays=None,
-        sure=1.0,
+        is_stable=None,
+        scale=1.0,
         **extra,
     ):
         state = classifier_cases.classifier_state(g, C * H * W, hidden, K, norm=True, dtype=dtype)
-        state["head.weight"] *= sure
+        state["head.weight"] *= scale
         images, shift = normal(g, many, C, H, W, dtype=dtype), shift or (dy, dx)
-        if stays is not None:  # images that a shift leaves in their class, or none of them
+        if is_stable is not None:  # images that a shift leaves in their class, or none of them
             before, after = (
-                classifier_cases.predicted(state, x) for x in (images, images.roll(shift, (2, 3)))
+                classifier_cases.predict(state, x) for x in (images, images.roll(shift, (2, 3)))
             )
-            images = images[(before == after) == stays]
+            images = images[(before == after) == is_stable]
         args = {"model": None, "images": images[:B], "shift": shift}
-        extra = {"keep": (keep,), "training": False} | extra
+        extra = {"aspects": (aspect,), "training": False} | extra
         name = f"{words}, {B} image(s) of {H} x {W} px, shift {shift}"
         return Case(
             name, args, part, driver=evaluation.__name__, state=state, extra=extra, number=True
@@ -47,13 +47,13 @@ def cases(g: torch.Generator) -> list[Case]:
         *classifier_cases.mode_cases(case, many, few),
         case("one image", 1, "results", "other sizes"),
         case("two images", 2, "results", "other sizes"),
-        case("no class changes", few, "results", "other sizes", stays=True),
-        case("the class does not change", 1, "results", "other sizes", stays=True),
-        case("every class changes", few, "results", "other sizes", stays=False),
+        case("no class changes", few, "results", "other sizes", is_stable=True),
+        case("the class does not change", 1, "results", "other sizes", is_stable=True),
+        case("every class changes", few, "results", "other sizes", is_stable=False),
         case("no shift at all", few, "results", "other sizes", shift=(0, 0)),
         case("to the right alone", many, "results", "other sizes", shift=(0, 3)),
         case("once around and on", many, "results", "other sizes", shift=(H + dy, W + dx)),
-        case("logits in the hundreds", many, "results", "other sizes", sure=200.0),
+        case("logits in the hundreds", many, "results", "other sizes", scale=200.0),
         case("float64", many, "results", "other sizes", dtype=torch.float64),
     ]
 

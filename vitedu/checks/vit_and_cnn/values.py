@@ -4,7 +4,7 @@ from vitedu import vit_and_cnn as reference
 from vitedu.checks.values import ValueChecker
 
 
-def values_counted(value) -> bool:
+def counts_values(value) -> bool:
     return value[0] == 32 * 64
 
 

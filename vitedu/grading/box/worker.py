@@ -40,12 +40,12 @@ import numpy as np
 import torch
 
 from vitedu.checks import drivers
-from vitedu.checks.answers import LEAST, LocalAnswer
+from vitedu.checks.answers import MIN_SECONDS, LocalAnswer
 from vitedu.checks.case import Case
-from vitedu.checks.errors import describe
-from vitedu.checks.limits import TimeUp, quiet, time_limit
+from vitedu.checks.errors import describe_error
+from vitedu.checks.limits import TimeUp, capture_output, time_limit
 from vitedu.checks.observe import observe
-from vitedu.checks.second_call import called_again
+from vitedu.checks.second_call import second_call_cases
 from vitedu.checks.settings import neutral_settings
 from vitedu.grading.box.cells import CLOSED, run_cell, run_imports
 from vitedu.grading.box.seal import Seal
@@ -53,9 +53,9 @@ from vitedu.grading.box.visible import install
 from vitedu.grading.line.messages import (
     Loaded,
     read_case,
+    write_answer_info,
     write_case,
     write_loaded,
-    write_look,
     write_observation,
     write_plain,
 )
@@ -127,7 +127,7 @@ def rehearse() -> None:
         cases: list[list] = []
         tensors: list[torch.Tensor] = []
         bent = replace(case, gradients=gradients)
-        for each in (bent, *called_again([case]), replace(case, on_accelerator=True)):
+        for each in (bent, *second_call_cases([case]), replace(case, on_accelerator=True)):
             data, own = write_case(each, "rehearsal")
             cases.append([data, len(own)])
             tensors += own
@@ -191,7 +191,7 @@ class Session:
         names = vars(module)
         lost: list[Any] = []
         error: BaseException | None = None
-        with quiet() as sink, neutral_settings():
+        with capture_output() as sink, neutral_settings():
             try:
                 with time_limit(request["seconds"]):
                     given = _given(request["given"])
@@ -208,7 +208,7 @@ class Session:
             self.answer = LocalAnswer(names[name])
         loaded = Loaded(
             defined=name in names,
-            trouble=None if error is None else describe(error),
+            trouble=None if error is None else describe_error(error),
             timed_out=isinstance(error, TimeUp),
             lost=tuple(lost),
             printed=sink.head,
@@ -217,7 +217,7 @@ class Session:
 
     def _look(self, request: dict, tensors: list) -> tuple[dict, list]:
         calls = [(count, tuple(keywords)) for count, keywords in request["calls"]]
-        return write_look(self._loaded().look(calls)), []
+        return write_answer_info(self._loaded().info(calls)), []
 
     def _observe(self, request: dict, tensors: list) -> tuple[dict, list]:
         self.used.clear()
@@ -235,9 +235,9 @@ class Session:
         for data, count in request["cases"]:
             left = request["seconds"] - (time.monotonic() - start)
             size = sum(x.numel() * x.element_size() for x in arrays)
-            if heads and (left < LEAST or len(arrays) > MANY or size > LARGE):
+            if heads and (left < MIN_SECONDS or len(arrays) > MANY or size > LARGE):
                 break
-            case = {"case": data, "seconds": max(LEAST, left)}
+            case = {"case": data, "seconds": max(MIN_SECONDS, left)}
             head, found = self._observe(case, tensors[first : first + count])
             first += count
             heads.append(head)

@@ -6,13 +6,13 @@ Role: ``literal``. ``judge`` runs all other answers in a worker.
 import ast
 import dis
 
-from vitedu.checks.answers import LocalAnswer, Plain
+from vitedu.checks.answers import LocalAnswer, PlainValue
 from vitedu.course.parsing import parse
 from vitedu.grading.grades import Answer
 from vitedu.grading.line.messages import read_plain, write_plain
 
 
-def literal(answer: Answer) -> Plain | None:
+def literal(answer: Answer) -> PlainValue | None:
     """Read an answer that is only a name and numbers; None if it has to be run.
 
     Arithmetic counts as a number if Python's compiler folds it into a constant.
@@ -37,7 +37,7 @@ def literal(answer: Answer) -> Plain | None:
         plain = read_plain(write_plain(LocalAnswer(steps[0].argval).plain()))
     except (ValueError, TypeError, SyntaxError, RecursionError, MemoryError):
         return None  # a worker will report what is wrong
-    return None if plain.idle else plain
+    return None if plain.is_empty else plain
 
 
 _CONSTANT = ast.Constant | ast.Tuple | ast.UnaryOp | ast.BinOp

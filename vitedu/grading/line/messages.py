@@ -1,9 +1,10 @@
 """The messages between the grader and a worker, as plain data: cases out, observations back.
 
-Role: writes and reads cases (only what an answer may know), looks, values and observations. Data
-from a worker is read strictly: known fields of the right type, short clean texts, few and small
-tensors; anything else is a ``WireError``. The content is still not trusted, because student code
-ran in the process that wrote it. Imports the standard library, numpy and torch only.
+Role: writes and reads cases (only what an answer may know), what an answer is, values and
+observations. Data from a worker is read strictly: known fields of the right type, short clean
+texts, few and small tensors; anything else is a ``WireError``. The content is still not trusted,
+because student code ran in the process that wrote it. Imports the standard library, numpy and torch
+only.
 """
 
 from dataclasses import dataclass, fields
@@ -11,17 +12,18 @@ from typing import Any
 
 import torch
 
-from vitedu.checks.answers import Look, Plain
+from vitedu.checks.answers import AnswerInfo, PlainValue
 from vitedu.checks.arguments import RECIPES
 from vitedu.checks.case import Case
-from vitedu.checks.errors import Clash, Trouble
+from vitedu.checks.errors import DeviceMismatch, RaisedError
 from vitedu.checks.observation import Observation, Parameters
 from vitedu.grading.line.wire import MAX_ARRAY, NAME_OF, Reader, WireError, Writer, clean
 
 # The fields of a case that a worker gets. What decides stays here: the part, the expected error,
 # the tolerances, and the name, which describes the case.
 TOLD = (
-    "args driver keywords outputs gradients init state number on_accelerator watched extra".split()
+    "args driver keywords outputs gradients init state number on_accelerator record_operations "
+    "extra".split()
 )
 
 # the most characters of each kind of text; a fact may list all parameters of a model
@@ -57,25 +59,24 @@ def read_case(data: dict, tensors: list[torch.Tensor]) -> Case:
     return Case(data["name"], **{field: reader.read(data["told"][field]) for field in data["told"]})
 
 
-# --- looks and values ---------------------------------------------------------------------------
+# --- answers and values ------------------------------------------------------------------------
 
 
-def write_look(look: Look) -> dict:
-    """Write a look."""
-    data = {field.name: getattr(look, field.name) for field in fields(Look)}
-    refusals = [refusal[:NAME] for refusal in look.refusals]
-    return {**data, "signature": look.signature[:TEXT], "refusals": refusals}
+def write_answer_info(info: AnswerInfo) -> dict:
+    """Write what an answer is."""
+    refusals = [refusal[:NAME] for refusal in info.refusals]
+    return {**vars(info), "signature": info.signature[:TEXT], "refusals": refusals}
 
 
-def read_look(data: Any) -> Look:
-    """Read a look that a worker sent.
+def read_answer_info(data: Any) -> AnswerInfo:
+    """Read what an answer is, as a worker sent it.
 
     Raises:
         WireError: the data has another form.
     """
-    data = _dict(data, {field.name for field in fields(Look)})
-    flags = {name: _flag(data[name]) for name in ("idle", "is_class", "is_layer", "is_callable")}
-    return Look(
+    data = _dict(data, {field.name for field in fields(AnswerInfo)})
+    flags = {key: _flag(data[key]) for key in ("is_empty", "is_class", "is_layer", "is_callable")}
+    return AnswerInfo(
         **flags,
         kind=clean(data["kind"], WORD),
         signature=clean(data["signature"], TEXT),
@@ -83,24 +84,24 @@ def read_look(data: Any) -> Look:
     )
 
 
-def write_plain(plain: Plain) -> dict:
+def write_plain(plain: PlainValue) -> dict:
     """Write a value; one that no frame can carry becomes unknown."""
     try:
         value = Writer().write(plain.value)
     except WireError:
-        return write_plain(Plain(kind=f"{plain.kind}, too large to be read", is_known=False))
-    return {"value": value, "idle": plain.idle, "is_known": plain.is_known, "kind": plain.kind}
+        return write_plain(PlainValue(kind=f"{plain.kind}, too large to be read", is_known=False))
+    return {**vars(plain), "value": value}
 
 
-def read_plain(data: Any) -> Plain:
+def read_plain(data: Any) -> PlainValue:
     """Read a value that a worker sent: numbers, strings, booleans and tuples of them.
 
     Raises:
         WireError: the data has another form.
     """
-    data = _dict(data, {"value", "idle", "is_known", "kind"})
-    value = _short(Reader().read(data["value"]))
-    return Plain(value, _flag(data["idle"]), _flag(data["is_known"]), clean(data["kind"], WORD))
+    data = _dict(data, {field.name for field in fields(PlainValue)})
+    value, kind = _short(Reader().read(data["value"])), clean(data["kind"], WORD)
+    return PlainValue(value, _flag(data["is_empty"]), _flag(data["is_known"]), kind)
 
 
 def _short(value: Any) -> Any:
@@ -121,7 +122,7 @@ class Loaded:
     """The result of executing an answer's code."""
 
     defined: bool  # the code defined the name of the exercise
-    trouble: Trouble | None = None  # the first error of a statement of the answer's cell
+    trouble: RaisedError | None = None  # the first error of a statement of the answer's cell
     timed_out: bool = False
     # failed statements of the support: (names that they would bind, why, module imported from)
     lost: tuple[tuple[tuple[str, ...], str, str], ...] = ()
@@ -260,16 +261,16 @@ def _names(data: Any) -> tuple[str, ...]:
     return tuple(clean(word, NAME) for word in _list(data, MOST))
 
 
-def write_trouble(error: Trouble | None) -> dict | None:
+def write_trouble(error: RaisedError | None) -> dict | None:
     """Write an error, or None."""
     if error is None:
         return None
-    where = error.where and list(error.where)
-    clash = error.clash.value
-    return {**vars(error), "kinds": list(error.kinds), "where": where, "clash": clash}
+    location, mismatch = error.location and list(error.location), error.device_mismatch.value
+    changes = {"kinds": list(error.kinds), "location": location, "device_mismatch": mismatch}
+    return {**vars(error), **changes}
 
 
-def read_trouble(data: Any) -> Trouble | None:
+def read_trouble(data: Any) -> RaisedError | None:
     """Read an error, or None.
 
     Raises:
@@ -277,26 +278,27 @@ def read_trouble(data: Any) -> Trouble | None:
     """
     if data is None:
         return None
-    data = _dict(data, {field.name for field in fields(Trouble)})
-    where = data["where"]
-    if where is not None:
-        if len(_list(where, 2)) != 2 or type(where[0]) is not int or not 0 <= where[0] < 10**6:
+    data = _dict(data, {field.name for field in fields(RaisedError)})
+    location = data["location"]
+    if location is not None:
+        number, line = location if len(_list(location, 2)) == 2 else (None, None)
+        if type(number) is not int or not 0 <= number < 10**6:
             raise WireError("a place is a line number and the line.")
-        where = where[0], clean(where[1], NAME)
-    return Trouble(
+        location = number, clean(line, NAME)
+    return RaisedError(
         kind=clean(data["kind"], WORD),
         kinds=tuple(clean(kind, WORD) for kind in _list(data["kinds"], 50)),
         message=clean(data["message"], TEXT),
-        where=where,
-        by_hand=_flag(data["by_hand"]),
-        clash=_clash(data["clash"]),
+        location=location,
+        raised_by_student=_flag(data["raised_by_student"]),
+        device_mismatch=_device_mismatch(data["device_mismatch"]),
     )
 
 
-def _clash(data: Any) -> Clash:
-    if data not in [clash.value for clash in Clash]:
+def _device_mismatch(data: Any) -> DeviceMismatch:
+    if data not in [kind.value for kind in DeviceMismatch]:
         raise WireError("there is no such clash of devices.")
-    return Clash(data)
+    return DeviceMismatch(data)
 
 
 # --- strict reading -----------------------------------------------------------------------------

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 import torch
 
-from vitedu.checks.answers import LEAST, Call, Look, Plain
+from vitedu.checks.answers import MIN_SECONDS, AnswerInfo, Call, PlainValue
 from vitedu.checks.case import Case
 from vitedu.checks.observation import Observation
 from vitedu.grading.box.limits import Limits
@@ -21,8 +21,8 @@ from vitedu.grading.box.protocol import AnyWorker
 from vitedu.grading.grades import Answer
 from vitedu.grading.line.messages import (
     Loaded,
+    read_answer_info,
     read_loaded,
-    read_look,
     read_observations,
     read_plain,
     write_case,
@@ -74,10 +74,10 @@ class RemoteAnswer:
         )
         return read_loaded(head)
 
-    def look(self, calls: list[Call]) -> Look:
+    def info(self, calls: list[Call]) -> AnswerInfo:
         """Have the worker describe the answer, and whether its signature accepts these calls."""
         head, _ = self._ask({"do": "look", "calls": [[n, list(names)] for n, names in calls]})
-        return read_look(head)
+        return read_answer_info(head)
 
     def observe_all(self, cases: list[Case], seconds: float) -> Iterator[Observation]:
         """Have the worker run cases on the answer, for at most ``seconds`` together.
@@ -88,7 +88,7 @@ class RemoteAnswer:
         start, done = time.monotonic(), 0
         while done < len(cases):
             todo = cases[done:] if done else cases[:1]
-            found = self._observe(todo, max(LEAST, seconds - (time.monotonic() - start)))
+            found = self._observe(todo, max(MIN_SECONDS, seconds - (time.monotonic() - start)))
             yield from found
             done += len(found)
 
@@ -111,7 +111,7 @@ class RemoteAnswer:
             raise WireError(f"all results together have more than {MOST_BYTES} bytes.")
         return found
 
-    def plain(self) -> Plain:
+    def plain(self) -> PlainValue:
         """Have the worker send the answer as a plain value."""
         return read_plain(self._ask({"do": "plain"})[0])
 

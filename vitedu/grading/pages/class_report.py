@@ -225,5 +225,5 @@ def bank_words(exercise: str, mistake: str) -> tuple[str, str, str]:
     known = checker.mistakes() if hasattr(checker, "mistakes") else checker.bank
     for each in known:
         if each.id == mistake:
-            return each.name, each.why, each.look
+            return each.name, each.why, each.next_step
     return mistake.replace("_", " "), "", ""

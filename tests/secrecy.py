@@ -15,10 +15,10 @@ NUMBER = re.compile(r"(?<![\w.])\d+\.?\d*(?:e[+-]?\d+)?")
 
 def exact_numbers(text: str) -> set[float]:
     """Find the numbers that are written with four significant digits or more."""
-    found = (
+    matches = (
         match for match in NUMBER.findall(text) if len(re.sub(r"e.*|\.", "", match).lstrip("0")) > 3
     )
-    return {float(match) for match in found}
+    return {float(match) for match in matches}
 
 
 def numbers_of(seen) -> torch.Tensor:
@@ -49,8 +49,8 @@ def _secrets(exercise: str, seed: int):
     checker = find_checker(exercise)
     cases = checker.draw(seed)
     secret = torch.cat([numbers_of(observe(checker.reference, case)) for case in cases])
-    given = set().union(*(exact_numbers(f"{case.name} {case.args}") for case in cases))
-    return cases, secret, given
+    visible = set().union(*(exact_numbers(f"{case.name} {case.args}") for case in cases))
+    return cases, secret, visible
 
 
 def assert_gives_nothing_away(exercise: str, wrong, report, seed: int, observe=observe) -> None:
@@ -58,19 +58,19 @@ def assert_gives_nothing_away(exercise: str, wrong, report, seed: int, observe=o
 
     ``observe`` may recall what the answer does on a case.
     """
-    cases, secret, given = _secrets(exercise, seed)
+    cases, secret, visible = _secrets(exercise, seed)
     text = f"{report}\n{report.to_dict()}\n{report._repr_html_()}"
     places = r'(?:points|[xy]\d?|width|height|viewBox|c[xy]|r)="[^"]*"'
-    shown = exact_numbers(re.sub(places, "", text)) - given
-    own = torch.cat([numbers_of(observe(wrong, case)) for case in cases]) if shown else secret[:0]
-    for number in shown:
+    numbers = exact_numbers(re.sub(places, "", text)) - visible
+    own = torch.cat([numbers_of(observe(wrong, case)) for case in cases]) if numbers else secret[:0]
+    for number in numbers:
         if not ((own - number).abs() <= 1e-3 * number).any() and number != 1:
             assert not ((secret - number).abs() <= 1e-4 * number).any(), (number, text)
-    kept = {
+    attributes = {
         name: value
         for name, value in vars(report).items()
         if name not in ("implementation", "_answer")
     }
-    for thing in reachable(kept):
+    for thing in reachable(attributes):
         assert not isinstance(thing, (torch.Tensor, np.ndarray, nn.Module)), type(thing)
         assert not callable(thing) or isinstance(thing, type), thing

@@ -4,18 +4,18 @@ import functools
 from unittest import mock
 
 from vitedu.checks import api, engine
-from vitedu.checks.replay import Replays
+from vitedu.checks.replay import ReplayCache
 
 
 @functools.lru_cache(maxsize=16)
-def replays(exercise: str, seed: int) -> Replays:
-    """Give the replays that all who ask for this draw share."""
-    return Replays()
+def find_cache(exercise: str, seed: int) -> ReplayCache:
+    """Give the cache that all who ask for this draw share."""
+    return ReplayCache()
 
 
 def judge_answer(checker, answer, seed):
     """Judge as ``engine.judge_answer`` does, with a checker as ``find_checker`` gives it."""
-    return engine.judge_answer(checker, answer, seed, replays(checker.exercise, seed))
+    return engine.judge_answer(checker, answer, seed, find_cache(checker.exercise, seed))
 
 
 def judge(answer, exercise=None, *, seed=None):
@@ -24,6 +24,7 @@ def judge(answer, exercise=None, *, seed=None):
         return api.judge(answer, exercise, seed=seed)
 
 
-def conclude(checker, cases, gathered, seed):
-    """Conclude as ``engine.conclude`` does, for the grader's ``judge``."""
-    return engine.conclude(checker, cases, gathered, seed, None, replays(checker.exercise, seed))
+def judge_observations(checker, cases, observed, seed):
+    """Judge as ``engine.judge_observations`` does, for the grader's ``judge``."""
+    cache = find_cache(checker.exercise, seed)
+    return engine.judge_observations(checker, cases, observed, seed, None, cache)

@@ -1,4 +1,4 @@
-"""vitedu.checks.handed_out: a check cell that runs twice does not pass the reference."""
+"""vitedu.checks.reference_registry: a check cell that runs twice does not pass the reference."""
 
 import copy
 import functools
