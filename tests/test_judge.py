@@ -17,11 +17,11 @@ from vitedu.course.references import defined_names, module_source, reference_sou
 from vitedu.grading import judge
 from vitedu.grading.box.isolation import open_box
 from vitedu.grading.box.limits import MB, Limits
-from vitedu.grading.box.package_view import base_files, earlier, visible_sources
+from vitedu.grading.box.package_view import base_files, earlier_exercises, visible_sources
 from vitedu.grading.grades import Answer
 from vitedu.grading.judge import grade_answer
-from vitedu.grading.line import wire
-from vitedu.grading.line.literals import literal
+from vitedu.grading.transport import wire
+from vitedu.grading.transport.literals import literal
 
 pytestmark = pytest.mark.slow
 
@@ -153,7 +153,7 @@ def test_only_earlier_references_are_visible():
         names = {}
         for module, source in visible_sources(exercise).items():
             names[module] = {id for node in ast.parse(source).body for id in defined_names(node)}
-        known = earlier(exercise)
+        known = earlier_exercises(exercise)
         assert set().union(*names.values()) & set(ALL) == {e.id for e in known}
         assert all(e.id in names[e.module] for e in known)
 

@@ -22,10 +22,10 @@ from vitedu.grading.box.isolation import open_box
 from vitedu.grading.box.limits import Limits
 from vitedu.grading.grades import Answer
 from vitedu.grading.judge import grade_answer
-from vitedu.grading.line import remote_answer
-from vitedu.grading.line.messages import write_plain
-from vitedu.grading.line.remote_answer import GRACE
-from vitedu.grading.line.wire import pack, unpack
+from vitedu.grading.transport import remote_answer
+from vitedu.grading.transport.messages import write_plain
+from vitedu.grading.transport.remote_answer import GRACE
+from vitedu.grading.transport.wire import pack, unpack
 
 pytestmark = pytest.mark.slow
 
@@ -53,7 +53,7 @@ def replays_are_kept(monkeypatch):
 def hurried(box):
     """The same box with little time: a worker that is stuck costs seconds."""
     limits = Limits(load_seconds=2, call_seconds=1 + GRACE)
-    return SimpleNamespace(worker=box.worker, limits=limits, apart=box.apart)
+    return SimpleNamespace(worker=box.worker, limits=limits, open_separate=box.open_separate)
 
 
 def grade(box, source, exercise="gelu", support=SUPPORT, runs=1):
@@ -78,9 +78,9 @@ def inside(body: str, result: str = "x * 0") -> str:
 # --- tricks that earn nothing: those that are not in ``attacks`` ---------------------------------
 
 FORGED = """
-from vitedu.grading.box import seal, worker
-seal.Seal.restore.__code__ = (lambda self: None).__code__
-from vitedu.grading.line import messages
+from vitedu.grading.box import module_state, worker
+module_state.ModuleState.restore.__code__ = (lambda self: None).__code__
+from vitedu.grading.transport import messages
 def forged(seen):
     seen.types["output"], seen.facts["all"] = "tensor", "right"
     seen.detached, seen.modified = False, ()
@@ -219,7 +219,7 @@ def test_one_budget_holds_for_all_requests_to_a_worker(box):
         worker.ask = lambda frame, seconds: asked.append(seconds) or ask(frame, seconds)
         return worker
 
-    place = SimpleNamespace(worker=counted, limits=limits, apart=box.apart)
+    place = SimpleNamespace(worker=counted, limits=limits, open_separate=box.open_separate)
     found = grade(place, inside(SLOW), runs=3)
     assert (found.state, found.reason, found.runs) == ("not_gradable", "timeout", 1)
     # load, look, and two of the six cases, each of three calls; the last one had what was left
@@ -314,9 +314,9 @@ def test_forbidden_kernels_are_gone_for_their_exercise_alone(box):
 
 
 DRAWS = """
-from vitedu.grading.box import seal, worker
-seal.Seal.restore.__code__ = (lambda self: None).__code__
-from vitedu.grading.line import messages
+from vitedu.grading.box import module_state, worker
+module_state.ModuleState.restore.__code__ = (lambda self: None).__code__
+from vitedu.grading.transport import messages
 def forged(seen):
     data, tensors = messages.write_observation(seen)
     for place in PLACES:
@@ -372,7 +372,7 @@ def test_values_that_pretend_earn_nothing(box, source):
 
 def test_many_large_results_are_refused(monkeypatch, box):
     """Results of many megabytes in every call are not kept: the grader's memory is bounded."""
-    monkeypatch.setattr("vitedu.grading.line.remote_answer.MOST_BYTES", 1000)
+    monkeypatch.setattr("vitedu.grading.transport.remote_answer.MOST_BYTES", 1000)
     found = grade(box, RIGHT)
     assert found.reason == "protocol" and "all results together" in found.detail
 

@@ -8,10 +8,10 @@ from vitedu.checks.case import Case
 from vitedu.checks.observation import Observation
 from vitedu.grading.box import worker
 from vitedu.grading.box.limits import Limits
-from vitedu.grading.line import remote_answer
-from vitedu.grading.line.messages import read_observations, write_observation
-from vitedu.grading.line.remote_answer import RemoteAnswer
-from vitedu.grading.line.wire import WireError
+from vitedu.grading.transport import remote_answer
+from vitedu.grading.transport.messages import read_observations, write_observation
+from vitedu.grading.transport.remote_answer import RemoteAnswer
+from vitedu.grading.transport.wire import WireError
 
 CASES = [Case(f"{n} numbers", {"x": torch.arange(n) * 1.0}, watched=False) for n in (3, 5, 4)]
 
@@ -28,7 +28,7 @@ class Here:
     def ask(self, frame, seconds):
         """Answer a request."""
         self.asked += 1
-        return self.session.answer_to(frame)
+        return self.session.reply_to(frame)
 
 
 def observed(function):

@@ -31,14 +31,15 @@ class Counting:
 
     def __init__(self, box):
         self.box, self.started = box, 0
-        self.level, self.limits, self.events, self.apart = box.level, box.limits, [], box.apart
+        self.level, self.limits, self.events = box.level, box.limits, []
+        self.open_separate = box.open_separate
 
     def worker(self):
         """Give a fresh worker."""
         self.started += 1
         return self.box.worker()
 
-    def shared(self):
+    def open_shared(self):
         """Give the box as one submission sees it."""
         return SharedBox(self)
 

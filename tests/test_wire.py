@@ -14,8 +14,8 @@ from vitedu.checks.checker import Checker, find_checker
 from vitedu.checks.errors import Clash, Trouble
 from vitedu.checks.observation import Observation, Parameters
 from vitedu.checks.observe import observe
-from vitedu.grading.line import messages, wire
-from vitedu.grading.line.wire import Reader, WireError, Writer, clean, pack, unpack
+from vitedu.grading.transport import messages, wire
+from vitedu.grading.transport.wire import Reader, WireError, Writer, clean, pack, unpack
 
 QUICK = settings(max_examples=60, deadline=None)
 FUNCTIONS = [e.id for e in exercises.EXERCISES if isinstance(find_checker(e.id), Checker)]

@@ -123,9 +123,10 @@ def test_entries_keep_their_order_whatever_their_numbers(tmp_path):
 def test_what_an_answer_may_use_follows_the_order_of_the_entries(monkeypatch):
     """An exercise whose entry moves in front of another is given to the other's answers."""
     first, second, *rest = exercises.EXERCISES
-    assert package_view.earlier(first.id) == [] and package_view.earlier(second.id) == [first]
+    earlier = package_view.earlier_exercises
+    assert earlier(first.id) == [] and earlier(second.id) == [first]
     monkeypatch.setattr(exercises, "EXERCISES", (second, first, *rest))
-    assert package_view.earlier(first.id) == [second] and package_view.earlier(second.id) == []
+    assert earlier(first.id) == [second] and earlier(second.id) == []
 
 
 def test_core_and_part_are_said_where_they_hold():

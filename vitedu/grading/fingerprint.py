@@ -23,7 +23,7 @@ DECIDES = [
     "grading/grades.py",
     "grading/box/*.py",
     "grading/intake/*.py",
-    "grading/line/*.py",
+    "grading/transport/*.py",
     "exercises.*",
     "words.py",
     "fast.py",  # options of models that are passed to answers

@@ -27,14 +27,14 @@ from vitedu.checks.observation import Observation
 from vitedu.checks.report import Report
 from vitedu.checks.settings import neutral_settings
 from vitedu.course.parsing import parse
-from vitedu.grading.box.cells import CLOSED
+from vitedu.grading.box.cells import CLOSED_MODULES
 from vitedu.grading.box.protocol import AnyBox, AnyWorker
 from vitedu.grading.box.sharing import SharedBox
 from vitedu.grading.grades import FAILED, NOT_GRADABLE, PASSED, REASONS, Answer, ExerciseGrade, Flag
-from vitedu.grading.line.literals import literal
-from vitedu.grading.line.messages import Loaded, write_observation
-from vitedu.grading.line.remote_answer import RemoteAnswer
-from vitedu.grading.line.wire import WireError, clean, pack
+from vitedu.grading.transport.literals import literal
+from vitedu.grading.transport.messages import Loaded, write_observation
+from vitedu.grading.transport.remote_answer import RemoteAnswer
+from vitedu.grading.transport.wire import WireError, clean, pack
 
 RUNS = 3  # an answer that is right one time in three passes with probability 5 % at most
 LONGEST = 2**20  # the most characters of code that are run
@@ -61,7 +61,7 @@ class _Outcome:
     got: dict[str, Observation] = field(default_factory=dict)  # by name of the case
     is_read: bool = False  # a literal value, judged without a process
     undecided: bool = False  # its behaviour on another device is not known
-    ended_all: bool = False  # the preloaded process ended during the run, with all its workers
+    server_ended: bool = False  # the fork server ended during the run, with all its workers
 
     @property
     def state(self) -> str:
@@ -111,7 +111,7 @@ def grade_answer(answer: Answer, seed: int, box: AnyBox, *, runs: int = RUNS) ->
         keeps_out = any(getattr(checker, name, ()) for name in ("forbidden", "hides"))
         while len(outcomes) < wanted and not (outcomes and outcomes[-1].is_last):
             if outcomes and isinstance(box, SharedBox) and box.is_shared and not keeps_out:
-                lend = functools.partial(box.repeat, len(outcomes))
+                lend = functools.partial(box.lend_worker, len(outcomes))
                 outcome = _run(checker, cases, answer, seed, box, outcomes, lend)
                 if outcome.verdict == outcomes[0].verdict:
                     outcomes.append(outcome)
@@ -219,7 +219,7 @@ def _run(
         detail = clean(str(getattr(error, "detail", error)), 300)
         is_last = reason == "timeout"
         outcome = _Outcome(reason=reason, detail=detail, printed=_said(worker), is_last=is_last)
-        return replace(outcome, ended_all=getattr(error, "ended_all", False))
+        return replace(outcome, server_ended=getattr(error, "server_ended", False))
     printed = loaded.printed or _said(worker)
     if not isinstance(checker, Checker):
         with _JUDGING:
@@ -238,17 +238,17 @@ def _is_seen_once(case: Case) -> bool:
 
 
 def _run_apart(first: _Outcome, checker, cases, answer, seed, box, earlier_runs) -> _Outcome:
-    """Run an answer again after a fault of the grader, with a preloaded process of its own.
+    """Run an answer again after a fault of the grader, with a fork server of its own.
 
-    Answers share a preloaded process. If it ends, any answer that was running may be the cause. The
+    Answers share a fork server. If it ends, any answer that was running may be the cause. The
     one that also ends its own process is.
 
     Args:
         first: the result of the run that is repeated.
     """
-    with box.apart() as own:
+    with box.open_separate() as own:
         outcome = _run(checker, cases, answer, seed, own, earlier_runs)
-    if first.ended_all and outcome.ended_all:
+    if first.server_ended and outcome.server_ended:
         return replace(outcome, reason="crashed", detail=ENDED_ALL, is_last=True)
     return replace(outcome, is_last=outcome.is_last or outcome.reason == "grader")
 
@@ -341,7 +341,7 @@ def _missing(answer: Answer, loaded: Loaded, error: Trouble) -> str:
     Names of this package do not count: answers may not use those that are missing.
     """
     if "ImportError" in error.kinds and not _OWN_NAME.search(error.message):
-        if any(name in error.message for name in CLOSED):
+        if any(name in error.message for name in CLOSED_MODULES):
             return ""  # an import that is forbidden on purpose
         if found := _MODULE.search(error.message):
             return f"it imports {found[1]}, which is not here. {NEEDED}"[:300]

@@ -91,8 +91,8 @@ def grade_submission(
         found = parts.extract(submission) if extraction is None else extraction
         answers, problems, flags = found.answers, found.problems, list(found.flags)
     grades = []
-    shared = getattr(box, "shared", None)
-    with shared() if shared else contextlib.nullcontext(box) as own_box:
+    open_shared = getattr(box, "open_shared", None)
+    with open_shared() if open_shared else contextlib.nullcontext(box) as own_box:
         for exercise in exercises:
             if fault:
                 grades.append(not_gradable(exercise, "grader", fault[0]))

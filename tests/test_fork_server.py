@@ -1,4 +1,4 @@
-"""A preloaded process that dies costs nobody a point, nor does the answer that ends it."""
+"""A fork server that dies costs nobody a point, nor does the answer that ends it."""
 
 import sys
 import threading
@@ -14,14 +14,14 @@ from vitedu.grading.judge import ENDED_ALL, grade_answer
 
 pytestmark = [
     pytest.mark.slow,
-    pytest.mark.skipif(sys.platform != "linux", reason="elsewhere nothing is preloaded"),
+    pytest.mark.skipif(sys.platform != "linux", reason="elsewhere nothing is forked"),
 ]
 RIGHT = "import math, torch\ndef gelu(x):\n    return 0.5 * x * (1 + torch.erf(x / math.sqrt(2)))\n"
 ENDS_IT = "ends_them_all = True\nimport time\ntime.sleep(0.5)\n" + RIGHT
 
 
 class Fragile(Box):
-    """A box whose preloaded process ends while an answer with the words ``ends_them_all`` runs.
+    """A box whose fork server ends while an answer with the words ``ends_them_all`` runs.
 
     Attributes:
         deaths: how often that may still happen, in this box and in those that it opens.

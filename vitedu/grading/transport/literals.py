@@ -9,7 +9,7 @@ import dis
 from vitedu.checks.answers import LocalAnswer, Plain
 from vitedu.course.parsing import parse
 from vitedu.grading.grades import Answer
-from vitedu.grading.line.messages import read_plain, write_plain
+from vitedu.grading.transport.messages import read_plain, write_plain
 
 
 def literal(answer: Answer) -> Plain | None:

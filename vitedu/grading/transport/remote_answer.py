@@ -16,10 +16,10 @@ from vitedu.checks.answers import LEAST, Call, Look, Plain
 from vitedu.checks.case import Case
 from vitedu.checks.observation import Observation
 from vitedu.grading.box.limits import Limits
-from vitedu.grading.box.package_view import earlier, visible_sources
+from vitedu.grading.box.package_view import earlier_exercises, visible_sources
 from vitedu.grading.box.protocol import AnyWorker
 from vitedu.grading.grades import Answer
-from vitedu.grading.line.messages import (
+from vitedu.grading.transport.messages import (
     Loaded,
     read_loaded,
     read_look,
@@ -27,7 +27,7 @@ from vitedu.grading.line.messages import (
     read_plain,
     write_case,
 )
-from vitedu.grading.line.wire import LARGE, MANY, WireError, clean, pack, unpack
+from vitedu.grading.transport.wire import LARGE, MANY, WireError, clean, pack, unpack
 
 GRACE = 3.0  # seconds after its time limit until a worker counts as stuck
 MOST_BYTES = 24 * 2**20  # the most bytes of all observations of one worker together
@@ -57,13 +57,13 @@ class RemoteAnswer:
         package.
         """
         words = set(re.findall(r"\w+", f"{answer.support}\n{answer.source}"))
-        given = [[e.id, e.module] for e in earlier(answer.exercise) if e.id in words]
+        given = [[e.id, e.module] for e in earlier_exercises(answer.exercise) if e.id in words]
         head, _ = self._ask(
             {
                 "do": "load",
                 "name": answer.exercise,
                 "modules": visible_sources(answer.exercise) if given or "vitedu" in words else {},
-                "given": given,
+                "references": given,
                 "support": answer.support,
                 "answer": answer.source,
                 "forbidden": sorted(forbidden),

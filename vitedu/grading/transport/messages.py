@@ -16,7 +16,7 @@ from vitedu.checks.arguments import RECIPES
 from vitedu.checks.case import Case
 from vitedu.checks.errors import Clash, Trouble
 from vitedu.checks.observation import Observation, Parameters
-from vitedu.grading.line.wire import MAX_ARRAY, NAME_OF, Reader, WireError, Writer, clean
+from vitedu.grading.transport.wire import MAX_ARRAY, NAME_OF, Reader, WireError, Writer, clean
 
 # The fields of a case that a worker gets. What decides stays here: the part, the expected error,
 # the tolerances, and the name, which describes the case.
