@@ -23,11 +23,11 @@ from vitedu.grading.adapters.assign import (
     END,
     assign,
     assign_nbgrader,
+    insert_solution,
     source_notebook,
-    with_solution,
 )
 from vitedu.grading.intake.extraction import extract
-from vitedu.grading.intake.submissions import look_through
+from vitedu.grading.intake.submissions import find_submissions
 
 NOTEBOOKS = Path(__file__).parents[1] / "notebooks"
 # what nbgrader gave for each cell
@@ -80,13 +80,13 @@ def test_solutions_stand_where_the_stubs_were_open():
     notebook = read(NOTEBOOKS / "03_encoder.ipynb")
     places = {id: index for index, id in exercise_cells(notebook)}
     stub = notebook.cells[places["EncoderBlock"]].source
-    solved = with_solution(stub, reference_source(BY_ID["EncoderBlock"]), "EncoderBlock")
+    solved = insert_solution(stub, reference_source(BY_ID["EncoderBlock"]), "EncoderBlock")
     assert solved.count(f"        {BEGIN}\n") == 2 and "# TODO 3.3" in solved
     assert solved.startswith(stub[:300])
     with pytest.raises(ValueError, match=r"the reference has no f\."):
-        with_solution("def f():\n    raise NotImplementedError", "g = 1", "f")
+        insert_solution("def f():\n    raise NotImplementedError", "g = 1", "f")
     with pytest.raises(ValueError, match="leaves nothing open"):
-        with_solution("def f():\n    return 1", "def f(): return 1", "f")
+        insert_solution("def f():\n    return 1", "def f(): return 1", "f")
 
 
 def test_notebook_without_a_check_is_refused():
@@ -156,7 +156,7 @@ def test_the_real_nbgrader_validates_releases_and_grades_it(tmp_path):
     assert points["unpatchify"] == 0  # left as it was
 
     # the same submission, as vitedu's own grader reads it
-    (submission,) = look_through(course).submissions
+    (submission,) = find_submissions(course).submissions
     found = extract(submission).answers
     assert submission.student == "ann" and set(found) == set(asked[1:])
     assert found["patchify"].source == order

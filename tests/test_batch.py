@@ -55,7 +55,7 @@ def out(tmp_path):
 def test_trouble_of_one_is_its_own_finding(folder, out):
     """Faults of reading and judging, also those that are no Exception, are "grader" there alone."""
     outcome = grade_class(folder, out, exercises=TWO, parts=made_parts())
-    assert outcome.students == sorted(CLASS) and outcome.graded == 6 and outcome.level == "full"
+    assert outcome.students == sorted(CLASS) and outcome.num_new == 6 and outcome.level == "full"
     fault = ("not_gradable", "grader")
     assert states(out, "anna") == [("passed", ""), ("failed", "")]
     assert states(out, "bob") == [("failed", ""), fault]
@@ -74,7 +74,7 @@ def test_same_command_again_changes_nothing(folder, out):
     before = contents(out / "submissions")
     outcome = grade_class(folder, out, exercises=TWO, parts=made_parts())
     after = contents(out / "submissions")
-    assert (outcome.graded, outcome.kept) == (4, 2)
+    assert (outcome.num_new, outcome.num_stored) == (4, 2)
     for student in ("anna", "dan"):
         name = f"{safe_name(student)}.json"
         assert after[name] == before[name]
@@ -89,7 +89,7 @@ def test_nothing_to_do_opens_no_box(tmp_path, out):
         raise AssertionError("opened")
 
     outcome = grade_class(folder, out, parts=made_parts(open_box=refuse))
-    assert (outcome.graded, outcome.kept, outcome.level) == (0, 1, "")
+    assert (outcome.num_new, outcome.num_stored, outcome.level) == (0, 1, "")
 
 
 @pytest.mark.parametrize("choices", [{}, {"notebook": "01_patches"}], ids=["all", "notebook"])
@@ -103,9 +103,9 @@ def test_a_finished_class_is_not_read_again(choices, tmp_path, out):
         raise AssertionError("read")
 
     again = grade_class(folder, out, parts=made_parts(extract=refuse), **choices)
-    assert (again.graded, again.kept) == (0, 2)
+    assert (again.num_new, again.num_stored) == (0, 2)
     assert again.class_flags == first.class_flags and "bob" in again.class_flags
-    assert again.left_out == first.left_out
+    assert again.other_notebooks == first.other_notebooks
     hand_in(folder, bob={"patchify": "failed", "softmax": "failed"})
     assert grade_class(folder, out, parts=made_parts(), **choices).class_flags == {}
 
@@ -142,7 +142,7 @@ def test_a_change_is_graded_anew(what, folder, out, monkeypatch):
     elif what == "versions":
         monkeypatch.setattr(fingerprint, "versions", lambda: {"vitedu": "9"})
     again = grade_class(folder, out, parts=made_parts(), **choices | CHANGES[what][0])
-    assert again.graded == expected
+    assert again.num_new == expected
 
 
 def test_seed_is_secret_fresh_and_recorded_and_can_be_replayed(folder, out):
@@ -223,15 +223,15 @@ def test_a_stray_notebook_costs_the_others_nothing(tmp_path, out):
     with Store(out) as store:
         found = {each.exercise for each in store.load("s0").exercises}
     assert found == {exercise.id for exercise in in_notebook("01_patches")}
-    assert outcome.left_out == {"02_attention": 1}
+    assert outcome.other_notebooks == {"02_attention": 1}
     outcome = grade_class(folder, out, notebook="02_attention", parts=made_parts())
-    assert outcome.left_out == {"01_patches": 5} and outcome.graded == 5
+    assert outcome.other_notebooks == {"01_patches": 5} and outcome.num_new == 5
 
 
 def test_only_grades_those_named(folder, out):
     """The others wait, and are counted."""
     outcome = grade_class(folder, out, exercises=TWO, only=["bob"], parts=made_parts())
-    assert outcome.students == ["bob"] and outcome.waiting == 5
+    assert outcome.students == ["bob"] and outcome.num_pending == 5
 
 
 @pytest.mark.parametrize(
@@ -296,7 +296,7 @@ def test_class_is_compared_and_a_fault_of_that_costs_nothing(tmp_path, out):
 
     other = out / "other"
     outcome = grade_class(folder, other, parts=made_parts(compare=broken))
-    assert outcome.class_flags == {} and outcome.graded == 2
+    assert outcome.class_flags == {} and outcome.num_new == 2
     assert "too deep" in (other / "grader.log").read_text()
 
 
@@ -345,7 +345,7 @@ def test_full_disk_stops_the_batch_and_loses_nothing(tmp_path, out, monkeypatch)
     before = contents(out / "submissions")
     assert len(before) == 3
     outcome = grade_class(folder, out, exercises=("patchify",), parts=made_parts())
-    assert (outcome.graded, outcome.kept) == (5, 3)
+    assert (outcome.num_new, outcome.num_stored) == (5, 3)
     assert before.items() <= contents(out / "submissions").items()
 
 
@@ -471,9 +471,9 @@ def test_versions_name_the_checkers_and_not_the_pages():
     found = fingerprint.versions()
     assert set(found) == {"vitedu", "checkers", "torch", "python"}
     package = Path(batch.__file__).parents[1]
-    paths = [path for pattern in fingerprint.DECIDES for path in package.glob(pattern)]
+    paths = [path for pattern in fingerprint.SOURCES for path in package.glob(pattern)]
     files = {str(path.relative_to(package)) for path in paths}
-    assert all(any(package.glob(pattern)) for pattern in fingerprint.DECIDES)
+    assert all(any(package.glob(pattern)) for pattern in fingerprint.SOURCES)
     assert {"checks/patches/patchify.py", "patches.py", "grading/box/worker.py"} <= files
     assert not {"grading/pages/feedback.py", "grading/batch.py", "bench/grade.py"} & files
 

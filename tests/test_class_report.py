@@ -9,9 +9,9 @@ from test_feedback import HOSTILE, Tags, assert_harmless, everything
 from vitedu.checks.checker import find_checker
 from vitedu.exercises import EXERCISES, find, in_notebook
 from vitedu.grading.grades import Flag
-from vitedu.grading.pages.class_report import bank_words, report_page
-from vitedu.grading.pages.class_summary import HARMLESS, summarise
-from vitedu.grading.pages.feedback import OPEN_FLAGS
+from vitedu.grading.pages.class_report import explain_mistake, report_page
+from vitedu.grading.pages.class_summary import HARMLESS_FLAGS, summarise
+from vitedu.grading.pages.feedback import STUDENT_FLAGS
 from vitedu.grading.store import safe_name
 
 BAR = re.compile(r'class="earned" x="(.+?)" y="(.+?)" width="(.+?)" height="(.+?)"')
@@ -138,10 +138,10 @@ def test_one_concern_about_many_exercises_is_one_line():
 
 def test_nobody_needs_a_person_for_how_an_answer_was_found():
     """Remarks that only say how are not listed, and a student may read them."""
-    flags = [Flag(kind, kind) for kind in HARMLESS]
+    flags = [Flag(kind, kind) for kind in HARMLESS_FLAGS]
     _, said = report([submission_grade(exercises=[exercise_grade(flags=flags)])])
     assert "Who needs a person Nobody." in said
-    assert not {"similar", "like_reference", "forbidden_name"} & (HARMLESS | OPEN_FLAGS)
+    assert not {"similar", "like_reference", "forbidden_name"} & (HARMLESS_FLAGS | STUDENT_FLAGS)
 
 
 def test_what_was_left_out_matters_where_the_answer_failed():
@@ -203,9 +203,9 @@ def test_every_mistake_of_every_bank_has_words():
     for exercise in EXERCISES:
         checker = find_checker(exercise.id)
         for mistake in checker.mistakes() if hasattr(checker, "mistakes") else checker.bank:
-            name, why, _ = bank_words(exercise.id, mistake.id)
+            name, why, _ = explain_mistake(exercise.id, mistake.id)
             assert name == mistake.name and why == mistake.why
-    assert bank_words("patchify", "constant_factor")[0]
+    assert explain_mistake("patchify", "constant_factor")[0]
 
 
 def test_a_page_of_a_large_class_is_small():

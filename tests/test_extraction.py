@@ -16,7 +16,7 @@ import torch
 
 from vitedu.checks.checker import find_checker
 from vitedu.checks.engine import judge_answer
-from vitedu.course.notebooks import exercise_cells, read, solved
+from vitedu.course.notebooks import exercise_cells, read, solve_notebook
 from vitedu.course.references import solution_source
 from vitedu.exercises import EXERCISES, find, in_notebook
 from vitedu.grading.grades import REASONS, Flag, Submission
@@ -81,7 +81,7 @@ def whole_course(tmp_path_factory):
     folder, files = tmp_path_factory.mktemp("solved"), []
     for path in sorted(NOTEBOOKS.glob("*.ipynb")):
         files.append(folder / path.name)
-        files[-1].write_text(json.dumps(solved(read(path))), "utf-8")
+        files[-1].write_text(json.dumps(solve_notebook(read(path))), "utf-8")
     return tuple(files)
 
 
@@ -95,7 +95,7 @@ def test_every_exercise_of_the_solved_course_is_found_and_stands_alone(whole_cou
     assert list(found.answers) == [exercise.id for exercise in EXERCISES]
     assert (found.problems, found.flags) == ({}, [])
     for answer in found.answers.values():
-        assert kinds(answer) == [] and answer.found_by == "metadata"
+        assert kinds(answer) == [] and answer.match == "metadata"
         text = answer.support + answer.source
         assert not any(word in text for word in ("load_data", "plots", "check(", "hint", "profile"))
         value(answer)
@@ -114,7 +114,7 @@ def test_dropped_metadata_changes_nothing_but_how_answers_were_found(whole_cours
         assert found.notebooks == {path.stem}
         for id, answer in found.answers.items():
             assert answer.source == marked[id].source and answer.support == marked[id].support
-            assert answer.found_by == "name" and kinds(answer) == ["found_by_name"]
+            assert answer.match == "name" and kinds(answer) == ["found_by_name"]
 
 
 def test_untouched_notebook_gives_its_stubs(tmp_path):

@@ -9,8 +9,8 @@ from made_class import SVG, exercise_grade, submission_grade
 
 from vitedu.exercises import EXERCISES, find
 from vitedu.grading.grades import REASONS, Flag
-from vitedu.grading.pages.feedback import NEXT, feedback_page
-from vitedu.grading.pages.skeleton import look, picture, plain, render, text
+from vitedu.grading.pages.feedback import ADVICE, feedback_page
+from vitedu.grading.pages.skeleton import clean, grade_kind, render, safe_svg, text
 from vitedu.grading.student import not_handed_in
 
 HOSTILE = "</title></style><script>alert(1)</script><img src=http://x onerror=alert(1)>"
@@ -194,7 +194,7 @@ def test_what_could_not_be_graded_says_why_and_what_happens(reason):
     said = Tags(feedback_page(submission_grade(exercises=[grade]))).said
     assert REASONS[reason] in said and "6 points are open" in said
     assert "your instructor" in said.lower()
-    assert (reason in NEXT) == ("what you can do" in said)
+    assert (reason in ADVICE) == ("what you can do" in said)
 
 
 def test_what_is_open_for_one_reason_is_told_once():
@@ -213,7 +213,7 @@ def test_what_is_open_for_one_reason_is_told_once():
 
 def test_only_what_the_student_can_not_mend_has_no_advice():
     """Every other reason comes with a step."""
-    assert set(REASONS) - set(NEXT) == {"grader", "protocol"}
+    assert set(REASONS) - set(ADVICE) == {"grader", "protocol"}
 
 
 def test_suspicions_are_not_for_the_student():
@@ -232,7 +232,7 @@ def test_colour_never_speaks_alone():
     for sign, word in (("✓", "passed"), ("◐", "partly right"), ("✗", "not right yet")):
         assert f"{sign} {word}" in said
     assert "○ left as it was" in said and "? could not be graded" in said
-    states = {look(grade) for grade in everything().exercises}
+    states = {grade_kind(grade) for grade in everything().exercises}
     assert states == {"passed", "partly", "failed", "untouched", "not_gradable"}
 
 
@@ -270,7 +270,7 @@ PICTURES += [f"<svg {NAMESPACE}>{inside}</svg>" for inside in INSIDE]
 @pytest.mark.parametrize("svg", PICTURES, ids=lambda svg: svg[-30:] or "empty")
 def test_pictures_that_are_more_than_shapes_are_left_out(svg):
     """Scripts, addresses, handlers, styles, entities, broken files."""
-    assert picture(svg) == ""
+    assert safe_svg(svg) == ""
 
 
 def test_the_checkers_drawings_are_shown():
@@ -279,12 +279,12 @@ def test_the_checkers_drawings_are_shown():
 
     parts = [drawing.words(1, 2, "<a&b>"), drawing.line(0, 0, 5, 0, dash=True, arrow=True)]
     svg = drawing.svg(10, 10, [*parts, drawing.box(0, 0, 2, 2)], "a 'title'")
-    assert svg in picture(svg)
+    assert svg in safe_svg(svg)
 
 
 def test_small_helpers():
     """Text keeps tabs and lines; a page escapes its values and misses none of them."""
-    assert plain("a\tb\nc\r\nd") == "a\tb\nc\nd"
+    assert clean("a\tb\nc\r\nd") == "a\tb\nc\nd"
     assert text("<b>\x1b", 3) == "<b> … (1 more characters)"
     source = render("points_only.html", title="<b>", grade=submission_grade("'\"<>&"))
     assert "<title>&lt;b&gt;</title>" in source and "<h1>&#39;&#34;&lt;&gt;&amp;</h1>" in source

@@ -10,7 +10,7 @@ from vitedu.grading.box import isolation
 from vitedu.grading.box.isolation import Box
 from vitedu.grading.box.levels import IsolationError
 from vitedu.grading.grades import Answer
-from vitedu.grading.judge import ENDED_ALL, grade_answer
+from vitedu.grading.judge import SERVER_ENDED, grade_answer
 
 pytestmark = [
     pytest.mark.slow,
@@ -81,7 +81,7 @@ def test_answer_that_ends_it_every_time_is_told_and_takes_nobody_along(box):
         beside.append(pool.submit(grade, box, RIGHT))
     found = killer.result()
     assert (found.state, found.reason, found.points) == ("not_gradable", "crashed", None)
-    assert found.detail == ENDED_ALL and found.runs == 1
+    assert found.detail == SERVER_ENDED and found.runs == 1
     assert Fragile.deaths == 98  # it met the shared process once, and one of its own once
     for future in beside:
         found = future.result()

@@ -21,7 +21,7 @@ from vitedu.grading.box.package_view import base_files, earlier_exercises, visib
 from vitedu.grading.grades import Answer
 from vitedu.grading.judge import grade_answer
 from vitedu.grading.transport import wire
-from vitedu.grading.transport.literals import literal
+from vitedu.grading.transport.literals import read_literal
 
 pytestmark = pytest.mark.slow
 
@@ -262,7 +262,7 @@ def test_answer_that_needs_another_library_is_not_gradable_and_says_why(box, lib
     for source in sources:
         found = grade(box, "gelu", source)
         assert (found.state, found.reason, found.points) == ("not_gradable", "import", None)
-        assert found.detail == f"it imports {library}, which is not here. {judge.NEEDED}"
+        assert found.detail == f"it imports {library}, which is not here. {judge.NEEDS}"
 
 
 def test_values_of_all_kinds_have_full_points(box):
@@ -315,7 +315,7 @@ def test_a_value_that_python_folds_needs_no_process(source, state, points):
 )
 def test_whatever_else_a_value_is_goes_to_a_worker(source):
     """Calls, errors, endless numbers and more than one statement."""
-    assert literal(Answer("stem_tokens", source)) is None
+    assert read_literal(Answer("stem_tokens", source)) is None
 
 
 def test_no_reply_is_kept_that_no_frame_could_be():

@@ -372,7 +372,7 @@ def test_values_that_pretend_earn_nothing(box, source):
 
 def test_many_large_results_are_refused(monkeypatch, box):
     """Results of many megabytes in every call are not kept: the grader's memory is bounded."""
-    monkeypatch.setattr("vitedu.grading.transport.remote_answer.MOST_BYTES", 1000)
+    monkeypatch.setattr("vitedu.grading.transport.remote_answer.MAX_BYTES", 1000)
     found = grade(box, RIGHT)
     assert found.reason == "protocol" and "all results together" in found.detail
 

@@ -41,7 +41,7 @@ def observed(function):
 def test_every_case_is_answered_once_and_in_order(monkeypatch, full):
     """A reply or a request that is full after one case only means more requests."""
     if full:
-        monkeypatch.setattr(worker if full == "reply" else remote_answer, "MANY", 0)
+        monkeypatch.setattr(worker if full == "reply" else remote_answer, "is_full", bool)
     seen, asked = observed(lambda x: 2 * x)
     assert asked == (len(CASES) if full else 2)  # the first case goes alone
     for one, case in zip(seen, CASES, strict=True):

@@ -148,9 +148,9 @@ def test_a_run_alone_is_no_second_chance(monkeypatch, box):
 
     def run(checker, cases, answer, seed, box, earlier_runs, lend=None):
         tried.append("alone" if lend is None else "shared")
-        return judge._Outcome(reason="crashed" if lend else next(alone))
+        return judge._Run(reason="crashed" if lend else next(alone))
 
-    monkeypatch.setattr(judge, "_run", run)
+    monkeypatch.setattr(judge, "_run_answer", run)
     found = judge.grade_answer(Answer("unpatchify", "", SUPPORT), 11, SharedBox(box))
     assert (found.reason, found.runs) == ("unstable", 4)
     assert tried == ["alone", "shared", "alone", "alone", "alone"]
@@ -167,7 +167,7 @@ def test_answers_that_disturb_each_other_meet_no_more(box):
 
 def test_one_student_has_a_budget(monkeypatch, box):
     """Answers that use up their time cannot hold the class up: those after it are open."""
-    monkeypatch.setattr(student, "MOST_SECONDS", -1.0)
+    monkeypatch.setattr(student, "MAX_SECONDS", -1.0)
     grades, workers = graded(box, right("patchify", "unpatchify"))
     outcomes = {(grade.state, grade.reason) for grade in grades.values()}
     assert outcomes == {("not_gradable", "timeout")}

@@ -15,7 +15,7 @@ from nbformat import v4
 from test_notebooks import NAMES, NOTEBOOKS, RAN
 
 from vitedu.course import site
-from vitedu.course.notebooks import exercise_cells, read, solved
+from vitedu.course.notebooks import exercise_cells, read, solve_notebook
 from vitedu.course.tour import Run
 from vitedu.exercises import find
 from vitedu.plots.style import figure
@@ -55,7 +55,7 @@ def course(tmp_path):
     for name, cells in {"01_patches": FIRST, "02_attention": SECOND}.items():
         student = v4.new_notebook(cells=cells, metadata=PATCHES.metadata)
         nbformat.write(student, folder / f"{name}.ipynb")
-        ran = solved(student)
+        ran = solve_notebook(student)
         ran.metadata["vitedu_profile"] = "quick"
         if name == "01_patches":
             still = {"text/html": STILL, "text/plain": "Explorer", site.WIDGET: {"model_id": "1"}}
@@ -70,7 +70,7 @@ def made(course, *instructor):
     """Give the pages of the first notebook, before Sphinx."""
     folder, runs = course
     path = folder / "01_patches.ipynb"
-    return site.page(read(path), site.solved_run(path, runs), *instructor)
+    return site.merge_outputs(read(path), site.run_solved(path, runs), *instructor)
 
 
 # --- pages before they are built ------------------------------------------------------------------
@@ -107,14 +107,14 @@ def test_run_is_repeated_when_a_cell_or_the_profile_changed(course, monkeypatch)
 
     monkeypatch.setattr(site, "execute", execute)
     monkeypatch.delenv("VITEDU_PROFILE", raising=False)
-    site.solved_run(path, runs)
+    site.run_solved(path, runs)
     assert not ran
     monkeypatch.setenv("VITEDU_PROFILE", "laptop")
     for _ in range(2):
-        assert site.solved_run(path, runs).metadata["vitedu_profile"] == "laptop"
+        assert site.run_solved(path, runs).metadata["vitedu_profile"] == "laptop"
     assert len(ran) == 1
     path.write_text(path.read_text().replace("Back to", "Go back to"))
-    site.solved_run(path, runs)
+    site.run_solved(path, runs)
     assert ran == [runs / "results"] * 2
 
 
@@ -124,7 +124,7 @@ def test_notebook_that_fails_makes_no_pages(course, monkeypatch, tmp_path):
     failed = Run(None, 1.0, "no memory", {})
     monkeypatch.setattr(site, "execute", lambda *words, **options: failed)
     with pytest.raises(ValueError, match="01_patches.ipynb, solved, stopped early: no memory"):
-        site.solved_run(folder / "01_patches.ipynb", tmp_path / "none")
+        site.run_solved(folder / "01_patches.ipynb", tmp_path / "none")
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -154,9 +154,9 @@ def test_links_and_pictures_of_pages_are_checked(tmp_path):
     good = '<h1 id="ä">A</h1><a href="b.html#x"></a><a href="#%C3%A4"></a>'
     good += '<a href="https://a.example/x"></a>'
     write_pages(tmp_path, a=good, b='<p id="x"><img src="a.html" alt="a"></p>')
-    assert site.problems(tmp_path) == []
+    assert site.check_pages(tmp_path) == []
     write_pages(tmp_path, c='<a href="no.html"></a><a href="b.html#y"></a><img src="a.html">')
-    assert site.problems(tmp_path) == [
+    assert site.check_pages(tmp_path) == [
         "c.html: the picture a.html has no words",
         "c.html: no.html leads to no file",
         "c.html: b.html#y leads to no place of that page",
@@ -172,10 +172,10 @@ def test_line_of_a_reference_is_found_in_every_file(tmp_path, name):
     path = tmp_path / name
     path.parent.mkdir(exist_ok=True)
     path.write_text(f"<p>x &lt; {coloured if path.suffix == '.html' else line.replace(' ', '  ')}")
-    (found,) = site.given_away(tmp_path, [])
+    (found,) = site.find_leaks(tmp_path, [])
     assert f"{path.name} holds a line of " in found
     known = v4.new_notebook(cells=[v4.new_markdown_cell(line)])
-    assert site.given_away(tmp_path, [known]) == []
+    assert site.find_leaks(tmp_path, [known]) == []
 
 
 def build(path, runs, out, *options):
@@ -215,7 +215,7 @@ def test_folder_with_other_things_is_not_emptied(course, tmp_path):
     """What was named by mistake stays as it is."""
     folder, runs = course
     with pytest.raises(ValueError, match="other things than pages"):
-        pytest.importorskip("sphinx") and site.site(folder, folder, runs=runs)
+        pytest.importorskip("sphinx") and site.write_site(folder, folder, runs=runs)
     assert len(list(folder.iterdir())) == 2
 
 

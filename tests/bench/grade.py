@@ -137,7 +137,7 @@ def measure(
     parts = timed(parts_in(way), clock)
     with Watch() as watch:
         start, cpu = time.perf_counter(), time.process_time()
-        grade_class(submissions, out, jobs=jobs, notebook=stem, parts=parts, after=after)
+        grade_class(submissions, out, jobs=jobs, notebook=stem, parts=parts, on_finish=after)
         seconds, cpu = time.perf_counter() - start, time.process_time() - cpu
     own = [grades[student.name].seconds for student in made if student.name in grades]
     slowest = max(made, key=lambda s: grades[s.name].seconds if s.name in grades else 0.0)

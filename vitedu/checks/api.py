@@ -129,7 +129,7 @@ def hint(exercise: Any) -> Shown:
     except ValueError as error:
         return _say(str(error))
     total = len(known.hints)
-    number = min(store.hint_taken(name), total)
+    number = min(store.count_hint(name), total)
     if not total:
         return _say(f"{known.number} {name} has no hints yet")
     more = (

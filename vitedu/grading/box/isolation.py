@@ -30,6 +30,7 @@ from vitedu.grading.box.isolation_methods import USERS, available_methods, plan_
 from vitedu.grading.box.levels import (
     BREACHES,
     PACKAGE,
+    Isolation,
     IsolationError,
     measure_isolation,
     remedy,
@@ -91,8 +92,8 @@ class Box:
             write_view(folder / "view", files)
             self._plan = plan_launch(method, limits, folder / "view", folder / "tmp")
             self._launch()
-            start = partial(self._fork_worker, "canary")
-            needed = self._plan.required
+            start, needed = partial(self._fork_worker, "canary"), self._plan.required
+            self.isolation: Isolation
             self.isolation = other.isolation if other else measure_isolation(start, limits, needed)
         except BaseException as error:
             self.close()

@@ -51,15 +51,15 @@ from vitedu.grading.box.cells import CLOSED_MODULES, run_cell, run_support
 from vitedu.grading.box.module_state import ModuleState
 from vitedu.grading.box.visible_modules import install
 from vitedu.grading.transport.messages import (
-    Loaded,
+    LoadResult,
     read_case,
     write_case,
-    write_loaded,
+    write_load_result,
     write_look,
     write_observation,
     write_plain,
 )
-from vitedu.grading.transport.wire import LARGE, MANY, PREFIX, WireError, length_of, pack, unpack
+from vitedu.grading.transport.wire import PREFIX, WireError, is_full, length_of, pack, unpack
 
 drivers.import_drivers()  # before an answer is loaded
 
@@ -206,14 +206,14 @@ class Session:
                 restore()
         if name in names:
             self.answer = LocalAnswer(names[name])
-        loaded = Loaded(
-            defined=name in names,
+        loaded = LoadResult(
+            is_defined=name in names,
             trouble=None if error is None else describe(error),
             timed_out=isinstance(error, TimeUp),
-            lost=tuple(failures),
+            failures=tuple(failures),
             printed=sink.head,
         )
-        return write_loaded(loaded), []
+        return write_load_result(loaded), []
 
     def _look(self, request: dict, tensors: list) -> tuple[dict, list]:
         calls = [(count, tuple(keywords)) for count, keywords in request["calls"]]
@@ -234,8 +234,7 @@ class Session:
         start, first = time.monotonic(), 0
         for data, count in request["cases"]:
             seconds_left = request["seconds"] - (time.monotonic() - start)
-            size = sum(x.numel() * x.element_size() for x in arrays)
-            if heads and (seconds_left < LEAST or len(arrays) > MANY or size > LARGE):
+            if heads and (seconds_left < LEAST or is_full(arrays)):
                 break
             case = {"case": data, "seconds": max(LEAST, seconds_left)}
             head, case_arrays = self._observe(case, tensors[first : first + count])
