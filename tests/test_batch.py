@@ -116,7 +116,7 @@ def test_damaged_memory_of_the_class_is_made_again(content, tmp_path, out):
     folder = hand_in(tmp_path / "in", anna={"patchify": "passed"})
     grade_class(folder, out, parts=made_parts())
     (out / "class.json").write_text(content)
-    assert grade_class(folder, out, parts=made_parts()).kept == 1
+    assert grade_class(folder, out, parts=made_parts()).num_stored == 1
     assert len((out / "class.json").read_text()) > 50
 
 
@@ -362,16 +362,16 @@ from pathlib import Path
 sys.path.insert(0, {tests!r})
 from made_class import judge, made_parts
 from vitedu.grading import batch, fingerprint, student
-from vitedu.grading.intake import reading
+from vitedu.grading.intake import class_reader
 # so that torch need not be loaded
-fingerprint.versions = student.versions = reading.versions = lambda: {{"vitedu": "test"}}
+fingerprint.versions = student.versions = class_reader.versions = lambda: {{"vitedu": "test"}}
 def slow(answer, seed, box, *, runs):
     time.sleep(0.002)
     return judge(answer, seed, box, runs=runs)
 print("start", flush=True)
 words = {{"exercises": ("patchify", "unpatchify"), "jobs": 3, "parts": made_parts(grade=slow)}}
 outcome = batch.grade_class(Path(sys.argv[1]), Path(sys.argv[2]), **words)
-print(outcome.graded, outcome.kept, len(outcome.students))
+print(outcome.num_new, outcome.num_stored, len(outcome.students))
 """
 
 
