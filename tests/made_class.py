@@ -112,12 +112,12 @@ def judge(answer, seed, box, *, runs):
 
 def compare(answers):
     """Flag those whose answer to patchify is somebody else's."""
-    flags, seen = {}, {}
-    for student, found in sorted(answers.items()):
-        source = found["patchify"].source if "patchify" in found else None
-        if source and source in seen:
-            flags[student] = [Flag("similar", f"patchify is that of {seen[source]}")]
-        seen.setdefault(source, student)
+    flags, first = {}, {}
+    for student, own in sorted(answers.items()):
+        source = own["patchify"].source if "patchify" in own else None
+        if source and source in first:
+            flags[student] = [Flag("similar", f"patchify is that of {first[source]}")]
+        first.setdefault(source, student)
     return flags
 
 

@@ -51,7 +51,7 @@ def test_plain_assignment_is_the_students_notebooks_without_outputs(tmp_path):
 
 def test_source_notebooks_are_schema_3_and_their_points_are_the_courses(tmp_path):
     """Every exercise has a solution cell and a locked test cell with its points; ids are unique."""
-    found = {}
+    points = {}
     for path in assign_nbgrader(tmp_path, NOTEBOOKS)[:-1]:
         assert path == tmp_path / "source" / path.stem / path.name
         notebook = read(path)
@@ -71,8 +71,8 @@ def test_source_notebooks_are_schema_3_and_their_points_are_the_courses(tmp_path
             else:
                 assert (schema.grade, schema.locked) == (True, True)
                 assert cell.source.endswith("report.points  # nbgrader's partial credit")
-                found[schema.grade_id.removesuffix("-points")] = schema.points
-    assert found == {exercise.id: exercise.points for exercise in EXERCISES}
+                points[schema.grade_id.removesuffix("-points")] = schema.points
+    assert points == {exercise.id: exercise.points for exercise in EXERCISES}
 
 
 def test_solutions_stand_where_the_stubs_were_open():
@@ -132,8 +132,8 @@ def test_the_real_nbgrader_validates_releases_and_grades_it(tmp_path):
         assert done.returncode == 0, done.stderr[-2000:]
         return done.stdout + done.stderr
 
-    said = nbgrader("validate", "source/01_patches/01_patches.ipynb")
-    assert "Success! Your notebook passes all the tests." in said
+    output = nbgrader("validate", "source/01_patches/01_patches.ipynb")
+    assert "Success! Your notebook passes all the tests." in output
     nbgrader("generate_assignment", "01_patches")
     text = (course / "release" / "01_patches" / "01_patches.ipynb").read_text()
     assert "BEGIN SOLUTION" not in text and "permute(0, 2, 4, 1, 3, 5)" not in text
@@ -157,6 +157,6 @@ def test_the_real_nbgrader_validates_releases_and_grades_it(tmp_path):
 
     # the same submission, as vitedu's own grader reads it
     (submission,) = find_submissions(course).submissions
-    found = extract(submission).answers
-    assert submission.student == "ann" and set(found) == set(asked[1:])
-    assert found["patchify"].source == order
+    own = extract(submission).answers
+    assert submission.student == "ann" and set(own) == set(asked[1:])
+    assert own["patchify"].source == order

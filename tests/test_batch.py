@@ -155,12 +155,12 @@ def test_seed_is_secret_fresh_and_recorded_and_can_be_replayed(folder, out):
 
     grade_class(folder, out, exercises=TWO, parts=made_parts())
     with Store(out) as store:
-        found = {grade.student: grade.seed for grade in store.load_all(sorted(CLASS))}
-    assert len(set(found.values())) == len(CLASS)
-    assert all(0 <= seed < 2**48 for seed in found.values())
-    choices = {"exercises": TWO, "only": ["anna"], "seed": found["anna"], "again": True}
+        drawn = {grade.student: grade.seed for grade in store.load_all(sorted(CLASS))}
+    assert len(set(drawn.values())) == len(CLASS)
+    assert all(0 <= seed < 2**48 for seed in drawn.values())
+    choices = {"exercises": TWO, "only": ["anna"], "seed": drawn["anna"], "again": True}
     grade_class(folder, out, parts=made_parts(grade=keep), **choices)
-    assert seeds == [found["anna"]] * 2
+    assert seeds == [drawn["anna"]] * 2
 
 
 def test_grades_rest_neither_on_order_nor_on_jobs(folder, tmp_path):
@@ -175,8 +175,8 @@ def test_grades_rest_neither_on_order_nor_on_jobs(folder, tmp_path):
     for jobs, parts in ((1, made_parts()), (4, made_parts()), (3, made_parts(find=backwards))):
         out = tmp_path / f"out{jobs}"
         outcome = grade_class(folder, out, exercises=TWO, jobs=jobs, seed=5, parts=parts)
-        found = [json.loads(path.read_text()) for path in sorted(out.glob("submissions/*"))]
-        grades = [grade | {"seconds": 0} for grade in found]
+        stored = [json.loads(path.read_text()) for path in sorted(out.glob("submissions/*"))]
+        grades = [grade | {"seconds": 0} for grade in stored]
         results.append((outcome.students, outcome.class_flags, grades))
     assert results[0] == results[1] == results[2]
 
@@ -221,8 +221,8 @@ def test_a_stray_notebook_costs_the_others_nothing(tmp_path, out):
     folder = hand_in(tmp_path / "in", **students)
     outcome = grade_class(folder, out, parts=made_parts())
     with Store(out) as store:
-        found = {each.exercise for each in store.load("s0").exercises}
-    assert found == {exercise.id for exercise in in_notebook("01_patches")}
+        ids = {each.exercise for each in store.load("s0").exercises}
+    assert ids == {exercise.id for exercise in in_notebook("01_patches")}
     assert outcome.other_notebooks == {"02_attention": 1}
     outcome = grade_class(folder, out, notebook="02_attention", parts=made_parts())
     assert outcome.other_notebooks == {"01_patches": 5} and outcome.num_new == 5
@@ -393,8 +393,8 @@ def test_killed_at_any_moment_the_same_command_finishes(tmp_path, out):
         stood = now
     done = subprocess.run(words, capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stderr
-    graded, kept, students = map(int, done.stdout.split()[1:])
-    assert kept == len(stood) and graded + kept == students == 60
+    graded, reused, students = map(int, done.stdout.split()[1:])
+    assert reused == len(stood) and graded + reused == students == 60
     assert stood.items() <= contents(out / "submissions").items()
     assert not list(out.rglob(f"*{UNFINISHED}"))
 
@@ -455,8 +455,8 @@ print(private() - before, *[name for name in heavy.split() if name in sys.module
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 def test_the_grader_itself_is_small_and_needs_no_jupyter():
     """Beyond torch, modules, checkers and a verdict take less than 30 MB, and no large library."""
-    said = subprocess.check_output([sys.executable, "-c", PARENT], text=True, timeout=120)
-    megabytes, *heavy = said.split()
+    output = subprocess.check_output([sys.executable, "-c", PARENT], text=True, timeout=120)
+    megabytes, *heavy = output.split()
     assert float(megabytes) < 30 and heavy == []
 
 
@@ -468,8 +468,8 @@ def test_default_jobs_are_the_cores_of_this_process_and_one_more():
 
 def test_versions_name_the_checkers_and_not_the_pages():
     """A changed checker grades anew; a changed page does not."""
-    found = fingerprint.versions()
-    assert set(found) == {"vitedu", "checkers", "torch", "python"}
+    names = fingerprint.versions()
+    assert set(names) == {"vitedu", "checkers", "torch", "python"}
     package = Path(batch.__file__).parents[1]
     paths = [path for pattern in fingerprint.SOURCES for path in package.glob(pattern)]
     files = {str(path.relative_to(package)) for path in paths}

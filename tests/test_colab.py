@@ -194,8 +194,8 @@ def test_notebook_has_badge_and_cell(path):
 def test_readme_opens_the_notebooks_of_this_version():
     """Its badge has the address and the tag that the notebooks have."""
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    found = re.findall(r"https://colab\.research\.google\.com/github/[^\s)]+", readme)
-    assert found and set(found) <= {colab.address(path.stem) for path in NOTEBOOKS}
+    addresses = re.findall(r"https://colab\.research\.google\.com/github/[^\s)]+", readme)
+    assert addresses and set(addresses) <= {colab.address(path.stem) for path in NOTEBOOKS}
 
 
 # --- make slug ------------------------------------------------------------------------------------

@@ -47,9 +47,9 @@ def hand_in(root, answers):
 
 def run(root, script="run_autograder", **environment):
     """Run a script of the container with this Python in place of the container's."""
-    given = {**os.environ, "AUTOGRADER_ROOT": str(root), **environment}
+    variables = {**os.environ, "AUTOGRADER_ROOT": str(root), **environment}
     quiet = {"capture_output": True, "text": True, "timeout": 240}
-    return subprocess.run([str(root / script)], cwd=root, env=given, **quiet)
+    return subprocess.run([str(root / script)], cwd=root, env=variables, **quiet)
 
 
 def test_zip_holds_what_gradescope_wants_and_nothing_of_this_machine(tmp_path, capsys):

@@ -45,11 +45,11 @@ def worker(box):
 
 def descendants(pid):
     """Give (number, start time) of all processes below one."""
-    found = set()
+    processes = set()
     for task in Path(f"/proc/{pid}/task").glob("*/children"):
         for child in task.read_text().split():
-            found |= {(int(child), started(int(child)))} | descendants(int(child))
-    return found
+            processes |= {(int(child), started(int(child)))} | descendants(int(child))
+    return processes
 
 
 def started(pid):
@@ -96,30 +96,30 @@ def test_canary_outside_a_box_can_do_everything(tmp_path):
             stop.start()
             child.stdin.write(levels.write_frame(plan) + b"!")
             child.stdin.flush()
-            found = {}
+            reply = {}
             for _ in range(2):
                 length = int.from_bytes(child.stdout.read(8), "little")
-                found |= levels.read_frame(bytes(8) + child.stdout.read(length))
+                reply |= levels.read_frame(bytes(8) + child.stdout.read(length))
             stop.cancel()
             for pid in orphans_of(child.pid):
                 os.kill(pid, signal.SIGKILL)
-    assert found.pop("needs") == needed[0]
-    assert {name for name, evidence in found.items() if not evidence} == set()
-    assert set(found) == set(levels.BREACHES)
-    assert found["processes"] == "64"
+    assert reply.pop("needs") == needed[0]
+    assert {name for name, evidence in reply.items() if not evidence} == set()
+    assert set(reply) == set(levels.BREACHES)
+    assert reply["processes"] == "64"
     assert list(tmp_path.iterdir()) == []
 
 
 def orphans_of(pid):
     """Give the processes that the canary left: they look as if they ran the same command."""
-    found = set()
+    pids = set()
     for path in Path("/proc").glob("[0-9]*/cmdline"):
         try:
             if b"canary.main(0, 1)" in path.read_bytes():
-                found.add(int(path.parent.name))
+                pids.add(int(path.parent.name))
         except OSError:
             continue
-    return found - {pid}
+    return pids - {pid}
 
 
 @pytest.mark.parametrize(
@@ -510,8 +510,8 @@ signal.pause()
 def test_nothing_survives_a_grader_that_is_killed():
     """SIGKILL, while an answer runs in an endless loop."""
     paths = os.pathsep.join([str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")])
-    words, given = [sys.executable, "-c", GRADER], {**os.environ, "PYTHONPATH": paths}
-    with subprocess.Popen(words, stdout=subprocess.PIPE, env=given) as grader:
+    words, environment = [sys.executable, "-c", GRADER], {**os.environ, "PYTHONPATH": paths}
+    with subprocess.Popen(words, stdout=subprocess.PIPE, env=environment) as grader:
         assert grader.stdout.readline() == f"{grader.pid}\n".encode()
         family = descendants(grader.pid)
         assert len(family) >= 2  # the fork server and its worker
@@ -552,9 +552,9 @@ def test_weaker_methods_work_and_end(monkeypatch, way, forks):
             with pytest.raises(WorkerTrouble, match="timeout"):
                 ask(worker, "while True: pass", 0.3)
         family = descendants(os.getpid()) - before
-        left = box.worker()
+        last = box.worker()
         family |= descendants(os.getpid()) - before
-    assert left.has_survivors is False
+    assert last.has_survivors is False
     assert gone(family)
     assert not list(Path(box._folder.name).parent.glob(Path(box._folder.name).name))
 

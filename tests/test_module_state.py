@@ -18,9 +18,9 @@ def state(request, monkeypatch):
     if request.param and not module_state.IS_NUMBERED:
         pytest.skip("this Python does not number the changes of a dict")
     monkeypatch.setattr(module_state, "IS_NUMBERED", request.param)
-    kept = module_state.ModuleState()
-    yield kept
-    kept.restore()
+    result = module_state.ModuleState()
+    yield result
+    result.restore()
 
 
 def lie(*rest, **settings):
@@ -85,14 +85,14 @@ def test_nothing_is_written_where_nothing_changed():
     """Where changes are numbered, an unchanged dict is not touched."""
     if not module_state.IS_NUMBERED:
         pytest.skip("this Python does not number the changes of a dict")
-    kept, restored = module_state.ModuleState(), []
-    for each in kept._records:
+    state, restored = module_state.ModuleState(), []
+    for each in state._records:
         each[0] = lambda space, entries: restored.append(space)
-    kept.restore()
+    state.restore()
     assert not restored
     math.cos, before = lie, math.cos
     try:
-        kept.restore()
+        state.restore()
     finally:
         math.cos = before
     assert restored == [vars(math)]

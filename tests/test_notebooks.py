@@ -93,9 +93,9 @@ def nbval(path: Path, home: Path, shared: Path, *, figures: bool = True) -> Outc
     profile.mkdir(parents=True)
     if not figures:
         (profile / "ipython_kernel_config.py").write_text(AS_TEXT)
-    kept = {name: os.environ[name] for name in ("PATH", "SYSTEMROOT", "LANG") if name in os.environ}
+    base = {name: os.environ[name] for name in ("PATH", "SYSTEMROOT", "LANG") if name in os.environ}
     environment = {
-        **kept,
+        **base,
         "HOME": str(home),
         "USERPROFILE": str(home),
         "VITEDU_HOME": str(home / "store"),

@@ -42,9 +42,9 @@ def test_every_case_is_answered_once_and_in_order(monkeypatch, full):
     """A reply or a request that is full after one case only means more requests."""
     if full:
         monkeypatch.setattr(worker if full == "reply" else remote_answer, "is_full", bool)
-    seen, asked = observed(lambda x: 2 * x)
+    observations, asked = observed(lambda x: 2 * x)
     assert asked == (len(CASES) if full else 2)  # the first case goes alone
-    for one, case in zip(seen, CASES, strict=True):
+    for one, case in zip(observations, CASES, strict=True):
         assert torch.equal(one.arrays["output"], 2 * case.args["x"])
 
 

@@ -26,15 +26,15 @@ def scanned(exercise, source, support="import torch, math\nfrom torch import nn"
 
 def alternatives():
     """Give the right answers that the checkers know, as a list of sources for each exercise."""
-    found = {}
+    answers = {}
     for exercise in EXERCISES:
         if exercise.kind != "value":
             for answer in right_answers(exercise.id)[1:]:
                 if answer.__name__ != "<lambda>":
                     node = ast.parse(textwrap.dedent(inspect.getsource(answer))).body[0]
                     source = ast.unparse(renamed(node, {node.name: exercise.id}))
-                    found.setdefault(exercise.id, []).append(source)
-    return found
+                    answers.setdefault(exercise.id, []).append(source)
+    return answers
 
 
 def renamed(node, names):

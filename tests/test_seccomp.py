@@ -16,21 +16,21 @@ def verdict(machine, number, arguments=(), mark=None):
     lines = [struct.unpack_from("=HBBI", code, 8 * i) for i in range(len(code) // 8)]
     mark = MACHINES[machine][1] if mark is None else mark
     data = struct.pack("=iIQ6Q", number, mark, 0, *arguments, *[0] * (6 - len(arguments)))
-    held = i = 0
+    register = i = 0
     while True:
         operation, if_true, if_false, operand = lines[i]
         i += 1
         if operation == seccomp.RETURN:
             return operand
         if operation == seccomp.LOAD:
-            (held,) = struct.unpack_from("=I", data, operand)
+            (register,) = struct.unpack_from("=I", data, operand)
         elif operation == seccomp.AND:
-            held &= operand
+            register &= operand
         else:
             tests = {
-                seccomp.EQUAL: held == operand,
-                seccomp.ABOVE: held > operand,
-                seccomp.ANY_BIT: bool(held & operand),
+                seccomp.EQUAL: register == operand,
+                seccomp.ABOVE: register > operand,
+                seccomp.ANY_BIT: bool(register & operand),
             }
             i += if_true if tests[operation] else if_false
 

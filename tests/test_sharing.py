@@ -50,8 +50,8 @@ def graded(box, sources):
     counting = Counting(box)
     submission = Submission("ann", (Path("work.ipynb"),))
     asked, read = [find(id) for id in sources], Extraction(answers)
-    found = grade_submission(submission, asked, real_parts(), counting, seed=11, extraction=read)
-    return {grade.exercise: grade for grade in found.exercises}, counting.started
+    result = grade_submission(submission, asked, real_parts(), counting, seed=11, extraction=read)
+    return {grade.exercise: grade for grade in result.exercises}, counting.started
 
 
 def right(*exercises):
@@ -151,8 +151,8 @@ def test_a_run_alone_is_no_second_chance(monkeypatch, box):
         return judge._Run(reason="crashed" if lend else next(alone))
 
     monkeypatch.setattr(judge, "_run_answer", run)
-    found = judge.grade_answer(Answer("unpatchify", "", SUPPORT), 11, SharedBox(box))
-    assert (found.reason, found.runs) == ("unstable", 4)
+    result = judge.grade_answer(Answer("unpatchify", "", SUPPORT), 11, SharedBox(box))
+    assert (result.reason, result.runs) == ("unstable", 4)
     assert tried == ["alone", "shared", "alone", "alone", "alone"]
 
 
@@ -187,10 +187,10 @@ def test_luck_still_earns_nothing(box):
     lucky = "\nimport random\nif random.random() < 0.5:\n    unpatchify = abs\n"
     answers = {"unpatchify": reference_source(find("unpatchify")) + lucky}
     for _ in range(40):  # each time it is open with a chance of 3 in 8
-        found = graded(box, answers)[0]["unpatchify"]
-        if found.reason == "unstable":
+        result = graded(box, answers)[0]["unpatchify"]
+        if result.reason == "unstable":
             return
-    raise AssertionError(found)
+    raise AssertionError(result)
 
 
 def test_later_answers_find_the_references_before_them(box):

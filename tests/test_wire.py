@@ -43,10 +43,10 @@ def alike(ours: Observation, theirs: Observation) -> bool:
         mine, others = getattr(ours, group), getattr(theirs, group)
         if mine.keys() != others.keys() or not all(same_bits(mine[n], others[n]) for n in mine):
             return False
-    told = [
-        (seen.behaviour(), seen.devices, seen.modified, seen.detached) for seen in (ours, theirs)
+    descriptions = [
+        (each.behaviour(), each.devices, each.modified, each.detached) for each in (ours, theirs)
     ]
-    return told[0] == told[1]
+    return descriptions[0] == descriptions[1]
 
 
 # --- what was written is read back --------------------------------------------------------------
@@ -101,9 +101,9 @@ def test_cases_of_every_exercise_cross(exercise):
             continue
         data, tensors = messages.write_case(case, case.name)
         data, tensors = unpack(pack(data, tensors), 2**24)
-        told = messages.read_case(data, tensors)
-        assert (told.raises, told.mentions, told.part, told.rtol) == ("", (), "values", None)
-        ours, theirs = observe(checker.reference, case), observe(checker.reference, told)
+        copy = messages.read_case(data, tensors)
+        assert (copy.raises, copy.mentions, copy.part, copy.rtol) == ("", (), "values", None)
+        ours, theirs = observe(checker.reference, case), observe(checker.reference, copy)
         assert alike(ours, theirs)
 
         data, tensors = unpack(pack(*messages.write_observation(ours)))
@@ -289,8 +289,8 @@ def test_texts_are_cleaned_and_cut():
 def test_arrays_beyond_the_cap_arrive_as_their_shape():
     """An answer that returns far too much has a type that says so, and nothing heavy crosses."""
     large = torch.zeros(2**17 + 1, dtype=torch.float64)
-    seen = Observation({"output": large}, types={"output": "tensor"})
-    data = pack(*messages.write_observation(seen))
+    observation = Observation({"output": large}, types={"output": "tensor"})
+    data = pack(*messages.write_observation(observation))
     back = messages.read_observation(*unpack(data))
     assert len(data) < 1000 and not back.arrays
     assert back.types["output"] == "tensor of shape (131073,)"

@@ -48,8 +48,8 @@ def test_marks_line_ends_and_tabs_are_forgiven_and_told(tmp_path):
     path = tmp_path / "a.toml"
     path.write_bytes(b'\xef\xbb\xbfname = "x"\r\n\ttext = """one\r\ntwo"""\r\n')
     assert read(path) == {"name": "x", "text": "one\ntwo"}
-    told = list(format_problems(path))
-    assert [line.split(";")[0] for line in told] == [
+    problems = list(format_problems(path))
+    assert [line.split(";")[0] for line in problems] == [
         "a.toml: begins with a byte order mark",
         "a.toml: has Windows line ends",
         "a.toml, line 2: holds a tab",

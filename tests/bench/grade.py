@@ -188,11 +188,11 @@ def differences(made: list[Student], grades: dict) -> list[str]:
         got = {grade.exercise: grade for grade in grades[student.name].exercises}
         for id, wanted in student.expected.items():
             grade = got.get(id)
-            found = grade and (grade.state, grade.points, grade.reason)
-            if found != (wanted.state, wanted.points, wanted.reason):
+            outcome = grade and (grade.state, grade.points, grade.reason)
+            if outcome != (wanted.state, wanted.points, wanted.reason):
                 detail = grade and (grade.detail or grade.headline)
                 lines.append(
-                    f"{student.name} ({student.kind}), {id}: {wanted}, got {found}: {detail}"
+                    f"{student.name} ({student.kind}), {id}: {wanted}, got {outcome}: {detail}"
                 )
     return lines
 
@@ -305,12 +305,12 @@ class Clock:
 
     def shares(self) -> dict[str, float]:
         """Give seconds by part; judging is what an answer takes beside its workers."""
-        found = dict(self.seconds)
+        seconds = dict(self.seconds)
         inside = [
-            found.get(name, 0.0) for name in ("starting workers", "answers", "ending workers")
+            seconds.get(name, 0.0) for name in ("starting workers", "answers", "ending workers")
         ]
-        found["judging"] = found.pop("an answer", 0.0) - sum(inside)
-        return found
+        seconds["judging"] = seconds.pop("an answer", 0.0) - sum(inside)
+        return seconds
 
 
 def timed(parts: Parts, clock: Clock) -> Parts:
