@@ -620,10 +620,9 @@ def test_installed_copy_of_the_package_is_hidden(tmp_path):
     for name in ("vitedu", "torch", "vitedu-0.1.0.dist-info"):
         (folder / name).mkdir(parents=True)
     (folder / "six.py").write_text("")
-    names = {"vitedu", "vitedu-0.1.0.dist-info"}
-    assert {Path(path).name for path in isolation_methods.find_hidden([str(folder)])} == names
-    visible = isolation_methods.find_visible([str(folder)])
-    assert {Path(path).name for path in visible} == {"torch", "six.py"}
+    readable, names = [str(folder)], {"vitedu", "vitedu-0.1.0.dist-info"}
+    assert {Path(path).name for path in isolation_methods.find_hidden(readable)} == names
+    assert {Path(p).name for p in isolation_methods.find_visible(readable)} == {"torch", "six.py"}
 
 
 def test_platform_without_a_method_is_named(monkeypatch):

@@ -20,15 +20,8 @@ from facts import FACTS
 from nbformat.v4 import new_code_cell, new_output
 from sound_notebook import build, stub_source
 
-from vitedu.course import results
-from vitedu.course.notebooks import (
-    NBVAL_TAG,
-    exercise_cells,
-    find_notebooks,
-    read,
-    solve,
-    solve_notebook,
-)
+from vitedu.course import notebooks, results
+from vitedu.course.notebooks import NBVAL_TAG, exercise_cells, find_notebooks, read
 from vitedu.course.references import reference_source, solution_source
 from vitedu.course.tour import write_page
 from vitedu.exercises import EXERCISES, find, in_notebook
@@ -155,7 +148,7 @@ def outcome(tmp_path, shared, name, variant):
     """Run one variant of one notebook in a folder of its own, where it may write beside itself."""
     notebook = read(NOTEBOOKS / f"{name}.ipynb")
     if variant == "solved":
-        notebook = solve_notebook(notebook)
+        notebook = notebooks.solve_notebook(notebook)
     sources = [cell.source for cell in notebook.cells if cell.cell_type == "code"]
     if name in FACTS:
         notebook.cells.append(new_code_cell(FACTS[name]))
@@ -280,7 +273,7 @@ def test_solved_replaces_every_stub_and_nothing_else():
     """Other cells stay, and the notebook that was given is not changed."""
     notebook = build()
     before = json.dumps(notebook)
-    result = solve_notebook(notebook)
+    result = notebooks.solve_notebook(notebook)
     assert json.dumps(notebook) == before
     stubs = dict(exercise_cells(notebook))
     assert len(stubs) == len(in_notebook("01_patches"))
@@ -296,7 +289,7 @@ def test_solved_clears_outputs_but_those_that_are_compared():
     """A right answer changes no compared output, so they hold for both variants."""
     notebook = build()
     notebook.cells[2].outputs = list(notebook.cells[-1].outputs)
-    result = solve_notebook(notebook)
+    result = notebooks.solve_notebook(notebook)
     assert result.cells[2].outputs == []
     assert result.cells[-1].outputs == notebook.cells[-1].outputs
 
@@ -304,11 +297,11 @@ def test_solved_clears_outputs_but_those_that_are_compared():
 def test_solve_writes_beside_and_never_over_the_notebooks(tmp_path):
     """One file for each, under the same name, in the other folder."""
     (tmp_path / "01_patches.ipynb").write_text(json.dumps(build()))
-    (written,) = solve(tmp_path, tmp_path / "out")
+    (written,) = notebooks.solve(tmp_path, tmp_path / "out")
     assert written == tmp_path / "out" / "01_patches.ipynb"
     assert "NotImplementedError" not in written.read_text()
     with pytest.raises(ValueError, match="holds the notebooks themselves"):
-        solve(tmp_path, tmp_path)
+        notebooks.solve(tmp_path, tmp_path)
 
 
 def test_solve_names_the_notebook_with_an_unknown_exercise(tmp_path):
@@ -318,7 +311,7 @@ def test_solve_names_the_notebook_with_an_unknown_exercise(tmp_path):
     notebook.cells[index].metadata["vitedu"]["exercise"] = "pachify"
     (tmp_path / "a.ipynb").write_text(json.dumps(notebook))
     with pytest.raises(ValueError, match=f"a.ipynb: cell {index} .* unknown exercise 'pachify'"):
-        solve(tmp_path, tmp_path / "out")
+        notebooks.solve(tmp_path, tmp_path / "out")
 
 
 def test_find_notebooks_says_what_is_wrong_with_a_path(tmp_path):

@@ -30,9 +30,8 @@ class Counting:
     """A box that counts its workers."""
 
     def __init__(self, box):
-        self.box, self.started = box, 0
-        self.level, self.limits, self.events = box.level, box.limits, []
-        self.open_separate = box.open_separate
+        self.box, self.started, self.events = box, 0, []
+        self.level, self.limits, self.open_separate = box.level, box.limits, box.open_separate
 
     def worker(self):
         """Give a fresh worker."""

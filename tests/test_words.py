@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from vitedu import exercises, words
-from vitedu.grading.box import package_view
+from vitedu.grading.box.package_view import earlier_exercises as earlier
 from vitedu.words import WordsError, checked, format_problems, read
 
 SOUND = """[[exercise]]
@@ -123,7 +123,6 @@ def test_entries_keep_their_order_whatever_their_numbers(tmp_path):
 def test_what_an_answer_may_use_follows_the_order_of_the_entries(monkeypatch):
     """An exercise whose entry moves in front of another is given to the other's answers."""
     first, second, *rest = exercises.EXERCISES
-    earlier = package_view.earlier_exercises
     assert earlier(first.id) == [] and earlier(second.id) == [first]
     monkeypatch.setattr(exercises, "EXERCISES", (second, first, *rest))
     assert earlier(first.id) == [second] and earlier(second.id) == []

@@ -62,11 +62,8 @@ def grades_csv(grades: Iterable[Grade], class_flags: Flags) -> str:
     """Write a row for each student and exercise."""
 
     def rows():
-        yield ["student", "exercise", "points", "max_points", "state", "reason", "attempted"] + [
-            "misconceptions",
-            "flags",
-            "detail",
-        ]
+        names = "student exercise points max_points state reason attempted"
+        yield f"{names} misconceptions flags detail".split()
         for grade in grades:
             flags = [*grade.flags, *class_flags.get(grade.student, ())]
             for each in grade.exercises:
@@ -87,13 +84,8 @@ def totals_csv(grades: Iterable[Grade], class_flags: Flags) -> str:
     """Write a row for each student. The column "final" says whether no points are open."""
 
     def rows():
-        yield ["student", "points", "max_points", "open_points", "final", "passed", "failed"] + [
-            "not_attempted",
-            "not_gradable",
-            "isolation",
-            "flags",
-            "files",
-        ]
+        names = "student points max_points open_points final passed failed not_attempted"
+        yield f"{names} not_gradable isolation flags files".split()
         for grade in grades:
             states = [each.state for each in grade.exercises]
             num_untouched = sum(not each.attempted for each in grade.exercises)
@@ -120,10 +112,7 @@ def open_csv(grades: Iterable[Grade]) -> str:
     """
 
     def rows():
-        yield ["student", "exercise", "open_points", "reason", "meaning", "detail"] + [
-            "points",
-            "comment",
-        ]
+        yield "student exercise open_points reason meaning detail points comment".split()
         for grade in grades:
             for each in grade.exercises:
                 if each.state == NOT_GRADABLE:
