@@ -74,7 +74,7 @@ class FakeBox:
         self.is_open = False
 
 
-def look_through(folder, student_from="auto"):
+def find_submissions(folder, student_from="auto"):
     """A student a file."""
     files = sorted(folder.glob("*.txt"))
     return SimpleNamespace(submissions=[Submission(f.stem, (f,)) for f in files], problems=[])
@@ -125,7 +125,7 @@ def made_parts(box=None, **others):
     """Put the parts together; ``others`` take the place of single ones."""
     box = box or FakeBox()
     known = {
-        "find": look_through,
+        "find": find_submissions,
         "extract": extract,
         "open_box": lambda *, allow_unsafe: box,
         "grade": judge,

@@ -68,7 +68,7 @@ def test_record_refuses_an_unknown_status_and_ignores_an_unknown_exercise(store)
     assert not store.exists()
 
 
-def test_hint_taken_counts_to_three_and_stays():
+def test_count_hint_reaches_three_and_stays():
     """The number never exceeds the hints there are; a typing error gets the nearest names."""
     assert [results.count_hint("patchify") for _ in range(5)] == [1, 2, 3, 3, 3]
     assert results.load()["patchify"]["hints_used"] == 3

@@ -281,7 +281,7 @@ def _judge_run(
             continue  # an answer may not make itself not gradable by raising such an error
         if error.kind == "MemoryError" or "allocate memory" in error.message:
             return _Run(reason="memory", detail=f"{error.kind}: {error.message}"[:300])
-        reason = _name_missing(answer, loaded, error)
+        reason = _describe_missing(answer, loaded, error)
         if reason:
             return _Run(reason="import", detail=reason, is_last=True)
     marks = hashlib.sha256(repr(gathered.look).encode())
@@ -322,7 +322,7 @@ def _judge_undefined(answer: Answer, loaded: LoadResult) -> _Run:
     if not _raises_itself(answer, trouble):
         if trouble.kind == "MemoryError":
             return _Run(reason="memory", detail=words)
-        if missing := _name_missing(answer, loaded, trouble):
+        if missing := _describe_missing(answer, loaded, trouble):
             return _Run(reason="import", detail=missing, is_last=True)
     report = Report(answer.exercise)
     report.status, report.headline = "error", "the cell ends in an error before it defines anything"
@@ -335,7 +335,7 @@ _MODULE = re.compile(r"No module named '([\w.]+)")
 _OWN_NAME = re.compile(r"(?:'|import of )vitedu\b")  # the package's name, but not inside a path
 
 
-def _name_missing(answer: Answer, loaded: LoadResult, error: Trouble) -> str:
+def _describe_missing(answer: Answer, loaded: LoadResult, error: Trouble) -> str:
     """Say what an answer needs that a worker does not have, judging by an error; "" if nothing.
 
     Names of this package do not count: answers may not use those that are missing.

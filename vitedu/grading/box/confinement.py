@@ -24,7 +24,7 @@ from vitedu.grading.box import linux, seccomp
 from vitedu.grading.box.limits import MB, OUT_OF_MEMORY, Limits
 
 TASKS = {"worker": "vitedu.grading.box.worker", "canary": "vitedu.grading.box.canary"}
-FOLDER_NAMES = ("TMPDIR", "HOME", "MPLCONFIGDIR")  # variables that are set to the worker's folder
+FOLDER_VARIABLES = ("TMPDIR", "HOME", "MPLCONFIGDIR")  # set to the worker's folder
 
 
 def become_worker(setup: dict, task: str, number: int, fds: list[int], folder: Path) -> None:
@@ -143,7 +143,7 @@ def enter_and_reseed(folder: Path) -> None:
     os.umask(0o077)
     if hasattr(os, "setsid") and os.getsid(0) != os.getpid():
         os.setsid()
-    for name in FOLDER_NAMES:
+    for name in FOLDER_VARIABLES:
         os.environ[name] = str(folder)
     seed = int.from_bytes(os.urandom(4), "little")
     random.seed(seed)

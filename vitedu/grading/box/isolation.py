@@ -159,7 +159,7 @@ class Box:
             self._launcher.shutdown()
             self._folder.cleanup()
 
-    # --- the fork server ------------------------------------------------------------------
+    # --- the fork server ------------------------------------------------------------------------
 
     def _relaunch(self, why: str) -> None:
         """Restart the fork server after it died or did not answer."""

@@ -65,7 +65,7 @@ class ModuleState:
             *((self._restore_table, table) for table in tables.values()),
             *((self._restore_class, kind) for kind in kinds | self._classes),
         ]
-        # [how to restore, what, its entries, where a dict's number is, which bytes of ``_snapshot``]
+        # [how to restore, what, its entries, the place of a dict's number, bytes of ``_snapshot``]
         self._records: list[list[Any]] = []
         places: list[int] = []
         for restore, target in targets:

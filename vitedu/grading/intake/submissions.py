@@ -47,7 +47,7 @@ CANVAS_STRICT = re.compile(
 
 _NBGRADER = {"source", "release", "autograded", "feedback", "solution"}
 _ARCHIVES = (".zip", ".7z", ".rar", ".tar", ".gz", ".tgz", ".bz2", ".xz")
-_WORK = (*_ARCHIVES, ".py", ".pdf", ".html", ".docx")  # others may be the instructor's notes
+_WORK_ENDINGS = (*_ARCHIVES, ".py", ".pdf", ".html", ".docx")  # others: an instructor's notes
 _IGNORED_NAMES = {"__macosx", "__pycache__", "thumbs.db", "desktop.ini", "timestamp.txt"}
 
 
@@ -232,7 +232,7 @@ def _find_owner(
     if entry.kind == "empty":
         return None
     name = entry.name.casefold()
-    if not is_notebook(name) and not name.endswith(_WORK) and entry.kind == "file":
+    if not is_notebook(name) and not name.endswith(_WORK_ENDINGS) and entry.kind == "file":
         return None
     # if the file is named like a notebook of the course, the folder's name stands for the student
     fallback = parts[0] if len(parts) > 1 else root.resolve().name
