@@ -74,7 +74,7 @@ class FakeBox:
         self.is_open = False
 
 
-def look_through(folder, student_from="auto"):
+def find_submissions(folder, student_from="auto"):
     """A student a file."""
     files = sorted(folder.glob("*.txt"))
     return SimpleNamespace(submissions=[Submission(f.stem, (f,)) for f in files], problems=[])
@@ -112,12 +112,12 @@ def judge(answer, seed, box, *, runs):
 
 def compare(answers):
     """Flag those whose answer to patchify is somebody else's."""
-    flags, seen = {}, {}
-    for student, found in sorted(answers.items()):
-        source = found["patchify"].source if "patchify" in found else None
-        if source and source in seen:
-            flags[student] = [Flag("similar", f"patchify is that of {seen[source]}")]
-        seen.setdefault(source, student)
+    flags, first = {}, {}
+    for student, own in sorted(answers.items()):
+        source = own["patchify"].source if "patchify" in own else None
+        if source and source in first:
+            flags[student] = [Flag("similar", f"patchify is that of {first[source]}")]
+        first.setdefault(source, student)
     return flags
 
 
@@ -125,7 +125,7 @@ def made_parts(box=None, **others):
     """Put the parts together; ``others`` take the place of single ones."""
     box = box or FakeBox()
     known = {
-        "find": look_through,
+        "find": find_submissions,
         "extract": extract,
         "open_box": lambda *, allow_unsafe: box,
         "grade": judge,

@@ -6,7 +6,7 @@ import nbformat
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
 from vitedu.course import colab
-from vitedu.course.notebooks import COMPARED
+from vitedu.course.notebooks import NBVAL_TAG
 from vitedu.course.references import reference_source
 from vitedu.exercises import Exercise, in_notebook
 
@@ -18,7 +18,7 @@ from vitedu import check"""
 
 def build(name: str = "01_patches", imports: str = IMPORTS) -> nbformat.NotebookNode:
     """Build a notebook of the course with nothing in it but its exercises."""
-    about, install = colab.sources(name).values()
+    about, install = colab.cell_sources(name).values()
     cells = [
         new_markdown_cell(f"# {name}", id="title"),
         new_markdown_cell(about, id="colab"),
@@ -33,7 +33,7 @@ def build(name: str = "01_patches", imports: str = IMPORTS) -> nbformat.Notebook
         cells += [stub, new_code_cell(source, id=f"{exercise.id[:50]}-check")]
     output = nbformat.v4.new_output("stream", text="2\n")
     compared = new_code_cell("print(1 + 1)", id="compared", outputs=[output])
-    compared.metadata["tags"] = [COMPARED]
+    compared.metadata["tags"] = [NBVAL_TAG]
     compared.execution_count = 1
     cells.append(compared)
     return new_notebook(cells=cells, metadata={"kernelspec": KERNEL})

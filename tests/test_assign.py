@@ -23,11 +23,11 @@ from vitedu.grading.adapters.assign import (
     END,
     assign,
     assign_nbgrader,
+    insert_solution,
     source_notebook,
-    with_solution,
 )
 from vitedu.grading.intake.extraction import extract
-from vitedu.grading.intake.submissions import look_through
+from vitedu.grading.intake.submissions import find_submissions
 
 NOTEBOOKS = Path(__file__).parents[1] / "notebooks"
 # what nbgrader gave for each cell
@@ -51,7 +51,7 @@ def test_plain_assignment_is_the_students_notebooks_without_outputs(tmp_path):
 
 def test_source_notebooks_are_schema_3_and_their_points_are_the_courses(tmp_path):
     """Every exercise has a solution cell and a locked test cell with its points; ids are unique."""
-    found = {}
+    points = {}
     for path in assign_nbgrader(tmp_path, NOTEBOOKS)[:-1]:
         assert path == tmp_path / "source" / path.stem / path.name
         notebook = read(path)
@@ -71,8 +71,8 @@ def test_source_notebooks_are_schema_3_and_their_points_are_the_courses(tmp_path
             else:
                 assert (schema.grade, schema.locked) == (True, True)
                 assert cell.source.endswith("report.points  # nbgrader's partial credit")
-                found[schema.grade_id.removesuffix("-points")] = schema.points
-    assert found == {exercise.id: exercise.points for exercise in EXERCISES}
+                points[schema.grade_id.removesuffix("-points")] = schema.points
+    assert points == {exercise.id: exercise.points for exercise in EXERCISES}
 
 
 def test_solutions_stand_where_the_stubs_were_open():
@@ -80,13 +80,13 @@ def test_solutions_stand_where_the_stubs_were_open():
     notebook = read(NOTEBOOKS / "03_encoder.ipynb")
     places = {id: index for index, id in exercise_cells(notebook)}
     stub = notebook.cells[places["EncoderBlock"]].source
-    solved = with_solution(stub, reference_source(BY_ID["EncoderBlock"]), "EncoderBlock")
+    solved = insert_solution(stub, reference_source(BY_ID["EncoderBlock"]), "EncoderBlock")
     assert solved.count(f"        {BEGIN}\n") == 2 and "# TODO 3.3" in solved
     assert solved.startswith(stub[:300])
     with pytest.raises(ValueError, match=r"the reference has no f\."):
-        with_solution("def f():\n    raise NotImplementedError", "g = 1", "f")
+        insert_solution("def f():\n    raise NotImplementedError", "g = 1", "f")
     with pytest.raises(ValueError, match="leaves nothing open"):
-        with_solution("def f():\n    return 1", "def f(): return 1", "f")
+        insert_solution("def f():\n    return 1", "def f(): return 1", "f")
 
 
 def test_notebook_without_a_check_is_refused():
@@ -132,8 +132,8 @@ def test_the_real_nbgrader_validates_releases_and_grades_it(tmp_path):
         assert done.returncode == 0, done.stderr[-2000:]
         return done.stdout + done.stderr
 
-    said = nbgrader("validate", "source/01_patches/01_patches.ipynb")
-    assert "Success! Your notebook passes all the tests." in said
+    output = nbgrader("validate", "source/01_patches/01_patches.ipynb")
+    assert "Success! Your notebook passes all the tests." in output
     nbgrader("generate_assignment", "01_patches")
     text = (course / "release" / "01_patches" / "01_patches.ipynb").read_text()
     assert "BEGIN SOLUTION" not in text and "permute(0, 2, 4, 1, 3, 5)" not in text
@@ -156,7 +156,7 @@ def test_the_real_nbgrader_validates_releases_and_grades_it(tmp_path):
     assert points["unpatchify"] == 0  # left as it was
 
     # the same submission, as vitedu's own grader reads it
-    (submission,) = look_through(course).submissions
-    found = extract(submission).answers
-    assert submission.student == "ann" and set(found) == set(asked[1:])
-    assert found["patchify"].source == order
+    (submission,) = find_submissions(course).submissions
+    own = extract(submission).answers
+    assert submission.student == "ann" and set(own) == set(asked[1:])
+    assert own["patchify"].source == order

@@ -74,14 +74,14 @@ def write(place: Path, attack: Attack, out: Path) -> None:
 
 def tree(folder: Path) -> dict[Path, str]:
     """Give the digest of every file, the target of every link."""
-    found = {}
+    entries = {}
     for path in folder.rglob("*"):
         if path.is_symlink():
-            found[path] = os.readlink(path)
+            entries[path] = os.readlink(path)
         else:
             content = path.read_bytes() if path.is_file() else b""
-            found[path] = hashlib.sha256(content).hexdigest()
-    return found
+            entries[path] = hashlib.sha256(content).hexdigest()
+    return entries
 
 
 def family(pid: int) -> set[int]:
@@ -93,11 +93,11 @@ def family(pid: int) -> set[int]:
         except OSError:
             continue
         children.setdefault(int(words[1]), []).append(int(stat.parent.name))
-    found, todo = set(), [pid]
+    pids, todo = set(), [pid]
     while todo:
-        found.add(todo[-1])
+        pids.add(todo[-1])
         todo += children.get(todo.pop(), [])
-    return found
+    return pids
 
 
 def namespace(pid: int | str) -> str:
@@ -144,8 +144,8 @@ class Run:
             status = Path(f"/proc/{pid}/status").read_text()
         except OSError:
             status = ""
-        if found := re.search(r"RssAnon:\s+(\d+) kB", status):
-            self.most = max(self.most, int(found[1]) // 1024)
+        if match := re.search(r"RssAnon:\s+(\d+) kB", status):
+            self.most = max(self.most, int(match[1]) // 1024)
         self.worlds |= {namespace(one) for one in family(pid)} - {"", namespace("self")}
         if time.monotonic() - self.start > 60 * MINUTES:
             self.process.kill()
@@ -159,12 +159,12 @@ class Run:
         """
         for _ in range(50):
             others = family(os.getppid())
-            left = [p for p in Path("/proc").glob("[0-9]*") if namespace(p.name) in self.worlds]
-            left = [path for path in left if int(path.name) not in others]
-            if not left:
+            paths = [p for p in Path("/proc").glob("[0-9]*") if namespace(p.name) in self.worlds]
+            paths = [path for path in paths if int(path.name) not in others]
+            if not paths:
                 break
             time.sleep(0.1)
-        return [path.name for path in left]
+        return [path.name for path in paths]
 
 
 def contents(out: Path) -> dict[str, tuple[bytes, int]]:
@@ -190,13 +190,13 @@ def graded(tmp_path_factory):
         if len(contents(out)) >= 12:
             first.process.send_signal(signal.SIGKILL)
     first.process.wait()
-    left, kept = first.survivors(), contents(out)
+    survivors, stored = first.survivors(), contents(out)
 
     second = Run(folder, out)
     while second.goes_on():
         pass
-    found = [json.loads(text) for text, _ in contents(out).values()]
-    grades = {data["student"]: data for data in found}
+    records = [json.loads(text) for text, _ in contents(out).values()]
+    grades = {data["student"]: data for data in records}
     assert second.process.returncode == 0, second.said.read_text()[-2000:]
     after = {**tree(folder), **tree(beside)}
     return SimpleNamespace(**locals())
@@ -223,8 +223,8 @@ def earned(graded: SimpleNamespace, grade: dict) -> str:
 def expect(graded: SimpleNamespace, student: str, worth: str, name: str = "softmax") -> dict:
     """Hold a grade against what it may be."""
     grade = exercise(graded, student, name)
-    found = {earned(graded, grade), str(grade["points"])}
-    assert found & set(worth.split()), {**grade, "picture": ""}
+    points = {earned(graded, grade), str(grade["points"])}
+    assert points & set(worth.split()), {**grade, "picture": ""}
     assert (grade["points"] is None) == (grade["state"] == "not_gradable")
     return grade
 
@@ -266,9 +266,9 @@ def test_controls_do_not_move(graded):
 
 def test_luck_earns_nothing(graded):
     """Three processes agree on right in 4 %; all others fail or go to a person."""
-    found = [earned(graded, exercise(graded, f"lucky_{n}")) for n in range(TRIES)]
-    assert set(found) <= {"full", "zeros", "unstable"} and found.count("full") < TRIES, found
-    for number, word in enumerate(found):
+    points = [earned(graded, exercise(graded, f"lucky_{n}")) for n in range(TRIES)]
+    assert set(points) <= {"full", "zeros", "unstable"} and points.count("full") < TRIES, points
+    for number, word in enumerate(points):
         flags = {flag["kind"] for flag in exercise(graded, f"lucky_{number}")["flags"]}
         assert ("unstable" in flags) == (word == "unstable") and "dangerous" in flags
 

@@ -55,7 +55,7 @@ def out(tmp_path):
 def test_trouble_of_one_is_its_own_finding(folder, out):
     """Faults of reading and judging, also those that are no Exception, are "grader" there alone."""
     outcome = grade_class(folder, out, exercises=TWO, parts=made_parts())
-    assert outcome.students == sorted(CLASS) and outcome.graded == 6 and outcome.level == "full"
+    assert outcome.students == sorted(CLASS) and outcome.num_new == 6 and outcome.level == "full"
     fault = ("not_gradable", "grader")
     assert states(out, "anna") == [("passed", ""), ("failed", "")]
     assert states(out, "bob") == [("failed", ""), fault]
@@ -74,7 +74,7 @@ def test_same_command_again_changes_nothing(folder, out):
     before = contents(out / "submissions")
     outcome = grade_class(folder, out, exercises=TWO, parts=made_parts())
     after = contents(out / "submissions")
-    assert (outcome.graded, outcome.kept) == (4, 2)
+    assert (outcome.num_new, outcome.num_stored) == (4, 2)
     for student in ("anna", "dan"):
         name = f"{safe_name(student)}.json"
         assert after[name] == before[name]
@@ -89,7 +89,7 @@ def test_nothing_to_do_opens_no_box(tmp_path, out):
         raise AssertionError("opened")
 
     outcome = grade_class(folder, out, parts=made_parts(open_box=refuse))
-    assert (outcome.graded, outcome.kept, outcome.level) == (0, 1, "")
+    assert (outcome.num_new, outcome.num_stored, outcome.level) == (0, 1, "")
 
 
 @pytest.mark.parametrize("choices", [{}, {"notebook": "01_patches"}], ids=["all", "notebook"])
@@ -103,9 +103,9 @@ def test_a_finished_class_is_not_read_again(choices, tmp_path, out):
         raise AssertionError("read")
 
     again = grade_class(folder, out, parts=made_parts(extract=refuse), **choices)
-    assert (again.graded, again.kept) == (0, 2)
+    assert (again.num_new, again.num_stored) == (0, 2)
     assert again.class_flags == first.class_flags and "bob" in again.class_flags
-    assert again.left_out == first.left_out
+    assert again.other_notebooks == first.other_notebooks
     hand_in(folder, bob={"patchify": "failed", "softmax": "failed"})
     assert grade_class(folder, out, parts=made_parts(), **choices).class_flags == {}
 
@@ -116,7 +116,7 @@ def test_damaged_memory_of_the_class_is_made_again(content, tmp_path, out):
     folder = hand_in(tmp_path / "in", anna={"patchify": "passed"})
     grade_class(folder, out, parts=made_parts())
     (out / "class.json").write_text(content)
-    assert grade_class(folder, out, parts=made_parts()).kept == 1
+    assert grade_class(folder, out, parts=made_parts()).num_stored == 1
     assert len((out / "class.json").read_text()) > 50
 
 
@@ -142,7 +142,7 @@ def test_a_change_is_graded_anew(what, folder, out, monkeypatch):
     elif what == "versions":
         monkeypatch.setattr(fingerprint, "versions", lambda: {"vitedu": "9"})
     again = grade_class(folder, out, parts=made_parts(), **choices | CHANGES[what][0])
-    assert again.graded == expected
+    assert again.num_new == expected
 
 
 def test_seed_is_secret_fresh_and_recorded_and_can_be_replayed(folder, out):
@@ -155,12 +155,12 @@ def test_seed_is_secret_fresh_and_recorded_and_can_be_replayed(folder, out):
 
     grade_class(folder, out, exercises=TWO, parts=made_parts())
     with Store(out) as store:
-        found = {grade.student: grade.seed for grade in store.load_all(sorted(CLASS))}
-    assert len(set(found.values())) == len(CLASS)
-    assert all(0 <= seed < 2**48 for seed in found.values())
-    choices = {"exercises": TWO, "only": ["anna"], "seed": found["anna"], "again": True}
+        drawn = {grade.student: grade.seed for grade in store.load_all(sorted(CLASS))}
+    assert len(set(drawn.values())) == len(CLASS)
+    assert all(0 <= seed < 2**48 for seed in drawn.values())
+    choices = {"exercises": TWO, "only": ["anna"], "seed": drawn["anna"], "again": True}
     grade_class(folder, out, parts=made_parts(grade=keep), **choices)
-    assert seeds == [found["anna"]] * 2
+    assert seeds == [drawn["anna"]] * 2
 
 
 def test_grades_rest_neither_on_order_nor_on_jobs(folder, tmp_path):
@@ -175,8 +175,8 @@ def test_grades_rest_neither_on_order_nor_on_jobs(folder, tmp_path):
     for jobs, parts in ((1, made_parts()), (4, made_parts()), (3, made_parts(find=backwards))):
         out = tmp_path / f"out{jobs}"
         outcome = grade_class(folder, out, exercises=TWO, jobs=jobs, seed=5, parts=parts)
-        found = [json.loads(path.read_text()) for path in sorted(out.glob("submissions/*"))]
-        grades = [grade | {"seconds": 0} for grade in found]
+        stored = [json.loads(path.read_text()) for path in sorted(out.glob("submissions/*"))]
+        grades = [grade | {"seconds": 0} for grade in stored]
         results.append((outcome.students, outcome.class_flags, grades))
     assert results[0] == results[1] == results[2]
 
@@ -221,17 +221,17 @@ def test_a_stray_notebook_costs_the_others_nothing(tmp_path, out):
     folder = hand_in(tmp_path / "in", **students)
     outcome = grade_class(folder, out, parts=made_parts())
     with Store(out) as store:
-        found = {each.exercise for each in store.load("s0").exercises}
-    assert found == {exercise.id for exercise in in_notebook("01_patches")}
-    assert outcome.left_out == {"02_attention": 1}
+        ids = {each.exercise for each in store.load("s0").exercises}
+    assert ids == {exercise.id for exercise in in_notebook("01_patches")}
+    assert outcome.other_notebooks == {"02_attention": 1}
     outcome = grade_class(folder, out, notebook="02_attention", parts=made_parts())
-    assert outcome.left_out == {"01_patches": 5} and outcome.graded == 5
+    assert outcome.other_notebooks == {"01_patches": 5} and outcome.num_new == 5
 
 
 def test_only_grades_those_named(folder, out):
     """The others wait, and are counted."""
     outcome = grade_class(folder, out, exercises=TWO, only=["bob"], parts=made_parts())
-    assert outcome.students == ["bob"] and outcome.waiting == 5
+    assert outcome.students == ["bob"] and outcome.num_pending == 5
 
 
 @pytest.mark.parametrize(
@@ -296,7 +296,7 @@ def test_class_is_compared_and_a_fault_of_that_costs_nothing(tmp_path, out):
 
     other = out / "other"
     outcome = grade_class(folder, other, parts=made_parts(compare=broken))
-    assert outcome.class_flags == {} and outcome.graded == 2
+    assert outcome.class_flags == {} and outcome.num_new == 2
     assert "too deep" in (other / "grader.log").read_text()
 
 
@@ -345,7 +345,7 @@ def test_full_disk_stops_the_batch_and_loses_nothing(tmp_path, out, monkeypatch)
     before = contents(out / "submissions")
     assert len(before) == 3
     outcome = grade_class(folder, out, exercises=("patchify",), parts=made_parts())
-    assert (outcome.graded, outcome.kept) == (5, 3)
+    assert (outcome.num_new, outcome.num_stored) == (5, 3)
     assert before.items() <= contents(out / "submissions").items()
 
 
@@ -362,16 +362,16 @@ from pathlib import Path
 sys.path.insert(0, {tests!r})
 from made_class import judge, made_parts
 from vitedu.grading import batch, fingerprint, student
-from vitedu.grading.intake import reading
+from vitedu.grading.intake import class_reader
 # so that torch need not be loaded
-fingerprint.versions = student.versions = reading.versions = lambda: {{"vitedu": "test"}}
+fingerprint.versions = student.versions = class_reader.versions = lambda: {{"vitedu": "test"}}
 def slow(answer, seed, box, *, runs):
     time.sleep(0.002)
     return judge(answer, seed, box, runs=runs)
 print("start", flush=True)
 words = {{"exercises": ("patchify", "unpatchify"), "jobs": 3, "parts": made_parts(grade=slow)}}
 outcome = batch.grade_class(Path(sys.argv[1]), Path(sys.argv[2]), **words)
-print(outcome.graded, outcome.kept, len(outcome.students))
+print(outcome.num_new, outcome.num_stored, len(outcome.students))
 """
 
 
@@ -393,8 +393,8 @@ def test_killed_at_any_moment_the_same_command_finishes(tmp_path, out):
         stood = now
     done = subprocess.run(words, capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stderr
-    graded, kept, students = map(int, done.stdout.split()[1:])
-    assert kept == len(stood) and graded + kept == students == 60
+    graded, reused, students = map(int, done.stdout.split()[1:])
+    assert reused == len(stood) and graded + reused == students == 60
     assert stood.items() <= contents(out / "submissions").items()
     assert not list(out.rglob(f"*{UNFINISHED}"))
 
@@ -455,8 +455,8 @@ print(private() - before, *[name for name in heavy.split() if name in sys.module
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 def test_the_grader_itself_is_small_and_needs_no_jupyter():
     """Beyond torch, modules, checkers and a verdict take less than 30 MB, and no large library."""
-    said = subprocess.check_output([sys.executable, "-c", PARENT], text=True, timeout=120)
-    megabytes, *heavy = said.split()
+    output = subprocess.check_output([sys.executable, "-c", PARENT], text=True, timeout=120)
+    megabytes, *heavy = output.split()
     assert float(megabytes) < 30 and heavy == []
 
 
@@ -468,12 +468,12 @@ def test_default_jobs_are_the_cores_of_this_process_and_one_more():
 
 def test_versions_name_the_checkers_and_not_the_pages():
     """A changed checker grades anew; a changed page does not."""
-    found = fingerprint.versions()
-    assert set(found) == {"vitedu", "checkers", "torch", "python"}
+    names = fingerprint.versions()
+    assert set(names) == {"vitedu", "checkers", "torch", "python"}
     package = Path(batch.__file__).parents[1]
-    paths = [path for pattern in fingerprint.DECIDES for path in package.glob(pattern)]
+    paths = [path for pattern in fingerprint.SOURCES for path in package.glob(pattern)]
     files = {str(path.relative_to(package)) for path in paths}
-    assert all(any(package.glob(pattern)) for pattern in fingerprint.DECIDES)
+    assert all(any(package.glob(pattern)) for pattern in fingerprint.SOURCES)
     assert {"checks/patches/patchify.py", "patches.py", "grading/box/worker.py"} <= files
     assert not {"grading/pages/feedback.py", "grading/batch.py", "bench/grade.py"} & files
 

@@ -19,7 +19,7 @@ from nbformat.sign import NotebookNotary
 from test_notebooks import NAMES, NOTEBOOKS, RAN
 
 from vitedu.course import results
-from vitedu.course.site import solved_run
+from vitedu.course.site import run_solved
 from vitedu.exercises import in_notebook
 
 # `make browser` sets both: the Python of the students' environment, and a browser
@@ -486,7 +486,7 @@ def test_notebook_with_its_outputs_fits(patches, theme, width):
 @pytest.fixture
 def ran(home, name):
     """Write a solved notebook with its outputs beside the students', trusted; give its name."""
-    notebook = solved_run(NOTEBOOKS / f"{name}.ipynb", RAN)
+    notebook = run_solved(NOTEBOOKS / f"{name}.ipynb", RAN)
     nbformat.write(notebook, home / "notebooks" / f"{name}_ran.ipynb")
     with NotebookNotary(data_dir=str(home / ".local/share/jupyter")) as notary:
         notary.sign(notebook)

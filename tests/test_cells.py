@@ -2,7 +2,7 @@
 
 import pytest
 
-from vitedu.grading.box.cells import run_cell, run_imports
+from vitedu.grading.box.cells import run_cell, run_support
 
 
 def test_statements_after_and_before_a_failure_run():
@@ -20,9 +20,9 @@ def test_imports_are_lost_one_by_one():
         "from math import pi, no_such, tau\nimport json, no_module\nfrom nowhere import a as b\n"
     )
     source += "x, y = nothing\ndef f():\n    pass\n"
-    lost = run_imports(source, "<support>", names)
+    lost = run_support(source, "<support>", names)
     assert {"pi", "tau", "json", "f"} <= set(names)
-    assert [(given, origin) for given, _, origin in lost] == [
+    assert [(names_bound, origin) for names_bound, _, origin in lost] == [
         (["no_such"], "math"),
         (["no_module"], "no_module"),
         (["b"], "nowhere"),
@@ -36,8 +36,8 @@ def test_what_is_no_python_is_an_error_and_not_a_crash(source):
     """Broken code is given back as its error; as support it is one loss, and nothing runs."""
     names = {}
     assert isinstance(run_cell(source, "<answer>", names), (SyntaxError, ValueError, MemoryError))
-    ((given, why, origin),) = run_imports(source, "<support>", names)
-    assert given == [] and why and origin == ""
+    ((names_bound, why, origin),) = run_support(source, "<support>", names)
+    assert names_bound == [] and why and origin == ""
 
 
 def test_an_exit_ends_a_cell_and_a_time_limit_passes():

@@ -9,9 +9,9 @@ from test_feedback import HOSTILE, Tags, assert_harmless, everything
 from vitedu.checks.checker import find_checker
 from vitedu.exercises import EXERCISES, find, in_notebook
 from vitedu.grading.grades import Flag
-from vitedu.grading.pages.class_report import bank_words, report_page
-from vitedu.grading.pages.class_summary import HARMLESS, summarise
-from vitedu.grading.pages.feedback import OPEN_FLAGS
+from vitedu.grading.pages.class_report import explain_mistake, report_page
+from vitedu.grading.pages.class_summary import HARMLESS_FLAGS, summarise
+from vitedu.grading.pages.feedback import STUDENT_FLAGS
 from vitedu.grading.store import safe_name
 
 BAR = re.compile(r'class="earned" x="(.+?)" y="(.+?)" width="(.+?)" height="(.+?)"')
@@ -25,13 +25,13 @@ def words(exercise, mistake):
 
 def a_class():
     failed, gone = exercise_grade("unpatchify", "failed"), {"points": 0.0, "attempted": False}
-    left = exercise_grade("unpatchify", "failed", misconceptions=[], **gone)
+    second = exercise_grade("unpatchify", "failed", misconceptions=[], **gone)
     unclear = exercise_grade("unpatchify", "not_gradable")
     return [
         submission_grade("Anna", [exercise_grade(), failed], seconds=2.0),
         submission_grade("Bob", [exercise_grade(), unclear], seconds=3.0),
         submission_grade("Cleo", [exercise_grade(), failed], isolation="partial: no x"),
-        submission_grade("Dan", [exercise_grade(), left]),
+        submission_grade("Dan", [exercise_grade(), second]),
     ]
 
 
@@ -48,9 +48,9 @@ def report(grades, flags=None, exercises=TWO, problems=()):
 
 def test_numbers_of_the_head_are_those_of_the_class():
     """7.5, 7.5 and 6 of 10 points are final: mean 7, median 7.5; one is open, which is no 0."""
-    _, said = report(a_class())
+    _, page = report(a_class())
     numbers = "4 submissions 7 mean of 10 points, 3 final 7.5 median, 3 final 1 with open points"
-    assert f"{numbers} 1 need a person" in said
+    assert f"{numbers} 1 need a person" in page
 
 
 def test_distribution_counts_everybody():
@@ -80,8 +80,8 @@ def test_distribution_has_room_for_any_number_of_points(maximum):
 
 def test_hardest_exercise_comes_first():
     """With the share that passed, and the outcomes in words for those who do not see the bar."""
-    source, said = report(a_class())
-    part = said[said.index("the hardest first") :]
+    source, page = report(a_class())
+    part = page[page.index("the hardest first") :]
     assert part.index("unpatchify") < part.index("patchify cut")
     assert "0 %" in part and "100 %" in part
     assert "2 partly right, 1 left as it was, 1 could not be graded" in source
@@ -89,8 +89,8 @@ def test_hardest_exercise_comes_first():
 
 def test_mistakes_are_counted_without_names():
     """Two students made it; the explanation stands beside the count, no student does."""
-    _, said = report(a_class())
-    part = said[said.index("What was misunderstood") : said.index("Isolation")]
+    _, page = report(a_class())
+    part = page[page.index("What was misunderstood") : page.index("Isolation")]
     assert "2 1.2 unpatchify : name of row_major because. look." in part
     assert not any(name in part for name in ("Anna", "Bob", "Cleo", "Dan"))
 
@@ -101,8 +101,8 @@ def test_rare_mistakes_are_not_all_listed():
         submission_grade(f"s{i}", [exercise_grade(state="failed", misconceptions=[f"m{i}"])])
         for i in range(20)
     ]
-    _, said = report(grades)
-    assert "and 5 more, each rarer" in said
+    _, page = report(grades)
+    assert "and 5 more, each rarer" in page
 
 
 def test_who_needs_a_person_is_listed_with_the_reason():
@@ -110,8 +110,8 @@ def test_who_needs_a_person_is_listed_with_the_reason():
     grades = a_class()
     grades[0].exercises[0].flags.append(Flag("forbidden_name", "patchify names F.unfold"))
     grades[2].flags.append(Flag("late", "Canvas calls it late"))
-    _, said = report(grades, {"Dan": [Flag("similar", "patchify: as Cleo's")]})
-    part = said[said.index("Who needs a person") : said.index("Exercises, the hardest")]
+    _, page = report(grades, {"Dan": [Flag("similar", "patchify: as Cleo's")]})
+    part = page[page.index("Who needs a person") : page.index("Exercises, the hardest")]
     unclear = "the answer did not come to an end and would not be interrupted"
     for sentence in (
         f"Bob unpatchify: {unclear} (no reply within 10 s)",
@@ -131,17 +131,17 @@ def test_one_concern_about_many_exercises_is_one_line():
     anna = [exercise_grade(name, flags=[flag]) for name in names]
     bob = [exercise_grade(name, flags=[flag] * (i < 2)) for i, name in enumerate(names)]
     grades = [submission_grade("Anna", anna), submission_grade("Bob", bob)]
-    _, said = report(grades, exercises=in_notebook("01_patches"))
-    assert f"Anna all {len(names)} exercises: the published reference" in said
-    assert "Bob patchify, unpatchify: the published reference" in said
+    _, page = report(grades, exercises=in_notebook("01_patches"))
+    assert f"Anna all {len(names)} exercises: the published reference" in page
+    assert "Bob patchify, unpatchify: the published reference" in page
 
 
 def test_nobody_needs_a_person_for_how_an_answer_was_found():
     """Remarks that only say how are not listed, and a student may read them."""
-    flags = [Flag(kind, kind) for kind in HARMLESS]
-    _, said = report([submission_grade(exercises=[exercise_grade(flags=flags)])])
-    assert "Who needs a person Nobody." in said
-    assert not {"similar", "like_reference", "forbidden_name"} & (HARMLESS | OPEN_FLAGS)
+    flags = [Flag(kind, kind) for kind in HARMLESS_FLAGS]
+    _, page = report([submission_grade(exercises=[exercise_grade(flags=flags)])])
+    assert "Who needs a person Nobody." in page
+    assert not {"similar", "like_reference", "forbidden_name"} & (HARMLESS_FLAGS | STUDENT_FLAGS)
 
 
 def test_what_was_left_out_matters_where_the_answer_failed():
@@ -155,47 +155,47 @@ def test_what_was_left_out_matters_where_the_answer_failed():
 
 def test_what_belongs_to_nobody_is_told():
     """Files in the folder that bear no name."""
-    _, said = report(a_class(), problems=[Flag("other_file", "x.bin is no notebook")])
-    assert "in the folder, of nobody known x.bin is no notebook" in said
+    _, page = report(a_class(), problems=[Flag("other_file", "x.bin is no notebook")])
+    assert "in the folder, of nobody known x.bin is no notebook" in page
 
 
 def test_everybody_has_a_row_with_a_link_to_the_page():
     """And a cell an exercise, by sign or by points."""
-    source, said = report(a_class())
+    source, page = report(a_class())
     for student in ("Anna", "Bob", "Cleo", "Dan"):
         assert f'href="feedback/{safe_name(student)}.html"' in source
-    part = said[said.index("Everybody") : said.index("Who needs")]
+    part = page[page.index("Everybody") : page.index("Who needs")]
     assert "Anna 7.5 ✓ 1.5" in part and "Bob 6 +4? ✓ ?" in part and "Dan 6 ✓ ○" in part
 
 
 def test_every_notebook_has_a_table_of_its_own():
     """With its own sums, so that no table is wider than a page."""
     grades = [submission_grade("Anna", [exercise_grade(), exercise_grade("softmax", "failed")])]
-    _, said = report(grades, exercises=[find("patchify"), find("softmax")])
-    part = said[said.index("Everybody") : said.index("Who needs")]
+    _, page = report(grades, exercises=[find("patchify"), find("softmax")])
+    part = page[page.index("Everybody") : page.index("Who needs")]
     assert "01_patches of 6 1.1 Anna 6 ✓ 02_attention of 4 2.1 Anna 1.5 1.5" in part
 
 
 def test_isolation_versions_and_time_are_told():
     """Each level with its submissions."""
-    _, said = report(a_class())
-    assert "Isolation: full (3 submissions); partial: no x (1 submission)." in said
-    assert "Fresh processes an exercise: up to 3." in said
-    assert "vitedu 0.1.0, torch 2.15" in said and "5 s." in said
+    _, page = report(a_class())
+    assert "Isolation: full (3 submissions); partial: no x (1 submission)." in page
+    assert "Fresh processes an exercise: up to 3." in page
+    assert "vitedu 0.1.0, torch 2.15" in page and "5 s." in page
 
 
 def test_hostile_names_are_harmless():
     """The same text that a feedback page withstands."""
     exercises = [find(each.exercise) for each in everything().exercises]
     flags = {HOSTILE: [Flag(HOSTILE, HOSTILE)]}
-    source, said = report([everything()], flags, exercises, [Flag("x", HOSTILE)])
-    assert "alert(1)" in said and "\u202e" not in source
+    source, page = report([everything()], flags, exercises, [Flag("x", HOSTILE)])
+    assert "alert(1)" in page and "\u202e" not in source
 
 
 def test_a_class_of_nobody_is_a_page():
     """An empty folder of grades is told, not a crash."""
-    _, said = report([])
-    assert "0 submissions" in said
+    _, page = report([])
+    assert "0 submissions" in page
 
 
 def test_every_mistake_of_every_bank_has_words():
@@ -203,9 +203,9 @@ def test_every_mistake_of_every_bank_has_words():
     for exercise in EXERCISES:
         checker = find_checker(exercise.id)
         for mistake in checker.mistakes() if hasattr(checker, "mistakes") else checker.bank:
-            name, why, _ = bank_words(exercise.id, mistake.id)
+            name, why, _ = explain_mistake(exercise.id, mistake.id)
             assert name == mistake.name and why == mistake.why
-    assert bank_words("patchify", "constant_factor")[0]
+    assert explain_mistake("patchify", "constant_factor")[0]
 
 
 def test_a_page_of_a_large_class_is_small():

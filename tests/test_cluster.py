@@ -118,15 +118,15 @@ def test_a_class_has_its_grades_also_when_a_worker_is_killed(running, folder, tm
 
     killer = threading.Thread(target=kill, daemon=True)
     killer.start()
-    found = graded(folder, out, parts=parts)
+    grades = graded(folder, out, parts=parts)
     killer.join(150)
-    assert killed and found == {
+    assert killed and grades == {
         student: [deserved(id, answers.get(id)) for id in IDS] for student, answers in CLASS.items()
     }
     before = {path: path.read_bytes() for path in out.glob("submissions/*.json")}
     levels = {json.loads(text)["isolation"] for text in before.values()}
     assert all(level.startswith(("full", "partial")) for level in levels)
-    assert graded(folder, out, parts=parts) == found
+    assert graded(folder, out, parts=parts) == grades
     assert before == {path: path.read_bytes() for path in out.glob("submissions/*.json")}
 
 
@@ -142,8 +142,8 @@ def test_a_submission_arrives_as_it_was_sent():
     answer = Answer("patchify", "def patchify(): 'ß'", "import math", flags=flags)
     sent = Extraction({"patchify": answer}, {"stem_tokens": ("no_cell", "")}, [Flag("oddity", "x")])
     task = pack_submission(SUBMISSION, sent, EXERCISES, 5, 3)
-    submission, found, head = unpack_submission(task)
-    assert (submission, found) == (SUBMISSION, sent)
+    submission, extraction, head = unpack_submission(task)
+    assert (submission, extraction) == (SUBMISSION, sent)
     assert (head["exercises"], head["seed"], head["runs"]) == (["patchify", "stem_tokens"], 5, 3)
 
 

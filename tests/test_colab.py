@@ -65,15 +65,15 @@ def without_the_package(monkeypatch, folder):
 
 def words_of(repository="ada/vitedu"):
     """Give the words of the cell's pip command."""
-    source = colab.sources("01_patches", repository)["install"]
+    source = colab.cell_sources("01_patches", repository)["install"]
     (command,) = re.findall(r"(?m)^ *%pip (.+)$", source)
-    return command.replace("{PACKAGE}", colab.package(repository)).split()
+    return command.replace("{PACKAGE}", colab.pip_argument(repository)).split()
 
 
 @pytest.mark.parametrize("repository", [colab.PLACEHOLDER, "ada/vitedu"])
 def test_cell_does_nothing_where_the_package_is(repository, capsys):
     """A clone and `make lab` need no network, whatever the address is."""
-    assert run(colab.sources("01_patches", repository)["install"]) == []
+    assert run(colab.cell_sources("01_patches", repository)["install"]) == []
     assert capsys.readouterr().out == ""
 
 
@@ -86,7 +86,7 @@ def test_cell_installs_where_the_package_is_missing(monkeypatch, tmp_path):
     for folder in (tmp_path, tmp_path / "results"):
         with monkeypatch.context() as patch:
             without_the_package(patch, folder)
-            ((name, line),) = run(colab.sources("01_patches", "ada/vitedu")["install"])
+            ((name, line),) = run(colab.cell_sources("01_patches", "ada/vitedu")["install"])
         assert name == "pip" and line.split() == words_of()
         assert f"git+https://github.com/ada/vitedu@v{__version__}" in line
 
@@ -94,7 +94,7 @@ def test_cell_installs_where_the_package_is_missing(monkeypatch, tmp_path):
 def test_cell_with_the_placeholder_says_what_to_write(monkeypatch, tmp_path):
     """It asks no stranger's repository; with the address written in, it goes on."""
     without_the_package(monkeypatch, tmp_path)
-    source = colab.sources("01_patches", colab.PLACEHOLDER)["install"]
+    source = colab.cell_sources("01_patches", colab.PLACEHOLDER)["install"]
     with pytest.raises(RuntimeError, match="in place of OWNER_NOT_SET/vitedu"):
         run(source)
     mended = source.replace("github.com/OWNER_NOT_SET/vitedu", "github.com/ada/vitedu")
@@ -109,7 +109,7 @@ def test_command_upgrades_nothing():
     """No dependency is followed, no upgrade asked for, no version named: what is there stays."""
     words = words_of()
     assert words[:3] == ["install", "--quiet", "--no-deps"]
-    assert words[3] == colab.package("ada/vitedu")
+    assert words[3] == colab.pip_argument("ada/vitedu")
     assert all(re.fullmatch("[a-z]+", word) for word in words[4:]), words
 
 
@@ -117,9 +117,9 @@ def test_command_upgrades_nothing():
 def test_pip_leaves_what_is_installed():
     """Asked for the small packages where they are, pip changes none and needs no network."""
     command = [sys.executable, "-m", "pip", "install", "--no-deps", "--no-index", "--dry-run"]
-    done = subprocess.run([*command, *colab.SMALL], capture_output=True, text=True, timeout=120)
+    done = subprocess.run([*command, *colab.PACKAGES], capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr
-    assert done.stdout.count("already satisfied") == len(colab.SMALL)
+    assert done.stdout.count("already satisfied") == len(colab.PACKAGES)
     assert "Would install" not in done.stdout
 
 
@@ -134,7 +134,7 @@ def test_versions_of_colab_are_new_enough():
             assert BROUGHT[requirement.name] in requirement.specifier, word
         else:
             # torch requires Jinja2
-            assert requirement.name in {*colab.SMALL, *BROUGHT, "jinja2"}, word
+            assert requirement.name in {*colab.PACKAGES, *BROUGHT, "jinja2"}, word
     for name, bound in requirements().items():  # `vitedu doctor` asks for these
         if BROUGHT.get(name):
             assert Version(BROUGHT[name]) >= Version(bound), name
@@ -158,11 +158,11 @@ FAULTS = {
 def test_problems_name_each_fault(name, old, new, message):
     """Badge and cell agree with each other, and with this version and address."""
     notebook = build()
-    assert list(colab.problems(notebook, "01_patches")) == []
+    assert list(colab.find_problems(notebook, "01_patches")) == []
     cell = next(cell for cell in notebook.cells if cell["id"] == name)
     assert old in cell.source
     cell.source = cell.source.replace(old, new)
-    assert any(message in problem for problem in colab.problems(notebook, "01_patches"))
+    assert any(message in problem for problem in colab.find_problems(notebook, "01_patches"))
 
 
 @pytest.mark.parametrize(
@@ -174,16 +174,16 @@ def test_problems_name_a_cell_that_is_missing_or_late(name, place):
     notebook = build()
     (cell,) = (cell for cell in notebook.cells if cell["id"] == name)
     notebook.cells.remove(cell)
-    assert f"has no cell '{name}'" in " ".join(colab.problems(notebook, "01_patches"))
+    assert f"has no cell '{name}'" in " ".join(colab.find_problems(notebook, "01_patches"))
     notebook.cells.append(cell)
-    assert f"cell '{name}': {place}" in " ".join(colab.problems(notebook, "01_patches"))
+    assert f"cell '{name}': {place}" in " ".join(colab.find_problems(notebook, "01_patches"))
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 def test_notebook_has_badge_and_cell(path):
     """They are as this version and address would have them; the badge opens this notebook."""
     notebook = read(path)
-    assert list(colab.problems(notebook, path.stem)) == []
+    assert list(colab.find_problems(notebook, path.stem)) == []
     about = next(cell.source for cell in notebook.cells if cell.get("id") == "colab")
     first = about.splitlines()[0]
     assert first == f"[![Open in Colab]({colab.BADGE})]({colab.address(path.stem)})"
@@ -194,8 +194,8 @@ def test_notebook_has_badge_and_cell(path):
 def test_readme_opens_the_notebooks_of_this_version():
     """Its badge has the address and the tag that the notebooks have."""
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    found = re.findall(r"https://colab\.research\.google\.com/github/[^\s)]+", readme)
-    assert found and set(found) <= {colab.address(path.stem) for path in NOTEBOOKS}
+    addresses = re.findall(r"https://colab\.research\.google\.com/github/[^\s)]+", readme)
+    assert addresses and set(addresses) <= {colab.address(path.stem) for path in NOTEBOOKS}
 
 
 # --- make slug ------------------------------------------------------------------------------------
@@ -249,7 +249,7 @@ def test_slug_puts_the_cells_below_the_title_of_a_new_notebook(copy):
     notebook = read(path)
     nbformat.validate(notebook)
     assert [cell.id for cell in notebook.cells[1:3]] == list(colab.CELLS)
-    assert list(colab.problems(notebook, "01_patches")) == []
+    assert list(colab.find_problems(notebook, "01_patches")) == []
 
 
 @pytest.mark.parametrize(

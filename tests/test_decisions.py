@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 from made_class import exercise_grade, submission_grade
 
-from vitedu.grading.decisions import decided, read_decisions
+from vitedu.grading.decisions import apply_decisions, read_decisions
 from vitedu.grading.pages.exports import open_csv
 from vitedu.grading.pages.feedback import feedback_page
 
@@ -36,7 +36,7 @@ def filled(tmp_path, points, comment="seen", grades=None, separator=","):
 def test_points_and_comment_come_back(tmp_path, points, separator, found):
     """Also from a spreadsheet that writes decimal commas; who decided stays in the record."""
     path = filled(tmp_path, points, separator=separator)
-    now = decided(grade(), read_decisions(path, [grade()], "the instructor"))
+    now = apply_decisions(grade(), read_decisions(path, [grade()], "the instructor"))
     each = now.exercises[1]
     assert (each.points, each.comment, each.decided_by) == (found, "seen", "the instructor")
     assert each.state == ("passed" if found == 4 else "failed") and now.open_points == 0
@@ -78,4 +78,4 @@ def test_a_row_must_name_what_is_open(tmp_path):
 def test_a_later_submission_waits_for_a_person_again(tmp_path):
     """A decision belongs to the files that it was made for."""
     known = read_decisions(filled(tmp_path, "3"), [grade()], "me")
-    assert decided(replace(grade(), digest="another"), known).open_points == 4
+    assert apply_decisions(replace(grade(), digest="another"), known).open_points == 4

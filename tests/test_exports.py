@@ -13,12 +13,12 @@ from vitedu.grading.grades import Flag
 from vitedu.grading.pages.exports import (
     MARK,
     canvas_csv,
-    cell,
     grades_csv,
     gradescope_results,
     gradescope_text,
     moodle_csv,
     open_csv,
+    safe_cell,
     totals_csv,
 )
 
@@ -60,19 +60,19 @@ FORMULAS += ["=cmd|' /C calc'!A0", '=HYPERLINK("http://x")', "\x00=1", "\ufeff=1
 @pytest.mark.parametrize("words", FORMULAS, ids=ascii)
 def test_text_that_begins_like_a_formula_is_made_text(words):
     """Whatever stands before the sign, no cell begins with it, nor with blanks before it."""
-    assert not cell(words).lstrip(" \t\r\n\x00\ufeff\u202e").startswith(tuple("=+-@|\t\r＝"))
+    assert not safe_cell(words).lstrip(" \t\r\n\x00\ufeff\u202e").startswith(tuple("=+-@|\t\r＝"))
 
 
 @pytest.mark.parametrize("words", ["Anna-Lena", "a=b", "01_patches.ipynb", "", "Zoë", "李雷", "'"])
 def test_other_text_stays(words):
     """Nothing is added where nothing is needed."""
-    assert cell(words) == words
+    assert safe_cell(words) == words
 
 
 def test_cells_have_one_line_and_an_end():
     """Line ends and control characters are gone; a megabyte is cut."""
-    assert cell("a\r\nb\tc\x1b[1m") == "a b c�[1m"
-    assert len(cell("x" * 10**6)) <= 1001
+    assert safe_cell("a\r\nb\tc\x1b[1m") == "a b c�[1m"
+    assert len(safe_cell("x" * 10**6)) <= 1001
 
 
 def test_students_and_details_are_safe_in_every_table():
@@ -87,31 +87,31 @@ def test_students_and_details_are_safe_in_every_table():
     )
     platforms = canvas_csv([grade], TWO[:1], bad), moodle_csv([grade], TWO[:1])
     for text in (grades_csv([grade], {}), totals_csv([grade], {}), open_csv([grade]), *platforms):
-        found = [each for row in rows(text) for each in row]
-        assert any("HYPERLINK" in each for each in found)
-        assert not any(each.startswith(tuple("=+-@")) for each in found)
+        cells = [each for row in rows(text) for each in row]
+        assert any("HYPERLINK" in each for each in cells)
+        assert not any(each.startswith(tuple("=+-@")) for each in cells)
 
 
 def test_grades_have_a_row_a_student_and_exercise():
     """Points of what is not gradable are empty; its state and reason are not."""
     grades = three()
     grades[0].exercises[1].flags.append(Flag("unstable", "x"))
-    found = rows(grades_csv(grades, {"Anna": [Flag("similar", "y")]}))
-    assert found[0][:6] == ["student", "exercise", "points", "max_points", "state", "reason"]
-    assert [row[:6] for row in found[1:4]] == [
+    lines = rows(grades_csv(grades, {"Anna": [Flag("similar", "y")]}))
+    assert lines[0][:6] == ["student", "exercise", "points", "max_points", "state", "reason"]
+    assert [row[:6] for row in lines[1:4]] == [
         ["Anna", "patchify", "6.0", "6.0", "passed", ""],
         ["Anna", "unpatchify", "1.5", "4.0", "failed", ""],
         ["Bob", "patchify", "6.0", "6.0", "passed", ""],
     ]
-    assert found[4][:6] == ["Bob", "unpatchify", "", "4.0", "not_gradable", "timeout"]
-    table = [dict(zip(found[0], row, strict=True)) for row in found[1:]]
+    assert lines[4][:6] == ["Bob", "unpatchify", "", "4.0", "not_gradable", "timeout"]
+    table = [dict(zip(lines[0], row, strict=True)) for row in lines[1:]]
     assert table[1]["misconceptions"] == "row_major" and table[1]["flags"] == "unstable similar"
 
 
 def test_totals_say_whether_they_are_final():
     """Open points stand in a column of their own."""
-    found = rows(totals_csv(three(), {}))
-    table = [dict(zip(found[0], row, strict=True)) for row in found[1:]]
+    lines = rows(totals_csv(three(), {}))
+    table = [dict(zip(lines[0], row, strict=True)) for row in lines[1:]]
     points = [(float(t["points"]), float(t["open_points"])) for t in table]
     assert points == [(7.5, 0), (6, 4), (0, 10)]
     assert [t["final"] for t in table] == ["yes", "no", "no"]
@@ -120,8 +120,8 @@ def test_totals_say_whether_they_are_final():
 
 def test_what_is_open_is_listed_with_its_reason():
     """And nothing else is."""
-    found = rows(open_csv(three()))
-    assert [(row[0], row[1], row[3]) for row in found[1:]] == [
+    lines = rows(open_csv(three()))
+    assert [(row[0], row[1], row[3]) for row in lines[1:]] == [
         ("Bob", "unpatchify", "timeout"),
         ("Cleo", "patchify", "crashed"),
         ("Cleo", "unpatchify", "crashed"),
@@ -140,27 +140,27 @@ def test_canvas_finds_students_and_points():
     """Header, points possible, the ID from the download's name, no number where some is open."""
     grades = three()
     grades[0].identity = {"canvas_id": "4711"}
-    found = rows(canvas_csv(grades, TWO, "Patches (99)"))
-    assert found[0] == ["Student", "ID", "SIS User ID", "SIS Login ID", "Section", "Patches (99)"]
-    assert found[1] == ["Points Possible", "", "", "", "", "10.0"]
-    assert [row[0] for row in found[2:]] == ["Anna", "Bob", "Cleo"]
-    assert [row[1] for row in found[2:]] == ["4711", "", ""]
-    assert [row[5] for row in found[2:]] == ["7.5", "", ""]
+    lines = rows(canvas_csv(grades, TWO, "Patches (99)"))
+    assert lines[0] == ["Student", "ID", "SIS User ID", "SIS Login ID", "Section", "Patches (99)"]
+    assert lines[1] == ["Points Possible", "", "", "", "", "10.0"]
+    assert [row[0] for row in lines[2:]] == ["Anna", "Bob", "Cleo"]
+    assert [row[1] for row in lines[2:]] == ["4711", "", ""]
+    assert [row[5] for row in lines[2:]] == ["7.5", "", ""]
 
 
 def test_canvas_has_a_column_a_notebook():
     """What is open in one leaves the other alone; no name has a word that Canvas keeps."""
     grade = submission_grade("Anna", [exercise_grade(), exercise_grade("softmax", "not_gradable")])
-    found = rows(canvas_csv([grade], [find("patchify"), find("softmax")]))
-    assert found[0][5:] == ["vitedu 01_patches", "vitedu 02_attention"]
-    assert found[2][5:] == ["6.0", ""]
-    assert not re.search("(Current|Final|Override) (Score|Points|Grade|Status)", ",".join(found[0]))
+    lines = rows(canvas_csv([grade], [find("patchify"), find("softmax")]))
+    assert lines[0][5:] == ["vitedu 01_patches", "vitedu 02_attention"]
+    assert lines[2][5:] == ["6.0", ""]
+    assert not re.search("(Current|Final|Override) (Score|Points|Grade|Status)", ",".join(lines[0]))
 
 
 def test_an_exercise_that_the_grade_does_not_hold_is_open():
     """A sum over less than was asked for is no sum."""
-    found = rows(canvas_csv([submission_grade("Anna", [exercise_grade()])], TWO))
-    assert found[2][5] == ""
+    lines = rows(canvas_csv([submission_grade("Anna", [exercise_grade()])], TWO))
+    assert lines[2][5] == ""
 
 
 def test_moodle_finds_students_and_points():
@@ -168,9 +168,9 @@ def test_moodle_finds_students_and_points():
     grades = three()
     grades[0].identity = {"moodle_id": "12 34"}
     grades[1].identity = {"moodle_id": "56"}
-    found = rows(moodle_csv(grades, TWO))
-    table = [dict(zip(found[0], row, strict=True)) for row in found[1:]]
-    assert {"Identifier", "Grade", "Last modified (grade)"} <= set(found[0])
+    lines = rows(moodle_csv(grades, TWO))
+    table = [dict(zip(lines[0], row, strict=True)) for row in lines[1:]]
+    assert {"Identifier", "Grade", "Last modified (grade)"} <= set(lines[0])
     numbers = [f"Participant {number}" for number in (12, 34, 56)]
     assert [t["Identifier"] for t in table] == [*numbers, ""]
     assert [t["Grade"] for t in table] == ["7.5", "7.5", "", ""]
@@ -219,6 +219,6 @@ def test_whole_notebooks_sum_up():
     """A class graded on notebook 01 has all points of its exercises."""
     exercises = in_notebook("01_patches")
     grade = submission_grade("Anna", [exercise_grade(exercise.id) for exercise in exercises])
-    found = rows(canvas_csv([grade], exercises))
+    lines = rows(canvas_csv([grade], exercises))
     points = float(sum(exercise.points for exercise in exercises))
-    assert found[1][5] == found[2][5] == str(points)
+    assert lines[1][5] == lines[2][5] == str(points)

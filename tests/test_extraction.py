@@ -16,7 +16,7 @@ import torch
 
 from vitedu.checks.checker import find_checker
 from vitedu.checks.engine import judge_answer
-from vitedu.course.notebooks import exercise_cells, read, solved
+from vitedu.course.notebooks import exercise_cells, read, solve_notebook
 from vitedu.course.references import solution_source
 from vitedu.exercises import EXERCISES, find, in_notebook
 from vitedu.grading.grades import REASONS, Flag, Submission
@@ -81,7 +81,7 @@ def whole_course(tmp_path_factory):
     folder, files = tmp_path_factory.mktemp("solved"), []
     for path in sorted(NOTEBOOKS.glob("*.ipynb")):
         files.append(folder / path.name)
-        files[-1].write_text(json.dumps(solved(read(path))), "utf-8")
+        files[-1].write_text(json.dumps(solve_notebook(read(path))), "utf-8")
     return tuple(files)
 
 
@@ -91,11 +91,11 @@ def whole_course(tmp_path_factory):
 @pytest.mark.slow
 def test_every_exercise_of_the_solved_course_is_found_and_stands_alone(whole_course):
     """Support and answer run together, and define what was asked, without plots, data or checks."""
-    found = extract(Submission("ann", whole_course))
-    assert list(found.answers) == [exercise.id for exercise in EXERCISES]
-    assert (found.problems, found.flags) == ({}, [])
-    for answer in found.answers.values():
-        assert kinds(answer) == [] and answer.found_by == "metadata"
+    result = extract(Submission("ann", whole_course))
+    assert list(result.answers) == [exercise.id for exercise in EXERCISES]
+    assert (result.problems, result.flags) == ({}, [])
+    for answer in result.answers.values():
+        assert kinds(answer) == [] and answer.match == "metadata"
         text = answer.support + answer.source
         assert not any(word in text for word in ("load_data", "plots", "check(", "hint", "profile"))
         value(answer)
@@ -109,19 +109,19 @@ def test_dropped_metadata_changes_nothing_but_how_answers_were_found(whole_cours
         content = json.loads(path.read_text("utf-8"))
         for own in content["cells"]:
             own["metadata"] = {"id": "colab"}
-        found = handed_in(tmp_path, content, "renamed.ipynb")
-        assert list(found.answers) == [e.id for e in in_notebook(path.stem)]
-        assert found.notebooks == {path.stem}
-        for id, answer in found.answers.items():
+        result = handed_in(tmp_path, content, "renamed.ipynb")
+        assert list(result.answers) == [e.id for e in in_notebook(path.stem)]
+        assert result.notebooks == {path.stem}
+        for id, answer in result.answers.items():
             assert answer.source == marked[id].source and answer.support == marked[id].support
-            assert answer.found_by == "name" and kinds(answer) == ["found_by_name"]
+            assert answer.match == "name" and kinds(answer) == ["found_by_name"]
 
 
 def test_untouched_notebook_gives_its_stubs(tmp_path):
     """A stub is an answer that the judge calls not attempted, and no missing cell."""
-    found = course(tmp_path, "03_encoder", {})
-    assert set(found.answers) == {exercise.id for exercise in in_notebook("03_encoder")}
-    assert found.problems["patchify"] == ("not handed in", "no file holds notebook 01_patches")
+    result = course(tmp_path, "03_encoder", {})
+    assert set(result.answers) == {exercise.id for exercise in in_notebook("03_encoder")}
+    assert result.problems["patchify"] == ("not handed in", "no file holds notebook 01_patches")
 
 
 def test_last_attempt_wins_and_a_stub_is_no_attempt(tmp_path):
@@ -131,8 +131,8 @@ def test_last_attempt_wins_and_a_stub_is_no_attempt(tmp_path):
     both = handed_in(tmp_path, notebook(cell(first, "gelu"), cell(second))).answers["gelu"]
     assert both.source == second and kinds(both) == ["duplicate", "found_by_name"]
     for cells in ([stub, first], [first, stub]):
-        found = handed_in(tmp_path, notebook(*(cell(c, "gelu") for c in cells))).answers["gelu"]
-        assert found.source == first and kinds(found) == []
+        result = handed_in(tmp_path, notebook(*(cell(c, "gelu") for c in cells))).answers["gelu"]
+        assert result.source == first and kinds(result) == []
 
 
 def test_newest_file_wins(tmp_path):
@@ -162,16 +162,16 @@ def test_wrappers_of_the_notebook_are_no_answers(tmp_path):
 def test_name_decides_where_it_conflicts_with_the_mark(tmp_path):
     """A cell marked for one exercise that defines another answers the other."""
     swapped = cell("def gelu(x): return x", "layer_norm"), cell("layer_norm = abs", "gelu")
-    found = handed_in(tmp_path, notebook(*swapped))
-    assert "def gelu" in found.answers["gelu"].source
-    assert kinds(found.answers["gelu"]) == kinds(found.answers["layer_norm"]) == ["conflict"]
+    result = handed_in(tmp_path, notebook(*swapped))
+    assert "def gelu" in result.answers["gelu"].source
+    assert kinds(result.answers["gelu"]) == kinds(result.answers["layer_norm"]) == ["conflict"]
 
 
 def test_helpers_named_as_exercises_of_another_chapter_are_not_answers(tmp_path):
     """Notebook 03 may have a helper called evaluate."""
-    found = handed_in(tmp_path, notebook(cell(GELU, "gelu"), "def evaluate(x): return x"))
-    assert "evaluate" not in found.answers
-    assert found.problems["evaluate"] == ("not handed in", "no file holds notebook 04_training")
+    result = handed_in(tmp_path, notebook(cell(GELU, "gelu"), "def evaluate(x): return x"))
+    assert "evaluate" not in result.answers
+    assert result.problems["evaluate"] == ("not handed in", "no file holds notebook 04_training")
 
 
 def test_answer_in_a_cell_of_another_type_is_taken(tmp_path):
@@ -185,9 +185,9 @@ def test_finding_answers_has_a_budget(tmp_path, monkeypatch):
     clock = itertools.count(0, 6)
     monkeypatch.setattr(extraction.time, "thread_time", lambda: next(clock))
     both = notebook(cell(GELU, "gelu"), cell("def layer_norm(x):\n    return x", "layer_norm"))
-    found = handed_in(tmp_path, both)  # 6 s for the file, 6 for layer_norm, 12 for gelu
-    assert list(found.answers) == ["layer_norm"]
-    assert found.problems["gelu"][0] == "unreadable" and "10 s" in found.problems["gelu"][1]
+    result = handed_in(tmp_path, both)  # 6 s for the file, 6 for layer_norm, 12 for gelu
+    assert list(result.answers) == ["layer_norm"]
+    assert result.problems["gelu"][0] == "unreadable" and "10 s" in result.problems["gelu"][1]
 
 
 def test_an_attempt_turned_into_text_is_no_answer_beside_code(tmp_path):
@@ -209,9 +209,9 @@ def test_answers_measured_on_the_notebook_are_gradable(tmp_path):
             measured[exercise.notebook][exercise.id] = solution_source(exercise)
     assert len(measured) >= 5
     for name, answers in measured.items():
-        found = course(tmp_path, name, answers)
+        result = course(tmp_path, name, answers)
         for id in answers:
-            assert judge_answer(find_checker(id), value(found.answers[id]), 0).passed, id
+            assert judge_answer(find_checker(id), value(result.answers[id]), 0).passed, id
 
 
 def test_helpers_constants_and_later_changes_come_along(tmp_path):
@@ -247,8 +247,8 @@ def test_what_methods_change_in_place_comes_along(tmp_path, change):
     """From a cell of its own, inside of blocks too."""
     first = "import torch\nfrom torch import nn\nlayer = nn.Linear(1, 1, bias=False)"
     own = cell("stem_tokens = layer(torch.ones(1)).item()", "stem_tokens")
-    found = handed_in(tmp_path, notebook(first, change, own))
-    assert value(found.answers["stem_tokens"]) == 2.0
+    result = handed_in(tmp_path, notebook(first, change, own))
+    assert value(result.answers["stem_tokens"]) == 2.0
 
 
 def test_other_exercises_come_from_the_package_and_only_earlier_ones(tmp_path):
@@ -280,8 +280,8 @@ def test_own_helper_with_the_name_of_an_earlier_chapters_exercise_is_the_student
 def test_training_does_not_come_along(tmp_path):
     """What only a training loop of another cell computes is left out, and told."""
     loop = "for step in range(10**6):\n    loss = step\n    optimizer.step()"
-    found = handed_in(tmp_path, notebook(loop, cell("mlp_share = loss / 2", "mlp_share")))
-    answer = found.answers["mlp_share"]
+    result = handed_in(tmp_path, notebook(loop, cell("mlp_share = loss / 2", "mlp_share")))
+    answer = result.answers["mlp_share"]
     assert answer.support == "" and kinds(answer) == ["left_out"]
 
 
@@ -293,9 +293,9 @@ def test_cell_with_a_syntax_error_is_lost_alone(tmp_path):
         cell(GELU, "gelu"),
         cell("def layer_norm(:", "layer_norm"),
     ]
-    found = handed_in(tmp_path, notebook(*cells))
-    value(found.answers["gelu"])
-    reason, detail = found.problems["layer_norm"]
+    result = handed_in(tmp_path, notebook(*cells))
+    value(result.answers["gelu"])
+    reason, detail = result.problems["layer_norm"]
     assert reason == "syntax" and detail.startswith("line 1: ")
 
 
@@ -314,8 +314,8 @@ def test_ipython_lines_are_taken_out_and_flagged(tmp_path):
     answer = handed_in(tmp_path, notebook(cell(source, "mlp_share"))).answers["mlp_share"]
     assert value(answer) == "\n!a\n" and kinds(answer) == ["magics"]
     assert answer.flags[0].message.startswith("6 lines")
-    found = handed_in(tmp_path, notebook(cell("%%bash\necho 1", "gelu")))
-    assert found.problems["gelu"][0] == "syntax" and "%%bash" in found.problems["gelu"][1]
+    result = handed_in(tmp_path, notebook(cell("%%bash\necho 1", "gelu")))
+    assert result.problems["gelu"][0] == "syntax" and "%%bash" in result.problems["gelu"][1]
 
 
 @pytest.mark.parametrize(
@@ -347,15 +347,15 @@ def test_code_that_only_costs_time_is_bounded(tmp_path, monkeypatch):
     """A chain without end, statements without number, nothing but code: given up, and told."""
     answer = "def gelu(y):\n    return x"
     chain = notebook("x = 1\n" + "x = x + 1\n" * 2_000, cell(answer, "gelu"))
-    found = handed_in(tmp_path, chain).answers["gelu"]
-    assert kinds(found) == ["left_out"] and "hang together" in found.flags[0].message
+    result = handed_in(tmp_path, chain).answers["gelu"]
+    assert kinds(result) == ["left_out"] and "hang together" in result.flags[0].message
     error = parse_cell("a\n" * 9, first_place=MAX_STATEMENTS - 8).error
     assert error.startswith("more than 20,000")
     assert parse_cell("x = 1", budget=5).error == "" != parse_cell("x = 1", budget=4).error
     monkeypatch.setattr("vitedu.grading.intake.extraction.MAX_CODE", 2 * len(GELU))
     cells = [cell(GELU, "gelu"), "#" * len(GELU), cell("layer_norm = abs", "layer_norm")]
-    found = handed_in(tmp_path, notebook(*cells))
-    assert "gelu" in found.answers and found.problems["layer_norm"][0] == "syntax"
+    result = handed_in(tmp_path, notebook(*cells))
+    assert "gelu" in result.answers and result.problems["layer_norm"][0] == "syntax"
 
 
 def test_patterns_take_no_longer_on_lines_made_for_that(tmp_path):
@@ -363,8 +363,8 @@ def test_patterns_take_no_longer_on_lines_made_for_that(tmp_path):
     circle = "".join(f"x{i % 50} = x{(i * 7 + 3) % 50}\n" for i in range(2_000)) + "x = x1"
     for source in (" " * 99_000 + "$", "!x\n" * 200 + "a = 1\n" * 8_000, circle):
         start = time.process_time()
-        found = handed_in(tmp_path, notebook(source, cell("def gelu(y):\n    return x", "gelu")))
-        assert "gelu" in found.answers and time.process_time() - start < 5
+        result = handed_in(tmp_path, notebook(source, cell("def gelu(y):\n    return x", "gelu")))
+        assert "gelu" in result.answers and time.process_time() - start < 5
 
 
 def test_honest_oddities_of_text_cost_nothing(tmp_path):
@@ -393,9 +393,9 @@ def test_malformed_parts_are_left_out_and_the_rest_is_read(tmp_path):
     marks = [cell("x = 1") | {"metadata": mark} for mark in marks]
     content = notebook(*marks, cell("y = 1", "no_such_exercise"), cell(GELU, "gelu"))
     content |= {"cells": strange + content["cells"], "nbformat": "x", "metadata": []}
-    found = handed_in(tmp_path, content)
-    assert "gelu" in found.answers
-    assert sorted({flag.kind for flag in found.flags}) == ["oddity", "unknown_exercise"]
+    result = handed_in(tmp_path, content)
+    assert "gelu" in result.answers
+    assert sorted({flag.kind for flag in result.flags}) == ["oddity", "unknown_exercise"]
 
 
 UNREADABLE = [
@@ -415,9 +415,9 @@ UNREADABLE += [b'{"cells": [1' + b"1" * 5000]
 @pytest.mark.parametrize("content", UNREADABLE, ids=range(len(UNREADABLE)))
 def test_unreadable_files_are_a_finding_for_every_exercise(content, tmp_path):
     """With a reason that grades know and a detail that names the file."""
-    found = handed_in(tmp_path, content)
-    assert set(found.problems) == {exercise.id for exercise in EXERCISES}
-    for reason, detail in found.problems.values():
+    result = handed_in(tmp_path, content)
+    assert set(result.problems) == {exercise.id for exercise in EXERCISES}
+    for reason, detail in result.problems.values():
         assert reason == "unreadable" and reason in REASONS and detail.startswith("work.ipynb: ")
 
 
@@ -426,18 +426,18 @@ def test_unreadable_file_blocks_its_own_notebook_only(tmp_path):
     paths = tmp_path / "01_patches.ipynb", tmp_path / "03_encoder.ipynb", tmp_path / "gone.ipynb"
     paths[0].write_text("{")
     paths[1].write_text(json.dumps(notebook(cell(GELU, "gelu"))))
-    found = extract(Submission("ann", paths[:2]))
-    assert found.problems["patchify"][0] == "unreadable" and "gelu" in found.answers
-    assert found.problems["softmax"][0] == "not handed in"
-    assert found.problems["layer_norm"][0] == "no_cell"
+    result = extract(Submission("ann", paths[:2]))
+    assert result.problems["patchify"][0] == "unreadable" and "gelu" in result.answers
+    assert result.problems["softmax"][0] == "not handed in"
+    assert result.problems["layer_norm"][0] == "no_cell"
     assert extract(Submission("ann", paths[2:])).problems["gelu"][0] == "unreadable"
 
 
 def test_student_without_a_notebook_is_told_why():
     """What was handed in instead is the reason for every exercise."""
     flag = Flag("archive", "bob.zip is an archive; unpack it and grade again")
-    found = extract(Submission("bob", (), {}, (flag,)))
-    assert set(found.problems.values()) == {("unreadable", flag.message)} and found.flags == [flag]
+    empty = extract(Submission("bob", (), {}, (flag,)))
+    assert set(empty.problems.values()) == {("unreadable", flag.message)} and empty.flags == [flag]
     assert extract(Submission("cy", ())).problems["gelu"] == ("unreadable", "no file at all")
 
 
@@ -451,10 +451,10 @@ def test_outputs_are_skipped_and_never_held(tmp_path):
     with path.open("w") as file:
         file.write(head + '[{"text": ["' + "a\\n" * 6_000_000 + '"]}]' + tail)
     tracemalloc.start()
-    found = read_notebook(path)
+    result = read_notebook(path)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    assert [c.source for c in found.cells] == [GELU]
+    assert [c.source for c in result.cells] == [GELU]
     assert peak < 8 * 2**20
 
 
@@ -528,8 +528,8 @@ def test_reading_has_a_budget_and_the_newest_file_comes_first(tmp_path, monkeypa
     monkeypatch.setattr(extraction.time, "thread_time", lambda: next(spent))
     opened, read = [], extraction.read_notebook
     monkeypatch.setattr(extraction, "read_notebook", lambda p: opened.append(p.name) or read(p))
-    found = extract(Submission("ann", files))  # oldest first
-    assert opened == ["03_encoder.ipynb"] and set(found.answers) == {"gelu"}
-    reason, detail = found.problems["patchify"]
+    result = extract(Submission("ann", files))  # oldest first
+    assert opened == ["03_encoder.ipynb"] and set(result.answers) == {"gelu"}
+    reason, detail = result.problems["patchify"]
     assert reason == "unreadable" and "more than 10 s" in detail
-    assert [flag.kind for flag in found.flags] == ["unreadable"]
+    assert [flag.kind for flag in result.flags] == ["unreadable"]

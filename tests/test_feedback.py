@@ -9,8 +9,8 @@ from made_class import SVG, exercise_grade, submission_grade
 
 from vitedu.exercises import EXERCISES, find
 from vitedu.grading.grades import REASONS, Flag
-from vitedu.grading.pages.feedback import NEXT, feedback_page
-from vitedu.grading.pages.skeleton import look, picture, plain, render, text
+from vitedu.grading.pages.feedback import ADVICE, feedback_page
+from vitedu.grading.pages.skeleton import clean, grade_kind, render, safe_svg, text
 from vitedu.grading.student import not_handed_in
 
 HOSTILE = "</title></style><script>alert(1)</script><img src=http://x onerror=alert(1)>"
@@ -74,11 +74,11 @@ def everything():
     flag = Flag("duplicate", HOSTILE)
     lines = [[label, HOSTILE] for label in ("expected", "got", "why", "case", "also", "order")]
     lines.append(["again", "check(..., seed=987654) repeats these inputs"])
-    told = {"lines": lines, "headline": HOSTILE, "printed": HOSTILE, "flags": [flag]}
+    fields = {"lines": lines, "headline": HOSTILE, "printed": HOSTILE, "flags": [flag]}
     picture = f"{SVG[:-6]}<script>1</script></svg>"
     grades = [
         exercise_grade(),
-        exercise_grade("unpatchify", "failed", **told),
+        exercise_grade("unpatchify", "failed", **fields),
         exercise_grade("linear_from_conv", "failed", points=0.0, attempted=False),
         exercise_grade("tokens_at_224", "failed", points=0.0, picture=picture),
         exercise_grade("softmax", "not_gradable", detail=HOSTILE),
@@ -110,8 +110,8 @@ def test_seed_of_the_class_is_secret():
 
 def test_points_come_first_and_add_up():
     """The sum, the maximum, and what is open, before any exercise."""
-    said = Tags(feedback_page(everything())).said
-    head = said[: said.index("Where the next points are")]
+    page = Tags(feedback_page(everything())).said
+    head = page[: page.index("Where the next points are")]
     assert "7.5 of 19 points" in head and "? 4 points are open" in head
     assert "1 exercise could not be graded by machine. That is not a 0" in head
     assert "1 of 5 exercises passed" in head
@@ -128,15 +128,15 @@ def test_where_everything_is_open_no_zero_is_shown():
 def test_passed_exercise_says_what_that_proves():
     """The proofs of the report."""
     grade = submission_grade(exercises=[exercise_grade()])
-    said = Tags(feedback_page(grade)).said
-    assert "equals the definition on random inputs" in said
-    assert "Where the next points are" not in said and "Try it yourself" not in said
+    page = Tags(feedback_page(grade)).said
+    assert "equals the definition on random inputs" in page
+    assert "Where the next points are" not in page and "Try it yourself" not in page
 
 
 def test_failed_exercise_says_what_why_and_what_next():
     """Mistake, evidence, explanation, next step, what holds already, and a drawing."""
     source = feedback_page(submission_grade(exercises=[exercise_grade(state="failed")]))
-    said = Tags(source).said
+    page = Tags(source).said
     for words in (
         "rows and columns are swapped",
         "what should hold row first",
@@ -148,15 +148,15 @@ def test_failed_exercise_says_what_why_and_what_next():
         "check(patchify)",
         "4.5 more: rows and columns are swapped",
     ):
-        assert words in said
+        assert words in page
     assert SVG in source
 
 
 def test_no_next_step_is_invented_for_an_unknown_mistake():
     """A hint that does not follow from what happened misleads."""
     grade = exercise_grade(state="failed", lines=[["got", "7/9 values differ"]])
-    said = Tags(feedback_page(submission_grade(exercises=[grade]))).said
-    assert "next step" not in said and find("patchify").hints[0][:40] not in said
+    page = Tags(feedback_page(submission_grade(exercises=[grade]))).said
+    assert "next step" not in page and find("patchify").hints[0][:40] not in page
 
 
 def test_the_students_own_code_stands_beside_the_finding():
@@ -175,26 +175,26 @@ def test_a_notebook_that_was_not_handed_in_is_no_open_point():
     """It is a 0, and the page says why."""
     grade = not_handed_in(find("patchify"), "no file holds notebook 01_patches")
     assert (grade.state, grade.points) == ("failed", 0.0)
-    said = Tags(feedback_page(submission_grade(exercises=[grade]))).said
-    assert "This notebook was not handed in." in said and "points are open" not in said
+    page = Tags(feedback_page(submission_grade(exercises=[grade]))).said
+    assert "This notebook was not handed in." in page and "points are open" not in page
 
 
 def test_untouched_stub_is_no_failure():
     """It says so, with a first step and the minutes it takes."""
     grade = exercise_grade(state="failed", points=0.0, attempted=False, lines=[], findings=[])
-    said = Tags(feedback_page(submission_grade(exercises=[grade]))).said
-    assert "The cell is as you got it. It takes about 15 minutes." in said
-    assert "left as it was" in said and "not right yet" not in said
+    page = Tags(feedback_page(submission_grade(exercises=[grade]))).said
+    assert "The cell is as you got it. It takes about 15 minutes." in page
+    assert "left as it was" in page and "not right yet" not in page
 
 
 @pytest.mark.parametrize("reason", REASONS)
 def test_what_could_not_be_graded_says_why_and_what_happens(reason):
     """The reason in words, that nothing is lost, and for what a student can mend, how."""
     grade = exercise_grade("patchify", "not_gradable", reason=reason)
-    said = Tags(feedback_page(submission_grade(exercises=[grade]))).said
-    assert REASONS[reason] in said and "6 points are open" in said
-    assert "your instructor" in said.lower()
-    assert (reason in NEXT) == ("what you can do" in said)
+    page = Tags(feedback_page(submission_grade(exercises=[grade]))).said
+    assert REASONS[reason] in page and "6 points are open" in page
+    assert "your instructor" in page.lower()
+    assert (reason in ADVICE) == ("what you can do" in page)
 
 
 def test_what_is_open_for_one_reason_is_told_once():
@@ -202,18 +202,18 @@ def test_what_is_open_for_one_reason_is_told_once():
     gone = {"reason": "unreadable", "detail": "no JSON"}
     grades = [exercise_grade(each.id, "not_gradable", **gone) for each in EXERCISES[:9]]
     source = feedback_page(submission_grade(exercises=grades))
-    said, points = Tags(source).said, sum(each.points for each in EXERCISES[:9])
-    assert said.count(REASONS["unreadable"]) == 1 and f"{points} points are open until then" in said
+    page, points = Tags(source).said, sum(each.points for each in EXERCISES[:9])
+    assert page.count(REASONS["unreadable"]) == 1 and f"{points} points are open until then" in page
     for exercise in EXERCISES[:9]:
         assert source.count(f'id="{exercise.id}"') == 1
     grades[0].detail = "another"
-    said = Tags(feedback_page(submission_grade(exercises=grades))).said
-    assert said.count("no notebook that can") == 2
+    page = Tags(feedback_page(submission_grade(exercises=grades))).said
+    assert page.count("no notebook that can") == 2
 
 
 def test_only_what_the_student_can_not_mend_has_no_advice():
     """Every other reason comes with a step."""
-    assert set(REASONS) - set(NEXT) == {"grader", "protocol"}
+    assert set(REASONS) - set(ADVICE) == {"grader", "protocol"}
 
 
 def test_suspicions_are_not_for_the_student():
@@ -221,18 +221,18 @@ def test_suspicions_are_not_for_the_student():
     flags = [Flag("similar", "as Bob's"), Flag("like_reference", "copied")]
     flags.append(Flag("duplicate", "the last of two cells counts"))
     grade = submission_grade(exercises=[exercise_grade(flags=flags)], flags=flags)
-    said = Tags(feedback_page(grade)).said
-    assert "the last of two cells counts" in said
-    assert "as Bob's" not in said and "copied" not in said
+    page = Tags(feedback_page(grade)).said
+    assert "the last of two cells counts" in page
+    assert "as Bob's" not in page and "copied" not in page
 
 
 def test_colour_never_speaks_alone():
     """Each state has a sign and a word of its own on the page."""
-    said = Tags(feedback_page(everything())).said
+    page = Tags(feedback_page(everything())).said
     for sign, word in (("✓", "passed"), ("◐", "partly right"), ("✗", "not right yet")):
-        assert f"{sign} {word}" in said
-    assert "○ left as it was" in said and "? could not be graded" in said
-    states = {look(grade) for grade in everything().exercises}
+        assert f"{sign} {word}" in page
+    assert "○ left as it was" in page and "? could not be graded" in page
+    states = {grade_kind(grade) for grade in everything().exercises}
     assert states == {"passed", "partly", "failed", "untouched", "not_gradable"}
 
 
@@ -270,7 +270,7 @@ PICTURES += [f"<svg {NAMESPACE}>{inside}</svg>" for inside in INSIDE]
 @pytest.mark.parametrize("svg", PICTURES, ids=lambda svg: svg[-30:] or "empty")
 def test_pictures_that_are_more_than_shapes_are_left_out(svg):
     """Scripts, addresses, handlers, styles, entities, broken files."""
-    assert picture(svg) == ""
+    assert safe_svg(svg) == ""
 
 
 def test_the_checkers_drawings_are_shown():
@@ -279,12 +279,12 @@ def test_the_checkers_drawings_are_shown():
 
     parts = [drawing.words(1, 2, "<a&b>"), drawing.line(0, 0, 5, 0, dash=True, arrow=True)]
     svg = drawing.svg(10, 10, [*parts, drawing.box(0, 0, 2, 2)], "a 'title'")
-    assert svg in picture(svg)
+    assert svg in safe_svg(svg)
 
 
 def test_small_helpers():
     """Text keeps tabs and lines; a page escapes its values and misses none of them."""
-    assert plain("a\tb\nc\r\nd") == "a\tb\nc\nd"
+    assert clean("a\tb\nc\r\nd") == "a\tb\nc\nd"
     assert text("<b>\x1b", 3) == "<b> … (1 more characters)"
     source = render("points_only.html", title="<b>", grade=submission_grade("'\"<>&"))
     assert "<title>&lt;b&gt;</title>" in source and "<h1>&#39;&#34;&lt;&gt;&amp;</h1>" in source

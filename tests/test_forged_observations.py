@@ -16,8 +16,8 @@ from vitedu.checks.errors import RaisedError
 from vitedu.checks.observation import Observation
 from vitedu.checks.replay import ReplayCache
 from vitedu.checks.settings import neutral_settings
-from vitedu.grading.line.messages import read_observation, write_observation
-from vitedu.grading.line.wire import DTYPES, WireError
+from vitedu.grading.transport.messages import read_observation, write_observation
+from vitedu.grading.transport.wire import DTYPES, WireError
 
 pytestmark = pytest.mark.bank
 JUDGED = [e.id for e in exercises.EXERCISES if isinstance(find_checker(e.id), Checker)]

@@ -13,7 +13,7 @@ from vitedu.__main__ import main
 from vitedu.course.references import reference_source
 from vitedu.exercises import in_notebook
 from vitedu.grading.adapters import gradescope
-from vitedu.grading.adapters.gradescope import grade_here, requirements, write_autograder
+from vitedu.grading.adapters.gradescope import grade_container, requirements, write_autograder
 
 pytestmark = pytest.mark.slow
 
@@ -47,9 +47,9 @@ def hand_in(root, answers):
 
 def run(root, script="run_autograder", **environment):
     """Run a script of the container with this Python in place of the container's."""
-    given = {**os.environ, "AUTOGRADER_ROOT": str(root), **environment}
+    variables = {**os.environ, "AUTOGRADER_ROOT": str(root), **environment}
     quiet = {"capture_output": True, "text": True, "timeout": 240}
-    return subprocess.run([str(root / script)], cwd=root, env=given, **quiet)
+    return subprocess.run([str(root / script)], cwd=root, env=variables, **quiet)
 
 
 def test_zip_holds_what_gradescope_wants_and_nothing_of_this_machine(tmp_path, capsys):
@@ -112,7 +112,7 @@ def test_results_are_written_even_where_nothing_can_be_graded(tmp_path, monkeypa
             raise ValueError("no isolation on this machine; use Linux.")
 
     monkeypatch.setattr(gradescope, "real_parts", Parts)
-    results = grade_here(root)
+    results = grade_container(root)
     assert results == json.loads((root / "results" / "results.json").read_text())
     assert results["output"].startswith("Nothing could be graded by machine")
     assert all("score" not in test for test in results["tests"])

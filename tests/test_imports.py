@@ -15,7 +15,7 @@ import pytest
 
 from vitedu.checks import kit
 from vitedu.exercises import EXERCISES
-from vitedu.grading.box.package_view import BASE
+from vitedu.grading.box.package_view import BASE_FILES
 
 PACKAGE = Path(__file__).parents[1] / "vitedu"
 
@@ -121,7 +121,7 @@ def test_ladder_names_every_room_and_training_knows_no_model():
 
 def test_worker_needs_the_standard_library_numpy_and_torch_alone():
     """What runs beside an untrusted answer imports, of the package, only what lies in the box."""
-    base = {name.removesuffix(".py").replace("/", ".") for name in BASE}
+    base = {name.removesuffix(".py").replace("/", ".") for name in BASE_FILES}
     for module in base:
         found = {name for name, at_top in imports(MODULES[module]) if at_top}
         found -= base | {"numpy", "torch"} | {name.removesuffix(".__init__") for name in base}

@@ -14,10 +14,10 @@ from types import SimpleNamespace
 import pytest
 from boxed_code import FILES, ask, frame
 
-from vitedu.grading.box import cgroups, conversation, isolation, levels, ways
+from vitedu.grading.box import cgroups, conversation, isolation, isolation_methods, levels
 from vitedu.grading.box.conversation import WorkerTrouble
 from vitedu.grading.box.isolation import Box, open_box
-from vitedu.grading.box.levels import IsolationError, Trial
+from vitedu.grading.box.levels import Isolation, IsolationError
 from vitedu.grading.box.limits import MB, Limits
 from vitedu.grading.grades import REASONS
 
@@ -25,7 +25,7 @@ SMALL = Limits(memory_mb=256, cpu_seconds=1, reply_mb=1, output_kb=4, tmp_mb=8, 
 LINUX = sys.platform == "linux"
 pytestmark = [
     pytest.mark.slow,
-    pytest.mark.skipif(not LINUX, reason="the other ways were not tried elsewhere"),
+    pytest.mark.skipif(not LINUX, reason="the other methods were not tried elsewhere"),
 ]
 needs_bwrap = pytest.mark.skipif(shutil.which("bwrap") is None, reason="needs bubblewrap")
 
@@ -45,11 +45,11 @@ def worker(box):
 
 def descendants(pid):
     """Give (number, start time) of all processes below one."""
-    found = set()
+    processes = set()
     for task in Path(f"/proc/{pid}/task").glob("*/children"):
         for child in task.read_text().split():
-            found |= {(int(child), started(int(child)))} | descendants(int(child))
-    return found
+            processes |= {(int(child), started(int(child)))} | descendants(int(child))
+    return processes
 
 
 def started(pid):
@@ -77,49 +77,49 @@ def gone(processes, seconds=5.0):
 @needs_bwrap
 def test_level_is_full_where_bubblewrap_works(box):
     """The canary could do nothing of what it tried."""
-    if box.way != "bwrap":
+    if box.method != "bwrap":
         pytest.skip(f"bubblewrap does not work here: {box.events}")
-    assert (box.level, box.trial.breaches) == ("full", {})
+    assert (box.level, box.isolation.breaches) == ("full", {})
     parts = {"own process numbers", "own files", "no capabilities", "seccomp"}
-    assert parts <= set(box.trial.parts)
+    assert parts <= set(box.isolation.restrictions)
 
 
 def test_canary_outside_a_box_can_do_everything(tmp_path):
     """Each try is one that works where nothing forbids it: else its failure would prove nothing."""
     code = "from vitedu.grading.box import canary; canary.main(0, 1)"
     words, pipe = [sys.executable, "-c", code], subprocess.PIPE
-    with levels.Bait() as bait:
+    with levels.ProbeTargets() as bait:
         needed = [str(tmp_path / "missing")]
         plan = {**bait.plan(), "needed": needed, "tmp_mb": 1, "memory_mb": 1}
         with subprocess.Popen(words, stdin=pipe, stdout=pipe, cwd=tmp_path) as child:
             stop = threading.Timer(60, child.kill)
             stop.start()
-            child.stdin.write(levels.frame(plan) + b"!")
+            child.stdin.write(levels.write_frame(plan) + b"!")
             child.stdin.flush()
-            found = {}
+            reply = {}
             for _ in range(2):
                 length = int.from_bytes(child.stdout.read(8), "little")
-                found |= levels.read_frame(bytes(8) + child.stdout.read(length))
+                reply |= levels.read_frame(bytes(8) + child.stdout.read(length))
             stop.cancel()
             for pid in orphans_of(child.pid):
                 os.kill(pid, signal.SIGKILL)
-    assert found.pop("needs") == needed[0]
-    assert {name for name, evidence in found.items() if not evidence} == set()
-    assert set(found) == set(levels.BREACHES)
-    assert found["processes"] == "64"
+    assert reply.pop("needs") == needed[0]
+    assert {name for name, evidence in reply.items() if not evidence} == set()
+    assert set(reply) == set(levels.BREACHES)
+    assert reply["processes"] == "64"
     assert list(tmp_path.iterdir()) == []
 
 
 def orphans_of(pid):
     """Give the processes that the canary left: they look as if they ran the same command."""
-    found = set()
+    pids = set()
     for path in Path("/proc").glob("[0-9]*/cmdline"):
         try:
             if b"canary.main(0, 1)" in path.read_bytes():
-                found.add(int(path.parent.name))
+                pids.add(int(path.parent.name))
         except OSError:
             continue
-    return found - {pid}
+    return pids - {pid}
 
 
 @pytest.mark.parametrize(
@@ -134,19 +134,19 @@ def orphans_of(pid):
 )
 def test_level_follows_from_what_the_canary_could_do(could, level):
     """Reading is partial; changing something outside is none."""
-    assert Trial(dict.fromkeys(could, "seen"), (), {}).level == level
+    assert Isolation(dict.fromkeys(could, "seen"), (), {}).level == level
 
 
 def stand_in(outcomes):
-    """Make a Box class whose ways end as told: a list of breaches, or a reason for none."""
+    """Make a Box class whose methods end as given: a list of breaches, or a reason for none."""
 
     class StandIn:
         def __init__(self, way, limits, files):
             if isinstance(outcomes[way], str):
                 raise IsolationError(outcomes[way])
-            self.way, self.events, self.closed = way, [], False
-            self.trial = Trial(dict.fromkeys(outcomes[way], "seen"), (), {})
-            self.level = self.trial.level
+            self.method, self.events, self.closed = way, [], False
+            self.isolation = Isolation(dict.fromkeys(outcomes[way], "seen"), (), {})
+            self.level = self.isolation.level
 
         def close(self):
             self.closed = True
@@ -155,31 +155,31 @@ def stand_in(outcomes):
 
 
 def test_no_box_at_level_none_without_allow_unsafe(monkeypatch):
-    """The error names what each way could not, and the remedy."""
+    """The error names what each method could not, and the remedy."""
     monkeypatch.setattr(isolation, "Box", stand_in({"bwrap": "no namespaces", "plain": ["write"]}))
     monkeypatch.setattr(levels.shutil, "which", lambda name: None)
     with pytest.raises(IsolationError) as caught:
-        open_box(files={}, ways=("bwrap", "plain"))
+        open_box(files={}, methods=("bwrap", "plain"))
     words = ["bwrap: no namespaces", "plain: files outside can be written (seen)"]
     for word in [*words, "apt install bubblewrap", "--allow-unsafe"]:
         assert word in str(caught.value)
-    box = open_box(files={}, ways=("bwrap", "plain"), allow_unsafe=True)
+    box = open_box(files={}, methods=("bwrap", "plain"), allow_unsafe=True)
     assert (box.level, box.events) == ("none", ["bwrap: no namespaces"])
 
 
-def test_best_way_is_kept_and_the_others_closed(monkeypatch):
-    """A way that is not full gives way to a better one that comes later."""
+def test_best_method_is_kept_and_the_others_closed(monkeypatch):
+    """A method that is not full gives way to a better one that comes later."""
     outcomes = {"bwrap": ["signal"], "namespaces": ["network"], "plain": ["network", "files"]}
     monkeypatch.setattr(isolation, "Box", stand_in(outcomes))
-    box = open_box(files={}, ways=tuple(outcomes))
-    assert (box.way, box.closed) == ("namespaces", False)
+    box = open_box(files={}, methods=tuple(outcomes))
+    assert (box.method, box.closed) == ("namespaces", False)
 
 
-def test_box_needs_at_least_one_way(monkeypatch):
+def test_box_needs_at_least_one_method(monkeypatch):
     """Even --allow-unsafe opens nothing where nothing starts."""
     monkeypatch.setattr(isolation, "Box", stand_in({"plain": "broken"}))
     with pytest.raises(IsolationError, match="plain: broken"):
-        open_box(files={}, ways=("plain",), allow_unsafe=True)
+        open_box(files={}, methods=("plain",), allow_unsafe=True)
 
 
 # --- what an answer cannot do ------------------------------------------------------------------
@@ -212,7 +212,7 @@ DENIED += ("Read-only file system",)
 @pytest.mark.parametrize("code", REFUSED)
 def test_answer_is_refused(box, worker, code):
     """With an exception that it sees, so that it fails like any other wrong answer."""
-    if "open(" in code and {"files", "references", "write"} & set(box.trial.breaches):
+    if "open(" in code and {"files", "references", "write"} & set(box.isolation.breaches):
         pytest.skip(f"files are not isolated here: {box.level}")
     got = ask(worker, code)
     assert any(word in got for word in DENIED), got
@@ -252,12 +252,12 @@ def test_another_python_inside_is_refused(box):
 
     good = {"prefix": sys.base_prefix, "python": list(sys.version_info[:3]), "threads": 1}
     good["torch_file"] = torch.__file__
-    box._verify(good)
+    box._verify_versions(good)
     for change in ({"prefix": "/elsewhere"}, {"torch_file": "/usr/torch"}, {"python": [3, 9, 0]}):
         with pytest.raises(IsolationError, match="another Python or torch"):
-            box._verify({**good, **change})
+            box._verify_versions({**good, **change})
     with pytest.raises(IsolationError, match="4 threads"):
-        box._verify({**good, "threads": 4})
+        box._verify_versions({**good, "threads": 4})
 
 
 @pytest.mark.parametrize("name", ["timm", "torchvision", "scipy"])
@@ -373,7 +373,7 @@ def test_end_of_a_worker_has_a_reason(worker, code, reason, detail):
     with pytest.raises(WorkerTrouble) as again:
         ask(worker, "pass")
     assert again.value is caught.value
-    assert not worker.survived
+    assert not worker.has_survivors
 
 
 @pytest.mark.parametrize(
@@ -391,10 +391,10 @@ def test_end_of_a_worker_has_a_reason(worker, code, reason, detail):
 )
 def test_end_is_told_from_evidence(monkeypatch, worker, ended, kills, reason):
     """SIGKILL alone says nothing: the control group, the clock and the machine's count decide."""
-    monkeypatch.setattr(worker, "group", SimpleNamespace(kills=lambda: kills))
-    monkeypatch.setattr(worker, "_ended", ended)
-    monkeypatch.setattr(conversation, "machine_kills", lambda: worker._kills)
-    assert worker._how_it_ended().reason == reason
+    monkeypatch.setattr(worker, "group", SimpleNamespace(count_kills=lambda: kills))
+    monkeypatch.setattr(worker, "_end", ended)
+    monkeypatch.setattr(conversation, "count_machine_kills", lambda: worker._kills_before)
+    assert worker._explain_end().reason == reason
     monkeypatch.undo()
 
 
@@ -446,13 +446,13 @@ def test_flood_of_prints_costs_neither_memory_nor_the_answer(worker):
 
 def test_temporary_files_are_limited(box, worker):
     """No more than the folder holds."""
-    if "own files" not in box.trial.parts:
+    if "own files" not in box.isolation.restrictions:
         pytest.skip("no file system of its own here")
     code = "for i in range(4):\n open(f'{i}', 'wb').write(bytes(3 << 20))"
     assert "No space left" in ask(worker, code)
 
 
-def test_preloaded_process_that_dies_is_started_again(box):
+def test_fork_server_that_dies_is_started_again(box):
     """The grader lives, the event is recorded, the worker of that moment is the grader's fault."""
     events = len(box.events)
     with box.worker() as lost:
@@ -460,7 +460,7 @@ def test_preloaded_process_that_dies_is_started_again(box):
             os.kill(pid, signal.SIGKILL)
         with pytest.raises(WorkerTrouble) as caught:
             ask(lost, "out = 1")
-        assert (caught.value.reason, caught.value.ended_all) == ("grader", True)
+        assert (caught.value.reason, caught.value.server_ended) == ("grader", True)
     # what dies with its parent dies with the thread that started it: a thread that ends is no harm
     thread = threading.Thread(target=lambda: box.worker().close())
     thread.start()
@@ -510,11 +510,11 @@ signal.pause()
 def test_nothing_survives_a_grader_that_is_killed():
     """SIGKILL, while an answer runs in an endless loop."""
     paths = os.pathsep.join([str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")])
-    words, given = [sys.executable, "-c", GRADER], {**os.environ, "PYTHONPATH": paths}
-    with subprocess.Popen(words, stdout=subprocess.PIPE, env=given) as grader:
+    words, environment = [sys.executable, "-c", GRADER], {**os.environ, "PYTHONPATH": paths}
+    with subprocess.Popen(words, stdout=subprocess.PIPE, env=environment) as grader:
         assert grader.stdout.readline() == f"{grader.pid}\n".encode()
         family = descendants(grader.pid)
-        assert len(family) >= 2  # the preloaded process and its worker
+        assert len(family) >= 2  # the fork server and its worker
         grader.kill()
     assert gone(family)
 
@@ -522,18 +522,18 @@ def test_nothing_survives_a_grader_that_is_killed():
 @pytest.mark.parametrize(
     ("way", "forks"), [("plain", True), ("namespaces", True), ("plain", False)]
 )
-def test_weaker_ways_work_and_end(monkeypatch, way, forks):
+def test_weaker_methods_work_and_end(monkeypatch, way, forks):
     """Same workers, same end; also where each worker is a fresh Python, as on macOS."""
-    if way not in ways.possible():
-        pytest.skip("not a way of this user")
-    prepare = isolation.prepare
+    if way not in isolation_methods.available_methods():
+        pytest.skip("not a method of this user")
+    prepare = isolation.plan_launch
 
     def prepared(*arguments):
         start = prepare(*arguments)
         start.setup["forks"] = forks
         return start
 
-    monkeypatch.setattr(isolation, "prepare", prepared)
+    monkeypatch.setattr(isolation, "plan_launch", prepared)
     before = descendants(os.getpid())
     try:
         box = Box(way, SMALL, FILES)
@@ -542,8 +542,8 @@ def test_weaker_ways_work_and_end(monkeypatch, way, forks):
             raise  # nothing of it needs a right
         pytest.skip(f"not on this machine: {error}")
     with box:
-        assert not set(box.trial.breaches) & {"processes", "memory"}, box.trial
-        assert "dies first" not in box.trial.missing
+        assert not set(box.isolation.breaches) & {"processes", "memory"}, box.isolation
+        assert "dies first" not in box.isolation.missing
         with box.worker() as worker:
             assert ask(worker, "import torch; out = torch.ones(2).sum()") == "tensor(2.)"
             assert "ModuleNotFoundError" in ask(worker, "import timm.models")
@@ -552,9 +552,9 @@ def test_weaker_ways_work_and_end(monkeypatch, way, forks):
             with pytest.raises(WorkerTrouble, match="timeout"):
                 ask(worker, "while True: pass", 0.3)
         family = descendants(os.getpid()) - before
-        left = box.worker()
+        last = box.worker()
         family |= descendants(os.getpid()) - before
-    assert left.survived is False
+    assert last.has_survivors is False
     assert gone(family)
     assert not list(Path(box._folder.name).parent.glob(Path(box._folder.name).name))
 
@@ -564,7 +564,7 @@ def test_weaker_ways_work_and_end(monkeypatch, way, forks):
 
 def test_control_group_ends_what_takes_too_much():
     """For all processes of a group together, whatever each one's own limit is."""
-    places = cgroups.find()
+    places = cgroups.find_folders()
     if not places:
         pytest.skip("no control group can be made here")
     group = cgroups.Group(places, Limits(memory_mb=1, tmp_mb=1, processes=8))
@@ -582,9 +582,9 @@ input()
     try:
         with subprocess.Popen(words, pass_fds=group.fds, stderr=subprocess.DEVNULL, **pipes):
             deadline = time.monotonic() + 20
-            while not group.kills() and time.monotonic() < deadline:
+            while not group.count_kills() and time.monotonic() < deadline:
                 time.sleep(0.05)
-            assert group.kills() >= 1
+            assert group.count_kills() >= 1
     finally:
         group.close()
     assert not any(folder.exists() for folder in group.folders)
@@ -595,12 +595,12 @@ def test_control_groups_of_version_2_are_found_above_this_process(tmp_path):
     own = tmp_path / "user.slice" / "session.scope"
     own.mkdir(parents=True)
     mounts = f"30 20 0:26 / {tmp_path} rw - cgroup2 cgroup2 rw"
-    assert cgroups.find("0::/user.slice/session.scope", mounts) == {}
+    assert cgroups.find_folders("0::/user.slice/session.scope", mounts) == {}
     (own.parent / "cgroup.subtree_control").write_text("cpu memory pids")
     wanted = {name: (2, own.parent) for name in ("memory", "pids")}
-    assert cgroups.find("0::/user.slice/session.scope", mounts) == wanted
+    assert cgroups.find_folders("0::/user.slice/session.scope", mounts) == wanted
     mounts = mounts.replace("0:26 /", "0:26 /user.slice/session.scope")  # a container's view
-    assert cgroups.find("0::/user.slice/session.scope", mounts) == {}
+    assert cgroups.find_folders("0::/user.slice/session.scope", mounts) == {}
 
 
 def test_path_that_others_can_not_pass_is_named(tmp_path):
@@ -610,7 +610,7 @@ def test_path_that_others_can_not_pass_is_named(tmp_path):
     inner.mkdir(parents=True)
     (inner / "module.py").write_text("")
     inner.parent.chmod(0o700)
-    named = ways.closed_to_others(str(inner / "module.py"))
+    named = isolation_methods.find_private_part(str(inner / "module.py"))
     assert named and Path(named) in [inner.parent, *inner.parent.parents]
 
 
@@ -620,16 +620,16 @@ def test_installed_copy_of_the_package_is_hidden(tmp_path):
     for name in ("vitedu", "torch", "vitedu-0.1.0.dist-info"):
         (folder / name).mkdir(parents=True)
     (folder / "six.py").write_text("")
-    names = {"vitedu", "vitedu-0.1.0.dist-info"}
-    assert {Path(path).name for path in ways.masked([str(folder)])} == names
-    assert {Path(path).name for path in ways.unmasked([str(folder)])} == {"torch", "six.py"}
+    readable, names = [str(folder)], {"vitedu", "vitedu-0.1.0.dist-info"}
+    assert {Path(path).name for path in isolation_methods.find_hidden(readable)} == names
+    assert {Path(p).name for p in isolation_methods.find_visible(readable)} == {"torch", "six.py"}
 
 
-def test_platform_without_a_way_is_told(monkeypatch):
+def test_platform_without_a_method_is_named(monkeypatch):
     """Windows has WSL."""
-    monkeypatch.setattr(ways.sys, "platform", "win32")
+    monkeypatch.setattr(isolation_methods.sys, "platform", "win32")
     with pytest.raises(OSError, match="on Windows, use WSL"):
-        ways.possible()
+        isolation_methods.available_methods()
 
 
 def test_limits_are_positive():
@@ -642,8 +642,8 @@ def test_scratch_folder_covers_no_library(tmp_path, monkeypatch):
     """An environment beneath the system's temporary folder stays visible in bubblewrap."""
     (tmp_path / "torch").mkdir()
     (tmp_path / "torch" / "__init__.py").touch()
-    monkeypatch.setattr(ways, "library_folders", lambda: [str(tmp_path)])
-    monkeypatch.setattr(ways, "bubblewrap", lambda *_: [])
-    setup = ways.prepare("bwrap", Limits(), tmp_path, tmp_path).setup
+    monkeypatch.setattr(isolation_methods, "library_folders", lambda: [str(tmp_path)])
+    monkeypatch.setattr(isolation_methods, "bubblewrap_command", lambda *_: [])
+    setup = isolation_methods.plan_launch("bwrap", Limits(), tmp_path, tmp_path).setup
     assert str(tmp_path) in setup["readable"]
     assert not any(Path(path).is_relative_to(setup["tmp"]) for path in setup["readable"])

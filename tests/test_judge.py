@@ -17,11 +17,11 @@ from vitedu.course.references import defined_names, module_source, reference_sou
 from vitedu.grading import judge
 from vitedu.grading.box.isolation import open_box
 from vitedu.grading.box.limits import MB, Limits
-from vitedu.grading.box.package_view import base_files, earlier, visible_sources
+from vitedu.grading.box.package_view import base_files, earlier_exercises, visible_sources
 from vitedu.grading.grades import Answer
 from vitedu.grading.judge import grade_answer
-from vitedu.grading.line import wire
-from vitedu.grading.line.literals import literal
+from vitedu.grading.transport import wire
+from vitedu.grading.transport.literals import read_literal
 
 pytestmark = pytest.mark.slow
 NOTEBOOKS = Path(__file__).parents[1] / "notebooks"
@@ -93,12 +93,12 @@ def test_references_have_all_points(box, exercise):
 def test_grades_are_those_of_the_notebook(box, exercise):
     """A known mistake has the name, the points and the words of the notebook."""
     source = wrong(exercise)
-    found, report = grade(box, exercise, source), in_the_notebook(exercise, source)
+    result, report = grade(box, exercise, source), in_the_notebook(exercise, source)
     assert report.misconceptions and report.status == "failed", str(report)
-    assert found.misconceptions == report.misconceptions, (found.detail, found.lines)
-    assert (found.state, found.points) == ("failed", report.points)
-    assert found.headline == report.headline and found.picture == report.picture
-    assert found.lines == [list(line) for line in report.lines]
+    assert result.misconceptions == report.misconceptions, (result.detail, result.lines)
+    assert (result.state, result.points) == ("failed", report.points)
+    assert result.headline == report.headline and result.picture == report.picture
+    assert result.lines == [list(line) for line in report.lines]
 
 
 def test_stubs_of_the_notebooks_are_not_attempted(box):
@@ -152,7 +152,7 @@ def test_only_earlier_references_are_visible():
         names = {}
         for module, source in visible_sources(exercise).items():
             names[module] = {id for node in ast.parse(source).body for id in defined_names(node)}
-        known = earlier(exercise)
+        known = earlier_exercises(exercise)
         assert set().union(*names.values()) & set(ALL) == {e.id for e in known}
         assert all(e.id in names[e.module] for e in known)
 
@@ -213,10 +213,10 @@ def test_nothing_to_find_inside(box):
         later.setdefault(exercise.module, []).append(exercise.id)
     here = str(Path(exercises.__file__).parent)
     source = LOOK_AROUND.replace("{LATER!r}", repr(later)).replace("{HERE!r}", repr(here))
-    found = grade(box, "softmax", source.replace("{{found}}", "{found}"))
+    result = grade(box, "softmax", source.replace("{{found}}", "{found}"))
     if box.level != "full":
         pytest.skip(f"this machine isolates only partly: {box.level}")
-    assert "LookupError: found: []" in str(found.lines), found.lines
+    assert "LookupError: found: []" in str(result.lines), result.lines
 
 
 def test_earlier_answers_are_references_whatever_the_notebook_made_of_them(box):
@@ -259,9 +259,9 @@ def test_answer_that_needs_another_library_is_not_gradable_and_says_why(box, lib
         f"import {library}\ndef gelu(x):\n    return {library}.gelu(x)\n",
     )
     for source in sources:
-        found = grade(box, "gelu", source)
-        assert (found.state, found.reason, found.points) == ("not_gradable", "import", None)
-        assert found.detail == f"it imports {library}, which is not here. {judge.NEEDED}"
+        result = grade(box, "gelu", source)
+        assert (result.state, result.reason, result.points) == ("not_gradable", "import", None)
+        assert result.detail == f"it imports {library}, which is not here. {judge.NEEDS}"
 
 
 def test_values_of_all_kinds_have_full_points(box):
@@ -294,8 +294,8 @@ def test_a_real_earlier_class_serves_a_later_answer(box):
 )
 def test_a_value_that_python_folds_needs_no_process(source, state, points):
     """Nothing of it is run, so no processes can disagree; the verdict is that of the checker."""
-    found = grade_answer(Answer("stem_tokens", source), 1, None)
-    assert (found.state, found.points, found.runs) == (state, points, 0)
+    result = grade_answer(Answer("stem_tokens", source), 1, None)
+    assert (result.state, result.points, result.runs) == (state, points, 0)
 
 
 @pytest.mark.parametrize(
@@ -314,7 +314,7 @@ def test_a_value_that_python_folds_needs_no_process(source, state, points):
 )
 def test_whatever_else_a_value_is_goes_to_a_worker(source):
     """Calls, errors, endless numbers and more than one statement."""
-    assert literal(Answer("stem_tokens", source)) is None
+    assert read_literal(Answer("stem_tokens", source)) is None
 
 
 def test_no_reply_is_kept_that_no_frame_could_be():

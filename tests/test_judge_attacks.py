@@ -22,10 +22,10 @@ from vitedu.grading.box.isolation import open_box
 from vitedu.grading.box.limits import Limits
 from vitedu.grading.grades import Answer
 from vitedu.grading.judge import grade_answer
-from vitedu.grading.line import remote_answer
-from vitedu.grading.line.messages import write_plain
-from vitedu.grading.line.remote_answer import GRACE
-from vitedu.grading.line.wire import pack, unpack
+from vitedu.grading.transport import remote_answer
+from vitedu.grading.transport.messages import write_plain
+from vitedu.grading.transport.remote_answer import GRACE
+from vitedu.grading.transport.wire import pack, unpack
 
 pytestmark = pytest.mark.slow
 SUPPORT = "import math, os, sys, time, threading\nimport torch\nimport torch.nn.functional as F\n"
@@ -52,7 +52,7 @@ def replays_are_kept(monkeypatch):
 def hurried(box):
     """The same box with little time: a worker that is stuck costs seconds."""
     limits = Limits(load_seconds=2, call_seconds=1 + GRACE)
-    return SimpleNamespace(worker=box.worker, limits=limits, apart=box.apart)
+    return SimpleNamespace(worker=box.worker, limits=limits, open_separate=box.open_separate)
 
 
 def grade(box, source, exercise="gelu", support=SUPPORT, runs=1):
@@ -77,9 +77,9 @@ def inside(body: str, result: str = "x * 0") -> str:
 # --- tricks that earn nothing: those that are not in ``attacks`` ---------------------------------
 
 FORGED = """
-from vitedu.grading.box import seal, worker
-seal.Seal.restore.__code__ = (lambda self: None).__code__
-from vitedu.grading.line import messages
+from vitedu.grading.box import module_state, worker
+module_state.ModuleState.restore.__code__ = (lambda self: None).__code__
+from vitedu.grading.transport import messages
 def forged(seen):
     seen.types["output"], seen.facts["all"] = "tensor", "right"
     seen.detached, seen.modified = False, ()
@@ -117,15 +117,15 @@ TRICKS = {
 @pytest.mark.parametrize("source", TRICKS.values(), ids=TRICKS)
 def test_tricks_earn_no_more_than_zeros(box, of_zeros, source):
     """The answer fails, with no more points than an answer of zeros; nothing of ours breaks."""
-    found = grade(box, source)
-    assert found.state == "failed", (found.reason, found.detail)
-    assert found.points <= of_zeros, found.lines
+    result = grade(box, source)
+    assert result.state == "failed", (result.reason, result.detail)
+    assert result.points <= of_zeros, result.lines
 
 
 def test_an_edited_input_costs_its_points(box):
     """The right values with the input modified in place are named as that."""
-    found = grade(box, inside("y = 0.5 * x * (1 + torch.erf(x / 2**0.5))\nx.mul_(2)", "y"))
-    assert found.state == "failed" and found.misconceptions == ["modifies_input"]
+    result = grade(box, inside("y = 0.5 * x * (1 + torch.erf(x / 2**0.5))\nx.mul_(2)", "y"))
+    assert result.state == "failed" and result.misconceptions == ["modifies_input"]
 
 
 # --- workers that do not answer -----------------------------------------------------------------
@@ -154,10 +154,10 @@ GONE = {
 @pytest.mark.parametrize(("reasons", "source"), GONE.values(), ids=GONE)
 def test_what_can_not_be_judged_says_why(box, reasons, source):
     """No points and no zero: a state of its own with its reason."""
-    found = grade(box, source)
-    assert found.state == "not_gradable" and found.points is None, (found.state, found.lines)
-    assert found.reason in reasons.split(), (found.reason, found.detail)
-    assert found.detail and found.headline
+    result = grade(box, source)
+    assert result.state == "not_gradable" and result.points is None, (result.state, result.lines)
+    assert result.reason in reasons.split(), (result.reason, result.detail)
+    assert result.detail and result.headline
 
 
 WORKER = "import vitedu.grading.box.worker as w\n"
@@ -195,9 +195,9 @@ STUCK = {
 @pytest.mark.parametrize("source", STUCK.values(), ids=STUCK)
 def test_a_stuck_worker_is_given_up_once(hurried, source):
     """After its deadline a worker is not gradable, and no second one waits as long."""
-    found = grade(hurried, source, runs=3)
-    assert (found.state, found.reason) == ("not_gradable", "timeout"), (found.state, found.lines)
-    assert found.runs == 1 and found.seconds < 15
+    result = grade(hurried, source, runs=3)
+    assert (result.state, result.reason) == ("not_gradable", "timeout"), result.lines
+    assert result.runs == 1 and result.seconds < 15
 
 
 SLOW = """end = time.monotonic() + 1.2
@@ -218,9 +218,9 @@ def test_one_budget_holds_for_all_requests_to_a_worker(box):
         worker.ask = lambda frame, seconds: asked.append(seconds) or ask(frame, seconds)
         return worker
 
-    place = SimpleNamespace(worker=counted, limits=limits, apart=box.apart)
-    found = grade(place, inside(SLOW), runs=3)
-    assert (found.state, found.reason, found.runs) == ("not_gradable", "timeout", 1)
+    place = SimpleNamespace(worker=counted, limits=limits, open_separate=box.open_separate)
+    result = grade(place, inside(SLOW), runs=3)
+    assert (result.state, result.reason, result.runs) == ("not_gradable", "timeout", 1)
     # load, look, and two of the six cases, each of three calls; the last one had what was left
     assert 4 <= len(asked) <= 5 and asked[-1] < limits.worker_seconds - 2
 
@@ -245,24 +245,24 @@ def test_what_is_left_of_the_budget_is_counted_outside(monkeypatch):
 
 def test_an_endless_loop_fails_as_in_the_notebook(hurried):
     """A loop that the probe can interrupt fails, named as in the notebook, and runs once."""
-    found = grade(hurried, inside("while True:\n    pass"), runs=3)
-    assert (found.state, found.points, found.runs) == ("failed", 0, 1)
-    assert found.headline == "the call does not come to an end"
+    result = grade(hurried, inside("while True:\n    pass"), runs=3)
+    assert (result.state, result.points, result.runs) == ("failed", 0, 1)
+    assert result.headline == "the call does not come to an end"
 
 
 def test_work_after_the_definition_is_stopped(hurried):
     """A cell that goes on without end is judged by what it defined; a pass needs all runs."""
-    found = grade(hurried, RIGHT + "while True:\n    pass\n", runs=2)
-    assert (found.state, found.points, found.runs) == ("passed", 3, 2)
+    result = grade(hurried, RIGHT + "while True:\n    pass\n", runs=2)
+    assert (result.state, result.points, result.runs) == ("passed", 3, 2)
 
 
 def test_what_is_printed_is_kept_in_part(box):
     """A right answer that prints without end has its points; the first characters are shown."""
     flood = "for _ in range(300):\n    os.write(1, b'<script>' * 10**5)\n"
-    told = inside("print('shape', tuple(x.shape))", "0.5 * x * (1 + torch.erf(x / 2**0.5))")
-    found = grade(box, flood + told)
-    assert (found.state, found.points) == ("passed", 3)
-    assert found.printed.startswith("shape (") and len(found.printed) < 1000
+    printing = inside("print('shape', tuple(x.shape))", "0.5 * x * (1 + torch.erf(x / 2**0.5))")
+    result = grade(box, flood + printing)
+    assert (result.state, result.points) == ("passed", 3)
+    assert result.printed.startswith("shape (") and len(result.printed) < 1000
 
 
 # --- luck ---------------------------------------------------------------------------------------
@@ -273,20 +273,20 @@ LUCK = "lucky = os.urandom(1)[0] % 2\n" + RIGHT.replace("return ", "return lucky
 def test_luck_is_seen(box):
     """Of an answer that is right half of the time, fresh processes disagree: a finding."""
     for _ in range(20):  # three agree in one of four gradings
-        found = grade(box, LUCK, runs=3)
-        if found.reason == "unstable":
+        result = grade(box, LUCK, runs=3)
+        if result.reason == "unstable":
             break
-        assert found.state in ("passed", "failed")
-    assert found.state == "not_gradable" and found.points is None
-    assert "failed with" in found.detail
-    assert len(set(found.detail.partition(": ")[2].split("; "))) == 2, found.detail
-    assert [flag.kind for flag in found.flags] == ["unstable"]
+        assert result.state in ("passed", "failed")
+    assert result.state == "not_gradable" and result.points is None
+    assert "failed with" in result.detail
+    assert len(set(result.detail.partition(": ")[2].split("; "))) == 2, result.detail
+    assert [flag.kind for flag in result.flags] == ["unstable"]
 
 
 def test_random_wrong_answers_are_failed_not_unstable(box):
     """Numbers that differ from call to call are wrong alike in every process."""
-    found = grade(box, "def gelu(x):\n    return torch.randn_like(x)\n", runs=3)
-    assert (found.state, found.runs) == ("failed", 3)
+    result = grade(box, "def gelu(x):\n    return torch.randn_like(x)\n", runs=3)
+    assert (result.state, result.runs) == ("failed", 3)
 
 
 # --- forbidden operations -----------------------------------------------------------------------
@@ -294,10 +294,10 @@ def test_random_wrong_answers_are_failed_not_unstable(box):
 
 def test_forbidden_operations_earn_nothing_and_are_told(box):
     """The finding names the rule; the ways to hide a call stand in ``attacks/forbidden.txt``."""
-    found = grade(box, "def softmax(x, dim=-1):\n    return F.softmax(x, dim)\n", "softmax")
-    assert (found.state, found.points) == ("failed", 0), found.lines
-    assert found.findings[0]["name"] == "allowed operations" and not found.findings[0]["passed"]
-    assert "an answer without" in found.findings[0]["message"], found.lines
+    result = grade(box, "def softmax(x, dim=-1):\n    return F.softmax(x, dim)\n", "softmax")
+    assert (result.state, result.points) == ("failed", 0), result.lines
+    assert result.findings[0]["name"] == "allowed operations" and not result.findings[0]["passed"]
+    assert "an answer without" in result.findings[0]["message"], result.lines
 
 
 def test_forbidden_kernels_are_gone_for_their_exercise_alone(box):
@@ -313,9 +313,9 @@ def test_forbidden_kernels_are_gone_for_their_exercise_alone(box):
 
 
 DRAWS = """
-from vitedu.grading.box import seal, worker
-seal.Seal.restore.__code__ = (lambda self: None).__code__
-from vitedu.grading.line import messages
+from vitedu.grading.box import module_state, worker
+module_state.ModuleState.restore.__code__ = (lambda self: None).__code__
+from vitedu.grading.transport import messages
 def forged(seen):
     data, tensors = messages.write_observation(seen)
     for place in PLACES:
@@ -364,16 +364,16 @@ VALUES = {
 @pytest.mark.parametrize("source", VALUES.values(), ids=VALUES)
 def test_values_that_pretend_earn_nothing(box, source):
     """A value crosses as plain data; what it would say about itself stays behind."""
-    found = grade(box, source, "tokens_at_224")
-    assert found.points in (0, None) and found.state != "passed", found.lines
-    assert found.state == "failed" or found.reason in ("memory", "protocol"), found.detail
+    result = grade(box, source, "tokens_at_224")
+    assert result.points in (0, None) and result.state != "passed", result.lines
+    assert result.state == "failed" or result.reason in ("memory", "protocol"), result.detail
 
 
 def test_many_large_results_are_refused(monkeypatch, box):
     """Results of many megabytes in every call are not kept: the grader's memory is bounded."""
-    monkeypatch.setattr("vitedu.grading.line.remote_answer.MOST_BYTES", 1000)
-    found = grade(box, RIGHT)
-    assert found.reason == "protocol" and "all results together" in found.detail
+    monkeypatch.setattr("vitedu.grading.transport.remote_answer.MAX_BYTES", 1000)
+    result = grade(box, RIGHT)
+    assert result.reason == "protocol" and "all results together" in result.detail
 
 
 def test_two_threads_grade_as_one(box):
@@ -393,16 +393,16 @@ def test_faults_of_the_box_are_ours():
         def worker(self):
             raise WorkerTrouble("grader", "no worker started.")
 
-    found = grade(Broken(), RIGHT, runs=3)
-    assert (found.state, found.reason, found.points) == ("not_gradable", "grader", None)
-    found = grade(SimpleNamespace(worker=None), RIGHT)
-    assert found.reason == "grader" and "TypeError" in found.detail
+    result = grade(Broken(), RIGHT, runs=3)
+    assert (result.state, result.reason, result.points) == ("not_gradable", "grader", None)
+    result = grade(SimpleNamespace(worker=None), RIGHT)
+    assert result.reason == "grader" and "TypeError" in result.detail
     with pytest.raises(ValueError, match="runs must be at least 1"):
         grade(Broken(), RIGHT, runs=0)
 
 
 def test_controls_are_graded_as_ever_afterwards(box, of_zeros):
     """After all of it the right answer has full points, and zeros have theirs."""
-    found = grade(box, reference_source(exercises.find("gelu")), runs=3)
-    assert (found.state, found.points, found.runs) == ("passed", 3, 3)
+    result = grade(box, reference_source(exercises.find("gelu")), runs=3)
+    assert (result.state, result.points, result.runs) == ("passed", 3, 3)
     assert grade(box, ZEROS, runs=3).points == of_zeros

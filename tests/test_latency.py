@@ -11,7 +11,7 @@ import pytest
 from test_browser import CHROMIUM, LAB, Lab, home, server  # noqa: F401 - fixtures
 from test_notebooks import NOTEBOOKS
 
-from vitedu.course.notebooks import read, solved
+from vitedu.course.notebooks import read, solve_notebook
 
 AIM = 0.1  # seconds, at the median
 PRESSES = 20
@@ -76,7 +76,7 @@ def answer_times():
 
 def opened(lab, home, name):  # noqa: F811
     """Write a notebook, solved and cut after its last widget; run it; give its cells' names."""
-    notebook = solved(read(NOTEBOOKS / f"{name}.ipynb"))
+    notebook = solve_notebook(read(NOTEBOOKS / f"{name}.ipynb"))
     names = [cell.id for cell in notebook.cells]
     places = [names.index(widget) for widget in WIDGETS[name]]
     notebook.cells = notebook.cells[: places[-1] + 1]

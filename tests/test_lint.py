@@ -31,9 +31,9 @@ def edit(name, old, new):
     """Make a fault that replaces text in one cell."""
 
     def fault(notebook):
-        found = cell(notebook, name)
-        assert old in found.source, found.source
-        found.source = found.source.replace(old, new)
+        target = cell(notebook, name)
+        assert old in target.source, target.source
+        target.source = target.source.replace(old, new)
 
     return fault
 

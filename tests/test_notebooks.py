@@ -20,10 +20,10 @@ from facts import FACTS
 from nbformat.v4 import new_code_cell, new_output
 from sound_notebook import build, stub_source
 
-from vitedu.course import results
-from vitedu.course.notebooks import COMPARED, exercise_cells, find_notebooks, read, solve, solved
+from vitedu.course import notebooks, results
+from vitedu.course.notebooks import NBVAL_TAG, exercise_cells, find_notebooks, read
 from vitedu.course.references import reference_source, solution_source
-from vitedu.course.tour import page
+from vitedu.course.tour import write_page
 from vitedu.exercises import EXERCISES, find, in_notebook
 
 NOTEBOOKS = Path(__file__).parents[1] / "notebooks"
@@ -86,9 +86,9 @@ def nbval(path: Path, home: Path, shared: Path, *, figures: bool = True) -> Outc
     profile.mkdir(parents=True)
     if not figures:
         (profile / "ipython_kernel_config.py").write_text(AS_TEXT)
-    kept = {name: os.environ[name] for name in ("PATH", "SYSTEMROOT", "LANG") if name in os.environ}
+    base = {name: os.environ[name] for name in ("PATH", "SYSTEMROOT", "LANG") if name in os.environ}
     environment = {
-        **kept,
+        **base,
         "HOME": str(home),
         "USERPROFILE": str(home),
         "VITEDU_HOME": str(home / "store"),
@@ -148,7 +148,7 @@ def outcome(tmp_path, shared, name, variant):
     """Run one variant of one notebook in a folder of its own, where it may write beside itself."""
     notebook = read(NOTEBOOKS / f"{name}.ipynb")
     if variant == "solved":
-        notebook = solved(notebook)
+        notebook = notebooks.solve_notebook(notebook)
     sources = [cell.source for cell in notebook.cells if cell.cell_type == "code"]
     if name in FACTS:
         notebook.cells.append(new_code_cell(FACTS[name]))
@@ -198,7 +198,7 @@ def small(tmp_path, *sources, outputs=None):
     cells += [new_code_cell(source) for source in sources]
     if outputs is not None:
         cells[-1].outputs = [new_output("stream", text=outputs)]
-        cells[-1].metadata["tags"] = [COMPARED]
+        cells[-1].metadata["tags"] = [NBVAL_TAG]
         cells[-1].execution_count = 1
     notebook.cells = cells
     path = tmp_path / "small.ipynb"
@@ -235,7 +235,7 @@ def test_long_helpers_are_folded_wherever_a_notebook_is_read():
         assert cell.metadata["jupyter"]["source_hidden"] and cell.metadata["cellView"] == "form"
     notebook = build()
     notebook.cells = [folded[0], new_code_cell("shown = 1")]
-    text = page(notebook)
+    text = write_page(notebook)
     assert text.count("<details class") == text.count("</details>") == 1
     before, inside = text.split("<details class")
     inside, after = inside.split("</details>")
@@ -273,7 +273,7 @@ def test_solved_replaces_every_stub_and_nothing_else():
     """Other cells stay, and the notebook that was given is not changed."""
     notebook = build()
     before = json.dumps(notebook)
-    result = solved(notebook)
+    result = notebooks.solve_notebook(notebook)
     assert json.dumps(notebook) == before
     stubs = dict(exercise_cells(notebook))
     assert len(stubs) == len(in_notebook("01_patches"))
@@ -289,7 +289,7 @@ def test_solved_clears_outputs_but_those_that_are_compared():
     """A right answer changes no compared output, so they hold for both variants."""
     notebook = build()
     notebook.cells[2].outputs = list(notebook.cells[-1].outputs)
-    result = solved(notebook)
+    result = notebooks.solve_notebook(notebook)
     assert result.cells[2].outputs == []
     assert result.cells[-1].outputs == notebook.cells[-1].outputs
 
@@ -297,11 +297,11 @@ def test_solved_clears_outputs_but_those_that_are_compared():
 def test_solve_writes_beside_and_never_over_the_notebooks(tmp_path):
     """One file for each, under the same name, in the other folder."""
     (tmp_path / "01_patches.ipynb").write_text(json.dumps(build()))
-    (written,) = solve(tmp_path, tmp_path / "out")
+    (written,) = notebooks.solve(tmp_path, tmp_path / "out")
     assert written == tmp_path / "out" / "01_patches.ipynb"
     assert "NotImplementedError" not in written.read_text()
     with pytest.raises(ValueError, match="holds the notebooks themselves"):
-        solve(tmp_path, tmp_path)
+        notebooks.solve(tmp_path, tmp_path)
 
 
 def test_solve_names_the_notebook_with_an_unknown_exercise(tmp_path):
@@ -311,7 +311,7 @@ def test_solve_names_the_notebook_with_an_unknown_exercise(tmp_path):
     notebook.cells[index].metadata["vitedu"]["exercise"] = "pachify"
     (tmp_path / "a.ipynb").write_text(json.dumps(notebook))
     with pytest.raises(ValueError, match=f"a.ipynb: cell {index} .* unknown exercise 'pachify'"):
-        solve(tmp_path, tmp_path / "out")
+        notebooks.solve(tmp_path, tmp_path / "out")
 
 
 def test_find_notebooks_says_what_is_wrong_with_a_path(tmp_path):

@@ -25,7 +25,7 @@ class Loop:
 
 def faults(function, threads: int = 4, times: int = 12) -> list[str]:
     """Parse in several threads, with garbage around, and list what went wrong."""
-    found = []
+    problems = []
 
     def work():
         for _ in range(times):
@@ -34,7 +34,7 @@ def faults(function, threads: int = 4, times: int = 12) -> list[str]:
             try:
                 function(SOURCE)
             except SystemError as error:
-                found.append(str(error))
+                problems.append(str(error))
 
     before = gc.get_threshold()
     gc.set_threshold(20)
@@ -46,7 +46,7 @@ def faults(function, threads: int = 4, times: int = 12) -> list[str]:
             thread.join()
     finally:
         gc.set_threshold(*before)
-    return found
+    return problems
 
 
 def test_threads_that_parse_together_all_get_their_tree():
@@ -77,11 +77,11 @@ def test_nothing_in_the_package_parses_past_the_lock():
     package = Path(__file__).parents[1] / "vitedu"
     # what a box runs has an interpreter of its own; a doctest runs alone
     own = {"course/parsing.py", "grading/box/cells.py"}
-    found = [
+    calls = [
         f"{path.relative_to(package)}: {line.strip()}"
         for path in package.rglob("*.py")
         if path.relative_to(package).as_posix() not in own
         for line in path.read_text("utf-8").splitlines()
         if "ast.parse(" in line and ">>>" not in line
     ]
-    assert found == []
+    assert calls == []

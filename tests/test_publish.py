@@ -41,10 +41,10 @@ def test_everything_is_written_and_told(folder, out, capsys):
     for name in map(safe_name, CLASS):
         expected |= {f"submissions/{name}.json", f"feedback/{name}.html"}
     assert set(files(out)) == expected | {"report.html"}
-    said = capsys.readouterr().out
-    assert said.startswith("2 submissions: 2 graded now, 0 before. Isolation: full.")
-    assert "Mean 7.5 of 10 points (1 of 2 are final)." in said
-    assert "4 points of 1 submission are open" in said and f"{out / 'open.csv'}" in said
+    output = capsys.readouterr().out
+    assert output.startswith("2 submissions: 2 graded now, 0 before. Isolation: full.")
+    assert "Mean 7.5 of 10 points (1 of 2 are final)." in output
+    assert "4 points of 1 submission are open" in output and f"{out / 'open.csv'}" in output
 
 
 def test_files_for_platforms_are_written_when_asked_for(folder, out, capsys):
@@ -97,8 +97,8 @@ def test_left_out_notebooks_are_told(tmp_path, out, capsys):
     students = {f"s{i}": {"patchify": "passed"} for i in range(5)}
     students["s0"]["softmax"] = "passed"
     main_grade(hand_in(tmp_path / "in", **students), out, parts=made_parts())
-    said = capsys.readouterr().out
-    assert "02_attention: held by 1 submission and not graded; --notebook 02_attention" in said
+    output = capsys.readouterr().out
+    assert "02_attention: held by 1 submission and not graded; --notebook 02_attention" in output
 
 
 @pytest.mark.skipif(os.name == "nt", reason="file modes")
@@ -114,13 +114,13 @@ def test_trouble_with_folders_is_one_line_and_status_2(tmp_path, capsys):
 
 def test_options_reach_the_grader(folder, out, monkeypatch):
     """Every word of the command line has its place."""
-    seen = {}
-    monkeypatch.setattr(publish, "main_grade", lambda *words, **rest: seen.update(rest) or 0)
+    options = {}
+    monkeypatch.setattr(publish, "main_grade", lambda *words, **rest: options.update(rest) or 0)
     words = ["grade", str(folder), "--out", str(out), "--notebook", "notebooks/01_patches.ipynb"]
     words += "--exercises patchify --only a b --again --jobs 2 --runs 5".split()
     words += ["--seed", "9", "--student-from", "moodle", "--for", "canvas", "moodle"]
     assert main([*words, "--assignment", "Hw", "--allow-unsafe"]) == 0
-    assert seen == {
+    assert options == {
         "parts": None,  # workers of this machine
         "formats": ["canvas", "moodle"],
         "assignment": "Hw",

@@ -8,10 +8,10 @@ from vitedu.checks.case import Case
 from vitedu.checks.observation import Observation
 from vitedu.grading.box import worker
 from vitedu.grading.box.limits import Limits
-from vitedu.grading.line import remote_answer
-from vitedu.grading.line.messages import read_observations, write_observation
-from vitedu.grading.line.remote_answer import RemoteAnswer
-from vitedu.grading.line.wire import WireError
+from vitedu.grading.transport import remote_answer
+from vitedu.grading.transport.messages import read_observations, write_observation
+from vitedu.grading.transport.remote_answer import RemoteAnswer
+from vitedu.grading.transport.wire import WireError
 
 CASES = [Case(str(n), {"x": torch.arange(n) * 1.0}, record_operations=False) for n in (3, 5, 4)]
 
@@ -28,7 +28,7 @@ class Here:
     def ask(self, frame, seconds):
         """Answer a request."""
         self.asked += 1
-        return self.session.answer_to(frame)
+        return self.session.reply_to(frame)
 
 
 def observed(function):
@@ -41,10 +41,10 @@ def observed(function):
 def test_every_case_is_answered_once_and_in_order(monkeypatch, full):
     """A reply or a request that is full after one case only means more requests."""
     if full:
-        monkeypatch.setattr(worker if full == "reply" else remote_answer, "MANY", 0)
-    seen, asked = observed(lambda x: 2 * x)
+        monkeypatch.setattr(worker if full == "reply" else remote_answer, "is_full", bool)
+    observations, asked = observed(lambda x: 2 * x)
     assert asked == (len(CASES) if full else 2)  # the first case goes alone
-    for one, case in zip(seen, CASES, strict=True):
+    for one, case in zip(observations, CASES, strict=True):
         assert torch.equal(one.arrays["output"], 2 * case.args["x"])
 
 

@@ -20,8 +20,8 @@ def report(exercise="patchify", status="passed", points=6, **more):
 
 @pytest.fixture(autouse=True)
 def nothing_said(monkeypatch):
-    monkeypatch.setattr(results, "_said", set())
-    monkeypatch.setattr(results, "_unsaved", {})
+    monkeypatch.setattr(results, "_messages", set())
+    monkeypatch.setattr(results, "_pending", {})
 
 
 def test_load_is_empty_before_anything_happened(store):
@@ -68,20 +68,20 @@ def test_record_refuses_an_unknown_status_and_ignores_an_unknown_exercise(store)
     assert not store.exists()
 
 
-def test_hint_taken_counts_to_three_and_stays():
+def test_count_hint_reaches_three_and_stays():
     """The number never exceeds the hints there are; a typing error gets the nearest names."""
-    assert [results.hint_taken("patchify") for _ in range(5)] == [1, 2, 3, 3, 3]
+    assert [results.count_hint("patchify") for _ in range(5)] == [1, 2, 3, 3, 3]
     assert results.load()["patchify"]["hints_used"] == 3
     assert "3 hints used" in results.table_text("01_patches")
     with pytest.raises(ValueError, match="did you mean patchify"):
-        results.hint_taken("pachify")
+        results.count_hint("pachify")
 
 
 def test_best_remembers_the_hints_used_by_then():
     """A hint read after passing does not count against the pass."""
-    results.hint_taken("patchify")
+    results.count_hint("patchify")
     results.record(report())
-    results.hint_taken("patchify")
+    results.count_hint("patchify")
     entry = results.load()["patchify"]
     assert (entry["best"]["hints_used"], entry["hints_used"]) == (1, 2)
 
@@ -135,8 +135,8 @@ def test_unwritable_folder_is_said_once_and_results_stay_in_memory(store, capsys
     """A file stands where the folder should be: no result is lost while the kernel lives."""
     store.write_text("in the way")
     results.record(report())
-    assert results.hint_taken("unpatchify") == 1
-    assert results.hint_taken("unpatchify") == 2
+    assert results.count_hint("unpatchify") == 1
+    assert results.count_hint("unpatchify") == 2
     assert results.load()["patchify"]["status"] == "passed"
     assert capsys.readouterr().err.count("cannot be written") == 1
 

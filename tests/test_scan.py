@@ -14,8 +14,8 @@ from vitedu.course.notebooks import exercise_cells, read
 from vitedu.course.references import reference_source
 from vitedu.exercises import EXERCISES, find
 from vitedu.grading.grades import Answer
-from vitedu.grading.intake.normalising import normalised, tokens
-from vitedu.grading.intake.scan import LONG_ENOUGH, forbidden_names, scan_answer
+from vitedu.grading.intake.normal_form import normalise, split_tokens
+from vitedu.grading.intake.scan import MIN_TOKENS, forbidden_names, scan_answer
 from vitedu.grading.intake.similarity import compare_class
 
 
@@ -26,15 +26,15 @@ def scanned(exercise, source, support="import torch, math\nfrom torch import nn"
 
 def alternatives():
     """Give the right answers that the checkers know, as a list of sources for each exercise."""
-    found = {}
+    answers = {}
     for exercise in EXERCISES:
         if exercise.kind != "value":
             for answer in right_answers(exercise.id)[1:]:
                 if answer.__name__ != "<lambda>":
                     node = ast.parse(textwrap.dedent(inspect.getsource(answer))).body[0]
                     source = ast.unparse(renamed(node, {node.name: exercise.id}))
-                    found.setdefault(exercise.id, []).append(source)
-    return found
+                    answers.setdefault(exercise.id, []).append(source)
+    return answers
 
 
 def renamed(node, names):
@@ -184,12 +184,12 @@ def test_reference_is_known_under_other_names_and_layout():
     """Renamed, stripped of comments, docstrings and hints; a changed step is another answer."""
     for exercise in EXERCISES:
         source = reference_source(exercise)
-        long = exercise.kind != "value" and len(tokens(source, exercise.id)) >= LONG_ENOUGH
+        long = exercise.kind != "value" and len(split_tokens(source, exercise.id)) >= MIN_TOKENS
         assert ("like_reference" in scanned(exercise.id, source)) == long
     bare = ast.unparse(ast.parse(reference_source(find("patchify"))))
     names = {"images": "bilder", "gh": "rows", "x": "out"}
     other = "# mine\n" + ast.unparse(renamed(ast.parse(bare).body[0], names))
-    assert "bilder" in other and normalised(other, "patchify") == normalised(bare, "patchify")
+    assert "bilder" in other and normalise(other, "patchify") == normalise(bare, "patchify")
     assert "like_reference" in scanned("patchify", other)
     assert "like_reference" not in scanned("patchify", bare.replace("0, 2, 4, 1", "0, 4, 2, 1"))
 

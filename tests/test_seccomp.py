@@ -5,32 +5,32 @@ import struct
 import pytest
 
 from vitedu.grading.box import seccomp
-from vitedu.grading.box.seccomp import ALLOW, EPERM, ERROR, KILL_PROCESS, MACHINES, REFUSED, program
+from vitedu.grading.box.seccomp import ALLOW, EPERM, ERROR, KILL_PROCESS, MACHINES, assemble_filter
 
 PID = 77
 
 
 def verdict(machine, number, arguments=(), mark=None):
     """Run the filter on one call, by the rules of the kernel's filter language."""
-    code = program(machine, PID)
+    code = assemble_filter(machine, PID)
     lines = [struct.unpack_from("=HBBI", code, 8 * i) for i in range(len(code) // 8)]
     mark = MACHINES[machine][1] if mark is None else mark
     data = struct.pack("=iIQ6Q", number, mark, 0, *arguments, *[0] * (6 - len(arguments)))
-    held = i = 0
+    register = i = 0
     while True:
         operation, if_true, if_false, operand = lines[i]
         i += 1
         if operation == seccomp.RETURN:
             return operand
         if operation == seccomp.LOAD:
-            (held,) = struct.unpack_from("=I", data, operand)
+            (register,) = struct.unpack_from("=I", data, operand)
         elif operation == seccomp.AND:
-            held &= operand
+            register &= operand
         else:
             tests = {
-                seccomp.EQUAL: held == operand,
-                seccomp.ABOVE: held > operand,
-                seccomp.ANY_BIT: bool(held & operand),
+                seccomp.EQUAL: register == operand,
+                seccomp.ABOVE: register > operand,
+                seccomp.ANY_BIT: bool(register & operand),
             }
             i += if_true if tests[operation] else if_false
 
@@ -39,7 +39,7 @@ def verdict(machine, number, arguments=(), mark=None):
 def test_every_call_of_the_table_is_refused(machine):
     """Each with EPERM, which Python turns into PermissionError; its neighbours are not harmed."""
     column = MACHINES[machine][0]
-    numbers = {pair[column] for pair in REFUSED.values()} - {None}
+    numbers = {pair[column] for pair in seccomp.REFUSED_CALLS.values()} - {None}
     assert {verdict(machine, number) for number in numbers} == {ERROR | EPERM}
     others = set(range(seccomp.NEWEST)) - numbers
     special = (seccomp.CLONE, seccomp.CLONE3, seccomp.KILL, seccomp.TGKILL, seccomp.PRLIMIT)
@@ -92,4 +92,4 @@ def test_other_doors_into_the_kernel_are_shut(machine):
 def test_machine_without_a_column_is_an_error():
     """No filter is better than one for the wrong table."""
     with pytest.raises(OSError, match="x86_64 and aarch64 .got riscv64."):
-        program("riscv64", 1)
+        assemble_filter("riscv64", 1)

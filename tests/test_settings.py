@@ -39,9 +39,9 @@ class Second:
 def test_value_has_the_type_of_its_field(word, expected):
     """And goes to the dataclass that has the field."""
     first, second = read_settings([word], First, Second)
-    found = {**first, **second}
-    assert found == expected
-    assert type(next(iter(found.values()))) is type(next(iter(expected.values())))
+    values = {**first, **second}
+    assert values == expected
+    assert type(next(iter(values.values()))) is type(next(iter(expected.values())))
     assert (second == {}) == (next(iter(expected)) in vars(First()))
 
 

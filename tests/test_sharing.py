@@ -30,15 +30,15 @@ class Counting:
     """A box that counts its workers."""
 
     def __init__(self, box):
-        self.box, self.started = box, 0
-        self.level, self.limits, self.events, self.apart = box.level, box.limits, [], box.apart
+        self.box, self.started, self.events = box, 0, []
+        self.level, self.limits, self.open_separate = box.level, box.limits, box.open_separate
 
     def worker(self):
         """Give a fresh worker."""
         self.started += 1
         return self.box.worker()
 
-    def shared(self):
+    def open_shared(self):
         """Give the box as one submission sees it."""
         return SharedBox(self)
 
@@ -49,8 +49,8 @@ def graded(box, sources):
     counting = Counting(box)
     submission = Submission("ann", (Path("work.ipynb"),))
     asked, read = [find(id) for id in sources], Extraction(answers)
-    found = grade_submission(submission, asked, real_parts(), counting, seed=11, extraction=read)
-    return {grade.exercise: grade for grade in found.exercises}, counting.started
+    result = grade_submission(submission, asked, real_parts(), counting, seed=11, extraction=read)
+    return {grade.exercise: grade for grade in result.exercises}, counting.started
 
 
 def right(*exercises):
@@ -147,11 +147,11 @@ def test_a_run_alone_is_no_second_chance(monkeypatch, box):
 
     def run(checker, cases, answer, seed, box, earlier_runs, lend=None):
         tried.append("alone" if lend is None else "shared")
-        return judge._Outcome(reason="crashed" if lend else next(alone))
+        return judge._Run(reason="crashed" if lend else next(alone))
 
-    monkeypatch.setattr(judge, "_run", run)
-    found = judge.grade_answer(Answer("unpatchify", "", SUPPORT), 11, SharedBox(box))
-    assert (found.reason, found.runs) == ("unstable", 4)
+    monkeypatch.setattr(judge, "_run_answer", run)
+    result = judge.grade_answer(Answer("unpatchify", "", SUPPORT), 11, SharedBox(box))
+    assert (result.reason, result.runs) == ("unstable", 4)
     assert tried == ["alone", "shared", "alone", "alone", "alone"]
 
 
@@ -166,7 +166,7 @@ def test_answers_that_disturb_each_other_meet_no_more(box):
 
 def test_one_student_has_a_budget(monkeypatch, box):
     """Answers that use up their time cannot hold the class up: those after it are open."""
-    monkeypatch.setattr(student, "MOST_SECONDS", -1.0)
+    monkeypatch.setattr(student, "MAX_SECONDS", -1.0)
     grades, workers = graded(box, right("patchify", "unpatchify"))
     outcomes = {(grade.state, grade.reason) for grade in grades.values()}
     assert outcomes == {("not_gradable", "timeout")}
@@ -186,10 +186,10 @@ def test_luck_still_earns_nothing(box):
     lucky = "\nimport random\nif random.random() < 0.5:\n    unpatchify = abs\n"
     answers = {"unpatchify": reference_source(find("unpatchify")) + lucky}
     for _ in range(40):  # each time it is open with a chance of 3 in 8
-        found = graded(box, answers)[0]["unpatchify"]
-        if found.reason == "unstable":
+        result = graded(box, answers)[0]["unpatchify"]
+        if result.reason == "unstable":
             return
-    raise AssertionError(found)
+    raise AssertionError(result)
 
 
 def test_later_answers_find_the_references_before_them(box):

@@ -15,7 +15,7 @@ from nbformat import v4
 from test_notebooks import NAMES, NOTEBOOKS, RAN
 
 from vitedu.course import site
-from vitedu.course.notebooks import exercise_cells, read, solved
+from vitedu.course.notebooks import exercise_cells, read, solve_notebook
 from vitedu.course.tour import Run
 from vitedu.exercises import find
 from vitedu.plots.style import figure
@@ -55,7 +55,7 @@ def course(tmp_path):
     for name, cells in {"01_patches": FIRST, "02_attention": SECOND}.items():
         student = v4.new_notebook(cells=cells, metadata=PATCHES.metadata)
         nbformat.write(student, folder / f"{name}.ipynb")
-        ran = solved(student)
+        ran = solve_notebook(student)
         ran.metadata["vitedu_profile"] = "quick"
         if name == "01_patches":
             still = {"text/html": STILL, "text/plain": "Explorer", site.WIDGET: {"model_id": "1"}}
@@ -70,7 +70,7 @@ def made(course, *instructor):
     """Give the pages of the first notebook, before Sphinx."""
     folder, runs = course
     path = folder / "01_patches.ipynb"
-    return site.page(read(path), site.solved_run(path, runs), *instructor)
+    return site.merge_outputs(read(path), site.run_solved(path, runs), *instructor)
 
 
 # --- pages before they are built ------------------------------------------------------------------
@@ -107,14 +107,14 @@ def test_run_is_repeated_when_a_cell_or_the_profile_changed(course, monkeypatch)
 
     monkeypatch.setattr(site, "execute", execute)
     monkeypatch.delenv("VITEDU_PROFILE", raising=False)
-    site.solved_run(path, runs)
+    site.run_solved(path, runs)
     assert not ran
     monkeypatch.setenv("VITEDU_PROFILE", "laptop")
     for _ in range(2):
-        assert site.solved_run(path, runs).metadata["vitedu_profile"] == "laptop"
+        assert site.run_solved(path, runs).metadata["vitedu_profile"] == "laptop"
     assert len(ran) == 1
     path.write_text(path.read_text().replace("Back to", "Go back to"))
-    site.solved_run(path, runs)
+    site.run_solved(path, runs)
     assert ran == [runs / "results"] * 2
 
 
@@ -124,14 +124,14 @@ def test_notebook_that_fails_makes_no_pages(course, monkeypatch, tmp_path):
     failed = Run(None, 1.0, "no memory", {})
     monkeypatch.setattr(site, "execute", lambda *words, **options: failed)
     with pytest.raises(ValueError, match="01_patches.ipynb, solved, stopped early: no memory"):
-        site.solved_run(folder / "01_patches.ipynb", tmp_path / "none")
+        site.run_solved(folder / "01_patches.ipynb", tmp_path / "none")
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_notebook_holds_six_questions_with_folded_answers(name):
     """They become a page of their own."""
     texts = [cell.source for cell in read(NOTEBOOKS / f"{name}.ipynb").cells]
-    (text,) = (found[1] for source in texts if (found := site.SELF_TEST.search(source)))
+    (text,) = (match[1] for source in texts if (match := site.SELF_TEST.search(source)))
     asked, folded = text.split("<details>", 1)
     if not re.search(r"(?m)^1\. ", asked):
         asked = re.sub(r"<details>|<summary>", "\n", folded)
@@ -154,9 +154,9 @@ def test_links_and_pictures_of_pages_are_checked(tmp_path):
     good = '<h1 id="ä">A</h1><a href="b.html#x"></a><a href="#%C3%A4"></a>'
     good += '<a href="https://a.example/x"></a>'
     write_pages(tmp_path, a=good, b='<p id="x"><img src="a.html" alt="a"></p>')
-    assert site.problems(tmp_path) == []
+    assert site.check_pages(tmp_path) == []
     write_pages(tmp_path, c='<a href="no.html"></a><a href="b.html#y"></a><img src="a.html">')
-    assert site.problems(tmp_path) == [
+    assert site.check_pages(tmp_path) == [
         "c.html: the picture a.html has no words",
         "c.html: no.html leads to no file",
         "c.html: b.html#y leads to no place of that page",
@@ -172,10 +172,10 @@ def test_line_of_a_reference_is_found_in_every_file(tmp_path, name):
     path = tmp_path / name
     path.parent.mkdir(exist_ok=True)
     path.write_text(f"<p>x &lt; {coloured if path.suffix == '.html' else line.replace(' ', '  ')}")
-    (found,) = site.given_away(tmp_path, [])
-    assert f"{path.name} holds a line of " in found
+    (leak,) = site.find_leaks(tmp_path, [])
+    assert f"{path.name} holds a line of " in leak
     known = v4.new_notebook(cells=[v4.new_markdown_cell(line)])
-    assert site.given_away(tmp_path, [known]) == []
+    assert site.find_leaks(tmp_path, [known]) == []
 
 
 def build(path, runs, out, *options):
@@ -191,8 +191,8 @@ def build(path, runs, out, *options):
 def test_small_course_is_built_without_and_with_solutions(course, tmp_path):
     """Links, folded code, pictures, formulas, questions, search; no solution for students."""
     pytest.importorskip("sphinx")
-    status, said, pages = build(*course, tmp_path / "out")
-    assert status == 0, said
+    status, output, pages = build(*course, tmp_path / "out")
+    assert status == 0, output
     assert set(pages) >= {"index", "01_patches", "01_patches_questions", "02_attention", "search"}
     first = pages["01_patches"]
     assert "NotImplementedError" in first and "reshape" not in first
@@ -206,8 +206,8 @@ def test_small_course_is_built_without_and_with_solutions(course, tmp_path):
 
     # with solutions; and without the notebook that a link of the first leads to
     (course[0] / "02_attention.ipynb").unlink()
-    status, said, pages = build(*course, tmp_path / "out", "--instructor")
-    assert status == 1 and "'02_attention.ipynb'" in said
+    status, output, pages = build(*course, tmp_path / "out", "--instructor")
+    assert status == 1 and "'02_attention.ipynb'" in output
     assert "reshape" in pages["01_patches"] and "Show the solution" in pages["01_patches"]
 
 
@@ -215,7 +215,7 @@ def test_folder_with_other_things_is_not_emptied(course, tmp_path):
     """What was named by mistake stays as it is."""
     folder, runs = course
     with pytest.raises(ValueError, match="other things than pages"):
-        pytest.importorskip("sphinx") and site.site(folder, folder, runs=runs)
+        pytest.importorskip("sphinx") and site.write_site(folder, folder, runs=runs)
     assert len(list(folder.iterdir())) == 2
 
 
@@ -250,8 +250,8 @@ window.finish = () => now.onend()
 def address(tmp_path_factory):
     """Build the pages of all notebooks, and serve them; give their address."""
     folder = tmp_path_factory.mktemp("site")
-    status, said, pages = build(NOTEBOOKS, RAN, folder / "out")
-    assert status == 0 and set(PAGES) <= set(pages), said
+    status, output, pages = build(NOTEBOOKS, RAN, folder / "out")
+    assert status == 0 and set(PAGES) <= set(pages), output
     handler = functools.partial(QuietHandler, directory=str(folder / "out"))
     with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
@@ -301,13 +301,13 @@ class TestInChromium:
         Contrast takes axe the longest, and all pages colour code alike: one is looked at.
         """
         axe = pytest.importorskip("axe_playwright_python.sync_playwright").Axe()
-        opened, found, wide = page(name, width=390), [], {}
+        opened, problems, wide = page(name, width=390), [], {}
 
         def look(leave_out=(), **options):
             response = axe.run(opened, {"exclude": list(leave_out)}, options).response
             impacts = ("serious", "critical")
             serious = [v for v in response["violations"] if v["impact"] in impacts]
-            found.extend((v["id"], [node["html"][:200] for node in v["nodes"]]) for v in serious)
+            problems.extend((v["id"], [node["html"][:200] for node in v["nodes"]]) for v in serious)
 
         look(rules={"color-contrast": {"enabled": False}})
         code = () if name == NAMES[0] else (".highlight",)
@@ -320,7 +320,7 @@ class TestInChromium:
         for width in (390, 800, 1280):
             opened.set_viewport_size({"width": width, "height": 900})
             wide[width] = opened.evaluate("document.documentElement.scrollWidth > innerWidth")
-        assert (found, wide) == ([], dict.fromkeys(wide, False))
+        assert (problems, wide) == ([], dict.fromkeys(wide, False))
 
     def test_explorer_follows_mouse_and_keys(self, page):
         """Its still form: arrow keys move the slider, a click into the picture the place."""
@@ -366,9 +366,9 @@ class TestInChromium:
         button.press("Enter")
         assert button.inner_text() == "Continue"
         button.press("Enter")
-        said = opened.evaluate("said")
-        assert {voice for voice, _ in said} == {"near"}
-        texts = [text for _, text in said]
+        spoken = opened.evaluate("said")
+        assert {voice for voice, _ in spoken} == {"near"}
+        texts = [text for _, text in spoken]
         assert texts[0] == "How this works" and texts[1].startswith("A cell marked TODO is yours.")
         assert texts[2:] == texts[1:2]  # a pause goes on where it was
         read_now = opened.locator(".being-read")

@@ -117,8 +117,8 @@ def graded(box, tmp_path, exercise, before, cell, after):
     cells += [code(cell, exercise), *(code(text) for text in after)]
     path = tmp_path / f"{find(exercise).notebook}.ipynb"
     path.write_text(notebook(cells), encoding="utf-8")
-    found = extract(Submission("Anna", (path,)))
-    return grade_answer(found.answers[exercise], 11, box, runs=1)
+    extraction = extract(Submission("Anna", (path,)))
+    return grade_answer(extraction.answers[exercise], 11, box, runs=1)
 
 
 @pytest.mark.parametrize("tried", RIGHT_ONES.values(), ids=RIGHT_ONES)

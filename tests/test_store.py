@@ -129,8 +129,8 @@ def test_leftovers_of_a_killed_run_are_removed_and_nothing_else(tmp_path):
     (tmp_path / "submissions" / "notes.txt").write_text("mine")
     with Store(tmp_path):
         pass
-    left = {path.name for path in tmp_path.rglob("*") if path.is_file()}
-    assert left == {".lock", "notes.txt", f"{safe_name('Anna')}.json"}
+    names = {path.name for path in tmp_path.rglob("*") if path.is_file()}
+    assert names == {".lock", "notes.txt", f"{safe_name('Anna')}.json"}
 
 
 def test_what_does_not_change_is_not_written(tmp_path):

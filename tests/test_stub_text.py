@@ -30,15 +30,15 @@ def test_stubs_that_drifted_and_checks_that_are_gone_are_written_again(name, tmp
     """With every docstring changed and every check cell gone, one run mends the notebook."""
     path = tmp_path / f"{name}.ipynb"
     notebook = json.loads((NOTEBOOKS / path.name).read_text(encoding="utf-8"))
-    kept = []
+    cells = []
     for cell in notebook["cells"]:
         text = "".join(cell["source"])
         if text.startswith("report = check("):
             continue
         if "exercise" in cell["metadata"].get("vitedu", {}):
             cell["source"] = [text.replace('"""', '"""Old words. ', 1)]
-        kept.append(cell)
-    notebook["cells"] = kept
+        cells.append(cell)
+    notebook["cells"] = cells
     path.write_text(json.dumps(notebook), encoding="utf-8")
     assert set(fix_stubs(path)) == {e.id for e in EXERCISES if e.notebook == name}
     about_stubs = [problem for problem in lint(path) if "stub" in problem or "check" in problem]

@@ -5,7 +5,7 @@ import os
 
 import pytest
 
-from vitedu.grading.intake.submissions import look_through, notebook_of, plain
+from vitedu.grading.intake.submissions import clean_name, find_submissions, notebook_of
 
 
 def put(root, *names, content="{}"):
@@ -20,13 +20,13 @@ def put(root, *names, content="{}"):
 
 def found(root, student_from="auto"):
     """Give student -> names of files."""
-    submissions = look_through(root, student_from).submissions
+    submissions = find_submissions(root, student_from).submissions
     return {each.student: [path.name for path in each.files] for each in submissions}
 
 
 def kinds(root, student_from="auto"):
     """Give student -> kinds of flags."""
-    submissions = look_through(root, student_from).submissions
+    submissions = find_submissions(root, student_from).submissions
     return {each.student: [flag.kind for flag in each.flags] for each in submissions}
 
 
@@ -69,7 +69,7 @@ def test_moodle_folders_and_flat_files(tmp_path):
     text = "Bo Xu_42_assignsubmission_onlinetext_/onlinetext.html"
     put(tmp_path, f"Ann Lee_1234567{MOODLE}/01_patches.ipynb", flat, text)
     assert found(tmp_path) == {"Ann Lee": ["01_patches.ipynb"], "Bo Xu": [], "Zoë O'Hara": [flat]}
-    first = look_through(tmp_path).submissions[0]
+    first = find_submissions(tmp_path).submissions[0]
     assert first.identity == {"name": "Ann Lee", "moodle_id": "1234567"}
 
 
@@ -78,7 +78,7 @@ def test_moodle_numbers_anew_for_each_assignment_and_never_twice_in_one(tmp_path
     put(tmp_path / "one", f"Ann Lee_1{MOODLE}/a.ipynb", f"Ann Lee_2{MOODLE}/a.ipynb")
     assert sorted(found(tmp_path / "one")) == ["Ann Lee (1)", "Ann Lee (2)"]
     names = f"A1/Ann Lee_1{MOODLE}/01_patches.ipynb", f"A2/Ann Lee_8{MOODLE}/02_attention.ipynb"
-    (submission,) = look_through(put(tmp_path / "two", *names)).submissions
+    (submission,) = find_submissions(put(tmp_path / "two", *names)).submissions
     assert (submission.student, len(submission.files)) == ("Ann Lee", 2)
     assert submission.identity["moodle_id"] == "1 8"
 
@@ -91,7 +91,7 @@ def test_canvas_names(tmp_path):
     counts = {name: len(files) for name, files in found(tmp_path).items()}
     assert counts == {"anon_k3Yz": 1, "leeann": 2, "müllereva": 0, "xubo": 1}
     assert "late" in kinds(tmp_path)["xubo"] and "late" not in kinds(tmp_path)["leeann"]
-    identity = look_through(tmp_path).submissions[1].identity
+    identity = find_submissions(tmp_path).submissions[1].identity
     assert identity == {"canvas_id": "12345", "name": "leeann"}
 
 
@@ -107,7 +107,7 @@ def test_nbgrader_course_is_entered_and_submitted_is_folders(tmp_path):
     put(tmp_path, *anna, "source/ps1/01_patches.ipynb")
     assert found(tmp_path) == {"anna": ["01_patches.ipynb"]}
     assert found(tmp_path / "submitted") == {"anna": ["01_patches.ipynb"]}
-    assert [flag.kind for flag in look_through(tmp_path).problems] == ["layout"]
+    assert [flag.kind for flag in find_submissions(tmp_path).problems] == ["layout"]
 
 
 def test_metadata_names_the_student_where_asked(tmp_path):
@@ -124,7 +124,7 @@ def test_two_files_for_one_notebook_are_flagged_and_the_newest_is_last(tmp_path)
     put(tmp_path, "anna/01_patches (1).ipynb", "anna/01_patches.ipynb", "bob/01_patches.ipynb")
     assert found(tmp_path)["anna"] == ["01_patches (1).ipynb", "01_patches.ipynb"]
     assert kinds(tmp_path) == {"anna": ["two_files"], "bob": []}
-    assert "the newest wins" in look_through(tmp_path).submissions[0].flags[0].message
+    assert "the newest wins" in find_submissions(tmp_path).submissions[0].flags[0].message
 
 
 def test_links_are_not_followed(tmp_path):
@@ -156,15 +156,15 @@ def test_what_can_not_be_used_is_told_and_not_opened(tmp_path):
         "fay": ["empty_folder", "no_notebook"],
         "gus": ["special", "no_notebook"],
     }
-    (problem,) = look_through(root).problems
+    (problem,) = find_submissions(root).problems
     assert "roster.csv" in problem.message
 
 
 def test_names_become_text(tmp_path):
     """Broken bytes and control characters do not reach a report."""
-    assert plain("a\nb\x1b[31m\u202e") == "a\ufffdb\ufffd[31m\ufffd"
-    assert plain(os.fsdecode(b"caf\xe9")).encode("utf-8")
-    assert plain("\n") == "?"
+    assert clean_name("a\nb\x1b[31m\u202e") == "a\ufffdb\ufffd[31m\ufffd"
+    assert clean_name(os.fsdecode(b"caf\xe9")).encode("utf-8")
+    assert clean_name("\n") == "?"
     put(tmp_path, "Zoe\u0308_01_patches.ipynb", "Zo\u00eb_02_attention.ipynb")
     assert len(found(tmp_path)["Zo\u00eb"]) == 2
 
@@ -179,12 +179,12 @@ def test_notebook_of_reads_the_courses_names():
 def test_wrong_use_is_refused(tmp_path):
     """A rule or a folder that does not exist."""
     with pytest.raises(ValueError, match="student_from must be one of"):
-        look_through(tmp_path, "guess")
+        find_submissions(tmp_path, "guess")
     with pytest.raises(FileNotFoundError):
-        look_through(tmp_path / "nothing")
+        find_submissions(tmp_path / "nothing")
     put(tmp_path, "x.ipynb")
     with pytest.raises(NotADirectoryError):
-        look_through(tmp_path / "x.ipynb")
+        find_submissions(tmp_path / "x.ipynb")
 
 
 def test_a_folder_or_file_named_like_a_download_makes_nobody_else(tmp_path):

@@ -517,8 +517,8 @@ def replays_are_kept(monkeypatch):
 @pytest.mark.parametrize(("exercise", "source", "state", "points"), TRIES.values(), ids=TRIES)
 def test_an_answer_gets_what_it_shows(box, exercise, source, state, points):
     """A forbidden operation in another dress earns nothing; mathematics earns all."""
-    found = grade_answer(Answer(exercise, source, SUPPORT), 11, box, runs=1)
-    assert (found.state, found.points) == (state, points), (found.detail, found.lines)
+    result = grade_answer(Answer(exercise, source, SUPPORT), 11, box, runs=1)
+    assert (result.state, result.points) == (state, points), (result.detail, result.lines)
 
 
 LEAVING = """
@@ -538,8 +538,8 @@ def test_an_answer_leaves_nothing_to_the_next(box):
     if box.level != "full":
         pytest.skip(f"this machine isolates only partly: {box.level}")
     for _ in range(2):
-        found = grade_answer(Answer("gelu", LEAVING, SUPPORT), 11, box, runs=1)
-        assert "LookupError" not in str(found.lines) and found.state == "failed"
+        result = grade_answer(Answer("gelu", LEAVING, SUPPORT), 11, box, runs=1)
+        assert "LookupError" not in str(result.lines) and result.state == "failed"
 
 
 # --- what doing nothing earns --------------------------------------------------------------------

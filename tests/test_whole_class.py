@@ -137,10 +137,10 @@ def test_pages_are_harmless_and_hold_the_points(graded):
     assert_harmless((out / "report.html").read_text("utf-8"))
     for student in ("anna_right", "bob_partly", "cleo_untouched", "dan_broken", "finn", "=eve"):
         source = (out / "feedback" / f"{safe_name(student)}.html").read_text("utf-8")
-        said = assert_harmless(source).said
+        words = assert_harmless(source).said
         if student == "anna_right":
             points = sum(find(exercise).points for exercise in EXERCISES)
-            assert f"{points} of {points} points" in said and "3 of 3 exercises passed" in said
+            assert f"{points} of {points} points" in words and "3 of 3 exercises passed" in words
 
 
 def test_the_same_command_again_touches_nothing(graded, capsys):
@@ -166,12 +166,12 @@ def test_a_person_decides_what_is_open(graded, tmp_path, capsys):
     fill_in(tmp_path / "filled.csv", rows)
     capsys.readouterr()
     assert main([*words, "--with", str(tmp_path / "filled.csv")]) == 0
-    said = capsys.readouterr().out
-    assert "6 submissions: 0 graded now, 6 before." in said and "1 open exercise decided by" in said
+    log = capsys.readouterr().out
+    assert "6 submissions: 0 graded now, 6 before." in log and "1 open exercise decided by" in log
 
     for more in ([], ["--for", "canvas"]):  # the same command later, without the file
-        found = {(row["student"], row["exercise"]): row for row in table(mine / "grades.csv")}
-        assert outcome(found, "'=eve") == ("failed", "", "2.5")
+        by_key = {(row["student"], row["exercise"]): row for row in table(mine / "grades.csv")}
+        assert outcome(by_key, "'=eve") == ("failed", "", "2.5")
         assert "'=eve" not in (mine / "open.csv").read_text("utf-8-sig")
         page = (mine / "feedback" / f"{safe_name('=eve')}.html").read_text("utf-8")
         assert "It ends Python, but the idea is right." in page

@@ -14,8 +14,8 @@ from vitedu.checks.checker import Checker, find_checker
 from vitedu.checks.errors import DeviceMismatch, RaisedError
 from vitedu.checks.observation import Observation, Parameters
 from vitedu.checks.observe import observe
-from vitedu.grading.line import messages, wire
-from vitedu.grading.line.wire import Reader, WireError, Writer, clean, pack, unpack
+from vitedu.grading.transport import messages, wire
+from vitedu.grading.transport.wire import Reader, WireError, Writer, clean, pack, unpack
 
 QUICK = settings(max_examples=60, deadline=None)
 FUNCTIONS = [e.id for e in exercises.EXERCISES if isinstance(find_checker(e.id), Checker)]
@@ -43,10 +43,10 @@ def alike(ours: Observation, theirs: Observation) -> bool:
         mine, others = getattr(ours, group), getattr(theirs, group)
         if mine.keys() != others.keys() or not all(same_bits(mine[n], others[n]) for n in mine):
             return False
-    pairs = [
-        (seen.behaviour(), seen.devices, seen.modified, seen.detached) for seen in (ours, theirs)
+    descriptions = [
+        (each.behaviour(), each.devices, each.modified, each.detached) for each in (ours, theirs)
     ]
-    return pairs[0] == pairs[1]
+    return descriptions[0] == descriptions[1]
 
 
 # --- what was written is read back --------------------------------------------------------------
@@ -68,7 +68,7 @@ VALUES = st.recursive(
 @given(VALUES)
 @example([float("inf"), -float("inf"), (), {}, -0.0])
 def test_values_cross_unchanged(value):
-    """Plain data comes back with its types: tuples, lists, integers and floats apart."""
+    """PlainValue data comes back with its types: tuples, lists, integers and floats apart."""
     data, tensors = unpack(pack(Writer().write(value)))
     back = Reader(tensors).read(data)
     assert back == value and repr(back) == repr(value)
@@ -139,8 +139,8 @@ def test_values_that_are_no_answers_arrive_as_unknown(value):
 
 def try_all(head, tensors=()) -> None:
     """Read a message in every way; only ``WireError`` may come."""
-    reads = [messages.read_answer_info, messages.read_plain, messages.read_loaded]
-    reads.append(Reader(tensors).read)
+    reads = [messages.read_answer_info, messages.read_plain, messages.read_load_result]
+    reads += [Reader(tensors).read]
     for read in [*reads, lambda head: messages.read_observation(head, tensors)]:
         with contextlib.suppress(WireError):
             read(head)
@@ -289,8 +289,8 @@ def test_texts_are_cleaned_and_cut():
 def test_arrays_beyond_the_cap_arrive_as_their_shape():
     """An answer that returns far too much has a type that says so, and nothing heavy crosses."""
     large = torch.zeros(2**17 + 1, dtype=torch.float64)
-    seen = Observation({"output": large}, types={"output": "tensor"})
-    data = pack(*messages.write_observation(seen))
+    observation = Observation({"output": large}, types={"output": "tensor"})
+    data = pack(*messages.write_observation(observation))
     back = messages.read_observation(*unpack(data))
     assert len(data) < 1000 and not back.arrays
     assert back.types["output"] == "tensor of shape (131073,)"

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from vitedu import exercises, words
-from vitedu.grading.box import package_view
+from vitedu.grading.box.package_view import earlier_exercises as earlier
 from vitedu.words import WordsError, checked, format_problems, read
 
 SOUND = """[[exercise]]
@@ -48,8 +48,8 @@ def test_marks_line_ends_and_tabs_are_forgiven_and_told(tmp_path):
     path = tmp_path / "a.toml"
     path.write_bytes(b'\xef\xbb\xbfname = "x"\r\n\ttext = """one\r\ntwo"""\r\n')
     assert read(path) == {"name": "x", "text": "one\ntwo"}
-    told = list(format_problems(path))
-    assert [line.split(";")[0] for line in told] == [
+    problems = list(format_problems(path))
+    assert [line.split(";")[0] for line in problems] == [
         "a.toml: begins with a byte order mark",
         "a.toml: has Windows line ends",
         "a.toml, line 2: holds a tab",
@@ -123,9 +123,9 @@ def test_entries_keep_their_order_whatever_their_numbers(tmp_path):
 def test_what_an_answer_may_use_follows_the_order_of_the_entries(monkeypatch):
     """An exercise whose entry moves in front of another is given to the other's answers."""
     first, second, *rest = exercises.EXERCISES
-    assert package_view.earlier(first.id) == [] and package_view.earlier(second.id) == [first]
+    assert earlier(first.id) == [] and earlier(second.id) == [first]
     monkeypatch.setattr(exercises, "EXERCISES", (second, first, *rest))
-    assert package_view.earlier(first.id) == [second] and package_view.earlier(second.id) == []
+    assert earlier(first.id) == [second] and earlier(second.id) == []
 
 
 def test_core_and_part_are_said_where_they_hold():

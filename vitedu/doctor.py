@@ -48,7 +48,8 @@ import json
 from vitedu.grading.box.isolation import open_box
 from vitedu.grading.box.levels import remedy
 with open_box(allow_unsafe=True) as box:
-    print(json.dumps({"level": box.level, "way": box.way, "seen": box.events, "remedy": remedy()}))
+    words = {"level": box.level, "way": box.method, "seen": box.events, "remedy": remedy()}
+    print(json.dumps(words))
 """
 
 

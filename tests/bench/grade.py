@@ -61,7 +61,7 @@ def bench_grade(
         notebooks: folder of the course's notebooks, for the stubs.
         out: a JSON file for all figures.
         compared: students whom nbgrader grades as well; 0 for none.
-        way: of isolation, a name of ``box.ways.WAYS``; default: the strongest of this machine.
+        way: of isolation, a name of ``box.methods.WAYS``; default: the strongest of this machine.
 
     Returns:
         Whether every grade was what it should be, the parent stayed within ``PARENT_MB`` beyond
@@ -137,7 +137,7 @@ def measure(
     parts = timed(parts_in(way), clock)
     with Watch() as watch:
         start, cpu = time.perf_counter(), time.process_time()
-        grade_class(submissions, out, jobs=jobs, notebook=stem, parts=parts, after=after)
+        grade_class(submissions, out, jobs=jobs, notebook=stem, parts=parts, on_finish=after)
         seconds, cpu = time.perf_counter() - start, time.process_time() - cpu
     own = [grades[student.name].seconds for student in students if student.name in grades]
     slowest = max(students, key=lambda s: grades[s.name].seconds if s.name in grades else 0.0)
@@ -166,15 +166,15 @@ def measure(
 def parts_in(way: str | None) -> Parts:
     """Give the grader's functions, with a box of one way of isolation or of the strongest."""
     from vitedu.grading.box.isolation import open_box
-    from vitedu.grading.box.ways import possible
+    from vitedu.grading.box.isolation_methods import available_methods
 
     if way is None:
         return real_parts()
-    if way not in possible():
-        raise ValueError(f"no such way here: {way}; there are {', '.join(possible())}.")
+    if way not in available_methods():
+        raise ValueError(f"no such way here: {way}; there are {', '.join(available_methods())}.")
     return replace(
         real_parts(),
-        open_box=lambda *, allow_unsafe: open_box(allow_unsafe=allow_unsafe, ways=(way,)),
+        open_box=lambda *, allow_unsafe: open_box(allow_unsafe=allow_unsafe, methods=(way,)),
     )
 
 
@@ -188,11 +188,11 @@ def differences(students: list[Student], grades: dict) -> list[str]:
         got = {grade.exercise: grade for grade in grades[student.name].exercises}
         for id, wanted in student.expected.items():
             grade = got.get(id)
-            verdict = grade and (grade.state, grade.points, grade.reason)
-            if verdict != (wanted.state, wanted.points, wanted.reason):
+            outcome = grade and (grade.state, grade.points, grade.reason)
+            if outcome != (wanted.state, wanted.points, wanted.reason):
                 detail = grade and (grade.detail or grade.headline)
                 lines.append(
-                    f"{student.name} ({student.kind}), {id}: {wanted}, got {verdict}: {detail}"
+                    f"{student.name} ({student.kind}), {id}: {wanted}, got {outcome}: {detail}"
                 )
     return lines
 
@@ -354,37 +354,37 @@ class TimedBox:
         with self._clock.part("starting workers"):
             return TimedWorker(self._box.worker(), self._clock)
 
-    def shared(self) -> SharedBox:
+    def open_shared(self) -> SharedBox:
         """Give the box as one submission sees it."""
         return SharedBox(self)
 
-    def apart(self):
+    def open_separate(self):
         """Open a box for one answer, without a clock."""
-        return self._box.apart()
+        return self._box.open_separate()
 
 
 class TimedWorker:
     """A worker with a clock on its requests."""
 
     def __init__(self, worker, clock: Clock):
-        self._worker, self._clock = worker, clock
+        self._fork_worker, self._clock = worker, clock
 
     def __enter__(self):
         return self
 
     def __exit__(self, *_):
         with self._clock.part("ending workers"):
-            self._worker.close()
+            self._fork_worker.close()
 
     @property
     def output(self) -> str:
         """What was printed."""
-        return self._worker.output
+        return self._fork_worker.output
 
     def ask(self, frame: bytes, seconds: float) -> bytes:
         """Send one frame and wait for one."""
         with self._clock.part("answers"):
-            return self._worker.ask(frame, seconds)
+            return self._fork_worker.ask(frame, seconds)
 
 
 class Watch:

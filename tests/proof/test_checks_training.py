@@ -17,7 +17,7 @@ from vitedu.checks.engine import judge_observations, observe_answer
 from vitedu.checks.observe import observe
 from vitedu.checks.training import random_crop_flip_reader, random_draws_reader
 from vitedu.checks.values import ValueChecker
-from vitedu.grading.line.messages import read_observation, write_observation
+from vitedu.grading.transport.messages import read_observation, write_observation
 
 pytestmark = pytest.mark.bank
 CHECKERS = {e.id: find_checker(e.id) for e in exercises.in_notebook("04_training")}

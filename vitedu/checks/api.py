@@ -129,7 +129,7 @@ def hint(exercise: Any) -> PrintedText:
     except ValueError as error:
         return _print_text(str(error))
     total = len(entry.hints)
-    number = min(store.hint_taken(name), total)
+    number = min(store.count_hint(name), total)
     if not total:
         return _print_text(f"{entry.number} {name} has no hints yet")
     more = (

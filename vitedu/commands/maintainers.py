@@ -77,10 +77,10 @@ def tour_notebooks(args) -> int:
 
 def build_site(args) -> int:
     """Build the pages and print what is wrong with them; status 1 if something is."""
-    from vitedu.course.site import site
+    from vitedu.course.site import write_site
 
     out = args.out or Path("build/site-instructor" if args.instructor else "build/site")
-    found = site(args.path, out, runs=args.runs, instructor=args.instructor)
+    found = write_site(args.path, out, runs=args.runs, instructor=args.instructor)
     for problem in found:
         print(problem)
     print(f"{out / 'index.html'}, {len(found)} problems")

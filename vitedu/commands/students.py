@@ -65,7 +65,7 @@ def show_hint(args) -> int:
     exercise = find(args.exercise)
     if not exercise.hints:
         raise ValueError(f"there is no hint for {exercise.id} yet.")
-    number = min(results.hint_taken(exercise.id), len(exercise.hints))
+    number = min(results.count_hint(exercise.id), len(exercise.hints))
     print(f"hint {number} of {len(exercise.hints)}: {exercise.hints[number - 1]}")
     return 0
 

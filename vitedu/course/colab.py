@@ -34,7 +34,7 @@ PLACEHOLDER = "OWNER_NOT_SET/vitedu"  # GitHub allows no account of this name
 REPOSITORY = "OWNER_NOT_SET/vitedu"  # `make slug` writes this line
 TAG = f"v{__version__}"
 BADGE = "https://colab.research.google.com/assets/colab-badge.svg"
-SMALL = ("safetensors", "platformdirs", "filelock", "packaging")
+PACKAGES = ("safetensors", "platformdirs", "filelock", "packaging")
 CELLS = {"colab": "markdown", "install": "code"}  # id -> type, in this order
 
 TEXT = """\
@@ -79,7 +79,7 @@ def address(notebook: str, repository: str = REPOSITORY) -> str:
     return f"https://colab.research.google.com/github/{file}"
 
 
-def package(repository: str = REPOSITORY) -> str:
+def pip_argument(repository: str = REPOSITORY) -> str:
     """Return the argument for pip that installs the package.
 
     Example:
@@ -89,7 +89,7 @@ def package(repository: str = REPOSITORY) -> str:
     return f"git+https://github.com/{repository}@{TAG}"
 
 
-def sources(notebook: str, repository: str = REPOSITORY) -> dict[str, str]:
+def cell_sources(notebook: str, repository: str = REPOSITORY) -> dict[str, str]:
     """Return the text of both cells by cell id.
 
     Args:
@@ -108,12 +108,12 @@ def sources(notebook: str, repository: str = REPOSITORY) -> dict[str, str]:
             badge=BADGE, own=address(notebook, repository), others=", ".join(others)
         ),
         "install": INSTALL.format(
-            package=package(repository), refusal=refusal, small=" ".join(SMALL)
+            package=pip_argument(repository), refusal=refusal, small=" ".join(PACKAGES)
         ),
     }
 
 
-def problems(notebook: NotebookNode, name: str) -> Iterator[str]:
+def find_problems(notebook: NotebookNode, name: str) -> Iterator[str]:
     """Say where the two cells of a notebook are missing, misplaced or different.
 
     Args:
@@ -121,7 +121,7 @@ def problems(notebook: NotebookNode, name: str) -> Iterator[str]:
         name: its name without suffix.
     """
     at = {cell.get("id"): index for index, cell in enumerate(notebook.cells)}
-    for cell_id, text in sources(name).items():
+    for cell_id, text in cell_sources(name).items():
         if cell_id not in at:
             yield f"file: has no cell {cell_id!r} for Colab; `make slug` writes it."
         elif notebook.cells[at[cell_id]].source != text:
@@ -133,7 +133,7 @@ def problems(notebook: NotebookNode, name: str) -> Iterator[str]:
         yield "cell 'colab': must stand directly above the cell 'install'; move it."
 
 
-def with_cells(content: dict, name: str, repository: str = REPOSITORY) -> dict:
+def update_cells(content: dict, name: str, repository: str = REPOSITORY) -> dict:
     """Return a notebook with both cells: updated in their place, or inserted below its title.
 
     Args:
@@ -142,7 +142,7 @@ def with_cells(content: dict, name: str, repository: str = REPOSITORY) -> dict:
         repository: ``owner/name`` on GitHub.
     """
     cells = list(content["cells"])
-    for place, (cell_id, text) in enumerate(sources(name, repository).items(), start=1):
+    for place, (cell_id, text) in enumerate(cell_sources(name, repository).items(), start=1):
         old = next((cell for cell in cells if cell.get("id") == cell_id), None)
         new: dict[str, Any] = {"cell_type": CELLS[cell_id], "id": cell_id, "metadata": {}}
         if CELLS[cell_id] == "code":
@@ -185,7 +185,7 @@ def set_repository(root: Path, repository: str) -> list[Path]:
     text = module.read_text(encoding="utf-8")
     write(module, re.sub(r'(?m)^REPOSITORY = "[^"]+"', f'REPOSITORY = "{repository}"', text))
     for path in sorted((root / "notebooks").glob("*.ipynb")):
-        content = with_cells(json.loads(path.read_text(encoding="utf-8")), path.stem, repository)
+        content = update_cells(json.loads(path.read_text(encoding="utf-8")), path.stem, repository)
         write(path, json.dumps(content, indent=1, ensure_ascii=False) + "\n")
     readme = root / "README.md"
     pattern = r"https://colab\.research\.google\.com/github/[^\s)]+/notebooks/(\w+)\.ipynb"

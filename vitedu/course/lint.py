@@ -17,7 +17,7 @@ import nbformat
 from nbformat import NotebookNode
 
 from vitedu.course import colab
-from vitedu.course.notebooks import COMPARED, exercise_cells, is_compared, read
+from vitedu.course.notebooks import NBVAL_TAG, exercise_cells, is_compared, read
 from vitedu.course.parsing import parse
 from vitedu.course.references import defined_names, reference_source
 from vitedu.course.stub_text import check_lines
@@ -47,12 +47,12 @@ def lint(path: Path) -> list[str]:
     path = Path(path)
     notebook = read(path)
     problems = [
-        *_format(notebook),
-        *_exercises(notebook, path.stem),
-        *_outputs(notebook),
-        *_text(notebook, path),
-        *_names(notebook),
-        *colab.problems(notebook, path.stem),
+        *_lint_format(notebook),
+        *_lint_exercises(notebook, path.stem),
+        *_lint_outputs(notebook),
+        *_lint_text(notebook, path),
+        *_lint_names(notebook),
+        *colab.find_problems(notebook, path.stem),
     ]
     return [f"{path.name}, {problem}" for problem in problems]
 
@@ -67,14 +67,14 @@ def missing_notebooks(folder: Path) -> list[str]:
     ]
 
 
-def _where(notebook: NotebookNode, index: int) -> str:
+def _place(notebook: NotebookNode, index: int) -> str:
     return f"cell {notebook.cells[index].get('id', index)!r}"
 
 
 # --- the file -----------------------------------------------------------------------------------
 
 
-def _format(notebook: NotebookNode) -> Iterator[str]:
+def _lint_format(notebook: NotebookNode) -> Iterator[str]:
     """Rule: valid nbformat, with unique cell ids."""
     ids = Counter(cell.get("id") for cell in notebook.cells)
     missing = ids.pop(None, 0)
@@ -90,10 +90,10 @@ def _format(notebook: NotebookNode) -> Iterator[str]:
             yield f"file: not valid nbformat ({error.message}); save it in Jupyter again."
 
 
-def _outputs(notebook: NotebookNode) -> Iterator[str]:
+def _lint_outputs(notebook: NotebookNode) -> Iterator[str]:
     """Rule: outputs are stored only where nbval compares them, and are text only."""
     for index, cell in enumerate(notebook.cells):
-        where = _where(notebook, index)
+        where = _place(notebook, index)
         if cell.get("attachments"):
             yield f"{where}: holds an attached picture; let a cell draw it."
         if cell.cell_type != "code":
@@ -107,10 +107,10 @@ def _outputs(notebook: NotebookNode) -> Iterator[str]:
         elif cell.outputs and not compared:
             yield (
                 f"{where}: holds an output that nothing compares; clear it or tag the cell "
-                f"{COMPARED}."
+                f"{NBVAL_TAG}."
             )
         elif compared and not cell.outputs:
-            yield f"{where}: is tagged {COMPARED} but holds no output; store it, or drop the tag."
+            yield f"{where}: is tagged {NBVAL_TAG} but holds no output; store it, or drop the tag."
         if cell.execution_count is not None and not compared:
             yield f"{where}: holds an execution count; clear its output."
         if cell.execution_count is None and compared:
@@ -120,14 +120,14 @@ def _outputs(notebook: NotebookNode) -> Iterator[str]:
             )
 
 
-def _text(notebook: NotebookNode, path: Path) -> Iterator[str]:
+def _lint_text(notebook: NotebookNode, path: Path) -> Iterator[str]:
     """Rule: no absolute paths, no broken links, no pictures in the text."""
     for index, cell in enumerate(notebook.cells):
-        where = _where(notebook, index)
-        found = ABSOLUTE.search(cell.source + str(cell.get("outputs", "")))
-        if found:
+        where = _place(notebook, index)
+        match = ABSOLUTE.search(cell.source + str(cell.get("outputs", "")))
+        if match:
             yield (
-                f"{where}: holds the absolute path {found[0]!r}; use one relative to the notebook."
+                f"{where}: holds the absolute path {match[0]!r}; use one relative to the notebook."
             )
         if cell.cell_type != "markdown":
             continue
@@ -142,14 +142,14 @@ def _text(notebook: NotebookNode, path: Path) -> Iterator[str]:
                 file = path.parent / name if name else path
                 if not file.exists():
                     yield f"{where}: links to {target}, which is not there; correct the link."
-                elif anchor and anchor not in _anchors(read(file) if name else notebook):
+                elif anchor and anchor not in _find_anchors(read(file) if name else notebook):
                     yield (
                         f"{where}: links to {target}, but no heading has that name; correct the "
                         "link."
                     )
 
 
-def _anchors(notebook: NotebookNode) -> set[str]:
+def _find_anchors(notebook: NotebookNode) -> set[str]:
     """Return the link targets in a notebook: its headings as Jupyter names them."""
     texts = "\n".join(cell.source for cell in notebook.cells if cell.cell_type == "markdown")
     return {re.sub(r"[`*]", "", heading).replace(" ", "-") for heading in HEADING.findall(texts)}
@@ -158,7 +158,7 @@ def _anchors(notebook: NotebookNode) -> set[str]:
 # --- the exercises ------------------------------------------------------------------------------
 
 
-def _exercises(notebook: NotebookNode, name: str) -> Iterator[str]:
+def _lint_exercises(notebook: NotebookNode, name: str) -> Iterator[str]:
     """Rule: every exercise of this notebook has one stub and a reference, in order."""
     places = list(exercise_cells(notebook))
     counts = Counter(exercise_id for _, exercise_id in places)
@@ -168,7 +168,7 @@ def _exercises(notebook: NotebookNode, name: str) -> Iterator[str]:
     for index, exercise_id in places:
         if exercise_id not in own:
             yield (
-                f"{_where(notebook, index)}: is the stub of {exercise_id!r}, which the syllabus "
+                f"{_place(notebook, index)}: is the stub of {exercise_id!r}, which the syllabus "
                 "does not have here; correct the metadata or add it to vitedu/exercises.toml."
             )
     order = [exercise_id for _, exercise_id in places if exercise_id in own]
@@ -191,12 +191,12 @@ def _exercises(notebook: NotebookNode, name: str) -> Iterator[str]:
             yield f"{about}: {error}"
             continue
         for index in (index for index, exercise_id in places if exercise_id == exercise.id):
-            where = _where(notebook, index)
-            yield from (f"{where}: {text}" for text in _stub(notebook.cells[index], exercise))
-            yield from (f"{where}: {text}" for text in _check_cell(notebook, index, exercise))
+            where = _place(notebook, index)
+            yield from (f"{where}: {text}" for text in _lint_stub(notebook.cells[index], exercise))
+            yield from (f"{where}: {text}" for text in _lint_check_cell(notebook, index, exercise))
 
 
-def _stub(cell: NotebookNode, exercise: Exercise) -> Iterator[str]:
+def _lint_stub(cell: NotebookNode, exercise: Exercise) -> Iterator[str]:
     """Rule: a stub cell holds an unsolved stub and nothing else, and agrees with its reference."""
     try:
         body = parse(cell.source).body
@@ -216,51 +216,51 @@ def _stub(cell: NotebookNode, exercise: Exercise) -> Iterator[str]:
     elif type(stub) is not type(reference):
         yield f"the stub of {exercise.id} must be a {exercise.kind}, as its reference is."
     elif isinstance(stub, ast.FunctionDef) and isinstance(reference, ast.FunctionDef):
-        yield from _agreement(stub, reference, exercise.id)
-        yield from _unsolved(stub, exercise)
+        yield from _lint_signature(stub, reference, exercise.id)
+        yield from _lint_open_end(stub, exercise)
     elif isinstance(stub, ast.ClassDef) and isinstance(reference, ast.ClassDef):
-        yield from _class(stub, reference, exercise)
+        yield from _lint_class(stub, reference, exercise)
 
 
-def _class(stub: ast.ClassDef, reference: ast.ClassDef, exercise: Exercise) -> Iterator[str]:
+def _lint_class(stub: ast.ClassDef, reference: ast.ClassDef, exercise: Exercise) -> Iterator[str]:
     """Rule: a method equals the reference's or is unsolved, and at least one is unsolved."""
     if [ast.dump(base) for base in stub.bases] != [ast.dump(base) for base in reference.bases]:
         yield f"class {exercise.id} has other bases than its reference; copy them from it."
     if ast.get_docstring(stub) != ast.get_docstring(reference):
         yield f"the docstring of {exercise.id} differs from its reference's; copy it from there."
     methods = {node.name: node for node in stub.body if isinstance(node, ast.FunctionDef)}
-    wanted = {node.name: node for node in reference.body if isinstance(node, ast.FunctionDef)}
-    if list(methods) != list(wanted):
+    expected = {node.name: node for node in reference.body if isinstance(node, ast.FunctionDef)}
+    if list(methods) != list(expected):
         yield (
             f"class {exercise.id} has the methods {list(methods)}; its reference has "
-            f"{list(wanted)}."
+            f"{list(expected)}."
         )
         return
     open_methods = 0
     for name, method in methods.items():
-        if ast.dump(method) == ast.dump(wanted[name]):
+        if ast.dump(method) == ast.dump(expected[name]):
             continue  # a method that the notebook gives
         open_methods += 1
-        yield from _agreement(method, wanted[name], f"{exercise.id}.{name}")
-        yield from _unsolved(method, exercise)
+        yield from _lint_signature(method, expected[name], f"{exercise.id}.{name}")
+        yield from _lint_open_end(method, exercise)
     if not open_methods:
         yield f"class {exercise.id} is solved; let a method raise NotImplementedError."
 
 
-def _agreement(stub: ast.FunctionDef, reference: ast.FunctionDef, name: str) -> Iterator[str]:
+def _lint_signature(stub: ast.FunctionDef, reference: ast.FunctionDef, name: str) -> Iterator[str]:
     """Rule: same signature and docstring, except for keyword-only arguments of the reference."""
-    named = {argument.arg for argument in stub.args.kwonlyargs}
-    mine, its = _signature(stub), _signature(_without_keywords(reference, named))
-    if mine != its:
-        yield f"the signature is {name}{mine}; its reference has {its}; make them equal."
+    keywords = {argument.arg for argument in stub.args.kwonlyargs}
+    own, expected = _signature(stub), _signature(_drop_keywords(reference, keywords))
+    if own != expected:
+        yield f"the signature is {name}{own}; its reference has {expected}; make them equal."
     if ast.get_docstring(stub) != ast.get_docstring(reference):
         yield f"the docstring of {name} differs from its reference's; copy it from there."
 
 
-def _without_keywords(node: ast.FunctionDef, kept: set[str]) -> ast.FunctionDef:
-    """Copy a function without its optional keyword-only arguments, except those in ``kept``."""
+def _drop_keywords(node: ast.FunctionDef, names: set[str]) -> ast.FunctionDef:
+    """Copy a function without its optional keyword-only arguments, except those in ``names``."""
     pairs = list(zip(node.args.kwonlyargs, node.args.kw_defaults, strict=True))
-    pairs = [pair for pair in pairs if pair[0].arg in kept or pair[1] is None]
+    pairs = [pair for pair in pairs if pair[0].arg in names or pair[1] is None]
     node = copy.deepcopy(node)
     node.args.kwonlyargs = [argument for argument, _ in pairs]
     node.args.kw_defaults = [default for _, default in pairs]
@@ -272,32 +272,32 @@ def _signature(node: ast.FunctionDef) -> str:
     return f"({ast.unparse(node.args)}){returns}"
 
 
-def _unsolved(node: ast.FunctionDef, exercise: Exercise) -> Iterator[str]:
+def _lint_open_end(node: ast.FunctionDef, exercise: Exercise) -> Iterator[str]:
     """Rule: the last statement raises NotImplementedError and names the exercise."""
     words = f"{exercise.number} {exercise.id}"
     match node.body[-1]:
         case ast.Raise(
             exc=ast.Call(
-                func=ast.Name(id="NotImplementedError"), args=[ast.Constant(value=str(said))]
+                func=ast.Name(id="NotImplementedError"), args=[ast.Constant(value=str(text))]
             )
-        ) if said.startswith(words):
+        ) if text.startswith(words):
             return
     yield f'{node.name} must end in raise NotImplementedError("{words}").'
 
 
-def _check_cell(notebook: NotebookNode, index: int, exercise: Exercise) -> Iterator[str]:
+def _lint_check_cell(notebook: NotebookNode, index: int, exercise: Exercise) -> Iterator[str]:
     """Rule: the next cell begins with the two lines of a check cell."""
-    wanted = check_lines(exercise)
+    expected = check_lines(exercise)
     following = notebook.cells[index + 1] if index + 1 < len(notebook.cells) else None
     lines = following.source.splitlines() if following and following.cell_type == "code" else []
-    if [line.strip() for line in lines[:2]] != list(wanted):
-        yield f"the next cell must begin with the lines '{wanted[0]}' and '{wanted[1]}'."
+    if [line.strip() for line in lines[:2]] != list(expected):
+        yield f"the next cell must begin with the lines '{expected[0]}' and '{expected[1]}'."
 
 
 # --- the names ----------------------------------------------------------------------------------
 
 
-def _names(notebook: NotebookNode) -> Iterator[str]:
+def _lint_names(notebook: NotebookNode) -> Iterator[str]:
     """Rule: cells and references find all names that they use, and every import is used."""
     bound = {*dir(builtins), "display", "get_ipython"}
     used: set[str] = set()
@@ -306,19 +306,19 @@ def _names(notebook: NotebookNode) -> Iterator[str]:
     for index, cell in enumerate(notebook.cells):
         if cell.cell_type != "code":
             continue
-        where = _where(notebook, index)
+        where = _place(notebook, index)
         source = re.sub(r"(?m)^\s*[%!].*$", "", cell.source)  # magics are not Python
         try:
             sources = [source, reference_source(BY_ID[stubs[index]])]
         except (KeyError, ValueError):
             sources = [source]
         try:
-            found = [_globals(text) for text in sources]
+            results = [_find_globals(text) for text in sources]
         except SyntaxError as error:
             yield f"{where}: is no valid Python ({error.msg}, line {error.lineno}); correct it."
             continue
-        reads = {name for reads, _ in found for name in reads}
-        bound |= {name for _, binds in found for name in binds}
+        reads = {name for reads, _ in results for name in reads}
+        bound |= {name for _, binds in results for name in binds}
         for name in sorted(reads - bound):
             yield f"{where}: {name} is not defined by then; import or define it in an earlier cell."
         bound |= reads  # so that each missing name is reported once
@@ -334,7 +334,7 @@ def _names(notebook: NotebookNode) -> Iterator[str]:
             yield f"{where}: imports {name}, which no cell and no reference uses; drop it."
 
 
-def _globals(source: str) -> tuple[set[str], set[str]]:
+def _find_globals(source: str) -> tuple[set[str], set[str]]:
     """Return the global names that a piece of code reads, and those that it binds."""
     reads, binds = set(), set()
 

@@ -15,7 +15,7 @@ from nbformat import NotebookNode
 from vitedu.course.references import solution_source
 from vitedu.exercises import BY_ID
 
-COMPARED = "nbval-check-output"  # the tag of a cell whose stored output nbval compares
+NBVAL_TAG = "nbval-check-output"  # the tag of a cell whose stored output nbval compares
 
 
 def find_notebooks(path: Path) -> list[Path]:
@@ -29,10 +29,10 @@ def find_notebooks(path: Path) -> list[Path]:
     if not path.exists():
         raise FileNotFoundError(f"there is no {path}.")
     if path.is_dir():
-        found = sorted(path.glob("*.ipynb"))
-        if not found:
+        paths = sorted(path.glob("*.ipynb"))
+        if not paths:
             raise ValueError(f"no notebook (.ipynb) in the folder {path}.")
-        return found
+        return paths
     if path.suffix != ".ipynb":
         raise ValueError(f"{path} is not a notebook: its name does not end in .ipynb.")
     return [path]
@@ -59,19 +59,19 @@ def read(path: Path) -> NotebookNode:
 
 def is_compared(cell: NotebookNode) -> bool:
     """Tell whether nbval compares the stored output of a cell, by its tag or by a comment."""
-    marked = cell.source.startswith("# NBVAL_CHECK_OUTPUT")
-    return marked or COMPARED in cell.metadata.get("tags", ())
+    has_comment = cell.source.startswith("# NBVAL_CHECK_OUTPUT")
+    return has_comment or NBVAL_TAG in cell.metadata.get("tags", ())
 
 
 def exercise_cells(notebook: NotebookNode) -> Iterator[tuple[int, str]]:
     """Yield the index of the cell and the exercise id of every stub, in order."""
     for index, cell in enumerate(notebook.cells):
-        marked = cell.metadata.get("vitedu", {})
-        if "exercise" in marked:
-            yield index, marked["exercise"]
+        tags = cell.metadata.get("vitedu", {})
+        if "exercise" in tags:
+            yield index, tags["exercise"]
 
 
-def solved(notebook: NotebookNode) -> NotebookNode:
+def solve_notebook(notebook: NotebookNode) -> NotebookNode:
     """Return a copy in which every stub is replaced by the source of its reference.
 
     Outputs are cleared, except those that nbval compares: right answers do not change them.
@@ -99,20 +99,20 @@ def solve(path: Path, out: Path) -> list[Path]:
         The files that were written.
 
     Raises:
-        FileNotFoundError, ValueError: as ``find_notebooks`` and ``solved``; or ``out`` is the
-            folder of the notebooks, which would overwrite them.
+        FileNotFoundError, ValueError: as ``find_notebooks`` and ``solve_notebook``; or ``out`` is
+            the folder of the notebooks, which would overwrite them.
     """
     sources = find_notebooks(path)
     out = Path(out)
     if out.resolve() == sources[0].parent.resolve():
         raise ValueError(f"{out} holds the notebooks themselves; write to another folder.")
     out.mkdir(parents=True, exist_ok=True)
-    written = []
+    paths = []
     for source in sources:
         try:
-            text = nbformat.writes(solved(read(source)))
+            text = nbformat.writes(solve_notebook(read(source)))
         except ValueError as error:
             raise ValueError(f"{source}: {error}") from error
-        written.append(out / source.name)
-        written[-1].write_text(text + "\n", encoding="utf-8")
-    return written
+        paths.append(out / source.name)
+        paths[-1].write_text(text + "\n", encoding="utf-8")
+    return paths

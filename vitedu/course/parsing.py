@@ -11,7 +11,7 @@ import threading
 from contextlib import suppress
 
 # reentrant, because a finalizer that runs during parsing may parse as well
-_ONE_AT_A_TIME = threading.RLock()
+_LOCK = threading.RLock()
 TRIES = 5
 
 
@@ -28,7 +28,7 @@ def parse(source: str, mode: str = "exec"):
         >>> parse("a = 1").body[0].lineno
         1
     """
-    with _ONE_AT_A_TIME:
+    with _LOCK:
         for _ in range(TRIES - 1):
             with suppress(SystemError):
                 return ast.parse(source, mode=mode)

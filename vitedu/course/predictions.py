@@ -35,7 +35,7 @@ def compare(guess: Any, measured: Any, what: str | Sequence[str] = "", *, form: 
         for part, result, name in zip(guess, measured, names, strict=True):
             compare(part, result, name, form=form)
         return
-    guess, measured = _plain(guess), _plain(measured)
+    guess, measured = _to_number(guess), _to_number(measured)
     name = f"{what}: " if what else ""
     if guess is None:
         print(f"{name}measured {_write(measured, form)} (no prediction)")
@@ -61,7 +61,7 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, Real) and not isinstance(value, bool)
 
 
-def _plain(value: Any) -> Any:
+def _to_number(value: Any) -> Any:
     """Turn a 0-d tensor or NumPy scalar into a Python number."""
     return value.item() if getattr(value, "shape", None) == () else value
 

@@ -40,16 +40,16 @@ def prices(folder: Path) -> list[Price]:
 
 def _price(exercise: Exercise, in_notebook: int) -> Price:
     checker = Path(exercise.chapter) / f"{exercise.checker}.py"
-    shared = [
+    siblings = [
         e for e in EXERCISES if (e.chapter, e.checker) == (exercise.chapter, exercise.checker)
     ]
-    own = [PACKAGE / "checks" / checker, PACKAGE / "checks" / checker.with_suffix(".toml")]
-    own = [path for path in [*own, PROOF / checker] if path.is_file()]
+    paths = [PACKAGE / "checks" / checker, PACKAGE / "checks" / checker.with_suffix(".toml")]
+    paths = [path for path in [*paths, PROOF / checker] if path.is_file()]
     lines = {".py": 0.0, ".toml": _lines(FILE) / len(EXERCISES)}
-    for path in own:
-        lines[path.suffix] += _lines(path) / len(shared)
+    for path in paths:
+        lines[path.suffix] += _lines(path) / len(siblings)
     lines[".py"] += len(reference_source(exercise).splitlines()) + in_notebook
-    return Price(exercise, lines[".py"], lines[".toml"], len(own) + 3)
+    return Price(exercise, lines[".py"], lines[".toml"], len(paths) + 3)
 
 
 def _lines(path: Path) -> int:
@@ -58,21 +58,21 @@ def _lines(path: Path) -> int:
 
 def price_table(folder: Path) -> str:
     """Write the price of every exercise and the means as a table."""
-    counted = prices(folder)
+    all_prices = prices(folder)
     rows = [f"{'exercise':<32}{'Python':>8}{'TOML':>8}{'files':>8}   lines, of all its files"]
-    rows += [_row(price.exercise.id, [price]) for price in counted]
-    for name, chosen in (
-        ("mean of functions and classes", [p for p in counted if p.exercise.kind != "value"]),
-        ("mean of values", [p for p in counted if p.exercise.kind == "value"]),
+    rows += [_row(price.exercise.id, [price]) for price in all_prices]
+    for name, subset in (
+        ("mean of functions and classes", [p for p in all_prices if p.exercise.kind != "value"]),
+        ("mean of values", [p for p in all_prices if p.exercise.kind == "value"]),
     ):
-        if chosen:
-            rows.append(_row(name, chosen))
+        if subset:
+            rows.append(_row(name, subset))
     return "\n".join(rows)
 
 
-def _row(name: str, chosen: list[Price]) -> str:
+def _row(name: str, prices: list[Price]) -> str:
     python, toml, files = (
-        sum(getattr(price, field) for price in chosen) / len(chosen)
+        sum(getattr(price, field) for price in prices) / len(prices)
         for field in ("python", "toml", "files")
     )
     return f"{name:<32}{python:8.0f}{toml:8.0f}{files:8.0f}"

@@ -26,10 +26,10 @@ from vitedu.exercises import BY_ID, EXERCISES, Exercise, find, in_notebook, note
 STATUSES = ("passed", "failed", "error", "not_attempted")
 NUM_HINTS = 3
 LOCK_SECONDS = 5.0  # a healthy writer holds the lock for milliseconds
-KEPT = ("status", "points", "max_points", "misconception", "headline", "time")
+FIELDS = ("status", "points", "max_points", "misconception", "headline", "time")
 
-_unsaved: dict[Path, list[Callable[[dict], None]]] = {}  # changes that are not written yet
-_said: set[str] = set()
+_pending: dict[Path, list[Callable[[dict], None]]] = {}  # changes that are not written yet
+_messages: set[str] = set()
 
 
 def record(report: dict) -> None:
@@ -47,7 +47,7 @@ def record(report: dict) -> None:
         return
     if report["status"] not in STATUSES:
         raise ValueError(f"no status {report['status']!r}; there are {', '.join(STATUSES)}.")
-    result = {key: report.get(key) for key in KEPT}
+    result = {key: report.get(key) for key in FIELDS}
     result["time"] = result["time"] or time.time()
 
     def change(entries: dict) -> None:
@@ -62,7 +62,7 @@ def record(report: dict) -> None:
     _update(change)
 
 
-def hint_taken(exercise: str) -> int:
+def count_hint(exercise: str) -> int:
     """Count one more hint and return the number of the hint to show: 1, 2, 3, then 3 again.
 
     Raises:
@@ -98,7 +98,7 @@ def load(home: Path | None = None) -> dict[str, dict]:
         home: the folder of the store; default ``files.data_folder()``.
 
     Returns:
-        exercise id -> the fields of ``KEPT`` for the latest result, ``best`` (the same for the best
+        exercise id -> ``FIELDS`` for the latest result, ``best`` (the same for the best
         result, with the hints used by then), ``hints_used`` and ``attempts``. An exercise for which
         only hints were taken has no status.
     """
@@ -106,9 +106,9 @@ def load(home: Path | None = None) -> dict[str, dict]:
     try:
         entries = _read(path)
     except OSError as error:
-        _say_once(f"{path} cannot be read ({error.strerror or error}); going on without it.")
+        _print_once(f"{path} cannot be read ({error.strerror or error}); going on without it.")
         entries = {}
-    for change in _unsaved.get(path, ()):
+    for change in _pending.get(path, ()):
         change(entries)
     return entries
 
@@ -123,25 +123,25 @@ def _rank(result: dict) -> tuple:
 def _update(change: Callable[[dict], None]) -> None:
     """Read, change and write the file while holding its lock."""
     path = files.data_folder() / "progress.json"
-    waiting = _unsaved.setdefault(path, [])
-    waiting.append(change)
+    changes = _pending.setdefault(path, [])
+    changes.append(change)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         # The file is replaced in one step. The lock keeps two results at once from losing one.
         with files.locked(path.with_suffix(".lock"), LOCK_SECONDS):
             entries = _read(path)
-            for each in waiting:
+            for each in changes:
                 each(entries)
             text = json.dumps({"version": 1, "exercises": entries}, indent=1)
             files.write_whole(path, text.encode())
     except OSError as error:
-        load()  # runs the change, which may return something to its caller (see ``hint_taken``)
-        _say_once(
+        load()  # runs the change, which may return something to its caller (see ``count_hint``)
+        _print_once(
             f"{path} cannot be written ({error.strerror or error}); results stay in memory until "
             "this kernel ends. Set VITEDU_HOME to a folder of yours to keep them."
         )
     else:
-        waiting.clear()
+        changes.clear()
 
 
 def _read(path: Path) -> dict[str, dict]:
@@ -152,7 +152,7 @@ def _read(path: Path) -> dict[str, dict]:
         return {}
     try:
         entries = json.loads(text)["exercises"]
-        return {name: _sound(entry) for name, entry in entries.items()}
+        return {name: _validate(entry) for name, entry in entries.items()}
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         number = 1
         while (aside := path.with_name(f"{path.name}.damaged-{number}")).exists():
@@ -161,11 +161,11 @@ def _read(path: Path) -> dict[str, dict]:
             os.replace(path, aside)
         except OSError:
             aside = path  # the folder is read-only, or another process has just renamed the file
-        _say_once(f"{path} was damaged; it is kept as {aside.name} and a new one begins.")
+        _print_once(f"{path} was damaged; it is kept as {aside.name} and a new one begins.")
         return {}
 
 
-def _sound(entry: dict) -> dict:
+def _validate(entry: dict) -> dict:
     """Return the entry if all its fields have the right types.
 
     Raises:
@@ -182,9 +182,9 @@ def _sound(entry: dict) -> dict:
     return entry
 
 
-def _say_once(message: str) -> None:
-    if message not in _said:
-        _said.add(message)
+def _print_once(message: str) -> None:
+    if message not in _messages:
+        _messages.add(message)
         print(f"vitedu: {message}", file=sys.stderr)
 
 
@@ -202,11 +202,11 @@ def table_text(notebook: str | None = None) -> str:
         01_patches...
     """
     entries = load()
-    chosen = _chosen(notebook)
-    width = max(len(exercise.id) for group in chosen.values() for exercise in group)
+    groups = _select_exercises(notebook)
+    width = max(len(exercise.id) for group in groups.values() for exercise in group)
     lines = []
-    for name, group in chosen.items():
-        earned, possible, passed = _sums(group, entries)
+    for name, group in groups.items():
+        earned, possible, passed = _sum_results(group, entries)
         lines.append(
             f"{name:<14}[{_bar(earned, possible)}] {_number(earned)} of {possible} points, "
             f"{passed} of {len(group)} exercises passed"
@@ -217,9 +217,9 @@ def table_text(notebook: str | None = None) -> str:
                 f"  {exercise.number:<5}{exercise.id:<{width}}  {points:>7}  {state:<13}  {remark}"
             )
             lines.append(line.rstrip())
-    if len(chosen) > 1:
-        everything = [exercise for group in chosen.values() for exercise in group]
-        earned, possible, passed = _sums(everything, entries)
+    if len(groups) > 1:
+        everything = [exercise for group in groups.values() for exercise in group]
+        earned, possible, passed = _sum_results(everything, entries)
         lines.append(
             f"{'all':<14}[{_bar(earned, possible)}] {_number(earned)} of {possible} points, "
             f"{passed} of {len(everything)} exercises passed"
@@ -235,8 +235,8 @@ def table_html(notebook: str | None = None) -> str:
     """
     entries = load()
     rows = []
-    for name, group in _chosen(notebook).items():
-        earned, possible, passed = _sums(group, entries)
+    for name, group in _select_exercises(notebook).items():
+        earned, possible, passed = _sum_results(group, entries)
         rows.append(
             f'<tr><th colspan="3" style="text-align:left">{html.escape(name)}</th>'
             f'<th style="text-align:right">{_number(earned)}/{possible}</th>'
@@ -259,7 +259,7 @@ def table_html(notebook: str | None = None) -> str:
     return f"<table>{''.join(rows)}</table>"
 
 
-def _chosen(notebook: str | None) -> dict[str, list[Exercise]]:
+def _select_exercises(notebook: str | None) -> dict[str, list[Exercise]]:
     if notebook is not None:
         name = notebook_named(notebook)
         return {name: in_notebook(name)}
@@ -267,7 +267,7 @@ def _chosen(notebook: str | None) -> dict[str, list[Exercise]]:
     return {name: in_notebook(name) for name in names}
 
 
-def _sums(group: list[Exercise], entries: dict) -> tuple[float, int, int]:
+def _sum_results(group: list[Exercise], entries: dict) -> tuple[float, int, int]:
     """Return points earned, points possible and the number of exercises passed."""
     best = [entries.get(exercise.id, {}).get("best") for exercise in group]
     earned = sum(result["points"] for result in best if result)

@@ -18,7 +18,7 @@ GAP = 12
 GROUND = "#D0D0D0"  # the figures are white cards: the ground shows their edges
 
 
-def pictures(notebook: NotebookNode) -> list[tuple[str, Image.Image]]:
+def extract_pictures(notebook: NotebookNode) -> list[tuple[str, Image.Image]]:
     """Give the pictures of an executed notebook in their order, each with the id of its cell."""
     return [
         (cell.id, Image.open(io.BytesIO(base64.b64decode(output.data["image/png"]))).convert("RGB"))
@@ -39,24 +39,24 @@ def draw_sheet(notebooks: Iterable[tuple[str, NotebookNode]], path: Path) -> int
         How many pictures it holds.
     """
     font = ImageFont.load_default(size=18)
-    placed: list[tuple[int, int, str, Image.Image]] = []
+    placements: list[tuple[int, int, str, Image.Image]] = []
     top = 0
     for name, notebook in notebooks:
         left = GAP
         top += GAP
-        for cell, picture in pictures(notebook):
+        for cell, picture in extract_pictures(notebook):
             width = min(round(picture.width * HEIGHT / picture.height), WIDTH - 2 * GAP)
             height = round(picture.height * width / picture.width)
             if left + width + GAP > WIDTH:
                 left, top = GAP, top + HEIGHT + 40
-            placed.append((left, top, f"{name}: {cell}", picture.resize((width, height))))
+            placements.append((left, top, f"{name}: {cell}", picture.resize((width, height))))
             left += width + GAP
         top += HEIGHT + 40
     sheet = Image.new("RGB", (WIDTH, max(top, 1)), GROUND)
     pen = ImageDraw.Draw(sheet)
-    for left, top, words, picture in placed:
+    for left, top, words, picture in placements:
         pen.text((left, top), words, fill="black", font=font)
         sheet.paste(picture, (left, top + 26))
     path.parent.mkdir(parents=True, exist_ok=True)
     sheet.save(path, optimize=True)
-    return len(placed)
+    return len(placements)

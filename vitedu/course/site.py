@@ -22,7 +22,7 @@ from urllib.parse import unquote, urlsplit
 import nbformat
 from nbformat import NotebookNode, v4
 
-from vitedu.course.notebooks import find_notebooks, read, solved
+from vitedu.course.notebooks import find_notebooks, read, solve_notebook
 from vitedu.course.references import reference_source, solution_source
 from vitedu.course.tour import execute
 from vitedu.exercises import EXERCISES, in_notebook
@@ -31,7 +31,7 @@ from vitedu.plots.explorer import WIDGET
 STATIC = Path(__file__).parent / "site_static"
 SUMMARY = "summary-figure"  # the cell of notebook 04 whose figure sums up the training run
 SELF_TEST = re.compile(r"(?ms)^### Test yourself\n(.+?)(?=^#|\Z)")
-SHORTEST = 20  # letters without spaces; a shorter line of a reference gives nothing away
+MIN_LETTERS = 20  # letters without spaces; a shorter line of a reference gives nothing away
 
 SETTINGS: dict[str, Any] = {
     "project": "vitedu",
@@ -108,7 +108,7 @@ FIGURE = """## The training run
 """
 
 
-def site(
+def write_site(
     path: Path, out: Path, *, runs: Path = Path("build/runs"), instructor: bool = False
 ) -> list[str]:
     """Build the course as pages in the folder ``out``, which may be published as it is.
@@ -124,8 +124,8 @@ def site(
         What is wrong with the pages; an empty list if nothing is.
 
     Raises:
-        FileNotFoundError, ValueError: as ``find_notebooks`` and ``solved``; a notebook fails;
-            ``out`` holds other things; or Sphinx is not installed.
+        FileNotFoundError, ValueError: as ``find_notebooks`` and ``solve_notebook``; a notebook
+            fails; ``out`` holds other things; or Sphinx is not installed.
     """
     paths, out = find_notebooks(path), Path(out)
     try:
@@ -136,20 +136,20 @@ def site(
         raise ValueError(f"{out} holds other things than pages; name a new folder.")
     students = {each.stem: read(each) for each in paths}
     pages = {
-        each.stem: page(students[each.stem], solved_run(each, Path(runs)), instructor)
+        each.stem: merge_outputs(students[each.stem], run_solved(each, Path(runs)), instructor)
         for each in paths
     }
     shutil.rmtree(out, ignore_errors=True)
     with tempfile.TemporaryDirectory(prefix="vitedu-site-") as work:
         source, trees, warnings = Path(work, "source"), Path(work, "trees"), io.StringIO()
         source.mkdir()
-        for name, text in texts(pages, instructor).items():
+        for name, text in source_files(pages, instructor).items():
             (source / name).write_bytes(text)
         app = Sphinx(source, None, out, trees, "html", SETTINGS, status=None, warning=warnings)
         app.build()
-    said = re.sub(r"\x1b\[[\d;]*m", "", warnings.getvalue())  # in colours
-    found = [line.replace(f"{source}{os.sep}", "") for line in said.splitlines()] + problems(out)
-    return found if instructor else found + given_away(out, students.values())
+    log = re.sub(r"\x1b\[[\d;]*m", "", warnings.getvalue())  # in colours
+    faults = [line.replace(f"{source}{os.sep}", "") for line in log.splitlines()] + check_pages(out)
+    return faults if instructor else faults + find_leaks(out, students.values())
 
 
 def setup(app) -> dict[str, bool]:
@@ -171,43 +171,43 @@ def setup(app) -> dict[str, bool]:
 # --- pages before they are built ------------------------------------------------------------------
 
 
-def solved_run(path: Path, runs: Path) -> NotebookNode:
+def run_solved(path: Path, runs: Path) -> NotebookNode:
     """Give the solved variant of a notebook with outputs, from the folder ``runs`` if it is there.
 
     Raises:
         ValueError: it does not run to its end.
     """
-    wanted, kept = solved(read(path)), runs / path.name
+    solved, run_path = solve_notebook(read(path)), runs / path.name
     profile = os.environ.get("VITEDU_PROFILE", "quick")  # as ``execute`` chooses it
-    if kept.exists():
-        found = nbformat.read(kept, as_version=4)
-        sources = [[cell.source for cell in notebook.cells] for notebook in (wanted, found)]
-        if sources[0] == sources[1] and found.metadata.get("vitedu_profile") == profile:
-            print(f"{path.stem}: its run lies in {kept}")
-            return found
+    if run_path.exists():
+        stored = nbformat.read(run_path, as_version=4)
+        sources = [[cell.source for cell in notebook.cells] for notebook in (solved, stored)]
+        if sources[0] == sources[1] and stored.metadata.get("vitedu_profile") == profile:
+            print(f"{path.stem}: its run lies in {run_path}")
+            return stored
     # one store for all, so that the table of ``progress()`` shows the notebooks before this one as
     # solved
-    run = execute(wanted, path.resolve().parent, seconds=3600, home=runs / "results")
+    run = execute(solved, path.resolve().parent, seconds=3600, home=runs / "results")
     if run.problem:
         raise ValueError(f"{path.name}, solved, stopped early: {run.problem}.")
     print(f"{path.stem}: ran for {run.seconds:.0f} seconds", flush=True)
     run.notebook.metadata["vitedu_profile"] = profile
     runs.mkdir(parents=True, exist_ok=True)
-    nbformat.write(run.notebook, kept)
+    nbformat.write(run.notebook, run_path)
     return run.notebook
 
 
-def page(student: NotebookNode, ran: NotebookNode, instructor: bool) -> NotebookNode:
+def merge_outputs(student: NotebookNode, run: NotebookNode, instructor: bool) -> NotebookNode:
     """Give a student's notebook with the outputs of the solved one, whose cells are its own.
 
     Every picture gets words, and an explorer its still form.
     """
-    result = copy.deepcopy(ran)
+    result = copy.deepcopy(run)
     result.cells = []
-    for cell, answered in zip(copy.deepcopy(student.cells), ran.cells, strict=True):
+    for cell, solved_cell in zip(copy.deepcopy(student.cells), run.cells, strict=True):
         result.cells.append(cell)
         if cell.cell_type == "code":
-            cell.outputs = copy.deepcopy(answered.outputs)
+            cell.outputs = copy.deepcopy(solved_cell.outputs)
             for output in cell.outputs:
                 data = output.get("data", {})
                 data.pop(WIDGET, None)
@@ -215,27 +215,27 @@ def page(student: NotebookNode, ran: NotebookNode, instructor: bool) -> Notebook
                     data.pop("text/html", None)
                 for size in output.get("metadata", {}).values():
                     size.pop("height", None)  # a narrow page changes it
-            if words := [*filter(None, map(in_words, cell.outputs))]:
+            if words := [*filter(None, map(alt_text, cell.outputs))]:
                 cell.metadata["mystnb"] = {"image": {"alt": " ".join(words)}}
         if instructor and "exercise" in cell.metadata.get("vitedu", {}):
-            shown = {
+            labels = {
                 "code_prompt_show": "Show the solution",
                 "code_prompt_hide": "Hide the solution",
             }
-            metadata = {"tags": ["hide-input"], "mystnb": shown}
-            result.cells.append(v4.new_code_cell(answered.source, metadata=metadata))
-    result.cells.insert(1, v4.new_markdown_cell(note(result, instructor)))
+            metadata = {"tags": ["hide-input"], "mystnb": labels}
+            result.cells.append(v4.new_code_cell(solved_cell.source, metadata=metadata))
+    result.cells.insert(1, v4.new_markdown_cell(write_note(result, instructor)))
     return result
 
 
-def in_words(output: NotebookNode) -> str:
+def alt_text(output: NotebookNode) -> str:
     """Give what stands for the picture of an output, or nothing if it has none."""
     if "image/png" not in output.get("data", {}):
         return ""
     return output.metadata.get("image/png", {}).get("alt") or output.data["text/plain"]
 
 
-def note(notebook: NotebookNode, instructor: bool) -> str:
+def write_note(notebook: NotebookNode, instructor: bool) -> str:
     """Say where the outputs of a notebook come from."""
     profile = notebook.metadata["vitedu_profile"]
     quick = QUICK if profile == "quick" else ""
@@ -243,7 +243,7 @@ def note(notebook: NotebookNode, instructor: bool) -> str:
     return NOTE.format(profile=profile, quick=quick, answers=answers)
 
 
-def texts(pages: Mapping[str, NotebookNode], instructor: bool) -> dict[str, bytes]:
+def source_files(pages: Mapping[str, NotebookNode], instructor: bool) -> dict[str, bytes]:
     """Give the files that Sphinx reads: notebooks, questions, the front page and its figure."""
     files = {f"{name}.ipynb": nbformat.writes(notebook) for name, notebook in pages.items()}
     questions, rows, figure = [], [], ""
@@ -253,16 +253,16 @@ def texts(pages: Mapping[str, NotebookNode], instructor: bool) -> dict[str, byte
         minutes = sum(exercise.minutes for exercise in exercises)
         rows.append(f"| [{title}]({name}.ipynb) | {len(exercises)} | {minutes} |")
         for cell in notebook.cells:
-            if cell.cell_type == "markdown" and (found := SELF_TEST.search(cell.source)):
+            if cell.cell_type == "markdown" and (match := SELF_TEST.search(cell.source)):
                 questions.append(f"{name}_questions")
-                text = QUESTIONS.format(title=title, name=name, text=found[1])
+                text = QUESTIONS.format(title=title, name=name, text=match[1])
                 files[f"{questions[-1]}.md"] = text
             if cell.get("id") == SUMMARY:
                 output = cell.outputs[-1]
                 files["training_run.png"] = base64.b64decode(output.data["image/png"])
-                figure = FIGURE.format(alt=in_words(output), title=title, name=name)
+                figure = FIGURE.format(alt=alt_text(output), title=title, name=name)
     files["index.md"] = FRONT.format(
-        note=note(next(iter(pages.values())), instructor),
+        note=write_note(next(iter(pages.values())), instructor),
         rows="\n".join(rows),
         figure=figure,
         notebooks="\n".join(pages),
@@ -274,7 +274,7 @@ def texts(pages: Mapping[str, NotebookNode], instructor: bool) -> dict[str, byte
 # --- pages after they were built ------------------------------------------------------------------
 
 
-class Page(HTMLParser):
+class PageContent(HTMLParser):
     """What a page holds: names that links may lead to, links, and pictures without words."""
 
     def __init__(self, path: Path):
@@ -286,57 +286,57 @@ class Page(HTMLParser):
 
     def handle_starttag(self, tag, attrs):
         """Note what one element holds."""
-        given = dict(attrs)
-        self.names |= {given.get("id"), given.get("name") if tag == "a" else None}
-        self.links += [link for key in ("href", "src") if (link := given.get(key))]
-        if tag == "img" and not given.get("alt"):
-            self.wordless.append((given.get("src") or "")[:80])
+        attributes = dict(attrs)
+        self.names |= {attributes.get("id"), attributes.get("name") if tag == "a" else None}
+        self.links += [link for key in ("href", "src") if (link := attributes.get(key))]
+        if tag == "img" and not attributes.get("alt"):
+            self.wordless.append((attributes.get("src") or "")[:80])
 
 
-def problems(folder: Path) -> list[str]:
+def check_pages(folder: Path) -> list[str]:
     """List links inside a folder of pages that lead nowhere, and pictures without words."""
-    pages = {path.resolve(): Page(path) for path in sorted(Path(folder).glob("*.html"))}
-    found = []
+    pages = {path.resolve(): PageContent(path) for path in sorted(Path(folder).glob("*.html"))}
+    faults = []
     for path, content in pages.items():
-        found += [f"{path.name}: the picture {source} has no words" for source in content.wordless]
+        faults += [f"{path.name}: the picture {name} has no words" for name in content.wordless]
         for link in content.links:
             parts = urlsplit(link)
             if parts.scheme or parts.netloc:
                 continue
             target = (path.parent / unquote(parts.path)).resolve() if parts.path else path
             if not target.is_file():
-                found.append(f"{path.name}: {link} leads to no file")
+                faults.append(f"{path.name}: {link} leads to no file")
             elif parts.fragment and target in pages:
                 if unquote(parts.fragment) not in pages[target].names:
-                    found.append(f"{path.name}: {link} leads to no place of that page")
-    return found
+                    faults.append(f"{path.name}: {link} leads to no place of that page")
+    return faults
 
 
-def given_away(folder: Path, students: Iterable[NotebookNode]) -> list[str]:
+def find_leaks(folder: Path, students: Iterable[NotebookNode]) -> list[str]:
     """List the lines of references in a folder of pages, but for those that students have anyway.
 
     Every file that is text is looked through: pages, the search index, sources.
     """
     cells = [cell.source for notebook in students for cell in notebook.cells]
-    known = compact("\n".join(cells))
+    public = drop_spaces("\n".join(cells))
     lines = {}  # a line without its spaces -> the exercise
     for exercise in EXERCISES:
         for line in (reference_source(exercise) + "\n" + solution_source(exercise)).splitlines():
-            if len(compact(line)) >= SHORTEST and compact(line) not in known:
-                lines[compact(line)] = exercise.id
-    found = []
+            if len(drop_spaces(line)) >= MIN_LETTERS and drop_spaces(line) not in public:
+                lines[drop_spaces(line)] = exercise.id
+    leaks = []
     for path in sorted(each for each in Path(folder).rglob("*") if each.is_file()):
         try:
             text = path.read_text(encoding="utf-8")
         except UnicodeDecodeError:  # a picture or a font
             continue
-        text = compact(text) + compact(html.unescape(re.sub("<[^>]*>", "", text)))
-        found += [
+        text = drop_spaces(text) + drop_spaces(html.unescape(re.sub("<[^>]*>", "", text)))
+        leaks += [
             f"{path.name} holds a line of {lines[line]}: {line}" for line in lines if line in text
         ]
-    return found
+    return leaks
 
 
-def compact(text: str) -> str:
+def drop_spaces(text: str) -> str:
     """Take out all spaces and ends of lines."""
     return "".join(text.split())

@@ -35,15 +35,15 @@ def fix_stubs(path: Path) -> list[str]:
         index += 1
         if exercise is None:
             continue
-        before = _text(cell)
+        before = _cell_text(cell)
         after = stub_text(exercise, before)
         following = notebook["cells"][index : index + 1]
-        if not following or not _text(following[0]).startswith("report = check("):
+        if not following or not _cell_text(following[0]).startswith("report = check("):
             following = [_new_cell(f"{exercise.id.replace('_', '-')}-check")]
             notebook["cells"].insert(index, following[0])
-        rest = _text(following[0]).splitlines()[2:]
+        rest = _cell_text(following[0]).splitlines()[2:]
         check = "\n".join([*check_lines(exercise), *rest])
-        if (before, _text(following[0])) != (after, check):
+        if (before, _cell_text(following[0])) != (after, check):
             changed.append(exercise.id)
             cell["source"] = after.splitlines(keepends=True)
             following[0]["source"] = check.splitlines(keepends=True)
@@ -55,11 +55,11 @@ def fix_stubs(path: Path) -> list[str]:
 
 def check_lines(exercise: Exercise) -> tuple[str, str]:
     """Return the first two lines of a check cell."""
-    named = f', "{exercise.id}"' if exercise.kind == "value" else ""
-    return f"report = check({exercise.id}{named})", f"{exercise.id} = report.implementation"
+    name_argument = f', "{exercise.id}"' if exercise.kind == "value" else ""
+    return f"report = check({exercise.id}{name_argument})", f"{exercise.id} = report.implementation"
 
 
-def _text(cell: dict) -> str:
+def _cell_text(cell: dict) -> str:
     return "".join(cell["source"])
 
 
@@ -92,13 +92,13 @@ def stub_text(exercise: Exercise, before: str) -> str:
         has_name = any(line.startswith(f"{exercise.id} = ") for line in before.splitlines())
         return before if has_name else f"{before}\n{exercise.id} = None".lstrip()
     source = reference_source(exercise)
-    node = _definition(source, exercise.id)
-    stub = _definition(before, exercise.id)
+    node = _find_definition(source, exercise.id)
+    stub = _find_definition(before, exercise.id)
     if node is None:
         raise ValueError(f"the reference of {exercise.id} is no function and no class.")
     if isinstance(node, ast.FunctionDef):
-        return _open(source, node, before, stub, exercise)
-    kept = (
+        return _open_stub(source, node, before, stub, exercise)
+    methods = (
         {part.name: part for part in stub.body if isinstance(part, ast.FunctionDef)} if stub else {}
     )
     lines = source.splitlines()
@@ -107,18 +107,18 @@ def stub_text(exercise: Exercise, before: str) -> str:
         first = min([method.lineno, *(d.lineno for d in method.decorator_list)]) - 1
         parts += lines[start:first]
         start = _last_line(method)
-        mine = kept.get(method.name)
+        mine = methods.get(method.name)
         is_open = _is_open(mine) if mine else method.name != "__init__"
         if is_open:
             comments = "" if mine else before
-            parts.append(_open(source, method, before if mine else comments, mine, exercise))
-            before = before if kept else ""  # the TODO lines belong to the first open method
+            parts.append(_open_stub(source, method, before if mine else comments, mine, exercise))
+            before = before if methods else ""  # the TODO lines belong to the first open method
         else:
             parts.append("\n".join(lines[first : method.end_lineno]))
     return "\n".join(parts)
 
 
-def _definition(text: str, name: str) -> ast.FunctionDef | ast.ClassDef | None:
+def _find_definition(text: str, name: str) -> ast.FunctionDef | ast.ClassDef | None:
     try:
         body = parse(text).body
     except SyntaxError:  # for example a signature without a body
@@ -135,7 +135,7 @@ def _is_open(node: ast.FunctionDef) -> bool:
     )
 
 
-def _open(source: str, node, before: str, stub, exercise: Exercise) -> str:
+def _open_stub(source: str, node, before: str, stub, exercise: Exercise) -> str:
     """Write one open function: signature and docstring of the reference, body of the stub.
 
     Decorators are left out: the student writes them.
@@ -149,14 +149,14 @@ def _open(source: str, node, before: str, stub, exercise: Exercise) -> str:
     if node.args.kwonlyargs:
         words = lines[node.body[0].lineno - 1 : node.body[0].end_lineno] if has_words else []
         head = [*_signature_lines(node), *words]
-    raised = f'{indent}raise NotImplementedError("{exercise.number} {exercise.id}")'
+    raise_line = f'{indent}raise NotImplementedError("{exercise.number} {exercise.id}")'
     if stub is None:
         comments = [line.strip() for line in before.splitlines() if line.strip().startswith("#")]
-        return "\n".join([*head, *(indent + line for line in comments), raised])
-    own = before.splitlines()
+        return "\n".join([*head, *(indent + line for line in comments), raise_line])
+    own_lines = before.splitlines()
     start = stub.body[0].end_lineno if ast.get_docstring(stub) is not None else _end_of_head(stub)
-    work = textwrap.dedent("\n".join(own[start : stub.end_lineno]))
-    work = textwrap.indent(work, indent) if work.strip() else raised
+    work = textwrap.dedent("\n".join(own_lines[start : stub.end_lineno]))
+    work = textwrap.indent(work, indent) if work.strip() else raise_line
     return "\n".join([*head, work])
 
 
@@ -174,7 +174,7 @@ def _last_line(node: ast.stmt | ast.expr | ast.arg) -> int:
 def _signature_lines(node: ast.FunctionDef) -> list[str]:
     """Write a signature without its optional keyword-only arguments."""
     indent = " " * node.col_offset
-    arguments = _spaced(ast.unparse(positional(node.args)))
+    arguments = _space_defaults(ast.unparse(drop_keywords(node.args)))
     returns = f" -> {ast.unparse(node.returns)}" if node.returns else ""
     line = f"{indent}def {node.name}({arguments}){returns}:"
     if len(line) <= WIDTH:
@@ -182,7 +182,7 @@ def _signature_lines(node: ast.FunctionDef) -> list[str]:
     return [f"{indent}def {node.name}(", f"{indent}    {arguments}", f"{indent}){returns}:"]
 
 
-def _spaced(arguments: str) -> str:
+def _space_defaults(arguments: str) -> str:
     """Put spaces around defaults of annotated arguments (``x: int = 1``), which ``ast`` omits."""
     parts = [
         part.arg + (f": {ast.unparse(part.annotation)}" if part.annotation else "")
@@ -195,10 +195,10 @@ def _spaced(arguments: str) -> str:
     return arguments
 
 
-def positional(arguments: ast.arguments) -> ast.arguments:
+def drop_keywords(arguments: ast.arguments) -> ast.arguments:
     """Return a signature without its optional keyword-only arguments."""
-    kept = copy.copy(arguments)
+    result = copy.copy(arguments)
     pairs = zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True)
-    kept.kwonlyargs = [argument for argument, default in pairs if default is None]
-    kept.kw_defaults = [None] * len(kept.kwonlyargs)
-    return kept
+    result.kwonlyargs = [argument for argument, default in pairs if default is None]
+    result.kw_defaults = [None] * len(result.kwonlyargs)
+    return result

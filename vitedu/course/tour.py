@@ -18,7 +18,7 @@ from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernel
 from nbformat import NotebookNode
 
 from vitedu.course import results
-from vitedu.course.notebooks import exercise_cells, find_notebooks, read, solved
+from vitedu.course.notebooks import exercise_cells, find_notebooks, read, solve_notebook
 from vitedu.course.sheet import draw_sheet
 from vitedu.exercises import BY_ID, in_notebook
 
@@ -120,17 +120,17 @@ def tour(path: Path, out: Path) -> bool:
         True if every notebook ran to its end and every exercise in it passed.
 
     Raises:
-        FileNotFoundError, ValueError: as ``find_notebooks`` and ``solved``.
+        FileNotFoundError, ValueError: as ``find_notebooks`` and ``solve_notebook``.
     """
     paths = find_notebooks(path)
     Path(out).mkdir(parents=True, exist_ok=True)
     width = max(len("notebook"), *(len(each.stem) for each in paths))
     print(f"{'notebook':<{width}}  {'cells':>5}  {'seconds':>7}  result", flush=True)
-    everything_passed = True
-    ran = []
+    all_passed = True
+    runs = []
     with tempfile.TemporaryDirectory(prefix="vitedu-") as home:
         for each in paths:
-            run = execute(solved(read(each)), each.parent, seconds=600, home=Path(home))
+            run = execute(solve_notebook(read(each)), each.parent, seconds=600, home=Path(home))
             wanted = [exercise_id for _, exercise_id in exercise_cells(run.notebook)]
             passed = [
                 name for name in wanted if run.entries.get(name, {}).get("status") == "passed"
@@ -140,19 +140,19 @@ def tour(path: Path, out: Path) -> bool:
                 result = f"FAILED: {run.problem}; {result}"
             elif len(passed) < len(wanted):
                 result = f"FAILED: {result}; not {', '.join(n for n in wanted if n not in passed)}"
-            everything_passed &= not result.startswith("FAILED")
+            all_passed &= not result.startswith("FAILED")
             print(
                 f"{each.stem:<{width}}  {run.cells:>5}  {run.seconds:>7.1f}  {result}", flush=True
             )
-            (Path(out) / f"{each.stem}.html").write_text(page(run.notebook), encoding="utf-8")
-            ran.append((each.stem, run.notebook))
+            (Path(out) / f"{each.stem}.html").write_text(write_page(run.notebook), encoding="utf-8")
+            runs.append((each.stem, run.notebook))
     sheet = Path(out).parent / "figures.png"
-    count = draw_sheet(ran, sheet)
+    count = draw_sheet(runs, sheet)
     print(f"{len(paths)} pages in {out}, {count} figures in {sheet}")
-    return everything_passed
+    return all_passed
 
 
-def page(notebook: NotebookNode) -> str:
+def write_page(notebook: NotebookNode) -> str:
     """Write a notebook as an HTML page; code tagged ``hide-input`` is folded."""
     from jinja2 import DictLoader
     from nbconvert import HTMLExporter
@@ -189,23 +189,23 @@ def check_notebook(path: Path, *, seconds: float = 600) -> tuple[str, bool]:
         )
     run = execute(notebook, paths[0].resolve().parent, seconds=seconds, keep_going=True)
     lines = []
-    everything_passed = True
+    all_passed = True
     for exercise in in_notebook(chapters.pop()):
         entry = run.entries.get(exercise.id, {})
         status = entry.get("status", "not checked")
-        everything_passed &= status == "passed"
+        all_passed &= status == "passed"
         lines.append(
             f"{exercise.number:<5}{exercise.id:<31}{entry.get('points', 0):>5g}/{exercise.points}"
             f"  {status.replace('_', ' ')}"
         )
         if exercise.id in stubs and status not in ("passed", "not_attempted"):
-            lines += [f"       {line}" for line in _said(notebook, stubs[exercise.id])]
+            lines += [f"       {line}" for line in _read_printed(notebook, stubs[exercise.id])]
     if run.problem:
         lines.append(f"stopped early: {run.problem}")
-    return "\n".join(lines), everything_passed
+    return "\n".join(lines), all_passed
 
 
-def _said(notebook: NotebookNode, stub: int) -> list[str]:
+def _read_printed(notebook: NotebookNode, stub: int) -> list[str]:
     """Return what a stub and the check after it printed, line by line; an error as one line."""
     lines = []
     for cell in notebook.cells[stub : stub + 2]:

@@ -22,7 +22,7 @@ from pathlib import Path
 from vitedu.exercises import EXERCISES, Exercise, find, in_notebook, notebook_named
 from vitedu.grading.fingerprint import digest
 from vitedu.grading.grades import Flag, Submission
-from vitedu.grading.intake.reading import Reading
+from vitedu.grading.intake.class_reader import ClassReader
 from vitedu.grading.store import FOLDERS, SPLIT, Store
 from vitedu.grading.student import MIN_RUNS, Parts, grade_submission, not_gradable, real_parts
 from vitedu.progressbar import ProgressBar
@@ -37,14 +37,14 @@ class Outcome:
     """What a run of ``grade_class`` did."""
 
     students: list[str]  # students with an up-to-date grade, in order
-    graded: int  # in this run
-    kept: int  # graded by an earlier run
-    waiting: int  # changed or new, but left out by ``only``
+    num_new: int  # in this run
+    num_stored: int  # graded by an earlier run
+    num_pending: int  # changed or new, but left out by ``only``
     level: str  # isolation of this run; "" if nothing had to be graded
     seconds: float
     class_flags: dict[str, list[Flag]]  # student -> flags from comparing the class
     problems: list[Flag]  # files that belong to no student
-    left_out: dict[str, int]  # notebook that is not graded -> number of submissions with it
+    other_notebooks: dict[str, int]  # notebook that is not graded -> number of submissions with it
 
 
 def grade_class(
@@ -61,7 +61,7 @@ def grade_class(
     again: bool = False,
     allow_unsafe: bool = False,
     parts: Parts | None = None,
-    after: Callable[[Store, Outcome, list[Exercise]], None] | None = None,
+    on_finish: Callable[[Store, Outcome, list[Exercise]], None] | None = None,
 ) -> Outcome:
     """Grade every submission in a folder that has no up-to-date grade.
 
@@ -73,7 +73,7 @@ def grade_class(
         folder: what the students handed in; it is only read.
         out: folder for ``submissions/*.json``, one for each student, and ``grader.log``.
         jobs: submissions graded at the same time; default: one more than the usable cores.
-        student_from: where names come from; see ``submissions.look_through``.
+        student_from: where names come from; see ``submissions.find_submissions``.
         exercises: ids to grade; default: all of ``notebook``.
         notebook: stem of the notebook to grade; default: those that the class handed in.
         only: names of students to grade; default: all.
@@ -83,7 +83,7 @@ def grade_class(
         again: grade submissions with an up-to-date grade as well.
         allow_unsafe: grade even if the machine cannot isolate answers at all.
         parts: the functions that do the work; default ``real_parts()``.
-        after: called with the store, the outcome and the exercises while ``out`` is still locked.
+        on_finish: called with store, outcome and exercises while ``out`` is still locked.
 
     Raises:
         ValueError: an option makes no sense, or there is nothing to grade.
@@ -102,7 +102,7 @@ def grade_class(
     start = time.monotonic()
     parts = parts or real_parts()
     intake = parts.find(folder, student_from=student_from)
-    submissions = _told_apart(intake.submissions)
+    submissions = _number_namesakes(intake.submissions)
     if not submissions:
         raise ValueError(f"{folder} holds no notebooks (*.ipynb).")
     unknown = sorted(set(only) - {submission.student for submission in submissions})
@@ -110,27 +110,27 @@ def grade_class(
         raise ValueError(f"no submission of {', '.join(map(repr, unknown))} in {folder}.")
 
     with Store(out) as store:
-        reading = Reading(submissions, parts, store)
-        held = {} if exercises or notebook else reading.notebooks()
-        chosen = choose_exercises(exercises, notebook, held)
-        digests = {name: digest(files, chosen, runs) for name, files in reading.files.items()}
+        reader = ClassReader(submissions, parts, store)
+        counts = {} if exercises or notebook else reader.notebooks()
+        chosen = choose_exercises(exercises, notebook, counts)
+        digests = {name: digest(files, chosen, runs) for name, files in reader.files.items()}
 
-        def stands(student: str) -> bool:
-            grade = store.load(student)
+        def is_done(submission: Submission) -> bool:
+            grade = store.load(submission.student)
             return (
                 grade is not None
-                and grade.digest == digests[student]
+                and grade.digest == digests[submission.student]
                 and not (again or any(each.reason == "grader" for each in grade.exercises))
                 and seed in (None, grade.seed)
             )
 
-        todo = [s for s in submissions if (not only or s.student in only) and not stands(s.student)]
+        todo = [s for s in submissions if (not only or s.student in only) and not is_done(s)]
         level = ""
         if todo:
             with parts.open_box(allow_unsafe=allow_unsafe) as box:
                 level = box.level
                 try:
-                    _grade_all(todo, chosen, parts, box, store, digests, reading, seed, runs, jobs)
+                    _grade_all(todo, chosen, parts, box, store, digests, reader, seed, runs, jobs)
                 finally:
                     for event in getattr(box, "events", ()):
                         store.log(f"isolation: {event}")
@@ -147,37 +147,37 @@ def grade_class(
             len(submissions) - len(students),
             level,
             time.monotonic() - start,
-            reading.flags(),
+            reader.flags(),
             list(intake.problems),
             {
-                name: often
-                for name, often in sorted(reading.notebooks().items())
+                name: count
+                for name, count in sorted(reader.notebooks().items())
                 if name not in {exercise.notebook for exercise in chosen}
             },
         )
-        reading.keep()
-        if after:
-            after(store, outcome, chosen)
+        reader.save()
+        if on_finish:
+            on_finish(store, outcome, chosen)
     return outcome
 
 
 def _refuse_overlap(folder: Path, out: Path) -> None:
     """Raise ValueError if grades could be taken for submissions or be written over them."""
-    written = [out / name for name in FOLDERS]
-    if out.is_relative_to(folder) or any(folder.is_relative_to(each) for each in written):
+    output_folders = [out / name for name in FOLDERS]
+    if out.is_relative_to(folder) or any(folder.is_relative_to(each) for each in output_folders):
         raise ValueError(
             f"--out must lie outside the submissions, and they outside it (got {out} for "
             f"{folder}); use for example {folder.parent / 'grades'}."
         )
 
 
-def _grade_all(todo, chosen, parts, box, store, digests, reading, seed, runs, jobs) -> None:
+def _grade_all(todo, chosen, parts, box, store, digests, reader, seed, runs, jobs) -> None:
     """Grade in threads that wait for the workers of the box; store each grade when it is ready."""
     jobs = min(jobs or getattr(box, "jobs", None) or default_jobs(), len(todo))
-    bar, stopped = ProgressBar(total=len(todo)), threading.Event()
+    bar, stop = ProgressBar(total=len(todo)), threading.Event()
 
     def work(submission: Submission) -> None:
-        if stopped.is_set():
+        if stop.is_set():
             return
         own_seed = store.class_secret() * SPLIT + secrets.randbelow(SPLIT) if seed is None else seed
         # a cluster's box has its own grade_submission
@@ -188,7 +188,7 @@ def _grade_all(todo, chosen, parts, box, store, digests, reading, seed, runs, jo
             box,
             seed=own_seed,
             runs=runs,
-            extraction=reading.extraction(submission),
+            extraction=reader.extraction(submission),
             log=store.log,
         )
         grade = replace(grade, digest=digests[submission.student])
@@ -197,17 +197,17 @@ def _grade_all(todo, chosen, parts, box, store, digests, reading, seed, runs, jo
         except (ValueError, TypeError) as error:  # not valid JSON: a fault of the grader
             store.log(f"{ascii(submission.student)}, writing: {type(error).__name__}: {error}")
             detail = f"{type(error).__name__} in the grader; grader.log has the lines"
-            lost = [not_gradable(exercise, "grader", detail) for exercise in chosen]
-            store.save(replace(grade, exercises=lost, flags=[]))
+            grades = [not_gradable(exercise, "grader", detail) for exercise in chosen]
+            store.save(replace(grade, exercises=grades, flags=[]))
 
     with ThreadPoolExecutor(jobs, thread_name_prefix="grade") as pool:
-        waiting = [pool.submit(work, submission) for submission in todo]
+        futures = [pool.submit(work, submission) for submission in todo]
         try:
-            for done, future in enumerate(as_completed(waiting), 1):
+            for done, future in enumerate(as_completed(futures), 1):
                 future.result()
                 bar.update(done, f"{done} of {len(todo)} submissions")
         except BaseException:  # a full disk or Ctrl-C: finish what runs and start nothing new
-            stopped.set()
+            stop.set()
             pool.shutdown(cancel_futures=True)
             raise
         finally:
@@ -215,30 +215,30 @@ def _grade_all(todo, chosen, parts, box, store, digests, reading, seed, runs, jo
 
 
 def choose_exercises(
-    ids: Sequence[str], notebook: str | None, handed_in: Mapping[str, int]
+    ids: Sequence[str], notebook: str | None, counts: Mapping[str, int]
 ) -> list[Exercise]:
     """Decide what is graded: the ids, or a notebook, or the notebooks that the class handed in.
 
     Args:
         ids: of exercises.
         notebook: stem of a notebook.
-        handed_in: notebook -> number of submissions with it. A rare notebook is left out: a stray
+        counts: notebook -> number of submissions with it. A rare notebook is left out: a stray
             file must not add points that all others miss.
 
     Raises:
         ValueError: an exercise or notebook is unknown, or nothing is left to grade.
     """
     if ids:
-        wanted = {find(id).id for id in ids}
+        selected_ids = {find(id).id for id in ids}
         if notebook:
-            wanted &= {exercise.id for exercise in in_notebook(notebook_named(notebook))}
+            selected_ids &= {exercise.id for exercise in in_notebook(notebook_named(notebook))}
     else:
-        most = max(handed_in.values(), default=0)
-        names = {name for name, often in handed_in.items() if often >= SHARE * most}
+        highest = max(counts.values(), default=0)
+        names = {name for name, count in counts.items() if count >= SHARE * highest}
         if notebook:
             names = {notebook_named(notebook)}
-        wanted = {exercise.id for exercise in EXERCISES if exercise.notebook in names}
-    chosen = [exercise for exercise in EXERCISES if exercise.id in wanted]
+        selected_ids = {exercise.id for exercise in EXERCISES if exercise.notebook in names}
+    chosen = [exercise for exercise in EXERCISES if exercise.id in selected_ids]
     if not chosen:
         raise ValueError(
             "nothing to grade: no file holds exercises of the course; name --notebook or "
@@ -247,16 +247,16 @@ def choose_exercises(
     return chosen
 
 
-def _told_apart(submissions: list[Submission]) -> list[Submission]:
+def _number_namesakes(submissions: list[Submission]) -> list[Submission]:
     """Sort submissions by name, and number equal names, so that no grade is overwritten."""
-    told, seen = [], set()
+    numbered, names = [], set()
     for submission in sorted(submissions, key=lambda s: (s.student, [f.name for f in s.files])):
         name, number = submission.student, 2
-        while name in seen:
+        while name in names:
             name, number = f"{submission.student} ({number})", number + 1
-        seen.add(name)
-        told.append(replace(submission, student=name))
-    return told
+        names.add(name)
+        numbered.append(replace(submission, student=name))
+    return numbered
 
 
 def default_jobs() -> int:

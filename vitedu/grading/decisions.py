@@ -1,8 +1,9 @@
 """Decisions of a person about open points, read from a filled-in ``open.csv``.
 
-Role: ``read_decisions`` reads the file and ``decided`` applies decisions to a grade. A decision
-counts only if the exercise is still open and the grade's digest is the same, so a new submission
-waits for a person again. The stored grade does not change. ``pages.exports`` writes ``open.csv``.
+Role: ``read_decisions`` reads the file and ``apply_decisions`` applies decisions to a grade. A
+decision counts only if the exercise is still open and the grade's digest is the same, so a new
+submission waits for a person again. The stored grade does not change. ``pages.exports`` writes
+``open.csv``.
 """
 
 import csv
@@ -12,10 +13,10 @@ from pathlib import Path
 from typing import Any
 
 from vitedu.grading.grades import FAILED, NOT_GRADABLE, PASSED, ExerciseGrade, SubmissionGrade
-from vitedu.grading.pages.exports import cell
+from vitedu.grading.pages.exports import safe_cell
 
 FILE = "decisions.json"
-MOST = 1000  # the most characters of a comment
+MAX_COMMENT = 1000  # the most characters of a comment
 
 # student -> exercise -> points, comment, by, digest
 Decisions = dict[str, dict[str, dict[str, Any]]]
@@ -36,8 +37,8 @@ def read_decisions(path: Path, grades: Iterable[SubmissionGrade], by: str) -> De
     """
     text = Path(path).read_text(encoding="utf-8-sig")
     separator = ";" if text.partition("\n")[0].count(";") > 1 else ","
-    known = {cell(grade.student): grade for grade in grades}
-    found: Decisions = {}
+    known = {safe_cell(grade.student): grade for grade in grades}
+    decisions: Decisions = {}
     for number, row in enumerate(csv.DictReader(text.splitlines(), delimiter=separator), 2):
         words = (row.get("points") or "").strip()
         if not words:
@@ -58,22 +59,22 @@ def read_decisions(path: Path, grades: Iterable[SubmissionGrade], by: str) -> De
                 f"{path}, line {number}: points must be a number from 0 to {each.max_points:g} "
                 f"(got {words!r})."
             )
-        comment = (row.get("comment") or "").strip()[:MOST]
+        comment = (row.get("comment") or "").strip()[:MAX_COMMENT]
         decision = {"points": points, "comment": comment, "by": by, "digest": grade.digest}
-        found.setdefault(grade.student, {})[name] = decision
-    return found
+        decisions.setdefault(grade.student, {})[name] = decision
+    return decisions
 
 
-def decided(grade: SubmissionGrade, decisions: Mapping[str, Any]) -> SubmissionGrade:
+def apply_decisions(grade: SubmissionGrade, decisions: Mapping[str, Any]) -> SubmissionGrade:
     """Return a grade with the decisions that apply to it."""
     own = decisions.get(grade.student)
     if not isinstance(own, dict):
         return grade
-    exercises = [_with(each, own.get(each.exercise), grade.digest) for each in grade.exercises]
+    exercises = [_apply(each, own.get(each.exercise), grade.digest) for each in grade.exercises]
     return replace(grade, exercises=exercises)
 
 
-def _with(each: ExerciseGrade, decision: Any, digest: str) -> ExerciseGrade:
+def _apply(each: ExerciseGrade, decision: Any, digest: str) -> ExerciseGrade:
     if each.state != NOT_GRADABLE or not isinstance(decision, dict):
         return each
     if decision.get("digest") != digest:

@@ -15,7 +15,7 @@ from vitedu.exercises import EXERCISES, Exercise
 from vitedu.grading.grades import Submission
 
 # the files whose text decides a grade: what judges, the checkers, their words, the references
-DECIDES = [
+SOURCES = [
     "checks/*.py",
     "checks/*.toml",
     "grading/judge.py",
@@ -23,7 +23,7 @@ DECIDES = [
     "grading/grades.py",
     "grading/box/*.py",
     "grading/intake/*.py",
-    "grading/line/*.py",
+    "grading/transport/*.py",
     "exercises.*",
     "words.py",
     "options.py",  # of models that are passed to answers
@@ -63,7 +63,7 @@ def versions() -> dict[str, str]:
 
     package = Path(__file__).parents[1]
     total = hashlib.sha256()
-    for path in sorted({path for pattern in DECIDES for path in package.glob(pattern)}):
+    for path in sorted({path for pattern in SOURCES for path in package.glob(pattern)}):
         total.update(path.read_bytes())
     return {
         "vitedu": __version__,

@@ -47,7 +47,7 @@ class Answer:
     exercise: str  # id of the syllabus
     source: str  # the answer cell
     support: str = ""  # imports, helper definitions and literal constants of the notebook, in order
-    found_by: str = "metadata"  # or "name", if the cell has no metadata
+    match: str = "metadata"  # or "name", if the cell has no metadata
     notebook: str = ""  # name of its file
     flags: tuple[Flag, ...] = ()
     cell: int = 0  # number of its cell in the notebook, from 1

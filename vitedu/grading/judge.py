@@ -28,28 +28,28 @@ from vitedu.checks.observation import Observation
 from vitedu.checks.report import Report
 from vitedu.checks.settings import neutral_settings
 from vitedu.course.parsing import parse
-from vitedu.grading.box.cells import CLOSED
+from vitedu.grading.box.cells import CLOSED_MODULES
 from vitedu.grading.box.protocol import AnyBox, AnyWorker
 from vitedu.grading.box.sharing import SharedBox
 from vitedu.grading.grades import FAILED, NOT_GRADABLE, PASSED, REASONS, Answer, ExerciseGrade, Flag
-from vitedu.grading.line.literals import literal
-from vitedu.grading.line.messages import Loaded, write_observation
-from vitedu.grading.line.remote_answer import RemoteAnswer
-from vitedu.grading.line.wire import WireError, clean, pack
+from vitedu.grading.transport.literals import read_literal
+from vitedu.grading.transport.messages import LoadResult, write_observation
+from vitedu.grading.transport.remote_answer import RemoteAnswer
+from vitedu.grading.transport.wire import WireError, clean, pack
 
 RUNS = 3  # an answer that is right one time in three passes with probability 5 % at most
-LONGEST = 2**20  # the most characters of code that are run
-MOST_CODE = 6000  # the most characters of code that a grade keeps
-ENDED_ALL = (
+MAX_CODE = 2**20  # the most characters of code that are run
+MAX_KEPT = 6000  # the most characters of code that a grade keeps
+SERVER_ENDED = (
     "the process that starts all workers ended while this answer ran, and again when it ran alone"
 )
 # Judging changes settings of the whole process for a moment (random state, default dtype), so only
 # one thread may do it at a time.
-_JUDGING = threading.Lock()
+_LOCK = threading.Lock()
 
 
 @dataclass
-class _Outcome:
+class _Run:
     """The result of one run."""
 
     report: Report | None = None  # None: not gradable
@@ -59,10 +59,10 @@ class _Outcome:
     printed: str = ""
     is_last: bool = False  # another run would say the same or take too long, so none follows
     digest: str = ""  # of all observations that every run makes
-    got: dict[str, Observation] = field(default_factory=dict)  # by name of the case
+    observations: dict[str, Observation] = field(default_factory=dict)  # by name of the case
     is_read: bool = False  # a literal value, judged without a process
-    undecided: bool = False  # its behaviour on another device is not known
-    ended_all: bool = False  # the preloaded process ended during the run, with all its workers
+    is_undecided: bool = False  # its behaviour on another device is not known
+    server_ended: bool = False  # the fork server ended during the run, with all its workers
 
     @property
     def state(self) -> str:
@@ -82,7 +82,7 @@ class _Outcome:
         mistakes = self.report.misconceptions if self.report is not None else ()
         return self.state, self.points, tuple(mistakes), self.reason
 
-    def in_words(self) -> str:
+    def describe(self) -> str:
         """Describe the verdict, for a list of runs that disagree."""
         mistakes = ", ".join(self.verdict[2])
         return self.reason or f"{self.state} with {self.points:g}" + (mistakes and f" ({mistakes})")
@@ -103,61 +103,61 @@ def grade_answer(answer: Answer, seed: int, box: AnyBox, *, runs: int = RUNS) ->
     if runs < 1:
         raise ValueError(f"runs must be at least 1 (got {runs}).")
     exercise, start = exercises.find(answer.exercise), time.perf_counter()
-    outcomes: list[_Outcome] = []
+    results: list[_Run] = []
     try:
         checker = find_checker(answer.exercise)
-        with _JUDGING, neutral_settings():
+        with _LOCK, neutral_settings():
             cases = checker.draw(seed) if isinstance(checker, Checker) else []
-        wanted = runs
-        keeps_out = any(getattr(checker, name, ()) for name in ("forbidden", "hides"))
-        while len(outcomes) < wanted and not (outcomes and outcomes[-1].is_last):
-            if outcomes and isinstance(box, SharedBox) and box.is_shared and not keeps_out:
-                lend = functools.partial(box.repeat, len(outcomes))
-                outcome = _run(checker, cases, answer, seed, box, outcomes, lend)
-                if outcome.verdict == outcomes[0].verdict:
-                    outcomes.append(outcome)
+        target = runs
+        hides_names = any(getattr(checker, name, ()) for name in ("forbidden", "hides"))
+        while len(results) < target and not (results and results[-1].is_last):
+            if results and isinstance(box, SharedBox) and box.is_shared and not hides_names:
+                lend = functools.partial(box.lend_worker, len(results))
+                result = _run_answer(checker, cases, answer, seed, box, results, lend)
+                if result.verdict == results[0].verdict:
+                    results.append(result)
                     continue
                 # no second chance: shared runs count no more, and one more run must agree
-                box.is_shared, wanted, outcomes = False, runs + 1, outcomes[:1]
-            outcome = _run(checker, cases, answer, seed, box, outcomes)
-            if outcome.reason == "grader":  # try once more, apart from other answers
-                outcome = _run_apart(outcome, checker, cases, answer, seed, box, outcomes)
-            outcomes.append(outcome)
+                box.is_shared, target, results = False, runs + 1, results[:1]
+            result = _run_answer(checker, cases, answer, seed, box, results)
+            if result.reason == "grader":  # try once more, apart from other answers
+                result = _rerun_alone(result, checker, cases, answer, seed, box, results)
+            results.append(result)
     # a fault of the grader must cost no student points and must not stop the batch
     except Exception as error:
         words = f"{type(error).__name__}: {error}"[:300]
-        outcomes = [_Outcome(reason="grader", detail=words)]
+        results = [_Run(reason="grader", detail=words)]
     flags = list(answer.flags)
-    chosen = next((outcome for outcome in outcomes if outcome.reason == "grader"), outcomes[0])
-    if chosen.reason != "grader" and len({outcome.verdict for outcome in outcomes}) > 1:
-        words = "; ".join(outcome.in_words() for outcome in outcomes)
-        chosen = _Outcome(reason="unstable", detail=f"{len(outcomes)} fresh processes: {words}")
+    final = next((result for result in results if result.reason == "grader"), results[0])
+    if final.reason != "grader" and len({result.verdict for result in results}) > 1:
+        words = "; ".join(result.describe() for result in results)
+        final = _Run(reason="unstable", detail=f"{len(results)} fresh processes: {words}")
         flags.append(Flag("unstable", f"Fresh processes disagreed: {words}."))
-    if chosen.undecided:  # worth a flag, because no reference is ever undecided
+    if final.is_undecided:  # worth a flag, because no reference is ever undecided
         words = "What it does on another device could not be seen: it ended in an error there."
         flags.append(Flag("undecided", words))
     grade = ExerciseGrade(
         answer.exercise,
-        chosen.state,
+        final.state,
         float(exercise.points),
-        chosen.points,
-        reason=chosen.reason,
-        detail=chosen.detail,
-        printed=chosen.printed,
+        final.points,
+        reason=final.reason,
+        detail=final.detail,
+        printed=final.printed,
         flags=flags,
-        runs=sum(not outcome.is_read for outcome in outcomes),
-        headline=chosen.headline or REASONS.get(chosen.reason, ""),
+        runs=sum(not result.is_read for result in results),
+        headline=final.headline or REASONS.get(final.reason, ""),
         seconds=round(time.perf_counter() - start, 3),
     )
-    if chosen.report is not None:
-        _tell(grade, chosen.report)
+    if final.report is not None:
+        _copy_report(grade, final.report)
     if grade.state != PASSED and grade.attempted:
-        grade.code = answer.source[:MOST_CODE]
+        grade.code = answer.source[:MAX_KEPT]
         grade.place = f"{answer.notebook}, cell {answer.cell}" if answer.cell else answer.notebook
     return grade
 
 
-def _tell(grade: ExerciseGrade, report: Report) -> None:
+def _copy_report(grade: ExerciseGrade, report: Report) -> None:
     """Copy what a report says into a grade."""
     grade.attempted = report.status != "not_attempted"
     grade.headline = report.headline if grade.attempted else "not attempted"
@@ -177,59 +177,59 @@ def _tell(grade: ExerciseGrade, report: Report) -> None:
     ]
 
 
-def _run(
+def _run_answer(
     checker,
     cases,
     answer: Answer,
     seed: int,
     box: AnyBox,
-    earlier_runs: list[_Outcome],
-    lend: Callable[[], AbstractContextManager[AnyWorker]] | None = None,
-) -> _Outcome:
-    """Run an answer in one worker and judge what it did; ``lend`` may provide a shared worker."""
-    if len(answer.source) + len(answer.support) > LONGEST:
-        return _Outcome(
-            reason="unreadable", detail=f"more than {LONGEST:,} characters of code", is_last=True
+    earlier: list[_Run],
+    open_worker: Callable[[], AbstractContextManager[AnyWorker]] | None = None,
+) -> _Run:
+    """Run an answer in one worker, which ``open_worker`` may provide, and judge what it did."""
+    if len(answer.source) + len(answer.support) > MAX_CODE:
+        return _Run(
+            reason="unreadable", detail=f"more than {MAX_CODE:,} characters of code", is_last=True
         )
     if not re.search(r"^\s*[^\s#]", answer.source, re.MULTILINE):
-        return _Outcome(Report(answer.exercise).set_not_attempted(), is_last=True)
-    if not isinstance(checker, Checker) and (plain := literal(answer)) is not None:
-        with _JUDGING:
-            return _Outcome(checker.judge(_Given(plain)), is_last=True, is_read=True)
+        return _Run(Report(answer.exercise).set_not_attempted(), is_last=True)
+    if not isinstance(checker, Checker) and (plain := read_literal(answer)) is not None:
+        with _LOCK:
+            return _Run(checker.judge(_ValueSource(plain)), is_last=True, is_read=True)
     worker: AnyWorker | None = None
     try:
-        with (lend or box.worker)() as worker:
+        with (open_worker or box.worker)() as worker:
             remote = RemoteAnswer(worker, box.limits)
             loaded = remote.load(answer, getattr(checker, "forbidden", frozenset()))
-            if not loaded.defined:
-                return _undefined(answer, loaded)
+            if not loaded.is_defined:
+                return _judge_undefined(answer, loaded)
             if isinstance(checker, Checker):
-                seen = earlier_runs[0].got if earlier_runs else {}
-                once = [case.name for case in cases if _is_seen_once(case)]
-                known = {name: seen[name] for name in once if name in seen}
-                gathered = observe_answer(checker, cases, remote, remote.seconds, known)
+                first = earlier[0].observations if earlier else {}
+                once = [case.name for case in cases if _runs_once(case)]
+                observations = {name: first[name] for name in once if name in first}
+                gathered = observe_answer(checker, cases, remote, remote.seconds, observations)
             else:
                 value = remote.plain()
     except WireError as error:
         reason = "memory" if "MemoryError" in str(error) else "protocol"
-        return _Outcome(reason=reason, detail=str(error)[:300], printed=_said(worker))
+        return _Run(reason=reason, detail=str(error)[:300], printed=_read_output(worker))
     except Exception as error:  # a WorkerTrouble, or a fault of the grader
         reason = getattr(error, "reason", "")
         if reason not in REASONS:
             raise
         detail = clean(str(getattr(error, "detail", error)), 300)
         is_last = reason == "timeout"
-        outcome = _Outcome(reason=reason, detail=detail, printed=_said(worker), is_last=is_last)
-        return replace(outcome, ended_all=getattr(error, "ended_all", False))
-    printed = loaded.printed or _said(worker)
+        run = _Run(reason=reason, detail=detail, printed=_read_output(worker), is_last=is_last)
+        return replace(run, server_ended=getattr(error, "server_ended", False))
+    printed = loaded.printed or _read_output(worker)
     if not isinstance(checker, Checker):
-        with _JUDGING:
-            report = checker.judge(_Given(value))
-        return _Outcome(report, printed=printed, is_last=value.is_empty)
-    return _judged(checker, cases, gathered, seed, answer, loaded, printed, earlier_runs)
+        with _LOCK:
+            report = checker.judge(_ValueSource(value))
+        return _Run(report, printed=printed, is_last=value.is_empty)
+    return _judge_run(checker, cases, gathered, seed, answer, loaded, printed, earlier)
 
 
-def _is_seen_once(case: Case) -> bool:
+def _runs_once(case: Case) -> bool:
     """Tell whether a case is left to the first run: second calls and devices.
 
     Later runs make sure that values are not right by luck, which these cases do not judge; they
@@ -238,29 +238,29 @@ def _is_seen_once(case: Case) -> bool:
     return case.driver == "second_call" or case.on_accelerator
 
 
-def _run_apart(first: _Outcome, checker, cases, answer, seed, box, earlier_runs) -> _Outcome:
-    """Run an answer again after a fault of the grader, with a preloaded process of its own.
+def _rerun_alone(first: _Run, checker, cases, answer, seed, box, earlier) -> _Run:
+    """Run an answer again after a fault of the grader, with a fork server of its own.
 
-    Answers share a preloaded process. If it ends, any answer that was running may be the cause. The
+    Answers share a fork server. If it ends, any answer that was running may be the cause. The
     one that also ends its own process is.
 
     Args:
         first: the result of the run that is repeated.
     """
-    with box.apart() as own:
-        outcome = _run(checker, cases, answer, seed, own, earlier_runs)
-    if first.ended_all and outcome.ended_all:
-        return replace(outcome, reason="crashed", detail=ENDED_ALL, is_last=True)
-    return replace(outcome, is_last=outcome.is_last or outcome.reason == "grader")
+    with box.open_separate() as separate_box:
+        result = _run_answer(checker, cases, answer, seed, separate_box, earlier)
+    if first.server_ended and result.server_ended:
+        return replace(result, reason="crashed", detail=SERVER_ENDED, is_last=True)
+    return replace(result, is_last=result.is_last or result.reason == "grader")
 
 
-def _said(worker: AnyWorker | None) -> str:
+def _read_output(worker: AnyWorker | None) -> str:
     """Return the beginning of what a worker wrote to its standard output."""
     return clean(worker.output, MAX_OUTPUT) if worker is not None else ""
 
 
 @dataclass(frozen=True)
-class _Given:
+class _ValueSource:
     """A value that was already read, as a source for ``ValueChecker.judge``."""
 
     value: PlainValue
@@ -271,90 +271,90 @@ class _Given:
         return self.value
 
 
-def _judged(
-    checker, cases, gathered, seed, answer: Answer, loaded: Loaded, printed, earlier_runs
-) -> _Outcome:
+def _judge_run(
+    checker, cases, gathered, seed, answer: Answer, loaded: LoadResult, printed, earlier
+) -> _Run:
     """Judge what was gathered. Observations equal to those of an earlier run get its result."""
-    seen = list(gathered.observations.values())
-    errors = [s.error for s in seen if s.error is not None]
+    observations = list(gathered.observations.values())
+    errors = [s.error for s in observations if s.error is not None]
     for error in errors:
-        if _raised_itself(answer, error):
+        if _raises_itself(answer, error):
             continue  # an answer may not make itself not gradable by raising such an error
         if error.kind == "MemoryError" or "allocate memory" in error.message:
-            return _Outcome(reason="memory", detail=f"{error.kind}: {error.message}"[:300])
-        missing = _missing(answer, loaded, error)
-        if missing:
-            return _Outcome(reason="import", detail=missing, is_last=True)
+            return _Run(reason="memory", detail=f"{error.kind}: {error.message}"[:300])
+        reason = _describe_missing(answer, loaded, error)
+        if reason:
+            return _Run(reason="import", detail=reason, is_last=True)
     marks = hashlib.sha256(repr(gathered.info).encode())
     for case in cases:
-        if case.name in gathered.observations and not _is_seen_once(case):
+        if case.name in gathered.observations and not _runs_once(case):
             marks.update(pack(*write_observation(gathered.observations[case.name])))
     digest = marks.hexdigest()
-    for outcome in earlier_runs:
-        if outcome.digest == digest:
-            return outcome
-    with _JUDGING, neutral_settings():
+    for run in earlier:
+        if run.digest == digest:
+            return run
+    with _LOCK, neutral_settings():
         report = judge_observations(checker, cases, gathered, seed)
     timed_out = loaded.timed_out or any(error.kind == "TimeUp" for error in errors)
     # one run is enough for 0 points, but never for a pass
     is_last = not report.points or (timed_out and not report.passed)
-    undecided = any(one.undecided for one in seen)
-    return _Outcome(
+    undecided = any(observation.undecided for observation in observations)
+    return _Run(
         report,
         printed=printed,
         is_last=is_last,
         digest=digest,
-        got=gathered.observations,
-        undecided=undecided,
+        observations=gathered.observations,
+        is_undecided=undecided,
     )
 
 
-def _undefined(answer: Answer, loaded: Loaded) -> _Outcome:
+def _judge_undefined(answer: Answer, loaded: LoadResult) -> _Run:
     """Return the result of an answer whose cell did not define the name of the exercise."""
     trouble = loaded.trouble
     if trouble is None:
         words = f"the cell of this exercise defines no {answer.exercise}"
-        return _Outcome(reason="no_cell", detail=words, is_last=True)
+        return _Run(reason="no_cell", detail=words, is_last=True)
     words = f"{trouble.kind}: {trouble.message}"[:300]
     if loaded.timed_out:
-        return _Outcome(reason="timeout", detail="the cell itself does not end", is_last=True)
+        return _Run(reason="timeout", detail="the cell itself does not end", is_last=True)
     if "SyntaxError" in trouble.kinds:
-        return _Outcome(reason="syntax", detail=words, is_last=True)
-    if not _raised_itself(answer, trouble):
+        return _Run(reason="syntax", detail=words, is_last=True)
+    if not _raises_itself(answer, trouble):
         if trouble.kind == "MemoryError":
-            return _Outcome(reason="memory", detail=words)
-        if missing := _missing(answer, loaded, trouble):
-            return _Outcome(reason="import", detail=missing, is_last=True)
+            return _Run(reason="memory", detail=words)
+        if missing := _describe_missing(answer, loaded, trouble):
+            return _Run(reason="import", detail=missing, is_last=True)
     report = Report(answer.exercise)
     report.status, report.headline = "error", "the cell ends in an error before it defines anything"
     report.lines = [("got", words)]
-    return _Outcome(report, printed=loaded.printed)
+    return _Run(report, printed=loaded.printed)
 
 
-NEEDED = "Answers of this course need no more than torch, numpy and what Python itself brings."
+NEEDS = "Answers of this course need no more than torch, numpy and what Python itself brings."
 _MODULE = re.compile(r"No module named '([\w.]+)")
 _OWN_NAME = re.compile(r"(?:'|import of )vitedu\b")  # the package's name, but not inside a path
 
 
-def _missing(answer: Answer, loaded: Loaded, error: RaisedError) -> str:
+def _describe_missing(answer: Answer, loaded: LoadResult, error: RaisedError) -> str:
     """Say what an answer needs that a worker does not have, judging by an error; "" if nothing.
 
     Names of this package do not count: answers may not use those that are missing.
     """
     if "ImportError" in error.kinds and not _OWN_NAME.search(error.message):
-        if any(name in error.message for name in CLOSED):
+        if any(name in error.message for name in CLOSED_MODULES):
             return ""  # an import that is forbidden on purpose
-        if found := _MODULE.search(error.message):
-            return f"it imports {found[1]}, which is not here. {NEEDED}"[:300]
-        return f"it needs a library that is not here: {error.message}. {NEEDED}"[:300]
+        if match := _MODULE.search(error.message):
+            return f"it imports {match[1]}, which is not here. {NEEDS}"[:300]
+        return f"it needs a library that is not here: {error.message}. {NEEDS}"[:300]
     name = re.fullmatch(r"name '(\w+)' is not defined.*", error.message)
     if error.kind != "NameError" or not name:
         return ""
-    for names, why, origin in loaded.lost:
+    for names, why, origin in loaded.failures:
         if (name[1] in names or "*" in names) and origin.split(".")[0] != "vitedu":
-            return f"it needs {name[1]}, which is not here: {why}. {NEEDED}"[:300]
-    if library := _imported(answer.source).get(name[1]):
-        return f"it imports {library}, which is not here. {NEEDED}"[:300]
+            return f"it needs {name[1]}, which is not here: {why}. {NEEDS}"[:300]
+    if library := _find_imports(answer.source).get(name[1]):
+        return f"it imports {library}, which is not here. {NEEDS}"[:300]
     if name[1] in answer.bound:
         why = f" ({loaded.trouble.message})" if loaded.trouble else ""
         words = f"it needs {name[1]}, which its notebook makes in a way that does not work here"
@@ -362,26 +362,26 @@ def _missing(answer: Answer, loaded: Loaded, error: RaisedError) -> str:
     return ""
 
 
-def _imported(source: str) -> dict[str, str]:
+def _find_imports(source: str) -> dict[str, str]:
     """Return name -> library for the imports of a cell, without those from this package."""
     try:
         nodes = list(ast.walk(parse(source)))
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return {}
-    found: dict[str, str] = {}
+    libraries: dict[str, str] = {}
     for node in nodes:
         if isinstance(node, ast.Import):
-            found |= {(a.asname or a.name).split(".")[0]: a.name for a in node.names}
+            libraries |= {(a.asname or a.name).split(".")[0]: a.name for a in node.names}
         if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] != "vitedu":
-            found |= {a.asname or a.name: node.module or "" for a in node.names}
-    return found
+            libraries |= {a.asname or a.name: node.module or "" for a in node.names}
+    return libraries
 
 
-_CHOSEN = {"ImportError", "ModuleNotFoundError", "MemoryError", "NameError", "UnboundLocalError"}
-_CHOSEN_WORDS = ("allocate memory", "out of memory", "No module named", "is not defined")
+_ERRORS = {"ImportError", "ModuleNotFoundError", "MemoryError", "NameError", "UnboundLocalError"}
+_MESSAGES = ("allocate memory", "out of memory", "No module named", "is not defined")
 
 
-def _raised_itself(answer: Answer, error: RaisedError) -> bool:
+def _raises_itself(answer: Answer, error: RaisedError) -> bool:
     """Tell whether an answer itself raises an error that would make it not gradable.
 
     The worker's word (``raised_by_student``) cannot be trusted, so the code is read as well.
@@ -390,13 +390,13 @@ def _raised_itself(answer: Answer, error: RaisedError) -> bool:
         return True
     for text in (answer.source, answer.support):
         try:
-            raised = [n for n in ast.walk(parse(text)) if isinstance(n, ast.Raise) and n.exc]
+            raises = [n for n in ast.walk(parse(text)) if isinstance(n, ast.Raise) and n.exc]
         except (SyntaxError, ValueError, RecursionError, MemoryError):
             continue
-        for node in (inner for one in raised for inner in ast.walk(one)):
-            if isinstance(node, ast.Name) and node.id in _CHOSEN:
+        for node in (inner for raise_ in raises for inner in ast.walk(raise_)):
+            if isinstance(node, ast.Name) and node.id in _ERRORS:
                 return True
             if isinstance(node, ast.Constant) and isinstance(node.value, str):
-                if any(words in node.value for words in _CHOSEN_WORDS):
+                if any(words in node.value for words in _MESSAGES):
                     return True
     return False

@@ -57,17 +57,17 @@ class Store:
 
     def __init__(self, out: Path):
         self.out = Path(out)
-        self._held = ExitStack()
-        self._drawing = threading.Lock()
+        self._stack = ExitStack()
+        self._secret_lock = threading.Lock()
 
     def __enter__(self) -> "Store":
         try:
             for folder in FOLDERS[:2]:
                 (self.out / folder).mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise self._trouble(self.out, error) from None
-        with ExitStack() as held:
-            if not held.enter_context(locked(self.out / ".lock", 0)):
+            raise self._write_error(self.out, error) from None
+        with ExitStack() as stack:
+            if not stack.enter_context(locked(self.out / ".lock", 0)):
                 raise OSError(
                     f"another grader is at work in {self.out}; wait for it, or choose another "
                     "--out."
@@ -75,11 +75,11 @@ class Store:
             for place in (self.out, *(self.out / folder for folder in FOLDERS)):
                 for path in place.glob(f".*{UNFINISHED}"):
                     path.unlink(missing_ok=True)  # left by a run that was killed
-            self._held = held.pop_all()
+            self._stack = stack.pop_all()
         return self
 
     def __exit__(self, *_) -> None:
-        self._held.close()
+        self._stack.close()
 
     # --- grades ----------------------------------------------------------------------------------
 
@@ -131,7 +131,7 @@ class Store:
             pass
         self._replace(path, content)
 
-    def load_plain(self, name: str) -> dict:
+    def load_json(self, name: str) -> dict:
         """Read a JSON object; an empty dict if there is no valid one."""
         try:
             data = json.loads((self.out / name).read_bytes())
@@ -139,18 +139,18 @@ class Store:
             return {}
         return data if isinstance(data, dict) else {}
 
-    def write_plain(self, name: str, data: dict) -> None:
+    def write_json(self, name: str, data: dict) -> None:
         """Write a JSON object; see ``write``."""
         self.write(name, json.dumps(data, indent=1, sort_keys=True))
 
     def class_secret(self) -> int:
         """Return the secret seed of this class's input sizes, which is drawn once and stored."""
-        with self._drawing:
-            known = self.load_plain(SECRET).get("sizes")
-            if type(known) is not int or not 0 < known < SPLIT:
-                known = 1 + secrets.randbelow(SPLIT - 1)
-                self.write_plain(SECRET, {"sizes": known})
-            return known
+        with self._secret_lock:
+            sizes = self.load_json(SECRET).get("sizes")
+            if type(sizes) is not int or not 0 < sizes < SPLIT:
+                sizes = 1 + secrets.randbelow(SPLIT - 1)
+                self.write_json(SECRET, {"sizes": sizes})
+            return sizes
 
     def log(self, text: str) -> None:
         """Add lines to ``grader.log``; do nothing if it cannot be written."""
@@ -165,9 +165,9 @@ class Store:
             path.parent.mkdir(exist_ok=True)
             write_whole(path, content)
         except OSError as error:
-            raise self._trouble(path, error) from None
+            raise self._write_error(path, error) from None
 
-    def _trouble(self, path: Path, error: OSError) -> OSError:
+    def _write_error(self, path: Path, error: OSError) -> OSError:
         return OSError(
             f"{path} cannot be written ({error.strerror or error}). Every grade in "
             f"{self.out / 'submissions'} is whole; make room or choose another --out and give the "

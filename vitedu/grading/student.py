@@ -26,8 +26,8 @@ from vitedu.grading.grades import (
 )
 
 MIN_RUNS = 3  # an answer that is right one time in three passes with probability 5 % at most
-MOST_SECONDS = 600.0  # wall-clock time of one student's answers; right ones take some 5 s
-KEPT_TRACEBACK = 12  # frames of a traceback that the log keeps
+MAX_SECONDS = 600.0  # wall-clock time of one student's answers; right ones take some 5 s
+MAX_FRAMES = 12  # frames of a traceback that the log keeps
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ def real_parts() -> Parts:
     from vitedu.grading.box.limits import Limits
     from vitedu.grading.intake.extraction import extract
     from vitedu.grading.intake.similarity import compare_class
-    from vitedu.grading.intake.submissions import look_through
+    from vitedu.grading.intake.submissions import find_submissions
     from vitedu.grading.judge import grade_answer
 
     def open_default_box(*, allow_unsafe: bool):
@@ -57,7 +57,7 @@ def real_parts() -> Parts:
         except IsolationError as error:
             raise ValueError(str(error)) from None
 
-    return Parts(look_through, extract, open_default_box, grade_answer, compare_class)
+    return Parts(find_submissions, extract, open_default_box, grade_answer, compare_class)
 
 
 def grade_submission(
@@ -87,12 +87,12 @@ def grade_submission(
         The grade with an empty digest, which ``grade_class`` sets.
     """
     start, answers, problems, flags = time.monotonic(), {}, {}, list(submission.flags)
-    with faults(log, submission.student, "reading") as fault:
-        found = parts.extract(submission) if extraction is None else extraction
-        answers, problems, flags = found.answers, found.problems, list(found.flags)
+    with catch_faults(log, submission.student, "reading") as fault:
+        extraction = parts.extract(submission) if extraction is None else extraction
+        answers, problems, flags = extraction.answers, extraction.problems, list(extraction.flags)
     grades = []
-    shared = getattr(box, "shared", None)
-    with shared() if shared else contextlib.nullcontext(box) as own_box:
+    open_shared = getattr(box, "open_shared", None)
+    with open_shared() if open_shared else contextlib.nullcontext(box) as own_box:
         for exercise in exercises:
             if fault:
                 grades.append(not_gradable(exercise, "grader", fault[0]))
@@ -105,12 +105,12 @@ def grade_submission(
                 else:
                     grades.append(not_gradable(exercise, reason, detail))
                 continue
-            if time.monotonic() - start > MOST_SECONDS:
-                words = f"the answers before it took more than {MOST_SECONDS:g} s together"
+            if time.monotonic() - start > MAX_SECONDS:
+                words = f"the answers before it took more than {MAX_SECONDS:g} s together"
                 grades.append(not_gradable(exercise, "timeout", words))
                 continue
             grade = None
-            with faults(log, submission.student, exercise.id) as own_fault:
+            with catch_faults(log, submission.student, exercise.id) as own_fault:
                 grade = parts.grade(answer, seed, own_box, runs=runs)
             if own_fault or grade is None:
                 grade = not_gradable(exercise, "grader", "".join(own_fault))
@@ -152,7 +152,7 @@ def not_handed_in(exercise: Exercise, detail: str) -> ExerciseGrade:
 
 
 @contextlib.contextmanager
-def faults(log: Callable[[str], None], student: str, where: str):
+def catch_faults(log: Callable[[str], None], student: str, where: str):
     """Catch a fault of the grader: add a line to the yielded list, and log the traceback."""
     fault: list[str] = []
     try:
@@ -161,5 +161,5 @@ def faults(log: Callable[[str], None], student: str, where: str):
         raise
     except BaseException as error:  # SystemExit as well, because the batch must continue
         fault.append(f"{type(error).__name__} in the grader; grader.log has the lines")
-        lines = traceback.format_exc(limit=-KEPT_TRACEBACK).splitlines()[-2 * KEPT_TRACEBACK :]
+        lines = traceback.format_exc(limit=-MAX_FRAMES).splitlines()[-2 * MAX_FRAMES :]
         log(f"{ascii(student)}, {where}:\n  " + "\n  ".join(line[:500] for line in lines))

@@ -23,8 +23,8 @@ from vitedu.course.references import solution_source
 from vitedu.exercises import BY_ID
 
 BEGIN, END = "### BEGIN SOLUTION", "### END SOLUTION"
-SCHEMA = 3
-SECONDS = 600  # time limit of one cell; nbgrader's default of 30 is too short for training
+SCHEMA_VERSION = 3
+CELL_SECONDS = 600  # time limit of one cell; nbgrader's default of 30 is too short for training
 
 README = """\
 # Notebooks for students
@@ -45,7 +45,7 @@ os.environ.setdefault("VITEDU_PROFILE", "quick")  # kernels inherit it: training
 
 c = get_config()  # noqa: F821 - nbgrader gives it
 c.CourseDirectory.course_id = "vitedu"
-c.Execute.timeout = {SECONDS}
+c.Execute.timeout = {CELL_SECONDS}
 c.ClearSolutions.code_stub = {{"python": "# your code here\\nraise NotImplementedError"}}
 '''
 
@@ -60,16 +60,16 @@ def assign(out: Path, notebooks: Path = Path("notebooks")) -> list[Path]:
         FileNotFoundError, ValueError: as ``find_notebooks``; or ``out`` is the notebooks' folder.
     """
     sources = find_notebooks(notebooks)
-    out = _empty(out, sources)
-    written, rows = [], ["| notebook | exercises | points |", "|---|---|---|"]
+    out = _make_folder(out, sources)
+    paths, rows = [], ["| notebook | exercises | points |", "|---|---|---|"]
     for source in sources:
-        notebook = _without_outputs(read(source))
-        written.append(_write(notebook, out / source.name))
+        notebook = _clear_outputs(read(source))
+        paths.append(_write(notebook, out / source.name))
         own = [BY_ID[id] for _, id in exercise_cells(notebook) if id in BY_ID]
         rows.append(f"| {source.name} | {len(own)} | {sum(e.points for e in own)} |")
     readme = out / "README.md"
     readme.write_text(README.format(table="\n".join(rows)), encoding="utf-8")
-    return [*written, readme]
+    return [*paths, readme]
 
 
 def assign_nbgrader(out: Path, notebooks: Path = Path("notebooks")) -> list[Path]:
@@ -82,18 +82,18 @@ def assign_nbgrader(out: Path, notebooks: Path = Path("notebooks")) -> list[Path
         FileNotFoundError, ValueError: as ``find_notebooks`` and ``source_notebook``.
     """
     sources = find_notebooks(notebooks)
-    out = _empty(out, sources)
-    made = [(source, source_notebook(read(source))) for source in sources]
-    written = []
-    for source, notebook in made:
+    out = _make_folder(out, sources)
+    pairs = [(source, source_notebook(read(source))) for source in sources]
+    paths = []
+    for source, notebook in pairs:
         folder = out / "source" / source.stem
         folder.mkdir(parents=True, exist_ok=True)
-        written.append(_write(notebook, folder / source.name))
+        paths.append(_write(notebook, folder / source.name))
     config = out / "nbgrader_config.py"
     if not config.exists():
         config.write_text(CONFIG, encoding="utf-8")
-        written.append(config)
-    return written
+        paths.append(config)
+    return paths
 
 
 def source_notebook(notebook: NotebookNode) -> NotebookNode:
@@ -102,22 +102,22 @@ def source_notebook(notebook: NotebookNode) -> NotebookNode:
     Raises:
         ValueError: an exercise is unknown, its stub leaves nothing open, or no cell checks it.
     """
-    result = _without_outputs(notebook)
+    result = _clear_outputs(notebook)
     for index, id in exercise_cells(notebook):
         if id not in BY_ID:
             raise ValueError(f"cell {index} has the stub of an unknown exercise {id!r}.")
         stub = result.cells[index]
-        stub.source = with_solution(stub.source, solution_source(BY_ID[id]), id)
-        stub.metadata["nbgrader"] = _schema(id, solution=True)
+        stub.source = insert_solution(stub.source, solution_source(BY_ID[id]), id)
+        stub.metadata["nbgrader"] = _grading_metadata(id, solution=True)
         check = next((cell for cell in result.cells[index + 1 :] if _checks(cell, id)), None)
         if check is None:
             raise ValueError(f"no cell below the stub of {id} says check({id}).")
         check.source = f"{check.source.rstrip()}\nreport.points  # nbgrader's partial credit"
-        check.metadata["nbgrader"] = _schema(f"{id}-points", points=BY_ID[id].points)
+        check.metadata["nbgrader"] = _grading_metadata(f"{id}-points", points=BY_ID[id].points)
     return result
 
 
-def with_solution(stub: str, reference: str, name: str) -> str:
+def insert_solution(stub: str, reference: str, name: str) -> str:
     """Put the reference's code into a stub, between nbgrader's marks.
 
     The rest of the stub stays: signature, docstring, TODO comments, given methods.
@@ -132,41 +132,41 @@ def with_solution(stub: str, reference: str, name: str) -> str:
         x = 3
         ### END SOLUTION
     """
-    lines, solved = stub.split("\n"), _functions(reference)
-    open_ones = [
+    lines, solutions = stub.split("\n"), _find_functions(reference)
+    open_functions = [
         (place, node)
-        for place, node in _functions(stub).items()
+        for place, node in _find_functions(stub).items()
         if isinstance(node.body[-1], ast.Raise)
         and "NotImplementedError" in ast.unparse(node.body[-1])
     ]
-    for place, node in sorted(open_ones, key=lambda item: -item[1].lineno):
-        if place not in solved:
+    for place, node in sorted(open_functions, key=lambda item: -item[1].lineno):
+        if place not in solutions:
             raise ValueError(f"{name}: the reference has no {'.'.join(place)}.")
         last = node.body[-1]
         margin = " " * last.col_offset
-        body = _body(solved[place], reference)
+        body = _body_lines(solutions[place], reference)
         lines[last.lineno - 1 : last.end_lineno] = [f"{margin}{BEGIN}", *body, f"{margin}{END}"]
-    if not open_ones:
-        if _functions(stub):
+    if not open_functions:
+        if _find_functions(stub):
             raise ValueError(f"{name}: the stub leaves nothing open.")
         lines += [BEGIN, *reference.split("\n"), END]
     return "\n".join(lines)
 
 
-def _functions(source: str) -> dict[tuple[str, ...], ast.FunctionDef]:
+def _find_functions(source: str) -> dict[tuple[str, ...], ast.FunctionDef]:
     """Return the functions of a source and the methods of its classes, by name."""
-    found: dict[tuple[str, ...], ast.FunctionDef] = {}
+    functions: dict[tuple[str, ...], ast.FunctionDef] = {}
     for node in parse(source).body:
         if isinstance(node, ast.FunctionDef):
-            found[(node.name,)] = node
+            functions[(node.name,)] = node
         if isinstance(node, ast.ClassDef):
             for inner in node.body:
                 if isinstance(inner, ast.FunctionDef):
-                    found[(node.name, inner.name)] = inner
-    return found
+                    functions[(node.name, inner.name)] = inner
+    return functions
 
 
-def _body(function: ast.FunctionDef, source: str) -> list[str]:
+def _body_lines(function: ast.FunctionDef, source: str) -> list[str]:
     """Return the lines of a function below its docstring, with comments."""
     first, lines = function.body[0], source.split("\n")
     start = function.body[0].lineno - 1
@@ -182,21 +182,21 @@ def _checks(cell: NotebookNode, id: str) -> bool:
     )
 
 
-def _schema(grade_id: str, *, solution: bool = False, points: int | None = None) -> dict:
+def _grading_metadata(grade_id: str, *, solution: bool = False, points: int | None = None) -> dict:
     """Make nbgrader's metadata of a cell."""
-    graded = {} if points is None else {"points": points}
+    fields = {} if points is None else {"points": points}
     return {
         "grade": points is not None,
         "grade_id": grade_id,
         "locked": points is not None,
-        "schema_version": SCHEMA,
+        "schema_version": SCHEMA_VERSION,
         "solution": solution,
         "task": False,
-        **graded,
+        **fields,
     }
 
 
-def _without_outputs(notebook: NotebookNode) -> NotebookNode:
+def _clear_outputs(notebook: NotebookNode) -> NotebookNode:
     result = nbformat.from_dict(json.loads(json.dumps(notebook)))
     for cell in result.cells:
         if cell.cell_type == "code":
@@ -204,7 +204,7 @@ def _without_outputs(notebook: NotebookNode) -> NotebookNode:
     return result
 
 
-def _empty(out: Path, sources: list[Path]) -> Path:
+def _make_folder(out: Path, sources: list[Path]) -> Path:
     """Create the output folder, which must not be the folder of the notebooks."""
     out = Path(out)
     if out.exists() and not out.is_dir():

@@ -1,6 +1,6 @@
 """An autograder for Gradescope: the zip file to upload, and the code that runs in it.
 
-Role: ``write_autograder`` makes the zip, and ``grade_here`` grades the one submission of a
+Role: ``write_autograder`` makes the zip, and ``grade_container`` grades the one submission of a
 container. ``exports`` defines the content of ``results.json``.
 
 Gradescope unpacks the zip in ``/autograder/source``, puts the student's files in
@@ -24,12 +24,12 @@ import vitedu
 from vitedu.exercises import EXERCISES, Exercise, notebook_named
 from vitedu.files import replacing, write_whole
 from vitedu.grading.grades import SubmissionGrade
-from vitedu.grading.intake.submissions import whole_folder
+from vitedu.grading.intake.submissions import read_folder
 from vitedu.grading.pages.exports import gradescope_results
 from vitedu.grading.store import SPLIT
 from vitedu.grading.student import grade_submission, not_gradable, real_parts
 
-SETTINGS = "assignment.json"
+SETTINGS_FILE = "assignment.json"
 MAX_METADATA = 2**20  # the most bytes of submission_metadata.json that are read
 
 SETUP = """\
@@ -90,7 +90,7 @@ def write_autograder(out: Path, notebooks: Path = Path("notebooks")) -> Path:
     # All submissions get the same input sizes; the values are drawn for each submission.
     total = hashlib.sha256("\0".join(files.values()).encode()).digest()
     sizes = 1 + int.from_bytes(total[:8], "big") % (SPLIT - 1)
-    files[SETTINGS] = json.dumps({"notebooks": names, "sizes": sizes}) + "\n"
+    files[SETTINGS_FILE] = json.dumps({"notebooks": names, "sizes": sizes}) + "\n"
     out.parent.mkdir(parents=True, exist_ok=True)
     with replacing(out) as new, zipfile.ZipFile(new, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, text in files.items():
@@ -103,37 +103,35 @@ def write_autograder(out: Path, notebooks: Path = Path("notebooks")) -> Path:
 
 def requirements() -> list[str]:
     """List the packages that this package requires, without extras."""
-    wanted = importlib.metadata.requires("vitedu") or []
-    return sorted(line for line in wanted if not re.search(r";.*\bextra\b", line))
+    lines = importlib.metadata.requires("vitedu") or []
+    return sorted(line for line in lines if not re.search(r";.*\bextra\b", line))
 
 
-def grade_here(root: Path) -> dict:
+def grade_container(root: Path) -> dict:
     """Grade ``root/submission``, write ``root/results/results.json`` and return its content.
 
     Errors are written there as well, because without results Gradescope shows students nothing.
     """
     root = Path(root)
-    trouble: list[str] = []
-    settings = json.loads((root / "source" / SETTINGS).read_text(encoding="utf-8"))
+    log: list[str] = []
+    settings = json.loads((root / "source" / SETTINGS_FILE).read_text(encoding="utf-8"))
     exercises = [exercise for exercise in EXERCISES if exercise.notebook in settings["notebooks"]]
-    student, identity = _student(root)
+    student, identity = _read_student(root)
     seed = settings["sizes"] * SPLIT + secrets.randbelow(SPLIT)
     try:
-        submission, parts = whole_folder(root / "submission", student, identity), real_parts()
+        submission, parts = read_folder(root / "submission", student, identity), real_parts()
         unsafe = os.environ.get("VITEDU_ALLOW_UNSAFE") == "1"
         with parts.open_box(allow_unsafe=unsafe) as box:
-            grade = grade_submission(
-                submission, exercises, parts, box, seed=seed, log=trouble.append
-            )
+            grade = grade_submission(submission, exercises, parts, box, seed=seed, log=log.append)
     except (ValueError, OSError) as error:  # for example if answers cannot be isolated
-        trouble.append(str(error))
-        grade = _ungraded(exercises, student, identity, seed, str(error))
+        log.append(str(error))
+        grade = _make_open_grade(exercises, student, identity, seed, str(error))
     results = gradescope_results(grade)
     results["extra_data"] |= {
         "seed": seed,
         "flags": [f"{flag.kind}: {flag.message}" for flag in grade.flags]
         + [f"{e.exercise}, {f.kind}: {f.message}" for e in grade.exercises for f in e.flags],
-        "trouble": trouble,
+        "trouble": log,
     }
     folder = root / "results"
     folder.mkdir(exist_ok=True)
@@ -141,7 +139,7 @@ def grade_here(root: Path) -> dict:
     return results
 
 
-def _student(root: Path) -> tuple[str, dict[str, str]]:
+def _read_student(root: Path) -> tuple[str, dict[str, str]]:
     """Read the names and addresses of the students, if Gradescope gives them."""
     try:
         with (root / "submission_metadata.json").open("rb") as file:
@@ -152,7 +150,7 @@ def _student(root: Path) -> tuple[str, dict[str, str]]:
         return "submission", {}
 
 
-def _ungraded(
+def _make_open_grade(
     exercises: list[Exercise], student: str, identity: dict[str, str], seed: int, why: str
 ) -> SubmissionGrade:
     """Make a grade in which no exercise could be graded."""
@@ -161,6 +159,6 @@ def _ungraded(
 
 
 if __name__ == "__main__":
-    written = grade_here(Path(sys.argv[1] if len(sys.argv) > 1 else "/autograder"))
-    print(f"{written['score']} points; isolation: {written['extra_data']['isolation']}")
-    print(*written["extra_data"]["trouble"], sep="\n")
+    results = grade_container(Path(sys.argv[1] if len(sys.argv) > 1 else "/autograder"))
+    print(f"{results['score']} points; isolation: {results['extra_data']['isolation']}")
+    print(*results["extra_data"]["trouble"], sep="\n")

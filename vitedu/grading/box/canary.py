@@ -1,6 +1,6 @@
 """The canary: at the start it tries in a real worker what a hostile answer would try.
 
-Role: ``main``, which the preloaded process runs in the box instead of a worker. It reports what it
+Role: ``main``, which the fork server runs in the box instead of a worker. It reports what it
 could do, with evidence; ``levels`` turns that into the level. A successful try does no damage:
 files outside are empty and removed again, and signals have number 0. Standard library only.
 """
@@ -21,61 +21,61 @@ def main(requests: int, replies: int) -> None:
     """Read what to try and reply with what worked; then try to take too much memory, and reply."""
     length = int.from_bytes(os.read(requests, 8), "little")
     plan = json.loads(os.read(requests, length))
-    tries = {
-        "needs": lambda: unreadable(plan["needed"]),
-        "files": lambda: readable(plan["files"]),
-        "references": lambda: readable(plan["references"]),
-        "network": lambda: connect(plan["port"]),
-        "write": lambda: writable(plan["folders"]) or changeable(plan["files"]),
-        "signal": lambda: signalled(plan["parent"]),
-        "disk": lambda: filled(plan["tmp_mb"]),
-        "processes": lambda: forked(64),
+    attempts = {
+        "needs": lambda: find_unreadable(plan["needed"]),
+        "files": lambda: find_readable(plan["files"]),
+        "references": lambda: find_readable(plan["references"]),
+        "network": lambda: connect_port(plan["port"]),
+        "write": lambda: find_writable(plan["folders"]) or find_changeable(plan["files"]),
+        "signal": lambda: find_signal_targets(plan["parent"]),
+        "disk": lambda: fill_disk(plan["tmp_mb"]),
+        "processes": lambda: fork_many(64),
     }
-    found = {}
-    for name, attempt in tries.items():
+    results = {}
+    for name, attempt in attempts.items():
         try:
-            found[name] = attempt()
+            results[name] = attempt()
         except (OSError, ValueError, AttributeError):
-            found[name] = ""
-    reply(replies, found)
+            results[name] = ""
+    send_reply(replies, results)
     os.read(requests, 1)
-    reply(replies, {"memory": allocated(plan["memory_mb"])})
+    send_reply(replies, {"memory": allocate_memory(plan["memory_mb"])})
 
 
-def reply(fd: int, data: dict) -> None:
+def send_reply(fd: int, data: dict) -> None:
     """Send one frame."""
     text = json.dumps(data).encode()
     os.write(fd, len(text).to_bytes(8, "little") + text)
 
 
-def readable(paths: list[str]) -> str:
+def find_readable(paths: list[str]) -> str:
     """List the files that can be read."""
-    could = []
+    readable = []
     for path in paths:
         try:
             with open(path, "rb") as file:
                 file.read(1)
         except OSError:
             continue
-        could.append(path)
-    return ", ".join(could)
+        readable.append(path)
+    return ", ".join(readable)
 
 
-def unreadable(paths: list[str]) -> str:
+def find_unreadable(paths: list[str]) -> str:
     """List the files that cannot be read."""
-    could = readable(paths).split(", ")
-    return ", ".join(path for path in paths if path not in could)
+    readable = find_readable(paths).split(", ")
+    return ", ".join(path for path in paths if path not in readable)
 
 
-def connect(port: int) -> str:
+def connect_port(port: int) -> str:
     """Connect to the parent's port."""
     with socket.create_connection(("127.0.0.1", port), timeout=2):
         return f"port {port} of the grader"
 
 
-def writable(folders: list[str]) -> str:
+def find_writable(folders: list[str]) -> str:
     """List the folders in which a file can be created."""
-    could = []
+    writable = []
     name = f"vitedu-canary-{os.getpid()}"
     for folder in [*folders, "/", "/dev/shm", "/var/tmp", *sys.path]:
         path = os.path.join(folder, name)
@@ -83,52 +83,52 @@ def writable(folders: list[str]) -> str:
             os.close(os.open(path, os.O_WRONLY | os.O_CREAT, 0o600))
         except OSError:
             continue
-        could.append(folder)
+        writable.append(folder)
         try:
             os.unlink(path)
         except OSError:
             pass
-    return ", ".join(could)
+    return ", ".join(writable)
 
 
-def changeable(paths: list[str]) -> str:
+def find_changeable(paths: list[str]) -> str:
     """List the files whose mode or times can be set; each is set to what it is."""
-    could = []
+    changeable = []
     for path in paths:
-        for change in (same_mode, same_times):
+        for change in (set_same_mode, set_same_times):
             try:
                 change(path)
             except OSError:
                 continue
-            could.append(f"{change.__name__.removeprefix('same_')} of {path}")
-    return ", ".join(could)
+            changeable.append(f"{change.__name__.removeprefix('set_same_')} of {path}")
+    return ", ".join(changeable)
 
 
-def same_mode(path: str) -> None:
+def set_same_mode(path: str) -> None:
     """Set the mode of a file to what it is."""
     os.chmod(path, stat.S_IMODE(os.stat(path).st_mode))
 
 
-def same_times(path: str) -> None:
+def set_same_times(path: str) -> None:
     """Set the times of a file to what they are."""
     now = os.stat(path)
     os.utime(path, ns=(now.st_atime_ns, now.st_mtime_ns))
 
 
-def signalled(parent: int) -> str:
+def find_signal_targets(parent: int) -> str:
     """List the processes that can be signalled: the grader, the parent of this one, all."""
-    could = []
+    targets = []
     others = {parent, os.getppid(), -1} - {os.getpid(), 0}
     for pid in sorted(others):
         try:
             os.kill(pid, 0)
         except OSError:
             continue
-        could.append("all others" if pid == -1 else f"process {pid}")
-    return ", ".join(could)
+        targets.append("all others" if pid == -1 else f"process {pid}")
+    return ", ".join(targets)
 
 
-def filled(tmp_mb: int) -> str:
+def fill_disk(tmp_mb: int) -> str:
     """Write more temporary files than allowed."""
     block, written = bytes(MB), 0
     names = []
@@ -145,9 +145,9 @@ def filled(tmp_mb: int) -> str:
     return f"{written // MB} MB of {tmp_mb}" if written > tmp_mb * MB else ""
 
 
-def forked(count: int) -> str:
+def fork_many(count: int) -> str:
     """Start processes that try to outlive this one; they keep its pipes open."""
-    made = 0
+    started = 0
     for _ in range(count):
         try:
             child = os.fork()
@@ -158,11 +158,11 @@ def forked(count: int) -> str:
             signal.alarm(20)
             time.sleep(20)
             os._exit(0)
-        made += 1
-    return str(made) if made else ""
+        started += 1
+    return str(started) if started else ""
 
 
-def allocated(memory_mb: int) -> str:
+def allocate_memory(memory_mb: int) -> str:
     """Take and touch more memory than allowed: shared with other processes, then alone."""
     size = (memory_mb + 512) * MB
     for kind in (mmap.MAP_SHARED, mmap.MAP_PRIVATE):

@@ -1,6 +1,6 @@
 """Run the code of a notebook's cells, one statement at a time.
 
-Role: ``run_cell`` runs an answer and ``run_imports`` its support code. If a statement fails, for
+Role: ``run_cell`` runs an answer and ``run_support`` its support code. If a statement fails, for
 example because it needs data that a worker does not have, the others still run. For the worker, so
 with the standard library only.
 """
@@ -14,7 +14,7 @@ from typing import Any
 
 # Parts of torch that implement forbidden operations in Python. No answer needs them, and importing
 # torch does not load them.
-CLOSED = ("torch.onnx.ops", "torch._inductor", "torch.testing._internal")
+CLOSED_MODULES = ("torch.onnx.ops", "torch._inductor", "torch.testing._internal")
 
 
 def run_cell(source: str, filename: str, names: dict[str, Any]) -> BaseException | None:
@@ -44,24 +44,24 @@ def run_cell(source: str, filename: str, names: dict[str, Any]) -> BaseException
     return first
 
 
-def run_imports(source: str, filename: str, names: dict[str, Any]) -> list[list]:
+def run_support(source: str, filename: str, names: dict[str, Any]) -> list[list]:
     """Run support code, of which some statements may fail.
 
     Returns:
         For each statement that failed: [names that it would bind, why, module that it imports, or
         ""].
     """
-    lost = []
+    failures = []
     try:
         statements = list(_statements(source, filename, names))
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         return [[[], f"{type(error).__name__}: {error}"[:200], ""]]
-    for code, given, origin in statements:
+    for code, names_bound, origin in statements:
         try:
             exec(code, names)
         except (Exception, SystemExit) as error:
-            lost.append([given, f"{type(error).__name__}: {error}"[:200], origin])
-    return lost
+            failures.append([names_bound, f"{type(error).__name__}: {error}"[:200], origin])
+    return failures
 
 
 def _statements(
@@ -83,13 +83,13 @@ def _statements(
         if isinstance(node, ast.ImportFrom) and node.module == "__future__":
             features = (getattr(__future__, alias.name, None) for alias in node.names)
             flags |= sum(feature.compiler_flag for feature in features if feature)
-        for part in _single(node):
+        for part in _split_import(node):
             module = ast.Module([part], type_ignores=[])
             code = compile(module, filename, "exec", flags, dont_inherit=True)
-            yield code, _names_of(part), _origin(part)
+            yield code, _bound_names(part), _imported_module(part)
 
 
-def _single(node: ast.stmt) -> list[ast.stmt]:
+def _split_import(node: ast.stmt) -> list[ast.stmt]:
     """Split an import of several names, so that a missing one does not affect the others."""
     if not isinstance(node, ast.Import | ast.ImportFrom) or len(node.names) == 1:
         return [node]
@@ -102,17 +102,17 @@ def _single(node: ast.stmt) -> list[ast.stmt]:
     return [ast.copy_location(part, node) for part in parts]
 
 
-def _names_of(node: ast.stmt) -> list[str]:
+def _bound_names(node: ast.stmt) -> list[str]:
     """Return the names that a statement binds."""
     if isinstance(node, ast.Import | ast.ImportFrom):
         return [(alias.asname or alias.name).split(".")[0] for alias in node.names]
     if isinstance(node, ast.FunctionDef | ast.ClassDef | ast.AsyncFunctionDef):
         return [node.name]
-    stored = (n for n in ast.walk(node) if isinstance(n, ast.Name))
-    return [name.id for name in stored if isinstance(name.ctx, ast.Store)]
+    name_nodes = (n for n in ast.walk(node) if isinstance(n, ast.Name))
+    return [name.id for name in name_nodes if isinstance(name.ctx, ast.Store)]
 
 
-def _origin(node: ast.stmt) -> str:
+def _imported_module(node: ast.stmt) -> str:
     """Return the module that an import reads; "" for other statements."""
     if isinstance(node, ast.Import):
         return node.names[0].name

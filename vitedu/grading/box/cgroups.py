@@ -1,6 +1,6 @@
 """Control groups: a memory limit for a worker and everything that it starts.
 
-Role: ``find`` the folders in which groups can be made, and ``Group``, the group of one worker. Both
+Role: ``find_folders`` in which groups can be made, and ``Group``, the group of one worker. Both
 versions of the kernel's interface are supported. A worker joins its group through a descriptor that
 the parent opened, so the box does not need to see the folder. If no folder is writable, as in most
 containers, there is no group, and only the limits of the process apply.
@@ -15,7 +15,7 @@ from pathlib import Path
 
 from vitedu.grading.box.limits import MB, Limits
 
-SPARE_MB = 256  # copied pages of the preloaded process, and tables of the kernel
+SPARE_MB = 256  # copied pages of the fork server, and tables of the kernel
 # version -> (the files with the limits, the file that counts kills). The second limit is for memory
 # plus swap in version 1, and for swap alone in version 2.
 FILES = {
@@ -26,7 +26,7 @@ CONTROLLERS = ("memory", "pids")
 _numbers = itertools.count(1)
 
 
-def find(own: str | None = None, mounts: str | None = None) -> dict[str, tuple[int, Path]]:
+def find_folders(own: str | None = None, mounts: str | None = None) -> dict[str, tuple[int, Path]]:
     """Return, for ``memory`` and ``pids``, the version and a folder where a group can be made.
 
     Args:
@@ -36,39 +36,39 @@ def find(own: str | None = None, mounts: str | None = None) -> dict[str, tuple[i
     Returns:
         Empty if no memory limit is possible.
     """
-    own = read(Path("/proc/self/cgroup")) if own is None else own
-    mounts = read(Path("/proc/self/mountinfo")) if mounts is None else mounts
-    found: dict[str, tuple[int, Path]] = {}
+    own = read_file(Path("/proc/self/cgroup")) if own is None else own
+    mounts = read_file(Path("/proc/self/mountinfo")) if mounts is None else mounts
+    folders: dict[str, tuple[int, Path]] = {}
     for line in own.splitlines():
         _, controllers, path = line.split(":", 2)
         version = 1 if controllers else 2
-        wanted = set(CONTROLLERS) & set(controllers.split(",") if controllers else CONTROLLERS)
+        names = set(CONTROLLERS) & set(controllers.split(",") if controllers else CONTROLLERS)
         for words in map(str.split, mounts.splitlines()):
             kind, _, options = words[words.index("-") + 1 :][:3]
             if kind != ("cgroup" if version == 1 else "cgroup2"):
                 continue
             top = Path(words[4])
             folder = Path(os.path.normpath(top / os.path.relpath(path, words[3])))
-            for name in wanted - set(found):
+            for name in names - set(folders):
                 if version == 2 or name in options.split(","):
-                    place = usable(folder, name, version, top)
+                    place = find_usable(folder, name, version, top)
                     if place:
-                        found[name] = (version, place)
-    return found if "memory" in found else {}
+                        folders[name] = (version, place)
+    return folders if "memory" in folders else {}
 
 
-def usable(folder: Path, controller: str, version: int, top: Path) -> Path | None:
+def find_usable(folder: Path, controller: str, version: int, top: Path) -> Path | None:
     """Return the folder, or in version 2 one above it, where a group gets this controller."""
     places = [folder] if version == 1 else [folder, *folder.parents]
     for place in places:
         if not place.is_relative_to(top) or not os.access(place, os.W_OK):
             continue
-        if version == 1 or controller in read(place / "cgroup.subtree_control").split():
+        if version == 1 or controller in read_file(place / "cgroup.subtree_control").split():
             return place
     return None
 
 
-def read(path: Path) -> str:
+def read_file(path: Path) -> str:
     """Read a file of the kernel; "" if it does not exist."""
     try:
         return path.read_text()
@@ -105,9 +105,9 @@ class Group:
             self.close()
             raise
 
-    def kills(self) -> int:
+    def count_kills(self) -> int:
         """Count the processes of this group that the kernel killed because memory ran out."""
-        lines = read(self.memory / FILES[self.version][1]).splitlines()
+        lines = read_file(self.memory / FILES[self.version][1]).splitlines()
         return sum(int(line.split()[1]) for line in lines if line.startswith("oom_kill "))
 
     def close(self) -> None:
@@ -127,7 +127,7 @@ class Group:
                     break
 
 
-def sweep(places: dict[str, tuple[int, Path]]) -> None:
+def remove_stale_groups(places: dict[str, tuple[int, Path]]) -> None:
     """Remove the groups of graders that were killed."""
     for _, place in places.values():
         for folder in place.glob("vitedu-*-*"):

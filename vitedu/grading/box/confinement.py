@@ -24,13 +24,13 @@ from vitedu.grading.box import linux, seccomp
 from vitedu.grading.box.limits import MB, OUT_OF_MEMORY, Limits
 
 TASKS = {"worker": "vitedu.grading.box.worker", "canary": "vitedu.grading.box.canary"}
-TEMPORARY = ("TMPDIR", "HOME", "MPLCONFIGDIR")  # variables that are set to the worker's folder
+FOLDER_VARIABLES = ("TMPDIR", "HOME", "MPLCONFIGDIR")  # set to the worker's folder
 
 
 def become_worker(setup: dict, task: str, number: int, fds: list[int], folder: Path) -> None:
     """Apply all restrictions, run the task, and end the process. Never returns."""
     requests, replies, output, status, *groups = fds
-    parts, missing = [], {}
+    restrictions, missing = [], {}
 
     def attempt(name, action, *arguments):
         try:
@@ -38,20 +38,20 @@ def become_worker(setup: dict, task: str, number: int, fds: list[int], folder: P
         except (OSError, AttributeError, ValueError) as error:
             missing[name] = str(error)
         else:
-            parts.append(name)
+            restrictions.append(name)
 
     if setup["own_pids"]:
-        parts.append("own process numbers")
+        restrictions.append("own process numbers")
     for group in groups:
         attempt("control group", os.write, group, b"0")
-    wire_up(keep={requests, replies, status}, output=output)
+    connect_streams(keep={requests, replies, status}, output=output)
     if sys.platform == "linux":
         attempt("dies first", Path("/proc/self/oom_score_adj").write_text, "1000")
     limits = Limits(**setup["limits"])
-    held = limits.apply(own_user=bool(setup["uid"]))  # before /proc is hidden
-    parts.append("limits " + " ".join(sorted(held)))
+    limit_names = limits.apply(own_user=bool(setup["uid"]))  # before /proc is hidden
+    restrictions.append("limits " + " ".join(sorted(limit_names)))
     if setup["mounts"]:
-        attempt("own files", own_files, str(folder), limits)
+        attempt("own files", mount_own_files, str(folder), limits)
     if setup["uid"]:
         attempt("own user", change_user, setup["uid"] + number, folder)
     if sys.platform == "linux":
@@ -60,11 +60,12 @@ def become_worker(setup: dict, task: str, number: int, fds: list[int], folder: P
         attempt("not to be traced", linux.prctl, linux.DUMPABLE, 0)
         attempt("dies with its parent", linux.prctl, linux.DEATH_SIGNAL, signal.SIGKILL)
         attempt("landlock", confine, setup["readable"], folder)
-    settle(folder)
+    enter_and_reseed(folder)
     if sys.platform == "linux":
         attempt("seccomp", seccomp.install)
     module = importlib.import_module(TASKS[task])
-    tell(status, {"parts": parts, "missing": missing, "cpu": time.process_time()})
+    report = {"restrictions": restrictions, "missing": missing, "cpu": time.process_time()}
+    write_status(status, report)
     os.close(status)
     code = 1
     try:
@@ -80,10 +81,10 @@ def become_worker(setup: dict, task: str, number: int, fds: list[int], folder: P
         os._exit(code & 0xFF)
 
 
-def wire_up(*, keep: set[int], output: int) -> None:
+def connect_streams(*, keep: set[int], output: int) -> None:
     """Connect stdin to nothing and both outputs to the pipe; close all other descriptors."""
-    nothing = os.open(os.devnull, os.O_RDONLY)
-    os.dup2(nothing, 0)
+    null = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(null, 0)
     os.dup2(output, 1)
     os.dup2(output, 2)
     start = 3
@@ -93,7 +94,7 @@ def wire_up(*, keep: set[int], output: int) -> None:
     os.closerange(start, resource.getrlimit(resource.RLIMIT_NOFILE)[0])
 
 
-def own_files(folder: str, limits: Limits) -> None:
+def mount_own_files(folder: str, limits: Limits) -> None:
     """Mount an empty file system over the temporary folder, and another over /proc."""
     linux.unshare(linux.NEW_MOUNTS | linux.NEW_IPC)
     linux.mount("none", "/", "", linux.RECURSIVE | linux.PRIVATE)
@@ -111,25 +112,25 @@ def change_user(uid: int, folder: Path) -> None:
     os.setresuid(uid, uid, uid)
 
 
-def confine(readable: list[str], folder: Path, *, is_preloaded: bool = False) -> None:
+def confine(readable: list[str], folder: Path, *, is_server: bool = False) -> None:
     """Let Landlock refuse all files except the libraries and the temporary folder.
 
-    Rules add up: a worker may do what both its own rules and those of the preloaded process allow.
+    Rules add up: a worker may do what both its own rules and those of the fork server allow.
     """
-    rules = linux.Landlock(scopes=0 if is_preloaded else linux.SCOPES)
+    rules = linux.Landlock(scopes=0 if is_server else linux.SCOPES)
     for path in readable:
-        rules.read(path)
-    if is_preloaded:  # the first steps of a worker need /proc
-        write = linux.WRITE_FILE | linux.TRUNCATE
-        rules.allow("/proc", linux.READ_FILE | linux.READ_FOLDER | write)
+        rules.allow_reading(path)
+    if is_server:  # the first steps of a worker need /proc
+        write_access = linux.WRITE_FILE | linux.TRUNCATE
+        rules.allow("/proc", linux.READ_FILE | linux.READ_FOLDER | write_access)
     for device in ("/dev/zero", "/dev/urandom", "/dev/random"):
-        rules.read(device)  # not writable: /dev/zero would be memory that no limit counts
+        rules.allow_reading(device)  # not writable: /dev/zero would be memory that no limit counts
     rules.allow("/dev/null", linux.READ_FILE | linux.WRITE_FILE | linux.TRUNCATE)
-    rules.allow(str(folder), linux.IN_OWN_FOLDER)
+    rules.allow(str(folder), linux.OWN_FOLDER_ACCESSES)
     rules.enforce()
 
 
-def settle(folder: Path) -> None:
+def enter_and_reseed(folder: Path) -> None:
     """Change to the temporary folder, and seed the random generators anew.
 
     All workers are copies of one process. Without new seeds each would draw the same numbers, and
@@ -142,7 +143,7 @@ def settle(folder: Path) -> None:
     os.umask(0o077)
     if hasattr(os, "setsid") and os.getsid(0) != os.getpid():
         os.setsid()
-    for name in TEMPORARY:
+    for name in FOLDER_VARIABLES:
         os.environ[name] = str(folder)
     seed = int.from_bytes(os.urandom(4), "little")
     random.seed(seed)
@@ -150,6 +151,6 @@ def settle(folder: Path) -> None:
     torch.default_generator.manual_seed(seed)
 
 
-def tell(status: int, message: dict) -> None:
+def write_status(status: int, message: dict) -> None:
     """Write one line to a socket, with ``write``: the filter of system calls refuses ``sendto``."""
     os.write(status, json.dumps(message).encode() + b"\n")

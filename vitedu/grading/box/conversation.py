@@ -27,24 +27,24 @@ class WorkerTrouble(Exception):
     Attributes:
         reason: a key of ``grades.REASONS``.
         detail: the evidence, in one sentence.
-        ended_all: whether the preloaded process ended with all its workers; another answer may be
+        server_ended: whether the fork server ended with all its workers; another answer may be
             the cause.
     """
 
-    def __init__(self, reason: str, detail: str, *, ended_all: bool = False):
+    def __init__(self, reason: str, detail: str, *, server_ended: bool = False):
         super().__init__(f"{reason}: {detail}")
-        self.reason, self.detail, self.ended_all = reason, detail, ended_all
+        self.reason, self.detail, self.server_ended = reason, detail, server_ended
 
 
 class Worker:
     """A process in the box that takes requests. As a context manager it ends with all it started.
 
     Attributes:
-        parts: the restrictions of the process.
+        restrictions: of the process.
         missing: restriction that this machine refused -> why.
         cpu: CPU seconds that the process had used before the answer.
-        survived: after ``close``: whether a process still held the worker's pipes.
-        given_up: whether the preloaded process is being ended, so that this one's end is no fault
+        has_survivors: after ``close``: whether a process still held the worker's pipes.
+        is_abandoned: whether the fork server is being ended, so that this one's end is no fault
             of the answer.
     """
 
@@ -54,23 +54,23 @@ class Worker:
         status: socket.socket,
         limits: Limits,
         group: Group | None,
-        living: set,
+        registry: set,
     ):
         self.fds, self.status, self.limits, self.group = fds, status, limits, group
-        self._living = living
-        living.add(self)
-        self.parts: list[str] = []
+        self._registry = registry
+        registry.add(self)
+        self.restrictions: list[str] = []
         self.missing: dict[str, str] = {}
         self.cpu = 0.0
-        self.survived = self.given_up = False
-        self._heard = b""  # bytes read from the status socket
-        self._ended: dict | None = None  # the message how it ended
+        self.has_survivors = self.is_abandoned = False
+        self._status_bytes = b""  # bytes read from the status socket
+        self._end: dict | None = None  # the message how it ended
         self._reply = bytearray()
-        self._printed = bytearray()
-        self._dropped = 0
-        self._open = {"request", "reply", "output", "status"}
-        self._closed = False
-        self._kills = machine_kills()
+        self._output = bytearray()
+        self._excess = 0
+        self._pipes = {"request", "reply", "output", "status"}
+        self._is_closed = False
+        self._kills_before = count_machine_kills()
         self._trouble: WorkerTrouble | None = None
 
     def __enter__(self):
@@ -82,24 +82,24 @@ class Worker:
     @property
     def output(self) -> str:
         """The beginning of what was printed, and how much was dropped."""
-        text = self._printed.decode("utf-8", "replace")
-        return text + (f"\n[{self._dropped} more bytes]" if self._dropped else "")
+        text = self._output.decode("utf-8", "replace")
+        return text + (f"\n[{self._excess} more bytes]" if self._excess else "")
 
-    def hear(self, seconds: float) -> dict:
-        """Wait for the next line about this worker from the preloaded process.
+    def read_status(self, seconds: float) -> dict:
+        """Wait for the next line about this worker from the fork server.
 
         Raises:
             WorkerTrouble: with reason ``grader``, because no answer has run yet.
         """
         deadline = time.monotonic() + seconds
-        while b"\n" not in self._heard:
-            left = deadline - time.monotonic()
-            if "status" not in self._open:
+        while b"\n" not in self._status_bytes:
+            seconds_left = deadline - time.monotonic()
+            if "status" not in self._pipes:
                 raise WorkerTrouble("grader", "the preloaded process has ended.")
-            if left <= 0:
+            if seconds_left <= 0:
                 raise WorkerTrouble("grader", f"no worker started within {seconds:g} s.")
-            self._turn(left, b"")
-        line, _, self._heard = self._heard.partition(b"\n")
+            self._exchange(seconds_left, b"")
+        line, _, self._status_bytes = self._status_bytes.partition(b"\n")
         return json.loads(line)
 
     def ask(self, frame: bytes, seconds: float) -> bytes:
@@ -127,36 +127,36 @@ class Worker:
 
     def _ask(self, frame: bytes, deadline: float, seconds: float) -> bytes:
         rest = memoryview(frame)
-        self._turn(0, b"")
+        self._exchange(0, b"")
         if self._reply:
             raise WorkerTrouble("protocol", "the worker spoke before it was asked.")
         while True:
-            reply = self._whole_reply()
+            reply = self._take_reply()
             if reply is not None:
                 if rest:
                     raise WorkerTrouble("protocol", "the worker replied before it had read all.")
-                self._turn(0, b"")  # read what it printed last
+                self._exchange(0, b"")  # read what it printed last
                 return reply
-            if self._ended is not None or "status" not in self._open:
+            if self._end is not None or "status" not in self._pipes:
                 self._drain()
-                if (reply := self._whole_reply()) is not None and not rest:
+                if (reply := self._take_reply()) is not None and not rest:
                     return reply
-                raise self._how_it_ended()
-            if "reply" not in self._open or (rest and "request" not in self._open):
+                raise self._explain_end()
+            if "reply" not in self._pipes or (rest and "request" not in self._pipes):
                 self._wait_for_end()
-                if self._ended is not None or "status" not in self._open:
+                if self._end is not None or "status" not in self._pipes:
                     continue
                 raise WorkerTrouble("protocol", "the worker closed its pipe and went on.")
-            left = deadline - time.monotonic()
-            if left <= 0:
-                sent = "" if not rest else f"; {len(rest)} of {len(frame)} bytes were never read"
-                raise WorkerTrouble("timeout", f"no reply within {seconds:g} s{sent}.")
-            rest = self._turn(left, rest)
+            seconds_left = deadline - time.monotonic()
+            if seconds_left <= 0:
+                unread = "" if not rest else f"; {len(rest)} of {len(frame)} bytes were never read"
+                raise WorkerTrouble("timeout", f"no reply within {seconds:g} s{unread}.")
+            rest = self._exchange(seconds_left, rest)
 
-    def _turn(self, seconds: float, rest):
+    def _exchange(self, seconds: float, rest):
         """Read and write once, waiting at most ``seconds``; return what is left to send."""
         poll = select.poll()
-        names = {self.fds[name]: name for name in self._open if name in self.fds}
+        names = {self.fds[name]: name for name in self._pipes if name in self.fds}
         for fd, name in names.items():
             if name == "request":
                 if len(rest):
@@ -169,31 +169,31 @@ class Worker:
                 if name == "request":
                     rest = rest[os.write(fd, rest[:CHUNK]) :]
                 else:
-                    self._take(name, os.read(fd, CHUNK))
+                    self._store(name, os.read(fd, CHUNK))
             except BlockingIOError:
                 continue
             except OSError:  # the other end is closed
-                self._open.discard(name)
+                self._pipes.discard(name)
         return rest
 
-    def _take(self, name: str, data: bytes) -> None:
+    def _store(self, name: str, data: bytes) -> None:
         """Store what was read from a pipe, up to its limit."""
         if not data:
-            self._open.discard(name)
+            self._pipes.discard(name)
         elif name == "output":
-            room = self.limits.output_kb * 1024 - len(self._printed)
-            self._printed += data[: max(room, 0)]
-            self._dropped += len(data) - min(len(data), max(room, 0))
+            room = self.limits.output_kb * 1024 - len(self._output)
+            self._output += data[: max(room, 0)]
+            self._excess += len(data) - min(len(data), max(room, 0))
         elif name == "reply":
             self._reply += data
-            self._announced()
+            self._reply_length()
         else:
-            self._heard += data
-            for line in self._heard.splitlines():
+            self._status_bytes += data
+            for line in self._status_bytes.splitlines():
                 if line.startswith(b'{"ended"') and line.endswith(b"}"):
-                    self._ended = json.loads(line)
+                    self._end = json.loads(line)
 
-    def _announced(self) -> int | None:
+    def _reply_length(self) -> int | None:
         """Return the length of the whole reply; None until its prefix has arrived.
 
         Raises:
@@ -209,8 +209,8 @@ class Worker:
             raise WorkerTrouble("protocol", f"more than the announced {length - PREFIX} bytes.")
         return length
 
-    def _whole_reply(self) -> bytes | None:
-        if self._announced() != len(self._reply):
+    def _take_reply(self) -> bytes | None:
+        if self._reply_length() != len(self._reply):
             return None
         reply, self._reply = bytes(self._reply), bytearray()
         return reply
@@ -218,25 +218,25 @@ class Worker:
     def _drain(self) -> None:
         """Read what is left in the pipes of a dead worker."""
         for _ in range(64):
-            before = len(self._reply), len(self._printed), self._dropped
-            self._turn(0, b"")
-            if before == (len(self._reply), len(self._printed), self._dropped):
+            before = len(self._reply), len(self._output), self._excess
+            self._exchange(0, b"")
+            if before == (len(self._reply), len(self._output), self._excess):
                 return
 
     def _wait_for_end(self) -> None:
         deadline = time.monotonic() + GRACE
-        while self._ended is None and "status" in self._open and time.monotonic() < deadline:
-            self._turn(deadline - time.monotonic(), b"")
+        while self._end is None and "status" in self._pipes and time.monotonic() < deadline:
+            self._exchange(deadline - time.monotonic(), b"")
 
-    def _how_it_ended(self) -> WorkerTrouble:
+    def _explain_end(self) -> WorkerTrouble:
         """Find out from the evidence why a worker died."""
-        if self._ended is None or self.given_up:
+        if self._end is None or self.is_abandoned:
             words = "the preloaded process ended, and its workers with it."
-            return WorkerTrouble("grader", words, ended_all=True)
-        code, cpu, limits = self._ended["ended"], self._ended["cpu"] - self.cpu, self.limits
-        killed_for_memory = bool(self.group and self.group.kills())
+            return WorkerTrouble("grader", words, server_ended=True)
+        code, cpu, limits = self._end["ended"], self._end["cpu"] - self.cpu, self.limits
+        killed_for_memory = bool(self.group and self.group.count_kills())
         if code == -signal.SIGKILL and not killed_for_memory and cpu < limits.cpu_seconds - 0.5:
-            killed_for_memory = machine_kills() > self._kills
+            killed_for_memory = count_machine_kills() > self._kills_before
         if code == OUT_OF_MEMORY or killed_for_memory:
             return WorkerTrouble("memory", f"more than {limits.memory_mb} MB were asked for.")
         if code == -signal.SIGXCPU or (code < 0 and cpu >= limits.cpu_seconds - 0.5):
@@ -247,9 +247,9 @@ class Worker:
 
     def close(self) -> None:
         """Kill the worker with everything that it started, and wait for its end."""
-        if self._closed:
+        if self._is_closed:
             return
-        self._closed = True
+        self._is_closed = True
         if self._trouble is None:
             self._trouble = WorkerTrouble("grader", "this worker is closed.")
         try:
@@ -258,7 +258,7 @@ class Worker:
             pass
         try:
             self._wait_for_end()
-            self._drain_to_the_end()
+            self._drain_until_closed()
         except WorkerTrouble:
             pass  # its last reply was too long
         self.status.close()
@@ -267,16 +267,16 @@ class Worker:
                 os.close(fd)
         if self.group:
             self.group.close()
-        self._living.discard(self)
+        self._registry.discard(self)
 
-    def _drain_to_the_end(self) -> None:
+    def _drain_until_closed(self) -> None:
         """Read until both pipes are closed. If they stay open, some process still holds them."""
         deadline = time.monotonic() + 0.5
-        self._open -= {"request", "status"}
-        while self._open and time.monotonic() < deadline:
+        self._pipes -= {"request", "status"}
+        while self._pipes and time.monotonic() < deadline:
             self._reply.clear()
-            self._turn(0.05, b"")
-        self.survived = bool(self._open)
+            self._exchange(0.05, b"")
+        self.has_survivors = bool(self._pipes)
 
 
 def signal_name(number: int) -> str:
@@ -287,7 +287,7 @@ def signal_name(number: int) -> str:
         return f"signal {number}"
 
 
-def machine_kills() -> int:
+def count_machine_kills() -> int:
     """Count the processes that this machine has killed because memory ran out, since it started."""
     try:
         lines = Path("/proc/vmstat").read_text().splitlines()

@@ -1,7 +1,7 @@
 """The isolation level of a box, measured by the canary.
 
-Role: ``examine`` runs the canary in a worker of a box and returns a ``Trial`` with what it could
-do. The level follows from that alone, never from how the box was configured:
+Role: ``measure_isolation`` runs the canary in a worker of a box and returns an ``Isolation`` with
+what it could do. The level follows from that alone, never from how the box was configured:
 
 * ``full``: the canary could do nothing that is forbidden.
 * ``partial: ...``: it could do what is named, but could change nothing outside.
@@ -35,7 +35,7 @@ BREACHES = {
     "memory": "no limit on memory",
     "disk": "no limit on temporary files",
 }
-GRAVE = ("write", "signal")
+SEVERE_BREACHES = ("write", "signal")
 
 
 class IsolationError(RuntimeError):
@@ -43,11 +43,11 @@ class IsolationError(RuntimeError):
 
 
 @dataclass(frozen=True)
-class Trial:
-    """What the canary found out about one way."""
+class Isolation:
+    """What the canary found out about one method."""
 
     breaches: dict[str, str]  # what it could do -> evidence
-    parts: tuple[str, ...]  # restrictions that each worker has
+    restrictions: tuple[str, ...]  # restrictions that each worker has
     missing: dict[str, str]  # restriction that does not work on this machine -> why
 
     @property
@@ -55,16 +55,16 @@ class Trial:
         """``full``, ``partial: ...`` or ``none``."""
         if not self.breaches:
             return "full"
-        if any(name in self.breaches for name in GRAVE):
+        if any(name in self.breaches for name in SEVERE_BREACHES):
             return "none"
         return "partial: " + "; ".join(BREACHES[name] for name in self.breaches)
 
 
-def examine(release: Callable[[], Worker], limits: Limits, needed: list[str]) -> Trial:
+def measure_isolation(start: Callable[[], Worker], limits: Limits, needed: list[str]) -> Isolation:
     """Run the canary in a box and collect what it could do.
 
     Args:
-        release: starts a worker that runs the canary.
+        start: starts a worker that runs the canary.
         limits: of that worker.
         needed: files that a worker must be able to read.
 
@@ -72,42 +72,43 @@ def examine(release: Callable[[], Worker], limits: Limits, needed: list[str]) ->
         IsolationError: a worker cannot read a needed file, or the canary does not reply.
         WorkerTrouble: no worker could be started.
     """
-    with Bait() as bait, release() as canary:
-        plan = {**bait.plan(), "needed": needed}
+    with ProbeTargets() as targets, start() as canary:
+        plan = {**targets.plan(), "needed": needed}
         plan |= {"tmp_mb": limits.tmp_mb, "memory_mb": limits.memory_mb}
         try:
-            found = read_frame(canary.ask(frame(plan), CANARY_SECONDS))
+            reply = read_frame(canary.ask(write_frame(plan), CANARY_SECONDS))
         except WorkerTrouble as trouble:
-            last = (canary.output.strip().splitlines() or ["it printed nothing"])[-1]
-            raise IsolationError(f"the canary did not reply: {trouble}; {last}") from None
+            line = (canary.output.strip().splitlines() or ["it printed nothing"])[-1]
+            raise IsolationError(f"the canary did not reply: {trouble}; {line}") from None
         try:
-            found |= read_frame(canary.ask(b"!", CANARY_SECONDS))
+            reply |= read_frame(canary.ask(b"!", CANARY_SECONDS))
         except WorkerTrouble as trouble:  # the memory limit killed it, as it should
             if trouble.reason == "grader":
                 raise
         canary.close()
-        made = int(found.pop("processes", "") or 0)
-        if canary.survived or made >= 64:
-            found["processes"] = f"{made} processes"
-        if made and "control group" not in canary.parts:
-            found["memory"] = found.get("memory") or f"{made} processes, each with its own limit"
-        parts, missing = tuple(canary.parts), dict(canary.missing)
-    if unreadable := found.pop("needs", ""):
+        forks = int(reply.pop("processes", "") or 0)
+        if canary.has_survivors or forks >= 64:
+            reply["processes"] = f"{forks} processes"
+        if forks and "control group" not in canary.restrictions:
+            reply["memory"] = reply.get("memory") or f"{forks} processes, each with its own limit"
+        restrictions, missing = tuple(canary.restrictions), dict(canary.missing)
+    if unreadable := reply.pop("needs", ""):
         raise IsolationError(
             f"{unreadable} cannot be read by the user that answers run as; open it with: "
             f"chmod -R o+rX {sys.base_prefix} {sys.prefix}"
         )
-    return Trial({name: found[name] for name in BREACHES if found.get(name)}, parts, missing)
+    breaches = {name: reply[name] for name in BREACHES if reply.get(name)}
+    return Isolation(breaches, restrictions, missing)
 
 
-class Bait:
+class ProbeTargets:
     """Files and a port that only the grader should be able to reach."""
 
     def __enter__(self):
         self.folders = []
         for place in (None, HOME):
             try:
-                self.folders.append(tempfile.TemporaryDirectory(prefix=".vitedu-bait-", dir=place))
+                self.folders.append(tempfile.TemporaryDirectory(prefix=".vitedu-probe-", dir=place))
             except OSError:
                 continue
         for folder in self.folders:
@@ -133,9 +134,9 @@ class Bait:
         }
 
 
-def badness(trial: Trial) -> tuple[bool, int]:
+def severity(isolation: Isolation) -> tuple[bool, int]:
     """Return a key that sorts trials from good to bad: grave breaches, then their number."""
-    return trial.level == "none", len(trial.breaches)
+    return isolation.level == "none", len(isolation.breaches)
 
 
 def remedy() -> str:
@@ -153,7 +154,7 @@ def remedy() -> str:
     return "Grade on Linux, or in a Linux container or virtual machine, with bubblewrap."
 
 
-def frame(data: dict) -> bytes:
+def write_frame(data: dict) -> bytes:
     """Make a frame of plain data."""
     text = json.dumps(data).encode()
     return len(text).to_bytes(8, "little") + text

@@ -25,7 +25,7 @@ class Limits:
     call_seconds: float = 20.0  # wall-clock time of one later request
     worker_seconds: float = 40.0  # wall-clock time of all requests to one worker together
     cpu_seconds: int = 60  # CPU time of the worker, in case the deadlines fail
-    memory_mb: int = 1024  # address space beyond that of the preloaded process
+    memory_mb: int = 1024  # address space beyond that of the fork server
     reply_mb: int = 8  # length of one reply; equals ``wire.MAX_FRAME``
     output_kb: int = 8  # printed text that is kept; the rest is read and dropped
     tmp_mb: int = 32  # files in the worker's temporary folder
@@ -46,26 +46,26 @@ class Limits:
         limited only if the worker has its own user.
         """
         # CPU time so far; large if this process had to import torch itself
-        spent = math.ceil(time.process_time())
-        wanted = {
+        cpu_time = math.ceil(time.process_time())
+        limits = {
             "CORE": (0, 0),
             # SIGXCPU at the first number, SIGKILL at the second
-            "CPU": (spent + self.cpu_seconds, spent + self.cpu_seconds + 1),
+            "CPU": (cpu_time + self.cpu_seconds, cpu_time + self.cpu_seconds + 1),
             "FSIZE": (self.tmp_mb * MB,) * 2,
             "NOFILE": (self.files,) * 2,
         }
         for name, mapped in mapped_bytes().items():
-            wanted[name] = (mapped + self.memory_mb * MB,) * 2
+            limits[name] = (mapped + self.memory_mb * MB,) * 2
         if own_user:
-            wanted["NPROC"] = (self.processes,) * 2
-        held = []
-        for name, (soft, hard) in wanted.items():
+            limits["NPROC"] = (self.processes,) * 2
+        accepted = []
+        for name, (soft, hard) in limits.items():
             try:
                 resource.setrlimit(getattr(resource, f"RLIMIT_{name}"), (soft, hard))
             except (AttributeError, OSError, ValueError):
                 continue  # unknown to this platform, or already lower; the canary tests the effect
-            held.append(name)
-        return held
+            accepted.append(name)
+        return accepted
 
 
 def mapped_bytes() -> dict[str, int]:

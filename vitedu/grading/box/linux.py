@@ -1,7 +1,8 @@
 """Linux calls that Python does not offer: namespaces, mounts, capabilities, Landlock.
 
 Role: thin wrappers over libc by ctypes. Each raises ``OSError`` with the name of the call. Standard
-library only; they run inside the box before any answer. ``preloaded`` and ``confinement`` use them.
+library only; they run inside the box before any answer. ``fork_server`` and ``confinement`` use
+them.
 
 Reference: the manual pages of unshare, setns, mount, prctl, capabilities and landlock.
 """
@@ -23,10 +24,10 @@ DEATH_SIGNAL, DUMPABLE, DROP_FROM_BOUND, NO_NEW_PRIVILEGES = 1, 4, 24, 38  # opt
 
 # Landlock: kinds of access
 READ_FILE, READ_FOLDER, WRITE_FILE, TRUNCATE = 1 << 2, 1 << 3, 1 << 1, 1 << 14
-OLDEST = (1 << 13) - 1  # all accesses of version 1: execute, write, read, remove, make
-ON_FILES = 1 | WRITE_FILE | READ_FILE | TRUNCATE  # accesses that a rule for one file may have
+OLDEST_ACCESSES = (1 << 13) - 1  # all accesses of version 1: execute, write, read, remove, make
+FILE_ACCESSES = 1 | WRITE_FILE | READ_FILE | TRUNCATE  # accesses that a rule for one file may have
 # the last number is making and removing
-IN_OWN_FOLDER = READ_FILE | READ_FOLDER | WRITE_FILE | TRUNCATE | 0b1_0001_1011_0000
+OWN_FOLDER_ACCESSES = READ_FILE | READ_FOLDER | WRITE_FILE | TRUNCATE | 0b1_0001_1011_0000
 SCOPES = 0b11  # no abstract sockets and no signals to processes outside, since version 6
 
 
@@ -62,18 +63,18 @@ def fork_into_new_pids() -> int:
 
     The child cannot address any process outside, and all processes inside end with it.
     """
-    here = os.open("/proc/self/ns/pid", os.O_RDONLY)
+    own_namespace = os.open("/proc/self/ns/pid", os.O_RDONLY)
     try:
         unshare(NEW_PIDS)
         child = os.fork()
         if child:  # later children get the parent's namespace again
-            call("setns", ctypes.c_int(here), ctypes.c_int(NEW_PIDS))
+            call("setns", ctypes.c_int(own_namespace), ctypes.c_int(NEW_PIDS))
         return child
     finally:
-        os.close(here)
+        os.close(own_namespace)
 
 
-def huge_pages() -> int:
+def use_huge_pages() -> int:
     """Move this process's private memory into huge pages where the kernel can.
 
     A fork copies one table entry for each page. With some 300 MB of small pages that is most of its
@@ -82,7 +83,7 @@ def huge_pages() -> int:
     Returns:
         The number of bytes for which it was requested.
     """
-    asked = 0
+    num_bytes = 0
     with open("/proc/self/maps", encoding="ascii", errors="replace") as file:
         maps = [line.split(None, 5) for line in file]
     for place, access, _, _, _, *name in maps:
@@ -94,8 +95,8 @@ def huge_pages() -> int:
             call("madvise", ctypes.c_void_p(start), ctypes.c_size_t(end - start), COLLAPSE)
         except OSError:  # smaller than a huge page, or the kernel does not know the advice
             continue
-        asked += end - start
-    return asked
+        num_bytes += end - start
+    return num_bytes
 
 
 def mount(source: str, target: str, kind: str, flags: int, options: str = "") -> None:
@@ -104,11 +105,11 @@ def mount(source: str, target: str, kind: str, flags: int, options: str = "") ->
     call("mount", *words, ctypes.c_ulong(flags), options.encode())
 
 
-def cover(path: str) -> None:
+def mask_path(path: str) -> None:
     """Mount something empty over a file or folder, so that nobody in this namespace can read it."""
-    safe = NO_SUID | NO_DEVICES
+    flags = NO_SUID | NO_DEVICES
     if os.path.isdir(path):
-        mount("tmpfs", path, "tmpfs", safe | READ_ONLY, "size=4096")
+        mount("tmpfs", path, "tmpfs", flags | READ_ONLY, "size=4096")
     else:
         mount(os.devnull, path, "", BIND)
 
@@ -144,7 +145,7 @@ class Landlock:
         none = ctypes.c_void_p(None)
         create = ctypes.c_long(444)
         self.version = call("syscall", create, none, ctypes.c_size_t(0), ctypes.c_uint(1))
-        self.accesses = OLDEST
+        self.accesses = OLDEST_ACCESSES
         self.accesses |= 1 << 13 if self.version >= 2 else 0  # move between folders
         self.accesses |= TRUNCATE if self.version >= 3 else 0
         words = [self.accesses]
@@ -162,14 +163,14 @@ class Landlock:
             return
         try:
             if not os.path.isdir(path):
-                accesses &= ON_FILES
+                accesses &= FILE_ACCESSES
             rule = struct.pack("=Qi", accesses & self.accesses, place)
             add = ctypes.c_long(445)
             call("syscall", add, ctypes.c_int(self.fd), ctypes.c_int(1), rule, ctypes.c_uint(0))
         finally:
             os.close(place)
 
-    def read(self, path: str) -> None:
+    def allow_reading(self, path: str) -> None:
         """Allow reading files and folders below a path."""
         self.allow(path, READ_FILE | READ_FOLDER)
 

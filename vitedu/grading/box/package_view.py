@@ -16,7 +16,7 @@ from vitedu.course.parsing import parse
 from vitedu.course.references import defined_names, module_source
 
 # the files that a worker needs: no reference, expected value or mistake; ``isolation`` adds its own
-BASE = (
+BASE_FILES = (
     "checks/__init__.py",
     "checks/accelerator.py",
     "checks/answers.py",
@@ -33,15 +33,15 @@ BASE = (
     "grading/__init__.py",
     "grading/box/__init__.py",
     "grading/box/cells.py",
-    "grading/box/seal.py",
-    "grading/box/visible.py",
+    "grading/box/module_state.py",
+    "grading/box/visible_modules.py",
     "grading/box/worker.py",
-    "grading/line/__init__.py",
-    "grading/line/messages.py",
-    "grading/line/wire.py",
+    "grading/transport/__init__.py",
+    "grading/transport/messages.py",
+    "grading/transport/wire.py",
 )
 
-FRONT = '''"""vitedu where an answer is graded: checks hand the answer on and say nothing."""
+PACKAGE_STUB = '''"""vitedu where an answer is graded: checks hand the answer on and say nothing."""
 
 __version__ = "{version}"
 
@@ -76,12 +76,12 @@ def base_files() -> dict[str, str]:
     package = Path(__file__).parents[2]
     drivers = [path.relative_to(package) for path in package.glob("checks/**/*_driver.py")]
     folders = {path.parent / "__init__.py" for path in drivers}
-    names = sorted({*BASE, *(path.as_posix() for path in {*drivers, *folders})})
+    names = sorted({*BASE_FILES, *(path.as_posix() for path in {*drivers, *folders})})
     files = {f"vitedu/{name}": (package / name).read_text(encoding="utf-8") for name in names}
-    return {"vitedu/__init__.py": FRONT.format(version=__version__), **files}
+    return {"vitedu/__init__.py": PACKAGE_STUB.format(version=__version__), **files}
 
 
-def earlier(exercise_id: str) -> list[exercises.Exercise]:
+def earlier_exercises(exercise_id: str) -> list[exercises.Exercise]:
     """List the exercises whose references an answer may use: all earlier ones of the course.
 
     Those that alone would solve the exercise are left out (``Checker.hides``).
@@ -101,7 +101,7 @@ def visible_sources(exercise_id: str) -> dict[str, str]:
     Returns:
         Full module name -> source, without the references of this exercise and all later ones.
     """
-    known = {exercise.id for exercise in earlier(exercise_id)}
+    known = {exercise.id for exercise in earlier_exercises(exercise_id)}
     hidden: dict[str, set[str]] = {}
     for exercise in exercises.EXERCISES:
         names = hidden.setdefault(exercise.module, set())
@@ -109,7 +109,7 @@ def visible_sources(exercise_id: str) -> dict[str, str]:
             names.add(exercise.id)
     sources: dict[str, str] = {}
     for module in list(hidden):
-        _add(module, hidden, sources)
+        _add_module(module, hidden, sources)
     return sources
 
 
@@ -125,17 +125,17 @@ class _Statement:
 
 
 @cache
-def _statements(module: str) -> list[_Statement]:
+def _split_module(module: str) -> list[_Statement]:
     """Split a module into statements, once for all exercises."""
-    return [_statement(node) for node in parse(module_source(module)).body]
+    return [_read_statement(node) for node in parse(module_source(module)).body]
 
 
-def _statement(node: ast.stmt) -> _Statement:
-    idle, parts = set(), list(ast.walk(node))
+def _read_statement(node: ast.stmt) -> _Statement:
+    unused, parts = set(), list(ast.walk(node))
     for function in [part for part in parts if isinstance(part, ast.FunctionDef)]:
         arguments = [part for part in ast.walk(function.args) if isinstance(part, ast.arg)]
         hints = [function.returns, *(argument.annotation for argument in arguments)]
-        idle |= {id(part) for hint in hints if hint is not None for part in ast.walk(hint)}
+        unused |= {id(part) for hint in hints if hint is not None for part in ast.walk(hint)}
         function.returns = None
         for argument in arguments:
             argument.annotation = None
@@ -143,40 +143,40 @@ def _statement(node: ast.stmt) -> _Statement:
     return _Statement(
         ast.unparse(node),
         frozenset(defined_names(node)),
-        frozenset(p.id for p in parts if isinstance(p, ast.Name) and id(p) not in idle),
+        frozenset(p.id for p in parts if isinstance(p, ast.Name) and id(p) not in unused),
         tuple((i.module or "", a.name, a.asname or a.name) for i in imports for a in i.names),
         isinstance(node, ast.ImportFrom),
     )
 
 
-def _add(module: str, hidden: dict[str, set[str]], sources: dict[str, str]) -> None:
+def _add_module(module: str, hidden: dict[str, set[str]], sources: dict[str, str]) -> None:
     """Add a module to ``sources`` after those that it imports; add what it lost to ``hidden``."""
     if module in sources:
         return
     sources[module] = ""  # marks it as begun, for circular imports
-    kept = _statements(module)
-    for origin in [origin for statement in kept for origin, _, _ in statement.imports]:
+    statements = _split_module(module)
+    for origin in [origin for statement in statements for origin, _, _ in statement.imports]:
         if origin.startswith("vitedu."):
-            _add(origin, hidden, sources)
-    gone, before = hidden.setdefault(module, set()), -1
-    while len(gone) > before:  # a removed statement may define names that others use
-        before = len(gone)
-        kept = [rest for statement in kept if (rest := _seen(statement, gone, hidden))]
-    sources[module] = "\n".join(statement.text for statement in kept)
+            _add_module(origin, hidden, sources)
+    lost, old_count = hidden.setdefault(module, set()), -1
+    while len(lost) > old_count:  # a removed statement may define names that others use
+        old_count = len(lost)
+        statements = [part for statement in statements if (part := _trim(statement, lost, hidden))]
+    sources[module] = "\n".join(statement.text for statement in statements)
 
 
-def _seen(statement: _Statement, gone: set[str], hidden: dict[str, set[str]]) -> _Statement | None:
-    """Return what may be seen of a statement, or None; add the names that are lost to ``gone``."""
-    lost = [one for one in statement.imports if one[1] in hidden.get(one[0], ())]
-    if statement.is_import and lost:
-        gone |= {known_as for _, _, known_as in lost}
-        rest = tuple(one for one in statement.imports if one not in lost)
+def _trim(statement: _Statement, lost: set[str], hidden: dict[str, set[str]]) -> _Statement | None:
+    """Return what may be seen of a statement, or None; add the names that are lost to ``lost``."""
+    missing = [one for one in statement.imports if one[1] in hidden.get(one[0], ())]
+    if statement.is_import and missing:
+        lost |= {known_as for _, _, known_as in missing}
+        rest = tuple(one for one in statement.imports if one not in missing)
         names = ", ".join(
             name if name == other else f"{name} as {other}" for _, name, other in rest
         )
         text = f"from {statement.imports[0][0]} import {names}"
         return replace(statement, text=text, imports=rest) if rest else None
-    if lost or not gone.isdisjoint(statement.defines | statement.names):
-        gone |= statement.defines
+    if missing or not lost.isdisjoint(statement.defines | statement.names):
+        lost |= statement.defines
         return None
     return statement

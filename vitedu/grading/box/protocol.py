@@ -50,5 +50,5 @@ class AnyBox(Protocol):
             WorkerTrouble: none could be started.
         """
 
-    def apart(self) -> AbstractContextManager["AnyBox"]:
+    def open_separate(self) -> AbstractContextManager["AnyBox"]:
         """Open a box of the same kind for one answer, in which no other answer runs."""

@@ -64,7 +64,7 @@ acct 163 89, quotactl 179 60, quotactl_fd 443 443, settimeofday 164 170, clock_s
 adjtimex 159 171, clock_adjtime 305 266, sethostname 170 161, setdomainname 171 162, iopl 172 -,
 ioperm 173 -, modify_ldt 154 -, personality 135 92, syslog 103 116, vhangup 153 58
 """
-REFUSED = {
+REFUSED_CALLS = {
     name: (int(x86), None if arm == "-" else int(arm))
     for row in CALLS.strip().splitlines()
     if not row.startswith("#")
@@ -87,7 +87,7 @@ ALL_BITS = 0xFFFFFFFF
 ANY_PID = b"pid?"  # no process has this number
 
 
-def program(machine: str, pid: int) -> bytes:
+def assemble_filter(machine: str, pid: int) -> bytes:
     """Assemble the filter.
 
     Args:
@@ -100,13 +100,13 @@ def program(machine: str, pid: int) -> bytes:
     if machine not in MACHINES:
         known = " and ".join(MACHINES)
         raise OSError(ENOSYS, f"the call table knows {known} (got {machine})")
-    column, mark = MACHINES[machine]
+    column, architecture = MACHINES[machine]
     lines: list[tuple[int, int, int, int]] = []  # code, lines to skip if true, if false, operand
 
     def add(code, operand, if_true=0, if_false=0):
         lines.append((code, if_true, if_false, operand))
 
-    def block(numbers, offset, code, values, match, other, mask=ALL_BITS):
+    def check(numbers, offset, code, values, match, other, mask=ALL_BITS):
         """Decide a call by an argument: ``match`` for one of the values, else ``other``."""
         add(EQUAL, numbers[column], 0, len(values) + 4)
         add(LOAD, offset)
@@ -116,35 +116,35 @@ def program(machine: str, pid: int) -> bytes:
         add(RETURN, other)
         add(RETURN, match)
 
-    refused = ERROR | EPERM
+    refusal = ERROR | EPERM
     add(LOAD, ARCHITECTURE)
-    add(EQUAL, mark, 1, 0)
+    add(EQUAL, architecture, 1, 0)
     add(RETURN, KILL_PROCESS)
     add(LOAD, NUMBER)
     add(ABOVE, NEWEST, 0, 1)  # includes the x32 calls of x86-64
     add(RETURN, ERROR | ENOSYS)
     add(EQUAL, CLONE3[column], 0, 1)
     add(RETURN, ERROR | ENOSYS)  # libc then uses clone, whose flags the filter can read
-    for numbers in REFUSED.values():
+    for numbers in REFUSED_CALLS.values():
         if numbers[column] is not None:
             add(EQUAL, numbers[column], 0, 1)
-            add(RETURN, refused)
-    block(CLONE, FIRST, ANY_BIT, [THREAD], ALLOW, refused)
-    block(KILL, FIRST, EQUAL, [pid], ALLOW, refused)
-    block(TGKILL, FIRST, EQUAL, [pid], ALLOW, refused)
-    block(PRLIMIT, FIRST, EQUAL, [0, pid], ALLOW, refused)
-    block(FCNTL, SECOND, EQUAL, OWNER_COMMANDS, refused, ALLOW)
-    block(PRCTL, FIRST, EQUAL, [DEATH_SIGNAL], refused, ALLOW)
-    block(MMAP, FOURTH, EQUAL, [ANONYMOUS_SHARED], refused, ALLOW, mask=ANONYMOUS_SHARED)
+            add(RETURN, refusal)
+    check(CLONE, FIRST, ANY_BIT, [THREAD], ALLOW, refusal)
+    check(KILL, FIRST, EQUAL, [pid], ALLOW, refusal)
+    check(TGKILL, FIRST, EQUAL, [pid], ALLOW, refusal)
+    check(PRLIMIT, FIRST, EQUAL, [0, pid], ALLOW, refusal)
+    check(FCNTL, SECOND, EQUAL, OWNER_COMMANDS, refusal, ALLOW)
+    check(PRCTL, FIRST, EQUAL, [DEATH_SIGNAL], refusal, ALLOW)
+    check(MMAP, FOURTH, EQUAL, [ANONYMOUS_SHARED], refusal, ALLOW, mask=ANONYMOUS_SHARED)
     add(RETURN, ALLOW)
     return b"".join(struct.pack("=HBBI", *line) for line in lines)
 
 
 @functools.cache
-def template(machine: str) -> bytes:
+def filter_template(machine: str) -> bytes:
     """Assemble the filter with ``ANY_PID`` in place of the process's number, once before a fork."""
     (pid,) = struct.unpack("=I", ANY_PID)
-    return program(machine, pid)
+    return assemble_filter(machine, pid)
 
 
 def install() -> None:
@@ -153,7 +153,7 @@ def install() -> None:
     Raises:
         OSError: the kernel refuses, or the machine is not in the table.
     """
-    code = template(os.uname().machine).replace(ANY_PID, struct.pack("=I", os.getpid()))
+    code = filter_template(os.uname().machine).replace(ANY_PID, struct.pack("=I", os.getpid()))
     buffer = ctypes.create_string_buffer(code, len(code))
     head = struct.pack("@HP", len(code) // 8, ctypes.addressof(buffer))  # struct sock_fprog
     zero = ctypes.c_ulong(0)

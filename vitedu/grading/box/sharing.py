@@ -46,12 +46,12 @@ class SharedBox:
         """Start a fresh worker; see ``AnyBox``."""
         return self._box.worker()
 
-    def apart(self) -> AbstractContextManager[AnyBox]:
+    def open_separate(self) -> AbstractContextManager[AnyBox]:
         """Open a box for one answer; see ``AnyBox``."""
-        return self._box.apart()
+        return self._box.open_separate()
 
     @contextmanager
-    def repeat(self, number: int) -> Iterator[AnyWorker]:
+    def lend_worker(self, number: int) -> Iterator[AnyWorker]:
         """Lend the shared worker for the run of this number; end it after an error."""
         worker = self._idle.pop(number, None) or self._box.worker().__enter__()
         try:

@@ -13,9 +13,9 @@ called.
 
 Forbidden kernels are therefore replaced in torch itself before student code is loaded. This also
 covers other threads and calls outside of torch's modes. Three ways around it remain, and the scan
-of the source looks for them: kernels that torch itself needs (``_NEEDED``), which the probes watch
-while making parameters is refused; the same operation in another library, of which the known ones
-are hidden (``ways.SOLVED``); and a copy of torch's Python text.
+of the source looks for them: kernels that torch itself needs (``_ESSENTIAL``), which the probes
+watch while making parameters is refused; the same operation in another library, of which the known
+ones are hidden (``isolation_methods.SOLUTION_LIBRARIES``); and a copy of torch's Python text.
 """
 
 import contextlib
@@ -47,39 +47,39 @@ from vitedu.checks.limits import TimeUp, capture_output, time_limit
 from vitedu.checks.observe import observe
 from vitedu.checks.second_call import second_call_cases
 from vitedu.checks.settings import neutral_settings
-from vitedu.grading.box.cells import CLOSED, run_cell, run_imports
-from vitedu.grading.box.seal import Seal
-from vitedu.grading.box.visible import install
-from vitedu.grading.line.messages import (
-    Loaded,
+from vitedu.grading.box.cells import CLOSED_MODULES, run_cell, run_support
+from vitedu.grading.box.module_state import ModuleState
+from vitedu.grading.box.visible_modules import install
+from vitedu.grading.transport.messages import (
+    LoadResult,
     read_case,
     write_answer_info,
     write_case,
-    write_loaded,
+    write_load_result,
     write_observation,
     write_plain,
 )
-from vitedu.grading.line.wire import LARGE, MANY, PREFIX, WireError, length_of, pack, unpack
+from vitedu.grading.transport.wire import PREFIX, WireError, is_full, length_of, pack, unpack
 
 drivers.import_drivers()  # before an answer is loaded
 
 MAX_HEADER = 16 * 2**20  # bytes; large, because the judge is trusted
-HIGHEST = 512  # descriptors are moved up to here, so that an answer's loop does not close them
+HIGH_FD = 512  # descriptors are moved up to here, so that an answer's loop does not close them
 # modules that implement kernels in Python, from other kernels
-_IN_PYTHON = ("torch._refs", "torch._decomp", "torch.nn.functional")
+_PYTHON_MODULES = ("torch._refs", "torch._decomp", "torch.nn.functional")
 # name of a kernel -> another function of torch that does the same
-_ELSEWHERE = {
+_EQUIVALENTS = {
     "softmax": "torch.distributions.transforms.SoftmaxTransform._call",
     "scaled_dot_product_attention": "torch._higher_order_ops.flex_attention.math_attention",
     "multi_head_attention_forward": "torch.ao.nn.quantizable.modules.activation."
     "MultiheadAttention._forward_impl",
 }
-REHEARSALS = (4, 4, 3, 4, 3)  # sizes of the input; below 4 the rehearsed answer raises an error
+WARM_UP_SIZES = (4, 4, 3, 4, 3)  # sizes of the input; below 4 the answer raises an error
 # an answer that does nothing useful, with operations that many answers use
-REHEARSED = """
+WARM_UP_CODE = """
 import math
 
-def rehearsed(x):
+def answer(x):
     if len(x) < 4:
         raise ValueError(f"{len(x)}")
     y = x.reshape(2, 2).permute(1, 0).unsqueeze(0).expand(3, -1, -1)
@@ -88,71 +88,75 @@ def rehearsed(x):
     z = torch.arange(4, dtype=x.dtype, device=x.device) ** 2.0 + torch.zeros(4).to(x)
     return (y.flatten().view(-1)[:4] * torch.sin(z[None]).sum(dim=0)).clone().sum(), x
 """
-_NEEDED = {"empty", "normal_", "uniform_"}  # torch itself needs them, so they are only watched
+_ESSENTIAL = {"empty", "normal_", "uniform_"}  # torch itself needs them, so they are only watched
 _KEYS = ("CPU", "AutogradCPU", "MkldnnCPU")  # dispatch keys that are replaced for every kernel
 # dispatch keys that are replaced only if the kernel has an implementation for them
-_LAYOUTS = ("QuantizedCPU", "SparseCPU", "SparseCsrCPU", "NestedTensorCPU")
+_LAYOUT_KEYS = ("QuantizedCPU", "SparseCPU", "SparseCsrCPU", "NestedTensorCPU")
 
 
 def main(read_fd: int, write_fd: int) -> None:
     """Read frames from ``read_fd`` and write replies to ``write_fd`` until the pipe closes."""
-    source, sink = _aside(read_fd), _aside(write_fd)
+    source, sink = _move_up(read_fd), _move_up(write_fd)
     session = Session()
     while True:
         frame = _receive(source)
         if frame is None:
             return
-        reply = session.answer_to(frame)
+        reply = session.reply_to(frame)
         signal.setitimer(signal.ITIMER_REAL, 0)  # in case the answer has set a timer
         if not _send(sink, reply):
             return
 
 
-def rehearse() -> None:
+def warm_up() -> None:
     """Run a trivial answer a few times before the fork, so that nothing is slow for the first time.
 
-    An error is rehearsed too. After a few runs Python no longer changes its code objects, so
-    workers share those pages. Gradients are rehearsed only without a GPU: with one, torch starts
-    threads for them, which a fork would lose.
+    An error is raised too. After a few runs Python no longer changes its code objects, so workers
+    share those pages. Gradients are computed only without a GPU: with one, torch starts threads for
+    them, which a fork would lose.
     """
     gradients = () if torch.cuda.is_available() else ("x",)
-    for size in REHEARSALS:
+    for size in WARM_UP_SIZES:
         names: dict[str, Any] = {}
-        run_imports("import torch", "<support>", names)
-        run_cell(REHEARSED, "<answer>", names)
-        case = Case("rehearsal", {"x": torch.arange(size) * 1.0}, outputs=("total", "x"))
+        run_support("import torch", "<support>", names)
+        run_cell(WARM_UP_CODE, "<answer>", names)
+        case = Case("warm_up", {"x": torch.arange(size) * 1.0}, outputs=("total", "x"))
         session = Session()
-        session.answer = LocalAnswer(names["rehearsed"])
+        session.answer = LocalAnswer(names["answer"])
         session._look({"calls": [[1, []]]}, [])
         cases: list[list] = []
         tensors: list[torch.Tensor] = []
-        bent = replace(case, gradients=gradients)
-        for each in (bent, *second_call_cases([case]), replace(case, on_accelerator=True)):
-            data, own = write_case(each, "rehearsal")
-            cases.append([data, len(own)])
-            tensors += own
+        differentiable = replace(case, gradients=gradients)
+        for each in (
+            differentiable,
+            *second_call_cases([case]),
+            replace(case, on_accelerator=True),
+        ):
+            data, case_tensors = write_case(each, "warm_up")
+            cases.append([data, len(case_tensors)])
+            tensors += case_tensors
         request, arrays = unpack(pack({"cases": cases, "seconds": 5.0}, tensors))
         pack(*session._observe_all(request, arrays))
-    _seed(0)
-    _in_python()
+    _seed_generators(0)
+    _python_kernels()
     with contextlib.suppress(ImportError):  # the first backward pass would import it
         importlib.import_module("torch.nested._internal.nested_tensor")
     # entered for good: the blocks of a worker then find neutral settings, and keep no random states
-    _NEUTRAL.enter_context(neutral_settings())
-    _SEALED.append(_sealed())
+    _SETTINGS.enter_context(neutral_settings())
+    _RESTORERS.append(_make_restorer())
 
 
-_NEUTRAL = contextlib.ExitStack()
-_SEALED: list[Callable[[], None]] = []  # made before the fork; an answer that forbids needs another
+_SETTINGS = contextlib.ExitStack()
+_RESTORERS: list[Callable[[], None]] = []  # made before the fork, for answers that forbid nothing
 
 
-def _sealed() -> Callable[[], None]:
-    """Close what no answer needs, and seal the probes; return what restores them."""
-    sys.modules.update(dict.fromkeys(CLOSED))  # type: ignore[arg-type]  # None forbids an import
-    _run_uncompiled()
-    # set before the seal, so that it is sealed
+def _make_restorer() -> Callable[[], None]:
+    """Close what no answer needs; return a function that restores what the probes use."""
+    sys.modules.update(dict.fromkeys(CLOSED_MODULES))  # type: ignore[arg-type]  # None forbids it
+    _disable_compilers()
+    # set before the state is stored, so that it is restored
     drivers.after_answer = lambda: restore()
-    restore = Seal().restore
+    restore = ModuleState().restore
     return restore
 
 
@@ -162,9 +166,9 @@ class Session:
     def __init__(self) -> None:
         self.answer: LocalAnswer | None = None
         self.restore: Callable[[], None] | None = None  # set when the first answer is loaded
-        self.used: set[str] = set()  # forbidden kernels that were called
+        self.forbidden_calls: set[str] = set()  # forbidden kernels that were called
 
-    def answer_to(self, frame: bytes) -> bytes:
+    def reply_to(self, frame: bytes) -> bytes:
         """Do what a frame asks and return the reply. Never raises."""
         nonce = None
         try:
@@ -182,23 +186,23 @@ class Session:
         install(request["modules"])
         if self.restore is None:  # the first answer; a shared process does this only once
             self._forbid(request["forbidden"])
-            is_ready = _SEALED and not request["forbidden"]
-            self.restore = _SEALED.pop() if is_ready else _sealed()
+            is_ready = _RESTORERS and not request["forbidden"]
+            self.restore = _RESTORERS.pop() if is_ready else _make_restorer()
         restore = self.restore
-        _seed(request["seed"])
+        _seed_generators(request["seed"])
         name, module = request["name"], types.ModuleType("__main__")
         sys.modules["__main__"] = module  # dataclasses look up their module
         names = vars(module)
-        lost: list[Any] = []
+        failures: list[Any] = []
         error: BaseException | None = None
         with capture_output() as sink, neutral_settings():
             try:
                 with time_limit(request["seconds"]):
-                    given = _given(request["given"])
-                    names.update(given)
-                    lost = run_imports(request["support"], "<support>", names)
+                    references = _import_references(request["references"])
+                    names.update(references)
+                    failures = run_support(request["support"], "<support>", names)
                     # again, in case the support code has rebound an earlier exercise
-                    names.update(given)
+                    names.update(references)
                     error = run_cell(request["answer"], "<answer>", names)
             except BaseException as trouble:
                 error = trouble
@@ -206,25 +210,25 @@ class Session:
                 restore()
         if name in names:
             self.answer = LocalAnswer(names[name])
-        loaded = Loaded(
-            defined=name in names,
+        loaded = LoadResult(
+            is_defined=name in names,
             trouble=None if error is None else describe_error(error),
             timed_out=isinstance(error, TimeUp),
-            lost=tuple(lost),
+            failures=tuple(failures),
             printed=sink.head,
         )
-        return write_loaded(loaded), []
+        return write_load_result(loaded), []
 
     def _look(self, request: dict, tensors: list) -> tuple[dict, list]:
         calls = [(count, tuple(keywords)) for count, keywords in request["calls"]]
-        return write_answer_info(self._loaded().info(calls)), []
+        return write_answer_info(self._require_answer().info(calls)), []
 
     def _observe(self, request: dict, tensors: list) -> tuple[dict, list]:
-        self.used.clear()
+        self.forbidden_calls.clear()
         seen = observe(
-            self._loaded().answer, read_case(request["case"], tensors), request["seconds"]
+            self._require_answer().answer, read_case(request["case"], tensors), request["seconds"]
         )
-        seen.operations |= self.used
+        seen.operations |= self.forbidden_calls
         return write_observation(seen)
 
     def _observe_all(self, request: dict, tensors: list) -> tuple[list, list]:
@@ -233,23 +237,22 @@ class Session:
         arrays: list[torch.Tensor] = []
         start, first = time.monotonic(), 0
         for data, count in request["cases"]:
-            left = request["seconds"] - (time.monotonic() - start)
-            size = sum(x.numel() * x.element_size() for x in arrays)
-            if heads and (left < MIN_SECONDS or len(arrays) > MANY or size > LARGE):
+            seconds_left = request["seconds"] - (time.monotonic() - start)
+            if heads and (seconds_left < MIN_SECONDS or is_full(arrays)):
                 break
-            case = {"case": data, "seconds": max(MIN_SECONDS, left)}
-            head, found = self._observe(case, tensors[first : first + count])
+            case = {"case": data, "seconds": max(MIN_SECONDS, seconds_left)}
+            head, case_arrays = self._observe(case, tensors[first : first + count])
             first += count
             heads.append(head)
-            arrays += found
+            arrays += case_arrays
             if head["error"] and head["error"]["kind"] in ("TimeUp", "KeyboardInterrupt"):
                 break
         return heads, arrays
 
     def _plain(self, request: dict, tensors: list) -> tuple[dict, list]:
-        return write_plain(self._loaded().plain()), []
+        return write_plain(self._require_answer().plain()), []
 
-    def _loaded(self) -> LocalAnswer:
+    def _require_answer(self) -> LocalAnswer:
         if self.answer is None:
             raise WireError("no answer is loaded.")
         return self.answer
@@ -262,25 +265,25 @@ class Session:
         """
         kernels = {name.removeprefix("aten.").split(".")[0] for name in names}
         # these kernels make parameters; refusing Parameter and Module prevents building any layer
-        if kernels & _NEEDED:
-            _refuse(torch.nn.Parameter.__new__, "aten.empty", self.used.add)
-            refusal = _refusal("aten.empty", self.used.add)
+        if kernels & _ESSENTIAL:
+            _replace_code(torch.nn.Parameter.__new__, "aten.empty", self.forbidden_calls.add)
+            refusal = _make_refusal("aten.empty", self.forbidden_calls.add)
             torch.nn.Module.__init__ = refusal  # type: ignore[method-assign]
-        kernels -= _NEEDED
+        kernels -= _ESSENTIAL
         if not kernels:
             return
-        _take_from_python(kernels, self.used.add)
+        _replace_python_kernels(kernels, self.forbidden_calls.add)
         fused = {name.split(".")[1] for name in names if name.startswith("mkldnn.")}
-        self._replace("aten", kernels)
-        self._replace("mkldnn", fused)
+        self._replace_kernels("aten", kernels)
+        self._replace_kernels("mkldnn", fused)
 
-    def _replace(self, namespace: str, kernels: set[str]) -> None:
+    def _replace_kernels(self, namespace: str, kernels: set[str]) -> None:
         """Replace kernels by functions that refuse, for all dispatch keys of the CPU."""
         library = torch.library.Library(namespace, "IMPL")
 
-        def refusal(name):
+        def make_refusal(name):
             def refuse(*args, **kwargs):
-                self.used.add(f"{namespace}.{name}")
+                self.forbidden_calls.add(f"{namespace}.{name}")
                 raise RuntimeError(f"{name.strip('_')} is not allowed in this exercise")
 
             return refuse
@@ -290,63 +293,63 @@ class Session:
             packet = getattr(getattr(torch.ops, namespace), kernel, None)
             for overload in packet.overloads() if packet is not None else ():
                 full = kernel if overload == "default" else f"{kernel}.{overload}"
-                own = [key for key in _LAYOUTS if has_own(f"{namespace}::{full}", key)]
-                for key in (*_KEYS, *own):
+                layout_keys = [key for key in _LAYOUT_KEYS if has_own(f"{namespace}::{full}", key)]
+                for key in (*_KEYS, *layout_keys):
                     with warnings.catch_warnings():
                         warnings.simplefilter("ignore")  # torch warns that a kernel is replaced
-                        library.impl(full, refusal(kernel), key)
-        _make_final(library)
+                        library.impl(full, make_refusal(kernel), key)
+        _make_permanent(library)
 
 
-def _take_from_python(kernels: set[str], note: Callable[[str], None]) -> None:
+def _replace_python_kernels(kernels: set[str], record: Callable[[str], None]) -> None:
     """Replace torch's own Python definitions of kernels, which do not call these kernels."""
     bare = {name.strip("_") for name in kernels}
-    for name, inner in _in_python() if bare else ():
+    for name, inner in _python_kernels() if bare else ():
         if name.strip("_") in bare:
-            _refuse(inner, name, note)
+            _replace_code(inner, name, record)
 
 
-def _refusal(name: str, note: Callable[[str], None]) -> Callable[..., Any]:
+def _make_refusal(name: str, record: Callable[[str], None]) -> Callable[..., Any]:
     """Return a function that refuses, to replace one whose code object cannot be replaced."""
 
-    def refused(*args: Any, **kwargs: Any) -> None:
-        note(name)
+    def refuse(*args: Any, **kwargs: Any) -> None:
+        record(name)
         raise RuntimeError(f"{name} is not allowed in this exercise")
 
-    return refused
+    return refuse
 
 
-def _refuse(function: Any, name: str, note: Callable[[str], None]) -> None:
+def _replace_code(function: Any, name: str, record: Callable[[str], None]) -> None:
     """Replace the code object of a function, so that existing references to it refuse as well."""
 
-    def refused(*args, note, name, **kwargs):
-        note(name)
+    def refuse(*args, record, name, **kwargs):
+        record(name)
         raise RuntimeError(f"{name} is not allowed in this exercise")
 
-    function.__code__, function.__defaults__ = refused.__code__, None
-    function.__kwdefaults__ = {"note": note, "name": name}
+    function.__code__, function.__defaults__ = refuse.__code__, None
+    function.__kwdefaults__ = {"note": record, "name": name}
 
 
 @functools.cache
-def _in_python() -> list[tuple[str, types.FunctionType]]:
+def _python_kernels() -> list[tuple[str, types.FunctionType]]:
     """List torch's Python definitions of kernels.
 
     Called once before the fork, because it reads thousands of objects.
     """
-    found: dict[int, tuple[str, Any]] = {}
+    functions: dict[int, tuple[str, Any]] = {}
     for title, module in list(sys.modules.items()):
-        if module is not None and title.startswith(_IN_PYTHON):
-            found |= {id(f): (name, f) for name, f in vars(module).items() if callable(f)}
+        if module is not None and title.startswith(_PYTHON_MODULES):
+            functions |= {id(f): (name, f) for name, f in vars(module).items() if callable(f)}
     for table in torch._decomp.global_decomposition_table.values():
         for operation, function in table.items():
             words = str(operation).split("::")[-1].split(".")
-            found[id(function)] = (words[1] if words[0] == "aten" else words[0], function)
-    for name, place in _ELSEWHERE.items():
-        function = _at(place)
-        found[id(function)] = (name, function)
+            functions[id(function)] = (words[1] if words[0] == "aten" else words[0], function)
+    for name, place in _EQUIVALENTS.items():
+        function = _find_function(place)
+        functions[id(function)] = (name, function)
     unwrapped = [
         (name, inspect.unwrap(function))
-        for name, function in found.values()
+        for name, function in functions.values()
         if function is not None
     ]
     return [
@@ -356,7 +359,7 @@ def _in_python() -> list[tuple[str, types.FunctionType]]:
     ]
 
 
-def _at(place: str) -> Any:
+def _find_function(place: str) -> Any:
     """Find a function of a loaded module or class; None if it does not exist."""
     end = max(i for i, c in enumerate(place) if c == "." and place[:i] in sys.modules)
     owner: Any = sys.modules[place[:end]]
@@ -365,7 +368,7 @@ def _at(place: str) -> Any:
     return owner
 
 
-def _make_final(library: torch.library.Library) -> None:
+def _make_permanent(library: torch.library.Library) -> None:
     """Keep what a library registered for ever, and leave no object that could undo it."""
     ctypes.pythonapi.Py_IncRef(ctypes.py_object(library.m))  # never freed, and not reachable
     for finalizer in list(weakref.finalize._registry):  # type: ignore[attr-defined]
@@ -374,33 +377,33 @@ def _make_final(library: torch.library.Library) -> None:
     library.m = None
 
 
-def _given(places: list[list[str]]) -> dict[str, Any]:
+def _import_references(modules: list[list[str]]) -> dict[str, Any]:
     """Import the references of earlier exercises that the code mentions: name -> object."""
-    given = {}
-    for name, module in places:
+    references = {}
+    for name, module in modules:
         __import__(module)
-        given[name] = getattr(sys.modules[module], name)
-    return given
+        references[name] = getattr(sys.modules[module], name)
+    return references
 
 
 _COMPILERS = ("script", "trace", "script_if_tracing")  # functions of torch.jit
 
 
-def _run_uncompiled() -> None:
+def _disable_compilers() -> None:
     """Make torch's compilers return the function itself: none works in the box, or is needed.
 
     The signature of the answer then stays readable as well.
     """
 
-    def as_it_is(function: Any = None, *rest: Any, **settings: Any) -> Any:
-        return function if function is not None else as_it_is
+    def return_unchanged(function: Any = None, *rest: Any, **settings: Any) -> Any:
+        return function if function is not None else return_unchanged
 
     for place, name in ((torch, "compile"), *((torch.jit, n) for n in _COMPILERS)):
-        setattr(place, name, as_it_is)
+        setattr(place, name, return_unchanged)
     torch.nn.Module.compile = lambda self, *rest, **settings: None  # type: ignore[method-assign]
 
 
-def _seed(seed: int) -> None:
+def _seed_generators(seed: int) -> None:
     """Seed the usual global generators, differently in every process."""
     random.seed(seed)
     np.random.seed(seed % 2**32)  # noqa: NPY002 - the generator that an answer would use
@@ -411,9 +414,9 @@ def _seed(seed: int) -> None:
 # --- the pipes ----------------------------------------------------------------------------------
 
 
-def _aside(fd: int) -> int:
+def _move_up(fd: int) -> int:
     """Move a file descriptor to a high number, not inherited by programs, and close the old one."""
-    for lowest in (HIGHEST, 128, 32):
+    for lowest in (HIGH_FD, 128, 32):
         try:
             moved = fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, lowest)
         except OSError:  # the limit on descriptors is lower

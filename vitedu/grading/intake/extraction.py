@@ -26,20 +26,20 @@ from pathlib import Path
 
 from vitedu.exercises import BY_ID, EXERCISES
 from vitedu.grading.grades import NOT_HANDED_IN, Answer, Flag, Submission
-from vitedu.grading.intake.names import declared_global
+from vitedu.grading.intake.names import global_names
 from vitedu.grading.intake.notebook_file import Cell, read_notebook
 from vitedu.grading.intake.statements import (
+    IMPORTS,
     MAX_CODE,
     MAX_SOURCE,
-    USUAL,
     ParsedCell,
     Slicer,
     Statement,
-    kept_lines,
     parse_cell,
+    select_lines,
 )
 from vitedu.grading.intake.stubs import is_stub
-from vitedu.grading.intake.submissions import notebook_of, plain
+from vitedu.grading.intake.submissions import clean_name, notebook_of
 
 ORDER = {exercise.id: number for number, exercise in enumerate(EXERCISES)}
 MAX_SUPPORT = 200_000  # characters
@@ -49,7 +49,7 @@ READ_SECONDS = 10.0
 _BINDS = re.compile(r"^(?:def |class |import )?(\w+)[ \t]*(?:=(?!=)|\(|:|$)", re.MULTILINE)
 
 # exercise -> name -> code in place of what a notebook computes from data that a worker lacks
-GIVEN = {
+MOCKS = {
     # attention maps of an untrained model: weights of std 0.02 give scores of std 0.08
     "untrained_entropy": {
         "weights": "import torch\n\nweights = torch.softmax(0.08 * torch.randn(8, 3, 65, 65), "
@@ -78,8 +78,8 @@ class _File:
     parsed: list[ParsedCell]
     slicer: Slicer
     chapters: set[str]  # notebooks of the course that it contains
-    budget_left: int  # characters that the student's other files may have
-    bound: set[str]  # all names that it binds at the top level
+    budget: int  # characters that the student's other files may have
+    bound_names: set[str]  # all names that it binds at the top level
 
 
 def extract(submission: Submission) -> Extraction:
@@ -93,13 +93,13 @@ def extract(submission: Submission) -> Extraction:
         if time.thread_time() - start > READ_SECONDS:
             file, problem = None, f"reading the newer files took more than {READ_SECONDS:g} s"
         else:
-            file, problem = _read(Path(path), budget, result.flags)
+            file, problem = _read_file(Path(path), budget, result.flags)
         if file:
             files.insert(0, file)
-            budget = file.budget_left
+            budget = file.budget
         else:
-            unreadable[plain(Path(path).name)] = problem
-            result.flags.append(Flag("unreadable", f"{plain(Path(path).name)}: {problem}"))
+            unreadable[clean_name(Path(path).name)] = problem
+            result.flags.append(Flag("unreadable", f"{clean_name(Path(path).name)}: {problem}"))
     if not submission.files:
         unreadable[""] = "; ".join(flag.message for flag in submission.flags) or "no file at all"
     for file in files:
@@ -108,17 +108,17 @@ def extract(submission: Submission) -> Extraction:
 
     start = time.thread_time()
     for exercise in EXERCISES:
-        found = [_candidates(file, exercise.id) for file in files]
-        if any(found) and time.thread_time() - start > READ_SECONDS:
+        candidates = [_find_candidates(file, exercise.id) for file in files]
+        if any(candidates) and time.thread_time() - start > READ_SECONDS:
             words = f"finding the answers before it took more than {READ_SECONDS:g} s"
             result.problems[exercise.id] = "unreadable", words
             continue
-        answer = _choose(exercise.id, files, found)
+        answer = _choose(exercise.id, files, candidates)
         if answer:
             flags = answer.flags + tuple(scan_answer(answer))
             result.answers[exercise.id] = replace(answer, flags=flags)
         else:
-            result.problems[exercise.id] = _why_not(
+            result.problems[exercise.id] = _explain_absence(
                 exercise.id, exercise.notebook, files, unreadable, result.notebooks
             )
     return result
@@ -127,9 +127,9 @@ def extract(submission: Submission) -> Extraction:
 # --- files ---------------------------------------------------------------------------------------
 
 
-def _read(path: Path, budget: int, flags: list[Flag]) -> tuple[_File | None, str]:
+def _read_file(path: Path, budget: int, flags: list[Flag]) -> tuple[_File | None, str]:
     """Read a file and split it into statements; or return None and why not."""
-    notebook, name = read_notebook(path), plain(path.name)
+    notebook, name = read_notebook(path), clean_name(path.name)
     if notebook.problem:
         return None, notebook.problem
     flags += [Flag("oddity", f"{name}: {oddity}") for oddity in notebook.oddities]
@@ -145,46 +145,46 @@ def _read(path: Path, budget: int, flags: list[Flag]) -> tuple[_File | None, str
         statements += parsed[-1].statements
     unknown = {c.exercise for c in notebook.cells if c.exercise and c.exercise not in BY_ID}
     if unknown:
-        shown = ", ".join(repr(plain(id))[:40] for id in sorted(unknown)[:5])
-        flags.append(Flag("unknown_exercise", f"{name} marks cells as {shown}; by name, then"))
-    chapters = _chapters(name, notebook.cells, statements)
-    bound = set().union(*(s.bound | declared_global(s.node) for s in statements))
-    for cell, found in zip(notebook.cells, parsed, strict=True):
-        if found.error:  # a cell that cannot be parsed may still bind names
+        names = ", ".join(repr(clean_name(id))[:40] for id in sorted(unknown)[:5])
+        flags.append(Flag("unknown_exercise", f"{name} marks cells as {names}; by name, then"))
+    chapters = _find_chapters(name, notebook.cells, statements)
+    bound = set().union(*(s.binds | global_names(s.node) for s in statements))
+    for cell, cell_result in zip(notebook.cells, parsed, strict=True):
+        if cell_result.error:  # a cell that cannot be parsed may still bind names
             bound |= set(_BINDS.findall(cell.source[:MAX_SOURCE]))
     return _File(name, notebook.cells, parsed, Slicer(statements), chapters, budget, bound), ""
 
 
-def _chapters(name: str, cells: list[Cell], statements: list[Statement]) -> set[str]:
+def _find_chapters(name: str, cells: list[Cell], statements: list[Statement]) -> set[str]:
     """Find out which of the course's notebooks a file contains.
 
     The metadata of its cells decide. Without any, a notebook counts if the file's name says so, if
     the file defines at least half of its exercises, or as many of them as of any other notebook.
     """
-    marked = {BY_ID[cell.exercise].notebook for cell in cells if cell.exercise in BY_ID}
-    if marked:
-        return marked
+    from_metadata = {BY_ID[cell.exercise].notebook for cell in cells if cell.exercise in BY_ID}
+    if from_metadata:
+        return from_metadata
     defined: dict[str, set[str]] = {}
     for statement in statements:
-        for bound in statement.bound & BY_ID.keys():
+        for bound in statement.binds & BY_ID.keys():
             if statement.defines(bound):
                 defined.setdefault(BY_ID[bound].notebook, set()).add(bound)
-    found = {notebook_of(name)} - {""}
+    chapters = {notebook_of(name)} - {""}
     if defined:
         most = max(len(ids) for ids in defined.values())
         size = {n: sum(e.notebook == n for e in EXERCISES) for n in defined}
-        found |= {
+        chapters |= {
             n
             for n, ids in defined.items()
             if len(ids) in (most, size[n]) or 2 * len(ids) >= size[n]
         }
-    return found
+    return chapters
 
 
 # --- choosing ------------------------------------------------------------------------------------
 
 
-def _candidates(file: _File, exercise: str) -> list[Statement]:
+def _find_candidates(file: _File, exercise: str) -> list[Statement]:
     """List the statements of a file that answer an exercise, in order."""
     in_chapter = BY_ID[exercise].notebook in file.chapters
     return [
@@ -195,9 +195,9 @@ def _candidates(file: _File, exercise: str) -> list[Statement]:
     ]
 
 
-def _choose(exercise: str, files: list[_File], found: list[list[Statement]]) -> Answer | None:
+def _choose(exercise: str, files: list[_File], candidates: list[list[Statement]]) -> Answer | None:
     """Choose the last attempt, in a code cell if there is one, or else the last stub."""
-    everything = [(file, s) for file, own in zip(files, found, strict=True) for s in own]
+    everything = [(file, s) for file, own in zip(files, candidates, strict=True) for s in own]
     attempts = [(file, s) for file, s in everything if not is_stub(s.node, exercise)]
     if not everything:
         return None
@@ -211,26 +211,27 @@ def _choose(exercise: str, files: list[_File], found: list[list[Statement]]) -> 
         )
     elif len(everything) > 1 and not attempts:
         flags.append(Flag("duplicate", f"the untouched stub is there {len(everything)} times"))
-    return _answer(exercise, file, target, flags)
+    return _build_answer(exercise, file, target, flags)
 
 
-def _answer(exercise: str, file: _File, target: Statement, flags: list[Flag]) -> Answer:
+def _build_answer(exercise: str, file: _File, target: Statement, flags: list[Flag]) -> Answer:
     """Make an answer from its statement and all that it needs."""
-    mark, cell = file.cells[target.cell].exercise, file.cells[target.cell]
-    if mark != exercise:
-        if mark:
-            words = f"cell {target.cell + 1} is marked {plain(mark)[:40]} and defines {exercise}"
+    cell, number = file.cells[target.cell], target.cell + 1
+    tag = cell.exercise
+    if tag != exercise:
+        if tag:
+            words = f"cell {number} is marked {clean_name(tag)[:40]} and defines {exercise}"
             flags.append(Flag("conflict", f"{words}; the name decides"))
         else:
-            words = f"cell {target.cell + 1} of {file.name} has no exercise in its metadata"
+            words = f"cell {number} of {file.name} has no exercise in its metadata"
             flags.append(Flag("found_by_name", words))
     if cell.kind != "code":
-        flags.append(Flag("not_code", f"the answer stands in a {plain(cell.kind)[:20]} cell"))
+        flags.append(Flag("not_code", f"the answer stands in a {clean_name(cell.kind)[:20]} cell"))
     if magics := file.parsed[target.cell].magics:
         flags.append(Flag("magics", f"{magics} lines of IPython's were taken out of the answer"))
     chapter = BY_ID[exercise].notebook
 
-    def taken(name: str) -> bool:
+    def is_foreign(name: str) -> bool:
         """Tell whether a name belongs to another exercise and not to the student.
 
         A name of a later chapter, or of a chapter that this file does not contain, is the student's
@@ -244,78 +245,76 @@ def _answer(exercise: str, file: _File, target: Statement, flags: list[Flag]) ->
         )
 
     following = [s.place for s in file.slicer.binders.get(exercise, []) if s.place > target.place]
-    until = min(following, default=len(file.slicer.statements))
+    end = min(following, default=len(file.slicer.statements))
     slicer = file.slicer
-    kept, elsewhere, left_out = slicer.needed(target, exercise, taken, until)
+    statements, unresolved, omissions = slicer.collect(target, exercise, is_foreign, end)
     heads, tails, own = [], [], []
-    given = GIVEN.get(exercise, {})
-    if any(given.keys() & statement.bound for statement in kept if statement is not target):
-        kept, more, left_out = _with_given(slicer, target, exercise, taken, until, given)
-        elsewhere |= more
-        heads += [given[name] for name in given if any(name in s.read for s in kept)]
-    for name in sorted(elsewhere, key=lambda n: ORDER.get(n, -1)):
-        if taken(name):
+    mocks = MOCKS.get(exercise, {})
+    if any(mocks.keys() & statement.binds for statement in statements if statement is not target):
+        statements, more, omissions = _with_mocks(slicer, target, exercise, is_foreign, end, mocks)
+        unresolved |= more
+        heads += [mocks[name] for name in mocks if any(name in s.reads for s in statements)]
+    for name in sorted(unresolved, key=lambda n: ORDER.get(n, -1)):
+        if is_foreign(name):
             if ORDER[name] < ORDER[exercise]:
                 heads.append(f"from {BY_ID[name].module} import {name}")
             else:
-                left_out.append(f"{name}, an exercise that comes later")
-        elif name in USUAL:
-            heads.append(USUAL[name])
-    read = set().union(*(statement.read for statement in kept))
-    for statement in kept:
+                omissions.append(f"{name}, an exercise that comes later")
+        elif name in IMPORTS:
+            heads.append(IMPORTS[name])
+    used = set().union(*(statement.reads for statement in statements))
+    for statement in statements:
         if statement.cell == target.cell:
             own.append(statement)
         elif statement.place > target.place and (
-            exercise in statement.changed or not (statement.is_definition or statement.is_import)
+            exercise in statement.changes or not (statement.is_definition or statement.is_import)
         ):
             tails.append(statement.text)
         else:
-            heads.append(_written(statement, read))
-    heads = [*_futures(slicer.statements[: target.place]), *(text for text in heads if text)]
+            heads.append(_write_statement(statement, used))
+    heads = [*_future_imports(slicer.statements[: target.place]), *(text for text in heads if text)]
     support = "\n\n".join(dict.fromkeys(heads))
     if len(support) > MAX_SUPPORT:
-        left_out.append(
+        omissions.append(
             f"support of {len(support):,} characters; at most {MAX_SUPPORT:,} come along"
         )
         support = ""
     flags += [
-        Flag("left_out", f"needed, and left out: {words}") for words in dict.fromkeys(left_out)
+        Flag("left_out", f"needed, and left out: {words}") for words in dict.fromkeys(omissions)
     ]
-    source = "\n\n".join([_source(file.parsed[target.cell], own, read), *tails])
-    found_by = "metadata" if mark == exercise else "name"
-    bound = tuple(sorted((read | elsewhere) & file.bound))
-    return Answer(
-        exercise, source, support, found_by, file.name, tuple(flags), target.cell + 1, bound
-    )
+    source = "\n\n".join([_write_source(file.parsed[target.cell], own, used), *tails])
+    match = "metadata" if tag == exercise else "name"
+    bound = tuple(sorted((used | unresolved) & file.bound_names))
+    return Answer(exercise, source, support, match, file.name, tuple(flags), number, bound)
 
 
-def _with_given(slicer, target, exercise, taken, until, given):
+def _with_mocks(slicer, target, exercise, is_foreign, end, mocks):
     """Collect again what an answer needs, without the names that the grader provides."""
-    kept, elsewhere, left_out = slicer.needed(
-        target, exercise, lambda name: taken(name) or name in given, until
+    statements, unresolved, omissions = slicer.collect(
+        target, exercise, lambda name: is_foreign(name) or name in mocks, end
     )
-    return kept, elsewhere - given.keys(), left_out
+    return statements, unresolved - mocks.keys(), omissions
 
 
-def _source(parsed: ParsedCell, kept: list[Statement], read: set[str]) -> str:
+def _write_source(parsed: ParsedCell, statements: list[Statement], names: set[str]) -> str:
     """Write the answer's own cell, without unneeded imports."""
-    return kept_lines(parsed, [s for s in kept if _written(s, read)])
+    return select_lines(parsed, [s for s in statements if _write_statement(s, names)])
 
 
-def _futures(earlier: list[Statement]) -> list[str]:
+def _future_imports(earlier: list[Statement]) -> list[str]:
     """Return the imports from ``__future__``, which apply to all later cells."""
     imports = [s.node for s in earlier if isinstance(s.node, ast.ImportFrom)]
     return [ast.unparse(node) for node in imports if node.module == "__future__"]
 
 
-def _written(statement: Statement, read: set[str]) -> str:
+def _write_statement(statement: Statement, used: set[str]) -> str:
     """Write a statement; an import without unread names, which a worker may not have."""
     node = statement.node
     if not isinstance(node, ast.Import | ast.ImportFrom):
         return statement.text
     if isinstance(node, ast.ImportFrom) and node.module == "__future__":
         return ""
-    names = [a for a in node.names if (a.asname or a.name.split(".")[0]) in read or a.name == "*"]
+    names = [a for a in node.names if (a.asname or a.name.split(".")[0]) in used or a.name == "*"]
     names = [a for a in names if (a.asname or a.name) not in BY_ID]
     if not names:
         return ""
@@ -327,12 +326,12 @@ def _written(statement: Statement, read: set[str]) -> str:
 # --- what is missing -----------------------------------------------------------------------------
 
 
-def _why_not(
+def _explain_absence(
     exercise: str,
     notebook: str,
     files: Iterable[_File],
     unreadable: dict[str, str],
-    handed_in: set[str],
+    present: set[str],
 ) -> tuple[str, str]:
     """Say why an exercise has no answer."""
     for file in files:
@@ -357,8 +356,8 @@ def _why_not(
                     return "syntax", f"cell {number + 1} of {file.name}: {parsed.error}"
     for name, problem in unreadable.items():
         about = notebook_of(name)
-        if about == notebook or (not about and notebook not in handed_in):
+        if about == notebook or (not about and notebook not in present):
             return "unreadable", f"{name}: {problem}" if name else problem
-    if notebook not in handed_in:
+    if notebook not in present:
         return NOT_HANDED_IN, f"no file holds notebook {notebook}"
     return "no_cell", ""

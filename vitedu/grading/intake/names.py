@@ -1,6 +1,6 @@
 """Find which names a Python statement binds, changes and reads. Nothing is run.
 
-Role: ``bindings``, ``changes``, ``reads``, ``declared_global``, ``needed_at_once``. ``statements``
+Role: ``bindings``, ``changes``, ``reads``, ``global_names``, ``definition_reads``. ``statements``
 uses them to decide which statements an answer needs.
 """
 
@@ -41,7 +41,7 @@ def bindings(node: ast.AST) -> Iterator[tuple[str, ast.AST]]:
 
 
 # methods that change their object; those of torch end in "_"
-MUTATORS = set(
+MUTATING_METHODS = set(
     "append extend insert add update setdefault pop popitem remove discard clear sort reverse "
     "train eval load_state_dict register_buffer register_parameter add_module".split()
 )
@@ -69,7 +69,7 @@ def changes(node: ast.AST) -> Iterator[str]:
                 yield node.args[0].id
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
             method = node.func.attr
-            if method in MUTATORS or (method.endswith("_") and not method.startswith("_")):
+            if method in MUTATING_METHODS or (method.endswith("_") and not method.startswith("_")):
                 # weight.zero_(), and nn.init.zeros_(weight)
                 yield from (name for each in (node.func, *node.args[:1]) if (name := _root(each)))
         if isinstance(node, ast.For):  # for parameter in model.parameters(): parameter.zero_()
@@ -98,7 +98,7 @@ def reads(statements: Iterable[ast.stmt], bound: set[str]) -> set[str]:
         statements: in order.
         bound: names that are already bound; the statements' own are added to it.
     """
-    found: set[str] = set()
+    read_names: set[str] = set()
     for node in statements:
         inner = [
             b
@@ -106,7 +106,7 @@ def reads(statements: Iterable[ast.stmt], bound: set[str]) -> set[str]:
             if getattr(node, b, None)
         ]
         if not inner or isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-            found |= _read_by(ast.unparse(node)) - bound
+            read_names |= _find_reads(ast.unparse(node)) - bound
             bound |= {name for name, _ in bindings(node)}
             continue
         for name, value in ast.iter_fields(node):  # the head: a condition, an iterable, a context
@@ -115,7 +115,7 @@ def reads(statements: Iterable[ast.stmt], bound: set[str]) -> set[str]:
                     if isinstance(part, ast.withitem):
                         part = part.context_expr
                     if isinstance(part, ast.expr) and name != "target":
-                        found |= _read_by(ast.unparse(part)) - bound
+                        read_names |= _find_reads(ast.unparse(part)) - bound
         after = set(bound)
         if isinstance(node, ast.For | ast.AsyncFor | ast.With | ast.AsyncWith):
             head = (
@@ -126,32 +126,32 @@ def reads(statements: Iterable[ast.stmt], bound: set[str]) -> set[str]:
             }
         for name in inner:
             known = set(after)
-            found |= reads(getattr(node, name), known)
+            read_names |= reads(getattr(node, name), known)
             if isinstance(node, ast.With | ast.For) and name == "body":
                 bound |= known
-    return found
+    return read_names
 
 
-def _read_by(text: str) -> set[str]:
+def _find_reads(text: str) -> set[str]:
     """Return the globals that a statement or expression reads, also inside its functions."""
-    return set(_globals_read(symtable.symtable(text, "cell", "exec"), top=True))
+    return set(_walk_globals(symtable.symtable(text, "cell", "exec"), top=True))
 
 
-def _globals_read(table: symtable.SymbolTable, top: bool = False) -> Iterator[str]:
+def _walk_globals(table: symtable.SymbolTable, top: bool = False) -> Iterator[str]:
     for symbol in table.get_symbols():
         outer = symbol.is_referenced() and (top or symbol.is_global())
         if outer or symbol.is_declared_global():  # symtable counts ``calls += 1`` as no reference
             yield symbol.get_name()
     for child in table.get_children():
-        yield from _globals_read(child)
+        yield from _walk_globals(child)
 
 
-def declared_global(node: ast.AST) -> set[str]:
+def global_names(node: ast.AST) -> set[str]:
     """Return the names that functions inside a statement declare ``global``."""
     return {name for n in ast.walk(node) if isinstance(n, ast.Global) for name in n.names}
 
 
-def needed_at_once(node: ast.stmt) -> set[str]:
+def definition_reads(node: ast.stmt) -> set[str]:
     """Return what a definition reads when it is executed: bases, decorators, defaults.
 
     Example:

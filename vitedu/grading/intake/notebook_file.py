@@ -24,7 +24,7 @@ MAX_CELLS = 5_000
 MAX_STEPS = 5_000_000  # brackets and strings that are skipped; takes some four seconds
 BLOCK = 2**20
 
-SKIPPED = (b'"outputs"', b'"attachments"', b'"widgets"')
+SKIPPED_KEYS = (b'"outputs"', b'"attachments"', b'"widgets"')
 # The number of repetitions is bounded, because the matcher stores each of them.
 _STRING = re.compile(rb'[^"\\]*(?:\\.[^"\\]*){0,1000}', re.S)
 _STRUCTURE = re.compile(rb'["\[\]{}]')
@@ -57,7 +57,7 @@ class _Unreadable(ValueError):
 def read_notebook(path: Path) -> NotebookFile:
     """Read a notebook. Never raises because of what the file is or holds."""
     try:
-        return _cells(_parsed(_kept_bytes(path)))
+        return _read_cells(_parse_json(_read_bytes(path)))
     except _Unreadable as error:
         return NotebookFile(problem=str(error))
     except RecursionError:
@@ -73,7 +73,7 @@ def read_notebook(path: Path) -> NotebookFile:
 # --- bytes ---------------------------------------------------------------------------------------
 
 
-def _kept_bytes(path: Path) -> bytes:
+def _read_bytes(path: Path) -> bytes:
     """Open a regular file, but no link, and return its text without what is not needed."""
     flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
     with open(os.open(path, flags | getattr(os, "O_BINARY", 0)), "rb", buffering=0) as file:
@@ -97,7 +97,7 @@ def _kept_bytes(path: Path) -> bytes:
 
 
 def shrink(file: BinaryIO, max_kept: int = MAX_KEPT) -> bytes:
-    """Copy JSON text and replace the values of ``SKIPPED`` keys by null.
+    """Copy JSON text and replace the values of ``SKIPPED_KEYS`` by null.
 
     Args:
         file: read once, in blocks.
@@ -119,97 +119,97 @@ class _Shrinker:
 
     def __init__(self, file: BinaryIO, max_kept: int):
         self.file, self.max_kept = file, max_kept
-        self.buffer, self.at, self.kept, self.steps = b"", 0, bytearray(), 0
+        self.buffer, self.place, self.result, self.steps = b"", 0, bytearray(), 0
 
     def run(self) -> bytes:
         while True:
-            quote = self.buffer.find(b'"', self.at)
+            quote = self.buffer.find(b'"', self.place)
             if quote < 0:
-                self.keep(len(self.buffer))
-                if not self.more():
-                    return bytes(self.kept)
+                self.copy(len(self.buffer))
+                if not self.read_block():
+                    return bytes(self.result)
                 continue
-            self.keep(quote)
-            end = self.string_end(keep=True)
-            word = self.buffer[self.at : end]
-            self.keep(end)
-            if word in SKIPPED and (colon := self.colon()):
-                self.keep(colon)
+            self.copy(quote)
+            end = self.find_string_end(keep=True)
+            word = self.buffer[self.place : end]
+            self.copy(end)
+            if word in SKIPPED_KEYS and (colon := self.find_colon()):
+                self.copy(colon)
                 self.skip_value()
 
-    def keep(self, end: int) -> None:
+    def copy(self, end: int) -> None:
         """Keep the buffer up to ``end`` and move there."""
-        self.kept += memoryview(self.buffer)[self.at : end]
-        self.at = end
-        if len(self.kept) > self.max_kept:
+        self.result += memoryview(self.buffer)[self.place : end]
+        self.place = end
+        if len(self.result) > self.max_kept:
             limit = self.max_kept / 2**20
             raise _Unreadable(
                 f"more than {limit:.0f} MB without its outputs: that is no notebook of this course"
             )
 
-    def more(self) -> bool:
+    def read_block(self) -> bool:
         """Read a block and drop the buffer before the position; False at the end of the file."""
         block = self.file.read(BLOCK)
-        self.buffer, self.at = self.buffer[self.at :] + (block or b""), 0
+        self.buffer, self.place = self.buffer[self.place :] + (block or b""), 0
         return bool(block)
 
-    def string_end(self, keep: bool) -> int:
+    def find_string_end(self, keep: bool) -> int:
         """Return the position after the string that begins here."""
-        place = self.at + 1
+        place = self.place + 1
         while True:
-            found = _STRING.match(self.buffer, place)
-            place = found.end() if found else place  # always found, perhaps empty
+            match = _STRING.match(self.buffer, place)
+            place = match.end() if match else place  # always found, perhaps empty
             if place < len(self.buffer) - 1 or self.buffer[place : place + 1] == b'"':
                 if self.buffer[place : place + 1] == b'"':
                     return place + 1
-                self.step()  # a backslash: the pattern reached its 1000 repetitions
+                self.count_step()  # a backslash: the pattern reached its 1000 repetitions
                 continue
             if keep:
-                if len(self.buffer) - self.at > self.max_kept:
+                if len(self.buffer) - self.place > self.max_kept:
                     raise _Unreadable(
                         "one string of several MB: that is no notebook of this course"
                     )
-                place -= self.at
+                place -= self.place
             else:
-                self.at, place = place, 0  # a backslash at the end needs the next block
-            if not self.more():
+                self.place, place = place, 0  # a backslash at the end needs the next block
+            if not self.read_block():
                 raise _Unreadable("the file ends inside a string; it was not stored whole")
 
-    def colon(self) -> int:
+    def find_colon(self) -> int:
         """Return the position after the colon that follows here; 0 if there is none."""
-        while len(self.buffer) - self.at < 64 and self.more():
+        while len(self.buffer) - self.place < 64 and self.read_block():
             pass
-        match = _COLON.match(self.buffer, self.at)
+        match = _COLON.match(self.buffer, self.place)
         return match.end() if match else 0
 
     def skip_value(self) -> None:
         """Move after the value that begins here and keep null in its place."""
-        if self.at >= len(self.buffer):
-            self.more()
-        first = self.buffer[self.at : self.at + 1]
+        if self.place >= len(self.buffer):
+            self.read_block()
+        first = self.buffer[self.place : self.place + 1]
         if first == b'"':
-            self.at = self.string_end(keep=False)
+            self.place = self.find_string_end(keep=False)
         elif first in (b"[", b"{"):
-            depth, self.at = 1, self.at + 1
+            depth, self.place = 1, self.place + 1
             while depth:
-                found = _STRUCTURE.search(self.buffer, self.at)
-                if not found:
-                    self.at = len(self.buffer)
-                    if not self.more():
+                match = _STRUCTURE.search(self.buffer, self.place)
+                if not match:
+                    self.place = len(self.buffer)
+                    if not self.read_block():
                         raise _Unreadable("the file ends inside an output; it was not stored whole")
                     continue
-                self.at = found.start()
-                self.step()
-                if found[0] == b'"':
-                    self.at = self.string_end(keep=False)
+                self.place = match.start()
+                self.count_step()
+                if match[0] == b'"':
+                    self.place = self.find_string_end(keep=False)
                 else:
-                    depth += 1 if found[0] in b"[{" else -1
-                    self.at += 1
+                    depth += 1 if match[0] in b"[{" else -1
+                    self.place += 1
         else:
             return  # a number, true, false or null is kept
-        self.kept += b"null"
+        self.result += b"null"
 
-    def step(self) -> None:
+    def count_step(self) -> None:
         self.steps += 1
         if self.steps > MAX_STEPS:
             raise _Unreadable(f"outputs of more than {MAX_STEPS:,} parts; clear them")
@@ -218,36 +218,36 @@ class _Shrinker:
 # --- cells ---------------------------------------------------------------------------------------
 
 
-def _parsed(text: bytes) -> Any:
+def _parse_json(text: bytes) -> Any:
     return json.loads(
         text.decode("utf-8-sig", "replace"),
         parse_int=lambda digits: int(digits) if len(digits) < 20 else 0,  # a huge one takes minutes
     )
 
 
-def _cells(content: Any) -> NotebookFile:
+def _read_cells(content: Any) -> NotebookFile:
     """Find the cells of nbformat 3 and 4. Malformed ones are left out and listed as oddities."""
     if not isinstance(content, dict):
         raise _Unreadable(f"it is JSON, but a {type(content).__name__} and no notebook")
     sheets = content.get("worksheets")
     sheets = [s for s in sheets if isinstance(s, dict)] if isinstance(sheets, list) else []
-    found = content.get("cells", sheets[0].get("cells") if sheets else None)
+    raw_cells = content.get("cells", sheets[0].get("cells") if sheets else None)
     if "cells" not in content and len(sheets) > 1:
         rest = [sheet.get("cells") for sheet in sheets]
-        found = [cell for cells in rest if isinstance(cells, list) for cell in cells]
-    if not isinstance(found, list):
+        raw_cells = [cell for cells in rest if isinstance(cells, list) for cell in cells]
+    if not isinstance(raw_cells, list):
         raise _Unreadable("it is JSON, but has no list of cells")
     oddities, cells = [], []
     if content.get("nbformat") not in (3, 4):
         oddities.append(f"format {str(content.get('nbformat'))[:20]}, read as 4")
-    if len(found) > MAX_CELLS:
-        oddities.append(f"{len(found)} cells, only the last {MAX_CELLS} are read")
-        found = found[-MAX_CELLS:]
-    broken = 0
-    for raw in found:
-        source = _text(raw.get("source", raw.get("input", ""))) if isinstance(raw, dict) else None
+    if len(raw_cells) > MAX_CELLS:
+        oddities.append(f"{len(raw_cells)} cells, only the last {MAX_CELLS} are read")
+        raw_cells = raw_cells[-MAX_CELLS:]
+    num_broken = 0
+    for raw in raw_cells:
+        source = _join(raw.get("source", raw.get("input", ""))) if isinstance(raw, dict) else None
         if source is None:
-            broken += 1
+            num_broken += 1
             continue
         metadata = raw.get("metadata")
         marked = metadata.get("vitedu") if isinstance(metadata, dict) else None
@@ -260,13 +260,13 @@ def _cells(content: Any) -> NotebookFile:
                 exercise if isinstance(exercise, str) else "",
             )
         )
-    if broken:
-        oddities.append(f"{broken} cells are malformed and left out")
+    if num_broken:
+        oddities.append(f"{num_broken} cells are malformed and left out")
     metadata = content.get("metadata")
     return NotebookFile(cells, metadata if isinstance(metadata, dict) else {}, "", oddities)
 
 
-def _text(source: Any) -> str | None:
+def _join(source: Any) -> str | None:
     """Return the source of a cell as one text; None if it is no text."""
     if isinstance(source, list) and all(isinstance(line, str) for line in source):
         source = "".join(source)

@@ -17,11 +17,11 @@ from vitedu.course.parsing import parse
 from vitedu.course.references import reference_source
 from vitedu.exercises import BY_ID, find
 from vitedu.grading.grades import Answer, Flag
-from vitedu.grading.intake.normalising import normalised, tokens
-from vitedu.grading.intake.statements import USUAL
+from vitedu.grading.intake.normal_form import normalise, split_tokens
+from vitedu.grading.intake.statements import IMPORTS
 
 # tokens of a reference, with its signature; hardly anybody writes one this long by chance
-LONG_ENOUGH = 90
+MIN_TOKENS = 90
 
 # modules whose names are worth a look wherever they appear
 MODULES = set(
@@ -31,7 +31,7 @@ MODULES = set(
     "zipimport runpy site weakref concurrent asyncio platform glob".split()
 )
 # the modules of Python whose import needs no look; every other one does
-HARMLESS = set(
+HARMLESS_MODULES = set(
     "__future__ abc array base64 bisect calendar cmath collections colorsys contextlib copy csv "
     "dataclasses datetime decimal difflib enum fractions functools hashlib heapq html itertools "
     "json locale logging math numbers operator pprint random re statistics string struct sys "
@@ -76,10 +76,10 @@ ATTRIBUTES = {
         "a global setting",
     ),
 }
-INSIDES = {"ctypeslib", "cdll", "pythonapi", "_inductor", "cpp_extension"}
-LOADED = {"modules", "meta_path", "path_hooks"}  # of sys: how modules are found
-HANDED_ON = {"setattr", "delattr", "vars", "eval", "exec", "__import__", "globals"}
-MANGLED = re.compile(r"_[A-Z]\w*?__\w")  # an attribute that is private to another class
+INTERNAL_NAMES = {"ctypeslib", "cdll", "pythonapi", "_inductor", "cpp_extension"}
+IMPORT_STATE = {"modules", "meta_path", "path_hooks"}  # of sys: how modules are found
+INDIRECT_CALLS = {"setattr", "delattr", "vars", "eval", "exec", "__import__", "globals"}
+PRIVATE_NAME = re.compile(r"_[A-Z]\w*?__\w")  # an attribute that is private to another class
 HOOKS = {"__torch_function__", "__torch_dispatch__", "__eq__", "__class__", "__instancecheck__"}
 
 
@@ -88,10 +88,10 @@ def scan_answer(answer: Answer) -> list[Flag]:
     try:
         source, support = [list(ast.walk(parse(text))) for text in (answer.source, answer.support)]
         flags = []
-        if found := _forbidden(answer.exercise, source, support):
-            flags.append(Flag("forbidden_name", f"the answer names {_listed(found)}"))
-        if found := _dangerous(source, answer.exercise) | _dangerous(support, answer.exercise):
-            flags.append(Flag("dangerous", f"no answer needs {_listed(found)}"))
+        if words := _find_forbidden(answer.exercise, source, support):
+            flags.append(Flag("forbidden_name", f"the answer names {_list_words(words)}"))
+        if words := _find_risks(source, answer.exercise) | _find_risks(support, answer.exercise):
+            flags.append(Flag("dangerous", f"no answer needs {_list_words(words)}"))
         if _is_reference(answer):
             flags.append(
                 Flag("like_reference", "the published reference; names, comments and layout aside")
@@ -101,7 +101,7 @@ def scan_answer(answer: Answer) -> list[Flag]:
         return []  # the judge will say what is wrong with the code
 
 
-def _listed(words) -> str:
+def _list_words(words) -> str:
     words = sorted(words)
     return ", ".join(words[:8]) + (f" and {len(words) - 8} more" if len(words) > 8 else "")
 
@@ -111,11 +111,11 @@ def _listed(words) -> str:
 
 @cache
 def forbidden_names(exercise: str) -> set[str]:
-    """Return the names that an exercise forbids, in the spelling of ``_bare``."""
+    """Return the names that an exercise forbids, in the spelling of ``_unify``."""
     from vitedu.checks.checker import find_checker
 
     names: frozenset[str] = getattr(find_checker(exercise), "forbidden", frozenset())
-    return {_bare(name.removeprefix("aten.").split(".")[0]) for name in names}
+    return {_unify(name.removeprefix("aten.").split(".")[0]) for name in names}
 
 
 @cache
@@ -126,22 +126,22 @@ def flagged_names(exercise: str) -> frozenset[str]:
     return getattr(find_checker(exercise), "flags", frozenset())
 
 
-def _bare(name: str) -> str:
+def _unify(name: str) -> str:
     """Unify names of functions, layers and kernels: LayerNorm, layer_norm, native_layer_norm_."""
     return re.sub(r"^(aten|native)_?|loss$", "", name.lower().strip("_")).replace("_", "")
 
 
-def _forbidden(exercise: str, *trees: list[ast.AST]) -> set[str]:
+def _find_forbidden(exercise: str, *trees: list[ast.AST]) -> set[str]:
     """Find forbidden names: attributes, imports from torch, and strings passed to a call.
 
     Args:
         exercise: its id.
         trees: the nodes of each tree.
     """
-    forbidden, found = forbidden_names(exercise), set()
+    forbidden, names = forbidden_names(exercise), set()
     flagged = flagged_names(exercise)
     # modules of the course; for example ``attention.softmax`` is allowed as an earlier exercise
-    ours = {
+    own_modules = {
         alias.asname or alias.name.split(".")[0]
         for tree in trees
         for node in tree
@@ -150,27 +150,27 @@ def _forbidden(exercise: str, *trees: list[ast.AST]) -> set[str]:
     }
     for tree in trees:
         for node in tree:
-            if isinstance(node, ast.Attribute) and _bare(node.attr) in forbidden:
-                if _path(node).split(".")[0] not in ours:
-                    found.add(_path(node))
+            if isinstance(node, ast.Attribute) and _unify(node.attr) in forbidden:
+                if _dotted_name(node).split(".")[0] not in own_modules:
+                    names.add(_dotted_name(node))
             elif isinstance(node, ast.ImportFrom) and (node.module or "").startswith("torch"):
-                found |= {
-                    f"{node.module}.{a.name}" for a in node.names if _bare(a.name) in forbidden
+                names |= {
+                    f"{node.module}.{a.name}" for a in node.names if _unify(a.name) in forbidden
                 }
             elif isinstance(node, ast.Call):
                 words = [a.value for a in node.args if isinstance(a, ast.Constant)]
-                found |= {
+                names |= {
                     repr(word)
                     for word in words
-                    if isinstance(word, str) and _bare(word.split(".")[-1]) in forbidden
+                    if isinstance(word, str) and _unify(word.split(".")[-1]) in forbidden
                 }
             name = node.id if isinstance(node, ast.Name) else getattr(node, "attr", "")
             if name in flagged:
-                found.add(name)
-    return found
+                names.add(name)
+    return names
 
 
-def _path(node: ast.AST) -> str:
+def _dotted_name(node: ast.AST) -> str:
     parts = []
     while isinstance(node, ast.Attribute):
         parts.append(node.attr)
@@ -182,75 +182,75 @@ def _path(node: ast.AST) -> str:
 # --- calls that no answer needs ------------------------------------------------------------------
 
 
-def _dangerous(tree: list[ast.AST], exercise: str) -> set[str]:
+def _find_risks(tree: list[ast.AST], exercise: str) -> set[str]:
     """Find imports, calls, attributes and assignments that affect more than the answer itself."""
-    found, imported, changed, of_sys = set(), set(), [], {"sys"}
+    problems, imported, changes, sys_names = set(), set(), [], {"sys"}
     tree = [_as_attribute(node) for node in tree]
     for node in tree:
         if isinstance(node, ast.Import):
             imported |= {a.asname or a.name.split(".")[0] for a in node.names}
-            found |= {f"import {a.name}" for a in node.names if _is_odd(a.name)}
-            of_sys |= {a.asname for a in node.names if a.name == "sys" and a.asname}
-            found |= {f"import {a.name}" for a in node.names if _is_ours(a.name)}
-            found |= {f"import {a.name}" for a in node.names if _is_inside(a.name)}
+            problems |= {f"import {a.name}" for a in node.names if _is_suspect(a.name)}
+            sys_names |= {a.asname for a in node.names if a.name == "sys" and a.asname}
+            problems |= {f"import {a.name}" for a in node.names if _is_own(a.name)}
+            problems |= {f"import {a.name}" for a in node.names if _is_internal(a.name)}
         elif isinstance(node, ast.ImportFrom):
             module = node.module or ""
             imported |= {a.asname or a.name for a in node.names if module.startswith("torch")}
-            if _is_odd(module) or _is_ours(module) or _is_inside(module):
-                found.add(f"from {module} import")
-            found |= {
+            if _is_suspect(module) or _is_own(module) or _is_internal(module):
+                problems.add(f"from {module} import")
+            problems |= {
                 f"from {module} import {a.name}"
                 for a in node.names
                 if a.name in MODULES | {"sys"}
                 or a.name in ATTRIBUTES
-                or a.name in INSIDES
-                or (module == "sys" and a.name in LOADED)
+                or a.name in INTERNAL_NAMES
+                or (module == "sys" and a.name in IMPORT_STATE)
             }
             if exercise in {a.name for a in node.names} and module.startswith("vitedu"):
-                found.add(f"from {module} import {exercise}")
+                problems.add(f"from {module} import {exercise}")
         elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
             if node.func.id in CALLS:
-                found.add(f"{node.func.id}()")
+                problems.add(f"{node.func.id}()")
             if node.func.id == "vars" and not _is_self(node.args[:1]):
-                found.add("vars()")
-            if node.func.id == "getattr" and not _is_spelled_out(node.args[1:2]):
-                found.add("getattr() of a name that is put together")
+                problems.add("vars()")
+            if node.func.id == "getattr" and not _is_plain_name(node.args[1:2]):
+                problems.add("getattr() of a name that is put together")
             if node.func.id in ("setattr", "delattr") and node.args:
-                changed.append((node.args[0], f"{node.func.id}()"))
+                changes.append((node.args[0], f"{node.func.id}()"))
         elif isinstance(node, ast.Attribute):
             if node.attr in ATTRIBUTES and not _is_self([node.value]):
-                found.add(f"{_path(node)} ({ATTRIBUTES[node.attr]})")
-            if MANGLED.match(node.attr):
-                found.add(f"{_path(node)} (a name of another class)")
-            if node.attr in LOADED and _root(node) in of_sys:
-                found.add(f"sys.{node.attr}")
-            if re.match(r"_[a-zA-Z]", node.attr) and _root(node) in imported | USUAL.keys():
-                found.add(f"{_path(node)} (the insides of a library)")
-        elif isinstance(node, ast.Constant) and _names_inside(node.value):
-            found.add(repr(node.value))
+                problems.add(f"{_dotted_name(node)} ({ATTRIBUTES[node.attr]})")
+            if PRIVATE_NAME.match(node.attr):
+                problems.add(f"{_dotted_name(node)} (a name of another class)")
+            if node.attr in IMPORT_STATE and _root(node) in sys_names:
+                problems.add(f"sys.{node.attr}")
+            if re.match(r"_[a-zA-Z]", node.attr) and _root(node) in imported | IMPORTS.keys():
+                problems.add(f"{_dotted_name(node)} (the insides of a library)")
+        elif isinstance(node, ast.Constant) and _is_internal_name(node.value):
+            problems.add(repr(node.value))
         elif isinstance(node, ast.Name) and node.id in ("__builtins__", "__file__", "__loader__"):
-            found.add(node.id)
+            problems.add(node.id)
         elif isinstance(node, ast.Assign) and _root(node.value) in imported:  # t = torch
             imported |= {target.id for target in node.targets if isinstance(target, ast.Name)}
         elif isinstance(node, ast.FunctionDef) and node.name in HOOKS:
-            found.add(f"def {node.name}")
+            problems.add(f"def {node.name}")
         elif isinstance(node, ast.ClassDef):
-            bases = {_path(base) for base in node.bases}
-            found |= {
+            bases = {_dotted_name(base) for base in node.bases}
+            problems |= {
                 f"a subclass of {b}" for b in bases & {"torch.Tensor", "Tensor", "nn.Parameter"}
             }
         if isinstance(node, ast.Attribute | ast.Subscript) and not isinstance(node.ctx, ast.Load):
-            changed.append((node, f"a change of {_path(node)}"))
+            changes.append((node, f"a change of {_dotted_name(node)}"))
     called = {id(node.func) for node in tree if isinstance(node, ast.Call)}
     for node in tree:  # put = setattr
-        if isinstance(node, ast.Name) and id(node) not in called and node.id in HANDED_ON:
-            found.add(f"{node.id} under another name")
-    for node, words in changed:  # torch.exp = f, math.__dict__["pi"] = 3, setattr(torch, ...)
+        if isinstance(node, ast.Name) and id(node) not in called and node.id in INDIRECT_CALLS:
+            problems.add(f"{node.id} under another name")
+    for node, words in changes:  # torch.exp = f, math.__dict__["pi"] = 3, setattr(torch, ...)
         while isinstance(node, ast.Attribute | ast.Subscript):
             node = node.value
         if isinstance(node, ast.Name) and node.id in imported:
-            found.add(words)
-    return found
+            problems.add(words)
+    return problems
 
 
 def _as_attribute(node: ast.AST) -> ast.AST:
@@ -261,17 +261,17 @@ def _as_attribute(node: ast.AST) -> ast.AST:
     return node
 
 
-def _names_inside(value: Any) -> bool:
+def _is_internal_name(value: Any) -> bool:
     """Tell whether a string is a name with an underscore that gives access to the insides."""
     if not isinstance(value, str) or value[:1] != "_":
         return False
-    return value in ATTRIBUTES or value in HOOKS or MANGLED.match(value) is not None
+    return value in ATTRIBUTES or value in HOOKS or PRIVATE_NAME.match(value) is not None
 
 
-def _is_odd(module: str) -> bool:
+def _is_suspect(module: str) -> bool:
     """Tell whether a module is worth a look: most of Python's own, and some others."""
     first = module.split(".")[0]
-    return first in MODULES or (first in sys.stdlib_module_names and first not in HARMLESS)
+    return first in MODULES or (first in sys.stdlib_module_names and first not in HARMLESS_MODULES)
 
 
 def _root(node: ast.AST) -> str:
@@ -281,20 +281,20 @@ def _root(node: ast.AST) -> str:
     return node.id if isinstance(node, ast.Name) else ""
 
 
-def _is_inside(module: str) -> bool:
+def _is_internal(module: str) -> bool:
     """Tell whether a module is a private part of torch or numpy, or gives access to others."""
     first, *rest = module.split(".")
     if first not in ("torch", "numpy"):
         return False
-    return any(part.startswith("_") or part in MODULES | INSIDES for part in rest)
+    return any(part.startswith("_") or part in MODULES | INTERNAL_NAMES for part in rest)
 
 
-def _is_ours(module: str) -> bool:
+def _is_own(module: str) -> bool:
     """Tell whether a module of this package judges answers or contains solutions."""
     return re.match(r"vitedu\.(checks|grading|course|bench|commands)\b", module) is not None
 
 
-def _is_spelled_out(nodes: Sequence[ast.AST]) -> bool:
+def _is_plain_name(nodes: Sequence[ast.AST]) -> bool:
     return bool(nodes) and isinstance(nodes[0], ast.Constant | ast.Name)
 
 
@@ -308,13 +308,13 @@ def _is_self(nodes: Sequence[ast.AST]) -> bool:
 def _is_reference(answer: Answer) -> bool:
     """Tell whether an answer equals the reference, apart from names, comments, types and layout."""
     reference = _long_reference(answer.exercise)
-    return bool(reference) and normalised(answer.source, answer.exercise) == reference
+    return bool(reference) and normalise(answer.source, answer.exercise) == reference
 
 
 @cache
 def _long_reference(exercise: str) -> str:
     """Return a reference, normalised; "" if it is a value or too short to prove anything."""
     source = reference_source(find(exercise))
-    if BY_ID[exercise].kind == "value" or len(tokens(source, exercise)) < LONG_ENOUGH:
+    if BY_ID[exercise].kind == "value" or len(split_tokens(source, exercise)) < MIN_TOKENS:
         return ""
-    return normalised(source, exercise)
+    return normalise(source, exercise)

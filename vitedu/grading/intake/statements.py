@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from vitedu.course.parsing import parse
-from vitedu.grading.intake.names import bindings, changes, needed_at_once, reads
+from vitedu.grading.intake.names import bindings, changes, definition_reads, reads
 
 MAX_SOURCE = 100_000  # characters of a cell
 # characters of a submission; parsing takes up to 200 bytes for each; the course has 80,000
@@ -26,14 +26,14 @@ MAX_STATEMENTS = 20_000  # of a notebook, to limit memory; the course's notebook
 MAX_MAGICS = 60  # lines of a cell in IPython's own syntax
 MAX_MAGIC_LINE = 2_000  # characters
 MAX_STEPS = 300_000  # for one answer; a step is a look at one statement
-STEPS_OF_A_READ = 200  # what finding the names that a statement reads costs, in steps
+READ_STEPS = 200  # what finding the names that a statement reads costs, in steps
 PYTHON_MAGICS = {"time", "timeit", "capture", "prun", "python", "python3"}  # cells of Python code
 # calls that only show or check something
-SHOWN_ONLY = set("print display help check hint solution progress reset compare".split())
+DISPLAY_CALLS = set("print display help check hint solution progress reset compare".split())
 # calls inside a loop that make it a training loop
-HEAVY = {"backward", "step", "sleep", "fit", "train_one_epoch", "zero_grad"}
+TRAINING_CALLS = {"backward", "step", "sleep", "fit", "train_one_epoch", "zero_grad"}
 # the imports of the course's first cell, for notebooks without it
-USUAL = {
+IMPORTS = {
     "torch": "import torch",
     "nn": "from torch import nn",
     "F": "import torch.nn.functional as F",
@@ -52,20 +52,20 @@ class Statement:
     place: int  # its index among all statements of the notebook
     node: ast.stmt
     text: str  # as the student wrote it
-    shared: bool = False  # it shares a line with another statement
+    shares_line: bool = False  # it shares a line with another statement
 
     @cached_property
-    def bound(self) -> set[str]:
+    def binds(self) -> set[str]:
         """The names that it binds at the top level."""
         return {name for name, _ in bindings(self.node)}
 
     @cached_property
-    def changed(self) -> set[str]:
+    def changes(self) -> set[str]:
         """The names whose value it changes: ``table[0] = 1``, ``Block.forward = f``, ``n += 1``."""
         return set(changes(self.node))
 
     @cached_property
-    def read(self) -> set[str]:
+    def reads(self) -> set[str]:
         """The global names that it reads, also inside its functions when they are called."""
         try:
             return reads([self.node], set())
@@ -87,8 +87,8 @@ class Statement:
     def defines(self, name: str) -> bool:
         """Tell whether it defines a name, other than by an import or ``report.implementation``."""
         return any(
-            found == name and not isinstance(node, ast.alias) and not _is_wrapper(node)
-            for found, node in bindings(self.node)
+            bound == name and not isinstance(node, ast.alias) and not _is_wrapper(node)
+            for bound, node in bindings(self.node)
         )
 
 
@@ -144,42 +144,42 @@ def parse_cell(
     if first_place + len(tree.body) > MAX_STATEMENTS:
         words = f"more than {MAX_STATEMENTS:,} statements in a notebook"
         return ParsedCell(error=words, magics=magics)
-    found = ParsedCell(lines=lines, magics=magics)
+    result = ParsedCell(lines=lines, magics=magics)
     spans = [(_first_line(node), _last_line(node)) for node in tree.body]
     for i, (node, (start, end)) in enumerate(zip(tree.body, spans, strict=True)):
-        shared = (i > 0 and spans[i - 1][1] >= start) or (
+        shares_line = (i > 0 and spans[i - 1][1] >= start) or (
             i + 1 < len(spans) and spans[i + 1][0] <= end
         )
         try:
-            text = ast.unparse(node) if shared else "\n".join(lines[start - 1 : end])
+            text = ast.unparse(node) if shares_line else "\n".join(lines[start - 1 : end])
         except RecursionError:
             return ParsedCell(error="expressions are nested too deep", magics=magics)
-        found.statements.append(Statement(cell, first_place + i, node, text, shared))
-    return found
+        result.statements.append(Statement(cell, first_place + i, node, text, shares_line))
+    return result
 
 
 def _is_magic(line: str) -> bool:
     return len(line) <= MAX_MAGIC_LINE and _MAGIC_LINE.match(line) is not None
 
 
-def kept_lines(parsed: ParsedCell, kept: Iterable[Statement]) -> str:
+def select_lines(parsed: ParsedCell, statements: Iterable[Statement]) -> str:
     """Write a cell with only the kept statements; the others become blank lines.
 
     A line number in an error is then a line number of the student's cell.
     """
-    stays = {id(statement) for statement in kept}
+    selected_ids = {id(statement) for statement in statements}
     lines = list(parsed.lines)
-    shared: dict[int, list[str]] = {}
+    texts_by_line: dict[int, list[str]] = {}
     for statement in parsed.statements:
         start, end = _first_line(statement.node), _last_line(statement.node)
-        if statement.shared:
-            shared.setdefault(start, [])
-            if id(statement) in stays:
-                shared[start] += [statement.text]
+        if statement.shares_line:
+            texts_by_line.setdefault(start, [])
+            if id(statement) in selected_ids:
+                texts_by_line[start] += [statement.text]
             lines[start - 1 : end] = [""] * (end - start + 1)
-        elif id(statement) not in stays:
+        elif id(statement) not in selected_ids:
             lines[start - 1 : end] = [""] * (end - start + 1)
-    for start, texts in shared.items():
+    for start, texts in texts_by_line.items():
         lines[start - 1] = "; ".join(texts)
     return "\n".join(lines).rstrip()
 
@@ -191,100 +191,100 @@ class Slicer:
         self.statements = statements
         self.binders: dict[str, list[Statement]] = {}
         self.changers: dict[str, list[Statement]] = {}
-        self.star_imports = [statement for statement in statements if "*" in statement.bound]
+        self.star_imports = [statement for statement in statements if "*" in statement.binds]
         for statement in statements:
-            for name in statement.bound:
+            for name in statement.binds:
                 self.binders.setdefault(name, []).append(statement)
-            for name in statement.changed:
+            for name in statement.changes:
                 self.changers.setdefault(name, []).append(statement)
 
-    def needed(
-        self, target: Statement, own: str, taken: Callable[[str], bool], until: int
+    def collect(
+        self, target: Statement, own: str, is_foreign: Callable[[str], bool], end: int
     ) -> tuple[list[Statement], set[str], list[str]]:
         """Collect the statements that an answer needs.
 
         Args:
             target: the statement that is the answer.
             own: the name of the exercise, which ``target`` binds.
-            taken: tells whether a name belongs to another exercise, whose code is not included.
-            until: place of the next definition of ``own``; what follows does not affect the answer.
+            is_foreign: whether a name belongs to another exercise, whose code is not included.
+            end: place of the next definition of ``own``; what follows does not affect the answer.
 
         Returns:
-            The statements in order, with ``target``; the names that are taken or not found; and
+            The statements in order, with ``target``; the names that are foreign or not found; and
             what was left out although it is needed, in words.
         """
-        self.target, self.own, self.taken, self.until = target, own, taken, until
-        self.chosen, self.open, self.left_out = {target.place: target}, set(), []
-        self.seen: set[tuple[str, int]] = set()
+        self.target, self.own, self.is_foreign, self.end = target, own, is_foreign, end
+        self.slice, self.unresolved, self.omissions = {target.place: target}, set(), []
+        self.visited: set[tuple[str, int]] = set()
         self.steps = 0
-        work = [(name, target.place) for name in target.read | target.changed]
-        if target.is_definition and own not in needed_at_once(target.node):
+        work = [(name, target.place) for name in target.reads | target.changes]
+        if target.is_definition and own not in definition_reads(target.node):
             # A function that calls itself needs no earlier definition of its name. A class that
             # inherits from its own name does.
             work = [(name, place) for name, place in work if name != own]
-        for statement in [*self.changers.get(own, []), *self._attaching(own)]:
-            if target.place < statement.place < until and not _is_shown_only(statement):
-                work += self._take(statement)
+        for statement in [*self.changers.get(own, []), *self._find_attaching(own)]:
+            if target.place < statement.place < end and not _is_display(statement):
+                work += self._select(statement)
         for statement in self.star_imports:
             if statement.place < target.place or target.is_definition:
-                work += self._take(statement)
+                work += self._select(statement)
         while work and self.steps <= MAX_STEPS:
             name, before = work.pop()
-            if (name, before) in self.seen:
+            if (name, before) in self.visited:
                 continue
-            self.seen.add((name, before))
-            if self.taken(name):
-                self.open.add(name)
+            self.visited.add((name, before))
+            if self.is_foreign(name):
+                self.unresolved.add(name)
                 continue
-            for statement in self._binding(name, before):
-                work += self._take(statement)
+            for statement in self._find_binding(name, before):
+                work += self._select(statement)
         if self.steps > MAX_STEPS:
-            self.left_out.append("the rest, since too many statements hang together")
-        self._take_calls()
-        return [self.chosen[place] for place in sorted(self.chosen)], self.open, self.left_out
+            self.omissions.append("the rest, since too many statements hang together")
+        self._select_calls()
+        return [self.slice[place] for place in sorted(self.slice)], self.unresolved, self.omissions
 
-    def _take(self, statement: Statement) -> list[tuple[str, int]]:
+    def _select(self, statement: Statement) -> list[tuple[str, int]]:
         """Choose a statement; return the (name, place) that it needs in turn."""
-        if statement.place in self.chosen:
+        if statement.place in self.slice:
             return []
-        if _is_heavy(statement) and statement.cell != self.target.cell:
-            self.left_out.append(
-                f"a loop that trains, which binds {', '.join(sorted(statement.bound)[:5])}"
+        if _is_training(statement) and statement.cell != self.target.cell:
+            self.omissions.append(
+                f"a loop that trains, which binds {', '.join(sorted(statement.binds)[:5])}"
             )
             return []
-        self.chosen[statement.place] = statement
-        self.steps += STEPS_OF_A_READ
+        self.slice[statement.place] = statement
+        self.steps += READ_STEPS
         later = statement.is_definition or statement.place > self.target.place
         before = max(self.target.place, statement.place) if later else statement.place
-        return [(name, before) for name in statement.read | (statement.changed - {self.own})]
+        return [(name, before) for name in statement.reads | (statement.changes - {self.own})]
 
-    def _binding(self, name: str, before: int) -> list[Statement]:
+    def _find_binding(self, name: str, before: int) -> list[Statement]:
         """Return the last statement before a place that binds a name, and what changes it later."""
         self.steps += len(self.binders.get(name, [])) + len(self.changers.get(name, [])) + 1
         if self.steps > MAX_STEPS:
             return []
-        binders = [s for s in self.binders.get(name, []) if not _only_wraps(s, name)]
+        binders = [s for s in self.binders.get(name, []) if not _is_wrapper_of(s, name)]
         earlier = [s for s in binders if s.place < before]
         if not earlier:
-            after = [s for s in binders if s.place > before and not _is_heavy(s)]
+            after = [s for s in binders if s.place > before and not _is_training(s)]
             if after and self.target.is_definition and name != self.own:
                 # a later definition exists by the time the answer is called
                 later = [s for s in self.changers.get(name, []) if s.place > after[0].place]
-                return after[:1] + [s for s in later if not _is_shown_only(s)]
-            self.open.add(name)
+                return after[:1] + [s for s in later if not _is_display(s)]
+            self.unresolved.add(name)
             return []
-        found = [earlier.pop()]
-        while earlier and name in found[-1].read and not found[-1].is_definition:  # x = x + 1
-            found.append(earlier.pop())
-            self.steps += STEPS_OF_A_READ
+        chain = [earlier.pop()]
+        while earlier and name in chain[-1].reads and not chain[-1].is_definition:  # x = x + 1
+            chain.append(earlier.pop())
+            self.steps += READ_STEPS
             if self.steps > MAX_STEPS:
                 return []
-        found.reverse()
+        chain.reverse()
         changes = self.changers.get(name, [])
-        found += [s for s in changes if found[0].place < s.place < before and not _is_shown_only(s)]
-        return found
+        chain += [s for s in changes if chain[0].place < s.place < before and not _is_display(s)]
+        return chain
 
-    def _attaching(self, own: str) -> Iterator[Statement]:
+    def _find_attaching(self, own: str) -> Iterator[Statement]:
         """Yield calls such as ``attach(Block, forward)`` of helpers that set attributes."""
         for statement in self.statements:
             call = statement.node.value if isinstance(statement.node, ast.Expr) else None
@@ -292,30 +292,31 @@ class Slicer:
                 continue
             if any(isinstance(each, ast.Name) and each.id == own for each in call.args):
                 helpers = self.binders.get(call.func.id, [])
-                if any(_attaches(helper.node) for helper in helpers):
+                if any(_sets_attributes(helper.node) for helper in helpers):
                     yield statement
 
-    def _take_calls(self) -> None:
+    def _select_calls(self) -> None:
         """Add calls in the cells of chosen statements that use chosen values or set a seed."""
         values = set()
-        for statement in self.chosen.values():
+        for statement in self.slice.values():
             if not statement.is_import and not statement.is_definition:
-                values |= statement.bound
-        cells = {s.cell for s in self.chosen.values() if not s.is_import and not s.is_definition}
-        last = max(self.chosen)
+                values |= statement.binds
+        cells = {s.cell for s in self.slice.values() if not s.is_import and not s.is_definition}
+        last = max(self.slice)
         for statement in self.statements:
-            if not statement.is_call or statement.place > last or _is_shown_only(statement):
+            if not statement.is_call or statement.place > last or _is_display(statement):
                 continue
-            names = [statement.read]
+            names = [statement.reads]
             own_cell = statement.cell in cells
             if own_cell and (_is_seed(statement) or names[0] & (values - {self.own})):
-                self.chosen[statement.place] = statement
-                for name in statement.read:
-                    for needed in [] if self.taken(name) else self._binding(name, statement.place):
+                self.slice[statement.place] = statement
+                for name in statement.reads:
+                    if self.is_foreign(name):
+                        self.unresolved.add(name)
+                        continue
+                    for needed in self._find_binding(name, statement.place):
                         if needed.is_import or _is_constant(needed):
-                            self.chosen[needed.place] = needed
-                    if self.taken(name):
-                        self.open.add(name)
+                            self.slice[needed.place] = needed
 
 
 # --- reading the tree ----------------------------------------------------------------------------
@@ -349,11 +350,11 @@ def _is_wrapper(node: ast.AST) -> bool:
     return any(isinstance(n, ast.Attribute) and n.attr == "implementation" for n in ast.walk(value))
 
 
-def _only_wraps(statement: Statement, name: str) -> bool:
-    return all(_is_wrapper(node) for found, node in bindings(statement.node) if found == name)
+def _is_wrapper_of(statement: Statement, name: str) -> bool:
+    return all(_is_wrapper(node) for bound, node in bindings(statement.node) if bound == name)
 
 
-def _is_shown_only(statement: Statement) -> bool:
+def _is_display(statement: Statement) -> bool:
     """Tell whether a statement is a call that shows or checks something and changes nothing."""
     if not (isinstance(statement.node, ast.Expr) and isinstance(statement.node.value, ast.Call)):
         return False
@@ -362,11 +363,11 @@ def _is_shown_only(statement: Statement) -> bool:
     while isinstance(root, ast.Attribute | ast.Call | ast.Subscript):
         root = root.func if isinstance(root, ast.Call) else root.value
     names = {_last_name(call), _last_name(root)}
-    shows = {"plots", "plt", "get_ipython", "sys", "os"} | SHOWN_ONLY
+    shows = {"plots", "plt", "get_ipython", "sys", "os"} | DISPLAY_CALLS
     return bool(names & shows) or _last_name(call).startswith(("show", "draw", "plot"))
 
 
-def _attaches(node: ast.AST) -> bool:
+def _sets_attributes(node: ast.AST) -> bool:
     """Tell whether a statement is a function that sets attributes."""
     return isinstance(node, ast.FunctionDef) and any(
         (isinstance(n, ast.Call) and _last_name(n.func) == "setattr")
@@ -385,6 +386,6 @@ def _is_seed(statement: Statement) -> bool:
     return bool(names & {"manual_seed", "seed"})
 
 
-def _is_heavy(statement: Statement) -> bool:
+def _is_training(statement: Statement) -> bool:
     loops = isinstance(statement.node, ast.For | ast.While | ast.With)
-    return loops and bool(set(_called_names(statement.node)) & HEAVY)
+    return loops and bool(set(_called_names(statement.node)) & TRAINING_CALLS)

@@ -47,9 +47,9 @@ def _raises_not_implemented(function: ast.FunctionDef) -> bool:
     body = _body(function)
     if len(body) != 1 or not isinstance(body[0], ast.Raise):
         return False
-    raised = body[0].exc
-    raised = raised.func if isinstance(raised, ast.Call) else raised
-    return isinstance(raised, ast.Name) and raised.id == "NotImplementedError"
+    exception = body[0].exc
+    exception = exception.func if isinstance(exception, ast.Call) else exception
+    return isinstance(exception, ast.Name) and exception.id == "NotImplementedError"
 
 
 def _does_nothing(function: ast.FunctionDef) -> bool:

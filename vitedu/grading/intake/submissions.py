@@ -31,8 +31,8 @@ MAX_DEPTH = 12  # nested folders
 
 _NOTEBOOKS = tuple(dict.fromkeys(exercise.notebook for exercise in EXERCISES))
 _CHAPTERS = "|".join(re.escape(name.split("_", 1)[1]) for name in _NOTEBOOKS)
-_EDGE = r"(?:^|(?<=[\W_]))"
-NOTEBOOK_IN_NAME = re.compile(rf"{_EDGE}(?:\d{{1,2}}[ _-]?)?({_CHAPTERS})(?=$|[\W_])", re.I)
+_WORD_START = r"(?:^|(?<=[\W_]))"
+NOTEBOOK_IN_NAME = re.compile(rf"{_WORD_START}(?:\d{{1,2}}[ _-]?)?({_CHAPTERS})(?=$|[\W_])", re.I)
 COPY_MARK = re.compile(r"(?: ?\((\d+)\)|-Copy(\d*)|[ _-]copy ?(\d*))$", re.I)
 
 MOODLE = re.compile(r"(?P<name>[^/]+?)(?:_(?P<id>\d+))?_assignsubmission_(?:file|onlinetext)_?")
@@ -41,14 +41,14 @@ CANVAS = re.compile(
     r"_(?:(?P<file>\d+)_(?P<rest>.+)|(?:text|link)\.html)",
     re.I | re.S,
 )
-CANVAS_SURE = re.compile(
+CANVAS_STRICT = re.compile(
     r"(?:[^\W_A-Z]+(?:_LATE)?_\d+|(?:LATE_)?anon_[^_]+)_(?:\d{3,}_.+|text\.html)"
 )
 
 _NBGRADER = {"source", "release", "autograded", "feedback", "solution"}
 _ARCHIVES = (".zip", ".7z", ".rar", ".tar", ".gz", ".tgz", ".bz2", ".xz")
-_HANDED_IN = (*_ARCHIVES, ".py", ".pdf", ".html", ".docx")  # others may be the instructor's notes
-_CLUTTER = {"__macosx", "__pycache__", "thumbs.db", "desktop.ini", "timestamp.txt"}
+_WORK_ENDINGS = (*_ARCHIVES, ".py", ".pdf", ".html", ".docx")  # others: an instructor's notes
+_IGNORED_NAMES = {"__macosx", "__pycache__", "thumbs.db", "desktop.ini", "timestamp.txt"}
 
 
 @dataclass(frozen=True)
@@ -73,8 +73,8 @@ class _Entry:
         return self.parts[-1]
 
     @property
-    def shown(self) -> str:
-        return plain("/".join(self.parts))
+    def label(self) -> str:
+        return clean_name("/".join(self.parts))
 
 
 @dataclass(frozen=True)
@@ -88,7 +88,7 @@ class _Owner:
     late: bool = False
 
 
-def look_through(folder: Path, student_from: str = "auto") -> Intake:
+def find_submissions(folder: Path, student_from: str = "auto") -> Intake:
     """Sort the files of a folder by student.
 
     Args:
@@ -115,26 +115,26 @@ def look_through(folder: Path, student_from: str = "auto") -> Intake:
         raise FileNotFoundError(f"there is no folder {folder}.")
     if not root.is_dir():
         raise NotADirectoryError(f"{folder} is a file; give the folder with the submissions.")
-    root, problems = _inside_nbgrader(root)
+    root, problems = _enter_nbgrader(root)
     entries = list(_walk(root))
-    skip = _assignment_folders(entries)
-    canvas, moodle = _looks_like_canvas(entries), _depth_of_moodle(entries)
+    skip = _has_assignment_folders(entries)
+    canvas, moodle = _looks_like_canvas(entries), _moodle_depth(entries)
     owned: dict[tuple, list[tuple[_Entry, _Owner]]] = defaultdict(list)
     for entry in entries:
         parts = entry.parts[1:] if skip and len(entry.parts) > 1 else entry.parts
-        owner = _owner(entry, parts, student_from, canvas, moodle, root)
+        owner = _find_owner(entry, parts, student_from, canvas, moodle, root)
         if owner is None:
-            problems.append(_unusable(entry))
+            problems.append(_flag_unusable(entry))
         else:
             owned[owner.key].append((entry, owner))
-    groups = [_submission(found, found[0][1]) for found in _apart(owned)]
-    return Intake(_named_apart(groups), problems)
+    groups = [_build_submission(group, group[0][1]) for group in _group_by_student(owned)]
+    return Intake(_mark_namesakes(groups), problems)
 
 
-def whole_folder(folder: Path, student: str, identity: dict[str, str] | None = None) -> Submission:
+def read_folder(folder: Path, student: str, identity: dict[str, str] | None = None) -> Submission:
     """Make one student's submission of everything in a folder, whatever the names say."""
-    owner = _Owner(("folder", student), plain(student), "folder", identity or {})
-    return _submission([(entry, owner) for entry in _walk(Path(folder))], owner)[0]
+    owner = _Owner(("folder", student), clean_name(student), "folder", identity or {})
+    return _build_submission([(entry, owner) for entry in _walk(Path(folder))], owner)[0]
 
 
 # --- reading the folder --------------------------------------------------------------------------
@@ -144,16 +144,16 @@ def _walk(root: Path, parts: tuple[str, ...] = ()) -> Iterator[_Entry]:
     """Yield every visible entry below a folder. A folder without any is an entry itself."""
     try:
         with os.scandir(root.joinpath(*parts)) as listing:
-            found = sorted(listing, key=lambda entry: entry.name)
+            items = sorted(listing, key=lambda entry: entry.name)
     except OSError:
         yield _Entry(parts or (root.name,), root.joinpath(*parts), "closed")
         return
-    anything = False
-    for item in found:
-        if item.name.startswith(".") or item.name.casefold() in _CLUTTER:
-            anything = anything or not item.is_dir(follow_symlinks=False)
+    has_entries = False
+    for item in items:
+        if item.name.startswith(".") or item.name.casefold() in _IGNORED_NAMES:
+            has_entries = has_entries or not item.is_dir(follow_symlinks=False)
             continue
-        anything, own, path = True, (*parts, item.name), Path(item.path)
+        has_entries, own, path = True, (*parts, item.name), Path(item.path)
         try:
             status = item.stat(follow_symlinks=False)
         except OSError:
@@ -171,11 +171,11 @@ def _walk(root: Path, parts: tuple[str, ...] = ()) -> Iterator[_Entry]:
             yield _Entry(own, path, "file", order)
         else:
             yield _Entry(own, path, "special")
-    if parts and not anything:
+    if parts and not has_entries:
         yield _Entry(parts, root.joinpath(*parts), "empty")
 
 
-def _inside_nbgrader(root: Path) -> tuple[Path, list[Flag]]:
+def _enter_nbgrader(root: Path) -> tuple[Path, list[Flag]]:
     """Return ``submitted/`` if the folder is an nbgrader course, with a flag that says so."""
     names = {entry.name for entry in os.scandir(root) if entry.is_dir(follow_symlinks=False)}
     course = (root / "nbgrader_config.py").exists() or (root / "gradebook.db").exists()
@@ -185,27 +185,27 @@ def _inside_nbgrader(root: Path) -> tuple[Path, list[Flag]]:
     return root / "submitted", [Flag("layout", message)]
 
 
-def _assignment_folders(entries: Iterable[_Entry]) -> bool:
+def _has_assignment_folders(entries: Iterable[_Entry]) -> bool:
     """Tell whether the top folders are assignments: all have names of the course's notebooks."""
     tops = {entry.parts[0] for entry in entries if len(entry.parts) > 1}
-    return bool(tops) and all(notebook_of(top) and not _without_notebook(top) for top in tops)
+    return bool(tops) and all(notebook_of(top) and not _strip_notebook(top) for top in tops)
 
 
 def _looks_like_canvas(entries: Iterable[_Entry]) -> bool:
     names = [entry.name for entry in entries if entry.kind == "file" and is_notebook(entry.name)]
-    fitting = sum(CANVAS_SURE.fullmatch(name) is not None for name in names)
-    return fitting > 0 and 2 * fitting >= len(names)
+    num_canvas = sum(CANVAS_STRICT.fullmatch(name) is not None for name in names)
+    return num_canvas > 0 and 2 * num_canvas >= len(names)
 
 
-def _depth_of_moodle(entries: list[_Entry]) -> int:
+def _moodle_depth(entries: list[_Entry]) -> int:
     """Return the depth of Moodle's names: 0, 1 for several downloads side by side, -1 for none.
 
     Depth 1 requires that all names there are Moodle's, because a student could have chosen some.
     """
     tops = {entry.parts[0] for entry in entries}
-    fitting = sum(MOODLE.match(top) is not None for top in tops)
-    if fitting:
-        return 0 if 2 * fitting >= len(tops) else -1
+    num_moodle = sum(MOODLE.match(top) is not None for top in tops)
+    if num_moodle:
+        return 0 if 2 * num_moodle >= len(tops) else -1
     below = [entry.parts[1] for entry in entries if len(entry.parts) > 1]
     return 1 if below and all(MOODLE.match(name) for name in below) else -1
 
@@ -213,140 +213,140 @@ def _depth_of_moodle(entries: list[_Entry]) -> int:
 # --- whose it is ---------------------------------------------------------------------------------
 
 
-def _owner(
+def _find_owner(
     entry: _Entry, parts: tuple[str, ...], rule: str, canvas: bool, moodle: int, root: Path
 ) -> _Owner | None:
     """Find the student to whom an entry belongs; None if its name does not tell."""
-    if rule in ("auto", "moodle") and (found := _moodle_owner(entry.parts, moodle)):
-        return found
+    if rule in ("auto", "moodle") and (owner := _find_moodle_owner(entry.parts, moodle)):
+        return owner
     # inside a student's folder the student chose the names, and could choose another student's
     canvas = rule == "canvas" or (rule == "auto" and canvas and len(parts) == 1)
-    if canvas and (found := _canvas_owner(entry.name)):
-        return found
-    if rule == "metadata" and (name := _name_in_metadata(entry)):
+    if canvas and (owner := _find_canvas_owner(entry.name)):
+        return owner
+    if rule == "metadata" and (name := _read_metadata_name(entry)):
         return _Owner(("metadata", name), name, "metadata")
     in_folder = len(parts) > 1 or entry.kind in ("empty", "deep", "closed")
     if in_folder and rule != "file":
-        name = plain(parts[0])
+        name = clean_name(parts[0])
         return _Owner(("folder", name), name, "folder")
     if entry.kind == "empty":
         return None
     name = entry.name.casefold()
-    if not is_notebook(name) and not name.endswith(_HANDED_IN) and entry.kind == "file":
+    if not is_notebook(name) and not name.endswith(_WORK_ENDINGS) and entry.kind == "file":
         return None
     # if the file is named like a notebook of the course, the folder's name stands for the student
-    whole = parts[0] if len(parts) > 1 else root.resolve().name
-    student = plain(_without_notebook(_stem(plain(entry.name))) or whole)
+    fallback = parts[0] if len(parts) > 1 else root.resolve().name
+    student = clean_name(_strip_notebook(_strip_endings(clean_name(entry.name))) or fallback)
     return _Owner(("file", student), student, "file")
 
 
-def _moodle_owner(parts: tuple[str, ...], depth: int) -> _Owner | None:
+def _find_moodle_owner(parts: tuple[str, ...], depth: int) -> _Owner | None:
     """Read the name that Moodle gave at this depth; the student chose all deeper names."""
     if not 0 <= depth < len(parts):
         return None
     match = MOODLE.match(parts[depth])
     if not match or not (depth == len(parts) - 1 or match.end() == len(parts[depth])):
         return None
-    name, number = plain(match["name"]), match["id"] or ""
+    name, number = clean_name(match["name"]), match["id"] or ""
     identity = {"name": name} | ({"moodle_id": number} if number else {})
     return _Owner(("moodle", name, number, parts[:depth]), name, "moodle", identity)
 
 
-def _canvas_owner(name: str) -> _Owner | None:
+def _find_canvas_owner(name: str) -> _Owner | None:
     match = CANVAS.fullmatch(name)
     if not match:
         return None
     number = match["id"] or f"anon_{match['anon']}"
-    shown = plain(match["name"] or number)
+    label = clean_name(match["name"] or number)
     late = bool(match["late"] or match["late2"])
-    identity = {"canvas_id": number} | ({"name": shown} if match["name"] else {})
-    return _Owner(("canvas", number), shown, "canvas", identity, late)
+    identity = {"canvas_id": number} | ({"name": label} if match["name"] else {})
+    return _Owner(("canvas", number), label, "canvas", identity, late)
 
 
-def _name_in_metadata(entry: _Entry) -> str:
+def _read_metadata_name(entry: _Entry) -> str:
     if entry.kind != "file" or not is_notebook(entry.name):
         return ""
     from vitedu.grading.intake.notebook_file import read_notebook
 
     metadata = read_notebook(entry.path).metadata
-    marked = metadata.get("vitedu")
-    names = [marked.get("student") if isinstance(marked, dict) else None]
+    vitedu_metadata = metadata.get("vitedu")
+    names = [vitedu_metadata.get("student") if isinstance(vitedu_metadata, dict) else None]
     authors = metadata.get("authors")
     if isinstance(authors, list) and authors and isinstance(authors[0], dict):
         names.append(authors[0].get("name"))
-    return next((plain(name) for name in names if isinstance(name, str) and name.strip()), "")
+    return next((clean_name(name) for name in names if isinstance(name, str) and name.strip()), "")
 
 
-def _apart(owned: dict[tuple, list]) -> list[list[tuple[_Entry, _Owner]]]:
+def _group_by_student(entries: dict[tuple, list]) -> list[list[tuple[_Entry, _Owner]]]:
     """Group the entries by student.
 
     Moodle gives a student another number in each assignment. One name with two numbers is therefore
     one student, unless both numbers are in the same download.
     """
     moodle: dict[str, list[tuple]] = defaultdict(list)
-    for key in owned:
+    for key in entries:
         if key[0] == "moodle":
             moodle[key[1]].append(key)
-    groups = [found for key, found in owned.items() if key[0] != "moodle"]
+    groups = [group for key, group in entries.items() if key[0] != "moodle"]
     for keys in moodle.values():
         numbers = defaultdict(set)
         for key in keys:
             numbers[key[3]].add(key[2])
-        namesakes = any(len(found) > 1 for found in numbers.values())
-        joined: dict[str, list] = defaultdict(list)
+        namesakes = any(len(group) > 1 for group in numbers.values())
+        merged: dict[str, list] = defaultdict(list)
         for key in keys:
-            joined[key[2] if namesakes else ""] += owned[key]
-        groups += joined.values()
+            merged[key[2] if namesakes else ""] += entries[key]
+        groups += merged.values()
     return groups
 
 
-def _named_apart(submissions: list[tuple[Submission, str]]) -> list[Submission]:
+def _mark_namesakes(submissions: list[tuple[Submission, str]]) -> list[Submission]:
     """Add the number, or the layout, to a name that several students have."""
     count: dict[str, int] = defaultdict(int)
     for submission, _ in submissions:
         count[submission.student] += 1
-    named = []
+    marked = []
     for submission, rule in submissions:
         if count[submission.student] > 1:
             identity = submission.identity
             mark = identity.get("moodle_id") or identity.get("canvas_id") or rule
-            named.append(
+            marked.append(
                 Submission(
                     f"{submission.student} ({mark})", submission.files, identity, submission.flags
                 )
             )
         else:
-            named.append(submission)
-    return sorted(named, key=lambda submission: submission.student)
+            marked.append(submission)
+    return sorted(marked, key=lambda submission: submission.student)
 
 
 # --- one student ---------------------------------------------------------------------------------
 
 
-def _submission(found: list[tuple[_Entry, _Owner]], owner: _Owner) -> tuple[Submission, str]:
+def _build_submission(owned: list[tuple[_Entry, _Owner]], owner: _Owner) -> tuple[Submission, str]:
     """Make one student's submission; return it with the layout that named the student."""
-    entries, flags = [entry for entry, _ in found], []
+    entries, flags = [entry for entry, _ in owned], []
     usable = [entry for entry in entries if entry.kind == "file" and is_notebook(entry.name)]
     usable.sort(key=lambda entry: entry.order)
     if len(usable) > MAX_NOTEBOOKS:
-        left_out, usable = usable[:-MAX_NOTEBOOKS], usable[-MAX_NOTEBOOKS:]
-        message = f"{len(left_out)} notebooks left out: more than {MAX_NOTEBOOKS} of one student"
+        older, usable = usable[:-MAX_NOTEBOOKS], usable[-MAX_NOTEBOOKS:]
+        message = f"{len(older)} notebooks left out: more than {MAX_NOTEBOOKS} of one student"
         flags.append(Flag("too_many_files", message))
-    flags += _two_of_one(usable)
+    flags += _flag_duplicates(usable)
     for entry in usable:
         if not entry.name.casefold().endswith(".ipynb"):
             flags.append(
-                Flag("renamed", f"{entry.shown} is read as a notebook, whatever its ending")
+                Flag("renamed", f"{entry.label} is read as a notebook, whatever its ending")
             )
     others = []
     for entry in entries:
         if entry.kind == "file" and not is_notebook(entry.name):
             if entry.name.casefold().endswith(_ARCHIVES):
-                flags.append(_unusable(entry))
+                flags.append(_flag_unusable(entry))
             else:
-                others.append(entry.shown)
+                others.append(entry.label)
         elif entry.kind != "file":
-            flags.append(_unusable(entry))
+            flags.append(_flag_unusable(entry))
     if others:
         more = f" and {len(others) - 5} more" if len(others) > 5 else ""
         flags.append(
@@ -354,10 +354,10 @@ def _submission(found: list[tuple[_Entry, _Owner]], owner: _Owner) -> tuple[Subm
         )
     if not usable:
         flags.append(Flag("no_notebook", "nothing that was handed in is a notebook (.ipynb)"))
-    if any(own.late for _, own in found):
+    if any(own.late for _, own in owned):
         flags.append(Flag("late", "Canvas calls it late"))
     identity = dict(owner.identity)
-    for _, own in found:
+    for _, own in owned:
         for key, value in own.identity.items():
             known = identity.setdefault(key, value)
             if key == "moodle_id" and value not in known.split():  # keep one for each assignment
@@ -366,32 +366,32 @@ def _submission(found: list[tuple[_Entry, _Owner]], owner: _Owner) -> tuple[Subm
     return Submission(owner.name, files, identity, tuple(flags)), owner.rule
 
 
-def _two_of_one(usable: list[_Entry]) -> list[Flag]:
+def _flag_duplicates(usable: list[_Entry]) -> list[Flag]:
     """Flag files that claim to be the same notebook."""
     claims = defaultdict(list)
     for entry in usable:
-        claims[notebook_of(entry.name) or _stem(entry.name)].append(entry.shown)
+        claims[notebook_of(entry.name) or _strip_endings(entry.name)].append(entry.label)
     return [
         Flag(
             "two_files",
-            f"{len(names)} files for {plain(claim)}, the newest wins: {', '.join(names)}",
+            f"{len(names)} files for {clean_name(claim)}, the newest wins: {', '.join(names)}",
         )
         for claim, names in claims.items()
         if len(names) > 1
     ]
 
 
-def _unusable(entry: _Entry) -> Flag:
+def _flag_unusable(entry: _Entry) -> Flag:
     """Say why an entry cannot be used."""
     if entry.kind == "file" and entry.name.casefold().endswith(_ARCHIVES):
-        return Flag("archive", f"{entry.shown} is an archive; unpack it and grade again")
+        return Flag("archive", f"{entry.label} is an archive; unpack it and grade again")
     words = {
-        "link": f"{entry.shown} is a symbolic link, which is not followed",
-        "special": f"{entry.shown} is no regular file",
-        "empty": f"the folder {entry.shown} is empty",
-        "deep": f"{entry.shown} lies more than {MAX_DEPTH} folders deep",
-        "closed": f"{entry.shown} cannot be read",
-        "file": f"{entry.shown} is no notebook and bears no student's name",
+        "link": f"{entry.label} is a symbolic link, which is not followed",
+        "special": f"{entry.label} is no regular file",
+        "empty": f"the folder {entry.label} is empty",
+        "deep": f"{entry.label} lies more than {MAX_DEPTH} folders deep",
+        "closed": f"{entry.label} cannot be read",
+        "file": f"{entry.label} is no notebook and bears no student's name",
     }
     kind = {"file": "other_file", "deep": "too_deep", "empty": "empty_folder"}
     return Flag(kind.get(entry.kind, entry.kind), words[entry.kind])
@@ -422,14 +422,14 @@ def notebook_of(name: str) -> str:
     return next((known for known in _NOTEBOOKS if known.split("_", 1)[1] == chapter), "")
 
 
-def plain(name: str) -> str:
+def clean_name(name: str) -> str:
     """Make a file name safe for text: composed, without control characters or broken bytes.
 
     Example:
         >>> plain("Zoe\\u0308\\n")
         'Zoë'
     """
-    text = os.fsencode(name).decode("utf-8", "backslashreplace") if _broken(name) else name
+    text = os.fsencode(name).decode("utf-8", "backslashreplace") if _has_surrogates(name) else name
     text = unicodedata.normalize("NFC", text)
     return (
         "".join(
@@ -439,11 +439,11 @@ def plain(name: str) -> str:
     )
 
 
-def _broken(name: str) -> bool:
+def _has_surrogates(name: str) -> bool:
     return any("\ud800" <= character <= "\udfff" for character in name)
 
 
-def _stem(name: str) -> str:
+def _strip_endings(name: str) -> str:
     """Remove endings and the marks of copies, such as "(1)"."""
     stem = re.sub(r"(?i)(?:\.ipynb)?\.(?:ipynb|txt|json|tar\.gz|\w{1,5})$", "", name)
     while match := COPY_MARK.search(stem):
@@ -451,12 +451,12 @@ def _stem(name: str) -> str:
     return stem
 
 
-def _without_notebook(stem: str) -> str:
+def _strip_notebook(stem: str) -> str:
     """Remove the name of the course's notebook: "anna_01_patches" becomes "anna"."""
     rest = NOTEBOOK_IN_NAME.sub("\0", stem, count=1)
     rest = re.sub(r"[\s_.\-–]*\x00[\s_.\-–]*", " ", rest).strip(" _-.")
-    whole = re.fullmatch(r"\(([^()]+)\)|\[([^\[\]]+)\]", rest)  # "01_patches (Anna)"
-    return (whole[1] or whole[2]).strip() if whole else rest
+    match = re.fullmatch(r"\(([^()]+)\)|\[([^\[\]]+)\]", rest)  # "01_patches (Anna)"
+    return (match[1] or match[2]).strip() if match else rest
 
 
 def _copy_number(name: str) -> int:

@@ -10,17 +10,17 @@ from dataclasses import dataclass, field
 
 from vitedu.grading.grades import NOT_GRADABLE, PASSED, REASONS, Flag
 from vitedu.grading.grades import SubmissionGrade as Grade
-from vitedu.grading.pages.skeleton import look
+from vitedu.grading.pages.skeleton import grade_kind
 
 # flags that only say how an answer was found; a person should look at all others
-HARMLESS = set(
+HARMLESS_FLAGS = set(
     "found_by_name duplicate conflict not_code magics renamed two_files other_file layout oddity "
     "unknown_exercise".split()
 )
-IF_NOT_PASSED = {"left_out"}  # shown only if the answer did not pass, because it may be the cause
+IF_FAILED = {"left_out"}  # shown only if the answer did not pass, because it may be the cause
 IF_POINTS = {"like_reference", "undecided"}  # shown only if the answer earned points
 
-KINDS = {
+FLAG_LABELS = {
     "similar": "nearly the same answers as somebody else's",
     "like_reference": "the published reference",
     "forbidden_name": "names what the exercise forbids",
@@ -35,7 +35,7 @@ KINDS = {
     "empty_folder": "an empty folder",
 }
 
-OPEN = "could not be graded"
+OPEN_LABEL = "could not be graded"
 
 
 @dataclass
@@ -54,7 +54,7 @@ class Summary:
     """The numbers of a class."""
 
     rows: list[StudentRow] = field(default_factory=list)
-    looks: dict[str, Counter] = field(default_factory=lambda: defaultdict(Counter))
+    kinds: dict[str, Counter] = field(default_factory=lambda: defaultdict(Counter))
     mistakes: Counter = field(default_factory=Counter)  # (exercise, id) -> number of students
     levels: Counter = field(default_factory=Counter)
     versions: set[str] = field(default_factory=set)
@@ -73,15 +73,15 @@ def summarise(
     """Read grades one at a time and keep what the page needs."""
     summary = Summary(problems=problems)
     for grade in grades:
-        cells = {each.exercise: (look(each), each.points) for each in grade.exercises}
+        cells = {each.exercise: (grade_kind(each), each.points) for each in grade.exercises}
         for each in grade.exercises:
-            summary.looks[each.exercise][look(each)] += 1
+            summary.kinds[each.exercise][grade_kind(each)] += 1
             summary.mistakes.update({(each.exercise, id) for id in each.misconceptions})
             if each.runs:
                 summary.runs.add(each.runs)
             if each.reason == "grader":
                 summary.faults[each.detail] += 1
-        concerns = _concerns(grade, class_flags.get(grade.student, ()))
+        concerns = _list_concerns(grade, class_flags.get(grade.student, ()))
         summary.rows.append(
             StudentRow(grade.student, grade.points, grade.open_points, cells, concerns)
         )
@@ -92,30 +92,30 @@ def summarise(
     return summary
 
 
-def _concerns(grade: Grade, class_flags: Sequence[Flag]) -> list[tuple[str, str]]:
+def _list_concerns(grade: Grade, class_flags: Sequence[Flag]) -> list[tuple[str, str]]:
     """List why a person should look at a submission, with one line for each reason."""
-    said = defaultdict(list)  # (label, words) -> exercises
+    reasons = defaultdict(list)  # (label, words) -> exercises
     for each in grade.exercises:
         if each.state == NOT_GRADABLE:
             detail = f" ({each.detail})" if each.detail else ""
-            said[OPEN, REASONS[each.reason] + detail].append(each.exercise)
+            reasons[OPEN_LABEL, REASONS[each.reason] + detail].append(each.exercise)
     for each in grade.exercises:
         for flag in each.flags:
-            idle = flag.kind in HARMLESS or (flag.kind in IF_NOT_PASSED and each.state == PASSED)
-            idle = idle or (flag.kind in IF_POINTS and not each.points)
-            if not idle:
-                said[KINDS.get(flag.kind, flag.kind), flag.message].append(each.exercise)
+            skip = flag.kind in HARMLESS_FLAGS or (flag.kind in IF_FAILED and each.state == PASSED)
+            skip = skip or (flag.kind in IF_POINTS and not each.points)
+            if not skip:
+                reasons[FLAG_LABELS.get(flag.kind, flag.kind), flag.message].append(each.exercise)
     for flag in [*grade.flags, *class_flags]:
-        if flag.kind not in HARMLESS:
-            said[KINDS.get(flag.kind, flag.kind), flag.message] += []
+        if flag.kind not in HARMLESS_FLAGS:
+            reasons[FLAG_LABELS.get(flag.kind, flag.kind), flag.message] += []
     return [
-        (label, f"{_names(exercises, len(grade.exercises))}{words}")
-        for (label, words), exercises in said.items()
+        (label, f"{_write_names(exercises, len(grade.exercises))}{words}")
+        for (label, words), exercises in reasons.items()
     ]
 
 
-def _names(exercises: list[str], of: int) -> str:
+def _write_names(exercises: list[str], n: int) -> str:
     exercises = list(dict.fromkeys(exercises))
     if not exercises:
         return ""
-    return f"all {of} exercises: " if len(exercises) == of > 2 else f"{', '.join(exercises)}: "
+    return f"all {n} exercises: " if len(exercises) == n > 2 else f"{', '.join(exercises)}: "

@@ -23,16 +23,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from vitedu.exercises import Exercise, find
 from vitedu.grading.grades import FAILED, NOT_GRADABLE, PASSED, REASONS, ExerciseGrade, Flag
 from vitedu.grading.grades import SubmissionGrade as Grade
-from vitedu.grading.pages.skeleton import count, number, plain
+from vitedu.grading.pages.skeleton import clean, count, number
 
 MARK = "\ufeff"  # byte order mark: tells Excel that this is UTF-8
 FORMULA = tuple("=+-@|＝＋－＠")  # signs with which a formula begins in some spreadsheet
-MOST = 1000  # the most characters of a cell; spreadsheets accept 32,767
+MAX_CELL = 1000  # the most characters of a cell; spreadsheets accept 32,767
 
 Flags = Mapping[str, Sequence[Flag]]  # student -> flags from comparing the class
 
 
-def cell(words: str) -> str:
+def safe_cell(words: str) -> str:
     """Make text that a spreadsheet shows and does not compute; line ends become spaces.
 
     A cell that begins like a formula, also after spaces, gets an apostrophe in front.
@@ -41,17 +41,17 @@ def cell(words: str) -> str:
         >>> cell("=1+1"), cell(" @SUM(A1)"), cell("Anna-Lena"), cell("a\\tb\\r\\nc")
         ("'=1+1", "' @SUM(A1)", 'Anna-Lena', 'a b c')
     """
-    flat = " ".join(plain(words[:MOST]).replace("\t", " ").splitlines())
-    seen = (c for c in flat if unicodedata.category(c) not in ("Cf", "Zs"))  # visible characters
-    return f"'{flat}" if words[:1] in ("\t", "\r", "\n") or next(seen, "") in FORMULA else flat
+    flat = " ".join(clean(words[:MAX_CELL]).replace("\t", " ").splitlines())
+    visible = (c for c in flat if unicodedata.category(c) not in ("Cf", "Zs"))
+    return f"'{flat}" if words[:1] in ("\t", "\r", "\n") or next(visible, "") in FORMULA else flat
 
 
-def table(rows: Iterable[Sequence], *, mark: bool = False) -> str:
-    """Write rows as CSV. Numbers stay numbers; text is made safe by ``cell``."""
+def write_table(rows: Iterable[Sequence], *, mark: bool = False) -> str:
+    """Write rows as CSV. Numbers stay numbers; text is made safe by ``safe_cell``."""
     buffer = io.StringIO(newline="")
     writer = csv.writer(buffer, lineterminator="\r\n")
     for row in rows:
-        writer.writerow([cell(each) if isinstance(each, str) else each for each in row])
+        writer.writerow([safe_cell(each) if isinstance(each, str) else each for each in row])
     return (MARK if mark else "") + buffer.getvalue()
 
 
@@ -62,11 +62,8 @@ def grades_csv(grades: Iterable[Grade], class_flags: Flags) -> str:
     """Write a row for each student and exercise."""
 
     def rows():
-        yield ["student", "exercise", "points", "max_points", "state", "reason", "attempted"] + [
-            "misconceptions",
-            "flags",
-            "detail",
-        ]
+        names = "student exercise points max_points state reason attempted"
+        yield f"{names} misconceptions flags detail".split()
         for grade in grades:
             flags = [*grade.flags, *class_flags.get(grade.student, ())]
             for each in grade.exercises:
@@ -80,37 +77,32 @@ def grades_csv(grades: Iterable[Grade], class_flags: Flags) -> str:
                     each.detail,
                 ]
 
-    return table(rows(), mark=True)
+    return write_table(rows(), mark=True)
 
 
 def totals_csv(grades: Iterable[Grade], class_flags: Flags) -> str:
     """Write a row for each student. The column "final" says whether no points are open."""
 
     def rows():
-        yield ["student", "points", "max_points", "open_points", "final", "passed", "failed"] + [
-            "not_attempted",
-            "not_gradable",
-            "isolation",
-            "flags",
-            "files",
-        ]
+        names = "student points max_points open_points final passed failed not_attempted"
+        yield f"{names} not_gradable isolation flags files".split()
         for grade in grades:
             states = [each.state for each in grade.exercises]
-            idle = sum(not each.attempted for each in grade.exercises)
+            num_untouched = sum(not each.attempted for each in grade.exercises)
             flags = [flag for each in grade.exercises for flag in each.flags]
             flags += [*grade.flags, *class_flags.get(grade.student, ())]
             yield [grade.student, _points(grade.points), grade.max_points, grade.open_points] + [
                 "no" if grade.open_points else "yes",
                 states.count(PASSED),
-                states.count(FAILED) - idle,
-                idle,
+                states.count(FAILED) - num_untouched,
+                num_untouched,
                 states.count(NOT_GRADABLE),
                 grade.isolation,
                 " ".join(dict.fromkeys(flag.kind for flag in flags)),
                 ", ".join(grade.files),
             ]
 
-    return table(rows(), mark=True)
+    return write_table(rows(), mark=True)
 
 
 def open_csv(grades: Iterable[Grade]) -> str:
@@ -120,10 +112,7 @@ def open_csv(grades: Iterable[Grade]) -> str:
     """
 
     def rows():
-        yield ["student", "exercise", "open_points", "reason", "meaning", "detail"] + [
-            "points",
-            "comment",
-        ]
+        yield "student exercise open_points reason meaning detail points comment".split()
         for grade in grades:
             for each in grade.exercises:
                 if each.state == NOT_GRADABLE:
@@ -134,7 +123,7 @@ def open_csv(grades: Iterable[Grade]) -> str:
                         "",
                     ]
 
-    return table(rows(), mark=True)
+    return write_table(rows(), mark=True)
 
 
 def _points(points: float | None):
@@ -152,7 +141,7 @@ def canvas_csv(grades: Iterable[Grade], exercises: Sequence[Exercise], assignmen
     new assignment. A cell is empty while any of its points are open. An empty cell deletes a grade
     that Canvas already has; its preview shows this first.
     """
-    columns = _columns(exercises, assignment)
+    columns = _group_columns(exercises, assignment)
 
     def rows():
         yield ["Student", "ID", "SIS User ID", "SIS Login ID", "Section", *columns]
@@ -160,14 +149,14 @@ def canvas_csv(grades: Iterable[Grade], exercises: Sequence[Exercise], assignmen
             float(sum(exercise.points for exercise in each)) for each in columns.values()
         ]
         for grade in grades:
-            who = grade.identity
-            yield [grade.student, who.get("canvas_id", ""), who.get("sis_user_id", "")] + [
-                who.get("sis_login_id", who.get("login", "")),
-                who.get("section", ""),
-                *(_points(_sum(grade, each)) for each in columns.values()),
+            ids = grade.identity
+            yield [grade.student, ids.get("canvas_id", ""), ids.get("sis_user_id", "")] + [
+                ids.get("sis_login_id", ids.get("login", "")),
+                ids.get("section", ""),
+                *(_points(_sum_points(grade, each)) for each in columns.values()),
             ]
 
-    return table(rows())
+    return write_table(rows())
 
 
 def moodle_csv(grades: Iterable[Grade], exercises: Sequence[Exercise]) -> str:
@@ -179,26 +168,26 @@ def moodle_csv(grades: Iterable[Grade], exercises: Sequence[Exercise]) -> str:
     which should therefore be the sum of points. Replacing grades needs the option "Allow updating
     records that have been modified more recently".
     """
-    everything = _columns(exercises, "vitedu")["vitedu"]
+    all_exercises = _group_columns(exercises, "vitedu")["vitedu"]
 
     def rows():
         yield ["Identifier", "Full name", "Email address", "Grade", "Maximum Grade"] + [
             "Last modified (grade)"
         ]
         for grade in grades:
-            who = grade.identity
-            for participant in who.get("moodle_id", "").split() or [""]:
+            ids = grade.identity
+            for participant in ids.get("moodle_id", "").split() or [""]:
                 yield [f"Participant {participant}" if participant else "", grade.student] + [
-                    who.get("email", ""),
-                    _points(_sum(grade, everything)),
-                    float(sum(exercise.points for exercise in everything)),
+                    ids.get("email", ""),
+                    _points(_sum_points(grade, all_exercises)),
+                    float(sum(exercise.points for exercise in all_exercises)),
                     "",
                 ]
 
-    return table(rows())
+    return write_table(rows())
 
 
-def _columns(exercises: Sequence[Exercise], assignment: str) -> dict[str, list[Exercise]]:
+def _group_columns(exercises: Sequence[Exercise], assignment: str) -> dict[str, list[Exercise]]:
     if assignment:
         return {assignment: list(exercises)}
     columns: dict[str, list[Exercise]] = {}
@@ -207,7 +196,7 @@ def _columns(exercises: Sequence[Exercise], assignment: str) -> dict[str, list[E
     return columns
 
 
-def _sum(grade: Grade, exercises: Sequence[Exercise]) -> float | None:
+def _sum_points(grade: Grade, exercises: Sequence[Exercise]) -> float | None:
     """Add up the points of exercises; None if any of them is open."""
     by_id = {each.exercise: each for each in grade.exercises}
     points = [by_id[exercise.id].points for exercise in exercises if exercise.id in by_id]
@@ -225,16 +214,16 @@ def gradescope_results(grade: Grade) -> dict:
     If nothing could be graded, the required score is 0, and the text says that it is not a grade.
     """
     tests = [_gradescope_test(find(each.exercise), each) for each in grade.exercises]
-    waiting = [each for each in grade.exercises if each.state == NOT_GRADABLE]
+    open_grades = [each for each in grade.exercises if each.state == NOT_GRADABLE]
     lines = []
-    if waiting and len(waiting) == len(grade.exercises):
+    if open_grades and len(open_grades) == len(grade.exercises):
         lines.append("Nothing could be graded by machine. The score shown is not a grade.")
-    elif waiting:
+    elif open_grades:
         lines.append("The score shown is not final.")
-    if waiting:
+    if open_grades:
         lines.append(
-            f"{count(len(waiting), 'exercise')} with {number(grade.open_points)} points could not "
-            "be graded by machine and wait for your instructor. They are marked below."
+            f"{count(len(open_grades), 'exercise')} with {number(grade.open_points)} points could "
+            "not be graded by machine and wait for your instructor. They are marked below."
         )
     lines.append(f"{number(grade.points)} of {number(grade.max_points)} points so far.")
     return {
@@ -262,12 +251,12 @@ def _gradescope_test(exercise: Exercise, grade: ExerciseGrade) -> dict:
         "visibility": "visible",
     }
     if grade.state == NOT_GRADABLE:
-        said = f"Not graded yet, and not a 0: {REASONS[grade.reason]}."
-        return test | {"output": plain("\n".join(filter(None, [said, grade.detail])))}
+        text = f"Not graded yet, and not a 0: {REASONS[grade.reason]}."
+        return test | {"output": clean("\n".join(filter(None, [text, grade.detail])))}
     lines = [f"{label}: {words}" for label, words in grade.lines if label != "again"]
     if not grade.attempted:
         lines = ["The cell is as you got it."]
-    words = plain("\n".join(filter(None, [grade.headline, *lines])))
+    words = clean("\n".join(filter(None, [grade.headline, *lines])))
     status = "passed" if grade.state == PASSED else "failed"
     return test | {"score": grade.points, "status": status, "output": words}
 

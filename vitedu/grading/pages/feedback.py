@@ -16,7 +16,7 @@ from typing import NamedTuple
 from vitedu.exercises import Exercise, find
 from vitedu.grading.grades import FAILED, NOT_GRADABLE, PASSED, REASONS, ExerciseGrade
 from vitedu.grading.grades import SubmissionGrade as Grade
-from vitedu.grading.pages.skeleton import SIGNS, look, number, render
+from vitedu.grading.pages.skeleton import SIGNS, grade_kind, number, render
 
 # label of a line in a report -> its label on the page; the labels of drawings are not changed
 LABELS = {
@@ -30,17 +30,17 @@ LABELS = {
     "note": "note",
 }
 PROSE = {"why", "try", "also", "note"}  # the other lines are aligned text, shown as code
-SECRET = {"again"}  # lines that are not shown: the seed would reveal the inputs
-MOST_LINES = 60  # of a cell that are shown
-MOST_NEXT = 3  # exercises under "where the next points are"
+HIDDEN_LABELS = {"again"}  # lines that are not shown: the seed would reveal the inputs
+MAX_LINES = 60  # of a cell that are shown
+MAX_NEXT = 3  # exercises under "where the next points are"
 
 # the flags that a student may read; suspicions are for the instructor only
-OPEN_FLAGS = set(
+STUDENT_FLAGS = set(
     "found_by_name duplicate conflict not_code magics left_out late two_files renamed unreadable "
     "archive no_notebook link other_file".split()
 )
 
-NEXT = {
+ADVICE = {
     "unreadable": "Open the file in Jupyter, save it and hand it in once more.",
     "no_cell": (
         "If you wrote it, tell your instructor where: the cell may have been renamed or deleted."
@@ -78,7 +78,7 @@ class Part(NamedTuple):
     sign: str
     name: str
     points: str
-    proved: str
+    proof: str
 
 
 @dataclass(frozen=True)
@@ -91,7 +91,7 @@ class Card:
     @cached_property
     def kind(self) -> str:
         """A key of ``SIGNS``."""
-        return look(self.grade)
+        return grade_kind(self.grade)
 
     @property
     def sign(self) -> str:
@@ -111,30 +111,29 @@ class Card:
         return self.grade.max_points - (self.grade.points or 0.0)
 
     @property
-    def proved(self) -> list[str]:
+    def proofs(self) -> list[str]:
         """What a passed exercise proves."""
-        proved = [words for label, words in self.grade.lines if label == "proved"]
-        return proved or [part["message"] for part in self.grade.findings if part["passed"]]
+        proofs = [words for label, words in self.grade.lines if label == "proved"]
+        return proofs or [part["message"] for part in self.grade.findings if part["passed"]]
 
     @property
     def rows(self) -> list[Line]:
         """The lines of the report of an exercise that did not pass."""
-        told = [(label, words) for label, words in self.grade.lines if words]
-        lines = [
+        return [
             Line(LABELS.get(label, label), words, label not in PROSE)
-            for label, words in told
-            if label not in SECRET
+            for label, words in self.grade.lines
+            if words and label not in HIDDEN_LABELS
         ]
-        return lines
 
     @property
     def code(self) -> list[tuple[int, str, bool]]:
         """The student's cell, line by line: number, text, and whether an error came from there."""
-        at = {int(n) for _, words in self.grade.lines for n in re.findall(r"\(line (\d+):", words)}
+        words = "\n".join(text for _, text in self.grade.lines)
+        error_lines = {int(number) for number in re.findall(r"\(line (\d+):", words)}
         lines = self.grade.code.rstrip().split("\n") if self.grade.code.strip() else []
-        shown = [(n, line, n in at) for n, line in enumerate(lines, 1)]
-        first = next((i for i, (_, line, _) in enumerate(shown) if line.strip()), 0)
-        return shown[first:][:MOST_LINES]
+        numbered = [(n, line, n in error_lines) for n, line in enumerate(lines, 1)]
+        first = next((i for i, (_, line, _) in enumerate(numbered) if line.strip()), 0)
+        return numbered[first:][:MAX_LINES]
 
     @property
     def findings(self) -> list[Part]:
@@ -147,27 +146,27 @@ class Card:
             )
             most = finding.get("max_points") or 0
             points = f" {number(most if passed else 0)}/{number(most)}" if most else ""
-            proved = finding["message"] if passed else ""
-            parts.append(Part(kind, sign, finding["name"], points, proved))
+            proof = finding["message"] if passed else ""
+            parts.append(Part(kind, sign, finding["name"], points, proof))
         return parts
 
     @property
-    def held(self) -> list[str]:
+    def right_parts(self) -> list[str]:
         """What is already right in an answer that failed."""
         return [f["message"] for f in self.grade.findings if f["passed"] and f.get("max_points")]
 
     @property
     def notes(self) -> list[str]:
-        return [flag.message for flag in self.grade.flags if flag.kind in OPEN_FLAGS]
+        return [flag.message for flag in self.grade.flags if flag.kind in STUDENT_FLAGS]
 
 
 def feedback_page(grade: Grade) -> str:
     """Write the page of one student."""
     cards = [Card(find(each.exercise), each) for each in grade.exercises]
     failed = [card for card in cards if card.grade.state == FAILED]
-    best = sorted(failed, key=lambda card: -card.lost)[:MOST_NEXT]
+    best = sorted(failed, key=lambda card: -card.lost)[:MAX_NEXT]
     all_open = grade.open_points == grade.max_points
-    whole = grade.max_points or 1.0
+    max_points = grade.max_points or 1.0
     return render(
         "feedback.html",
         title=f"Feedback: {grade.student}",
@@ -176,29 +175,29 @@ def feedback_page(grade: Grade) -> str:
         kinds={card.kind for card in cards},
         all_open=all_open,
         total="open" if all_open else number(grade.points),  # a large 0 would be read as a grade
-        earned_share=100 * grade.points / whole,
-        open_share=100 * grade.open_points / whole,
+        earned_share=100 * grade.points / max_points,
+        open_share=100 * grade.open_points / max_points,
         passed=sum(card.grade.state == PASSED for card in cards),
         open_exercises=sum(card.grade.state == NOT_GRADABLE for card in cards),
-        notes=[flag.message for flag in grade.flags if flag.kind in OPEN_FLAGS],
+        notes=[flag.message for flag in grade.flags if flag.kind in STUDENT_FLAGS],
         next_points=[card for card in failed if card in best],
         notebooks=[
-            (notebook, _alike(list(group)))
+            (notebook, _group_alike(list(group)))
             for notebook, group in groupby(cards, key=lambda card: card.exercise.notebook)
         ],
         example=failed[0].exercise if failed else None,
         meanings=REASONS,
-        advice=NEXT,
+        advice=ADVICE,
         runs=max((card.grade.runs for card in cards), default=0),
         versions=", ".join(f"{name} {version}" for name, version in grade.versions.items()),
     )
 
 
-def _alike(cards: list[Card]) -> list[list[Card]]:
+def _group_alike(cards: list[Card]) -> list[list[Card]]:
     """Group exercises that are open for the same reason, so that the page gives it once."""
-    alike = defaultdict(list)
+    groups = defaultdict(list)
     for card in cards:
         grade = card.grade
-        is_own = grade.state != NOT_GRADABLE or grade.flags or grade.printed
-        alike[grade.exercise if is_own else "", grade.reason, grade.detail].append(card)
-    return list(alike.values())
+        stands_alone = grade.state != NOT_GRADABLE or grade.flags or grade.printed
+        groups[grade.exercise if stands_alone else "", grade.reason, grade.detail].append(card)
+    return list(groups.values())

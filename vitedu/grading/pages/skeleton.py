@@ -1,8 +1,8 @@
 """What the grader's pages share: safe text, words for numbers, the templates.
 
-Role: ``render`` fills a template of ``templates/``. ``text`` removes unsafe characters, ``picture``
-checks an SVG, and ``look`` classifies a grade. Jinja2 escapes every value; only ``picture`` returns
-markup. ``feedback`` and ``class_report`` provide the content.
+Role: ``render`` fills a template of ``templates/``. ``text`` removes unsafe characters,
+``safe_svg`` checks an SVG, and ``grade_kind`` classifies a grade. Jinja2 escapes every value; only
+``safe_svg`` returns markup. ``feedback`` and ``class_report`` provide the content.
 """
 
 import functools
@@ -31,7 +31,7 @@ _SHAPES |= {"circle", "ellipse", "path"}
 _DIRECTIONS = {*range(0x202A, 0x202F), *range(0x2066, 0x206A), 0x200E, 0x200F, 0x061C}
 
 
-def plain(words: str) -> str:
+def clean(words: str) -> str:
     """Replace control characters, lone surrogates, and marks that change the writing direction.
 
     Example:
@@ -46,15 +46,15 @@ def plain(words: str) -> str:
     )
 
 
-def text(words: str, most: int = 4000) -> str:
+def text(words: str, limit: int = 4000) -> str:
     """Make text safe to show; very long text is cut, with a remark.
 
     Example:
         >>> text("a\\x1bb"), text("abc", most=1)
         ('a�b', 'a … (2 more characters)')
     """
-    cut = f" … ({len(words) - most:,} more characters)" if len(words) > most else ""
-    return plain(words[:most]) + cut
+    note = f" … ({len(words) - limit:,} more characters)" if len(words) > limit else ""
+    return clean(words[:limit]) + note
 
 
 def number(points: float) -> str:
@@ -67,17 +67,17 @@ def number(points: float) -> str:
     return f"{points:.2f}".rstrip("0").rstrip(".")
 
 
-def count(amount: int, one: str, many: str = "") -> str:
+def count(amount: int, singular: str, plural: str = "") -> str:
     """Write an amount with its noun.
 
     Example:
         >>> count(1, "submission"), count(2, "submission")
         ('1 submission', '2 submissions')
     """
-    return f"{amount} {one if amount == 1 else many or one + 's'}"
+    return f"{amount} {singular if amount == 1 else plural or singular + 's'}"
 
 
-def look(grade: ExerciseGrade) -> str:
+def grade_kind(grade: ExerciseGrade) -> str:
     """Return the key of ``SIGNS`` for a grade."""
     if grade.state != FAILED:
         return grade.state
@@ -86,7 +86,7 @@ def look(grade: ExerciseGrade) -> str:
     return "partly" if grade.points else FAILED
 
 
-def picture(svg: str) -> Markup:
+def safe_svg(svg: str) -> Markup:
     """Return a drawing as markup if it contains only shapes and words; otherwise nothing.
 
     The grader makes the drawings itself. This is a second barrier, so that text of a student's
@@ -115,7 +115,7 @@ def picture(svg: str) -> Markup:
     return Markup(f'<div class="picture">{svg}</div>')
 
 
-def are_open(points: float) -> str:
+def count_open(points: float) -> str:
     """Say how many points are open.
 
     Example:
@@ -148,7 +148,7 @@ def _environment() -> jinja2.Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    filters = [text, number, count, picture, are_open]
+    filters = [text, number, count, safe_svg, count_open]
     environment.filters |= {function.__name__: function for function in filters}
     environment.filters["file_name"] = safe_name
     return environment

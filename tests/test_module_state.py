@@ -1,4 +1,4 @@
-"""The seal: what an answer changes is restored, whether or not Python numbers the changes."""
+"""What an answer changes in modules is restored, whether or not Python numbers the changes."""
 
 import json
 import math
@@ -9,25 +9,25 @@ from torch import nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from vitedu.checks import drivers, limits, observation
-from vitedu.grading.box import seal
+from vitedu.grading.box import module_state
 
 
 @pytest.fixture(params=[True, False], ids=["numbered", "not numbered"])
-def sealed(request, monkeypatch):
-    """A seal that reads the numbers of dicts, or one that restores every dict every time."""
-    if request.param and not seal.NUMBERED:
+def state(request, monkeypatch):
+    """A state that reads the numbers of dicts, or one that restores every dict every time."""
+    if request.param and not module_state.IS_NUMBERED:
         pytest.skip("this Python does not number the changes of a dict")
-    monkeypatch.setattr(seal, "NUMBERED", request.param)
-    state = seal.Seal()
-    yield state
-    state.restore()
+    monkeypatch.setattr(module_state, "IS_NUMBERED", request.param)
+    result = module_state.ModuleState()
+    yield result
+    result.restore()
 
 
 def lie(*rest, **settings):
     """Stand for whatever an answer would put in the place of something."""
 
 
-def test_what_the_probes_use_is_restored(sealed):
+def test_what_the_probes_use_is_restored(state):
     """A function of torch or Python, a method, a driver and the code of a helper come back."""
     before = torch.equal, math.cos, nn.Module.named_modules, drivers.DRIVERS["call"]
     code = observation.store_output.__code__
@@ -36,45 +36,45 @@ def test_what_the_probes_use_is_restored(sealed):
         drivers.DRIVERS["call"] = lie
         drivers.DRIVERS["new"] = lie
         observation.store_output.__code__ = lie.__code__
-        sealed.restore()
+        state.restore()
         now = torch.equal, math.cos, nn.Module.named_modules, drivers.DRIVERS["call"]
         assert now == before
         assert observation.store_output.__code__ is code
         assert "new" not in drivers.DRIVERS
 
 
-def test_defaults_of_a_helper_are_restored(sealed):
+def test_defaults_of_a_helper_are_restored(state):
     """What a function of the probes runs with when an argument is left out comes back."""
-    keep, driver = observation.store_output, seal.Seal._restore_function
+    keep, driver = observation.store_output, module_state.ModuleState._restore_function
     before = keep.__defaults__, keep.__kwdefaults__, driver.__defaults__
     for _ in range(2):
         keep.__defaults__, keep.__kwdefaults__ = (True, True), {"number": True}
         driver.__defaults__ = (None,)
-        sealed.restore()
+        state.restore()
         assert (keep.__defaults__, keep.__kwdefaults__, driver.__defaults__) == before
 
 
-def test_what_writes_replies_and_what_is_decorated_is_restored(sealed):
+def test_what_writes_replies_and_what_is_decorated_is_restored(state):
     """The encoder of replies, the modes that watch calls, and the inside of a context manager."""
     enter, encode = TorchDispatchMode.__enter__, json.JSONEncoder.encode
     before, inner = (json.dumps, json.encoder.c_make_encoder), limits.capture_output.__wrapped__
     code = inner.__code__
     TorchDispatchMode.__enter__ = json.JSONEncoder.encode = json.dumps = lie
     json.encoder.c_make_encoder = lie
-    inner.__code__ = lie.__code__
-    sealed.restore()
+    limits.capture_output.__wrapped__.__code__ = lie.__code__
+    state.restore()
     assert (json.dumps, json.encoder.c_make_encoder) == before
     assert (TorchDispatchMode.__enter__, json.JSONEncoder.encode) == (enter, encode)
     assert limits.capture_output.__wrapped__.__code__ is code
 
 
-def test_names_that_are_added_to_the_probes_go(sealed):
+def test_names_that_are_added_to_the_probes_go(state):
     """A new name in a module of the probes, or one that hides an inherited method, is removed."""
     observation.added = lie
     observation.Observation.__eq__, before = lie, observation.Observation.__eq__
     nn.Linear.named_parameters = lie
     nn.Linear.own = lie  # hides nothing: a student may add it
-    sealed.restore()
+    state.restore()
     assert not hasattr(observation, "added")
     assert observation.Observation.__eq__ is before
     assert "named_parameters" not in vars(nn.Linear)
@@ -84,10 +84,10 @@ def test_names_that_are_added_to_the_probes_go(sealed):
 
 def test_nothing_is_written_where_nothing_changed():
     """Where changes are numbered, an unchanged dict is not touched."""
-    if not seal.NUMBERED:
+    if not module_state.IS_NUMBERED:
         pytest.skip("this Python does not number the changes of a dict")
-    state, restored = seal.Seal(), []
-    for each in state._kept:
+    state, restored = module_state.ModuleState(), []
+    for each in state._records:
         each[0] = lambda space, entries: restored.append(space)
     state.restore()
     assert not restored

@@ -1,4 +1,4 @@
-"""The preloaded process: it has torch loaded and forks a worker for each request.
+"""The fork server: a preloaded process that has torch loaded and forks a worker for each request.
 
 Role: ``serve``, the loop of that process. It holds no expected value, reference or answer, never
 reads what an answer writes, and ends when its control socket is closed. It runs inside the box,
@@ -8,8 +8,8 @@ answer runs.
 Protocol, with one JSON line each way at a time: the parent sends the set-up and receives ``hello``.
 For each worker it then sends a task with the worker's descriptors (requests, replies, output,
 status, and files of control groups). On the status socket it reads which restrictions the worker
-has (``parts``) or why it did not start, and at last how it ended. A byte on that socket, or closing
-it, kills the worker.
+has (``restrictions``) or why it did not start, and at last how it ended. A byte on that socket, or
+closing it, kills the worker.
 """
 
 import contextlib
@@ -27,10 +27,10 @@ from importlib.machinery import PathFinder
 from pathlib import Path
 
 from vitedu.grading.box import linux, seccomp
-from vitedu.grading.box.confinement import TASKS, become_worker, confine, tell
+from vitedu.grading.box.confinement import TASKS, become_worker, confine, write_status
 
-LONGEST_LINE = 1 << 16
-MOST_FILES = 4096  # descriptors of this process; a worker closes all except its own
+MAX_LINE = 1 << 16
+MAX_FILES = 4096  # descriptors of this process; a worker closes all except its own
 
 
 def serve(control_fd: str) -> None:
@@ -39,38 +39,38 @@ def serve(control_fd: str) -> None:
     if sys.platform == "linux":
         linux.prctl(linux.DEATH_SIGNAL, signal.SIGKILL)
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    most = MOST_FILES if hard == resource.RLIM_INFINITY else min(MOST_FILES, hard)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
+    max_files = MAX_FILES if hard == resource.RLIM_INFINITY else min(MAX_FILES, hard)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max_files, hard))
     setup, _ = receive(control)
     if setup is None:
         return
-    if setup["shared"]:
+    if setup["new_namespaces"]:
         linux.unshare(linux.NEW_MOUNTS | linux.NEW_NETWORK | linux.NEW_IPC | linux.NEW_UTS)
         linux.mount("none", "/", "", linux.RECURSIVE | linux.PRIVATE)
-        for path in setup["covered"]:
-            linux.cover(path)
-    hello = load(setup["absent"]) if setup["forks"] else {}
-    confine_once(setup)
+        for path in setup["hidden_paths"]:
+            linux.mask_path(path)
+    hello = load_libraries(setup["hidden_libraries"]) if setup["forks"] else {}
+    confine_server(setup)
     send(control, {"hello": hello})
-    Nursery(setup, control).run()
+    ForkServer(setup, control).run()
 
 
-def confine_once(setup: dict) -> None:
-    """Apply the many rules that hide masked paths here, so that no worker has to add them again.
+def confine_server(setup: dict) -> None:
+    """Apply the many rules that hide paths here, so that no worker has to add them again.
 
     Where this is refused, or a worker starts as a new Python, a worker adds them itself.
     """
     try:
-        if setup["unmasked"] and setup["forks"]:
+        if setup["visible_paths"] and setup["forks"]:
             linux.prctl(linux.NO_NEW_PRIVILEGES, 1)
-            confine(setup["unmasked"], Path(setup["tmp"]), is_preloaded=True)
+            confine(setup["visible_paths"], Path(setup["tmp"]), is_server=True)
             return
     except (OSError, AttributeError, ValueError):
         pass
-    setup["readable"] = setup["unmasked"] or setup["readable"]
+    setup["readable"] = setup["visible_paths"] or setup["readable"]
 
 
-def hide(absent: list[str]) -> None:
+def hide_libraries(names: list[str]) -> None:
     """Make libraries impossible to import, as if they were not installed."""
 
     class OtherFiles(PathFinder):
@@ -79,20 +79,20 @@ def hide(absent: list[str]) -> None:
         @classmethod
         def find_spec(cls, fullname, path=None, target=None):
             """Find a module; None if it is hidden."""
-            if fullname.split(".")[0] in absent:
+            if fullname.split(".")[0] in names:
                 return None
             return super().find_spec(fullname, path, target)
 
     sys.meta_path[:] = [OtherFiles if finder is PathFinder else finder for finder in sys.meta_path]
 
 
-def load(absent: list[str]) -> dict:
+def load_libraries(hidden_libraries: list[str]) -> dict:
     """Import what every worker needs, and return the versions of Python, torch and numpy.
 
     Args:
-        absent: libraries to hide, from torch as well.
+        hidden_libraries: libraries to hide, from torch as well.
     """
-    hide(absent)
+    hide_libraries(hidden_libraries)
     import numpy
     import torch
 
@@ -102,13 +102,13 @@ def load(absent: list[str]) -> dict:
     torch.set_num_threads(1)
     torch.ones(2, 2) @ torch.ones(2, 2)  # the first product initialises the library
     for name in TASKS.values():
-        getattr(sys.modules[name], "rehearse", lambda: None)()
+        getattr(sys.modules[name], "warm_up", lambda: None)()
     with contextlib.suppress(OSError):  # a worker then has no filter, and says so
-        seccomp.template(os.uname().machine)
+        seccomp.filter_template(os.uname().machine)
     gc.collect()
     gc.freeze()  # a collection in a worker then does not copy these pages
     if sys.platform == "linux":
-        linux.huge_pages()
+        linux.use_huge_pages()
     tasks = Path("/proc/self/task")
     return {
         "prefix": sys.base_prefix,
@@ -120,58 +120,58 @@ def load(absent: list[str]) -> dict:
     }
 
 
-class Nursery:
+class ForkServer:
     """The living workers: process id -> status socket and temporary folder."""
 
     def __init__(self, setup: dict, control: socket.socket):
         self.setup, self.control = setup, control
-        self.living: dict[int, tuple[socket.socket, Path]] = {}
-        self.born = 0
+        self.workers: dict[int, tuple[socket.socket, Path]] = {}
+        self.count = 0
 
     def run(self) -> None:
         """Handle requests, kills and ended workers until the control socket closes."""
-        bell, ring = os.pipe()
-        for fd in (bell, ring):
+        wakeup_read, wakeup_write = os.pipe()
+        for fd in (wakeup_read, wakeup_write):
             os.set_blocking(fd, False)
         signal.signal(signal.SIGCHLD, lambda *_: None)
-        signal.set_wakeup_fd(ring, warn_on_full_buffer=False)
+        signal.set_wakeup_fd(wakeup_write, warn_on_full_buffer=False)
         while True:
             poll = select.poll()
-            by_fd = {status.fileno(): pid for pid, (status, _) in self.living.items()}
-            for fd in (self.control.fileno(), bell, *by_fd):
+            by_fd = {status.fileno(): pid for pid, (status, _) in self.workers.items()}
+            for fd in (self.control.fileno(), wakeup_read, *by_fd):
                 poll.register(fd, select.POLLIN)
             for fd, _ in poll.poll():
                 if fd == self.control.fileno():
                     message, fds = receive(self.control)
                     if message is None:
-                        return self.end()
-                    self.give_birth(message, fds)
-                elif fd == bell:
-                    os.read(bell, 4096)
-                elif by_fd[fd] in self.living:
+                        return self.kill_all()
+                    self.spawn(message, fds)
+                elif fd == wakeup_read:
+                    os.read(wakeup_read, 4096)
+                elif by_fd[fd] in self.workers:
                     self.kill(by_fd[fd])
             self.reap()
 
-    def give_birth(self, message: dict, fds: list[int]) -> None:
+    def spawn(self, message: dict, fds: list[int]) -> None:
         """Start a worker on the descriptors of a request, and close them here."""
-        self.born += 1
+        self.count += 1
         number = message["number"]
         status = socket.socket(fileno=fds[3])
         folder = Path(self.setup["tmp"])
         if not self.setup["mounts"]:  # without its own file system, a worker gets its own folder
-            folder = folder / f"worker-{os.getpid()}-{self.born}"
+            folder = folder / f"worker-{os.getpid()}-{self.count}"
             folder.mkdir(mode=0o700)
         try:
-            pid = self.start(message["task"], number, fds, folder)
+            pid = self.fork_worker(message["task"], number, fds, folder)
         except OSError as error:
             send(status, {"failed": str(error)})
             status.close()
         else:
-            self.living[pid] = (status, folder)
+            self.workers[pid] = (status, folder)
         for fd in (*fds[:3], *fds[4:]):
             os.close(fd)
 
-    def start(self, task: str, number: int, fds: list[int], folder: Path) -> int:
+    def fork_worker(self, task: str, number: int, fds: list[int], folder: Path) -> int:
         """Fork a worker. If a loaded process cannot fork safely, the child starts a new Python."""
         own_pids = self.setup["own_pids"]
         pid = linux.fork_into_new_pids() if own_pids else os.fork()
@@ -184,10 +184,11 @@ class Nursery:
                 become_worker(self.setup, task, number, fds, folder)
             for fd in fds:
                 os.set_inheritable(fd, True)
-            words = json.dumps([self.setup, task, number, fds, str(folder)])
-            os.execv(self.setup["python"][0], [*self.setup["python"], "begin", words])
+            arguments = json.dumps([self.setup, task, number, fds, str(folder)])
+            python = [*self.setup["python"], "start_new_python", arguments]
+            os.execv(python[0], python)
         except BaseException as error:  # no code of an answer has run yet
-            tell(fds[3], {"failed": f"{type(error).__name__}: {error}"})
+            write_status(fds[3], {"failed": f"{type(error).__name__}: {error}"})
         finally:
             os._exit(1)
 
@@ -206,53 +207,53 @@ class Nursery:
         Args:
             pid: wait for this worker; default: handle those that have already ended.
         """
-        while self.living:
+        while self.workers:
             try:
-                ended, status, used = os.wait4(pid, 0 if pid > 0 else os.WNOHANG)
+                ended_pid, status, usage = os.wait4(pid, 0 if pid > 0 else os.WNOHANG)
             except ChildProcessError:
                 return
-            if not ended:
+            if not ended_pid:
                 return
-            if ended in self.living:
-                line, folder = self.living.pop(ended)
-                cpu = used.ru_utime + used.ru_stime
-                send(line, {"ended": os.waitstatus_to_exitcode(status), "cpu": cpu})
-                line.close()
+            if ended_pid in self.workers:
+                status_socket, folder = self.workers.pop(ended_pid)
+                cpu = usage.ru_utime + usage.ru_stime
+                send(status_socket, {"ended": os.waitstatus_to_exitcode(status), "cpu": cpu})
+                status_socket.close()
                 if not self.setup["mounts"]:
                     shutil.rmtree(folder, ignore_errors=True)
             if pid > 0:
                 return
 
-    def end(self) -> None:
+    def kill_all(self) -> None:
         """Kill all workers."""
-        for pid in list(self.living):
+        for pid in list(self.workers):
             self.kill(pid)
 
 
-def begin(words: str) -> None:
-    """Run a worker in the new Python that ``Nursery.start`` started."""
-    setup, task, number, fds, folder = json.loads(words)
-    load(setup["absent"])
+def start_new_python(arguments: str) -> None:
+    """Run a worker in the new Python that ``ForkServer.fork_worker`` started."""
+    setup, task, number, fds, folder = json.loads(arguments)
+    load_libraries(setup["hidden_libraries"])
     become_worker(setup, task, number, fds, Path(folder))
 
 
 # --- communication with the parent ----------------------------------------------------------------
 
 
-def send(line: socket.socket, message: dict) -> None:
+def send(connection: socket.socket, message: dict) -> None:
     """Send one line; do nothing if the parent has gone."""
     try:
-        line.sendall(json.dumps(message).encode() + b"\n")
+        connection.sendall(json.dumps(message).encode() + b"\n")
     except OSError:
         pass
 
 
-def receive(line: socket.socket) -> tuple[dict | None, list[int]]:
+def receive(connection: socket.socket) -> tuple[dict | None, list[int]]:
     """Receive one line and the descriptors sent with it; None if the socket is closed."""
     text, fds = b"", []
     while not text.endswith(b"\n"):
         try:
-            piece, new, _, _ = socket.recv_fds(line, LONGEST_LINE, 16)
+            piece, new, _, _ = socket.recv_fds(connection, MAX_LINE, 16)
         except OSError:
             piece, new = b"", []
         fds += new

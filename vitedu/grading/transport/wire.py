@@ -20,7 +20,7 @@ MAX_FRAME = 8 * 2**20  # bytes; a case and its observation have below 1 MB
 MAX_HEADER = 2**20  # bytes of JSON that a worker may send
 MAX_ARRAY = 2**20  # bytes of one tensor; the largest that a right answer returns has 54 kB
 MAX_TENSORS = 512
-MANY, LARGE = 128, 2**20  # tensors and bytes of a frame from which on no other case is added
+FULL_TENSORS, FULL_BYTES = 128, 2**20  # a frame with more of one gets no further case
 MAX_DEPTH = 24  # nested values
 MAX_ITEMS = 100_000  # values in one frame
 MAX_DIGITS = 300  # of an integer, so that it can be converted to a float
@@ -53,15 +53,15 @@ def pack(header: Any, tensors: list[torch.Tensor] | tuple = ()) -> bytes:
     Raises:
         WireError: a frame cannot carry it.
     """
-    listed, chunks = [], []
+    types, chunks = [], []
     for tensor in tensors:
         name = NAME_OF.get(tensor.dtype)
         if name is None:
             raise WireError(f"no frame carries a tensor of dtype {tensor.dtype}.")
-        listed.append([name, list(tensor.shape)])
+        types.append([name, list(tensor.shape)])
         chunks.append(_to_bytes(tensor))
     try:
-        text = json.dumps({"head": header, "tensors": listed}, allow_nan=False).encode()
+        text = json.dumps({"head": header, "tensors": types}, allow_nan=False).encode()
     except (TypeError, ValueError, RecursionError) as error:
         raise WireError(f"no frame carries this header: {error}") from None
     body = b"".join([len(text).to_bytes(4, "little"), text, *chunks])
@@ -99,16 +99,22 @@ def unpack(frame: bytes, max_header: int = MAX_HEADER) -> tuple[Any, list[torch.
     data = _parse(frame[start : start + size])
     if not isinstance(data, dict) or set(data) != {"head", "tensors"}:
         raise WireError("a header has the keys head and tensors.")
-    listed = data["tensors"]
-    if not isinstance(listed, list) or len(listed) > MAX_TENSORS:
+    types = data["tensors"]
+    if not isinstance(types, list) or len(types) > MAX_TENSORS:
         raise WireError(f"a frame lists at most {MAX_TENSORS} tensors.")
     tensors, start = [], start + size
-    for item in listed:
+    for item in types:
         tensor, start = _read_tensor(item, frame, start)
         tensors.append(tensor)
     if start != len(frame):
         raise WireError(f"{len(frame) - start} bytes belong to no tensor.")
     return data["head"], tensors
+
+
+def is_full(tensors: Sequence[torch.Tensor]) -> bool:
+    """Tell whether a frame with these tensors gets no further case."""
+    size = sum(x.numel() * x.element_size() for x in tensors)
+    return len(tensors) > FULL_TENSORS or size > FULL_BYTES
 
 
 def _to_bytes(tensor: torch.Tensor) -> bytes:
@@ -142,7 +148,7 @@ def _parse(text: bytes) -> Any:
     """Parse JSON that may be hostile: limited numbers, depth and amount."""
     try:
         data = json.loads(
-            text.decode("utf-8"), parse_constant=_refuse, parse_int=_integer, parse_float=_finite
+            text.decode("utf-8"), parse_constant=_refuse, parse_int=_to_int, parse_float=_to_float
         )
     except (ValueError, RecursionError) as error:  # JSONDecodeError and UnicodeDecodeError too
         raise WireError(f"the header cannot be read: {error}"[:200]) from None
@@ -162,13 +168,13 @@ def _refuse(word: str):
     raise ValueError(f"{word} is no number")
 
 
-def _integer(digits: str) -> int:
+def _to_int(digits: str) -> int:
     if len(digits) > MAX_DIGITS:
         raise ValueError(f"an integer of {len(digits)} digits")
     return int(digits)
 
 
-def _finite(digits: str) -> float:
+def _to_float(digits: str) -> float:
     number = float(digits)
     if not math.isfinite(number):
         raise ValueError("a number without end")
@@ -178,15 +184,15 @@ def _finite(digits: str) -> float:
 # --- texts --------------------------------------------------------------------------------------
 
 
-def clean(text: Any, most: int) -> str:
-    """Cut a text to ``most`` characters and replace those that are not printable.
+def clean(text: Any, limit: int) -> str:
+    """Cut a text to ``limit`` characters and replace those that are not printable.
 
     Raises:
         WireError: it is no text.
     """
     if not isinstance(text, str):
         raise WireError(f"a text was expected (got {type(text).__name__}).")
-    text = str.__str__(text)[:most]  # a subclass of str may have other methods
+    text = str.__str__(text)[:limit]  # a subclass of str may have other methods
     if text.isprintable():
         return text
     return "".join(c if c.isprintable() or c in "\n\t" else "\ufffd" for c in text)

@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 
 
-class _Visible(importlib.abc.MetaPathFinder, importlib.abc.InspectLoader):
+class _SourceFinder(importlib.abc.MetaPathFinder, importlib.abc.InspectLoader):
     """Finds and loads modules from a dict of sources."""
 
     def __init__(self, sources: dict[str, str]):
@@ -41,10 +41,10 @@ def install(sources: dict[str, str]) -> None:
 
     A module is executed when it is first imported.
     """
-    for finder in [finder for finder in sys.meta_path if isinstance(finder, _Visible)]:
+    for finder in [finder for finder in sys.meta_path if isinstance(finder, _SourceFinder)]:
         sys.meta_path.remove(finder)
         for name in finder.sources:
             sys.modules.pop(name, None)
             package, _, last = name.rpartition(".")
             vars(sys.modules[package]).pop(last, None)
-    sys.meta_path.insert(0, _Visible(sources))
+    sys.meta_path.insert(0, _SourceFinder(sources))

@@ -1,6 +1,6 @@
 """Remove what an author chooses freely from code: names, comments, docstrings, type hints, layout.
 
-Role: ``normalised`` and ``tokens`` of a definition, for comparing answers. Nothing is run.
+Role: ``normalise`` and ``split_tokens`` of a definition, for comparing answers. Nothing is run.
 """
 
 import ast
@@ -9,25 +9,25 @@ import re
 
 from vitedu.course.parsing import parse
 
-KEPT = {*dir(builtins), "torch", "nn", "F", "math", "np", "einops", "rearrange", "einsum", "self"}
+FIXED = {*dir(builtins), "torch", "nn", "F", "math", "np", "einops", "rearrange", "einsum", "self"}
 _TOKEN = re.compile(r"\w+|[^\w\s]")
 
 
-def definition(source: str, name: str) -> ast.stmt | None:
+def find_definition(source: str, name: str) -> ast.stmt | None:
     """Return the last top-level statement that defines a name; None if there is none.
 
     Raises:
         SyntaxError, ValueError, RecursionError, MemoryError: as ``ast.parse``.
     """
-    found = None
+    definition = None
     for node in parse(source).body:
         targets = {t.id for t in getattr(node, "targets", []) if isinstance(t, ast.Name)}
         if name in targets | {getattr(node, "name", None)}:
-            found = node
-    return found
+            definition = node
+    return definition
 
 
-def normalised(source: str, name: str) -> str:
+def normalise(source: str, name: str) -> str:
     """Write a definition with its names numbered in order of appearance; "" if there is none.
 
     Example:
@@ -35,32 +35,32 @@ def normalised(source: str, name: str) -> str:
         >>> normalised(one, "f") == normalised(other, "f") != ""
         True
     """
-    node = definition(source, name)
-    return ast.unparse(_Plain(numbered=True).visit(node)) if node else ""
+    node = find_definition(source, name)
+    return ast.unparse(_Normaliser(is_numbered=True).visit(node)) if node else ""
 
 
-def tokens(source: str, name: str) -> list[str]:
+def split_tokens(source: str, name: str) -> list[str]:
     """Split a definition into tokens, with the same token for all names of the author's.
 
     Example:
         >>> tokens("total = first.sum(dim=1)", "total")
         ['v', '=', 'v', '.', 'sum', '(', 'dim', '=', '1', ')']
     """
-    node = definition(source, name)
-    return _TOKEN.findall(ast.unparse(_Plain(numbered=False).visit(node))) if node else []
+    node = find_definition(source, name)
+    return _TOKEN.findall(ast.unparse(_Normaliser(is_numbered=False).visit(node))) if node else []
 
 
-class _Plain(ast.NodeTransformer):
+class _Normaliser(ast.NodeTransformer):
     """Renames names and drops docstrings and types. Attributes and keywords stay: torch's names."""
 
-    def __init__(self, numbered: bool):
-        self.numbered = numbered
+    def __init__(self, is_numbered: bool):
+        self.is_numbered = is_numbered
         self.names: dict[str, int] = {}
 
     def name(self, name: str) -> str:
-        if name in KEPT:
+        if name in FIXED:
             return name
-        return f"v{self.names.setdefault(name, len(self.names))}" if self.numbered else "v"
+        return f"v{self.names.setdefault(name, len(self.names))}" if self.is_numbered else "v"
 
     def visit_Name(self, node):
         node.id = self.name(node.id)

@@ -17,22 +17,19 @@ from vitedu.checks.arguments import RECIPES
 from vitedu.checks.case import Case
 from vitedu.checks.errors import DeviceMismatch, RaisedError
 from vitedu.checks.observation import Observation, Parameters
-from vitedu.grading.line.wire import MAX_ARRAY, NAME_OF, Reader, WireError, Writer, clean
+from vitedu.grading.transport.wire import MAX_ARRAY, NAME_OF, Reader, WireError, Writer, clean
 
 # The fields of a case that a worker gets. What decides stays here: the part, the expected error,
 # the tolerances, and the name, which describes the case.
-TOLD = (
-    "args driver keywords outputs gradients init state number on_accelerator record_operations "
-    "extra".split()
-)
+CASE_FIELDS = "args driver keywords outputs gradients init state number on_accelerator record_operations extra".split()
 
 # the most characters of each kind of text; a fact may list all parameters of a model
 WORD, NAME, TEXT, FACT = 60, 200, 600, 8000
-MOST = 512  # the most entries of a list
-MOST_OPERATIONS = 5000
-ROOM = 6 * 2**20  # the most bytes of all arrays of an observation
+MAX_LIST = 512  # the most entries of a list
+MAX_OPERATIONS = 5000
+MAX_TOTAL = 6 * 2**20  # the most bytes of all arrays of an observation
 
-_USUAL = vars(Case(""))
+_DEFAULTS = vars(Case(""))
 
 _GROUPS = ("arrays", "draws", "gradients")  # the fields of an observation that hold tensors
 _WORDS = ("types", "devices", "facts", "effects")  # the fields that map names to texts
@@ -49,14 +46,15 @@ def write_case(case: Case, name: str) -> tuple[dict, list[torch.Tensor]]:
     Fields with their usual values are left out.
     """
     writer, values = Writer(RECIPES), vars(case)
-    told = {field: writer.write(values[field]) for field in TOLD if values[field] != _USUAL[field]}
-    return {"name": name, "told": told}, writer.tensors
+    names = [field for field in CASE_FIELDS if values[field] != _DEFAULTS[field]]
+    data = {field: writer.write(values[field]) for field in names}
+    return {"name": name, "fields": data}, writer.tensors
 
 
 def read_case(data: dict, tensors: list[torch.Tensor]) -> Case:
     """Read a case in the worker, which trusts its parent."""
     reader = Reader(tensors, RECIPES)
-    return Case(data["name"], **{field: reader.read(data["told"][field]) for field in data["told"]})
+    return Case(data["name"], **{key: reader.read(data["fields"][key]) for key in data["fields"]})
 
 
 # --- answers and values ------------------------------------------------------------------------
@@ -80,7 +78,7 @@ def read_answer_info(data: Any) -> AnswerInfo:
         **flags,
         kind=clean(data["kind"], WORD),
         signature=clean(data["signature"], TEXT),
-        refusals=tuple(clean(text, NAME) for text in _list(data["refusals"], MOST)),
+        refusals=tuple(clean(text, NAME) for text in _list(data["refusals"], MAX_LIST)),
     )
 
 
@@ -105,7 +103,7 @@ def read_plain(data: Any) -> PlainValue:
 
 
 def _short(value: Any) -> Any:
-    if isinstance(value, tuple) and len(value) <= MOST:
+    if isinstance(value, tuple) and len(value) <= MAX_LIST:
         return tuple(_short(item) for item in value)
     if isinstance(value, str):
         return clean(value, TEXT)
@@ -118,41 +116,41 @@ def _short(value: Any) -> Any:
 
 
 @dataclass(frozen=True)
-class Loaded:
+class LoadResult:
     """The result of executing an answer's code."""
 
-    defined: bool  # the code defined the name of the exercise
+    is_defined: bool  # the code defined the name of the exercise
     trouble: RaisedError | None = None  # the first error of a statement of the answer's cell
     timed_out: bool = False
     # failed statements of the support: (names that they would bind, why, module imported from)
-    lost: tuple[tuple[tuple[str, ...], str, str], ...] = ()
+    failures: tuple[tuple[tuple[str, ...], str, str], ...] = ()
     printed: str = ""
 
 
-def write_loaded(loaded: Loaded) -> dict:
+def write_load_result(result: LoadResult) -> dict:
     """Write the result of executing an answer's code."""
-    lost = [[list(names)[:MOST], why, origin] for names, why, origin in loaded.lost[:MOST]]
-    return {**vars(loaded), "trouble": write_trouble(loaded.trouble), "lost": lost}
+    failures = [[list(names)[:MAX_LIST], *rest] for names, *rest in result.failures[:MAX_LIST]]
+    return {**vars(result), "trouble": write_trouble(result.trouble), "failures": failures}
 
 
-def read_loaded(data: Any) -> Loaded:
-    """Read a ``Loaded`` that a worker sent.
+def read_load_result(data: Any) -> LoadResult:
+    """Read a ``LoadResult`` that a worker sent.
 
     Raises:
         WireError: the data has another form.
     """
-    data = _dict(data, {field.name for field in fields(Loaded)})
-    lost = []
-    for item in _list(data["lost"], MOST):
+    data = _dict(data, {field.name for field in fields(LoadResult)})
+    failures = []
+    for item in _list(data["failures"], MAX_LIST):
         if len(_list(item, 3)) != 3:
             raise WireError("a lost statement has names, a reason and an origin.")
-        names = tuple(clean(name, NAME) for name in _list(item[0], MOST))
-        lost.append((names, clean(item[1], TEXT), clean(item[2], NAME)))
-    return Loaded(
-        defined=_flag(data["defined"]),
+        names = tuple(clean(name, NAME) for name in _list(item[0], MAX_LIST))
+        failures.append((names, clean(item[1], TEXT), clean(item[2], NAME)))
+    return LoadResult(
+        is_defined=_flag(data["is_defined"]),
         trouble=read_trouble(data["trouble"]),
         timed_out=_flag(data["timed_out"]),
-        lost=tuple(lost),
+        failures=tuple(failures),
         printed=clean(data["printed"], TEXT),
     )
 
@@ -162,15 +160,15 @@ def read_loaded(data: Any) -> Loaded:
 
 def write_observation(seen: Observation) -> tuple[dict, list[torch.Tensor]]:
     """Write an observation; of a tensor that is too large or has a rare dtype, only its type."""
-    types, names, room = dict(seen.types), [], ROOM
+    types, names, bytes_left = dict(seen.types), [], MAX_TOTAL
     tensors: list[torch.Tensor] = []
     for group in _GROUPS:
         for name, array in getattr(seen, group).items():
             size = array.numel() * array.element_size()
-            if array.dtype in NAME_OF and size <= min(MAX_ARRAY, room):
+            if array.dtype in NAME_OF and size <= min(MAX_ARRAY, bytes_left):
                 names.append([group, name])
                 tensors.append(array)
-                room -= size
+                bytes_left -= size
             elif group != "gradients":
                 is_rare = array.dtype not in NAME_OF
                 words = str(array.dtype) if is_rare else f"shape {tuple(array.shape)}"
@@ -187,28 +185,28 @@ def write_observation(seen: Observation) -> tuple[dict, list[torch.Tensor]]:
         "gradient_error": seen.gradient_error,
         "seconds": seen.seconds,
         "error": write_trouble(seen.error),
-        "operations": sorted(seen.operations)[:MOST_OPERATIONS],
+        "operations": sorted(seen.operations)[:MAX_OPERATIONS],
         "printed": seen.printed,
         "undecided": seen.undecided,
     }
     return data, tensors
 
 
-def read_observations(data: Any, tensors: list[torch.Tensor], most: int) -> list[Observation]:
-    """Read the observations of one reply, at least one and at most ``most``.
+def read_observations(data: Any, tensors: list[torch.Tensor], limit: int) -> list[Observation]:
+    """Read the observations of one reply, at least one and at most ``limit``.
 
     Raises:
         WireError: the data has another form.
     """
-    seen, start = [], 0
-    for one in _list(data, most):
-        names = one.get("tensors") if isinstance(one, dict) else None
-        end = start + len(_list(names, MOST))
-        seen.append(read_observation(one, tensors[start:end]))
+    observations, start = [], 0
+    for item in _list(data, limit):
+        names = item.get("tensors") if isinstance(item, dict) else None
+        end = start + len(_list(names, MAX_LIST))
+        observations.append(read_observation(item, tensors[start:end]))
         start = end
-    if not seen or start != len(tensors):
-        raise WireError(f"{len(seen)} observations name {start} of {len(tensors)} arrays.")
-    return seen
+    if not observations or start != len(tensors):
+        raise WireError(f"{len(observations)} observations name {start} of {len(tensors)} arrays.")
+    return observations
 
 
 def read_observation(data: Any, tensors: list[torch.Tensor]) -> Observation:
@@ -218,7 +216,7 @@ def read_observation(data: Any, tensors: list[torch.Tensor]) -> Observation:
         WireError: the data has another form.
     """
     data = _dict(data, _KEYS)
-    names = [_pair(item) for item in _list(data["tensors"], MOST)]
+    names = [_pair(item) for item in _list(data["tensors"], MAX_LIST)]
     if len(names) != len(tensors) or len(set(names)) != len(names):
         raise WireError(f"{len(names)} names for {len(tensors)} arrays.")
     if any(x.numel() * x.element_size() > MAX_ARRAY for x in tensors):
@@ -229,7 +227,7 @@ def read_observation(data: Any, tensors: list[torch.Tensor]) -> Observation:
             raise WireError(f"there is no such group of tensors: {group[:WORD]!r}.")
         groups[group][name] = tensor
     words: dict[str, Any] = {
-        key: dict(_pair(item) for item in _list(data[key], MOST)) for key in _WORDS
+        key: dict(_pair(item) for item in _list(data[key], MAX_LIST)) for key in _WORDS
     }
     parameters = _dict(data["parameters"], {field.name for field in fields(Parameters)})
     seconds = data["seconds"]
@@ -244,7 +242,7 @@ def read_observation(data: Any, tensors: list[torch.Tensor]) -> Observation:
         gradient_error=clean(data["gradient_error"], FACT),
         seconds=seconds,
         error=read_trouble(data["error"]),
-        operations=frozenset(clean(x, NAME) for x in _list(data["operations"], MOST_OPERATIONS)),
+        operations=frozenset(clean(x, NAME) for x in _list(data["operations"], MAX_OPERATIONS)),
         printed=clean(data["printed"], TEXT),
         undecided=_flag(data["undecided"]),
     )
@@ -258,7 +256,7 @@ def _pair(item: Any) -> tuple[str, str]:
 
 
 def _names(data: Any) -> tuple[str, ...]:
-    return tuple(clean(word, NAME) for word in _list(data, MOST))
+    return tuple(clean(word, NAME) for word in _list(data, MAX_LIST))
 
 
 def write_trouble(error: RaisedError | None) -> dict | None:
@@ -310,9 +308,9 @@ def _dict(data: Any, keys: set[str]) -> dict:
     return data
 
 
-def _list(data: Any, most: int) -> list:
-    if not isinstance(data, list) or len(data) > most:
-        raise WireError(f"expected a list of at most {most}.")
+def _list(data: Any, limit: int) -> list:
+    if not isinstance(data, list) or len(data) > limit:
+        raise WireError(f"expected a list of at most {limit}.")
     return data
 
 

@@ -1,4 +1,4 @@
-"""A preloaded process that dies costs nobody a point, nor does the answer that ends it."""
+"""A fork server that dies costs nobody a point, nor does the answer that ends it."""
 
 import sys
 import threading
@@ -10,18 +10,18 @@ from vitedu.grading.box import isolation
 from vitedu.grading.box.isolation import Box
 from vitedu.grading.box.levels import IsolationError
 from vitedu.grading.grades import Answer
-from vitedu.grading.judge import ENDED_ALL, grade_answer
+from vitedu.grading.judge import SERVER_ENDED, grade_answer
 
 pytestmark = [
     pytest.mark.slow,
-    pytest.mark.skipif(sys.platform != "linux", reason="elsewhere nothing is preloaded"),
+    pytest.mark.skipif(sys.platform != "linux", reason="elsewhere nothing is forked"),
 ]
 RIGHT = "import math, torch\ndef gelu(x):\n    return 0.5 * x * (1 + torch.erf(x / math.sqrt(2)))\n"
 ENDS_IT = "ends_them_all = True\nimport time\ntime.sleep(0.5)\n" + RIGHT
 
 
 class Fragile(Box):
-    """A box whose preloaded process ends while an answer with the words ``ends_them_all`` runs.
+    """A box whose fork server ends while an answer with the words ``ends_them_all`` runs.
 
     Attributes:
         deaths: how often that may still happen, in this box and in those that it opens.
@@ -79,13 +79,13 @@ def test_answer_that_ends_it_every_time_is_told_and_takes_nobody_along(box):
         beside = [pool.submit(grade, box, "import time\ntime.sleep(1)\n" + RIGHT)]
         killer = pool.submit(grade, box, ENDS_IT)
         beside.append(pool.submit(grade, box, RIGHT))
-    found = killer.result()
-    assert (found.state, found.reason, found.points) == ("not_gradable", "crashed", None)
-    assert found.detail == ENDED_ALL and found.runs == 1
+    result = killer.result()
+    assert (result.state, result.reason, result.points) == ("not_gradable", "crashed", None)
+    assert result.detail == SERVER_ENDED and result.runs == 1
     assert Fragile.deaths == 98  # it met the shared process once, and one of its own once
     for future in beside:
-        found = future.result()
-        assert (found.state, found.points, found.runs) == ("passed", 3, 3), found.detail
+        result = future.result()
+        assert (result.state, result.points, result.runs) == ("passed", 3, 3), result.detail
     assert sum("of its own" in event for event in box.events) >= 2
     assert any("started again" in event for event in box.events)
 
@@ -98,6 +98,6 @@ def test_process_that_can_not_be_started_again_is_the_graders_fault(box, monkeyp
         raise IsolationError("no more processes")
 
     monkeypatch.setattr(Box, "_launch", nothing)
-    found = grade(box, ENDS_IT)
-    assert (found.state, found.reason, found.points) == ("not_gradable", "grader", None)
-    assert "no more processes" in found.detail
+    result = grade(box, ENDS_IT)
+    assert (result.state, result.reason, result.points) == ("not_gradable", "grader", None)
+    assert "no more processes" in result.detail

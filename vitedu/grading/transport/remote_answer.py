@@ -16,21 +16,21 @@ from vitedu.checks.answers import MIN_SECONDS, AnswerInfo, Call, PlainValue
 from vitedu.checks.case import Case
 from vitedu.checks.observation import Observation
 from vitedu.grading.box.limits import Limits
-from vitedu.grading.box.package_view import earlier, visible_sources
+from vitedu.grading.box.package_view import earlier_exercises, visible_sources
 from vitedu.grading.box.protocol import AnyWorker
 from vitedu.grading.grades import Answer
-from vitedu.grading.line.messages import (
-    Loaded,
+from vitedu.grading.transport.messages import (
+    LoadResult,
     read_answer_info,
-    read_loaded,
+    read_load_result,
     read_observations,
     read_plain,
     write_case,
 )
-from vitedu.grading.line.wire import LARGE, MANY, WireError, clean, pack, unpack
+from vitedu.grading.transport.wire import WireError, clean, is_full, pack, unpack
 
 GRACE = 3.0  # seconds after its time limit until a worker counts as stuck
-MOST_BYTES = 24 * 2**20  # the most bytes of all observations of one worker together
+MAX_BYTES = 24 * 2**20  # the most bytes of all observations of one worker together
 
 
 class RemoteAnswer:
@@ -41,29 +41,29 @@ class RemoteAnswer:
     def __init__(self, worker: AnyWorker, limits: Limits):
         self.worker, self.limits = worker, limits
         self.salt = secrets.token_hex(4)  # makes case names, which seed the generators, secret
-        self.count, self.room = 0, MOST_BYTES
+        self.count, self.bytes_left = 0, MAX_BYTES
         # A limit for all requests together: an answer could use up the time of every single one.
-        self.left = limits.worker_seconds
+        self.budget = limits.worker_seconds
 
     @property
     def seconds(self) -> float:
         """Time limit of all calls of a check; the worker has ``GRACE`` more to reply."""
         return max(1.0, self.limits.call_seconds - GRACE)
 
-    def load(self, answer: Answer, forbidden: frozenset[str]) -> Loaded:
+    def load(self, answer: Answer, forbidden: frozenset[str]) -> LoadResult:
         """Send the code to the worker and have it executed.
 
         The references of earlier exercises go along if the code mentions one of them, or the
         package.
         """
         words = set(re.findall(r"\w+", f"{answer.support}\n{answer.source}"))
-        given = [[e.id, e.module] for e in earlier(answer.exercise) if e.id in words]
+        earlier = [[e.id, e.module] for e in earlier_exercises(answer.exercise) if e.id in words]
         head, _ = self._ask(
             {
                 "do": "load",
                 "name": answer.exercise,
-                "modules": visible_sources(answer.exercise) if given or "vitedu" in words else {},
-                "given": given,
+                "modules": visible_sources(answer.exercise) if earlier or "vitedu" in words else {},
+                "references": earlier,
                 "support": answer.support,
                 "answer": answer.source,
                 "forbidden": sorted(forbidden),
@@ -72,7 +72,7 @@ class RemoteAnswer:
             },
             seconds=self.limits.load_seconds,
         )
-        return read_loaded(head)
+        return read_load_result(head)
 
     def info(self, calls: list[Call]) -> AnswerInfo:
         """Have the worker describe the answer, and whether its signature accepts these calls."""
@@ -88,28 +88,30 @@ class RemoteAnswer:
         start, done = time.monotonic(), 0
         while done < len(cases):
             todo = cases[done:] if done else cases[:1]
-            found = self._observe(todo, max(MIN_SECONDS, seconds - (time.monotonic() - start)))
-            yield from found
-            done += len(found)
+            observations = self._observe(
+                todo, max(MIN_SECONDS, seconds - (time.monotonic() - start))
+            )
+            yield from observations
+            done += len(observations)
 
     def _observe(self, cases: list[Case], seconds: float) -> list[Observation]:
-        written: list[list] = []
+        case_data: list[list] = []
         tensors: list[torch.Tensor] = []
         for case in cases:
-            if len(tensors) > MANY or sum(x.numel() * x.element_size() for x in tensors) > LARGE:
+            if is_full(tensors):
                 break
             self.count += 1
-            data, own = write_case(case, f"{self.salt} {self.count}")
-            written.append([data, len(own)])
-            tensors += own
-        request = {"do": "observe_all", "cases": written, "seconds": seconds}
+            data, case_tensors = write_case(case, f"{self.salt} {self.count}")
+            case_data.append([data, len(case_tensors)])
+            tensors += case_tensors
+        request = {"do": "observe_all", "cases": case_data, "seconds": seconds}
         heads, arrays = self._ask(request, tensors, seconds + GRACE)
-        found = read_observations(heads, arrays, len(written))
-        for seen in found:
-            self.room -= sum(array.numel() * array.element_size() for array in seen.tensors())
-        if self.room < 0:
-            raise WireError(f"all results together have more than {MOST_BYTES} bytes.")
-        return found
+        observations = read_observations(heads, arrays, len(case_data))
+        for observation in observations:
+            self.bytes_left -= sum(x.numel() * x.element_size() for x in observation.tensors())
+        if self.bytes_left < 0:
+            raise WireError(f"all results together have more than {MAX_BYTES} bytes.")
+        return observations
 
     def plain(self) -> PlainValue:
         """Have the worker send the answer as a plain value."""
@@ -119,9 +121,9 @@ class RemoteAnswer:
         nonce, start = secrets.token_hex(8), time.monotonic()
         frame = pack({**request, "nonce": nonce}, tensors)
         try:
-            header, arrays = unpack(self.worker.ask(frame, max(0.01, min(seconds, self.left))))
+            header, arrays = unpack(self.worker.ask(frame, max(0.01, min(seconds, self.budget))))
         finally:
-            self.left -= time.monotonic() - start
+            self.budget -= time.monotonic() - start
         if not isinstance(header, dict) or header.get("nonce") != nonce:
             raise WireError("the reply does not belong to this request.")
         if set(header) == {"nonce", "failed"}:
