@@ -63,7 +63,7 @@ def test_arms_differ_in_what_they_say(arm, data):
     prefix = {"mean of the patches": 0, "largest of the patches": 0, "4 registers": 5}.get(arm, 1)
     assert model.config.num_prefix_tokens == prefix
     assert model(torch.zeros(2, 3, 32, 32)).shape == (2, 10)
-    found = inside.looked_into(model, data)
+    found = inside.measure_inside(model, data)
     assert all(value == value for value in found.values())
     assert ("register norm" in found) == (arm == "4 registers")
 

@@ -63,11 +63,11 @@ class Exercise:
         return "vitedu.vit" if self.id == "VisionTransformer" else f"vitedu.{self.chapter}"
 
     @property
-    def checker(self) -> str:
-        """The stem of the file in ``vitedu/checks/<chapter>/`` that holds its checker.
+    def file_stem(self) -> str:
+        """The stem of the files named after it: "lora_linear"; values of a chapter share theirs.
 
         Example:
-            >>> find("LoRALinear").checker, find("tokens_at_224").checker
+            >>> find("LoRALinear").file_stem, find("tokens_at_224").file_stem
             ('lora_linear', 'values')
         """
         if self.kind == "value":
@@ -82,23 +82,23 @@ def load(path: Path = FILE) -> tuple[Exercise, ...]:
     Raises:
         WordsError: the file is missing or wrong.
     """
-    where, found = place(path), []
+    where, exercises = place(path), []
     entries = checked(where, read(path), {"exercise": list}, {})["exercise"]
     for number, entry in enumerate(entries, start=1):
         name = entry.get("id", number) if isinstance(entry, dict) else number
-        found.append(_exercise(f"{where}, exercise {name}", entry))
+        exercises.append(_exercise(f"{where}, exercise {name}", entry))
     for field in ("id", "number"):
-        values = [getattr(exercise, field) for exercise in found]
+        values = [getattr(exercise, field) for exercise in exercises]
         twice = next((value for value in values if values.count(value) > 1), None)
         if twice:
             raise WordsError(f'{where}: two exercises have the {field} "{twice}"; change one.')
-    for before, after in itertools.pairwise(found):
+    for before, after in itertools.pairwise(exercises):
         if after.notebook < before.notebook:
             raise WordsError(
                 f"{where}, exercise {after.id}: stands behind an exercise of {before.notebook}; "
                 "move it to those of its own notebook."
             )
-    return tuple(found)
+    return tuple(exercises)
 
 
 def _exercise(where: str, entry: dict) -> Exercise:
@@ -111,8 +111,8 @@ def _exercise(where: str, entry: dict) -> Exercise:
             raise WordsError(f"{where}: {field} must be at least 1 (got {fields[field]}).")
     for field, choices in (("kind", KINDS), ("part", PARTS)):
         if fields.get(field, choices[0]) not in choices:
-            known = ", ".join(f'"{choice}"' for choice in choices)
-            raise WordsError(f'{where}: {field} is one of {known} (got "{fields[field]}").')
+            names = ", ".join(f'"{choice}"' for choice in choices)
+            raise WordsError(f'{where}: {field} is one of {names} (got "{fields[field]}").')
     chapter = fields["number"].split(".")[0]
     if not chapter.isdecimal() or not 1 <= int(chapter) <= len(CHAPTERS):
         last = len(CHAPTERS)

@@ -39,9 +39,9 @@ def prices(folder: Path) -> list[Price]:
 
 
 def _price(exercise: Exercise, in_notebook: int) -> Price:
-    checker = Path(exercise.chapter) / f"{exercise.checker}.py"
+    checker = Path(exercise.chapter) / f"{exercise.file_stem}.py"
     shared = [
-        e for e in EXERCISES if (e.chapter, e.checker) == (exercise.chapter, exercise.checker)
+        e for e in EXERCISES if (e.chapter, e.file_stem) == (exercise.chapter, exercise.file_stem)
     ]
     own = [PACKAGE / "checks" / checker, PACKAGE / "checks" / checker.with_suffix(".toml")]
     own = [path for path in [*own, PROOF / checker] if path.is_file()]

@@ -19,7 +19,7 @@ from vitedu.encoder import EncoderBlock
 from vitedu.hardware import Profile
 from vitedu.less_data import descend
 from vitedu.options import build_model
-from vitedu.pretrained.shown import normalized, read_own
+from vitedu.pretrained.course_models import normalize, read_course_model
 from vitedu.transfer import clip_loss, sigmoid_contrastive_loss
 
 ARMS: Arms = {
@@ -64,7 +64,7 @@ def train(arm: str, seed: int, profile: Profile, loss_of: Any = None, batch: int
     Returns:
         Unit features of all test images (n, D) and of all captions (240, D).
     """
-    config, weights, known = read_own("stand_in")
+    config, weights, data = read_course_model("stand_in")
     images, *truth = drawings(profile.pick(quick=400, laptop=4_000, gpu=10_000), 0)
     facts = described(images, *truth)
     shown = (~never_shown(facts)).nonzero().flatten()
@@ -80,13 +80,13 @@ def train(arm: str, seed: int, profile: Profile, loss_of: Any = None, batch: int
     steps, loss = profile.pick(quick=10, laptop=300, gpu=1_000), ARMS[arm]["loss"]
     for k in range(steps):
         some = shown[torch.randint(len(shown), (batch,))]
-        pairs = image_net(normalized(images[some], known)), text_net(WORDS[caption_of(facts[some])])
+        pairs = image_net(normalize(images[some], data)), text_net(WORDS[caption_of(facts[some])])
         more = (1 / scale.exp(),) if loss == "CLIP" else (scale.exp(), bias)
         price = (loss_of or LOSSES[loss])(*pairs, *more)
         descend(optimizer, price, 3e-3 * (min(1, (k + 1) / 30) * (1 - k / steps)))
     image_net.eval()
     with torch.no_grad():
-        parts = [image_net(normalized(some, known)) for some in tested(profile)[0].split(250)]
+        parts = [image_net(normalize(some, data)) for some in tested(profile)[0].split(250)]
         return F.normalize(torch.cat(parts), dim=1), F.normalize(text_net(WORDS), dim=1)
 
 

@@ -15,7 +15,7 @@ from vitedu.bench.experiments import Arms, Results, cut, drawings
 from vitedu.data.shapes import SHAPES
 from vitedu.hardware import Profile
 from vitedu.options import build_model
-from vitedu.pretrained.shown import normalized, read_own
+from vitedu.pretrained.course_models import normalize, read_course_model
 from vitedu.transfer import LoRALinear, accuracy_of, fit_to, layerwise_lr_groups
 from vitedu.vit import VisionTransformer
 
@@ -52,7 +52,7 @@ def adapt(
     Returns:
         The model in eval mode, its accuracy on test images, and how many parameters learned.
     """
-    config, weights, _ = read_own("stand_in")
+    config, weights, _ = read_course_model("stand_in")
     images, labels = negatives(60, SEED + seed)
     torch.manual_seed(seed)
     model = build_model(config)
@@ -83,4 +83,4 @@ def tested(profile: Profile) -> tuple[torch.Tensor, torch.Tensor]:
 def negatives(count: int, seed: int, stream: int = 0) -> tuple[torch.Tensor, torch.Tensor]:
     """Draw shapes, dark on bright, as the shipped model takes them (n, 3, 32, 32); labels (n,)."""
     images, labels, _ = drawings(count, stream, seed)
-    return normalized(255 - images, read_own("stand_in")[2]), labels
+    return normalize(255 - images, read_course_model("stand_in")[2]), labels

@@ -17,7 +17,7 @@ from vitedu.hardware import Profile
 from vitedu.less_data import descend
 from vitedu.options import build_model
 from vitedu.patches import unpatchify
-from vitedu.pretrained.shown import normalized, read_own
+from vitedu.pretrained.course_models import normalize, read_course_model
 from vitedu.vit import VisionTransformer, ViTConfig, capture
 
 ARMS: Arms = {"trained": {"trained": True}, "untrained": {"trained": False}}
@@ -31,7 +31,7 @@ def run(arm: str, seed: int, profile: Profile) -> Results:
 
 def train(arm: str, seed: int, profile: Profile) -> tuple[Results, Tensors]:
     """Train the heads on one backbone: the scores, and what the heads say of the test images."""
-    config, weights, known = read_own("looked_into")
+    config, weights, data = read_course_model("shapes_patch4")
     torch.manual_seed(seed)
     backbone = build_model(config).eval()
     if ARMS[arm]["trained"]:
@@ -40,7 +40,7 @@ def train(arm: str, seed: int, profile: Profile) -> tuple[Results, Tensors]:
     torch.manual_seed(seed)
     heads, steps = four_heads(config), profile.pick(quick=5, laptop=300, gpu=600)
     optimizer = torch.optim.AdamW(heads.parameters())
-    tokens = tokens_of(backbone, normalized(images, known))
+    tokens = tokens_of(backbone, normalize(images, data))
     for k in range(steps):
         some = torch.randint(len(tokens), (128,))
         found = read_out(heads, tokens[some], config)
@@ -50,7 +50,7 @@ def train(arm: str, seed: int, profile: Profile) -> tuple[Results, Tensors]:
         loss = loss + F.l1_loss(found["depth"], truth["depth"][some])
         descend(optimizer, loss, 1e-2 * (1 - k / steps))
     with torch.no_grad():
-        found = read_out(heads, tokens_of(backbone, normalized(new, known)), config)
+        found = read_out(heads, tokens_of(backbone, normalize(new, data)), config)
     return score(found, wanted), found
 
 

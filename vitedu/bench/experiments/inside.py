@@ -79,7 +79,7 @@ def run(arm: str, seed: int, profile: Profile) -> Results:
     """Train one model and measure what the notebook measures."""
     data = shapes(profile, None, quick=(64, 50))
     model = build(arm, seed, data)
-    before = looked_into(model, data)
+    before = measure_inside(model, data)
     config = settings(seed, cut(4, profile, 1))
     history = train_to_end(model, data, config, validation_images=100, show_progress=False)
     model = model.cpu()
@@ -87,12 +87,12 @@ def run(arm: str, seed: int, profile: Profile) -> Results:
         "test_accuracy": measure_test_accuracy(model, data),
         "train_accuracy": history.rows[-1].train_accuracy,
     }
-    for when, found in (("untrained", before), ("trained", looked_into(model, data))):
+    for when, found in (("untrained", before), ("trained", measure_inside(model, data))):
         results |= {f"{when}: {name}": round(value, 4) for name, value in found.items()}
     return results | {"precision": history.precision, "seconds": round(history.seconds, 1)}
 
 
-def looked_into(model: VisionTransformer, data: Data) -> dict[str, float]:
+def measure_inside(model: VisionTransformer, data: Data) -> dict[str, float]:
     """Look into a model with the first test images, and their masks where there are some."""
     masks = None if data.test.masks is None else data.test.masks[:IMAGES]
     return look_into(model, data.normalize(data.test.images[:IMAGES]), masks)
