@@ -25,7 +25,7 @@ def data():
 
 def test_shuffle_puts_patches_where_it_says_and_back(data):
     """Place i takes the patch of place order[i]; the inverse order restores the image."""
-    images, order = data.test.images[:2], inside.patch_shuffle(3)
+    images, order = data.test.images[:2], inside.draw_patch_order(3)
     P = inside.CONFIG.patch_size
     moved = shuffle_patches(images, P, order)
     assert torch.equal(patchify(moved.float(), P), patchify(images.float(), P)[:, order])
@@ -38,7 +38,7 @@ def test_like_content_follows_what_moves():
     covered = torch.arange(N) / N
     angles = covered[:, None] * 2
     waves = torch.cat([torch.cos(angles), torch.sin(angles)], dim=1)[None]  # alike where content is
-    order = inside.patch_shuffle(0)
+    order = inside.draw_patch_order(0)
     assert like_content(waves, grid, covered) > 0.95
     assert abs(like_content(waves[:, order], grid, covered)) < 0.3
     assert like_content(waves[:, order], grid, covered[order]) > 0.95

@@ -141,8 +141,8 @@ def test_disturbances_do_what_they_say():
 
 def test_texture_fills_the_object_alone_and_torn_images_keep_their_shapes():
     """Outside the mask nothing changes, inside the texture names another class, all of them."""
-    data = textures.textured(0.4, 200)
-    images, shape, other = textures.torn(data, 0.4)
+    data = textures.textured_shapes(0.4, 200)
+    images, shape, other = textures.cue_conflict(data, 0.4)
     mask = data.test.masks[:, None].expand_as(images)
     assert torch.equal(images[~mask], data.test.images[~mask])
     assert torch.equal(shape, data.test.labels) and (other != shape).all()
@@ -152,8 +152,8 @@ def test_texture_fills_the_object_alone_and_torn_images_keep_their_shapes():
         both = mask[first] & mask[second]
         apart = images[first].float() - images[second].float()
         assert apart[both].abs().mean() < 30 < 0.4 * 255  # grain alone
-    data = textures.textured(0.0, 200)  # without contrast all textures are the same picture
-    assert torch.equal(textures.torn(data, 0.0)[0], data.test.images)
+    data = textures.textured_shapes(0.0, 200)  # without contrast all textures are the same picture
+    assert torch.equal(textures.cue_conflict(data, 0.0)[0], data.test.images)
 
 
 def test_both_networks_were_measured_at_every_contrast_with_the_same_seeds():

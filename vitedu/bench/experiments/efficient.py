@@ -52,8 +52,8 @@ def data_and_recipe(seed: int, profile: Profile, lr: float = 4e-3) -> tuple[Data
 def learn(model: nn.Module, seed: int, profile: Profile) -> tuple[Data, float]:
     """Train any model as all arms are; give the data and the accuracy on training images."""
     data, config = data_and_recipe(seed, profile)
-    found = train_and_measure(model, data, config, "train_accuracy", validation_images=100)
-    return data, found["train_accuracy"]
+    results = train_and_measure(model, data, config, "train_accuracy", validation_images=100)
+    return data, results["train_accuracy"]
 
 
 def run(arm: str, seed: int, profile: Profile) -> Results:

@@ -60,11 +60,11 @@ def build(arm: str, seed: int, data: Data) -> VisionTransformer:
     if not options.pop("shuffled", False):
         return VisionTransformerWithOptions(with_options(CONFIG, **options))
     model = ShuffledPatches(with_options(CONFIG, **options))
-    model.register_buffer("order", patch_shuffle(seed), persistent=False)
+    model.register_buffer("order", draw_patch_order(seed), persistent=False)
     return model
 
 
-def patch_shuffle(seed: int) -> torch.Tensor:
+def draw_patch_order(seed: int) -> torch.Tensor:
     """Draw one order of the patches (N,); place i takes what stood at place ``order[i]``."""
     return torch.randperm(CONFIG.num_patches, generator=torch.Generator().manual_seed(seed))
 
@@ -87,8 +87,8 @@ def run(arm: str, seed: int, profile: Profile) -> Results:
         "test_accuracy": measure_test_accuracy(model, data),
         "train_accuracy": history.rows[-1].train_accuracy,
     }
-    for when, found in (("untrained", before), ("trained", measure_inside(model, data))):
-        results |= {f"{when}: {name}": round(value, 4) for name, value in found.items()}
+    for when, measures in (("untrained", before), ("trained", measure_inside(model, data))):
+        results |= {f"{when}: {name}": round(value, 4) for name, value in measures.items()}
     return results | {"precision": history.precision, "seconds": round(history.seconds, 1)}
 
 

@@ -42,9 +42,9 @@ def run(arm: str, seed: int, profile: Profile) -> Results:
     labels, results = data.train.labels[:MANY], {}
     learnt, new = (read_all(read, images) for images in (data.train.images[:MANY], test.images))
     for count in (FEW, len(labels)):
-        known = learnt[:count], labels[:count], new, test.labels
-        results[f"nearest, {count:,} labels"] = round(nearest_accuracy(*known), 4)
-    return results | {"probe": round(probe_accuracy(*known), 4)}
+        features = learnt[:count], labels[:count], new, test.labels
+        results[f"nearest, {count:,} labels"] = round(nearest_accuracy(*features), 4)
+    return results | {"probe": round(probe_accuracy(*features), 4)}
 
 
 def learn(images: torch.Tensor, loss: str, steps: int, seed: int) -> nn.Module:
