@@ -151,11 +151,8 @@ def test_sixty_labels_are_six_of_each_class_and_seeds_share_none():
     """Dark on bright, other drawings for each seed and the test; the first ten hold each class."""
     images, labels = few_labels.negatives(60, few_labels.SEED)
     assert labels.bincount().tolist() == [6] * 10 and labels[:10].bincount().tolist() == [1] * 10
-    others = (
-        few_labels.negatives(60, few_labels.SEED + 1)[0],
-        few_labels.negatives_for_test(QUICK)[0],
-    )
-    assert not any((images[:, None] == other[:60]).all((2, 3, 4)).any() for other in others)
+    new, test = few_labels.negatives(60, few_labels.SEED + 1), few_labels.negatives_for_test(QUICK)
+    assert not any((images[:, None] == x[:60]).all((2, 3, 4)).any() for x in (new[0], test[0]))
     masks = torch.from_numpy(draw_shapes(60, seed=few_labels.SEED)[2])
     for image, mask in zip(images, masks, strict=True):
         assert image[:, mask].mean() < image[:, ~mask].mean()

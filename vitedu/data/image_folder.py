@@ -139,8 +139,8 @@ def _find_classes(folder: Path) -> dict[str, list[str]]:
     empty = [name for name, paths in classes.items() if not paths]
     if empty:
         raise ValueError(
-            f"{folder}: {len(empty)} of {len(classes)} class folders hold no image: {_name_few(empty)}. "
-            f"Remove them, or add images ({', '.join(sorted(SUFFIXES))})."
+            f"{folder}: {len(empty)} of {len(classes)} class folders hold no image: "
+            f"{_name_few(empty)}. Remove them, or add images ({', '.join(sorted(SUFFIXES))})."
         )
     return classes
 

@@ -86,9 +86,8 @@ def train(arm: str, seed: int, profile: Profile, loss_of: Any = None, batch: int
         descend(optimizer, price, 3e-3 * (min(1, (k + 1) / 30) * (1 - k / steps)))
     image_net.eval()
     with torch.no_grad():
-        parts = [
-            image_net(normalize(some, data)) for some in drawings_for_test(profile)[0].split(250)
-        ]
+        batches = drawings_for_test(profile)[0].split(250)
+        parts = [image_net(normalize(some, data)) for some in batches]
         return F.normalize(torch.cat(parts), dim=1), F.normalize(text_net(WORDS), dim=1)
 
 
