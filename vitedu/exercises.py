@@ -136,7 +136,7 @@ def find(exercise_id: str) -> Exercise:
     """
     if exercise_id in BY_ID:
         return BY_ID[exercise_id]
-    folded = {known.casefold(): known for known in BY_ID}
+    folded = {exercise.casefold(): exercise for exercise in BY_ID}
     near = difflib.get_close_matches(str(exercise_id).casefold(), folded, n=3, cutoff=0.5)
     names = ", ".join(folded[name] for name in near)
     advice = f"did you mean {names}?" if near else "`vitedu list` shows them all."
@@ -158,9 +158,9 @@ def notebook_named(name: str) -> str:
         >>> notebook_named("notebooks/01_patches.ipynb"), notebook_named("attention")
         ('01_patches', '02_attention')
     """
-    wanted = str(name).replace("\\", "/").rsplit("/", 1)[-1].removesuffix(".ipynb")
-    known = list(dict.fromkeys(exercise.notebook for exercise in EXERCISES))
-    for notebook in known:
-        if wanted in (notebook, notebook.split("_", 1)[1]):
+    stem = str(name).replace("\\", "/").rsplit("/", 1)[-1].removesuffix(".ipynb")
+    notebooks = list(dict.fromkeys(exercise.notebook for exercise in EXERCISES))
+    for notebook in notebooks:
+        if stem in (notebook, notebook.split("_", 1)[1]):
             return notebook
-    raise ValueError(f"there is no notebook {str(name)!r}; there are {', '.join(known)}.")
+    raise ValueError(f"there is no notebook {str(name)!r}; there are {', '.join(notebooks)}.")

@@ -365,10 +365,10 @@ def look_into(
         masks: (B, H, W), true on the object.
     """
     config, grid = model.config, model.config.grid_size
-    found = capture(model, images)
-    layers = [found[f"blocks.{i}.attn.weights"] for i in range(config.depth)]
+    tensors = capture(model, images)
+    layers = [tensors[f"blocks.{i}.attn.weights"] for i in range(config.depth)]
     spans = [attention_distance(weights, grid) for weights in layers]
-    norms = found[f"blocks.{config.depth - 1}"].norm(dim=-1)  # (B, T)
+    norms = tensors[f"blocks.{config.depth - 1}"].norm(dim=-1)  # (B, T)
     patches = norms[:, -config.num_patches :]
     results = {
         "head spread": fmean((span.max() - span.min()).item() for span in spans),  # patches

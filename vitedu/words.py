@@ -79,18 +79,18 @@ def checked(
         Traceback (most recent call last):
         vitedu.words.WordsError: a.toml, entry 1: has no "points"; add it, a whole number.
     """
-    known = {**required, **optional}
+    types = {**required, **optional}
     if not isinstance(table, dict):
         raise WordsError(f"{where}: is no table; write it as [[...]] with keys below.")
     for key, value in table.items():
-        if key not in known:
-            near = difflib.get_close_matches(key, known, n=1)
-            remedy = f'write "{near[0]}"' if near else f"the keys are {', '.join(known)}"
+        if key not in types:
+            near = difflib.get_close_matches(key, types, n=1)
+            remedy = f'write "{near[0]}"' if near else f"the keys are {', '.join(types)}"
             raise WordsError(f'{where}: has the unknown key "{key}"; {remedy}.')
-        is_right = isinstance(value, known[key]) and isinstance(value, bool) == (known[key] is bool)
+        is_right = isinstance(value, types[key]) and isinstance(value, bool) == (types[key] is bool)
         if not is_right:
-            wanted = KINDS.get(known[key], "a list")
-            raise WordsError(f'{where}: "{key}" must be {wanted} (got {value!r}); correct it.')
+            kind = KINDS.get(types[key], "a list")
+            raise WordsError(f'{where}: "{key}" must be {kind} (got {value!r}); correct it.')
     for key, kind in required.items():
         if key not in table:
             remedy = f"add it, {KINDS.get(kind, 'a list')}"

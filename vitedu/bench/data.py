@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 
-from vitedu.fitting.augmenting import augment
+from vitedu.fitting.augmentation import augment
 from vitedu.fitting.config import TrainConfig
 from vitedu.fitting.evaluating import Statistics, scaling
 from vitedu.stopwatch import machine, median_speedup, seconds_in_turn, spread
