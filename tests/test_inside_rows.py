@@ -8,7 +8,7 @@ import torch
 from vitedu.bench.experiments import inside, measured
 from vitedu.data import load_data
 from vitedu.hardware import Profile
-from vitedu.inside import like_content
+from vitedu.inside import content_correlation
 from vitedu.patches import patchify
 from vitedu.vit_and_cnn import shuffle_patches
 
@@ -39,9 +39,9 @@ def test_like_content_follows_what_moves():
     angles = covered[:, None] * 2
     waves = torch.cat([torch.cos(angles), torch.sin(angles)], dim=1)[None]  # alike where content is
     order = inside.draw_patch_order(0)
-    assert like_content(waves, grid, covered) > 0.95
-    assert abs(like_content(waves[:, order], grid, covered)) < 0.3
-    assert like_content(waves[:, order], grid, covered[order]) > 0.95
+    assert content_correlation(waves, grid, covered) > 0.95
+    assert abs(content_correlation(waves[:, order], grid, covered)) < 0.3
+    assert content_correlation(waves[:, order], grid, covered[order]) > 0.95
 
 
 def test_shuffled_model_is_the_plain_one_with_its_positions_moved(data):

@@ -109,8 +109,8 @@ def test_model_that_drops_numbers_drops_them_in_training_alone():
     """Dropout at the end of each branch."""
     block = DroppingBlock(12, 3, drop_rate=0.5).train()
     branch = torch.ones(4, 5, 12)
-    assert set(block.dropped(branch).unique().tolist()) == {0.0, 2.0}
-    assert torch.equal(block.eval().dropped(branch), branch)
+    assert set(block.drop(branch).unique().tolist()) == {0.0, 2.0}
+    assert torch.equal(block.eval().drop(branch), branch)
 
 
 @pytest.mark.parametrize("field", ["drop_rate", "drop_path_rate"])

@@ -337,7 +337,7 @@ def calibration(
     return sure, right, counts, gap.item()
 
 
-def like_content(
+def content_correlation(
     pos_embed: torch.Tensor, grid_size: tuple[int, int], covered: torch.Tensor
 ) -> float:
     """Correlate how alike two positions are with how alike what is usually seen at them is.
@@ -353,7 +353,7 @@ def like_content(
     return torch.corrcoef(torch.stack([cosines[others], -unlike[others]]))[0, 1].item()
 
 
-def look_into(
+def measure_internals(
     model: Any, images: torch.Tensor, masks: torch.Tensor | None = None
 ) -> dict[str, float]:
     """Measure distances, positions, norms and, where there are masks, what the maps point at.
@@ -383,9 +383,9 @@ def look_into(
         return results
     positions, order = model.pos_embed.detach(), getattr(model, "order", None)
     covered = F.max_pool2d(masks[:, None].float(), config.patch_size).mean(dim=0).flatten()  # (N,)
-    results["like content"] = like_content(positions, grid, covered)
+    results["like content"] = content_correlation(positions, grid, covered)
     if order is not None:  # place i holds what comes from place order[i]
-        results["like content, put back"] = like_content(positions, grid, covered[order])
+        results["like content, put back"] = content_correlation(positions, grid, covered[order])
     elif config.pool == "cls":
         rolled = attention_rollout(layers)[:, 0, -config.num_patches :]
         maps = {

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import numpy as np
 
-from vitedu.files import replacing
+from vitedu.files import replace_file
 from vitedu.progressbar import ProgressBar
 
 SUFFIXES = {".jpg", ".jpeg", ".png", ".bmp", ".gif", ".webp", ".ppm", ".pgm", ".tif", ".tiff"}
@@ -249,5 +249,5 @@ def _store(cache_file: Path, listing: str, images: np.ndarray, readable: np.ndar
     # on a full or read-only disk nothing is kept, and the next load decodes again
     with contextlib.suppress(OSError):
         cache_file.parent.mkdir(parents=True, exist_ok=True)
-        with replacing(cache_file) as new, open(new, "wb") as file:
+        with replace_file(cache_file) as new, open(new, "wb") as file:
             np.savez(file, listing=listing, images=images, readable=readable)

@@ -304,7 +304,7 @@ def slider_page(
     """
     addresses = [[data_address(picture) for picture in row] for row in pictures]
     key = f"explorer-{uuid.uuid4().hex}"
-    name, said = html.escape(setting_name), html.escape(words[first][0])
+    name, description = html.escape(setting_name), html.escape(words[first][0])
     place = ""
     if spots:
         place = f"""
@@ -316,21 +316,21 @@ def slider_page(
   <label>{name}: <span>{html.escape(names[first])}</span>
     <input data-lm-suppress-shortcuts
       type="range" min="0" max="{len(names) - 1}" value="{first}" step="1"></label>{place}<br>
-  <img src="{addresses[first][0]}" alt="{said}" style="width: {width}px; max-width: 100%">
-  <p role="status" aria-live="polite">{said}</p>
+  <img src="{addresses[first][0]}" alt="{description}" style="width: {width}px; max-width: 100%">
+  <p role="status" aria-live="polite">{description}</p>
   <script>
     (function (box) {{
       const pictures = {script_json(addresses)}, words = {script_json(words)};
       const names = {script_json(names)}, spots = {script_json(spots)};
-      const picture = box.querySelector("img"), said = box.querySelectorAll("label span");
+      const picture = box.querySelector("img"), labels = box.querySelectorAll("label span");
       const [setting, place] = box.querySelectorAll("input");
       function show() {{
         const here = place ? place.value : 0;
         picture.src = pictures[setting.value][here];
         picture.alt = words[setting.value][here];
         box.querySelector("p").textContent = words[setting.value][here];
-        said[0].textContent = setting.ariaValueText = names[setting.value];
-        if (place) said[1].textContent = place.ariaValueText = Number(here) + 1;
+        labels[0].textContent = setting.ariaValueText = names[setting.value];
+        if (place) labels[1].textContent = place.ariaValueText = Number(here) + 1;
       }}
       setting.oninput = show;
       if (!place) return;

@@ -12,7 +12,7 @@ from torch import nn
 
 from vitedu.bench.experiments import Arms, Results, cut, shapes, train_and_measure
 from vitedu.data import Data
-from vitedu.efficient import Staged, round_weights
+from vitedu.efficient import StagedNetwork, round_weights
 from vitedu.fitting.loop import TrainConfig, measure_test_accuracy
 from vitedu.hardware import Profile
 
@@ -36,10 +36,10 @@ ARMS: Arms = {
 RECIPE: Any = {"batch_size": 64, "optimizer": "muon", "crop_padding": 2, "label_smoothing": 0.1}
 
 
-def build(arm: str, seed: int) -> Staged:
+def build(arm: str, seed: int) -> StagedNetwork:
     """Make the untrained model of an arm; the seed draws its weights."""
     torch.manual_seed(seed)
-    return Staged(**ARMS[arm])
+    return StagedNetwork(**ARMS[arm])
 
 
 def data_and_recipe(seed: int, profile: Profile, lr: float = 4e-3) -> tuple[Data, TrainConfig]:
@@ -62,9 +62,9 @@ def run(arm: str, seed: int, profile: Profile) -> Results:
     results = train_and_measure(model, data, config, validation_images=100)
     if arm == "global attention":
         for how in ("pruned", "merged"):
-            model.shortened = how
+            model.reduction = how
             results[f"{how}, test_accuracy"] = measure_test_accuracy(model, data)
-        model.shortened = None
+        model.reduction = None
         round_weights(model)
         results["int8, test_accuracy"] = measure_test_accuracy(model, data)
     return results

@@ -13,7 +13,7 @@ from vitedu.bench.experiments import Arms, Results, cut, shapes, train_to_end
 from vitedu.data import Data
 from vitedu.fitting.loop import TrainConfig, measure_test_accuracy
 from vitedu.hardware import Profile
-from vitedu.inside import look_into
+from vitedu.inside import measure_internals
 from vitedu.options import VisionTransformerWithOptions, with_options
 from vitedu.vit import VisionTransformer, ViTConfig
 from vitedu.vit_and_cnn import shuffle_patches
@@ -95,4 +95,4 @@ def run(arm: str, seed: int, profile: Profile) -> Results:
 def measure_inside(model: VisionTransformer, data: Data) -> dict[str, float]:
     """Look into a model with the first test images, and their masks where there are some."""
     masks = None if data.test.masks is None else data.test.masks[:IMAGES]
-    return look_into(model, data.normalize(data.test.images[:IMAGES]), masks)
+    return measure_internals(model, data.normalize(data.test.images[:IMAGES]), masks)
