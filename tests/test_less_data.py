@@ -226,9 +226,7 @@ def test_windows_are_cut_from_the_image_that_the_label_names():
 def test_learning_without_labels_moves_every_weight_of_the_average(loss):
     """Two steps change the untrained model, the same way for the same seed."""
     images = torch.randint(0, 256, (80, 3, 32, 32), dtype=torch.uint8)
-    before, after, again = (
-        self_supervised.learn(images, loss, steps, seed=3) for steps in (0, 2, 2)
-    )
+    before, after, again = (self_supervised.learn(images, loss, n, seed=3) for n in (0, 2, 2))
     for (name, old), new, same in zip(
         before.named_parameters(), after.parameters(), again.parameters(), strict=True
     ):

@@ -12,7 +12,7 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from vitedu.words import WordsError, checked, place, read
+from vitedu.words import WordsError, check_table, place, read
 
 CHAPTERS = (
     "patches",
@@ -83,7 +83,7 @@ def load(path: Path = FILE) -> tuple[Exercise, ...]:
         WordsError: the file is missing or wrong.
     """
     where, exercises = place(path), []
-    entries = checked(where, read(path), {"exercise": list}, {})["exercise"]
+    entries = check_table(where, read(path), {"exercise": list}, {})["exercise"]
     for number, entry in enumerate(entries, start=1):
         name = entry.get("id", number) if isinstance(entry, dict) else number
         exercises.append(_exercise(f"{where}, exercise {name}", entry))
@@ -102,7 +102,7 @@ def load(path: Path = FILE) -> tuple[Exercise, ...]:
 
 
 def _exercise(where: str, entry: dict) -> Exercise:
-    fields = checked(where, entry, REQUIRED, OPTIONAL)
+    fields = check_table(where, entry, REQUIRED, OPTIONAL)
     hints = fields["hints"]
     if len(hints) != 3 or not all(isinstance(hint, str) and hint.strip() for hint in hints):
         raise WordsError(f"{where}: an exercise has three hints (got {len(hints)}); write three.")

@@ -28,7 +28,7 @@ from typing import Any
 
 from vitedu.checks import evidence
 from vitedu.checks.mistakes import AT_HAND, Edits, Mistake, ValueMistake
-from vitedu.words import WordsError, checked, place, read
+from vitedu.words import WordsError, check_table, place, read
 
 FAMILIES = Path(__file__).with_name("families.toml")
 
@@ -59,10 +59,10 @@ def read_mistakes(module: ModuleType) -> tuple[Mistake, ...]:
 
 def _from_entry(where: str, entry: dict, module: ModuleType) -> list[Mistake]:
     if "bank" in entry:
-        return shared_bank(checked(where, entry, {"bank": str}, {})["bank"], where)
+        return shared_bank(check_table(where, entry, {"bank": str}, {})["bank"], where)
     if "family" not in entry:
-        return [_mistake(where, checked(where, entry, WORDS, MORE), module)]
-    own = checked(where, entry, {"family": str}, WORDS | MORE)
+        return [_mistake(where, check_table(where, entry, WORDS, MORE), module)]
+    own = check_table(where, entry, {"family": str}, WORDS | MORE)
     return [_mistake(where, _family_words(own.pop("family"), where) | own, module)]
 
 
@@ -80,7 +80,7 @@ def _family_words(name: str, where: str) -> dict:
     if name not in families:
         known = ", ".join(families)
         raise WordsError(f'{where}: there is no family "{name}"; families.toml has {known}.')
-    return checked(f"families.toml, {name}", families[name], WORDS, MORE)
+    return check_table(f"families.toml, {name}", families[name], WORDS, MORE)
 
 
 def shared_bank(name: str, where: str = "families.toml") -> list[Mistake]:
@@ -96,7 +96,7 @@ def shared_bank(name: str, where: str = "families.toml") -> list[Mistake]:
     found = []
     for entry in _entries("families.toml", banks, name):
         at = f"families.toml, {_title(entry)}"
-        found.append(_mistake(at, checked(at, entry, WORDS, MORE), evidence))
+        found.append(_mistake(at, check_table(at, entry, WORDS, MORE), evidence))
     return found
 
 
@@ -134,14 +134,14 @@ def relation_words(name: str) -> tuple[str, str]:
     if name not in relations:
         known = ", ".join(relations)
         raise WordsError(f'families.toml has no relation "{name}"; it has {known}.')
-    words = checked(f"families.toml, {name}", relations[name], {"name": str, "try": str}, {})
+    words = check_table(f"families.toml, {name}", relations[name], {"name": str, "try": str}, {})
     return words["name"], words["try"]
 
 
 @cache
 def _shared() -> dict:
     table = read(FAMILIES)
-    return checked("families.toml", table, {"family": dict, "bank": dict, "relation": dict}, {})
+    return check_table("families.toml", table, {"family": dict, "bank": dict, "relation": dict}, {})
 
 
 def _mistake(where: str, words: dict, module: ModuleType) -> Mistake:
@@ -190,7 +190,7 @@ def _entries(where: str, table: Mapping, key: str) -> list[dict]:
     if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
         raise WordsError(f"{where}: has no [[{key}]]; write one for each known mistake.")
     if key == "mistake" and len(table) > 1:
-        checked(where, table, {key: list}, {})
+        check_table(where, table, {key: list}, {})
     return entries
 
 
@@ -219,14 +219,14 @@ def read_values(module: ModuleType, chapter: ModuleType) -> dict[str, tuple]:
     """
     path = words_path(module)
     where, table = place(path), read(path)
-    checked(where, table, dict.fromkeys(module.CHECKERS, list), {})
+    check_table(where, table, dict.fromkeys(module.CHECKERS, list), {})
     names = AT_HAND | vars(chapter) | vars(module)
     banks = {}
     for exercise in table:
         found = []
         for entry in _entries(where, table, exercise):
             at = f"{where}, {exercise}, {_title(entry)}"
-            words = checked(at, entry, VALUE_WORDS, {"matches": str, "rtol": float})
+            words = check_table(at, entry, VALUE_WORDS, {"matches": str, "rtol": float})
             try:
                 value = eval(words["value"], dict(names))
             except Exception as error:

@@ -66,7 +66,7 @@ def find_images(folder: Path) -> dict[str, dict[str, list[str]]]:
         if differing:
             raise ValueError(
                 f"{folder}: train has {len(splits['train'])} classes, {split} has {len(classes)}; "
-                f"only one of the two has {_name_few(differing)}. Give both the same class folders."
+                f"only one of the two has {_some(differing)}. Give both the same class folders."
             )
     return splits
 
@@ -105,7 +105,7 @@ def read_images(
     bad = [paths[index] for index in np.flatnonzero(~readable)]
     if bad:
         print(
-            f"skipped {len(bad)} of {len(paths):,} images, unreadable: {_name_few(bad)}",
+            f"skipped {len(bad)} of {len(paths):,} images, unreadable: {_some(bad)}",
             file=sys.stderr,
         )
     return images, readable
@@ -140,7 +140,7 @@ def _find_classes(folder: Path) -> dict[str, list[str]]:
     if empty:
         raise ValueError(
             f"{folder}: {len(empty)} of {len(classes)} class folders hold no image: "
-            f"{_name_few(empty)}. Remove them, or add images ({', '.join(sorted(SUFFIXES))})."
+            f"{_some(empty)}. Remove them, or add images ({', '.join(sorted(SUFFIXES))})."
         )
     return classes
 
@@ -154,11 +154,11 @@ def _require(classes: dict[str, list[str]], least: int, splits: str) -> None:
     if short:
         raise ValueError(
             f"{splits} need at least {least} images of each class; {len(short)} of {len(classes)} "
-            f"classes have fewer: {_name_few(short)}. Add images or remove the class folders."
+            f"classes have fewer: {_some(short)}. Add images or remove the class folders."
         )
 
 
-def _name_few(names: list[str], most: int = 3) -> str:
+def _some(names: list[str], most: int = 3) -> str:
     rest = f" and {len(names) - most} more" if len(names) > most else ""
     return ", ".join(names[:most]) + rest
 

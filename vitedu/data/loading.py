@@ -164,7 +164,7 @@ def load_shapes(seed: int, image_size: int, limits: Limits) -> Data:
         size = min(limit or size, size)
         drawn = draw_shapes(size, seed=seed, stream=stream, image_size=image_size)
         splits.append(Split(*map(torch.from_numpy, drawn)))
-    return make_data("shapes", tuple(SHAPES), splits)
+    return to_data("shapes", tuple(SHAPES), splits)
 
 
 def load_cifar10(seed: int, limits: Limits) -> Data:
@@ -198,7 +198,7 @@ def load_cifar10(seed: int, limits: Limits) -> Data:
     for index, size in zip((train, validation, test), limits, strict=True):
         index = index[stratified_order(labels[index], rng)][:size]
         splits.append(to_split(pixels[index], labels[index]))
-    return make_data("cifar10", tuple(halves[0].classes), splits)
+    return to_data("cifar10", tuple(halves[0].classes), splits)
 
 
 def load_folder(folder: Path, seed: int, image_size: int | None, limits: Limits) -> Data:
@@ -228,12 +228,10 @@ def load_folder(folder: Path, seed: int, image_size: int | None, limits: Limits)
             raise ValueError(f"none of the {split} images of {folder} could be read.")
         splits.append(to_split(images[chosen], rows[chosen, 1]))
     class_names = tuple(next(iter(class_folders.values())))
-    return make_data(folder.name, class_names, splits, skipped=int((~readable).sum()))
+    return to_data(folder.name, class_names, splits, skipped=int((~readable).sum()))
 
 
-def make_data(
-    name: str, class_names: tuple[str, ...], splits: list[Split], skipped: int = 0
-) -> Data:
+def to_data(name: str, class_names: tuple[str, ...], splits: list[Split], skipped: int = 0) -> Data:
     """Put training, validation and test images together with the statistics of the first."""
     train, validation, test = splits
     mean, std = channel_statistics(train.images)

@@ -1,9 +1,8 @@
 """Augmentation of whole batches on the device, every image by its own draw.
 
-Role: ``augment``, what a batch goes through before the model sees it; random operations on float
-images, mixing of images and labels, erasing. Crops and mirroring are
-``vitedu.training.random_crop_flip``. Nothing here waits for the device: shapes never depend on a
-draw.
+Role: ``augment``, for ``fit``; random operations on float images, mixing of images and labels,
+erasing. Crops and mirroring are ``vitedu.training.random_crop_flip``. Nothing here waits for the
+device: shapes never depend on a draw.
 
 A policy gives each image one operation: the batch is shuffled and dealt out in equal parts, one an
 operation (the first ones get the odd images), so that every operation runs once a batch on its

@@ -9,13 +9,11 @@ from dataclasses import fields
 from typing import Any, get_args, get_origin, get_type_hints
 
 
-def read_settings(
-    settings: Sequence[str], *kinds: type, reserved: Sequence[str] = ()
-) -> list[dict]:
+def read_settings(texts: Sequence[str], *kinds: type, reserved: Sequence[str] = ()) -> list[dict]:
     """Sort settings by the dataclass that has the field, and read each value as the field's type.
 
     Args:
-        settings: each ``name=value``; true, false and none as such, a tuple as ``0.9,0.95``.
+        texts: each ``name=value``; true, false and none as such, a tuple as ``0.9,0.95``.
         *kinds: dataclasses without a common field name.
         reserved: fields that cannot be set here.
 
@@ -36,7 +34,7 @@ def read_settings(
         hints = get_type_hints(kind)
         types |= {f.name: (kind, hints[f.name]) for f in fields(kind) if f.name not in reserved}
     values: dict[type, dict] = {kind: {} for kind in kinds}
-    for setting in settings:
+    for setting in texts:
         name, equals, text = setting.partition("=")
         name = name.strip().replace("-", "_")
         if not equals:
@@ -51,9 +49,8 @@ def read_settings(
         try:
             values[kind][name] = read_value(text.strip(), hint)
         except ValueError:
-            raise ValueError(
-                f"{name} must be {describe_type(hint)} (got {text.strip()!r})."
-            ) from None
+            kind_name = describe_type(hint)
+            raise ValueError(f"{name} must be {kind_name} (got {text.strip()!r}).") from None
     return list(values.values())
 
 

@@ -37,7 +37,7 @@ from vitedu.plots.style import (
     to_picture,
 )
 
-REACH_COLOURS = (BLUE, SKY, "#BFE3F7", "white")  # reached after one block, two, three, and not yet
+SHADES = (BLUE, SKY, "#BFE3F7", "white")  # reached after one block, two, three, and not yet
 
 
 def position(k: int, columns: int) -> str:
@@ -247,10 +247,7 @@ def explore_blocks(tables: Mapping[str, Any], grid_size: tuple[int, int]) -> Exp
             token j after n+1 blocks.
         grid_size: (gh, gw), N = gh*gw.
     """
-    colours, names = (
-        ListedColormap(list(REACH_COLOURS)),
-        ("one block", "two blocks", "three blocks"),
-    )
+    colours, names = ListedColormap(list(SHADES)), ("one block", "two blocks", "three blocks")
 
     def draw(kind):
         is_seen, N = tables[kind], tables[kind].shape[-1]
@@ -262,7 +259,7 @@ def explore_blocks(tables: Mapping[str, Any], grid_size: tuple[int, int]) -> Exp
         cells = left.pcolormesh(after[0], cmap=colours, vmin=0, vmax=3, **edges)
         left.invert_yaxis()
         move_frame = moving_frame(left, grid_size[1], corner=0)
-        bars = right.barh(names, counts[0], color=REACH_COLOURS[:3], edgecolor=BLACK, linewidth=0.8)
+        bars = right.barh(names, counts[0], color=SHADES[:3], edgecolor=BLACK, linewidth=0.8)
         right.invert_yaxis()
         right.set(xlim=(0, N), xlabel=f"tokens seen, of {N}")
         right.set_title("seen after (colours as on the left; white: not yet)", fontsize=9)

@@ -36,12 +36,9 @@ def learn(network: str, contrast: float, seed: int, profile: Profile) -> Results
     answers = predict(model, images, data).argmax(dim=1)
     by_shape = (answers == shape).sum().item()
     either = by_shape + (answers == texture).sum().item()
-    return {
-        "test_accuracy": round(results["test_accuracy"], 4),
-        "shape_share": round(by_shape / max(1, either), 4),
-        "answered_either": round(either / len(answers), 4),
-        "cpu_seconds": results["cpu_seconds"],
-    }
+    accuracy, share = results["test_accuracy"], by_shape / max(1, either)
+    shares = {"shape_share": round(share, 4), "answered_either": round(either / len(answers), 4)}
+    return {"test_accuracy": round(accuracy, 4), **shares, "cpu_seconds": results["cpu_seconds"]}
 
 
 def run(arm: str, seed: int, profile: Profile) -> Results:
