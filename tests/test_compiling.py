@@ -8,7 +8,7 @@ import torch
 from torch import nn
 
 from vitedu.fitting import TrainConfig, fit
-from vitedu.fitting.compiling import Compiled
+from vitedu.fitting.compiling import CompiledModel
 
 CONFIG = TrainConfig(
     epochs=2, batch_size=8, lr=1e-2, crop_padding=None, device="cpu", precision="float32"
@@ -43,14 +43,14 @@ def test_compiled_training_gives_the_same_model(tmp_path, monkeypatch):
     """Weights within rounding under the plain names; the average is of the same kind."""
     monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path))
     calls = []
-    call = Compiled.__call__
+    call = CompiledModel.__call__
 
     def watch(self, images):
         result = call(self, images)
         calls.append((len(images), self.has_worked))
         return result
 
-    monkeypatch.setattr(Compiled, "__call__", watch)
+    monkeypatch.setattr(CompiledModel, "__call__", watch)
     # compiled code draws in its own way
     monkeypatch.setattr(nn.Dropout, "forward", lambda self, x: x)
     expected, found = trained(ema_decay=0.5), trained(ema_decay=0.5, compile=True)
@@ -83,4 +83,4 @@ def test_mistake_of_the_model_is_not_taken_for_one_of_the_compiler(monkeypatch):
     """What fails without translation too is raised as it is."""
     monkeypatch.setattr(torch, "compile", lambda model, **options: model)
     with pytest.raises(RuntimeError, match="shapes cannot be multiplied"):
-        Compiled(nn.Linear(3, 2), 4, lambda line: None)(torch.zeros(4, 5))
+        CompiledModel(nn.Linear(3, 2), 4, lambda line: None)(torch.zeros(4, 5))

@@ -10,7 +10,7 @@ import torch
 from PIL import Image
 
 from vitedu.data.image_folder import decode, find_images
-from vitedu.data.loading import Data, channel_statistics, load_data, mixed_order, part
+from vitedu.data.loading import Data, channel_statistics, load_data, split_rows, stratified_order
 from vitedu.data.shapes import SHAPES, draw_shapes
 
 CIFAR_ARCHIVE = Path(__file__).parents[2] / "shared" / "data" / "cifar10-jpeg.tar.xz"
@@ -146,7 +146,7 @@ def test_statistics_are_those_of_all_pixels_together():
 def test_part_takes_its_share_of_every_class():
     """A tenth of 50, of 20 and of 3 images is 5, 2 and at least 1."""
     labels = np.repeat([0, 1, 2], [50, 20, 3])
-    first, second = part(np.arange(73), labels, 0.1, np.random.default_rng(0))
+    first, second = split_rows(np.arange(73), labels, 0.1, np.random.default_rng(0))
     assert np.bincount(labels[second]).tolist() == [5, 2, 1]
     assert sorted([*first, *second]) == list(range(73))
 
@@ -154,7 +154,7 @@ def test_part_takes_its_share_of_every_class():
 def test_mixed_order_begins_with_every_class_and_keeps_their_shares():
     """The first images hold each class once; any beginning has about the shares of the whole."""
     labels = np.repeat([0, 1, 2], [60, 30, 10])
-    order = mixed_order(labels, np.random.default_rng(0))
+    order = stratified_order(labels, np.random.default_rng(0))
     assert sorted(order) == list(range(100))
     assert sorted(labels[order[:3]]) == [0, 1, 2]
     assert abs(np.bincount(labels[order[:50]]) - [30, 15, 5]).max() <= 1
@@ -338,7 +338,7 @@ def test_folder_ignores_hidden_and_other_files(tmp_path):
 
 def test_folder_is_read_from_the_cache_until_it_changes(tmp_path, cache, monkeypatch, capsys):
     """The second load decodes nothing, for any seed; a new file makes the cache anew."""
-    monkeypatch.setattr("vitedu.data.image_folder.WORTH_KEEPING", 1)
+    monkeypatch.setattr("vitedu.data.image_folder.MIN_CACHED_IMAGES", 1)
     folder = make_folder(tmp_path / "x", {"a": 8, "b": 8})
     (folder / "b" / "broken.png").write_bytes(b"not an image")
     first = load_data(folder)
@@ -356,7 +356,7 @@ def test_folder_is_read_from_the_cache_until_it_changes(tmp_path, cache, monkeyp
 
 def test_folder_survives_a_damaged_cache(tmp_path, cache, monkeypatch):
     """A cache that cannot be read is made again; one that cannot be written only costs time."""
-    monkeypatch.setattr("vitedu.data.image_folder.WORTH_KEEPING", 1)
+    monkeypatch.setattr("vitedu.data.image_folder.MIN_CACHED_IMAGES", 1)
     folder = make_folder(tmp_path / "x", {"a": 8, "b": 8})
     first = load_data(folder)
     for stored in cache.rglob("*.npz"):

@@ -11,9 +11,9 @@ import pytest
 
 from vitedu import doctor
 from vitedu.__main__ import main
-from vitedu.doctor import Ran
+from vitedu.doctor import ProcessResult
 
-FINE = Ran(True, "", "")
+FINE = ProcessResult(True, "", "")
 FOUND = {
     "device": "cpu",
     "name": "",
@@ -32,17 +32,17 @@ NUMPY = "A module that was compiled using NumPy 1.x cannot be run in\nNumPy 2.1.
 
 def failed(error):
     """Stand in for a Python that ended with this error."""
-    return Ran(False, "", error)
+    return ProcessResult(False, "", error)
 
 
 def machine_with(**changes):
-    return Ran(True, json.dumps({**FOUND, **changes}), "")
+    return ProcessResult(True, json.dumps({**FOUND, **changes}), "")
 
 
 def boxed(**changes):
     """Stand in for a canary that could do nothing."""
     found = {"level": "full", "way": "bwrap", "seen": [], "remedy": "apt install bubblewrap"}
-    return Ran(True, json.dumps({**found, **changes}), "")
+    return ProcessResult(True, json.dumps({**found, **changes}), "")
 
 
 NO_NET = "partial: no network isolation"
@@ -56,7 +56,7 @@ def healthy(code, python=sys.executable):
         return machine_with()
     if "open_box" in code:
         return boxed()
-    return Ran(True, sys.prefix if "sys.prefix" in code else "", "")
+    return ProcessResult(True, sys.prefix if "sys.prefix" in code else "", "")
 
 
 def test_diagnose_finds_nothing_to_mend_on_a_healthy_machine(monkeypatch):
@@ -66,7 +66,7 @@ def test_diagnose_finds_nothing_to_mend_on_a_healthy_machine(monkeypatch):
     subjects = {finding.subject for finding in findings}
     wanted = {"python", "kernel", "cores", "device", "profile", "CIFAR-10", "memory", "results"}
     wanted |= {"grading", "threads", "torch build"}
-    assert subjects == wanted | set(doctor.IMPORTED) | set(doctor.LOOKED_UP)
+    assert subjects == wanted | set(doctor.IMPORTS) | set(doctor.OTHER_PACKAGES)
     assert doctor.text(findings).endswith("everything is in place")
 
 
@@ -83,7 +83,7 @@ def test_torchvision_of_another_build_is_explained():
     """The operator that does not exist is a build mismatch; one command reinstalls the pair."""
 
     def run(code, python=sys.executable):
-        return Ran(False, "", NMS) if code == "import torchvision" else healthy(code)
+        return ProcessResult(False, "", NMS) if code == "import torchvision" else healthy(code)
 
     findings = doctor.diagnose(run)
     (found,) = [finding for finding in findings if finding.state == "mend"]
@@ -109,14 +109,14 @@ def test_exit_status_is_1_where_something_must_be_mended(monkeypatch, capsys):
         ("torch", "1.13.1", FINE, "1.13.1 is older than", 'pip install --upgrade "torch>='),
         ("torch", "2.9+cpu", failed("E\nOSError: libc10.so"), "OSError: libc10.so", "torch"),
         ("torch", "2.9", failed(""), "it ended without a message", "--force-reinstall torch"),
-        ("torch", "2.9", Ran(True, "", NUMPY), "was built for NumPy 1", '"numpy<2"'),
+        ("torch", "2.9", ProcessResult(True, "", NUMPY), "was built for NumPy 1", '"numpy<2"'),
         ("torchvision", "0.24", failed("ImportError: x"), "ImportError: x", "torch torchvision"),
     ],
     ids=["missing", "old", "broken", "crashed", "numpy", "torchvision"],
 )
 def test_library_says_what_is_wrong_with_it(monkeypatch, name, version, ran, text, remedy):
     """Missing, old, broken and built for another NumPy are told apart."""
-    monkeypatch.setattr(doctor, "installed", lambda name: version)
+    monkeypatch.setattr(doctor, "version_of", lambda name: version)
     found = doctor.library(name, lambda code: ran)
     assert found.state == "mend"
     assert text in found.text
@@ -165,17 +165,17 @@ def test_openmp_takes_the_short_wait_unless_the_user_chose(settings, expected):
 
 def test_older_compares_releases():
     """Local builds and previews count as their release; numbers are compared as numbers."""
-    assert not any(doctor.older(v, "2.9") for v in ("2.9.0+cpu", "2.9.0a0+git1f", "2.15", "10.0"))
-    assert doctor.older("2.8.1", "2.9")
+    assert not any(doctor.is_older(v, "2.9") for v in "2.9.0+cpu 2.9.0a0+git1f 2.15 10.0".split())
+    assert doctor.is_older("2.8.1", "2.9")
 
 
 @pytest.mark.parametrize(
     ("registered", "ran", "state", "text"),
     [
-        ("python", Ran(True, sys.prefix, ""), "good", "imports vitedu"),
-        (sys.executable, Ran(True, sys.prefix, ""), "good", "imports vitedu"),
-        ("elsewhere/python", Ran(True, "elsewhere", ""), "note", "another Python"),
-        ("elsewhere/python", Ran(False, "", "No module"), "mend", "cannot import vitedu"),
+        ("python", ProcessResult(True, sys.prefix, ""), "good", "imports vitedu"),
+        (sys.executable, ProcessResult(True, sys.prefix, ""), "good", "imports vitedu"),
+        ("elsewhere/python", ProcessResult(True, "elsewhere", ""), "note", "another Python"),
+        ("elsewhere/python", ProcessResult(False, "", "No module"), "mend", "cannot import vitedu"),
         (None, FINE, "mend", "no kernel python3 is registered"),
     ],
     ids=["name", "path", "other", "other-without", "none"],
@@ -235,7 +235,7 @@ def test_torch_build_fits_the_machine(monkeypatch, device, cuda, driver, state, 
 
 def test_machine_is_silent_about_the_device_where_torch_is_broken():
     """One problem is said once."""
-    broken = Ran(False, "", "ImportError: torch")
+    broken = ProcessResult(False, "", "ImportError: torch")
     assert {f.subject for f in doctor.machine(broken, torch_works=False)} == {"cores"}
     findings = doctor.machine(failed("ValueError: VITEDU_PROFILE='x' names no profile."), True)
     assert findings[-1].state == "mend"

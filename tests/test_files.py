@@ -78,7 +78,7 @@ def test_error_while_writing_leaves_the_old_file_and_no_litter(tmp_path):
     """The new file takes the old one's place as a whole or not at all."""
     path = tmp_path / "a.json"
     files.write_whole(path, b"old")
-    with pytest.raises(RuntimeError), files.replacing(path) as new:
+    with pytest.raises(RuntimeError), files.replace_file(path) as new:
         new.write_bytes(b"half")
         raise RuntimeError
     assert [file.name for file in tmp_path.iterdir()] == ["a.json"]
@@ -115,16 +115,16 @@ def test_lock_of_another_process_is_seen_and_ends_with_it(tmp_path):
     """While it lives the answer is False; killed, it leaves a file that means nothing."""
     code = (
         "import sys, time; from pathlib import Path; from vitedu import files\n"
-        "with files.locked(Path(sys.argv[1]), 5): print('held', flush=True); time.sleep(60)"
+        "with files.file_lock(Path(sys.argv[1]), 5): print('held', flush=True); time.sleep(60)"
     )
     command = [sys.executable, "-c", code, str(tmp_path / "lock")]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as other:
         assert other.stdout.readline() == "held\n"
-        with files.locked(tmp_path / "lock", 0.05) as alone:
+        with files.file_lock(tmp_path / "lock", 0.05) as alone:
             assert not alone
         other.kill()
         other.wait()
-    with files.locked(tmp_path / "lock", 5) as alone:
+    with files.file_lock(tmp_path / "lock", 5) as alone:
         assert alone
 
 
@@ -136,5 +136,5 @@ def test_file_system_without_locks_holds_nobody_up(tmp_path, monkeypatch):
         raise OSError(95, "Operation not supported")
 
     monkeypatch.setattr(filelock.FileLock, "acquire", no_locks)
-    with files.locked(tmp_path / "lock", 5) as alone:
+    with files.file_lock(tmp_path / "lock", 5) as alone:
         assert alone

@@ -8,7 +8,7 @@ import torch
 from torch import nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from vitedu.fitting import augmenting
+from vitedu.fitting import augmentation
 from vitedu.fitting import loop as fitting
 from vitedu.fitting.loop import DivergedError, TrainConfig, fit, predict
 from vitedu.training import evaluate, warmup_cosine
@@ -229,13 +229,13 @@ def test_unmixed_soft_labels_cost_what_hard_ones_do(data):
         config = cpu(epochs=1, label_smoothing=0.2, crop_padding=None)
         run = fitting.Run(make_model(), data, config, torch.device("cpu"))
         if labels == "soft":
-            plain = run.augmented
+            plain = run.augment
 
             def with_targets(batch, is_clean, plain=plain):
                 images, labels, _ = plain(batch, is_clean)
                 return images, labels, nn.functional.one_hot(labels, NUM_CLASSES).float()
 
-            run.augmented = with_targets
+            run.augment = with_targets
         loss, hits = run.step(torch.arange(32), 1e-2, 0)
         runs.append((loss, hits, run.learner[0].weight))
     torch.testing.assert_close(runs[0][0], runs[1][0], atol=1e-6, rtol=0)
@@ -251,7 +251,7 @@ def test_soft_labels_have_a_place_for_every_class(data, names):
     if names:
         data.class_names = names
     run = fitting.Run(make_model(), data, cpu(mixup_share=1.0), torch.device("cpu"))
-    _, _, targets = run.augmented(torch.arange(8), is_clean=False)
+    _, _, targets = run.augment(torch.arange(8), is_clean=False)
     assert targets.shape == (8, len(names) if names else NUM_CLASSES - 1)
     if targets.shape[1] <= NUM_CLASSES:
         assert run.step(torch.arange(8), 1e-2, 0)[0].isfinite()
@@ -262,13 +262,13 @@ def test_clean_epochs_are_clean_and_the_last_ones(data, clean_epochs, monkeypatc
     """Neither policy nor mixing nor erasing runs in them; crops do. More than all means all."""
     names, seen, grown = ("policy", "mix", "erasing", "crop_flip"), [], []
     for name in names:
-        original = getattr(augmenting, f"random_{name}")
+        original = getattr(augmentation, f"random_{name}")
 
         def spy(*args, name=name, original=original, **options):
             seen.append((name, len(grown)))
             return original(*args, **options)
 
-        monkeypatch.setattr(augmenting, f"random_{name}", spy)
+        monkeypatch.setattr(augmentation, f"random_{name}", spy)
     config = cpu(epochs=3, clean_epochs=clean_epochs, **ALL_OPTIONS)
     fit(make_model(), data, config, on_epoch=lambda h: grown.append(len(h.rows)), **QUIET)
     assert grown == [1, 2, 3]
@@ -381,6 +381,6 @@ def test_is_due_keeps_a_log_short():
     """Without a terminal a long run says something every half minute, not every step."""
     bar = fitting.ProgressBar(total=10, stream=io.StringIO())
     assert not bar.is_due() and bar.interval == 30.0
-    bar.shown -= 31
+    bar.last_update -= 31
     bar.update(5, "half")
     assert bar.stream.getvalue().startswith("[##########----------] half, ")

@@ -135,7 +135,7 @@ def is_engine(module):
 
 def test_files_of_exercises_take_the_vocabulary_from_one_door():
     """Beside it they import whole modules and neighbours, and the door offers nothing idle."""
-    own = {f"checks.{e.chapter}.{e.checker}" for e in EXERCISES if e.kind != "value"}
+    own = {f"checks.{e.chapter}.{e.file_stem}" for e in EXERCISES if e.kind != "value"}
     taken = set()
     for module in own:
         for node, _ in import_statements(MODULES[module]):

@@ -8,7 +8,7 @@ import torch
 from vitedu.bench.experiments import inside, measured
 from vitedu.data import load_data
 from vitedu.hardware import Profile
-from vitedu.inside import like_content
+from vitedu.inside import content_correlation
 from vitedu.patches import patchify
 from vitedu.vit_and_cnn import shuffle_patches
 
@@ -25,7 +25,7 @@ def data():
 
 def test_shuffle_puts_patches_where_it_says_and_back(data):
     """Place i takes the patch of place order[i]; the inverse order restores the image."""
-    images, order = data.test.images[:2], inside.patch_shuffle(3)
+    images, order = data.test.images[:2], inside.draw_patch_order(3)
     P = inside.CONFIG.patch_size
     moved = shuffle_patches(images, P, order)
     assert torch.equal(patchify(moved.float(), P), patchify(images.float(), P)[:, order])
@@ -38,10 +38,10 @@ def test_like_content_follows_what_moves():
     covered = torch.arange(N) / N
     angles = covered[:, None] * 2
     waves = torch.cat([torch.cos(angles), torch.sin(angles)], dim=1)[None]  # alike where content is
-    order = inside.patch_shuffle(0)
-    assert like_content(waves, grid, covered) > 0.95
-    assert abs(like_content(waves[:, order], grid, covered)) < 0.3
-    assert like_content(waves[:, order], grid, covered[order]) > 0.95
+    order = inside.draw_patch_order(0)
+    assert content_correlation(waves, grid, covered) > 0.95
+    assert abs(content_correlation(waves[:, order], grid, covered)) < 0.3
+    assert content_correlation(waves[:, order], grid, covered[order]) > 0.95
 
 
 def test_shuffled_model_is_the_plain_one_with_its_positions_moved(data):
@@ -63,7 +63,7 @@ def test_arms_differ_in_what_they_say(arm, data):
     prefix = {"mean of the patches": 0, "largest of the patches": 0, "4 registers": 5}.get(arm, 1)
     assert model.config.num_prefix_tokens == prefix
     assert model(torch.zeros(2, 3, 32, 32)).shape == (2, 10)
-    found = inside.looked_into(model, data)
+    found = inside.measure_inside(model, data)
     assert all(value == value for value in found.values())
     assert ("register norm" in found) == (arm == "4 registers")
 

@@ -11,7 +11,7 @@ import torch
 import torch.nn.functional as F
 
 from vitedu.bench.experiments import less_data as rows_of
-from vitedu.bench.experiments import masked, measured, no_labels
+from vitedu.bench.experiments import masked, measured, self_supervised
 from vitedu.bench.experiments import teacher as with_teacher
 from vitedu.fast import DroppingBlock
 from vitedu.fitting.augmentation import Draws, random_mix
@@ -109,8 +109,8 @@ def test_model_that_drops_numbers_drops_them_in_training_alone():
     """Dropout at the end of each branch."""
     block = DroppingBlock(12, 3, drop_rate=0.5).train()
     branch = torch.ones(4, 5, 12)
-    assert set(block.dropped(branch).unique().tolist()) == {0.0, 2.0}
-    assert torch.equal(block.eval().dropped(branch), branch)
+    assert set(block.drop(branch).unique().tolist()) == {0.0, 2.0}
+    assert torch.equal(block.eval().drop(branch), branch)
 
 
 @pytest.mark.parametrize("field", ["drop_rate", "drop_path_rate"])
@@ -226,7 +226,7 @@ def test_windows_are_cut_from_the_image_that_the_label_names():
 def test_learning_without_labels_moves_every_weight_of_the_average(loss):
     """Two steps change the untrained model, the same way for the same seed."""
     images = torch.randint(0, 256, (80, 3, 32, 32), dtype=torch.uint8)
-    before, after, again = (no_labels.learn(images, loss, steps, seed=3) for steps in (0, 2, 2))
+    before, after, again = (self_supervised.learn(images, loss, n, seed=3) for n in (0, 2, 2))
     for (name, old), new, same in zip(
         before.named_parameters(), after.parameters(), again.parameters(), strict=True
     ):

@@ -115,7 +115,7 @@ def test_a_new_panel_stops_the_one_before(data):
 def test_still_form_goes_through_the_whole_run(data):
     """Without a kernel: a picture and a sentence for each moment, from the first to the last."""
     panel = panel_of(data)
-    page = panel.still()
+    page = panel.static_page()
     assert panel.state == "done"
     assert [len(moment.losses) for moment in panel.moments] == [*range(STEPS + 1), STEPS]
     pictures = re.findall(r"data:image/png;base64,[\w+/=]+", page)
@@ -129,7 +129,7 @@ def test_still_form_goes_through_the_whole_run(data):
 def test_buttons_follow_the_run(data):
     """Start becomes pause, then go on; when it is over, both rest and the words say so."""
     panel = panel_of(data, {3: TrainingPanel.pause})
-    panel.widget = live = panel.live()
+    panel.widget = live = panel.widget_view()
     (go, stop), words, picture = live.children[0].children, live.children[1], live.children[2]
     assert (go.description, go.disabled, stop.disabled) == ("start", False, True)
     before = picture.value
@@ -150,8 +150,8 @@ def test_buttons_follow_the_run(data):
 def test_a_pause_is_told_when_its_step_is_kept(data, monkeypatch):
     """Who sees "paused" finds that step: its answers are computed while the state is "pausing"."""
     panel = panel_of(data, {3: TrainingPanel.pause})
-    compute, states = panel._moment, []
-    monkeypatch.setattr(panel, "_moment", lambda: states.append(panel.state) or compute())
+    compute, states = panel._current_moment, []
+    monkeypatch.setattr(panel, "_current_moment", lambda: states.append(panel.state) or compute())
     panel.start()
     while panel.state in ("running", "pausing"):
         panel.thread.join(timeout=0.05)

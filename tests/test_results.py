@@ -182,7 +182,7 @@ def test_lock_that_is_never_released_only_delays(store, monkeypatch):
     """After its patience the writer goes on; the file is replaced whole."""
     monkeypatch.setattr(results, "LOCK_SECONDS", 0.1)
     store.mkdir()
-    with files.locked(store / "progress.lock", 1):
+    with files.file_lock(store / "progress.lock", 1):
         results.record(report())
     assert results.load()["patchify"]["status"] == "passed"
 

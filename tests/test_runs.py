@@ -17,7 +17,7 @@ from vitedu.fitting import runs
 from vitedu.fitting.checkpoints import load_checkpoint, save_checkpoint
 from vitedu.fitting.event_files import PATTERN
 from vitedu.fitting.loop import TrainConfig, predict
-from vitedu.fitting.trained import load_run
+from vitedu.fitting.saved_run import load_run
 
 pytestmark = pytest.mark.slow
 

@@ -65,7 +65,7 @@ def test_value_has_the_type_of_its_field(word, expected):
 def test_what_can_not_be_read_is_named(words, message):
     """With the nearest name, or with the type that the field has."""
     with pytest.raises(ValueError, match=message):
-        read_settings(words, First, Second, taken=["image_size"])
+        read_settings(words, First, Second, reserved=["image_size"])
 
 
 def test_every_field_of_the_configs_can_be_set():

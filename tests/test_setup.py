@@ -72,7 +72,7 @@ def test_requirements_contain_the_dependencies_of_the_package():
 
 def test_doctor_knows_the_requirements():
     """It asks for the same bounds; what only tests and style need, it does not look at."""
-    looked_at = {**doctor.IMPORTED, **doctor.LOOKED_UP}
+    looked_at = {**doctor.IMPORTS, **doctor.OTHER_PACKAGES}
     assert looked_at.items() <= requirements().items()
     assert set(requirements()) - set(looked_at) == {"einops", "pytest", "ruff"}
 

@@ -7,7 +7,7 @@ from vitedu.bench.experiments import captions, few_labels, heads, measured
 from vitedu.data import targets
 from vitedu.data.shapes import SHAPES, draw_shapes
 from vitedu.hardware import Profile
-from vitedu.pretrained.shown import read_own
+from vitedu.pretrained.course_models import read_course_model
 from vitedu.transfer import LoRALinear, clip_loss, layerwise_lr_groups
 
 QUICK = Profile("quick", "", "")
@@ -25,7 +25,7 @@ def test_caption_says_what_was_painted():
                 row, column = 16 * (k // 2), 16 * (k % 2)
                 mask[0, row + 3 : row + 9, column + 3 : column + 9] = True
                 image[0] = torch.tensor(paints[colour])[:, None, None] * mask[0] * 200
-                facts = captions.described(image, torch.tensor([number]), mask)
+                facts = captions.facts_of(image, torch.tensor([number]), mask)
                 said = captions.CAPTIONS[int(captions.caption_of(facts))]
                 assert said == f"a {colour} {shape} at the {place}"
                 found.append(said)
@@ -35,14 +35,14 @@ def test_caption_says_what_was_painted():
 def test_one_colour_of_each_shape_is_never_shown():
     """Ten of sixty combinations, and the caption numbers of a shape's colours lie four apart."""
     facts = torch.cartesian_prod(torch.arange(10), torch.arange(6), torch.arange(4))
-    unseen = captions.never_shown(facts).reshape(10, 6, 4)
+    unseen = captions.is_held_out(facts).reshape(10, 6, 4)
     assert torch.equal(unseen.sum(dim=1), torch.ones(10, 4, dtype=torch.int64))
     assert torch.equal(captions.caption_of(facts), torch.arange(240))
 
 
 def test_score_is_one_for_the_right_caption_and_tells_the_parts():
     """The right caption has everything right; a wrong place costs the caption alone."""
-    facts = captions.described(*captions.drawings(200, 2))
+    facts = captions.facts_of(*captions.drawings(200, 2))
     texts = torch.eye(240)
     right = captions.score(texts[captions.caption_of(facts)], texts, QUICK)
     assert set(right.values()) == {1.0}
@@ -64,7 +64,7 @@ def test_captions_learn_with_the_loss_that_is_given_and_without_the_pairs_left_o
     monkeypatch.setattr(captions, "caption_of", lambda facts: shown.append(facts) or whole(facts))
     pictures, texts = captions.train("CLIP", 0, QUICK, loss_of)
     captions.train("CLIP", 0, QUICK, loss_of, batch=5)
-    assert sizes == [64] * 10 + [5] * 10 and not captions.never_shown(torch.cat(shown)).any()
+    assert sizes == [64] * 10 + [5] * 10 and not captions.is_held_out(torch.cat(shown)).any()
     assert torch.allclose(pictures.norm(dim=1), torch.ones(200), atol=1e-5)
     assert texts.shape == (240, captions.WIDTH)
 
@@ -84,17 +84,17 @@ def test_cushion_counts_layers_from_the_edge():
     masks = torch.zeros(1, 7, 7, dtype=torch.bool)
     masks[0, :5, 1:6] = True
     rings = [[1, 1, 1, 1, 1], [1, 2, 2, 2, 1], [1, 2, 3, 2, 1], [1, 2, 2, 2, 1], [1, 1, 1, 1, 1]]
-    assert targets.cushion(masks)[0, :5, 1:6].tolist() == rings
-    assert targets.cushion(masks).sum() == sum(map(sum, rings))
+    assert targets.depth_of(masks)[0, :5, 1:6].tolist() == rings
+    assert targets.depth_of(masks).sum() == sum(map(sum, rings))
 
 
 def test_truth_scores_best_and_the_mean_box_worse():
     """The targets themselves are right in all four tasks."""
-    truth = heads.tested(QUICK)[1]
+    truth = heads.targets_for_test(QUICK)[1]
     logits = torch.nn.functional.one_hot(truth["class"], 10).float()
     found = heads.score({**truth, "class": logits, "mask": truth["mask"] - 0.5}, truth)
     assert found == {"class": 1.0, "box": 1.0, "mask": 1.0, "depth": 0.0}
-    blind = heads.without_looking(QUICK)
+    blind = heads.constant_baseline(QUICK)
     assert 0.2 < blind["box"] < 0.8 and blind["depth"] > 0.3
 
 
@@ -102,7 +102,7 @@ def test_truth_scores_best_and_the_mean_box_worse():
 def test_heads_leave_the_backbone_alone(arm):
     """A short run gives four scores and four answers of the size of their targets."""
     results, found = heads.train(arm, 0, QUICK)
-    truth = heads.tested(QUICK)[1]
+    truth = heads.targets_for_test(QUICK)[1]
     assert results.keys() == {"class", "box", "mask", "depth"} == found.keys()
     assert all(found[task].shape == truth[task].shape for task in ("box", "mask", "depth"))
     assert heads.train(arm, 0, QUICK)[0] == results
@@ -122,7 +122,7 @@ def test_each_way_trains_what_it_says(way, learned, kept):
     """Head only and LoRA leave every published weight below the head; the others move them."""
     model, accuracy, trained = few_labels.adapt(way, 0, QUICK)
     assert trained == learned and 0 <= accuracy <= 1 and not model.training
-    weights, now = read_own("stand_in")[1], model.state_dict()
+    weights, now = read_course_model("stand_in")[1], model.state_dict()
     now = {name.replace(".linear.", "."): tensor for name, tensor in now.items()}
     below = [name for name in weights if not name.startswith("head.")]
     assert all(torch.equal(now[name], weights[name]) for name in below) == kept
@@ -151,8 +151,8 @@ def test_sixty_labels_are_six_of_each_class_and_seeds_share_none():
     """Dark on bright, other drawings for each seed and the test; the first ten hold each class."""
     images, labels = few_labels.negatives(60, few_labels.SEED)
     assert labels.bincount().tolist() == [6] * 10 and labels[:10].bincount().tolist() == [1] * 10
-    others = few_labels.negatives(60, few_labels.SEED + 1)[0], few_labels.tested(QUICK)[0]
-    assert not any((images[:, None] == other[:60]).all((2, 3, 4)).any() for other in others)
+    new, test = few_labels.negatives(60, few_labels.SEED + 1), few_labels.negatives_for_test(QUICK)
+    assert not any((images[:, None] == x[:60]).all((2, 3, 4)).any() for x in (new[0], test[0]))
     masks = torch.from_numpy(draw_shapes(60, seed=few_labels.SEED)[2])
     for image, mask in zip(images, masks, strict=True):
         assert image[:, mask].mean() < image[:, ~mask].mean()

@@ -39,10 +39,10 @@ def test_cue_accuracy_is_balanced_and_sorted_by_distance_from_the_corner():
     """Who always says no is right in half; a wrong row 2 lowers distances 2 and more alone."""
     answers = torch.zeros(2, 8, 8)
     answers[0] = 1  # one image of cells that say yes, and one of cells that say no
-    assert vit_and_cnn.by_distance(-torch.ones(2, 64), answers.flatten(1)) == [0.5] * 7
+    assert vit_and_cnn.accuracy_by_distance(-torch.ones(2, 64), answers.flatten(1)) == [0.5] * 7
     logits = 2 * answers - 1
     logits[0, 2] = -1
-    found = vit_and_cnn.by_distance(logits.flatten(1), answers.flatten(1))
+    found = vit_and_cnn.accuracy_by_distance(logits.flatten(1), answers.flatten(1))
     wanted = [1, (1 + 2 / 5) / 2, (1 + 14 / 15) / 2]
     assert [found[k] for k in (0, 1, 6)] == pytest.approx(wanted, abs=1e-6)
 
@@ -53,7 +53,7 @@ def test_cue_accuracy_of_each_cell_is_balanced_and_the_cue_has_none():
     answers[:, 0] = 1
     logits = 2 * answers - 1
     logits[:, 9] = -1
-    found = vit_and_cnn.by_cell(logits, answers)
+    found = vit_and_cnn.accuracy_by_cell(logits, answers)
     assert found[0, 0].isnan() and found[1, 1] == 0.5
     assert (found.flatten() == 1).sum() == 62
 
@@ -141,8 +141,8 @@ def test_disturbances_do_what_they_say():
 
 def test_texture_fills_the_object_alone_and_torn_images_keep_their_shapes():
     """Outside the mask nothing changes, inside the texture names another class, all of them."""
-    data = textures.textured(0.4, 200)
-    images, shape, other = textures.torn(data, 0.4)
+    data = textures.textured_shapes(0.4, 200)
+    images, shape, other = textures.cue_conflict(data, 0.4)
     mask = data.test.masks[:, None].expand_as(images)
     assert torch.equal(images[~mask], data.test.images[~mask])
     assert torch.equal(shape, data.test.labels) and (other != shape).all()
@@ -152,8 +152,8 @@ def test_texture_fills_the_object_alone_and_torn_images_keep_their_shapes():
         both = mask[first] & mask[second]
         apart = images[first].float() - images[second].float()
         assert apart[both].abs().mean() < 30 < 0.4 * 255  # grain alone
-    data = textures.textured(0.0, 200)  # without contrast all textures are the same picture
-    assert torch.equal(textures.torn(data, 0.0)[0], data.test.images)
+    data = textures.textured_shapes(0.0, 200)  # without contrast all textures are the same picture
+    assert torch.equal(textures.cue_conflict(data, 0.0)[0], data.test.images)
 
 
 def test_both_networks_were_measured_at_every_contrast_with_the_same_seeds():

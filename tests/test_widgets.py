@@ -87,7 +87,7 @@ def test_still_form_carries_every_frame_and_needs_no_network(explorer):
     The order in which frames are asked for changes no pixel. Without scripts the page has one
     picture with a description, and a label for each control.
     """
-    page = explorer.still()
+    page = explorer.static_page()
     frames = {explorer.frame(P, explorer.cell_at(P, *spot), 2) for P in (16, 8) for spot in SPOTS}
     sharp, live = (Image.open(io.BytesIO(explorer.frame(8, 5, dots))) for dots in (2, 1))
     assert (sharp.width, f"width: {live.width}px" in page) == (2 * live.width, True)
@@ -104,14 +104,14 @@ def test_still_form_carries_every_frame_and_needs_no_network(explorer):
 def test_still_form_cannot_end_its_script(explorer):
     """A sentence is text, whatever it says."""
     explorer.describe = lambda setting, cell: "</script><b>"
-    page = explorer.still()
+    page = explorer.static_page()
     assert page.count("</script>") == 1
     assert "<b>" not in re.sub(r"<script>.*</script>", "", page, flags=re.DOTALL)
 
 
 def test_live_form_answers_a_click(explorer):
     """A button of the picture moves the slider, the picture and the sentence."""
-    live = explorer.live()
+    live = explorer.widget_view()
     (cell,), (picture,) = part(live, "IntSlider"), part(live, "Image")
     button = part(live, "Button")[3]
     button.click()
@@ -122,7 +122,7 @@ def test_live_form_answers_a_click(explorer):
 
 def test_live_form_has_a_button_for_each_cell_and_keeps_its_place(explorer):
     """A coarser grid has fewer buttons, and the patch that lies where the old one lay."""
-    live = explorer.live()
+    live = explorer.widget_view()
     (setting,), (cell,) = (part(live, k) for k in ("SelectionSlider", "IntSlider"))
 
     def seen():
@@ -140,7 +140,7 @@ def test_live_form_has_a_button_for_each_cell_and_keeps_its_place(explorer):
 
 def test_live_attention_follows_the_temperature(looking):
     """The sentence and the picture come from the table of the chosen temperature."""
-    live = looking.live()
+    live = looking.widget_view()
     (setting,), (picture,) = part(live, "SelectionSlider"), part(live, "Image")
     said = []
     for temperature in (0.1, 1.0):
@@ -208,7 +208,7 @@ def test_every_cell_and_setting_has_its_picture_and_words(kind, explorers):
     places = [(setting, cell) for setting in cells for cell in cells[setting]]
     assert len({explorer.describe(*place) for place in places}) == len(places)
     assert len({explorer.frame(*place) for place in places}) == len(places)
-    live = explorer.live()
+    live = explorer.widget_view()
     part(live, "Button")[1].click()
     assert explorer.describe(explorer.start, 1) in html.unescape(part(live, "HTML")[-1].value)
 
@@ -280,4 +280,4 @@ def test_inside_explorer_follows_picture_and_patch():
     assert explorer.cell_at(1, 0.9, 0.1) == 2
     assert "answers p1b2k2 after its last block" in explorer.describe(1, 2)
     assert len({explorer.frame(0, 0), explorer.frame(0, 3), explorer.frame(1, 0)}) == 3
-    assert explorer.still().count("<img") == 1
+    assert explorer.static_page().count("<img") == 1

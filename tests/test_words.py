@@ -9,7 +9,7 @@ import pytest
 
 from vitedu import exercises, words
 from vitedu.grading.box.package_view import earlier_exercises as earlier
-from vitedu.words import WordsError, checked, format_problems, read
+from vitedu.words import WordsError, check_table, format_problems, read
 
 SOUND = """[[exercise]]
 id = "patchify"
@@ -72,7 +72,7 @@ TABLES = {
 def test_keys_of_a_table_are_held(table, expected):
     """Every key is known, every key that is needed is there, and each has its type."""
     with pytest.raises(WordsError) as caught:
-        checked("a.toml, entry 1", table, {"id": str}, {"points": int})
+        check_table("a.toml, entry 1", table, {"id": str}, {"points": int})
     assert str(caught.value).startswith(f"a.toml, entry 1: {expected}")
 
 

@@ -19,17 +19,17 @@ from pathlib import Path
 
 from vitedu import files
 
-LONG_WAIT = 10_000  # rounds of the loop in which an OpenMP thread waits
+MAX_SPINS = 10_000  # rounds of the loop in which an OpenMP thread waits
 MARKS = {"good": "ok", "note": "note", "mend": "MEND"}
 CPU_BUILD = "https://download.pytorch.org/whl/cpu"  # torch without CUDA, about a tenth of the size
 
 # The lower bounds of requirements.txt (a test holds them equal): imported here, or only looked up.
-IMPORTED = dict(numpy="1.24", torch="2.9", torchvision="0.24", matplotlib="3.8", safetensors="0.4")
+IMPORTS = dict(numpy="1.24", torch="2.9", torchvision="0.24", matplotlib="3.8", safetensors="0.4")
 LIBRARIES = (
     "platformdirs=3.0 filelock=3.12 packaging=22.0 jinja2=3.1 jupyterlab=4.0 ipykernel=6.17 "
     "ipywidgets=7.7 nbformat=5.9 nbclient=0.9 nbconvert=7.12 nbval=0.11"
 )
-LOOKED_UP = dict(library.split("=") for library in LIBRARIES.split())
+OTHER_PACKAGES = dict(library.split("=") for library in LIBRARIES.split())
 HARDWARE = """
 import json, torch
 from vitedu.files import cache_folder
@@ -64,7 +64,7 @@ class Condition:
 
 
 @dataclass(frozen=True)
-class Ran:
+class ProcessResult:
     """How a Python process ended."""
 
     ok: bool
@@ -72,38 +72,38 @@ class Ran:
     err: str
 
 
-def run_python(code: str, python: str = sys.executable) -> Ran:
+def run_python(code: str, python: str = sys.executable) -> ProcessResult:
     """Run code in a fresh process, at most two minutes."""
     try:
-        done = subprocess.run(
+        process = subprocess.run(
             [python, "-c", code], capture_output=True, text=True, errors="replace", timeout=120
         )
     except (OSError, subprocess.TimeoutExpired) as error:
-        return Ran(False, "", str(error))
-    return Ran(done.returncode == 0, done.stdout, done.stderr)
+        return ProcessResult(False, "", str(error))
+    return ProcessResult(process.returncode == 0, process.stdout, process.stderr)
 
 
-def diagnose(run: Callable[..., Ran] = run_python) -> list[Condition]:
+def diagnose(run: Callable[..., ProcessResult] = run_python) -> list[Condition]:
     """Look at everything, several processes at a time.
 
     Args:
         run: how to run code, ``run_python``; the tests pass one that simulates what may go wrong.
     """
     with ThreadPoolExecutor(max_workers=4) as pool:
-        libraries = [pool.submit(library, name, run) for name in IMPORTED]
+        libraries = [pool.submit(library, name, run) for name in IMPORTS]
         hardware = pool.submit(run, HARDWARE)
         boxed = pool.submit(run, GRADING)
         in_kernel = pool.submit(kernel, run)
         findings = [python(sys.version_info)]
         findings += [future.result() for future in libraries]
-        findings += [tool(name, installed(name)) for name in LOOKED_UP]
+        findings += [tool(name, version_of(name)) for name in OTHER_PACKAGES]
         findings.append(in_kernel.result())
         torch_works = all(f.state != "mend" for f in findings if f.subject in ("numpy", "torch"))
         findings += machine(hardware.result(), torch_works)
         if torch_works:
             findings.append(grading(boxed.result()))
     findings += [threads(os.environ), memory(total_memory())]
-    if installed("platformdirs"):
+    if version_of("platformdirs"):
         findings.append(store(files.data_folder()))
     return findings
 
@@ -124,14 +124,14 @@ def text(findings: list[Condition]) -> str:
 
 def python(version: tuple) -> Condition:
     """Look at the version of this Python."""
-    found = f"{version[0]}.{version[1]}.{version[2]}, {sys.executable}"
+    version_text = f"{version[0]}.{version[1]}.{version[2]}, {sys.executable}"
     if version[:2] < (3, 11):
         remedy = "install Python 3.11 or newer, then: make lab PYTHON=python3.12"
-        return Condition("python", "mend", f"{found} is too old", remedy)
-    return Condition("python", "good", found)
+        return Condition("python", "mend", f"{version_text} is too old", remedy)
+    return Condition("python", "good", version_text)
 
 
-def installed(name: str) -> str | None:
+def version_of(name: str) -> str | None:
     """Give the version of an installed distribution, None if there is none."""
     try:
         return importlib.metadata.version(name)
@@ -139,11 +139,11 @@ def installed(name: str) -> str | None:
         return None
 
 
-def older(version: str, minimum: str) -> bool:
+def is_older(version: str, minimum: str) -> bool:
     """Compare the releases of two versions; a preview counts as the release that it leads to.
 
     Example:
-        >>> older("2.15.0+cu132", "2.9"), older("0.9", "0.11")
+        >>> is_older("2.15.0+cu132", "2.9"), is_older("0.9", "0.11")
         (False, True)
     """
     try:
@@ -160,23 +160,23 @@ def pip(*words: str) -> str:
 
 def tool(name: str, version: str | None) -> Condition:
     """Look at a library by its version alone."""
-    minimum = {**IMPORTED, **LOOKED_UP}[name]
+    minimum = {**IMPORTS, **OTHER_PACKAGES}[name]
     if version is None:
         return Condition(name, "mend", "is not installed", pip(f'"{name}>={minimum}"'))
-    if older(version, minimum):
+    if is_older(version, minimum):
         command = pip("--upgrade", f'"{name}>={minimum}"')
         return Condition(name, "mend", f"{version} is older than {minimum}", command)
     return Condition(name, "good", version)
 
 
-def library(name: str, run: Callable[..., Ran]) -> Condition:
+def library(name: str, run: Callable[..., ProcessResult]) -> Condition:
     """Look at a library by importing it in a process of its own."""
-    finding = tool(name, installed(name))
+    finding = tool(name, version_of(name))
     if finding.state == "mend":
         return finding
-    ran = run(f"import {name}")
-    pair = f"torch {installed('torch')}, torchvision {installed('torchvision')}"
-    if "torchvision::nms does not exist" in ran.err:
+    result = run(f"import {name}")
+    pair = f"torch {version_of('torch')}, torchvision {version_of('torchvision')}"
+    if "torchvision::nms does not exist" in result.err:
         return Condition(
             name,
             "mend",
@@ -186,16 +186,16 @@ def library(name: str, run: Callable[..., Ran]) -> Condition:
             "for another torch. Reinstall both with one command, so that they match:\n"
             + pip("--upgrade", "--force-reinstall", "torch", "torchvision"),
         )
-    if "compiled using NumPy 1.x" in ran.err:
+    if "compiled using NumPy 1.x" in result.err:
         return Condition(
             name,
             "mend",
-            f"{finding.text} was built for NumPy 1, but NumPy {installed('numpy')} is installed",
+            f"{finding.text} was built for NumPy 1, but NumPy {version_of('numpy')} is installed",
             f"Take a newer {name}:  {pip('--upgrade', name)}\n"
             f"or an older NumPy: {pip(chr(34) + 'numpy<2' + chr(34))}",
         )
-    if not ran.ok:
-        last = (ran.err.strip().splitlines() or ["it ended without a message"])[-1]
+    if not result.ok:
+        last = (result.err.strip().splitlines() or ["it ended without a message"])[-1]
         command = pip("--upgrade", "--force-reinstall", name)
         if name == "torchvision":
             command = pip("--upgrade", "--force-reinstall", "torch", "torchvision")
@@ -203,7 +203,7 @@ def library(name: str, run: Callable[..., Ran]) -> Condition:
     return finding
 
 
-def kernel(run: Callable[..., Ran]) -> Condition:
+def kernel(run: Callable[..., ProcessResult]) -> Condition:
     """Look at the Python behind the notebooks' kernel: is it there, and does it find vitedu?"""
     register = f"{sys.executable} -m ipykernel install --user --name vitedu --display-name vitedu"
     choose = f"{register}\nand choose the kernel vitedu in the notebook"
@@ -215,56 +215,56 @@ def kernel(run: Callable[..., Ran]) -> Condition:
         command = KernelSpecManager().get_kernel_spec("python3").argv[0]
     except NoSuchKernel:
         return Condition("kernel", "mend", "no kernel python3 is registered", choose)
-    known = command in ("python", "python3")  # a name: Jupyter takes the Python that it runs in
-    command = sys.executable if known else command
-    ran = run("import vitedu, sys; print(sys.prefix)", command)
-    if not ran.ok:
+    is_name = command in ("python", "python3")  # a name: Jupyter takes the Python that it runs in
+    command = sys.executable if is_name else command
+    result = run("import vitedu, sys; print(sys.prefix)", command)
+    if not result.ok:
         problem = f"the kernel python3 is {command}, which cannot import vitedu"
         return Condition("kernel", "mend", problem, choose)
-    if Path(ran.out.strip()) != Path(sys.prefix):
+    if Path(result.out.strip()) != Path(sys.prefix):
         problem = f"the kernel python3 is another Python, {command}; it has vitedu, too"
         return Condition("kernel", "note", problem, f"To use this one: {choose}")
     return Condition("kernel", "good", f"python3 is {command} and imports vitedu")
 
 
-def machine(ran: Ran, torch_works: bool) -> list[Condition]:
+def machine(result: ProcessResult, torch_works: bool) -> list[Condition]:
     """Look at the device, its precision, the profile, and whether CIFAR-10 is at hand."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     findings = [Condition("cores", "good", str(cores))]
-    if not ran.ok:
+    if not result.ok:
         if torch_works:
-            last = (ran.err.strip().splitlines() or ["no message"])[-1]
+            last = (result.err.strip().splitlines() or ["no message"])[-1]
             remedy = "set VITEDU_PROFILE to quick, laptop or gpu, or unset it"
             remedy = remedy if "VITEDU_PROFILE" in last else pip("--editable .")
             findings.append(Condition("device", "mend", last, remedy))
         return findings
-    found = json.loads(ran.out.strip().splitlines()[-1])
-    used = " ".join(word for word in (found["device"], found["name"]) if word)
-    used = f"{used}, {found['precision']}, {found['threads']} CPU threads"
-    if found["device"] == "cpu" and shutil.which("nvidia-smi"):
-        if not found["cuda_build"]:
+    hardware = json.loads(result.out.strip().splitlines()[-1])
+    summary = " ".join(word for word in (hardware["device"], hardware["name"]) if word)
+    summary = f"{summary}, {hardware['precision']}, {hardware['threads']} CPU threads"
+    if hardware["device"] == "cpu" and shutil.which("nvidia-smi"):
+        if not hardware["cuda_build"]:
             remedy = (
                 "this torch was built without CUDA; install a build with it, with its torchvision"
             )
         else:
             remedy = (
-                f"torch needs a driver for CUDA {found['cuda_build']}; nvidia-smi shows the "
+                f"torch needs a driver for CUDA {hardware['cuda_build']}; nvidia-smi shows the "
                 "driver's"
             )
-        problem = f"{used}; an NVIDIA driver is here, but torch does not use it"
+        problem = f"{summary}; an NVIDIA driver is here, but torch does not use it"
         findings.append(Condition("device", "note", problem, remedy))
     else:
-        findings.append(Condition("device", "good", used))
-    findings.append(Condition("profile", "good", found["profile"].removeprefix("profile ")))
-    findings.append(build(found["device"], found["cuda_build"]))
-    if (Path(found["cache"]) / "cifar-10-batches-py").is_dir():
-        findings.append(Condition("CIFAR-10", "good", found["cache"]))
+        findings.append(Condition("device", "good", summary))
+    findings.append(Condition("profile", "good", hardware["profile"].removeprefix("profile ")))
+    findings.append(build(hardware["device"], hardware["cuda_build"]))
+    if (Path(hardware["cache"]) / "cifar-10-batches-py").is_dir():
+        findings.append(Condition("CIFAR-10", "good", hardware["cache"]))
     else:
         findings.append(
             Condition(
                 "CIFAR-10",
                 "note",
-                f"not in {found['cache']}",
+                f"not in {hardware['cache']}",
                 "the notebooks draw their own images and need none; load_data('cifar10') fetches "
                 "it",
             )
@@ -289,32 +289,32 @@ def build(device: str, cuda: str | None) -> Condition:
 def threads(environment: Mapping[str, str]) -> Condition:
     """Look how torch's threads wait for each other, which matters as soon as a core is shared."""
     names = ("GOMP_SPINCOUNT", "OMP_WAIT_POLICY", "OMP_NUM_THREADS")
-    said = ", ".join(f"{name}={environment[name]}" for name in names if environment.get(name))
+    settings = ", ".join(f"{name}={environment[name]}" for name in names if environment.get(name))
     spins = environment.get("GOMP_SPINCOUNT", "")
     if spins:
-        is_short = spins.isdigit() and int(spins) <= LONG_WAIT
+        is_short = spins.isdigit() and int(spins) <= MAX_SPINS
     else:
         is_short = environment.get("OMP_WAIT_POLICY", "").lower() == "passive"
     if is_short:
-        return Condition("threads", "good", f"wait for each other briefly ({said})")
-    text = f"wait for each other in a long loop ({said or 'nothing is set'})"
+        return Condition("threads", "good", f"wait for each other briefly ({settings})")
+    text = f"wait for each other in a long loop ({settings or 'nothing is set'})"
     remedy = (
         "unset these: beside a busy program, training with two threads can take ten times as long"
     )
     return Condition("threads", "note", text, remedy)
 
 
-def grading(ran: Ran) -> Condition:
+def grading(result: ProcessResult) -> Condition:
     """Look how well this machine isolates untrusted answers; a canary tries it out."""
-    if not ran.ok:
-        said = ran.err.split("IsolationError: ")[-1].strip() or "it ended without a message"
-        problem, _, rest = said.partition("\n")
+    if not result.ok:
+        message = result.err.split("IsolationError: ")[-1].strip() or "it ended without a message"
+        problem, _, rest = message.partition("\n")
         return Condition("grading", "note", f"isolation none: {problem}", rest)
-    found = json.loads(ran.out.strip().splitlines()[-1])
-    level = f"isolation {found['level']}, by {found['way']}"
-    if found["level"] == "full":
+    isolation = json.loads(result.out.strip().splitlines()[-1])
+    level = f"isolation {isolation['level']}, by {isolation['way']}"
+    if isolation["level"] == "full":
         return Condition("grading", "good", level)
-    return Condition("grading", "note", level, "\n".join([*found["seen"], found["remedy"]]))
+    return Condition("grading", "note", level, "\n".join([*isolation["seen"], isolation["remedy"]]))
 
 
 def total_memory() -> float | None:

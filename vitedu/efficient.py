@@ -432,7 +432,7 @@ class Merging(nn.Module):
         return self.reduction(self.norm(neighbours)).reshape(-1, gh // 2, gw // 2, 2 * x.shape[-1])
 
 
-class Staged(nn.Module):
+class StagedNetwork(nn.Module):
     """Patches, stages of blocks with merging between them, the mean over all places, a head.
 
     Args:
@@ -444,7 +444,7 @@ class Staged(nn.Module):
         has_bias: whether windows have a learned number for each offset.
     """
 
-    shortened: str | None = None  # how half of the tokens leave: see ``shorten_with``
+    reduction: str | None = None  # how half of the tokens leave: see ``forward_half_tokens``
 
     def __init__(
         self,
@@ -477,19 +477,19 @@ class Staged(nn.Module):
 
     def forward(self, images: torch.Tensor) -> torch.Tensor:
         """Map images (B, C, H, W) to logits (B, K)."""
-        if self.shortened:
-            return shorten_with(self, images, self.shortened)
+        if self.reduction:
+            return forward_half_tokens(self, images, self.reduction)
         x = self.blocks(self.embed(images))
         return self.head(self.norm(x).mean(dim=(1, 2)))
 
 
-def shorten_with(model: Staged, images: torch.Tensor, how: str) -> torch.Tensor:
+def forward_half_tokens(model: StagedNetwork, images: torch.Tensor, method: str) -> torch.Tensor:
     """Run a model of global attention with half of its tokens from the second block on.
 
     Args:
         model: of one stage, in eval mode.
         images: (B, C, H, W).
-        how: "pruned", keep the most attended; "merged", join those that are alike.
+        method: "pruned", keep the most attended; "merged", join those that are alike.
 
     Returns:
         Logits (B, K).
@@ -505,7 +505,7 @@ def shorten_with(model: Staged, images: torch.Tensor, how: str) -> torch.Tensor:
             # both functions leave the class token alone: a copy of the first stands in its place
             x, sizes = torch.cat([x[:, :1], x], dim=1), torch.cat([sizes[:, :1], sizes], dim=1)
             half = x.shape[1] // 2
-            if how == "pruned":
+            if method == "pruned":
                 x, sizes = prune_tokens(x, weights.mean(dim=(1, 2)), half), sizes[:, : half + 1]
             else:
                 keys = block.attn.qkv(normed).chunk(3, dim=-1)[1]

@@ -12,7 +12,7 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from vitedu.words import WordsError, checked, place, read
+from vitedu.words import WordsError, check_table, place, read
 
 CHAPTERS = (
     "patches",
@@ -63,11 +63,11 @@ class Exercise:
         return "vitedu.vit" if self.id == "VisionTransformer" else f"vitedu.{self.chapter}"
 
     @property
-    def checker(self) -> str:
-        """The stem of the file in ``vitedu/checks/<chapter>/`` that holds its checker.
+    def file_stem(self) -> str:
+        """The stem of the files named after it: "lora_linear"; values of a chapter share theirs.
 
         Example:
-            >>> find("LoRALinear").checker, find("tokens_at_224").checker
+            >>> find("LoRALinear").file_stem, find("tokens_at_224").file_stem
             ('lora_linear', 'values')
         """
         if self.kind == "value":
@@ -82,27 +82,27 @@ def load(path: Path = FILE) -> tuple[Exercise, ...]:
     Raises:
         WordsError: the file is missing or wrong.
     """
-    where, found = place(path), []
-    entries = checked(where, read(path), {"exercise": list}, {})["exercise"]
+    where, exercises = place(path), []
+    entries = check_table(where, read(path), {"exercise": list}, {})["exercise"]
     for number, entry in enumerate(entries, start=1):
         name = entry.get("id", number) if isinstance(entry, dict) else number
-        found.append(_exercise(f"{where}, exercise {name}", entry))
+        exercises.append(_exercise(f"{where}, exercise {name}", entry))
     for field in ("id", "number"):
-        values = [getattr(exercise, field) for exercise in found]
+        values = [getattr(exercise, field) for exercise in exercises]
         twice = next((value for value in values if values.count(value) > 1), None)
         if twice:
             raise WordsError(f'{where}: two exercises have the {field} "{twice}"; change one.')
-    for before, after in itertools.pairwise(found):
+    for before, after in itertools.pairwise(exercises):
         if after.notebook < before.notebook:
             raise WordsError(
                 f"{where}, exercise {after.id}: stands behind an exercise of {before.notebook}; "
                 "move it to those of its own notebook."
             )
-    return tuple(found)
+    return tuple(exercises)
 
 
 def _exercise(where: str, entry: dict) -> Exercise:
-    fields = checked(where, entry, REQUIRED, OPTIONAL)
+    fields = check_table(where, entry, REQUIRED, OPTIONAL)
     hints = fields["hints"]
     if len(hints) != 3 or not all(isinstance(hint, str) and hint.strip() for hint in hints):
         raise WordsError(f"{where}: an exercise has three hints (got {len(hints)}); write three.")
@@ -111,8 +111,8 @@ def _exercise(where: str, entry: dict) -> Exercise:
             raise WordsError(f"{where}: {field} must be at least 1 (got {fields[field]}).")
     for field, choices in (("kind", KINDS), ("part", PARTS)):
         if fields.get(field, choices[0]) not in choices:
-            known = ", ".join(f'"{choice}"' for choice in choices)
-            raise WordsError(f'{where}: {field} is one of {known} (got "{fields[field]}").')
+            names = ", ".join(f'"{choice}"' for choice in choices)
+            raise WordsError(f'{where}: {field} is one of {names} (got "{fields[field]}").')
     chapter = fields["number"].split(".")[0]
     if not chapter.isdecimal() or not 1 <= int(chapter) <= len(CHAPTERS):
         last = len(CHAPTERS)
@@ -136,7 +136,7 @@ def find(exercise_id: str) -> Exercise:
     """
     if exercise_id in BY_ID:
         return BY_ID[exercise_id]
-    folded = {known.casefold(): known for known in BY_ID}
+    folded = {exercise.casefold(): exercise for exercise in BY_ID}
     near = difflib.get_close_matches(str(exercise_id).casefold(), folded, n=3, cutoff=0.5)
     names = ", ".join(folded[name] for name in near)
     advice = f"did you mean {names}?" if near else "`vitedu list` shows them all."
@@ -158,9 +158,9 @@ def notebook_named(name: str) -> str:
         >>> notebook_named("notebooks/01_patches.ipynb"), notebook_named("attention")
         ('01_patches', '02_attention')
     """
-    wanted = str(name).replace("\\", "/").rsplit("/", 1)[-1].removesuffix(".ipynb")
-    known = list(dict.fromkeys(exercise.notebook for exercise in EXERCISES))
-    for notebook in known:
-        if wanted in (notebook, notebook.split("_", 1)[1]):
+    stem = str(name).replace("\\", "/").rsplit("/", 1)[-1].removesuffix(".ipynb")
+    notebooks = list(dict.fromkeys(exercise.notebook for exercise in EXERCISES))
+    for notebook in notebooks:
+        if stem in (notebook, notebook.split("_", 1)[1]):
             return notebook
-    raise ValueError(f"there is no notebook {str(name)!r}; there are {', '.join(known)}.")
+    raise ValueError(f"there is no notebook {str(name)!r}; there are {', '.join(notebooks)}.")

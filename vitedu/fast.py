@@ -406,7 +406,7 @@ class AttentionWithOptions(MultiHeadAttention):
             q, k = qk.to(v.dtype)
         return q, k, v
 
-    def read_by_first(self, x: torch.Tensor) -> torch.Tensor:
+    def attend_from_first(self, x: torch.Tensor) -> torch.Tensor:
         """Let only the first token ask, without options: tokens (B, T, D) to its output (B, 1, D).
 
         For one query it does not pay to make keys: ``q . (W x)`` is ``(W^T q) . x``, so the query
@@ -447,7 +447,7 @@ class LastBlock(EncoderBlock):
         """Map tokens (B, T, D) to the class token (B, 1, D)."""
         if not self.attn.fused or type(self.attn.qkv) is not nn.Linear:
             return super().forward(x)
-        x = x[:, :1] + self.attn.read_by_first(self.norm1(x))  # (B, 1, D)
+        x = x[:, :1] + self.attn.attend_from_first(self.norm1(x))  # (B, 1, D)
         return x + self.mlp(self.norm2(x))
 
 
@@ -475,10 +475,10 @@ class DroppingBlock(EncoderBlock):
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         """Map tokens (B, T, D) to (B, T, D)."""
         attended, _ = self.attn(self.norm1(x))
-        x = x + self.dropped(attended)
-        return x + self.dropped(self.mlp(self.norm2(x)))
+        x = x + self.drop(attended)
+        return x + self.drop(self.mlp(self.norm2(x)))
 
-    def dropped(self, branch: torch.Tensor) -> torch.Tensor:
+    def drop(self, branch: torch.Tensor) -> torch.Tensor:
         """Drop parts of what a branch adds, (B, T, D); outside of training nothing."""
         branch = F.dropout(branch, self.drop_rate, self.training)
         if not (self.training and self.drop_path_rate):

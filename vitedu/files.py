@@ -47,7 +47,7 @@ def cache_folder() -> Path:
 
 
 @contextmanager
-def replacing(path: Path) -> Iterator[Path]:
+def replace_file(path: Path) -> Iterator[Path]:
     """Give the path of a new file, which replaces ``path`` when the block ends without error.
 
     A reader sees the old file or the new one, never a part. Each writer has a file of its own. What
@@ -56,7 +56,7 @@ def replacing(path: Path) -> Iterator[Path]:
     Example:
         >>> import tempfile
         >>> with tempfile.TemporaryDirectory() as folder:
-        ...     with replacing(Path(folder) / "a.txt") as new:
+        ...     with replace_file(Path(folder) / "a.txt") as new:
         ...         _ = new.write_text("whole")
         ...     [path.name for path in Path(folder).iterdir()]
         ['a.txt']
@@ -81,14 +81,14 @@ def write_whole(path: Path, content: bytes) -> None:
     Raises:
         OSError: the file cannot be written; the old one is as it was.
     """
-    with replacing(path) as new, open(new, "wb") as file:
+    with replace_file(path) as new, open(new, "wb") as file:
         file.write(content)
         file.flush()
         os.fsync(file.fileno())
 
 
 @contextmanager
-def locked(path: Path, seconds: float) -> Iterator[bool]:
+def file_lock(path: Path, seconds: float) -> Iterator[bool]:
     """Hold a lock between processes and threads while the block runs.
 
     The operating system drops the lock when its process ends, so that a killed one holds nobody up.
@@ -106,7 +106,7 @@ def locked(path: Path, seconds: float) -> Iterator[bool]:
         >>> import tempfile
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     path = Path(folder) / "lock"
-        ...     with locked(path, 1) as first, locked(path, 0) as second:
+        ...     with file_lock(path, 1) as first, file_lock(path, 0) as second:
         ...         first, second
         (True, False)
     """

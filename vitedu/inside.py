@@ -337,7 +337,7 @@ def calibration(
     return sure, right, counts, gap.item()
 
 
-def like_content(
+def content_correlation(
     pos_embed: torch.Tensor, grid_size: tuple[int, int], covered: torch.Tensor
 ) -> float:
     """Correlate how alike two positions are with how alike what is usually seen at them is.
@@ -353,7 +353,7 @@ def like_content(
     return torch.corrcoef(torch.stack([cosines[others], -unlike[others]]))[0, 1].item()
 
 
-def look_into(
+def measure_internals(
     model: Any, images: torch.Tensor, masks: torch.Tensor | None = None
 ) -> dict[str, float]:
     """Measure distances, positions, norms and, where there are masks, what the maps point at.
@@ -365,10 +365,10 @@ def look_into(
         masks: (B, H, W), true on the object.
     """
     config, grid = model.config, model.config.grid_size
-    found = capture(model, images)
-    layers = [found[f"blocks.{i}.attn.weights"] for i in range(config.depth)]
+    tensors = capture(model, images)
+    layers = [tensors[f"blocks.{i}.attn.weights"] for i in range(config.depth)]
     spans = [attention_distance(weights, grid) for weights in layers]
-    norms = found[f"blocks.{config.depth - 1}"].norm(dim=-1)  # (B, T)
+    norms = tensors[f"blocks.{config.depth - 1}"].norm(dim=-1)  # (B, T)
     patches = norms[:, -config.num_patches :]
     results = {
         "head spread": fmean((span.max() - span.min()).item() for span in spans),  # patches
@@ -383,9 +383,9 @@ def look_into(
         return results
     positions, order = model.pos_embed.detach(), getattr(model, "order", None)
     covered = F.max_pool2d(masks[:, None].float(), config.patch_size).mean(dim=0).flatten()  # (N,)
-    results["like content"] = like_content(positions, grid, covered)
+    results["like content"] = content_correlation(positions, grid, covered)
     if order is not None:  # place i holds what comes from place order[i]
-        results["like content, put back"] = like_content(positions, grid, covered[order])
+        results["like content, put back"] = content_correlation(positions, grid, covered[order])
     elif config.pool == "cls":
         rolled = attention_rollout(layers)[:, 0, -config.num_patches :]
         maps = {

@@ -373,7 +373,7 @@ def grey_view(
     return moved.expand(-1, 3, -1, -1)
 
 
-def standard(images: torch.Tensor) -> torch.Tensor:
+def standardise(images: torch.Tensor) -> torch.Tensor:
     """Bring uint8 images (n, 3, H, W) to about mean 0 and deviation 1."""
     return (images.float() / 255 - 0.2) / 0.17
 
@@ -386,7 +386,7 @@ def pixels_of(images: torch.Tensor) -> torch.Tensor:
 @torch.no_grad()
 def read_all(read: Callable[[torch.Tensor], torch.Tensor], images: torch.Tensor) -> torch.Tensor:
     """Give the features (n, D) of uint8 images in grey, seen in a view that changes nothing."""
-    grey = standard(images).mean(dim=1, keepdim=True).expand(-1, 3, -1, -1)
+    grey = standardise(images).mean(dim=1, keepdim=True).expand(-1, 3, -1, -1)
     return torch.cat([read(part) for part in grey.split(250)])
 
 
@@ -458,9 +458,9 @@ class MaskedAutoencoder(nn.Module):
         """Map images (B, C, H, W), noise (B, N) to predicted pixels (B, N, C*P*P), mask (B, N)."""
         encoder = self.encoder
         x = encoder.patch_embed(images) + encoder.pos_embed[:, 1:]  # (B, N, D)
-        kept, mask, restore = self.masking(x, mask_ratio, noise)  # (B, M, D)
+        visible, mask, restore = self.masking(x, mask_ratio, noise)  # (B, M, D)
         first = (encoder.cls_token + encoder.pos_embed[:, :1]).expand(len(x), -1, -1)
-        x = torch.cat([first, kept], dim=1)
+        x = torch.cat([first, visible], dim=1)
         for block in encoder.blocks:
             x = block(x)
         x = encoder.norm(x)[:, 1:]  # (B, M, D)

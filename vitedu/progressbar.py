@@ -32,18 +32,18 @@ class ProgressBar:
         self.display = notebook_display() if stream is None else None
         self.is_live = self.display is not None or self.stream.isatty()
         self.interval = 0.2 if self.is_live else 30.0  # seconds between two lines
-        self.started = self.shown = time.monotonic()
+        self.started = self.last_update = time.monotonic()
         self.width = 0  # of the line that stands in the terminal
 
     def is_due(self) -> bool:
         """Tell whether ``update`` would show something, so that a caller need not make the text."""
-        return time.monotonic() - self.shown >= self.interval
+        return time.monotonic() - self.last_update >= self.interval
 
     def update(self, done: int, text: str) -> None:
         """Show that ``done`` of ``total`` steps are behind us, if the last line is old enough."""
         if self.is_due():
-            self.shown = time.monotonic()
-            seconds_left = (self.shown - self.started) / max(done - self.start, 1)
+            self.last_update = time.monotonic()
+            seconds_left = (self.last_update - self.started) / max(done - self.start, 1)
             seconds_left *= self.total - done
             filled = 20 * done // self.total
             bar = "#" * filled + "-" * (20 - filled)

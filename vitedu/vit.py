@@ -182,32 +182,32 @@ def capture(model: nn.Module, images: torch.Tensor) -> dict[str, torch.Tensor]:
 
     Example:
         >>> model = VisionTransformer(PRESETS["vit_micro_patch8_32"])
-        >>> found = capture(model, torch.zeros(2, 3, 32, 32))
-        >>> found["blocks.0.attn.weights"].shape
+        >>> tensors = capture(model, torch.zeros(2, 3, 32, 32))
+        >>> tensors["blocks.0.attn.weights"].shape
         torch.Size([2, 4, 17, 17])
     """
-    found: dict[str, torch.Tensor] = {}
+    tensors: dict[str, torch.Tensor] = {}
 
-    def keep(name):
+    def store(name):
         def hook(module, inputs, output):
             if isinstance(output, tuple):  # attention: (output, weights)
                 output, weights = output
-                found[f"{name}.weights"] = weights.detach()
-            found[name] = output.detach()
+                tensors[f"{name}.weights"] = weights.detach()
+            tensors[name] = output.detach()
 
         return hook
 
-    def keep_tokens(module, inputs):
-        found["tokens"] = inputs[0].detach()
+    def store_tokens(module, inputs):
+        tensors["tokens"] = inputs[0].detach()
 
     handles = [
-        module.register_forward_hook(keep(name))
+        module.register_forward_hook(store(name))
         for name, module in model.named_modules()
         if name and not isinstance(module, nn.ModuleList)
     ]
     blocks: Any = getattr(model, "blocks", ())
     if len(blocks):
-        handles.append(blocks[0].register_forward_pre_hook(keep_tokens))
+        handles.append(blocks[0].register_forward_pre_hook(store_tokens))
     modes = {module: module.training for module in model.modules()}
     fused: list[Any] = [module for module in model.modules() if getattr(module, "fused", False)]
     try:
@@ -215,7 +215,7 @@ def capture(model: nn.Module, images: torch.Tensor) -> dict[str, torch.Tensor]:
         for layer in fused:
             layer.fused = False  # the fused kernel forms no weights to look at
         with torch.no_grad():
-            found["logits"] = model(images)
+            tensors["logits"] = model(images)
     finally:
         for handle in handles:
             handle.remove()
@@ -223,4 +223,4 @@ def capture(model: nn.Module, images: torch.Tensor) -> dict[str, torch.Tensor]:
             layer.fused = True
         for part, training in modes.items():
             part.training = training
-    return found
+    return tensors

@@ -332,21 +332,21 @@ def recommend(
 # --- disturbances of images (B, C, 32, 32), the same draws in every call --------------------------
 
 
-def draws(what: str) -> torch.Generator:
+def seeded_generator(what: str) -> torch.Generator:
     """Give the same draws for every network."""
     return torch.Generator().manual_seed(sum(what.encode()))
 
 
 def occlude(images: torch.Tensor, cells: int) -> torch.Tensor:
     """Black out so many of the 16 patches of each image, drawn for each image by itself."""
-    order = torch.rand(len(images), 16, generator=draws("occlude")).argsort(dim=1)
+    order = torch.rand(len(images), 16, generator=seeded_generator("occlude")).argsort(dim=1)
     hidden = (order < cells).reshape(-1, 1, 4, 4)
     return images.masked_fill(hidden.repeat_interleave(8, 2).repeat_interleave(8, 3), 0)
 
 
 def add_noise(images: torch.Tensor, strength: float) -> torch.Tensor:
     """Add normal noise of this standard deviation, on a scale of 0 to 1."""
-    noise = torch.randn(images.shape, generator=draws("noise"))
+    noise = torch.randn(images.shape, generator=seeded_generator("noise"))
     return (images.float() + 255 * strength * noise).clamp(0, 255).round().byte()
 
 
@@ -404,20 +404,20 @@ class CellNetwork(nn.Module):
         return self.head(self.norm(x)).squeeze(-1)
 
 
-def balanced(said: torch.Tensor, is_same: torch.Tensor, *dims: int) -> torch.Tensor:
+def balanced_accuracy(answers: torch.Tensor, is_same: torch.Tensor, *dims: int) -> torch.Tensor:
     """Give the balanced accuracy of answers (B, ...) over these axes."""
-    yes = (said & is_same).sum(dim=dims) / is_same.sum(dim=dims)
-    no = (~said & ~is_same).sum(dim=dims) / (~is_same).sum(dim=dims)
+    yes = (answers & is_same).sum(dim=dims) / is_same.sum(dim=dims)
+    no = (~answers & ~is_same).sum(dim=dims) / (~is_same).sum(dim=dims)
     return (yes + no) / 2
 
 
-def by_distance(logits: torch.Tensor, answers: torch.Tensor) -> list[float]:
+def accuracy_by_distance(logits: torch.Tensor, answers: torch.Tensor) -> list[float]:
     """Give the balanced accuracy at distance 1 .. 7 from the cue."""
-    said, is_same = logits > 0, answers > 0.5  # (B, T)
+    says_same, is_same = logits > 0, answers > 0.5  # (B, T)
     cells = (CUE_DISTANCE == d for d in range(1, GRID))
-    return [balanced(said[:, at], is_same[:, at], 0, 1).item() for at in cells]
+    return [balanced_accuracy(says_same[:, at], is_same[:, at], 0, 1).item() for at in cells]
 
 
-def by_cell(logits: torch.Tensor, answers: torch.Tensor) -> torch.Tensor:
+def accuracy_by_cell(logits: torch.Tensor, answers: torch.Tensor) -> torch.Tensor:
     """Give the balanced accuracy of every cell (8, 8); NaN for the cue, always like itself."""
-    return balanced(logits > 0, answers > 0.5, 0).unflatten(0, (GRID, GRID))
+    return balanced_accuracy(logits > 0, answers > 0.5, 0).unflatten(0, (GRID, GRID))

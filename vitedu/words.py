@@ -1,7 +1,7 @@
 """Read the TOML files that hold the course's words: exercises, hints, known mistakes.
 
-Role: ``read`` parses a file, ``checked`` holds one of its tables against the keys that it may have.
-Whatever is wrong becomes one line that names the file, the place and the remedy.
+Role: ``read`` parses a file, ``check_table`` holds one of its tables against the keys that it may
+have. Whatever is wrong becomes one line that names the file, the place and the remedy.
 ``format_problems`` finds what a reader forgives and an author should mend. Loads without torch.
 """
 
@@ -60,7 +60,7 @@ def format_problems(path: Path) -> Iterator[str]:
             yield f"{place(path)}, line {number}: holds a tab; write spaces."
 
 
-def checked(
+def check_table(
     where: str, table: Any, required: Mapping[str, type], optional: Mapping[str, type]
 ) -> dict[str, Any]:
     """Return a table whose keys are those that it must and may have, each of the right type.
@@ -75,22 +75,22 @@ def checked(
         WordsError: a key is missing, unknown, or of another type.
 
     Example:
-        >>> checked("a.toml, entry 1", {"id": "a"}, {"id": str, "points": int}, {})
+        >>> check_table("a.toml, entry 1", {"id": "a"}, {"id": str, "points": int}, {})
         Traceback (most recent call last):
         vitedu.words.WordsError: a.toml, entry 1: has no "points"; add it, a whole number.
     """
-    known = {**required, **optional}
+    types = {**required, **optional}
     if not isinstance(table, dict):
         raise WordsError(f"{where}: is no table; write it as [[...]] with keys below.")
     for key, value in table.items():
-        if key not in known:
-            near = difflib.get_close_matches(key, known, n=1)
-            remedy = f'write "{near[0]}"' if near else f"the keys are {', '.join(known)}"
+        if key not in types:
+            near = difflib.get_close_matches(key, types, n=1)
+            remedy = f'write "{near[0]}"' if near else f"the keys are {', '.join(types)}"
             raise WordsError(f'{where}: has the unknown key "{key}"; {remedy}.')
-        is_right = isinstance(value, known[key]) and isinstance(value, bool) == (known[key] is bool)
+        is_right = isinstance(value, types[key]) and isinstance(value, bool) == (types[key] is bool)
         if not is_right:
-            wanted = KINDS.get(known[key], "a list")
-            raise WordsError(f'{where}: "{key}" must be {wanted} (got {value!r}); correct it.')
+            kind_name = KINDS.get(types[key], "a list")
+            raise WordsError(f'{where}: "{key}" must be {kind_name} (got {value!r}); correct it.')
     for key, kind in required.items():
         if key not in table:
             remedy = f"add it, {KINDS.get(kind, 'a list')}"

@@ -38,7 +38,7 @@ def entry_of(exercise_id: str) -> Entry:
         ImportError: it has no proof file.
     """
     exercise = exercises.find(exercise_id)
-    module = importlib.import_module(f"proof.{exercise.chapter}.{exercise.checker}")
+    module = importlib.import_module(f"proof.{exercise.chapter}.{exercise.file_stem}")
     right = [
         thing
         for name, thing in vars(module).items()

@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 
-from vitedu.fitting.augmenting import augment
+from vitedu.fitting.augmentation import augment
 from vitedu.fitting.config import TrainConfig
 from vitedu.fitting.evaluating import Statistics, scaling
 from vitedu.stopwatch import machine, median_speedup, seconds_in_turn, spread
@@ -95,8 +95,8 @@ def bench_data(
 
         return run
 
-    seen = num_images // batch * batch
-    print(f"{machine(device)}\n{seen} random 32 px images a pass, batch {batch}")
+    pass_size = num_images // batch * batch
+    print(f"{machine(device)}\n{pass_size} random 32 px images a pass, batch {batch}")
     print(f"batches made by                            images/s   (DataLoader: {workers} workers)")
     ratios = {}
     for kind, policy in (("crop, flip", False), ("crop, flip, policy, cutmix", True)):
@@ -105,7 +105,7 @@ def bench_data(
         work = {f"{kind}: vitedu": ours, f"{kind}: DataLoader": pass_over(loader.__iter__)}
         times = seconds_in_turn(work, rounds, device, warmup=1)
         for name, seconds in times.items():
-            print(f"{name:<40}{seen / median(seconds):>11,.0f} ±{spread(seconds):>4.0%}")
+            print(f"{name:<40}{pass_size / median(seconds):>11,.0f} ±{spread(seconds):>4.0%}")
         ratios[kind] = median_speedup(times, *work)
         print(f"{kind}: {ratios[kind]:.1f} x the DataLoader's rate")
     return ratios

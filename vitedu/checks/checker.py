@@ -117,7 +117,7 @@ def find_checker(exercise_id: str):
         ImportError: it has no checker file.
     """
     exercise = exercises.find(exercise_id)
-    module = importlib.import_module(f"vitedu.checks.{exercise.chapter}.{exercise.checker}")
+    module = importlib.import_module(f"vitedu.checks.{exercise.chapter}.{exercise.file_stem}")
     try:
         bank = read_bank(exercise, module)
     except WordsError as error:

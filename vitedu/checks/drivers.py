@@ -62,8 +62,8 @@ def _do_nothing() -> None:
     """Do nothing; the default of ``after_answer``."""
 
 
-# Called whenever an answer's code has run. The grader's worker replaces it by ``ModuleState.restore``,
-# which undoes what the code changed in torch and in these modules.
+# Called whenever an answer's code has run. The grader's worker replaces it by
+# ``ModuleState.restore``, which undoes what the code changed in torch and in these modules.
 after_answer: Callable[[], None] = _do_nothing
 
 

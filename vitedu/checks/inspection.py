@@ -46,20 +46,20 @@ def _check_families() -> Iterator[str]:
 def _find_strays() -> Iterator[str]:
     """Yield the files in the chapters' folders that belong to no exercise."""
     for folder in sorted({exercise.chapter for exercise in EXERCISES}):
-        own = {exercise.checker for exercise in EXERCISES if exercise.chapter == folder}
+        own = {exercise.file_stem for exercise in EXERCISES if exercise.chapter == folder}
         for path in sorted((CHECKS / folder).glob("*.toml")):
             if path.stem not in own:
                 yield f"{place(path)}: belongs to no exercise; rename or remove it."
 
 
 def _check_exercise(exercise: Exercise) -> Iterator[str]:
-    path = CHECKS / exercise.chapter / f"{exercise.checker}.py"
+    path = CHECKS / exercise.chapter / f"{exercise.file_stem}.py"
     if not path.is_file():
         yield f"{place(path)}: there is no checker of {exercise.id}; write it there."
         return
     yield from _check_format(path.with_suffix(".toml"))
     try:
-        module = importlib.import_module(f"vitedu.checks.{exercise.chapter}.{exercise.checker}")
+        module = importlib.import_module(f"vitedu.checks.{exercise.chapter}.{exercise.file_stem}")
     except Exception as error:
         yield f"{place(path)}: cannot be loaded ({_error_line(error)}); correct it."
         return

@@ -28,7 +28,7 @@ from typing import Any
 
 from vitedu.checks import evidence
 from vitedu.checks.mistakes import COMMON_NAMES, Edits, Mistake, ValueMistake
-from vitedu.words import WordsError, checked, place, read
+from vitedu.words import WordsError, check_table, place, read
 
 FAMILIES = Path(__file__).with_name("families.toml")
 WORDS: dict[str, type] = dict.fromkeys(("id", "name", "expected", "why", "try"), str)
@@ -58,10 +58,10 @@ def read_mistakes(module: ModuleType) -> tuple[Mistake, ...]:
 
 def _read_entry(where: str, entry: dict, module: ModuleType) -> list[Mistake]:
     if "bank" in entry:
-        return shared_bank(checked(where, entry, {"bank": str}, {})["bank"], where)
+        return shared_bank(check_table(where, entry, {"bank": str}, {})["bank"], where)
     if "family" not in entry:
-        return [_make_mistake(where, checked(where, entry, WORDS, EXTRA), module)]
-    own = checked(where, entry, {"family": str}, WORDS | EXTRA)
+        return [_make_mistake(where, check_table(where, entry, WORDS, EXTRA), module)]
+    own = check_table(where, entry, {"family": str}, WORDS | EXTRA)
     return [_make_mistake(where, _family_words(own.pop("family"), where) | own, module)]
 
 
@@ -79,7 +79,7 @@ def _family_words(name: str, where: str) -> dict:
     if name not in families:
         names = ", ".join(families)
         raise WordsError(f'{where}: there is no family "{name}"; families.toml has {names}.')
-    return checked(f"families.toml, {name}", families[name], WORDS, EXTRA)
+    return check_table(f"families.toml, {name}", families[name], WORDS, EXTRA)
 
 
 def shared_bank(name: str, where: str = "families.toml") -> list[Mistake]:
@@ -95,7 +95,7 @@ def shared_bank(name: str, where: str = "families.toml") -> list[Mistake]:
     mistakes = []
     for entry in _entries("families.toml", banks, name):
         at = f"families.toml, {_title(entry)}"
-        mistakes.append(_make_mistake(at, checked(at, entry, WORDS, EXTRA), evidence))
+        mistakes.append(_make_mistake(at, check_table(at, entry, WORDS, EXTRA), evidence))
     return mistakes
 
 
@@ -133,14 +133,14 @@ def relation_words(name: str) -> tuple[str, str]:
     if name not in relations:
         names = ", ".join(relations)
         raise WordsError(f'families.toml has no relation "{name}"; it has {names}.')
-    words = checked(f"families.toml, {name}", relations[name], {"name": str, "try": str}, {})
+    words = check_table(f"families.toml, {name}", relations[name], {"name": str, "try": str}, {})
     return words["name"], words["try"]
 
 
 @cache
 def _read_families() -> dict:
     table = read(FAMILIES)
-    return checked("families.toml", table, {"family": dict, "bank": dict, "relation": dict}, {})
+    return check_table("families.toml", table, {"family": dict, "bank": dict, "relation": dict}, {})
 
 
 def _make_mistake(where: str, words: dict, module: ModuleType) -> Mistake:
@@ -189,7 +189,7 @@ def _entries(where: str, table: Mapping, key: str) -> list[dict]:
     if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
         raise WordsError(f"{where}: has no [[{key}]]; write one for each known mistake.")
     if key == "mistake" and len(table) > 1:
-        checked(where, table, {key: list}, {})
+        check_table(where, table, {key: list}, {})
     return entries
 
 
@@ -218,14 +218,14 @@ def read_values(module: ModuleType, chapter: ModuleType) -> dict[str, tuple]:
     """
     path = words_path(module)
     where, table = place(path), read(path)
-    checked(where, table, dict.fromkeys(module.CHECKERS, list), {})
+    check_table(where, table, dict.fromkeys(module.CHECKERS, list), {})
     names = COMMON_NAMES | vars(chapter) | vars(module)
     banks = {}
     for exercise in table:
         mistakes = []
         for entry in _entries(where, table, exercise):
             at = f"{where}, {exercise}, {_title(entry)}"
-            words = checked(at, entry, VALUE_WORDS, {"matches": str, "rtol": float})
+            words = check_table(at, entry, VALUE_WORDS, {"matches": str, "rtol": float})
             try:
                 value = eval(words["value"], dict(names))
             except Exception as error:

@@ -136,9 +136,9 @@ def run_missing(name: str, run, options: dict, args) -> list:
     from vitedu.bench.experiments import complete
 
     out = args.json or Path("build/experiments") / f"{name}.jsonl"
-    found = complete(name, out, run, options, seeds=args.seeds, only=args.only)
+    measurements = complete(name, out, run, options, seeds=args.seeds, only=args.only)
     print(f"lines in {out}")
-    return found
+    return measurements
 
 
 def chosen_device(args):

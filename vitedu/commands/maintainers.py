@@ -80,8 +80,8 @@ def build_site(args) -> int:
     from vitedu.course.site import write_site
 
     out = args.out or Path("build/site-instructor" if args.instructor else "build/site")
-    found = write_site(args.path, out, runs=args.runs, instructor=args.instructor)
-    for problem in found:
+    problems = write_site(args.path, out, runs=args.runs, instructor=args.instructor)
+    for problem in problems:
         print(problem)
-    print(f"{out / 'index.html'}, {len(found)} problems")
-    return 1 if found else 0
+    print(f"{out / 'index.html'}, {len(problems)} problems")
+    return 1 if problems else 0

@@ -1,7 +1,7 @@
 """Commands that train a model and use it.
 
 Role: their options. Not here: the runs (``vitedu.fitting.runs``), models read again
-(``vitedu.fitting.trained``).
+(``vitedu.fitting.saved_run``).
 """
 
 from pathlib import Path
@@ -59,16 +59,16 @@ def train_model(args) -> int:
     from vitedu.fitting.runs import DEFAULT_DATA, DEFAULT_PRESET, main_train
 
     names = ("epochs", "batch_size", "lr", "seed", "device", "precision", "compile")
-    given = {name: str(getattr(args, name)) for name in names}
-    unsaid = ("None", "False", "auto")
-    settings = [f"{name}={text}" for name, text in given.items() if text not in unsaid]
-    words = args.preset or DEFAULT_PRESET, Path(args.data or DEFAULT_DATA).name, args.seed or 0
+    values = {name: str(getattr(args, name)) for name in names}
+    defaults = ("None", "False", "auto")
+    settings = [f"{name}={text}" for name, text in values.items() if text not in defaults]
+    parts = args.preset or DEFAULT_PRESET, Path(args.data or DEFAULT_DATA).name, args.seed or 0
     return main_train(
         data=args.data,
         preset_name=args.preset,
         limit=args.limit,
         settings=[*settings, *args.set],
-        out=args.out or Path("runs") / "{}-{}-seed{}".format(*words),
+        out=args.out or Path("runs") / "{}-{}-seed{}".format(*parts),
         resume=args.resume,
         overwrite=args.overwrite,
     )
@@ -76,14 +76,14 @@ def train_model(args) -> int:
 
 def eval_model(args) -> int:
     """Print validation and test accuracy."""
-    from vitedu.fitting.trained import main_eval
+    from vitedu.fitting.saved_run import main_eval
 
     return main_eval(checkpoint=args.checkpoint, data=args.data, device=args.device)
 
 
 def predict_images(args) -> int:
     """Print the most probable classes of each image."""
-    from vitedu.fitting.trained import main_predict
+    from vitedu.fitting.saved_run import main_predict
     from vitedu.hardware import check_device
 
     if args.pretrained:

@@ -39,9 +39,9 @@ def prices(folder: Path) -> list[Price]:
 
 
 def _price(exercise: Exercise, in_notebook: int) -> Price:
-    checker = Path(exercise.chapter) / f"{exercise.checker}.py"
+    checker = Path(exercise.chapter) / f"{exercise.file_stem}.py"
     siblings = [
-        e for e in EXERCISES if (e.chapter, e.checker) == (exercise.chapter, exercise.checker)
+        e for e in EXERCISES if (e.chapter, e.file_stem) == (exercise.chapter, exercise.file_stem)
     ]
     paths = [PACKAGE / "checks" / checker, PACKAGE / "checks" / checker.with_suffix(".toml")]
     paths = [path for path in [*paths, PROOF / checker] if path.is_file()]

@@ -128,7 +128,7 @@ def _update(change: Callable[[dict], None]) -> None:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         # The file is replaced in one step. The lock keeps two results at once from losing one.
-        with files.locked(path.with_suffix(".lock"), LOCK_SECONDS):
+        with files.file_lock(path.with_suffix(".lock"), LOCK_SECONDS):
             entries = _read(path)
             for each in changes:
                 each(entries)

@@ -17,13 +17,13 @@ from pathlib import Path
 
 import numpy as np
 
-from vitedu.files import replacing
+from vitedu.files import replace_file
 from vitedu.progressbar import ProgressBar
 
 SUFFIXES = {".jpg", ".jpeg", ".png", ".bmp", ".gif", ".webp", ".ppm", ".pgm", ".tif", ".tiff"}
 DEFAULT_SIZE = 32  # pixels, for images that differ in size
 LARGEST_COMMON_SIZE = 256  # equal squares up to this size are left as they are
-WORTH_KEEPING = 1000  # images; fewer are decoded anew each time
+MIN_CACHED_IMAGES = 1000  # images; fewer are decoded anew each time
 
 
 def find_images(folder: Path) -> dict[str, dict[str, list[str]]]:
@@ -56,19 +56,19 @@ def find_images(folder: Path) -> dict[str, dict[str, list[str]]]:
             "classes split."
         )
     validation = inside.get("validation", inside.get("val"))
-    found = {"train": _find_classes(inside["train"]), "test": _find_classes(inside["test"])}
+    splits = {"train": _find_classes(inside["train"]), "test": _find_classes(inside["test"])}
     if validation:
-        found["validation"] = _find_classes(validation)
+        splits["validation"] = _find_classes(validation)
     else:
-        _require(found["train"], 2, "training and validation")
-    for split, classes in found.items():
-        differing = sorted(set(classes) ^ set(found["train"]))
+        _require(splits["train"], 2, "training and validation")
+    for split, classes in splits.items():
+        differing = sorted(set(classes) ^ set(splits["train"]))
         if differing:
             raise ValueError(
-                f"{folder}: train has {len(found['train'])} classes, {split} has {len(classes)}; "
-                f"only one of the two has {_few(differing)}. Give both the same class folders."
+                f"{folder}: train has {len(splits['train'])} classes, {split} has {len(classes)}; "
+                f"only one of the two has {_some(differing)}. Give both the same class folders."
             )
-    return found
+    return splits
 
 
 def read_images(
@@ -91,21 +91,22 @@ def read_images(
     image_size = image_size or _common_size(paths) or DEFAULT_SIZE
     base = os.path.abspath(os.path.commonpath(paths))
     name = hashlib.sha256(f"{base}|{image_size}|{len(paths)}".encode()).hexdigest()[:16]
-    kept = cache / f"{name}.npz"
+    cache_file = cache / f"{name}.npz"
     order = np.argsort(np.array(paths))  # the same for every seed
     in_order = [paths[index] for index in order]
     listing = _listing(in_order)
-    stored = _load(kept, listing)
+    stored = _load(cache_file, listing)
     if stored is None:
         stored = _decode_all(in_order, image_size)
-        if len(paths) >= WORTH_KEEPING:
-            _store(kept, listing, *stored)
+        if len(paths) >= MIN_CACHED_IMAGES:
+            _store(cache_file, listing, *stored)
     place = np.argsort(order)
     images, readable = (array[place] for array in stored)
     bad = [paths[index] for index in np.flatnonzero(~readable)]
     if bad:
         print(
-            f"skipped {len(bad)} of {len(paths):,} images, unreadable: {_few(bad)}", file=sys.stderr
+            f"skipped {len(bad)} of {len(paths):,} images, unreadable: {_some(bad)}",
+            file=sys.stderr,
         )
     return images, readable
 
@@ -138,8 +139,8 @@ def _find_classes(folder: Path) -> dict[str, list[str]]:
     empty = [name for name, paths in classes.items() if not paths]
     if empty:
         raise ValueError(
-            f"{folder}: {len(empty)} of {len(classes)} class folders hold no image: {_few(empty)}. "
-            f"Remove them, or add images ({', '.join(sorted(SUFFIXES))})."
+            f"{folder}: {len(empty)} of {len(classes)} class folders hold no image: "
+            f"{_some(empty)}. Remove them, or add images ({', '.join(sorted(SUFFIXES))})."
         )
     return classes
 
@@ -153,11 +154,11 @@ def _require(classes: dict[str, list[str]], least: int, splits: str) -> None:
     if short:
         raise ValueError(
             f"{splits} need at least {least} images of each class; {len(short)} of {len(classes)} "
-            f"classes have fewer: {_few(short)}. Add images or remove the class folders."
+            f"classes have fewer: {_some(short)}. Add images or remove the class folders."
         )
 
 
-def _few(names: list[str], most: int = 3) -> str:
+def _some(names: list[str], most: int = 3) -> str:
     rest = f" and {len(names) - most} more" if len(names) > most else ""
     return ", ".join(names[:most]) + rest
 
@@ -234,9 +235,9 @@ def _listing(paths: list[str]) -> str:
     return digest.hexdigest()
 
 
-def _load(kept: Path, listing: str) -> tuple[np.ndarray, np.ndarray] | None:
+def _load(cache_file: Path, listing: str) -> tuple[np.ndarray, np.ndarray] | None:
     try:
-        with np.load(kept, allow_pickle=False) as stored:
+        with np.load(cache_file, allow_pickle=False) as stored:
             if str(stored["listing"]) == listing:
                 return stored["images"], stored["readable"]
     except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile):
@@ -244,9 +245,9 @@ def _load(kept: Path, listing: str) -> tuple[np.ndarray, np.ndarray] | None:
     return None
 
 
-def _store(kept: Path, listing: str, images: np.ndarray, readable: np.ndarray) -> None:
+def _store(cache_file: Path, listing: str, images: np.ndarray, readable: np.ndarray) -> None:
     # on a full or read-only disk nothing is kept, and the next load decodes again
     with contextlib.suppress(OSError):
-        kept.parent.mkdir(parents=True, exist_ok=True)
-        with replacing(kept) as new, open(new, "wb") as file:
+        cache_file.parent.mkdir(parents=True, exist_ok=True)
+        with replace_file(cache_file) as new, open(new, "wb") as file:
             np.savez(file, listing=listing, images=images, readable=readable)

@@ -25,7 +25,7 @@ SPLITS = ("train", "validation", "test")
 SHAPES_SIZES = (10_000, 1_000, 2_000)
 VALIDATION_SHARE = 0.10  # of the images that are not for testing
 TEST_SHARE = 0.15  # of a folder that brings no test images of its own
-Most = tuple[int | None, int | None, int | None]  # images of each split; None: all
+Limits = tuple[int | None, int | None, int | None]  # images of each split; None: all
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -132,13 +132,13 @@ def load_data(
             raise ValueError(f"{name} must be a positive integer or None (got {value!r}).")
     if not is_integer(seed, at_least=0):
         raise ValueError(f"seed must be an integer from 0 up (got {seed!r}).")
-    most = (limit, held_out, held_out)  # of each split
+    limits = (limit, held_out, held_out)  # of each split
     if source == "shapes":
-        return load_shapes(seed, image_size or 32, most)
+        return load_shapes(seed, image_size or 32, limits)
     if source == "cifar10":
         if image_size not in (None, 32):
             raise ValueError(f"the images of cifar10 are 32 px wide (got image_size={image_size}).")
-        return load_cifar10(seed, most)
+        return load_cifar10(seed, limits)
     if not isinstance(source, (str, Path)) or not str(source).strip():
         raise ValueError(
             f"source must be 'shapes', 'cifar10' or the path of a folder (got {source!r})."
@@ -149,7 +149,7 @@ def load_data(
             f"no data named {str(source)!r}, and no folder at {folder.absolute()}. "
             "Choices: 'shapes', 'cifar10', or the path of a folder of class folders of images."
         )
-    return load_folder(folder, seed, image_size, most)
+    return load_folder(folder, seed, image_size, limits)
 
 
 def is_integer(value, at_least: int) -> bool:
@@ -157,17 +157,17 @@ def is_integer(value, at_least: int) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and value >= at_least
 
 
-def load_shapes(seed: int, image_size: int, most: Most) -> Data:
+def load_shapes(seed: int, image_size: int, limits: Limits) -> Data:
     """Draw the three splits from independent streams of one seed."""
     splits = []
-    for stream, (size, limit) in enumerate(zip(SHAPES_SIZES, most, strict=True)):
+    for stream, (size, limit) in enumerate(zip(SHAPES_SIZES, limits, strict=True)):
         size = min(limit or size, size)
         drawn = draw_shapes(size, seed=seed, stream=stream, image_size=image_size)
         splits.append(Split(*map(torch.from_numpy, drawn)))
-    return gather("shapes", tuple(SHAPES), splits)
+    return to_data("shapes", tuple(SHAPES), splits)
 
 
-def load_cifar10(seed: int, most: Most) -> Data:
+def load_cifar10(seed: int, limits: Limits) -> Data:
     """Fetch CIFAR-10 with torchvision, once, and hold a tenth of its training images out.
 
     Reference: Krizhevsky 2009, "Learning Multiple Layers of Features from Tiny Images".
@@ -193,30 +193,30 @@ def load_cifar10(seed: int, most: Most) -> Data:
     pixels = np.concatenate([half.data for half in halves]).transpose(0, 3, 1, 2)
     labels = np.concatenate([half.targets for half in halves])
     train, test = np.split(np.arange(len(labels)), [len(halves[0].data)])
-    train, validation = part(train, labels[train], VALIDATION_SHARE, rng)
+    train, validation = split_rows(train, labels[train], VALIDATION_SHARE, rng)
     splits = []
-    for index, size in zip((train, validation, test), most, strict=True):
-        index = index[mixed_order(labels[index], rng)][:size]
+    for index, size in zip((train, validation, test), limits, strict=True):
+        index = index[stratified_order(labels[index], rng)][:size]
         splits.append(to_split(pixels[index], labels[index]))
-    return gather("cifar10", tuple(halves[0].classes), splits)
+    return to_data("cifar10", tuple(halves[0].classes), splits)
 
 
-def load_folder(folder: Path, seed: int, image_size: int | None, most: Most) -> Data:
+def load_folder(folder: Path, seed: int, image_size: int | None, limits: Limits) -> Data:
     """Find the images of a folder, split them where it does not, decode them."""
-    found = find_images(folder)
+    class_folders = find_images(folder)
     rng = np.random.default_rng(seed)
     files = {}  # split -> rows of (path, label)
-    for split, classes in found.items():
+    for split, classes in class_folders.items():
         pairs = [(path, label) for label, paths in enumerate(classes.values()) for path in paths]
         files[split] = np.array(pairs, dtype=object)
     if "" in files:
         rows = files.pop("")
-        files["train"], files["test"] = part(rows, rows[:, 1], TEST_SHARE, rng)
+        files["train"], files["test"] = split_rows(rows, rows[:, 1], TEST_SHARE, rng)
     if "validation" not in files:
         rows = files["train"]
-        files["train"], files["validation"] = part(rows, rows[:, 1], VALIDATION_SHARE, rng)
-    for split, limit in zip(SPLITS, most, strict=True):
-        files[split] = files[split][mixed_order(files[split][:, 1], rng)][:limit]
+        files["train"], files["validation"] = split_rows(rows, rows[:, 1], VALIDATION_SHARE, rng)
+    for split, limit in zip(SPLITS, limits, strict=True):
+        files[split] = files[split][stratified_order(files[split][:, 1], rng)][:limit]
 
     rows = np.concatenate([files[split] for split in SPLITS])
     ends = np.cumsum([len(files[split]) for split in SPLITS])[:-1]
@@ -227,11 +227,11 @@ def load_folder(folder: Path, seed: int, image_size: int | None, most: Most) -> 
         if not len(chosen):
             raise ValueError(f"none of the {split} images of {folder} could be read.")
         splits.append(to_split(images[chosen], rows[chosen, 1]))
-    class_names = tuple(next(iter(found.values())))
-    return gather(folder.name, class_names, splits, skipped=int((~readable).sum()))
+    class_names = tuple(next(iter(class_folders.values())))
+    return to_data(folder.name, class_names, splits, skipped=int((~readable).sum()))
 
 
-def gather(name: str, class_names: tuple[str, ...], splits: list[Split], skipped: int = 0) -> Data:
+def to_data(name: str, class_names: tuple[str, ...], splits: list[Split], skipped: int = 0) -> Data:
     """Put training, validation and test images together with the statistics of the first."""
     train, validation, test = splits
     mean, std = channel_statistics(train.images)
@@ -244,10 +244,10 @@ def to_split(images: np.ndarray, labels: np.ndarray) -> Split:
     return Split(pixels, torch.from_numpy(labels.astype(np.int64)))
 
 
-def part(
+def split_rows(
     rows: np.ndarray, labels: np.ndarray, share: float, rng: np.random.Generator
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Part rows in two, the second with this share of every class and at least one of each."""
+    """Split rows in two, the second with this share of every class and at least one of each."""
     is_second = np.zeros(len(rows), bool)
     for label in np.unique(labels):
         members = rng.permutation(np.flatnonzero(labels == label))
@@ -255,7 +255,7 @@ def part(
     return rows[~is_second], rows[is_second]
 
 
-def mixed_order(labels: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+def stratified_order(labels: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     """Order images at random so that every beginning holds the classes in their shares."""
     position = np.empty(len(labels))
     for label in np.unique(labels):

@@ -21,7 +21,7 @@ def quarter(masks: torch.Tensor) -> torch.Tensor:
     return 2 * (row > 0.5).long() + (column > 0.5).long()
 
 
-def described(images: torch.Tensor, labels: torch.Tensor, masks: torch.Tensor) -> torch.Tensor:
+def facts_of(images: torch.Tensor, labels: torch.Tensor, masks: torch.Tensor) -> torch.Tensor:
     """Give shape, colour and quarter of each drawing (n, 3, H, W), as numbers (n, 3)."""
     share = masks[:, None] / masks.sum(dim=(1, 2))[:, None, None, None]
     paint = (images * share).sum(dim=(2, 3))  # (n, 3), mean colour of the object
@@ -45,7 +45,7 @@ def boxes_of(masks: torch.Tensor) -> torch.Tensor:
     return torch.cat([low, high], dim=1) / S
 
 
-def cushion(masks: torch.Tensor, most: int = 8) -> torch.Tensor:
+def depth_of(masks: torch.Tensor, most: int = 8) -> torch.Tensor:
     """Say how far each pixel of an object (n, H, W) is from its edge: peel off layer by layer."""
     inside, height = masks[:, None].float(), torch.zeros(len(masks), 1, *masks.shape[1:])
     for _ in range(most):
@@ -54,9 +54,9 @@ def cushion(masks: torch.Tensor, most: int = 8) -> torch.Tensor:
     return height[:, 0]
 
 
-def overlap(found: torch.Tensor, truth: torch.Tensor) -> float:
+def overlap(boxes: torch.Tensor, truth: torch.Tensor) -> float:
     """Divide the area of both boxes (n, 4) by the area of either, averaged."""
-    low, high = torch.maximum(found[:, :2], truth[:, :2]), torch.minimum(found[:, 2:], truth[:, 2:])
+    low, high = torch.maximum(boxes[:, :2], truth[:, :2]), torch.minimum(boxes[:, 2:], truth[:, 2:])
     both = (high - low).clamp(min=0).prod(dim=1)
-    areas = [(b[:, 2:] - b[:, :2]).clamp(min=0).prod(dim=1) for b in (found, truth)]
+    areas = [(b[:, 2:] - b[:, :2]).clamp(min=0).prod(dim=1) for b in (boxes, truth)]
     return (both / (areas[0] + areas[1] - both)).mean().item()

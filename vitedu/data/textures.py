@@ -22,21 +22,21 @@ def fill(masks: torch.Tensor, textures: torch.Tensor, contrast: float) -> torch.
 
 
 @cache
-def textured(contrast: float, limit: int) -> Data:
+def textured_shapes(contrast: float, limit: int) -> Data:
     """Give at most so many images a split whose texture names the class as well as the shape."""
     data = load_data("shapes", limit=3 * limit, held_out=3 * limit)  # four kinds of ten
     numbers = torch.tensor([data.class_names.index(kind) for kind in KINDS])
     parts = []
     for split in (data.train, data.validation, data.test):
-        found, labels = (split.labels[:, None] == numbers).nonzero()[:limit].unbind(dim=1)
+        rows, labels = (split.labels[:, None] == numbers).nonzero()[:limit].unbind(dim=1)
         masks: Any = split.masks  # drawn shapes have them
-        parts.append(Split(fill(masks[found], labels, contrast), labels, masks[found]))
+        parts.append(Split(fill(masks[rows], labels, contrast), labels, masks[rows]))
     pixels = parts[0].images.float().transpose(0, 1).flatten(1) / 255
     train, validation, test = parts
     return Data("textures", KINDS, train, validation, test, pixels.mean(dim=1), pixels.std(dim=1))
 
 
-def torn(data: Data, contrast: float) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+def cue_conflict(data: Data, contrast: float) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
     """Give test images of another texture than shape: images, shapes, textures (N,) of 0 .. 3."""
     shape, masks = data.test.labels, data.test.masks
     assert masks is not None

@@ -1,8 +1,8 @@
 """Augmentation of whole batches on the device, every image by its own draw.
 
-Role: random operations on float images, mixing of images and labels, erasing. Crops and mirroring
-are ``vitedu.training.random_crop_flip``. Nothing here waits for the device: shapes never depend on
-a draw.
+Role: ``augment``, for ``fit``; random operations on float images, mixing of images and labels,
+erasing. Crops and mirroring are ``vitedu.training.random_crop_flip``. Nothing here waits for the
+device: shapes never depend on a draw.
 
 A policy gives each image one operation: the batch is shuffled and dealt out in equal parts, one an
 operation (the first ones get the odd images), so that every operation runs once a batch on its
@@ -19,6 +19,55 @@ import math
 
 import torch
 import torch.nn.functional as F
+
+from vitedu.fitting.config import TrainConfig
+from vitedu.training import random_crop_flip
+
+
+def augment(
+    images: torch.Tensor,
+    labels: torch.Tensor,
+    config: TrainConfig,
+    num_classes: int,
+    scaling: tuple[torch.Tensor, torch.Tensor],
+    generator: torch.Generator,
+    *,
+    is_clean: bool = False,
+) -> tuple[torch.Tensor, torch.Tensor | None]:
+    """Crop and mirror, one random operation, normalise, mix, erase: each as far as it is asked for.
+
+    Args:
+        images: (B, C, H, W) uint8.
+        labels: (B,) int64, of the images.
+        config: which of the steps, and how often.
+        num_classes: K, of the soft labels.
+        scaling: shift and scale (C, 1, 1), as ``evaluating.scaling`` gives them.
+        generator: the source of all draws.
+        is_clean: leave out operation, mixing and erasing, as in the last epochs of a run.
+
+    Returns:
+        Images (B, C, H, W) float32, normalised; soft labels (B, K), or None if none are mixed.
+    """
+    shift, scale = scaling
+    targets = None
+    if config.crop_padding is not None:
+        images = random_crop_flip(images, config.crop_padding, generator)
+    images = images.float()
+    if config.policy_share and not is_clean:
+        images = random_policy(images, config.policy_share, config.policy_strength, generator)
+    images = images * scale + shift
+    if (config.mixup_share or config.cutmix_share) and not is_clean:
+        images, targets = random_mix(
+            images,
+            labels,
+            num_classes,
+            mixup=config.mixup_share,
+            cutmix=config.cutmix_share,
+            generator=generator,
+        )
+    if config.erasing_share and not is_clean:
+        images = random_erasing(images, config.erasing_share, generator)
+    return images, targets
 
 
 class Draws:
@@ -211,13 +260,13 @@ def random_mix(
     """
     draws, (B, _, H, W) = Draws(generator, images.device), images.shape
     partner = draws.permutation(B)
-    kept = draws.uniform(B)  # proportion of the image in its own place: Beta(1, 1)
+    own_share = draws.uniform(B)  # proportion of the image in its own place: Beta(1, 1)
     choice = draws.uniform(B)
     blended, pasted = choice < mixup, (choice >= mixup) & (choice < mixup + cutmix)
 
-    inside = random_boxes(1 - kept, H, W, draws)  # (B, H, W)
-    weight = torch.where(blended, kept, 1.0)[:, None, None] * torch.ones_like(
-        inside, dtype=kept.dtype
+    inside = random_boxes(1 - own_share, H, W, draws)  # (B, H, W)
+    weight = torch.where(blended, own_share, 1.0)[:, None, None] * torch.ones_like(
+        inside, dtype=own_share.dtype
     )
     weight = torch.where(pasted[:, None, None] & inside, 0.0, weight)  # of each own pixel
     mixed = images[partner].lerp(images, weight[:, None])

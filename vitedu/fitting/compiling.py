@@ -1,6 +1,6 @@
 """A model translated by ``torch.compile``, where that can be done.
 
-Role: ``Compiled``. Not here: the loop (``loop``). A CPU needs a C++ compiler, CUDA needs Triton.
+Role: ``CompiledModel``. Not here: the loop (``loop``). A CPU needs a C++ compiler, CUDA Triton.
 
 Reference: Ansel et al. 2024, "PyTorch 2"
 (https://docs.pytorch.org/docs/stable/torch.compiler.html).
@@ -12,7 +12,7 @@ import torch
 from torch import nn
 
 
-class Compiled:
+class CompiledModel:
     """Call a model, translated for batches of one size; it keeps its weights and their names.
 
     The translation holds for one shape. A batch of another size, such as the short last one of an
@@ -27,23 +27,23 @@ class Compiled:
 
     def __init__(self, model: nn.Module, batch_size: int, note: Callable[[str], None]):
         self.model, self.batch_size, self.note = model, batch_size, note
-        self.translated: Callable | None = torch.compile(model, dynamic=False)
+        self.compiled: Callable | None = torch.compile(model, dynamic=False)
         self.has_worked = False
 
     def __call__(self, images: torch.Tensor) -> torch.Tensor:
         """Map a batch (B, ...) as the model does."""
-        if self.translated is None or len(images) != self.batch_size:
+        if self.compiled is None or len(images) != self.batch_size:
             return self.model(images)
         if self.has_worked:
-            return self.translated(images)
+            return self.compiled(images)
         random_state = torch.get_rng_state()
         try:
-            result = self.translated(images)
+            result = self.compiled(images)
             self.has_worked = True
             return result
         except Exception as error:  # any of many; a mistake of the model shows again below
             lines = str(error).splitlines() or [""]
             self.note(f"without torch.compile: {type(error).__name__}: {lines[0]}")
-            self.translated = None
+            self.compiled = None
             torch.set_rng_state(random_state)  # dropout draws as if nobody had tried
             return self.model(images)

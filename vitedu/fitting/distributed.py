@@ -62,23 +62,23 @@ class Processes:
         warnings.filterwarnings("ignore", message="Grad strides do not match bucket view strides")
         return nn.parallel.DistributedDataParallel(model)
 
-    def align(self, model: nn.Module) -> None:
+    def broadcast_model(self, model: nn.Module) -> None:
         """Give every process the weights and buffers of rank 0."""
         if self.count > 1:
             for tensor in model.state_dict().values():
                 if tensor.numel():
                     distributed.broadcast(tensor, 0)
 
-    def add_up(self, *tensors: torch.Tensor) -> None:
+    def sum_over_processes(self, *tensors: torch.Tensor) -> None:
         """Replace each tensor by its sum over all processes."""
         if self.count > 1:
             for tensor in tensors:
                 distributed.all_reduce(tensor)
 
-    def must_agree(self, number: int, meaning: str) -> None:
+    def check_agreement(self, number: int, meaning: str) -> None:
         """Raise a ValueError if processes see different numbers, such as on disks of their own."""
         total = torch.tensor([float(number)], device=current_device())
-        self.add_up(total)
+        self.sum_over_processes(total)
         if total.item() != number * self.count:
             raise ValueError(
                 f"the processes do not see the same {meaning} (here {number}, "
@@ -86,7 +86,7 @@ class Processes:
             )
 
     @contextmanager
-    def first_before_the_rest(self) -> Iterator[None]:
+    def rank_zero_first(self) -> Iterator[None]:
         """Let rank 0 go through a block first, so that it alone downloads and decodes."""
         if self.count > 1 and self.rank:
             distributed.barrier()
@@ -126,16 +126,16 @@ def own_device(name: str) -> torch.device:
         )
     if device.type == "cpu":
         return device
-    index, found = int(os.environ.get("LOCAL_RANK", 0)), torch.cuda.device_count()
-    if index >= found:
+    index, num_devices = int(os.environ.get("LOCAL_RANK", 0)), torch.cuda.device_count()
+    if index >= num_devices:
         raise ValueError(
-            f"each process needs a device of its own (got {found} CUDA devices and at least "
-            f"{index + 1} processes); start torchrun with --nproc_per_node={found}."
+            f"each process needs a device of its own (got {num_devices} CUDA devices and at least "
+            f"{index + 1} processes); start torchrun with --nproc_per_node={num_devices}."
         )
     return torch.device("cuda", index)
 
 
-def meet(device: torch.device) -> Processes:
+def join_processes(device: torch.device) -> Processes:
     """Join the other processes that torchrun started; without torchrun nothing happens.
 
     The first call makes the connections. They last until Python ends, for torchrun's meeting point

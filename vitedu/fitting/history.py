@@ -84,7 +84,7 @@ class DivergedError(RuntimeError):
         self.history = history
 
 
-def diverged(epoch: int, step: int, lr: float, dtype: torch.dtype, history: History):
+def divergence_error(epoch: int, step: int, lr: float, dtype: torch.dtype, history: History):
     """Make the error that says where the loss broke and what to try."""
     remedies = [f"a lower lr than {history.config.lr:g} (a third is a good next try)"]
     if history.config.warmup_share < 0.1:

@@ -22,11 +22,11 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from vitedu.fitting.augmenting import augment
-from vitedu.fitting.compiling import Compiled
+from vitedu.fitting.augmentation import augment
+from vitedu.fitting.compiling import CompiledModel
 from vitedu.fitting.config import TrainConfig
 from vitedu.fitting.curves import LiveCurves
-from vitedu.fitting.distributed import Processes, meet, own_device
+from vitedu.fitting.distributed import Processes, join_processes, own_device
 from vitedu.fitting.evaluating import (
     autocast,
     logits_of,
@@ -41,7 +41,7 @@ from vitedu.fitting.history import (
     EpochResult,
     History,
     closing_line,
-    diverged,
+    divergence_error,
     table_line,
 )
 from vitedu.fitting.optimizers import make_optimizer, update_average
@@ -113,7 +113,7 @@ def fit(
     check_split(data.validation, "validation")
     was_training = model.training
     device = own_device(config.device)
-    run = Run(model, data, config, device, meet(device))
+    run = Run(model, data, config, device, join_processes(device))
     run.on_step = on_step
     try:
         run.all_epochs(show_progress and not run.processes.rank, on_epoch, resume)
@@ -126,7 +126,7 @@ def fit(
     return run.history
 
 
-ALONE = Processes()
+SINGLE_PROCESS = Processes()
 
 
 class Run:
@@ -136,7 +136,7 @@ class Run:
     ``model`` follows as its running average.
     """
 
-    def __init__(self, model, data, config: TrainConfig, device, processes=ALONE):
+    def __init__(self, model, data, config: TrainConfig, device, processes=SINGLE_PROCESS):
         if config.batch_size < processes.count:
             raise ValueError(
                 "batch_size counts the images of all processes together and cannot be less than "
@@ -153,12 +153,12 @@ class Run:
         self.on_step: Callable[[float], None] | None = None
         self.has_average = config.ema_decay > 0
         self.model = model.to(device)
-        processes.align(model)
+        processes.broadcast_model(model)
         self.learner = copy.deepcopy(model) if self.has_average else model
         self.forward = processes.wrap(self.learner)
         if config.compile:
             own_size = processes.share_size(config.batch_size)
-            self.forward = Compiled(self.forward, own_size, self.note)
+            self.forward = CompiledModel(self.forward, own_size, self.note)
         self.images = data.train.images.to(device)
         self.labels = data.train.labels.to(device)
         names = getattr(data, "class_names", None)
@@ -180,7 +180,7 @@ class Run:
         elif resume is not None and is_first:
             save_state(resume, self)  # a place that cannot be written shows now
         done = len(history.rows)
-        self.processes.must_agree(done, f"finished epochs in {resume}")
+        self.processes.check_agreement(done, f"finished epochs in {resume}")
         if show_progress and done < config.epochs:
             self.bar = ProgressBar(config.epochs * self.steps, start=done * self.steps)
             if self.bar.display is None:
@@ -226,21 +226,21 @@ class Run:
             losses[step] = loss * processes.share_size(len(batch))
             correct += hits
             if reads_at_once and not losses[step].isfinite():
-                raise diverged(epoch, step, lrs[-1], self.dtype, history)
+                raise divergence_error(epoch, step, lrs[-1], self.dtype, history)
             if self.on_step:
                 self.on_step(loss.item())
             if self.bar and self.bar.is_due():
                 text = f"epoch {epoch + 1}/{config.epochs}"
                 if reads_at_once:
-                    seen = step * config.batch_size + len(batch)
-                    text += f", loss {losses.sum() / seen:.3f}, accuracy {correct / seen:.1%}"
+                    count = step * config.batch_size + len(batch)
+                    text += f", loss {losses.sum() / count:.3f}, accuracy {correct / count:.1%}"
                 elif history.rows:
                     text += f", validation accuracy {history.rows[-1].validation_accuracy:.1%}"
                 self.bar.update(step_of_run + 1, text)
-        processes.add_up(losses, correct)
+        processes.sum_over_processes(losses, correct)
         broken = (~losses.isfinite()).nonzero().flatten().tolist()  # waits for the device
         if broken:
-            raise diverged(epoch, broken[0], lrs[broken[0]], self.dtype, history)
+            raise divergence_error(epoch, broken[0], lrs[broken[0]], self.dtype, history)
         seconds = time.perf_counter() - started
 
         num_images = len(self.labels)
@@ -262,7 +262,7 @@ class Run:
         Of several processes each learns from its share, and returns what that gave.
         """
         config, processes = self.config, self.processes
-        images, labels, targets = self.augmented(batch, step_of_run >= self.clean_from)
+        images, labels, targets = self.augment(batch, step_of_run >= self.clean_from)
         num_own = processes.share_size(len(batch))
         with autocast(self.device, self.dtype):
             logits = self.forward(images)
@@ -287,7 +287,7 @@ class Run:
             update_average(self.model, self.learner, config.ema_decay, step_of_run)
         return loss.detach(), (logits.argmax(dim=-1) == labels)[:num_own].sum()
 
-    def augmented(self, batch: torch.Tensor, is_clean: bool):
+    def augment(self, batch: torch.Tensor, is_clean: bool):
         """Return what to learn from a batch, or this process's share of it.
 
         Returns:

@@ -20,7 +20,7 @@ NEWTON_SCHULZ_STEPS = 5
 MUON_MOMENTUM = 0.95
 
 
-def orthogonalised(matrix: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
+def orthogonalise(matrix: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
     """Bring the singular values of a matrix close to 1, between 0.5 and 1.5 but for tiny ones.
 
     Args:
@@ -31,7 +31,7 @@ def orthogonalised(matrix: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
         (rows, columns) of that type.
 
     Example:
-        >>> orthogonalised(torch.diag(torch.tensor([1.0, 3.0])), torch.float32).diag()
+        >>> orthogonalise(torch.diag(torch.tensor([1.0, 3.0])), torch.float32).diag()
         tensor([1.1337, 0.7530])
     """
     is_tall = matrix.shape[0] > matrix.shape[1]
@@ -80,13 +80,13 @@ class Muon(torch.optim.Optimizer):
                 if not state:
                     state["momentum_buffer"] = torch.zeros_like(matrix.grad)
                 mean = state["momentum_buffer"].lerp_(matrix.grad, 1 - MUON_MOMENTUM)
-                update = orthogonalised(matrix.grad.lerp(mean, MUON_MOMENTUM), self.dtype)
+                update = orthogonalise(matrix.grad.lerp(mean, MUON_MOMENTUM), self.dtype)
                 matrix.mul_(1 - group["lr"] * group["weight_decay"])
                 # an even update has entries of 1 / sqrt(longer side); AdamW's are about 0.2
                 matrix.add_(update, alpha=-0.2 * max(matrix.shape) ** 0.5 * group["lr"])
 
 
-class Together:
+class CombinedOptimizer:
     """Several optimizers that look like one: a gradient scaler lets all of them step, or none.
 
     One that stepped alone on a float16 overflow would take the gradients that the overflow spoilt.
@@ -136,7 +136,7 @@ def make_optimizer(model: nn.Module, config: TrainConfig, device: torch.device):
     dtype = torch.bfloat16 if is_fast else torch.float32
     muon = Muon(matrices, lr=config.lr, weight_decay=config.weight_decay, dtype=dtype)
     adamw = torch.optim.AdamW(groups, lr=config.lr, betas=config.betas, fused=fused)
-    return Together(muon, adamw)
+    return CombinedOptimizer(muon, adamw)
 
 
 @torch.no_grad()
@@ -145,5 +145,5 @@ def update_average(averaged: nn.Module, model: nn.Module, decay: float, step: in
     decay = min(decay, (1 + step) / (10 + step))
     for mean, now in zip(averaged.parameters(), model.parameters(), strict=True):
         mean.lerp_(now, 1 - decay)
-    for kept, new in zip(averaged.buffers(), model.buffers(), strict=True):
-        kept.copy_(new)
+    for buffer, new in zip(averaged.buffers(), model.buffers(), strict=True):
+        buffer.copy_(new)

@@ -18,12 +18,12 @@ from vitedu.fitting.config import TrainConfig
 from vitedu.fitting.evaluating import predict
 from vitedu.fitting.history import EpochResult, History
 from vitedu.fitting.loop import fit
-from vitedu.plots.explorer import WIDGET, kernel_answers, show_labelled, still_page, view_of
+from vitedu.plots.explorer import WIDGET, kernel_answers, show_labelled, slider_page, view_of
 from vitedu.plots.style import DOTS, DPI, MARGIN, WIDTH
 from vitedu.plots.training import show_moment
 
 SECONDS = 1.0  # between two pictures of a running training
-CARD = round((WIDTH + 2 * MARGIN) * DPI)  # its pictures' width on the page
+WIDTH_PX = round((WIDTH + 2 * MARGIN) * DPI)  # its pictures' width on the page
 MOMENTS = 8  # pictures of the form without a kernel
 
 
@@ -68,12 +68,12 @@ class TrainingPanel:
         self.problem = ""  # why it broke, if it did
         self.losses: list[float] = []
         self.epochs: list[EpochResult] = []
-        self.moments = [self._moment()]
-        self.shown = 0.0  # when the last picture was made, in seconds of a clock that only grows
+        self.moments = [self._current_moment()]
+        self.last_update = 0.0  # of the last picture, in seconds of time.monotonic()
         self.thread: threading.Thread | None = None
-        self.may_go, self.shall_stop = threading.Event(), threading.Event()
-        self.may_go.set()
-        self.is_held = False  # by a pause, between two steps
+        self.go_event, self.stop_event = threading.Event(), threading.Event()
+        self.go_event.set()
+        self.is_waiting = False  # by a pause, between two steps
         self.widget: Any = None
         self.show = lambda: None  # called in the training's thread when something has changed
 
@@ -86,11 +86,11 @@ class TrainingPanel:
         if self.thread is None:
             return "ready"
         if self.thread.is_alive() and self.history is None and not self.problem:
-            if self.shall_stop.is_set():
+            if self.stop_event.is_set():
                 return "stopping"
-            if self.may_go.is_set():
+            if self.go_event.is_set():
                 return "running"
-            return "paused" if self.is_held else "pausing"
+            return "paused" if self.is_waiting else "pausing"
         if self.problem:
             return "broken"
         return "stopped" if self.history and self.history.interrupted else "done"
@@ -99,22 +99,22 @@ class TrainingPanel:
 
     def start(self) -> None:
         """Start the run, or go on after a pause."""
-        self.may_go.set()
+        self.go_event.set()
         if self.thread is None:
             self.thread = threading.Thread(target=self._train, daemon=True)
             self.thread.start()
 
     def pause(self) -> None:
         """Wait before the next step."""
-        self.may_go.clear()
-        if self.shall_stop.is_set():  # a stop cannot be taken back
-            self.may_go.set()
+        self.go_event.clear()
+        if self.stop_event.is_set():  # a stop cannot be taken back
+            self.go_event.set()
         self.show()
 
     def stop(self) -> None:
         """End the run after the step that is being made; what was learned stays."""
-        self.shall_stop.set()
-        self.may_go.set()
+        self.stop_event.set()
+        self.go_event.set()
 
     def _train(self) -> None:
         try:
@@ -128,43 +128,43 @@ class TrainingPanel:
             )
         except Exception as error:  # a thread has nobody else to tell
             self.problem = f"{type(error).__name__}: {error}"
-        self._remember()
+        self._record_and_show()
 
     def _after_step(self, loss: float) -> None:
         self.losses.append(loss)
         if self.widget is None:
             is_due = len(self.losses) % max(1, self.steps // MOMENTS) == 0
         else:
-            is_due = time.monotonic() - self.shown >= SECONDS
+            is_due = time.monotonic() - self.last_update >= SECONDS
         if is_due:
-            self._remember()
-        if not self.may_go.is_set():
-            self._keep()  # first, so that whoever is told of a pause finds the step that it is at
-            self.is_held = True
+            self._record_and_show()
+        if not self.go_event.is_set():
+            self._record()  # first, so that whoever is told of a pause finds the step that it is at
+            self.is_waiting = True
             self.show()
-            self.may_go.wait()
-            self.is_held = False
-        if self.shall_stop.is_set():
+            self.go_event.wait()
+            self.is_waiting = False
+        if self.stop_event.is_set():
             raise KeyboardInterrupt
 
     def _after_epoch(self, history: History) -> None:
         self.epochs = list(history.rows)
 
-    def _remember(self) -> None:
+    def _record_and_show(self) -> None:
         """Keep where the training stands, and show it."""
-        self._keep()
+        self._record()
         self.show()
 
-    def _keep(self) -> None:
+    def _record(self) -> None:
         """Keep where the training stands."""
-        moment = self._moment()
+        moment = self._current_moment()
         if self.widget is None:
             self.moments.append(moment)
         else:
             self.moments[-1] = moment
-        self.shown = time.monotonic()
+        self.last_update = time.monotonic()
 
-    def _moment(self) -> Moment:
+    def _current_moment(self) -> Moment:
         device = next(self.model.parameters()).device
         answers = predict(self.model, self.images.to(device), self.data).argmax(dim=-1).tolist()
         return Moment(tuple(self.losses), tuple(self.epochs), tuple(answers))
@@ -208,12 +208,12 @@ class TrainingPanel:
     def _repr_mimebundle_(self, include=None, exclude=None) -> dict:
         if kernel_answers():
             if self.widget is None:
-                self.widget = self.live()
+                self.widget = self.widget_view()
             page = "<p>Run this cell: the panel needs a kernel to train with.</p>"
             return {"text/plain": repr(self), "text/html": page, WIDGET: view_of(self.widget)}
-        return {"text/plain": repr(self), "text/html": self.still()}
+        return {"text/plain": repr(self), "text/html": self.static_page()}
 
-    def still(self) -> str:
+    def static_page(self) -> str:
         """Give the form for pages: the whole run, made beforehand, as pictures with a slider."""
         self.start()
         assert self.thread is not None
@@ -221,32 +221,32 @@ class TrainingPanel:
         pictures = [[self.frame(moment, DOTS)] for moment in self.moments]
         words = [[self.describe(moment)] for moment in self.moments]
         steps = [str(len(moment.losses)) for moment in self.moments]
-        return still_page(pictures, words, steps, "step", CARD)
+        return slider_page(pictures, words, steps, "step", WIDTH_PX)
 
-    def live(self):
+    def widget_view(self):
         """Give the form for a running kernel: two buttons, a line of words and a picture."""
         import ipywidgets as widgets
 
         go = widgets.Button(description="start", icon="play")
         stop = widgets.Button(description="stop", icon="stop", disabled=True)
         picture = widgets.Image(
-            format="png", layout=widgets.Layout(width=f"{CARD}px", max_width="calc(100% - 8px)")
+            format="png", layout=widgets.Layout(width=f"{WIDTH_PX}px", max_width="calc(100% - 8px)")
         )
         words = widgets.HTML()
         labels = {"ready": "start", "running": "pause", "pausing": "go on", "paused": "go on"}
-        drawn = None  # the moment that the picture shows
+        current = None  # the moment that the picture shows
 
         def show():
-            nonlocal drawn
+            nonlocal current
             state, moment = self.state, self.moments[-1]
             go.description = labels.get(state, "start")
             go.icon = "pause" if state == "running" else "play"
             go.disabled = state not in labels
             stop.disabled = state not in ("running", "pausing", "paused")
-            said = html.escape(f"{state.capitalize()}. {self.describe(moment)}. {self.problem}")
-            words.value = f'<p role="status" aria-live="polite">{said}</p>'
-            if moment is not drawn:  # a button changes words alone, and so it answers at once
-                drawn, picture.value = moment, self.frame(moment)
+            text = html.escape(f"{state.capitalize()}. {self.describe(moment)}. {self.problem}")
+            words.value = f'<p role="status" aria-live="polite">{text}</p>'
+            if moment is not current:  # a button changes words alone, and so it answers at once
+                current, picture.value = moment, self.frame(moment)
 
         def click_go(_):
             if self.state == "running":

@@ -100,14 +100,14 @@ def optimizers_of(run) -> tuple:
 
 def settings_of(run) -> dict:
     """Say, in what JSON can hold, on what the rest of a run depends beside its state."""
-    found = {
+    settings = {
         **asdict(run.config),
         "device in use": run.device.type,  # a generator's state fits its own kind of device
         "precision in use": run.history.precision,
         "training images": fingerprint(run.data.train),
         "validation images": fingerprint(run.data.validation),
     }
-    return json.loads(json.dumps(found))
+    return json.loads(json.dumps(settings))
 
 
 def fingerprint(split) -> str:

@@ -20,7 +20,7 @@ from vitedu.data import Data, load_data
 from vitedu.files import write_whole
 from vitedu.fitting.checkpoints import DESCRIPTION, WEIGHTS, load_description, save_checkpoint
 from vitedu.fitting.curves import draw_curves
-from vitedu.fitting.distributed import meet, own_device, rank_and_count
+from vitedu.fitting.distributed import join_processes, own_device, rank_and_count
 from vitedu.fitting.event_files import PATTERN, EventFiles
 from vitedu.fitting.loop import DivergedError, History, TrainConfig, fit, measure_test_accuracy
 from vitedu.fitting.recipes import recipe
@@ -32,7 +32,7 @@ from vitedu.vit import VisionTransformer
 
 METRICS, CURVES, STATE = "metrics.jsonl", "curves.png", "state.safetensors"
 
-FROM_DATA = ("image_size", "in_channels", "num_classes")  # fields of the model that follow the data
+DATA_FIELDS = ("image_size", "in_channels", "num_classes")  # of the model, set by the data
 
 DEFAULT_DATA, DEFAULT_PRESET = "shapes", "vit_micro_patch8_32"
 
@@ -98,7 +98,7 @@ def train(
     if is_first and out is not None and not (out / STATE).exists():
         save_checkpoint(out, model, description)  # a folder that cannot be written shows now
 
-    def keep(history: History) -> None:
+    def write_run(history: History) -> None:
         if out is not None:
             save_checkpoint(out, model, description)
             lines = [json.dumps(asdict(row)) + "\n" for row in history.rows]
@@ -107,7 +107,7 @@ def train(
     events = EventFiles(out) if out is not None else None
 
     def after_epoch(history: History) -> None:
-        keep(history)
+        write_run(history)
         if events:
             events.add(history.rows[-1])
 
@@ -122,7 +122,7 @@ def train(
     if events:
         events.close()
     if is_first:
-        keep(history)  # an interruption left more than the last epoch did
+        write_run(history)  # an interruption left more than the last epoch did
     accuracy = measure_test_accuracy(model, data, getattr(torch, history.precision))
     description["outcome"] = {
         "device": history.device,
@@ -170,13 +170,13 @@ def main_train(
     """
     out = Path(out)
     kinds = TrainConfig, ViTConfigWithOptions
-    changes, model_options = read_settings(settings, *kinds, taken=FROM_DATA)
+    changes, model_options = read_settings(settings, *kinds, reserved=DATA_FIELDS)
     plan = make_plan(out, data, preset_name, limit, changes, model_options, resume, overwrite)
     if plan is None:
         return 0
     data, preset_name, limit, config, model_options = plan
-    processes = meet(own_device(config.device))
-    with processes.first_before_the_rest():  # a download, decoded images: once is enough
+    processes = join_processes(own_device(config.device))
+    with processes.rank_zero_first():  # a download, decoded images: once is enough
         images = load(data, limit=limit)
     if processes.rank == 0:
         print(images)
@@ -189,39 +189,39 @@ def main_train(
         return 1
     if processes.rank == 0:
         print(report(result))
-        print(closing_words(out, result.history))
+        print(closing_note(out, result.history))
     return 130 if result.history.interrupted else 0
 
 
 def make_plan(out, data, preset_name, limit, changes, model_options, resume, overwrite):
     """Say what to do: (data, preset_name, limit, config, model_options), or None if all is done."""
     check_device(changes.get("device", "auto"))
-    known = open_folder(out, resume=resume, overwrite=overwrite)
-    if known is None:
+    description = open_folder(out, resume=resume, overwrite=overwrite)
+    if description is None:
         data, preset_name = data or DEFAULT_DATA, preset_name or DEFAULT_PRESET
         # what can be refused is refused before the data, which may take long
         preset(preset_name, **model_options)
         return data, preset_name, limit, replace(recipe(preset_name), **changes), model_options
-    if "outcome" in known and not (out / STATE).exists():
-        print(f"{out} holds a run that has ended: {outcome_line(known)}")
+    if "outcome" in description and not (out / STATE).exists():
+        print(f"{out} holds a run that has ended: {outcome_line(description)}")
         return None
-    begun = {"data": known["data"]["source"], "preset": known["preset"]}
-    begun["limit"] = known["data"]["limit"]
-    given = {"data": data, "preset": preset_name, "limit": limit}
-    now = {name: begun[name] if given[name] is None else given[name] for name in begun}
-    config = TrainConfig(**{**known["train"], "betas": tuple(known["train"]["betas"])})
-    before = {**begun, **asdict(config), **vars(ViTConfigWithOptions(**known["model"]))}
+    old = {"data": description["data"]["source"], "preset": description["preset"]}
+    old["limit"] = description["data"]["limit"]
+    arguments = {"data": data, "preset": preset_name, "limit": limit}
+    now = {name: old[name] if arguments[name] is None else arguments[name] for name in old}
+    config = TrainConfig(**{**description["train"], "betas": tuple(description["train"]["betas"])})
+    before = {**old, **asdict(config), **vars(ViTConfigWithOptions(**description["model"]))}
     refuse_changes(before, {**before, **now, **changes, **model_options}, out)
-    return now["data"], now["preset"], now["limit"], config, known["model_options"]
+    return now["data"], now["preset"], now["limit"], config, description["model_options"]
 
 
-def closing_words(out: Path, history: History) -> str:
+def closing_note(out: Path, history: History) -> str:
     """Say what is in the folder of a run, and how an interrupted one goes on."""
     if not history.interrupted:
-        written = f"written to {out}: {DESCRIPTION}, {METRICS}, {WEIGHTS}, {CURVES}"
+        files = f"written to {out}: {DESCRIPTION}, {METRICS}, {WEIGHTS}, {CURVES}"
         if EventFiles(out).is_possible:
-            return f"{written}; tensorboard --logdir {out}"
-        return f"{written}; with `pip install tensorboard` its files too"
+            return f"{files}; tensorboard --logdir {out}"
+        return f"{files}; with `pip install tensorboard` its files too"
     return (
         f"the model in {out} has learned up to here; --resume goes on after epoch "
         f"{len(history.rows)}, as if there had been no break"
@@ -244,7 +244,7 @@ def open_folder(out: Path, *, resume: bool, overwrite: bool) -> dict | None:
             path.unlink()
     if not (out / DESCRIPTION).exists():
         return None
-    known = load_description(out)
+    description = load_description(out)
     if not resume and (out / STATE).exists():
         raise ValueError(
             f"{out} holds a run that is not finished: --resume goes on with it, --overwrite begins "
@@ -252,17 +252,17 @@ def open_folder(out: Path, *, resume: bool, overwrite: bool) -> dict | None:
         )
     if not resume:
         raise ValueError(
-            f"{out} holds a run already ({outcome_line(known)}): name another --out, or "
+            f"{out} holds a run already ({outcome_line(description)}): name another --out, or "
             "--overwrite it."
         )
-    if not {"preset", "model", "model_options", "data", "train"} <= set(known):
+    if not {"preset", "model", "model_options", "data", "train"} <= set(description):
         raise ValueError(f"{out / DESCRIPTION} does not describe a run of vitedu train.")
-    return known
+    return description
 
 
-def outcome_line(known: dict) -> str:
+def outcome_line(description: dict) -> str:
     """Say what a run that ended has reached."""
-    outcome = known.get("outcome")
+    outcome = description.get("outcome")
     if outcome is None:
         return "it ended before its first measurement"
     return f"{outcome['epochs']} epochs, test accuracy {outcome['test_accuracy']:.1%}"

@@ -9,19 +9,19 @@ from dataclasses import fields
 from typing import Any, get_args, get_origin, get_type_hints
 
 
-def read_settings(words: Sequence[str], *kinds: type, taken: Sequence[str] = ()) -> list[dict]:
+def read_settings(texts: Sequence[str], *kinds: type, reserved: Sequence[str] = ()) -> list[dict]:
     """Sort settings by the dataclass that has the field, and read each value as the field's type.
 
     Args:
-        words: each ``name=value``; true, false and none as such, a tuple as ``0.9,0.95``.
+        texts: each ``name=value``; true, false and none as such, a tuple as ``0.9,0.95``.
         *kinds: dataclasses without a common field name.
-        taken: fields that cannot be set here.
+        reserved: fields that cannot be set here.
 
     Returns:
         One dict of values for each dataclass, in their order.
 
     Raises:
-        ValueError: a word without "=", an unknown name (the message has the nearest and all
+        ValueError: a setting without "=", an unknown name (the message has the nearest and all
             others), a name given twice, or a value that is not of the field's type.
 
     Example:
@@ -32,50 +32,51 @@ def read_settings(words: Sequence[str], *kinds: type, taken: Sequence[str] = ())
     types: dict[str, tuple[type, Any]] = {}
     for kind in kinds:
         hints = get_type_hints(kind)
-        types |= {f.name: (kind, hints[f.name]) for f in fields(kind) if f.name not in taken}
-    found: dict[type, dict] = {kind: {} for kind in kinds}
-    for word in words:
-        name, equals, text = word.partition("=")
+        types |= {f.name: (kind, hints[f.name]) for f in fields(kind) if f.name not in reserved}
+    values: dict[type, dict] = {kind: {} for kind in kinds}
+    for setting in texts:
+        name, equals, text = setting.partition("=")
         name = name.strip().replace("-", "_")
         if not equals:
-            raise ValueError(f"a setting is written name=value (got {word!r}).")
+            raise ValueError(f"a setting is written name=value (got {setting!r}).")
         if name not in types:
             nearest = difflib.get_close_matches(name, types, n=1)
             guess = f" Did you mean {nearest[0]}?" if nearest else ""
             raise ValueError(f"no setting is named {name!r}.{guess} There are {', '.join(types)}.")
-        kind, wanted = types[name]
-        if name in found[kind]:
+        kind, hint = types[name]
+        if name in values[kind]:
             raise ValueError(f"{name} is set twice.")
         try:
-            found[kind][name] = read_value(text.strip(), wanted)
+            values[kind][name] = read_value(text.strip(), hint)
         except ValueError:
-            raise ValueError(f"{name} must be {describe(wanted)} (got {text.strip()!r}).") from None
-    return list(found.values())
+            kind_name = describe_type(hint)
+            raise ValueError(f"{name} must be {kind_name} (got {text.strip()!r}).") from None
+    return list(values.values())
 
 
-def read_value(text: str, wanted):
+def read_value(text: str, hint):
     """Read text as ``bool``, ``int``, ``float``, ``str``, a union with None, or a tuple of such."""
-    if get_origin(wanted) is tuple:
-        parts, inner = text.strip("()").split(","), get_args(wanted)
+    if get_origin(hint) is tuple:
+        parts, inner = text.strip("()").split(","), get_args(hint)
         if len(parts) != len(inner):
             raise ValueError
         return tuple(
             read_value(part.strip(), kind) for part, kind in zip(parts, inner, strict=True)
         )
-    if get_args(wanted):  # such as int | None
-        kinds = [kind for kind in get_args(wanted) if kind is not type(None)]
+    if get_args(hint):  # such as int | None
+        kinds = [kind for kind in get_args(hint) if kind is not type(None)]
         return None if text.lower() == "none" else read_value(text, kinds[0])
-    if wanted is bool:
+    if hint is bool:
         if text.lower() not in ("true", "false"):
             raise ValueError
         return text.lower() == "true"
-    return wanted(text)
+    return hint(text)
 
 
-def describe(wanted) -> str:
+def describe_type(hint) -> str:
     """Name a type as a reader of the command line does."""
-    if get_origin(wanted) is tuple:
-        return f"{len(get_args(wanted))} numbers with a comma between them"
-    if get_args(wanted):
-        return " or ".join("none" if k is type(None) else describe(k) for k in get_args(wanted))
-    return {bool: "true or false", int: "a whole number", float: "a number"}.get(wanted, "a word")
+    if get_origin(hint) is tuple:
+        return f"{len(get_args(hint))} numbers with a comma between them"
+    if get_args(hint):
+        return " or ".join("none" if k is type(None) else describe_type(k) for k in get_args(hint))
+    return {bool: "true or false", int: "a whole number", float: "a number"}.get(hint, "a word")

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
 
-from vitedu.files import UNFINISHED, locked, write_whole
+from vitedu.files import UNFINISHED, file_lock, write_whole
 from vitedu.grading.grades import SubmissionGrade
 
 FOLDERS = ("submissions", "feedback", "gradescope")
@@ -67,7 +67,7 @@ class Store:
         except OSError as error:
             raise self._write_error(self.out, error) from None
         with ExitStack() as stack:
-            if not stack.enter_context(locked(self.out / ".lock", 0)):
+            if not stack.enter_context(file_lock(self.out / ".lock", 0)):
                 raise OSError(
                     f"another grader is at work in {self.out}; wait for it, or choose another "
                     "--out."

@@ -109,17 +109,17 @@ def show_score_maps(heads: Mapping[str, tuple[torch.Tensor, torch.Tensor]]) -> F
 
 
 @styled
-def show_saturation(measured: Mapping[str, Mapping[int, tuple[float, float, float]]]) -> Figure:
+def show_saturation(results: Mapping[str, Mapping[int, tuple[float, float, float]]]) -> Figure:
     """Draw how softmax saturates with the width of the keys, scaled and not.
 
     Args:
-        measured: name of the variant -> width d -> (mean largest weight, share of rows whose
+        results: name of the variant -> width d -> (mean largest weight, share of rows whose
             largest weight exceeds 0.99, median size of the softmax's Jacobian).
     """
     titles = ("mean largest weight", "rows with a weight > 0.99", "median norm of Jacobian")
     fig, axes = figure(1, 3, size=(WIDTH, 2.9))
     styles = (("o-", RED), ("s--", BLUE))
-    for (name, by_width), (style, colour) in zip(measured.items(), styles, strict=True):
+    for (name, by_width), (style, colour) in zip(results.items(), styles, strict=True):
         for ax, values in zip(axes[0], zip(*by_width.values(), strict=True), strict=True):
             ax.plot(list(by_width), values, style, color=colour, label=name)
     for ax, title, top in zip(axes[0], titles, (1, 1, None), strict=True):
@@ -333,9 +333,9 @@ def show_map_scales(maps: torch.Tensor) -> Figure:
     for j, table in enumerate(relative):
         extremes = [float(table.min()), float(table.max())]
         for ax, ticks in zip(axes[:, j], (extremes, [0.0, 1.0, 2.0, 3.0]), strict=True):
-            shown = ax.imshow(table, cmap=SEQUENTIAL, vmin=ticks[0], vmax=ticks[-1])
+            mappable = ax.imshow(table, cmap=SEQUENTIAL, vmin=ticks[0], vmax=ticks[-1])
             form = "%.2f" if ticks is extremes else None
-            fig.colorbar(shown, ax=ax, shrink=0.8, ticks=ticks, format=form)
+            fig.colorbar(mappable, ax=ax, shrink=0.8, ticks=ticks, format=form)
         axes[0, j].set_title(f"head {j}")
     name_rows(axes, ("scaled to its\nown extremes", "one scale,\n0 to 3"))
     fig.supxlabel("attention weight relative to uniform")

@@ -140,10 +140,10 @@ def show_fewer_tokens(lines: Mapping[str, Mapping[int, Sequence[float]]], whole:
     for (name, points), colour, mark in zip(lines.items(), CYCLE, "osD^v", strict=False):
         means = [fmean(values) for values in points.values()]
         ax.plot(list(points), means, mark + "-", color=colour, label=name, markersize=5)
-        for kept, values in points.items():
+        for count, values in points.items():
             if len(values) > 1:
-                ax.plot([kept, kept], [min(values), max(values)], color=colour, linewidth=2)
-    counts = sorted({kept for points in lines.values() for kept in points})
+                ax.plot([count, count], [min(values), max(values)], color=colour, linewidth=2)
+    counts = sorted({count for points in lines.values() for count in points})
     ax.set(xlabel="patch tokens that go on, of 16", ylabel="test accuracy (%)", ylim=(0, 1.05))
     ax.set_xticks(counts)
     ax.invert_xaxis()
@@ -155,16 +155,16 @@ def show_fewer_tokens(lines: Mapping[str, Mapping[int, Sequence[float]]], whole:
 
 
 @styled
-def show_kept(images: torch.Tensor, kept: torch.Tensor, patch_size: int) -> Figure:
+def show_pruning(images: torch.Tensor, is_kept: torch.Tensor, patch_size: int) -> Figure:
     """Draw images above the patches of them that stay; what is dropped is grey.
 
     Args:
         images: (n, C, H, W).
-        kept: (n, N) boolean, patches row by row.
+        is_kept: (n, N) boolean, patches row by row.
         patch_size: P, in pixels.
     """
     fig, axes = figure(2, len(images), size=(WIDTH, 3.0))
-    for (above, below), image, stays in zip(axes.T, images, kept, strict=True):
+    for (above, below), image, stays in zip(axes.T, images, is_kept, strict=True):
         draw_image(above, image)
         picture = to_picture(image).copy()
         width = picture.shape[1] // patch_size
@@ -240,9 +240,9 @@ def show_bias(tables: Mapping[str, torch.Tensor]) -> Figure:
     for ax, (title, table) in zip(axes[0], tables.items(), strict=True):
         down, across = (side // 2 for side in table.shape)
         where = (-across - 0.5, across + 0.5, down + 0.5, -down - 0.5)
-        shown = ax.imshow(table, cmap=DIVERGING, vmin=-reach, vmax=reach, extent=where)
+        mappable = ax.imshow(table, cmap=DIVERGING, vmin=-reach, vmax=reach, extent=where)
         ax.set(title=title, xticks=[-across, 0, across], yticks=[-down, 0, down])
     axes[0, 0].set_ylabel("rows from key to query")
     fig.supxlabel("columns from key to query", fontsize=9, color=GREY)
-    fig.colorbar(shown, ax=axes, shrink=0.8).set_label("added to the score")
+    fig.colorbar(mappable, ax=axes, shrink=0.8).set_label("added to the score")
     return fig

@@ -194,12 +194,12 @@ def show_parameter_map(parts: Mapping[str, Mapping[str, int]], *, title: str = "
             ax.add_patch(cell).set(edgecolor="white", linewidth=0.6)
             if text and width > 0.04 and height > 0.08:
                 middle = (left + width / 2, bottom + height / 2)
-                write(ax, *middle, text, fontsize=8, color=_ink_on(PART_COLOURS[part]))
+                write(ax, *middle, text, fontsize=8, color=_text_colour(PART_COLOURS[part]))
         if width > 0.03:
             ax.text(left + width / 2, -0.03, name, ha="center", va="top", fontsize=8)
         left += width
-    shown = {label.rpartition(": ")[2] for column in parts.values() for label in column}
-    colours = {part: colour for part, colour in PART_COLOURS.items() if part in shown}
+    names = {label.rpartition(": ")[2] for column in parts.values() for label in column}
+    colours = {part: colour for part, colour in PART_COLOURS.items() if part in names}
     handles = [Rectangle((0, 0), 1, 1, facecolor=c, label=part) for part, c in colours.items()]
     fig.legend(handles=handles, loc="outside lower center", ncols=len(handles), fontsize=8)
     ax.set(xlim=(0, 1), ylim=(-0.12, 1), title=title)
@@ -207,7 +207,7 @@ def show_parameter_map(parts: Mapping[str, Mapping[str, int]], *, title: str = "
     return fig
 
 
-def _ink_on(colour: str) -> str:
+def _text_colour(colour: str) -> str:
     """Give the colour of letters on the colour of a part."""
     return "white" if colour in (BLUE, GREY, GREEN) else BLACK
 
@@ -251,14 +251,14 @@ def show_shares(rows: Mapping[str, Mapping[str, float]], *, xlabel: str) -> Figu
             colour = PART_COLOURS[part]
             ax.barh(row, share, left=left, color=colour, edgecolor="white", label=part)
             if share >= 4:
-                write(ax, left + share / 2, row, f"{share:.0f}", color=_ink_on(colour))
+                write(ax, left + share / 2, row, f"{share:.0f}", color=_text_colour(colour))
             left += share
     ax.set_yticks(range(len(rows)), list(rows))
     ax.invert_yaxis()
     ax.set(xlabel=xlabel, xlim=(0, 100))
     bars = {bar.get_label(): bar for bar in ax.containers}  # one of each part
-    shown = [bars[part] for part in PART_COLOURS if part in bars]
-    fig.legend(handles=shown, loc="outside lower center", ncols=len(shown), fontsize=8)
+    handles = [bars[part] for part in PART_COLOURS if part in bars]
+    fig.legend(handles=handles, loc="outside lower center", ncols=len(handles), fontsize=8)
     return fig
 
 

@@ -156,23 +156,23 @@ class Explorer:
         show_labelled(self._repr_mimebundle_())
 
     def _repr_mimebundle_(self, include=None, exclude=None) -> dict:
-        live = {WIDGET: view_of(self.live())} if kernel_answers() else {}
-        return {"text/plain": repr(self), "text/html": self.still(), **live}
+        live = {WIDGET: view_of(self.widget_view())} if kernel_answers() else {}
+        return {"text/plain": repr(self), "text/html": self.static_page(), **live}
 
     # -- without a kernel -------------------------------------------------------------------------
 
-    def still(self) -> str:
+    def static_page(self) -> str:
         """Give the form for pages: every setting at a few cells, drawn beforehand, as HTML."""
         places = [[(s, self.cell_at(s, *spot)) for spot in SPOTS] for s in self.settings]
         pictures = [[self.frame(*place, DOTS) for place in row] for row in places]
         words = [[self.describe(*place) for place in row] for row in places]
         names, first = list(map(str, self.settings)), list(self.settings).index(self.start)
         width = round(WIDTH * DPI)
-        return still_page(pictures, words, names, self.setting_name, width, first, SPOTS)
+        return slider_page(pictures, words, names, self.setting_name, width, first, SPOTS)
 
     # -- with a kernel ----------------------------------------------------------------------------
 
-    def live(self):
+    def widget_view(self):
         """Give the form for a running kernel: a widget of ipywidgets, 7.7 or later.
 
         The picture's cells are buttons, for the mouse; two sliders serve the keyboard.
@@ -213,8 +213,8 @@ class Explorer:
 
         def show(change=None):
             picture.value = self.frame(setting.value, cell.value)
-            said = html.escape(self.describe(setting.value, cell.value))
-            words.value = f'<p role="status" aria-live="polite">{said}</p>'
+            description = html.escape(self.describe(setting.value, cell.value))
+            words.value = f'<p role="status" aria-live="polite">{description}</p>'
 
         def regrid(change=None):
             rows, columns = self.grid(setting.value)
@@ -279,7 +279,7 @@ def typeface(path: str, size: float) -> ImageFont.FreeTypeFont:
     return ImageFont.truetype(path, size, layout_engine=ImageFont.Layout.BASIC)
 
 
-def still_page(
+def slider_page(
     pictures: Sequence[Sequence[bytes]],
     words: Sequence[Sequence[str]],
     names: Sequence[str],
@@ -304,7 +304,7 @@ def still_page(
     """
     addresses = [[data_address(picture) for picture in row] for row in pictures]
     key = f"explorer-{uuid.uuid4().hex}"
-    name, said = html.escape(setting_name), html.escape(words[first][0])
+    name, description = html.escape(setting_name), html.escape(words[first][0])
     place = ""
     if spots:
         place = f"""
@@ -316,21 +316,21 @@ def still_page(
   <label>{name}: <span>{html.escape(names[first])}</span>
     <input data-lm-suppress-shortcuts
       type="range" min="0" max="{len(names) - 1}" value="{first}" step="1"></label>{place}<br>
-  <img src="{addresses[first][0]}" alt="{said}" style="width: {width}px; max-width: 100%">
-  <p role="status" aria-live="polite">{said}</p>
+  <img src="{addresses[first][0]}" alt="{description}" style="width: {width}px; max-width: 100%">
+  <p role="status" aria-live="polite">{description}</p>
   <script>
     (function (box) {{
       const pictures = {script_json(addresses)}, words = {script_json(words)};
       const names = {script_json(names)}, spots = {script_json(spots)};
-      const picture = box.querySelector("img"), said = box.querySelectorAll("label span");
+      const picture = box.querySelector("img"), labels = box.querySelectorAll("label span");
       const [setting, place] = box.querySelectorAll("input");
       function show() {{
         const here = place ? place.value : 0;
         picture.src = pictures[setting.value][here];
         picture.alt = words[setting.value][here];
         box.querySelector("p").textContent = words[setting.value][here];
-        said[0].textContent = setting.ariaValueText = names[setting.value];
-        if (place) said[1].textContent = place.ariaValueText = Number(here) + 1;
+        labels[0].textContent = setting.ariaValueText = names[setting.value];
+        if (place) labels[1].textContent = place.ariaValueText = Number(here) + 1;
       }}
       setting.oninput = show;
       if (!place) return;

@@ -66,12 +66,12 @@ def show_layers_and_heads(image, maps: Mapping[str, np.ndarray], *, uniform: flo
         own = axes[:, first : first + nh]
         for (layer, head), ax in np.ndenumerate(own):
             ax.axis("on")
-            shown = _draw_map(ax, values[layer, head], uniform)
+            mappable = _draw_map(ax, values[layer, head], uniform)
         for head, ax in enumerate(own[0]):
             ax.set_title(f"head {head}", fontsize=7)
         name_rows(own, [f"block {layer}" for layer in range(L)], size=7)
         own[-1, nh // 2].set_xlabel(name, loc="center")
-    uniform_bar(fig, shown, ax=axes[:, 2:].ravel().tolist(), shrink=0.9)
+    uniform_bar(fig, mappable, ax=axes[:, 2:].ravel().tolist(), shrink=0.9)
     return fig
 
 
@@ -89,14 +89,14 @@ def show_full_maps(maps: Mapping[str, np.ndarray], grid_size: tuple[int, int]) -
     ticks = [0, *(starts + gw / 2)]
     names = ["class", *(f"row {row}" for row in range(gh))]
     for ax, (title, weights) in zip(axes[0], maps.items(), strict=True):
-        shown = _draw_map(ax, weights, 1 / len(weights))
+        mappable = _draw_map(ax, weights, 1 / len(weights))
         ax.set_xticks(ticks, names, fontsize=7, rotation=90)
         ax.set_yticks(ticks, names, fontsize=7)
         draw_lines(ax, starts, starts, color="white", linewidth=0.4)
         ax.set_title(title)
         ax.set_xlabel("key: class token, then rows of patches")
     axes[0, 0].set_ylabel("query: who looks")
-    uniform_bar(fig, shown, ax=axes.ravel().tolist(), shrink=0.9)
+    uniform_bar(fig, mappable, ax=axes.ravel().tolist(), shrink=0.9)
     return fig
 
 
@@ -139,13 +139,13 @@ def show_pointing(images, masks, maps: Mapping[str, np.ndarray]) -> Figure:
         mask = np.asarray(masks[column], dtype=float)
         for ax, values in zip(axes[1:, column], maps.values(), strict=True):
             each = np.asarray(values[column], dtype=float)
-            shown = _draw_map(ax, each, each.mean(), extent=extent)
+            mappable = _draw_map(ax, each, each.mean(), extent=extent)
             ax.contour(mask, levels=[0.5], colors="white", linewidths=1)
             i, j = divmod(int(each.argmax()), each.shape[1])
             y, x = (i + 0.5) * H / each.shape[0] - 0.5, (j + 0.5) * W / each.shape[1] - 0.5
             ax.plot(x, y, "x", color=ORANGE, markersize=7, markeredgewidth=2)
     name_rows(axes, ("image", *maps), size=8)
-    uniform_bar(fig, shown, "value / mean of its map", ax=axes.ravel().tolist(), shrink=0.9)
+    uniform_bar(fig, mappable, "value / mean of its map", ax=axes.ravel().tolist(), shrink=0.9)
     return fig
 
 
@@ -172,9 +172,9 @@ def show_scores(
         ax.bar_label(bars, fmt="%.0f", fontsize=8, padding=1, bbox=box)
     look = {"color": BLACK, "linestyle": "--"}
     if isinstance(chance, Mapping):
-        said = " or ".join(f"{level:.0%}" for level in sorted(set(chance.values())))
+        levels = " or ".join(f"{level:.0%}" for level in sorted(set(chance.values())))
         for place, method in enumerate(scores):
-            label = f"by chance: {said}" if place == 0 else None
+            label = f"by chance: {levels}" if place == 0 else None
             ax.plot([place - 0.5, place + 0.5], [100 * chance[method]] * 2, label=label, **look)
     else:
         ax.axhline(100 * chance, label=f"by chance: {chance:.0%}", **look)
@@ -252,6 +252,6 @@ def show_wrong_maps(panels: Mapping[str, np.ndarray], *, uniform: float) -> Figu
     """
     fig, axes = figure(1, len(panels), size=(WIDTH, 0.8 + WIDTH / (len(panels) + 0.7)))
     for ax, (title, values) in zip(axes[0], panels.items(), strict=True):
-        shown = _draw_map(ax, values, uniform, title)
-    uniform_bar(fig, shown, ax=axes.ravel().tolist(), shrink=0.9)
+        mappable = _draw_map(ax, values, uniform, title)
+    uniform_bar(fig, mappable, ax=axes.ravel().tolist(), shrink=0.9)
     return fig

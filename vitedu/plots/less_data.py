@@ -13,16 +13,16 @@ from vitedu.plots.style import BLUE, CYCLE, GREY, LIGHT, ORANGE, WIDTH, figure, 
 
 
 @styled
-def show_gap(found: Mapping[str, Mapping[str, Sequence[float]]], guessing: float) -> Figure:
+def show_gap(accuracies: Mapping[str, Mapping[str, Sequence[float]]], guessing: float) -> Figure:
     """Draw training and test accuracy of every arm, joined by a line: the gap.
 
     Args:
-        found: arm -> {"train": accuracies of all seeds, "test": the same}, in [0, 1].
+        accuracies: arm -> {"train": accuracies of all seeds, "test": the same}, in [0, 1].
         guessing: the accuracy of guessing.
     """
-    fig, ax = panel(WIDTH, 0.32 * len(found) + 1.2)
+    fig, ax = panel(WIDTH, 0.32 * len(accuracies) + 1.2)
     looks = ("train", "o", BLUE, "training images"), ("test", "s", ORANGE, "test images")
-    for row, both in enumerate(found.values()):
+    for row, both in enumerate(accuracies.values()):
         percent = {split: [100 * value for value in both[split]] for split in ("test", "train")}
         ends = [np.mean(values) for values in percent.values()]
         ax.plot(ends, [row, row], color=LIGHT, linewidth=4, zorder=0)
@@ -31,7 +31,7 @@ def show_gap(found: Mapping[str, Mapping[str, Sequence[float]]], guessing: float
             ax.plot(values, [row] * len(values), mark, color=colour, alpha=0.35, markersize=4)
             ax.plot(np.mean(values), row, mark, color=colour, label=label, markersize=7)
     ax.axvline(100 * guessing, color=GREY, linestyle=":", label="guessing")
-    ax.set(yticks=range(len(found)), yticklabels=list(found), xlim=(0, 103))
+    ax.set(yticks=range(len(accuracies)), yticklabels=list(accuracies), xlim=(0, 103))
     ax.set_xlabel("accuracy (%); small marks: single seeds, large ones: their mean")
     ax.invert_yaxis()
     fig.legend(loc="outside upper center", ncols=3)
@@ -65,24 +65,24 @@ def show_rows(
 
 @styled
 def show_collapse(
-    found: Mapping[str, Sequence[tuple[float, float]]], steps: Sequence[int], most: float
+    results: Mapping[str, Sequence[tuple[float, float]]], steps: Sequence[int], most: float
 ) -> Figure:
     """Draw entropy and spread of a teacher's answers while it learns, one line an arm.
 
     Args:
-        found: arm -> (entropy, spread) at each of the steps, in nats.
+        results: arm -> (entropy, spread) at each of the steps, in nats.
         steps: where they were measured.
         most: the entropy of an even answer, log K.
     """
     fig, axes = figure(1, 2, size=(WIDTH, 3.1))
     for k, (ax, name) in enumerate(zip(axes[0], ("entropy", "spread"), strict=True)):
-        for i, (arm, values) in enumerate(found.items()):
+        for i, (arm, values) in enumerate(results.items()):
             style = {"color": CYCLE[i % len(CYCLE)], "marker": "osD^"[i % 4], "markersize": 4}
             ax.plot(steps, [value[k] for value in values], label=arm, **style)
         ax.axhline(0, color=GREY, linewidth=0.6)
         ax.set(xlabel="step", title=name)
         ax.locator_params(axis="x", integer=True)
-    largest = max(spread for values in found.values() for _, spread in values)
+    largest = max(spread for values in results.values() for _, spread in values)
     axes[0, 0].axhline(most, color=GREY, linestyle=":", label=f"even answer: {most:.2f}")
     axes[0, 0].set(ylabel="nats", ylim=(-0.1, 1.1 * most))
     axes[0, 1].set_ylim(-0.02, max(0.6, 1.1 * largest))  # a scale of its own

@@ -88,8 +88,8 @@ def draw_box(ax, x, y, size: tuple[float, float], words: str = "", *, corners: s
     write(ax, x, y, words, **look)
 
 
-def uniform_bar(fig: Figure, shown, label: str = "weight / uniform", **options):
+def uniform_bar(fig: Figure, mappable, label: str = "weight / uniform", **options):
     """Draw the colour bar of values relative to uniform, whose scale is logarithmic."""
-    bar = fig.colorbar(shown, label=label, extend="both", **options)
+    bar = fig.colorbar(mappable, label=label, extend="both", **options)
     bar.set_ticks([0.1, 1, 10], labels=["0.1", "1", "10"])
     return bar

@@ -306,9 +306,9 @@ def show_codes(codes: torch.Tensor) -> CourseFigure:
     """
     fig, axes = figure(1, 2, size=(WIDTH, 3.4))
     left, right = axes[0]
-    shown = left.imshow(codes.numpy(), cmap=DIVERGING, vmin=-1, vmax=1, aspect="auto")
+    mappable = left.imshow(codes.numpy(), cmap=DIVERGING, vmin=-1, vmax=1, aspect="auto")
     left.set(title="every position is a row", xlabel="column of the code", ylabel="position")
-    fig.colorbar(shown, ax=left, label="value")
+    fig.colorbar(mappable, ax=left, label="value")
     for column, colour, line in zip((0, 8, 16, 24), CYCLE, ("-", "--", "-.", ":"), strict=False):
         right.plot(codes[:, column].numpy(), line, color=colour, label=f"column {column}")
     right.set(title="every column is a wave", xlabel="position", ylabel="value", ylim=(-1.1, 1.1))
@@ -333,13 +333,13 @@ def show_similarity(tables: dict[str, torch.Tensor], grid_size: tuple[int, int])
     for line, codes in zip(axes, tables.values(), strict=True):
         unit = torch.nn.functional.normalize(codes.float(), dim=1)
         cosine = (unit @ unit.T).numpy()
-        shown = draw_map(line[0], cosine, f"all {gh * gw} x {gh * gw} pairs", **look)
+        mappable = draw_map(line[0], cosine, f"all {gh * gw} x {gh * gw} pairs", **look)
         for ax, k in zip(line[1:], (0, 4, 28, 63), strict=True):
             row, column = divmod(k, gw)
             draw_map(ax, cosine[k].reshape(gh, gw), f"with {k} = ({row}, {column})", **look)
             ax.plot(column, row, "o", markerfacecolor="none", markeredgecolor="black", markersize=7)
     name_rows(axes, tables)
-    fig.colorbar(shown, ax=axes.ravel().tolist(), label="cosine", shrink=0.8)
+    fig.colorbar(mappable, ax=axes.ravel().tolist(), label="cosine", shrink=0.8)
     return fig
 
 

@@ -38,16 +38,16 @@ WINDOW = 10  # steps of a running mean
 
 
 @styled
-def show_price(believed: Sequence[float]) -> Figure:
+def show_price(probabilities: Sequence[float]) -> Figure:
     """Draw the price ``-ln p`` of giving probability p to the truth.
 
     Args:
-        believed: probabilities to mark, each above 0 and at most 1.
+        probabilities: probabilities to mark, each above 0 and at most 1.
     """
     fig, ax = panel(WIDTH * 0.65, 2.8)
     p = np.linspace(0.01, 1, 300)
     ax.plot(p, -np.log(p), color=BLUE)
-    for mark in believed:
+    for mark in probabilities:
         price = -np.log(mark)
         # on the right the curve is low: above it
         above, side = (8, "left") if mark < 0.7 else (16, "right")
@@ -325,9 +325,9 @@ def show_class_attention(images, attention: Mapping[str, np.ndarray], *, uniform
         draw_image(axes[0, column], image)
         for ax, weights in zip(axes[1:, column], attention.values(), strict=True):
             ax.imshow(grey, cmap="gray", vmin=0, vmax=1)
-            shown = ax.imshow(weights[column], **look)
+            mappable = ax.imshow(weights[column], **look)
     name_rows(axes, ("image", *attention))
-    bar = fig.colorbar(shown, ax=axes[1:].ravel().tolist(), shrink=0.9)
+    bar = fig.colorbar(mappable, ax=axes[1:].ravel().tolist(), shrink=0.9)
     bar.set_label(f"attention weight\n(line: even spread, {uniform:.3f})", fontsize=8)
     bar.ax.axhline(uniform, color="white", linewidth=1.5)
     return fig
@@ -355,12 +355,12 @@ def show_position_similarity(similarity: Mapping[str, np.ndarray], cells: Sequen
     for line, cosines in zip(axes, maps, strict=True):
         for ax, values, cell in zip(line, cosines, cells, strict=True):
             ax.set_facecolor(LIGHT)
-            shown = ax.imshow(values, cmap=DIVERGING, vmin=-limit, vmax=limit)
+            mappable = ax.imshow(values, cmap=DIVERGING, vmin=-limit, vmax=limit)
             ax.plot(cell % gw, cell // gw, "x", color=BLACK)
     for ax, cell in zip(axes[0], cells, strict=True):
         ax.set_title(f"patch {cell} (row {cell // gw}, column {cell % gw})", fontsize=8)
     name_rows(axes, similarity)
-    fig.colorbar(shown, ax=axes.ravel().tolist(), shrink=0.9, label="cosine")
+    fig.colorbar(mappable, ax=axes.ravel().tolist(), shrink=0.9, label="cosine")
     return fig
 
 
@@ -405,12 +405,12 @@ def show_confusion(counts, class_names: Sequence[str]) -> Figure:
     share = 100 * counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)
     K = len(share)
     fig, ax = panel(WIDTH * 0.75, WIDTH * 0.65)
-    shown = ax.imshow(share, cmap="Blues", vmin=0, vmax=100)
+    mappable = ax.imshow(share, cmap="Blues", vmin=0, vmax=100)
     if K <= 12:
         words = np.where(share > 0.5, np.char.mod("%.0f", share), "")  # less would read as 0
         write_cells(ax, words, share > 55, fontsize=8)
     ax.set(xlabel="answer", ylabel="truth")
     ax.set_xticks(range(K), class_names, rotation=45, ha="right")
     ax.set_yticks(range(K), class_names)
-    fig.colorbar(shown, ax=ax, label="share of the true class (%)")
+    fig.colorbar(mappable, ax=ax, label="share of the true class (%)")
     return fig

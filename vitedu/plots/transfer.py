@@ -38,16 +38,16 @@ MARKS = "os^DvPX"
 
 
 @styled
-def show_adapted(found: Mapping[str, tuple[int, Sequence[float]]], *, chance: float) -> Figure:
+def show_adapted(results: Mapping[str, tuple[int, Sequence[float]]], *, chance: float) -> Figure:
     """Draw accuracy against the number of trained parameters, a mark for every seed.
 
     Args:
-        found: way of training -> (trained parameters, accuracies of the seeds).
+        results: way of training -> (trained parameters, accuracies of the seeds).
         chance: what guessing reaches. Ways with equally many parameters stand side by side.
     """
     fig, ax = panel(WIDTH, 3.6)
-    sizes = [trained for trained, _ in found.values()]
-    for number, (name, (trained, accuracies)) in enumerate(found.items()):
+    sizes = [trained for trained, _ in results.values()]
+    for number, (name, (trained, accuracies)) in enumerate(results.items()):
         x = trained * 1.25 ** sizes[:number].count(trained)  # equal numbers stand side by side
         style = {"color": CYCLE[number], "marker": MARKS[number % len(MARKS)]}
         values = [100 * accuracy for accuracy in accuracies]
@@ -78,13 +78,13 @@ def show_pairs(
     axes[0, 0].imshow(np.concatenate([to_picture(image) for image in images]), aspect="auto")
     hide_ticks(axes[0, 0])
     ax = axes[0, 1]
-    shown = ax.imshow(cosines, cmap=DIVERGING, vmin=-1, vmax=1, aspect="auto")
+    mappable = ax.imshow(cosines, cmap=DIVERGING, vmin=-1, vmax=1, aspect="auto")
     write_cells(ax, np.char.mod("%.2f", cosines), np.abs(cosines) > 0.6, fontsize=8)
     for text in ax.texts[:: n + 1]:
         text.set_fontweight("bold")
     ax.set_xticks(range(n), [textwrap.fill(caption, 15) for caption in captions], fontsize=8)
     ax.set_yticks([])
-    fig.colorbar(shown, ax=ax, label="cosine")
+    fig.colorbar(mappable, ax=ax, label="cosine")
     return fig
 
 

@@ -34,13 +34,13 @@ from vitedu.plots.style import (
     styled,
 )
 
-OF_NETWORK = {"CNN": (ORANGE, "s", "--"), "ViT": (BLUE, "o", "-")}  # colour, marker, line
+NETWORK_LOOKS = {"CNN": (ORANGE, "s", "--"), "ViT": (BLUE, "o", "-")}  # colour, marker, line
 Curve = Sequence[Sequence[float]]  # for each x, the values of all seeds
 
 
 def look_of(name: str, index: int) -> tuple[str, str, str]:
     """Give colour, marker and line style: those of its network, or the next ones."""
-    for network, look in OF_NETWORK.items():
+    for network, look in NETWORK_LOOKS.items():
         if name.startswith(network):
             return look
     return CYCLE[index % len(CYCLE)], "os^Dv"[index % 5], ("-", "--", "-.", ":")[index % 4]
@@ -83,7 +83,7 @@ def show_cue_task(image, answers, glyphs) -> Figure:
     """
     glyphs, picture = np.asarray(glyphs), np.asarray(image)[0]
     cell = glyphs.shape[-1]
-    shown = {
+    panels = {
         "the four glyphs": np.block([list(glyphs[:2]), list(glyphs[2:])]),
         "the image, with the cue framed": picture,
         "cells with the cue's glyph": picture,
@@ -91,7 +91,7 @@ def show_cue_task(image, answers, glyphs) -> Figure:
     fig, axes = figure(1, 3, size=(WIDTH * 1.2, 3.6), width_ratios=[1, 2, 2])
     grid = {"color": BLUE, "linewidth": 1.2}
     looks = {"color": "white", "linewidth": 8}, grid, grid
-    for ax, (title, values), look in zip(axes[0], shown.items(), looks, strict=True):
+    for ax, (title, values), look in zip(axes[0], panels.items(), looks, strict=True):
         draw_map(ax, values, title, cmap="gray", vmin=-0.2, vmax=1.2)
         edges = np.arange(0, len(values) + 1, cell) - 0.5
         draw_lines(ax, edges, edges, **look)
@@ -111,10 +111,10 @@ def show_by_cell(accuracies: Mapping[str, np.ndarray]) -> Figure:
     fig, axes = figure(1, len(accuracies), size=(WIDTH * 1.2, 3.0))
     for ax, (title, values) in zip(axes[0], accuracies.items(), strict=True):
         percent = 100 * np.asarray(values)
-        shown = draw_map(ax, percent, title, cmap=SEQUENTIAL, vmin=50, vmax=100)
+        mappable = draw_map(ax, percent, title, cmap=SEQUENTIAL, vmin=50, vmax=100)
         frame(ax, -0.5, -0.5, 1, zorder=3)
         write(ax, 0, 0, "cue", fontsize=8)
-    fig.colorbar(shown, ax=axes, shrink=0.8, label="balanced accuracy (%), guessing: 50")
+    fig.colorbar(mappable, ax=axes, shrink=0.8, label="balanced accuracy (%), guessing: 50")
     return fig
 
 
@@ -131,10 +131,10 @@ def show_fields(fields: Mapping[str, np.ndarray], sides: Sequence[int]) -> Figur
     fig, axes = figure(1, len(fields), size=(WIDTH * 1.2, 2.6))
     for ax, (title, field), side in zip(axes[0], fields.items(), sides, strict=True):
         H, W = field.shape
-        shown = draw_map(ax, np.clip(field, 1e-9, None), title, **look)
+        mappable = draw_map(ax, np.clip(field, 1e-9, None), title, **look)
         if side < W:
             frame(ax, (W - 1 - side) / 2, (H - 1 - side) / 2, side, linewidth=1.2)
-    fig.colorbar(shown, ax=axes, shrink=0.7, extend="min", label="gradient, largest = 1")
+    fig.colorbar(mappable, ax=axes, shrink=0.7, extend="min", label="gradient, largest = 1")
     return fig
 
 
@@ -190,16 +190,16 @@ def show_curves(
 
 
 @styled
-def show_disturbed(found: Mapping[str, Mapping[str, Sequence[float]]], guessing: float) -> Figure:
+def show_disturbed(results: Mapping[str, Mapping[str, Sequence[float]]], guessing: float) -> Figure:
     """Draw the accuracy of networks under disturbances, one line of dots each.
 
     Args:
-        found: network -> disturbance -> accuracies of all seeds.
+        results: network -> disturbance -> accuracies of all seeds.
         guessing: the accuracy of guessing.
     """
-    names = list(next(iter(found.values())))
+    names = list(next(iter(results.values())))
     fig, ax = panel(WIDTH, 0.34 * len(names) + 1.1)
-    for i, (network, by_name) in enumerate(found.items()):
+    for i, (network, by_name) in enumerate(results.items()):
         colour, marker, _ = look_of(network, i)
         for row, name in enumerate(names):
             y = row + 0.16 * (2 * i - 1)
@@ -228,11 +228,11 @@ def show_likeness(tables: Mapping[str, np.ndarray], names: Sequence[str]) -> Fig
     """
     fig, axes = figure(1, len(tables), size=(WIDTH * 1.2, 4.2))
     for ax, (title, table) in zip(axes[0], tables.items(), strict=True):
-        shown = ax.imshow(table, cmap=SEQUENTIAL, vmin=0, vmax=1)
+        mappable = ax.imshow(table, cmap=SEQUENTIAL, vmin=0, vmax=1)
         write_cells(ax, np.char.mod("%.1f", table), np.asarray(table) <= 0.6, fontsize=7)
         ax.set(title=title, xticks=range(len(names)), yticks=range(len(names)))
         ax.set_xticklabels(names, rotation=60, ha="right")
         ax.set_yticklabels(names)
         ax.spines[:].set_visible(False)
-    fig.colorbar(shown, ax=axes, shrink=0.7, label="linear CKA")
+    fig.colorbar(mappable, ax=axes, shrink=0.7, label="linear CKA")
     return fig

@@ -37,7 +37,7 @@ from vitedu.plots.style import (
     to_picture,
 )
 
-NEARER = (BLUE, SKY, "#BFE3F7", "white")  # reached after one block, two, three, and not yet
+SHADES = (BLUE, SKY, "#BFE3F7", "white")  # reached after one block, two, three, and not yet
 
 
 def position(k: int, columns: int) -> str:
@@ -90,7 +90,7 @@ def explore_patches(image, patch_sizes: Sequence[int] = (56, 32, 16)) -> Explore
     return Explorer(draw, describe, patch_sizes, "patch size (px)", grid, patch_sizes[-1])
 
 
-def draw_where_it_looks(
+def draw_attention_from(
     image, weights, grid_size: tuple[int, int], titles: Sequence[str]
 ) -> FigureAndMove:
     """Draw an image and the weights that one of its places gives to all places.
@@ -108,14 +108,14 @@ def draw_where_it_looks(
     fig, move_frame = image_to_click(image, grid_size, titles[0])
     ax = fig.add_axes((0.47, *PICTURE[1:]))
     look = {"cmap": SEQUENTIAL, "norm": LogNorm(0.1, 30)}
-    shown = draw_map(ax, np.ones(grid_size), titles[1], **look)
+    attention_map = draw_map(ax, np.ones(grid_size), titles[1], **look)
     place = fig.add_axes((0.87, PICTURE[1], 0.02, PICTURE[3]))
-    uniform_bar(fig, shown, f"{titles[2]} / uniform", cax=place)
+    uniform_bar(fig, attention_map, f"{titles[2]} / uniform", cax=place)
     move_second = moving_frame(ax, grid_size[1])
 
     def move(k):
-        shown.set_data(relative[k].clip(1e-9))
-        return shown, move_frame(k), move_second(k)
+        attention_map.set_data(relative[k].clip(1e-9))
+        return attention_map, move_frame(k), move_second(k)
 
     return fig, move
 
@@ -135,7 +135,7 @@ def explore_attention(
     titles = "click a query patch", "where it looks", "weight"
 
     def draw(temperature):
-        return draw_where_it_looks(image, tables[temperature], grid_size, titles)
+        return draw_attention_from(image, tables[temperature], grid_size, titles)
 
     def describe(temperature, k):
         row = tables[temperature][k]
@@ -160,7 +160,7 @@ def explore_reach(image, tables: dict[str, Any], grid_size: tuple[int, int]) -> 
     titles = "click a cell", "what it depends on", "share"
 
     def draw(name):
-        return draw_where_it_looks(image, tables[name], grid_size, titles)
+        return draw_attention_from(image, tables[name], grid_size, titles)
 
     def describe(name, k):
         row = tables[name][k]
@@ -192,7 +192,7 @@ def explore_inside(
 
     def draw(i):
         fig, move_frame = image_to_click(images[i], grid_size)
-        maps, said = [], []
+        maps, lines = [], []
         for number, (name, tables) in enumerate(weights.items()):
             L, nh, T, _ = tables[i].shape
             row = (top - bottom) / L
@@ -212,29 +212,29 @@ def explore_inside(
             for layer in range(L):
                 low = top - (layer + 1) * row
                 ax = fig.add_axes((start, low + 0.24 * row, *size))
-                shown = draw_map(ax, rows[0, layer], cmap=SEQUENTIAL, norm=scale, aspect="auto")
-                maps.append((shown, colours[:, layer]))
+                picture = draw_map(ax, rows[0, layer], cmap=SEQUENTIAL, norm=scale, aspect="auto")
+                maps.append((picture, colours[:, layer]))
                 below = fig.add_axes((start, low, block, 0.22 * row))
                 below.axis("off")
                 text = below.text(0, 0.3, "", fontsize=7)
-                said.append((text, f"block {layer}: ", answers[name][i][layer]))
+                lines.append((text, f"block {layer}: ", answers[name][i][layer]))
         place = fig.add_axes((0.94, bottom, 0.012, top - bottom))
-        uniform_bar(fig, shown, "", cax=place)
+        uniform_bar(fig, picture, "", cax=place)
         place.tick_params(labelsize=7, pad=1)
         place.set_title("× even", fontsize=7)
 
         def move(k):
-            for shown, coloured in maps:
-                shown.set_data(coloured[k])
-            for text, of_block, words in said:
+            for picture, coloured in maps:
+                picture.set_data(coloured[k])
+            for text, of_block, words in lines:
                 text.set_text(f"{of_block}{words[k]}")
-            return move_frame(k), *(shown for shown, _ in maps), *(text for text, *_ in said)
+            return move_frame(k), *(picture for picture, _ in maps), *(text for text, *_ in lines)
 
         return fig, move
 
     def describe(i, k):
-        said = f"the {first} model answers {answers[first][i][-1][k]} after its last block"
-        return f"Picture {i}, patch {k} ({position(k, gw)}): read at this patch, {said}."
+        answer = f"the {first} model answers {answers[first][i][-1][k]} after its last block"
+        return f"Picture {i}, patch {k} ({position(k, gw)}): read at this patch, {answer}."
 
     return Explorer(draw, describe, range(len(images)), "picture", grid_size)
 
@@ -247,36 +247,36 @@ def explore_blocks(tables: Mapping[str, Any], grid_size: tuple[int, int]) -> Exp
             token j after n+1 blocks.
         grid_size: (gh, gw), N = gh*gw.
     """
-    colours, names = ListedColormap(list(NEARER)), ("one block", "two blocks", "three blocks")
+    colours, names = ListedColormap(list(SHADES)), ("one block", "two blocks", "three blocks")
 
     def draw(kind):
-        reached, N = tables[kind], tables[kind].shape[-1]
-        counts = reached.sum(dim=-1).T.tolist()  # N lists of 3
-        after = (3 - reached.sum(dim=0)).unflatten(-1, grid_size).numpy()  # (N, gh, gw), 0: one
+        is_seen, N = tables[kind], tables[kind].shape[-1]
+        counts = is_seen.sum(dim=-1).T.tolist()  # N lists of 3
+        after = (3 - is_seen.sum(dim=0)).unflatten(-1, grid_size).numpy()  # (N, gh, gw), 0: one
         fig, left = explorer_figure("click a token")
         right = fig.add_axes((0.56, PICTURE[1] + 0.12, 0.42, PICTURE[3] - 0.12))
         edges = {"edgecolors": GREY, "linewidth": 0.4}
-        shown = left.pcolormesh(after[0], cmap=colours, vmin=0, vmax=3, **edges)
+        cells = left.pcolormesh(after[0], cmap=colours, vmin=0, vmax=3, **edges)
         left.invert_yaxis()
         move_frame = moving_frame(left, grid_size[1], corner=0)
-        bars = right.barh(names, counts[0], color=NEARER[:3], edgecolor=BLACK, linewidth=0.8)
+        bars = right.barh(names, counts[0], color=SHADES[:3], edgecolor=BLACK, linewidth=0.8)
         right.invert_yaxis()
         right.set(xlim=(0, N), xlabel=f"tokens seen, of {N}")
         right.set_title("seen after (colours as on the left; white: not yet)", fontsize=9)
 
         def move(k):
-            shown.set_array(after[k])
+            cells.set_array(after[k])
             for bar, count in zip(bars, counts[k], strict=True):
                 bar.set_width(count)
-            return shown, move_frame(k), *bars
+            return cells, move_frame(k), *bars
 
         return fig, move
 
     def describe(kind, k):
         one, two, three = tables[kind][:, k].sum(dim=-1).tolist()
-        seen = f"{one} of {tables[kind].shape[-1]} tokens after one block"
-        place = position(k, grid_size[1])
-        return f"{kind}: the token in {place} sees {seen}, {two} after two and {three} after three."
+        place, total = position(k, grid_size[1]), tables[kind].shape[-1]
+        reach = f"{one} of {total} tokens after one block, {two} after two and {three} after three"
+        return f"{kind}: the token in {place} sees {reach}."
 
     return Explorer(draw, describe, list(tables), "attention", grid_size, cell_name="token")
 
@@ -300,26 +300,26 @@ def explore_neighbours(
     def draw(kind):
         fig, move_frame = image_to_click(mosaic, (n, n), "click an image")
         fig.text(0.7, 0.93, f"nearest by {kind}", ha="center", fontsize=10)
-        shown, words = [], []
+        pictures, words = [], []
         across = tables[kind].shape[1] // 2
         width = 0.56 / across
         for row, column in np.ndindex(2, across):
             ax = fig.add_axes((0.42 + column * width, 0.5 - 0.4 * row, 0.9 * width, 0.32))
-            shown.append(draw_image(ax, gallery[0]))
+            pictures.append(draw_image(ax, gallery[0]))
             words.append(ax.text(side / 2, side + 5.3, "", ha="center", fontsize=8))
 
         def move(i):
-            for picture, word, index in zip(shown, words, tables[kind][i].tolist(), strict=True):
+            for picture, word, index in zip(pictures, words, tables[kind][i].tolist(), strict=True):
                 picture.set_data(to_picture(gallery[index]))
                 word.set_text(names[index])
-            return move_frame(i), *shown, *words
+            return move_frame(i), *pictures, *words
 
         return fig, move
 
     def describe(kind, i):
-        found = [names[index] for index in tables[kind][i].tolist()]
-        same = found.count(truth[i])
-        return f"{kind}: {same} of the {len(found)} nearest images are of its class, {truth[i]}."
+        classes = [names[index] for index in tables[kind][i].tolist()]
+        same = classes.count(truth[i])
+        return f"{kind}: {same} of the {len(classes)} nearest images are of its class, {truth[i]}."
 
     return Explorer(draw, describe, kinds, "features", (n, n), kinds[-1])
 
@@ -346,8 +346,8 @@ def draw_similarity(image, tables: Mapping[str, Any], grid_size: tuple[int, int]
     place.set_title("cosine", fontsize=7)
 
     def move(k):
-        for shown, table in zip(maps, tables.values(), strict=True):
-            shown.set_data(np.asarray(table[k]).reshape(grid_size))
+        for picture, table in zip(maps, tables.values(), strict=True):
+            picture.set_data(np.asarray(table[k]).reshape(grid_size))
         return move_frame(k), *maps
 
     return fig, move
@@ -391,11 +391,11 @@ def explore_positions(image, tables: Mapping[str, Any], grid_size: tuple[int, in
     def describe(name, k):
         cosines = np.asarray(tables[name][k]).copy()
         cosines[k] = np.nan  # with itself
-        said = [
+        extremes = [
             f"{which} alike is patch {i} ({position(i, grid_size[1])}), cosine {cosines[i]:.2f}"
             for which, i in (("most", np.nanargmax(cosines)), ("least", np.nanargmin(cosines)))
         ]
-        return f"{name}, patch {k} ({position(k, grid_size[1])}): {'; '.join(said)}."
+        return f"{name}, patch {k} ({position(k, grid_size[1])}): {'; '.join(extremes)}."
 
     return Explorer(draw, describe, list(tables), "positions", grid_size)
 
@@ -424,11 +424,11 @@ def explore_softmax(
     places = [(d, t) for d in widths for t in temperatures]
     size = len(widths), len(temperatures)
     # scale -> (T,) for each place, what softmax receives and what it gives
-    received = {scale: [of[d] / t for d, t in places] for scale, of in scores.items()}
-    given = {s: np.stack([softmax(x).numpy() for x in rows]) for s, rows in received.items()}
+    inputs = {scale: [of[d] / t for d, t in places] for scale, of in scores.items()}
+    weights = {s: np.stack([softmax(x).numpy() for x in rows]) for s, rows in inputs.items()}
 
     def draw(scale):
-        keys, nats = range(given[scale].shape[-1]), entropy(given[scale])
+        keys, nats = range(weights[scale].shape[-1]), entropy(weights[scale])
         words = [f"d {d}\nT {t:g}\n{n:.2f}" for (d, t), n in zip(places, nats, strict=True)]
         table, title = (nats.reshape(size), np.reshape(words, size)), "entropy (nats); click a cell"
         fig, move_frame = table_to_click(*table, title, np.log(len(keys)))
@@ -443,14 +443,14 @@ def explore_softmax(
 
         def move(k):
             for key in keys:
-                bars[key].set_height(given[scale][k, key])
-                numbers[key].set_text(f"{received[scale][k][key]:.1f}")
+                bars[key].set_height(weights[scale][k, key])
+                numbers[key].set_text(f"{inputs[scale][k][key]:.1f}")
             return move_frame(k), *bars, *numbers
 
         return fig, move
 
     def describe(scale, k):
-        (d, t), w = places[k], given[scale][k]
+        (d, t), w = places[k], weights[scale][k]
         return (
             f"Scores {scale}, d = {d}, temperature {t:g}: the largest of {len(w)} weights is "
             f"{w.max():.3f}, the entropy {entropy(w):.2f} of at most {np.log(len(w)):.2f} nats."

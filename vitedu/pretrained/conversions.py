@@ -24,7 +24,7 @@ from vitedu.vit import VisionTransformer, ViTConfig
 
 NORM_EPS = 1e-6  # of every norm in vitedu.vit
 # what ``build_model`` builds, in the words of ``PublishedViT``
-PLAIN = {"norm_first": False, "norm_eps": NORM_EPS, "has_head": True}
+DEFAULTS = {"norm_first": False, "norm_eps": NORM_EPS, "has_head": True}
 
 
 class PublishedViT(VisionTransformerWithOptions):
@@ -82,7 +82,7 @@ def from_torchvision(model: Any) -> VisionTransformer:
         >>> from_torchvision(Theirs(32, 8, 2, 3, 12, 48, num_classes=5)).config.embed_dim
         12
     """
-    _refuse("torchvision", _torchvision_obstacles(model))
+    _raise_obstacles("torchvision", _torchvision_obstacles(model))
     first = model.encoder.layers[0]
     head = model.heads if isinstance(model.heads, nn.Linear) else model.heads[0]
     config = ViTConfig(
@@ -126,7 +126,7 @@ def from_timm(model: Any) -> VisionTransformer:
         >>> from_timm(theirs).config.depth  # doctest: +SKIP
         2
     """
-    _refuse("timm", _timm_obstacles(model))
+    _raise_obstacles("timm", _timm_obstacles(model))
     first = model.blocks[0]
     has_head = isinstance(model.head, nn.Linear)
     registers = 0 if model.reg_token is None else model.reg_token.shape[1]
@@ -154,9 +154,9 @@ def from_timm(model: Any) -> VisionTransformer:
     if model.cls_token is not None and model.no_embed_class:
         rows = model.pos_embed.new_zeros(1, 1 + registers, config.embed_dim)
         tensors["pos_embed"] = torch.cat([rows, model.pos_embed], dim=1)  # (1, N, D) -> (1, T, D)
-    norm_first, norm_eps = not _nothing(model.norm_pre), first.norm1.eps
-    around = {"norm_first": norm_first, "norm_eps": norm_eps, "has_head": has_head}
-    return _assemble(config, tensors, model.training, around)
+    norm_first, norm_eps = not _is_identity(model.norm_pre), first.norm1.eps
+    changes = {"norm_first": norm_first, "norm_eps": norm_eps, "has_head": has_head}
+    return _assemble(config, tensors, model.training, changes)
 
 
 def _kind_of_mlp(mlp: Any) -> str:
@@ -175,11 +175,11 @@ def _ratio(hidden: int, embed_dim: int) -> float:
 
 
 def _assemble(
-    config: ViTConfig, tensors: dict[str, torch.Tensor], training: bool, around: dict = PLAIN
+    config: ViTConfig, tensors: dict[str, torch.Tensor], training: bool, changes: dict = DEFAULTS
 ) -> VisionTransformer:
     """Build our model around copies of the tensors; a bias that is missing there is zero here."""
     with torch.device("meta"):  # no memory, no random numbers: every value is replaced
-        model = build_model(config) if around == PLAIN else PublishedViT(config, **around)
+        model = build_model(config) if changes == DEFAULTS else PublishedViT(config, **changes)
     state = {name: tensor.detach().clone() for name, tensor in tensors.items()}
     for name, expected in model.state_dict().items():
         if name not in state and name.endswith(".bias"):
@@ -193,14 +193,14 @@ def _assemble(
     return model.train(training)
 
 
-def _refuse(library: str, obstacles: Iterator[str]) -> None:
+def _raise_obstacles(library: str, iterator: Iterator[str]) -> None:
     """Raise if there is anything that ours has no place for."""
-    found = list(obstacles)
-    if found:
+    obstacles = list(iterator)
+    if obstacles:
         raise ValueError(
             f"this {library} model cannot become a vitedu VisionTransformer, which has no place "
             "for "
-            + "; ".join(found)
+            + "; ".join(obstacles)
             + ". With published weights, choose a plain model instead, such as "
             + ("vit_b_16." if library == "torchvision" else "vit_base_patch16_224.")
         )
@@ -228,10 +228,10 @@ def _torchvision_obstacles(model: Any) -> Iterator[str]:
     ):
         yield "a head that is not one linear layer (set model.heads to an nn.Linear)"
     blocks = list(model.encoder.layers)
-    yield from _of_blocks([block.self_attention.num_heads for block in blocks])
+    yield from _block_obstacles([block.self_attention.num_heads for block in blocks])
     norms = [norm for block in blocks for norm in (block.ln_1, block.ln_2)]
-    yield from _of_norms([*norms, model.encoder.ln])
-    yield from _of_activations([block.mlp[1] for block in blocks], nn.GELU)
+    yield from _norm_obstacles([*norms, model.encoder.ln])
+    yield from _activation_obstacles([block.mlp[1] for block in blocks], nn.GELU)
 
 
 def _timm_obstacles(model: Any) -> Iterator[str]:
@@ -252,7 +252,7 @@ def _timm_obstacles(model: Any) -> Iterator[str]:
     embed = model.patch_embed
     if type(embed) is not library.PatchEmbed:
         yield f"a stem of type {type(embed).__name__} (embed_layer=PatchEmbed)"
-    elif not _nothing(embed.norm):
+    elif not _is_identity(embed.norm):
         yield "a norm inside the patch embedding (embed_norm_layer=None)"
     elif len(set(embed.img_size)) > 1 or len(set(embed.patch_size)) > 1:
         yield (
@@ -273,13 +273,13 @@ def _timm_obstacles(model: Any) -> Iterator[str]:
         names = ", ".join(sorted(kind.__name__ for kind in kinds))
         yield f"blocks made of {names} (leave block_fn, attn_layer and mlp_layer alone)"
     else:
-        yield from _of_blocks([block.attn.num_heads for block in blocks])
+        yield from _block_obstacles([block.attn.num_heads for block in blocks])
         if any(block.attn.head_dim * block.attn.num_heads != model.embed_dim for block in blocks):
             yield "heads that are not embed_dim / num_heads wide (leave attn_head_dim alone)"
-        if not all(_nothing(block.attn.q_norm) for block in blocks):
+        if not all(_is_identity(block.attn.q_norm) for block in blocks):
             yield "QK-norm (qk_norm=False)"
         inner = [getattr(part, "norm", None) for b in blocks for part in (b.attn, b.mlp)]
-        if not all(_nothing(norm) for norm in inner):
+        if not all(_is_identity(norm) for norm in inner):
             yield "a norm inside attention or MLP (scale_attn_norm=False, scale_mlp_norm=False)"
         if any(getattr(block.attn, "gate", None) is not None for block in blocks):
             yield "gated attention (gated=False)"
@@ -287,7 +287,7 @@ def _timm_obstacles(model: Any) -> Iterator[str]:
         if any(mlp.gate_last or not isinstance(mlp.act, nn.SiLU) for mlp in gated):
             yield "a gated MLP other than SwiGLU (mlp_layer=SwiGLUPacked)"
         plain = [block.mlp.act for block in blocks if not isinstance(block.mlp, GluMlp)]
-        yield from _of_activations(plain, nn.GELU, GELU, QuickGELU)
+        yield from _activation_obstacles(plain, nn.GELU, GELU, QuickGELU)
         if len({_kind_of_mlp(block.mlp) for block in blocks}) > 1:
             yield "blocks whose MLPs differ (use one mlp_layer and act_layer)"
 
@@ -296,30 +296,30 @@ def _timm_obstacles(model: Any) -> Iterator[str]:
         yield f"pooling by {model.global_pool!r} (global_pool='token')"
     elif model.cls_token is not None and model.global_pool == "avg":
         yield "a class token beside average pooling (global_pool='token', or class_token=False)"
-    if not _nothing(model.fc_norm):
+    if not _is_identity(model.fc_norm):
         yield "fc_norm, a norm after pooling (fc_norm=False)"
-    elif _nothing(model.norm):
+    elif _is_identity(model.norm):
         yield "a model without a last norm (final_norm=True)"
-    if not isinstance(model.head, nn.Linear) and not _nothing(model.head):
+    if not isinstance(model.head, nn.Linear) and not _is_identity(model.head):
         yield f"a head of type {type(model.head).__name__} (num_classes)"
     if not kinds:
         norms = [norm for block in blocks for norm in (block.norm1, block.norm2)]
-        norms += [norm for norm in (model.norm_pre, model.norm) if not _nothing(norm)]
+        norms += [norm for norm in (model.norm_pre, model.norm) if not _is_identity(norm)]
         eps = {norm.eps for norm in norms if isinstance(norm, nn.LayerNorm)}
-        yield from _of_norms(norms, eps=eps.pop() if len(eps) == 1 else NORM_EPS)
+        yield from _norm_obstacles(norms, eps=eps.pop() if len(eps) == 1 else NORM_EPS)
 
 
-def _nothing(module: nn.Module | None) -> bool:
+def _is_identity(module: nn.Module | None) -> bool:
     return module is None or isinstance(module, nn.Identity)
 
 
-def _of_blocks(heads: list[int]) -> Iterator[str]:
+def _block_obstacles(heads: list[int]) -> Iterator[str]:
     """Find models without blocks, and blocks that differ in their number of heads."""
     if len(set(heads)) != 1:
         yield f"blocks with {heads} heads (use one number of heads, and at least one block)"
 
 
-def _of_norms(norms: list[nn.Module], eps: float = NORM_EPS) -> Iterator[str]:
+def _norm_obstacles(norms: list[nn.Module], eps: float = NORM_EPS) -> Iterator[str]:
     """Find norms of another class or with another eps, which would change every logit a little."""
     for norm in norms:
         if not isinstance(norm, nn.LayerNorm) or norm.weight is None:
@@ -333,9 +333,9 @@ def _of_norms(norms: list[nn.Module], eps: float = NORM_EPS) -> Iterator[str]:
             return
 
 
-def _of_activations(found: list[nn.Module], *allowed: type) -> Iterator[str]:
+def _activation_obstacles(activations: list[nn.Module], *allowed: type) -> Iterator[str]:
     """Find MLPs that bend with anything but the exact GELU."""
-    for act in found:
+    for act in activations:
         if not isinstance(act, allowed) or getattr(act, "approximate", "none") != "none":
             yield f"the activation {act} (act_layer=nn.GELU, without an approximation)"
             return

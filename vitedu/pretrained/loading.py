@@ -169,7 +169,7 @@ def _load_torchvision(
         try:
             tensors = entry.get_state_dict(progress=True, check_hash=True, weights_only=True)
         except (OSError, RuntimeError, pickle.UnpicklingError) as error:  # no network; damaged
-            raise _no_download(
+            raise _download_error(
                 name, entry.url, f"{torch.hub.get_dir()}/checkpoints", error
             ) from None
     sizes = _sizes(tensors, "conv_proj.weight", "encoder.pos_embedding", "heads.head.weight")
@@ -177,7 +177,7 @@ def _load_torchvision(
         theirs = get_model(
             name.partition(".")[0], weights=None, image_size=sizes[0], num_classes=sizes[1]
         )
-    return from_torchvision(_filled(theirs, tensors, name))
+    return from_torchvision(_fill(theirs, tensors, name))
 
 
 def _load_timm(name: str, tensors: dict[str, torch.Tensor] | None) -> VisionTransformer:
@@ -197,13 +197,13 @@ def _load_timm(name: str, tensors: dict[str, torch.Tensor] | None) -> VisionTran
     )  # what is refused is refused before the download
     if tensors is not None:
         theirs = timm.create_model(name, img_size=size, num_classes=K)
-        return from_timm(_filled(theirs, tensors, name))
+        return from_timm(_fill(theirs, tensors, name))
     try:
         theirs = timm.create_model(name, pretrained=True, num_classes=K)
     except Exception as error:  # the hub's client has errors of its own for everything
         from huggingface_hub.constants import HF_HUB_CACHE
 
-        raise _no_download(
+        raise _download_error(
             name, f"https://huggingface.co/{entry.hf_hub_id}", HF_HUB_CACHE, error
         ) from error
     return from_timm(theirs)
@@ -223,7 +223,7 @@ def _sizes(
     return side * tensors[patches].shape[-1], tensors[head].shape[0]
 
 
-def _filled(theirs: nn.Module, tensors: dict[str, torch.Tensor], name: str) -> nn.Module:
+def _fill(theirs: nn.Module, tensors: dict[str, torch.Tensor], name: str) -> nn.Module:
     """Put tensors into a library's model."""
     try:
         theirs.load_state_dict(tensors, assign=True)
@@ -232,7 +232,7 @@ def _filled(theirs: nn.Module, tensors: dict[str, torch.Tensor], name: str) -> n
     return theirs
 
 
-def _no_download(name: str, address: str, folder: str, error: Exception) -> OSError:
+def _download_error(name: str, address: str, folder: str, error: Exception) -> OSError:
     """Say what can be done where the network is missing."""
     return OSError(
         f"the weights of {name!r} could not be fetched from {address} ({_first_line(error)}). "

@@ -31,25 +31,25 @@ def library_of(name: str, source: str = "auto") -> str:
         raise ValueError(f"source must be one of {', '.join(SOURCES)} (got {source!r}).")
     from torchvision.models import list_models
 
-    architecture, known = name.partition(".")[0], list_models(include="vit_*")
-    if source != "timm" and architecture in known:
+    architecture, names = name.partition(".")[0], list_models(include="vit_*")
+    if source != "timm" and architecture in names:
         return "torchvision"
     if source == "torchvision":
-        raise ValueError(f"torchvision has no {name!r}. Choices: {', '.join(known)}.")
+        raise ValueError(f"torchvision has no {name!r}. Choices: {', '.join(names)}.")
     try:
         import timm
     except ModuleNotFoundError:
         raise ValueError(
-            f"{name!r} is none of torchvision's ({', '.join(known)}); the names of timm need it "
+            f"{name!r} is none of torchvision's ({', '.join(names)}); the names of timm need it "
             "installed: pip install timm."
         ) from None
     if timm.is_model(name):
         return "timm"
-    nearest = difflib.get_close_matches(architecture, [*known, *timm.list_models("*vit*")])
+    nearest = difflib.get_close_matches(architecture, [*names, *timm.list_models("*vit*")])
     guess = f" Did you mean {' or '.join(nearest)}?" if nearest else ""
     raise ValueError(
         f"neither torchvision nor timm {timm.__version__} has a model {name!r}.{guess} "
-        f"torchvision has {', '.join(known)}; timm.list_models('vit_*') lists the others."
+        f"torchvision has {', '.join(names)}; timm.list_models('vit_*') lists the others."
     )
 
 

@@ -81,10 +81,10 @@ def train_and_measure(
     model: nn.Module,
     data: Data,
     config: TrainConfig,
-    wanted: str = "parameters train_accuracy test_accuracy cpu_seconds",
+    columns: str = "parameters train_accuracy test_accuracy cpu_seconds",
     validation_images: int | None = None,
 ) -> Results:
-    """Train a model to the end, leave it on the CPU, and give the results that are wanted.
+    """Train a model to the end, leave it on the CPU, and give the results named by ``columns``.
 
     ``fit`` counted the accuracies of training, in its last epoch or in all. Those on validation and
     test images are of all of them. Seconds are those of training.
@@ -92,25 +92,25 @@ def train_and_measure(
     started = time.process_time()
     history = train_to_end(model, data, config, validation_images, show_progress=False)
     seconds, cpu = time.process_time() - started, torch.device("cpu")
-    validated = history.rows[-1].validation_accuracy  # of all images, if all were used
+    last_accuracy = history.rows[-1].validation_accuracy  # of all images, if all were used
     model.to(cpu)
 
     def accuracy(split: Split) -> float:
         return measure(model, split, data, cpu, torch.float32)[1]
 
-    known: dict[str, Callable[[], Any]] = {
+    measures: dict[str, Callable[[], Any]] = {
         "parameters": lambda: sum(p.numel() for p in model.parameters()),
         "train_accuracy": lambda: round(history.rows[-1].train_accuracy, 4),
         "train_accuracies": lambda: [round(row.train_accuracy, 3) for row in history.rows],
         "validation_accuracy": lambda: (
-            accuracy(data.validation) if validation_images else validated
+            accuracy(data.validation) if validation_images else last_accuracy
         ),
         "test_accuracy": lambda: accuracy(data.test),
         "precision": lambda: history.precision,
         "seconds": lambda: round(history.seconds, 1),
         "cpu_seconds": lambda: round(seconds, 1),
     }
-    return {name: known[name]() for name in wanted.split()}
+    return {name: measures[name]() for name in columns.split()}
 
 
 @dataclass(frozen=True)
@@ -166,15 +166,15 @@ def complete(
     chosen = [arm for arm in arms if not only or any(word in arm for word in only)]
     if not chosen:
         raise ValueError(f"no arm matches {' '.join(only)}. Choices: {'; '.join(arms)}.")
-    done = [(found.arm, found.seed, found.options) for found in read(out, arms)]
+    done = [(line.arm, line.seed, line.options) for line in read(out, arms)]
     versions = {each: metadata.version(each) for each in ("torch", "torchvision")}
     versions |= {"vitedu": __version__, "python": platform.python_version()}
-    around = machine(pick_device()), versions, shlex.join(["vitedu", *sys.argv[1:]])
+    context = machine(pick_device()), versions, shlex.join(["vitedu", *sys.argv[1:]])
     for seed, arm in itertools.product(seeds, chosen):
         if (arm, seed, options) in done:
             continue
         print(f"{arm}, seed {seed}", flush=True)
-        line = Measurement(name, arm, arms[arm], seed, options, run(arm, seed), *around)
+        line = Measurement(name, arm, arms[arm], seed, options, run(arm, seed), *context)
         out.parent.mkdir(parents=True, exist_ok=True)
         with out.open("a", encoding="utf-8") as file:
             file.write(json.dumps(asdict(line)) + "\n")
@@ -190,23 +190,25 @@ def read(path: Path, arms: Arms) -> Iterator[Measurement]:
     for number, line in enumerate(lines, start=1):
         place = f"{path}, line {number}"
         try:
-            found = Measurement(**json.loads(line))
+            row = Measurement(**json.loads(line))
         except (TypeError, ValueError) as error:
             raise ValueError(f"{place} is no measurement: {error}") from None
-        if found.arm not in arms:
-            raise ValueError(f"{place}: no arm named {found.arm!r}. Choices: {'; '.join(arms)}.")
-        if found.settings != arms[found.arm]:
+        if row.arm not in arms:
+            raise ValueError(f"{place}: no arm named {row.arm!r}. Choices: {'; '.join(arms)}.")
+        if row.settings != arms[row.arm]:
             raise ValueError(
-                f"{place}: {found.arm!r} was measured with {found.settings}, and now means "
-                f"{arms[found.arm]}. Remove the line to measure it again."
+                f"{place}: {row.arm!r} was measured with {row.settings}, and now means "
+                f"{arms[row.arm]}. Remove the line to measure it again."
             )
-        yield found
+        yield row
 
 
-def by_arm(found: Iterable[Measurement], arms: Arms) -> list[tuple[str, dict, list[Measurement]]]:
+def group_by_arm(
+    runs: Iterable[Measurement], arms: Arms
+) -> list[tuple[str, dict, list[Measurement]]]:
     """Group measurements by arm and options, arms in their order: (arm, options, measurements)."""
     groups: dict[tuple[str, str], list[Measurement]] = {}
-    for each in found:
+    for each in runs:
         groups.setdefault((json.dumps(each.options), each.arm), []).append(each)
     order = list(arms)
     keys = sorted(groups, key=lambda key: (key[0], order.index(key[1])))
@@ -224,11 +226,11 @@ def table(measurements: Iterable[Measurement], arms: Arms) -> str:
     """
     row = "{:<38}  {:<18}  {:<22}  {:>9}  {:>9}  {:>9}  {:>5}"
     lines = [row.format("arm", "options", "result", "mean", "least", "largest", "seeds")]
-    for arm, options, group in by_arm(measurements, arms):
-        shown = " ".join(map(str, options.values()))
+    for arm, options, group in group_by_arm(measurements, arms):
+        option_text = " ".join(map(str, options.values()))
         for result in dict.fromkeys(name for each in group for name in each.results):
-            found = (each.results.get(result) for each in group)
-            if values := [value for value in found if isinstance(value, int | float)]:
+            column = (each.results.get(result) for each in group)
+            if values := [value for value in column if isinstance(value, int | float)]:
                 spread = (f"{of(values):.4g}" for of in (fmean, min, max))
-                lines.append(row.format(arm, shown, result, *spread, len(values)))
+                lines.append(row.format(arm, option_text, result, *spread, len(values)))
     return "\n".join(lines)

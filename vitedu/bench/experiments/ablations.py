@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 
-from vitedu.bench.experiments import Measurement, Results, by_arm, cut, load, train_to_end
+from vitedu.bench.experiments import Measurement, Results, cut, group_by_arm, load, train_to_end
 from vitedu.data import Data
 from vitedu.fitting import TrainConfig
 from vitedu.hardware import Profile
@@ -96,7 +96,7 @@ def train_arm(arm: str, seed: int, data: Data, *, epochs: int, device: str = "au
     }
 
 
-def summary(found: Iterable[Measurement]) -> list[dict[str, Any]]:
+def summary(runs: Iterable[Measurement]) -> list[dict[str, Any]]:
     """Average measurements over seeds, in the order of ``CHANGES``.
 
     Returns:
@@ -105,8 +105,8 @@ def summary(found: Iterable[Measurement]) -> list[dict[str, Any]]:
         each seed that both have, gain (their mean, None without any), seconds.
     """
     after = {change.name: change.after for change in CHANGES}
-    groups = by_arm(found, ARMS)
-    accuracies = [{r.seed: r.results["validation_accuracy"] for r in runs} for *_, runs in groups]
+    groups = group_by_arm(runs, ARMS)
+    accuracies = [{r.seed: r.results["validation_accuracy"] for r in group} for *_, group in groups]
     start: Any = {(arm, str(its)): of for (arm, its, _), of in zip(groups, accuracies, strict=True)}
     lines = []
     for (arm, options, group), accuracy in zip(groups, accuracies, strict=True):
@@ -120,13 +120,13 @@ def summary(found: Iterable[Measurement]) -> list[dict[str, Any]]:
     return lines
 
 
-def ablation_table(found: Iterable[Measurement]) -> str:
+def ablation_table(runs: Iterable[Measurement]) -> str:
     """Write the averages, 76 columns wide; a row names the one it starts from by its number."""
     lines = [
         "n: seeds, ep: epochs, of: the row that it starts from; gains in points",
         "   valid.  gain   seeds' gains  n ep of change",
     ]
-    averages = summary(found)
+    averages = summary(runs)
     number = {line["change"]: i for i, line in enumerate(averages, start=1)}
     for i, line in enumerate(averages, start=1):
         gain = "" if line["gain"] is None else f"{100 * line['gain']:+.1f}"

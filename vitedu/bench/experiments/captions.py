@@ -14,12 +14,12 @@ from torch import nn
 
 from vitedu.bench.experiments import Arms, Results, drawings
 from vitedu.data.shapes import SHAPES
-from vitedu.data.targets import CAPTIONS, VOCABULARY, caption_of, described
+from vitedu.data.targets import CAPTIONS, VOCABULARY, caption_of, facts_of
 from vitedu.encoder import EncoderBlock
 from vitedu.hardware import Profile
 from vitedu.less_data import descend
 from vitedu.options import build_model
-from vitedu.pretrained.shown import normalized, read_own
+from vitedu.pretrained.course_models import normalize, read_course_model
 from vitedu.transfer import clip_loss, sigmoid_contrastive_loss
 
 ARMS: Arms = {
@@ -33,7 +33,7 @@ Pair = tuple[torch.Tensor, torch.Tensor]
 WIDTH = 64  # of the space that images and captions share
 
 
-def never_shown(facts: torch.Tensor) -> torch.Tensor:
+def is_held_out(facts: torch.Tensor) -> torch.Tensor:
     """Say whether a combination of shape and colour is left out of training."""
     return facts[:, 1] == facts[:, 0] % 6
 
@@ -64,10 +64,10 @@ def train(arm: str, seed: int, profile: Profile, loss_of: Any = None, batch: int
     Returns:
         Unit features of all test images (n, D) and of all captions (240, D).
     """
-    config, weights, known = read_own("stand_in")
+    config, weights, data = read_course_model("stand_in")
     images, *truth = drawings(profile.pick(quick=400, laptop=4_000, gpu=10_000), 0)
-    facts = described(images, *truth)
-    shown = (~never_shown(facts)).nonzero().flatten()
+    facts = facts_of(images, *truth)
+    train_rows = (~is_held_out(facts)).nonzero().flatten()
     torch.manual_seed(seed)
     image_net, text_net = build_model(config), TextEncoder()
     if "from" not in ARMS[arm]:
@@ -79,32 +79,33 @@ def train(arm: str, seed: int, profile: Profile, loss_of: Any = None, batch: int
     optimizer = torch.optim.AdamW(learning, weight_decay=0.05)
     steps, loss = profile.pick(quick=10, laptop=300, gpu=1_000), ARMS[arm]["loss"]
     for k in range(steps):
-        some = shown[torch.randint(len(shown), (batch,))]
-        pairs = image_net(normalized(images[some], known)), text_net(WORDS[caption_of(facts[some])])
+        some = train_rows[torch.randint(len(train_rows), (batch,))]
+        pairs = image_net(normalize(images[some], data)), text_net(WORDS[caption_of(facts[some])])
         more = (1 / scale.exp(),) if loss == "CLIP" else (scale.exp(), bias)
         price = (loss_of or LOSSES[loss])(*pairs, *more)
         descend(optimizer, price, 3e-3 * (min(1, (k + 1) / 30) * (1 - k / steps)))
     image_net.eval()
     with torch.no_grad():
-        parts = [image_net(normalized(some, known)) for some in tested(profile)[0].split(250)]
+        batches = drawings_for_test(profile)[0].split(250)
+        parts = [image_net(normalize(some, data)) for some in batches]
         return F.normalize(torch.cat(parts), dim=1), F.normalize(text_net(WORDS), dim=1)
 
 
-def tested(profile: Profile) -> tuple[torch.Tensor, ...]:
+def drawings_for_test(profile: Profile) -> tuple[torch.Tensor, ...]:
     """Give the images, labels and masks to test on."""
     return drawings(profile.pick(quick=200, laptop=1_000, gpu=2_000), 2)
 
 
 def score(image_features: torch.Tensor, text_features: torch.Tensor, profile: Profile) -> Results:
     """Ask which caption is nearest to every test image, which parts are right, and which class."""
-    images, labels, masks = tested(profile)
-    facts = described(images, labels, masks)
+    images, labels, masks = drawings_for_test(profile)
+    facts = facts_of(images, labels, masks)
     nearest = (image_features @ text_features.T).argmax(dim=1)  # (n,), of 240 captions
-    hit, unseen = (nearest == caption_of(facts)).double(), never_shown(facts)
+    hit, is_unseen = (nearest == caption_of(facts)).double(), is_held_out(facts)
     parts = torch.stack([nearest // 24, nearest // 4 % 6, nearest % 4], dim=1) == facts
     by_class = F.normalize(text_features.unflatten(0, (len(SHAPES), 24)).mean(dim=1), dim=1)
-    named = (image_features @ by_class.T).argmax(dim=1) == labels
-    shares = {"seen": hit[~unseen], "never seen": hit[unseen]}
+    is_class_right = (image_features @ by_class.T).argmax(dim=1) == labels
+    shares = {"seen": hit[~is_unseen], "never seen": hit[is_unseen]}
     shares |= dict(zip(("shape", "colour", "place"), parts.unbind(dim=1), strict=True))
-    shares["class from words"] = named
-    return {name: round(found.double().mean().item(), 4) for name, found in shares.items()}
+    shares["class from words"] = is_class_right
+    return {name: round(share.double().mean().item(), 4) for name, share in shares.items()}

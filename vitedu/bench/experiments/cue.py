@@ -12,7 +12,7 @@ from torch import nn
 
 from vitedu.bench.experiments import Arms, Results, cut
 from vitedu.hardware import Profile
-from vitedu.vit_and_cnn import CUE_DISTANCE, CellNetwork, by_distance, draw_grids
+from vitedu.vit_and_cnn import CUE_DISTANCE, CellNetwork, accuracy_by_distance, draw_grids
 
 ARMS: Arms = {
     "1 layer of attention": {"attention": 1, "convolutions": 0},
@@ -41,7 +41,7 @@ def train(arm: str, seed: int, steps: int) -> tuple[nn.Module, list[float]]:
         schedule.step()
     images, answers = draw_grids(1_000, torch.Generator().manual_seed(10_000))
     with torch.no_grad():
-        return model, by_distance(model.eval()(images), answers)
+        return model, accuracy_by_distance(model.eval()(images), answers)
 
 
 def run(arm: str, seed: int, profile: Profile) -> Results:

@@ -48,7 +48,7 @@ def run(arm: str, seed: int, profile: Profile) -> Results:
     network, count = ARMS[arm].values()
     data, model = shapes(profile, count, quick=(min(count, 400), 200)), build(network, seed)
     config = settings(network, steps=cut(600, profile, 6), images=len(data.train), seed=seed)
-    wanted = "parameters train_accuracy test_accuracy train_accuracies cpu_seconds precision"
-    results = train_and_measure(model, data, config, wanted, validation_images=100)
+    columns = "parameters train_accuracy test_accuracy train_accuracies cpu_seconds precision"
+    results = train_and_measure(model, data, config, columns, validation_images=100)
     answers = logits_of(model, data.test.images[:1000], data, torch.float32).argmax(dim=1)
     return results | {"answers": "".join(map(str, answers.tolist()))}

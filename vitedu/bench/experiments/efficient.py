@@ -12,7 +12,7 @@ from torch import nn
 
 from vitedu.bench.experiments import Arms, Results, cut, shapes, train_and_measure
 from vitedu.data import Data
-from vitedu.efficient import Staged, round_weights
+from vitedu.efficient import StagedNetwork, round_weights
 from vitedu.fitting.loop import TrainConfig, measure_test_accuracy
 from vitedu.hardware import Profile
 
@@ -36,10 +36,10 @@ ARMS: Arms = {
 RECIPE: Any = {"batch_size": 64, "optimizer": "muon", "crop_padding": 2, "label_smoothing": 0.1}
 
 
-def build(arm: str, seed: int) -> Staged:
+def build(arm: str, seed: int) -> StagedNetwork:
     """Make the untrained model of an arm; the seed draws its weights."""
     torch.manual_seed(seed)
-    return Staged(**ARMS[arm])
+    return StagedNetwork(**ARMS[arm])
 
 
 def data_and_recipe(seed: int, profile: Profile, lr: float = 4e-3) -> tuple[Data, TrainConfig]:
@@ -52,8 +52,8 @@ def data_and_recipe(seed: int, profile: Profile, lr: float = 4e-3) -> tuple[Data
 def learn(model: nn.Module, seed: int, profile: Profile) -> tuple[Data, float]:
     """Train any model as all arms are; give the data and the accuracy on training images."""
     data, config = data_and_recipe(seed, profile)
-    found = train_and_measure(model, data, config, "train_accuracy", validation_images=100)
-    return data, found["train_accuracy"]
+    results = train_and_measure(model, data, config, "train_accuracy", validation_images=100)
+    return data, results["train_accuracy"]
 
 
 def run(arm: str, seed: int, profile: Profile) -> Results:
@@ -62,9 +62,9 @@ def run(arm: str, seed: int, profile: Profile) -> Results:
     results = train_and_measure(model, data, config, validation_images=100)
     if arm == "global attention":
         for how in ("pruned", "merged"):
-            model.shortened = how
+            model.reduction = how
             results[f"{how}, test_accuracy"] = measure_test_accuracy(model, data)
-        model.shortened = None
+        model.reduction = None
         round_weights(model)
         results["int8, test_accuracy"] = measure_test_accuracy(model, data)
     return results

@@ -19,5 +19,5 @@ def run(arm: str, seed: int, profile: Profile) -> Results:
     """Train one model and measure it on validation images."""
     model = build(ARMS[arm]["model"], seed)
     data, config = data_and_recipe(seed, profile, lr=ARMS[arm]["lr"])
-    wanted = "train_accuracy validation_accuracy cpu_seconds"
-    return train_and_measure(model, data, config, wanted, validation_images=100)
+    columns = "train_accuracy validation_accuracy cpu_seconds"
+    return train_and_measure(model, data, config, columns, validation_images=100)

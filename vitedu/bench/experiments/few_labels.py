@@ -15,7 +15,7 @@ from vitedu.bench.experiments import Arms, Results, cut, drawings
 from vitedu.data.shapes import SHAPES
 from vitedu.hardware import Profile
 from vitedu.options import build_model
-from vitedu.pretrained.shown import normalized, read_own
+from vitedu.pretrained.course_models import normalize, read_course_model
 from vitedu.transfer import LoRALinear, accuracy_of, fit_to, layerwise_lr_groups
 from vitedu.vit import VisionTransformer
 
@@ -31,12 +31,12 @@ SEED = 100  # of the drawings of seed 0; the shipped model was trained on those 
 
 def run(arm: str, seed: int, profile: Profile) -> Results:
     """Train in one way and measure it on negatives that were not trained on."""
-    _, accuracy, learned = adapt(arm, seed, profile)
-    return {"parameters": learned, "test_accuracy": round(accuracy, 4)}
+    _, accuracy, num_trained = adapt(arm, seed, profile)
+    return {"parameters": num_trained, "test_accuracy": round(accuracy, 4)}
 
 
 def adapt(
-    way: str,
+    arm: str,
     seed: int,
     profile: Profile,
     *,
@@ -52,14 +52,14 @@ def adapt(
     Returns:
         The model in eval mode, its accuracy on test images, and how many parameters learned.
     """
-    config, weights, _ = read_own("stand_in")
+    config, weights, _ = read_course_model("stand_in")
     images, labels = negatives(60, SEED + seed)
     torch.manual_seed(seed)
     model = build_model(config)
-    if way != "from scratch":
+    if arm != "from scratch":
         model.load_state_dict(weights)
-    model.requires_grad_(way not in ("LoRA", "head only"))
-    for block in model.blocks if way == "LoRA" else ():
+    model.requires_grad_(arm not in ("LoRA", "head only"))
+    for block in model.blocks if arm == "LoRA" else ():
         for path in layers:
             parent, _, name = path.rpartition(".")
             owner = block.get_submodule(parent)
@@ -67,15 +67,15 @@ def adapt(
     model.head = nn.Linear(config.embed_dim, len(SHAPES))
     nn.init.zeros_(model.head.weight)
     learning: Any = [p for p in model.parameters() if p.requires_grad]
-    learned, lr = sum(p.numel() for p in learning), ARMS[way]["lr"]
-    if way == "layer-wise":
-        learning = groups_of(model, lr, ARMS[way]["decay"])
+    num_trained, lr = sum(p.numel() for p in learning), ARMS[arm]["lr"]
+    if arm == "layer-wise":
+        learning = groups_of(model, lr, ARMS[arm]["decay"])
     fit_to(model, images[:count], labels[:count], learning, lr, cut(150, profile, 4))
-    return model, accuracy_of(model, *tested(profile)), learned
+    return model, accuracy_of(model, *negatives_for_test(profile)), num_trained
 
 
-def tested(profile: Profile) -> tuple[torch.Tensor, torch.Tensor]:
-    """Give the negatives that all ways are tested on, and their labels."""
+def negatives_for_test(profile: Profile) -> tuple[torch.Tensor, torch.Tensor]:
+    """Give the negatives that all arms are tested on, and their labels."""
     return negatives(profile.pick(quick=100, laptop=1_000, gpu=2_000), SEED, stream=2)
 
 
@@ -83,4 +83,4 @@ def tested(profile: Profile) -> tuple[torch.Tensor, torch.Tensor]:
 def negatives(count: int, seed: int, stream: int = 0) -> tuple[torch.Tensor, torch.Tensor]:
     """Draw shapes, dark on bright, as the shipped model takes them (n, 3, 32, 32); labels (n,)."""
     images, labels, _ = drawings(count, stream, seed)
-    return normalized(255 - images, read_own("stand_in")[2]), labels
+    return normalize(255 - images, read_course_model("stand_in")[2]), labels

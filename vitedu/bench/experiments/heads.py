@@ -12,12 +12,12 @@ from torch import nn
 
 from vitedu.bench.experiments import Arms, Results, drawings
 from vitedu.data.shapes import SHAPES
-from vitedu.data.targets import boxes_of, cushion, overlap
+from vitedu.data.targets import boxes_of, depth_of, overlap
 from vitedu.hardware import Profile
 from vitedu.less_data import descend
 from vitedu.options import build_model
 from vitedu.patches import unpatchify
-from vitedu.pretrained.shown import normalized, read_own
+from vitedu.pretrained.course_models import normalize, read_course_model
 from vitedu.vit import VisionTransformer, ViTConfig, capture
 
 ARMS: Arms = {"trained": {"trained": True}, "untrained": {"trained": False}}
@@ -31,27 +31,27 @@ def run(arm: str, seed: int, profile: Profile) -> Results:
 
 def train(arm: str, seed: int, profile: Profile) -> tuple[Results, Tensors]:
     """Train the heads on one backbone: the scores, and what the heads say of the test images."""
-    config, weights, known = read_own("looked_into")
+    config, weights, data = read_course_model("shapes_patch4")
     torch.manual_seed(seed)
     backbone = build_model(config).eval()
     if ARMS[arm]["trained"]:
         backbone.load_state_dict(weights)
-    (images, truth), (new, wanted) = targets(profile, 0), tested(profile)
+    (images, truth), (new, new_truth) = targets(profile, 0), targets_for_test(profile)
     torch.manual_seed(seed)
     heads, steps = four_heads(config), profile.pick(quick=5, laptop=300, gpu=600)
     optimizer = torch.optim.AdamW(heads.parameters())
-    tokens = tokens_of(backbone, normalized(images, known))
+    tokens = tokens_of(backbone, normalize(images, data))
     for k in range(steps):
         some = torch.randint(len(tokens), (128,))
-        found = read_out(heads, tokens[some], config)
-        loss = F.cross_entropy(found["class"], truth["class"][some])
-        loss = loss + 4 * F.l1_loss(found["box"], truth["box"][some])
-        loss = loss + F.binary_cross_entropy_with_logits(found["mask"], truth["mask"][some])
-        loss = loss + F.l1_loss(found["depth"], truth["depth"][some])
+        predictions = apply_heads(heads, tokens[some], config)
+        loss = F.cross_entropy(predictions["class"], truth["class"][some])
+        loss = loss + 4 * F.l1_loss(predictions["box"], truth["box"][some])
+        loss = loss + F.binary_cross_entropy_with_logits(predictions["mask"], truth["mask"][some])
+        loss = loss + F.l1_loss(predictions["depth"], truth["depth"][some])
         descend(optimizer, loss, 1e-2 * (1 - k / steps))
     with torch.no_grad():
-        found = read_out(heads, tokens_of(backbone, normalized(new, known)), config)
-    return score(found, wanted), found
+        predictions = apply_heads(heads, tokens_of(backbone, normalize(new, data)), config)
+    return score(predictions, new_truth), predictions
 
 
 @cache
@@ -62,19 +62,19 @@ def targets(profile: Profile, stream: int) -> tuple[torch.Tensor, Tensors]:
         sizes = {"quick": 100, "laptop": 1_500, "gpu": 4_000}
     images, labels, masks = drawings(profile.pick(**sizes), stream)
     truth = {"class": labels, "box": boxes_of(masks), "mask": masks.float()}
-    return images, {**truth, "depth": cushion(masks)}
+    return images, {**truth, "depth": depth_of(masks)}
 
 
-def tested(profile: Profile) -> tuple[torch.Tensor, Tensors]:
+def targets_for_test(profile: Profile) -> tuple[torch.Tensor, Tensors]:
     """Give the images that the heads are tested on, and their targets."""
     return targets(profile, 2)
 
 
-def without_looking(profile: Profile) -> Results:
+def constant_baseline(profile: Profile) -> Results:
     """Score the mean box and the mean depth of what was learned from, the same for every image."""
-    known, wanted = targets(profile, 0)[1], tested(profile)[1]
-    box = overlap(known["box"].mean(dim=0).expand_as(wanted["box"]), wanted["box"])
-    return {"box": box, "depth": (known["depth"].mean(dim=0) - wanted["depth"]).abs().mean().item()}
+    learnt, truth = targets(profile, 0)[1], targets_for_test(profile)[1]
+    box = overlap(learnt["box"].mean(dim=0).expand_as(truth["box"]), truth["box"])
+    return {"box": box, "depth": (learnt["depth"].mean(dim=0) - truth["depth"]).abs().mean().item()}
 
 
 @torch.no_grad()
@@ -92,24 +92,24 @@ def four_heads(config: ViTConfig) -> nn.ModuleDict:
     return nn.ModuleDict(heads | {task: nn.Linear(D, pixels) for task in ("mask", "depth")})
 
 
-def read_out(heads: nn.ModuleDict, tokens: torch.Tensor, config: ViTConfig) -> Tensors:
+def apply_heads(heads: nn.ModuleDict, tokens: torch.Tensor, config: ViTConfig) -> Tensors:
     """Say what the four heads find in tokens (n, T, D); masks (logits) and depths are (n, H, W)."""
     tokens, size = tokens.float(), (config.image_size, config.image_size)
     patches = tokens[:, -config.num_patches :]
-    found = {"class": heads["class"](tokens[:, 0]), "box": heads["box"](patches)}
+    predictions = {"class": heads["class"](tokens[:, 0]), "box": heads["box"](patches)}
     for task in ("mask", "depth"):
-        found[task] = unpatchify(heads[task](patches), config.patch_size, size)[:, 0]
-    return found
+        predictions[task] = unpatchify(heads[task](patches), config.patch_size, size)[:, 0]
+    return predictions
 
 
-def score(found: Tensors, truth: Tensors) -> Results:
+def score(predictions: Tensors, truth: Tensors) -> Results:
     """Give right classes, overlap of boxes and masks (shares), and mean error of depth (pixels)."""
-    on, wanted = found["mask"] > 0, truth["mask"] > 0.5
-    masks = (on & wanted).sum(dim=(1, 2)) / (on | wanted).sum(dim=(1, 2))
+    mask, true_mask = predictions["mask"] > 0, truth["mask"] > 0.5
+    masks = (mask & true_mask).sum(dim=(1, 2)) / (mask | true_mask).sum(dim=(1, 2))
     results = {
-        "class": (found["class"].argmax(dim=1) == truth["class"]).double().mean().item(),
-        "box": overlap(found["box"], truth["box"]),
+        "class": (predictions["class"].argmax(dim=1) == truth["class"]).double().mean().item(),
+        "box": overlap(predictions["box"], truth["box"]),
         "mask": masks.mean().item(),
-        "depth": (found["depth"] - truth["depth"]).abs().mean().item(),
+        "depth": (predictions["depth"] - truth["depth"]).abs().mean().item(),
     }
     return {task: round(value, 4) for task, value in results.items()}

@@ -13,7 +13,7 @@ from vitedu.bench.experiments import Arms, Results, cut, shapes, train_to_end
 from vitedu.data import Data
 from vitedu.fitting.loop import TrainConfig, measure_test_accuracy
 from vitedu.hardware import Profile
-from vitedu.inside import look_into
+from vitedu.inside import measure_internals
 from vitedu.options import VisionTransformerWithOptions, with_options
 from vitedu.vit import VisionTransformer, ViTConfig
 from vitedu.vit_and_cnn import shuffle_patches
@@ -60,11 +60,11 @@ def build(arm: str, seed: int, data: Data) -> VisionTransformer:
     if not options.pop("shuffled", False):
         return VisionTransformerWithOptions(with_options(CONFIG, **options))
     model = ShuffledPatches(with_options(CONFIG, **options))
-    model.register_buffer("order", patch_shuffle(seed), persistent=False)
+    model.register_buffer("order", draw_patch_order(seed), persistent=False)
     return model
 
 
-def patch_shuffle(seed: int) -> torch.Tensor:
+def draw_patch_order(seed: int) -> torch.Tensor:
     """Draw one order of the patches (N,); place i takes what stood at place ``order[i]``."""
     return torch.randperm(CONFIG.num_patches, generator=torch.Generator().manual_seed(seed))
 
@@ -79,7 +79,7 @@ def run(arm: str, seed: int, profile: Profile) -> Results:
     """Train one model and measure what the notebook measures."""
     data = shapes(profile, None, quick=(64, 50))
     model = build(arm, seed, data)
-    before = looked_into(model, data)
+    before = measure_inside(model, data)
     config = settings(seed, cut(4, profile, 1))
     history = train_to_end(model, data, config, validation_images=100, show_progress=False)
     model = model.cpu()
@@ -87,12 +87,12 @@ def run(arm: str, seed: int, profile: Profile) -> Results:
         "test_accuracy": measure_test_accuracy(model, data),
         "train_accuracy": history.rows[-1].train_accuracy,
     }
-    for when, found in (("untrained", before), ("trained", looked_into(model, data))):
-        results |= {f"{when}: {name}": round(value, 4) for name, value in found.items()}
+    for when, measures in (("untrained", before), ("trained", measure_inside(model, data))):
+        results |= {f"{when}: {name}": round(value, 4) for name, value in measures.items()}
     return results | {"precision": history.precision, "seconds": round(history.seconds, 1)}
 
 
-def looked_into(model: VisionTransformer, data: Data) -> dict[str, float]:
+def measure_inside(model: VisionTransformer, data: Data) -> dict[str, float]:
     """Look into a model with the first test images, and their masks where there are some."""
     masks = None if data.test.masks is None else data.test.masks[:IMAGES]
-    return look_into(model, data.normalize(data.test.images[:IMAGES]), masks)
+    return measure_internals(model, data.normalize(data.test.images[:IMAGES]), masks)

@@ -27,7 +27,7 @@ ARMS: Arms = {
 RECIPE: Any = {"batch_size": 64, "lr": 3e-3, "crop_padding": 2, "precision": "float32"}
 
 
-class Rung(nn.Module):
+class PartialBlock(nn.Module):
     """A block that has some of its parts; the MLP has its own norm and skip, as everywhere."""
 
     def __init__(self, block: EncoderBlock, parts: list[str]):
@@ -52,7 +52,7 @@ def build(arm: str, seed: int, config: ViTConfig = CONFIG) -> VisionTransformer:
     blocks: Any = model.blocks if parts else []
     for block in blocks:  # the number of heads changes no shape
         block.attn.num_heads = ARMS[arm].get("heads", config.num_heads)
-    model.blocks = nn.ModuleList([Rung(block, parts) for block in blocks])
+    model.blocks = nn.ModuleList([PartialBlock(block, parts) for block in blocks])
     return model
 
 

@@ -62,19 +62,19 @@ def learn(settings: dict[str, Any], seed: int, profile: Profile) -> Results:
     if least := options.pop("resized", None):
         train, epochs = windows(train, least, seed), max(1, epochs // COPIES)
     config = TrainConfig(epochs=epochs, seed=seed, **FEW, **options)
-    model, learned_from = build(seed, fixed_positions=fixed, **changes), replace(data, train=train)
-    wanted = "test_accuracy seconds"
-    results = train_and_measure(model, learned_from, config, wanted, validation_images=10)
-    known = measure(model, data.train, data, torch.device("cpu"), torch.float32)[1]
-    return {"train_accuracy": known, **results}
+    model, train_data = build(seed, fixed_positions=fixed, **changes), replace(data, train=train)
+    columns = "test_accuracy seconds"
+    results = train_and_measure(model, train_data, config, columns, validation_images=10)
+    train_accuracy = measure(model, data.train, data, torch.device("cpu"), torch.float32)[1]
+    return {"train_accuracy": train_accuracy, **results}
 
 
 @cache
 def few_shapes(count: int) -> Data:
     """Draw ``count`` training and 1,000 test images, fewer for few; 100 stand for validation."""
-    tested = min(1_000, 3 * count)
-    data = load("shapes", limit=count, held_out=max(100, tested))
-    parts = (data.train, count), (data.validation, 100), (data.test, tested)
+    test_count = min(1_000, 3 * count)
+    data = load("shapes", limit=count, held_out=max(100, test_count))
+    parts = (data.train, count), (data.validation, 100), (data.test, test_count)
     train, validation, test = (Split(p.images[:most], p.labels[:most]) for p, most in parts)
     return replace(data, train=train, validation=validation, test=test)
 
@@ -83,5 +83,5 @@ def windows(split: Split, least: float, seed: int) -> Split:
     """Cut ``COPIES`` random windows out of every image, once."""
     generator = torch.Generator().manual_seed(seed)
     images = split.images.repeat(COPIES, 1, 1, 1).float()
-    found = random_resized_crop(images, least, generator).round().clamp(0, 255).to(torch.uint8)
-    return Split(found, split.labels.repeat(COPIES))
+    crops = random_resized_crop(images, least, generator).round().clamp(0, 255).to(torch.uint8)
+    return Split(crops, split.labels.repeat(COPIES))

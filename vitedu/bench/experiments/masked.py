@@ -73,5 +73,5 @@ def fine_tune(encoder: VisionTransformer, few: Data, seed: int, epochs: int) -> 
     train = Split(few.train.images[:LABELS], few.train.labels[:LABELS])
     config = TrainConfig(epochs=epochs, label_smoothing=0.1, seed=seed, **FEW)
     model, hundred = copy.deepcopy(encoder), replace(few, train=train)
-    found = train_and_measure(model, hundred, config, "test_accuracy", validation_images=10)
-    return found["test_accuracy"]
+    results = train_and_measure(model, hundred, config, "test_accuracy", validation_images=10)
+    return results["test_accuracy"]

@@ -27,5 +27,5 @@ def run(arm: str, seed: int, profile: Profile) -> Results:
     data = shapes(profile, 3_200, quick=(200, 200))
     config = settings(network, steps=cut(600, profile, 6), images=len(data.train), seed=seed)
     config = replace(config, optimizer=optimizer, lr=lr)
-    wanted = "train_accuracy validation_accuracy cpu_seconds"
-    return train_and_measure(build(network, seed), data, config, wanted)
+    columns = "train_accuracy validation_accuracy cpu_seconds"
+    return train_and_measure(build(network, seed), data, config, columns)

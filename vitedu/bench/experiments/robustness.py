@@ -17,7 +17,7 @@ from vitedu.data import Data
 from vitedu.fitting import fit
 from vitedu.fitting.loop import predict
 from vitedu.hardware import Profile
-from vitedu.vit_and_cnn import add_noise, blur, draws, occlude, shuffle_patches
+from vitedu.vit_and_cnn import add_noise, blur, occlude, seeded_generator, shuffle_patches
 
 GOAL = 0.85
 ARMS: Arms = {name: {"network": name, "goal": GOAL} for name in NETWORKS}
@@ -25,7 +25,7 @@ ARMS: Arms = {name: {"network": name, "goal": GOAL} for name in NETWORKS}
 
 def shuffle(images: torch.Tensor, patch_size: int) -> torch.Tensor:
     """Put the patches of all images in one other order."""
-    order = torch.randperm((32 // patch_size) ** 2, generator=draws("shuffle"))
+    order = torch.randperm((32 // patch_size) ** 2, generator=seeded_generator("shuffle"))
     return shuffle_patches(images, patch_size, order)
 
 

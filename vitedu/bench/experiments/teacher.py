@@ -30,7 +30,7 @@ HALF = 32  # images of a batch for each head
 
 def run(arm: str, seed: int, profile: Profile, loss_of=distillation_loss) -> Results:
     """Train a student, measure it and its teacher; ``loss_of`` is its distillation loss."""
-    few, teacher = few_shapes(cut(400, profile, 100)), teacher_of(seed, profile)
+    few, teacher = few_shapes(cut(400, profile, 100)), train_teacher(seed, profile)
     source = images = few.train.images
     labels = few.train.labels
     if ARMS[arm]["more"]:  # images whose labels nobody reads; the labelled ones come first
@@ -53,17 +53,17 @@ def run(arm: str, seed: int, profile: Profile, loss_of=distillation_loss) -> Res
         by_class, by_distillation = student(both)
         loss = loss_of(by_class[:HALF], by_distillation[HALF:], answers, labels[mine])
         descend(optimizer, loss, warmup_cosine(step, steps, steps // 10, 2e-3))
-    said = logits_of(teacher, images, few, torch.float32).argmax(dim=1)
+    teacher_answers = logits_of(teacher, images, few, torch.float32).argmax(dim=1)
     results = {
         "test_accuracy": measure_test_accuracy(student.eval(), few),
         "teacher, test_accuracy": measure_test_accuracy(teacher, few),
-        "teacher against label": (said != labels).double().mean().item(),
+        "teacher against label": (teacher_answers != labels).double().mean().item(),
     }
     return {name: round(value, 4) for name, value in results.items()}
 
 
 @cache
-def teacher_of(seed: int, profile: Profile) -> SmallCNN:
+def train_teacher(seed: int, profile: Profile) -> SmallCNN:
     """Train the teacher, once for all arms of a seed."""
     torch.manual_seed(seed)
     teacher = SmallCNN(width=16)

@@ -11,7 +11,7 @@ import torch
 
 from vitedu.bench.experiments import Arms, Results, cut, train_and_measure
 from vitedu.bench.experiments.data_hunger import NETWORKS, build, settings
-from vitedu.data.textures import KINDS, textured, torn
+from vitedu.data.textures import KINDS, cue_conflict, textured_shapes
 from vitedu.fitting.loop import predict
 from vitedu.hardware import Profile
 
@@ -24,22 +24,21 @@ ARMS: Arms = {
 
 
 def learn(network: str, contrast: float, seed: int, profile: Profile) -> Results:
-    """Train one network; give its test accuracy where both agree, and, of torn images, how many
+    """Train one network; give its test accuracy where both agree, and where they disagree how many
     answers follow either cue and the share of these that follows the shape.
     """
-    data = textured(contrast, cut(2_000, profile, 100))
+    data = textured_shapes(contrast, cut(2_000, profile, 100))
     model: Any = build(network, seed)
     model.head = torch.nn.Linear(model.head.in_features, len(KINDS))
     config = settings(network, steps=cut(250, profile, 6), images=len(data.train), seed=seed)
-    found = train_and_measure(model, data, config, "test_accuracy cpu_seconds")
-    images, shape, texture = torn(data, contrast)
-    said = predict(model, images, data).argmax(dim=1)
-    by_shape = (said == shape).sum().item()
-    either = by_shape + (said == texture).sum().item()
-    results = {"test_accuracy": round(found["test_accuracy"], 4)}
-    results |= {"shape_share": round(by_shape / max(1, either), 4)}
-    results |= {"answered_either": round(either / len(said), 4)}
-    return results | {"cpu_seconds": found["cpu_seconds"]}
+    results = train_and_measure(model, data, config, "test_accuracy cpu_seconds")
+    images, shape, texture = cue_conflict(data, contrast)
+    answers = predict(model, images, data).argmax(dim=1)
+    by_shape = (answers == shape).sum().item()
+    either = by_shape + (answers == texture).sum().item()
+    accuracy, share = results["test_accuracy"], by_shape / max(1, either)
+    shares = {"shape_share": round(share, 4), "answered_either": round(either / len(answers), 4)}
+    return {"test_accuracy": round(accuracy, 4), **shares, "cpu_seconds": results["cpu_seconds"]}
 
 
 def run(arm: str, seed: int, profile: Profile) -> Results:

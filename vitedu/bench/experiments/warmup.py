@@ -76,9 +76,9 @@ def steps_to_goal(losses: list[float]) -> int | None:
     return next((end for end in ends if fmean(losses[end - WINDOW : end]) < GOAL), None)
 
 
-def pairs_table(found: Iterable[Measurement]) -> str:
+def pairs_table(runs: Iterable[Measurement]) -> str:
     """Write for each norm and peak what each seed gained from warm-up, and when it met the goal."""
-    results = {(each.arm, each.seed): each.results for each in found}
+    results = {(each.arm, each.seed): each.results for each in runs}
     lines = [f"norm        peak  seed  loss without   with    gain  steps to {GOAL:g} nat"]
     for (norm, lr), seed in product(PEAKS, sorted({seed for _, seed in results})):
         arms = [(f"{norm}, {lr:g}, {kind}", seed) for kind in KINDS]

@@ -22,7 +22,7 @@ from pathlib import Path
 
 import vitedu
 from vitedu.exercises import EXERCISES, Exercise, notebook_named
-from vitedu.files import replacing, write_whole
+from vitedu.files import replace_file, write_whole
 from vitedu.grading.grades import SubmissionGrade
 from vitedu.grading.intake.submissions import read_folder
 from vitedu.grading.pages.exports import gradescope_results
@@ -92,7 +92,7 @@ def write_autograder(out: Path, notebooks: Path = Path("notebooks")) -> Path:
     sizes = 1 + int.from_bytes(total[:8], "big") % (SPLIT - 1)
     files[SETTINGS_FILE] = json.dumps({"notebooks": names, "sizes": sizes}) + "\n"
     out.parent.mkdir(parents=True, exist_ok=True)
-    with replacing(out) as new, zipfile.ZipFile(new, "w", zipfile.ZIP_DEFLATED) as archive:
+    with replace_file(out) as new, zipfile.ZipFile(new, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, text in files.items():
             entry = zipfile.ZipInfo(name)  # dated 1980, so that the same sources make the same zip
             entry.compress_type = zipfile.ZIP_DEFLATED

@@ -21,8 +21,10 @@ from vitedu.grading.transport.wire import MAX_ARRAY, NAME_OF, Reader, WireError,
 
 # The fields of a case that a worker gets. What decides stays here: the part, the expected error,
 # the tolerances, and the name, which describes the case.
-CASE_FIELDS = "args driver keywords outputs gradients init state number on_accelerator record_operations extra".split()
-
+CASE_FIELDS = (
+    "args driver keywords outputs gradients init state number on_accelerator record_operations "
+    "extra".split()
+)
 # the most characters of each kind of text; a fact may list all parameters of a model
 WORD, NAME, TEXT, FACT = 60, 200, 600, 8000
 MAX_LIST = 512  # the most entries of a list

@@ -42,9 +42,9 @@ def run(arm: str, seed: int, profile: Profile) -> Results:
     labels, results = data.train.labels[:MANY], {}
     learnt, new = (read_all(read, images) for images in (data.train.images[:MANY], test.images))
     for count in (FEW, len(labels)):
-        known = learnt[:count], labels[:count], new, test.labels
-        results[f"nearest, {count:,} labels"] = round(nearest_accuracy(*known), 4)
-    return results | {"probe": round(probe_accuracy(*known), 4)}
+        features = learnt[:count], labels[:count], new, test.labels
+        results[f"nearest, {count:,} labels"] = round(nearest_accuracy(*features), 4)
+    return results | {"probe": round(probe_accuracy(*features), 4)}
 
 
 def learn(images: torch.Tensor, loss: str, steps: int, seed: int) -> nn.Module:
@@ -60,7 +60,7 @@ def learn(images: torch.Tensor, loss: str, steps: int, seed: int) -> nn.Module:
     student = nn.Sequential(backbone, head if loss == "DINO" else head.mlp)
     average = copy.deepcopy(student).requires_grad_(False)
     optimizer = torch.optim.AdamW(student.parameters(), weight_decay=0.04)
-    images, draws = less_data.standard(images), torch.Generator().manual_seed(seed)
+    images, draws = less_data.standardise(images), torch.Generator().manual_seed(seed)
     center = torch.zeros(PROTOTYPES)
     for step in range(steps):
         some = images[torch.randint(len(images), (BATCH,), generator=draws)]

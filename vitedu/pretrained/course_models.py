@@ -1,7 +1,7 @@
-"""Weights to show at the end of notebook 03: published ones, or a small model that comes along.
+"""The small models that come along, and the weights with pictures that notebook 03 ends with.
 
-Role: ``weights_to_show``, ``read_own`` and the images for it. Not here: how published weights
-become ours (``loading``), figures (``plots``).
+Role: ``read_course_model``, and ``prepare_demo``: published weights, or a small model in their
+place. Not here: how published weights become ours (``loading``), figures (``plots``).
 
 Our own models lie in folders beside this file, as ``vitedu train`` wrote them; each ``config.json``
 says how its model was trained. Weights are stored in half precision.
@@ -23,11 +23,11 @@ from vitedu.pretrained.loading import load_pretrained, read_weights
 from vitedu.pretrained.published import preprocessing
 from vitedu.vit import ViTConfig
 
-UNSEEN = 1  # a seed of drawn shapes that the stand-in was not trained on
+UNSEEN_SEED = 1  # a seed of drawn shapes that the stand-in was not trained on
 
 
 @dataclass(frozen=True)
-class Shown:
+class Demo:
     """Weights for a model of our names, pictures to try them on, and what they are."""
 
     source: str  # one sentence: whose weights, and why these
@@ -38,11 +38,11 @@ class Shown:
     class_names: tuple[str, ...]
 
 
-def weights_to_show(photos: Iterable[str | Path] = (), *, download: bool = True) -> Shown:
+def prepare_demo(photos: Iterable[str | Path] = (), *, download: bool = True) -> Demo:
     """Fetch the smallest published ViT at hand; without it, take the course's own small model.
 
     Args:
-        photos: image files of the caller, shown after matplotlib's photograph.
+        photos: image files of the caller, to stand after matplotlib's photograph.
         download: whether the network may be asked.
 
     Raises:
@@ -53,16 +53,16 @@ def weights_to_show(photos: Iterable[str | Path] = (), *, download: bool = True)
         if not path.is_file():
             raise ValueError(f"there is no image at {path}; correct the path in my_photos.")
     if not download:
-        return stand_in("This profile downloads nothing.")
+        return stand_in_demo("This profile downloads nothing.")
     name = "vit_tiny_patch16_224" if find_spec("timm") else "vit_b_16"
     try:
         model = load_pretrained(name)
     except OSError as error:
-        return stand_in(str(error).partition(". Without")[0] + ".")
-    return published(name, model, paths)
+        return stand_in_demo(str(error).partition(". Without")[0] + ".")
+    return published_demo(name, model, paths)
 
 
-def published(name: str, model, paths: list[Path]) -> Shown:
+def published_demo(name: str, model, paths: list[Path]) -> Demo:
     """Prepare photographs for published weights."""
     from PIL import Image
     from torchvision.transforms.functional import pil_to_tensor
@@ -71,7 +71,7 @@ def published(name: str, model, paths: list[Path]) -> Shown:
     photos = [Image.fromarray(load_photograph(384)), *map(Image.open, paths)]
     images = torch.stack([prepare(photo) for photo in photos])
     pictures = [pil_to_tensor(photo.convert("RGB").resize((224, 224))) for photo in photos]
-    return Shown(
+    return Demo(
         f"published weights: {name}",
         model.config,
         model.state_dict(),
@@ -81,33 +81,33 @@ def published(name: str, model, paths: list[Path]) -> Shown:
     )
 
 
-def stand_in(reason: str) -> Shown:
-    """Give the course's own model and drawn shapes that it was not trained on."""
-    config, weights, known = read_own("stand_in")
-    data = load_data("shapes", seed=UNSEEN, limit=10)
-    pictures = data.test.images[:6]
-    return Shown(
+def stand_in_demo(reason: str) -> Demo:
+    """Take the course's own model, and drawn shapes that it was not trained on."""
+    config, weights, data = read_course_model("stand_in")
+    shapes = load_data("shapes", seed=UNSEEN_SEED, limit=10)
+    pictures = shapes.test.images[:6]
+    return Demo(
         f"a stand-in: a small model of the course, trained on drawn shapes. {reason}",
         config,
         weights,
         list(pictures),
-        normalized(pictures, known),
-        tuple(known["class_names"]),
+        normalize(pictures, data),
+        tuple(data["class_names"]),
     )
 
 
-def normalized(images: torch.Tensor, known: dict) -> torch.Tensor:
-    """Bring uint8 images (n, 3, H, W) to what one of our own models takes; see ``read_own``."""
-    mean, std = (torch.tensor(known[key]).view(-1, 1, 1) for key in ("mean", "std"))
+def normalize(images: torch.Tensor, data: dict) -> torch.Tensor:
+    """Bring uint8 images (n, 3, H, W) to what a model of ``read_course_model`` takes."""
+    mean, std = (torch.tensor(data[key]).view(-1, 1, 1) for key in ("mean", "std"))
     return (images / 255 - mean) / std
 
 
-def read_own(name: str) -> tuple[ViTConfig, dict[str, torch.Tensor], dict]:
+def read_course_model(name: str) -> tuple[ViTConfig, dict[str, torch.Tensor], dict]:
     """Read weights that come with the package.
 
     Args:
-        name: of a folder beside this file: "stand_in" (notebook 03), "looked_into" (05) or
-            "no_labels" (07; it has no head).
+        name: of a folder beside this file: "stand_in" (notebook 03), "shapes_patch4" (05) or
+            "self_supervised" (07; it has no head).
 
     Returns:
         The shape of the model, its weights, and its data's names, mean, std, sizes.

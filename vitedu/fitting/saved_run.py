@@ -22,15 +22,15 @@ from vitedu.vit import VisionTransformer, ViTConfig
 def main_eval(*, checkpoint: Path, data: str | None = None, device: str = "auto") -> int:
     """Run ``vitedu eval``: measure a checkpoint on the validation and test images of a data set."""
     model, description = load_run(checkpoint, device)
-    known = description["data"]
-    images = load(data or known["source"], image_size=model.config.image_size)
-    if list(images.class_names) != known["class_names"]:
+    info = description["data"]
+    images = load(data or info["source"], image_size=model.config.image_size)
+    if list(images.class_names) != info["class_names"]:
         raise ValueError(
-            f"the model knows {len(known['class_names'])} classes "
-            f"({', '.join(known['class_names'])}), {images.name} has {len(images.class_names)} "
+            f"the model knows {len(info['class_names'])} classes "
+            f"({', '.join(info['class_names'])}), {images.name} has {len(images.class_names)} "
             f"({', '.join(images.class_names)})."
         )
-    images = replace(images, mean=torch.tensor(known["mean"]), std=torch.tensor(known["std"]))
+    images = replace(images, mean=torch.tensor(info["mean"]), std=torch.tensor(info["std"]))
     dtype = pick_precision(next(model.parameters()).device)
     print(images)
     for name in ("validation", "test"):
@@ -49,22 +49,22 @@ def main_predict(
     model, description = load_run(checkpoint, device)
     if model.config.in_channels != 3:
         raise ValueError(f"the model takes {model.config.in_channels} channels, files give 3.")
-    known = description["data"]
-    decoded = []
+    info = description["data"]
+    arrays = []
     for path in map(Path, images):
         if not path.is_file():
             raise ValueError(f"there is no image at {path}.")
         try:
-            decoded.append(decode(path, model.config.image_size))
+            arrays.append(decode(path, model.config.image_size))
         except Exception as error:  # decoders fail in many ways on a damaged file
             raise ValueError(f"{path} cannot be read as an image: {error}.") from None
-    pixels = torch.from_numpy(np.stack(decoded)).permute(0, 3, 1, 2)  # (N, S, S, 3) -> (N, 3, S, S)
-    statistics = Statistics(torch.tensor(known["mean"]), torch.tensor(known["std"]))
+    pixels = torch.from_numpy(np.stack(arrays)).permute(0, 3, 1, 2)  # (N, S, S, 3) -> (N, 3, S, S)
+    statistics = Statistics(torch.tensor(info["mean"]), torch.tensor(info["std"]))
     probabilities = predict(model, pixels, statistics)  # (N, K)
     for path, row in zip(images, probabilities, strict=True):
         values, classes = row.topk(min(top, len(row)))
         guesses = ", ".join(
-            f"{known['class_names'][k]} {p:.1%}"
+            f"{info['class_names'][k]} {p:.1%}"
             for p, k in zip(values.tolist(), classes.tolist(), strict=True)
         )
         print(f"{path}: {guesses}")

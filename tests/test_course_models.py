@@ -8,32 +8,32 @@ from vitedu.bench.experiments.less_data import few_shapes
 from vitedu.data import load_data
 from vitedu.inside import nearest_accuracy
 from vitedu.less_data import pixels_of, read_all
-from vitedu.pretrained import shown
-from vitedu.pretrained.shown import read_own, weights_to_show
+from vitedu.pretrained import course_models
+from vitedu.pretrained.course_models import prepare_demo, read_course_model
 from vitedu.vit import PRESETS, VisionTransformer, ViTConfig
 
 pytestmark = pytest.mark.slow
 
 
-def answers(found):
+def answers(demo):
     """Give the classes that a model with these weights names."""
-    model = VisionTransformer(found.config).eval()
-    model.load_state_dict(found.weights)
+    model = VisionTransformer(demo.config).eval()
+    model.load_state_dict(demo.weights)
     with torch.no_grad():
-        return [found.class_names[k] for k in model(found.images).argmax(dim=1).tolist()]
+        return [demo.class_names[k] for k in model(demo.images).argmax(dim=1).tolist()]
 
 
 def test_stand_in_names_shapes_that_it_was_not_trained_on():
     """Its weights fit the textbook model by name, and all six pictures are named right."""
-    found = weights_to_show(download=False)
-    assert found.source.startswith("a stand-in") and "downloads nothing" in found.source
-    assert type(found.config) is ViTConfig and len(found.pictures) == 6
-    assert answers(found) == ["square", "arrow", "disk", "flower", "heart", "cross"]
+    demo = prepare_demo(download=False)
+    assert demo.source.startswith("a stand-in") and "downloads nothing" in demo.source
+    assert type(demo.config) is ViTConfig and len(demo.pictures) == 6
+    assert answers(demo) == ["square", "arrow", "disk", "flower", "heart", "cross"]
 
 
 def test_model_that_notebook_05_looks_into_knows_shapes_it_has_not_seen():
     """An 8 x 8 grid, four blocks of four heads, and well above 90 % on another draw."""
-    config, weights, known = read_own("looked_into")
+    config, weights, known = read_course_model("shapes_patch4")
     assert (config.grid_size, config.depth, config.num_heads) == ((8, 8), 4, 4)
     model = VisionTransformer(config).eval()
     model.load_state_dict(weights)
@@ -46,7 +46,7 @@ def test_model_that_notebook_05_looks_into_knows_shapes_it_has_not_seen():
 
 def test_features_without_labels_sort_shapes_better_than_pixels_do():
     """The ten nearest of 100 labelled images: as its row says, and far above the pixels."""
-    config, weights, _ = read_own("no_labels")
+    config, weights, _ = read_course_model("self_supervised")
     model = VisionTransformer(config)
     model.head = torch.nn.Identity()
     model.load_state_dict(weights)
@@ -55,8 +55,8 @@ def test_features_without_labels_sort_shapes_better_than_pixels_do():
         learnt = read_all(read, data.train.images[:100])
         new = read_all(read, data.test.images)
         shares.append(nearest_accuracy(learnt, data.train.labels[:100], new, data.test.labels))
-    rows = [run.results for run in measured("no_labels") if (run.arm, run.seed) == ("contrast", 0)]
-    assert abs(shares[1] - rows[0]["nearest, 100 labels"]) < 0.01  # the weights are float16
+    row = next(r for r in measured("self_supervised") if (r.arm, r.seed) == ("contrast", 0))
+    assert abs(shares[1] - row.results["nearest, 100 labels"]) < 0.01  # the weights are float16
     assert shares[1] > shares[0] + 0.07
 
 
@@ -66,21 +66,21 @@ def test_stand_in_takes_the_place_of_a_failed_download(monkeypatch):
     def no_network(name):
         raise OSError("the weights could not be fetched. Without a network, do this")
 
-    monkeypatch.setattr(shown, "load_pretrained", no_network)
-    assert weights_to_show().source.endswith("the weights could not be fetched.")
+    monkeypatch.setattr(course_models, "load_pretrained", no_network)
+    assert prepare_demo().source.endswith("the weights could not be fetched.")
 
 
 def test_published_weights_come_with_the_photograph_and_their_own_classes(monkeypatch):
     """The photograph is prepared as the authors of the weights did; nothing here is downloaded."""
     model = VisionTransformer(PRESETS["vit_tiny_patch16_224"]).eval()
-    monkeypatch.setattr(shown, "load_pretrained", lambda name: model)
-    found = weights_to_show()
-    assert found.source.startswith("published weights")
-    assert found.images.shape == (1, 3, 224, 224) and len(found.class_names) == 1000
-    assert answers(found)[0] in found.class_names
+    monkeypatch.setattr(course_models, "load_pretrained", lambda name: model)
+    demo = prepare_demo()
+    assert demo.source.startswith("published weights")
+    assert demo.images.shape == (1, 3, 224, 224) and len(demo.class_names) == 1000
+    assert answers(demo)[0] in demo.class_names
 
 
 def test_a_photograph_that_is_not_there_is_named():
     """Before anything is downloaded."""
     with pytest.raises(ValueError, match="there is no image at nowhere.jpg"):
-        weights_to_show(["nowhere.jpg"])
+        prepare_demo(["nowhere.jpg"])
