@@ -163,4 +163,4 @@ def test_a_way_of_isolation_can_be_chosen():
     with pytest.raises(ValueError, match="no such way here: chroot; there are .*plain"):
         bench.parts_in("chroot")
     with bench.parts_in("plain").open_box(allow_unsafe=True) as box:
-        assert box.way == "plain"
+        assert box.method == "plain"

@@ -61,7 +61,7 @@ def bench_grade(
         notebooks: folder of the course's notebooks, for the stubs.
         out: a JSON file for all figures.
         compared: students whom nbgrader grades as well; 0 for none.
-        way: of isolation, a name of ``box.methods.WAYS``; default: the strongest of this machine.
+        way: of isolation, a name of ``isolation_methods.METHODS``; default: the strongest of this machine.
 
     Returns:
         Whether every grade was what it should be, the parent stayed within ``PARENT_MB`` beyond
@@ -367,24 +367,24 @@ class TimedWorker:
     """A worker with a clock on its requests."""
 
     def __init__(self, worker, clock: Clock):
-        self._fork_worker, self._clock = worker, clock
+        self._worker, self._clock = worker, clock
 
     def __enter__(self):
         return self
 
     def __exit__(self, *_):
         with self._clock.part("ending workers"):
-            self._fork_worker.close()
+            self._worker.close()
 
     @property
     def output(self) -> str:
         """What was printed."""
-        return self._fork_worker.output
+        return self._worker.output
 
     def ask(self, frame: bytes, seconds: float) -> bytes:
         """Send one frame and wait for one."""
         with self._clock.part("answers"):
-            return self._fork_worker.ask(frame, seconds)
+            return self._worker.ask(frame, seconds)
 
 
 class Watch:

@@ -327,7 +327,7 @@ def _replace_code(function: Any, name: str, record: Callable[[str], None]) -> No
         raise RuntimeError(f"{name} is not allowed in this exercise")
 
     function.__code__, function.__defaults__ = refuse.__code__, None
-    function.__kwdefaults__ = {"note": record, "name": name}
+    function.__kwdefaults__ = {"record": record, "name": name}
 
 
 @functools.cache
