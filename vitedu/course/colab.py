@@ -83,7 +83,7 @@ def pip_argument(repository: str = REPOSITORY) -> str:
     """Return the argument for pip that installs the package.
 
     Example:
-        >>> package("ada/vitedu").replace(TAG, "v1.0")
+        >>> pip_argument("ada/vitedu").replace(TAG, "v1.0")
         'git+https://github.com/ada/vitedu@v1.0'
     """
     return f"git+https://github.com/{repository}@{TAG}"

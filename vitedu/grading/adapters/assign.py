@@ -126,7 +126,7 @@ def insert_solution(stub: str, reference: str, name: str) -> str:
         ValueError: the stub leaves nothing open, or the reference has no such method.
 
     Example:
-        >>> print(with_solution("x = None  # TODO", "x = 3", "x"))
+        >>> print(insert_solution("x = None  # TODO", "x = 3", "x"))
         x = None  # TODO
         ### BEGIN SOLUTION
         x = 3

@@ -156,7 +156,7 @@ def definition_reads(node: ast.stmt) -> set[str]:
 
     Example:
         >>> code = "class A(B):\\n    x = c\\n    def f(self): return d"
-        >>> sorted(needed_at_once(ast.parse(code).body[0]))
+        >>> sorted(definition_reads(ast.parse(code).body[0]))
         ['B']
     """
     parts: list[ast.AST] = list(getattr(node, "decorator_list", []))

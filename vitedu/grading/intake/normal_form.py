@@ -32,7 +32,7 @@ def normalise(source: str, name: str) -> str:
 
     Example:
         >>> one, other = "def f(x): return x + 1", "def f(y: int): return (y + 1)  # one more"
-        >>> normalised(one, "f") == normalised(other, "f") != ""
+        >>> normalise(one, "f") == normalise(other, "f") != ""
         True
     """
     node = find_definition(source, name)
@@ -43,7 +43,7 @@ def split_tokens(source: str, name: str) -> list[str]:
     """Split a definition into tokens, with the same token for all names of the author's.
 
     Example:
-        >>> tokens("total = first.sum(dim=1)", "total")
+        >>> split_tokens("total = first.sum(dim=1)", "total")
         ['v', '=', 'v', '.', 'sum', '(', 'dim', '=', '1', ')']
     """
     node = find_definition(source, name)

@@ -426,7 +426,7 @@ def clean_name(name: str) -> str:
     """Make a file name safe for text: composed, without control characters or broken bytes.
 
     Example:
-        >>> plain("Zoe\\u0308\\n")
+        >>> clean_name("Zoe\\u0308\\n")
         'Zoë'
     """
     text = os.fsencode(name).decode("utf-8", "backslashreplace") if _has_surrogates(name) else name

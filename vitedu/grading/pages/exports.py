@@ -38,8 +38,8 @@ def safe_cell(words: str) -> str:
     A cell that begins like a formula, also after spaces, gets an apostrophe in front.
 
     Example:
-        >>> cell("=1+1"), cell(" @SUM(A1)"), cell("Anna-Lena"), cell("a\\tb\\r\\nc")
-        ("'=1+1", "' @SUM(A1)", 'Anna-Lena', 'a b c')
+        >>> [safe_cell(words) for words in ("=1+1", " @SUM(A1)", "Anna-Lena", "a\\tb\\r\\nc")]
+        ["'=1+1", "' @SUM(A1)", 'Anna-Lena', 'a b c']
     """
     flat = " ".join(clean(words[:MAX_CELL]).replace("\t", " ").splitlines())
     visible = (c for c in flat if unicodedata.category(c) not in ("Cf", "Zs"))

@@ -35,7 +35,7 @@ def clean(words: str) -> str:
     """Replace control characters, lone surrogates, and marks that change the writing direction.
 
     Example:
-        >>> plain("a\\x1b[31mb\\u202ec\\ttab")
+        >>> clean("a\\x1b[31mb\\u202ec\\ttab")
         'a�[31mb�c\\ttab'
     """
     return "".join(
@@ -50,7 +50,7 @@ def text(words: str, limit: int = 4000) -> str:
     """Make text safe to show; very long text is cut, with a remark.
 
     Example:
-        >>> text("a\\x1bb"), text("abc", most=1)
+        >>> text("a\\x1bb"), text("abc", limit=1)
         ('a�b', 'a … (2 more characters)')
     """
     note = f" … ({len(words) - limit:,} more characters)" if len(words) > limit else ""
@@ -93,9 +93,9 @@ def safe_svg(svg: str) -> Markup:
     cannot become a script or a link.
 
     Example:
-        >>> picture('<svg xmlns="http://www.w3.org/2000/svg"><rect width="2"/></svg>') != ""
+        >>> safe_svg('<svg xmlns="http://www.w3.org/2000/svg"><rect width="2"/></svg>') != ""
         True
-        >>> str(picture('<svg xmlns="http://www.w3.org/2000/svg"><script>1</script></svg>'))
+        >>> str(safe_svg('<svg xmlns="http://www.w3.org/2000/svg"><script>1</script></svg>'))
         ''
     """
     if not svg or "<!" in svg or "<?" in svg:
@@ -119,7 +119,7 @@ def count_open(points: float) -> str:
     """Say how many points are open.
 
     Example:
-        >>> are_open(1.0), are_open(2.5)
+        >>> count_open(1.0), count_open(2.5)
         ('1 point is open', '2.5 points are open')
     """
     return f"{count_points(points)} {'is' if points == 1 else 'are'} open"

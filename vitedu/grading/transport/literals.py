@@ -18,9 +18,9 @@ def read_literal(answer: Answer) -> PlainValue | None:
     Arithmetic counts as a number if Python's compiler folds it into a constant.
 
     Example:
-        >>> literal(Answer("stem_tokens", "stem_tokens = 3 * 4  # a guess")).value
+        >>> read_literal(Answer("stem_tokens", "stem_tokens = 3 * 4  # a guess")).value
         12
-        >>> literal(Answer("stem_tokens", "stem_tokens = 3 * four"))
+        >>> read_literal(Answer("stem_tokens", "stem_tokens = 3 * four"))
     """
     try:
         (node,) = parse(answer.source).body
