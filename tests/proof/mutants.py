@@ -80,7 +80,7 @@ def mutants(source: str, given: tuple[str, ...] = ()) -> Iterator[Mutant]:
     packed = pickle.dumps(tree)  # unpacked ten times faster than copied
     for path, node in places(tree, given):
         for new in variants(node, siblings(tree, node)):
-            changed = replaced(packed, path, new)
+            changed = replace_node(packed, path, new)
             text = ast.unparse(changed)
             if text not in texts:
                 texts.add(text)
@@ -136,7 +136,7 @@ def places(node: ast.AST, given: tuple[str, ...], path: tuple = ()) -> Iterator[
             yield from places(value, given, (*path, field))
 
 
-def replaced(packed: bytes, path: tuple, new) -> ast.AST:
+def replace_node(packed: bytes, path: tuple, new) -> ast.AST:
     """Unpack a tree and put another node, or list of statements, at the end of a path."""
     root, new = pickle.loads(packed), copy.deepcopy(new)
     *parents, last = path

@@ -61,12 +61,12 @@ def assert_pairs_are_named(exercise: str, seed: int) -> None:
     assert sum(ids == set(pair) for pair, ids in by_pair.items()) >= 1, by_pair
 
 
-def mapped(change, value):
+def map_values(change, value):
     """Change every tensor and number of a result, also in tuples, lists and dictionaries."""
     if isinstance(value, dict):
-        return {key: mapped(change, part) for key, part in value.items()}
+        return {key: map_values(change, part) for key, part in value.items()}
     if isinstance(value, tuple | list):
-        return type(value)(mapped(change, part) for part in value)
+        return type(value)(map_values(change, part) for part in value)
     is_number = isinstance(value, torch.Tensor | int | float) and not isinstance(value, bool)
     return change(torch.as_tensor(value)) if is_number else value
 
@@ -86,7 +86,7 @@ def assert_no_result_breaks(exercise: str, seed: int) -> None:
     for kind, change in DISTORTED.items():
 
         def answer(*args, change=change, **named):
-            return mapped(change, checker.reference(*args, **named))
+            return map_values(change, checker.reference(*args, **named))
 
         answer.__signature__ = inspect.signature(checker.reference)
         with mock.patch.object(replay, "PAIR_SECONDS", 0.1):  # some pairs are tried

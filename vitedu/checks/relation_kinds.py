@@ -200,20 +200,18 @@ _REDUCTIONS: dict[str, Callable[[torch.Tensor, int], torch.Tensor]] = {
 
 def axis_taken(pairs):
     """Look for an axis that is reduced, too short or too long."""
-    telling = [pair for pair in pairs if not is_close(pair[0], *pair[2:])]
-    if not telling or any(
-        x.shape == y.shape or 0 in (*x.shape, *y.shape) for _, _, x, y in telling
-    ):
+    wrong = [pair for pair in pairs if not is_close(pair[0], *pair[2:])]
+    if not wrong or any(x.shape == y.shape or 0 in (*x.shape, *y.shape) for _, _, x, y in wrong):
         return None
-    ndim = min(max(x.ndim, y.ndim) for _, _, x, y in telling)
+    ndim = min(max(x.ndim, y.ndim) for _, _, x, y in wrong)
     arrays = ("your output", 2), ("the expected one", 3)
     for axis, (words, take) in itertools.product(range(-ndim, 0), _REDUCTIONS.items()):
         for (less, i), (more, j) in itertools.permutations(arrays):
             if all(
                 pair[j].ndim >= -axis and _is_reduction(pair[0], pair[i], pair[j], take, axis)
-                for pair in telling
+                for pair in wrong
             ):
-                if all(pair[j].shape[axis] == 1 for pair in telling):
+                if all(pair[j].shape[axis] == 1 for pair in wrong):
                     continue
                 return f"{less} is {words} of {more} along axis {axis}"
     return None

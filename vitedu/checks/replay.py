@@ -100,10 +100,10 @@ def find_mistakes(
         return []
     variants = [variant for m in singles if m.build is None for variant in m.variants()]
     start = time.process_time()  # CPU time, so that a busy machine finds as much
-    telling = list({case.part: case for case in reversed(wrong)}.values())  # one of each part
+    samples = list({case.part: case for case in reversed(wrong)}.values())  # one of each part
     # What each mistake explains alone, in each of its versions. The pairs that explain most come
     # first.
-    alone = [(m, explained_differences(combine([m]), telling, got, want, cache)) for m in variants]
+    alone = [(m, explained_differences(combine([m]), samples, got, want, cache)) for m in variants]
     pairs = [two for two in itertools.combinations(alone, 2) if two[0][0].id != two[1][0].id]
     for (one, _), (other, _) in sorted(pairs, key=lambda two: -len(two[0][1] | two[1][1])):
         if time.process_time() - start > PAIR_SECONDS:
