@@ -180,7 +180,7 @@ def test_an_answer_that_spoils_every_setting_loses_one_finding():
     assert "the default dtype is torch.float64" in str(report)
 
 
-def enter_for_good(context, contexts=[]) -> None:  # noqa: B006 - it keeps what would be left otherwise
+def enter_for_good(context, contexts=[]) -> None:  # noqa: B006 - so that it lives on
     """Enter a context that nobody leaves."""
     contexts.append(context)
     context.__enter__()
