@@ -79,7 +79,7 @@ def test_boxes_hold_all_of_the_object_and_overlap_by_their_shares():
     assert abs(targets.overlap(one, one + torch.tensor([0.25, 0, 0.25, 0])) - 1 / 3) < 1e-6
 
 
-def test_cushion_counts_layers_from_the_edge():
+def test_depth_counts_layers_from_the_edge():
     """A 5 x 5 block has heights 1, 2 and 3; the border of the image is an edge, too."""
     masks = torch.zeros(1, 7, 7, dtype=torch.bool)
     masks[0, :5, 1:6] = True
