@@ -284,9 +284,9 @@ def test_links_are_not_followed(graded):
 def test_a_killed_grader_begun_again_loses_and_changes_nothing(graded):
     """The second run keeps the first one's grades to the byte, and every student has one."""
     assert graded.first.process.returncode == -signal.SIGKILL
-    assert len(graded.kept) >= 12
+    assert len(graded.stored) >= 12
     now = contents(graded.out)
-    for name, was in graded.kept.items():
+    for name, was in graded.stored.items():
         again = any(e["reason"] == "grader" for e in json.loads(was[0])["exercises"])
         assert again or now[name] == was, name
     handed_in = {path.name for path in (graded.place / "in").iterdir()}
@@ -303,7 +303,7 @@ def test_a_killed_grader_begun_again_loses_and_changes_nothing(graded):
 def test_nothing_is_left_behind(graded):
     """No process of either run, no folder of a box, no changed file of students or beside them."""
     assert graded.first.worlds and graded.second.worlds, "no box of its own was seen"
-    assert graded.left == [] and graded.second.survivors() == []
+    assert graded.survivors == [] and graded.second.survivors() == []
     for run in (graded.first, graded.second):
         folders = Path(tempfile.gettempdir()).glob(f"vitedu-box-{run.process.pid}-*")
         assert not list(folders)

@@ -10,7 +10,7 @@ from replay_caches import judge_answer
 from torch import nn
 from verdicts import failed_parts
 
-from vitedu import attention, encoder, patches, training, vit_and_cnn
+from vitedu import attention, encoder, training, vit_and_cnn
 from vitedu.checks.checker import find_checker
 from vitedu.checks.families import cache_results, change_settings, reuse_buffers
 
@@ -117,23 +117,6 @@ def test_a_table_is_not_overwritten_by_the_next(exercise):
     assert failed_parts(report) == ["again"]
 
 
-def by_strides(images, patch_size):
-    patches.patchify(images, patch_size)  # refuses what cannot be cut
-    B, C, H, W = images.shape
-    P, strides = patch_size, (C * H * W, patch_size * W, patch_size, H * W, W, 1)
-    return images.as_strided((B, H // P, W // P, C, P, P), strides).reshape(B, -1, C * P * P)
-
-
-TABLES = {}
-
-
-def from_a_drawer(num_positions, embed_dim):
-    key = num_positions, embed_dim
-    if key not in TABLES:
-        TABLES[key] = patches.sincos_positions(*key)
-    return TABLES[key]
-
-
 def saving_memory(x, dim=-1):
     if torch.is_grad_enabled():
         return attention.softmax(x, dim)
@@ -151,15 +134,13 @@ class ForPictures(attention.MultiHeadAttention):
 @pytest.mark.parametrize(
     ("exercise", "answer", "part", "words"),
     [
-        ("patchify", by_strides, "again", "in another order in memory"),
-        ("sincos_positions", from_a_drawer, "again", "what the caller writes into a result"),
         ("softmax", saving_memory, "again", "x (under no_grad)"),
         ("MultiHeadAttention", ForPictures, "gradients", "cut off from its inputs"),
     ],
-    ids=["strides", "drawer", "no_grad", "eval"],
+    ids=["no_grad", "eval"],
 )
 def test_what_shows_in_other_circumstances_alone_is_told(exercise, answer, part, words):
-    """Inputs that are views, results that are written into, no graph, and the other mode."""
+    """No graph, and the other mode."""
     report = judge_answer(find_checker(exercise), answer, 3)
     assert failed_parts(report) == [part], str(report)
     assert words in message(report, part)

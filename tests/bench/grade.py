@@ -61,8 +61,7 @@ def bench_grade(
         notebooks: folder of the course's notebooks, for the stubs.
         out: a JSON file for all figures.
         compared: students whom nbgrader grades as well; 0 for none.
-        way: of isolation, a name of ``isolation_methods.METHODS``; default: the strongest of this
-            machine.
+        way: a name of ``isolation_methods.METHODS``; default: the strongest of this machine.
 
     Returns:
         Whether every grade was what it should be, the parent stayed within ``PARENT_MB`` beyond
