@@ -140,8 +140,7 @@ def test_values_that_are_no_answers_arrive_as_unknown(value):
 def try_all(head, tensors=()) -> None:
     """Read a message in every way; only ``WireError`` may come."""
     reads = [messages.read_answer_info, messages.read_plain, messages.read_load_result]
-    reads += [Reader(tensors).read]
-    for read in [*reads, lambda head: messages.read_observation(head, tensors)]:
+    for read in [*reads, Reader(tensors).read, lambda h: messages.read_observation(h, tensors)]:
         with contextlib.suppress(WireError):
             read(head)
 
