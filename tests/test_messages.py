@@ -256,7 +256,8 @@ def without_lines(report):
 @pytest.mark.parametrize("name", ANSWERS)
 def test_report_reads(name, monkeypatch):
     """With seed 3 the report is this, to the letter; only numbers of lines are left out."""
-    monkeypatch.setenv("VITEDU_TIME_LIMIT", "0.3")
+    if name == "time is up":  # a busy machine needs more for the others
+        monkeypatch.setenv("VITEDU_TIME_LIMIT", "0.3")
     answer, exercise = ANSWERS[name]
     assert without_lines(str(judge(answer, exercise, seed=3))) == REPORTS[name]
 
