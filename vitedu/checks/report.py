@@ -165,7 +165,8 @@ class Report:
                 if len(diagnoses) > 1:
                     self.lines.append((f"mistake {number}", diagnosis.name))
                 if got and problem and first.name in diagnosis.parts and not diagnosis.why:
-                    words = explain(problem, got[problem.case.name], f"; {diagnosis.got}")
+                    seen, relation = got[problem.case.name], f"; {diagnosis.got}"
+                    words = explain(problem, seen, self.implementation, relation)
                     diagnosis = replace(diagnosis, why=words.get("why", ""))
                 self._explain(diagnosis, evidence)
                 evidence = diagnosis.got
@@ -173,7 +174,7 @@ class Report:
             is_advised = problem.stage in _ADVICE_STAGES and first.name in (advice or {})
             words = dict(zip(("why", "try"), advice[first.name], strict=True)) if is_advised else {}
             if got and not words:
-                words = explain(problem, got[problem.case.name])
+                words = explain(problem, got[problem.case.name], self.implementation)
             self.headline = (
                 problem.headline
                 or words.pop("headline", "")
