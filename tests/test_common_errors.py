@@ -334,6 +334,17 @@ def test_what_a_student_raises_is_not_explained():
     assert "why" not in dict(api.judge(gelu, seed=3).lines)
 
 
+def test_no_name_is_near_that_the_thing_does_not_have():
+    """The layer has a norm1, and a text has not."""
+
+    class EncoderBlock(encoder.EncoderBlock):
+        def forward(self, x):
+            return self.register_forward_hook.__doc__.norm_1
+
+    report = api.judge(EncoderBlock, seed=3)
+    assert "no attribute 'norm_1'" in line_of(report, "got") and "why" not in dict(report.lines)
+
+
 def test_mistake_of_the_bank_goes_before():
     """A named mistake keeps its own words."""
 

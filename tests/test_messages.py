@@ -139,7 +139,7 @@ REPORTS = """
   expected  a result
   got       AttributeError: 'Tensor' object has no attribute 'meen'   (line ..: return (x -
             … x.meen(dim=-1, keepdim=True)) / x.std(dim=-1, keepdim=True))
-  why       Tensor has nothing of the name meen. The nearest name that it has is mean.
+  why       Tensor has nothing of the name meen. The nearest known name is mean.
   try       Write mean if you mean that.
   case      x of 4 x 5 x 7
   again     check(..., "layer_norm", seed=3) repeats these inputs

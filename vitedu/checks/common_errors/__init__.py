@@ -68,12 +68,12 @@ def _known_names(case: Case, seen: Observation, reference: Any, groups) -> dict[
     """Return "near" and "attribute" for the last group, as far as they are known."""
     if seen.error is None or not groups:
         return {}
-    name = groups[-1]
+    name, line = groups[-1], seen.error.location[1] if seen.error.location else ""
     attributes = {key.split(".")[0] for key in case.state} | set(case.init)
     if seen.error.kind == "AttributeError":
-        places = [dir(_OWNERS[groups[0]]) if groups[0] in _OWNERS else attributes]
+        is_own = re.search(rf"\bself\.{re.escape(name)}\b", line)  # the layer's, not None's
+        places = [dir(_OWNERS[groups[0]]) if groups[0] in _OWNERS else attributes if is_own else ()]
     else:  # the student's own names go before the usual ones
-        line = seen.error.location[1] if seen.error.location else ""
         arguments = inspect.signature(getattr(reference, "forward", reference)).parameters
         own = {*re.findall(r"(?<![.\w])[^\W\d]\w*", line), *arguments, *case.init}
         places = [own, _USUAL]
