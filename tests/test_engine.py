@@ -18,7 +18,7 @@ from vitedu import attention, encoder, exercises, patches, training
 from vitedu.checks.case import Case
 from vitedu.checks.checker import find_checker
 from vitedu.checks.compare import is_close
-from vitedu.checks.engine import SECONDS, time_budget
+from vitedu.checks.engine import SECONDS, judge_answer, time_budget
 from vitedu.checks.observe import observe
 from vitedu.checks.training import drawing
 
@@ -649,3 +649,19 @@ def test_curves_leave_out_what_can_not_be_drawn():
     assert drawing.draw_curves([1.0, float("inf")], [1.0, 2.0], "title") is None
     assert drawing.draw_curves([1.0, float("nan")], [1.0, 2.0], "title") is None
     assert "at step 1" in drawing.draw_curves([1.0, 3.0], [1.0, 2.0], "title").text
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_no_check_asks_for_fewer_classes_than_there_are_labels(seed):
+    """A sparse tensor with an index past its size ends the interpreter instead of raising."""
+    sizes = []
+
+    def confusion_matrix(predictions, labels, num_classes):
+        sizes.append((int(max(predictions.max(), labels.max())), num_classes))
+        indices = torch.stack([labels, predictions])
+        ones = torch.ones_like(labels)
+        matrix = torch.sparse_coo_tensor(indices, ones, (num_classes, num_classes))
+        return matrix.to_dense()
+
+    judge_answer(find_checker("confusion_matrix"), confusion_matrix, seed)
+    assert len(sizes) > 8 and all(largest < count for largest, count in sizes)

@@ -139,6 +139,8 @@ REPORTS = """
   expected  a result
   got       AttributeError: 'Tensor' object has no attribute 'meen'   (line ..: return (x -
             … x.meen(dim=-1, keepdim=True)) / x.std(dim=-1, keepdim=True))
+  why       Tensor has nothing of the name meen. The nearest known name is mean.
+  try       Write mean if you mean that.
   case      x of 4 x 5 x 7
   again     check(..., "layer_norm", seed=3) repeats these inputs
   findings  ✓ allowed operations   ✗ returns   – values   – gradients   ✗ other sizes   ✗ eps
@@ -148,6 +150,9 @@ REPORTS = """
 ✗ 1.1 patchify: the result has the wrong type   [0/6 points]
   expected  output: tensor
   got       None; look for a missing `return`
+  why       A function without return, or with a return that has no value, gives None.
+  try       End with return and the result. Look also at each branch of an if, and at the
+            … indentation of return.
   case      6 images of 5 channels, 6 x 12 px, patch_size 3
   also      errors: expected a ValueError; got no error; the call returned as if nothing were
             … wrong   (H=43 is not divisible by patch_size 7)

@@ -2,11 +2,14 @@
 
 import copy
 import functools
+import re
 
 import pytest
+import torch
 
 from vitedu import check
 from vitedu.checks import api
+from vitedu.checks.mistakes import bare_source, run_source
 from vitedu.course import results
 from vitedu.exercises import EXERCISES, find
 
@@ -64,6 +67,37 @@ def wrapped(function):
 def test_wrappers_are_known(dress, capsys):
     """What only calls the reference is the reference."""
     assert check(dress(miss("gelu")), "gelu").is_reference
+
+
+@pytest.mark.parametrize(
+    "decorate",
+    [
+        torch.no_grad(),
+        torch.inference_mode(),
+        functools.cache,
+        wrapped,
+        pytest.param(torch.compile, marks=pytest.mark.slow),
+    ],
+    ids=["no_grad", "inference_mode", "cache", "wraps", "compile"],
+)
+@pytest.mark.parametrize("name", ["evaluate", "shift_consistency"])
+def test_decorators_make_no_reference(name, decorate, capsys):
+    """After a miss, an answer of the student's own under a decorator is judged, right or wrong."""
+    miss(name)
+
+    def own(*args, **kwargs):
+        return None
+
+    report = check(decorate(own), name, seed=1)
+    assert not report.is_reference and report.status in ("failed", "error")
+
+
+def test_right_answer_under_no_grad_passes_after_a_miss(capsys):
+    """The reference of evaluate is under no_grad as well, and shares the code of that decorator."""
+    miss("evaluate")
+    source = re.sub(r"^@.*\n", "", bare_source("evaluate"))
+    own = torch.no_grad()(run_source(source, "evaluate", "vitedu.training"))
+    assert check(own, seed=1).passed
 
 
 def test_subclass_counts_once_it_overrides_the_forward_pass(capsys):

@@ -35,7 +35,8 @@ Each word below has one meaning in the whole package:
   ``mistake_files`` reads. A **family** is the words of a mistake that several exercises share.
   ``families`` makes the mistakes that every exercise of a kind can show.
 * A **diagnosis** (``diagnose``) says which mistake an answer makes. It is given only if that
-  mistake reproduces what went wrong.
+  mistake reproduces what went wrong. For errors that everybody meets, ``common_errors`` explains
+  what no diagnosis does, in the words of ``errors.toml``.
 * A **checker** (``checker.Checker``) holds all of this for one exercise, in
   ``<chapter>/<exercise>.py`` and ``<exercise>.toml``; a driver or a reader of random results that
   only this exercise needs stands beside it. Whoever writes one begins with ``kit``. ``inspection``

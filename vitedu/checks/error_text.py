@@ -1,35 +1,7 @@
-"""What a report says of an error: a headline, and the student's own line."""
-
-import re
+"""What a report says of an error, with the student's own line."""
 
 from vitedu.checks.errors import DeviceMismatch
 from vitedu.checks.observation import Observation
-
-# what torch's message says -> the headline of the report
-_PATTERNS = {
-    r"index -?\d+ is out of bounds for dimension (\d+) with size (\d+)": (
-        "an index runs past axis {}, which has size {}"
-    ),
-    r"size of tensor a \((\d+)\) must match .* tensor b \((\d+)\) at": (
-        "sizes {} and {} meet on one axis"
-    ),
-    r"shapes cannot be multiplied \((\d+x\d+) and (\d+x\d+)\)": (
-        "a matrix {} is multiplied by a matrix {}"
-    ),
-    r"shape '\[(.*)\]' is invalid for input of size (\d+)": (
-        "a shape ({}) is asked for, and there are {} numbers"
-    ),
-}
-
-
-def error_headline(seen: Observation) -> str:
-    """Return the headline of a timeout or of a common error of torch, or "" for any other error."""
-    if seen.error is None:
-        return ""
-    if seen.error.kind == "TimeUp":
-        return "the call does not come to an end"
-    matches = ((re.search(text, seen.error.message), words) for text, words in _PATTERNS.items())
-    return next((words.format(*match.groups()) for match, words in matches if match), "")
 
 
 def error_text(seen: Observation) -> str:

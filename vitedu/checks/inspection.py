@@ -9,9 +9,10 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from vitedu.checks import checker as checkers
+from vitedu.checks import mistake_files as files
 from vitedu.checks.checker import Checker
 from vitedu.checks.diagnose import PART_OF_STAGE
-from vitedu.checks.mistake_files import FAMILIES, family_names, shared_bank_names, words_path
+from vitedu.checks.mistake_files import words_path
 from vitedu.checks.mistakes import Mistake, apply_edits, bare_source, run_source
 from vitedu.checks.values import ValueChecker
 from vitedu.exercises import EXERCISES, FILE, Exercise
@@ -23,8 +24,9 @@ PARTS = {*PART_OF_STAGE.values(), "values", "returns", "errors"}  # that need no
 
 def checker_problems(exercises: Sequence[Exercise] = EXERCISES) -> list[str]:
     """List what is wrong with the checkers of exercises and with their words, a line each."""
-    problems = [problem for path in (FILE, FAMILIES) for problem in _check_format(path)]
-    problems += _check_families()
+    paths = FILE, files.FAMILIES, files.ERRORS
+    problems = [problem for path in paths for problem in _check_format(path)]
+    problems += _check_shared_words()
     for exercise in exercises:
         problems += _check_exercise(exercise)
     return list(dict.fromkeys([*problems, *_find_strays()]))
@@ -35,12 +37,12 @@ def _check_format(path: Path) -> Iterator[str]:
         yield from format_problems(path)
 
 
-def _check_families() -> Iterator[str]:
-    try:
-        family_names()
-        shared_bank_names()
-    except WordsError as error:
-        yield str(error)
+def _check_shared_words() -> Iterator[str]:
+    for look in (files.family_names, files.shared_bank_names, files.read_errors):
+        try:
+            look()
+        except WordsError as error:
+            yield str(error)
 
 
 def _find_strays() -> Iterator[str]:

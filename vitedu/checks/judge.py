@@ -21,7 +21,7 @@ from vitedu.checks.compare import (
     run_reader,
     tolerance,
 )
-from vitedu.checks.error_text import error_headline, error_text
+from vitedu.checks.error_text import error_text
 from vitedu.checks.observation import FRESHNESS, SIDE_EFFECTS, STABILITY, Observation
 
 
@@ -90,12 +90,14 @@ def _compare_devices(case: Case, got: Observation) -> Problem | None:
 
 
 def _judge_call(case: Case, got: Observation, want: Observation):
+    is_late = got.error is not None and got.error.kind == "TimeUp"
+    headline = "the call does not come to an end" if is_late else ""
     if case.raises:
         if got.error is None:
             words = "no error; the call returned as if nothing were wrong"
             return f"a {case.raises}", words, "an error is missing"
         if case.raises not in got.error.kinds:
-            return f"a {case.raises}", error_text(got), error_headline(got)
+            return f"a {case.raises}", error_text(got), headline
         missing = [str(number) for number in case.mentions if str(number) not in got.error.message]
         if missing:
             numbers = " and ".join(str(number) for number in case.mentions)
@@ -105,7 +107,7 @@ def _judge_call(case: Case, got: Observation, want: Observation):
             )
         return None
     if got.error is not None:
-        return "a result", error_text(got), error_headline(got)
+        return "a result", error_text(got), headline
     return None
 
 
@@ -284,10 +286,7 @@ def _judge_gradients(case: Case, got: Observation, want: Observation):
     if got.gradient_error and not want.gradient_error:
         return "a backward pass", got.gradient_error
     if got.detached and not want.detached:
-        return (
-            "results that carry gradients",
-            "a result that is cut off from its inputs",
-        )
+        return ("results that carry gradients", "a result that is cut off from its inputs")
     wrong: list[str] = []
     right: list[str] = []
     for name, wanted in want.gradients.items():

@@ -4,7 +4,8 @@ Role: ``read_mistakes`` and ``read_values`` read the file beside a checker. What
 from Python is a name of the checker's module: ``evidence``, a function that describes the answer,
 and ``build``, the wrong answer itself where no edit can make it. ``families.toml`` has the words of
 mistakes that several exercises share, banks that several exercises take whole, and the words of
-``relations``. Not here: whether an edit fits the reference (``mistakes``).
+``relations``. ``errors.toml`` explains errors that everybody meets (``common_errors``). Not here:
+whether an edit fits the reference (``mistakes``).
 
 A mistake of its own::
 
@@ -20,6 +21,7 @@ A mistake of its own::
 "modes"`` alone stands for all mistakes of a shared bank.
 """
 
+import re
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
@@ -31,8 +33,11 @@ from vitedu.checks.mistakes import COMMON_NAMES, Edits, Mistake, ValueMistake
 from vitedu.words import WordsError, check_table, place, read
 
 FAMILIES = Path(__file__).with_name("families.toml")
+ERRORS = Path(__file__).with_name("errors.toml")
 WORDS: dict[str, type] = dict.fromkeys(("id", "name", "expected", "why", "try"), str)
 EXTRA: dict[str, type] = {"part": str, "evidence": str, "build": str, "edits": list, "also": list}
+ERROR_WORDS = {"id": str, "message": str, "why": str, "try": str}
+ERROR_EXTRA: dict[str, type] = {"kind": str, "printed": bool, "headline": str}
 VALUE_WORDS = dict.fromkeys(("id", "value", "name", "why", "try"), str)
 
 
@@ -135,6 +140,31 @@ def relation_words(name: str) -> tuple[str, str]:
         raise WordsError(f'families.toml has no relation "{name}"; it has {names}.')
     words = check_table(f"families.toml, {name}", relations[name], {"name": str, "try": str}, {})
     return words["name"], words["try"]
+
+
+@cache
+def read_errors() -> list[dict]:
+    """Read the errors that everybody meets; "message" becomes a compiled expression.
+
+    Raises:
+        WordsError: the file is missing or wrong.
+    """
+    where, table = place(ERRORS), read(ERRORS)
+    check_table(where, table, {"error": list}, {})
+    errors = []
+    for entry in _entries(where, table, "error"):
+        at = f"{where}, error {entry.get('id', '?')}"
+        error = check_table(at, entry, ERROR_WORDS, ERROR_EXTRA)
+        try:
+            error["message"] = pattern = re.compile(error["message"])
+            for key in ("headline", "why", "try"):
+                error.get(key, "").format(*range(pattern.groups), near="", attribute="")
+        except (re.error, ValueError, LookupError) as trouble:
+            remedy = "correct the expression, or what stands in braces"
+            raise WordsError(f"{at}: {type(trouble).__name__}: {trouble}; {remedy}.") from None
+        errors.append(error)
+    _check_unique(where, [error["id"] for error in errors])
+    return errors
 
 
 @cache

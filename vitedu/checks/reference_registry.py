@@ -6,7 +6,9 @@ student's answer. ``register_reference`` records what a check returns. ``is_regi
 recognises it: the same object, a copy, a subclass that overrides nothing, or a wrapper around it.
 """
 
+import contextlib
 import functools
+import inspect
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -57,8 +59,14 @@ def is_registered_reference(exercise: str, answer: Any) -> bool:
 
 
 def _code(answer: Any) -> Any:
-    """Return the code object of a function, or of the ``forward`` of a class, or None."""
+    """Return the code object of a function, or of the ``forward`` of a class, or None.
+
+    A decorator is looked through: all functions under ``torch.no_grad()`` share the code around
+    them.
+    """
     function = getattr(answer, "forward", None) if isinstance(answer, type) else answer
+    with contextlib.suppress(ValueError):  # wrapped in a circle
+        function = inspect.unwrap(function)  # type: ignore[arg-type]
     return getattr(function, "__code__", None)
 
 

@@ -22,13 +22,7 @@ PAIR_SECONDS = 1.0  # CPU time for trying pairs of mistakes, because a student w
 MAX_MISTAKES = 5  # the most mistakes made together that are looked for
 
 # parts whose mistakes are recognised from facts, without replay
-_PARTS_WITHOUT_REPLAY = (
-    "errors",
-    "gradients",
-    "unchanged",
-    "any device",
-    "again",
-)
+_PARTS_WITHOUT_REPLAY = ("errors", "gradients", "unchanged", "any device", "again")
 
 
 class ReplayCache:

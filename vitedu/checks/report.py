@@ -6,10 +6,11 @@ reference value is stored here.
 
 import html
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from vitedu import exercises
+from vitedu.checks.common_errors import explain
 from vitedu.checks.judge import Problem, Stage
 
 MARKS = {"passed": "✓", "failed": "✗", "error": "✗", "not_attempted": "○"}
@@ -31,10 +32,7 @@ _HEADLINES = {
 }
 
 # headlines of findings that were decided without a call
-_FINDING_HEADLINES = {
-    "exercise": "the exercise is not known",
-    "value": "not the value asked for",
-}
+_FINDING_HEADLINES = {"exercise": "the exercise is not known", "value": "not the value asked for"}
 
 # stages at which ``Checker.advice`` is shown; the earlier stages have messages of their own
 _ADVICE_STAGES = {Stage.FINITE, Stage.VALUES, Stage.FACTS}
@@ -166,16 +164,23 @@ class Report:
             for number, diagnosis in enumerate(diagnoses, 1):
                 if len(diagnoses) > 1:
                     self.lines.append((f"mistake {number}", diagnosis.name))
+                if got and problem and first.name in diagnosis.parts and not diagnosis.why:
+                    seen, relation = got[problem.case.name], f"; {diagnosis.got}"
+                    words = explain(problem, seen, self.implementation, relation)
+                    diagnosis = replace(diagnosis, why=words.get("why", ""))
                 self._explain(diagnosis, evidence)
                 evidence = diagnosis.got
         elif problem is not None:
-            self.headline = problem.headline or (
-                _HEADLINES.get(problem.stage) or f"this does not hold: {problem.expected}"
+            is_advised = problem.stage in _ADVICE_STAGES and first.name in (advice or {})
+            words = dict(zip(("why", "try"), advice[first.name], strict=True)) if is_advised else {}
+            if got and not words:
+                words = explain(problem, got[problem.case.name], self.implementation)
+            self.headline = (
+                problem.headline
+                or words.pop("headline", "")
+                or (_HEADLINES.get(problem.stage) or f"this does not hold: {problem.expected}")
             )
-            self.lines += [("expected", problem.expected), ("got", problem.got)]
-            if problem.stage in _ADVICE_STAGES:
-                words = (advice or {}).get(first.name, ())
-                self.lines += zip(("why", "try"), words, strict=False)
+            self.lines += [("expected", problem.expected), ("got", problem.got), *words.items()]
         else:
             self.headline = _FINDING_HEADLINES.get(first.name, first.name)
             if first.expected:

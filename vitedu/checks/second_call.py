@@ -166,8 +166,11 @@ def _single_changes(case: Case, options: dict[str, list]) -> Iterator[tuple[str,
                 name,
                 replace(case, init=case.init | {name: other}, extra=case.extra | {"instances": []}),
             )
+    has_indices = any(_is_integers(value) for value in case.args.values())
     for name, value in case.args.items():
         for other in _list_other_values(value):
+            if has_indices and isinstance(value, int) and other < value:
+                continue  # a label past the last class is undefined in some of torch's functions
             yield name, replace(case, args=case.args | {name: other})
         fields = value.plain() if isinstance(value, Recipe) else {}
         for field_, plain in fields.items():
@@ -180,6 +183,10 @@ def _single_changes(case: Case, options: dict[str, list]) -> Iterator[tuple[str,
             yield name, replace(case, args=case.args | {name: other}, keywords=keywords)
 
 
+def _is_integers(value: Any) -> bool:
+    return isinstance(value, torch.Tensor) and not value.is_floating_point()
+
+
 def _list_other_values(value: Any) -> list:
     """List other values of the same kind; they need not be possible ones."""
     if isinstance(value, bool):
@@ -188,7 +195,7 @@ def _list_other_values(value: Any) -> list:
         return [x for x in (1, 2 * value) if x != value]
     if isinstance(value, float):
         return [value / 2, value + 1]
-    if isinstance(value, torch.Tensor) and not value.is_floating_point():
+    if _is_integers(value):
         return [other_values(value), value.flatten()[:1].expand_as(value)]
     if any(isinstance(x, torch.Tensor) for x in tree_leaves(recipe_fields(value))):
         return [other_values(value)]

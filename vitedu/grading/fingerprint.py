@@ -18,6 +18,7 @@ from vitedu.grading.grades import Submission
 SOURCES = [
     "checks/*.py",
     "checks/*.toml",
+    "checks/common_errors/*.py",
     "grading/judge.py",
     "grading/student.py",
     "grading/grades.py",
