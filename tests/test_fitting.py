@@ -10,6 +10,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from vitedu.fitting import augmentation
 from vitedu.fitting import loop as fitting
+from vitedu.fitting.history import closing_line
 from vitedu.fitting.loop import DivergedError, TrainConfig, fit, predict
 from vitedu.training import evaluate, warmup_cosine
 
@@ -173,6 +174,8 @@ def test_fit_keeps_what_was_learned_when_interrupted(data):
     assert history.rows[0].train_loss == full.rows[0].train_loss
     before = make_model()[0].weight
     assert not torch.equal(interrupted.model[0].weight, before)
+    assert ", both of epoch 1; the weights are those of the moment" in closing_line(history)
+    assert closing_line(full).startswith("trained after 3 epochs") and ";" not in closing_line(full)
 
 
 @pytest.mark.parametrize(
