@@ -63,7 +63,10 @@ def test_text_that_begins_like_a_formula_is_made_text(words):
     assert not safe_cell(words).lstrip(" \t\r\n\x00\ufeff\u202e").startswith(tuple("=+-@|\t\r＝"))
 
 
-@pytest.mark.parametrize("words", ["Anna-Lena", "a=b", "01_patches.ipynb", "", "Zoë", "李雷", "'"])
+NAMES = ["Anna-Lena", "a=b", "01_patches.ipynb", "", "Zoë", "李雷", "'"]
+
+
+@pytest.mark.parametrize("words", NAMES)
 def test_other_text_stays(words):
     """Nothing is added where nothing is needed."""
     assert safe_cell(words) == words

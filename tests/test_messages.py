@@ -90,7 +90,8 @@ REPORTS = """
             first difference: 2 where 1 belongs
   case      6 images of 5 channels, 6 x 12 px, patch_size 3
   again     check(..., "patchify", seed=3) repeats these inputs
-  findings  ✓ returns   ✗ values   – gradients   ✗ other sizes   ✓ errors   – any device   – again
+  findings  ✓ returns   ✗ values   – gradients   ✗ other sizes   ✓ errors
+      …   – any device   – again
 
 == two mistakes together
 ✗ 1.1 patchify: patches run down the columns instead of along the rows
@@ -111,7 +112,8 @@ REPORTS = """
             first difference: 6 where 0 belongs
   case      6 images of 5 channels, 6 x 12 px, patch_size 3
   again     check(..., "patchify", seed=3) repeats these inputs
-  findings  ✓ returns   ✗ values   – gradients   ✗ other sizes   ✓ errors   – any device   – again
+  findings  ✓ returns   ✗ values   – gradients   ✗ other sizes   ✓ errors
+      …   – any device   – again
 
 == a difference without a name
 ✗ 3.2 gelu: right on 1 of 6 inputs: x of 2 x 5 x 24, values in the millions   [0.75/3 points]
@@ -131,7 +133,8 @@ REPORTS = """
   paths     no path leads around norm1 and attn
   case      3 sequences of 2 tokens, embed_dim 6, 2 heads
   again     check(..., "EncoderBlock", seed=3) repeats these inputs
-  findings  ✓ returns   ✗ values   – gradients   ✗ hidden width   ✗ other sizes   ✗ eps
+  findings  ✓ returns   ✗ values   – gradients   ✗ hidden width   ✗ other sizes
+      …   ✗ eps
             …   – any device   – again
 
 == an error in the student's line
@@ -143,7 +146,8 @@ REPORTS = """
   try       Write mean if you mean that.
   case      x of 4 x 5 x 7
   again     check(..., "layer_norm", seed=3) repeats these inputs
-  findings  ✓ allowed operations   ✗ returns   – values   – gradients   ✗ other sizes   ✗ eps
+  findings  ✓ allowed operations   ✗ returns   – values   – gradients   ✗ other sizes
+      …   ✗ eps
             …   – any device   – again
 
 == a forgotten return
@@ -157,7 +161,8 @@ REPORTS = """
   also      errors: expected a ValueError; got no error; the call returned as if nothing were
             … wrong   (H=43 is not divisible by patch_size 7)
   again     check(..., "patchify", seed=3) repeats these inputs
-  findings  ✗ returns   – values   – gradients   ✗ other sizes   ✗ errors   – any device   – again
+  findings  ✗ returns   – values   – gradients   ✗ other sizes   ✗ errors
+      …   – any device   – again
 
 == another error than asked for
 ✗ 1.6 sincos_positions: an impossible size ends in another error than ValueError   [3.33/4 points]
@@ -215,7 +220,8 @@ REPORTS = """
 ✗ 3.3 EncoderBlock: this is an instance, not the class   [0/6 points]
   expected  the class EncoderBlock itself, without parentheses
   got       an instance of EncoderBlock
-  findings  ✗ returns   – values   – gradients   – hidden width   – other sizes   – eps
+  findings  ✗ returns   – values   – gradients   – hidden width   – other sizes
+      …   – eps
             …   – any device   – again
 
 == other arguments

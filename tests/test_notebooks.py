@@ -246,7 +246,7 @@ def test_long_helpers_are_folded_wherever_a_notebook_is_read():
 
 @pytest.mark.parametrize("exercise", EXERCISES, ids=lambda exercise: exercise.id)
 def test_heading_of_an_exercise_says_its_minutes_and_difficulty(exercise):
-    """A notebook promises what the syllabus says; difficulty has one form, ●○○ to ●●●."""
+    """A notebook says what the syllabus says; difficulty has one form, ●○○ to ●●●."""
     notebook = read(NOTEBOOKS / f"{exercise.notebook}.ipynb")
     start = f"### Exercise {exercise.number} · `{exercise.id}` ({exercise.minutes} minutes, "
     text = "\n".join(cell.source for cell in notebook.cells)

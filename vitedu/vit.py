@@ -80,7 +80,7 @@ class ViTConfig:
 
 
 # what Python shows as the arguments: the fields
-ViTConfig.__new__.__signature__ = inspect.signature(ViTConfig.__init__)  # type: ignore[attr-defined]
+vars(ViTConfig.__new__)["__signature__"] = inspect.signature(ViTConfig.__init__)
 
 PRESETS: dict[str, ViTConfig] = {
     # the course's own, for 32 px images and ten classes; ``options`` has more

@@ -53,7 +53,10 @@ def patchify_one_by_one(x, p, *, verbose=False):
     (_, C, H, W) = x.shape
     if H % p or W % p:
         raise ValueError(f"{p}: {W} x {H}")
-    cut = lambda image: image.reshape(C, H // p, p, W // p, p).permute(1, 3, 0, 2, 4).flatten(2)  # noqa: E731
+
+    def cut(image):
+        return image.reshape(C, H // p, p, W // p, p).permute(1, 3, 0, 2, 4).flatten(2)
+
     return torch.vmap(cut)(x).flatten(1, 2)
 
 

@@ -151,7 +151,10 @@ def test_count_that_builds_the_model_earns_nothing():
 
 def test_gelu_at_the_tanh_forms_distance_is_told_apart():
     """The tanh form is named, by any road to it."""
-    answer = lambda x: 0.5 * x * (1 + torch.tanh((2 / torch.pi) ** 0.5 * (x + 0.044715 * x**3)))  # noqa: E731
-    assert judge(answer, "gelu", seed=0).misconception == "tanh_approximation"
+
+    def by_tanh(x):
+        return 0.5 * x * (1 + torch.tanh((2 / torch.pi) ** 0.5 * (x + 0.044715 * x**3)))
+
+    assert judge(by_tanh, "gelu", seed=0).misconception == "tanh_approximation"
     answer = lambda x: x * torch.sigmoid(1.702 * x)  # noqa: E731
     assert judge(answer, "gelu", seed=0).misconception == "sigmoid_approximation"

@@ -155,7 +155,8 @@ def groups_by_words_in_names(model, weight_decay):
     for name, p in model.named_parameters():
         token = name.split(".")[-1] in ("cls_token", "pos_embed")
         groups[token or "bias" in name or p.ndim < 2].append(p)
-    return [{"params": p, "weight_decay": w} for p, w in zip(groups, (weight_decay, 0.0))]  # noqa: B905
+    decays = zip(groups, (weight_decay, 0.0))  # noqa: B905
+    return [{"params": p, "weight_decay": w} for p, w in decays]
 
 
 def crops_without_taking_padding_off(images, padding, generator):

@@ -80,11 +80,16 @@ def family(name: str) -> Mistake:
 
 
 def _family_words(name: str, where: str) -> dict:
-    families = _read_families()["family"]
-    if name not in families:
-        names = ", ".join(families)
-        raise WordsError(f'{where}: there is no family "{name}"; families.toml has {names}.')
-    return check_table(f"families.toml, {name}", families[name], WORDS, EXTRA)
+    return check_table(f"families.toml, {name}", _look_up("family", name, where), WORDS, EXTRA)
+
+
+def _look_up(kind: str, name: str, where: str) -> Any:
+    """Return what families.toml has under a kind and a name."""
+    entries = _read_families()[kind]
+    if name not in entries:
+        names = ", ".join(entries)
+        raise WordsError(f'{where}: there is no {kind} "{name}"; families.toml has {names}.')
+    return entries[name]
 
 
 def shared_bank(name: str, where: str = "families.toml") -> list[Mistake]:
@@ -93,12 +98,8 @@ def shared_bank(name: str, where: str = "families.toml") -> list[Mistake]:
     Raises:
         WordsError: there is no such bank, or its words are wrong.
     """
-    banks = _read_families()["bank"]
-    if name not in banks:
-        names = ", ".join(banks)
-        raise WordsError(f'{where}: there is no bank "{name}"; families.toml has {names}.')
-    mistakes = []
-    for entry in _entries("families.toml", banks, name):
+    bank, mistakes = {name: _look_up("bank", name, where)}, []
+    for entry in _entries("families.toml", bank, name):
         at = f"families.toml, {_title(entry)}"
         mistakes.append(_make_mistake(at, check_table(at, entry, WORDS, EXTRA), evidence))
     return mistakes
@@ -134,11 +135,8 @@ def relation_words(name: str) -> tuple[str, str]:
     Raises:
         WordsError: there is no such relation, or its words are wrong.
     """
-    relations = _read_families()["relation"]
-    if name not in relations:
-        names = ", ".join(relations)
-        raise WordsError(f'families.toml has no relation "{name}"; it has {names}.')
-    words = check_table(f"families.toml, {name}", relations[name], {"name": str, "try": str}, {})
+    entry, where = _look_up("relation", name, "families.toml"), f"families.toml, {name}"
+    words = check_table(where, entry, {"name": str, "try": str}, {})
     return words["name"], words["try"]
 
 
