@@ -5,7 +5,8 @@ and the remedy. Nothing is judged; that the checkers decide rightly is shown by 
 """
 
 import importlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 
 from vitedu.checks import checker as checkers
@@ -14,11 +15,13 @@ from vitedu.checks.checker import Checker
 from vitedu.checks.diagnose import PART_OF_STAGE
 from vitedu.checks.mistake_files import words_path
 from vitedu.checks.mistakes import Mistake, apply_edits, bare_source, run_source
+from vitedu.checks.relations import RELATIONS
 from vitedu.checks.values import ValueChecker
 from vitedu.exercises import EXERCISES, FILE, Exercise
 from vitedu.words import WordsError, format_problems, place
 
 CHECKS = Path(__file__).parent
+OTHER_RELATIONS = ("other_argument", "another_order")  # found in a way of their own
 PARTS = {*PART_OF_STAGE.values(), "values", "returns", "errors"}  # that need no case of their own
 
 
@@ -38,9 +41,11 @@ def _check_format(path: Path) -> Iterator[str]:
 
 
 def _check_shared_words() -> Iterator[str]:
-    for look in (files.family_names, files.shared_bank_names, files.read_errors):
+    checks: list[Callable] = [files.family_names, files.shared_bank_names, files.read_errors]
+    checks += [partial(files.relation_words, name) for name in (*RELATIONS, *OTHER_RELATIONS)]
+    for check in checks:
         try:
-            look()
+            check()
         except WordsError as error:
             yield str(error)
 
