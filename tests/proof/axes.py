@@ -65,7 +65,7 @@ def _record_ranks(exercise_id: str, source: str) -> Ranks:
     recording = ast.unparse(ast.fix_missing_locations(_Axes(None).visit(parse(source))))
     module = exercises.find(exercise_id).module
     answer = run_source(recording, exercise_id, module, met=met)
-    if not judge_answer(find_checker(exercise_id), answer, 0).passed:
+    if not judge_answer(find_checker(exercise_id), answer, 0).is_flawless:
         raise ValueError(f"the reference of {exercise_id} fails where its axes are recorded.")
     return ranks
 

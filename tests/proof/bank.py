@@ -122,7 +122,7 @@ def count(exercise_id: str, reports: Iterable[Judgement]) -> CatchCount:
     for id_, number, answer, seed, report in reports:
         if id_:
             row.mistakes += 1
-            row.rejected += report.status in ("failed", "error")
+            row.rejected += not report.is_flawless
             row.named += report.misconceptions == [id_]
             points[id_, number, seed if seed < SPLIT else seed // SPLIT].append(report.points)
             if report.misconceptions != [id_]:
@@ -130,8 +130,8 @@ def count(exercise_id: str, reports: Iterable[Judgement]) -> CatchCount:
                 row.troubles.append(f"seed {seed}: {id_} was {report.status}, named {names}")
         else:
             row.answers += 1
-            row.accepted += report.passed
-            if not report.passed:
+            row.accepted += report.is_flawless
+            if not report.is_flawless:
                 name = getattr(answer, "__name__", answer)
                 row.troubles.append(f"seed {seed}: the right answer {name} was {report.status}")
     for (id_, *_), earned in points.items():
@@ -199,7 +199,7 @@ def measure_unseen(exercise_id: str, seed: int = 0) -> Unseen:
         )
         report = judge_answer(blind, build_answer(checker, mistake), seed, cache)
         result.mistakes += 1
-        result.rejected += not report.passed
+        result.rejected += not report.is_flawless
         names = [id_ for id_ in report.misconceptions if id_ in ids]
         if names:
             result.false.append(f"{mistake.id} was named {' and '.join(names)}")

@@ -41,7 +41,7 @@ def test_words_of_the_bank_follow_the_house(exercise):
 @pytest.mark.parametrize("exercise", FUNCTIONS)
 def test_a_checker_says_what_its_values_are(exercise):
     """A report of wrong values shows it as what was expected."""
-    assert find_checker(exercise).proves["values"]
+    assert find_checker(exercise).idea["values"]
 
 
 @pytest.mark.parametrize("exercise", FUNCTIONS)

@@ -178,7 +178,7 @@ def test_a_sample_of_mutants_is_judged_as_the_tables_say(exercise_id, monkeypatc
             monkeypatch.setenv("VITEDU_TIME_LIMIT", str(mutation.SECONDS))
         for change in draw.sample(sorted(changes), min(SAMPLE, len(changes))):
             answer = build_mutant(by_change[change], exercise_id, exercise.module)
-            passed = answer is not None and judge_answer(checker, answer, 0, cache).passed
+            passed = answer is not None and judge_answer(checker, answer, 0, cache).is_flawless
             assert passed == passes, change
 
 

@@ -64,8 +64,8 @@ def refused(note: str, mentions: str = "", **changes) -> Variation:
     return also("errors", "", **{**options, **changes})
 
 
-BATCH_OF_ONE = also("other sizes", "a batch of one", B=1)
-FLOAT64 = also("other sizes", "float64", dtype=torch.float64)
+BATCH_OF_ONE = also("batch of one", "a batch of one", B=1)
+FLOAT64 = also("dtype", "float64", dtype=torch.float64)
 ON_ACCELERATOR = also("any device", "on an accelerator", on_accelerator=True)
 USUAL = (BATCH_OF_ONE, FLOAT64, ON_ACCELERATOR)  # of an exercise whose tensors have a batch axis B
 

@@ -38,7 +38,9 @@ class Checker:
     bank: tuple[Mistake, ...] = ()
     forbidden: frozenset[str] = frozenset()  # torch functions and kernels that may not run
     forbidden_words: str = ""  # how a report names them; default: their names
-    proves: dict[str, str] = field(default_factory=dict)  # part -> what passing it shows
+    # part -> what passing it shows; only the idea decides, missing polish is a remark
+    idea: dict[str, str] = field(default_factory=dict)
+    polish: dict[str, str] = field(default_factory=dict)
     # part -> its share of the points; default 3 for "values", 1 for any other
     weights: dict[str, int] = field(default_factory=dict)
     # part -> extra judge: (cases, got) -> (expected, got) or None

@@ -13,6 +13,7 @@ from vitedu.checks.case import Case
 from vitedu.checks.checker import Checker
 from vitedu.checks.compare import is_same, name_unused_arguments, number_text
 from vitedu.checks.errors import DeviceMismatch
+from vitedu.checks.findings import is_polish
 from vitedu.checks.judge import UNWANTED_GRADIENT, Problem, Stage
 from vitedu.checks.mistake_files import family
 from vitedu.checks.mistakes import Mistake
@@ -84,6 +85,13 @@ def diagnose(
         if not matches and of_these and len(ran) < len(usual):
             matches = find_mistakes(checker.combine, mistakes, ran, got, want, cache)
             numeric = of_these if matches else numeric
+        # a slip of polish hides no mistake either
+        main = {part: p for part, p in numeric.items() if not is_polish(checker, part, p.stage)}
+        if not matches and main and len(main) < len(numeric):
+            slips = numeric.keys() - main.keys()
+            rest = [case for case in usual if case.part not in slips]
+            matches = find_mistakes(checker.combine, mistakes, rest, got, want, cache)
+            numeric = main if matches else numeric
         problem, parts = next(iter(numeric.values())), tuple(numeric)
         shares = _assign_parts(checker, matches, numeric, got, want, cache)
         for mistake, share in zip(matches, shares, strict=True):

@@ -18,8 +18,14 @@ from vitedu.checks.checker import Checker
 from vitedu.checks.compare import is_same
 from vitedu.checks.contrast import describe_contrast
 from vitedu.checks.diagnose import diagnose
-from vitedu.checks.findings import RETURNS, list_parts, make_findings
-from vitedu.checks.judge import DEFINITION, Problem, Stage, find_problem
+from vitedu.checks.findings import (
+    MOST_POLISH,
+    RETURNS,
+    is_polish,
+    list_parts,
+    make_findings,
+)
+from vitedu.checks.judge import DEFINITION, Problem, Stage, find_problems
 from vitedu.checks.observation import CONSTRUCTION, FRESHNESS, Observation
 from vitedu.checks.replay import ReplayCache
 from vitedu.checks.report import Report
@@ -89,8 +95,12 @@ def judge_observations(
     seed: int,
     answer: Any = None,
     cache: ReplayCache | None = None,
+    polish: float = MOST_POLISH,
 ) -> Report:
-    """Judge what an answer did: compare it with the reference, diagnose, and write the report."""
+    """Judge what an answer did: compare it with the reference, diagnose, and write the report.
+
+    ``polish`` is the share of the points that polish may have at most.
+    """
     report = Report(checker.exercise, reference=checker.reference, answer=answer, seed=seed)
     if observed.info.is_empty:
         return report.set_not_attempted()
@@ -141,7 +151,7 @@ def judge_observations(
             Stage.CALL, cases[0], *words, "__init__ holds, forward is still open"
         )
         problems["returns"] = open_forward
-    findings = make_findings(checker, cases, parts, problems)
+    findings = make_findings(checker, cases, parts, problems, polish)
     if not problems:
         return report.set_passed(findings, got)
     try:
@@ -150,6 +160,8 @@ def judge_observations(
         diagnoses = []
     if checker.is_related and not diagnoses:
         problems = _add_contrast(cases, problems, got, want)
+    if all(is_polish(checker, part, problem.stage) for part, problem in problems.items()):
+        return report.set_passed(findings, got, diagnoses)
     report.set_failed(findings, diagnoses, got=got, problems=problems, advice=checker.advice)
     if first.error is not None:
         report.status = "error"
@@ -257,23 +269,13 @@ def _find_problems(checker: Checker, parts, cases, got, want) -> dict[str, Probl
     """Find the first problem of every part that has one."""
     problems: dict[str, Problem] = {}
     for case in cases:
-        problem = find_problem(case, got[case.name], want[case.name])
-        if problem is None:
-            continue
-        if problem.expected == DEFINITION:
-            problem = replace(problem, expected=checker.proves.get("values", DEFINITION))
-        part = "again" if problem.stage is Stage.SECOND_CALL else case.part
-        if part == "values":
-            part = (
-                "returns"
-                if problem.stage in RETURNS
-                else "gradients"
-                if problem.stage is Stage.GRADIENTS
-                else "values"
-            )
-        earlier = problems.get(part)
-        if earlier is None or problem.stage < earlier.stage:
-            problems[part] = problem
+        for problem in find_problems(case, got[case.name], want[case.name]):
+            if problem.expected == DEFINITION:
+                problem = replace(problem, expected=checker.idea.get("values", DEFINITION))
+            part = _part_of(problem, parts)
+            earlier = problems.get(part)
+            if earlier is None or (problem.stage, problem.credit) < (earlier.stage, earlier.credit):
+                problems[part] = problem
     wrong = [problems[part].case for part in ("values", "returns") if part in problems]
     again = problems.get("again")
     if again is not None and again.stage is Stage.EFFECTS and len(problems) > 1:
@@ -291,6 +293,19 @@ def _find_problems(checker: Checker, parts, cases, got, want) -> dict[str, Probl
                     Stage.VALUES, next(c for c in cases if c.part == part), *words
                 )
     return {part: problems[part] for part in parts if part in problems}
+
+
+def _part_of(problem: Problem, parts: list[str]) -> str:
+    """Return the part that a problem belongs to: its case's, or a general one."""
+    if problem.stage is Stage.SECOND_CALL:
+        return "again"
+    if problem.stage is Stage.PRECISION and "dtype" in parts:
+        return "dtype"
+    if problem.case.part != "values":
+        return problem.case.part
+    if problem.stage in RETURNS:
+        return "returns"
+    return "gradients" if problem.stage is Stage.GRADIENTS else "values"
 
 
 def _plain_names(names) -> list[str]:

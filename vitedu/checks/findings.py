@@ -1,4 +1,11 @@
-"""Findings: which parts an exercise has, which of them hold, and their points."""
+"""Findings: which parts an exercise has, which of them hold, and their points.
+
+A part is **idea** or **polish**. The idea is what the exercise's text asks for; only it passes or
+fails an answer. Polish is what a colleague would say in a review: it costs points of its own, at
+most ``MOST_POLISH`` of all, and is told as a remark.
+"""
+
+import torch
 
 from vitedu import exercises
 from vitedu.checks.case import Case
@@ -6,12 +13,14 @@ from vitedu.checks.checker import Checker
 from vitedu.checks.judge import Problem, Stage
 from vitedu.checks.report import Finding
 
-RETURNS = {Stage.CALL, Stage.STRUCTURE, Stage.TYPE, Stage.SHAPE}  # the stages of "returns"
+RETURNS = {Stage.CALL, Stage.STRUCTURE, Stage.TYPE, Stage.SHAPE, Stage.DTYPE}  # of "returns"
+MOST_POLISH = 0.25  # the largest share of an exercise's points that polish may have
 _BEFORE_CALL = {Stage.CALLABLE, Stage.SIGNATURE}  # judged without a call
+_USUAL_POLISH = ("errors", "dtype", "any device")  # polish unless a checker calls it idea
 
 
 def list_parts(checker: Checker, cases: list[Case]) -> list[str]:
-    """List the parts of an exercise in the order of judgement."""
+    """List the parts of an exercise in the order of judgement, those of the idea first."""
     parts = ["allowed operations"] if checker.forbidden else []
     parts += ["returns", "values"]
     if any(case.part == "values" and case.gradients for case in cases):
@@ -19,19 +28,42 @@ def list_parts(checker: Checker, cases: list[Case]) -> list[str]:
     for part in [case.part for case in cases] + list(checker.judges):
         if part not in parts:
             parts.append(part)
-    return parts
+    return sorted(parts, key=lambda part: is_polish(checker, part))
+
+
+def is_polish(checker: Checker, part: str, stage: Stage = Stage.CALL) -> bool:
+    """Tell whether a problem of this part and stage is a remark and fails no answer.
+
+    Wrong numbers for a batch of one are a mistake everywhere, a crash only where the checker says
+    so. Numbers of another dtype may be rounded but not wrong. With a GPU in this session, its
+    device is no other device.
+    """
+    if part == "batch of one" and stage is not Stage.CALL:
+        return False
+    if part == "dtype" and stage in (Stage.SHAPE, Stage.VALUES):
+        return False
+    if part == "any device" and torch.cuda.is_available():
+        return False
+    return part in checker.polish or (part in _USUAL_POLISH and part not in checker.idea)
 
 
 def make_findings(
-    checker: Checker, cases: list[Case], parts: list[str], problems: dict[str, Problem]
+    checker: Checker,
+    cases: list[Case],
+    parts: list[str],
+    problems: dict[str, Problem],
+    polish: float = MOST_POLISH,
 ) -> list[Finding]:
-    """Write a finding for every part. A part that depends on a failed one is skipped."""
-    maximum = exercises.find(checker.exercise).points
-    weights = {part: checker.weights.get(part, 3 if part == "values" else 1) for part in parts}
-    weights["allowed operations"] = 0
-    if "again" in weights:  # its weight is taken from "values", so that other parts keep theirs
-        weights["values"] = max(1, weights["values"] - weights["again"])
-    total = sum(weights[part] for part in parts)
+    """Write a finding for every part. A part that depends on a failed one is skipped.
+
+    Args:
+        checker: whose words and weights.
+        cases: of this check.
+        parts: as ``list_parts`` gives them.
+        problems: part -> its first problem.
+        polish: the largest share of the points for all parts that are polish, 0 to 1.
+    """
+    shares = share_points(checker, parts, polish)
     trouble = problems["returns"].stage if "returns" in problems else None
     stop = "allowed operations" in problems or trouble in _BEFORE_CALL
     # Some cases show nothing while an earlier problem exists. A wrong result may pass the device
@@ -54,22 +86,58 @@ def make_findings(
             or (part == "again" and "returns" in problems)
             or part in idle
         )
-        message = checker.proves.get(part, _PROVES.get(part, f"{part}: as the text asks"))
+        message = words_of(checker, part)
         if problem:
             message = f"expected {problem.expected}; got {problem.got}   ({problem.case.name})"
         elif skipped:
             message = "not judged: what comes before it does not hold yet"
-        share = maximum * weights[part] / total
-        findings.append(Finding(part, problem is None and not skipped, message, share, skipped))
+        findings.append(
+            Finding(
+                part,
+                problem is None and not skipped,
+                message,
+                shares[part],
+                skipped,
+                is_polish=is_polish(checker, part, problem.stage if problem else Stage.CALL),
+                credit=problem.credit if problem else 0.0,
+            )
+        )
     return findings
 
 
-_PROVES = {
+def share_points(checker: Checker, parts: list[str], polish: float) -> dict[str, float]:
+    """Divide the points of an exercise among its parts; polish gets at most this share of them."""
+    weights = {part: checker.weights.get(part, 3 if part == "values" else 1) for part in parts}
+    weights["allowed operations"] = 0
+    if "again" in weights:  # its weight is taken from "values", so that other parts keep theirs
+        weights["values"] = max(1, weights["values"] - weights["again"])
+    groups = [
+        [part for part in parts if is_polish(checker, part) is kind] for kind in (False, True)
+    ]
+    totals = [sum(weights[part] for part in group) for group in groups]
+    share = min(totals[1] / sum(totals), polish)
+    maximum = exercises.find(checker.exercise).points
+    return {
+        part: maximum * of_all * weights[part] / total
+        for group, total, of_all in zip(groups, totals, (1 - share, share), strict=True)
+        for part in group
+    }
+
+
+def words_of(checker: Checker, part: str) -> str:
+    """Say what an answer has shown that passes a part."""
+    own = checker.idea | checker.polish
+    return own.get(part) or _WORDS.get(part) or f"{part}: as the text asks"
+
+
+_WORDS = {
     "allowed operations": "done without what is forbidden here",
     "returns": "runs and returns the right types and shapes",
     "values": "equals the definition on random inputs, which stay unchanged",
     "gradients": "gradients equal those of the definition",
     "again": "called again it looks at the new values, and leaves everything as it was",
+    "batch of one": "also for a batch of one",
     "errors": "impossible sizes are refused with their numbers",
+    "dtype": "keeps the dtype of its inputs",
     "any device": "makes no tensor on a device of its own",
 }

@@ -100,8 +100,8 @@ def _check_cases(exercise: Exercise, path: Path) -> Iterator[str]:
     except Exception as error:
         yield f"{place(path)}: makes no cases ({_error_line(error)}); correct it."
         return
-    if not checker.proves.get("values"):
-        yield f'{place(path)}: "proves" does not say what "values" shows; add it.'
+    if not checker.idea.get("values"):
+        yield f'{place(path)}: "idea" does not say what "values" shows; add it.'
     parts = {case.part for case in cases} | PARTS | set(checker.judges)
     for mistake in checker.bank:
         if mistake.part not in parts:

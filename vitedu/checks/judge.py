@@ -1,6 +1,6 @@
 """Judge: compare what an answer did with what the reference did, and report the first difference.
 
-Role: ``find_problem`` takes two observations of one case and works through the stages in the order
+Role: ``find_problems`` takes two observations of one case and works through the stages in the order
 of ``Stage``. It sees only arrays and facts, never the answer itself. Messages give the evidence and
 never a reference value.
 """
@@ -16,6 +16,7 @@ from vitedu.checks.case import Case, has_float64_inputs
 from vitedu.checks.compare import (
     describe_difference,
     dtype_name,
+    is_rounded,
     join_names,
     name_unused_arguments,
     run_reader,
@@ -35,7 +36,8 @@ class Stage(IntEnum):
     STRUCTURE = auto()  # names and shapes of a layer's parameters
     TYPE = auto()
     SHAPE = auto()
-    DTYPE = auto()
+    DTYPE = auto()  # one that cannot take the place of the right one
+    PRECISION = auto()  # another width, or numbers for a mask: judging goes on
     DEVICE = auto()
     FINITE = auto()
     VALUES = auto()
@@ -55,23 +57,30 @@ class Problem:
     expected: str
     got: str
     headline: str = ""  # the headline of the report; default: that of the stage
+    credit: float = 0.0  # the share of the part's points that it leaves
 
 
-def find_problem(case: Case, got: Observation, want: Observation) -> Problem | None:
-    """Find the first problem on one case; None if the observations agree."""
+def find_problems(case: Case, got: Observation, want: Observation) -> Iterator[Problem]:
+    """Yield the problem of precision on one case, which hides no other, and the first other one."""
     if case.on_accelerator:
-        return _compare_devices(case, got)
+        if problem := _compare_devices(case, got):
+            yield problem
+        return
     run_reader(case, got, want)
     second_call = _judge_second_call(got, want) if got.error is None else None
     if second_call and case.driver == "second_call":
-        return Problem(Stage.SECOND_CALL, case, *second_call)
+        yield Problem(Stage.SECOND_CALL, case, *second_call)
+        return
     for stage, judge in _JUDGES.items():
         words = judge(case, got, want)
         if words and case.driver == "second_call" and stage is Stage.VALUES:
             words = (*words[:2], "the first call is right, a call with other values is not")
         if words:
-            return Problem(stage, case, *words)
-    return Problem(Stage.SECOND_CALL, case, *second_call) if second_call else None
+            yield Problem(stage, case, *words)
+            if stage is not Stage.PRECISION:
+                return
+    if second_call:
+        yield Problem(Stage.SECOND_CALL, case, *second_call)
 
 
 def _compare_devices(case: Case, got: Observation) -> Problem | None:
@@ -89,6 +98,9 @@ def _compare_devices(case: Case, got: Observation) -> Problem | None:
     return None
 
 
+REFUSED = 0.5  # the credit of another error than the one asked for: torch's own, or without numbers
+
+
 def _judge_call(case: Case, got: Observation, want: Observation):
     is_late = got.error is not None and got.error.kind == "TimeUp"
     headline = "the call does not come to an end" if is_late else ""
@@ -97,13 +109,15 @@ def _judge_call(case: Case, got: Observation, want: Observation):
             words = "no error; the call returned as if nothing were wrong"
             return f"a {case.raises}", words, "an error is missing"
         if case.raises not in got.error.kinds:
-            return f"a {case.raises}", error_text(got), headline
+            return f"a {case.raises}", error_text(got), headline, 0.0 if is_late else REFUSED
         missing = [str(number) for number in case.mentions if str(number) not in got.error.message]
         if missing:
             numbers = " and ".join(str(number) for number in case.mentions)
             return (
                 f"a {case.raises} whose message names {numbers}",
                 f"the message {got.error.message!r}",
+                "",
+                REFUSED,
             )
         return None
     if got.error is not None:
@@ -165,14 +179,42 @@ def _judge_shape(case: Case, got: Observation, want: Observation):
     return None
 
 
-def _judge_dtype(case: Case, got: Observation, want: Observation):
+def _judge_dtype(case: Case, got: Observation, want: Observation, is_usable: bool = False):
     for name, ours, wanted in _pair_outputs(got, want):
-        if ours is not None and ours.dtype != wanted.dtype:
+        if (
+            ours is not None
+            and ours.dtype != wanted.dtype
+            and is_usable is _can_stand_for(ours.dtype, wanted.dtype)
+        ):
             return f"{name} of dtype {dtype_name(wanted.dtype)}", f"dtype {dtype_name(ours.dtype)}"
+    return None
+
+
+def _can_stand_for(dtype: torch.dtype, wanted: torch.dtype) -> bool:
+    """Tell whether later code can use a result of this dtype in place of the right one.
+
+    A float64 tensor meets float32 weights and fails; only a bool masks; only integers index.
+    """
+    if dtype.is_complex:
+        return False
+    if wanted.is_floating_point:
+        return wanted != torch.float32 or not dtype.is_floating_point
+    return wanted != torch.bool != dtype and not dtype.is_floating_point
+
+
+ROUNDED = "values rounded to a smaller dtype on the way"
+
+
+def _judge_precision(case: Case, got: Observation, want: Observation):
+    if words := _judge_dtype(case, got, want, is_usable=True):
+        return words
     is_narrowed = "narrowed" in got.operations and "narrowed" not in want.operations
     in_double = any(wanted.dtype == torch.float64 for wanted in want.tensors())
     if is_narrowed and in_double and has_float64_inputs(case):
-        return "float64 input computed in float64", "values rounded to a smaller dtype on the way"
+        return "float64 input computed in float64", ROUNDED
+    for name, ours, wanted in _pair_outputs(got, want):
+        if name in want.arrays and is_rounded(case, ours, wanted):
+            return "float64 input computed in float64", f"{name}: {ROUNDED}"
     return None
 
 
@@ -195,7 +237,7 @@ def _judge_finite(case: Case, got: Observation, want: Observation):
     return None
 
 
-# stands for ``Checker.proves["values"]``, which the engine puts in its place
+# stands for ``Checker.idea["values"]``, which the engine puts in its place
 DEFINITION = "the values of the definition"
 
 
@@ -204,7 +246,7 @@ def _judge_values(case: Case, got: Observation, want: Observation):
     also = f"; the call wrote into {modified} as well" if modified else ""
     for name, wanted in want.arrays.items():
         difference = describe_difference(case, got.arrays[name], wanted)
-        if difference:
+        if difference and not is_rounded(case, got.arrays[name], wanted):
             is_alone = len(want.arrays) + len(want.gradients) == 1
             what = "" if is_alone or name == "output" else f"{name}: "
             return DEFINITION, what + difference + also
@@ -340,6 +382,7 @@ _JUDGES = {
     Stage.TYPE: _judge_type,
     Stage.SHAPE: _judge_shape,
     Stage.DTYPE: _judge_dtype,
+    Stage.PRECISION: _judge_precision,
     Stage.DEVICE: _judge_device,
     Stage.FINITE: _judge_finite,
     Stage.VALUES: _judge_values,

@@ -10,8 +10,8 @@ Python can say::
         "row_means",
         # inputs: one case as the shapes say, then one for each variation
         cases=shaped("x: B D", *USUAL, also("other sizes", "square", D="B")),
-        # part -> what a student has shown who passes it
-        proves={"values": "every row is averaged"},
+        # part -> what a student has shown who passes it; polish={...} for what is a remark only
+        idea={"values": "every row is averaged"},
     )
 
 ``<exercise>.toml`` beside it holds the known mistakes, as edits of the reference's text and as the

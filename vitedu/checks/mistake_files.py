@@ -217,7 +217,7 @@ def _entries(where: str, table: Mapping, key: str) -> list[dict]:
     if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
         raise WordsError(f"{where}: has no [[{key}]]; write one for each known mistake.")
     if key == "mistake" and len(table) > 1:
-        check_table(where, table, {key: list}, {})
+        check_table(where, table, {key: list}, {"accepts": dict})
     return entries
 
 

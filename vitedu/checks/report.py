@@ -23,6 +23,7 @@ _HEADLINES = {
     Stage.TYPE: "the result has the wrong type",
     Stage.SHAPE: "the result has the wrong shape",
     Stage.DTYPE: "the result has the wrong dtype",
+    Stage.PRECISION: "the result has the wrong dtype",
     Stage.DEVICE: "the result is on the wrong device",
     Stage.FINITE: "the result is not finite",
     Stage.VALUES: "other values than asked for",
@@ -58,11 +59,13 @@ class Finding:
     skipped: bool = False  # not judged, because a part that it depends on failed
     expected: str = ""  # set if it was decided without a call: the message in two pieces
     got: str = ""
+    is_polish: bool = False  # if it does not hold, that is a remark and fails no answer
+    credit: float = 0.0  # the share of its points that is earned though it does not hold
 
     @property
     def points(self) -> float:
         """Points earned."""
-        return self.max_points if self.passed else 0.0
+        return self.max_points * (1.0 if self.passed else self.credit)
 
     @property
     def mark(self) -> str:
@@ -77,6 +80,7 @@ class Report:
         exercise: its id.
         status: "passed", "failed", "error" (the answer raised) or "not_attempted".
         points, max_points: partial credit is the sum over the findings that passed.
+        remarks: the findings about polish that do not hold; they cost their points and no more.
         misconception: id of the first recognised mistake, or None.
         misconceptions: ids of all recognised mistakes.
         findings: the verdicts, in the order of judgement.
@@ -96,6 +100,7 @@ class Report:
         self.misconceptions: list[str] = []
         self.picture = ""
         self.lines: list[tuple[str, str]] = []  # (label, text) below the headline
+        self.visible: int | None = None  # how many of them are in the first view; None: all
         self.headline = ""
         self.printed = ""
         self.is_reference = False  # the answer is the reference that an earlier check handed out
@@ -108,13 +113,23 @@ class Report:
 
     @property
     def passed(self) -> bool:
-        """Whether every part passed."""
+        """Whether the idea holds in every part; polish may be missing."""
         return self.status == "passed"
+
+    @property
+    def is_flawless(self) -> bool:
+        """Whether every part holds, polish too."""
+        return self.passed and not self.remarks
+
+    @property
+    def remarks(self) -> list[Finding]:
+        """What polish is missing, each with its points: ``max_points - points``."""
+        return [f for f in self.findings if f.is_polish and not f.passed and not f.skipped]
 
     @property
     def points(self) -> float:
         """Points earned, to two decimals."""
-        if self.passed:
+        if self.is_flawless:
             return self.max_points
         return round(sum(finding.points for finding in self.findings), 2)
 
@@ -136,12 +151,34 @@ class Report:
         )
         return self
 
-    def set_passed(self, findings: list[Finding], got: dict | None = None) -> "Report":
-        """Say what was proved."""
-        self.status, self.findings, self.implementation = "passed", findings, self._answer
-        self.lines = [("proved", finding.message) for finding in findings]
+    def set_passed(
+        self, findings: list[Finding], got: dict | None = None, diagnoses=()
+    ) -> "Report":
+        """Say what was proved, and which polish is missing."""
+        self.status, self.implementation = "passed", self._answer
+        self._set_findings(findings, diagnoses)
+        number, plural = len(self.remarks), "s" * (len(self.remarks) > 1)
+        self.headline = f"passed, {number} remark{plural}" if number else "passed"
+        self.lines = [("proved", finding.message) for finding in findings if finding.passed]
+        self._add_remarks()
         self._store_printed(got)
         return self
+
+    def _set_findings(self, findings: list[Finding], diagnoses) -> None:
+        """Keep findings and mistakes; a remark whose mistake is known is told in its words."""
+        self.misconceptions = [d.id for d in diagnoses if d.id]
+        self.misconception = self.misconceptions[0] if self.misconceptions else None
+        words = {part: f"{d.name}. {d.next_step}" for d in reversed(diagnoses) for part in d.parts}
+        self.findings = [
+            replace(f, message=words[f.name]) if f.is_polish and f.name in words else f
+            for f in findings
+        ]
+
+    def _add_remarks(self) -> None:
+        for remark in self.remarks:
+            lost = remark.max_points - remark.points
+            cost = f" (-{lost:.2g} points)" if round(lost, 2) else ""
+            self.lines.append(("remark", f"{remark.name}: {remark.message}{cost}"))
 
     def set_failed(
         self, findings, diagnoses, *, got=None, problems=None, status="failed", advice=None
@@ -150,60 +187,67 @@ class Report:
 
         ``advice`` holds (why, try) for parts whose problem no diagnosis explains.
         """
-        self.status, self.findings = status, findings
-        self.misconceptions = [d.id for d in diagnoses if d.id]
-        self.misconception = self.misconceptions[0] if self.misconceptions else None
-        problems = problems or {}
-        first = next(finding for finding in findings if not finding.passed and not finding.skipped)
-        problem = problems.get(first.name)
-        is_run = problem is None or problem.stage > Stage.SIGNATURE
-        is_explained = any(first.name in d.parts for d in diagnoses)
-        if is_explained:
-            self.headline = " and ".join(d.name for d in diagnoses[:2])
-            evidence = None
-            for number, diagnosis in enumerate(diagnoses, 1):
-                if len(diagnoses) > 1:
-                    self.lines.append((f"mistake {number}", diagnosis.name))
-                if got and problem and first.name in diagnosis.parts and not diagnosis.why:
-                    seen, relation = got[problem.case.name], f"; {diagnosis.got}"
-                    words = explain(problem, seen, self.implementation, relation)
-                    diagnosis = replace(diagnosis, why=words.get("why", ""))
-                self._explain(diagnosis, evidence)
-                evidence = diagnosis.got
-        elif problem is not None:
-            is_advised = problem.stage in _ADVICE_STAGES and first.name in (advice or {})
-            words = dict(zip(("why", "try"), advice[first.name], strict=True)) if is_advised else {}
-            if got and not words:
-                words = explain(problem, got[problem.case.name], self.implementation)
-            self.headline = (
-                problem.headline
-                or words.pop("headline", "")
-                or (_HEADLINES.get(problem.stage) or f"this does not hold: {problem.expected}")
-            )
-            self.lines += [("expected", problem.expected), ("got", problem.got), *words.items()]
-        else:
-            self.headline = _FINDING_HEADLINES.get(first.name, first.name)
-            if first.expected:
-                self.lines += [("expected", first.expected), ("got", first.got)]
-            else:
-                self.lines.append(("note", first.message))
-        if problem is not None and is_run:
+        self.status, problems = status, problems or {}
+        self._set_findings(findings, diagnoses)
+        failed = [f for f in findings if not f.passed and not f.skipped and not f.is_polish]
+        first, problem = failed[0], problems.get(failed[0].name)
+        place = {finding.name: number for number, finding in enumerate(failed)}
+        serious = [d for d in diagnoses if place.keys() & set(d.parts)]
+        serious.sort(key=lambda d: min(place.get(part, len(place)) for part in d.parts))
+        if right := [f.message for f in findings if f.passed and f.max_points]:
+            more = f"; and {len(right) - 2} more parts" if len(right) > 3 else ""
+            self.lines.append(("right", "; ".join(right[: 2 if more else 3]) + more))
+        explained = [d for d in serious if first.name in d.parts]
+        for diagnosis in explained[:1]:
+            if got and problem and not diagnosis.why:
+                seen, relation = got[problem.case.name], f"; {diagnosis.got}"
+                words = explain(problem, seen, self.implementation, relation)
+                diagnosis = replace(diagnosis, why=words.get("why", ""))
+            self.headline = diagnosis.name
+            self._explain(diagnosis, None)
+        if not explained:
+            self._tell_problem(first, problem, got, advice)
+        if problem is not None and problem.stage > Stage.SIGNATURE:
             self.lines.append(("case", problem.case.name))
-        listed_parts = {first.name}.union(*(d.parts for d in diagnoses))
-        if not is_explained:
-            self.lines += [("also", f"{d.name}. {d.next_step}") for d in diagnoses]
-        for finding in findings:
+        self.visible = len(self.lines)
+        rest = [d for d in serious if d not in explained[:1]]
+        for number, diagnosis in enumerate(rest, 2):
+            self.lines.append((f"mistake {number}", diagnosis.name))
+            self._explain(diagnosis, explained[0].got if explained else None)
+        listed_parts = {first.name}.union(*(d.parts for d in serious))
+        for finding in failed:
             other = problems.get(finding.name)
-            if finding.passed or finding.skipped or finding.name in listed_parts:
+            if finding.name in listed_parts:
                 continue
             if not (other and problem and _is_similar(other, problem)):
                 self.lines.append(("also", f"{finding.name}: {finding.message}"))
-        if self.seed is not None and is_run:
+        self._add_remarks()
+        if self.seed is not None and (problem is None or problem.stage > Stage.SIGNATURE):
             self.lines.append(
                 ("again", f'check(..., "{self.exercise}", seed={self.seed}) repeats these inputs')
             )
         self._store_printed(got)
         return self
+
+    def _tell_problem(self, finding: Finding, problem: Problem | None, got, advice) -> None:
+        """Tell what does not hold in a part whose mistake is not known."""
+        if problem is None:
+            self.headline = _FINDING_HEADLINES.get(finding.name, finding.name)
+            if finding.expected:
+                self.lines += [("expected", finding.expected), ("got", finding.got)]
+            else:
+                self.lines.append(("note", finding.message))
+            return
+        is_advised = problem.stage in _ADVICE_STAGES and finding.name in (advice or {})
+        words = dict(zip(("why", "try"), advice[finding.name], strict=True)) if is_advised else {}
+        if got and not words:
+            words = explain(problem, got[problem.case.name], self.implementation)
+        self.headline = (
+            problem.headline
+            or words.pop("headline", "")
+            or (_HEADLINES.get(problem.stage) or f"this does not hold: {problem.expected}")
+        )
+        self.lines += [("expected", problem.expected), ("got", problem.got), *words.items()]
 
     def add_picture(self, svg: str, label: str, text: str) -> None:
         """Add a counterexample: a picture, and a line of text before the line with the case."""
@@ -213,6 +257,8 @@ class Report:
             len(self.lines),
         )
         self.lines.insert(place, (label, text))
+        if self.visible is not None:
+            self.visible += 1
 
     def _explain(self, diagnosis, earlier_got: str | None) -> None:
         got = "" if diagnosis.got == earlier_got else diagnosis.got
@@ -271,20 +317,18 @@ class Report:
 
     def _repr_html_(self) -> str:
         colour = {"passed": "#0072b2", "not_attempted": "#777777"}.get(self.status, "#b35900")
-        cells = "".join(
-            f'<div style="opacity:.7">{html.escape(label)}</div>'
-            f'<div style="white-space:pre-wrap;overflow-wrap:anywhere">{html.escape(text)}</div>'
-            for label, text in self.rows()
-        )
-        # a mark stays beside its word
-        cells = re.sub("([✓✗–]) ", "\\1\N{NO-BREAK SPACE}", cells)
+        rows, visible = self.rows(), self.visible
+        if visible is None:
+            view = _grid(rows)
+        else:
+            first = [*rows[:visible], *(row for row in rows[visible:] if row[0] == "printed")]
+            more = '<summary style="opacity:.7">more</summary>'
+            rest = _grid([row for row in rows[visible:] if row[0] != "printed"])
+            view = f"{_grid(first)}<details>{more}{rest}</details>"
         picture = f'<div style="margin:.5em 0 .2em">{self.picture}</div>' if self.picture else ""
         return (
             f'<div style="border-left:4px solid {colour};padding:.2em .8em;margin:.2em 0">'
-            f"<b>{html.escape(self.head)}</b>"
-            '<div style="display:grid;grid-template-columns:max-content minmax(0,1fr);'
-            "gap:.1em 1em;"
-            f'font-family:monospace;margin-top:.3em">{cells}</div>{picture}</div>'
+            f"<b>{html.escape(self.head)}</b>{picture}{view}</div>"
         )
 
     def _repr_mimebundle_(self, include=None, exclude=None) -> dict[str, str]:
@@ -310,7 +354,26 @@ class Report:
                 }
                 for f in self.findings
             ],
+            "remarks": [
+                {"part": f.name, "message": f.message, "points": round(f.max_points - f.points, 2)}
+                for f in self.remarks
+            ],
         }
+
+
+def _grid(rows: list[tuple[str, str]]) -> str:
+    """Write rows as two columns that wrap at blanks."""
+    cells = "".join(
+        f'<div style="opacity:.7">{html.escape(label)}</div>'
+        f'<div style="white-space:pre-wrap;overflow-wrap:anywhere">{html.escape(text)}</div>'
+        for label, text in rows
+    )
+    # a mark stays beside its word
+    cells = re.sub("([✓✗–]) ", "\\1\N{NO-BREAK SPACE}", cells)
+    return (
+        '<div style="display:grid;grid-template-columns:max-content minmax(0,1fr);gap:.1em 1em;'
+        f'font-family:monospace;margin-top:.3em">{cells}</div>'
+    )
 
 
 def _indent(text: str) -> str:

@@ -31,7 +31,7 @@ CHECKER = Checker(
         number=True,
         rtol=2e-7,
     ),
-    proves={
+    idea={
         "values": ALL_SIX,
         "other sizes": "also for long, short, wide and narrow sequences",
     },

@@ -14,7 +14,7 @@ CHECKER = Checker(
         *USUAL,
         **EXACT,
     ),
-    proves={
+    idea={
         "values": "every head is back in its columns, compared to the bit",
         "other sizes": (
             "also for a batch of one, one head, one token, one column a head, and float64"

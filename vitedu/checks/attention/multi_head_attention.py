@@ -57,7 +57,7 @@ LAYERS = frozenset(
 CHECKER = Checker(
     "MultiHeadAttention",
     forbidden=families.FUSED_NAMES | LAYERS,
-    proves={
+    idea={
         "allowed operations": "made from your own parts",
         "values": "output and weights, with given parameters",
         "gradients": "gradients of x and of every parameter, through output and weights",

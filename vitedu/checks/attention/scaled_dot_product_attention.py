@@ -30,7 +30,7 @@ CHECKER = Checker(
         ranges={"d": (5, 8)},  # no square: its root is told from a rounded one
     ),
     forbidden=families.FUSED_NAMES,
-    proves={
+    idea={
         "allowed operations": "made from products and a softmax",
         "values": "output and weights are those of softmax(q k^T / sqrt(d)) v",
         "leading axes": "with none, one, two or three leading axes",

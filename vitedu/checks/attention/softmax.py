@@ -75,7 +75,7 @@ CHECKER = Checker(
     ),
     forbidden=SOFTMAX_NAMES | families.FUSED_NAMES,  # attention to the unit matrix is softmax
     forbidden_words="log_softmax, softmax, softmin",
-    proves={
+    idea={
         "allowed operations": "made from exp and sums",
         "values": "positive weights that sum to 1 along the last axis",
         "other axes": "also along any other dim",

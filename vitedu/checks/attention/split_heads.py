@@ -18,7 +18,7 @@ CHECKER = Checker(
         letters={"D": "nh*hd"},
         **EXACT,
     ),
-    proves={
+    idea={
         "values": "head j holds columns j*hd : (j+1)*hd of every token, compared to the bit",
         "other sizes": (
             "also for a batch of one, one head, one token, one column a head, and float64"

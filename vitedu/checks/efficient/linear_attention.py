@@ -58,7 +58,7 @@ CHECKER = Checker(
     ),
     forbidden=FUSED_NAMES,
     weights={"cost": 3},
-    proves={
+    idea={
         "allowed operations": "made from products and elu",
         "values": "each output is the mean of the values, weighted with f(q) . f(k)",
         "cost": (

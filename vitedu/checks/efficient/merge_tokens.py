@@ -41,7 +41,7 @@ CHECKER = Checker(
         outputs=("tokens", "sizes"),
         gradients=("tokens",),
     ),
-    proves={
+    idea={
         "values": (
             "the most similar pairs are merged, weighted with their sizes; all else keeps its place"
         ),

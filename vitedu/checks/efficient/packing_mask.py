@@ -27,7 +27,7 @@ CHECKER = Checker(
         ),
         also("other sizes", "a tuple of lengths", shapes="lengths = (b, a)"),
     ),
-    proves={
+    idea={
         "values": "tokens look at their own image alone",
         "other sizes": "also for equal sizes, one image, and an image of one token",
     },

@@ -31,7 +31,7 @@ CHECKER = Checker(
         values={"cls_attention": lambda x: x.softmax(dim=-1)},
         **EXACT,
     ),
-    proves={
+    idea={
         "values": "the class token and the most attended patches, in their order",
         "other sizes": "also where one patch or all stay, for a batch of one, and float64",
     },

@@ -17,7 +17,7 @@ CHECKER = Checker(
         name="{gh} and {gw} tokens along the sides",
         driver=whole_numbers.__name__,
     ),
-    proves={
+    idea={
         "values": "every offset has one number, that of published tables",
         "other sizes": "also for a square, one row, one column and one token",
     },

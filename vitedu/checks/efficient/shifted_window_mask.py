@@ -15,7 +15,7 @@ CHECKER = Checker(
         ranges={"s": (1, 2), "a": (2, 5), "b": (2, 5), "w": (6, 7)},
         name="{a*w} x {b*w} tokens, window_size {w}, shift {s}",
     ),
-    proves={
+    idea={
         "values": "only neighbours of the image may look at each other",
         "other sizes": "also for squares and for larger shifts",
         "no shift": "without a shift nothing is forbidden",

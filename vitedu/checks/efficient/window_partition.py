@@ -18,7 +18,7 @@ CHECKER = Checker(
         name="{B:grid} of {a*w} x {b*w} tokens, window_size {w}",
         **EXACT,
     ),
-    proves={
+    idea={
         "values": "every token stands in its window, in its place",
         "other sizes": (
             "also for squares, a batch of one, one window, windows of one token and float64"

@@ -48,7 +48,7 @@ CHECKER = Checker(
     "count_parameters",
     forbidden=frozenset({"aten.uniform_", "aten.normal_", "aten.empty"}),
     forbidden_words="building the model",
-    proves={
+    idea={
         "values": "equal to the sum over model.parameters() for odd configurations",
         "presets": "and for ViT-Tiny and ViT-B/16",
         "qkv_bias=False": "and without biases of q, k, v",

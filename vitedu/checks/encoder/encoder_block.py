@@ -53,7 +53,7 @@ def cases(g: torch.Generator) -> list[Case]:
 
 CHECKER = Checker(
     "EncoderBlock",
-    proves={
+    idea={
         "values": "two residual steps, each normalised first",
         "hidden width": "int(embed_dim * mlp_ratio) hidden units",
         "other sizes": "also for one token, one head and float64",

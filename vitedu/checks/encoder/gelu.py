@@ -28,7 +28,7 @@ CHECKER = Checker(
         "mkldnn._linear_pointwise mkldnn._convolution_pointwise "
         "mkldnn._convolution_transpose_pointwise".split()
     ),
-    proves={
+    idea={
         "values": "each x times the share of a normal distribution below x",
         "other sizes": "also for one number and float64",
         "large values": "finite and right for large values",

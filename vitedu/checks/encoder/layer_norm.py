@@ -54,7 +54,7 @@ CHECKER = Checker(
     forbidden=frozenset(
         "layer_norm native_layer_norm aten.native_layer_norm aten.layer_norm".split()
     ),
-    proves={
+    idea={
         "values": "each token with mean 0 and variance 1, then times weight, plus bias",
         "other sizes": "also for one token, more axes, as many tokens as features, and float64",
         "eps": "eps as given, inside the root",

@@ -58,7 +58,7 @@ def cases(g: torch.Generator) -> list[Case]:
 
 CHECKER = Checker(
     "VisionTransformer",
-    proves={
+    idea={
         "values": "logits equal to the definition at random weights",
         "other sizes": "also for one image, one channel, no qkv bias and float64",
     },

@@ -29,7 +29,7 @@ def cases(g: torch.Generator) -> list[Case]:
 
 CHECKER = Checker(
     "attention_rollout",
-    proves={
+    idea={
         "values": (
             "the product of the layers with their residual paths, rows normalised, the last layer "
             "leftmost"

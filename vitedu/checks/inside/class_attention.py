@@ -17,7 +17,7 @@ CHECKER = Checker(
         values={"weights": lambda x: x.softmax(dim=-1)},
         name="{B:image}, {nh:head}, {gh} x {gw} patches",
     ),
-    proves={
+    idea={
         "values": (
             "the class token's weights on the patches, each at its place, not normalised again"
         ),

@@ -31,7 +31,7 @@ CHECKER = Checker(
         ranges={"n": (40, 60), "K": (4, 6)},
         name="{n:image}, {K} classes",
     ),
-    proves={
+    idea={
         "values": "every image counted once, rows the truth, columns the answer, int64",
         "absent classes": "K rows and columns, whatever classes occur",
         "other sizes": "also for one image and two classes",

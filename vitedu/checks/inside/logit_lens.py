@@ -41,7 +41,7 @@ def cases(g: torch.Generator) -> list[Case]:
 
 CHECKER = Checker(
     "logit_lens",
-    proves={
+    idea={
         "values": (
             "the class token's logits after every block, through the model's own norm and head"
         ),

@@ -71,7 +71,7 @@ def own_share(case: Case, seen: Observation) -> str:
 
 CHECKER = Checker(
     "pointing_game",
-    proves={
+    idea={
         "values": "the share of images whose hottest patch, the first of equals, meets the object",
         "clear maps": "right where one patch is the hottest",
         "other sizes": (

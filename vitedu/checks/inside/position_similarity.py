@@ -33,7 +33,7 @@ CHECKER = Checker(
         values={"pos_embed": _make_positions},
         name="{gh} x {gw} patches, positions of {D}",
     ),
-    proves={
+    idea={
         "values": "cosines of every patch position with every other, as maps",
         "prefix rows": "however many rows stand before those of the patches",
         "other sizes": "also for a square grid, one row and float64",

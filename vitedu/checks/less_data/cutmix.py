@@ -46,7 +46,7 @@ def cases(g: torch.Generator) -> list[Case]:
 
 CHECKER = Checker(
     "cutmix",
-    proves={
+    idea={
         "values": "the box comes from the partner, and the labels follow its area",
         "clipped boxes": "also where the box crosses an edge, lies outside, or is empty",
         "other sizes": "also for one image, square ones, uint8, and float64",

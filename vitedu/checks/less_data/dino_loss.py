@@ -36,7 +36,7 @@ CHECKER = Checker(
         scale=0.15,
         name="{B:image}, {K} prototypes",
     ),
-    proves={
+    idea={
         "values": "the cross-entropy of the student with the centred, sharpened teacher",
         "other sizes": "also for one image, two prototypes, and float64",
         "large logits": "finite where the logits are large",

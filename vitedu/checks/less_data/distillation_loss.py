@@ -31,7 +31,7 @@ CHECKER = Checker(
         values={"teacher_logits": _make_two_favourites},
         name="{B:image}, {K} classes",
     ),
-    proves={
+    idea={
         "values": (
             "half the loss of each head, one with the labels and one with the teacher's answers"
         ),

@@ -127,7 +127,7 @@ def cases(g: torch.Generator) -> list[Case]:
 
 CHECKER = Checker(
     "drop_path",
-    proves={
+    idea={
         "values": (
             "in eval mode nothing changes; in training whole samples are 0 and the others divided "
             "by 1 - drop_prob"

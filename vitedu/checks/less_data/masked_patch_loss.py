@@ -44,7 +44,7 @@ def cases(g: torch.Generator) -> list[Case]:
 
 CHECKER = Checker(
     "masked_patch_loss",
-    proves={
+    idea={
         "values": (
             "the mean of the squared errors of the hidden patches, with boolean masks and float "
             "ones"

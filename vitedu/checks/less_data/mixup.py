@@ -32,7 +32,7 @@ def cases(g: torch.Generator) -> list[Case]:
 
 CHECKER = Checker(
     "mixup",
-    proves={
+    idea={
         "values": "images and labels blended with their partners in one proportion",
         "other sizes": (
             "also for lam 0 and 1, one image, square ones, as many images as classes, and float64"

@@ -34,7 +34,7 @@ def cases(g: torch.Generator) -> list[Case]:
 
 CHECKER = Checker(
     "random_masking",
-    proves={
+    idea={
         "values": (
             "the tokens of lowest noise in order, a mask of the hidden ones, and the way back"
         ),

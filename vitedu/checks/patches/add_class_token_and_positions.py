@@ -22,7 +22,7 @@ CHECKER = Checker(
         ranges={"B": (3, 9), "N": (3, 9), "D": (3, 9)},  # a 2 that somebody wrote is none of them
         name="{B:image} of {N:patch token}, embed_dim {D}",
     ),
-    proves={
+    idea={
         "values": "the class token first, and every token at its position",
         "other sizes": "also for one image, one patch, as many patches as columns, and float64",
     },

@@ -38,7 +38,7 @@ def own_device(conv):
 
 CHECKER = Checker(
     "linear_from_conv",
-    proves={
+    idea={
         "values": "every weight and bias stands where it should, and conv is unchanged",
         "without bias": "no bias where conv has none",
         "other sizes": "also for grey images, patches of one pixel and float64",

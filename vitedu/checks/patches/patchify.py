@@ -8,7 +8,8 @@ CHECKER = Checker(
     cases=shaped(
         "images: B C H W; patch_size = P",
         also("other sizes", "square", gw="gh"),
-        also("other sizes", "patches of one pixel", P=1, C=1),
+        also("patches of one pixel", "patches of one pixel", P=1),
+        also("other sizes", "one channel", C=1),
         refused("H={H} is not divisible by patch_size {P}", "H P", H="gh*P + 1"),
         refused(
             "W={W} is not divisible by patch_size {P}, but H * W is by its square",
@@ -23,9 +24,11 @@ CHECKER = Checker(
         name="{B:image} of {C:channel}, {H} x {W} px, patch_size {P}",
         **EXACT,
     ),
-    proves={
+    idea={
         "values": "every pixel stands where it should",
-        "other sizes": "also for squares, a batch of one, patches of one pixel and float64",
+        "other sizes": "also for squares, one channel, one row and one column of patches",
+        "batch of one": "also for one image",
     },
+    polish={"patches of one pixel": "also for patches of one pixel"},
     picture=drawing.draw_patch_order,
 )

@@ -39,7 +39,7 @@ def double_table(num_positions, embed_dim):
 
 CHECKER = Checker(
     "sincos_positions",
-    proves={
+    idea={
         "values": "sines and cosines take turns, at the right frequencies",
         "other sizes": "also for long tables, one position and two columns",
         "errors": "an odd embed_dim is refused",

@@ -36,7 +36,7 @@ def double_table(grid_size, embed_dim):
 
 CHECKER = Checker(
     "sincos_positions_2d",
-    proves={
+    idea={
         "values": "every cell's row code, then its column code",
         "other sizes": "also for square grids, one row and four columns",
         "errors": "an embed_dim that 4 does not divide is refused",

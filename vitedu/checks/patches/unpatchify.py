@@ -21,7 +21,7 @@ CHECKER = Checker(
         **EXACT,
     ),
     picture=drawing.draw_patch_places,
-    proves={
+    idea={
         "values": "every pixel is back in its place",
         "other sizes": "also for squares, a batch of one, patches of one pixel and float64",
     },

@@ -55,7 +55,7 @@ CHECKER = Checker(
         "linear_cross_entropy".split()
     ),
     forbidden_words="F.cross_entropy and nn.CrossEntropyLoss",
-    proves={
+    idea={
         "values": "the mean of minus the log-probability of the label",
         "label smoothing": "with the target (1-s) on the label plus s/K on every class",
         "other sizes": "also for one image, two classes, and float64",

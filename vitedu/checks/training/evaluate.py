@@ -36,7 +36,7 @@ def cases(g: torch.Generator) -> list[Case]:
 
 CHECKER = Checker(
     "evaluate",
-    proves={
+    idea={
         "any iterable": "batches may come from a generator, and be of any size",
         "values": "mean loss and accuracy over all images, each counting the same",
         "eval mode": "measured in eval mode, parameters and running statistics untouched",

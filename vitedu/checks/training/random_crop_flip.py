@@ -69,7 +69,7 @@ def cases(g: torch.Generator) -> list[Case]:
 
 CHECKER = Checker(
     "random_crop_flip",
-    proves={
+    idea={
         "values": (
             "every output is a window of its reflected image, mirrored or not; images stay "
             "unchanged"

@@ -90,7 +90,7 @@ def cases(g: torch.Generator) -> list[Case]:
 CHECKER = Checker(
     "train_one_epoch",
     is_related=False,  # what is kept tells what training did, and is no output of the answer
-    proves={
+    idea={
         "any iterable": "batches may come from a generator, and be of any size",
         "values": "mean loss and accuracy over all images, each counting the same",
         "learning": "every step on fresh gradients, clipped to norm 1",

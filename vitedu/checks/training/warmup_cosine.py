@@ -52,7 +52,7 @@ def _draw_schedule(case: Case, got: Observation, ids: list[str]):
 
 CHECKER = Checker(
     "warmup_cosine",
-    proves={
+    idea={
         "values": "every step of a run, the peak once and final_lr at the end",
         "no warm-up": "a cosine from the first step where warmup_steps is 0",
         "final rate": "ends exactly at final_lr",

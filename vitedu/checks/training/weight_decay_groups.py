@@ -25,7 +25,7 @@ def cases(g: torch.Generator) -> list[Case]:
 
 CHECKER = Checker(
     "weight_decay_groups",
-    proves={
+    idea={
         "values": "two groups, every parameter once, with its weight decay",
         "nested parts": "cls_token and pos_embed are found inside other parts",
         "other names": "norms and matrices are told apart whatever they are called",

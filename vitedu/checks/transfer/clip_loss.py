@@ -55,7 +55,7 @@ CHECKER = Checker(
         rtol=2e-4,
         atol=2e-5,
     ),
-    proves={
+    idea={
         "values": "the mean of both cross-entropies over cosines / temperature",
         "temperatures": "finite and right for temperatures from 0.0001 to 10",
         "other sizes": "also for one pair, for features of length 1, and float64",

@@ -75,7 +75,7 @@ def read_one_digit(state_dict):
 
 CHECKER = Checker(
     "convert_torchvision_weights",
-    proves={
+    idea={
         "values": "every tensor stands under its name in the course's model, with its own numbers",
         "other sizes": "also for one block, 25 blocks, and float64",
     },

@@ -41,7 +41,7 @@ CHECKER = Checker(
         ranges={"side": (4, 5), "gh": (6, 9), "gw": (6, 9), "D": (2, 3)},
         name="{side} x {side} patches to {gh} x {gw}, {D} features",
     ),
-    proves={
+    idea={
         "values": (
             "bicubic between the places of the old grid, row by row, the class token's row kept"
         ),

@@ -28,7 +28,7 @@ def cases(g: torch.Generator) -> list[Case]:
 
 CHECKER = Checker(
     "layerwise_lr_groups",
-    proves={
+    idea={
         "values": "every parameter once, at the rate of its depth",
         "other models": "also for one block, twelve blocks, and a decay of 1",
         "frozen parameters": "a parameter that is frozen now stands in its group, too",

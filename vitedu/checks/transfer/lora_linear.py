@@ -50,7 +50,7 @@ def cases(g: torch.Generator) -> list[Case]:
 CHECKER = Checker(
     "LoRALinear",
     weights={"merged": 3},
-    proves={
+    idea={
         "values": "the frozen layer plus alpha / rank times up(down(x))",
         "gradients": "gradients of x and of both thin matrices",
         "merged": (

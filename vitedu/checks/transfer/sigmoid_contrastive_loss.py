@@ -48,7 +48,7 @@ CHECKER = Checker(
         rtol=2e-4,
         atol=2e-5,
     ),
-    proves={
+    idea={
         "values": "minus the sum of logsigmoid over all pairs, each with its sign, divided by B",
         "large logits": "finite and right for logits of 10,000",
         "other sizes": (

@@ -35,7 +35,7 @@ def cases(g: torch.Generator) -> list[Case]:
 
 CHECKER = Checker(
     "effective_receptive_field",
-    proves={
+    idea={
         "values": "the middle cell's absolute gradient, over channels and images, largest value 1",
         "other sizes": (
             "also for one image, one channel, one row of cells, a single cell and float64"

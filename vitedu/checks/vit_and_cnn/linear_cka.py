@@ -33,7 +33,7 @@ CHECKER = Checker(
         name="features ({n}, {p}) and ({n}, {q})",
         rtol=1e-4,
     ),
-    proves={
+    idea={
         "values": "centred, compared and divided by the norms of both sides",
         "other sizes": "also for one feature, more features than images, other scales and float64",
     },

@@ -29,7 +29,7 @@ def cases(g: torch.Generator) -> list[Case]:
 
 CHECKER = Checker(
     "receptive_field",
-    proves={
+    idea={
         "values": "every kernel adds to it, and every stride widens what comes after it",
         "other stacks": "also for one layer, no strides, strides alone and kernels of one pixel",
     },

@@ -60,7 +60,7 @@ def cases(g: torch.Generator) -> list[Case]:
 
 CHECKER = Checker(
     "shift_consistency",
-    proves={
+    idea={
         "values": "the share of predictions that a shift by (dy, dx) leaves as they were",
         "eval mode": "measured in eval mode, parameters and running statistics untouched",
         "modes restored": "every part back in its mode, frozen parts too",

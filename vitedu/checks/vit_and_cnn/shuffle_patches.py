@@ -34,7 +34,7 @@ def cases(g: torch.Generator) -> list[Case]:
 
 CHECKER = Checker(
     "shuffle_patches",
-    proves={
+    idea={
         "values": (
             "patch i of the result is patch permutation[i] of the image, and no pixel moves inside "
             "it"
