@@ -9,7 +9,9 @@ def cases(g: torch.Generator) -> list[Case]:
     """Draw weights of several layers: rows that sum to 1, and rows that do not."""
     B, nh, T, L = distinct(g, 4, 2, 5)
 
-    def case(note="", part="other sizes", B=B, nh=nh, L=L, dtype=torch.float32, leak=False, **rest):
+    def case(
+        note="", part="other sizes", B=B, nh=nh, T=T, L=L, dtype=torch.float32, leak=False, **rest
+    ):
         layers = [(2 * normal(g, B, nh, T, T, dtype=dtype)).softmax(dim=-1) for _ in range(L)]
         if leak:  # every row keeps a share of its own
             layers = [w * (0.3 + torch.rand(B, nh, T, 1, generator=g)).to(dtype) for w in layers]
@@ -19,10 +21,11 @@ def cases(g: torch.Generator) -> list[Case]:
     return [
         case(", rows that do not sum to 1", "values", leak=True, gradients=("layers",)),
         case(", rows that sum to 1", "softmax's rows"),
-        case(L=1),
-        case(nh=1),
-        case(B=1, L=2),
+        case(L=12, T=70),
         case(B=T, nh=T, L=2),
+        case(nh=1),
+        case(L=1),
+        case(B=1, L=2, part="batch of one"),
         *usual(case),
     ]
 
@@ -35,6 +38,8 @@ CHECKER = Checker(
             "leftmost"
         ),
         "softmax's rows": "right for rows that sum to 1",
-        "other sizes": "also for one layer, one head, a batch of one and float64",
+        "other sizes": "also for many tokens, one head, and one layer",
+        "batch of one": "also for one image",
     },
+    polish={"gradients": "gradients pass through"},
 )

@@ -6,12 +6,11 @@ CHECKER = Checker(
     "class_attention",
     cases=shaped(
         "weights: B nh T T; grid_size = (gh, gw)",
-        also("other sizes", "a square grid", gw="gh"),
-        also("other sizes", "one head", nh=1),
-        also("other sizes", "a long grid", gh=2, gw=9),
+        also("other sizes", "a square grid of many patches", gh=9, gw=9),
+        also("other sizes", "as many heads as images", nh="B", gh=2, gw=8),
         also("other sizes", "a single row of patches", gh=1),
         also("other sizes", "a single column of patches", gw=1),
-        also("other sizes", "three registers behind the class token", T="gh*gw + 4"),
+        also("other sizes", "one head", nh=1),
         *USUAL,
         letters={"T": "gh*gw + 1"},
         values={"weights": lambda x: x.softmax(dim=-1)},
@@ -21,8 +20,8 @@ CHECKER = Checker(
         "values": (
             "the class token's weights on the patches, each at its place, not normalised again"
         ),
-        "other sizes": (
-            "also for square grids, one row, one head, registers, a batch of one and float64"
-        ),
+        "other sizes": "also for square grids, one row, one column and one head",
+        "batch of one": "also for one image",
     },
+    polish={"gradients": "gradients pass through"},
 )

@@ -18,7 +18,7 @@ CHECKER = Checker(
         ),
         # without the last class: whether it occurs among so few shall not be left to chance
         also(
-            "other sizes",
+            "batch of one",
             "one image, not recognised",
             shapes=FEW,
             n=1,
@@ -26,14 +26,18 @@ CHECKER = Checker(
         ),
         also("other sizes", "as many images as classes", shapes=FEW, n="K"),
         also("other sizes", "two classes", K=2),
-        also("other sizes", "two classes, more images than a byte counts", K=2, n=1200),
+        also("dtype", "two classes, more images than a byte counts", K=2, n=1200),
         ON_ACCELERATOR,
-        ranges={"n": (40, 60), "K": (4, 6)},
+        ranges={"n": (40, 60), "K": (4, 12)},
         name="{n:image}, {K} classes",
     ),
     idea={
         "values": "every image counted once, rows the truth, columns the answer, int64",
         "absent classes": "K rows and columns, whatever classes occur",
-        "other sizes": "also for one image and two classes",
+        "other sizes": "also for two classes, and for as many images as classes",
+    },
+    polish={
+        "batch of one": "also for one image",
+        "dtype": "counted in int64, also beyond 255",
     },
 )

@@ -30,11 +30,13 @@ def cases(g: torch.Generator) -> list[Case]:
 
     return [
         case(part="values", gradients=("layers",)),
-        case(L=1),
-        case(B=1),
         case(L=B),
-        case(", a head without bias", bias=False),
-        case(", tokens that hardly vary", spread=1e-3),
+        case(L=12, T=70),
+        case(L=1),
+        case(", the class token alone", T=1),
+        case(B=1, part="batch of one"),
+        case(", a head without bias", "rare layers", bias=False),
+        case(", tokens that hardly vary", "rare layers", spread=1e-3),
         *usual(case),
     ]
 
@@ -45,6 +47,11 @@ CHECKER = Checker(
         "values": (
             "the class token's logits after every block, through the model's own norm and head"
         ),
-        "other sizes": "also for one block, one image, as many blocks as images, and float64",
+        "other sizes": "also for one block, as many blocks as images, the class token alone",
+    },
+    polish={
+        "batch of one": "also for one image",
+        "rare layers": "norm and head are called, whatever they are",
+        "gradients": "gradients pass through",
     },
 )

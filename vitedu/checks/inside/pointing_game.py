@@ -54,13 +54,15 @@ def cases(g: torch.Generator) -> list[Case]:
         case(", some equally hot", "values", ties=True),
         case(", one hottest patch each", "clear maps", B=IMAGES + 1),
         case(gh=gh + draw(g, 3, 4), gw=2),
-        case(gh=gw),
-        case(", float64, nearly alike", close=True),
-        case(", patches of one pixel, all values below 0", P=1, above=-1.0),
-        case(", patches of 121 pixels", P=11),
-        case(", patches that are not square", Q=P - 1),
-        case(", patches that are not square", Q=P + 2),
-        case(B=1, note=", one image"),
+        case(gh=gw, note=", all values below 0", above=-1.0),
+        case(gh=9, gw=9, B=9, P=2),
+        case(gh=1, gw=gw + 1),
+        case(B=1, note=", one image", part="batch of one"),
+        case(", float64, nearly alike", "rare maps", close=True),
+        case(", patches of one pixel", "rare maps", P=1),
+        case(", patches of 121 pixels", "rare maps", P=11),
+        case(", patches that are not square", "rare maps", Q=P - 1),
+        case(", patches that are not square", "rare maps", Q=P + 2),
     ]
 
 
@@ -74,9 +76,8 @@ CHECKER = Checker(
     idea={
         "values": "the share of images whose hottest patch, the first of equals, meets the object",
         "clear maps": "right where one patch is the hottest",
-        "other sizes": (
-            "also for tall grids, square ones, patches of one pixel or that are not square, and "
-            "one image"
-        ),
+        "other sizes": "also for tall, long and square grids, and for values below 0",
+        "batch of one": "also for one image",
     },
+    polish={"rare maps": "also for patches of one pixel or not square, and for near ties"},
 )

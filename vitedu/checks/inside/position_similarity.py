@@ -16,13 +16,14 @@ CHECKER = Checker(
     cases=shaped(
         "pos_embed: 1 T D; grid_size = (gh, gw)",
         also("prefix rows", "five tokens before the patches", T="gh*gw + 5"),
-        also("prefix rows", "more tokens before the patches than patches", T="2*gh*gw + 1"),
-        also("prefix rows", "no token before the patches", T="gh*gw"),
-        also("other sizes", "a square grid", gw="gh"),
+        also("prefix rows", "no token before the patches", T="gh*gw", gh=2, gw=8),
+        also("other sizes", "a square grid of many patches", gh=9, gw=9),
+        also("other sizes", "as many features as patches", D="gh*gw"),
         also("other sizes", "a single row of patches", gh=1),
         also("other sizes", "a single column of patches", gw=1),
+        also("rare positions", "more tokens before the patches than patches", T="2*gh*gw + 1"),
         also(
-            "other sizes",
+            "rare positions",
             "small positions",
             values={"pos_embed": lambda x: 1e-3 * _make_positions(x)},
             rtol=5e-3,
@@ -36,6 +37,10 @@ CHECKER = Checker(
     idea={
         "values": "cosines of every patch position with every other, as maps",
         "prefix rows": "however many rows stand before those of the patches",
-        "other sizes": "also for a square grid, one row and float64",
+        "other sizes": "also for a square grid, one row and one column",
+    },
+    polish={
+        "rare positions": "also for small positions, and for few patches behind many rows",
+        "gradients": "gradients pass through",
     },
 )

@@ -55,24 +55,20 @@ def draw_batches(g: torch.Generator, state: dict, sizes, shape, scales=(2.0,)):
 
 
 def mode_cases(case: Callable, many: Any, few: Any) -> list:
-    """Make the cases of an exercise that measures a model and leaves its modes and gradients alone.
+    """Make the cases of an exercise that measures a model and leaves it as it was.
 
-    ``case(words, size, fact, part, **extra)`` makes one; ``many`` and ``few`` are sizes.
+    ``case(words, size, aspects, part, **extra)`` makes one; ``many`` and ``few`` are sizes.
     """
-    train, modes = "a model in train mode", ("modes", "modes restored")
-    gradients, part_awake = (
-        ("gradients", "no gradients"),
-        "a model in eval mode with a part in train mode",
-    )
+    train, awake = "a model in train mode", "a model in eval mode with a part in train mode"
+    left, parts = (("modes", "gradients"), "left as it was"), (("modes",), "modes of the parts")
+    some, asleep = ("body", "body.1", "head"), f"{train} with a part in eval mode"
     return [
-        case(train, many, "eval", "eval mode", training=True),
-        case(part_awake, few, "eval", "eval mode", other_mode=("body.1",)),
-        case(train, few, *modes, training=True),
-        case("a model in eval mode", few, *modes),
-        case(
-            f"{train} with a part in eval mode", few, *modes, training=True, other_mode=("body.2",)
-        ),
-        case(part_awake, few, *modes, other_mode=("body", "body.1", "head")),
-        case("gradients", few, *gradients, frozen=("body.0.weight",)),
-        case("gradients that were switched off before", few, *gradients, enabled=False),
+        case(train, many, ("eval",), "eval mode", training=True),
+        case(awake, few, ("eval",), "eval mode", other_mode=("body.1",)),
+        case(train, few, *left, training=True),
+        case("a model in eval mode, with gradients", few, *left, frozen=("body.0.weight",)),
+        case("gradients that were switched off before", few, *left, enabled=False),
+        case(asleep, few, *parts, training=True, other_mode=("body.2",)),
+        case(awake, few, *parts, other_mode=some),
+        case("a model in eval mode, its graph", few, ("graph",), "no graph"),
     ]

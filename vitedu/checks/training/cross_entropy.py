@@ -2,7 +2,7 @@
 
 import torch
 
-from vitedu.checks.kit import Case, Checker, Options, also, draw, shaped
+from vitedu.checks.kit import ON_ACCELERATOR, Case, Checker, Options, also, draw, shaped
 
 PLAIN = "logits: B K; labels: B < K"
 SMOOTHING, STRONGER = f"{PLAIN}; label_smoothing = s / 50", f"{PLAIN}; label_smoothing = t / 50"
@@ -10,39 +10,45 @@ GRADS = {"gradients": ("logits",)}
 
 # logsumexp of 1e4 rounds to 2e-3
 LARGE: Options = {"part": "large scores", "rtol": 1e-4, "atol": 8e-3}
-ABSENT_CLASS = "the last class does not occur"
+SMOOTH = LARGE | {"part": "label smoothing"}
+ABSENT_CLASS, ONE_CLASS = "the last class does not occur", "one label for all images"
 
 SHAPED_CASES = shaped(
     PLAIN,
     also("values", "", **GRADS),
-    also("label smoothing", "", shapes=SMOOTHING, **GRADS),
-    also("label smoothing", "by keyword", shapes=STRONGER, keywords=("label_smoothing",), **GRADS),
-    also("label smoothing", "", shapes=f"{PLAIN}; label_smoothing = 1.0"),
-    also("other sizes", "one image", B=1),
-    also("other sizes", "as many images as classes", B="K"),
+    also("other sizes", "zeros and ties", B="K", values={"logits": torch.Tensor.round}),
     also("other sizes", "two classes", K=2),
-    also("other sizes", "two classes", shapes=SMOOTHING, K=2),
     also("other sizes", ABSENT_CLASS),
-    also("other sizes", ABSENT_CLASS, shapes=SMOOTHING),
-    # no probability so small that another mistake than one of dtype shows here now and then
-    also("other sizes", "float64", shapes=SMOOTHING, dtype=torch.float64, scale=0.25),
+    also("batch of one", "one image", B=1),
     also(note="scores around 10,000", scale=1e4, **LARGE),
-    also(note="scores around 10,000", shapes=SMOOTHING, scale=1e4, **LARGE),
     also(note="scores all near 10,000", values={"logits": lambda x: x + 1e4}, **LARGE),
     also(note="scores all near -10,000", values={"logits": lambda x: x - 1e4}, **LARGE),
-    also("any device", "on an accelerator", shapes=SMOOTHING, on_accelerator=True),
-    ranges={"B": (3, 7), "K": (3, 7), "s": (4, 20), "t": (21, 40)},
+    also("label smoothing", "", shapes=SMOOTHING, **GRADS),
+    also("label smoothing", "by keyword", shapes=STRONGER, keywords=("label_smoothing",), **GRADS),
+    also("label smoothing", "", shapes=f"{PLAIN}; label_smoothing = 1.0", K=2),
+    also("label smoothing", ABSENT_CLASS, shapes=SMOOTHING),
+    also(note="scores around 10,000", shapes=SMOOTHING, scale=1e4, **SMOOTH),
+    # no probability so small that another mistake than one of dtype shows here now and then
+    also("label smoothing", "float64", shapes=SMOOTHING, K=3, dtype=torch.float64, scale=0.25),
+    also("labels alike", ONE_CLASS),
+    also("dtype", "float64", dtype=torch.float64, scale=0.25),
+    ON_ACCELERATOR,
+    ranges={"B": (3, 17), "K": (3, 12), "s": (4, 20), "t": (21, 40)},
     scale=2.0,
 )
 
 
 def cases(g: torch.Generator) -> list[Case]:
-    """Draw scores and labels; the last class occurs in all cases but one."""
+    """Draw scores and labels; the last class occurs where nothing else is said."""
     result = SHAPED_CASES(g)
     for case in result:
         labels, K = case.args["labels"], case.args["logits"].shape[1]
         if ABSENT_CLASS in case.name:
             labels.remainder_(K - 1)
+        elif ONE_CLASS in case.name:
+            labels.fill_(draw(g, 0, K - 1))
+        elif len(labels) == 1:
+            labels.copy_(case.args["logits"].argmin(dim=1))  # not what is predicted
         else:
             labels[draw(g, 0, len(labels) - 1)] = K - 1
     return result
@@ -57,10 +63,15 @@ CHECKER = Checker(
     forbidden_words="F.cross_entropy and nn.CrossEntropyLoss",
     idea={
         "values": "the mean of minus the log-probability of the label",
-        "label smoothing": "with the target (1-s) on the label plus s/K on every class",
-        "other sizes": "also for one image, two classes, and float64",
+        "other sizes": "also for two classes, and for as many images as classes",
+        "batch of one": "also for one image",
         "large scores": "finite and right for scores of 10,000",
     },
+    polish={
+        "label smoothing": "with the target (1-s) on the label plus s/K on every class",
+        "labels alike": "also where all labels are alike",
+    },
+    weights={"label smoothing": 3},
     advice={
         "label smoothing": (
             "Without smoothing your loss is right.",

@@ -108,7 +108,7 @@ def classifier_of(case: Case, log: CallLog) -> RecordingClassifier:
 def evaluation(answer, case: Case, seen: Observation) -> None:
     """Evaluate the case's classifier, which replaces ``args["model"]``.
 
-    ``extra["aspects"]`` lists what to write down: "results", "eval", "modes", "gradients".
+    ``extra["aspects"]`` lists what to write down: "results", "eval", "modes", "gradients", "graph".
     """
     log = CallLog()
     model = classifier_of(case, log)
@@ -133,7 +133,7 @@ def evaluation(answer, case: Case, seen: Observation) -> None:
         seen.facts[SIDE_EFFECTS] = describe_changes(model, state)
     aspects = case.extra["aspects"]
     if "results" in aspects:
-        store_means(seen, case, result)
+        store_outputs(seen, case, result)
     if "eval" in aspects:
         modes = ", ".join(sorted({mode for mode, _ in log})) or "never called"
         seen.facts["every part of the model in eval mode"] = modes
@@ -156,10 +156,6 @@ def evaluation(answer, case: Case, seen: Observation) -> None:
             "as before" if log else "never called"
         )
     if "gradients" in aspects:
-        has_graph = any(attached for _, attached in log)
-        seen.facts["no graph for gradients"] = (
-            ("a graph was built" if has_graph else "none") if log else "never called"
-        )
         if case.extra.get("enabled", True):
             seen.facts["gradients possible again afterwards"] = "yes" if enabled else "switched off"
         else:
@@ -179,3 +175,15 @@ def evaluation(answer, case: Case, seen: Observation) -> None:
             if value.requires_grad != learns[name]
         ]
         seen.facts["every parameter frozen or not, as before"] = "; ".join(changed) or "yes"
+    if "graph" in aspects:
+        has_graph = any(attached for _, attached in log)
+        seen.facts["no graph for gradients"] = (
+            ("a graph was built" if has_graph else "none") if log else "never called"
+        )
+        results = result if isinstance(result, (tuple, list)) else [result]
+        is_attached = any(getattr(value, "requires_grad", False) for value in results)
+        seen.facts["numbers without a graph"] = (
+            "a graph behind a number; look for a sum of losses without .item()"
+            if is_attached
+            else "none behind them"
+        )

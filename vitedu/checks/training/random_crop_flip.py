@@ -33,16 +33,17 @@ def cases(g: torch.Generator) -> list[Case]:
     # with more padding, most windows that are turned upside down are windows again
     B, C, p = draw(g, 12, 16), draw(g, 2, 4), draw(g, 2, min(3, min(H, W) - 3))
     few, other, again = [B] * 4, "other sizes", {"seed": draw(g, 0, 10**6)}
+    rare, one = "rare padding", "batch of one"
     return [
         case(few, C, H, W, p),
         case(few, C, W, H, p, dtype=torch.float32),
         case([1200, *[3] * 20], 1, H + 1, W + 1, 2, part="draws", extra={"draws": True}),
-        case([1] * 40, C, H, W, p, ", one by one", other),
-        case(few, C, W, W, p, ", square", other),
-        case(few, 1, H, W, p, "", other, torch.float64),
+        case(few, 1, W, W, p, ", square", other),
+        case([1] * 40, C, H, W, p, ", one by one", one),
         # so many batches that one coin for each of them does not fall alike in all
-        case([3] * 20, C, H, W, 0, ", which is none", other),
-        case(few, C, W, H, min(H, W) - 1, ", the widest", other),
+        case([3] * 20, C, H, W, 0, ", which is none", rare),
+        case(few, C, W, H, min(H, W) - 1, ", the widest", rare),
+        case(few, C, H, W, p, "", "dtype", torch.float64),
         case(
             [40],
             C,
@@ -75,8 +76,12 @@ CHECKER = Checker(
             "unchanged"
         ),
         "draws": "every place and both sides of the coin, drawn for each image by itself",
-        "other sizes": "also for one image, squares, no padding, the widest padding and float64",
+        "other sizes": "also for squares of one channel",
         "generator": "the generator decides, and nothing else",
+    },
+    polish={
+        "batch of one": "also image by image",
+        "rare padding": "also without padding, and with the widest",
         "any device": "the generator may live on the CPU while the images do not",
     },
     advice={

@@ -11,9 +11,7 @@ def cases(g: torch.Generator) -> list[Case]:
     """Draw classifiers and batches; each part of the contract shows in a case of its own."""
 
     def case(words, sizes, aspects, lr=0.0, factor=1.0, training=True, once=False, **rest):
-        state = classifier_cases.classifier_state(
-            g, C * H * W, hidden, K, dtype=rest.pop("dtype", torch.float32)
-        )
+        state = classifier_cases.classifier_state(g, C * H * W, hidden, K)
         batches = classifier_cases.draw_batches(
             g, state, sizes, (C, H, W), rest.pop("scales", (2.0,))
         )
@@ -32,24 +30,23 @@ def cases(g: torch.Generator) -> list[Case]:
     C, H, W = distinct(g, 3, 1, 4)
     K, hidden = distinct(g, 2, 3, 5)
     five, four, three = (size + draw(g, 0, 1) for size in (6, 4, 2))
-    results = ("results",)
-    learning = {"part": "learning", "scales": (0.02, 3.0, 0.2, 30.0), "lr": 0.5}
+    results, many = ("results",), draw(g, 9, 17)
+    learning = {"scales": (0.02, 3.0, 0.2, 30.0), "lr": 0.5}
     return [
         case("learning rate 0", [five, four, three], results),
+        case("read once", [four, many, 1], results, once=True, part="any iterable"),
         case(
-            "batches that can be read once",
-            [four, five, 1],
-            results,
-            once=True,
-            part="any iterable",
-        ),
-        case("learning rate 0.5", [four, three, five, three], ("learning",), **learning),
-        case("learning rate 0.5, gradients left", [four, three], ("learning",), **learning),
-        case(
-            "learning rate 0.5, float64",
-            [four, five, three],
+            "learning rate 0.5",
+            [four, three, five, three],
             ("learning",),
-            dtype=torch.float64,
+            part="learning",
+            **learning,
+        ),
+        case(
+            "learning rate 0.5, gradients left",
+            [four, three],
+            ("learning",),
+            part="gradients left",
             **learning,
         ),
         # images so dark that no gradient is clipped, not even to a norm of 0.5, and steps so large
@@ -79,7 +76,7 @@ def cases(g: torch.Generator) -> list[Case]:
         case("the order of steps", [four, three, three], ("order",), factor=0.5, part="order"),
         case(
             "one batch, a model that comes in eval mode",
-            [four],
+            [many],
             results,
             training=False,
             part="other sizes",
@@ -99,4 +96,5 @@ CHECKER = Checker(
         "order": "optimizer, then scheduler, once a batch",
         "other sizes": "also for one batch",
     },
+    polish={"gradients left": "also where the model comes with gradients of somebody else"},
 )

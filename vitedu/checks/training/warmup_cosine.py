@@ -29,15 +29,16 @@ def cases(g: torch.Generator) -> list[Case]:
     return [
         case(total, warmup, peak),
         case(total, 0, peak, part="no warm-up"),
-        case(1, 0, peak, part="no warm-up"),
         case(total, warmup, peak, final, part="final rate"),
         case(total, 0, peak, final, part="final rate", keywords=("final_lr",), note=", by keyword"),
         case(total, 1, peak, part="other runs"),
-        case(total, warmup, peak, peak, part="other runs"),
-        case(total, total - 1, peak, final, part="other runs"),
-        case(warmup, warmup, peak, part="other runs", note=", nothing but the climb"),
-        case(total, warmup, 1, 0, part="other runs", note=", whole numbers"),
+        case(2 * total, 2 * total - warmup, peak, final, part="other runs"),
         case(long, long // 20, peak, final, part="other runs", steps=some),
+        case(1, 0, peak, part="rare runs"),
+        case(total, warmup, peak, peak, part="rare runs"),
+        case(total, total - 1, peak, final, part="rare runs"),
+        case(warmup, warmup, peak, part="rare runs", note=", nothing but the climb"),
+        case(total, warmup, 1, 0, part="rare runs", note=", whole numbers"),
     ]
 
 
@@ -56,10 +57,9 @@ CHECKER = Checker(
         "values": "every step of a run, the peak once and final_lr at the end",
         "no warm-up": "a cosine from the first step where warmup_steps is 0",
         "final rate": "ends exactly at final_lr",
-        "other runs": (
-            "also for long runs, a climb of one step, a cosine of one step, and whole numbers"
-        ),
+        "other runs": "also for long runs, and for a climb of one step or of most steps",
     },
+    polish={"rare runs": "also for one step, nothing but the climb, and whole numbers"},
     advice={
         "values": (
             "The climb and the cosine are two formulas; one of them may be right already.",

@@ -27,11 +27,11 @@ CHECKER = Checker(
     "weight_decay_groups",
     idea={
         "values": "two groups, every parameter once, with its weight decay",
-        "nested parts": "cls_token and pos_embed are found inside other parts",
         "other names": "norms and matrices are told apart whatever they are called",
-        "frozen or shared": (
-            "a parameter that is frozen now, or that two parts share, stands there once too"
-        ),
+    },
+    polish={
+        "nested parts": "cls_token and pos_embed are found inside other parts",
+        "frozen or shared": "a frozen parameter, or one that two parts share, stands there once",
     },
     advice={
         "other names": (

@@ -10,7 +10,7 @@ def cases(g: torch.Generator) -> list[Case]:
     """Draw feature maps and images. Grids are wide enough for the middle to differ from the rim."""
 
     def case(B, C, gh, gw, part="other sizes", dtype=torch.float32, note="", **rest):
-        M, D, P = distinct(g, 3, 2, 4)
+        (M, P), D = distinct(g, 2, 2, 4), draw(g, 6, 9)
         first = normal(g, M, C, 3, 3, dtype=dtype) / (9 * C) ** 0.5
         second = normal(g, D, M, P, P, dtype=dtype)
         images = 2 * normal(g, B, C, gh * P, gw * P, dtype=dtype)
@@ -25,10 +25,12 @@ def cases(g: torch.Generator) -> list[Case]:
     return [
         case(B, C, gh, gw, "values"),
         case(C + 1, B, gw, gh, "values"),
-        case(1, C, 5, 5, note=", square"),
-        case(B, 1, gh, gh),
-        case(B, C, 1, 3, note=", one row of cells"),
-        case(B, C, 1, 1, note=", one cell that every pixel reaches"),
+        case(B, C, gh, gh, note=", square"),
+        case(C, C, gh, gw + 2),
+        case(B, 1, gw, gh),
+        case(1, C, 5, 5, "batch of one"),
+        case(B, C, 1, 3, "rare grids", note=", one row of cells"),
+        case(B, C, 1, 1, "rare grids", note=", one cell that every pixel reaches"),
         *usual(case, B, C, gh, gw),
     ]
 
@@ -37,8 +39,8 @@ CHECKER = Checker(
     "effective_receptive_field",
     idea={
         "values": "the middle cell's absolute gradient, over channels and images, largest value 1",
-        "other sizes": (
-            "also for one image, one channel, one row of cells, a single cell and float64"
-        ),
+        "other sizes": "also for squares, one channel, and as many images as channels",
+        "batch of one": "also for one image",
     },
+    polish={"rare grids": "also for one row of cells, and for a single cell"},
 )

@@ -2,16 +2,19 @@
 
 from vitedu.checks.kit import FLOAT64, ON_ACCELERATOR, Checker, also, shaped
 
+ZEROS = dict.fromkeys("xy", lambda z: z.clamp(min=0))  # as behind a ReLU
+
 CHECKER = Checker(
     "linear_cka",
     cases=shaped(
         "x: n p; y: n q",
-        also("other sizes", "as many features on both sides", q="p"),
-        also("other sizes", "one feature against several", p=1),
-        also("other sizes", "more features than images", p="3 * n", q="2 * n + 1"),
+        also("other sizes", "as many features on both sides", q="p", values=ZEROS),
+        also("other sizes", "as many features as images", p="n"),
+        also("other sizes", "more features than images", p="14 * n", q="7 * n + 1"),
         also("other sizes", "y a hundred times as large", scale={"y": 100.0}),
+        also("rare features", "one feature against several", p=1),
         also(
-            "other sizes",
+            "rare features",
             "columns far from zero",
             values=dict.fromkeys("xy", lambda z: z + 1e3),
             rtol=1e-2,
@@ -19,7 +22,7 @@ CHECKER = Checker(
         # features that are small, not so small that a guard of 1e-12 against 0 is felt
         also("other sizes", "both sides a hundredth as large", scale=1 / 100, rtol=2e-3),
         also(
-            "other sizes",
+            "rare features",
             "y the first two columns of x in memory",
             p=5,
             q=2,
@@ -35,6 +38,10 @@ CHECKER = Checker(
     ),
     idea={
         "values": "centred, compared and divided by the norms of both sides",
-        "other sizes": "also for one feature, more features than images, other scales and float64",
+        "other sizes": "also for more features than images, and for other scales",
+    },
+    polish={
+        "rare features": "also for one feature, columns far from 0, and y inside x",
+        "gradients": "gradients pass through",
     },
 )

@@ -23,7 +23,7 @@ def cases(g: torch.Generator) -> list[Case]:
         case([patch], [patch], "other stacks", ", one layer, as a patch embedding"),
         case([3] * depth, [2] * depth, "other stacks", ", all of stride 2"),
         case([width, 1, 1, width], [1, 2, 1, 1], "other stacks", ", kernels of one pixel"),
-        case((width + 2, 3), (2, 2), "other stacks", ", in tuples"),
+        case((width + 2, 3), (2, 2), "tuples", ", in tuples"),
     ]
 
 
@@ -33,4 +33,5 @@ CHECKER = Checker(
         "values": "every kernel adds to it, and every stride widens what comes after it",
         "other stacks": "also for one layer, no strides, strides alone and kernels of one pixel",
     },
+    polish={"tuples": "also for sizes and strides in tuples"},
 )

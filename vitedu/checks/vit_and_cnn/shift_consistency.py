@@ -10,27 +10,17 @@ from vitedu.checks.training.evaluation_driver import evaluation
 def cases(g: torch.Generator) -> list[Case]:
     """Draw classifiers that read each pixel by itself: each shift changes some predictions."""
 
-    def case(
-        words,
-        B,
-        aspect,
-        part="values",
-        shift=None,
-        dtype=torch.float32,
-        is_stable=None,
-        scale=1.0,
-        **extra,
-    ):
-        state = classifier_cases.classifier_state(g, C * H * W, hidden, K, norm=True, dtype=dtype)
+    def case(words, B, aspects, part="values", shift=None, is_stable=None, scale=1.0, **extra):
+        state = classifier_cases.classifier_state(g, C * H * W, hidden, K, norm=True)
         state["head.weight"] *= scale
-        images, shift = normal(g, many, C, H, W, dtype=dtype), shift or (dy, dx)
+        images, shift = normal(g, many, C, H, W), shift or (dy, dx)
         if is_stable is not None:  # images that a shift leaves in their class, or none of them
             before, after = (
                 classifier_cases.predict(state, x) for x in (images, images.roll(shift, (2, 3)))
             )
             images = images[(before == after) == is_stable]
         args = {"model": None, "images": images[:B], "shift": shift}
-        extra = {"aspects": (aspect,), "training": False} | extra
+        extra = {"aspects": aspects, "training": False} | extra
         name = f"{words}, {B} image(s) of {H} x {W} px, shift {shift}"
         return Case(
             name, args, part, driver=evaluation.__name__, state=state, extra=extra, number=True
@@ -40,21 +30,22 @@ def cases(g: torch.Generator) -> list[Case]:
     K, hidden = distinct(g, 2, 4, 6)
     # so many that two shifts seldom leave the same number of predictions as they were
     many, few = draw(g, 201, 300), draw(g, 3, 5)
+    results, other, rare = ((("results",), p) for p in ("values", "other shifts", "rare inputs"))
     return [
-        case("a model in eval mode", many, "results"),
-        case("up and to the left", many, "results", shift=(-dx, -dy)),
-        case("farther to the right", many, "results", shift=(dy, dx + 2)),
+        case("a model in eval mode", many, *results),
+        case("up and to the left", many, *results, shift=(-dx, -dy)),
+        case("farther to the right", many, *results, shift=(dy, dx + 2)),
         *classifier_cases.mode_cases(case, many, few),
-        case("one image", 1, "results", "other sizes"),
-        case("two images", 2, "results", "other sizes"),
-        case("no class changes", few, "results", "other sizes", is_stable=True),
-        case("the class does not change", 1, "results", "other sizes", is_stable=True),
-        case("every class changes", few, "results", "other sizes", is_stable=False),
-        case("no shift at all", few, "results", "other sizes", shift=(0, 0)),
-        case("to the right alone", many, "results", "other sizes", shift=(0, 3)),
-        case("once around and on", many, "results", "other sizes", shift=(H + dy, W + dx)),
-        case("logits in the hundreds", many, "results", "other sizes", scale=200.0),
-        case("float64", many, "results", "other sizes", dtype=torch.float64),
+        case("no shift at all", few, *other, shift=(0, 0)),
+        case("to the right alone", many, *other, shift=(0, 3)),
+        case("as far down as to the right", many, *other, shift=(dx, dx)),
+        case("no class changes", few, *other, is_stable=True),
+        case("every class changes", few, *other, is_stable=False),
+        case("two images", 2, *other),
+        case("one image", 1, *other, is_stable=True),
+        case("one image", 1, *other, is_stable=False),
+        case("once around and on", many, *rare, shift=(H + dy, W + dx)),
+        case("logits in the hundreds", many, *rare, scale=200.0),
     ]
 
 
@@ -62,9 +53,13 @@ CHECKER = Checker(
     "shift_consistency",
     idea={
         "values": "the share of predictions that a shift by (dy, dx) leaves as they were",
+        "other shifts": "also for no shift, one direction, and one image",
         "eval mode": "measured in eval mode, parameters and running statistics untouched",
-        "modes restored": "every part back in its mode, frozen parts too",
-        "no gradients": "no graph is built, and gradients work again afterwards",
-        "other sizes": "also for one image, no shift, one direction and float64",
+        "left as it was": "the model is in its old mode again, and its gradients stay",
+    },
+    polish={
+        "modes of the parts": "every part back in its own mode, frozen parts too",
+        "no graph": "no graph for gradients is built",
+        "rare inputs": "also for shifts beyond the image, and for logits in the hundreds",
     },
 )

@@ -23,11 +23,12 @@ def cases(g: torch.Generator) -> list[Case]:
     return [
         case(B, C, gh, gw, P, "values", gradients=("images",)),
         case(C, B, gw, gh, Q, "values"),
-        case(B, C, gh, gh, Q, note=", square"),
-        case(1, C, gw, gh, P),
-        case(B, 1, gh, gw, 1, note=", patches of one pixel"),
-        case(B, C, 1, gw, Q, note=", one row of patches"),
-        case(B, C, gh, 1, Q, note=", one column of patches"),
+        case(9, C, 9, 9, P, note=", square, many patches"),
+        case(B, 1, 2, 8, Q),
+        case(B, C, 1, gw + 2, Q, note=", one row of patches"),
+        case(gh + 2, C, gh + 2, 1, Q, note=", one column, as many patches as images"),
+        case(1, C, gw, gh, P, "batch of one"),
+        case(B, C, gh, gw, 1, "patches of one pixel"),
         *usual(case, B, C, gh, gw, P),
     ]
 
@@ -39,8 +40,11 @@ CHECKER = Checker(
             "patch i of the result is patch permutation[i] of the image, and no pixel moves inside "
             "it"
         ),
-        "other sizes": (
-            "also for squares, one image, one row of patches, patches of one pixel and float64"
-        ),
+        "other sizes": "also for squares, one channel, one row and one column of patches",
+        "batch of one": "also for one image",
+    },
+    polish={
+        "patches of one pixel": "also for patches of one pixel",
+        "gradients": "gradients pass through",
     },
 )
