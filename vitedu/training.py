@@ -187,8 +187,8 @@ def evaluate(model: nn.Module, batches) -> tuple[float, float]:
         batches: any iterable of (images, labels), read once.
 
     Returns:
-        (mean loss, accuracy in [0, 1]) over all images. The train or eval mode of every submodule
-        is what it was before.
+        (mean loss, accuracy in [0, 1]) over all images. Afterwards the model is in the mode in
+        which it came.
     """
     modes = {module: module.training for module in model.modules()}
     model.eval()

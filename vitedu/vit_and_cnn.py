@@ -96,8 +96,7 @@ def shift_consistency(model: nn.Module, images: torch.Tensor, shift: tuple[int, 
     """Measure how many predictions survive a shift of the image.
 
     Args:
-        model: gives logits (B, K). It is measured in eval mode and gets back the mode of every
-        submodule.
+        model: gives logits (B, K). It is measured in eval mode and gets its old mode back.
         images: (B, C, H, W).
         shift: (dy, dx), pixels down and to the right; what leaves the image comes in on the other
             side.

@@ -33,10 +33,7 @@ def cases(g: torch.Generator) -> list[Case]:
 CHECKER = Checker(
     "attention_rollout",
     idea={
-        "values": (
-            "the product of the layers with their residual paths, rows normalised, the last layer "
-            "leftmost"
-        ),
+        "values": "the product of all layers with their residual paths, the last one leftmost",
         "softmax's rows": "right for rows that sum to 1",
         "other sizes": "also for many tokens, one head, and one layer",
         "batch of one": "also for one image",

@@ -152,6 +152,9 @@ def evaluation(answer, case: Case, seen: Observation) -> None:
             for name, (part, kind, before) in parts.items()
             if type(part) is not kind or part.training is not before
         ]
+        ways = {text[text.index(" went from ") :] for text in changed}
+        if len(changed) == len(parts) and len(ways) == 1:
+            changed = [f"all parts{ways.pop()}"]
         seen.facts["every part in the mode it was in before"] = "; ".join(changed) or (
             "as before" if log else "never called"
         )
