@@ -73,13 +73,6 @@ CHECKER = Checker(
     },
     weights={"label smoothing": 3},
     advice={
-        "label smoothing": (
-            "Without smoothing your loss is right.",
-            (
-                "Print your target for K = 3, s = 0.3, label 0: it should be [0.8, 0.1, 0.1] and "
-                "sum to 1."
-            ),
-        ),
         "large scores": (
             (
                 "At 10,000 exp overflows, and far below the largest score it gives 0, which has no "
