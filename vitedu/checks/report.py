@@ -6,6 +6,7 @@ reference value is stored here.
 
 import html
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -39,8 +40,10 @@ _FINDING_HEADLINES = {"exercise": "the exercise is not known", "value": "not the
 _ADVICE_STAGES = {Stage.FINITE, Stage.VALUES, Stage.FACTS}
 
 
-def _is_similar(one: Problem, other: Problem) -> bool:
+def _is_alike(one: Problem | None, other: Problem | None) -> bool:
     """Tell whether two problems are so similar that a report shows only the first."""
+    if one is None or other is None:
+        return False
     return (
         one.got == other.got
         or one.stage is other.stage is Stage.CALL
@@ -174,8 +177,9 @@ class Report:
             for f in findings
         ]
 
-    def _add_remarks(self) -> None:
-        for remark in self.remarks:
+    def _add_remarks(self, known: Sequence[str] = ()) -> None:
+        """List the remarks, but for parts that fail as the first one does."""
+        for remark in (remark for remark in self.remarks if remark.name not in known):
             lost = remark.max_points - remark.points
             cost = f" (-{lost:.2g} points)" if round(lost, 2) else ""
             self.lines.append(("remark", f"{remark.name}: {remark.message}{cost}"))
@@ -219,9 +223,11 @@ class Report:
             other = problems.get(finding.name)
             if finding.name in listed_parts:
                 continue
-            if not (other and problem and _is_similar(other, problem)):
+            if not _is_alike(other, problem):
                 self.lines.append(("also", f"{finding.name}: {finding.message}"))
-        self._add_remarks()
+        self._add_remarks(
+            [f.name for f in self.remarks if _is_alike(problems.get(f.name), problem)]
+        )
         if self.seed is not None and (problem is None or problem.stage > Stage.SIGNATURE):
             self.lines.append(
                 ("again", f'check(..., "{self.exercise}", seed={self.seed}) repeats these inputs')

@@ -12,6 +12,9 @@ def add_commands(commands: Commands) -> None:
     """Describe the commands; nothing is imported for it."""
     new = commands.add("list", list_exercises, "list the exercises with points and minutes")
     new.add_argument("notebook", nargs="?", help="only this notebook, such as 01_patches")
+    new.add_argument(
+        "--parts", action="store_true", help="the parts of each check too: idea or polish, points"
+    )
     new = commands.add(
         "check", check_notebook, "judge the answers in a notebook, in a fresh kernel"
     )
@@ -45,7 +48,30 @@ def list_exercises(args) -> int:
             f"  {exercise.number:<5}{exercise.id:<{width}}  {exercise.points:>2} points"
             f"  {exercise.minutes:>3} min  {exercise.title}"
         )
+        for kind, share, part, words in list_parts(exercise.id) if args.parts else ():
+            print(f"       {kind:<6} {share:>5.2f}  {part}: {words}")
     return 0
+
+
+def list_parts(exercise: str) -> list[tuple[str, float, str, str]]:
+    """List (idea or polish, points, name, what passing it shows) for the parts of a check."""
+    from vitedu.checks import findings
+    from vitedu.checks.checker import Checker, find_checker
+
+    checker = find_checker(exercise)
+    if not isinstance(checker, Checker):
+        return []
+    parts = findings.list_parts(checker, checker.draw(0))
+    shares = findings.share_points(checker, parts)
+    return [
+        (
+            "polish" if findings.is_polish(checker, part) else "idea",
+            shares[part],
+            part,
+            findings.words_of(checker, part),
+        )
+        for part in parts
+    ]
 
 
 def check_notebook(args) -> int:
