@@ -3,8 +3,9 @@
 Role: ``Answer`` and ``Submission`` before grading, ``ExerciseGrade`` and ``SubmissionGrade`` after
 it, and grades as JSON. Standard library only.
 
-An exercise has one of three states. ``passed`` has full points, but for
-those of its remarks. ``failed`` has points for the parts that passed. ``not_gradable`` has a reason and no points at all, so that no export takes it for a 0.
+An exercise has one of three states. ``passed`` has full points, but for those of its remarks.
+``failed`` has points for the parts that passed. ``not_gradable`` has a reason and no points at all,
+so that no export takes it for a 0.
 """
 
 from dataclasses import asdict, dataclass, field
