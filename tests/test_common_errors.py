@@ -12,8 +12,9 @@ from torch.nn import functional as F
 
 from vitedu import encoder, less_data, patches, vit
 from vitedu.attention import MultiHeadAttention
-from vitedu.checks import api, inspection, mistake_files
+from vitedu.checks import api, mistake_files
 from vitedu.checks.mistake_files import read_errors
+from vitedu.commands import inspection
 from vitedu.encoder import Mlp
 from vitedu.words import WordsError
 
