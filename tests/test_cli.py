@@ -180,6 +180,8 @@ def test_json_tells_remarks_and_mistakes_as_they_were_stored(monkeypatch, tmp_pa
     found = read_json(capsys)
     assert found["patchify"]["remarks"] == [remark]
     assert found["patchify"]["mistakes"] == ["error_without_numbers"]
+    main(["check", str(path)])
+    assert "5.5/6  passed\n       remark: errors: names no numbers\n" in capsys.readouterr().out
     assert found["tokens_at_224"]["remarks"] == found["tokens_at_224"]["mistakes"] == []
 
 

@@ -230,7 +230,9 @@ def check_file(path: Path, *, seconds: float = 600) -> CheckedFile:
         lines.append(
             f"{exercise.number:<5}{exercise.id:<31}{row['points']:>5g}/{exercise.points}  {status}"
         )
-        if exercise.id in stubs and status not in ("passed", "not attempted"):
+        if status == "passed":
+            lines += [f"       remark: {r['part']}: {r['message']}" for r in row["remarks"]]
+        elif exercise.id in stubs and status != "not attempted":
             lines += [f"       {line}" for line in _read_printed(notebook, stubs[exercise.id])]
     if run.problem:
         lines.append(f"stopped early: {run.problem}")
