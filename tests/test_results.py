@@ -106,6 +106,7 @@ DAMAGED = {
     "status": STATUS + b'"won", "points": 1, "max_points": 6, "time": 0}}}',
     "text": STATUS + b'"passed", "points": "6"}}}',
     "hints": b'{"exercises": {"patchify": {"hints_used": "two"}}}',
+    "challenge": b'{"exercises": {"patchify": {"challenge": {"stopped": 3}}}}',
     "deep": b"[" * 100_000,
 }
 

@@ -38,6 +38,8 @@ Each word below has one meaning in the whole package:
 * A **diagnosis** (``diagnose``) says which mistake an answer makes. It is given only if that
   mistake reproduces what went wrong. For errors that everybody meets, ``common_errors`` explains
   what no diagnosis does, in the words of ``errors.toml``.
+* A **challenge** (``challenges``) turns a check round: the student writes the test, and the
+  reference and the mistakes are what it judges.
 * A **checker** (``checker.Checker``) holds all of this for one exercise, in
   ``<chapter>/<exercise>.py`` and ``<exercise>.toml``; a driver or a reader of random results that
   only this exercise needs stands beside it. Whoever writes one begins with ``kit``.

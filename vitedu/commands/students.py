@@ -3,9 +3,18 @@
 Role: their options and their printing. Not here: what they call.
 """
 
+import json
+import sys
 from pathlib import Path
 
 from vitedu.commands import Commands, stem
+
+JSON_HELP = (
+    "print a JSON list and nothing else, an object for each exercise: exercise (its id), "
+    "status (passed, failed, error, not_attempted or not_checked), points, max_points, "
+    "remarks (a list of objects: part, message, points lost), mistakes (a list of the ids of those "
+    "recognised) and seconds (that the check took)"
+)
 
 
 def add_commands(commands: Commands) -> None:
@@ -15,13 +24,13 @@ def add_commands(commands: Commands) -> None:
     new.add_argument(
         "--parts", action="store_true", help="the parts of each check too: idea or polish, points"
     )
-    new = commands.add(
-        "check", check_notebook, "judge the answers in a notebook, in a fresh kernel"
-    )
-    new.add_argument("notebook", type=Path, help="the notebook with the answers; it is not changed")
+    text = "judge the answers in a notebook or a Python file, in a fresh kernel"
+    new = commands.add("check", check_file, text)
+    new.add_argument("file", type=Path, help="with the answers (.ipynb, .py); it is not changed")
     new.add_argument(
         "--seconds", type=float, default=600, help="time limit of one cell (default: %(default)s)"
     )
+    new.add_argument("--json", action="store_true", help=JSON_HELP)
     new = commands.add("hint", show_hint, "show the next of three hints for an exercise")
     new.add_argument("exercise", help="its id, such as patchify")
     new = commands.add("solution", show_solution, "show the reference of an exercise")
@@ -74,13 +83,15 @@ def list_parts(exercise: str) -> list[tuple[str, float, str, str]]:
     ]
 
 
-def check_notebook(args) -> int:
-    """Judge one notebook; status 1 unless every exercise passed."""
-    from vitedu.course.tour import check_notebook
+def check_file(args) -> int:
+    """Judge one notebook or Python file; status 1 unless every exercise passed."""
+    from vitedu.course.tour import check_file
 
-    text, everything_passed = check_notebook(args.notebook, seconds=args.seconds)
-    print(text)
-    return 0 if everything_passed else 1
+    checked = check_file(args.file, seconds=args.seconds)
+    print(json.dumps(checked.rows, indent=1) if args.json else checked.text)
+    if args.json and checked.problem:
+        print(f"vitedu: stopped early: {checked.problem}", file=sys.stderr)
+    return 0 if checked.everything_passed else 1
 
 
 def show_hint(args) -> int:

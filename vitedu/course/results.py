@@ -26,7 +26,9 @@ from vitedu.exercises import BY_ID, EXERCISES, Exercise, find, in_notebook, note
 STATUSES = ("passed", "failed", "error", "not_attempted")
 NUM_HINTS = 3
 LOCK_SECONDS = 5.0  # a healthy writer holds the lock for milliseconds
-FIELDS = ("status", "points", "max_points", "misconception", "headline", "time")
+FIELDS = tuple(
+    "status points max_points misconception misconceptions remarks headline seconds time".split()
+)
 
 _pending: dict[Path, list[Callable[[dict], None]]] = {}  # changes that are not written yet
 _messages: set[str] = set()
@@ -36,8 +38,9 @@ def record(report: dict) -> None:
     """Store one report as the latest result of its exercise, and as the best if it is the best.
 
     Args:
-        report: ``Report.to_dict()``: at least exercise, status, points, max_points; misconception
-            and time (seconds since 1970) if known. A report on an unknown exercise is ignored.
+        report: ``Report.to_dict()``: at least exercise, status, points, max_points; the other
+            ``FIELDS`` if known (time in seconds since 1970, ``seconds`` that the check took). A
+            report on an unknown exercise is ignored.
 
     Raises:
         ValueError: the status is unknown.
@@ -58,6 +61,19 @@ def record(report: dict) -> None:
             best = {**result, "hints_used": hints}
         attempts = entry.get("attempts", 0) + (result["status"] != "not_attempted")
         entry.update(result, best=best, hints_used=hints, attempts=attempts)
+
+    _update(change)
+
+
+def record_challenge(exercise: str, stopped: int, total: int) -> None:
+    """Store how many broken parts of an exercise a student's test stops; it earns no points."""
+
+    def change(entries: dict) -> None:
+        entry = entries.setdefault(exercise, {})
+        before = entry.get("challenge", {})
+        best = before["best"] if before.get("total") == total else 0
+        new = {"stopped": stopped, "total": total, "best": max(stopped, best), "time": time.time()}
+        entry["challenge"] = new
 
     _update(change)
 
@@ -99,8 +115,8 @@ def load(home: Path | None = None) -> dict[str, dict]:
 
     Returns:
         exercise id -> ``FIELDS`` for the latest result, ``best`` (the same for the best
-        result, with the hints used by then), ``hints_used`` and ``attempts``. An exercise for which
-        only hints were taken has no status.
+        result, with the hints used by then), ``hints_used``, ``attempts`` and ``challenge``. An
+        exercise for which only hints were taken has no status.
     """
     path = (home or files.data_folder()) / "progress.json"
     try:
@@ -177,7 +193,10 @@ def _validate(entry: dict) -> dict:
         numbers = result["points"] + result["max_points"] + result["time"]
         if result["status"] not in STATUSES or not isinstance(numbers, int | float):
             raise TypeError("not a result")
-    if not isinstance(entry.get("hints_used", 0) + entry.get("attempts", 0), int):
+    counts = [entry.get("hints_used", 0), entry.get("attempts", 0)]
+    if "challenge" in entry:
+        counts += [entry["challenge"][name] for name in ("stopped", "total", "best")]
+    if not isinstance(sum(counts), int):
         raise TypeError("not a count")
     return entry
 
@@ -286,6 +305,10 @@ def _row(exercise: Exercise, entry: dict) -> tuple[str, str, str]:
     if entry.get("misconception"):
         # results that an earlier version stored have no headline
         remarks.append(entry.get("headline") or entry["misconception"].replace("_", " "))
+    if "challenge" in entry:
+        best, total, latest = (entry["challenge"][name] for name in ("best", "total", "stopped"))
+        now = f" (latest: {latest})" if latest != best else ""
+        remarks.append(f"challenge: {best} of {total} stopped{now}")
     hints = entry.get("hints_used", 0)
     if hints:
         remarks.append(f"{hints} {'hint' if hints == 1 else 'hints'} used")
