@@ -6,6 +6,7 @@ because of a student's code or a mistyped id.
 
 import os
 import time
+from collections.abc import Callable
 from typing import Any
 
 from vitedu import exercises
@@ -16,7 +17,9 @@ from vitedu.checks.reference_registry import is_registered_reference, register_r
 from vitedu.checks.report import Finding, Report
 from vitedu.course import results as store
 from vitedu.course.display import PrintedText, TextAndHtml, print_text, show
+from vitedu.course.hints import next_hint
 from vitedu.course.references import solution_source
+from vitedu.course.stub_text import stub_text
 
 __all__ = ["Report", "challenge", "check", "has_checker", "hint", "progress", "reset", "solution"]
 
@@ -116,6 +119,15 @@ def _short_repr(value: Any) -> str:
     return text if len(text) < 40 else f"{text[:36]}..."
 
 
+def _print_about(exercise: Any, write: Callable[[exercises.Exercise], str]) -> PrintedText:
+    """Print a text about an exercise, or the nearest names if there is no such exercise."""
+    try:
+        text = write(exercises.find(_exercise_name(exercise)))
+    except ValueError as error:
+        text = str(error)
+    return print_text(text)
+
+
 def has_checker(exercise: str) -> bool:
     """Tell whether an exercise has a checker."""
     try:
@@ -127,33 +139,12 @@ def has_checker(exercise: str) -> bool:
 
 def hint(exercise: Any) -> PrintedText:
     """Show the next of the three hints of an exercise: a nudge, the idea, nearly the code."""
-    name = _exercise_name(exercise)
-    try:
-        entry = exercises.find(name)
-    except ValueError as error:
-        return print_text(str(error))
-    total = len(entry.hints)
-    number = min(store.count_hint(name), total)
-    if not total:
-        return print_text(f"{entry.number} {name} has no hints yet")
-    more = (
-        f'hint("{name}") shows the next'
-        if number < total
-        else f'that was the last; solution("{name}") shows the reference'
-    )
-    return print_text(
-        f"{entry.number} {name}, hint {number} of {total}: {entry.hints[number - 1]}\n({more})"
-    )
+    return _print_about(exercise, next_hint)
 
 
 def solution(exercise: Any) -> PrintedText:
     """Show the reference of an exercise."""
-    name = _exercise_name(exercise)
-    try:
-        entry = exercises.find(name)
-    except ValueError as error:
-        return print_text(str(error))
-    return print_text(solution_source(entry))
+    return _print_about(exercise, solution_source)
 
 
 def progress(notebook: str | None = None) -> None:
@@ -162,14 +153,17 @@ def progress(notebook: str | None = None) -> None:
 
 
 def reset(exercise: Any) -> PrintedText:
-    """Delete what is stored about an exercise: its result and the hints taken."""
-    name = _exercise_name(exercise)
-    try:
-        exercises.find(name)
-    except ValueError as error:
-        return print_text(str(error))
-    store.forget(name)
-    return print_text(f"{name} is forgotten: not attempted, no hints taken")
+    """Open an exercise again: no result, no hints taken; its stub is printed, ready to paste."""
+    return _print_about(exercise, _reopen)
+
+
+def _reopen(exercise: exercises.Exercise) -> str:
+    store.forget(exercise.id)
+    stub = stub_text(exercise, f"# TODO {exercise.number}: {exercise.title}")
+    return (
+        f"{exercise.number} {exercise.id} is open again: not attempted, no hints taken.\n"
+        f"Paste this into its cell in place of your answer, and run the cell:\n\n{stub}"
+    )
 
 
 def _exercise_name(exercise: Any) -> str:

@@ -96,14 +96,10 @@ def check_file(args) -> int:
 
 def show_hint(args) -> int:
     """Print the next hint and count it."""
-    from vitedu.course import results
+    from vitedu.course.hints import next_hint
     from vitedu.exercises import find
 
-    exercise = find(args.exercise)
-    if not exercise.hints:
-        raise ValueError(f"there is no hint for {exercise.id} yet.")
-    number = min(results.count_hint(exercise.id), len(exercise.hints))
-    print(f"hint {number} of {len(exercise.hints)}: {exercise.hints[number - 1]}")
+    print(next_hint(find(args.exercise)))
     return 0
 
 

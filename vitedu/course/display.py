@@ -1,7 +1,8 @@
 """Show what a call has to say: in a notebook as HTML, in a terminal as printed text."""
 
-import sys
 from typing import Any
+
+from vitedu.course.run_above import find_shell
 
 
 class PrintedText(str):
@@ -35,7 +36,7 @@ def print_text(text: str) -> PrintedText:
 
 def show(report: Any) -> None:
     """Display a report in a notebook; print it elsewhere."""
-    if "IPython" in sys.modules and sys.modules["IPython"].get_ipython() is not None:
+    if find_shell() is not None:
         report.display()
     else:
         print(report)
