@@ -128,13 +128,19 @@ def test_wrong_names_are_said(call, name):
     assert "no exercise" in call(name)
 
 
-def test_reset_forgets(capsys):
-    """What is reset was never attempted."""
+def test_reset_brings_back_the_open_state(capsys):
+    """No result, no hints taken; the stub that is printed runs, and is not attempted."""
     check(encoder.gelu)
+    hint("gelu")
     assert results.load()["gelu"]["status"] == "passed"
-    reset("gelu")
-    assert "gelu" not in results.load() or results.load()["gelu"].get("status") != "passed"
-    assert "forgotten" in capsys.readouterr().out
+    capsys.readouterr()
+    said, stub = reset("gelu").split("\n\n", 1)
+    assert results.load() == {}
+    assert "3.2 gelu is open again: not attempted, no hints taken" in said and "Paste" in said
+    assert capsys.readouterr().out == f"{said}\n\n{stub}\n"
+    names = {"torch": torch}
+    exec(stub, names)
+    assert check(names["gelu"]).status == "not_attempted"
 
 
 def test_progress_prints_every_exercise(capsys):

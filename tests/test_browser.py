@@ -20,7 +20,7 @@ from test_notebooks import NAMES, NOTEBOOKS, RAN
 
 from vitedu.course import results
 from vitedu.course.site import run_solved
-from vitedu.exercises import in_notebook
+from vitedu.exercises import find, in_notebook
 
 # `make browser` sets both: the Python of the students' environment, and a browser
 LAB = os.environ.get("VITEDU_LAB_PYTHON")
@@ -289,6 +289,34 @@ def test_right_answer_passes_and_its_verdict_stays(patches, home):
         assert results.load(home / "store")["patchify"]["status"] == "passed"
 
 
+HINTS = """from IPython.display import HTML
+from vitedu.course.hints import hints_html
+HTML(hints_html("patchify"))"""
+
+
+def test_hints_open_one_after_the_other_by_mouse_and_key(patches, home):
+    """Each button appears below the hint before it; the kernel counts none of them."""
+    kept = results.load(home / "store")["patchify"]
+    index = index_of(patches.cells(), "patchify") + 1
+    check = patches.cells()[index]["source"]
+    patches.write(index, HINTS)
+    patches.run(index)
+    output = patches.cell(index).locator(".jp-OutputArea-output")
+    hints = find("patchify").hints
+    for number, press in enumerate(["click", "Space", "Enter"], start=1):
+        button = output.get_by_text(f"hint {number} of 3", exact=True)
+        text = output.get_by_text(hints[number - 1], exact=True)
+        assert button.is_visible() and not text.is_visible()
+        assert button.bounding_box()["width"] < 150
+        button.click() if press == "click" else button.press(press)
+        text.wait_for()
+    assert output.get_by_text("That was the last.").is_visible()
+    patches.picture("hints")
+    assert results.load(home / "store")["patchify"] == kept
+    patches.write(index, check)
+    patches.run(index)
+
+
 # --- explorers ------------------------------------------------------------------------------------
 
 
@@ -425,7 +453,13 @@ def test_restart_keeps_the_progress(patches):  # the tests below need no kernel
     end = next(k for k, c in enumerate(cells) if c["source"] == 'progress("01_patches")')
     assert patches.run(start)["execution_count"] == 1
     (said,) = texts(patches.run(end))
-    assert f"1 of {len(in_notebook('01_patches'))} exercises passed" in said
+    assert f"all 1 of {len(in_notebook('01_patches'))}, " in said
+    check = index_of(cells, "patchify") + 1
+    advice = "a cell above defines patchify and has not run yet (Run > Run All Above Selected Cell)"
+    assert texts(patches.run(check))[-1] == f"Run all above: {advice}.\n"
+    patches.menu("Run", "Run All Above Selected Cell")
+    patches.wait_idle()
+    assert texts(patches.run(check))[0].startswith("✓ 1.1 patchify")
     patches.page.set_viewport_size({"width": 800, "height": 900})
 
 

@@ -11,8 +11,9 @@ from nbformat.v4 import new_code_cell, new_notebook
 from sound_notebook import build
 
 from vitedu.__main__ import build_parser, main
-from vitedu.course import results
-from vitedu.exercises import EXERCISES, find
+from vitedu.commands.students import JSON_HELP
+from vitedu.course import results, tour
+from vitedu.exercises import EXERCISES, find, in_notebook
 
 COMMANDS = next(
     action.choices
@@ -84,9 +85,8 @@ def test_hint_goes_on_where_the_last_one_stopped(capsys):
     """Three hints, then the third again; each is counted in the store."""
     for number in (1, 2, 3, 3):
         assert main(["hint", "patchify"]) == 0
-        assert capsys.readouterr().out == (
-            f"hint {number} of 3: {find('patchify').hints[number - 1]}\n"
-        )
+        text = find("patchify").hints[number - 1]
+        assert f"hint {number} of 3: {text}\n" in capsys.readouterr().out
     assert results.load()["patchify"]["hints_used"] == 3
 
 
@@ -146,6 +146,107 @@ def answered(*answers):
     return notebook
 
 
+def read_json(capsys):
+    """Read what ``check --json`` printed, as exercise -> object, and hold it to its schema."""
+    captured = capsys.readouterr()
+    assert captured.err == ""
+    rows = json.loads(captured.out)
+    kinds = {"exercise": str, "status": str, "points": int | float, "max_points": int | float}
+    kinds |= {"remarks": list, "mistakes": list, "seconds": float}
+    for row in rows:
+        assert list(row) == list(kinds)
+        assert all(isinstance(row[name], kind) for name, kind in kinds.items())
+        assert row["status"] in (*results.STATUSES, "not_checked")
+        assert all(isinstance(mistake, str) for mistake in row["mistakes"])
+        assert all(set(remark) == {"part", "message", "points"} for remark in row["remarks"])
+        assert all(name in JSON_HELP for name in kinds) and row["status"] in JSON_HELP
+    return {row["exercise"]: row for row in rows}
+
+
+def test_json_tells_remarks_and_mistakes_as_they_were_stored(monkeypatch, tmp_path, capsys):
+    """What an earlier version stored has neither."""
+    path = tmp_path / "returned.ipynb"
+    path.write_text(json.dumps(answered(("tokens_at_224", ""), ("patchify", ""))))
+    remark = {"part": "errors", "message": "names no numbers", "points": 0.5}
+    old = {"status": "passed", "points": 1, "max_points": 1, "seconds": None}
+    new = {"status": "passed", "points": 5.5, "max_points": 6, "seconds": 0.1}
+    new |= {"remarks": [remark], "misconceptions": ["error_without_numbers"]}
+    for name, report in {"tokens_at_224": old, "patchify": new}.items():
+        results.record({"exercise": name, **report})
+    run = tour.Run(answered(), 1.0, None, results.load())
+    monkeypatch.setattr(tour, "execute", lambda *args, **options: run)
+    assert main(["check", str(path), "--json"]) == 1
+    found = read_json(capsys)
+    assert found["patchify"]["remarks"] == [remark]
+    assert found["patchify"]["mistakes"] == ["error_without_numbers"]
+    main(["check", str(path)])
+    assert "5.5/6  passed\n       remark: errors: names no numbers\n" in capsys.readouterr().out
+    assert found["tokens_at_224"]["remarks"] == found["tokens_at_224"]["mistakes"] == []
+
+
+MY_VIT = """from vitedu.patches import patchify
+def gelu(x):
+    print("mine")
+    return x
+tokens_at_224: int = 197
+def helper(): pass
+if __name__ == "__main__":
+    raise SystemExit(3)
+"""
+
+
+@pytest.mark.slow
+def test_check_judges_what_a_python_file_defines(tmp_path, store, capsys):
+    """Its own definitions, in the course's order, in another process; status 0 if all pass."""
+    path = tmp_path / "my_vit.py"
+    path.write_text(MY_VIT)
+    assert main(["check", str(path), "--json"]) == 1
+    found = read_json(capsys)
+    assert list(found) == ["tokens_at_224", "gelu"]
+    assert found["gelu"]["mistakes"] == ["unchanged_input"] and found["gelu"]["seconds"] > 0
+    assert found["tokens_at_224"]["status"] == "passed"
+    path.write_text(MY_VIT.replace("return x", "return x * (1 + (x / 2**0.5).erf()) / 2"))
+    assert main(["check", str(path)]) == 0
+    text = capsys.readouterr().out
+    assert re.search(r"^3\.2 +gelu +3/3  passed$", text, re.M) and "failed" not in text
+    assert [file.name for file in tmp_path.iterdir()] == ["my_vit.py"] and not store.exists()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("words", [[], ["--json"]], ids=["text", "json"])
+def test_check_refuses_a_python_file_that_does_not_run(words, tmp_path, capsys):
+    """One line with the error, on stderr alone."""
+    path = tmp_path / "my_vit.py"
+    path.write_text("gelu = abs\nimport nowhere_at_all\n")
+    assert main(["check", str(path), *words]) == 2
+    captured = capsys.readouterr()
+    assert captured.out == "" and captured.err.count("\n") == 1
+    assert f"{path} cannot be run: ModuleNotFoundError: No module named" in captured.err
+
+
+@pytest.mark.parametrize("words", [[], ["--json"]], ids=["text", "json"])
+@pytest.mark.parametrize(
+    ("name", "content", "said"),
+    [
+        ("bad.py", b"x = 1\ndef gelu(:", "bad.py, line 2: invalid syntax"),
+        ("bytes.py", b'gelu = "\xff"', "bytes.py: invalid or missing encoding"),
+        ("none.py", b"x = 1", "none.py defines no exercise"),
+        ("answers.txt", b"", "neither a notebook (.ipynb) nor a Python file (.py)"),
+        ("broken.ipynb", b"{", "cannot be read as a notebook"),
+        ("", b"", "there is no "),
+    ],
+    ids=["syntax", "bytes", "nothing", "ending", "damaged", "missing"],
+)
+def test_check_refuses_other_files_in_one_line(name, content, said, words, tmp_path, capsys):
+    """Status 2, nothing on stdout."""
+    path = tmp_path / (name or "missing.py")
+    if name:
+        path.write_bytes(content)
+    assert main(["check", str(path), *words]) == 2
+    captured = capsys.readouterr()
+    assert captured.out == "" and captured.err.count("\n") == 1 and said in captured.err
+
+
 @pytest.mark.slow
 def test_check_judges_a_notebook_and_touches_nothing(tmp_path, store, capsys):
     """A right answer, a wrong one and one that is no Python; the others were not checked."""
@@ -156,6 +257,11 @@ def test_check_judges_a_notebook_and_touches_nothing(tmp_path, store, capsys):
         ("unpatchify", "def unpatchify(:"),
     )
     path.write_text(given := json.dumps(notebook))
+    assert main(["check", str(path), "--json"]) == 1
+    found = read_json(capsys)
+    assert list(found) == [e.id for e in EXERCISES if e.notebook == "01_patches"]
+    assert {found[name]["status"] for name in found} == {"passed", "failed", "not_checked"}
+    assert found["tokens_at_224"]["points"] == 1 and found["patchify"]["mistakes"]
     assert main(["check", str(path)]) == 1
     lines = capsys.readouterr().out.splitlines()
     rows = {line.split()[1]: line for line in lines if re.match(r"\d\.\d", line)}
@@ -210,5 +316,7 @@ def test_tour_writes_pages_and_says_which_notebook_failed(tmp_path, capsys):
     pages = {path: path.read_text(encoding="utf-8") for path in tmp_path.glob("*/out/*.html")}
     assert "14 x 14 patches" in pages[good / "out" / "01_patches.html"]  # solved
     page = pages[good / "out" / "02_attention.html"]
-    assert page.count("> 1 of ") == page.count(">passed<") == 1
+    assert (
+        page.count(f" all 1 of {len(in_notebook('01_patches'))}, ") == page.count(">passed<") == 1
+    )
     assert "before" in pages[bad / "out" / "01_patches.html"]

@@ -141,10 +141,11 @@ def test_a_submission_arrives_as_it_was_sent():
     flags = (Flag("duplicate", "2"),)
     answer = Answer("patchify", "def patchify(): 'ß'", "import math", flags=flags)
     sent = Extraction({"patchify": answer}, {"stem_tokens": ("no_cell", "")}, [Flag("oddity", "x")])
-    task = pack_submission(SUBMISSION, sent, EXERCISES, 5, 3)
+    how = {"seed": 5, "runs": 3, "polish": None}
+    task = pack_submission(SUBMISSION, sent, EXERCISES, how)
     submission, extraction, head = unpack_submission(task)
     assert (submission, extraction) == (SUBMISSION, sent)
-    assert (head["exercises"], head["seed"], head["runs"]) == (["patchify", "stem_tokens"], 5, 3)
+    assert head["exercises"] == ["patchify", "stem_tokens"] and head["how"] == how
 
 
 def made_result(**changes):

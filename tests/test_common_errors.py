@@ -3,6 +3,7 @@
 import math
 import re
 import warnings
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -12,8 +13,10 @@ from torch.nn import functional as F
 
 from vitedu import encoder, less_data, patches, vit
 from vitedu.attention import MultiHeadAttention
-from vitedu.checks import api, inspection, mistake_files
+from vitedu.checks import api, mistake_files
 from vitedu.checks.mistake_files import read_errors
+from vitedu.commands import inspection
+from vitedu.course import run_above
 from vitedu.encoder import Mlp
 from vitedu.words import WordsError
 
@@ -317,9 +320,28 @@ def test_error_is_explained_with_the_students_line(name, answer, exercise, why, 
     assert re.fullmatch(re.sub(r"\\\{\w+\\\}", ".+", expected), line_of(report, "why"))
 
 
+def test_name_of_a_cell_above_is_told_from_a_typing_error(monkeypatch):
+    """In a notebook whose file is not known an exercise counts, but goes after what self has."""
+    shell = SimpleNamespace(kernel=True, user_ns={})
+    monkeypatch.setattr(run_above, "find_shell", lambda: shell)
+    monkeypatch.delenv("JPY_SESSION_NAME", raising=False)
+
+    def merge_heads(x):
+        return split_heads(x, 1)  # noqa: F821
+
+    report = api.judge(merge_heads, seed=3)
+    assert "A cell above defines it" in line_of(report, "why") and "{" not in str(report)
+    assert line_of(report, "try") == "Run all above: Run > Run All Above Selected Cell."
+    assert "Define or import" in line_of(api.judge(softmax_of_unknown, "softmax", seed=3), "try")
+    assert "self.attn" in line_of(api.judge(WithoutSelf, "EncoderBlock", seed=3), "try")
+    monkeypatch.undo()
+    assert "cell above" not in str(api.judge(merge_heads, seed=3))
+
+
 def test_table_is_sound():
     """Every entry is provoked above; sentences end, and ask and shout nothing."""
-    assert {entry["id"] for entry in read_errors()} == {row[0] for row in PROVOKED}
+    provoked = {"cell_not_run", *(row[0] for row in PROVOKED)}
+    assert {entry["id"] for entry in read_errors()} == provoked
     for entry in read_errors():
         for text in (entry["why"], entry["try"]):
             assert text.endswith(".") and "?" not in text and "!" not in text

@@ -7,10 +7,11 @@ from types import SimpleNamespace
 import pytest
 
 from vitedu import patches
-from vitedu.checks import api, checker, inspection, mistake_files
+from vitedu.checks import api, checker, mistake_files
 from vitedu.checks.checker import find_checker
-from vitedu.checks.inspection import checker_problems
 from vitedu.checks.mistake_files import family, read_mistakes, read_values, shared_bank
+from vitedu.commands import inspection
+from vitedu.commands.inspection import checker_problems
 from vitedu.exercises import find
 from vitedu.words import WordsError
 

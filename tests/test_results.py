@@ -1,12 +1,13 @@
 """The store of results keeps what it is given, whatever happens to its file."""
 
 import json
+import re
 import subprocess
 import sys
 
 import pytest
 
-from vitedu import files
+from vitedu import exercises, files
 from vitedu.course import results
 from vitedu.exercises import EXERCISES
 
@@ -106,6 +107,7 @@ DAMAGED = {
     "status": STATUS + b'"won", "points": 1, "max_points": 6, "time": 0}}}',
     "text": STATUS + b'"passed", "points": "6"}}}',
     "hints": b'{"exercises": {"patchify": {"hints_used": "two"}}}',
+    "challenge": b'{"exercises": {"patchify": {"challenge": {"stopped": 3}}}}',
     "deep": b"[" * 100_000,
 }
 
@@ -208,6 +210,51 @@ def test_table_of_one_notebook_has_only_its_exercises():
     assert results.table_text("notebooks/02_attention.ipynb") == text
     with pytest.raises(ValueError, match="there are 01_patches"):
         results.table_text("10_nothing")
+
+
+def test_lines_count_the_core_and_all():
+    """A pass with fewer points, as remarks cost them, is a pass; the last line sums all up."""
+    results.record(report(points=5.5))
+    results.record(report("unpatchify", points=4))
+    results.record(report("tokens_at_224", status="failed", points=0))
+    own, every = exercises.in_notebook("01_patches"), EXERCISES
+    for group, name in ((own, "01_patches"), (every, "all")):
+        core = sum(exercise.core for exercise in group)
+        points = sum(exercise.points for exercise in group)
+        words = f"core 1 of {core}, all 2 of {len(group)}, 9.5 of {points} points"
+        assert re.search(rf"^{name} .*\] {words}$", results.table_text(), re.MULTILINE)
+        assert f" {words}<" in results.table_html()
+    assert re.search(r"1.1 +patchify +core +5.5/6 +passed$", results.table_text(), re.MULTILINE)
+    assert re.search(r"1.2 +unpatchify +4/4 +passed$", results.table_text(), re.MULTILINE)
+
+
+def next_of(notebook=None):
+    """Give the last line, which stands below both tables."""
+    line = results.table_text(notebook).splitlines()[-1]
+    assert results.table_html(notebook).endswith(f"<p>{line}</p>")
+    return line
+
+
+def test_next_comes_the_core_from_this_notebook_on_and_then_the_rest():
+    """The core of the notebook, of later ones, of earlier ones; then what is no core."""
+
+    def solve(chosen):
+        for exercise in chosen:
+            results.record(report(exercise.id, points=exercise.points))
+
+    assert next_of() == "next: 1.1 patchify (core, 15 min)"
+    assert next_of("02_attention").startswith("next: 2.1 softmax (core, ")
+    results.record(report())
+    assert next_of("01_patches") == next_of() != "next: 1.1 patchify (core, 15 min)"
+    solve(exercise for exercise in EXERCISES if exercise.core and "9." not in exercise.number)
+    assert next_of("01_patches").startswith("next: 9.2 interpolate_positions (core, ")
+    solve(exercise for exercise in EXERCISES if exercise.core)
+    assert next_of() == "next: 1.2 unpatchify (10 min)"
+    assert next_of("patches") == next_of() and next_of("09_transfer").startswith("next: 9.1 ")
+    solve(exercise for exercise in EXERCISES if exercise.notebook == "09_transfer")
+    assert next_of("09_transfer") == next_of()
+    solve(EXERCISES)
+    assert next_of() == "next: nothing; every exercise is passed"
 
 
 def test_bar_is_full_only_when_everything_is_earned():

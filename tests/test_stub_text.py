@@ -1,5 +1,6 @@
 """What lint writes from the references: stubs and check cells; a sound notebook stays as it is."""
 
+import ast
 import json
 import shutil
 from pathlib import Path
@@ -8,6 +9,7 @@ import pytest
 
 from vitedu.course import references
 from vitedu.course.lint import lint
+from vitedu.course.notebooks import exercise_cells, read
 from vitedu.course.stub_text import fix_stubs, stub_text
 from vitedu.exercises import EXERCISES, find
 
@@ -43,6 +45,16 @@ def test_stubs_that_drifted_and_checks_that_are_gone_are_written_again(name, tmp
     assert set(fix_stubs(path)) == {e.id for e in EXERCISES if e.notebook == name}
     about_stubs = [problem for problem in lint(path) if "stub" in problem or "check" in problem]
     assert not about_stubs and "Old words" not in path.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_stub_of_a_package_without_notebooks_is_that_of_the_notebook(name):
+    """But for the comments: what is open there is open here, and no more is given."""
+    notebook = read(NOTEBOOKS / f"{name}.ipynb")
+    for index, exercise in exercise_cells(notebook):
+        own, shown = stub_text(find(exercise), "# TODO: a title"), notebook.cells[index].source
+        assert own.count("# TODO: a title") == 1
+        assert ast.unparse(ast.parse(own)) == ast.unparse(ast.parse(shown)), exercise
 
 
 def test_todo_lines_alone_are_enough():

@@ -1,7 +1,8 @@
 """vitedu: learn how a Vision Transformer works by writing every part of it.
 
-``from vitedu import check, hint, solution, progress, reset`` is all that a notebook needs; the rest
-is imported from its module. Importing the package alone is fast: the first check loads torch.
+``from vitedu import check, challenge, hint, solution, progress, reset`` is all that a notebook
+needs; the rest is imported from its module. Importing the package alone is fast: the first check
+loads torch.
 
 On Linux torch's threads wait for each other in a loop that keeps the core busy. Where another
 program wants the core too, they wait for a thread that is not running, and training takes ten times
@@ -10,13 +11,18 @@ stays.
 """
 
 import os
+import sys
 
 if not {"GOMP_SPINCOUNT", "OMP_WAIT_POLICY"} & os.environ.keys():
     # rounds of that loop; OpenMP reads the number once, when torch is loaded
     os.environ["GOMP_SPINCOUNT"] = "1000"
+if "IPython" in sys.modules:  # a notebook says what to do about names that a restart took away
+    from vitedu.course.run_above import watch
+
+    watch()
 
 __version__ = "0.1.0"
-__all__ = ["check", "hint", "progress", "reset", "solution", "Report"]
+__all__ = ["challenge", "check", "hint", "progress", "reset", "solution", "Report"]
 
 
 def __getattr__(name: str):

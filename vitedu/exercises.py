@@ -28,7 +28,7 @@ CHAPTERS = (
 KINDS = ("function", "class", "value")
 PARTS = ("", "model", "training")
 REQUIRED = {"id": str, "number": str, "title": str, "points": int, "minutes": int, "hints": list}
-OPTIONAL = {"kind": str, "measured": str, "core": bool, "part": str}
+OPTIONAL = {"kind": str, "measured": str, "core": bool, "part": str, "whole": bool}
 FILE = Path(__file__).with_suffix(".toml")
 
 
@@ -46,6 +46,7 @@ class Exercise:
     measured: str = ""  # of a value: the expression that measures it, in names of its notebook
     core: bool = False  # whether it belongs to the core of its notebook
     part: str = ""  # "model" or "training": of which half of the student's own model it is a part
+    whole: bool = False  # of a class: whether ``__init__`` is the student's too
 
     @property
     def chapter(self) -> str:

@@ -101,7 +101,8 @@ def match_explanations(table: Survivors, changes: set[str]) -> dict[str, set[str
 def passing_seed(checker: Checker, answer, draws: dict[int, ReplayCache]) -> int | None:
     """Return the first seed with which an answer passes, or None."""
     return next(
-        (s for s, cache in draws.items() if judge_answer(checker, answer, s, cache).is_flawless), None
+        (s for s, cache in draws.items() if judge_answer(checker, answer, s, cache).is_flawless),
+        None,
     )
 
 

@@ -18,7 +18,8 @@ Each word below has one meaning in the whole package:
   The student's is the **answer**.
 * A **case** (``case.Case``) is one call to make: the arguments, and how they are passed.
 * A **part** is a group of cases under one name, such as "values" or "other sizes". The cases of
-  "values" also decide the parts "returns" and "gradients".
+  "values" also decide the parts "returns" and "gradients". A part is **idea** or **polish**
+  (``findings``): only the idea passes or fails an answer; polish is a remark.
 * A **driver** (``drivers``) is a way to exercise an answer: call a function, build a layer and call
   it, train for an epoch.
 * A **recipe** (``case.Recipe``, ``arguments``) is an argument that is not plain data, such as a
@@ -37,10 +38,12 @@ Each word below has one meaning in the whole package:
 * A **diagnosis** (``diagnose``) says which mistake an answer makes. It is given only if that
   mistake reproduces what went wrong. For errors that everybody meets, ``common_errors`` explains
   what no diagnosis does, in the words of ``errors.toml``.
+* A **challenge** (``challenges``) turns a check round: the student writes the test, and the
+  reference and the mistakes are what it judges.
 * A **checker** (``checker.Checker``) holds all of this for one exercise, in
   ``<chapter>/<exercise>.py`` and ``<exercise>.toml``; a driver or a reader of random results that
-  only this exercise needs stands beside it. Whoever writes one begins with ``kit``. ``inspection``
-  says what is wrong with these files.
+  only this exercise needs stands beside it. Whoever writes one begins with ``kit``.
+  ``vitedu lint`` says what is wrong with these files (``commands.inspection``).
 
 That the checkers decide rightly is shown by ``tests/proof``: right answers, and mutants, which are
 references with one small change.

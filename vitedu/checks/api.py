@@ -1,29 +1,27 @@
-"""What a notebook imports: ``check``, ``hint``, ``solution``, ``progress``, ``reset``.
+"""What a notebook calls: ``check``, ``challenge``, ``hint``, ``solution``, ``progress``, ``reset``.
 
 Role: find the checker, run the check, show the report and store the result. Nothing here raises
 because of a student's code or a mistyped id.
 """
 
 import os
-import sys
+import time
+from collections.abc import Callable
 from typing import Any
 
 from vitedu import exercises
+from vitedu.checks.challenges import Challenge, hold_challenge
 from vitedu.checks.checker import find_checker
 from vitedu.checks.engine import judge_answer
 from vitedu.checks.reference_registry import is_registered_reference, register_reference
 from vitedu.checks.report import Finding, Report
 from vitedu.course import results as store
+from vitedu.course.display import PrintedText, TextAndHtml, print_text, show
+from vitedu.course.hints import next_hint
 from vitedu.course.references import solution_source
+from vitedu.course.stub_text import stub_text
 
-__all__ = ["Report", "check", "has_checker", "hint", "progress", "reset", "solution"]
-
-
-class PrintedText(str):
-    """A text that was already printed, so a notebook must not show it again."""
-
-    def _ipython_display_(self):
-        pass
+__all__ = ["Report", "challenge", "check", "has_checker", "hint", "progress", "reset", "solution"]
 
 
 def check(answer: Any, exercise: str | None = None, *, seed: int | None = None) -> Report:
@@ -39,22 +37,43 @@ def check(answer: Any, exercise: str | None = None, *, seed: int | None = None) 
         If the answer is the reference that an earlier check handed out, the report says so and no
         result is stored.
     """
+    start = time.perf_counter()
     try:
         report = judge(answer, exercise, seed=seed)
     except Exception as error:  # a bug in a checker must not stop the notebook
         name = exercise if isinstance(exercise, str) else getattr(answer, "__name__", "?")
-        fault = f"{type(error).__name__}: {error}"
-        report = _refusal(
-            str(name), answer, f"the checker itself failed, which is not your fault ({fault[:200]})"
-        )
+        report = _refusal(str(name), answer, _describe_fault(error))
         if has_checker(str(name)):  # the answer may be wrong, and the notebook goes on
             report.implementation = find_checker(str(name)).reference
     if not report.is_reference:
-        store.record(report.to_dict())
+        store.record(report.to_dict() | {"seconds": round(time.perf_counter() - start, 3)})
     if not report.passed and exercises.BY_ID.get(report.exercise):
         report.implementation = register_reference(report.exercise, report.implementation)
-    _show(report)
+    show(report)
     return report
+
+
+def challenge(exercise: Any, test: Any = None) -> Challenge:
+    """Try a student's test on the right part and on known broken ones, show and store the result.
+
+    Args:
+        exercise: its id, or the function or class.
+        test: takes an implementation. It stops the implementation if it raises an error or returns
+            ``False``, and lets it pass if it returns ``True`` or nothing.
+
+    Returns:
+        A ``Challenge``. ``stopped`` and ``total`` count the broken parts, and ``slipped`` is one
+        that the test lets pass. A challenge gives no points.
+    """
+    name = _exercise_name(exercise)[:60]
+    try:
+        result = hold_challenge(name, test)
+    except Exception as error:
+        result = Challenge(name).end("error", _describe_fault(error))
+    if result.total:
+        store.record_challenge(name, result.stopped, result.total)
+    show(result)
+    return result
 
 
 def judge(answer: Any, exercise: str | None = None, *, seed: int | None = None) -> Report:
@@ -87,6 +106,11 @@ def _refusal(name: str, answer: Any, message: str) -> Report:
     return report.set_failed([Finding("exercise", False, message)], [], status="error")
 
 
+def _describe_fault(error: Exception) -> str:
+    fault = f"{type(error).__name__}: {error}"
+    return f"the checker itself failed, which is not your fault ({fault[:200]})"
+
+
 def _short_repr(value: Any) -> str:
     try:
         text = repr(value)
@@ -95,21 +119,13 @@ def _short_repr(value: Any) -> str:
     return text if len(text) < 40 else f"{text[:36]}..."
 
 
-def _show(report: Report) -> None:
-    """Display the report in a notebook; print it elsewhere."""
-    if _in_notebook():
-        report.display()
-    else:
-        print(report)
-
-
-def _in_notebook() -> bool:
-    return "IPython" in sys.modules and sys.modules["IPython"].get_ipython() is not None
-
-
-def _print_text(text: str) -> PrintedText:
-    print(text)
-    return PrintedText(text)
+def _print_about(exercise: Any, write: Callable[[exercises.Exercise], str]) -> PrintedText:
+    """Print a text about an exercise, or the nearest names if there is no such exercise."""
+    try:
+        text = write(exercises.find(_exercise_name(exercise)))
+    except ValueError as error:
+        text = str(error)
+    return print_text(text)
 
 
 def has_checker(exercise: str) -> bool:
@@ -123,64 +139,31 @@ def has_checker(exercise: str) -> bool:
 
 def hint(exercise: Any) -> PrintedText:
     """Show the next of the three hints of an exercise: a nudge, the idea, nearly the code."""
-    name = _exercise_name(exercise)
-    try:
-        entry = exercises.find(name)
-    except ValueError as error:
-        return _print_text(str(error))
-    total = len(entry.hints)
-    number = min(store.count_hint(name), total)
-    if not total:
-        return _print_text(f"{entry.number} {name} has no hints yet")
-    more = (
-        f'hint("{name}") shows the next'
-        if number < total
-        else f'that was the last; solution("{name}") shows the reference'
-    )
-    return _print_text(
-        f"{entry.number} {name}, hint {number} of {total}: {entry.hints[number - 1]}\n({more})"
-    )
+    return _print_about(exercise, next_hint)
 
 
 def solution(exercise: Any) -> PrintedText:
     """Show the reference of an exercise."""
-    name = _exercise_name(exercise)
-    try:
-        entry = exercises.find(name)
-    except ValueError as error:
-        return _print_text(str(error))
-    return _print_text(solution_source(entry))
+    return _print_about(exercise, solution_source)
 
 
 def progress(notebook: str | None = None) -> None:
     """Show every exercise with its state and points, or only those of the named notebook."""
-    if _in_notebook():
-        from IPython.display import HTML, display
-
-        display(_TextAndHtml(store.table_text(notebook), HTML(store.table_html(notebook)).data))
-    else:
-        print(store.table_text(notebook))
-
-
-class _TextAndHtml:
-    """A text that a notebook shows as HTML and a terminal as plain text."""
-
-    def __init__(self, text: str, html: str):
-        self.text, self.html = text, html
-
-    def _repr_mimebundle_(self, include=None, exclude=None):
-        return {"text/plain": self.text, "text/html": self.html}
+    show(TextAndHtml(store.table_text(notebook), store.table_html(notebook)))
 
 
 def reset(exercise: Any) -> PrintedText:
-    """Delete what is stored about an exercise: its result and the hints taken."""
-    name = _exercise_name(exercise)
-    try:
-        exercises.find(name)
-    except ValueError as error:
-        return _print_text(str(error))
-    store.forget(name)
-    return _print_text(f"{name} is forgotten: not attempted, no hints taken")
+    """Open an exercise again: no result, no hints taken; its stub is printed, ready to paste."""
+    return _print_about(exercise, _reopen)
+
+
+def _reopen(exercise: exercises.Exercise) -> str:
+    store.forget(exercise.id)
+    stub = stub_text(exercise, f"# TODO {exercise.number}: {exercise.title}")
+    return (
+        f"{exercise.number} {exercise.id} is open again: not attempted, no hints taken.\n"
+        f"Paste this into its cell in place of your answer, and run the cell:\n\n{stub}"
+    )
 
 
 def _exercise_name(exercise: Any) -> str:

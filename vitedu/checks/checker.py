@@ -18,13 +18,15 @@ from typing import Any
 import torch
 
 from vitedu import exercises
-from vitedu.checks.case import Case, has_float64_inputs
+from vitedu.checks.case import Case, has_float64_inputs, tensors_in
 from vitedu.checks.families import general_mistakes
 from vitedu.checks.inputs import CheckGenerator
 from vitedu.checks.mistake_files import read_mistakes, read_values
 from vitedu.checks.mistakes import Mistake, apply_mistakes
 from vitedu.checks.second_call import second_call_cases
 from vitedu.words import WordsError
+
+MOST_POLISH = 0.25
 
 
 @dataclass(frozen=True)
@@ -41,6 +43,7 @@ class Checker:
     # part -> what passing it shows; only the idea decides, missing polish is a remark
     idea: dict[str, str] = field(default_factory=dict)
     polish: dict[str, str] = field(default_factory=dict)
+    most_polish: float = MOST_POLISH  # the largest share of the points that polish may have
     # part -> its share of the points; default 3 for "values", 1 for any other
     weights: dict[str, int] = field(default_factory=dict)
     # part -> extra judge: (cases, got) -> (expected, got) or None
@@ -65,7 +68,7 @@ class Checker:
     def draw(self, seed: int) -> list[Case]:
         """Make the cases of one check, and give each a name of its own."""
         cases, names = list(self.cases(CheckGenerator(seed))), set()
-        cases += second_call_cases(cases)
+        cases = self._compare_gradients(cases) + second_call_cases(cases)
         if not self.forbidden:  # then nobody asks which operations ran, but for rounded float64
             cases = [replace(case, record_operations=has_float64_inputs(case)) for case in cases]
         for i in range(len(cases)):  # observations are stored by the name of their case
@@ -73,6 +76,27 @@ class Checker:
                 cases[i] = replace(cases[i], name=f"{cases[i].name}, again")
             names.add(cases[i].name)
         return cases
+
+    def _compare_gradients(self, cases: list[Case]) -> list[Case]:
+        """Let every case of the idea compare gradients, as the first does.
+
+        Each leaves out another argument, because data need no gradient while what learns does. A
+        layer gets gradients of its parameters alone.
+        """
+        first, result = cases[0], cases[:1]
+        for number, case in enumerate(cases[1:]):
+            is_idea = case.part not in {"dtype", "errors", "any device", *self.polish}
+            is_new = first.gradients and not case.gradients and case.driver == first.driver
+            if is_idea and is_new and not (case.raises or case.on_accelerator):
+                names = [n for n in first.gradients if _is_float(n, case.args.get(n))]
+                if case.driver == "module":
+                    case = replace(case, extra={"training": False} | case.extra | {"learns": True})
+                elif case.driver == "call":
+                    left_out = names[number % len(names)] if len(names) > 1 else ""
+                    names = [name for name in names if name != left_out]
+                    case = replace(case, gradients=tuple(names))
+            result.append(case)
+        return result
 
     def mistakes(self) -> list[Mistake]:
         """Return the exercise's own mistakes, and the general ones that its cases can show."""
@@ -107,6 +131,12 @@ class Checker:
         return apply_mistakes(self.exercise, [mistake.edits for mistake in mistakes])
 
 
+def _is_float(name: str, value: Any) -> bool:
+    """Tell whether an argument holds tensors that can get gradients."""
+    tensors = tensors_in(name, value)
+    return bool(tensors) and all(x.is_floating_point() for _, x in tensors)
+
+
 @cache
 def find_checker(exercise_id: str):
     """Load the checker of an exercise: a ``Checker`` or a ``vitedu.checks.values.ValueChecker``.
@@ -129,6 +159,13 @@ def find_checker(exercise_id: str):
         return replace(module.CHECKERS[exercise_id], bank=bank)
     cases = getattr(module, "cases", module.CHECKER.cases)
     return replace(module.CHECKER, cases=cases, bank=bank)
+
+
+@cache
+def find_lenient_checker(exercise_id: str, polish: float):
+    """Load the checker of an exercise with another share of the points for polish, 0 to 0.25."""
+    checker = find_checker(exercise_id)
+    return replace(checker, most_polish=polish) if isinstance(checker, Checker) else checker
 
 
 def read_bank(exercise: exercises.Exercise, module: ModuleType) -> tuple:

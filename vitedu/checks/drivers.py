@@ -134,7 +134,7 @@ def module(answer, case: Case, seen: Observation) -> None:
     seen.modified = find_modified_args(case, args)
     if instances is not None:
         seen.facts[SIDE_EFFECTS] = describe_changes(layer, before)
-    if case.gradients:
+    if case.gradients or case.extra.get("learns"):
         torch.set_grad_enabled(True)
         args = build_args(case)
         leaves = {name: args[name].requires_grad_() for name in case.gradients}
@@ -142,7 +142,9 @@ def module(answer, case: Case, seen: Observation) -> None:
         leaves |= {name: value for name, value in parameters if name not in frozen}
         args |= {name: leaves[name].clone() for name in case.gradients}
         store_gradients(seen, lambda: call_answer(layer, case, args), leaves)
-        if not seen.gradient_error:  # in the other mode results are attached as well
+        if (
+            case.gradients and not seen.gradient_error
+        ):  # in the other mode results are attached as well
             layer.train(not layer.training)
             with capture_output():
                 seen.detached |= is_detached(returned_tensors(call_answer(layer, case, args)))

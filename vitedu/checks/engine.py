@@ -18,13 +18,7 @@ from vitedu.checks.checker import Checker
 from vitedu.checks.compare import is_same
 from vitedu.checks.contrast import describe_contrast
 from vitedu.checks.diagnose import diagnose
-from vitedu.checks.findings import (
-    MOST_POLISH,
-    RETURNS,
-    is_polish,
-    list_parts,
-    make_findings,
-)
+from vitedu.checks.findings import RETURNS, is_polish, list_parts, make_findings
 from vitedu.checks.judge import DEFINITION, Problem, Stage, find_problems
 from vitedu.checks.observation import CONSTRUCTION, FRESHNESS, Observation
 from vitedu.checks.replay import ReplayCache
@@ -95,12 +89,8 @@ def judge_observations(
     seed: int,
     answer: Any = None,
     cache: ReplayCache | None = None,
-    polish: float = MOST_POLISH,
 ) -> Report:
-    """Judge what an answer did: compare it with the reference, diagnose, and write the report.
-
-    ``polish`` is the share of the points that polish may have at most.
-    """
+    """Judge what an answer did: compare it with the reference, diagnose, and write the report."""
     report = Report(checker.exercise, reference=checker.reference, answer=answer, seed=seed)
     if observed.info.is_empty:
         return report.set_not_attempted()
@@ -151,7 +141,7 @@ def judge_observations(
             Stage.CALL, cases[0], *words, "__init__ holds, forward is still open"
         )
         problems["returns"] = open_forward
-    findings = make_findings(checker, cases, parts, problems, polish)
+    findings = make_findings(checker, cases, parts, problems)
     if not problems:
         return report.set_passed(findings, got)
     try:
@@ -301,11 +291,11 @@ def _part_of(problem: Problem, parts: list[str]) -> str:
         return "again"
     if problem.stage is Stage.PRECISION and "dtype" in parts:
         return "dtype"
+    if problem.stage is Stage.GRADIENTS and "gradients" in parts:
+        return "gradients"
     if problem.case.part != "values":
         return problem.case.part
-    if problem.stage in RETURNS:
-        return "returns"
-    return "gradients" if problem.stage is Stage.GRADIENTS else "values"
+    return "returns" if problem.stage in RETURNS else "values"
 
 
 def _plain_names(names) -> list[str]:

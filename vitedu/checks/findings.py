@@ -2,7 +2,7 @@
 
 A part is **idea** or **polish**. The idea is what the exercise's text asks for; only it passes or
 fails an answer. Polish is what a colleague would say in a review: it costs points of its own, at
-most ``MOST_POLISH`` of all, and is told as a remark.
+most ``Checker.most_polish`` of all, and is told as a remark.
 """
 
 import torch
@@ -14,7 +14,6 @@ from vitedu.checks.judge import Problem, Stage
 from vitedu.checks.report import Finding
 
 RETURNS = {Stage.CALL, Stage.STRUCTURE, Stage.TYPE, Stage.SHAPE, Stage.DTYPE}  # of "returns"
-MOST_POLISH = 0.25  # the largest share of an exercise's points that polish may have
 _BEFORE_CALL = {Stage.CALLABLE, Stage.SIGNATURE}  # judged without a call
 _USUAL_POLISH = ("errors", "dtype", "any device")  # polish unless a checker calls it idea
 
@@ -48,22 +47,10 @@ def is_polish(checker: Checker, part: str, stage: Stage = Stage.CALL) -> bool:
 
 
 def make_findings(
-    checker: Checker,
-    cases: list[Case],
-    parts: list[str],
-    problems: dict[str, Problem],
-    polish: float = MOST_POLISH,
+    checker: Checker, cases: list[Case], parts: list[str], problems: dict[str, Problem]
 ) -> list[Finding]:
-    """Write a finding for every part. A part that depends on a failed one is skipped.
-
-    Args:
-        checker: whose words and weights.
-        cases: of this check.
-        parts: as ``list_parts`` gives them.
-        problems: part -> its first problem.
-        polish: the largest share of the points for all parts that are polish, 0 to 1.
-    """
-    shares = share_points(checker, parts, polish)
+    """Write a finding for every part. A part that depends on a failed one is skipped."""
+    shares = share_points(checker, parts)
     trouble = problems["returns"].stage if "returns" in problems else None
     stop = "allowed operations" in problems or trouble in _BEFORE_CALL
     # Some cases show nothing while an earlier problem exists. A wrong result may pass the device
@@ -99,14 +86,14 @@ def make_findings(
                 shares[part],
                 skipped,
                 is_polish=is_polish(checker, part, problem.stage if problem else Stage.CALL),
-                credit=problem.credit if problem else 0.0,
+                credit=problem.credit if problem and part not in idle else 0.0,
             )
         )
     return findings
 
 
-def share_points(checker: Checker, parts: list[str], polish: float) -> dict[str, float]:
-    """Divide the points of an exercise among its parts; polish gets at most this share of them."""
+def share_points(checker: Checker, parts: list[str]) -> dict[str, float]:
+    """Divide the points of an exercise among its parts."""
     weights = {part: checker.weights.get(part, 3 if part == "values" else 1) for part in parts}
     weights["allowed operations"] = 0
     if "again" in weights:  # its weight is taken from "values", so that other parts keep theirs
@@ -115,7 +102,7 @@ def share_points(checker: Checker, parts: list[str], polish: float) -> dict[str,
         [part for part in parts if is_polish(checker, part) is kind] for kind in (False, True)
     ]
     totals = [sum(weights[part] for part in group) for group in groups]
-    share = min(totals[1] / sum(totals), polish)
+    share = min(totals[1] / sum(totals), checker.most_polish)
     maximum = exercises.find(checker.exercise).points
     return {
         part: maximum * of_all * weights[part] / total

@@ -156,7 +156,7 @@ def read_errors() -> list[dict]:
         try:
             error["message"] = pattern = re.compile(error["message"])
             for key in ("headline", "why", "try"):
-                error.get(key, "").format(*range(pattern.groups), near="", attribute="")
+                error.get(key, "").format(*range(pattern.groups), near="", attribute="", menu="")
         except (re.error, ValueError, LookupError) as trouble:
             remedy = "correct the expression, or what stands in braces"
             raise WordsError(f"{at}: {type(trouble).__name__}: {trouble}; {remedy}.") from None

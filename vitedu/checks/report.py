@@ -5,14 +5,16 @@ reference value is stored here.
 """
 
 import html
-import re
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from vitedu import exercises
 from vitedu.checks.common_errors import explain
 from vitedu.checks.judge import Problem, Stage
+from vitedu.course.hints import hints_html
 
+SPACE = "   "  # between the names of parts
 MARKS = {"passed": "✓", "failed": "✗", "error": "✗", "not_attempted": "○"}
 
 _HEADLINES = {
@@ -39,8 +41,10 @@ _FINDING_HEADLINES = {"exercise": "the exercise is not known", "value": "not the
 _ADVICE_STAGES = {Stage.FINITE, Stage.VALUES, Stage.FACTS}
 
 
-def _is_similar(one: Problem, other: Problem) -> bool:
+def _is_alike(one: Problem | None, other: Problem | None) -> bool:
     """Tell whether two problems are so similar that a report shows only the first."""
+    if one is None or other is None:
+        return False
     return (
         one.got == other.got
         or one.stage is other.stage is Stage.CALL
@@ -174,8 +178,9 @@ class Report:
             for f in findings
         ]
 
-    def _add_remarks(self) -> None:
-        for remark in self.remarks:
+    def _add_remarks(self, known: Sequence[str] = ()) -> None:
+        """List the remarks, but for parts that fail as the first one does."""
+        for remark in (remark for remark in self.remarks if remark.name not in known):
             lost = remark.max_points - remark.points
             cost = f" (-{lost:.2g} points)" if round(lost, 2) else ""
             self.lines.append(("remark", f"{remark.name}: {remark.message}{cost}"))
@@ -219,9 +224,11 @@ class Report:
             other = problems.get(finding.name)
             if finding.name in listed_parts:
                 continue
-            if not (other and problem and _is_similar(other, problem)):
+            if not _is_alike(other, problem):
                 self.lines.append(("also", f"{finding.name}: {finding.message}"))
-        self._add_remarks()
+        self._add_remarks(
+            [f.name for f in self.remarks if _is_alike(problems.get(f.name), problem)]
+        )
         if self.seed is not None and (problem is None or problem.stage > Stage.SIGNATURE):
             self.lines.append(
                 ("again", f'check(..., "{self.exercise}", seed={self.seed}) repeats these inputs')
@@ -288,15 +295,16 @@ class Report:
         """Return the lines below the first, as (label, text)."""
         rows = list(self.lines)
         if len(self.findings) > 1 and not self.passed:
-            rows.append(("findings", "   ".join(f"{f.mark} {f.name}" for f in self.findings)))
+            rows.append(("findings", SPACE.join(f"{f.mark} {f.name}" for f in self.findings)))
         if self.printed:
             rows.append(("printed", self.printed))
         return rows
 
     def __str__(self) -> str:
-        return "\n".join(
-            [self.head] + [f"  {label:<9} {_indent(text)}" for label, text in self.rows()]
-        )
+        rows = self.rows()
+        if self.status in ("failed", "error") and hints_html(self.exercise):
+            rows.append(("hint", f'hint("{self.exercise}")'))
+        return "\n".join([self.head] + [f"  {label:<9} {_indent(text)}" for label, text in rows])
 
     __repr__ = __str__
 
@@ -325,10 +333,11 @@ class Report:
             more = '<summary style="opacity:.7">more</summary>'
             rest = _grid([row for row in rows[visible:] if row[0] != "printed"])
             view = f"{_grid(first)}<details>{more}{rest}</details>"
-        picture = f'<div style="margin:.5em 0 .2em">{self.picture}</div>' if self.picture else ""
+        picture = f'<div style="margin:.5em 0 .2em;overflow-x:auto">{self.picture}</div>'
         return (
             f'<div style="border-left:4px solid {colour};padding:.2em .8em;margin:.2em 0">'
-            f"<b>{html.escape(self.head)}</b>{picture}{view}</div>"
+            f"<b>{html.escape(self.head)}</b>{picture if self.picture else ''}{view}"
+            f"{'' if self.passed else hints_html(self.exercise)}</div>"
         )
 
     def _repr_mimebundle_(self, include=None, exclude=None) -> dict[str, str]:
@@ -362,14 +371,17 @@ class Report:
 
 
 def _grid(rows: list[tuple[str, str]]) -> str:
-    """Write rows as two columns that wrap at blanks."""
-    cells = "".join(
-        f'<div style="opacity:.7">{html.escape(label)}</div>'
-        f'<div style="white-space:pre-wrap;overflow-wrap:anywhere">{html.escape(text)}</div>'
-        for label, text in rows
-    )
-    # a mark stays beside its word
-    cells = re.sub("([✓✗–]) ", "\\1\N{NO-BREAK SPACE}", cells)
+    """Write rows as two columns. Lines break at blanks, but not inside the name of a part."""
+    cells = ""
+    for label, text in rows:
+        words = html.escape(text)
+        if label == "findings":
+            style = "display:inline-block;margin-right:1em"
+            words = " ".join(f'<span style="{style}">{name}</span>' for name in words.split(SPACE))
+        cells += (
+            f'<div style="opacity:.7">{html.escape(label)}</div>'
+            f'<div style="white-space:pre-wrap;overflow-wrap:anywhere">{words}</div>'
+        )
     return (
         '<div style="display:grid;grid-template-columns:max-content minmax(0,1fr);gap:.1em 1em;'
         f'font-family:monospace;margin-top:.3em">{cells}</div>'

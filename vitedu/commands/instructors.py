@@ -34,6 +34,12 @@ def add_commands(commands: Commands) -> None:
     new.add_argument(
         "--runs", type=int, default=3, help="runs of each answer, 3 or more (default: 3)"
     )
+    new.add_argument(
+        "--polish",
+        type=float,
+        metavar="PERCENT",
+        help="the most that remarks cost, of an exercise's points: 0 to 25 (default: 25)",
+    )
     new.add_argument("--seed", type=int, help="repeat a grading (default: secret, one a student)")
     new.add_argument(
         "--student-from",
@@ -102,6 +108,7 @@ def grade_class(args) -> int:
         notebook=stem(args.notebook) if args.notebook else None,
         only=args.only,
         runs=args.runs,
+        polish=None if args.polish is None else args.polish / 100,
         seed=args.seed,
         again=args.again,
         allow_unsafe=args.allow_unsafe,

@@ -49,7 +49,7 @@ def solve_notebooks(args) -> int:
 
 def lint_notebooks(args) -> int:
     """Print every problem, and what each exercise costs; status 1 if there is a problem."""
-    from vitedu.checks.inspection import checker_problems
+    from vitedu.commands.inspection import checker_problems
     from vitedu.course.lint import lint, missing_notebooks
     from vitedu.course.notebooks import find_notebooks
     from vitedu.course.price import price_table

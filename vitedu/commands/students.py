@@ -3,22 +3,34 @@
 Role: their options and their printing. Not here: what they call.
 """
 
+import json
+import sys
 from pathlib import Path
 
 from vitedu.commands import Commands, stem
+
+JSON_HELP = (
+    "print a JSON list and nothing else, an object for each exercise: exercise (its id), "
+    "status (passed, failed, error, not_attempted or not_checked), points, max_points, "
+    "remarks (a list of objects: part, message, points lost), mistakes (a list of the ids of those "
+    "recognised) and seconds (that the check took)"
+)
 
 
 def add_commands(commands: Commands) -> None:
     """Describe the commands; nothing is imported for it."""
     new = commands.add("list", list_exercises, "list the exercises with points and minutes")
     new.add_argument("notebook", nargs="?", help="only this notebook, such as 01_patches")
-    new = commands.add(
-        "check", check_notebook, "judge the answers in a notebook, in a fresh kernel"
+    new.add_argument(
+        "--parts", action="store_true", help="the parts of each check too: idea or polish, points"
     )
-    new.add_argument("notebook", type=Path, help="the notebook with the answers; it is not changed")
+    text = "judge the answers in a notebook or a Python file, in a fresh kernel"
+    new = commands.add("check", check_file, text)
+    new.add_argument("file", type=Path, help="with the answers (.ipynb, .py); it is not changed")
     new.add_argument(
         "--seconds", type=float, default=600, help="time limit of one cell (default: %(default)s)"
     )
+    new.add_argument("--json", action="store_true", help=JSON_HELP)
     new = commands.add("hint", show_hint, "show the next of three hints for an exercise")
     new.add_argument("exercise", help="its id, such as patchify")
     new = commands.add("solution", show_solution, "show the reference of an exercise")
@@ -45,28 +57,49 @@ def list_exercises(args) -> int:
             f"  {exercise.number:<5}{exercise.id:<{width}}  {exercise.points:>2} points"
             f"  {exercise.minutes:>3} min  {exercise.title}"
         )
+        for kind, share, part, words in list_parts(exercise.id) if args.parts else ():
+            print(f"       {kind:<6} {share:>5.2f}  {part}: {words}")
     return 0
 
 
-def check_notebook(args) -> int:
-    """Judge one notebook; status 1 unless every exercise passed."""
-    from vitedu.course.tour import check_notebook
+def list_parts(exercise: str) -> list[tuple[str, float, str, str]]:
+    """List (idea or polish, points, name, what passing it shows) for the parts of a check."""
+    from vitedu.checks import findings
+    from vitedu.checks.checker import Checker, find_checker
 
-    text, everything_passed = check_notebook(args.notebook, seconds=args.seconds)
-    print(text)
-    return 0 if everything_passed else 1
+    checker = find_checker(exercise)
+    if not isinstance(checker, Checker):
+        return []
+    parts = findings.list_parts(checker, checker.draw(0))
+    shares = findings.share_points(checker, parts)
+    return [
+        (
+            "polish" if findings.is_polish(checker, part) else "idea",
+            shares[part],
+            part,
+            findings.words_of(checker, part),
+        )
+        for part in parts
+    ]
+
+
+def check_file(args) -> int:
+    """Judge one notebook or Python file; status 1 unless every exercise passed."""
+    from vitedu.course.tour import check_file
+
+    checked = check_file(args.file, seconds=args.seconds)
+    print(json.dumps(checked.rows, indent=1) if args.json else checked.text)
+    if args.json and checked.problem:
+        print(f"vitedu: stopped early: {checked.problem}", file=sys.stderr)
+    return 0 if checked.everything_passed else 1
 
 
 def show_hint(args) -> int:
     """Print the next hint and count it."""
-    from vitedu.course import results
+    from vitedu.course.hints import next_hint
     from vitedu.exercises import find
 
-    exercise = find(args.exercise)
-    if not exercise.hints:
-        raise ValueError(f"there is no hint for {exercise.id} yet.")
-    number = min(results.count_hint(exercise.id), len(exercise.hints))
-    print(f"hint {number} of {len(exercise.hints)}: {exercise.hints[number - 1]}")
+    print(next_hint(find(args.exercise)))
     return 0
 
 

@@ -1,14 +1,13 @@
 """Rules that keep notebooks, references and syllabus consistent.
 
 Role: reads one notebook as data and lists its problems: the place, and what to do. Nothing is run
-and no reference is imported. Not here: checkers (``checks.inspection``).
+and no reference is imported. Not here: checkers (``commands.inspection``).
 """
 
 import ast
 import builtins
 import copy
 import re
-import symtable
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,7 +17,7 @@ from nbformat import NotebookNode
 
 from vitedu.course import colab
 from vitedu.course.notebooks import NBVAL_TAG, exercise_cells, is_compared, read
-from vitedu.course.parsing import parse
+from vitedu.course.parsing import global_names, parse, strip_magics
 from vitedu.course.references import defined_names, reference_source
 from vitedu.course.stub_text import check_lines
 from vitedu.exercises import BY_ID, EXERCISES, Exercise, in_notebook
@@ -307,13 +306,13 @@ def _lint_names(notebook: NotebookNode) -> Iterator[str]:
         if cell.cell_type != "code":
             continue
         where = _place(notebook, index)
-        source = re.sub(r"(?m)^\s*[%!].*$", "", cell.source)  # magics are not Python
+        source = strip_magics(cell.source)
         try:
             sources = [source, reference_source(BY_ID[stubs[index]])]
         except (KeyError, ValueError):
             sources = [source]
         try:
-            results = [_find_globals(text) for text in sources]
+            results = [global_names(text) for text in sources]
         except SyntaxError as error:
             yield f"{where}: is no valid Python ({error.msg}, line {error.lineno}); correct it."
             continue
@@ -332,23 +331,3 @@ def _lint_names(notebook: NotebookNode) -> Iterator[str]:
     for name, where in imported.items():
         if name not in used:
             yield f"{where}: imports {name}, which no cell and no reference uses; drop it."
-
-
-def _find_globals(source: str) -> tuple[set[str], set[str]]:
-    """Return the global names that a piece of code reads, and those that it binds."""
-    reads, binds = set(), set()
-
-    def visit(table: symtable.SymbolTable) -> None:
-        top = table.get_type() == "module"
-        for symbol in table.get_symbols():
-            if top and (symbol.is_assigned() or symbol.is_imported() or symbol.is_namespace()):
-                binds.add(symbol.get_name())
-            if symbol.is_referenced() and (top or symbol.is_global()):
-                reads.add(symbol.get_name())
-            if not top and symbol.is_declared_global() and symbol.is_assigned():
-                binds.add(symbol.get_name())
-        for child in table.get_children():
-            visit(child)
-
-    visit(symtable.symtable(source, "cell", "exec"))
-    return reads, binds

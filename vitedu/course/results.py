@@ -26,7 +26,9 @@ from vitedu.exercises import BY_ID, EXERCISES, Exercise, find, in_notebook, note
 STATUSES = ("passed", "failed", "error", "not_attempted")
 NUM_HINTS = 3
 LOCK_SECONDS = 5.0  # a healthy writer holds the lock for milliseconds
-FIELDS = ("status", "points", "max_points", "misconception", "headline", "time")
+FIELDS = tuple(
+    "status points max_points misconception misconceptions remarks headline seconds time".split()
+)
 
 _pending: dict[Path, list[Callable[[dict], None]]] = {}  # changes that are not written yet
 _messages: set[str] = set()
@@ -36,8 +38,9 @@ def record(report: dict) -> None:
     """Store one report as the latest result of its exercise, and as the best if it is the best.
 
     Args:
-        report: ``Report.to_dict()``: at least exercise, status, points, max_points; misconception
-            and time (seconds since 1970) if known. A report on an unknown exercise is ignored.
+        report: ``Report.to_dict()``: at least exercise, status, points, max_points; the other
+            ``FIELDS`` if known (time in seconds since 1970, ``seconds`` that the check took). A
+            report on an unknown exercise is ignored.
 
     Raises:
         ValueError: the status is unknown.
@@ -58,6 +61,19 @@ def record(report: dict) -> None:
             best = {**result, "hints_used": hints}
         attempts = entry.get("attempts", 0) + (result["status"] != "not_attempted")
         entry.update(result, best=best, hints_used=hints, attempts=attempts)
+
+    _update(change)
+
+
+def record_challenge(exercise: str, stopped: int, total: int) -> None:
+    """Store how many broken parts of an exercise a student's test stops; it earns no points."""
+
+    def change(entries: dict) -> None:
+        entry = entries.setdefault(exercise, {})
+        before = entry.get("challenge", {})
+        best = before["best"] if before.get("total") == total else 0
+        new = {"stopped": stopped, "total": total, "best": max(stopped, best), "time": time.time()}
+        entry["challenge"] = new
 
     _update(change)
 
@@ -99,8 +115,8 @@ def load(home: Path | None = None) -> dict[str, dict]:
 
     Returns:
         exercise id -> ``FIELDS`` for the latest result, ``best`` (the same for the best
-        result, with the hints used by then), ``hints_used`` and ``attempts``. An exercise for which
-        only hints were taken has no status.
+        result, with the hints used by then), ``hints_used``, ``attempts`` and ``challenge``. An
+        exercise for which only hints were taken has no status.
     """
     path = (home or files.data_folder()) / "progress.json"
     try:
@@ -177,7 +193,10 @@ def _validate(entry: dict) -> dict:
         numbers = result["points"] + result["max_points"] + result["time"]
         if result["status"] not in STATUSES or not isinstance(numbers, int | float):
             raise TypeError("not a result")
-    if not isinstance(entry.get("hints_used", 0) + entry.get("attempts", 0), int):
+    counts = [entry.get("hints_used", 0), entry.get("attempts", 0)]
+    if "challenge" in entry:
+        counts += [entry["challenge"][name] for name in ("stopped", "total", "best")]
+    if not isinstance(sum(counts), int):
         raise TypeError("not a count")
     return entry
 
@@ -192,7 +211,7 @@ def _print_once(message: str) -> None:
 
 
 def table_text(notebook: str | None = None) -> str:
-    """Write a table of every exercise, or of one notebook's, with state and points.
+    """Write a table of every exercise, or of one notebook's, and what comes next.
 
     Raises:
         ValueError: the notebook is unknown.
@@ -206,25 +225,14 @@ def table_text(notebook: str | None = None) -> str:
     width = max(len(exercise.id) for group in groups.values() for exercise in group)
     lines = []
     for name, group in groups.items():
-        earned, possible, passed = _sum_results(group, entries)
-        lines.append(
-            f"{name:<14}[{_bar(earned, possible)}] {_number(earned)} of {possible} points, "
-            f"{passed} of {len(group)} exercises passed"
-        )
-        for exercise in group:
-            state, points, remark = _row(exercise, entries.get(exercise.id, {}))
-            line = (
-                f"  {exercise.number:<5}{exercise.id:<{width}}  {points:>7}  {state:<13}  {remark}"
-            )
+        earned, possible, words = _sum_results(group, entries)
+        lines.append(f"{name:<15}[{_bar(earned, possible)}] {words}")
+        for exercise in group if name != "all" else ():
+            number, name, _, core, *rest = _row(exercise, entries.get(exercise.id, {}))
+            points, state, remark = rest
+            line = f"  {number:<5}{name:<{width}}  {core:<4}  {points:>7}  {state:<13}  {remark}"
             lines.append(line.rstrip())
-    if len(groups) > 1:
-        everything = [exercise for group in groups.values() for exercise in group]
-        earned, possible, passed = _sum_results(everything, entries)
-        lines.append(
-            f"{'all':<14}[{_bar(earned, possible)}] {_number(earned)} of {possible} points, "
-            f"{passed} of {len(everything)} exercises passed"
-        )
-    return "\n".join(lines)
+    return "\n".join([*lines, _next_step(notebook, entries)])
 
 
 def table_html(notebook: str | None = None) -> str:
@@ -236,27 +244,21 @@ def table_html(notebook: str | None = None) -> str:
     entries = load()
     rows = []
     for name, group in _select_exercises(notebook).items():
-        earned, possible, passed = _sum_results(group, entries)
+        earned, possible, words = _sum_results(group, entries)
         rows.append(
             f'<tr><th colspan="3" style="text-align:left">{html.escape(name)}</th>'
-            f'<th style="text-align:right">{_number(earned)}/{possible}</th>'
-            f'<th colspan="2" style="text-align:left">{_html_bar(earned, possible)} '
-            f"{passed} of {len(group)} passed</th></tr>"
+            f'<th colspan="4" style="text-align:left">{_html_bar(earned, possible)} {words}</th>'
+            "</tr>"
         )
-        for exercise in group:
-            state, points, remark = _row(exercise, entries.get(exercise.id, {}))
-            cells = [exercise.number, exercise.id, exercise.title, points, state, remark]
+        for exercise in group if name != "all" else ():
             # on a telephone the title keeps a width in which its words stay whole
-            styles = ["left", "left", "left;min-width:7em", "right", "left", "left"]
-            rows.append(
-                "<tr>"
-                + "".join(
-                    f'<td style="text-align:{style}">{html.escape(cell)}</td>'
-                    for cell, style in zip(cells, styles, strict=True)
-                )
-                + "</tr>"
-            )
-    return f"<table>{''.join(rows)}</table>"
+            styles = ["left", "left", "left;min-width:7em", "left", "right", "left", "left"]
+            cells = zip(_row(exercise, entries.get(exercise.id, {})), styles, strict=True)
+            row = [
+                f'<td style="text-align:{style}">{html.escape(cell)}</td>' for cell, style in cells
+            ]
+            rows.append(f"<tr>{''.join(row)}</tr>")
+    return f"<table>{''.join(rows)}</table><p>{html.escape(_next_step(notebook, entries))}</p>"
 
 
 def _select_exercises(notebook: str | None) -> dict[str, list[Exercise]]:
@@ -264,19 +266,38 @@ def _select_exercises(notebook: str | None) -> dict[str, list[Exercise]]:
         name = notebook_named(notebook)
         return {name: in_notebook(name)}
     names = dict.fromkeys(exercise.notebook for exercise in EXERCISES)
-    return {name: in_notebook(name) for name in names}
+    return {**{name: in_notebook(name) for name in names}, "all": list(EXERCISES)}
 
 
-def _sum_results(group: list[Exercise], entries: dict) -> tuple[float, int, int]:
-    """Return points earned, points possible and the number of exercises passed."""
-    best = [entries.get(exercise.id, {}).get("best") for exercise in group]
-    earned = sum(result["points"] for result in best if result)
-    passed = sum(result["status"] == "passed" for result in best if result)
-    return earned, sum(exercise.points for exercise in group), passed
+def _is_passed(exercise: Exercise, entries: dict) -> bool:
+    return entries.get(exercise.id, {}).get("best", {}).get("status") == "passed"
 
 
-def _row(exercise: Exercise, entry: dict) -> tuple[str, str, str]:
-    """Return state, points and remarks of one exercise, in words."""
+def _sum_results(group: list[Exercise], entries: dict) -> tuple[float, int, str]:
+    """Return points earned, points possible, and both with the numbers of exercises in words."""
+    earned = sum(
+        entries.get(exercise.id, {}).get("best", {}).get("points", 0) for exercise in group
+    )
+    possible = sum(exercise.points for exercise in group)
+    core = [_is_passed(exercise, entries) for exercise in group if exercise.core]
+    passed = [_is_passed(exercise, entries) for exercise in group]
+    words = f"core {sum(core)} of {len(core)}, all {sum(passed)} of {len(passed)}"
+    return earned, possible, f"{words}, {_number(earned)} of {possible} points"
+
+
+def _next_step(notebook: str | None, entries: dict) -> str:
+    """Name the exercise to do next: first the core, from this notebook on; then what is left."""
+    start = notebook_named(notebook) if notebook else ""
+    is_left = [exercise for exercise in EXERCISES if not _is_passed(exercise, entries)]
+    if not is_left:
+        return "next: nothing; every exercise is passed"
+    step = min(is_left, key=lambda exercise: (not exercise.core, exercise.notebook < start))
+    kind = "core, " if step.core else ""
+    return f"next: {step.number} {step.id} ({kind}{step.minutes} min)"
+
+
+def _row(exercise: Exercise, entry: dict) -> list[str]:
+    """Return number, id, title, whether it is core, points, state and remarks, in words."""
     best = entry.get("best")
     state = best["status"].replace("_", " ") if best else "not attempted"
     points = f"{_number(best['points'] if best else 0)}/{exercise.points}"
@@ -286,10 +307,16 @@ def _row(exercise: Exercise, entry: dict) -> tuple[str, str, str]:
     if entry.get("misconception"):
         # results that an earlier version stored have no headline
         remarks.append(entry.get("headline") or entry["misconception"].replace("_", " "))
+    if "challenge" in entry:
+        best, total, latest = (entry["challenge"][name] for name in ("best", "total", "stopped"))
+        now = f" (latest: {latest})" if latest != best else ""
+        remarks.append(f"challenge: {best} of {total} stopped{now}")
     hints = entry.get("hints_used", 0)
     if hints:
         remarks.append(f"{hints} {'hint' if hints == 1 else 'hints'} used")
-    return state, points, ", ".join(remarks)
+    core = "core" if exercise.core else ""
+    row = [exercise.number, exercise.id, exercise.title, core, points, state]
+    return [*row, ", ".join(remarks)]
 
 
 def _number(points: float) -> str:

@@ -82,8 +82,8 @@ def stub_text(exercise: Exercise, before: str) -> str:
         before: the present text of the cell; TODO comments alone are enough.
 
     Returns:
-        The text of the cell. Open methods stay open. In a class without methods, all but
-        ``__init__`` become open.
+        The text of the cell. Open methods stay open. In a class without methods, all become
+        open; ``__init__`` only if the exercise says so (``whole``).
 
     Raises:
         ValueError: the reference is no function and no class.
@@ -108,7 +108,7 @@ def stub_text(exercise: Exercise, before: str) -> str:
         parts += lines[start:first]
         start = _last_line(method)
         mine = methods.get(method.name)
-        is_open = _is_open(mine) if mine else method.name != "__init__"
+        is_open = _is_open(mine) if mine else exercise.whole or method.name != "__init__"
         if is_open:
             comments = "" if mine else before
             parts.append(_open_stub(source, method, before if mine else comments, mine, exercise))

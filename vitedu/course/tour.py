@@ -1,14 +1,17 @@
-"""Run notebooks without a browser: the tour of the solved course, and a student's notebook.
+"""Run notebooks without a browser: the tour of the solved course, and a student's file.
 
 Role: executes a notebook in a fresh kernel of this Python, with a store of results that is not the
-user's, and reports what its ``check`` cells stored. nbval is run by ``tests/test_notebooks.py``.
+user's, and reports what its ``check`` cells stored. A Python file is judged in the same way, by a
+notebook that is made for it. nbval is run by ``tests/test_notebooks.py``.
 """
 
 import os
 import tempfile
 import time
+import tokenize
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, NamedTuple
 
 from ipykernel.kernelspec import get_kernel_dict
 from jupyter_client import AsyncKernelManager
@@ -16,11 +19,14 @@ from jupyter_client.kernelspec import KernelSpec, KernelSpecManager
 from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernelError
 from nbformat import NotebookNode
+from nbformat.v4 import new_code_cell, new_notebook
 
 from vitedu.course import results
 from vitedu.course.notebooks import exercise_cells, find_notebooks, read, solve_notebook
+from vitedu.course.parsing import parse
+from vitedu.course.references import defined_names
 from vitedu.course.sheet import draw_sheet
-from vitedu.exercises import BY_ID, in_notebook
+from vitedu.exercises import BY_ID, EXERCISES, in_notebook
 
 # Code is folded with an HTML element, which opens with mouse, keyboard or touch. It prints open.
 FOLDING = """{%- extends 'lab/index.html.j2' -%}
@@ -163,46 +169,113 @@ def write_page(notebook: NotebookNode) -> str:
     return text
 
 
-def check_notebook(path: Path, *, seconds: float = 600) -> tuple[str, bool]:
-    """Run a copy of a student's notebook and collect what its checks say.
+class CheckedFile(NamedTuple):
+    """What the checks say about a student's file."""
+
+    text: str  # a table, with the full report of each exercise that did not pass
+    rows: list[dict[str, Any]]  # for each exercise, as ``vitedu check --json`` prints it
+    problem: str | None  # why it stopped early, in one line
+
+    @property
+    def everything_passed(self) -> bool:
+        """Whether every exercise of the notebook, or every one in the Python file, passed."""
+        return all(row["status"] == "passed" for row in self.rows)
+
+
+def check_file(path: Path, *, seconds: float = 600) -> CheckedFile:
+    """Run a copy of a student's notebook or Python file and collect what the checks say.
 
     The file and the student's store of results do not change.
 
     Args:
-        path: a notebook of the course, under any file name.
-        seconds: time limit of one cell.
-
-    Returns:
-        A table with the full report of each exercise that did not pass, and whether all passed.
+        path: a notebook of the course, under any file name, or a Python file whose top-level
+            definitions are named like exercises.
+        seconds: time limit of one cell; a Python file is one cell.
 
     Raises:
         FileNotFoundError: the path does not exist.
-        ValueError: it is not one notebook of the course.
+        ValueError: it is neither, or the Python file cannot be run.
     """
-    paths = find_notebooks(path)
-    notebook = read(paths[0])
+    path = Path(path)
+    is_python = path.suffix == ".py" and path.is_file()
+    if path.is_file() and path.suffix not in (".py", ".ipynb"):
+        raise ValueError(f"{path} is neither a notebook (.ipynb) nor a Python file (.py).")
+    paths = [path] if is_python else find_notebooks(path)
+    notebook = _notebook_of(path) if is_python else read(paths[0])
     stubs = {exercise_id: index for index, exercise_id in exercise_cells(notebook)}
     chapters = {BY_ID[name].notebook for name in stubs if name in BY_ID}
-    if len(paths) > 1 or len(chapters) != 1:
+    if not is_python and (len(paths) > 1 or len(chapters) != 1):
         raise ValueError(
             f"{path} is not one notebook of this course: it holds {len(stubs)} exercises."
         )
     run = execute(notebook, paths[0].resolve().parent, seconds=seconds, keep_going=True)
-    lines = []
-    all_passed = True
-    for exercise in in_notebook(chapters.pop()):
+    if is_python and (error := _read_error(notebook.cells[0])):
+        late = f"it runs for more than {seconds:g} seconds"
+        raise ValueError(f"{path} cannot be run: {error.replace('KeyboardInterrupt:', late)}")
+    chosen = [BY_ID[name] for name in stubs] if is_python else in_notebook(chapters.pop())
+    lines, rows = [], []
+    for exercise in chosen:
         entry = run.entries.get(exercise.id, {})
-        status = entry.get("status", "not checked")
-        all_passed &= status == "passed"
+        row = {
+            "exercise": exercise.id,
+            "status": entry.get("status", "not_checked"),
+            "points": entry.get("points", 0),
+            "max_points": exercise.points,
+            "remarks": entry.get("remarks") or [],
+            "mistakes": entry.get("misconceptions") or [],
+            "seconds": entry.get("seconds") or 0.0,
+        }
+        rows.append(row)
+        status = row["status"].replace("_", " ")
         lines.append(
-            f"{exercise.number:<5}{exercise.id:<31}{entry.get('points', 0):>5g}/{exercise.points}"
-            f"  {status.replace('_', ' ')}"
+            f"{exercise.number:<5}{exercise.id:<31}{row['points']:>5g}/{exercise.points}  {status}"
         )
-        if exercise.id in stubs and status not in ("passed", "not_attempted"):
+        if status == "passed":
+            lines += [f"       remark: {r['part']}: {r['message']}" for r in row["remarks"]]
+        elif exercise.id in stubs and status != "not attempted":
             lines += [f"       {line}" for line in _read_printed(notebook, stubs[exercise.id])]
     if run.problem:
         lines.append(f"stopped early: {run.problem}")
-    return "\n".join(lines), all_passed
+    return CheckedFile("\n".join(lines), rows, run.problem)
+
+
+# runs the text as it is now, whatever compiled copy of it lies around, and not as a command
+RUN_FILE = """import sys, types
+from pathlib import Path
+from vitedu import check
+answers = sys.modules["_answers"] = types.ModuleType("_answers")
+answers.__file__ = {path!r}
+exec(compile(Path({path!r}).read_bytes(), {path!r}, "exec"), vars(answers))"""
+
+
+def _notebook_of(path: Path) -> NotebookNode:
+    """Make a notebook that runs a Python file and checks what it defines, in the course's order.
+
+    Raises:
+        ValueError: the file cannot be read as Python, or defines no exercise.
+    """
+    try:
+        with tokenize.open(path) as file:
+            names = {name for node in parse(file.read()).body for name in defined_names(node)}
+    except (SyntaxError, ValueError) as error:
+        line = getattr(error, "lineno", None)
+        place = f"{path}, line {line}" if line else path
+        raise ValueError(f"{place}: {getattr(error, 'msg', error)}.") from error
+    cells = [new_code_cell(RUN_FILE.format(path=str(path.resolve())))]
+    for exercise in EXERCISES:
+        if exercise.id in names:
+            metadata = {"vitedu": {"exercise": exercise.id}}
+            cells.append(new_code_cell(f"answer = answers.{exercise.id}", metadata=metadata))
+            cells.append(new_code_cell(f'report = check(answer, "{exercise.id}")'))
+    if len(cells) == 1:
+        raise ValueError(f"{path} defines no exercise; `vitedu list` shows their names.")
+    return new_notebook(cells=cells)
+
+
+def _read_error(cell: NotebookNode) -> str:
+    """Return the error that ended a cell, in one line, or ""."""
+    errors = [output for output in cell.outputs if output.output_type == "error"]
+    return f"{errors[0].ename}: {errors[0].evalue}".splitlines()[0].strip() if errors else ""
 
 
 def _read_printed(notebook: NotebookNode, stub: int) -> list[str]:

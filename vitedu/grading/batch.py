@@ -57,6 +57,7 @@ def grade_class(
     notebook: str | None = None,
     only: Sequence[str] = (),
     runs: int = MIN_RUNS,
+    polish: float | None = None,
     seed: int | None = None,
     again: bool = False,
     allow_unsafe: bool = False,
@@ -78,6 +79,7 @@ def grade_class(
         notebook: stem of the notebook to grade; default: those that the class handed in.
         only: names of students to grade; default: all.
         runs: runs of each answer, 3 or more.
+        polish: the share of an exercise's points that remarks cost at most, 0 to 0.25.
         seed: of the secret inputs, to repeat a grading; default: secret sizes for the class, and
             secret values for each submission.
         again: grade submissions with an up-to-date grade as well.
@@ -93,6 +95,8 @@ def grade_class(
         raise ValueError(
             f"runs must be {MIN_RUNS} or more (got {runs}): luck must not earn points."
         )
+    if polish is not None and not 0 <= polish <= 0.25:
+        raise ValueError(f"polish must be 0 to 25 percent of the points (got {100 * polish:g}).")
     if jobs is not None and jobs < 1:
         raise ValueError(f"jobs must be 1 or more (got {jobs}).")
     folder, out = Path(folder), Path(out)
@@ -113,7 +117,8 @@ def grade_class(
         reader = ClassReader(submissions, parts, store)
         counts = {} if exercises or notebook else reader.notebooks()
         chosen = choose_exercises(exercises, notebook, counts)
-        digests = {name: digest(files, chosen, runs) for name, files in reader.files.items()}
+        options = (runs,) if polish is None else (runs, polish)
+        digests = {name: digest(files, chosen, *options) for name, files in reader.files.items()}
 
         def is_done(submission: Submission) -> bool:
             grade = store.load(submission.student)
@@ -130,7 +135,9 @@ def grade_class(
             with parts.open_box(allow_unsafe=allow_unsafe) as box:
                 level = box.level
                 try:
-                    _grade_all(todo, chosen, parts, box, store, digests, reader, seed, runs, jobs)
+                    _grade_all(
+                        todo, chosen, parts, box, store, digests, reader, seed, runs, polish, jobs
+                    )
                 finally:
                     for event in getattr(box, "events", ()):
                         store.log(f"isolation: {event}")
@@ -171,7 +178,7 @@ def _refuse_overlap(folder: Path, out: Path) -> None:
         )
 
 
-def _grade_all(todo, chosen, parts, box, store, digests, reader, seed, runs, jobs) -> None:
+def _grade_all(todo, chosen, parts, box, store, digests, reader, seed, runs, polish, jobs) -> None:
     """Grade in threads that wait for the workers of the box; store each grade when it is ready."""
     jobs = min(jobs or getattr(box, "jobs", None) or default_jobs(), len(todo))
     bar, stop = ProgressBar(total=len(todo)), threading.Event()
@@ -188,6 +195,7 @@ def _grade_all(todo, chosen, parts, box, store, digests, reader, seed, runs, job
             box,
             seed=own_seed,
             runs=runs,
+            polish=polish,
             extraction=reader.extraction(submission),
             log=store.log,
         )

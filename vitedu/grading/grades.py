@@ -3,8 +3,9 @@
 Role: ``Answer`` and ``Submission`` before grading, ``ExerciseGrade`` and ``SubmissionGrade`` after
 it, and grades as JSON. Standard library only.
 
-An exercise has one of three states. ``passed`` has full points. ``failed`` has points for the parts
-that passed. ``not_gradable`` has a reason and no points at all, so that no export takes it for a 0.
+An exercise has one of three states. ``passed`` has full points, but for those of its remarks.
+``failed`` has points for the parts that passed. ``not_gradable`` has a reason and no points at all,
+so that no export takes it for a 0.
 """
 
 from dataclasses import asdict, dataclass, field
@@ -78,7 +79,7 @@ class ExerciseGrade:
     attempted: bool = True  # False: the stub is unchanged, which earns 0
     headline: str = ""  # first line of the checker's report
     lines: list[list[str]] = field(default_factory=list)  # [label, text] of the report
-    # each with name, passed, skipped, points, max_points, message
+    # each with name, passed, skipped, polish, points, max_points, message
     findings: list[dict] = field(default_factory=list)
     misconceptions: list[str] = field(default_factory=list)  # ids of recognised mistakes
     picture: str = ""  # SVG of the counterexample, drawn by the parent

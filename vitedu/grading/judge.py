@@ -20,7 +20,7 @@ from dataclasses import dataclass, field, replace
 from vitedu import exercises
 from vitedu.checks.answers import PlainValue
 from vitedu.checks.case import Case
-from vitedu.checks.checker import Checker, find_checker
+from vitedu.checks.checker import MOST_POLISH, Checker, find_lenient_checker
 from vitedu.checks.engine import judge_observations, observe_answer
 from vitedu.checks.errors import RaisedError
 from vitedu.checks.limits import MAX_OUTPUT
@@ -88,7 +88,9 @@ class _Run:
         return self.reason or f"{self.state} with {self.points:g}" + (mistakes and f" ({mistakes})")
 
 
-def grade_answer(answer: Answer, seed: int, box: AnyBox, *, runs: int = RUNS) -> ExerciseGrade:
+def grade_answer(
+    answer: Answer, seed: int, box: AnyBox, *, runs: int = RUNS, polish: float = MOST_POLISH
+) -> ExerciseGrade:
     """Grade one answer.
 
     Args:
@@ -96,6 +98,7 @@ def grade_answer(answer: Answer, seed: int, box: AnyBox, *, runs: int = RUNS) ->
         seed: of the secret inputs; the same seed repeats them.
         box: starts the workers.
         runs: number of runs, each in another process; all must agree.
+        polish: the share of the points that polish has at most; ``Checker.most_polish``.
 
     Raises:
         ValueError: the exercise is unknown, or ``runs`` is below 1.
@@ -105,7 +108,7 @@ def grade_answer(answer: Answer, seed: int, box: AnyBox, *, runs: int = RUNS) ->
     exercise, start = exercises.find(answer.exercise), time.perf_counter()
     results: list[_Run] = []
     try:
-        checker = find_checker(answer.exercise)
+        checker = find_lenient_checker(answer.exercise, polish)
         with _LOCK, neutral_settings():
             cases = checker.draw(seed) if isinstance(checker, Checker) else []
         target = runs
@@ -169,6 +172,7 @@ def _copy_report(grade: ExerciseGrade, report: Report) -> None:
             "name": finding.name,
             "passed": finding.passed,
             "skipped": finding.skipped,
+            "polish": finding.is_polish,
             "points": round(finding.points, 2),
             "max_points": round(finding.max_points, 2),
             "message": finding.message,

@@ -68,6 +68,7 @@ def grade_submission(
     *,
     seed: int,
     runs: int = MIN_RUNS,
+    polish: float | None = None,
     extraction: Any = None,
     log: Callable[[str], None] = lambda text: None,
 ) -> SubmissionGrade:
@@ -79,13 +80,14 @@ def grade_submission(
         parts: the functions that do the work.
         box: where answers run.
         seed: of the secret inputs.
-        runs: number of runs of each answer; see ``judge.grade_answer``.
+        runs, polish: of each answer; see ``judge.grade_answer``. None: the checkers' own share.
         extraction: from ``Parts.extract``; default: it is called here.
         log: called with the traceback of a fault of the grader.
 
     Returns:
         The grade with an empty digest, which ``grade_class`` sets.
     """
+    how = {"runs": runs} if polish is None else {"runs": runs, "polish": polish}
     start, answers, problems, flags = time.monotonic(), {}, {}, list(submission.flags)
     with catch_faults(log, submission.student, "reading") as fault:
         extraction = parts.extract(submission) if extraction is None else extraction
@@ -111,7 +113,7 @@ def grade_submission(
                 continue
             grade = None
             with catch_faults(log, submission.student, exercise.id) as own_fault:
-                grade = parts.grade(answer, seed, own_box, runs=runs)
+                grade = parts.grade(answer, seed, own_box, **how)
             if own_fault or grade is None:
                 grade = not_gradable(exercise, "grader", "".join(own_fault))
             elif grade.reason == "grader":  # ``Parts.grade`` reported a fault of its own

@@ -15,6 +15,7 @@ from vitedu.checks.case import Case
 from vitedu.checks.judge import Problem, Stage
 from vitedu.checks.mistake_files import read_errors
 from vitedu.checks.observation import Observation
+from vitedu.course.run_above import is_defined_above, menu
 from vitedu.words import WordsError
 
 # as a message names them -> what has the attributes
@@ -65,7 +66,7 @@ def explain(
 
 
 def _known_names(case: Case, seen: Observation, reference: Any, groups) -> dict[str, str]:
-    """Return "near" and "attribute" for the last group, as far as they are known."""
+    """Return "near", "attribute" and "menu" for the last group, as far as they are known."""
     if seen.error is None or not groups:
         return {}
     name, line = groups[-1], seen.error.location[1] if seen.error.location else ""
@@ -79,4 +80,6 @@ def _known_names(case: Case, seen: Observation, reference: Any, groups) -> dict[
         places = [own, _USUAL]
     near = [n for names in places for n in difflib.get_close_matches(name, {*names} - {name}, n=1)]
     known = {"near": near[0]} if near else {}
+    if seen.error.kind == "NameError" and is_defined_above(name):
+        known["menu"] = menu()
     return known | ({"attribute": name} if name in attributes else {})

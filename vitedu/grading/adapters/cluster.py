@@ -64,7 +64,9 @@ class Cluster(AbstractContextManager):
     def __exit__(self, *_):
         self.client.close()  # the cluster keeps running
 
-    def grade_submission(self, submission, exercises, parts, box, *, seed, runs, log, extraction):
+    def grade_submission(
+        self, submission, exercises, parts, box, *, seed, runs, log, extraction, polish=None
+    ):
         """Have one student graded by a worker, as ``student.grade_submission`` does.
 
         If it is lost, another one takes its submissions, as often as the scheduler allows (dask's
@@ -73,9 +75,10 @@ class Cluster(AbstractContextManager):
         """
         if extraction is None:  # the submission could not be read, which is reported as usual
             return grade_submission(
-                submission, exercises, parts, box, seed=seed, runs=runs, log=log
+                submission, exercises, parts, box, seed=seed, runs=runs, polish=polish, log=log
             )
-        task, trouble = pack_submission(submission, extraction, exercises, seed, runs), ""
+        how = {"seed": seed, "runs": runs, "polish": polish}
+        task, trouble = pack_submission(submission, extraction, exercises, how), ""
         for _ in range(ATTEMPTS):
             try:
                 grade, lines = read_result(self.result(task), submission, exercises, seed)
@@ -131,10 +134,10 @@ class Unfit(Exception):
     """This worker must not grade: its versions differ, or it cannot isolate answers."""
 
 
-def pack_submission(submission: Submission, found: Extraction, exercises, seed, runs) -> bytes:
+def pack_submission(submission: Submission, found: Extraction, exercises, how: dict) -> bytes:
     """Write all that a worker needs as JSON: answers as text, without the notebooks' outputs."""
     answers = [asdict(found.answers[e.id]) for e in exercises if e.id in found.answers]
-    head = {"exercises": [exercise.id for exercise in exercises], "seed": seed, "runs": runs}
+    head = {"exercises": [exercise.id for exercise in exercises], "how": how}
     names = [path.name for path in submission.files]
     head["submission"] = [submission.student, names, submission.identity]
     head["found"] = [answers, found.problems, [asdict(flag) for flag in found.flags]]
@@ -194,7 +197,7 @@ def grade_bytes(task: bytes | None, wanted: dict[str, str], allow_unsafe: bool) 
     if task is None:
         return box.level.encode()
     submission, found, head = unpack_submission(task)
-    how = {"seed": head["seed"], "runs": head["runs"], "extraction": found, "log": lines.append}
+    how = head["how"] | {"extraction": found, "log": lines.append}
     exercises = [find(id) for id in head["exercises"]]
     grade = grade_submission(submission, exercises, real_parts(), box, **how)
     return json.dumps({"grade": grade.to_dict(), "log": lines}, allow_nan=False).encode()

@@ -27,10 +27,12 @@ LABELS = {
     "try": "next step",
     "case": "on this input",
     "also": "also",
+    "remark": "remark",
     "note": "note",
 }
-PROSE = {"why", "try", "also", "note"}  # the other lines are aligned text, shown as code
-HIDDEN_LABELS = {"again"}  # lines that are not shown: the seed would reveal the inputs
+PROSE = {"why", "try", "also", "note", "remark"}  # the other lines are aligned text, shown as code
+# not shown: the seed would reveal the inputs, and the parts that hold stand below
+HIDDEN_LABELS = {"again", "right"}
 MAX_LINES = 60  # of a cell that are shown
 MAX_NEXT = 3  # exercises under "where the next points are"
 
@@ -117,6 +119,11 @@ class Card:
         return proofs or [part["message"] for part in self.grade.findings if part["passed"]]
 
     @property
+    def remarks(self) -> list[str]:
+        """What polish is missing."""
+        return [words for label, words in self.grade.lines if label == "remark"]
+
+    @property
     def rows(self) -> list[Line]:
         """The lines of the report of an exercise that did not pass."""
         return [
@@ -145,7 +152,11 @@ class Card:
                 (PASSED, "✓") if passed else ("untouched", "–") if skipped else (FAILED, "✗")
             )
             most = finding.get("max_points") or 0
-            points = f" {number(most if passed else 0)}/{number(most)}" if most else ""
+            points = (
+                f" {number(finding.get('points', most if passed else 0))}/{number(most)}"
+                if most
+                else ""
+            )
             proof = finding["message"] if passed else ""
             parts.append(Part(kind, sign, finding["name"], points, proof))
         return parts

@@ -20,7 +20,7 @@ from vitedu.checks.values import ValueChecker
 from vitedu.exercises import EXERCISES, FILE, Exercise
 from vitedu.words import WordsError, format_problems, place
 
-CHECKS = Path(__file__).parent
+CHECKS = Path(checkers.__file__).parent
 OTHER_RELATIONS = ("other_argument", "another_order")  # found in a way of their own
 PARTS = {*PART_OF_STAGE.values(), "values", "returns", "errors"}  # that need no case of their own
 

@@ -1,0 +1,46 @@
+"""The three hints of an exercise, as text and as buttons of a report.
+
+Role: ``next_hint`` counts what it shows. ``hints_html`` needs no kernel, so it can count nothing: a
+hint that is opened in a report is stored nowhere, and ``hints_used`` is the number of calls alone.
+"""
+
+import html
+
+from vitedu.course.results import NUM_HINTS, count_hint
+from vitedu.exercises import BY_ID, Exercise
+
+BUTTON = (
+    "cursor:pointer;width:max-content;padding:.1em .7em;margin:.3em 0;"
+    "border:1px solid currentColor;border-radius:.3em"
+)
+
+
+def next_hint(exercise: Exercise) -> str:
+    """Return the next hint of an exercise, and count it; after the last comes the last again."""
+    number = count_hint(exercise.id)
+    more = f'hint("{exercise.id}") shows the next'
+    if number == NUM_HINTS:
+        more = f'that was the last; solution("{exercise.id}") shows the reference'
+    text = f"hint {number} of {NUM_HINTS}: {exercise.hints[number - 1]}"
+    return f"{exercise.number} {exercise.id}, {text}\n({more})"
+
+
+def hints_html(exercise: str) -> str:
+    """Write the hints of an exercise as buttons: each opens one hint and shows the next button.
+
+    It works on a page without a kernel and without scripts. The text form of the same help is
+    ``hint("patchify")``.
+
+    Returns:
+        HTML, or "" if there is no such exercise.
+    """
+    if exercise not in BY_ID:
+        return ""
+    inside = f"<div>That was the last. <code>solution(&quot;{exercise}&quot;)</code> shows "
+    inside += "the reference.</div>"
+    for number, text in reversed([*enumerate(BY_ID[exercise].hints, start=1)]):
+        inside = (
+            f'<details><summary style="{BUTTON}">hint {number} of {NUM_HINTS}</summary>'
+            f"<div>{html.escape(text)}</div>{inside}</details>"
+        )
+    return inside
