@@ -89,3 +89,13 @@ SPECIAL = (
     "self.qkv.bias is None",
     "x.shape[1] == self.num_heads",
 )
+
+LEFT_OPEN = {
+    "the text asks for no error of __init__; split_heads raises one": (
+        "without: if embed_dim % num_heads:; raise ValueError(...)",
+        "if num_heads % num_heads:",
+        "if embed_dim % embed_dim:",
+        "without: raise ValueError(...)",
+        "raise TypeError(...)",
+    ),
+}

@@ -93,3 +93,13 @@ SPECIAL = (
     "self.patch_embed.proj.kernel_size[0] == images.shape[2]",
     "self.head.out_features == 1",
 )
+
+LEFT_OPEN = {
+    "logits at loaded weights need neither starting values nor the configuration": (
+        "without: self.config = config",
+        "without: initialise(self)",
+        "self.cls_token = nn.Parameter(torch.ones(1, 1, D))",
+        "self.pos_embed = nn.Parameter(torch.ones(1, config.num_tokens, D))",
+        "self",
+    ),
+}
