@@ -68,6 +68,7 @@ assert curves["no skips"][-1] > curves["attention and skips"][-1]
 assert min(known["with norms"]) > max(known["without norms"])
 """,
     "04_training": """
+assert (strengths_left - strengths_of_muon).abs().max() < 0.05
 assert 0.8 * math.log(data.num_classes) < at_start < 1.2 * math.log(data.num_classes)
 assert (of_single_images < of_all_pixels).all()
 assert misses["before"] < 1e-6 < 0.1 < misses["after"]

@@ -55,7 +55,7 @@ UNKNOWN = {
     "lambda": (lambda x: x, None, "a lambda must name its exercise"),
     "partial": (functools.partial(encoder.gelu), None, "must name its exercise"),
     "value": (3, None, "must name its exercise"),
-    "other class": (encoder.Mlp, None, "Mlp"),
+    "other class": (encoder.GELU, None, "GELU"),
     "empty": (3, "", "no exercise"),
     "long": (3, "x" * 1000, "no exercise"),
     "function as name": (encoder.gelu, encoder.gelu, "must name its exercise"),

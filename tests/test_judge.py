@@ -180,7 +180,6 @@ def softmax(x, dim=-1):
     import importlib, os, sys
     import vitedu
     from vitedu.patches import patchify, sincos_positions_2d, tokens_at_224
-    from vitedu.encoder import Mlp
     assert patchify(torch.zeros(1, 1, 4, 4), 2).shape == (1, 4, 4) and tokens_at_224 == 197
     found = []
     for module, names in {LATER!r}.items():

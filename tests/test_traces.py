@@ -10,7 +10,7 @@ from replay_caches import judge_answer
 from torch import nn
 from verdicts import failed_parts
 
-from vitedu import attention, encoder, training, vit_and_cnn
+from vitedu import attention, encoder, training, transfer, vit_and_cnn
 from vitedu.checks.checker import find_checker
 from vitedu.checks.families import cache_results, change_settings, reuse_buffers
 
@@ -325,11 +325,11 @@ class OpenForward(encoder.EncoderBlock):
         raise NotImplementedError("3.3 EncoderBlock")
 
 
-class OpenAttention(attention.MultiHeadAttention):
+class OpenAdapter(transfer.LoRALinear):
     """The given parts, and no forward yet."""
 
     def forward(self, x):
-        raise NotImplementedError("2.5 MultiHeadAttention")
+        raise NotImplementedError("9.4 LoRALinear")
 
 
 class OpenBlock(nn.Module):
@@ -350,7 +350,7 @@ def test_open_forward_is_an_attempt():
 
 
 @pytest.mark.parametrize(
-    ("exercise", "stub"), [("EncoderBlock", OpenBlock), ("MultiHeadAttention", OpenAttention)]
+    ("exercise", "stub"), [("EncoderBlock", OpenBlock), ("LoRALinear", OpenAdapter)]
 )
 def test_untouched_stub_is_not_attempted(exercise, stub):
     """What the notebook gives is no attempt."""

@@ -78,7 +78,7 @@ class GELU(nn.Module):
 
 
 class Mlp(nn.Module):
-    """Widen each token, bend it, narrow it again; tokens do not see each other here.
+    """Widen each token (``fc1``), bend it (GELU), narrow it again (``fc2``); tokens do not meet.
 
     Args:
         embed_dim: D.

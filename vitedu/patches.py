@@ -217,7 +217,9 @@ def sincos_positions_2d(grid_size: tuple[int, int], embed_dim: int) -> torch.Ten
 
 
 class PatchEmbed(nn.Module):
-    """Embed patches with one convolution, as every ViT library does.
+    """Turn every patch into a token with one matrix, kept as a convolution ``proj``.
+
+    Every ViT library keeps it so: published weights fit.
 
     Args:
         patch_size: P, in pixels.
@@ -235,7 +237,11 @@ class PatchEmbed(nn.Module):
         self.proj = nn.Conv2d(in_channels, embed_dim, kernel_size=patch_size, stride=patch_size)
 
     def forward(self, images: torch.Tensor) -> torch.Tensor:
-        """Map images (B, C, H, W) to patch tokens (B, N, D)."""
+        """Map images (B, C, H, W) to patch tokens (B, N, D).
+
+        Raises:
+            ValueError: H or W is not divisible by P; the message names the numbers.
+        """
         H, W = images.shape[-2:]
         P = self.patch_size
         if H % P or W % P:

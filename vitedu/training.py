@@ -1,8 +1,8 @@
 """Notebook 04: from pixels to a classifier.
 
-Role: the loss, the schedule, the parameter groups, the augmentation and one plain epoch, each as a
-student writes it. The loop that people use for whole runs stands in ``vitedu.fitting``. Nothing
-here knows what a ViT is.
+Role: the loss, the schedule, the parameter groups, the augmentation, one plain epoch and the heart
+of Muon, each as a student writes it. The loop that people use for whole runs stands in
+``vitedu.fitting``. Nothing here knows what a ViT is.
 
 Legend: B batch, C H W image, K classes.
 
@@ -201,3 +201,32 @@ def evaluate(model: nn.Module, batches) -> tuple[float, float]:
     for module, training in modes.items():
         module.training = training
     return total_loss / seen, correct / seen
+
+
+def orthogonalise(matrix: torch.Tensor, steps: int = 5) -> torch.Tensor:
+    """Bring the singular values of a matrix close to 1 and keep its directions.
+
+    A gradient has a few strong directions and many weak ones. Muon steps about as far along each.
+
+    Args:
+        matrix: (m, n), left unchanged.
+        steps: rounds of matrix products; none gives the normed matrix.
+
+    Returns:
+        (m, n). Five steps bring singular values between 0.5 and 1.5. Tiny ones stay below.
+
+    Example:
+        >>> orthogonalise(torch.diag(torch.tensor([1.0, 3.0]))).diag()
+        tensor([1.1337, 0.7530])
+
+    Reference: Jordan et al. 2024, Muon, https://kellerjordan.github.io/posts/muon/.
+    """
+    is_tall = matrix.shape[0] > matrix.shape[1]
+    x = matrix.T if is_tall else matrix  # (m, n) with m <= n: the products are m x m
+    x = x / x.norm().clamp(min=1e-7)  # then no singular value is above 1
+    a, b, c = 3.4445, -4.7750, 2.0315  # of x, x^3 and x^5
+    for _ in range(steps):
+        gram = x @ x.T  # A = X X^T, (m, m)
+        change = torch.addmm(gram, gram, gram, beta=b, alpha=c)  # b A + c A A
+        x = torch.addmm(x, change, x, beta=a)  # a X + (b A + c A A) X
+    return x.T if is_tall else x

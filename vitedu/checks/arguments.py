@@ -5,6 +5,7 @@ process. Imports the standard library and torch only, and no reference. ``Config
 course's ``ViTConfig``.
 """
 
+import re
 from typing import Any
 
 import torch
@@ -78,20 +79,8 @@ class Config(Recipe):
         return ViTConfig(**self.fields)
 
     def __str__(self) -> str:
-        short = {
-            "image_size": "image",
-            "patch_size": "patch",
-            "in_channels": "channels",
-            "num_classes": "classes",
-            "embed_dim": "embed_dim",
-            "depth": "depth",
-            "num_heads": "heads",
-            "mlp_ratio": "mlp_ratio",
-            "qkv_bias": "qkv_bias",
-        }
-        return ", ".join(
-            f"{name} {self.fields[field]}" for field, name in short.items() if field in self.fields
-        )
+        fields = {name: x for name, x in self.fields.items() if (name, x) != ("qkv_bias", True)}
+        return ", ".join(f"{re.sub('_size$|^in_|^num_', '', n)} {x}" for n, x in fields.items())
 
 
 @recipe

@@ -23,7 +23,7 @@ from typing import Any
 import torch
 
 from vitedu.checks.case import Case, add_views
-from vitedu.checks.inputs import draw, normal, plural
+from vitedu.checks.inputs import draw, normal, plural, random_state
 from vitedu.course.parsing import parse
 
 SMALLEST = 2  # the smallest size that is drawn; a size of 1 is tested by a variation
@@ -89,6 +89,7 @@ def shaped(
     ranges: Mapping[str, tuple[int, int]] | None = None,
     gradients: tuple[str, ...] | None = None,
     values: Mapping[str, Callable[[torch.Tensor], torch.Tensor]] | None = None,
+    layer: Callable | None = None,
     **common,
 ) -> Callable[[torch.Generator], list[Case]]:
     """Return a function that makes the cases of an exercise from a generator.
@@ -103,6 +104,7 @@ def shaped(
         gradients: arguments whose gradients are compared in the first case; default all float
             tensors.
         values: argument -> function that turns the drawn values into the wanted ones.
+        layer: the class to build, if the answer is one; ``init="embed_dim = D"`` says from what.
         common: for all cases: ``name``, a template for their names ("{B:image} of {H} x {W} px"),
             ``scale``, fields of ``Case``.
 
@@ -116,8 +118,13 @@ def shaped(
         result = []
         for variation in (first, *variations):
             options = {**common, **variation.options}
-            text = options.pop("shapes", shapes)
-            sizes = _draw_sizes(g, text, {**(letters or {}), **variation.letters}, ranges or {})
+            text, init = options.pop("shapes", shapes), options.pop("init", "")
+            chosen = {**(letters or {}), **variation.letters}
+            sizes = _draw_sizes(g, f"{text}; {init}", chosen, ranges or {})
+            if layer:
+                built = _make_arguments(g, init, sizes, {}, {})
+                state = random_state(layer, built.values(), g, options.get("dtype", torch.float32))
+                options |= {"driver": "module", "init": built, "state": state}
             args = _make_arguments(g, text, sizes, options, options.pop("values", values or {}))
             args = add_views(args, options.get("extra", {}))
             if variation is first and gradients is None:
@@ -134,9 +141,7 @@ def _make_case(variation: Variation, args: dict, sizes: dict[str, int], options:
     name = _fill_template(template, sizes) if template else _list_arguments(args)
     if variation.note:
         name += f", {_fill_template(variation.note, sizes)}"
-    mentions = options.pop("mentions", "")
-    if isinstance(mentions, str):
-        mentions = tuple(_evaluate(word, sizes) for word in mentions.split())
+    mentions = tuple(_evaluate(word, sizes) for word in options.pop("mentions", "").split())
     return Case(name, args, part=variation.part, mentions=mentions, **options)
 
 
@@ -221,11 +226,8 @@ def _fill_template(template: str, sizes: Mapping[str, int]) -> str:
 
 
 def _list_arguments(args: Mapping[str, Any]) -> str:
-    words = [
-        f"{name} {tuple(value.shape) if isinstance(value, torch.Tensor) else value}"
-        for name, value in args.items()
-    ]
-    return ", ".join(words)
+    sizes = {n: tuple(x.shape) if isinstance(x, torch.Tensor) else x for n, x in args.items()}
+    return ", ".join(f"{name} {value}" for name, value in sizes.items())
 
 
 def _is_float(value: Any) -> bool:

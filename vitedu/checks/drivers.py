@@ -170,6 +170,8 @@ def construct(answer, case: Case, seen: Observation) -> nn.Module | None:
     if not isinstance(layer, nn.Module):
         seen.types["instance"] = type_name(layer)
         return None
+    if case.raises:
+        return layer  # only the refusal counts
     # called through nn.Module, because the class may override named_parameters
     parameters = dict(nn.Module.named_parameters(layer))
     own = {name: tuple(value.shape) for name, value in parameters.items()}

@@ -48,10 +48,10 @@ def general_mistakes(reference: Any, cases: list[Case]) -> list[Mistake]:
     is_called = bool(main) and main[0].driver in ("call", "module")
     builds: dict[str, Callable[[], Any]] = {}
     if errors:
-        builds["no_error"] = lambda: _suppress_error(reference)
-        builds["wrong_error"] = lambda: _replace_error(reference, RuntimeError, "shape is invalid")
+        builds["no_error"] = lambda: _change_error(reference)
+        builds["wrong_error"] = lambda: _change_error(reference, RuntimeError, "shape is invalid")
     if any(case.mentions for case in errors):
-        builds["error_without_numbers"] = lambda: _replace_error(reference, ValueError, "bad size")
+        builds["error_without_numbers"] = lambda: _change_error(reference, ValueError, "bad size")
     if any(1 in x.shape for arrays in results for x in arrays.values()):
         builds["squeezed"] = lambda: wrap_tensors(reference, after=torch.squeeze)
     if is_called and any(_is_float(value) for case in main for value in case.args.values()):
@@ -164,24 +164,21 @@ def _is_float(value: Any, dtype: torch.dtype | None = None) -> bool:
     )
 
 
-def _suppress_error(reference):
-    def run(*args, **kwargs):
-        try:
-            return reference(*args, **kwargs)
-        except ValueError:
-            return torch.zeros(1)
+def _change_error(reference, *error):
+    """Return the reference with another error, or with a result, in place of its ValueError."""
 
-    return run
+    def change(call):
+        def run(*args, **kwargs):
+            try:
+                return call(*args, **kwargs)
+            except ValueError:
+                if error:
+                    raise error[0](error[1]) from None
+                return torch.zeros(1)
 
+        return run
 
-def _replace_error(reference, kind, words):
-    def run(*args, **kwargs):
-        try:
-            return reference(*args, **kwargs)
-        except ValueError:
-            raise kind(words) from None
-
-    return run
+    return _wrap_call(reference, change)
 
 
 def _modify_in_place(x):

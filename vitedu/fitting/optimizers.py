@@ -13,36 +13,9 @@ from torch import nn
 
 from vitedu.fitting.config import TrainConfig
 from vitedu.hardware import pick_precision
-from vitedu.training import weight_decay_groups
+from vitedu.training import orthogonalise, weight_decay_groups
 
-NEWTON_SCHULZ = 3.4445, -4.7750, 2.0315  # of x, x^3 and x^5, as in Jordan et al. 2024
-NEWTON_SCHULZ_STEPS = 5
 MUON_MOMENTUM = 0.95
-
-
-def orthogonalise(matrix: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
-    """Bring the singular values of a matrix close to 1, between 0.5 and 1.5 but for tiny ones.
-
-    Args:
-        matrix: (rows, columns).
-        dtype: in which it is multiplied.
-
-    Returns:
-        (rows, columns) of that type.
-
-    Example:
-        >>> orthogonalise(torch.diag(torch.tensor([1.0, 3.0])), torch.float32).diag()
-        tensor([1.1337, 0.7530])
-    """
-    is_tall = matrix.shape[0] > matrix.shape[1]
-    x = matrix.T if is_tall else matrix
-    x = x.to(dtype)
-    x = x / x.norm().clamp(min=1e-7)  # then no singular value is above 1
-    a, b, c = NEWTON_SCHULZ
-    for _ in range(NEWTON_SCHULZ_STEPS):
-        gram = x @ x.T
-        x = torch.addmm(x, torch.addmm(gram, gram, gram, beta=b, alpha=c), x, beta=a)
-    return x.T if is_tall else x
 
 
 class Muon(torch.optim.Optimizer):
@@ -80,7 +53,7 @@ class Muon(torch.optim.Optimizer):
                 if not state:
                     state["momentum_buffer"] = torch.zeros_like(matrix.grad)
                 mean = state["momentum_buffer"].lerp_(matrix.grad, 1 - MUON_MOMENTUM)
-                update = orthogonalise(matrix.grad.lerp(mean, MUON_MOMENTUM), self.dtype)
+                update = orthogonalise(matrix.grad.lerp(mean, MUON_MOMENTUM).to(self.dtype))
                 matrix.mul_(1 - group["lr"] * group["weight_decay"])
                 # an even update has entries of 1 / sqrt(longer side); AdamW's are about 0.2
                 matrix.add_(update, alpha=-0.2 * max(matrix.shape) ** 0.5 * group["lr"])

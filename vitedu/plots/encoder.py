@@ -301,9 +301,7 @@ def show_overfit(
 
 @styled
 def show_named(
-    pictures: Sequence[torch.Tensor],
-    probabilities: torch.Tensor,
-    class_names: Sequence[str],
+    pictures: Sequence[torch.Tensor], probabilities: torch.Tensor, class_names: Sequence[str]
 ) -> Figure:
     """Draw pictures, and beside each the classes that a model finds most probable.
 

@@ -5,17 +5,25 @@ import math
 import torch
 import torch.nn.functional as F
 from einops import rearrange
+from torch import nn
 
-from vitedu.attention import MultiHeadAttention as Given  # right answers need its constructor
+from vitedu.attention import MultiHeadAttention as Given  # of answers that differ in forward
 from vitedu.attention import merge_heads, scaled_dot_product_attention, split_heads
 
 
-class AsInTimm(Given):
+class AsInTimm(nn.Module):
+    def __init__(self, dim, num_heads=8, qkv_bias=True):
+        super().__init__()
+        self.num_heads, self.head_dim = num_heads, dim // num_heads
+        self.scale = self.head_dim**-0.5
+        self.qkv = nn.Linear(dim, dim * 3, bias=qkv_bias)
+        self.proj = nn.Linear(dim, dim)
+
     def forward(self, x):
         B, N, C = x.shape
-        qkv = self.qkv(x).reshape(B, N, 3, self.num_heads, C // self.num_heads)
+        qkv = self.qkv(x).reshape(B, N, 3, self.num_heads, self.head_dim)
         q, k, v = qkv.permute(2, 0, 3, 1, 4).unbind(0)
-        attn = (q * q.shape[-1] ** -0.5) @ k.transpose(-2, -1)
+        attn = (q * self.scale) @ k.transpose(-2, -1)
         attn = attn.softmax(dim=-1)
         return self.proj((attn @ v).transpose(1, 2).reshape(B, N, C)), attn
 
@@ -56,7 +64,14 @@ class ByEinops(Given):
         return self.proj(output), rearrange(weights, "(b h) i j -> b h i j", h=self.num_heads)
 
 
-class OfParts(Given):
+class OfParts(nn.Module):
+    def __init__(self, embed_dim, num_heads, qkv_bias=True):
+        nn.Module.__init__(self)
+        self.proj, self.num_heads = nn.Linear(embed_dim, embed_dim), num_heads
+        self.qkv = nn.Linear(embed_dim, embed_dim + 2 * embed_dim)
+        if not qkv_bias:
+            self.qkv.bias = None
+
     def forward(self, x):
         D = x.size(2)
         qkv = self.qkv(x)
@@ -74,3 +89,13 @@ SPECIAL = (
     "self.qkv.bias is None",
     "x.shape[1] == self.num_heads",
 )
+
+LEFT_OPEN = {
+    "the text asks for no error of __init__; split_heads raises one": (
+        "without: if embed_dim % num_heads:; raise ValueError(...)",
+        "if num_heads % num_heads:",
+        "if embed_dim % embed_dim:",
+        "without: raise ValueError(...)",
+        "raise TypeError(...)",
+    ),
+}

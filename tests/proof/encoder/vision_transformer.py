@@ -4,10 +4,28 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from vitedu.vit import VisionTransformer
+from vitedu.encoder import EncoderBlock
+from vitedu.patches import PatchEmbed
+from vitedu.vit import BlockWithoutBias, VisionTransformer
 
 
-class Plain(VisionTransformer):
+class Plain(nn.Module):
+    def __init__(self, config):
+        super().__init__()
+        width = config.embed_dim
+        self.patch_embed = PatchEmbed(config.patch_size, config.in_channels, width)
+        self.cls_token = nn.Parameter(torch.zeros(1, 1, width))
+        N = (config.image_size // config.patch_size) ** 2
+        self.pos_embed = nn.Parameter(0.02 * torch.randn(1, N + 1, width))
+        self.blocks = nn.ModuleList()
+        for _ in range(config.depth):
+            block = EncoderBlock(width, config.num_heads, config.mlp_ratio)
+            if not config.qkv_bias:
+                block.attn.qkv.bias = None
+            self.blocks.append(block)
+        self.norm = nn.LayerNorm(width, 1e-6)
+        self.head = nn.Linear(width, config.num_classes)
+
     def forward(self, images):
         x = self.patch_embed.proj(images).flatten(2).transpose(1, 2)
         x = torch.cat((self.cls_token.repeat(x.size(0), 1, 1), x), dim=1)
@@ -27,11 +45,25 @@ class Sequential(VisionTransformer):
         return self.head(self.norm(encoded.select(1, 0)))
 
 
-class Unfolded(VisionTransformer):
+class Unfolded(nn.Module):
+    def __init__(self, config):
+        super().__init__()
+        D, P, make = config.embed_dim, config.patch_size, EncoderBlock
+        proj = nn.Conv2d(config.in_channels, D, kernel_size=P, stride=P)
+        self.patch_embed = nn.ModuleDict({"proj": proj})
+        self.cls_token, self.pos_embed = (
+            nn.Parameter(torch.empty(1, T, D).normal_()) for T in (1, config.num_patches + 1)
+        )
+        if not config.qkv_bias:
+            make = BlockWithoutBias
+        blocks = [make(D, config.num_heads, config.mlp_ratio) for _ in range(config.depth)]
+        self.blocks = nn.Sequential(*blocks)
+        self.norm, self.head = nn.LayerNorm(D, eps=1e-6), nn.Linear(D, config.num_classes)
+
     def forward(self, images):
-        kernel = self.patch_embed.proj.weight
+        kernel = self.patch_embed["proj"].weight
         columns = F.unfold(images, kernel.shape[-1], stride=kernel.shape[-1]).mT
-        tokens = columns @ kernel.flatten(1).T + self.patch_embed.proj.bias
+        tokens = columns @ kernel.flatten(1).T + self.patch_embed["proj"].bias
         x = F.pad(tokens, (0, 0, 1, 0)).clone()
         x[:, 0] = self.cls_token.squeeze()
         x = x + self.pos_embed
@@ -61,3 +93,13 @@ SPECIAL = (
     "self.patch_embed.proj.kernel_size[0] == images.shape[2]",
     "self.head.out_features == 1",
 )
+
+LEFT_OPEN = {
+    "logits at loaded weights need neither starting values nor the configuration": (
+        "without: self.config = config",
+        "without: initialise(self)",
+        "self.cls_token = nn.Parameter(torch.ones(1, 1, D))",
+        "self.pos_embed = nn.Parameter(torch.ones(1, config.num_tokens, D))",
+        "self",
+    ),
+}

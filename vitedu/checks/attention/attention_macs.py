@@ -31,8 +31,5 @@ CHECKER = Checker(
         number=True,
         rtol=2e-7,
     ),
-    idea={
-        "values": ALL_SIX,
-        "other sizes": "also for long, short, wide and narrow sequences",
-    },
+    idea={"values": ALL_SIX, "other sizes": "also for long, short, wide and narrow sequences"},
 )

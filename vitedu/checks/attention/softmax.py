@@ -4,15 +4,7 @@ import torch
 
 from vitedu.checks import evidence, families
 from vitedu.checks.attention import drawing
-from vitedu.checks.kit import (
-    FLOAT64,
-    ON_ACCELERATOR,
-    Case,
-    Checker,
-    Observation,
-    also,
-    shaped,
-)
+from vitedu.checks.kit import FLOAT64, ON_ACCELERATOR, Case, Checker, Observation, also, shaped
 
 
 def sums_along_dim(case: Case, seen: Observation) -> str:

@@ -10,8 +10,6 @@ CHECKERS = {
         proves="a corner reaches its window, a central token four of them",
     ),
     "crossing_tokens": ValueChecker(
-        "crossing_tokens",
-        reference.crossing_tokens,
-        proves="2*T*T*d equals 2*T*d*d at T = d",
+        "crossing_tokens", reference.crossing_tokens, proves="2*T*T*d equals 2*T*d*d at T = d"
     ),
 }

@@ -3,7 +3,7 @@
 import torch
 
 from vitedu.checks.kit import Case, Checker, Config, distinct, draw
-from vitedu.vit import PRESETS
+from vitedu.vit import PRESETS, ViTConfig
 
 
 def cases(g: torch.Generator) -> list[Case]:
@@ -18,17 +18,8 @@ def cases(g: torch.Generator) -> list[Case]:
         D = heads * draw(g, 5, 30)
         C, side, depth, K = distinct(g, 4, 4, 9)  # never 3 channels
         hidden = draw(g, 2 * D, 5 * D)
-        return {
-            "image_size": side * P,
-            "patch_size": P,
-            "in_channels": C,
-            "num_classes": K,
-            "embed_dim": D,
-            "depth": depth,
-            "num_heads": heads,
-            "mlp_ratio": (hidden + 0.7) / D,
-            "qkv_bias": qkv_bias,
-        }
+        ratio = (hidden + 0.7) / D
+        return vars(ViTConfig(side * P, P, C, K, D, depth, heads, ratio, qkv_bias))
 
     ones = dict.fromkeys("image_size patch_size in_channels num_classes depth num_heads".split(), 1)
     huge = {"embed_dim": 7 * 2**20, "num_heads": 7, "depth": 1000, "mlp_ratio": 4.0}

@@ -3,16 +3,7 @@
 import torch
 
 from vitedu.checks.encoder import drawing
-from vitedu.checks.kit import (
-    Case,
-    Checker,
-    distinct,
-    draw,
-    normal,
-    plural,
-    random_state,
-    usual,
-)
+from vitedu.checks.kit import Case, Checker, distinct, draw, normal, plural, random_state, usual
 from vitedu.encoder import EncoderBlock
 
 

@@ -23,9 +23,6 @@ CHECKERS = {
         proves="one answer for every image, and no gradient for the patches",
     ),
     "mlp_share": ValueChecker(
-        "mlp_share",
-        reference.mlp_share,
-        rtol=0.008,
-        proves="about two thirds",
+        "mlp_share", reference.mlp_share, rtol=0.008, proves="about two thirds"
     ),
 }

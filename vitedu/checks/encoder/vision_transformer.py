@@ -4,7 +4,7 @@ import torch
 
 from vitedu.checks import inputs
 from vitedu.checks.kit import Case, Checker, Config, distinct, draw, normal, plural, usual
-from vitedu.vit import VisionTransformer
+from vitedu.vit import VisionTransformer, ViTConfig
 
 
 def cases(g: torch.Generator) -> list[Case]:
@@ -28,16 +28,7 @@ def cases(g: torch.Generator) -> list[Case]:
     B, C = distinct(g, 2, 2, 4)
     K, P = draw(g, 5, 9), draw(g, 2, 3)
     side, depth = draw(g, 2, 4), draw(g, 2, 3)
-    fields = {
-        "image_size": side * P,
-        "patch_size": P,
-        "in_channels": C,
-        "num_classes": K,
-        "embed_dim": D,
-        "depth": depth,
-        "num_heads": heads,
-        "mlp_ratio": 2.0,
-    }
+    fields = vars(ViTConfig(side * P, P, C, K, D, depth, heads, mlp_ratio=2.0))
     shallow = fields | {"depth": 1}
     one = {"image_size": P, "num_classes": 1}
     deep = {"image_size": 2, "patch_size": 1, "embed_dim": 4, "num_heads": 2, "depth": 25}
@@ -46,7 +37,7 @@ def cases(g: torch.Generator) -> list[Case]:
         case(B, fields, part="values", gradients=("images",)),
         case(1, shallow | {"in_channels": 1}),
         case(B, square, ", as many patches as columns"),
-        case(B, shallow | {"qkv_bias": False}),
+        case(B, shallow | {"qkv_bias": False}, part="without bias"),
         case(B, fields | {"depth": 0}),
         # of a variance near the norm's eps of 1e-6
         case(B, fields | {"depth": 0}, ", a tiny class token", scale=1e-3),
@@ -60,7 +51,7 @@ CHECKER = Checker(
     "VisionTransformer",
     idea={
         "values": "logits equal to the definition at random weights",
-        "other sizes": "also for one image, one channel, no qkv bias and float64",
+        "without bias": "also with qkv_bias=False",
+        "other sizes": "also for one image, one channel, a tiny class token and float64",
     },
-    given=("__init__",),
 )

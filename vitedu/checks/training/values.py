@@ -11,9 +11,7 @@ CHECKERS = {
         proves="the entropy of the smoothed target",
     ),
     "views_of_one_image": ValueChecker(
-        "views_of_one_image",
-        reference.views_of_one_image,
-        proves="tops times lefts times two",
+        "views_of_one_image", reference.views_of_one_image, proves="tops times lefts times two"
     ),
     "last_batch_weight": ValueChecker(
         "last_batch_weight",

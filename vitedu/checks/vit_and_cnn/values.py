@@ -10,9 +10,7 @@ def counts_values(value) -> bool:
 
 CHECKERS = {
     "layers_to_see_all": ValueChecker(
-        "layers_to_see_all",
-        reference.layers_to_see_all,
-        proves="two pixels a layer, rounded up",
+        "layers_to_see_all", reference.layers_to_see_all, proves="two pixels a layer, rounded up"
     ),
     "weight_uses": ValueChecker(
         "weight_uses",

@@ -1,0 +1,33 @@
+"""4.10 orthogonalise: the heart of Muon."""
+
+from vitedu.checks.kit import FLOAT64, ON_ACCELERATOR, Checker, also, shaped
+
+CHECKER = Checker(
+    "orthogonalise",
+    cases=shaped(
+        "matrix: n m",
+        also("tall matrices", "taller than wide", shapes="matrix: m n"),
+        also("steps", "no step", shapes="matrix: n m; steps = 0"),
+        also("steps", "one step", shapes="matrix: m n; steps = 1"),
+        also("steps", "seven steps", shapes="matrix: n m; steps = 7"),
+        also("other sizes", "square", m="n"),
+        also("other sizes", "one row", n=1),
+        also("other sizes", "one column", shapes="matrix: m n", n=1),
+        also("other sizes", "large numbers", scale=1e6),
+        also("other sizes", "small numbers, as in a gradient", scale=1e-3),
+        also("other sizes", "zeros", scale=0.0),
+        FLOAT64,
+        ON_ACCELERATOR,
+        ranges={"n": (3, 5)},
+        letters={"m": "n + k"},
+        gradients=(),
+        rtol=1e-3,
+        atol=1e-3,
+    ),
+    idea={
+        "values": "five steps of the polynomial on the normed matrix",
+        "tall matrices": "the same for a matrix that is taller than wide",
+        "steps": "as many steps as asked for, none gives the normed matrix",
+        "other sizes": "also for one row or column, large and small numbers, zeros and float64",
+    },
+)
