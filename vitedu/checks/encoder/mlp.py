@@ -9,7 +9,7 @@ CHECKER = Checker(
         "x: B T D",
         also("other sizes", "one token", T=1),
         also("other sizes", "as many hidden units as columns", M="D"),
-        also("other sizes", "one hidden unit", M=1),
+        also("one hidden unit", "one hidden unit", M=1),
         also("other sizes", "as many tokens as columns", T="D"),
         *USUAL,
         layer=Mlp,
@@ -20,6 +20,8 @@ CHECKER = Checker(
     ),
     idea={
         "values": "fc1, the exact GELU, then fc2, for each token alone",
-        "other sizes": "also for one token, one image, one hidden unit and float64",
+        "other sizes": "also for one token, and as many hidden units or tokens as columns",
+        "batch of one": "also for one image",
     },
+    polish={"one hidden unit": "also for one hidden unit"},
 )

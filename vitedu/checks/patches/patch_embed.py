@@ -10,7 +10,7 @@ CHECKER = Checker(
         also("other sizes", "square", gw="gh"),
         also("other sizes", "grey images", C=1),
         also("other sizes", "one patch an image", gh=1, gw=1),
-        also("other sizes", "patches of one pixel", P=1),
+        also("patches of one pixel", "patches of one pixel", P=1),
         also("other sizes", "as many columns as patches", D="gh*gw"),
         refused("H={H} is not divisible by patch_size {P}", "H P", H="gh*P + 1"),
         refused("W={W} is not divisible by patch_size {P}", "W P", W="gw*P + 1"),
@@ -23,6 +23,8 @@ CHECKER = Checker(
     ),
     idea={
         "values": "every patch times the filters, plus the bias, row by row",
-        "other sizes": "also for one image, channel or patch, patches of one pixel and float64",
+        "other sizes": "also for squares, grey images and one patch an image",
+        "batch of one": "also for one image",
     },
+    polish={"patches of one pixel": "also for patches of one pixel"},
 )
