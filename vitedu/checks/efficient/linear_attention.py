@@ -40,14 +40,15 @@ CHECKER = Checker(
             d=10,
             dv=3,
         ),
+        also("other sizes", "many keys", Tk="64 + d"),
         also(
-            "other sizes",
+            "large values",
             "q and k of size 100",
             values=dict.fromkeys("qk", lambda x: 100 * x.abs()),
             gradients=("q", "k"),
         ),
-        also("other sizes", "one query", Tq=1),
-        also("other sizes", "one key", Tk=1),
+        also("one token", "one query", Tq=1),
+        also("one token", "one key", Tk=1),
         *USUAL,
         ranges={"d": (2, 5), "dv": (2, 5), "Tk": (2, 5)},
         # the first query has small features, so that a number added to the sum of its weights is
@@ -66,6 +67,11 @@ CHECKER = Checker(
             "that ran"
         ),
         "leading axes": "with none, one or two leading axes",
-        "other sizes": "also when T equals d, for one query, one key, a batch of one, and float64",
+        "other sizes": "also when T equals d, and for many keys",
+        "batch of one": "also for one image",
+    },
+    polish={
+        "large values": "finite where q and k are large",
+        "one token": "also for one query, and for one key",
     },
 )

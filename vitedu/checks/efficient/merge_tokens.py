@@ -28,7 +28,7 @@ CHECKER = Checker(
     cases=shaped(
         "tokens: B N+1 D; keys: B N+1 d; sizes: B N+1; merge = r",
         also("values", "", gradients=(), N=9, r=3),
-        also("other sizes", "no merge", r=0),
+        also("no merge", "no merge", r=0),
         also("other sizes", "one merge", r=1),
         also("other sizes", "all even-placed ones of an odd number", N=7, r=4),
         also("other sizes", "all even-placed ones of an even number", N=8, r=4),
@@ -45,7 +45,11 @@ CHECKER = Checker(
         "values": (
             "the most similar pairs are merged, weighted with their sizes; all else keeps its place"
         ),
-        "other sizes": "also for no merge and for all, a batch of one, and float64",
+        "other sizes": "also for one merge and for all, and for sizes of 1",
+        "batch of one": "also for one image",
+    },
+    polish={
+        "no merge": "also where nothing is merged",
         "errors": "more merges than even-placed tokens are refused",
     },
 )

@@ -19,8 +19,9 @@ CHECKER = Checker(
         also("values", ""),
         also("other sizes", "two classes", K=2),
         also("other sizes", "as many images as classes", B="K"),
+        also("other sizes", "one label", values={"labels": torch.zeros_like}, B="2*K + 3"),
         also(
-            "other sizes",
+            "large logits",
             "a teacher and heads that are sure",
             scale={"teacher_logits": 300.0, "cls_logits": 100.0, "dist_logits": 100.0},
         ),
@@ -35,6 +36,10 @@ CHECKER = Checker(
         "values": (
             "half the loss of each head, one with the labels and one with the teacher's answers"
         ),
-        "other sizes": "also for one image, two classes, a teacher that is sure, and float64",
+        "other sizes": "also for two classes, as many images as classes, and one label",
+    },
+    polish={
+        "batch of one": "also for one image",
+        "large logits": "finite where teacher and heads are sure",
     },
 )
