@@ -2,7 +2,7 @@
 
 import torch
 
-from vitedu.checks.kit import Case, Checker, distinct, draw, plural, usual
+from vitedu.checks.kit import Case, Checker, distinct, draw, plural
 from vitedu.checks.less_data import pairs
 
 
@@ -20,7 +20,7 @@ def cases(g: torch.Generator) -> list[Case]:
         name = f"{plural(B, 'image')} of {H} x {W} px, box {box}{note}"
         return Case(name, args, part, outputs=("images", "labels"), **rest)
 
-    clipped, turned = "clipped boxes", "turned boxes"
+    clipped, turned, other = "clipped boxes", "turned boxes", "other dtypes"
     return [
         case(inside, "", "values", gradients=("images",)),
         case((top, left + 1, top + w, left + 1 + h), "", "values"),
@@ -40,8 +40,9 @@ def cases(g: torch.Generator) -> list[Case]:
         case(inside, ", square", W=H),
         case(inside, ", all of one class", B=draw(g, 17, 19), is_alike=True),
         case(inside, "", "batch of one", B=1),
-        case(inside, ", uint8", "uint8 images", dtype=torch.uint8),
-        *usual(case, inside),
+        case(inside, ", uint8", other, dtype=torch.uint8),
+        case(inside, ", float64", other, dtype=torch.float64),
+        case(inside, ", on an accelerator", "any device", on_accelerator=True),
     ]
 
 
@@ -55,6 +56,6 @@ CHECKER = Checker(
     polish={
         "turned boxes": "a box whose bottom lies above its top is empty",
         "batch of one": "also for one image",
-        "uint8 images": "images may be uint8; labels are float32 then",
+        "other dtypes": "labels are float64 for float64 images, and float32 for uint8",
     },
 )

@@ -39,7 +39,7 @@ CHECKER = Checker(
         ),
         also("other sizes", "as many images as prototypes", B="K"),
         also("other sizes", "two prototypes", K=2),
-        also("other sizes", "many prototypes", K="B*B + 60"),
+        also("other sizes", "many prototypes", K="B*B + 60", scale=0.03),
         also(
             "large logits",
             "all sure of one prototype",

@@ -2,13 +2,19 @@
 
 import torch
 
-from vitedu.checks.kit import USUAL, Checker, also, shaped
+from vitedu.checks.kit import FLOAT64, ON_ACCELERATOR, Checker, also, shaped
 
 
 def _make_two_favourites(logits: torch.Tensor) -> torch.Tensor:
     """Give the first image two favourites almost alike, so that a soft target always shows."""
     best, favourites = logits[0].topk(2)
     logits[0, favourites[1]] = best[0] - 0.005
+    return logits
+
+
+def _favour_the_last(logits: torch.Tensor) -> torch.Tensor:
+    """Let the last class win by a hair."""
+    logits[:, -1] = logits[:, :-1].amax(dim=1) + 0.005
     return logits
 
 
@@ -25,7 +31,14 @@ CHECKER = Checker(
             "a teacher and heads that are sure",
             scale={"teacher_logits": 300.0, "cls_logits": 100.0, "dist_logits": 100.0},
         ),
-        *USUAL,
+        also(  # the teacher never says what the label says
+            "batch of one",
+            "a batch of one",
+            B=1,
+            values={"labels": torch.zeros_like, "teacher_logits": _favour_the_last},
+        ),
+        FLOAT64,
+        ON_ACCELERATOR,
         ranges={"B": (9, 14), "K": (5, 8)},
         gradients=("cls_logits", "dist_logits", "teacher_logits"),
         scale=2.0,
