@@ -4,7 +4,7 @@ import torch
 import torch.nn.functional as F
 
 from vitedu import efficient as reference
-from vitedu.checks.kit import USUAL, Checker, also, refused, shaped
+from vitedu.checks.kit import ON_ACCELERATOR, Checker, also, refused, shaped
 
 
 def half_and_half(tokens, keys, sizes, merge):
@@ -35,8 +35,11 @@ CHECKER = Checker(
         also("other sizes", "sizes of 1", values={"sizes": torch.ones_like}),
         refused("{N} patches, merge={N // 2 + 2}", r="N // 2 + 2"),
         refused("merge=-1", r=-1),
-        *USUAL,
-        ranges={"B": (3, 4), "r": (2, 3), "D": (4, 6), "d": (4, 6), "N": (9, 12)},
+        # so many merges that every mistake shows
+        also("batch of one", "a batch of one", B=1, N=12, r=6),
+        also("dtype", "float64", dtype=torch.float64, N=12, r=5),
+        ON_ACCELERATOR,
+        ranges={"B": (3, 4), "r": (2, 3), "D": (4, 7), "d": (4, 7), "N": (9, 12)},
         values={"sizes": lambda x: (3 * x.abs()).floor() + 1},
         outputs=("tokens", "sizes"),
         gradients=("tokens",),

@@ -12,10 +12,14 @@ def _make_two_favourites(logits: torch.Tensor) -> torch.Tensor:
     return logits
 
 
-def _favour_the_last(logits: torch.Tensor) -> torch.Tensor:
-    """Let the last class win by a hair."""
-    logits[:, -1] = logits[:, :-1].amax(dim=1) + 0.005
-    return logits
+def _set_last(gap: float):
+    """Let the last class stand so far above the best of the others."""
+
+    def change(logits: torch.Tensor) -> torch.Tensor:
+        logits[:, -1] = logits[:, :-1].amax(dim=1) + gap
+        return logits
+
+    return change
 
 
 CHECKER = Checker(
@@ -31,11 +35,15 @@ CHECKER = Checker(
             "a teacher and heads that are sure",
             scale={"teacher_logits": 300.0, "cls_logits": 100.0, "dist_logits": 100.0},
         ),
-        also(  # the teacher never says what the label says
+        also(  # the teacher says neither what the label says nor what the head says
             "batch of one",
             "a batch of one",
             B=1,
-            values={"labels": torch.zeros_like, "teacher_logits": _favour_the_last},
+            values={
+                "labels": torch.zeros_like,
+                "teacher_logits": _set_last(0.005),
+                "dist_logits": _set_last(-3.0),
+            },
         ),
         FLOAT64,
         ON_ACCELERATOR,

@@ -34,10 +34,10 @@ def merging(answer, case: Case, seen: Observation) -> None:
     if result.bias is not None:
         store_output(seen, "bias", result.bias)
     after = nn.Module.state_dict(layer)
-    stays = after.keys() == before.keys() and all(
-        torch.equal(x, before[name]) for name, x in after.items()
-    )
-    seen.facts["the layer itself as it was"] = "as before" if stays else "changed by merged()"
+    stays = all(torch.equal(x, before[name]) for name, x in after.items() if name in before)
+    words = "as before" if stays else "changed by merged()"
+    words = words if after.keys() == before.keys() else "other parts than before"
+    seen.facts["the layer itself as it was"] = words
     sources = {value.untyped_storage().data_ptr() for value in nn.Module.parameters(layer)}
     own = not any(value.untyped_storage().data_ptr() in sources for value in result.parameters())
     seen.facts["a copy of its own"] = "its own" if own else "memory shared with the layer"

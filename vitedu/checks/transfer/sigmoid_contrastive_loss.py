@@ -33,7 +33,12 @@ CHECKER = Checker(
             keywords=("scale", "bias"),
             values=MILD,
         ),
-        also("other sizes", "scale and bias 0", shapes=_shapes_with("0.0", "0.0")),
+        also(  # the features have no effect, so that both or none need gradients
+            "other sizes",
+            "scale and bias 0",
+            shapes=_shapes_with("0.0", "0.0"),
+            gradients=("image_features", "text_features"),
+        ),
         also(
             "other sizes",
             "features of length 1",
