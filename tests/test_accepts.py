@@ -96,7 +96,11 @@ def shape_problem(axes: str, shape, sizes: dict, ranges: dict) -> str:
 
 def problems(table: dict, case: Case) -> list[str]:
     """List what a case hands to an answer although its exercise does not allow it."""
-    table, ranges, sizes, found = dict(table), table.get("sizes", {}), {}, []
+    ranges = table.get("sizes", {})
+    if isinstance(ranges, str):  # an argument of that name
+        ranges = {}
+    sizes: dict[str, int] = {}
+    found = []
     for name, value in (*case.init.items(), *case.args.items()):
         if name not in table:
             found.append(f"{name} is not in [accepts]")

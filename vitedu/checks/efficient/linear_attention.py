@@ -40,14 +40,14 @@ CHECKER = Checker(
             d=10,
             dv=3,
         ),
+        also("other sizes", "many keys", Tk="64 + d"),
         also(
-            "other sizes",
+            "rare inputs",
             "q and k of size 100",
             values=dict.fromkeys("qk", lambda x: 100 * x.abs()),
-            gradients=("q", "k"),
         ),
-        also("other sizes", "one query", Tq=1),
-        also("other sizes", "one key", Tk=1),
+        also("rare inputs", "one query", Tq=1),
+        also("rare inputs", "one key", Tk=1),
         *USUAL,
         ranges={"d": (2, 5), "dv": (2, 5), "Tk": (2, 5)},
         # the first query has small features, so that a number added to the sum of its weights is
@@ -61,11 +61,10 @@ CHECKER = Checker(
     idea={
         "allowed operations": "made from products and elu",
         "values": "each output is the mean of the values, weighted with f(q) . f(k)",
-        "cost": (
-            "four times the tokens cost about four times the work, counted from the operations "
-            "that ran"
-        ),
+        "cost": "four times the tokens cost about four times the work",
         "leading axes": "with none, one or two leading axes",
-        "other sizes": "also when T equals d, for one query, one key, a batch of one, and float64",
+        "other sizes": "also when T equals d, and for many keys",
+        "batch of one": "also for one image",
     },
+    polish={"rare inputs": "also for one query, one key, and large q and k"},
 )

@@ -4,7 +4,7 @@ import torch
 import torch.nn.functional as F
 
 from vitedu import efficient as reference
-from vitedu.checks.kit import USUAL, Checker, also, refused, shaped
+from vitedu.checks.kit import ON_ACCELERATOR, Checker, also, refused, shaped
 
 
 def half_and_half(tokens, keys, sizes, merge):
@@ -28,15 +28,18 @@ CHECKER = Checker(
     cases=shaped(
         "tokens: B N+1 D; keys: B N+1 d; sizes: B N+1; merge = r",
         also("values", "", gradients=(), N=9, r=3),
-        also("other sizes", "no merge", r=0),
+        also("no merge", "no merge", r=0),
         also("other sizes", "one merge", r=1),
         also("other sizes", "all even-placed ones of an odd number", N=7, r=4),
         also("other sizes", "all even-placed ones of an even number", N=8, r=4),
         also("other sizes", "sizes of 1", values={"sizes": torch.ones_like}),
         refused("{N} patches, merge={N // 2 + 2}", r="N // 2 + 2"),
         refused("merge=-1", r=-1),
-        *USUAL,
-        ranges={"B": (3, 4), "r": (2, 3), "D": (4, 6), "d": (4, 6), "N": (9, 12)},
+        # so many merges that every mistake shows
+        also("batch of one", "a batch of one", B=1, N=12, r=6),
+        also("dtype", "float64", dtype=torch.float64, N=12, r=5),
+        ON_ACCELERATOR,
+        ranges={"B": (3, 4), "r": (2, 3), "D": (4, 7), "d": (4, 7), "N": (9, 12)},
         values={"sizes": lambda x: (3 * x.abs()).floor() + 1},
         outputs=("tokens", "sizes"),
         gradients=("tokens",),
@@ -45,7 +48,11 @@ CHECKER = Checker(
         "values": (
             "the most similar pairs are merged, weighted with their sizes; all else keeps its place"
         ),
-        "other sizes": "also for no merge and for all, a batch of one, and float64",
+        "other sizes": "also for one merge and for all, and for sizes of 1",
+        "batch of one": "also for one image",
+    },
+    polish={
+        "no merge": "also where nothing is merged",
         "errors": "more merges than even-placed tokens are refused",
     },
 )

@@ -22,13 +22,13 @@ CHECKER = Checker(
         also("other sizes", "images of one size", shapes="lengths = [a, a, a]"),
         also("other sizes", "one image", shapes="lengths = [a]"),
         also("other sizes", "an image of one token", shapes="lengths = [a, 1, b]"),
-        also(
-            "other sizes", "three hundred images of one token", shapes="lengths = [1] * 300 + [a]"
-        ),
-        also("other sizes", "a tuple of lengths", shapes="lengths = (b, a)"),
+        also("other sizes", "many tokens", shapes="lengths = [30 + a, b, 30 + c]"),
+        also("rare lengths", "three hundred of one token", shapes="lengths = [1] * 300 + [a]"),
+        also("rare lengths", "a tuple of lengths", shapes="lengths = (b, a)"),
     ),
     idea={
         "values": "tokens look at their own image alone",
-        "other sizes": "also for equal sizes, one image, and an image of one token",
+        "other sizes": "also for equal lengths, one image, an image of one token, many tokens",
     },
+    polish={"rare lengths": "also for three hundred images, and for a tuple of lengths"},
 )

@@ -8,10 +8,10 @@ CHECKER = Checker(
     "prune_tokens",
     cases=shaped(
         "tokens: B N+1 D; cls_attention: B N; keep = k",
-        also("other sizes", "one patch stays", k=1),
-        also("other sizes", "all stay", k="N"),
+        also("one or all stay", "one patch stays", k=1),
+        also("one or all stay", "all stay", k="N"),
         also(
-            "other sizes",
+            "one or all stay",
             "all stay, some without attention",
             k="N",
             values={"cls_attention": torch.relu},
@@ -26,6 +26,8 @@ CHECKER = Checker(
             "equal tokens, equal attention",
             values=dict.fromkeys(("tokens", "cls_attention"), torch.ones_like),
         ),
+        also("other sizes", "as many images as patches", B="N", D="k"),
+        also("other sizes", "many patches", N="64 + k"),
         *USUAL,
         ranges={"B": (3, 4), "k": (5, 6), "D": (2, 4), "N": (8, 11)},
         values={"cls_attention": lambda x: x.softmax(dim=-1)},
@@ -33,6 +35,8 @@ CHECKER = Checker(
     ),
     idea={
         "values": "the class token and the most attended patches, in their order",
-        "other sizes": "also where one patch or all stay, for a batch of one, and float64",
+        "other sizes": "also where attention is alike, for many patches, and as many as images",
+        "batch of one": "also for one image",
     },
+    polish={"one or all stay": "also where one patch or all stay"},
 )

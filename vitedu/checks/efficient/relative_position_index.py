@@ -12,13 +12,14 @@ CHECKER = Checker(
         also("other sizes", "a table of more than 256 numbers", gh=9, gw=10),
         also("other sizes", "one row", gh=1),
         also("other sizes", "one column", gw=1),
-        also("other sizes", "one token", gh=1, gw=1),
+        also("one token", "one token", gh=1, gw=1),
         ranges={"gh": (3, 6), "gw": (3, 6)},
         name="{gh} and {gw} tokens along the sides",
         driver=whole_numbers.__name__,
     ),
     idea={
         "values": "every offset has one number, that of published tables",
-        "other sizes": "also for a square, one row, one column and one token",
+        "other sizes": "also for squares, large grids, one row and one column",
     },
+    polish={"one token": "also for one token"},
 )

@@ -9,6 +9,7 @@ CHECKER = Checker(
         also("other sizes", "a square grid", b="a"),
         also("other sizes", "half a window", w=4, s=2, a=4, b=2),
         also("other sizes", "one row of windows", a=1),
+        also("other sizes", "one column of windows", b=1),
         also("other sizes", "all but one token of a window", s="w - 1", a=2, b=4),
         also("no shift", "no shift", s=0),
         also("no shift", "one window", s=0, a=1, b=1),
@@ -17,7 +18,7 @@ CHECKER = Checker(
     ),
     idea={
         "values": "only neighbours of the image may look at each other",
-        "other sizes": "also for squares and for larger shifts",
+        "other sizes": "also for squares, larger shifts, one row and one column of windows",
         "no shift": "without a shift nothing is forbidden",
     },
 )

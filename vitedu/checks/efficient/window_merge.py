@@ -11,7 +11,8 @@ CHECKER = Checker(
         also("other sizes", "one row of windows", a=1),
         also("other sizes", "a wide grid", w=2),
         also("other sizes", "a tall grid of as many tokens", w=2, a=7, b=5),
-        also("other sizes", "windows of one token", w=1),
+        also("other sizes", "one column of windows", b=1),
+        also("windows of one token", "windows of one token", w=1),
         *USUAL,
         letters={"a": 5, "b": 7},  # a grid that is taken to be square fails alike with every seed
         ranges={"w": (2, 4)},
@@ -20,8 +21,8 @@ CHECKER = Checker(
     ),
     idea={
         "values": "every token is back in its place",
-        "other sizes": (
-            "also for squares, a batch of one, one window, windows of one token and float64"
-        ),
+        "other sizes": "also for squares, one window, one row and one column of windows",
+        "batch of one": "also for one image",
     },
+    polish={"windows of one token": "also for windows of one token"},
 )

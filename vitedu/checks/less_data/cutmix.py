@@ -2,7 +2,7 @@
 
 import torch
 
-from vitedu.checks.kit import Case, Checker, distinct, draw, plural, usual
+from vitedu.checks.kit import Case, Checker, distinct, draw, plural
 from vitedu.checks.less_data import pairs
 
 
@@ -14,13 +14,13 @@ def cases(g: torch.Generator) -> list[Case]:
     inside = (top, left, top + h, left + w)
 
     def case(box, note, part="other sizes", B=B, H=H, W=W, dtype=torch.float32, **rest):
-        batch = pairs.draw_labelled_pairs(g, B, C, H, W, K, dtype)
+        batch = pairs.draw_labelled_pairs(g, B, C, H, W, K, dtype, rest.pop("is_alike", False))
         args = {name: batch[name] for name in ("images", "labels", "num_classes")}
         args |= {"box": box, "permutation": batch["permutation"]}
         name = f"{plural(B, 'image')} of {H} x {W} px, box {box}{note}"
         return Case(name, args, part, outputs=("images", "labels"), **rest)
 
-    clipped = "clipped boxes"
+    clipped, turned, other = "clipped boxes", "turned boxes", "other dtypes"
     return [
         case(inside, "", "values", gradients=("images",)),
         case((top, left + 1, top + w, left + 1 + h), "", "values"),
@@ -34,13 +34,15 @@ def cases(g: torch.Generator) -> list[Case]:
         case((top, W + 1, top + h, W + 4), ", right of the image", clipped),
         case((top, -4, top + h, -1), ", left of the image", clipped),
         case((H + 1, left, H + 4, left + w), ", below the image", clipped),
-        case((top + h, left, top, left + w), ", with bottom above top", clipped),
-        case((top, left + w, top + h, left), ", with right before left", clipped),
-        case((top + h, left + w, top, left), ", with both turned round", clipped),
+        case((top + h, left, top, left + w), ", with bottom above top", turned),
+        case((top, left + w, top + h, left), ", with right before left", turned),
+        case((top + h, left + w, top, left), ", with both turned round", turned),
         case(inside, ", square", W=H),
-        case(inside, "", B=1),
-        case(inside, ", uint8", dtype=torch.uint8),
-        *usual(case, inside),
+        case(inside, ", all of one class", B=draw(g, 17, 19), is_alike=True),
+        case(inside, "", "batch of one", B=1),
+        case(inside, ", uint8", other, dtype=torch.uint8),
+        case(inside, ", float64", other, dtype=torch.float64),
+        case(inside, ", on an accelerator", "any device", on_accelerator=True),
     ]
 
 
@@ -49,6 +51,11 @@ CHECKER = Checker(
     idea={
         "values": "the box comes from the partner, and the labels follow its area",
         "clipped boxes": "also where the box crosses an edge, lies outside, or is empty",
-        "other sizes": "also for one image, square ones, uint8, and float64",
+        "other sizes": "also for square images, and for images of one class",
+    },
+    polish={
+        "turned boxes": "a box whose bottom lies above its top is empty",
+        "batch of one": "also for one image",
+        "other dtypes": "labels are float64 for float64 images, and float32 for uint8",
     },
 )

@@ -1,6 +1,14 @@
 """7.8 dino_loss: one view answers for another."""
 
+import torch
+
 from vitedu.checks.kit import USUAL, Checker, also, shaped
+
+
+def _make_sure(logits: torch.Tensor) -> torch.Tensor:
+    """Give 100 to the first prototype and 0 to all others."""
+    return 100 * (torch.arange(logits.shape[1]) == 0).to(logits).expand_as(logits)
+
 
 SHAPES = "student_logits: B K; teacher_logits: B K; center: K"
 
@@ -31,6 +39,12 @@ CHECKER = Checker(
         ),
         also("other sizes", "as many images as prototypes", B="K"),
         also("other sizes", "two prototypes", K=2),
+        also("other sizes", "many prototypes", K="B*B + 60", scale=0.03),
+        also(
+            "large logits",
+            "all sure of one prototype",
+            values=dict.fromkeys(("student_logits", "teacher_logits"), _make_sure),
+        ),
         *USUAL,
         ranges={"B": (4, 7), "K": (8, 11), "s": (12, 16), "t": (4, 7)},
         scale=0.15,
@@ -38,9 +52,10 @@ CHECKER = Checker(
     ),
     idea={
         "values": "the cross-entropy of the student with the centred, sharpened teacher",
-        "other sizes": "also for one image, two prototypes, and float64",
-        "large logits": "finite where the logits are large",
+        "other sizes": "also for two prototypes, many, and as many as images",
+        "large logits": "finite where student and teacher are sure",
     },
+    polish={"batch of one": "also for one image"},
     advice={
         "values": (
             (

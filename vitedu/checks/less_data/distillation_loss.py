@@ -2,7 +2,7 @@
 
 import torch
 
-from vitedu.checks.kit import USUAL, Checker, also, shaped
+from vitedu.checks.kit import FLOAT64, ON_ACCELERATOR, Checker, also, shaped
 
 
 def _make_two_favourites(logits: torch.Tensor) -> torch.Tensor:
@@ -12,6 +12,16 @@ def _make_two_favourites(logits: torch.Tensor) -> torch.Tensor:
     return logits
 
 
+def _set_last(gap: float):
+    """Let the last class stand so far above the best of the others."""
+
+    def change(logits: torch.Tensor) -> torch.Tensor:
+        logits[:, -1] = logits[:, :-1].amax(dim=1) + gap
+        return logits
+
+    return change
+
+
 CHECKER = Checker(
     "distillation_loss",
     cases=shaped(
@@ -19,12 +29,24 @@ CHECKER = Checker(
         also("values", ""),
         also("other sizes", "two classes", K=2),
         also("other sizes", "as many images as classes", B="K"),
+        also("other sizes", "one label", values={"labels": torch.zeros_like}, B="2*K + 3"),
         also(
-            "other sizes",
+            "large logits",
             "a teacher and heads that are sure",
             scale={"teacher_logits": 300.0, "cls_logits": 100.0, "dist_logits": 100.0},
         ),
-        *USUAL,
+        also(  # the teacher says neither what the label says nor what the head says
+            "batch of one",
+            "a batch of one",
+            B=1,
+            values={
+                "labels": torch.zeros_like,
+                "teacher_logits": _set_last(0.005),
+                "dist_logits": _set_last(-3.0),
+            },
+        ),
+        FLOAT64,
+        ON_ACCELERATOR,
         ranges={"B": (9, 14), "K": (5, 8)},
         gradients=("cls_logits", "dist_logits", "teacher_logits"),
         scale=2.0,
@@ -35,6 +57,10 @@ CHECKER = Checker(
         "values": (
             "half the loss of each head, one with the labels and one with the teacher's answers"
         ),
-        "other sizes": "also for one image, two classes, a teacher that is sure, and float64",
+        "other sizes": "also for two classes, as many images as classes, and one label",
+    },
+    polish={
+        "batch of one": "also for one image",
+        "large logits": "finite where teacher and heads are sure",
     },
 )

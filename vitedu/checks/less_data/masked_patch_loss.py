@@ -2,14 +2,15 @@
 
 import torch
 
-from vitedu.checks.kit import Case, Checker, distinct, normal, plural, usual
+from vitedu.checks.kit import Case, Checker, distinct, draw, normal, plural, usual
 
 
 def cases(g: torch.Generator) -> list[Case]:
     """Draw patches, and masks that hide another number of them in every image."""
     B, N, P = distinct(g, 3, 4, 9)
+    many = draw(g, 65, 80)
 
-    def case(note="", part="other sizes", B=B, P=P, mask=None, dtype=torch.float32, **rest):
+    def case(note="", part="other sizes", B=B, N=N, P=P, mask=None, dtype=torch.float32, **rest):
         if mask is None:
             hidden = torch.randint(1, N, (B, 1), generator=g)
             hidden[0] = 1 if B > 1 else hidden[0]
@@ -36,8 +37,10 @@ def cases(g: torch.Generator) -> list[Case]:
         case(", all hidden, one predicted exactly", mask=torch.ones(B, N), exact=True),
         case(", one patch hidden", mask=one),
         case(", nothing hidden in the first image", mask=none_in_first),
-        case(B=1),
-        case(", one value each", P=1),
+        case(B=N, P=N),
+        case(N=many),
+        case(part="batch of one", B=1),
+        case(", one value each", "patches of one value", P=1),
         *usual(case),
     ]
 
@@ -49,8 +52,8 @@ CHECKER = Checker(
             "the mean of the squared errors of the hidden patches, with boolean masks and float "
             "ones"
         ),
-        "other sizes": (
-            "also where all are hidden, one, or none of an image; for one image, and float64"
-        ),
+        "other sizes": "also where all are hidden, one, or none of an image, and for many patches",
+        "batch of one": "also for one image",
     },
+    polish={"patches of one value": "also for patches of one value"},
 )

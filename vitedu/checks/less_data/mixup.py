@@ -12,7 +12,7 @@ def cases(g: torch.Generator) -> list[Case]:
     B, K, tenths = draw(g, 7, 9), draw(g, 4, 6), draw(g, 6, 7)
 
     def case(note, part="other sizes", B=B, H=H, lam=tenths / 10, dtype=torch.float32, **rest):
-        batch = pairs.draw_labelled_pairs(g, B, C, H, W, K, dtype)
+        batch = pairs.draw_labelled_pairs(g, B, C, H, W, K, dtype, rest.pop("is_alike", False))
         args = {name: batch[name] for name in ("images", "labels", "num_classes")}
         args |= {"lam": lam, "permutation": batch["permutation"]}
         name = f"{plural(B, 'image')} of {H} x {W} px, {K} classes, lam {lam}{note}"
@@ -25,7 +25,8 @@ def cases(g: torch.Generator) -> list[Case]:
         case(", nothing of it", lam=0.0),
         case("", H=W),
         case("", B=K),
-        case("", B=1),
+        case(", all of one class", B=draw(g, 17, 19), is_alike=True),
+        case("", "batch of one", B=1),
         *usual(case),
     ]
 
@@ -35,7 +36,8 @@ CHECKER = Checker(
     idea={
         "values": "images and labels blended with their partners in one proportion",
         "other sizes": (
-            "also for lam 0 and 1, one image, square ones, as many images as classes, and float64"
+            "also for lam 0 and 1, square images, as many images as classes, images of one class"
         ),
     },
+    polish={"batch of one": "also for one image"},
 )

@@ -11,7 +11,8 @@ def cases(g: torch.Generator) -> list[Case]:
     B, M = distinct(g, 2, 2, 4)
 
     def case(note="", part="other sizes", B=B, N=N, M=M, off=0.2, dtype=torch.float32, **rest):
-        ratio, noise = rest.pop("ratio", round(1 - (M + off) / N, 3)), torch.rand(B, N, generator=g)
+        ratio = rest.pop("ratio", round(1 - (M + off) / N, 3))
+        noise = rest.pop("most", 1.0) * torch.rand(B, N, generator=g)
         args = {"tokens": normal(g, B, N, D, dtype=dtype), "mask_ratio": ratio, "noise": noise}
         name = f"{plural(B, 'image')}, {N} tokens of {D}, mask_ratio {ratio}{note}"
         return Case(name, args, part, outputs=("kept", "mask", "restore"), **rest)
@@ -21,12 +22,12 @@ def cases(g: torch.Generator) -> list[Case]:
         case(part="values", M=N - 3),
         case(", rounded up", "how many", off=-0.3),
         case(", rounded down", "how many", off=0.3),
-        case(", half a token, rounded to an even number", "how many", N=13, ratio=0.5),
+        case(", half a token, rounded to an even number", "rare numbers", N=13, ratio=0.5),
         case(", nothing is hidden", "how many", ratio=0.0),
         case(", one token stays", "how many", ratio=round(1 - 0.9 / N, 3)),
-        case(", all is hidden", "how many", ratio=1.0),
+        case(", all is hidden", "rare numbers", ratio=1.0),
         case(", 147 of 196", "how many", N=196, ratio=0.75),
-        case(B=1),
+        case(part="batch of one", B=1, M=N // 2, most=0.4),  # seldom right by chance
         case(B=N),
         *usual(case),
     ]
@@ -38,9 +39,11 @@ CHECKER = Checker(
         "values": (
             "the tokens of lowest noise in order, a mask of the hidden ones, and the way back"
         ),
-        "how many": "the nearest whole number stays, from all to none",
-        "other sizes": "also for one image, as many images as tokens, and float64",
+        "how many": "the nearest whole number stays, from one to all",
+        "other sizes": "also for as many images as tokens",
+        "batch of one": "also for one image",
     },
+    polish={"rare numbers": "also where all is hidden, and where half a token is rounded"},
     advice={
         "values": (
             (

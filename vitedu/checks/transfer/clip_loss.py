@@ -26,9 +26,9 @@ CHECKER = Checker(
     cases=shaped(
         FEATURES + "t / 10",
         also("values", ""),
-        also("temperatures", "a small temperature", shapes=FEATURES + "0.01"),
+        also("temperatures", "a small temperature", shapes=FEATURES + "0.05"),
         also(
-            "temperatures",
+            "large logits",
             "a temperature that makes logits of 10,000",
             shapes=FEATURES + "1e-4",
             rtol=1e-3,
@@ -47,6 +47,7 @@ CHECKER = Checker(
             values={"image_features": F.normalize, "text_features": F.normalize},
         ),
         also("other sizes", "as many pairs as features", B="D"),
+        also("other sizes", "many pairs of many features", B="2*t + 5", D="100 + t"),
         also("other sizes", "two equal images, two equal texts", values=TWINS),
         *USUAL,
         ranges={"B": (4, 7), "D": (3, 6), "t": (2, 6)},
@@ -57,7 +58,11 @@ CHECKER = Checker(
     ),
     idea={
         "values": "the mean of both cross-entropies over cosines / temperature",
-        "temperatures": "finite and right for temperatures from 0.0001 to 10",
-        "other sizes": "also for one pair, for features of length 1, and float64",
+        "temperatures": "right for temperatures from 0.05 to 10",
+        "other sizes": "also for many pairs, equal images and texts, features of length 1",
+    },
+    polish={
+        "batch of one": "also for one pair",
+        "large logits": "finite for logits of 10,000",
     },
 )

@@ -51,7 +51,7 @@ def cases(g: torch.Generator) -> list[Case]:
         case(3),
         case(1, "other sizes"),
         case(25, "other sizes", note=", one more than vit_l_16"),
-        case(2, "other sizes", torch.float64, ", float64"),
+        case(2, "dtype", torch.float64, ", float64"),
     ]
 
 
@@ -77,6 +77,6 @@ CHECKER = Checker(
     "convert_torchvision_weights",
     idea={
         "values": "every tensor stands under its name in the course's model, with its own numbers",
-        "other sizes": "also for one block, 25 blocks, and float64",
+        "other sizes": "also for one block, and for 25",
     },
 )

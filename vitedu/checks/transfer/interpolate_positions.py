@@ -34,8 +34,9 @@ CHECKER = Checker(
         also("other sizes", "as many patches in another shape", side=4, gh=2, gw=8),
         also("other sizes", "the same grid", gh="side", gw="side"),
         also("other sizes", "sizes whose ratio is rounded", side=11, gh=15, gw=13),
-        also("other sizes", "a grid of one patch", side=1),
-        also("other sizes", "to a single patch", gh=1, gw=1),
+        also("other sizes", "to one row", gh=1),
+        also("a single patch", "a grid of one patch", side=1),
+        also("a single patch", "to a single patch", gh=1, gw=1),
         FLOAT64,
         ON_ACCELERATOR,
         ranges={"side": (4, 5), "gh": (6, 9), "gw": (6, 9), "D": (2, 3)},
@@ -46,6 +47,7 @@ CHECKER = Checker(
             "bicubic between the places of the old grid, row by row, the class token's row kept"
         ),
         "prefix rows": "with as many rows before the patches as the argument says",
-        "other sizes": "larger, smaller, square or not, the same grid, a single patch, and float64",
+        "other sizes": "to grids larger, smaller, square or not, one row, the same grid",
     },
+    polish={"a single patch": "also from and to a grid of one patch"},
 )

@@ -34,15 +34,17 @@ def cases(g: torch.Generator) -> list[Case]:
         case(part="values", gradients=("x",)),
         merge(", merged"),
         case(", no bias", bias=False),
-        case(", rank 1", rank=1),
-        case(", alpha 0", alpha=0.0),
         case(", a square layer", n_out=n_in),
-        case(", one vector", shape=()),
+        case(", many tokens", shape=(B, 64 + T)),
+        case(", rank 1", "rare sizes", rank=1),
+        case(", alpha 0", "rare sizes", alpha=0.0),
+        case(", one vector", "rare sizes", shape=()),
+        case("", "batch of one", shape=(1, T)),
         merge(", merged, no bias", bias=False),
-        merge(", merged, rank 1", rank=1),
-        merge(", merged, alpha 0", alpha=0.0),
+        merge(", merged, rank 1", "rare sizes", rank=1),
+        merge(", merged, alpha 0", "rare sizes", alpha=0.0),
         merge(", merged, a square layer and thin matrices that are square", n_out=n_in, rank=n_in),
-        merge(", merged, float64", dtype=torch.float64),
+        merge(", merged, float64", "dtype", dtype=torch.float64),
         *usual(case),
     ]
 
@@ -54,11 +56,11 @@ CHECKER = Checker(
         "values": "the frozen layer plus alpha / rank times up(down(x))",
         "gradients": "gradients of x and of both thin matrices",
         "merged": (
-            "one nn.Linear with the same result and memory of its own; the layer stays as it is"
+            "one new nn.Linear with the same result at every call; the layer stays as it is"
         ),
-        "other sizes": (
-            "also without a bias, for rank 1, alpha 0, square layers, one vector and float64"
-        ),
+        "other sizes": "also without a bias, for square layers, and for many tokens",
+        "batch of one": "also for one image",
     },
+    polish={"rare sizes": "also for rank 1, alpha 0, and for one vector"},
     given=("__init__",),
 )

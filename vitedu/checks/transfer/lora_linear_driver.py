@@ -13,7 +13,10 @@ from vitedu.checks.observation import Observation, store_output, type_name
 
 @driver
 def merging(answer, case: Case, seen: Observation) -> None:
-    """Build a layer with an adapter, merge it; store the result and what became of the layer."""
+    """Build a layer with an adapter, merge it; store the result and what became of the layer.
+
+    Then its thin matrices change, and it is merged once more.
+    """
     layer = construct(answer, case, seen)
     if layer is None:
         return
@@ -30,8 +33,17 @@ def merging(answer, case: Case, seen: Observation) -> None:
     seen.facts["a bias if and only if linear has one"] = bias
     if result.bias is not None:
         store_output(seen, "bias", result.bias)
-    stays = all(torch.equal(x, before[n]) for n, x in nn.Module.state_dict(layer).items())
-    seen.facts["the layer itself as it was"] = "as before" if stays else "changed by merged()"
+    after = nn.Module.state_dict(layer)
+    stays = all(torch.equal(x, before[name]) for name, x in after.items() if name in before)
+    words = "as before" if stays else "changed by merged()"
+    words = words if after.keys() == before.keys() else "other parts than before"
+    seen.facts["the layer itself as it was"] = words
     sources = {value.untyped_storage().data_ptr() for value in nn.Module.parameters(layer)}
     own = not any(value.untyped_storage().data_ptr() in sources for value in result.parameters())
     seen.facts["a copy of its own"] = "its own" if own else "memory shared with the layer"
+    with torch.no_grad():  # as training does
+        for name, value in nn.Module.named_parameters(layer):
+            value.mul_({"down.weight": 0.5, "up.weight": -1.5}.get(name, 1.0))
+    again = call_answer(layer.merged, case, {})
+    if type(again) is nn.Linear:
+        store_output(seen, "weight after more training", again.weight)

@@ -33,13 +33,19 @@ CHECKER = Checker(
             keywords=("scale", "bias"),
             values=MILD,
         ),
-        also("other sizes", "scale and bias 0", shapes=_shapes_with("0.0", "0.0")),
+        also(  # the features have no effect, so that both or none need gradients
+            "other sizes",
+            "scale and bias 0",
+            shapes=_shapes_with("0.0", "0.0"),
+            gradients=("image_features", "text_features"),
+        ),
         also(
             "other sizes",
             "features of length 1",
             values={"image_features": F.normalize, "text_features": F.normalize},
         ),
         also("other sizes", "as many pairs as features", B="D"),
+        also("other sizes", "many pairs of many features", B="s + 6", D="100 + s"),
         also("other sizes", "two equal images, two equal texts", values=TWINS),
         *USUAL,
         ranges={"B": (4, 7), "D": (3, 6), "s": (3, 9), "b": (3, 9)},
@@ -51,8 +57,7 @@ CHECKER = Checker(
     idea={
         "values": "minus the sum of logsigmoid over all pairs, each with its sign, divided by B",
         "large logits": "finite and right for logits of 10,000",
-        "other sizes": (
-            "also for one pair, for scale and bias 0, for features of length 1, and float64"
-        ),
+        "other sizes": "also for many pairs, scale and bias 0, features of length 1",
     },
+    polish={"batch of one": "also for one pair"},
 )
