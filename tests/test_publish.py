@@ -117,7 +117,7 @@ def test_options_reach_the_grader(folder, out, monkeypatch):
     options = {}
     monkeypatch.setattr(publish, "main_grade", lambda *words, **rest: options.update(rest) or 0)
     words = ["grade", str(folder), "--out", str(out), "--notebook", "notebooks/01_patches.ipynb"]
-    words += "--exercises patchify --only a b --again --jobs 2 --runs 5".split()
+    words += "--exercises patchify --only a b --again --jobs 2 --runs 5 --polish 10".split()
     words += ["--seed", "9", "--student-from", "moodle", "--for", "canvas", "moodle"]
     assert main([*words, "--assignment", "Hw", "--allow-unsafe"]) == 0
     assert options == {
@@ -131,6 +131,7 @@ def test_options_reach_the_grader(folder, out, monkeypatch):
         "notebook": "01_patches",
         "only": ["a", "b"],
         "runs": 5,
+        "polish": 0.1,
         "seed": 9,
         "again": True,
         "allow_unsafe": True,

@@ -302,7 +302,7 @@ class Report:
 
     def __str__(self) -> str:
         rows = self.rows()
-        if self.status in ("failed", "error") and hints_html(self.exercise):
+        if self.findings and not self.passed and hints_html(self.exercise):
             rows.append(("hint", f'hint("{self.exercise}")'))
         return "\n".join([self.head] + [f"  {label:<9} {_indent(text)}" for label, text in rows])
 
