@@ -283,10 +283,11 @@ def test_finding_of_a_wrong_axis_reads_as_in_the_house_style():
     """The evidence of a softmax over queries is the student's own row and column sums."""
     wrong = find_checker("scaled_dot_product_attention").make(frozenset({"softmax_over_queries"}))
     report = judge(wrong, "scaled_dot_product_attention", seed=0)
-    head, expected, got, why, look, *rest = str(report).split("\n")
+    head, right, expected, got, why, look, *rest = str(report).split("\n")
     assert head.startswith(
         "✗ 2.2 scaled_dot_product_attention: softmax runs over queries, not keys"
     )
+    assert right.split(None, 1)[0] == "right"
     assert expected.split(None, 1) == ["expected", "weights.sum(dim=-1) == 1"]
     assert got.startswith("  got       row sums ") and got.endswith("; column sums all 1.000")
     assert why.split()[0] == "why" and look.split()[0] == "try"

@@ -88,6 +88,7 @@ SPECIAL = (
     "x.shape[2] == self.num_heads",
     "self.qkv.bias is None",
     "x.shape[1] == self.num_heads",
+    "x.shape[1] > 64",
 )
 
 LEFT_OPEN = {

@@ -68,4 +68,6 @@ SPECIAL = (
     "v.shape[-1] == 1",
     "q.shape == k.shape",
     "q.shape[-2] == q.shape[-1]",
+    "q.shape[-2] > 64",
+    "q.ndim == 5",
 )

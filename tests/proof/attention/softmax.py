@@ -21,7 +21,8 @@ def by_slices(x, dim=-1):
 
 def by_pairs(x, dim=-1):
     scores = x.movedim(dim, -1)
-    odds = (scores[..., None, :] - scores[..., :, None]).exp()
+    odds = scores[..., None, :] - scores[..., :, None]
+    odds = odds.clamp(max=80).exp()  # an infinite one would have a gradient of NaN
     return odds.sum(-1).reciprocal().movedim(-1, dim)
 
 
@@ -59,4 +60,5 @@ SPECIAL = (
     "dim == 1",
     "len(x) == 1",
     "len(set(x.shape)) < x.ndim",
+    "x.numel() > 4096",
 )

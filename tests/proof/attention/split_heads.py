@@ -56,4 +56,7 @@ SPECIAL = (
     "num_heads == x.shape[1]",
     "x.shape[1] == 1",
     "len(x) == 1",
+    "x.shape[1] > 64",
+    "len(x) == 17",
+    "x.shape[2] == 128",
 )

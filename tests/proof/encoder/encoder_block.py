@@ -70,4 +70,5 @@ SPECIAL = (
     "len(x) == 1",
     "x.shape[1] == x.shape[2]",
     "self.mlp.fc1.out_features == x.shape[2]",
+    "x.shape[1] > 64",
 )

@@ -43,4 +43,7 @@ SPECIAL = (
     "patch_tokens.shape[2] == 1",
     "patch_tokens.shape[1] == patch_tokens.shape[2]",
     "len(patch_tokens) == patch_tokens.shape[1]",
+    "patch_tokens.shape[1] > 64",
+    "len(patch_tokens) == 17",
+    "not pos_embed.any()",
 )

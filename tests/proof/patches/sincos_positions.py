@@ -67,4 +67,6 @@ SPECIAL = (
     "num_positions == 1",
     "embed_dim == 2",
     "num_positions == embed_dim",
+    "num_positions > 128",
+    "embed_dim == 128",
 )

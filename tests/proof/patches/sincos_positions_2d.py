@@ -53,4 +53,6 @@ SPECIAL = (
     "grid_size[1] == 1",
     "grid_size[0] == grid_size[1]",
     "embed_dim == 4",
+    "grid_size[0] * grid_size[1] > 64",
+    "embed_dim == 128",
 )

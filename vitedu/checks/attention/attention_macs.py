@@ -10,8 +10,8 @@ CHECKER = Checker(
         "num_tokens = T; embed_dim = D",
         also("values", "", shapes="num_tokens = T; embed_dim = D + 41"),
         also("other sizes", "", shapes="num_tokens = long; embed_dim = narrow"),
-        also("other sizes", "", T=1),
-        also("other sizes", "", D=1),
+        also("rare sizes", "", T=1),
+        also("rare sizes", "", D=1),
         also("other sizes", "", T="D"),
         also("other sizes", "", shapes="num_tokens = side**2 + 1; embed_dim = 64 * heads"),
         also(
@@ -32,4 +32,5 @@ CHECKER = Checker(
         rtol=2e-7,
     ),
     idea={"values": ALL_SIX, "other sizes": "also for long, short, wide and narrow sequences"},
+    polish={"rare sizes": "also for one token and for one column"},
 )

@@ -7,17 +7,17 @@ CHECKER = Checker(
     cases=shaped(
         "x: B nh T hd",
         also("other sizes", "as many tokens as heads", T="nh"),
-        also("other sizes", "as many tokens as columns", T="hd"),
-        also("other sizes", "one head", nh=1),
-        also("other sizes", "one token", T=1),
-        also("other sizes", "one column a head", hd=1),
+        also("other sizes", "as many tokens as columns, more than 64", T="hd", hd=72, nh=2),
+        also("other sizes", "one head", nh=1, B=17),
+        also("rare sizes", "one token", T=1),
+        also("rare sizes", "one column a head", hd=1),
         *USUAL,
         **EXACT,
     ),
     idea={
         "values": "every head is back in its columns, compared to the bit",
-        "other sizes": (
-            "also for a batch of one, one head, one token, one column a head, and float64"
-        ),
+        "other sizes": "also for one head, for many tokens, and with as many tokens as columns",
+        "batch of one": "also for one image",
     },
+    polish={"rare sizes": "also for one token and for one column a head"},
 )

@@ -11,16 +11,16 @@ CHECKER = Checker(
         also("leading axes", "no leading axis", shapes="q: Tq d; k: Tk d; v: Tk dv"),
         also("leading axes", "one leading axis", shapes="q: B Tq d; k: B Tk d; v: B Tk dv"),
         also(
-            "leading axes",
+            "rare sizes",
             "three leading axes",
             shapes="q: 2 1 B Tq d; k: 2 1 B Tk d; v: 2 1 B Tk dv",
         ),
-        also("other sizes", "T equals d", Tq="d", Tk="d", dv="d"),
-        also("other sizes", "a batch of one", B=1, nh=1),
+        also("other sizes", "T equals d, more than 64", Tq="d", Tk="d", dv="d", d=72, B=9, nh=1),
+        also("batch of one", "a batch of one", B=1, nh=1),
         also("other sizes", "one query", Tq=1),
-        also("other sizes", "one key", Tk=1),
-        also("other sizes", "one column", d=1),
-        also("other sizes", "one column of values", dv=1),
+        also("rare sizes", "one key", Tk=1),
+        also("rare sizes", "one column", d=1),
+        also("rare sizes", "one column of values", dv=1),
         FLOAT64,
         # so large that one key wins for every query, whatever the scale: what is judged is that
         # nothing overflows
@@ -33,8 +33,12 @@ CHECKER = Checker(
     idea={
         "allowed operations": "made from products and a softmax",
         "values": "output and weights are those of softmax(q k^T / sqrt(d)) v",
-        "leading axes": "with none, one, two or three leading axes",
-        "other sizes": "also when T equals d, for a batch of one, one query, one key, and float64",
+        "leading axes": "with none, one or two leading axes",
+        "other sizes": "also for one query, for many tokens, and when T equals d",
+        "batch of one": "also for one image and one head",
+    },
+    polish={
+        "rare sizes": "also for three leading axes, one key and one column",
         "large scores": "finite and right for large scores",
     },
     picture=drawing.draw_sums,

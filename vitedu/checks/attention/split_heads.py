@@ -7,10 +7,10 @@ CHECKER = Checker(
     cases=shaped(
         "x: B T D; num_heads = nh",
         also("other sizes", "as many tokens as heads", T="nh"),
-        also("other sizes", "as many tokens as columns", T="D"),
-        also("other sizes", "one head", nh=1),
-        also("other sizes", "one column a head", hd=1),
-        also("other sizes", "one token", T=1),
+        also("other sizes", "as many tokens as columns, 128", T="D", nh=8, hd=16),
+        also("other sizes", "one head", nh=1, B=17),
+        also("rare sizes", "one column a head", hd=1),
+        also("rare sizes", "one token", T=1),
         refused("D={D} is not divisible by num_heads {nh}", D="nh*hd + 1"),
         refused("D={D} is not divisible by num_heads {nh}, T * D is", D="nh*hd + 1", T="nh"),
         refused("D={D} is smaller than num_heads {nh}", D="nh - 1"),
@@ -20,9 +20,11 @@ CHECKER = Checker(
     ),
     idea={
         "values": "head j holds columns j*hd : (j+1)*hd of every token, compared to the bit",
-        "other sizes": (
-            "also for a batch of one, one head, one token, one column a head, and float64"
-        ),
+        "other sizes": "also for one head, for many tokens, and with as many tokens as columns",
+        "batch of one": "also for one image",
+    },
+    polish={
         "errors": "a D that num_heads does not divide is refused",
+        "rare sizes": "also for one token and for one column a head",
     },
 )

@@ -33,11 +33,12 @@ def cases(g: torch.Generator) -> list[Case]:
     return [
         case(B, T, D, heads, None, gradients=("x",)),
         case(B, T, D, heads, ratio, part="hidden width"),
-        case(1, T, D, heads, part="other sizes"),
-        case(B, 1, D, 1, 1.0, part="other sizes"),
-        case(B, D, D, heads, note=", as many tokens as columns", part="other sizes"),
-        case(B, T, D, heads, note=", tokens with variance near 1e-6", **tiny),
-        case(B, T, D, heads, note=", also before the MLP", gain=1e-3, **tiny),
+        case(1, T, D, heads, part="batch of one"),
+        case(2, 66, D, 1, part="other sizes"),
+        case(B, 1, D, heads, part="rare sizes"),
+        case(B, D, D, heads, 1.0, note=", as many tokens as columns", part="rare sizes"),
+        # attention adds little, so that the second norm too sees a variance near eps
+        case(B, T, D, heads, note=", tokens with variance near 1e-6", gain=1e-3, **tiny),
         *usual(case, B, T, D, heads),
     ]
 
@@ -47,9 +48,11 @@ CHECKER = Checker(
     idea={
         "values": "two residual steps, each normalised first",
         "hidden width": "int(embed_dim * mlp_ratio) hidden units",
-        "other sizes": "also for one token, one head and float64",
+        "batch of one": "also for one image",
+        "other sizes": "also for one head and for many tokens",
         "eps": "norms with eps 1e-6",
     },
+    polish={"rare sizes": "also for one token, and for as many tokens or hidden units as columns"},
     picture=drawing.draw_block(
         {
             "no_first_residual": ("first",),

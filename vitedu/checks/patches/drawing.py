@@ -18,8 +18,8 @@ def draw_patch_order(case: Case, got: Observation, ids: list[str]) -> Drawing | 
         return None
     place = {float(value): index for index, value in enumerate(images[0].flatten())}
     indices = [[place.get(float(value)) for value in token] for token in output[0]]
-    if any(index is None for token in indices for index in token):
-        return None  # other numbers than those of the image
+    if len(place) < images[0].numel() or any(None in token for token in indices):
+        return None  # other numbers than those of the image, or a number stands in it twice
     cells = [{(i % (H * W)) // W // P * gw + i % W // P for i in token} for token in indices]
     numbers: list[str] = ["?"] * (gh * gw)
     for token, sources in enumerate(cells):
@@ -50,15 +50,15 @@ def draw_patch_places(case: Case, got: Observation, ids: list[str]) -> Drawing |
     (patches, P, (H, W)), output = case.args.values(), got.arrays.get("output")
     if output is None or output.shape != (len(patches), patches.shape[-1] // P**2, H, W):
         return None
-    place = {value: token for token, values in enumerate(patches[0].tolist()) for value in values}
+    tokens = [set(values) for values in patches[0].tolist()]
     rows = [row.split(P, dim=2) for row in output[0].split(P, dim=1)]
-    squares = [{place.get(x) for x in square.flatten().tolist()} for row in rows for square in row]
-    if any(None in tokens for tokens in squares):
+    squares = [set(square.flatten().tolist()) for row in rows for square in row]
+    if not set().union(*squares) <= set().union(*tokens):
         return None  # other numbers than those of the patches
-    numbers = [str(*tokens) if len(tokens) == 1 else "?" for tokens in squares]
+    numbers = [str(tokens.index(square)) if square in tokens else "?" for square in squares]
     if set(numbers) == {"?"}:
         return None  # pieces everywhere, so a grid would say nothing
-    title = "which patch lies where in your image; ? holds pieces of several"
+    title = "which patch lies where in your image; ? is in pieces"
     return _draw_two_grids(numbers, [str(i) for i in range(len(squares))], W // P, title)
 
 
@@ -83,10 +83,8 @@ def _draw_two_grids(yours: list[str], right: list[str], across: int, title: str)
                     f'fill="none" stroke="{WRONG if numbers is yours else RIGHT}" '
                     'stroke-width="2.5"/>'
                 )
-    rows = [" ".join(f"{n:>2}" for n in yours[r * across : (r + 1) * across]) for r in range(down)]
-    text = (
-        f"{title}:\n"
-        + "\n".join(rows)
-        + f"\nfirst difference: {yours[first]} where {right[first]} belongs"
-    )
+    lines = [" ".join(f"{n:>2}" for n in yours[r * across : (r + 1) * across]) for r in range(down)]
+    rows = lines if len(yours) <= 16 else []  # a report stays short
+    difference = f"first difference: {yours[first]} where {right[first]} belongs"
+    text = "\n".join([f"{title}:", *rows, difference])
     return Drawing(svg(width, 52 + down * size, parts, title), "order", text)

@@ -3,14 +3,14 @@
 import torch
 
 from vitedu import patches as reference
-from vitedu.checks.kit import Case, Checker, draw, normal
+from vitedu.checks.kit import Case, Checker, draw, normal, usual
 from vitedu.checks.patches.linear_from_conv_driver import Conv, layer_from_layer
 
 
 def cases(g: torch.Generator) -> list[Case]:
     """Draw convolutions with and without bias."""
 
-    def case(C, P, D, bias=True, dtype=torch.float32, note="", **rest):
+    def case(C, P, D, bias=True, note="", dtype=torch.float32, **rest):
         conv = Conv(
             normal(g, D, C, P, P, dtype=dtype),
             None if bias is False else bias * normal(g, D, dtype=dtype),
@@ -23,11 +23,11 @@ def cases(g: torch.Generator) -> list[Case]:
     return [
         case(C, P, D),
         case(C, P, D, bias=False, part="without bias"),
-        case(C, P, D, bias=0.0, part="other sizes", note=", a bias of zeros"),
-        case(1, P, D, dtype=torch.float64, part="other sizes", note=", float64"),
-        case(C, 1, D, part="other sizes", note=", patches of one pixel"),
-        case(C, P, 1, part="other sizes", note=", one output"),
-        case(C, P, D, part="any device", on_accelerator=True, note=", on an accelerator"),
+        case(C, P, D, bias=0.0, part="without bias", note=", a bias of zeros"),
+        case(1, P, 128, part="one channel"),
+        case(C, 1, D, part="rare sizes", note=", patches of one pixel"),
+        case(C, P, 1, part="rare sizes", note=", one output"),
+        *usual(case, C, P, D),
     ]
 
 
@@ -40,7 +40,12 @@ CHECKER = Checker(
     "linear_from_conv",
     idea={
         "values": "every weight and bias stands where it should, and conv is unchanged",
-        "without bias": "no bias where conv has none",
-        "other sizes": "also for grey images, patches of one pixel and float64",
+        "without bias": "no bias where conv has none, and one where its bias is zero",
+        "one channel": "also for grey images",
+    },
+    polish={
+        "rare sizes": "also for patches of one pixel and for one output",
+        "dtype": "the layer has the dtype of conv",
+        "any device": "the layer is on the device of conv",
     },
 )

@@ -22,7 +22,9 @@ def cases(g: torch.Generator) -> list[Case]:
         case(gh, gh, D),
         case(1, gw, D),
         case(gh, 1, D),
-        case(gh, gw, 4),
+        case(2, 8, 128),
+        case(9, 8, D),  # more than 64 cells
+        case(gh, gw, 4, "rare sizes"),
         # half of it, cut off, is even: the table of one direction has nothing to refuse
         case(gh, gw, D + 1, *refused, raises="ValueError"),
         case(gh, gw, D + 2, *refused, raises="ValueError"),
@@ -38,7 +40,10 @@ CHECKER = Checker(
     "sincos_positions_2d",
     idea={
         "values": "every cell's row code, then its column code",
-        "other sizes": "also for square grids, one row and four columns",
+        "other sizes": "also for square, tall, wide and large grids, one row and one column",
+    },
+    polish={
         "errors": "an embed_dim that 4 does not divide is refused",
+        "rare sizes": "also for an embed_dim of 4",
     },
 )
