@@ -146,7 +146,7 @@ def gelu(x):
     x.add_(1)
     return y
 
-== modes that are not put back | evaluate | failed 3.56
+== modes that are not put back | evaluate | failed 3.29
 @torch.no_grad()
 def evaluate(model, batches):
     model.eval()
@@ -268,15 +268,15 @@ def count_parameters(config):
     block = EncoderBlock(config.embed_dim, config.num_heads, config.mlp_ratio)
     return sum(p.numel() for p in block.parameters())
 
-== images as they are | random_crop_flip | failed 0.75
+== images as they are | random_crop_flip | failed 0.64
 def random_crop_flip(images, padding, generator):
     return images
 
-== images mirrored | random_crop_flip | failed 0.75
+== images mirrored | random_crop_flip | failed 0.64
 def random_crop_flip(images, padding, generator):
     return images.flip(-1)
 
-== a model that is not asked | evaluate | failed 0.44
+== a model that is not asked | evaluate | failed 0.38
 def evaluate(model, batches):
     return 0.0, 0.0
 
@@ -483,8 +483,8 @@ NOT_PUT_BACK = {
     "modes that equal everything": EQUAL + edited(MODES, WAS, (END, LEAVE_EQUAL + END)),
     "modes of another class": edited(MODES, WAS, (END, LEAVE_OTHER + END)),
 }
-TRIES |= {name: ("evaluate", text, "failed", 3.56) for name, text in NOT_PUT_BACK.items()}
-TRIES["a model that lists no modules"] = ("evaluate", UNLISTED, "failed", 3.11)
+TRIES |= {name: ("evaluate", text, "failed", 3.29) for name, text in NOT_PUT_BACK.items()}
+TRIES["a model that lists no modules"] = ("evaluate", UNLISTED, "failed", 2.92)
 
 # the bias is shared, and nobody can list it
 LIE = """

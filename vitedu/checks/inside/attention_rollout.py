@@ -19,8 +19,8 @@ def cases(g: torch.Generator) -> list[Case]:
         return Case(name, {"layers": layers}, part, **rest)
 
     return [
-        case(", rows that do not sum to 1", "values", leak=True, gradients=("layers",)),
-        case(", rows that sum to 1", "softmax's rows"),
+        case(", rows of any sum", "values", leak=True, gradients=("layers",)),
+        case(", rows of sum 1", "softmax's rows"),
         case(L=12, T=70),
         case(B=T, nh=T, L=2),
         case(nh=1),

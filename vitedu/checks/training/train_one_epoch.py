@@ -79,7 +79,7 @@ def cases(g: torch.Generator) -> list[Case]:
             [many],
             results,
             training=False,
-            part="other sizes",
+            part="any iterable",
         ),
     ]
 
@@ -88,13 +88,12 @@ CHECKER = Checker(
     "train_one_epoch",
     is_related=False,  # what is kept tells what training did, and is no output of the answer
     idea={
-        "any iterable": "batches may come from a generator, and be of any size",
+        "any iterable": "batches may come from a generator, be of any size, or be one alone",
         "values": "mean loss and accuracy over all images, each counting the same",
         "learning": "every step on fresh gradients, clipped to norm 1",
         "before the update": "measured before the update each batch causes",
         "train mode": "learns in train mode, whatever the mode before",
         "order": "optimizer, then scheduler, once a batch",
-        "other sizes": "also for one batch",
     },
     polish={"gradients left": "also where the model comes with gradients of somebody else"},
 )

@@ -34,4 +34,5 @@ CHECKER = Checker(
         "other stacks": "also for one layer, no strides, strides alone and kernels of one pixel",
     },
     polish={"tuples": "also for sizes and strides in tuples"},
+    weights={"values": 5},
 )

@@ -41,6 +41,7 @@ def cases(g: torch.Generator) -> list[Case]:
         case("as far down as to the right", few, *other, shift=(dx, dx)),
         case("no class changes", few, *other, is_stable=True),
         case("every class changes", few, *other, is_stable=False),
+        case("two images", 2, *other),
         case("one image", 1, *other, is_stable=True),
         case("one image", 1, *other, is_stable=False),
         case("once around and on", many, *rare, shift=(H + dy, W + dx)),
