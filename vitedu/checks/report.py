@@ -163,8 +163,9 @@ class Report:
         self._set_findings(findings, diagnoses)
         number, plural = len(self.remarks), "s" * (len(self.remarks) > 1)
         self.headline = f"passed, {number} remark{plural}" if number else "passed"
-        self.lines = [("proved", finding.message) for finding in findings if finding.passed]
         self._add_remarks()
+        self.visible = number or None
+        self.lines += [("proved", finding.message) for finding in findings if finding.passed]
         self._store_printed(got)
         return self
 

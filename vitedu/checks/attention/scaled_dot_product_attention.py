@@ -1,5 +1,7 @@
 """2.2 scaled_dot_product_attention: each query collects values."""
 
+import torch
+
 from vitedu.checks import families
 from vitedu.checks.attention import drawing
 from vitedu.checks.kit import FLOAT64, ON_ACCELERATOR, Checker, also, shaped
@@ -15,7 +17,12 @@ CHECKER = Checker(
             "three leading axes",
             shapes="q: 2 1 B Tq d; k: 2 1 B Tk d; v: 2 1 B Tk dv",
         ),
-        also("other sizes", "T equals d, more than 64", Tq="d", Tk="d", dv="d", d=72, B=9, nh=1),
+        also(
+            "other sizes",
+            "T equals d, more than 64, the first key zero",
+            **{"Tq": "d", "Tk": "d", "dv": "d", "d": 72, "B": 9, "nh": 1},
+            values={"k": lambda k: k.index_fill(-2, torch.tensor([0]), 0.0)},
+        ),
         also("batch of one", "a batch of one", B=1, nh=1),
         also("other sizes", "one query", Tq=1),
         also("rare sizes", "one key", Tk=1),

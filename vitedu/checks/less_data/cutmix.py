@@ -8,7 +8,7 @@ from vitedu.checks.less_data import pairs
 
 def cases(g: torch.Generator) -> list[Case]:
     """Draw batches and boxes: inside, across an edge, outside, empty, all of the image."""
-    B, K, C = draw(g, 6, 8), draw(g, 4, 5), draw(g, 2, 4)
+    B, K, C = draw(g, 6, 8), draw(g, 4, 5), draw(g, 4, 5)
     H, W = distinct(g, 2, 9, 12)
     (top, left), (h, w) = distinct(g, 2, 1, 3), distinct(g, 2, 3, 5)
     inside = (top, left, top + h, left + w)

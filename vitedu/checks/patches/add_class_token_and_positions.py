@@ -18,6 +18,7 @@ CHECKER = Checker(
             gradients=("cls_token", "pos_embed"),
         ),
         also("other sizes", "as many images as patches", B="N", N=17),
+        also("other sizes", "as many images as tokens", B="N+1"),
         *USUAL,
         ranges={"B": (3, 9), "N": (3, 9), "D": (3, 9)},  # a 2 that somebody wrote is none of them
         name="{B:image} of {N:patch token}, embed_dim {D}",

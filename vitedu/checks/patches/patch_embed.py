@@ -7,7 +7,7 @@ CHECKER = Checker(
     "PatchEmbed",
     cases=shaped(
         "images: B C H W",
-        also("other sizes", "square", gw="gh"),
+        also("other sizes", "9 images of more than 64 wide tokens", B=9, gh=9, gw=9, P=2, D=130),
         also("other sizes", "grey images", C=1),
         also("other sizes", "one patch an image", gh=1, gw=1),
         also("patches of one pixel", "patches of one pixel", P=1),
@@ -23,7 +23,7 @@ CHECKER = Checker(
     ),
     idea={
         "values": "every patch times the filters, plus the bias, row by row",
-        "other sizes": "also for squares, grey images and one patch an image",
+        "other sizes": "also for many and wide tokens, grey images and one patch an image",
         "batch of one": "also for one image",
     },
     polish={"patches of one pixel": "also for patches of one pixel"},

@@ -7,9 +7,10 @@ CHECKER = Checker(
     "patchify",
     cases=shaped(
         "images: B C H W; patch_size = P",
-        also("other sizes", "square", gw="gh"),
+        # one after the other, with as many patches: a table that is kept fits one of them only
+        also("other sizes", "as many channels as rows of patches", gh=4, gw=4, C=4, P=3),
+        also("other sizes", "a wide grid", gh=2, gw=8, C=4, P=3),
         also("patches of one pixel", "patches of one pixel", P=1),
-        also("other sizes", "one channel", C=1),
         refused("H={H} is not divisible by patch_size {P}", "H P", H="gh*P + 1"),
         refused(
             "W={W} is not divisible by patch_size {P}, but H * W is by its square",
@@ -20,7 +21,7 @@ CHECKER = Checker(
         *USUAL,
         also("other sizes", "one row of patches", gh=1),
         also("other sizes", "one column of patches", gw=1),
-        also("other sizes", "as many patches as images, more than 64", gh=9, gw=8, B=72, C=1, P=2),
+        also("other sizes", "as many patches as images, more than 64", gh=9, gw=9, B=81, C=1, P=2),
         letters={"H": "gh*P", "W": "gw*P"},
         name="{B:image} of {C:channel}, {H} x {W} px, patch_size {P}",
         **EXACT,

@@ -18,6 +18,8 @@ def cases(g: torch.Generator) -> list[Case]:
         linear, alpha = Layer(weight, vector), rest.pop("alpha", rank + 1.5)
         state = {"linear.weight": draw_normal(n_out, n_in) / n_in**0.5}
         state |= {"down.weight": draw_normal(rank, n_in), "up.weight": draw_normal(n_out, rank)}
+        if rest.pop("is_new", False):
+            state["up.weight"] *= 0
         if bias:
             state["linear.bias"] = draw_normal(n_out)
         rest = {"driver": "module", "args": {"x": draw_normal(*shape, n_in)}} | rest
@@ -34,6 +36,7 @@ def cases(g: torch.Generator) -> list[Case]:
         case(part="values", gradients=("x",)),
         merge(", merged"),
         case(", no bias", bias=False),
+        case(", up still zero", "values", is_new=True),
         case(", a square layer", n_out=n_in),
         case(", many tokens", shape=(B, 64 + T)),
         case(", rank 1", "rare sizes", rank=1),

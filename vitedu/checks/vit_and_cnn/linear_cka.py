@@ -8,7 +8,7 @@ CHECKER = Checker(
     "linear_cka",
     cases=shaped(
         "x: n p; y: n q",
-        also("other sizes", "as many features on both sides", q="p", values=ZEROS),
+        also("other sizes", "as many features on both sides, 70 images", n=70, q="p", values=ZEROS),
         also("other sizes", "as many features as images", p="n"),
         also("other sizes", "more features than images", p="14 * n", q="7 * n + 1"),
         also("other sizes", "y a hundred times as large", scale={"y": 100.0}),
