@@ -29,8 +29,8 @@ def _count(x: torch.Tensor) -> torch.Tensor:
 
 
 def _lengthen(keys: torch.Tensor) -> torch.Tensor:
-    """Make each key longer than the one before."""
-    return keys * 1.5 ** torch.arange(keys.shape[1])[:, None]
+    """Make each key three times as long as the one before."""
+    return keys.abs() * 3.0 ** torch.arange(keys.shape[1])[:, None]
 
 
 CHECKER = Checker(
