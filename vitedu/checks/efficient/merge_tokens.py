@@ -23,6 +23,16 @@ def half_and_half(tokens, keys, sizes, merge):
     return torch.stack(images), torch.stack(counts)
 
 
+def _count(x: torch.Tensor) -> torch.Tensor:
+    """Turn normal values into counts from 1 up."""
+    return (3 * x.abs()).floor() + 1
+
+
+def _lengthen(keys: torch.Tensor) -> torch.Tensor:
+    """Make each key three times as long as the one before."""
+    return keys.abs() * 3.0 ** torch.arange(keys.shape[1])[:, None]
+
+
 CHECKER = Checker(
     "merge_tokens",
     cases=shaped(
@@ -36,11 +46,18 @@ CHECKER = Checker(
         refused("{N} patches, merge={N // 2 + 2}", r="N // 2 + 2"),
         refused("merge=-1", r=-1),
         # so many merges that every mistake shows
-        also("batch of one", "a batch of one", B=1, N=12, r=6),
+        also(
+            "batch of one",
+            "a batch of one",
+            B=1,
+            N=12,
+            r=6,
+            values={"sizes": _count, "keys": _lengthen},
+        ),
         also("dtype", "float64", dtype=torch.float64, N=12, r=5),
         ON_ACCELERATOR,
         ranges={"B": (3, 4), "r": (2, 3), "D": (4, 7), "d": (4, 7), "N": (9, 12)},
-        values={"sizes": lambda x: (3 * x.abs()).floor() + 1},
+        values={"sizes": _count},
         outputs=("tokens", "sizes"),
         gradients=("tokens",),
     ),

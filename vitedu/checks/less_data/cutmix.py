@@ -23,7 +23,7 @@ def cases(g: torch.Generator) -> list[Case]:
     clipped, turned, other = "clipped boxes", "turned boxes", "other dtypes"
     return [
         case(inside, "", "values", gradients=("images",)),
-        case((top, left + 1, top + w, left + 1 + h), "", "values"),
+        case((top, top + 2, top + w, top + w + 1), "", "values"),  # a box in any order
         case((-2, -3, h, w), ", across the top left", clipped),
         case((H - h, W - w, H + 2, W + 1), ", across the bottom right", clipped),
         case((-1, -1, H + 1, W + 1), ", more than the image", clipped),
