@@ -48,6 +48,23 @@ def test_variations_change_what_they_say():
     assert elsewhere.on_accelerator and elsewhere.part == "any device"
 
 
+def test_a_layer_is_built_from_letters_and_gets_parameters_of_its_size():
+    """Its arguments and its input share sizes; a variation may build it in another way."""
+    cases = shaped(
+        "x: B D",
+        also("other sizes", "no bias", init="in_features = D; out_features = K; bias = 0 > 1"),
+        FLOAT64,
+        layer=torch.nn.Linear,
+        init="in_features = D; out_features = K",
+    )
+    first, without, double = drawn(cases, 0)
+    D, K = first.init.values()
+    assert first.driver == "module" and first.args["x"].shape[1] == D
+    assert {name: x.shape for name, x in first.state.items()} == {"weight": (K, D), "bias": (K,)}
+    assert list(without.state) == ["weight"] and without.init["bias"] is False
+    assert double.state["weight"].dtype == torch.float64
+
+
 def test_names_say_shapes_or_what_the_template_says():
     """Without a template the arguments are listed; with one, sizes are counted in words."""
     case = drawn(CASES, 1)[1]

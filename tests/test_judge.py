@@ -33,8 +33,7 @@ import torch.nn.functional as F
 from torch import nn
 from vitedu import check, hint, solution
 from vitedu.attention import MultiHeadAttention
-from vitedu.encoder import Mlp
-from vitedu.patches import PatchEmbed, add_class_token_and_positions
+from vitedu.encoder import GELU
 from vitedu.plots import patches as plots
 from vitedu.training import reflect
 from vitedu.vit import PRESETS, BlockWithoutBias, VisionTransformer, ViTConfig, initialise

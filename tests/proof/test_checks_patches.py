@@ -93,3 +93,19 @@ def test_grid_may_be_any_pair():
         return reference.sincos_positions_2d(list(grid_size), embed_dim)
 
     assert judge(sincos_positions_2d, seed=0).passed
+
+
+def test_refusal_of_a_layer_counts_whatever_its_parameters_are():
+    """A layer with a parameter of another name fails, and its ValueError is right all the same."""
+
+    class PatchEmbed(nn.Module):
+        def __init__(self, patch_size, in_channels, embed_dim):
+            super().__init__()
+            self.embed = reference.PatchEmbed(patch_size, in_channels, embed_dim)
+
+        def forward(self, images):
+            return self.embed(images)
+
+    report = judge(PatchEmbed, seed=0)
+    assert report.status == "failed" and "unexpected: embed.proj.bias" in str(report)
+    assert [finding.passed for finding in report.findings if finding.name == "errors"] == [True]

@@ -26,10 +26,10 @@ words that a student reads (``mistake_files`` explains it)::
     edits = [["dim=-1", "dim=0"]]
 
 * **Cases.** ``shaped``, with ``also``, ``refused`` and the variations in capitals, says most of
-  them. For other inputs write a function ``cases(g)`` that returns a list of ``Case``. It draws
-  sizes with ``distinct`` and ``draw``, values with ``normal`` and the parameters of a layer with
-  ``random_state``. A model, or whatever is not plain data, is given as a recipe (``Config``,
-  ``Layer``, ``Network`` ...).
+  them, for a class as well (``layer=``). For other inputs write a function ``cases(g)`` that
+  returns a list of ``Case``. It draws sizes with ``distinct`` and ``draw``, values with ``normal``
+  and the parameters of a layer with ``random_state``. A model, or whatever is not plain data, is
+  given as a recipe (``Config``, ``Layer``, ``Network`` ...).
 * **Mistakes.** An edit replaces a piece of text that stands in the reference exactly once. Look
   into ``families.toml`` first: it has the words of mistakes that several exercises share, and whole
   banks. ``part`` is the part that the mistake fails. ``evidence`` names a function that describes
