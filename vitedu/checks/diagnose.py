@@ -161,7 +161,7 @@ def _find_earlier(cases: list[Case], got: Observations, want: Observations) -> s
         earlier = [c for c in cases[:i] if is_large and is_same(case, ours, want[c.name])]
         if not earlier:
             return ""
-        evidence = evidence or f"{case.name}: the result for {earlier[0].name}"
+        evidence = evidence or f"the result for {earlier[0].name}"
     return evidence
 
 

@@ -102,7 +102,7 @@ def call(answer, case: Case, seen: Observation) -> None:
                 leaves[place] = leaf.requires_grad_()
             # copies, because autograd does not allow in-place edits of leaves
             args[name] = tree_map(lambda leaf: leaf.clone(), args[name])
-        store_gradients(seen, lambda: call_answer(answer, case, args), leaves)
+        store_gradients(seen, case, lambda: call_answer(answer, case, args), leaves)
         if case.part != "values":
             return
         args = build_args(case)
@@ -141,13 +141,14 @@ def module(answer, case: Case, seen: Observation) -> None:
         parameters, frozen = nn.Module.named_parameters(layer), case.extra.get("frozen", ())
         leaves |= {name: value for name, value in parameters if name not in frozen}
         args |= {name: leaves[name].clone() for name in case.gradients}
-        store_gradients(seen, lambda: call_answer(layer, case, args), leaves)
+        store_gradients(seen, case, lambda: call_answer(layer, case, args), leaves)
         if (
             case.gradients and not seen.gradient_error
         ):  # in the other mode results are attached as well
             layer.train(not layer.training)
             with capture_output():
-                seen.detached |= is_detached(returned_tensors(call_answer(layer, case, args)))
+                outputs = returned_tensors(call_answer(layer, case, args))
+                seen.detached |= is_detached(outputs[: case.extra.get("through")])
 
 
 def in_train_mode(case: Case) -> bool:

@@ -262,7 +262,7 @@ def _find_problems(checker: Checker, parts, cases, got, want) -> dict[str, Probl
         for problem in find_problems(case, got[case.name], want[case.name]):
             if problem.expected == DEFINITION:
                 problem = replace(problem, expected=checker.idea.get("values", DEFINITION))
-            part = _part_of(problem, parts)
+            part = _part_of(problem, parts, checker)
             earlier = problems.get(part)
             if earlier is None or (problem.stage, problem.credit) < (earlier.stage, earlier.credit):
                 problems[part] = problem
@@ -285,13 +285,14 @@ def _find_problems(checker: Checker, parts, cases, got, want) -> dict[str, Probl
     return {part: problems[part] for part in parts if part in problems}
 
 
-def _part_of(problem: Problem, parts: list[str]) -> str:
+def _part_of(problem: Problem, parts: list[str], checker: Checker) -> str:
     """Return the part that a problem belongs to: its case's, or a general one."""
     if problem.stage is Stage.SECOND_CALL:
         return "again"
     if problem.stage is Stage.PRECISION and "dtype" in parts:
         return "dtype"
-    if problem.stage is Stage.GRADIENTS and "gradients" in parts:
+    is_rare = is_polish(checker, problem.case.part)
+    if problem.stage is Stage.GRADIENTS and "gradients" in parts and not is_rare:
         return "gradients"
     if problem.case.part != "values":
         return problem.case.part

@@ -147,8 +147,13 @@ def type_name(value: Any) -> str:
     return type(value).__name__
 
 
-def store_gradients(seen: Observation, run: Callable, leaves: dict[str, torch.Tensor]) -> None:
-    """Store the gradients of a fixed weighted sum of all outputs with respect to the leaves."""
+def store_gradients(
+    seen: Observation, case: Case, run: Callable, leaves: dict[str, torch.Tensor]
+) -> None:
+    """Store the gradients of a fixed weighted sum of the outputs with respect to the leaves.
+
+    ``case.extra["through"]`` is the number of outputs that count, the first ones; default: all.
+    """
     try:
         with capture_output():  # what the call prints was stored the first time
             result = run()
@@ -156,7 +161,7 @@ def store_gradients(seen: Observation, run: Callable, leaves: dict[str, torch.Te
     except Exception as error:
         seen.gradient_error = f"{type(error).__name__}: {error}"[:300]
         return
-    outputs = returned_tensors(result)
+    outputs = returned_tensors(result)[: case.extra.get("through")]
     attached = [x for x in outputs if x.requires_grad]
     seen.detached = is_detached(outputs)
     if not attached:

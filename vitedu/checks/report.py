@@ -5,7 +5,7 @@ reference value is stored here.
 """
 
 import html
-from collections.abc import Sequence
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -179,8 +179,8 @@ class Report:
             for f in findings
         ]
 
-    def _add_remarks(self, known: Sequence[str] = ()) -> None:
-        """List the remarks, but for parts that fail as the first one does."""
+    def _add_remarks(self, known: Collection[str] = ()) -> None:
+        """List the remarks, but for parts whose problem stands above already."""
         for remark in (remark for remark in self.remarks if remark.name not in known):
             lost = remark.max_points - remark.points
             cost = f" (-{lost:.2g} points)" if round(lost, 2) else ""
@@ -227,9 +227,8 @@ class Report:
                 continue
             if not _is_alike(other, problem):
                 self.lines.append(("also", f"{finding.name}: {finding.message}"))
-        self._add_remarks(
-            [f.name for f in self.remarks if _is_alike(problems.get(f.name), problem)]
-        )
+        alike = {f.name for f in self.remarks if _is_alike(problems.get(f.name), problem)}
+        self._add_remarks(alike | listed_parts)
         if self.seed is not None and (problem is None or problem.stage > Stage.SIGNATURE):
             self.lines.append(
                 ("again", f'check(..., "{self.exercise}", seed={self.seed}) repeats these inputs')

@@ -30,7 +30,7 @@ def cases(g: torch.Generator) -> list[Case]:
     side, depth = draw(g, 2, 4), draw(g, 2, 3)
     fields = vars(ViTConfig(side * P, P, C, K, D, depth, heads, mlp_ratio=2.0))
     shallow = fields | {"depth": 1}
-    deep = {"image_size": P, "num_classes": 1, "embed_dim": 4, "num_heads": 2, "depth": 13}
+    deep = {"image_size": P, "num_classes": 1, "embed_dim": 4, "num_heads": 2, "depth": 7}
     square = shallow | {"image_size": 3 * P, "embed_dim": 9, "num_heads": 3}
     return [
         case(B, fields, part="values", gradients=("images",)),
@@ -54,5 +54,5 @@ CHECKER = Checker(
         "without bias": "also with qkv_bias=False",
         "eps": "the final norm with eps 1e-6",
     },
-    polish={"rare sizes": "also for one patch, one class and thirteen blocks"},
+    polish={"rare sizes": "also for one patch, one class and seven blocks"},
 )

@@ -8,8 +8,8 @@ CHECKER = Checker(
     cases=shaped(
         "images: B C H W; patch_size = P",
         # one after the other, with as many patches: a table that is kept fits one of them only
-        also("other sizes", "as many channels as rows of patches", gh=4, gw=4, C=4, P=3),
-        also("other sizes", "a wide grid", gh=2, gw=8, C=4, P=3),
+        also("other sizes", "as many channels as rows of patches", gh=4, gw=4, C=4, P=3, B=5),
+        also("other sizes", "a wide grid", gh=2, gw=8, C=4, P=3, B=5),
         also("patches of one pixel", "patches of one pixel", P=1),
         refused("H={H} is not divisible by patch_size {P}", "H P", H="gh*P + 1"),
         refused(

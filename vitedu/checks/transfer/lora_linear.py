@@ -36,7 +36,7 @@ def cases(g: torch.Generator) -> list[Case]:
         case(part="values", gradients=("x",)),
         merge(", merged"),
         case(", no bias", bias=False),
-        case(", up still zero", "values", is_new=True),
+        case(", up still zero", "values", is_new=True, gradients=("x",)),
         case(", a square layer", n_out=n_in),
         case(", many tokens", shape=(B, 64 + T)),
         case(", rank 1", "rare sizes", rank=1),
