@@ -78,11 +78,12 @@ ANSWERS = {
 # what is said of each; a line goes on after an ellipsis
 REPORTS = """
 == a mistake of the bank, and its picture
-✗ 1.1 patchify: patches run down the columns instead of along the rows   [1.5/6 points]
+✗ 1.1 patchify: patches run down the columns instead of along the rows   [1.02/6 points]
+  right     runs and returns the right types and shapes; impossible sizes are refused with
+            … their numbers
   expected  patch 1 stands to the right of patch 0
   got       1620/2160 values differ; largest difference 5 at [3, 1, 4], allowed 3e-06
-  why       Position i would belong to another place than the rest of the course, and every
-            … library, believes.
+  why       Every position would belong to another place of the image.
   try       Look at the order of the two grid axes: gh before gw.
   order     where your tokens 0 .. 7 come from, as patches:
              0  2  4  6
@@ -90,42 +91,46 @@ REPORTS = """
             first difference: 2 where 1 belongs
   case      6 images of 5 channels, 6 x 12 px, patch_size 3
   again     check(..., "patchify", seed=3) repeats these inputs
-  findings  ✓ returns   ✗ values   – gradients   ✗ other sizes   ✓ errors
-      …   – any device   – again
+  findings  ✓ returns   ✗ values   – gradients   ✗ other sizes   ✗ batch of one   – again
+            … ✗ patches of one pixel   ✓ errors   ✗ dtype   – any device
+  hint      hint("patchify")
 
 == two mistakes together
-✗ 1.1 patchify: patches run down the columns instead of along the rows
-            … and patches start at the bottom left   [1.5/6 points]
-  mistake 1 patches run down the columns instead of along the rows
+✗ 1.1 patchify: patches run down the columns instead of along the rows   [1.02/6 points]
+  right     runs and returns the right types and shapes; impossible sizes are refused with
+            … their numbers
   expected  patch 1 stands to the right of patch 0
   got       1620/2160 values differ; largest difference 5 at [3, 4, 4], allowed 4e-06
-  why       Position i would belong to another place than the rest of the course, and every
-            … library, believes.
+  why       Every position would belong to another place of the image.
   try       Look at the order of the two grid axes: gh before gw.
-  mistake 2 patches start at the bottom left
-  expected  patch 0 is the top left corner
-  why       Row 0 of an image tensor is its top row.
-  try       Look for a flip, or for a loop that counts down.
   order     where your tokens 0 .. 7 come from, as patches:
              6  4  2  0
              7  5  3  1
             first difference: 6 where 0 belongs
   case      6 images of 5 channels, 6 x 12 px, patch_size 3
+  mistake 2 patches start at the bottom left
+  expected  patch 0 is the top left corner
+  why       Row 0 of an image tensor is its top row.
+  try       Look for a flip, or for a loop that counts down.
   again     check(..., "patchify", seed=3) repeats these inputs
-  findings  ✓ returns   ✗ values   – gradients   ✗ other sizes   ✓ errors
-      …   – any device   – again
+  findings  ✓ returns   ✗ values   – gradients   ✗ other sizes   ✗ batch of one   – again
+            … ✗ patches of one pixel   ✓ errors   ✗ dtype   – any device
+  hint      hint("patchify")
 
 == a difference without a name
-✗ 3.2 gelu: right on 1 of 6 inputs: x of 2 x 5 x 24, values in the millions   [0.75/3 points]
+✗ 3.2 gelu: right on 1 of 6 inputs: x of 2 x 5 x 24, values in the millions   [0.64/3 points]
+  right     runs and returns the right types and shapes; finite and right for large values
   expected  each x times the share of a normal distribution below x
   got       470/480 values differ; largest difference 0.049 at [2, 1, 30], allowed 1e-05
   case      x of 4 x 3 x 40
   again     check(..., "gelu", seed=3) repeats these inputs
-  findings  ✓ allowed operations   ✓ returns   ✗ values   – gradients   ✗ other sizes
-            …   ✓ large values   – any device   – again
+  findings  ✓ allowed operations   ✓ returns   ✗ values   – gradients   ✗ other axes   ✓
+            … large values   – again   ✗ no axis   ✗ dtype   – any device
+  hint      hint("gelu")
 
 == a path that is missing
-✗ 3.3 EncoderBlock: the path around attention is missing   [0.67/6 points]
+✗ 3.3 EncoderBlock: the path around attention is missing   [0.5/6 points]
+  right     runs and returns the right types and shapes
   expected  x plus what attention says
   got       36/36 values differ; largest difference 3.6 at [0, 0, 3], allowed 0.0005
   why       A block corrects its tokens; without the path around it replaces them.
@@ -133,9 +138,9 @@ REPORTS = """
   paths     no path leads around norm1 and attn
   case      3 sequences of 2 tokens, embed_dim 6, 2 heads
   again     check(..., "EncoderBlock", seed=3) repeats these inputs
-  findings  ✓ returns   ✗ values   – gradients   ✗ hidden width   ✗ other sizes
-      …   ✗ eps
-            …   – any device   – again
+  findings  ✓ returns   ✗ values   – gradients   ✗ hidden width   ✗ batch of one   ✗ other
+            … sizes   ✗ eps   – again   ✗ rare sizes   ✗ dtype   – any device
+  hint      hint("EncoderBlock")
 
 == an error in the student's line
 ✗ 3.1 layer_norm: the call ends in an error   [0/4 points]
@@ -146,9 +151,9 @@ REPORTS = """
   try       Write mean if you mean that.
   case      x of 4 x 5 x 7
   again     check(..., "layer_norm", seed=3) repeats these inputs
-  findings  ✓ allowed operations   ✗ returns   – values   – gradients   ✗ other sizes
-      …   ✗ eps
-            …   – any device   – again
+  findings  ✓ allowed operations   ✗ returns   – values   – gradients   ✗ batch of one   ✗
+            … other axes   ✗ eps   ✗ at the start   – again   ✗ rare values   ✗ dtype   – any device
+  hint      hint("layer_norm")
 
 == a forgotten return
 ✗ 1.1 patchify: the result has the wrong type   [0/6 points]
@@ -158,31 +163,32 @@ REPORTS = """
   try       End with return and the result. Look also at each branch of an if, and at the
             … indentation of return.
   case      6 images of 5 channels, 6 x 12 px, patch_size 3
-  also      errors: expected a ValueError; got no error; the call returned as if nothing were
-            … wrong   (H=43 is not divisible by patch_size 7)
+  remark    errors: expected a ValueError; got no error; the call returned as if nothing
+            … were wrong   (H=29 is not divisible by patch_size 7) (-0.38 points)
   again     check(..., "patchify", seed=3) repeats these inputs
-  findings  ✗ returns   – values   – gradients   ✗ other sizes   ✗ errors
-      …   – any device   – again
+  findings  ✗ returns   – values   – gradients   ✗ other sizes   ✗ batch of one   – again
+            … ✗ patches of one pixel   ✗ errors   ✗ dtype   – any device
+  hint      hint("patchify")
 
 == another error than asked for
-✗ 1.6 sincos_positions: an impossible size ends in another error than ValueError   [3.33/4 points]
-  expected  a ValueError
-  got       TypeError: odd   (line ..: raise TypeError("odd"))
-  why       Neither an assert nor the error of a later line says what the caller did.
-  try       Test the sizes first and raise a ValueError that says so.
-  case      embed_dim 5 is odd
-  again     check(..., "sincos_positions", seed=3) repeats these inputs
-  findings  ✓ returns   ✓ values   ✓ other sizes   ✗ errors   ✓ again
+✓ 1.6 sincos_positions: passed, 1 remark   [3.75/4 points]
+  remark    errors: an impossible size ends in another error than ValueError. Test the
+            … sizes first and raise a ValueError that says so. (-0.25 points)
+  proved    runs and returns the right types and shapes
+  proved    sines and cosines take turns, at the right frequencies
+  proved    also for long and wide tables, and with as many positions as columns
+  proved    called again it looks at the new values, and leaves everything as it was
+  proved    also for one position, two columns and thousands of positions
 
 == no error
-✗ 1.6 sincos_positions: an impossible size is accepted   [3.33/4 points]
-  expected  a ValueError
-  got       no error; the call returned as if nothing were wrong
-  why       Wrong results that look fine cost more than an error.
-  try       Test the sizes first and raise a ValueError.
-  case      embed_dim 5 is odd
-  again     check(..., "sincos_positions", seed=3) repeats these inputs
-  findings  ✓ returns   ✓ values   ✓ other sizes   ✗ errors   ✓ again
+✓ 1.6 sincos_positions: passed, 1 remark   [3.5/4 points]
+  remark    errors: an impossible size is accepted. Test the sizes first and raise a
+            … ValueError. (-0.5 points)
+  proved    runs and returns the right types and shapes
+  proved    sines and cosines take turns, at the right frequencies
+  proved    also for long and wide tables, and with as many positions as columns
+  proved    called again it looks at the new values, and leaves everything as it was
+  proved    also for one position, two columns and thousands of positions
 
 == time is up
 ✗ 3.2 gelu: the call does not come to an end   [0/3 points]
@@ -190,22 +196,25 @@ REPORTS = """
   got       no result within 0.3 s; look for a loop that never ends   (line ..)
   case      x of 4 x 3 x 40
   again     check(..., "gelu", seed=3) repeats these inputs
-  findings  ✓ allowed operations   ✗ returns   – values   – gradients   ✗ other sizes
-            …   ✗ large values   ✗ any device   – again
+  findings  ✓ allowed operations   ✗ returns   – values   – gradients   ✗ other axes   ✗
+            … large values   – again   ✗ no axis   ✗ dtype   ✗ any device
+  hint      hint("gelu")
 
 == not attempted
 ○ 3.2 gelu: not attempted yet; later cells use the reference; hint("gelu") helps   [0/3 points]
 
 == passed
-✓ 3.2 gelu   [3/3 points]
+✓ 3.2 gelu: passed   [3/3 points]
   proved    done without what is forbidden here
   proved    runs and returns the right types and shapes
   proved    each x times the share of a normal distribution below x
   proved    gradients equal those of the definition
-  proved    also for one number and float64
+  proved    also for other axes, and where numbers are 0
   proved    finite and right for large values
-  proved    makes no tensor on a device of its own
   proved    called again it looks at the new values, and leaves everything as it was
+  proved    also for a single number
+  proved    exact to the digits of float64
+  proved    makes no tensor on a device of its own
 
 == what is forbidden
 ✗ 3.2 gelu: the one operation that this exercise forbids   [0/3 points]
@@ -213,41 +222,46 @@ REPORTS = """
   got       a call that ran gelu
   case      x of 4 x 3 x 40
   again     check(..., "gelu", seed=3) repeats these inputs
-  findings  ✗ allowed operations   – returns   – values   – gradients   – other sizes
-            …   – large values   – any device   – again
+  findings  ✗ allowed operations   – returns   – values   – gradients   – other axes   –
+            … large values   – again   – no axis   – dtype   – any device
+  hint      hint("gelu")
 
 == an instance
 ✗ 3.3 EncoderBlock: this is an instance, not the class   [0/6 points]
   expected  the class EncoderBlock itself, without parentheses
   got       an instance of EncoderBlock
-  findings  ✗ returns   – values   – gradients   – hidden width   – other sizes
-      …   – eps
-            …   – any device   – again
+  findings  ✗ returns   – values   – gradients   – hidden width   – batch of one   – other
+            … sizes   – eps   – again   – rare sizes   – dtype   – any device
+  hint      hint("EncoderBlock")
 
 == other arguments
 ✗ 3.2 gelu: it takes other arguments than asked for   [0/3 points]
   expected  gelu(x: Tensor) -> Tensor
-  got       (x: Tensor, weight: Tensor, bias: Tensor, eps: float = 1e-06) -> Tensor; missing a
-            … required argument: 'weight'
-  findings  – allowed operations   ✗ returns   – values   – gradients   – other sizes
-            …   – large values   – any device   – again
+  got       (x: Tensor, weight: Tensor, bias: Tensor, eps: float = 1e-06) -> Tensor;
+            … missing a required argument: 'weight'
+  findings  – allowed operations   ✗ returns   – values   – gradients   – other axes   –
+            … large values   – again   – no axis   – dtype   – any device
+  hint      hint("gelu")
 
 == a wrong value with a name
 ✗ 1.4 tokens_at_224: the class token is not counted   [0/1 points]
   got       196
   why       The patches are only part of the sequence.
   try       The model puts one more token in front.
+  hint      hint("tokens_at_224")
 
 == a wrong value
 ✗ 1.4 tokens_at_224: not the value asked for   [0/1 points]
   expected  another value
   got       200
   try       hint("tokens_at_224") gives a first step.
+  hint      hint("tokens_at_224")
 
 == a wrong kind of value
 ✗ 1.4 tokens_at_224: not the value asked for   [0/1 points]
   expected  a number
   got       a word
+  hint      hint("tokens_at_224")
 
 == an unknown exercise
 ✗ pachify: the exercise is not known

@@ -30,6 +30,7 @@ T = TypeVar("T")
 # the most of an exercise's points that a mistake may cost one student of a class more
 SPREAD = 0.02
 CLASS_SIZE = 5
+MOST_WORDS = 120  # of a report that are seen at once
 
 
 @dataclass
@@ -43,13 +44,14 @@ class CatchCount:
     alike: int = 0  # earned points within ``SPREAD`` of the other students' of the class
     answers: int = 0  # right answers times seeds
     accepted: int = 0
+    words: int = 0  # in the longest first view of a report on a mistake
     troubles: list[str] = field(default_factory=list)  # what went wrong, in words
 
     @property
     def holds(self) -> bool:
         """Whether all mistakes were rejected, named and cost alike, and right answers accepted."""
         whole = self.rejected == self.named == self.alike == self.mistakes
-        return whole and self.accepted == self.answers
+        return whole and self.accepted == self.answers and self.words <= MOST_WORDS
 
 
 class Judgement(NamedTuple):
@@ -123,6 +125,9 @@ def count(exercise_id: str, reports: Iterable[Judgement]) -> CatchCount:
         if id_:
             row.mistakes += 1
             row.rejected += not report.is_flawless
+            row.words = max(row.words, count_words(report))
+            if row.words > MOST_WORDS:
+                row.troubles.append(f"seed {seed}: the report on {id_} shows {row.words} words")
             row.named += report.misconceptions == [id_]
             points[id_, number, seed if seed < SPLIT else seed // SPLIT].append(report.points)
             if report.misconceptions != [id_]:
@@ -141,6 +146,12 @@ def count(exercise_id: str, reports: Iterable[Judgement]) -> CatchCount:
             points_text = ", ".join(f"{one:g}" for one in sorted(set(earned)))
             row.troubles.append(f"{id_} earned students of one class {points_text} points")
     return row
+
+
+def count_words(report: Report) -> int:
+    """Count the words that a page shows of a report at once, without what the answer printed."""
+    rows = [f"{label} {text}" for label, text in report.first_view() if label != "printed"]
+    return len(" ".join([report.head, *rows]).split())
 
 
 def side_by_side(
@@ -240,6 +251,7 @@ def main_bank(exercise_ids: list[str], num_seeds: int) -> int:
     print(_row("exercise", titles) + f"   over {num_seeds} seeds")
     total = CatchCount("all")
     for row in catch_matrix(ids, num_seeds):
+        total.words = max(total.words, row.words)
         for name in ("mistakes", "rejected", "named", "alike", "answers", "accepted"):
             setattr(total, name, getattr(total, name) + getattr(row, name))
         print(_line(row), flush=True)

@@ -201,8 +201,9 @@ class Report:
         serious = [d for d in diagnoses if place.keys() & set(d.parts)]
         serious.sort(key=lambda d: min(place.get(part, len(place)) for part in d.parts))
         if right := [f.message for f in findings if f.passed and f.max_points]:
-            more = f"; and {len(right) - 2} more parts" if len(right) > 3 else ""
-            self.lines.append(("right", "; ".join(right[: 2 if more else 3]) + more))
+            rest = len(right) - 2
+            more = f"; and {rest} more part{'s' * (rest > 1)}" if rest > 0 else ""
+            self.lines.append(("right", "; ".join(right[:2]) + more))
         explained = [d for d in serious if first.name in d.parts]
         for diagnosis in explained[:1]:
             if got and problem and not diagnosis.why:
@@ -300,6 +301,11 @@ class Report:
             rows.append(("printed", self.printed))
         return rows
 
+    def first_view(self) -> list[tuple[str, str]]:
+        """Return the rows that a page shows at once: at most 120 words; the rest is folded."""
+        printed = [("printed", self.printed)] if self.printed else []
+        return self.rows() if self.visible is None else self.lines[: self.visible] + printed
+
     def __str__(self) -> str:
         rows = self.rows()
         if self.findings and not self.passed and hints_html(self.exercise):
@@ -325,14 +331,10 @@ class Report:
 
     def _repr_html_(self) -> str:
         colour = {"passed": "#0072b2", "not_attempted": "#777777"}.get(self.status, "#b35900")
-        rows, visible = self.rows(), self.visible
-        if visible is None:
-            view = _grid(rows)
-        else:
-            first = [*rows[:visible], *(row for row in rows[visible:] if row[0] == "printed")]
+        view, first = _grid(self.first_view()), self.first_view()
+        if rest := [row for row in self.rows() if row not in first]:
             more = '<summary style="opacity:.7">more</summary>'
-            rest = _grid([row for row in rows[visible:] if row[0] != "printed"])
-            view = f"{_grid(first)}<details>{more}{rest}</details>"
+            view += f"<details>{more}{_grid(rest)}</details>"
         picture = f'<div style="margin:.5em 0 .2em;overflow-x:auto">{self.picture}</div>'
         return (
             f'<div style="border-left:4px solid {colour};padding:.2em .8em;margin:.2em 0">'
