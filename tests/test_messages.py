@@ -92,7 +92,7 @@ REPORTS = """
   case      6 images of 5 channels, 6 x 12 px, patch_size 3
   again     check(..., "patchify", seed=3) repeats these inputs
   findings  ✓ returns   ✗ values   – gradients   ✗ other sizes   ✗ batch of one   – again
-            … ✗ patches of one pixel   ✓ errors   ✗ dtype   – any device
+            …   ✗ patches of one pixel   ✓ errors   ✗ dtype   – any device
   hint      hint("patchify")
 
 == two mistakes together
@@ -114,7 +114,7 @@ REPORTS = """
   try       Look for a flip, or for a loop that counts down.
   again     check(..., "patchify", seed=3) repeats these inputs
   findings  ✓ returns   ✗ values   – gradients   ✗ other sizes   ✗ batch of one   – again
-            … ✗ patches of one pixel   ✓ errors   ✗ dtype   – any device
+            …   ✗ patches of one pixel   ✓ errors   ✗ dtype   – any device
   hint      hint("patchify")
 
 == a difference without a name
@@ -167,7 +167,7 @@ REPORTS = """
             … were wrong   (H=29 is not divisible by patch_size 7) (-0.38 points)
   again     check(..., "patchify", seed=3) repeats these inputs
   findings  ✗ returns   – values   – gradients   ✗ other sizes   ✗ batch of one   – again
-            … ✗ patches of one pixel   ✗ errors   ✗ dtype   – any device
+            …   ✗ patches of one pixel   ✗ errors   ✗ dtype   – any device
   hint      hint("patchify")
 
 == another error than asked for
