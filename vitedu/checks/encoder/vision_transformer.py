@@ -51,8 +51,10 @@ CHECKER = Checker(
         "values": "logits equal to the definition at random weights",
         "batch of one": "also for one image",
         "other sizes": "also for one channel and for many patches",
-        "without bias": "also with qkv_bias=False",
         "eps": "the final norm with eps 1e-6",
     },
-    polish={"rare sizes": "also for one patch, one class and seven blocks"},
+    polish={
+        "without bias": "also with qkv_bias=False",
+        "rare sizes": "also for one patch, one class and seven blocks",
+    },
 )
