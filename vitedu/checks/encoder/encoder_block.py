@@ -33,7 +33,7 @@ def cases(g: torch.Generator) -> list[Case]:
     return [
         case(B, T, D, heads, None, gradients=("x",)),
         case(B, T, D, heads, ratio, part="hidden width"),
-        case(1, T, D, heads, part="batch of one"),
+        case(1, T + 9, D, heads, part="batch of one"),
         case(2, 66, D, 1, part="other sizes"),
         case(B, 1, D, heads, part="rare sizes"),
         case(B, D, D, heads, 1.0, note=", as many tokens as columns", part="rare sizes"),

@@ -42,6 +42,7 @@ CHECKER = Checker(
             values={
                 "labels": torch.zeros_like,
                 "teacher_logits": _set_last(0.005),
+                "cls_logits": _set_last(1.0),
                 "dist_logits": _set_last(-3.0),
             },
         ),

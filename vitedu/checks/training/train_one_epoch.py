@@ -51,14 +51,17 @@ def cases(g: torch.Generator) -> list[Case]:
         ),
         # images so dark that no gradient is clipped, not even to a norm of 0.5, and steps so large
         # that answers change
-        case(
-            "results while it learns",
-            [5 * four, 5 * three, 5 * five],
-            results,
-            lr=100.0,
-            part="before the update",
-            scales=(0.02,),
-        ),
+        *[
+            case(
+                f"results while it learns{words}",
+                [5 * four, 5 * three, 5 * five],
+                results,
+                lr=100.0,
+                part="before the update",
+                scales=(0.02,),
+            )
+            for words in ("", ", other weights")
+        ],
         case(
             "a model that comes in eval mode",
             [four, three],

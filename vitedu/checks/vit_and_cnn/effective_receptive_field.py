@@ -10,7 +10,7 @@ def cases(g: torch.Generator) -> list[Case]:
     """Draw feature maps and images. Grids are wide enough for the middle to differ from the rim."""
 
     def case(B, C, gh, gw, part="other sizes", dtype=torch.float32, note="", **rest):
-        (M, P), D = distinct(g, 2, 2, 4), draw(g, 6, 9)
+        (M, P), D = distinct(g, 2, 2, 4), rest.pop("features", draw(g, 6, 9))
         first = normal(g, M, C, 3, 3, dtype=dtype) / (9 * C) ** 0.5
         second = normal(g, D, M, P, P, dtype=dtype)
         images = 2 * normal(g, B, C, gh * P, gw * P, dtype=dtype)
@@ -27,7 +27,7 @@ def cases(g: torch.Generator) -> list[Case]:
         case(C + 1, B, gw, gh, "values"),
         case(C, C, gh, gh, note=", square"),
         case(B, 1, gw, gh),
-        case(1, C, 5, 5, "batch of one"),
+        case(1, C, 5, 5, "batch of one", features=30),
         case(B, C, 1, 3, "rare grids", note=", one row of cells"),
         case(B, C, 1, 1, "rare grids", note=", one cell that every pixel reaches"),
         *usual(case, B, C, gh, gw),
