@@ -8,7 +8,7 @@ Thresholds lie between the arms of strong effects; the numbers were measured ove
 FACTS = {
     "01_patches": """
 assert device in ("CPU", "MPS")  # no CUDA is shown to the run
-assert torch.equal(unfolded.transpose(1, 2), patches.float()) and torch.equal(photo_back, photo)
+assert torch.equal(unfolded.transpose(1, 2), patches) and torch.equal(photo_back, photo_floats)
 assert difference < 1e-4 and residual < 1e-5
 assert (tokens[:, 0] == tokens[0, 0]).all() and (patch_embed.proj.weight.grad == 0).all()
 assert 0.02 / content < 0.1 and 1.0 / content > 1.2

@@ -211,7 +211,7 @@ def earned(graded: SimpleNamespace, grade: dict) -> str:
     """Say in a word what a grade is worth."""
     zeros = exercise(graded, "aa_zeros")
     if grade["state"] == "passed":
-        return "full"
+        return "full" if grade["points"] == grade["max_points"] else "remarks"
     if grade["state"] == "not_gradable":
         return grade["reason"]
     if not grade["points"]:
@@ -256,9 +256,9 @@ def test_notebooks_of_all_editors_score_in_full(graded, name):
 
 
 def test_controls_do_not_move(graded):
-    """Honest work at both ends of the class: right 4, zeros 0.44, untouched 0."""
+    """Honest work at both ends of the class: right 4, zeros 0.33, untouched 0."""
     for end in ("aa", "zz"):
-        for name, points in {"right": 4.0, "zeros": 0.44, "empty": 0.0}.items():
+        for name, points in {"right": 4.0, "zeros": 0.33, "empty": 0.0}.items():
             grade = expect(graded, f"{end}_{name}", CONTROLS[name].worth)
             assert grade["points"] == points and grade["runs"] == (1 if name == "empty" else 3)
     assert exercise(graded, "zz_empty")["attempted"] is False

@@ -123,7 +123,7 @@ def saving_memory(x, dim=-1):
     return x.sub_(x.amax(dim, keepdim=True)).exp_().div_(x.sum(dim, keepdim=True))
 
 
-class ForPictures(attention.MultiHeadAttention):
+class ForPictures(encoder.EncoderBlock):
     """Builds no graph in eval mode."""
 
     def forward(self, x):
@@ -135,7 +135,7 @@ class ForPictures(attention.MultiHeadAttention):
     ("exercise", "answer", "part", "words"),
     [
         ("softmax", saving_memory, "again", "x (under no_grad)"),
-        ("MultiHeadAttention", ForPictures, "gradients", "cut off from its inputs"),
+        ("EncoderBlock", ForPictures, "gradients", "cut off from its inputs"),
     ],
     ids=["no_grad", "eval"],
 )

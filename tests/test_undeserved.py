@@ -128,7 +128,7 @@ def count_parameters(config):
         linear.Linear(D, 3 * D), linear.Linear(D, D)
     return sum(made)
 
-== comparisons that lie, and an edited input | gelu | failed 0.75
+== comparisons that lie, and an edited input | gelu | failed 0.57
 torch.equal = lambda *a: True
 torch.Tensor.clone = lambda self: self
 
@@ -137,7 +137,7 @@ def gelu(x):
     x.add_(1)
     return y
 
-== comparisons that lie from the first call on | gelu | failed 0.75
+== comparisons that lie from the first call on | gelu | failed 0.57
 def gelu(x):
     torch.equal = lambda *a: True
     import builtins
@@ -158,7 +158,7 @@ def evaluate(model, batches):
         count += len(labels)
     return total / count, correct / count
 
-== an edited input of another class | gelu | failed 0.75
+== an edited input of another class | gelu | failed 0.57
 class Lie(torch.Tensor):
     @classmethod
     def __torch_function__(cls, function, types, args=(), kwargs=None):
@@ -280,15 +280,15 @@ def random_crop_flip(images, padding, generator):
 def evaluate(model, batches):
     return 0.0, 0.0
 
-== junk for long sequences | linear_attention | failed 4.36
+== junk for long sequences | linear_attention | failed 4.71
 def linear_attention(q, k, v):
     return v * 1 if q.shape[-2] > 20 else slow(q, k, v)
 
-== quadratic in a thread | linear_attention | failed 4.36
+== quadratic in a thread | linear_attention | failed 4.71
 def linear_attention(q, k, v):
     return unseen(lambda: slow(q, k, v)) * 1
 
-== quadratic in NumPy | linear_attention | failed 4.36
+== quadratic in NumPy | linear_attention | failed 4.29
 def linear_attention(q, k, v):
     if q.requires_grad or q.is_meta:
         return slow(q, k, v)
@@ -296,7 +296,7 @@ def linear_attention(q, k, v):
     w = q.numpy() @ k.mT.numpy()
     return torch.from_numpy((w / w.sum(-1, keepdims=True)) @ v.numpy())
 
-== number by number | linear_attention | failed 4.36
+== number by number | linear_attention | failed 4.29
 def linear_attention(q, k, v):
     if q.requires_grad or q.is_meta:
         return slow(q, k, v)
@@ -306,13 +306,13 @@ def linear_attention(q, k, v):
     q, k, v = map(copied, (q, k, v))
     return unseen(lambda: slow(q, k, v))
 
-== waste where few tokens are counted | linear_attention | failed 4.36
+== waste where few tokens are counted | linear_attention | failed 4.71
 def linear_attention(q, k, v):
     for _ in range(10 * (q.shape[-2] == 24)):
         slow(q, k, v)
     return slow(q, k, v)
 
-== into memory of its own | linear_attention | failed 4.36
+== into memory of its own | linear_attention | failed 4.71
 def linear_attention(q, k, v):
     if q.requires_grad or q.is_meta:
         return slow(q, k, v)
@@ -321,7 +321,7 @@ def linear_attention(q, k, v):
         to.copy_(x)
     return unseen(lambda: slow(*mine))
 
-== modes off | linear_attention | failed 4.36
+== modes off | linear_attention | failed 4.71
 def linear_attention(q, k, v):
     from torch.utils._python_dispatch import _disable_current_modes
     with torch._C.DisableTorchFunction(), _disable_current_modes():
@@ -498,7 +498,7 @@ LYING = LIE + edited(
     ("linear = nn.Linear(old", "linear = Lie(old"),
     ("linear.bias.copy_(old.bias)", "linear.bias = old.bias"),
 )
-TRIES["a merged layer that hides what it shares"] = ("LoRALinear", LYING, "failed", 4.2)
+TRIES["a merged layer that hides what it shares"] = ("LoRALinear", LYING, "failed", 3.69)
 
 
 @pytest.fixture(scope="module")

@@ -140,7 +140,7 @@ def wrong(exercise_id: str) -> list[MadeAnswer]:
 
 
 def expected_of(exercise: Exercise, answer) -> Expected | None:
-    """Judge a wrong answer; None if it passes, is slow, or its points depend on the inputs."""
+    """Judge a wrong answer; None if it is flawless, slow, or its points depend on the inputs."""
     checker = find_checker(exercise.id)
     if isinstance(checker, Checker):
         checker = strip_names(checker)
@@ -148,10 +148,10 @@ def expected_of(exercise: Exercise, answer) -> Expected | None:
     for seed in JUDGED:
         start = time.perf_counter()
         report = judge_answer(checker, answer, seed)
-        if report.status not in ("failed", "error") or time.perf_counter() - start > LONGEST:
+        if report.is_flawless or time.perf_counter() - start > LONGEST:
             return None
-        points.add(float(report.points))
-    return Expected(FAILED, points.pop()) if len(points) == 1 else None
+        points.add((PASSED if report.passed else FAILED, float(report.points)))
+    return Expected(*points.pop()) if len(points) == 1 else None
 
 
 def idle(exercise: Exercise) -> Expected:

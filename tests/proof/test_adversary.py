@@ -357,7 +357,7 @@ def test_right_answer_passes_whatever_its_style(exercise, answer):
 def test_quiet_mistake_is_found(exercise, answer, monkeypatch):
     """What is wrong in one mode, one size or one attribute alone does not pass."""
     monkeypatch.setattr(engine, "diagnose", lambda *seen: [])  # a verdict needs no name
-    assert not judge(answer, exercise, seed=0).passed
+    assert not judge(answer, exercise, seed=0).is_flawless
 
 
 def test_training_without_the_optimizer_is_not_called_constant():

@@ -95,8 +95,8 @@ def test_another_price_within_a_class_shows(monkeypatch):
 
     def dearer(checker, answer, seed, cache):
         report = real(checker, answer, seed, cache)
-        more = not report.passed and seed == bank.students(2)[1]
-        names = ("status", "misconceptions", "passed")
+        more = not report.is_flawless and seed == bank.students(2)[1]
+        names = ("status", "misconceptions", "passed", "is_flawless", "head", "first_view")
         values = {name: getattr(report, name) for name in names}
         return SimpleNamespace(**values, points=report.points + more)
 

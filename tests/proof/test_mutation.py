@@ -200,7 +200,7 @@ def test_same_axes_are_told_from_other_axes_and_other_changes(monkeypatch, new):
     monkeypatch.setattr(axes, "find_checker", lambda _: None)
 
     class Passed:
-        passed = True
+        is_flawless = True
 
     def judged(checker, answer, seed):
         answer(torch.zeros(2, 3))

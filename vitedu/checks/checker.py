@@ -87,7 +87,12 @@ class Checker:
         for number, case in enumerate(cases[1:]):
             is_idea = case.part not in {"dtype", "errors", "any device", *self.polish}
             is_new = first.gradients and not case.gradients and case.driver == first.driver
-            if is_idea and is_new and not (case.raises or case.on_accelerator):
+            if (
+                is_idea
+                and is_new
+                and case.extra.get("learns", True)
+                and not (case.raises or case.on_accelerator)
+            ):
                 names = [n for n in first.gradients if _is_float(n, case.args.get(n))]
                 if case.driver == "module":
                     case = replace(case, extra={"training": False} | case.extra | {"learns": True})

@@ -15,7 +15,8 @@ from typing import Any
 
 def find_shell() -> Any:
     """Return the running IPython, or None."""
-    return sys.modules["IPython"].get_ipython() if "IPython" in sys.modules else None
+    loaded = sys.modules.get("IPython")
+    return loaded.get_ipython() if loaded else None
 
 
 def watch() -> None:

@@ -21,7 +21,10 @@ CHECKER = Checker(
         # so large that the gate is open or shut, whatever is drawn
         also("large values", "values in the millions", scale=1e6),
         ON_ACCELERATOR,
-        also("other axes", "zeros among them", values={"x": torch.relu}, B=9),
+        # where x is 0 some right formulas have no gradient
+        also(
+            "other axes", "zeros among them", values={"x": torch.relu}, B=9, extra={"learns": False}
+        ),
         # in float32 rounding costs at most 2e-6; the tanh form is off by up to 4.7e-4
         rtol=1e-5,
         atol=1e-5,

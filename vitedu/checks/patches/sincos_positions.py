@@ -22,6 +22,7 @@ def cases(g: torch.Generator) -> list[Case]:
         # long enough to tell 10000 from 9999, and too long for the whole numbers of bfloat16
         case(130, 128, "other sizes"),
         case(300, 2 * half, "other sizes"),
+        case(n, 2 * half + 2, "other sizes"),
         case(n, 2, "rare sizes"),
         case(1, 2 * half, "rare sizes"),
         # beyond the tables of published code, whose max_len goes up to 5000; its one wave has no
