@@ -201,8 +201,8 @@ class Report:
         serious = [d for d in diagnoses if place.keys() & set(d.parts)]
         serious.sort(key=lambda d: min(place.get(part, len(place)) for part in d.parts))
         if right := [f.message for f in findings if f.passed and f.max_points]:
-            rest = len(right) - 2
-            more = f"; and {rest} more part{'s' * (rest > 1)}" if rest > 0 else ""
+            others = len(right) - 2
+            more = f"; and {others} more part{'s' * (others > 1)}" if others > 0 else ""
             self.lines.append(("right", "; ".join(right[:2]) + more))
         explained = [d for d in serious if first.name in d.parts]
         for diagnosis in explained[:1]:
