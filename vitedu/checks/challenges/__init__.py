@@ -23,6 +23,7 @@ from vitedu.checks.compare import is_same
 from vitedu.checks.engine import time_budget
 from vitedu.checks.error_text import error_text
 from vitedu.checks.errors import describe_error
+from vitedu.checks.findings import is_polish
 from vitedu.checks.limits import capture_output, time_limit
 from vitedu.checks.mistakes import Mistake
 from vitedu.checks.observation import Observation
@@ -101,7 +102,7 @@ def broken_parts(exercise: str) -> tuple[Mistake, ...]:
     and those that cost no more than a remark.
     """
     checker: Checker = find_checker(exercise)
-    polish, cache = {"dtype", *getattr(checker, "polish", ())}, ReplayCache()
+    cache = ReplayCache()
 
     def is_broken(mistake: Mistake) -> bool:
         part = checker.make(frozenset({mistake.id}))
@@ -112,7 +113,7 @@ def broken_parts(exercise: str) -> tuple[Mistake, ...]:
         cases = [
             replace(case, gradients=(), record_operations=False)
             for case in checker.draw(0)
-            if case.part not in polish
+            if not is_polish(checker, case.part)
             and not (case.raises or case.on_accelerator or case.driver == "second_call")
         ]
         return tuple(mistake for mistake in checker.bank if is_broken(mistake))
