@@ -333,8 +333,8 @@ class Report:
         colour = {"passed": "#0072b2", "not_attempted": "#777777"}.get(self.status, "#b35900")
         view, first = _grid(self.first_view()), self.first_view()
         if rest := [row for row in self.rows() if row not in first]:
-            more = '<summary style="opacity:.7">more</summary>'
-            view += f"<details>{more}{_grid(rest)}</details>"
+            words = "more" + ": a second mistake" * any(label == "mistake 2" for label, _ in rest)
+            view += f'<details><summary style="opacity:.7">{words}</summary>{_grid(rest)}</details>'
         picture = f'<div style="margin:.5em 0 .2em;overflow-x:auto">{self.picture}</div>'
         return (
             f'<div style="border-left:4px solid {colour};padding:.2em .8em;margin:.2em 0">'
