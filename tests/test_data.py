@@ -1,6 +1,12 @@
-"""The three sources of images, their splits, and what is said when a source cannot be used."""
+"""The sources of images, their splits, and what is said when a source cannot be used."""
 
+import functools
+import hashlib
+import http.server
+import io
+import json
 import tarfile
+import threading
 import time
 from pathlib import Path
 
@@ -9,6 +15,8 @@ import pytest
 import torch
 from PIL import Image
 
+from vitedu.__main__ import main
+from vitedu.data import cifar10, packing
 from vitedu.data.image_folder import decode, find_images
 from vitedu.data.loading import Data, channel_statistics, load_data, split_rows, stratified_order
 from vitedu.data.shapes import SHAPES, draw_shapes
@@ -175,9 +183,12 @@ REFUSED = [
     for wrong in NO_COUNT
 ]
 REFUSED += [({"seed": wrong}, "seed must be an integer from 0 up") for wrong in NO_SEED]
-REFUSED += [({"source": wrong}, "'shapes', 'cifar10' or the path") for wrong in NO_NAME]
+REFUSED += [({"source": wrong}, "'shapes', or the path of a folder") for wrong in NO_NAME]
 REFUSED += [({"source": "shape"}, r"no data named 'shape', and no folder at /.*/shape\. Choices")]
-REFUSED += [({"source": "cifar10", "image_size": 64}, "32 px wide .got image_size=64")]
+REFUSED += [
+    ({"source": name, "image_size": 64}, f"images of {name} are 32 px wide .got image_size=64")
+    for name in ("cifar10", "cifar10-original")
+]
 
 
 @pytest.mark.parametrize(("words", "message"), REFUSED, ids=str)
@@ -187,10 +198,167 @@ def test_load_data_rejects_what_has_no_meaning(words, message):
         load_data(**{"source": "shapes"} | words)
 
 
+class QuietHandler(http.server.SimpleHTTPRequestHandler):
+    """Serve a folder without a word."""
+
+    def log_message(self, *words):
+        """Say nothing."""
+
+
 # -- CIFAR-10 -------------------------------------------------------------------------------------
 
 
-def test_cifar10_without_a_network_is_one_line_with_remedies(monkeypatch):
+@pytest.fixture(scope="module")
+def photographs() -> Data:
+    """Some of the photographs that come with the package, of the default seed."""
+    return load_data(limit=500, held_out=200)
+
+
+def test_photographs_are_the_default_with_constant_statistics(photographs):
+    """uint8 images in ten classes; mean and std are those of all, however few are loaded."""
+    assert (photographs.name, photographs.class_names) == ("cifar10", cifar10.CLASS_NAMES)
+    assert (photographs.num_classes, photographs.in_channels, photographs.image_size) == (10, 3, 32)
+    for split, size in zip(splits(photographs).values(), (500, 200, 200), strict=True):
+        assert split.images.shape == (size, 3, 32, 32) and split.images.dtype == torch.uint8
+        assert split.labels.dtype == torch.int64 and split.masks is None
+        assert split.labels.bincount().tolist() == [size // 10] * 10
+    pixels = photographs.normalize(photographs.train.images)
+    assert pixels.mean(dim=(0, 2, 3)).abs().max() < 0.1
+    assert (pixels.std(dim=(0, 2, 3)) - 1).abs().max() < 0.1
+    assert torch.equal(load_data(limit=1, held_out=1).mean, photographs.mean)
+
+
+def test_photographs_are_ordered_by_the_seed(photographs):
+    """A seed chooses the same images again, fewer are the first of more, another seed others."""
+    few = load_data("cifar10", seed=0, limit=50, held_out=20)
+    for name, split in splits(few).items():
+        whole = getattr(photographs, name)
+        assert torch.equal(split.images, whole.images[: len(split)])
+        assert torch.equal(split.labels, whole.labels[: len(split)])
+    other = load_data(seed=1, limit=500, held_out=200)
+    seen = [{image.tobytes() for image in d.train.images.numpy()} for d in (photographs, other)]
+    assert len(seen[0] & seen[1]) < 50
+
+
+def test_photographs_stay_in_their_split_whatever_the_seed(monkeypatch):
+    """Every seed takes its validation images from the same 5,000, its test images from 10,000."""
+    chosen = []
+    monkeypatch.setattr(cifar10, "decode_rows", lambda packed, rows: chosen.append(rows) or rows)
+    for seed in (0, 7):
+        load_data(seed=seed)
+    for i, (low, high) in enumerate([(0, 45_000), (45_000, 50_000), (50_000, 60_000)]):
+        one, two = chosen[i], chosen[3 + i]
+        assert sorted(one) == sorted(two) == list(range(low, high)) and (one != two).any()
+
+
+def test_file_of_photographs_says_whose_they_are_and_is_small():
+    """About 18 MB; the note beside it and README name the author and that no licence is stated."""
+    assert cifar10.FILE.stat().st_size < 18.1e6
+    assert hashlib.sha256(cifar10.FILE.read_bytes()).hexdigest() == cifar10.SHA256
+    note = cifar10.FILE.with_name("SOURCES.md").read_text(encoding="utf-8")
+    readme = (Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8")
+    for text in (note, readme):
+        for words in ("Krizhevsky", "2009", "no licence", "JPEG copy", "9 of 255", "delete"):
+            assert words in text, words
+
+
+def damage(content: bytes) -> bytes:
+    """Change one byte in the middle."""
+    middle = len(content) // 2
+    return content[:middle] + bytes([content[middle] ^ 1]) + content[middle + 1 :]
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (None, "No such file or directory). Whoever may not pass them on"),
+        (lambda content: content[:-1], "is damaged: its 18,052,055 bytes are not those"),
+        (damage, "is damaged: its 18,052,056 bytes are not those"),
+        (lambda content: b"", "is damaged: its 0 bytes"),
+    ],
+    ids=["missing", "truncated", "one byte changed", "empty"],
+)
+def test_photographs_that_cannot_be_read_are_one_line_with_remedies(
+    tmp_path, monkeypatch, capsys, change, words
+):
+    """What is wrong with which file, and what goes on without it; on the command line too."""
+    path = tmp_path / "photographs.safetensors"
+    if change:
+        path.write_bytes(change(cifar10.FILE.read_bytes()))
+    monkeypatch.setattr(cifar10, "FILE", path)
+    with pytest.raises(RuntimeError) as caught:
+        load_data()
+    message = str(caught.value)
+    assert words in message and str(path) in message and "\n" not in message
+    assert "load_data('shapes')" in message
+    assert ("install vitedu again" in message.lower()) == (change is not None)
+    assert ("load_data('cifar10-original')" in message) == (change is None)
+    assert main(["train", "--out", str(tmp_path / "run")]) == 2
+    assert words in capsys.readouterr().err
+
+
+def test_pillow_without_jpeg_is_one_line_with_a_remedy(monkeypatch):
+    """The file is whole, so the decoder is at fault."""
+
+    def no_decoder(stream):
+        raise OSError("decoder jpeg not available")
+
+    monkeypatch.setattr(Image, "open", no_decoder)
+    with pytest.raises(RuntimeError, match="decode JPEG here .decoder jpeg not .* pip install"):
+        load_data(limit=1, held_out=1)
+
+
+def make_archive(path: Path) -> dict[str, bytes]:
+    """Write an archive of JPEG images: ten training images of two classes each, two for testing."""
+    rng = np.random.default_rng(0)
+    files = {}
+    with tarfile.open(path, "w:xz") as archive:
+        for half, count in (("train", 10), ("test", 2)):
+            for name in ("truck", "airplane"):
+                for index in range(count):
+                    pixels = rng.integers(0, 256, (32, 32, 3), dtype=np.uint8)
+                    stream = io.BytesIO()
+                    Image.fromarray(pixels).save(stream, "jpeg")
+                    entry = tarfile.TarInfo(f"./{half}/{name}/{index:04d}.jpg")
+                    entry.size = len(stream.getvalue())
+                    archive.addfile(entry, io.BytesIO(stream.getvalue()))
+                    files[entry.name] = stream.getvalue()
+    return files
+
+
+def test_packed_images_are_those_of_the_archive_split_as_a_folder_is(tmp_path):
+    """Each decodes to the pixels of its file; the validation images are those of the folder."""
+    files = make_archive(tmp_path / "a.tar.xz")
+    packed, sizes = packing.pack(tmp_path / "a.tar.xz")
+    assert sizes == (18, 2, 4)
+    for name, stream in files.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_bytes(stream)
+    folder = load_data(tmp_path, seed=0)
+    images = np.split(cifar10.decode_rows(packed, np.arange(24)), [18, 20])
+    labels = np.split(packed["labels"], [18, 20])
+    for split, pixels, numbers in zip(splits(folder).values(), images, labels, strict=True):
+        names = [cifar10.CLASS_NAMES[number] for number in numbers]
+        expected = [folder.class_names[number] for number in split.labels]
+        pairs = zip([each.tobytes() for each in split.images.numpy()], expected, strict=True)
+        assert sorted(zip([each.tobytes() for each in pixels], names, strict=True)) == sorted(pairs)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(
+    not CIFAR_ARCHIVE.exists(), reason=f"needs {CIFAR_ARCHIVE.name} beside the project"
+)
+def test_file_of_photographs_is_made_of_the_archive(tmp_path, capsys):
+    """Packing again gives the same bytes, sizes and statistics as the package states."""
+    packing.main(CIFAR_ARCHIVE, tmp_path / "again.safetensors")
+    said = capsys.readouterr().out
+    assert cifar10.SHA256 in said and f"SIZES {cifar10.SIZES}" in said
+    mean, std = (json.loads(line.split(" ", 1)[1]) for line in said.splitlines()[-2:])
+    assert mean == pytest.approx(cifar10.MEAN, abs=1e-5)
+    assert std == pytest.approx(cifar10.STD, abs=1e-5)
+
+
+def test_original_without_a_network_is_one_line_with_remedies(monkeypatch):
     """A failed download names its cause and two ways on, without the inner traceback."""
 
     def offline(*args, **kwargs):
@@ -198,14 +366,34 @@ def test_cifar10_without_a_network_is_one_line_with_remedies(monkeypatch):
 
     monkeypatch.setattr("torchvision.datasets.CIFAR10", offline)
     with pytest.raises(RuntimeError) as caught:
-        load_data("cifar10")
+        load_data("cifar10-original")
     message = str(caught.value)
     assert "\n" not in message and "no route to host" in message
-    assert "load_data('shapes')" in message and "load_data('path/to/folder')" in message
+    assert "load_data('cifar10')" in message and "load_data('path/to/folder')" in message
     assert caught.value.__suppress_context__
 
 
-def test_cifar10_holds_a_tenth_of_each_class_out(monkeypatch):
+@pytest.mark.parametrize("content", [b"PK", b"\x1f\x8b not CIFAR-10"], ids=["truncated", "other"])
+def test_original_with_a_wrong_digest_is_refused(tmp_path, monkeypatch, content):
+    """What torchvision downloaded is compared with the digest it knows, and never unpacked."""
+    (tmp_path / "cifar-10-python.tar.gz").write_bytes(content)
+    handler = functools.partial(QuietHandler, directory=tmp_path)
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    url = f"http://127.0.0.1:{server.server_port}/cifar-10-python.tar.gz"
+    monkeypatch.setattr("torchvision.datasets.CIFAR10.url", url)
+    monkeypatch.setenv("no_proxy", "127.0.0.1")
+    try:
+        with pytest.raises(
+            RuntimeError, match=r"could not be downloaded to .* \(File not found or"
+        ):
+            load_data("cifar10-original")
+    finally:
+        server.shutdown()
+        server.server_close()
+
+
+def test_original_holds_a_tenth_of_each_class_out(monkeypatch):
     """Validation images come from the training half, a tenth of each class; test stays whole."""
 
     class Fake:
@@ -218,8 +406,8 @@ def test_cifar10_holds_a_tenth_of_each_class_out(monkeypatch):
             self.data[:, 0, 0, 0] = range(count)
 
     monkeypatch.setattr("torchvision.datasets.CIFAR10", Fake)
-    data = load_data("cifar10")
-    assert data.class_names == ("cat", "dog")
+    data = load_data("cifar10-original")
+    assert (data.name, data.class_names) == ("cifar10-original", ("cat", "dog"))
     assert data.train.labels.bincount().tolist() == [45, 45]
     assert data.validation.labels.bincount().tolist() == [5, 5]
     number = {name: split.images[:, 0, 0, 0].tolist() for name, split in splits(data).items()}
@@ -227,7 +415,7 @@ def test_cifar10_holds_a_tenth_of_each_class_out(monkeypatch):
     assert sorted(number["test"]) == list(range(20)) and data.test.images[0, 1, 5, 5] == 250
     for split in splits(data).values():
         assert torch.equal(split.images[:, 0, 0, 0] % 2, split.labels.to(torch.uint8))
-    few = load_data("cifar10", limit=10, held_out=3)
+    few = load_data("cifar10-original", limit=10, held_out=3)
     assert [len(split) for split in splits(few).values()] == [10, 3, 3]
 
 
@@ -409,23 +597,3 @@ def test_folder_with_nothing_readable_is_refused(tmp_path, capsys):
     with pytest.raises(ValueError, match="none of the train images"):
         load_data(folder)
     assert "skipped 8 of 8 images" in capsys.readouterr().err
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(
-    not CIFAR_ARCHIVE.exists(), reason=f"needs {CIFAR_ARCHIVE.name} beside the project"
-)
-def test_cifar10_as_a_folder_has_its_known_statistics(tmp_path):
-    """A sixth of 60,000 JPEG images, split 75 / 8 / 17, has the mean and std known for all."""
-    with tarfile.open(CIFAR_ARCHIVE) as archive:
-        images = [member for member in archive.getmembers() if member.isfile()]
-        assert len(images) == 60_000
-        # Python 3.12 warns without a filter; those before 3.10.12 and 3.11.4 have none
-        archive.extraction_filter = getattr(tarfile, "data_filter", None)
-        archive.extractall(tmp_path, images[::6])
-    data = load_data(tmp_path)
-    sizes = [len(split) for split in splits(data).values()]
-    assert sum(sizes) == 10_000 and sizes == pytest.approx([7_500, 833, 1_667], abs=10)
-    assert data.class_names[0] == "airplane" and data.image_size == 32 and data.skipped == 0
-    assert torch.allclose(data.mean, torch.tensor([0.4913, 0.4821, 0.4465]), atol=2e-3)
-    assert torch.allclose(data.std, torch.tensor([0.2452, 0.2428, 0.2606]), atol=2e-3)

@@ -21,7 +21,7 @@ FOUND = {
     "threads": 2,
     "cuda_build": None,
     "profile": "profile laptop: the device is cpu.",
-    "cache": "nowhere",
+    "photographs": "",
 }
 NMS = """Traceback (most recent call last):
   File "torchvision/_meta_registrations.py", line 163, in <module>
@@ -52,7 +52,7 @@ NO_BOX = "Traceback\nvitedu.grading.box.levels.IsolationError: no box:\n  plain:
 
 def healthy(code, python=sys.executable):
     """Stand in for ``run_python`` on a machine without a problem."""
-    if "cache_folder" in code:
+    if "pick_device" in code:
         return machine_with()
     if "open_box" in code:
         return boxed()
@@ -242,12 +242,11 @@ def test_machine_is_silent_about_the_device_where_torch_is_broken():
     assert "set VITEDU_PROFILE to quick" in findings[-1].remedy
 
 
-def test_cifar10_is_a_note_where_it_is_missing(tmp_path):
-    """The course runs without it; where it is, its folder is named."""
-    ran = machine_with(cache=str(tmp_path))
-    assert doctor.machine(ran, True)[-1].state == "note"
-    (tmp_path / "cifar-10-batches-py").mkdir()
-    assert doctor.machine(ran, True)[-1] == doctor.Condition("CIFAR-10", "good", str(tmp_path))
+def test_photographs_that_cannot_be_read_are_a_note():
+    """The course runs without them; ``load_data`` says what to do instead."""
+    condition = doctor.machine(machine_with(photographs="it is damaged"), True)[-1]
+    assert condition == doctor.Condition("CIFAR-10", "note", "it is damaged")
+    assert doctor.machine(machine_with(), True)[-1].state == "good"
 
 
 @pytest.mark.parametrize(

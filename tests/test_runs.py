@@ -284,7 +284,7 @@ def test_what_a_run_cannot_judge_is_refused_by_name(run, tmp_path, capsys, monke
         assert main(["predict", "--checkpoint", str(run), str(path)]) == 2
         assert path.name in capsys.readouterr().err
     monkeypatch.setattr(
-        runs, "load_data", lambda *names, **options: load_data(limit=10, held_out=10)
+        runs, "load_data", lambda *names, **options: load_data("shapes", limit=10, held_out=10)
     )
     assert main(["eval", "--checkpoint", str(run), "--data", "shapes"]) == 2
     assert "the model knows 2 classes (dim, light)" in capsys.readouterr().err

@@ -12,7 +12,9 @@ from vitedu.commands import Commands, add_device, add_precision
 def add_commands(commands: Commands) -> None:
     """Describe the commands; nothing is imported for it."""
     new = commands.add("train", train_model, "train a preset and write the run to a folder")
-    new.add_argument("--data", help="shapes, cifar10 or a folder (default: shapes)")
+    new.add_argument(
+        "--data", help="cifar10, cifar10-original, shapes or a folder (default: cifar10)"
+    )
     new.add_argument("--preset", help="which model (default: vit_micro_patch8_32)")
     new.add_argument("--epochs", type=int, help="default: as the preset's recipe says")
     new.add_argument("--batch-size", type=int, help="default: as the preset's recipe says")

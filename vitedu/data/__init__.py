@@ -1,4 +1,4 @@
-"""Images to learn from: drawn on the spot, CIFAR-10, or a folder of one's own."""
+"""Images to learn from: photographs, drawn shapes, or a folder of one's own."""
 
 from vitedu.data.loading import Data, load_data
 

@@ -1,8 +1,8 @@
-"""Images to learn from: drawn on the spot, CIFAR-10, or a folder of one's own.
+"""Images to learn from: the photographs of CIFAR-10, drawn shapes, or a folder of one's own.
 
-Role: three sources behind one function, cut into training, validation and test images. Not here:
-how shapes are drawn (``shapes``), how files are found and decoded (``image_folder``), augmentation
-(``training``).
+Role: all sources behind one function, cut into training, validation and test images. Not here: the
+file of photographs (``cifar10``), how shapes are drawn (``shapes``), how files of a folder are
+found and decoded (``image_folder``), augmentation (``training``).
 
 Images stay uint8, all in memory. Choices are made on the validation images; the test images are for
 one last look, and no image stands in two splits.
@@ -12,11 +12,13 @@ Legend: N images, C H W image, K classes.
 
 import socket
 from dataclasses import dataclass
+from http.client import HTTPException
 from pathlib import Path
 
 import numpy as np
 import torch
 
+from vitedu.data import cifar10
 from vitedu.data.image_folder import find_images, read_images
 from vitedu.data.shapes import SHAPES, draw_shapes
 from vitedu.files import cache_folder
@@ -25,6 +27,9 @@ SPLITS = ("train", "validation", "test")
 SHAPES_SIZES = (10_000, 1_000, 2_000)
 VALIDATION_SHARE = 0.10  # of the images that are not for testing
 TEST_SHARE = 0.15  # of a folder that brings no test images of its own
+CHOICES = (
+    "'cifar10', 'cifar10-original', 'shapes', or the path of a folder of class folders of images"
+)
 Limits = tuple[int | None, int | None, int | None]  # images of each split; None: all
 
 
@@ -96,7 +101,7 @@ class Data:
 
 
 def load_data(
-    source: str | Path = "shapes",
+    source: str | Path = "cifar10",
     *,
     seed: int = 0,
     image_size: int | None = None,
@@ -106,12 +111,15 @@ def load_data(
     """Load a data set by name, or from a folder of images.
 
     Args:
-        source: ``"shapes"``: ten classes drawn from the seed, with masks, offline, in seconds.
-            ``"cifar10"``: downloaded once into ``cache_folder()``.
+        source: ``"cifar10"``: 60,000 photographs that come with the package, as JPEG; which of them
+            are for validation is fixed. ``"cifar10-original"``: the same as their authors publish
+            them, downloaded once into ``cache_folder()``. ``"shapes"``: ten classes drawn from the
+            seed, with masks.
             Else the path of a folder: ``folder/<class>/*.jpg``, split here, or
             ``folder/train/<class>/*.jpg`` and ``folder/test/...``, ``folder/validation/...`` (or
             ``val``) if there is one. Images of any size are resized and cropped to squares.
-        seed: draws the shapes; chooses and orders the images of each split.
+        seed: draws the shapes; orders the images of each split, and so chooses those of ``limit``;
+            splits what comes without a split.
         image_size: H = W in pixels. By default 32, or for a folder of equal squares their size.
         limit: the number of training images for quick work; validation and test stay whole.
             Classes keep their shares.
@@ -119,12 +127,12 @@ def load_data(
 
     Raises:
         ValueError: nothing of that name, or a folder that cannot be used; the message says why.
-        RuntimeError: CIFAR-10 could not be downloaded.
+        RuntimeError: the photographs are missing or damaged, or the download failed.
 
     Example:
-        >>> data = load_data("shapes", limit=100)
+        >>> data = load_data(limit=100, held_out=100)
         >>> data.train.images.shape, data.class_names[:3]
-        (torch.Size([100, 3, 32, 32]), ('disk', 'ring', 'moon'))
+        (torch.Size([100, 3, 32, 32]), ('airplane', 'automobile', 'bird'))
     """
     sizes = {"image_size": image_size, "limit": limit, "held_out": held_out}
     for name, value in sizes.items():
@@ -135,19 +143,19 @@ def load_data(
     limits = (limit, held_out, held_out)  # of each split
     if source == "shapes":
         return load_shapes(seed, image_size or 32, limits)
-    if source == "cifar10":
+    if source in ("cifar10", "cifar10-original"):
         if image_size not in (None, 32):
-            raise ValueError(f"the images of cifar10 are 32 px wide (got image_size={image_size}).")
-        return load_cifar10(seed, limits)
+            raise ValueError(
+                f"the images of {source} are 32 px wide (got image_size={image_size})."
+            )
+        return load_cifar10(seed, limits) if source == "cifar10" else load_original(seed, limits)
     if not isinstance(source, (str, Path)) or not str(source).strip():
-        raise ValueError(
-            f"source must be 'shapes', 'cifar10' or the path of a folder (got {source!r})."
-        )
+        raise ValueError(f"source must be {CHOICES} (got {source!r}).")
     folder = Path(source).expanduser()
     if not folder.exists():
         raise ValueError(
             f"no data named {str(source)!r}, and no folder at {folder.absolute()}. "
-            "Choices: 'shapes', 'cifar10', or the path of a folder of class folders of images."
+            f"Choices: {CHOICES}."
         )
     return load_folder(folder, seed, image_size, limits)
 
@@ -168,9 +176,23 @@ def load_shapes(seed: int, image_size: int, limits: Limits) -> Data:
 
 
 def load_cifar10(seed: int, limits: Limits) -> Data:
+    """Decode the photographs that come with the package, in an order of the seed."""
+    packed = cifar10.read_packed()
+    labels, rng = packed["labels"], np.random.default_rng(seed)
+    whole = np.split(np.arange(len(labels)), np.cumsum(cifar10.SIZES)[:-1])
+    splits = []
+    for rows, size in zip(whole, limits, strict=True):
+        rows = rows[stratified_order(labels[rows], rng)][:size]
+        splits.append(to_split(cifar10.decode_rows(packed, rows), labels[rows]))
+    train, validation, test = splits
+    mean, std = torch.tensor(cifar10.MEAN), torch.tensor(cifar10.STD)
+    return Data("cifar10", cifar10.CLASS_NAMES, train, validation, test, mean, std)
+
+
+def load_original(seed: int, limits: Limits) -> Data:
     """Fetch CIFAR-10 with torchvision, once, and hold a tenth of its training images out.
 
-    Reference: Krizhevsky 2009, "Learning Multiple Layers of Features from Tiny Images".
+    torchvision compares the digest of what it downloaded, and later those of the unpacked files.
     """
     from torchvision.datasets import CIFAR10
 
@@ -179,12 +201,11 @@ def load_cifar10(seed: int, limits: Limits) -> Data:
     try:
         socket.setdefaulttimeout(20.0)  # seconds without an answer
         halves = [CIFAR10(root, train=train, download=True) for train in (True, False)]
-    except (OSError, RuntimeError) as error:
-        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+    except (OSError, HTTPException, RuntimeError) as error:
+        reason = str(error).splitlines()[0].rstrip(".") if str(error) else type(error).__name__
         raise RuntimeError(
-            f"CIFAR-10 could not be downloaded to {root} ({reason}). Work offline with "
-            "load_data('shapes'), or unpack a copy and pass its folder: "
-            "load_data('path/to/folder')."
+            f"CIFAR-10 could not be downloaded to {root} ({reason}). Try again, or work offline: "
+            "load_data('cifar10') comes with the package, load_data('path/to/folder') takes a copy."
         ) from None
     finally:
         socket.setdefaulttimeout(patience)
@@ -198,7 +219,7 @@ def load_cifar10(seed: int, limits: Limits) -> Data:
     for index, size in zip((train, validation, test), limits, strict=True):
         index = index[stratified_order(labels[index], rng)][:size]
         splits.append(to_split(pixels[index], labels[index]))
-    return to_data("cifar10", tuple(halves[0].classes), splits)
+    return to_data("cifar10-original", tuple(halves[0].classes), splits)
 
 
 def load_folder(folder: Path, seed: int, image_size: int | None, limits: Limits) -> Data:

@@ -34,7 +34,7 @@ METRICS, CURVES, STATE = "metrics.jsonl", "curves.png", "state.safetensors"
 
 DATA_FIELDS = ("image_size", "in_channels", "num_classes")  # of the model, set by the data
 
-DEFAULT_DATA, DEFAULT_PRESET = "shapes", "vit_micro_patch8_32"
+DEFAULT_DATA, DEFAULT_PRESET = "cifar10", "vit_micro_patch8_32"
 
 
 @dataclass(frozen=True)
@@ -306,7 +306,7 @@ def batch_line(history: History) -> str:
 
 
 def load(source: str, **options) -> Data:
-    """Load data; a failed download is a mistake of the surroundings, not of the code."""
+    """Load data; missing files are a mistake of the surroundings, not of the code."""
     try:
         return load_data(source, **options)
     except RuntimeError as error:
