@@ -80,66 +80,63 @@ class _Pieces:
         self.exercise, self.is_accepted = exercise, is_accepted
         self.imports: dict[str, str] = {}
         self.texts: dict[str, str] = {}
-        self.seen: set[str] = set()
+        self.meaning: dict[str, Any] = {}
 
     def add_own(self, thing: Any, name: str) -> None:
         """Add the text of a function or class, after what it needs."""
         text, own, scope = find_text(thing)
-        self.seen |= {own, name}
-        wanted = global_names(text)[0] - {own}
-        if name in wanted and scope.get(name) is not thing:
-            raise Unreadable(f"it builds on another {name}")
+        self._is_new(own, thing)
+        self._is_new(name, thing)
         for each in sorted(global_names(FUTURE + text)[0] - {own}):
             self._add(each, scope)
-        for each in sorted(wanted & scope.keys()):  # of annotations, where they are easy
-            if each not in {*self.imports, *self.texts} and _library_import(scope[each], each):
+        for each in sorted(global_names(text)[0] & scope.keys() - self.meaning.keys()):
+            if _library_import(scope[each], each):  # of an annotation, where it is easy
                 self._add(each, scope)
         self.texts[own] = text
         if own != name:
             self.texts[f"{name} ="] = f"{name} = {own}"
 
+    def _is_new(self, name: str, value: Any) -> bool:
+        """Note what a name means. One text has one meaning for it."""
+        is_new = name not in self.meaning
+        before = self.meaning.setdefault(name, value)
+        if before is not value and repr(before) != repr(value):
+            raise Unreadable(f"it uses two things called {name}: rename one")
+        return is_new
+
     def _add(self, name: str, scope: dict) -> None:
         """Add what a name means."""
         value = scope.get(name, _MISSING)
-        if name in self.imports or name in self.seen:
-            return
         if value is _MISSING:
             if not hasattr(builtins, name):
                 raise Unreadable(f"it names {name}, which is not defined")
             return
-        is_part = name in BY_ID and BY_ID[name].part and name != self.exercise
-        if (is_part and self.is_accepted(name, value)) or _is_in_file(name, value):
+        real, module = getattr(value, "__name__", ""), getattr(value, "__module__", None)
+        is_known = self._is_part(name, value) or _is_in_file(name, value)
+        if is_known or (name in self.meaning and not self._is_new(name, value)):
             return
-        real = getattr(value, "__name__", "")
-        module = getattr(value, "__module__", None) or ""
+        if isinstance(value, ModuleType) and value.__name__.split(".")[0] == "vitedu":
+            raise Unreadable(f"it needs the course's package as {name}")
         if isinstance(value, ModuleType) and not _is_own(value.__name__):
-            if value.__name__.split(".")[0] == "vitedu":
-                raise Unreadable(f"it needs the course's package as {name}")
             self.imports[name] = f"import {value.__name__} as {name}"
-        elif isinstance(module, str) and module.split(".")[0] == "vitedu":
-            self._add_of_package(name, value, module)
+        elif str(module).split(".")[0] == "vitedu" or self._is_part(real, value):
+            if not self._is_part(real, value):
+                raise Unreadable(f"it builds on {module}.{real or name} of the course's package")
+            self.texts[name] = f"{name} = {real}"  # another name of a part
         elif statement := _library_import(value, name):
             self.imports[name] = statement
         elif isinstance(value, FunctionType | type) or hasattr(value, "__wrapped__"):
-            if real != name and self.is_accepted(real, value) and real != self.exercise:
-                self.seen.add(name)
-                self.texts[name] = f"{name} = {real}"  # another name of a part
-            else:
-                self.add_own(value, name)
+            return self.add_own(value, name)
         elif _is_literal(value):
-            self.seen.add(name)
             self.texts[name] = f"{name} = {value!r}"
         else:
             raise Unreadable(f"it needs the notebook's {name}, a {type(value).__name__}")
+        self._is_new(name, value)
 
-    def _add_of_package(self, name: str, value: Any, module: str) -> None:
-        """Take what the file has under the same name; a part may have another one."""
-        real = getattr(value, "__name__", "")
-        if real in BY_ID and BY_ID[real].part and real != self.exercise:
-            self.seen.add(name)
-            self.texts[name] = f"{name} = {real}"
-        else:
-            raise Unreadable(f"it builds on {module}.{real or name} of the course's package")
+    def _is_part(self, name: str, value: Any) -> bool:
+        """Tell whether an object is another part, which the file has."""
+        is_other = name in BY_ID and BY_ID[name].part and name != self.exercise
+        return bool(is_other and self.is_accepted(name, value))
 
 
 # names of the package that the file has too, and their modules
