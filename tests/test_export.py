@@ -475,12 +475,15 @@ def test_import_follows_each_version(folder, capsys, monkeypatch):
     write(folder, solved, "gelu")
     (folder / "elsewhere").mkdir()
     monkeypatch.chdir(folder / "elsewhere")
-    from my_vit import gelu as first
+    first = importlib.import_module("my_vit").gelu
 
-    assert f"{folder / 'my_vit.py'}: 1 parts are yours; 1.1," in capsys.readouterr().out
+    assert (
+        f"{folder / 'my_vit.py'} holds your 3.2 and the reference's 1.1, 1.10,"
+        in capsys.readouterr().out
+    )
     monkeypatch.chdir(folder)
     write(folder, solved.replace("# A", "# B"), "gelu")
-    from my_vit import gelu as second
+    second = importlib.import_module("my_vit").gelu
 
     for function, letter in ((first, "A"), (second, "B")):
         line = function.__code__.co_firstlineno
@@ -532,3 +535,17 @@ for cell in {CELLS!r}:
     assert "<class 'my_vit.Mlp'>" in done.stdout
     stored = json.loads(next(Path(os.environ["VITEDU_HOME"]).glob("*.json")).read_text("utf-8"))
     assert "softmax" in stored["exercises"] and BY_ID["softmax"].part == "model"
+
+
+def test_trial_leaves_the_process_as_it_was():
+    """Random numbers, default dtype, profile and modules; it works under other defaults too."""
+    made, before = parts.make_parts({}, {}), torch.get_rng_state()
+    torch.set_default_dtype(torch.float64)
+    try:
+        with torch.no_grad(), torch.device("meta"):
+            assert trial.find_fault(made) == "" and trial.find_idle(made) == {}
+        assert torch.get_default_dtype() is torch.float64
+    finally:
+        torch.set_default_dtype(torch.float32)
+    assert torch.equal(torch.get_rng_state(), before)
+    assert trial.NAME not in sys.modules

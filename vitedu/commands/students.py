@@ -37,7 +37,7 @@ def add_commands(commands: Commands) -> None:
     new.add_argument("exercise", help="its id, such as patchify")
     new = commands.add("progress", show_progress, "show what is done and what is left")
     new.add_argument("notebook", nargs="?", help="only this notebook, such as 01_patches")
-    text = "write your model as one file, my_vit.py: your parts that passed, the reference's others"
+    text = "write your model as one file: your parts that passed, and the reference's others"
     new = commands.add("export", export, text)
     new.add_argument("file", nargs="?", type=Path, help="default: my_vit.py where it stands")
     new.add_argument("--force", action="store_true", help="write over a file that was edited")

@@ -18,7 +18,7 @@ from vitedu.exporting.importing import find_file, remember
 from vitedu.exporting.parts import ExportError, Part, assemble, make_parts
 from vitedu.exporting.source import Unreadable, collect
 from vitedu.exporting.trial import find_fault, find_idle
-from vitedu.files import data_folder, write_whole
+from vitedu.files import data_folder, file_lock, write_whole
 
 __all__ = ["ExportError", "export_model", "keep"]
 
@@ -82,6 +82,15 @@ def keep(answer: Any, exercise: str) -> None:
 
 
 def _write_anew(exercise: str) -> None:
+    # so that of two kernels the later one has read what the other stored
+    with file_lock(data_folder() / "my_vit.lock", 5.0):
+        parts = _replace()
+    if not parts[exercise].is_yours:
+        print(f"my_vit.py keeps the reference's {exercise}: {parts[exercise].notes[0]}.")
+
+
+def _replace() -> dict[str, Part]:
+    """Write the file, or a new one beside it, and say so the first time."""
     text, parts = _settle()
     place, is_new = find_file(), False
     if _is_edited(place):
@@ -98,9 +107,7 @@ def _write_anew(exercise: str) -> None:
     if is_new or (place.name == "my_vit_new.py" and line not in _told):
         _told.add(line)
         print(line)
-    part = parts[exercise]
-    if not part.is_yours:
-        print(f"my_vit.py keeps the reference's {exercise}: {part.notes[0]}.")
+    return parts
 
 
 def _is_accepted(name: str, value: Any) -> bool:
@@ -126,6 +133,8 @@ def _settle() -> tuple[str, dict[str, Part]]:
                 reasons[name] = source.get("reason", NOT_KEPT)
     parts = make_parts(answers, reasons)
     if fault := find_fault(parts):
+        if find_fault(make_parts({}, {})):
+            raise ExportError(f"it cannot be tried here, even without your parts: {fault}.")
         for name in answers:
             if alone := find_fault(make_parts({name: answers[name]}, {})):
                 reasons[name] = alone

@@ -59,10 +59,11 @@ class Finder:
         linecache.cache[name] = (len(text), None, text.splitlines(keepends=True), name)
         module.__file__ = str(place)
         exec(compile(text, name, "exec", dont_inherit=True), vars(module))
-        yours = re.findall(r"^# \d+\.\d+, yours", text, flags=re.M)
-        theirs = re.findall(r"^# (\d+\.\d+), the reference's", text, flags=re.M)
-        rest = f"; {', '.join(theirs)} are the reference's" if theirs else ""
-        print(f"{place}: {len(yours)} parts are yours{rest}.")
+        whose = []
+        for owner, words in (("yours", "your"), ("the reference's", "the reference's")):
+            numbers = re.findall(rf"^# (\d+\.\d+), {owner}", text, flags=re.M)
+            whose += [f"{words} {', '.join(numbers)}"] * bool(numbers)
+        print(f"{place} holds {' and '.join(whose) or 'no marks'}.")
 
 
 def install() -> None:

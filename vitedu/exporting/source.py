@@ -163,7 +163,8 @@ def _is_own(module: str) -> bool:
     if module in ("__main__", "my_vit"):
         return True
     path = getattr(sys.modules.get(module), "__file__", None)
-    if not path or module.split(".")[0] == "vitedu" or "site-packages" in Path(path).parts:
+    others = {"vitedu", *sys.stdlib_module_names}
+    if not path or module.split(".")[0] in others or "site-packages" in Path(path).parts:
         return False
     return Path(path).resolve().is_relative_to(Path.cwd())
 

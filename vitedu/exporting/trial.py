@@ -52,7 +52,6 @@ def find_fault(parts: Mapping[str, Part]) -> str:
     """Say what is wrong with the file that these parts make, or ""."""
     try:
         with _running(assemble(parts)) as module:
-            torch.manual_seed(0)
             ours = VisionTransformer(ViTConfig(**SIZES)).eval()
             mine = module.VisionTransformer(module.ViTConfig(**SIZES)).eval()
             for parameter in ours.parameters():  # starting values are too small to tell parts apart
@@ -122,8 +121,15 @@ def _running(text: str) -> Iterator[Any]:
     """Give the file as a module; afterwards the process is as it was."""
     module = types.ModuleType(NAME)
     quiet = contextlib.redirect_stdout(io.StringIO())
-    with torch.random.fork_rng(devices=[]), torch.enable_grad(), quiet, warnings.catch_warnings():
+    same = torch.random.fork_rng(devices=[]), torch.enable_grad(), torch.device("cpu")
+    dtype = torch.get_default_dtype()
+    with contextlib.ExitStack() as stack:
+        for each in (*same, quiet, warnings.catch_warnings()):
+            stack.enter_context(each)
         warnings.simplefilter("ignore")
+        stack.callback(torch.set_default_dtype, dtype)
+        torch.set_default_dtype(torch.float32)
+        torch.default_generator.manual_seed(0)
         sys.modules[NAME] = module  # dataclasses look their module up
         try:
             exec(compile(text, "my_vit.py", "exec", dont_inherit=True), vars(module))
