@@ -218,6 +218,8 @@ def test_weights_in_half_precision_fit(solved, tmp_path):
     (tmp_path / "bad").write_text("no picture, and no weights")
     with pytest.raises(SystemExit, match="bad cannot be read as a photograph"):
         module._read(tmp_path / "bad", 32)
+    with pytest.raises(SystemExit, match="nowhere needs one folder of images for each class"):
+        module._train(tmp_path / "nowhere", 1)
     with pytest.raises(SystemExit, match="bad cannot be read as weights"):
         module._load(str(tmp_path / "bad"))
     save_file(VisionTransformer(ViTConfig()).state_dict(), tmp_path / "large.safetensors")

@@ -37,7 +37,7 @@ __all__ = [
 
 
 def check(answer: Any, exercise: str | None = None, *, seed: int | None = None) -> Report:
-    """Judge an answer, show the report and store the result.
+    """Judge an answer, show the report and store the result; ``my_vit.py`` takes what passed.
 
     Args:
         answer: the function, class or value.
