@@ -22,7 +22,7 @@ def cases(g: torch.Generator) -> list[Case]:
         case(part="values", M=N - 3),
         case(", rounded up", "how many", off=-0.3),
         case(", rounded down", "how many", off=0.3),
-        case(", half a token, rounded to an even number", "rare numbers", N=13, ratio=0.5),
+        case(", half a token, rounded to an even number", "rare numbers", N=45, ratio=0.5),
         case(", nothing is hidden", "how many", ratio=0.0),
         case(", one token stays", "how many", ratio=round(1 - 0.9 / N, 3)),
         case(", all is hidden", "rare numbers", ratio=1.0),
