@@ -125,9 +125,9 @@ def count(exercise_id: str, reports: Iterable[Judgement]) -> CatchCount:
         if id_:
             row.mistakes += 1
             row.rejected += not report.is_flawless
-            row.words = max(row.words, count_words(report))
-            if row.words > MOST_WORDS:
-                row.troubles.append(f"seed {seed}: the report on {id_} shows {row.words} words")
+            row.words = max(row.words, words := count_words(report))
+            if words > MOST_WORDS:
+                row.troubles.append(f"seed {seed}: the report on {id_} shows {words} words")
             row.named += report.misconceptions == [id_]
             points[id_, number, seed if seed < SPLIT else seed // SPLIT].append(report.points)
             if report.misconceptions != [id_]:

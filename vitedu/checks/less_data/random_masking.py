@@ -1,5 +1,7 @@
 """7.6 random_masking: hide most of an image."""
 
+from functools import partial
+
 import torch
 
 from vitedu.checks.kit import Case, Checker, distinct, draw, normal, plural, usual
@@ -29,7 +31,7 @@ def cases(g: torch.Generator) -> list[Case]:
         case(", 147 of 196", "how many", N=196, ratio=0.75),
         case(part="batch of one", B=1, N=N + 30, M=N + 9, most=0.4),  # so many: no chance hits
         case(B=N),
-        *usual(case),
+        *usual(partial(case, N=N + 30, M=N + 9)),
     ]
 
 

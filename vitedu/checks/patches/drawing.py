@@ -84,7 +84,7 @@ def _draw_two_grids(yours: list[str], right: list[str], across: int, title: str)
                     'stroke-width="2.5"/>'
                 )
     lines = [" ".join(f"{n:>2}" for n in yours[r * across : (r + 1) * across]) for r in range(down)]
-    rows = lines if len(yours) <= 9 else []  # a report stays short
+    rows = lines if len(yours) <= 8 else []  # a report stays short
     difference = f"first difference: {yours[first]} where {right[first]} belongs"
     text = "\n".join([f"{title}:", *rows, difference])
     return Drawing(svg(width, 52 + down * size, parts, title), "order", text)
