@@ -351,7 +351,7 @@ def _lint_data(notebook: NotebookNode) -> Iterator[str]:
             trees[index] = parse(strip_magics(cell.source) if cell.cell_type == "code" else "")
     nodes = [(i, node) for i, tree in trees.items() for node in ast.walk(tree)]
     assigned = [node for _, node in nodes if isinstance(node, ast.Assign)]
-    values = {getattr(node.targets[0], "id", ""): node.value for node in assigned}
+    values = {getattr(node.targets[0], "id", ""): node.value for node in assigned[::-1]}
     calls = [(i, node) for i, node in nodes if isinstance(node, ast.Call)]
     drawn = [node for _, node in calls if _called(node) in ("load_data", "draw_shapes")]
     loaded = {name for node in drawn if (name := _data_of(node, values))}
